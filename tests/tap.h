@@ -21,8 +21,7 @@
 
 static int tap_count, tap_failed;
 
-__attribute__((format(printf, 2, 3), unused))
-static int ok(int good, const char *format, ...) {
+__attribute__((format(printf, 2, 3), unused)) static int ok(int good, const char *format, ...) {
     va_list args;
     printf("%sok %d - ", good ? "" : "not ", ++tap_count);
     va_start(args, format);
@@ -34,8 +33,7 @@ static int ok(int good, const char *format, ...) {
     return good;
 }
 
-__attribute__((format(printf, 1, 2), unused))
-static void note(const char *format, ...) {
+__attribute__((format(printf, 1, 2), unused)) static void note(const char *format, ...) {
     va_list args;
     printf("# ");
     va_start(args, format);
@@ -69,7 +67,8 @@ __attribute__((unused)) static int has_text(const char *text, const char *part, 
     return good;
 }
 
-/* The folder of real models and data, or NULL: CNNRUN_SHARED, else ../shared beside the checkout. */
+/* The folder of real models and data, or NULL: CNNRUN_SHARED, else ../shared beside the checkout.
+ */
 __attribute__((unused)) static const char *tap_shared(void) {
     static char path[1024];
     const char *env = getenv("CNNRUN_SHARED");

@@ -3,6 +3,22 @@ set -eu
 cd "$(dirname "$0")/.."
 say() { printf '== %s\n' "$*" >&2; }
 
+# progress LOG COMMAND...: runs it and shows how far it is (in one line on a terminal), by the lines of apt-get or
+# Ninja, which go into LOG.
+progress() {
+    into=$1
+    shift
+    code=$({ { "$@" </dev/null 2>&1 && echo 0 >&3 || echo $? >&3; } | tee "$into" | perl -ne '
+        BEGIN { $| = 1; select STDERR; $step = -t STDERR ? 1 : 20 }
+        $all = 2 * $1 if /, (\d+) newly installed/;
+        if (m{^\[(\d+)/(\d+)\]}) { ($done, $all) = ($1, $2) } elsif (/^(Unpacking|Setting up) /) { $done++ } else { next }
+        my $part = int(100 * $done / ($all || next));
+        next if $part < ($last // 0) + $step;
+        $last = $part;
+        print $step > 1 ? "   $part %\n" : "\r   $part %" . ($part < 100 ? "" : "\n")'; } 3>&1)
+    return "$code"
+}
+
 install_packages() {
     missing=
     for package in $(sed 's/#.*//' tools/packages.txt); do
@@ -18,8 +34,8 @@ install_packages() {
     fi
     log=$(mktemp)
     # shellcheck disable=SC2086
-    if ! { $sudo apt-get update && $sudo env DEBIAN_FRONTEND=noninteractive \
-        apt-get install -y --no-install-recommends $missing; } </dev/null >"$log" 2>&1; then
+    if ! { progress "$log" $sudo apt-get update && progress "$log" $sudo env DEBIAN_FRONTEND=noninteractive \
+        apt-get install -y --no-install-recommends $missing; }; then
         tail -n 20 "$log" >&2
         rm -f "$log"
         say "could not install the packages above (see tools/packages.txt)"
@@ -44,6 +60,6 @@ build() {
     fi
     say "building $dir"
     # shellcheck disable=SC2086
-    cmake --build "$dir" ${targets:+--target $targets} >"$dir/build.log" 2>&1 ||
+    progress "$dir/build.log" cmake --build "$dir" ${targets:+--target $targets} ||
         { tail -n 60 "$dir/build.log" >&2; exit 1; }
 }

@@ -12,6 +12,7 @@ trap 'rm -f "$log"' EXIT
 trap 'exit 130' INT TERM
 
 # suite NAME BUDGET_SECONDS BUILD TEST...: runs TAP programs and scripts under prove, each by the command $through.
+# What took longest the last time begins first: begun last it would have the machine to itself.
 through=
 suite() {
     name=$1 budget=$2 dir=$3
@@ -19,21 +20,15 @@ suite() {
     [ $# -gt 0 ] || return 0
     say "suite $name: $# programs and scripts"
     begin=$(date +%s)
+    times=$dir/times-$(echo "$name" | tr ' ' -) order=save
+    [ ! -s "$times" ] || order=slow,save
     # what could not be run at all is no passed suite
-    { CNNRUN_BUILD=$PWD/$dir prove --exec "$through" -j "$jobs" --failures --directives "$@" ||
+    { CNNRUN_BUILD=$PWD/$dir prove --exec "$through" --state "$order" --statefile "$times" -j "$jobs" --failures --directives "$@" ||
         echo "Result: exit status $?"; } |
         tee -a "$log"
     took=$(($(date +%s) - begin)) over=
     [ "$took" -le "$budget" ] || over=", OVER"
     say "suite $name took $took s of its budget of $budget s$over"
-}
-# What takes longest, seconds of a processor above twenty: begun last it would have the machine to itself.
-slow='opencl-mali/(test_conv|test_matrix|oclgrind|counts|drivers|arithmetic|kernelcheck|panels|nets)
-opencl-adreno/(test_adreno|tiles) kernelcheck/kernelcheck cpu-neon/(test_conv|isas) core/lua/(test_hostile|study)
-outside/readme core/train/train core/cli/place scripts/(prune|placement|experiments|boards|apps/live)'
-slow_first() {
-    printf '%s\n' "$@" | awk -v slow="$(echo $slow | tr ' ' '|')" '
-        $0 ~ "/(" slow ")([.]t)?$" { print; next } { rest = rest $0 "\n" } END { printf "%s", rest }'
 }
 programs() { find "$1/tests" -type f -name 'test_*' -perm -u+x | sort; }
 scripts() { find tests -name '*.t' ! -path 'tests/fuzz/*' ! -path 'tests/cross/*' | sort; }
@@ -43,10 +38,10 @@ build build ""
 apart='unshare --user --map-root-user --map-auto --mount'
 if [ "$(id -u)" != 0 ] && $apart true 2>/dev/null; then export CNNRUN_ROOT_APART=1; else unset CNNRUN_ROOT_APART; fi
 
-suite plain 720 build $(slow_first $(programs build) $(scripts))
+suite plain 720 build $(programs build) $(scripts)
 if [ -n "${CNNRUN_ROOT_APART-}" ]; then
     through=$apart
-    suite "as root" 60 build tests/rooms/empty.t tests/hostile/readers.t tests/hostile/files.t \
+    suite "as root" 60 build tests/rooms/empty.t tests/hostile/readers.t tests/hostile/files.t tests/core/cli/helper.t \
         $(for test in output path read; do echo build/tests/core/base/test_$test; done)
     through=
 fi
@@ -56,7 +51,7 @@ fi
 build build-asan "" -DCNNRUN_SANITIZE=address,undefined -DCNNRUN_HOSTILE=ON
 export ASAN_OPTIONS=intercept_tls_get_addr=0
 suite sanitised 500 build-asan tests/core/train/train.t tests/core/cli/cli.t tests/core/host/hostile.t \
-    tests/core/graph/late.t $(slow_first $(programs build-asan | grep -vE '/opencl-|/test_cancel'))
+    tests/core/graph/late.t $(programs build-asan | grep -vE '/opencl-|/test_cancel')
 
 unset ASAN_OPTIONS
 

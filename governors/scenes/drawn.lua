@@ -2,7 +2,7 @@
 -- (what no frequency changes is more or less of a pass). `bus`: the memory's clock can be set, too, and
 -- scenes differ in how much they wait for memory. `fps`: the loop waits for the next frame. `hot`: the board
 -- throttles, at 80 degrees, and can't keep its highest step.
-local dice = require "dice"
+local dice = require "lib.dice"
 
 local function clock(d, name, low, high, watts)
   local steps, n = {}, d.whole(5, 12)

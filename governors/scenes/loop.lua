@@ -1,6 +1,6 @@
 -- A loop of inference of some net, drawn by a seed, on the GPU of monitor.lua: a picture is taken, a pass of
 -- a third of a second to a second and a half is computed, the answer is drawn. loop.lua,seed=7
-local dice, monitor = require "dice", require "monitor"
+local dice, monitor = require "lib.dice", require "monitor"
 
 return function(values)
   local seed = values.seed or 1

@@ -1,6 +1,6 @@
 -- What else a phone's GPU does, drawn by a seed: other.lua,kind=mail,seed=7; kinds are mail (bursts of a
 -- second, and nothing between them), game2d, game3d, video (frames at a fixed rate) and idle.
-local dice, monitor = require "dice", require "monitor"
+local dice, monitor = require "lib.dice", require "monitor"
 
 -- Frames a second, megacycles of each from .. to, how much they differ.
 local frames = { game2d = { 60, 1.2, 3, .3 }, game3d = { 60, 6, 9.5, .25 }, video = { 30, 2, 5, .1 } }

@@ -1,4 +1,15 @@
-/* x / (bias + scale * sum of squares over neighbouring channels) ^ beta. */
+/* x / (bias + scale * sum of squares) ^ beta: over neighbouring channels (lrn), or over neighbouring pixels of
+ * the same channel (lrn_within). Neighbours past an edge count as 0. factors: scale, beta, bias. */
+
+static float normalised(float x, float sum, float4 factors) {
+    const float base = MAD(factors.s0, sum, factors.s2);
+#ifdef THREE_QUARTERS /* what nets have; pow is a hundred times a root on some devices */
+    const float size = base == -INFINITY ? INFINITY : base; /* as pow has it; other bases below 0 make NaN */
+    return x / (sqrt(size) * sqrt(sqrt(size)));
+#else
+    return x / pow(base, factors.s1); /* times pow(base, -beta) overflows sooner */
+#endif
+}
 
 __kernel void lrn(__global const float *x, int x_at, __global float *y, int y_at, int8 shape,
                   float4 factors CHAIN_PARAMETERS) {
@@ -12,11 +23,18 @@ __kernel void lrn(__global const float *x, int x_at, __global float *y, int y_at
     for (int k = max(0, c - below); k <= last; k++)
         sum = MAD(from[k * inner], from[k * inner], sum);
     const int to = (n * channels + c) * inner + i;
-    const float base = MAD(factors.s0, sum, factors.s2);
-#ifdef THREE_QUARTERS /* what nets have; pow is a hundred times a root on some devices */
-    const float value = from[c * inner] / (sqrt(base) * sqrt(sqrt(base)));
-#else
-    const float value = from[c * inner] * pow(base, -factors.s1);
-#endif
-    y[y_at + to] = chain(value, to CHAIN_PASS);
+    y[y_at + to] = chain(normalised(from[c * inner], sum, factors), to CHAIN_PASS);
+}
+
+__kernel void lrn_within(__global const float *x, int x_at, __global float *y, int y_at, int8 shape,
+                         float4 factors CHAIN_PARAMETERS) {
+    const int H = shape.s0, W = shape.s1, half_size = shape.s2, at = shape.s3 + get_global_id(0);
+    if (at >= shape.s4) return;
+    const int w = at % W, h = at / W % H;
+    __global const float *plane = x + x_at + at / W / H * H * W;
+    float sum = 0.0f;
+    for (int ih = max(0, h - half_size); ih <= min(H - 1, h + half_size); ih++)
+        for (int iw = max(0, w - half_size); iw <= min(W - 1, w + half_size); iw++)
+            sum = MAD(plane[ih * W + iw], plane[ih * W + iw], sum);
+    y[y_at + at] = chain(normalised(x[x_at + at], sum, factors), at CHAIN_PASS);
 }

@@ -3,6 +3,9 @@
  *
  *   blob: uint begin[slices + 1] | index [step][16], INDEX each | float value [step][BLOCK][16]
  *
+ * A block with fewer entries than its slice has steps is filled up with weights of 0 for element 0 of x.
+ * What a weight of 0 multiplies is taken as 0, since it may be infinite or NaN there.
+ *
  * With LINE 1 a work-item has a slice to itself; else a work-group has, LINE / 16 steps at once. */
 
 #define LANES 16
@@ -32,7 +35,10 @@ __kernel void sparse(__global const float *x, int x_at, __global const uint *blo
         const INDEX16 c = vload16(t, index);
         const float16 q = GATHER(c);
 #pragma unroll
-        for (int b = 0; b < BLOCK; b++) sum[b] = MAD(vload16(t * BLOCK + b, value), q, sum[b]);
+        for (int b = 0; b < BLOCK; b++) {
+            const float16 w = vload16(t * BLOCK + b, value);
+            sum[b] = MAD(w, select(q, 0.0f, w == 0.0f), sum[b]);
+        }
     }
 #pragma unroll
     for (int b = 0; b < BLOCK; b++) vstore16(sum[b], b, part);
@@ -47,8 +53,10 @@ __kernel void sparse(__global const float *x, int x_at, __global const uint *blo
     for (int t = from + id / LANES; t < end; t += LINE / LANES) {
         const float q = v[index[t * LANES + own]];
 #pragma unroll
-        for (int b = 0; b < BLOCK; b++)
-            sum[b] = MAD(value[(t * BLOCK + b) * LANES + own], q, sum[b]);
+        for (int b = 0; b < BLOCK; b++) {
+            const float w = value[(t * BLOCK + b) * LANES + own];
+            sum[b] = MAD(w, w == 0.0f ? 0.0f : q, sum[b]);
+        }
     }
 #pragma unroll
     for (int b = 0; b < BLOCK; b++) part[b * LINE + id] = sum[b];

@@ -33,7 +33,8 @@ static void take_bound(neon_ending *e) {
     if (e->rest.first >= e->rest.n || link->operand >= 0) return;
     e->bound = (neon_bound){NEON_BOUND_NONE, link->a, link->b};
     if (link->kind == NEON_LINK_RELU) e->bound.kind = NEON_BOUND_RELU;
-    else if (link->kind == NEON_LINK_LEAKY_RELU) e->bound = (neon_bound){NEON_BOUND_LEAKY, link->a, 0};
+    else if (link->kind == NEON_LINK_LEAKY_RELU)
+        e->bound = (neon_bound){NEON_BOUND_LEAKY, link->a, 0};
     else if (link->kind == NEON_LINK_CLIP) e->bound.kind = NEON_BOUND_CLIP;
     e->rest.first += e->bound.kind != NEON_BOUND_NONE;
 }

@@ -1,8 +1,8 @@
 /* Channels in blocks: which block a value has, how kernels take it, how they end.
  *
- * Element (n, c, p), p its place in the plane, of block b is at ((n * C/b + c/b) * plane + p) * b + c%b;
- * b 1 is plain. The block is a function of the shape and the instruction set, never of the layer, so
- * that neighbours agree. */
+ * Element (n, c, p), p its place in the plane, of block b is at ((n * C/b + c/b) * plane + p) * b +
+ * c%b; b 1 is plain. The block is a function of the shape and the instruction set, never of the
+ * layer, so that neighbours agree. */
 #ifndef NEON_BLOCKED_H
 #define NEON_BLOCKED_H
 
@@ -16,12 +16,13 @@ int32_t neon_block_of(int32_t rank, const int64_t *dim);
 void neon_blocked_take(const cnr_node *node, cnr_accept *out, int32_t score, int32_t in_block,
                        int32_t out_block);
 
-/* Into how many parts n things are cut, about as many as wanted, when each is done `others` times: so
- * that the threads get the same. Part i is [i * n / parts, (i + 1) * n / parts). */
+/* Into how many parts n things are cut, about as many as wanted, when each is done `others` times:
+ * so that the threads get the same. Part i is [i * n / parts, (i + 1) * n / parts). */
 int64_t neon_even_parts(int64_t n, int64_t wanted, int64_t others, int32_t threads);
 
 /* A chain as a tile ends with it: what fits into registers, and the links from `rest` on. */
-#define NEON_STRETCH 2048 /* floats that links are run on at a time: the first-level cache has them */
+#define NEON_STRETCH \
+    2048 /* floats that links are run on at a time: the first-level cache has them */
 typedef struct neon_ending {
     neon_bound bound;
     int32_t operand; /* an input, -1 */

@@ -4,8 +4,8 @@
 typedef struct channelwise_state {
     neon_chain chain;
     neon_link_kind kind;
-    int32_t each;   /* the operand of the output's shape; the other has planes of one position */
-    int64_t step;   /* floats of the other from one image to the next: 0, all images have the same */
+    int32_t each; /* the operand of the output's shape; the other has planes of one position */
+    int64_t step; /* floats of the other from one image to the next: 0, all images have the same */
     int64_t block, plane, channels;
 } channelwise_state;
 
@@ -13,8 +13,7 @@ typedef struct channelwise_state {
 static int by_channel(const cnr_tensor *t, const cnr_tensor *y) {
     const int32_t lead = y->rank - t->rank;
     if (lead < 0 || lead > 1 || cnr_count(t) == 1 || cnr_span(t, 2 - lead, t->rank) != 1) return 0;
-    return t->dim[1 - lead] == y->dim[1] &&
-           (lead || t->dim[0] == 1 || t->dim[0] == y->dim[0]);
+    return t->dim[1 - lead] == y->dim[1] && (lead || t->dim[0] == 1 || t->dim[0] == y->dim[0]);
 }
 
 static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
@@ -63,8 +62,8 @@ static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space
 static void one_plane(const cnr_run *run, int64_t i) {
     const channelwise_state *s = run->state;
     const int64_t blocks = s->channels / s->block, n = s->plane * s->block, first = i * n;
-    const float *by = neon_floats(run->node->inputs[!s->each]) + i / blocks * s->step +
-                      i % blocks * s->block;
+    const float *by =
+        neon_floats(run->node->inputs[!s->each]) + i / blocks * s->step + i % blocks * s->block;
     float *y = (float *)run->outputs[0]->data + first;
     const int mul = s->kind == NEON_LINK_MUL;
     neon_uk->affine_block(neon_floats(run->node->inputs[s->each]) + first, mul ? by : NULL,

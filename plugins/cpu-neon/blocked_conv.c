@@ -1,9 +1,10 @@
-/* conv on channels in blocks, the vector along output channels, directly from the input or from strips
- * of it that were padded. Reads any layout, plain too. */
+/* conv on channels in blocks, the vector along output channels, directly from the input or from
+ * strips of it that were padded. Reads any layout, plain too. */
 #include "blocked.h"
 
-/* Weights: [group][unit][k][its vectors][vl], a unit being tile_vectors of output channels, or what is
- * left of them; k: [input channels by WEIGHT_RUN][tap][channel of the run], whatever the layout is. */
+/* Weights: [group][unit][k][its vectors][vl], a unit being tile_vectors of output channels, or what
+ * is left of them; k: [input channels by WEIGHT_RUN][tap][channel of the run], whatever the layout
+ * is. */
 #define WEIGHT_RUN 8
 /* Of k: the weights of a unit that stay in the first-level cache. */
 #define MOST_K (neon_uk->vl == 4 ? 512 : 256)
@@ -19,27 +20,26 @@
 typedef struct blocked_conv {
     neon_ending end;
     neon_stored as;
-    cnr_window w;                 /* of 3 axes, the first of which is 1 */
+    cnr_window w; /* of 3 axes, the first of which is 1 */
     int64_t group, icg, ocg, cin, cout, in_plane, out_plane; /* planes: positions */
     int64_t in_block, out_block;
     int32_t copied, flat; /* flat: a row begins where the one before ends */
-    int32_t gathered;     /* copied: what an output sees side by side; `run` is where that comes from */
-    int64_t rows, columns, tile;  /* of the output, as they are worked on; a tile's columns at most */
-    int64_t row_step, column_step; /* input floats from one to the next */
-    int64_t pitch, strip_plane;   /* positions of a padded strip */
+    int32_t gathered; /* copied: what an output sees side by side; `run` is where that comes from */
+    int64_t rows, columns,
+        tile; /* of the output, as they are worked on; a tile's columns at most */
+    int64_t row_step, column_step;  /* input floats from one to the next */
+    int64_t pitch, strip_plane;     /* positions of a padded strip */
     int64_t vectors, units, unit_k; /* of a group; floats of a whole unit's weights */
-    int64_t strip, strips, chunks; /* rows of a strip, at most */
-    int64_t wide_at, room;        /* a thread's: where weights are widened to; floats of all */
-    int32_t ahead;                /* weights lie far away: they are asked for early */
-    int64_t k, runs, count, step; /* step: runs whose weights are used at a time */
+    int64_t strip, strips, chunks;  /* rows of a strip, at most */
+    int64_t wide_at, room;          /* a thread's: where weights are widened to; floats of all */
+    int32_t ahead;                  /* weights lie far away: they are asked for early */
+    int64_t k, runs, count, step;   /* step: runs whose weights are used at a time */
     int64_t run[];
 } blocked_conv;
 
 /* ---- whether ---- */
 
-static int two_axes(const cnr_window *w) {
-    return w->spatial < 3;
-}
+static int two_axes(const cnr_window *w) { return w->spatial < 3; }
 
 static int64_t groups_of(const cnr_node *node) { return cnr_max(1, cnr_attr_int(node, "group")); }
 
@@ -87,7 +87,8 @@ static cnr_status prepare_size(neon_stored as, const cnr_device *device, const c
     return CNR_OK;
 }
 
-/* Weights of output channels [first, first + n) as n columns, `width` wide; as element `at` of out. */
+/* Weights of output channels [first, first + n) as n columns, `width` wide; as element `at` of out.
+ */
 static void pack_unit(neon_stored as, const float *w, int64_t icg, int64_t taps, int64_t n,
                       int64_t width, void *out, int64_t at) {
     float row[64];
@@ -115,12 +116,12 @@ static void one_unit(void *arg, int64_t i, int32_t thread) {
     const int64_t k = cnr_span(p->weight, 1, p->weight->rank);
     (void)thread;
     pack_unit(p->as, neon_floats(p->weight) + (g * p->ocg + o) * k, icg, k / cnr_max(1, icg),
-              cnr_min(unit, p->ocg - o), cnr_min(unit, cnr_round_up(p->ocg - o, neon_uk->vl)), p->to,
-              g * packed_group(p->weight, p->ocg) + o * k);
+              cnr_min(unit, p->ocg - o), cnr_min(unit, cnr_round_up(p->ocg - o, neon_uk->vl)),
+              p->to, g * packed_group(p->weight, p->ocg) + o * k);
 }
 
-static cnr_status prepare(neon_stored as, const cnr_device *device, const cnr_node *node, void *blob,
-                          cnr_error *err) {
+static cnr_status prepare(neon_stored as, const cnr_device *device, const cnr_node *node,
+                          void *blob, cnr_error *err) {
     const cnr_tensor *weight = node->inputs[1];
     const int64_t group = groups_of(node), ocg = weight->dim[0] / group;
     unit_packing p = {as, weight, ocg, cnr_div_up(vectors_of(ocg), neon_uk->tile_vectors), blob};
@@ -149,8 +150,9 @@ static void plan_runs(blocked_conv *s) {
         for (int64_t y = 0; y < s->w.kernel[1]; y++)
             for (int64_t x = 0; x < s->w.kernel[2]; x++)
                 for (int64_t c = c0; c < cnr_min(s->icg, c0 + WEIGHT_RUN); c += s->count)
-                    s->run[s->runs++] = (c / b * plane + y * s->w.dilation[1] * pitch +
-                                         x * s->w.dilation[2]) * b + c % b;
+                    s->run[s->runs++] =
+                        (c / b * plane + y * s->w.dilation[1] * pitch + x * s->w.dilation[2]) * b +
+                        c % b;
 }
 
 /* Few plain channels are no vector of input: where products with its lanes are the way, the windows
@@ -171,21 +173,24 @@ static void plan_tasks(blocked_conv *s, int64_t images, int32_t threads) {
     const cnr_window *w = &s->w;
     const int64_t reach = (w->kernel[1] - 1) * w->dilation[1];
     const int64_t row = s->gathered ? s->k * s->columns
-                        : s->copied ? s->icg * s->pitch : s->icg * s->columns * w->stride[2];
+                        : s->copied ? s->icg * s->pitch
+                                    : s->icg * s->columns * w->stride[2];
     int64_t most = (s->k * s->ocg > WEIGHTS_LIMIT ? STRIP_MOST : STRIP_LIMIT) / cnr_max(1, row);
     if (!s->gathered) most = (most - (s->copied ? reach : 0)) / w->stride[1];
     most = cnr_max(1, most);
     s->ahead = s->k * s->ocg > WEIGHTS_LIMIT;
-    const double flops = 2.0 * (double)s->k * (double)s->out_plane * (double)s->cout * (double)images;
-    const int64_t wanted = threads < 2 ? 1 : cnr_min(4 * threads, (int64_t)(flops / TASK_FLOPS) + threads);
+    const double flops =
+        2.0 * (double)s->k * (double)s->out_plane * (double)s->cout * (double)images;
+    const int64_t wanted =
+        threads < 2 ? 1 : cnr_min(4 * threads, (int64_t)(flops / TASK_FLOPS) + threads);
     const int64_t others = cnr_max(1, images * s->group);
     /* Rows stay with the threads that made them, where that is worth reading the weights twice. */
     const int by_rows = s->k * s->ocg <= 2 * s->icg * s->in_plane;
     int64_t strips = cnr_max(1, cnr_div_up(s->rows, most));
     if (by_rows) strips = cnr_max(strips, cnr_div_up(wanted, others));
     s->strips = neon_even_parts(s->rows, strips, others, threads);
-    s->chunks = neon_even_parts(s->units, cnr_div_up(wanted, others * s->strips), others * s->strips,
-                                threads);
+    s->chunks = neon_even_parts(s->units, cnr_div_up(wanted, others * s->strips),
+                                others * s->strips, threads);
     if (others * s->strips * s->chunks < wanted)
         s->strips = neon_even_parts(s->rows, cnr_div_up(wanted, others * s->chunks),
                                     others * s->chunks, threads);
@@ -219,7 +224,8 @@ static void plan_weights(blocked_conv *s) {
     s->step = cnr_max(1, cnr_div_up(s->runs, cnr_max(1, cnr_div_up(s->k, MOST_K))));
     s->wide_at = s->room;
     if (s->as == NEON_F32) return;
-    const int64_t at_once = cnr_min(s->step, s->runs) * s->count * neon_uk->tile_vectors * neon_uk->vl;
+    const int64_t at_once =
+        cnr_min(s->step, s->runs) * s->count * neon_uk->tile_vectors * neon_uk->vl;
     s->room += cnr_round_up(at_once, 16);
 }
 
@@ -243,7 +249,9 @@ static cnr_status plan(neon_stored as, const cnr_device *device, const cnr_node 
     s->in_plane = s->w.in[1] * s->w.in[2];
     s->out_plane = s->w.out[1] * s->w.out[2];
     /* planes of one position are the same bytes in any block */
-    s->in_block = x->block > 1 ? x->block : s->in_plane == 1 && s->icg % WEIGHT_RUN == 0 ? WEIGHT_RUN : 1;
+    s->in_block = x->block > 1                                   ? x->block
+                  : s->in_plane == 1 && s->icg % WEIGHT_RUN == 0 ? WEIGHT_RUN
+                                                                 : 1;
     s->out_block = neon_channel_block(s->cout);
     s->count = cnr_min(s->in_block, WEIGHT_RUN);
     s->k = k;
@@ -286,7 +294,8 @@ static void copy_strip(const blocked_conv *s, const float *x, int64_t row, float
     const int64_t high = s->strip_plane / s->pitch;
     const int64_t begin = cnr_min(s->pitch, cnr_max(0, w->pad_begin[2]));
     const int64_t end = cnr_max(begin, cnr_min(s->pitch, w->in[2] + w->pad_begin[2]));
-    const size_t left = (size_t)(begin * b) * sizeof *x, middle = (size_t)((end - begin) * b) * sizeof *x;
+    const size_t left = (size_t)(begin * b) * sizeof *x,
+                 middle = (size_t)((end - begin) * b) * sizeof *x;
     const size_t right = (size_t)((s->pitch - end) * b) * sizeof *x;
     for (int64_t q = 0; q < s->icg / b; q++, x += s->in_plane * b)
         for (int64_t r = 0; r < high; r++, out += s->pitch * b) {
@@ -302,7 +311,8 @@ static void copy_strip(const blocked_conv *s, const float *x, int64_t row, float
 }
 
 /* What the outputs of rows [row, end) see, one output after the other. */
-static void gather_strip(const blocked_conv *s, const float *x, int64_t row, int64_t end, float *out) {
+static void gather_strip(const blocked_conv *s, const float *x, int64_t row, int64_t end,
+                         float *out) {
     const cnr_window *w = &s->w;
     for (; row < end; row++)
         for (int64_t c = 0; c < s->columns; c++) {
@@ -339,9 +349,13 @@ static void begin_unit(const blocked_job *job, int64_t group, int64_t u, unit *o
     const blocked_conv *s = job->s;
     const int64_t vl = neon_uk->vl, most = neon_uk->tile_vectors, first = u * most * vl;
     neon_conv_tile *t = &out->tile;
-    *t = (neon_conv_tile){.vectors = cnr_min(most, s->vectors - u * most), .count = s->count,
-                          .x_column = s->column_step, .y_column = s->out_block, .bias = out->bias,
-                          .low = out->low, .high = out->high};
+    *t = (neon_conv_tile){.vectors = cnr_min(most, s->vectors - u * most),
+                          .count = s->count,
+                          .x_column = s->column_step,
+                          .y_column = s->out_block,
+                          .bias = out->bias,
+                          .low = out->low,
+                          .high = out->high};
     for (int64_t v = 0; v < t->vectors; v++) {
         out->low[v] = channel_at(s, first + v * vl);
         out->high[v] = channel_at(s, first + v * vl + vl / 2);
@@ -350,7 +364,8 @@ static void begin_unit(const blocked_job *job, int64_t group, int64_t u, unit *o
     for (int64_t v = 0; v < t->vectors; v++)
         if (out->high[v] != out->low[v] + vl / 2) t->straight = 0;
     for (int64_t i = 0; i < t->vectors * vl; i++)
-        out->bias[i] = job->bias && first + i < s->ocg ? job->bias[group * s->ocg + first + i] : 0.0f;
+        out->bias[i] =
+            job->bias && first + i < s->ocg ? job->bias[group * s->ocg + first + i] : 0.0f;
 }
 
 /* Rows [row0, row1) of a unit; meanwhile the weights behind these come closer, `next` bytes. */
@@ -358,7 +373,8 @@ static void unit_rows(const blocked_job *job, neon_conv_tile *t, const float *x,
                       int64_t row0, int64_t row1, int64_t next) {
     const blocked_conv *s = job->s;
     const int64_t tiles = (row1 - row0) * cnr_div_up(s->columns, s->tile);
-    t->ahead_lines = cnr_min(MOST_AHEAD, cnr_div_up(cnr_div_up(next, 64), cnr_max(1, tiles * t->runs)));
+    t->ahead_lines =
+        cnr_min(MOST_AHEAD, cnr_div_up(cnr_div_up(next, 64), cnr_max(1, tiles * t->runs)));
     const int64_t rows = s->flat ? row1 - row0 : 1; /* that follow one another */
     for (int64_t row = row0; row < row1; row += rows) {
         const float *from = x + (row - row0) * s->row_step;
@@ -378,7 +394,8 @@ static void unit_rows(const blocked_job *job, neon_conv_tile *t, const float *x,
 }
 
 /* The links that are left, on the rows of each block of the unit. */
-static void end_unit(const blocked_job *job, const unit *u, int64_t y_at, int64_t row0, int64_t row1) {
+static void end_unit(const blocked_job *job, const unit *u, int64_t y_at, int64_t row0,
+                     int64_t row1) {
     const blocked_conv *s = job->s;
     const int64_t b = s->out_block;
     const int64_t first = row0 * s->columns;
@@ -386,7 +403,8 @@ static void end_unit(const blocked_job *job, const unit *u, int64_t y_at, int64_
     const int64_t n = (cnr_min(s->out_plane, row1 * s->columns) - first) * b;
     for (int64_t v = 0; v < 2 * u->tile.vectors; v++) {
         const int64_t at = v % 2 ? u->high[v / 2] : u->low[v / 2];
-        if (at < 0 || at / (s->out_plane * b) * (s->out_plane * b) != at) continue; /* inside a block */
+        if (at < 0 || at / (s->out_plane * b) * (s->out_plane * b) != at)
+            continue; /* inside a block */
         neon_chain_run(&s->end.rest, job->run->node, job->y + y_at + at + first * b,
                        y_at + at + first * b, n);
     }
@@ -448,8 +466,8 @@ static void one_task(void *arg, int64_t i, int32_t thread) {
         memcpy(room, &which, sizeof which);
         x = room + 16;
     }
-    rows_of_chunk(job, x, group, (image * s->cout + group * s->ocg) * s->out_plane, chunk, row0, row1,
-                  room ? room + s->wide_at : NULL);
+    rows_of_chunk(job, x, group, (image * s->cout + group * s->ocg) * s->out_plane, chunk, row0,
+                  row1, room ? room + s->wide_at : NULL);
 }
 
 static cnr_status run(const cnr_run *run, cnr_error *err) {
@@ -458,7 +476,8 @@ static cnr_status run(const cnr_run *run, cnr_error *err) {
     (void)err;
     if (s->out_plane < 1) return CNR_OK;
     const blocked_job job = {
-        .s = s, .run = run,
+        .s = s,
+        .run = run,
         .x = neon_floats(run->node->inputs[0]),
         .weight = run->blob_data,
         .bias = neon_floats(cnr_own_input(run->node, 2)),

@@ -15,10 +15,11 @@ static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_ac
     memcpy(dim + 2, w.out, (size_t)w.spatial * sizeof dim[0]);
     if (w.spatial > 2 || !neon_channel_block(x->dim[1]))
         return cnr_refuse(out, "no block divides the channels");
-    /* Whoever made plain planes (a sparse product) is often who reads them next: there and back would
-     * cost more than blocks gain. */
+    /* Whoever made plain planes (a sparse product) is often who reads them next: there and back
+     * would cost more than blocks gain. */
     const int32_t score = out->in_block[0] > 1 ? 700 : 550;
-    neon_blocked_take(node, out, score, neon_block_of(x->rank, x->dim), neon_block_of(x->rank, dim));
+    neon_blocked_take(node, out, score, neon_block_of(x->rank, x->dim),
+                      neon_block_of(x->rank, dim));
     out->epilogue = neon_chain_accepts(node, x->rank, dim);
     out->prepared = 1 << 1;
     out->cost_ns = neon_conv_cost(node, &w, 0.2, 0.2);

@@ -1,5 +1,5 @@
-/* What only moves values, plain or on channels in blocks: joined, dealt out and cut along the channels,
- * enlarged. Where pieces can lie in each other, the planner leaves the step out. */
+/* What only moves values, plain or on channels in blocks: joined, dealt out and cut along the
+ * channels, enlarged. Where pieces can lie in each other, the planner leaves the step out. */
 #include "blocked.h"
 
 /* Floats of a task. */
@@ -16,7 +16,8 @@ static int64_t parts_of(const cnr_tensor *y) {
 
 /* Channels [*c0, *c1) of image *n are task i's. */
 static void part_of(const cnr_tensor *y, int64_t i, int64_t *n, int64_t *c0, int64_t *c1) {
-    const int64_t b = cnr_max(1, y->block), units = y->dim[1] / b, parts = parts_of(y), k = i % parts;
+    const int64_t b = cnr_max(1, y->block), units = y->dim[1] / b, parts = parts_of(y),
+                  k = i % parts;
     *n = i / parts;
     *c0 = k * units / parts * b;
     *c1 = (k + 1) * units / parts * b;
@@ -113,11 +114,12 @@ static cnr_status shuffle_run(const cnr_run *run, cnr_error *err) {
 enum { MOST_VIEWS = 16 };
 
 /* Output `o` is whole blocks of input 0 from float *at on, of one image. */
-static int is_slice(const cnr_node *node, const cnr_alias *views, int32_t n, int32_t o, int64_t block,
-                    int64_t *at) {
+static int is_slice(const cnr_node *node, const cnr_alias *views, int32_t n, int32_t o,
+                    int64_t block, int64_t *at) {
     const cnr_tensor *x = node->inputs[0], *y = node->outputs[o];
     for (int32_t i = 0; i < n; i++) {
-        if (views[i].kind != CNR_ALIAS_VIEW || views[i].output != o || views[i].input != 0) continue;
+        if (views[i].kind != CNR_ALIAS_VIEW || views[i].output != o || views[i].input != 0)
+            continue;
         if (x->rank != y->rank || x->dim[0] != 1 || y->dim[1] % block) return 0;
         for (int32_t a = 0; a < x->rank; a++)
             if (a != 1 && x->dim[a] != y->dim[a]) return 0;
@@ -128,8 +130,8 @@ static int is_slice(const cnr_node *node, const cnr_alias *views, int32_t n, int
 }
 
 static int32_t views_of(const cnr_node *node, cnr_alias *views) {
-    const int32_t n = CNR_HAS(node->desc, aliases_of)
-                          ? node->desc->aliases_of(node, views, MOST_VIEWS) : 0;
+    const int32_t n =
+        CNR_HAS(node->desc, aliases_of) ? node->desc->aliases_of(node, views, MOST_VIEWS) : 0;
     return (int32_t)cnr_min(n, MOST_VIEWS);
 }
 
@@ -160,7 +162,8 @@ static cnr_status slice_run(const cnr_run *run, cnr_error *err) {
         const cnr_tensor *y = run->outputs[o];
         int64_t at = 0;
         is_slice(run->node, views, n, o, cnr_max(1, y->block), &at);
-        memcpy(y->data, neon_floats(run->node->inputs[0]) + at, (size_t)cnr_count(y) * sizeof(float));
+        memcpy(y->data, neon_floats(run->node->inputs[0]) + at,
+               (size_t)cnr_count(y) * sizeof(float));
     }
     return CNR_OK;
 }
@@ -228,10 +231,14 @@ static cnr_status resize_run(const cnr_run *run, cnr_error *err) {
     return CNR_OK;
 }
 
-#define MOVE(variable, kernel_name, op_name, which)                                              \
-    const cnr_kernel variable = {                                                                \
-        .size = sizeof(cnr_kernel), .version = 1, .name = kernel_name, .op = op_name,            \
-        .device = "cpu-neon", .accepts = which##_accepts, .run = which##_run}
+#define MOVE(variable, kernel_name, op_name, which) \
+    const cnr_kernel variable = {.size = sizeof(cnr_kernel), \
+                                 .version = 1, \
+                                 .name = kernel_name, \
+                                 .op = op_name, \
+                                 .device = "cpu-neon", \
+                                 .accepts = which##_accepts, \
+                                 .run = which##_run}
 
 MOVE(neon_concat, "concat_f32", "concat", concat);
 MOVE(neon_channel_shuffle, "channel_shuffle_f32", "channel_shuffle", shuffle);

@@ -13,7 +13,7 @@ typedef struct planes_state {
     neon_ending end;
     neon_window_kind kind;
     int64_t channels, block, in, out, taps; /* in, out: positions of a plane */
-    int64_t strips, parts; /* of the rows, of the blocks */
+    int64_t strips, parts;                  /* of the rows, of the blocks */
     float scale[];
 } planes_state;
 
@@ -21,11 +21,14 @@ static void plan_tasks(planes_state *s, int64_t images, int32_t threads) {
     const int64_t blocks = s->channels / s->block, rows = s->plane.row1;
     const int64_t steps = images * blocks * s->out * s->block * s->taps;
     const int64_t wanted = threads < 2 || steps < LEAST_STEPS
-                               ? 1 : cnr_min(4 * threads, cnr_max(threads, steps / TASK_STEPS));
+                               ? 1
+                               : cnr_min(4 * threads, cnr_max(threads, steps / TASK_STEPS));
     /* Rows first: the threads have them from the layer before. */
     images = cnr_max(1, images);
-    s->strips = neon_even_parts(cnr_max(1, rows / LEAST_ROWS), cnr_div_up(wanted, images), images, threads);
-    s->parts = neon_even_parts(blocks, cnr_div_up(wanted, images * s->strips), images * s->strips, threads);
+    s->strips =
+        neon_even_parts(cnr_max(1, rows / LEAST_ROWS), cnr_div_up(wanted, images), images, threads);
+    s->parts = neon_even_parts(blocks, cnr_div_up(wanted, images * s->strips), images * s->strips,
+                               threads);
 }
 
 /* The average's factors, as the plain kernel has them. */
@@ -107,11 +110,13 @@ static void one_task(void *arg, int64_t i, int32_t thread) {
     (void)thread;
     if (cnr_cancelled(job->run->stream)) return;
     for (int64_t q = part * blocks / s->parts; q < (part + 1) * blocks / s->parts; q++)
-        one_plane(job, image * blocks + q, strip * rows / s->strips, (strip + 1) * rows / s->strips);
+        one_plane(job, image * blocks + q, strip * rows / s->strips,
+                  (strip + 1) * rows / s->strips);
 }
 
 void neon_planes_run(const cnr_run *run, const float *weight, const float *bias) {
     const planes_state *s = run->state;
-    planes_job job = {s, run, neon_floats(run->node->inputs[0]), weight, bias, run->outputs[0]->data};
+    planes_job job = {s,      run,  neon_floats(run->node->inputs[0]),
+                      weight, bias, run->outputs[0]->data};
     cnr_parallel(run->stream, run->node->inputs[0]->dim[0] * s->strips * s->parts, one_task, &job);
 }

@@ -1,4 +1,5 @@
-/* Poolings on channels in blocks, the vector along the channels: of windows, and of whole planes. */
+/* Poolings on channels in blocks, the vector along the channels: of windows, and of whole planes.
+ */
 #include "blocked_planes.h"
 #include "pool.h"
 
@@ -11,7 +12,8 @@ static cnr_status window_accepts(const cnr_device *device, const cnr_node *node,
     if (!x || node->n_outputs != 1 || !neon_all_f32(node)) return cnr_refuse(out, NEON_WANTS_F32);
     if ((out->why = neon_pool_window(node, x, &w))) return CNR_OK;
     const int32_t block = out->in_block[0];
-    /* a vector a block, or half of one on the widest: others' blocks, of 8 or 16, are no vector here */
+    /* a vector a block, or half of one on the widest: others' blocks, of 8 or 16, are no vector
+     * here */
     if (block != neon_uk->vl && !(block == 8 && neon_uk->vl == 16))
         return cnr_refuse(out, "channels in blocks of a vector are wanted");
     if (w.spatial > 2 || cnr_count(x) == 0) return cnr_refuse(out, "channels in blocks are wanted");
@@ -78,11 +80,16 @@ static cnr_status global_run(const cnr_run *run, cnr_error *err) {
     return CNR_OK;
 }
 
-#define POOL(variable, kernel_name, op_name, which, plan_fn, unplan_fn)                          \
-    const cnr_kernel variable = {                                                                \
-        .size = sizeof(cnr_kernel), .version = 1, .name = kernel_name, .op = op_name,            \
-        .device = "cpu-neon", .accepts = which##_accepts, .plan = plan_fn, .unplan = unplan_fn,  \
-        .run = which##_run}
+#define POOL(variable, kernel_name, op_name, which, plan_fn, unplan_fn) \
+    const cnr_kernel variable = {.size = sizeof(cnr_kernel), \
+                                 .version = 1, \
+                                 .name = kernel_name, \
+                                 .op = op_name, \
+                                 .device = "cpu-neon", \
+                                 .accepts = which##_accepts, \
+                                 .plan = plan_fn, \
+                                 .unplan = unplan_fn, \
+                                 .run = which##_run}
 
 POOL(neon_max_pool_blocked, "max_pool_f32_blocked", "max_pool", window, window_plan,
      neon_free_state);

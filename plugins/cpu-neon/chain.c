@@ -14,13 +14,16 @@ neon_link neon_link_of(const cnr_node *node) {
         {"leaky_relu", NEON_LINK_LEAKY_RELU, "alpha", NULL},
         {"add", NEON_LINK_ADD, NULL, NULL},
         {"mul", NEON_LINK_MUL, NULL, NULL},
+        {"div", NEON_LINK_DIV, NULL, NULL},
         {"tanh", NEON_LINK_TANH, NULL, NULL},
         {"sigmoid", NEON_LINK_SIGMOID, NULL, NULL},
         {"swish", NEON_LINK_SWISH, "alpha", NULL},
         {"hard_sigmoid", NEON_LINK_HARD_SIGMOID, "alpha", "beta"},
         {"hard_swish", NEON_LINK_HARD_SWISH, NULL, NULL},
+        {"erf", NEON_LINK_ERF, NULL, NULL},
+        {"gelu", NEON_LINK_GELU, NULL, NULL},
     };
-    neon_link link = {NEON_LINK_APPLY, -1, 0.0f, 6.0f};
+    neon_link link = {.operand = -1, .b = 6.0f};
     for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
         if (strcmp(node->desc->name, known[i].name) != 0) continue;
         link.kind = known[i].kind;
@@ -32,6 +35,8 @@ neon_link neon_link_of(const cnr_node *node) {
     /* limits may come as inputs too: the operator knows */
     for (int32_t i = 1; i < node->n_inputs; i++)
         if (link.kind == NEON_LINK_CLIP && node->inputs[i]) link.kind = NEON_LINK_APPLY;
+    if (link.kind == NEON_LINK_GELU && cnr_attr_is(node, "approximate", "tanh"))
+        link.kind = NEON_LINK_GELU_TANH;
     return link;
 }
 
@@ -39,12 +44,59 @@ int32_t neon_chain_accepts(const cnr_node *node, int32_t rank, const int64_t *di
     return cnr_chain_length(node, rank, dim, NEON_MAX_CHAIN, NULL);
 }
 
+/* How `t` is broadcast to a result of that shape, into link->each and n; 0: from more than one
+ * stretch of axes. */
+static int broadcast_of(const cnr_tensor *t, int32_t rank, const int64_t *dim, neon_link *link) {
+    int32_t first = 0, last = t->rank;
+    if (t->rank > rank) return 0;
+    while (first < last && t->dim[first] == 1) first++;
+    while (last > first && t->dim[last - 1] == 1) last--;
+    const int32_t offset = rank - t->rank;
+    link->each = link->n = 1;
+    for (int32_t a = first; a < last; a++) {
+        if (t->dim[a] != dim[offset + a]) return 0;
+        link->n *= t->dim[a];
+    }
+    for (int32_t a = offset + last; a < rank; a++) link->each *= dim[a];
+    return link->n > 0;
+}
+
+/* A link that adds, multiplies by, or divides by what is broadcast. */
+static int is_broadcast_link(const cnr_node *node, const cnr_epilogue *link, int32_t rank,
+                             const int64_t *dim) {
+    neon_link known = neon_link_of(link->node);
+    const int divides = known.kind == NEON_LINK_DIV && link->chain_port == 0;
+    if ((known.kind != NEON_LINK_ADD && known.kind != NEON_LINK_MUL && !divides) ||
+        link->operand < 0)
+        return 0;
+    const cnr_tensor *t = node->inputs[link->operand], *y = link->node->outputs[0];
+    if (!t || !cnr_is_plain(t, 1u << CNR_f32) || t->block > 1) return 0;
+    if (!cnr_is_plain(y, 1u << CNR_f32) || y->block > 1 || y->rank != rank ||
+        memcmp(y->dim, dim, (size_t)rank * sizeof *dim) != 0)
+        return 0;
+    return broadcast_of(t, rank, dim, &known);
+}
+
+int32_t neon_chain_accepts_broadcast(const cnr_node *node, int32_t rank, const int64_t *dim) {
+    int32_t n = 0;
+    for (; n < node->n_epilogue && n < NEON_MAX_CHAIN; n++) {
+        const cnr_epilogue *link = node->epilogue[n];
+        if (is_broadcast_link(node, link, rank, dim)) continue;
+        if (!cnr_link_fits(link, rank, dim) || !CNR_HAS(link->node->desc, apply_f32)) break;
+    }
+    return n;
+}
+
 void neon_chain_plan(const cnr_node *node, neon_chain *chain) {
     chain->first = 0;
     chain->n = (int32_t)cnr_min(node->n_epilogue, NEON_MAX_CHAIN);
     for (int32_t i = 0; i < chain->n; i++) {
         chain->link[i] = neon_link_of(node->epilogue[i]->node);
-        chain->link[i].operand = node->epilogue[i]->operand;
+        const int32_t operand = node->epilogue[i]->operand;
+        const cnr_tensor *y = node->outputs[0];
+        chain->link[i].operand = operand;
+        if (operand >= 0 && cnr_count(node->inputs[operand]) != cnr_count(y))
+            broadcast_of(node->inputs[operand], y->rank, y->dim, &chain->link[i]);
     }
 }
 
@@ -54,6 +106,9 @@ void neon_link_unary(const neon_link *link, const cnr_node *node, const float *x
     switch (link->kind) {
     case NEON_LINK_SIGMOID: uk->sigmoid(x, out, n); return;
     case NEON_LINK_TANH: uk->tanh(x, out, n); return;
+    case NEON_LINK_ERF: uk->erf(x, out, n); return;
+    case NEON_LINK_GELU: uk->gelu(x, out, n); return;
+    case NEON_LINK_GELU_TANH: uk->gelu_tanh(x, out, n); return;
     case NEON_LINK_SWISH: uk->swish(x, link->a, out, n); return;
     case NEON_LINK_RELU:
     case NEON_LINK_LEAKY_RELU:
@@ -70,15 +125,45 @@ void neon_link_unary(const neon_link *link, const cnr_node *node, const float *x
     else uk->hard_swish(out, n);
 }
 
+static void by_operand(neon_link_kind kind, float *x, const float *y, int64_t n) {
+    if (kind == NEON_LINK_ADD) neon_uk->add(x, y, n);
+    else if (kind == NEON_LINK_MUL) neon_uk->mul(x, y, n);
+    else neon_uk->divide(x, y, n);
+}
+
+static void by_number(neon_link_kind kind, float *x, float y, int64_t n) {
+    if (kind == NEON_LINK_ADD) neon_uk->affine(x, 1.0f, y, x, n);
+    else if (kind == NEON_LINK_MUL) neon_uk->affine(x, y, 0.0f, x, n);
+    else
+        for (int64_t i = 0; i < n; i++) x[i] /= y;
+}
+
+/* A link whose operand is broadcast. */
+static void broadcast_link(const neon_link *link, const float *operand, float *x, int64_t first,
+                           int64_t n) {
+    while (n > 0) {
+        const int64_t at = first / link->each % link->n;
+        int64_t here = link->each == 1 ? link->n - at : link->each - first % link->each;
+        if (link->n == 1) here = n;
+        here = cnr_min(here, n);
+        if (link->each == 1 && link->n > 1) by_operand(link->kind, x, operand + at, here);
+        else by_number(link->kind, x, operand[at], here);
+        x += here;
+        first += here;
+        n -= here;
+    }
+}
+
 void neon_chain_run(const neon_chain *chain, const cnr_node *node, float *x, int64_t first,
                     int64_t n) {
     for (int32_t i = chain->first; i < chain->n; i++) {
         const neon_link *link = &chain->link[i];
-        const float *y = link->operand < 0
-                             ? NULL : (const float *)node->inputs[link->operand]->data + first;
-        if (!y) neon_link_unary(link, node->epilogue[i]->node, x, x, n);
-        else if (link->kind == NEON_LINK_ADD) neon_uk->add(x, y, n);
-        else if (link->kind == NEON_LINK_MUL) neon_uk->mul(x, y, n);
+        const float *operand = link->operand < 0 ? NULL : node->inputs[link->operand]->data;
+        if (!operand) neon_link_unary(link, node->epilogue[i]->node, x, x, n);
+        else if (link->n) broadcast_link(link, operand, x, first, n);
+        else if (link->kind == NEON_LINK_ADD || link->kind == NEON_LINK_MUL ||
+                 (link->kind == NEON_LINK_DIV && node->epilogue[i]->chain_port == 0))
+            by_operand(link->kind, x, operand + first, n);
         else cnr_link_run(node, node->epilogue[i], x, first, n);
     }
 }

@@ -12,18 +12,25 @@ typedef enum neon_link_kind {
     NEON_LINK_LEAKY_RELU,
     NEON_LINK_ADD,
     NEON_LINK_MUL,
+    NEON_LINK_DIV,
     NEON_LINK_SIGMOID,
     NEON_LINK_TANH,
     NEON_LINK_CLIP,
     NEON_LINK_SWISH,
     NEON_LINK_HARD_SIGMOID,
-    NEON_LINK_HARD_SWISH
+    NEON_LINK_HARD_SWISH,
+    NEON_LINK_ERF,
+    NEON_LINK_GELU,
+    NEON_LINK_GELU_TANH
 } neon_link_kind;
 
 typedef struct neon_link {
     neon_link_kind kind;
     int32_t operand;
     float a, b;
+    /* The operand is broadcast: element i of the result meets element i / each % n of it. n 0: it
+     * has the result's shape. */
+    int64_t each, n;
 } neon_link;
 
 typedef struct neon_chain {
@@ -33,6 +40,8 @@ typedef struct neon_chain {
 
 /* How many of the node's epilogue, from the first, can run on a result of this shape. */
 int32_t neon_chain_accepts(const cnr_node *node, int32_t rank, const int64_t *dim);
+/* The same of a plain result: operands may also be broadcast to it from one stretch of its axes. */
+int32_t neon_chain_accepts_broadcast(const cnr_node *node, int32_t rank, const int64_t *dim);
 /* Fills `chain` from the node's epilogue, which was accepted. */
 void neon_chain_plan(const cnr_node *node, neon_chain *chain);
 /* Applies it to x[0 .. n), which are the elements of output 0 from `first` on. */

@@ -35,8 +35,8 @@ int neon_cpu_text(const char *root, int32_t cpu, const char *name, int number, c
     char path[160];
     const char *at = strstr(name, "%d");
     if (!at) return 0;
-    snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu%d/%.*s%d%s", (int)cpu, (int)(at - name),
-             name, number, at + 2);
+    snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu%d/%.*s%d%s", (int)cpu,
+             (int)(at - name), name, number, at + 2);
     return read_text(root, path, out, room);
 }
 
@@ -47,16 +47,16 @@ static const struct part {
     int32_t implementer, part;
     const char *name;
 } parts[] = {
-    {0x41, 0xc07, "Cortex-A7"},    {0x41, 0xc09, "Cortex-A9"},    {0x41, 0xc0f, "Cortex-A15"},
-    {0x41, 0xc0e, "Cortex-A17"},   {0x41, 0xd03, "Cortex-A53"},   {0x41, 0xd04, "Cortex-A35"},
-    {0x41, 0xd05, "Cortex-A55"},   {0x41, 0xd07, "Cortex-A57"},   {0x41, 0xd08, "Cortex-A72"},
-    {0x41, 0xd09, "Cortex-A73"},   {0x41, 0xd0a, "Cortex-A75"},   {0x41, 0xd0b, "Cortex-A76"},
-    {0x41, 0xd0c, "Neoverse-N1"},  {0x41, 0xd0d, "Cortex-A77"},   {0x41, 0xd40, "Neoverse-V1"},
-    {0x41, 0xd41, "Cortex-A78"},   {0x41, 0xd44, "Cortex-X1"},    {0x41, 0xd46, "Cortex-A510"},
-    {0x41, 0xd47, "Cortex-A710"},  {0x41, 0xd48, "Cortex-X2"},    {0x41, 0xd49, "Neoverse-N2"},
-    {0x41, 0xd4d, "Cortex-A715"},  {0x41, 0xd4e, "Cortex-X3"},    {0x41, 0xd4f, "Neoverse-V2"},
-    {0x51, 0x201, "Kryo Silver"},  {0x51, 0x205, "Kryo Gold"},    {0x51, 0x211, "Kryo"},
-    {0x4e, 0x004, "Carmel"},       {0x4e, 0x003, "Denver 2"},
+    {0x41, 0xc07, "Cortex-A7"},   {0x41, 0xc09, "Cortex-A9"},  {0x41, 0xc0f, "Cortex-A15"},
+    {0x41, 0xc0e, "Cortex-A17"},  {0x41, 0xd03, "Cortex-A53"}, {0x41, 0xd04, "Cortex-A35"},
+    {0x41, 0xd05, "Cortex-A55"},  {0x41, 0xd07, "Cortex-A57"}, {0x41, 0xd08, "Cortex-A72"},
+    {0x41, 0xd09, "Cortex-A73"},  {0x41, 0xd0a, "Cortex-A75"}, {0x41, 0xd0b, "Cortex-A76"},
+    {0x41, 0xd0c, "Neoverse-N1"}, {0x41, 0xd0d, "Cortex-A77"}, {0x41, 0xd40, "Neoverse-V1"},
+    {0x41, 0xd41, "Cortex-A78"},  {0x41, 0xd44, "Cortex-X1"},  {0x41, 0xd46, "Cortex-A510"},
+    {0x41, 0xd47, "Cortex-A710"}, {0x41, 0xd48, "Cortex-X2"},  {0x41, 0xd49, "Neoverse-N2"},
+    {0x41, 0xd4d, "Cortex-A715"}, {0x41, 0xd4e, "Cortex-X3"},  {0x41, 0xd4f, "Neoverse-V2"},
+    {0x51, 0x201, "Kryo Silver"}, {0x51, 0x205, "Kryo Gold"},  {0x51, 0x211, "Kryo"},
+    {0x4e, 0x004, "Carmel"},      {0x4e, 0x003, "Denver 2"},
 };
 
 /* The text behind "key : " when the line is of that key. */
@@ -97,7 +97,8 @@ void neon_cpu_name(const char *root, const int32_t *cpus, int32_t n_cpus, char *
         const char *text;
         line[strcspn(line, "\n")] = 0;
         if ((text = value_of(line, "processor")) != NULL) cpu = strtol(text, NULL, 10);
-        if ((text = value_of(line, "CPU implementer")) != NULL) implementer = strtol(text, NULL, 16);
+        if ((text = value_of(line, "CPU implementer")) != NULL)
+            implementer = strtol(text, NULL, 16);
         int32_t wanted = n_cpus == 0;
         for (int32_t i = 0; i < n_cpus; i++) wanted = wanted || cpus[i] == cpu;
         if (!wanted) continue;

@@ -1,4 +1,5 @@
-/* What there is to tell of the processor: its instruction set, its caches, and how fast it is at its best. */
+/* What there is to tell of the processor: its instruction set, its caches, and how fast it is at
+ * its best. */
 #define _GNU_SOURCE
 #include "clusters.h"
 #include "neon.h"
@@ -10,7 +11,10 @@
 #include <sys/mman.h>
 #include <time.h>
 
-enum { TIMES = 7, CHUNKS = 8 }; /* the least of these; pieces a thread, so that none waits for long */
+enum {
+    TIMES = 7,
+    CHUNKS = 8
+}; /* the least of these; pieces a thread, so that none waits for long */
 
 static double now(void) {
     struct timespec t;
@@ -25,8 +29,10 @@ static double cache_bytes(const char *root, int32_t core, int level) {
     for (int index = 0; index < 8; index++) {
         char text[64];
         const int is = neon_cpu_text(root, core, "cache/index%d/level", index, text, sizeof text)
-                           ? atoi(text) : 0;
-        if (is != level || !neon_cpu_text(root, core, "cache/index%d/type", index, text, sizeof text) ||
+                           ? atoi(text)
+                           : 0;
+        if (is != level ||
+            !neon_cpu_text(root, core, "cache/index%d/type", index, text, sizeof text) ||
             text[0] == 'I')
             continue;
         if (!neon_cpu_text(root, core, "cache/index%d/size", index, text, sizeof text)) continue;
@@ -106,7 +112,8 @@ cnr_status neon_facts(int32_t index, cnr_stream *stream, cnr_fact_fn tell, void 
     neon_cluster list[NEON_MOST_CLUSTERS];
     const char *given = secure_getenv("CNNRUN_SYSFS_ROOT"); /* a tree of fixtures */
     const char *root = given && strcmp(given, "/") != 0 ? given : "";
-    const int32_t core = index > 0 && index <= neon_clusters(root, list) ? list[index - 1].cpus[0] : 0;
+    const int32_t core =
+        index > 0 && index <= neon_clusters(root, list) ? list[index - 1].cpus[0] : 0;
     tell(arg, "isa", neon_isa_name(), 0);
     const double caches = tell_caches(root, core, tell, arg);
     if (!stream) return CNR_OK;

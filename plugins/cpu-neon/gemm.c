@@ -9,7 +9,11 @@ int64_t neon_block_room(int64_t n, int64_t k) {
     return panels * panel_room(cnr_min(k, NEON_KC));
 }
 
-enum { MOST_MR = 8, MOST_NR = 48, STORED_K = 64 }; /* of k: as much as is packed on the stack at a time */
+enum {
+    MOST_MR = 8,
+    MOST_NR = 48,
+    STORED_K = 64
+}; /* of k: as much as is packed on the stack at a time */
 
 /* The multiply of one block of k: B's panels are in the second-level cache, A's in the first. */
 static void block_of_k(const neon_product *p, int64_t m0, int64_t m1, int64_t n0, int64_t n1,
@@ -20,7 +24,8 @@ static void block_of_k(const neon_product *p, int64_t m0, int64_t m1, int64_t n0
     for (int64_t i = m0; i < m1;) {
         const int64_t panel = i / uk->mr, skip = i % uk->mr;
         const int64_t rows = cnr_min(uk->mr - skip, m1 - i);
-        const float *a = skip + neon_widened(p->a_as, p->a, (panel * p->k + k0) * uk->mr, kn * uk->mr, room);
+        const float *a =
+            skip + neon_widened(p->a_as, p->a, (panel * p->k + k0) * uk->mr, kn * uk->mr, room);
         const float *bias = p->bias && k0 == 0 ? p->bias + i : NULL;
         for (int64_t j = n0, q = 0; j < n1; j += uk->nr, q++)
             uk->sgemm(kn, a, b + q * b_stride, p->c + i * p->ldc + j, p->ldc, rows,
@@ -62,11 +67,12 @@ static int64_t block_cost(int64_t m, int64_t n) {
     return (m + 16) * (2 * vectors + (rest ? nv - rest : 0));
 }
 
-/* How long the slowest thread is busy with a grid's blocks; the last column's are smaller, and for those
- * that have one block less than others. */
+/* How long the slowest thread is busy with a grid's blocks; the last column's are smaller, and for
+ * those that have one block less than others. */
 static int64_t grid_cost(const neon_grid *g, int64_t m, int64_t n, int64_t copies,
                          int32_t threads) {
-    const int64_t rows = cnr_div_up(m, g->rows), lasts = copies * g->rows, wholes = lasts * (g->columns - 1);
+    const int64_t rows = cnr_div_up(m, g->rows), lasts = copies * g->rows,
+                  wholes = lasts * (g->columns - 1);
     const int64_t whole = block_cost(rows, cnr_min(n, g->nb));
     const int64_t last = block_cost(rows, n - (g->columns - 1) * g->nb);
     const int64_t each = cnr_div_up(wholes, threads), idle = each * threads - wholes;
@@ -109,18 +115,21 @@ typedef struct multiply_task {
 static void multiply_one(void *arg, int64_t i, int32_t thread) {
     const multiply_task *t = arg;
     /* a thread's tasks are of the same rows: their panels of A stay in its cache */
-    const int64_t m0 = t->m0 + i / t->grid.columns * t->grid.mb, n0 = i % t->grid.columns * t->grid.nb;
-    neon_block(t->p, m0, cnr_min(t->m1, m0 + t->grid.mb), n0,
-               cnr_min(t->p->n, n0 + t->grid.nb), t->scratch + thread * t->room);
+    const int64_t m0 = t->m0 + i / t->grid.columns * t->grid.mb,
+                  n0 = i % t->grid.columns * t->grid.nb;
+    neon_block(t->p, m0, cnr_min(t->m1, m0 + t->grid.mb), n0, cnr_min(t->p->n, n0 + t->grid.nb),
+               t->scratch + thread * t->room);
 }
 
 void neon_multiply(const neon_product *p, int64_t m0, int64_t m1, cnr_stream *stream,
                    float *scratch) {
-    multiply_task t = {p, neon_grid_of(m1 - m0, p->n, 1, p->b != NULL,
-                                       stream->device->concurrency), scratch,
-                       neon_block_room(p->n, p->k), m0, m1};
-    if (m1 > m0 && p->n > 0)
-        cnr_parallel(stream, t.grid.rows * t.grid.columns, multiply_one, &t);
+    multiply_task t = {p,
+                       neon_grid_of(m1 - m0, p->n, 1, p->b != NULL, stream->device->concurrency),
+                       scratch,
+                       neon_block_room(p->n, p->k),
+                       m0,
+                       m1};
+    if (m1 > m0 && p->n > 0) cnr_parallel(stream, t.grid.rows * t.grid.columns, multiply_one, &t);
 }
 
 /* ---- packing ---- */

@@ -10,9 +10,10 @@
 
 #include "support.h"
 
-#define NEON_KC (neon_uk->vl == 16 ? 512 : 256) /* of k: a block of B is as many by NEON_NC floats, a part */
-#define NEON_MOST_KC 512                        /* of the L2 cache, which is 1 MB or more beside AVX-512 */
-#define NEON_NC 240 /* columns; a multiple of every nr */
+#define NEON_KC \
+    (neon_uk->vl == 16 ? 512 : 256) /* of k: a block of B is as many by NEON_NC floats, a part */
+#define NEON_MOST_KC 512            /* of the L2 cache, which is 1 MB or more beside AVX-512 */
+#define NEON_NC 240                 /* columns; a multiple of every nr */
 
 /* Packs columns [col, col + n) of B, rows [k, k + kn), as one panel. */
 typedef void (*neon_pack_fn)(const void *arg, int64_t k, int64_t kn, int64_t col, int64_t n,
@@ -21,8 +22,8 @@ typedef void (*neon_pack_fn)(const void *arg, int64_t k, int64_t kn, int64_t col
 typedef struct neon_product {
     int64_t m, n, k;
     neon_stored a_as, b_as; /* how a, and b if it is packed, lie */
-    const void *a; /* panels [m / mr][k][mr] */
-    const void *b; /* packed as a whole by neon_pack_b, or NULL: */
+    const void *a;          /* panels [m / mr][k][mr] */
+    const void *b;          /* packed as a whole by neon_pack_b, or NULL: */
     neon_pack_fn pack;
     const void *pack_arg;
     const float *bias; /* one a row; NULL: 0 */
@@ -40,13 +41,13 @@ typedef struct neon_grid {
     int64_t rows, columns;
 } neon_grid;
 
-/* Of so many products side by side. `packed`: B is so as a whole, and blocks begin at its panels. */
+/* Of so many products side by side. `packed`: B is so as a whole, and blocks begin at its panels.
+ */
 neon_grid neon_grid_of(int64_t m, int64_t n, int64_t copies, int packed, int32_t threads);
 /* Floats of scratch that a thread needs for neon_block. */
 int64_t neon_block_room(int64_t n, int64_t k);
 /* C[m0..m1)[n0..n1); n1 - n0 <= NEON_NC, and n0 a multiple of nr when B is packed as a whole. */
-void neon_block(const neon_product *p, int64_t m0, int64_t m1, int64_t n0, int64_t n1,
-                float *room);
+void neon_block(const neon_product *p, int64_t m0, int64_t m1, int64_t n0, int64_t n1, float *room);
 /* Rows [m0, m1) of C on the stream's threads; scratch is neon_block_room a thread. */
 void neon_multiply(const neon_product *p, int64_t m0, int64_t m1, cnr_stream *stream,
                    float *scratch);

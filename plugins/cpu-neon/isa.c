@@ -40,11 +40,14 @@ const neon_ukernels *neon_widest_isa(void) {
     return list[0];
 }
 
-static cnr_status refuse(const neon_ukernels *const *list, int32_t n, const char *wish, cnr_error *err) {
+static cnr_status refuse(const neon_ukernels *const *list, int32_t n, const char *wish,
+                         cnr_error *err) {
     char names[64] = "";
     for (int32_t i = 0; i < n; i++)
-        snprintf(names + strlen(names), sizeof names - strlen(names), "%s%s", i ? ", " : "", list[i]->name);
-    return neon_host->fail(err, CNR_E_ARG, "cpu", "no instruction set \"%s\" here: there are %s", wish, names);
+        snprintf(names + strlen(names), sizeof names - strlen(names), "%s%s", i ? ", " : "",
+                 list[i]->name);
+    return neon_host->fail(err, CNR_E_ARG, "cpu", "no instruction set \"%s\" here: there are %s",
+                           wish, names);
 }
 
 static cnr_status wanted(const neon_ukernels **out, cnr_error *err) {
@@ -68,13 +71,11 @@ cnr_status neon_wanted_isa(cnr_error *err) {
     const neon_ukernels *found = neon_uk;
     CNR_TRY(wanted(&found, err));
     if (found != neon_uk && atomic_load(&users) > 0)
-        return neon_host->fail(err, CNR_E_STATE, "cpu", "instruction set %s is in use by this process",
-                               neon_uk->name);
+        return neon_host->fail(err, CNR_E_STATE, "cpu",
+                               "instruction set %s is in use by this process", neon_uk->name);
     atomic_fetch_add(&users, 1);
     neon_uk = found;
     return CNR_OK;
 }
 
-void neon_isa_unused(void) {
-    atomic_fetch_sub(&users, 1);
-}
+void neon_isa_unused(void) { atomic_fetch_sub(&users, 1); }

@@ -5,5 +5,5 @@ const cnr_kernel *const neon_kernels[] = {
 #define X(name) &name,
     NEON_KERNEL_LIST(X)
 #undef X
-    NULL,
+        NULL,
 };

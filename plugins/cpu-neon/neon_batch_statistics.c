@@ -90,8 +90,12 @@ static void differentiate(void *arg, int64_t c, int32_t thread) {
 static cnr_status run(const cnr_run *run, cnr_error *err) {
     const cnr_node *node = run->node;
     const cnr_tensor *x = picture(node);
-    batch_job job = {run, x->dim[0], x->dim[1], cnr_span(x, 2, x->rank),
-                     cnr_attr_float(node, "epsilon"), cnr_attr_float(node, "momentum")};
+    batch_job job = {run,
+                     x->dim[0],
+                     x->dim[1],
+                     cnr_span(x, 2, x->rank),
+                     cnr_attr_float(node, "epsilon"),
+                     cnr_attr_float(node, "momentum")};
     (void)err;
     cnr_parallel(run->stream, job.channels, is_grad(node) ? differentiate : normalise, &job);
     return CNR_OK;

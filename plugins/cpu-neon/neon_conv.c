@@ -5,7 +5,7 @@
 typedef struct conv_state {
     neon_padded *pad;
     neon_chain chain;
-    int64_t cin, cout, group, n, k; /* n, k: of one group's product */
+    int64_t cin, cout, group, n, k;                     /* n, k: of one group's product */
     int32_t pointwise, bare, by_image, packed, threads; /* bare: x is read where it lies */
     neon_grid grid;
     neon_stored as; /* packed: how */
@@ -25,13 +25,15 @@ static cnr_status accepts(neon_stored as, const cnr_device *device, const cnr_no
     if (!x || !weight || !neon_all_f32(node)) return cnr_refuse(out, NEON_WANTS_F32);
     if ((out->why = neon_conv_window(node, x, weight, &w))) return CNR_OK;
     const int64_t group = cnr_max(1, cnr_attr_int(node, "group"));
-    if (as != NEON_F32 && (!cnr_is_constant(weight) || (group > 1 && weight->dim[0] / group < neon_uk->mr)))
+    if (as != NEON_F32 &&
+        (!cnr_is_constant(weight) || (group > 1 && weight->dim[0] / group < neon_uk->mr)))
         return cnr_refuse(out, "constant weights are wanted, and groups that fill a panel");
     int64_t dim[CNR_MAX_RANK] = {x->dim[0], weight->dim[0]};
     memcpy(dim + 2, w.out, (size_t)w.spatial * sizeof dim[0]);
     cnr_take(node, out, as == NEON_F32 ? 500 : 510);
     out->epilogue = neon_chain_accepts(node, x->rank, dim);
-    /* rows of a group that fill no panel are worked on as if they did, and columns copied for them */
+    /* rows of a group that fill no panel are worked on as if they did, and columns copied for them
+     */
     const double rows = (double)(weight->dim[0] / group);
     const double full = rows < neon_uk->mr ? rows / (2.0 * neon_uk->mr) : 1.0;
     out->cost_ns = neon_conv_cost(node, &w, 0.65 * full, 0.4 * full);
@@ -70,11 +72,12 @@ static void pack_panel(void *arg, int64_t i, int32_t thread) {
     const int64_t g = i / p->panels, panel = i % p->panels;
     (void)thread;
     const uint64_t before = neon_stored_bytes(p->as, g * neon_packed_a(p->m, p->k));
-    neon_store_a(p->as, p->weight + g * p->m * p->k, p->k, 1, p->m, p->k, panel, (char *)p->to + before);
+    neon_store_a(p->as, p->weight + g * p->m * p->k, p->k, 1, p->m, p->k, panel,
+                 (char *)p->to + before);
 }
 
-static cnr_status prepare(neon_stored as, const cnr_device *device, const cnr_node *node, void *blob,
-                          cnr_error *err) {
+static cnr_status prepare(neon_stored as, const cnr_device *device, const cnr_node *node,
+                          void *blob, cnr_error *err) {
     int64_t group;
     packing p = {.as = as, .weight = neon_floats(node->inputs[1]), .to = blob};
     (void)err;
@@ -143,8 +146,8 @@ static void pack_padded(const void *arg, int64_t k, int64_t kn, int64_t col, int
     const int64_t width = cnr_round_up(n, neon_uk->vl);
     const int64_t segments = neon_segments(c->s->pad, col, n, segment);
     if (n < width) memset(panel, 0, (size_t)(kn * width) * sizeof *panel);
-    neon_uk->pack_taps(panel, width, k, k + kn, c->base, c->end, c->s->pad->plane,
-                       c->s->pad->tap, c->s->pad->taps, segment, segments);
+    neon_uk->pack_taps(panel, width, k, k + kn, c->base, c->end, c->s->pad->plane, c->s->pad->tap,
+                       c->s->pad->taps, segment, segments);
 }
 
 static void conv_block(const conv_job *job, const float *padded, int64_t image, int64_t group,
@@ -154,8 +157,7 @@ static void conv_block(const conv_job *job, const float *padded, int64_t image, 
     /* columns of one index of axis 2 */
     const int64_t span = s->n / cnr_max(1, job->run->outputs[0]->dim[2]);
     const int64_t m0 = cnr_max(row * s->grid.mb, job->part.channel0 - group * m);
-    const int64_t m1 = cnr_min(cnr_min(m, (row + 1) * s->grid.mb),
-                                job->part.channel1 - group * m);
+    const int64_t m1 = cnr_min(cnr_min(m, (row + 1) * s->grid.mb), job->part.channel1 - group * m);
     const int64_t n0 = cnr_max(column * s->grid.nb, job->part.row0 * span);
     const int64_t n1 = cnr_min(cnr_min(s->n, (column + 1) * s->grid.nb), job->part.row1 * span);
     if (m0 >= m1 || n0 >= n1) return;
@@ -165,13 +167,19 @@ static void conv_block(const conv_job *job, const float *padded, int64_t image, 
     const neon_strided strided = {base, s->n, 1};
     const int64_t first = (image * s->cout + group * m) * s->n;
     const neon_product p = {
-        .m = m, .n = s->n, .k = s->k,
-        .a_as = s->as, .a = neon_stored_at(s->as, job->a, group * s->a_floats),
+        .m = m,
+        .n = s->n,
+        .k = s->k,
+        .a_as = s->as,
+        .a = neon_stored_at(s->as, job->a, group * s->a_floats),
         .pack = s->pointwise ? neon_pack_strided : pack_padded,
         .pack_arg = s->pointwise ? (const void *)&strided : (const void *)&source,
         .bias = job->bias ? job->bias + group * m : NULL,
-        .c = job->y + first, .ldc = s->n,
-        .chain = &s->chain, .node = job->run->node, .c_first = first,
+        .c = job->y + first,
+        .ldc = s->n,
+        .chain = &s->chain,
+        .node = job->run->node,
+        .c_first = first,
     };
     neon_block(&p, m0, m1, n0, n1, room);
 }
@@ -213,12 +221,14 @@ static cnr_status run(const cnr_run *run, cnr_error *err) {
     float *scratch = run->workspace_data;
     const int64_t blocks = s->group * s->grid.rows * s->grid.columns;
     conv_job job = {
-        .s = s, .run = run,
+        .s = s,
+        .run = run,
         .x = neon_floats(run->node->inputs[0]),
         .weight = neon_floats(run->node->inputs[1]),
         .bias = neon_floats(cnr_own_input(run->node, 2)),
         .y = run->outputs[0]->data,
-        .rooms = scratch + s->rooms_at, .images = scratch + s->images_at,
+        .rooms = scratch + s->rooms_at,
+        .images = scratch + s->images_at,
         .part = neon_part_of(run),
     };
     (void)err;

@@ -87,8 +87,10 @@ static void gather_channel(void *arg, int64_t i, int32_t thread) {
     float *padded = job->scratch + s->pads_at + thread * s->room;
     float *cols = job->scratch + s->cols_at + i * g->taps * length;
     for (int64_t b = 0; b < job->images; b++) {
-        neon_pad(g, neon_floats(job->run->node->inputs[1]) +
-                        ((job->image + b) * s->cin + channel) * g->in, 0.0f, padded);
+        neon_pad(g,
+                 neon_floats(job->run->node->inputs[1]) +
+                     ((job->image + b) * s->cin + channel) * g->in,
+                 0.0f, padded);
         for (int64_t t = 0; t < g->taps; t++) {
             float *to = cols + t * length + b * g->n;
             for (int64_t row = 0; row < rows; row++, to += wide)
@@ -105,8 +107,9 @@ static void gather_row(void *arg, int64_t i, int32_t thread) {
     float *to = job->scratch + s->dy_at + m * job->images * n;
     (void)thread;
     for (int64_t b = 0; b < job->images; b++)
-        memcpy(to + b * n, neon_floats(job->run->node->inputs[0]) +
-                               ((job->image + b) * s->cout + m) * n, (size_t)n * sizeof *to);
+        memcpy(to + b * n,
+               neon_floats(job->run->node->inputs[0]) + ((job->image + b) * s->cout + m) * n,
+               (size_t)n * sizeof *to);
 }
 
 /* One tile of columns of one group with all output channels of it. */
@@ -120,24 +123,27 @@ static void sum_tile(void *arg, int64_t i, int32_t thread) {
     const int64_t k = s->cin / s->group * taps; /* columns of dw */
     const int64_t m0 = cnr_max(job->m0, group * each), m1 = cnr_min(job->m1, (group + 1) * each);
     const float *cols = job->scratch + s->cols_at + (group * job->channels * taps + j) * length;
-    const float *dy = s->images > 1 ? job->scratch + s->dy_at
-                                    : neon_floats(job->run->node->inputs[0]) +
-                                          job->image * s->cout * s->pad->n;
+    const float *dy =
+        s->images > 1 ? job->scratch + s->dy_at
+                      : neon_floats(job->run->node->inputs[0]) + job->image * s->cout * s->pad->n;
     float *dw = (float *)job->run->outputs[0]->data + job->channel * taps + j;
     (void)thread;
     for (int64_t at = 0; at < length; at += SUM_BLOCK)
         for (int64_t m = m0; m < m1; m += uk->dot_m)
             uk->sdot[NEON_F32](cnr_min(SUM_BLOCK, length - at), dy + m * length + at, length,
-                               cols + at, length, dw + m * k, k, cnr_min(uk->dot_m, m1 - m), n, NULL,
-                               job->image > 0 || at > 0);
+                               cols + at, length, dw + m * k, k, cnr_min(uk->dot_m, m1 - m), n,
+                               NULL, job->image > 0 || at > 0);
 }
 
 static cnr_status run(const cnr_run *run, cnr_error *err) {
     const grad_weight_state *s = run->state;
     const neon_part part = neon_part_of(run);
     const int64_t cg = s->cin / s->group;
-    grad_weight_job job = {.s = s, .run = run, .scratch = run->workspace_data,
-                           .m0 = part.image0, .m1 = part.image1};
+    grad_weight_job job = {.s = s,
+                           .run = run,
+                           .scratch = run->workspace_data,
+                           .m0 = part.image0,
+                           .m1 = part.image1};
     (void)err;
     if (s->batch == 0 || s->pad->n == 0) { /* the sum of nothing */
         const int64_t each = cnr_span(run->outputs[0], 1, run->outputs[0]->rank);
@@ -161,5 +167,4 @@ static cnr_status run(const cnr_run *run, cnr_error *err) {
 
 /* The gradient is multiplied by padding too: where it is NaN, all taps of its channel are. */
 NEON_KERNEL_WITH(CNR_KERNEL_SPREADS, neon_conv_grad_weight, "conv_grad_weight_f32_dot",
-                 "conv_grad_weight", plan,
-            neon_free_padded_state);
+                 "conv_grad_weight", plan, neon_free_padded_state);

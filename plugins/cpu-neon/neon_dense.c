@@ -1,5 +1,5 @@
-/* dense, and gemm in the form of a fully connected layer: rows of weights are read once, as they are
- * stored or as halves, so that one sample runs at the memory's speed. */
+/* dense, and gemm in the form of a fully connected layer: rows of weights are read once, as they
+ * are stored or as halves, so that one sample runs at the memory's speed. */
 #include "support.h"
 
 typedef struct dense_state {
@@ -37,7 +37,7 @@ static cnr_status accepts(neon_stored as, const cnr_device *device, const cnr_no
         return cnr_refuse(out, "constant weights are wanted");
     const int64_t dim[2] = {node->inputs[0]->dim[0], node->inputs[1]->dim[0]};
     cnr_take(node, out, as == NEON_F32 ? 600 : 610);
-    out->epilogue = neon_chain_accepts(node, 2, dim);
+    out->epilogue = neon_chain_accepts_broadcast(node, 2, dim);
     out->ranges = 1 << 0 | 1 << 1;
     if (as != NEON_F32) out->prepared = 1 << 1;
     return CNR_OK;
@@ -76,8 +76,8 @@ static void pack_rows(void *arg, int64_t i, int32_t thread) {
     }
 }
 
-static cnr_status prepare(neon_stored as, const cnr_device *device, const cnr_node *node, void *blob,
-                          cnr_error *err) {
+static cnr_status prepare(neon_stored as, const cnr_device *device, const cnr_node *node,
+                          void *blob, cnr_error *err) {
     dense_packing p = {as, node->inputs[1], blob};
     (void)err;
     if (as != NEON_F32)
@@ -145,9 +145,8 @@ static cnr_status run(const cnr_run *run, cnr_error *err) {
     dense_job job = {s, run, s->as == NEON_F32 ? run->node->inputs[1]->data : run->blob_data,
                      neon_part_of(run)};
     (void)err;
-    cnr_parallel(run->stream,
-                  cnr_div_up(job.part.channel1 - job.part.channel0, OUTPUTS_A_TASK),
-                  some_outputs, &job);
+    cnr_parallel(run->stream, cnr_div_up(job.part.channel1 - job.part.channel0, OUTPUTS_A_TASK),
+                 some_outputs, &job);
     return CNR_OK;
 }
 

@@ -66,10 +66,16 @@ static void output_plane(const depthwise_job *job, int64_t image, int64_t channe
     for (int64_t row = row0; row < row1;) {
         const int64_t rows = cnr_min(g->w.out[1] - row % g->w.out[1], row1 - row);
         const neon_window_rows w = {
-            .base = padded + neon_padded_row(g, row), .row_stride = g->w.stride[1] * g->pitch,
-            .tap = g->tap, .weight = neon_floats(node->inputs[1]) + channel * g->taps,
-            .taps = g->taps, .start = bias ? bias[channel] : 0.0f,
-            .out = y + row * g->w.out[2], .out_stride = g->w.out[2], .rows = rows, .n = g->w.out[2],
+            .base = padded + neon_padded_row(g, row),
+            .row_stride = g->w.stride[1] * g->pitch,
+            .tap = g->tap,
+            .weight = neon_floats(node->inputs[1]) + channel * g->taps,
+            .taps = g->taps,
+            .start = bias ? bias[channel] : 0.0f,
+            .out = y + row * g->w.out[2],
+            .out_stride = g->w.out[2],
+            .rows = rows,
+            .n = g->w.out[2],
         };
         neon_uk->window(NEON_WINDOW_FMA, &w);
         row += rows;
@@ -100,5 +106,4 @@ static cnr_status run(const cnr_run *run, cnr_error *err) {
     return CNR_OK;
 }
 
-NEON_KERNEL(neon_conv_depthwise, "conv_f32_depthwise", "conv", plan,
-            neon_free_padded_state);
+NEON_KERNEL(neon_conv_depthwise, "conv_f32_depthwise", "conv", plan, neon_free_padded_state);

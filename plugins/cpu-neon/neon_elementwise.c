@@ -31,7 +31,7 @@ static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_ac
     if (!fits(node)) return cnr_refuse(out, "one or two f32 operands and apply_f32 are wanted");
     const cnr_tensor *y = node->outputs[0];
     cnr_take(node, out, 300);
-    out->epilogue = neon_chain_accepts(node, y->rank, y->dim);
+    out->epilogue = neon_chain_accepts_broadcast(node, y->rank, y->dim);
     for (int32_t axis = 0; axis < y->rank; axis++) { /* ranges that are consecutive */
         out->ranges |= 1u << axis;
         if (y->dim[axis] != 1) break;
@@ -101,14 +101,16 @@ static void apply(const elementwise_job *job, const float *x, const float *y, fl
         neon_link_unary(&s->link, node, x, out, n);
         return;
     }
-    const int fast = s->link.kind == NEON_LINK_ADD || s->link.kind == NEON_LINK_MUL;
+    const int fast = s->link.kind == NEON_LINK_ADD || s->link.kind == NEON_LINK_MUL ||
+                     s->link.kind == NEON_LINK_DIV;
     if (!fast || (out == y && out != x)) {
         node->desc->apply_f32(node, x, y, out, n);
         return;
     }
     if (out != x) memcpy(out, x, (size_t)n * sizeof *x);
     if (s->link.kind == NEON_LINK_ADD) neon_uk->add(out, y, n);
-    else neon_uk->mul(out, y, n);
+    else if (s->link.kind == NEON_LINK_MUL) neon_uk->mul(out, y, n);
+    else neon_uk->divide(out, y, n);
 }
 
 static void one_task(void *arg, int64_t i, int32_t thread) {
@@ -141,9 +143,13 @@ static cnr_status run(const cnr_run *run, cnr_error *err) {
     const elementwise_state *s = run->state;
     const cnr_tensor *out = run->outputs[0];
     const cnr_pieces piece = cnr_pieces_of(run); /* the only one: see accepts */
-    elementwise_job job = {s, run, neon_floats(run->node->inputs[0]),
-                           s->binary ? neon_floats(run->node->inputs[1]) : NULL, out->data,
-                           piece.first, piece.first + piece.length};
+    elementwise_job job = {s,
+                           run,
+                           neon_floats(run->node->inputs[0]),
+                           s->binary ? neon_floats(run->node->inputs[1]) : NULL,
+                           out->data,
+                           piece.first,
+                           piece.first + piece.length};
     (void)err;
     cnr_parallel(run->stream, cnr_div_up(job.end - job.begin, TASK), one_task, &job);
     return CNR_OK;

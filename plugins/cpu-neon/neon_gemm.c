@@ -11,7 +11,12 @@ typedef struct gemm_state {
     int32_t packed;
     neon_stored as; /* packed: how */
     int64_t room, rooms_at, a_at, floats;
+    int64_t rows; /* outer > 1: of a product, a task */
 } gemm_state;
+
+/* Floats of `a` that a task of many products packs, at most: they stay in the second-level cache.
+ */
+#define MANY_A ((int64_t)1 << 16)
 
 static int shape_of_gemm(const cnr_node *node, gemm_state *s) {
     const cnr_tensor *a = cnr_own_input(node, 0), *b = cnr_own_input(node, 1);
@@ -72,7 +77,7 @@ static cnr_status accepts(neon_stored as, const cnr_device *device, const cnr_no
     cnr_take(node, out, as == NEON_F32 ? 500 : 510);
     /* the chain's shape is that of the product itself */
     const cnr_tensor *y = node->outputs[0];
-    out->epilogue = s.outer == 1 ? neon_chain_accepts(node, y->rank, y->dim) : 0;
+    out->epilogue = neon_chain_accepts_broadcast(node, y->rank, y->dim);
     if (s.outer == 1 && y->rank == 2 && y->dim[0] == s.m) out->ranges = 1 << 0;
     if (s.packed) out->prepared = 1 << 1;
     return CNR_OK;
@@ -83,8 +88,7 @@ static cnr_status prepare_size(neon_stored as, const cnr_device *device, const c
     gemm_state s;
     (void)device;
     (void)err;
-    if (shape_of(node, &s) && s.packed)
-        out->bytes = neon_stored_bytes(as, neon_packed_b(s.n, s.k));
+    if (shape_of(node, &s) && s.packed) out->bytes = neon_stored_bytes(as, neon_packed_b(s.n, s.k));
     return CNR_OK;
 }
 
@@ -101,8 +105,8 @@ static void pack_right(void *arg, int64_t i, int32_t thread) {
     neon_store_b(p->as, p->b, p->s->b_rs, p->s->b_cs, p->s->n, p->s->k, i, p->to);
 }
 
-static cnr_status prepare(neon_stored as, const cnr_device *device, const cnr_node *node, void *blob,
-                          cnr_error *err) {
+static cnr_status prepare(neon_stored as, const cnr_device *device, const cnr_node *node,
+                          void *blob, cnr_error *err) {
     gemm_state s;
     packing p = {as, &s, neon_floats(node->inputs[1]), blob};
     (void)err;
@@ -140,9 +144,18 @@ static cnr_status plan(neon_stored as, const cnr_device *device, const cnr_node 
                 s->outer > 1 ? outer_offset(node->inputs[port], node->outputs[0], i) : 0;
     }
     neon_chain_plan(node, &s->chain);
-    s->room = neon_block_room(s->n, s->k);
+    s->room = cnr_round_up(neon_block_room(s->n, s->k), 16);
+    if (s->outer > 1) {
+        const int64_t shares = cnr_div_up(2 * (int64_t)device->concurrency, s->outer);
+        const int64_t parts =
+            cnr_max(device->concurrency > 1 ? shares : 1, cnr_div_up(s->m * s->k, MANY_A));
+        s->rows = cnr_div_up(s->m, cnr_max(1, cnr_min(parts, s->m / 48)));
+        s->rows = cnr_max(neon_uk->mr, cnr_round_up(s->rows, neon_uk->mr));
+        s->a_at = s->room; /* in a thread's room */
+        s->room += cnr_round_up(neon_packed_a(s->rows, s->k), 16);
+    }
     s->rooms_at = neon_reserve(&s->floats, s->room * device->concurrency);
-    s->a_at = neon_reserve(&s->floats, neon_packed_a(s->m, s->k));
+    if (s->outer == 1) s->a_at = neon_reserve(&s->floats, neon_packed_a(s->m, s->k));
     workspace->bytes = (uint64_t)s->floats * sizeof(float);
     *state = s;
     return CNR_OK;
@@ -177,30 +190,80 @@ static void start_row(void *arg, int64_t i, int32_t thread) {
     for (int64_t j = 0; j < s->n; j++) y[j] = s->beta * c[j * step];
 }
 
+/* One of the products of matmul's leading axes: nothing but its place differs. */
+static neon_product product_at(const gemm_job *job, int64_t i) {
+    const gemm_state *s = job->s;
+    return (neon_product){
+        .m = s->m,
+        .n = s->n,
+        .k = s->k,
+        .a = job->packed,
+        .b_as = s->as,
+        .b = s->packed ? job->run->blob_data : NULL,
+        .pack = neon_pack_strided,
+        .add = s->beta != 0.0f,
+        .c = (float *)job->run->outputs[0]->data + i * s->m * s->n,
+        .ldc = s->n,
+        .chain = &s->chain,
+        .node = job->run->node,
+        .c_first = i * s->m * s->n,
+    };
+}
+
+/* Some rows of one product among many: its part of `a` is packed in the thread's own room. */
+static void some_rows(void *arg, int64_t i, int32_t thread) {
+    const gemm_job *job = arg;
+    const gemm_state *s = job->s;
+    const cnr_node *node = job->run->node;
+    const int64_t parts = cnr_div_up(s->m, s->rows), at = i / parts, first = i % parts * s->rows;
+    const int64_t m = cnr_min(s->rows, s->m - first);
+    float *room = job->packed + thread * s->room;
+    const float *a = neon_floats(node->inputs[0]) + s->offsets[2 * at] + first * s->a_rs;
+    const neon_strided b = {neon_floats(node->inputs[1]) + s->offsets[2 * at + 1], s->b_rs,
+                            s->b_cs};
+    if (m < 1 || cnr_cancelled(job->run->stream)) return;
+    neon_pack_a(a, s->a_rs, s->a_cs, m, s->k, s->alpha, 0, cnr_div_up(m, neon_uk->mr),
+                room + s->a_at);
+    neon_product p = product_at(job, at);
+    p.m = m;
+    p.a = room + s->a_at;
+    p.pack_arg = &b;
+    p.c += first * s->n;
+    p.c_first += first * s->n;
+    for (int64_t n = 0; n < s->n; n += NEON_NC)
+        neon_block(&p, 0, m, n, cnr_min(s->n, n + NEON_NC), room);
+}
+
+static void run_one(const cnr_run *run, const gemm_state *s, float *scratch) {
+    const int64_t m0 = run->range_axis == 0 ? run->range_begin : 0;
+    const int64_t m1 = run->range_axis == 0 ? run->range_end : s->m;
+    gemm_job job = {
+        .s = s,
+        .run = run,
+        .a = neon_floats(run->node->inputs[0]),
+        .packed = scratch + s->a_at,
+        .y = run->outputs[0]->data,
+        .m0 = m0,
+    };
+    const neon_strided b = {neon_floats(run->node->inputs[1]), s->b_rs, s->b_cs};
+    neon_product p = product_at(&job, 0);
+    p.pack_arg = &b;
+    cnr_parallel(run->stream, cnr_div_up(s->m, neon_uk->mr), pack_panel, &job);
+    if (p.add) cnr_parallel(run->stream, m1 - m0, start_row, &job);
+    neon_multiply(&p, m0, m1, run->stream, scratch + s->rooms_at);
+}
+
 static cnr_status run(const cnr_run *run, cnr_error *err) {
     const gemm_state *s = run->state;
     float *scratch = run->workspace_data;
     (void)err;
-    const int64_t m0 = run->range_axis == 0 ? run->range_begin : 0;
-    const int64_t m1 = run->range_axis == 0 ? run->range_end : s->m;
-    for (int64_t i = 0; i < s->outer && !cnr_cancelled(run->stream); i++) {
-        gemm_job job = {
-            .s = s, .run = run, .a = neon_floats(run->node->inputs[0]) + s->offsets[2 * i],
-            .packed = scratch + s->a_at,
-            .y = (float *)run->outputs[0]->data + i * s->m * s->n, .m0 = m0,
-        };
-        const neon_strided b = {neon_floats(run->node->inputs[1]) + s->offsets[2 * i + 1], s->b_rs,
-                                s->b_cs};
-        const neon_product p = {
-            .m = s->m, .n = s->n, .k = s->k, .a = job.packed,
-            .b_as = s->as, .b = s->packed ? run->blob_data : NULL, .pack = neon_pack_strided, .pack_arg = &b,
-            .add = s->beta != 0.0f, .c = job.y, .ldc = s->n,
-            .chain = &s->chain, .node = run->node, .c_first = 0,
-        };
-        cnr_parallel(run->stream, cnr_div_up(s->m, neon_uk->mr), pack_panel, &job);
-        if (p.add) cnr_parallel(run->stream, m1 - m0, start_row, &job);
-        neon_multiply(&p, m0, m1, run->stream, scratch + s->rooms_at);
+    if (s->outer == 1) {
+        run_one(run, s, scratch);
+        return CNR_OK;
     }
+    gemm_job job = {.s = s, .run = run, .packed = scratch + s->rooms_at};
+    if (s->outer > 1)
+        cnr_parallel(run->stream, s->outer * cnr_div_up(s->m, s->rows), some_rows, &job);
     return CNR_OK;
 }
 

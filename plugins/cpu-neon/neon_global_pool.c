@@ -40,9 +40,11 @@ static cnr_status run(const cnr_run *run, cnr_error *err) {
     global_job job = {run, neon_part_of(run), cnr_span(x, 2, x->rank),
                       strcmp(run->node->desc->name, "global_max_pool") == 0};
     (void)err;
-    cnr_parallel(run->stream, cnr_div_up((job.part.image1 - job.part.image0) *
-                                           (job.part.channel1 - job.part.channel0), PLANES_A_TASK),
-                  some_planes, &job);
+    cnr_parallel(run->stream,
+                 cnr_div_up((job.part.image1 - job.part.image0) *
+                                (job.part.channel1 - job.part.channel0),
+                            PLANES_A_TASK),
+                 some_planes, &job);
     return CNR_OK;
 }
 

@@ -78,8 +78,8 @@ static void normalise(const norm_job *job, int64_t image, int64_t channel, int64
         neon_uk->lrn(x, squares, s->scale, s->bias, s->beta, y, n);
     } else {
         const double variance = (double)neon_floats(node->inputs[4])[channel];
-        const double scale = (double)neon_floats(node->inputs[1])[channel] /
-                             __builtin_sqrt(variance + s->epsilon);
+        const double scale =
+            (double)neon_floats(node->inputs[1])[channel] / __builtin_sqrt(variance + s->epsilon);
         const double shift = (double)neon_floats(node->inputs[2])[channel] -
                              (double)neon_floats(node->inputs[3])[channel] * scale;
         neon_uk->affine(x, (float)scale, (float)shift, y, n);
@@ -119,6 +119,6 @@ static cnr_status run(const cnr_run *run, cnr_error *err) {
     return CNR_OK;
 }
 
-NEON_KERNEL(neon_batch_normalization, "batch_normalization_f32", "batch_normalization",
-            plan, neon_free_state);
+NEON_KERNEL(neon_batch_normalization, "batch_normalization_f32", "batch_normalization", plan,
+            neon_free_state);
 NEON_KERNEL(neon_lrn, "lrn_f32", "lrn", plan, neon_free_state);

@@ -38,7 +38,8 @@ static void one_task(void *arg, int64_t i, int32_t thread) {
     const float *gradient = neon_floats(job->run->node->inputs[GRADIENT]) + at;
     float *x = moved(job->run, WEIGHT, 0, at, n), *m = moved(job->run, MEMORY, 1, at, n);
     (void)thread;
-    if (job->adam) neon_uk->adam(x, m, moved(job->run, MEMORY + 1, 2, at, n), gradient, &job->by, n);
+    if (job->adam)
+        neon_uk->adam(x, m, moved(job->run, MEMORY + 1, 2, at, n), gradient, &job->by, n);
     else neon_uk->sgd(x, m, gradient, &job->sgd, n);
 }
 
@@ -51,8 +52,13 @@ static cnr_status run(const cnr_run *run, cnr_error *err) {
     (void)err;
     if (job.adam) {
         const double b1 = cnr_attr_float(node, "beta1"), b2 = cnr_attr_float(node, "beta2");
-        job.by = (neon_adam){(float)b1, (float)(1 - b1), (float)b2, (float)(1 - b2), decay,
-                             (float)(rate / (1 - pow(b1, step))), (float)(1 / (1 - pow(b2, step))),
+        job.by = (neon_adam){(float)b1,
+                             (float)(1 - b1),
+                             (float)b2,
+                             (float)(1 - b2),
+                             decay,
+                             (float)(rate / (1 - pow(b1, step))),
+                             (float)(1 / (1 - pow(b2, step))),
                              (float)cnr_attr_float(node, "epsilon")};
     } else {
         const double momentum = cnr_attr_float(node, "momentum");

@@ -29,7 +29,7 @@ static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_ac
     int64_t dim[CNR_MAX_RANK] = {x->dim[0], x->dim[1]};
     memcpy(dim + 2, w.out, (size_t)w.spatial * sizeof dim[0]);
     cnr_take(node, out, 500);
-    out->epilogue = neon_chain_accepts(node, x->rank, dim);
+    out->epilogue = neon_chain_accepts_broadcast(node, x->rank, dim);
     out->ranges = 1 << 0 | 1 << 1;
     if (w.spatial > 1) out->ranges |= 1 << 2;
     return CNR_OK;
@@ -63,9 +63,14 @@ void neon_window_plane(const neon_padded *g, neon_window_kind kind, const float 
     for (int64_t row = row0; row < row1;) {
         const int64_t rows = cnr_min(high - row % high, row1 - row); /* of one slice */
         const neon_window_rows w = {
-            .base = padded + neon_padded_row(g, row), .row_stride = g->w.stride[1] * g->pitch,
-            .tap = g->tap, .taps = g->taps,
-            .out = out + row * pitch, .out_stride = pitch, .rows = rows, .n = pitch,
+            .base = padded + neon_padded_row(g, row),
+            .row_stride = g->w.stride[1] * g->pitch,
+            .tap = g->tap,
+            .taps = g->taps,
+            .out = out + row * pitch,
+            .out_stride = pitch,
+            .rows = rows,
+            .n = pitch,
         };
         neon_uk->window(kind, &w);
         row += rows;
@@ -126,8 +131,8 @@ static void one_plane(void *arg, int64_t i, int32_t thread) {
     const neon_padded *g = s->pad;
     const cnr_node *node = job->run->node;
     const int64_t channels = job->part.channel1 - job->part.channel0;
-    const int64_t plane = (job->part.image0 + i / channels) * s->channels + job->part.channel0 +
-                          i % channels;
+    const int64_t plane =
+        (job->part.image0 + i / channels) * s->channels + job->part.channel0 + i % channels;
     float *padded = (float *)job->run->workspace_data + thread * s->room;
     float *y = (float *)job->run->outputs[0]->data + plane * g->n;
     const int64_t wide = g->w.out[2], rank = node->inputs[0]->rank;
@@ -149,12 +154,12 @@ static void one_plane(void *arg, int64_t i, int32_t thread) {
 static cnr_status run(const cnr_run *run, cnr_error *err) {
     pool_job job = {run->state, run, neon_part_of(run)};
     (void)err;
-    cnr_parallel(run->stream, (job.part.image1 - job.part.image0) *
-                                   (job.part.channel1 - job.part.channel0), one_plane, &job);
+    cnr_parallel(run->stream,
+                 (job.part.image1 - job.part.image0) * (job.part.channel1 - job.part.channel0),
+                 one_plane, &job);
     return CNR_OK;
 }
 
-NEON_KERNEL(neon_max_pool, "max_pool_f32_planes", "max_pool", plan,
-            neon_free_padded_state);
+NEON_KERNEL(neon_max_pool, "max_pool_f32_planes", "max_pool", plan, neon_free_padded_state);
 NEON_KERNEL(neon_average_pool, "average_pool_f32_planes", "average_pool", plan,
             neon_free_padded_state);

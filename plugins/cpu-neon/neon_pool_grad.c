@@ -5,7 +5,7 @@ typedef struct pool_grad_state {
     neon_padded *pad;
     int64_t channels;
     int32_t max;
-    int64_t pitch; /* of rows of scratch: whole vectors */
+    int64_t pitch;                         /* of rows of scratch: whole vectors */
     int64_t room, top_at, rest_at, tap_at; /* a thread's scratch */
     float scale[];                         /* average: one an output position */
 } pool_grad_state;
@@ -70,8 +70,8 @@ static void one_plane(void *arg, int64_t i, int32_t thread) {
     const pool_grad_state *s = job->s;
     const neon_padded *g = s->pad;
     const int64_t channels = job->part.channel1 - job->part.channel0, wide = g->w.out[2];
-    const int64_t plane = (job->part.image0 + i / channels) * s->channels + job->part.channel0 +
-                          i % channels;
+    const int64_t plane =
+        (job->part.image0 + i / channels) * s->channels + job->part.channel0 + i % channels;
     float *room = (float *)job->run->workspace_data + thread * s->room, *rest = room + s->rest_at;
     float *dx = (float *)job->run->outputs[0]->data + plane * g->in;
     if (cnr_cancelled(job->run->stream)) return;
@@ -91,8 +91,9 @@ static void one_plane(void *arg, int64_t i, int32_t thread) {
 static cnr_status run(const cnr_run *run, cnr_error *err) {
     pool_grad_job job = {run->state, run, neon_part_of(run)};
     (void)err;
-    cnr_parallel(run->stream, (job.part.image1 - job.part.image0) *
-                                   (job.part.channel1 - job.part.channel0), one_plane, &job);
+    cnr_parallel(run->stream,
+                 (job.part.image1 - job.part.image0) * (job.part.channel1 - job.part.channel0),
+                 one_plane, &job);
     return CNR_OK;
 }
 

@@ -12,8 +12,8 @@ typedef struct reference_state {
 
 static int dense_on_host(const cnr_node *node) {
     for (int32_t i = 0; i < node->n_inputs; i++)
-        if (node->inputs[i] && (node->inputs[i]->encoding ||
-                                (node->inputs[i]->flags & CNR_TENSOR_DYNAMIC)))
+        if (node->inputs[i] &&
+            (node->inputs[i]->encoding || (node->inputs[i]->flags & CNR_TENSOR_DYNAMIC)))
             return 0;
     for (int32_t i = 0; i < node->n_outputs; i++)
         if (!node->outputs[i] || (node->outputs[i]->flags & CNR_TENSOR_DYNAMIC)) return 0;

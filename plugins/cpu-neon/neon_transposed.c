@@ -52,8 +52,8 @@ static int is_transpose(const cnr_node *node) {
 /* The window that slides over y, for either operator. */
 static int window_of(const cnr_node *node, const cnr_tensor *y, cnr_window *w, const char **why) {
     const cnr_tensor *x = cnr_own_input(node, 0), *weight = cnr_own_input(node, 1);
-    if (!x || !weight || x->rank < 3 || x->rank > 2 + CNR_MAX_SPATIAL ||
-        weight->rank != x->rank || !neon_all_f32(node))
+    if (!x || !weight || x->rank < 3 || x->rank > 2 + CNR_MAX_SPATIAL || weight->rank != x->rank ||
+        !neon_all_f32(node))
         return *why = NEON_WANTS_F32, 0;
     if (!is_transpose(node)) *why = neon_conv_window(node, y, weight, w);
     else {
@@ -126,7 +126,7 @@ static cnr_status plan_any(const cnr_device *device, const cnr_node *node, int32
     s->packed = cnr_is_constant(node->inputs[1]);
     const int64_t threads = device->concurrency, tasks = cnr_max(1, y->dim[0] * s->group);
     s->block = cnr_max(1, cnr_min(COLS_LIMIT / cnr_max(1, s->pad->taps * s->n),
-                                    cnr_div_up(s->each * tasks, 2 * threads)));
+                                  cnr_div_up(s->each * tasks, 2 * threads)));
     s->block = cnr_max(1, cnr_min(s->block, s->each));
     s->room = cnr_round_up(neon_block_room(s->n, s->k), 16);
     s->cols = cnr_round_up(s->block * s->pad->taps * s->n, 16);
@@ -155,10 +155,15 @@ static void one_block(const transposed_job *job, int64_t image, int64_t group, i
     float *cols = job->scratch + s->cols_at + thread * s->cols;
     const neon_strided b = {job->x + (image * s->group + group) * s->k * s->n, s->n, 1};
     const neon_product p = {
-        .m = s->m, .n = s->n, .k = s->k, .a = job->a + group * s->a_floats,
-        .pack = neon_pack_strided, .pack_arg = &b,
+        .m = s->m,
+        .n = s->n,
+        .k = s->k,
+        .a = job->a + group * s->a_floats,
+        .pack = neon_pack_strided,
+        .pack_arg = &b,
         /* row m0 is the first of cols */
-        .c = (float *)((uintptr_t)cols - (uintptr_t)(m0 * s->n) * sizeof *cols), .ldc = s->n,
+        .c = (float *)((uintptr_t)cols - (uintptr_t)(m0 * s->n) * sizeof *cols),
+        .ldc = s->n,
     };
     for (int64_t n0 = 0; n0 < s->n; n0 += NEON_NC)
         neon_block(&p, m0, m1, n0, cnr_min(s->n, n0 + NEON_NC),
@@ -181,8 +186,8 @@ static void task(void *arg, int64_t i, int32_t thread) {
     const int64_t blocks = cnr_div_up(s->each, s->block);
     const int64_t group = i / blocks % s->group, o = i % blocks * s->block;
     const int64_t o0 = cnr_max(o, job->part.channel0 - group * s->each);
-    const int64_t o1 = cnr_min(cnr_min(o + s->block, s->each),
-                                job->part.channel1 - group * s->each);
+    const int64_t o1 =
+        cnr_min(cnr_min(o + s->block, s->each), job->part.channel1 - group * s->each);
     if (o0 < o1 && !cnr_cancelled(job->run->stream))
         one_block(job, job->part.image0 + i / blocks / s->group, group, o0, o1, thread);
 }
@@ -199,10 +204,14 @@ static void pack_weights(void *arg, int64_t i, int32_t thread) {
 static cnr_status run(const cnr_run *run, cnr_error *err) {
     const transposed_state *s = run->state;
     transposed_job job = {
-        .s = s, .run = run, .x = neon_floats(run->node->inputs[0]),
-        .weight = neon_floats(run->node->inputs[1]), .a = run->blob_data,
+        .s = s,
+        .run = run,
+        .x = neon_floats(run->node->inputs[0]),
+        .weight = neon_floats(run->node->inputs[1]),
+        .a = run->blob_data,
         .bias = s->bias_port >= 0 ? neon_floats(cnr_own_input(run->node, s->bias_port)) : NULL,
-        .scratch = run->workspace_data, .part = neon_part_of(run),
+        .scratch = run->workspace_data,
+        .part = neon_part_of(run),
     };
     (void)err;
     if (!s->packed) {
@@ -234,15 +243,29 @@ static cnr_status plan_transpose(const cnr_device *device, const cnr_node *node,
 }
 
 const cnr_kernel neon_conv_grad_input = {
-    .size = sizeof(cnr_kernel), .version = 1, .name = "conv_grad_input_f32_gemm",
-    .op = "conv_grad_input", .device = "cpu-neon", .accepts = accept_grad,
-    .prepare_size = prepare_size, .prepare = prepare, .plan = plan_grad,
-    .unplan = neon_free_padded_state, .run = run,
+    .size = sizeof(cnr_kernel),
+    .version = 1,
+    .name = "conv_grad_input_f32_gemm",
+    .op = "conv_grad_input",
+    .device = "cpu-neon",
+    .accepts = accept_grad,
+    .prepare_size = prepare_size,
+    .prepare = prepare,
+    .plan = plan_grad,
+    .unplan = neon_free_padded_state,
+    .run = run,
 };
 
 const cnr_kernel neon_conv_transpose = {
-    .size = sizeof(cnr_kernel), .version = 1, .name = "conv_transpose_f32_gemm",
-    .op = "conv_transpose", .device = "cpu-neon", .accepts = accept_transpose,
-    .prepare_size = prepare_size, .prepare = prepare, .plan = plan_transpose,
-    .unplan = neon_free_padded_state, .run = run,
+    .size = sizeof(cnr_kernel),
+    .version = 1,
+    .name = "conv_transpose_f32_gemm",
+    .op = "conv_transpose",
+    .device = "cpu-neon",
+    .accepts = accept_transpose,
+    .prepare_size = prepare_size,
+    .prepare = prepare,
+    .plan = plan_transpose,
+    .unplan = neon_free_padded_state,
+    .run = run,
 };

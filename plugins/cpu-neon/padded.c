@@ -21,8 +21,8 @@ neon_padded *neon_padded_new(const cnr_window *window) {
     neon_padded *g = neon_host->alloc(sizeof *g + (size_t)taps * sizeof g->tap[0]);
     if (!g) return NULL;
     for (int i = 0; i < 3; i++)
-        extent[i] = cnr_max(0, (w.out[i] - 1) * w.stride[i]) +
-                    (w.kernel[i] - 1) * w.dilation[i] + 1;
+        extent[i] =
+            cnr_max(0, (w.out[i] - 1) * w.stride[i]) + (w.kernel[i] - 1) * w.dilation[i] + 1;
     g->w = w;
     g->taps = taps;
     g->n = w.out[0] * w.out[1] * w.out[2];

@@ -14,13 +14,13 @@
 #include <cnnrun/window.h>
 
 typedef struct neon_padded {
-    cnr_window w;     /* always of 3 axes; missing ones are 1 in front */
-    int64_t taps;     /* window positions */
-    int64_t n;        /* output positions a channel */
-    int64_t in;       /* input floats a channel */
+    cnr_window w;                       /* always of 3 axes; missing ones are 1 in front */
+    int64_t taps;                       /* window positions */
+    int64_t n;                          /* output positions a channel */
+    int64_t in;                         /* input floats a channel */
     int64_t phase, pitch, slice, plane; /* floats */
-    int64_t high, deep; /* rows a slice, slices a plane */
-    int64_t tap[];    /* offset of each */
+    int64_t high, deep;                 /* rows a slice, slices a plane */
+    int64_t tap[];                      /* offset of each */
 } neon_padded;
 
 /* Vectors may be read past the last plane by this many floats. */

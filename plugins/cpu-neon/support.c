@@ -34,7 +34,8 @@ double neon_conv_cost(const cnr_node *node, const cnr_window *w, double large, d
 /* In integers, which compilers make vectors of; from 65520 on fp16 rounds to infinity. */
 static int is_past_f16(const uint32_t *bits, int64_t n) {
     uint32_t past = 0;
-    for (int64_t i = 0; i < n; i++) past |= (uint32_t)((bits[i] & 0x7fffffff) - 0x477ff000u < 0x7f800000u - 0x477ff000u);
+    for (int64_t i = 0; i < n; i++)
+        past |= (uint32_t)((bits[i] & 0x7fffffff) - 0x477ff000u < 0x7f800000u - 0x477ff000u);
     return past != 0;
 }
 
@@ -46,8 +47,10 @@ cnr_status neon_f16_holds(const cnr_node *node, cnr_error *err) {
     for (int64_t at = 0; at < n; at += BLOCK) {
         if (!is_past_f16(bits + at, cnr_min(BLOCK, n - at))) continue;
         while (!is_past_f16(bits + at, 1)) at++;
-        return neon_host->fail(err, CNR_E_UNSUPPORTED, node->name, "its weight %g is none in fp16: "
-                               "without --weights-type fp16 it is", (double)neon_floats(weight)[at]);
+        return neon_host->fail(err, CNR_E_UNSUPPORTED, node->name,
+                               "its weight %g is none in fp16: "
+                               "without --weights-type fp16 it is",
+                               (double)neon_floats(weight)[at]);
     }
     return CNR_OK;
 }

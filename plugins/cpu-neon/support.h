@@ -15,8 +15,9 @@ static inline int neon_all_f32(const cnr_node *node) { return cnr_all_plain(node
 /* The window of a convolution of x with `weight`; NULL or why not. Refuses what would overflow. */
 const char *neon_conv_window(const cnr_node *node, const cnr_tensor *x, const cnr_tensor *weight,
                              cnr_window *w);
-/* Nanoseconds of one thread at that share of what its vectors could do: an estimate that is the same
- * however many threads there are. Of a convolution: a share on large planes, and one on small. */
+/* Nanoseconds of one thread at that share of what its vectors could do: an estimate that is the
+ * same however many threads there are. Of a convolution: a share on large planes, and one on small.
+ */
 double neon_cost_ns(double flops, double share);
 double neon_conv_cost(const cnr_node *node, const cnr_window *w, double large, double small);
 /* True when padded planes of `w` for `channels` stay within reason. */
@@ -36,48 +37,61 @@ typedef struct neon_part {
 neon_part neon_part_of(const cnr_run *run);
 
 /* A kernel without prepare, of the file's accepts and run. */
-#define NEON_KERNEL(variable, kernel_name, op_name, plan_fn, unplan_fn)                          \
+#define NEON_KERNEL(variable, kernel_name, op_name, plan_fn, unplan_fn) \
     NEON_KERNEL_WITH(0, variable, kernel_name, op_name, plan_fn, unplan_fn)
-#define NEON_KERNEL_WITH(with_flags, variable, kernel_name, op_name, plan_fn, unplan_fn)         \
-    const cnr_kernel variable = {                                                                \
-        .size = sizeof(cnr_kernel), .version = 1, .name = kernel_name, .op = op_name,            \
-        .device = "cpu-neon", .accepts = accepts, .plan = plan_fn, .unplan = unplan_fn,          \
-        .run = run, .flags = with_flags}
+#define NEON_KERNEL_WITH(with_flags, variable, kernel_name, op_name, plan_fn, unplan_fn) \
+    const cnr_kernel variable = {.size = sizeof(cnr_kernel), \
+                                 .version = 1, \
+                                 .name = kernel_name, \
+                                 .op = op_name, \
+                                 .device = "cpu-neon", \
+                                 .accepts = accepts, \
+                                 .plan = plan_fn, \
+                                 .unplan = unplan_fn, \
+                                 .run = run, \
+                                 .flags = with_flags}
 
 /* An error when a finite weight, input 1, is none as fp16. */
 cnr_status neon_f16_holds(const cnr_node *node, cnr_error *err);
 
-/* Three kernels that store the weights that they prepare as floats, as fp16 and as bf16: of the file's
- * functions, whose first argument that is, and its run; "name" "_f32" "_way". */
-#define NEON_WEIGHT_KERNELS(variable, kernel_name, way, op_name, unplan_fn)                       \
-    NEON_WEIGHT_KERNEL(variable, NEON_F32, 0, kernel_name "_f32" way, op_name, unplan_fn)         \
+/* Three kernels that store the weights that they prepare as floats, as fp16 and as bf16: of the
+ * file's functions, whose first argument that is, and its run; "name" "_f32" "_way". */
+#define NEON_WEIGHT_KERNELS(variable, kernel_name, way, op_name, unplan_fn) \
+    NEON_WEIGHT_KERNEL(variable, NEON_F32, 0, kernel_name "_f32" way, op_name, unplan_fn) \
     NEON_WEIGHT_KERNEL(variable##_f16, NEON_F16, CNR_KERNEL_F16, kernel_name "_f16" way, op_name, \
-                       unplan_fn)                                                                 \
-    NEON_WEIGHT_KERNEL(variable##_bf16, NEON_BF16, CNR_KERNEL_BF16, kernel_name "_bf16" way,      \
+                       unplan_fn) \
+    NEON_WEIGHT_KERNEL(variable##_bf16, NEON_BF16, CNR_KERNEL_BF16, kernel_name "_bf16" way, \
                        op_name, unplan_fn)
-#define NEON_WEIGHT_KERNEL(variable, as, as_flags, kernel_name, op_name, unplan_fn)               \
-    static cnr_status variable##_accepts(const cnr_device *device, const cnr_node *node,          \
-                                         cnr_accept *out) {                                       \
-        return accepts(as, device, node, out);                                                    \
-    }                                                                                             \
-    static cnr_status variable##_prepare_size(const cnr_device *device, const cnr_node *node,     \
-                                              cnr_space *out, cnr_error *err) {                   \
-        return prepare_size(as, device, node, out, err);                                          \
-    }                                                                                             \
-    static cnr_status variable##_prepare(const cnr_device *device, const cnr_node *node,          \
-                                         void *blob, cnr_error *err) {                            \
-        CNR_TRY(prepare(as, device, node, blob, err));                                            \
-        return as == NEON_F16 ? neon_f16_holds(node, err) : CNR_OK;                               \
-    }                                                                                             \
-    static cnr_status variable##_plan(const cnr_device *device, const cnr_node *node,             \
-                                      cnr_space *workspace, void **state, cnr_error *err) {       \
-        return plan(as, device, node, workspace, state, err);                                     \
-    }                                                                                             \
-    const cnr_kernel variable = {                                                                 \
-        .size = sizeof(cnr_kernel), .version = 1, .name = kernel_name, .op = op_name,             \
-        .device = "cpu-neon", .accepts = variable##_accepts,                                      \
-        .prepare_size = variable##_prepare_size, .prepare = variable##_prepare,                   \
-        .plan = variable##_plan, .unplan = unplan_fn, .run = run, .flags = as_flags};
+#define NEON_WEIGHT_KERNEL(variable, as, as_flags, kernel_name, op_name, unplan_fn) \
+    static cnr_status variable##_accepts(const cnr_device *device, const cnr_node *node, \
+                                         cnr_accept *out) { \
+        return accepts(as, device, node, out); \
+    } \
+    static cnr_status variable##_prepare_size(const cnr_device *device, const cnr_node *node, \
+                                              cnr_space *out, cnr_error *err) { \
+        return prepare_size(as, device, node, out, err); \
+    } \
+    static cnr_status variable##_prepare(const cnr_device *device, const cnr_node *node, \
+                                         void *blob, cnr_error *err) { \
+        CNR_TRY(prepare(as, device, node, blob, err)); \
+        return as == NEON_F16 ? neon_f16_holds(node, err) : CNR_OK; \
+    } \
+    static cnr_status variable##_plan(const cnr_device *device, const cnr_node *node, \
+                                      cnr_space *workspace, void **state, cnr_error *err) { \
+        return plan(as, device, node, workspace, state, err); \
+    } \
+    const cnr_kernel variable = {.size = sizeof(cnr_kernel), \
+                                 .version = 1, \
+                                 .name = kernel_name, \
+                                 .op = op_name, \
+                                 .device = "cpu-neon", \
+                                 .accepts = variable##_accepts, \
+                                 .prepare_size = variable##_prepare_size, \
+                                 .prepare = variable##_prepare, \
+                                 .plan = variable##_plan, \
+                                 .unplan = unplan_fn, \
+                                 .run = run, \
+                                 .flags = as_flags};
 
 /* Bytes of so many weights. */
 static inline uint64_t neon_stored_bytes(neon_stored as, int64_t n) {

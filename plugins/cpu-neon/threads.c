@@ -68,8 +68,8 @@ static inline void relax(void) {
 #endif
 }
 
-/* A thread's rounding and flush of denormals: a run sets its caller's, and workers take those over, so that
- * no answer hangs on who computed it. */
+/* A thread's rounding and flush of denormals: a run sets its caller's, and workers take those over,
+ * so that no answer hangs on who computed it. */
 #if defined(__SSE__)
 static uint64_t float_modes(void) { return __builtin_ia32_stmxcsr() & ~0x3fu; }
 static void set_float_modes(uint64_t modes) { __builtin_ia32_ldmxcsr((unsigned)modes); }
@@ -210,9 +210,9 @@ void neon_threads_close(neon_threads *p) {
     neon_host->free(p);
 }
 
-void neon_threads_run(neon_threads *p, int64_t n, void (*fn)(void *, int64_t, int32_t),
-                      void *arg) {
-    if ((n < 2 && !p->pinned) || n < 1 || !p->workers || atomic_exchange_explicit(&p->busy, 1, memory_order_acquire)) {
+void neon_threads_run(neon_threads *p, int64_t n, void (*fn)(void *, int64_t, int32_t), void *arg) {
+    if ((n < 2 && !p->pinned) || n < 1 || !p->workers ||
+        atomic_exchange_explicit(&p->busy, 1, memory_order_acquire)) {
         for (int64_t i = 0; i < n; i++) fn(arg, i, 0);
         return;
     }
@@ -224,7 +224,8 @@ void neon_threads_run(neon_threads *p, int64_t n, void (*fn)(void *, int64_t, in
     call_workers(p);
     unsigned turn = 0;
     if (!p->pinned) take_indices(p, 0);
-    else while (!all_taken(p))
+    else
+        while (!all_taken(p))
             if (relax(), ++turn % 256 == 0) sched_yield();
     atomic_fetch_or_explicit(&p->gate, CLOSED, memory_order_relaxed);
     turn = 0;

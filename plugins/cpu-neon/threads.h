@@ -7,8 +7,8 @@
 typedef struct neon_threads neon_threads;
 
 /* Up to `n` threads, the caller of neon_threads_run being one; NULL when out of memory. Fewer when
- * the system gives no more: *got says. With `cpus`, n_cpus of them, the threads stay on those cores,
- * and the caller, who may be anywhere, only waits. */
+ * the system gives no more: *got says. With `cpus`, n_cpus of them, the threads stay on those
+ * cores, and the caller, who may be anywhere, only waits. */
 neon_threads *neon_threads_open(int32_t n, const int32_t *cpus, int32_t n_cpus, int32_t *got);
 void neon_threads_close(neon_threads *pool);
 /* fn(arg, i, thread) for all i < n. Called from several threads at once, one gets the pool and the

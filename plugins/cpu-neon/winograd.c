@@ -1,41 +1,43 @@
-/* conv of 3x3 windows as Winograd's F(4x4, 3x3), a quarter of the multiplications for four times the
- * weights, and F(2x2, 3x3), 4/9 of them for 16/9, on tiles that are transformed on the way in and out.
+/* conv of 3x3 windows as Winograd's F(4x4, 3x3), a quarter of the multiplications for four times
+ * the weights, and F(2x2, 3x3), 4/9 of them for 16/9, on tiles that are transformed on the way in
+ * and out.
  *
  *     V[36][ic][tile] = B^T x B,   M[36][oc][tile] = U[36][oc][ic] * V,   y = A^T M A     (or 16)
  *
  * A block of tiles is worked on at a time, so that what is between stays in the second-level cache
  * while U passes by. Products are summed in the order of channels, whatever the blocks and threads.
  *
- * Error: F(2x2)'s is that of a direct sum. The points of F(4x4) are 0, +-1/sqrt(2), +-sqrt(2) and infinity. Of 64000 outputs from numbers
- * within +-1 the largest error is 2.2 times the direct sum's with 8 channels, 1.7 with 64, 2.0 with
- * 512 (root mean square: 3.2, 2.0, 1.8), within what kernelcheck allows a sum of that length; the
- * usual points 0, +-1, +-2 would make it four times as large again.
+ * Error: F(2x2)'s is that of a direct sum. The points of F(4x4) are 0, +-1/sqrt(2), +-sqrt(2) and
+ * infinity. Of 64000 outputs from numbers within +-1 the largest error is 2.2 times the direct
+ * sum's with 8 channels, 1.7 with 64, 2.0 with 512 (root mean square: 3.2, 2.0, 1.8), within what
+ * kernelcheck allows a sum of that length; the usual points 0, +-1, +-2 would make it four times as
+ * large again.
  *
- * Weights that are stored as halves are so before their transform, nine to a filter, so that they are
- * rounded once; a unit's are transformed for each block of tiles, some channels at a time. */
+ * Weights that are stored as halves are so before their transform, nine to a filter, so that they
+ * are rounded once; a unit's are transformed for each block of tiles, some channels at a time. */
 #include "blocked.h"
 
 /* Tiles of a block: weights are read once for each, and are then worth it; V's bytes are alike. */
 static int64_t most_tiles(int64_t side) { return side == 2 ? 112 : 56; }
 /* Floats of a chunk's products: a part of the second-level cache. */
 #define M_LIMIT ((int64_t)256 << 10)
-/* Channels whose halves are transformed at a time: more would leave that cache, fewer would have M read
- * and written oftener. A line more keeps components out of each other's sets. */
+/* Channels whose halves are transformed at a time: more would leave that cache, fewer would have M
+ * read and written oftener. A line more keeps components out of each other's sets. */
 #define SLAB 64
 static int64_t slab_component(void) { return SLAB * neon_uk->tile_vectors * neon_uk->vl + 16; }
 
 typedef struct wino_state {
     neon_ending end;
     neon_stored as;
-    cnr_window w; /* of 3 axes, the first of which is 1 */
+    cnr_window w;             /* of 3 axes, the first of which is 1 */
     int64_t side, components; /* of a tile: outputs each way, (side + 2)^2 */
     int64_t group, cin, cout; /* cin, cout: a group's, which is as an image of its own */
     int64_t in_plane, out_plane, in_block, out_block;
     int64_t lanes, groups;  /* input channels that are transformed at a time */
     int64_t vectors, units; /* of output channels; a unit's is tile_vectors */
     int64_t wide, tiles, block, blocks;
-    int64_t chunk, chunks;  /* units */
-    int32_t shared;         /* few blocks: threads work on one V by turns */
+    int64_t chunk, chunks; /* units */
+    int32_t shared;        /* few blocks: threads work on one V by turns */
     int64_t v_component, v_floats, m_component, m_floats, m_at, wide_floats, wide_at;
     int64_t run[];
 } wino_state;
@@ -59,21 +61,23 @@ static int64_t width_of(int64_t cout) { return cnr_round_up(cout, neon_uk->vl); 
 static int64_t components_of(int64_t side) { return (side + 2) * (side + 2); }
 
 /* Transforms take some 400 (or 100) operations a channel and tile; weights are read once a block of
- * tiles, at 20 bytes a ns, halves as much sooner as they are fewer, but transformed then. cin, cout: a
- * group's. */
+ * tiles, at 20 bytes a ns, halves as much sooner as they are fewer, but transformed then. cin,
+ * cout: a group's. */
 static double flops_of(int64_t side, double tiles, int64_t cin, int64_t cout) {
-    const double products = 2.0 * (double)components_of(side) * (double)cin * (double)width_of(cout);
+    const double products =
+        2.0 * (double)components_of(side) * (double)cin * (double)width_of(cout);
     return tiles * (products + (side == 2 ? 100.0 : 400.0) * (double)(cin + cout));
 }
 
-static double cost_of(neon_stored as, const cnr_window *w, int64_t side, int64_t images, int64_t group,
-                      int64_t cin, int64_t cout) {
+static double cost_of(neon_stored as, const cnr_window *w, int64_t side, int64_t images,
+                      int64_t group, int64_t cin, int64_t cout) {
     const double tiles =
         (double)(cnr_div_up(w->out[0], side) * cnr_div_up(w->out[1], side) * images);
     const double weights = (double)components_of(side) * (double)cin * (double)width_of(cout);
     const double flops = flops_of(side, tiles, cin, cout);
     const double blocks = cnr_max(1.0, tiles / (double)most_tiles(side));
-    if (as == NEON_F32) return (double)group * (neon_cost_ns(flops, 0.8) + 4.0 * weights * blocks / 20.0);
+    if (as == NEON_F32)
+        return (double)group * (neon_cost_ns(flops, 0.8) + 4.0 * weights * blocks / 20.0);
     const double filters = (double)cin * (double)width_of(cout) * blocks;
     return (double)group * (neon_cost_ns(flops + filters * (side == 2 ? 140.0 : 360.0), 0.8) +
                             18.0 * filters / 20.0);
@@ -94,7 +98,8 @@ static cnr_status accepts(neon_stored as, const cnr_node *node, int64_t side, cn
         return cnr_refuse(out, "no block divides the channels");
     const double cost = cost_of(as, &w, side, x->dim[0], group, cin, cout);
     const double direct = neon_cost_ns(18.0 * (double)(x->dim[0] * group * cin * cout) *
-                                       (double)(w.out[0] * w.out[1]), 0.75);
+                                           (double)(w.out[0] * w.out[1]),
+                                       0.75);
     neon_blocked_take(node, out, cost < direct ? 620 : 580, from, to);
     out->epilogue = neon_chain_accepts(node, x->rank, dim);
     out->prepared = 1 << 1;
@@ -107,14 +112,15 @@ static double flops(const cnr_node *node, int64_t side) {
     const cnr_tensor *x = node->inputs[0], *weight = node->inputs[1];
     if (neon_conv_window(node, x, weight, &w)) return 0; /* it isn't: the node was accepted */
     const int64_t group = group_of(node);
-    const double tiles = (double)(cnr_div_up(w.out[0], side) * cnr_div_up(w.out[1], side) * x->dim[0]);
+    const double tiles =
+        (double)(cnr_div_up(w.out[0], side) * cnr_div_up(w.out[1], side) * x->dim[0]);
     return (double)group * flops_of(side, tiles, weight->dim[1], weight->dim[0] / group);
 }
 
-/* ---- weights: [group][component][unit][ic][the unit's vectors][vl]; halves: [group][unit][ic][9][the
- * unit's vectors][vl] ---- */
+/* ---- weights: [group][component][unit][ic][the unit's vectors][vl]; halves:
+ * [group][unit][ic][9][the unit's vectors][vl] ---- */
 
-/* Of a group. */
+/* Packed weights of one group, in floats. */
 static int64_t stored_weights(neon_stored as, int64_t side, int64_t cin, int64_t cout) {
     return (as == NEON_F32 ? components_of(side) : 9) * cin * width_of(cout);
 }
@@ -160,8 +166,8 @@ static void pack_vector(void *arg, int64_t i, int32_t thread) {
     }
 }
 
-static cnr_status prepare(neon_stored as, const cnr_device *device, const cnr_node *node, int64_t side,
-                          void *blob) {
+static cnr_status prepare(neon_stored as, const cnr_device *device, const cnr_node *node,
+                          int64_t side, void *blob) {
     const cnr_tensor *weight = node->inputs[1];
     const int64_t group = group_of(node);
     wino_packing p = {as, neon_floats(weight), side, weight->dim[1], weight->dim[0] / group, blob};
@@ -173,7 +179,8 @@ static cnr_status prepare(neon_stored as, const cnr_device *device, const cnr_no
 
 /* Blocks of tiles that come out even for the threads; where they are too few, each is shared. */
 static void plan_blocks(wino_state *s, int64_t images, int32_t threads) {
-    const int64_t most = cnr_max(1, most_tiles(s->side) / neon_uk->tile_columns) * neon_uk->tile_columns;
+    const int64_t most =
+        cnr_max(1, most_tiles(s->side) / neon_uk->tile_columns) * neon_uk->tile_columns;
     s->blocks = cnr_max(1, cnr_div_up(s->tiles, most));
     s->shared = threads > 1 && s->blocks * images < 2 * threads;
     if (!s->shared && images == 1) s->blocks = cnr_round_up(s->blocks, threads);
@@ -252,10 +259,16 @@ static void transform_in(const wino_job *job, int64_t image, int64_t block, int6
     const int64_t c = group * s->lanes, b = s->in_block;
     const neon_wino_input in = {
         .x = job->x + (image * s->cin + c / b * b) * s->in_plane + c % b,
-        .out_side = s->side, .lanes = s->lanes, .step = b,
-        .in = {s->w.in[1], s->w.in[2]}, .pad = {s->w.pad_begin[1], s->w.pad_begin[2]},
-        .tiles_wide = s->wide, .first = block * s->block, .n = tiles_of(s, block),
-        .v = v + s->run[group], .v_component = s->v_component,
+        .out_side = s->side,
+        .lanes = s->lanes,
+        .step = b,
+        .in = {s->w.in[1], s->w.in[2]},
+        .pad = {s->w.pad_begin[1], s->w.pad_begin[2]},
+        .tiles_wide = s->wide,
+        .first = block * s->block,
+        .n = tiles_of(s, block),
+        .v = v + s->run[group],
+        .v_component = s->v_component,
     };
     neon_uk->wino_input(&in);
 }
@@ -272,18 +285,27 @@ static void multiply_unit(const wino_state *s, int64_t tiles, int64_t vectors, i
     const int64_t step = tile_step(tiles);
     for (int64_t t = 0; t < tiles; t += step) {
         const neon_conv_tile tile = {
-            .n = cnr_min(step, tiles - t), .tiles = 1, .vectors = vectors,
-            .x = v + t * s->lanes, .x_column = s->lanes, .run = s->run + first, .runs = groups,
-            .count = s->lanes, .weight = weight, .bias = zeros, .more = first > 0,
+            .n = cnr_min(step, tiles - t),
+            .tiles = 1,
+            .vectors = vectors,
+            .x = v + t * s->lanes,
+            .x_column = s->lanes,
+            .run = s->run + first,
+            .runs = groups,
+            .count = s->lanes,
+            .weight = weight,
+            .bias = zeros,
+            .more = first > 0,
             .y = m, /* it is stepped on from, and nothing else */
         };
         neon_uk->conv_sum(&tile, m + t * vectors * neon_uk->vl);
     }
 }
 
-/* Of a unit whose weights are halves: the transform of some channels' at a time, and its products. */
-static void multiply_halves(const wino_state *s, int64_t tiles, int64_t vectors, const uint16_t *weight,
-                            const float *v, float *m, float *wide) {
+/* Of a unit whose weights are halves: the transform of some channels' at a time, and its products.
+ */
+static void multiply_halves(const wino_state *s, int64_t tiles, int64_t vectors,
+                            const uint16_t *weight, const float *v, float *m, float *wide) {
     const int64_t component = slab_component(), width = vectors * neon_uk->vl;
     for (int64_t c = 0; c < s->cin; c += SLAB) {
         const int64_t n = cnr_min(SLAB, s->cin - c);
@@ -300,12 +322,14 @@ static void multiply(const wino_job *job, int64_t image, int64_t block, int64_t 
     const wino_state *s = job->s;
     const int64_t vl = neon_uk->vl, most = neon_uk->tile_vectors, tiles = tiles_of(s, block);
     const int64_t u0 = chunk * s->chunk, u1 = cnr_min(s->units, u0 + s->chunk);
-    const void *weight = neon_stored_at(s->as, job->u, image % s->group *
-                                        stored_weights(s->as, s->side, s->cin, s->cout));
+    const void *weight =
+        neon_stored_at(s->as, job->u,
+                       image % s->group * stored_weights(s->as, s->side, s->cin, s->cout));
     for (int64_t u = u0; u < u1 && s->as != NEON_F32; u++)
         multiply_halves(s, tiles, cnr_min(most, s->vectors - u * most),
                         (const uint16_t *)weight + u * most * vl * s->cin * 9, v,
-                        m + (u - u0) * most * vl * s->block, job->room + s->wide_at + thread * s->wide_floats);
+                        m + (u - u0) * most * vl * s->block,
+                        job->room + s->wide_at + thread * s->wide_floats);
     for (int64_t k = 0; k < s->components && s->as == NEON_F32; k++)
         for (int64_t u = u0; u < u1; u++)
             multiply_unit(s, tiles, cnr_min(most, s->vectors - u * most), 0, s->groups,
@@ -336,11 +360,19 @@ static void transform_out(const wino_job *job, int64_t image, int64_t c, int64_t
     const int64_t b = s->out_block;
     const int64_t at = (image * s->cout + c / b * b) * s->out_plane + c % b;
     const neon_wino_output out = {
-        .m = m, .m_component = s->m_component,
+        .m = m,
+        .m_component = s->m_component,
         .bias = job->bias ? job->bias + image % s->group * s->cout + c : zeros,
         .operand = job->operand ? job->operand + at : NULL,
-        .out_side = s->side, .lanes = lanes, .step = b, .out = {s->w.out[1], s->w.out[2]},
-        .tiles_wide = s->wide, .first = first, .n = n, .y = job->y + at, .bound = s->end.bound,
+        .out_side = s->side,
+        .lanes = lanes,
+        .step = b,
+        .out = {s->w.out[1], s->w.out[2]},
+        .tiles_wide = s->wide,
+        .first = first,
+        .n = n,
+        .y = job->y + at,
+        .bound = s->end.bound,
     };
     neon_uk->wino_output(&out);
     if (s->end.rest.first < s->end.rest.n && (c + lanes) % b == 0)
@@ -404,7 +436,8 @@ static cnr_status run(const cnr_run *run, cnr_error *err) {
     const int64_t images = run->node->inputs[0]->dim[0] * s->group;
     (void)err;
     wino_job job = {
-        .s = s, .run = run,
+        .s = s,
+        .run = run,
         .x = neon_floats(run->node->inputs[0]),
         .u = run->blob_data,
         .bias = neon_floats(cnr_own_input(run->node, 2)),
@@ -424,36 +457,44 @@ static cnr_status run(const cnr_run *run, cnr_error *err) {
     return CNR_OK;
 }
 
-#define WINOGRAD(symbol, kernel_name, side, as, as_flags)                                        \
-    static cnr_status symbol##_accepts(const cnr_device *device, const cnr_node *node,          \
-                                       cnr_accept *out) {                                       \
-        (void)device;                                                                           \
-        return accepts(as, node, side, out);                                                    \
-    }                                                                                           \
-    static cnr_status symbol##_prepare_size(const cnr_device *device, const cnr_node *node,     \
-                                            cnr_space *out, cnr_error *err) {                   \
-        (void)device, (void)err;                                                                \
-        return prepare_size(as, node, side, out);                                               \
-    }                                                                                           \
-    static cnr_status symbol##_prepare(const cnr_device *device, const cnr_node *node,          \
-                                       void *blob, cnr_error *err) {                            \
-        CNR_TRY(prepare(as, device, node, side, blob));                                         \
-        return as == NEON_F16 ? neon_f16_holds(node, err) : CNR_OK;                             \
-    }                                                                                           \
-    static cnr_status symbol##_plan(const cnr_device *device, const cnr_node *node,             \
-                                    cnr_space *workspace, void **state, cnr_error *err) {       \
-        return plan(as, device, node, side, workspace, state, err);                             \
-    }                                                                                           \
-    static double symbol##_flops(const cnr_device *device, const cnr_node *node) {              \
-        (void)device;                                                                           \
-        return flops(node, side);                                                               \
-    }                                                                                           \
-    const cnr_kernel symbol = {                                                                 \
-        .size = sizeof(cnr_kernel), .version = 1, .name = kernel_name, .op = "conv",            \
-        .device = "cpu-neon", .accepts = symbol##_accepts,                                      \
-        .prepare_size = symbol##_prepare_size, .prepare = symbol##_prepare,                     \
-        .plan = symbol##_plan, .unplan = neon_free_state, .run = run, .flops = symbol##_flops,  \
-        .flags = CNR_KERNEL_SPREADS | (as_flags),                                               \
+#define WINOGRAD(symbol, kernel_name, side, as, as_flags) \
+    static cnr_status symbol##_accepts(const cnr_device *device, const cnr_node *node, \
+                                       cnr_accept *out) { \
+        (void)device; \
+        return accepts(as, node, side, out); \
+    } \
+    static cnr_status symbol##_prepare_size(const cnr_device *device, const cnr_node *node, \
+                                            cnr_space *out, cnr_error *err) { \
+        (void)device, (void)err; \
+        return prepare_size(as, node, side, out); \
+    } \
+    static cnr_status symbol##_prepare(const cnr_device *device, const cnr_node *node, void *blob, \
+                                       cnr_error *err) { \
+        CNR_TRY(prepare(as, device, node, side, blob)); \
+        return as == NEON_F16 ? neon_f16_holds(node, err) : CNR_OK; \
+    } \
+    static cnr_status symbol##_plan(const cnr_device *device, const cnr_node *node, \
+                                    cnr_space *workspace, void **state, cnr_error *err) { \
+        return plan(as, device, node, side, workspace, state, err); \
+    } \
+    static double symbol##_flops(const cnr_device *device, const cnr_node *node) { \
+        (void)device; \
+        return flops(node, side); \
+    } \
+    const cnr_kernel symbol = { \
+        .size = sizeof(cnr_kernel), \
+        .version = 1, \
+        .name = kernel_name, \
+        .op = "conv", \
+        .device = "cpu-neon", \
+        .accepts = symbol##_accepts, \
+        .prepare_size = symbol##_prepare_size, \
+        .prepare = symbol##_prepare, \
+        .plan = symbol##_plan, \
+        .unplan = neon_free_state, \
+        .run = run, \
+        .flops = symbol##_flops, \
+        .flags = CNR_KERNEL_SPREADS | (as_flags), \
     }
 WINOGRAD(neon_conv_winograd, "conv_f32_winograd", 4, NEON_F32, 0);
 WINOGRAD(neon_conv_winograd_2, "conv_f32_winograd_2x2", 2, NEON_F32, 0);

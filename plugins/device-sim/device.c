@@ -2,12 +2,14 @@
 #include "sim.h"
 #include <stdio.h>
 
-static const cnr_memory_class host_memory[] = {
-    {.name = "buffer", .flags = CNR_MEMORY_HOST | CNR_MEMORY_PARTS, .alignment = 64,
-     .max_bytes = (uint64_t)SIZE_MAX / 2}};
-static const cnr_memory_class own_memory[] = {
-    {.name = "buffer", .flags = CNR_MEMORY_PARTS, .alignment = 64,
-     .max_bytes = (uint64_t)SIZE_MAX / 2}};
+static const cnr_memory_class host_memory[] = {{.name = "buffer",
+                                                .flags = CNR_MEMORY_HOST | CNR_MEMORY_PARTS,
+                                                .alignment = 64,
+                                                .max_bytes = (uint64_t)SIZE_MAX / 2}};
+static const cnr_memory_class own_memory[] = {{.name = "buffer",
+                                               .flags = CNR_MEMORY_PARTS,
+                                               .alignment = 64,
+                                               .max_bytes = (uint64_t)SIZE_MAX / 2}};
 
 /* ---- which there are ---- */
 
@@ -32,9 +34,7 @@ static cnr_status describe(int32_t index, cnr_device_info *out, cnr_error *err) 
     return CNR_OK;
 }
 
-static int32_t most(void) {
-    return sim_machine_now() ? 5000 : 0;
-}
+static int32_t most(void) { return sim_machine_now() ? 5000 : 0; }
 
 static cnr_status device_open(cnr_device *device, const cnr_device_options *options,
                               cnr_error *err) {
@@ -51,16 +51,14 @@ static cnr_status device_open(cnr_device *device, const cnr_device_options *opti
     return CNR_OK;
 }
 
-static void device_close(cnr_device *device) {
-    device->state = NULL;
-}
+static void device_close(cnr_device *device) { device->state = NULL; }
 
 /* ---- memory: the host's, whatever the device says of it ---- */
 
 static cnr_status mem_alloc(const cnr_device *device, cnr_mem *out, cnr_error *err) {
     out->offset = 0;
-    out->handle = out->bytes <= SIZE_MAX / 2
-                      ? sim_host->alloc((size_t)(out->bytes ? out->bytes : 1)) : NULL;
+    out->handle =
+        out->bytes <= SIZE_MAX / 2 ? sim_host->alloc((size_t)(out->bytes ? out->bytes : 1)) : NULL;
     if (!out->handle)
         return sim_host->fail(err, CNR_E_MEMORY, device->name, "no memory for %llu bytes",
                               (unsigned long long)out->bytes);
@@ -96,9 +94,7 @@ static void mem_unview(const cnr_device *device, cnr_mem *part) {
     part->handle = NULL;
 }
 
-static char *address(const cnr_mem *mem) {
-    return (char *)mem->handle + mem->offset;
-}
+static char *address(const cnr_mem *mem) { return (char *)mem->handle + mem->offset; }
 
 /* ---- queues ---- */
 

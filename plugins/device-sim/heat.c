@@ -2,11 +2,9 @@
 #include "sim.h"
 #include <math.h>
 
-#define CAP_EVERY_NS UINT64_C(100000000)
-
 /* One step of all clocks down while it is above the limit, up again when it is well below. */
 static void throttle(sim_machine *m, uint64_t at) {
-    for (; m->cap_at + CAP_EVERY_NS <= at; m->cap_at += CAP_EVERY_NS) {
+    for (; m->cap_at + SIM_CAP_EVERY_NS <= at; m->cap_at += SIM_CAP_EVERY_NS) {
         const int down = m->degrees > m->limit, up = m->degrees < m->limit - m->slack;
         int moved = 0;
         for (int32_t i = 0; i < m->n_clocks; i++) {
@@ -23,8 +21,7 @@ static void throttle(sim_machine *m, uint64_t at) {
 
 void sim_heat(sim_machine *m, uint64_t at) {
     if (m->ohms <= 0 || at <= m->heat_at) return;
-    double joules = 0;
-    for (int32_t i = 0; i < m->n_rails; i++) joules += sim_joules(m, &m->rails[i], at);
+    const double joules = sim_all_joules(m, at);
     const double seconds = (double)(at - m->heat_at) * 1e-9;
     const double goal = m->ambient + m->ohms * (joules - m->heat_joules) / seconds;
     m->degrees = goal + (m->degrees - goal) * exp(-seconds / m->tau);

@@ -3,9 +3,7 @@
 
 /* ---- which nodes ---- */
 
-static int plain(const cnr_tensor *t) {
-    return !t || (!t->encoding && t->block <= 1);
-}
+static int plain(const cnr_tensor *t) { return !t || (!t->encoding && t->block <= 1); }
 
 static int can_run(const cnr_op *op) {
     return op->size >= offsetof(cnr_op, reference) + sizeof op->reference && op->reference;
@@ -72,24 +70,22 @@ static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_ac
     out->ranges = axes_of(node);
     const sim_work work = work_of(node);
     sim_lock();
-    if (sim_extrapolates(sim_of(device), device->index, &work)) out->flags |= CNR_ACCEPT_EXTRAPOLATED;
+    if (sim_extrapolates(sim_of(device), device->index, &work))
+        out->flags |= CNR_ACCEPT_EXTRAPOLATED;
     sim_unlock();
     return CNR_OK;
 }
 
 /* ---- scratch: the references', and tensors that say where data lies ---- */
 
-static uint64_t rounded(uint64_t bytes) {
-    return (bytes + 63) / 64 * 64;
-}
+static uint64_t rounded(uint64_t bytes) { return (bytes + 63) / 64 * 64; }
 
 static uint64_t scratch_of(const cnr_node *node) {
     uint64_t most = 0;
     if (node->desc->reference_workspace) most = node->desc->reference_workspace(node);
     for (int32_t i = 0; i < node->n_epilogue; i++) {
         const cnr_node *e = node->epilogue[i]->node;
-        const uint64_t bytes =
-            e->desc->reference_workspace ? e->desc->reference_workspace(e) : 0;
+        const uint64_t bytes = e->desc->reference_workspace ? e->desc->reference_workspace(e) : 0;
         if (bytes > most) most = bytes;
     }
     return rounded(most);
@@ -117,8 +113,9 @@ static cnr_status run_link(const cnr_run *run, const cnr_epilogue *e, cnr_tensor
     cnr_tensor *const outputs[1] = {out};
     cnr_node node = *e->node;
     for (int32_t i = 0; i < node.n_inputs && i < 8; i++)
-        inputs[i] = i == e->chain_port ? out
-                    : e->operand >= 0 && node.inputs[i] ? in[e->operand] : node.inputs[i];
+        inputs[i] = i == e->chain_port                  ? out
+                    : e->operand >= 0 && node.inputs[i] ? in[e->operand]
+                                                        : node.inputs[i];
     node.inputs = inputs;
     node.outputs = (const cnr_tensor *const *)outputs;
     cnr_run part = *run;

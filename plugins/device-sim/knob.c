@@ -46,7 +46,8 @@ static cnr_status describe(void *state, int32_t domain, cnr_knob_domain *out, cn
     snprintf(out->name, sizeof out->name, "%s", c->name);
     for (int32_t i = 0; i < m->n_units && n < sizeof out->feeds; i++)
         if (is_fed(m, &m->units[i], domain))
-            n += (size_t)snprintf(out->feeds + n, sizeof out->feeds - n, "%ssim:%s", n ? "," : "", m->units[i].name);
+            n += (size_t)snprintf(out->feeds + n, sizeof out->feeds - n, "%ssim:%s", n ? "," : "",
+                                  m->units[i].name);
     out->n_steps = c->n;
     out->writable = 1;
     out->min_hz = (uint64_t)c->steps[0].hz;
@@ -79,7 +80,7 @@ static cnr_status read_knob(void *state, int32_t domain, cnr_knob_state *out, cn
     const uint64_t now = sim_now();
     sim_lock();
     sim_heat(m, now);
-    out->hz = (uint64_t)c->steps[c->asked < c->cap ? c->asked : c->cap].hz;
+    out->hz = (uint64_t)sim_step_of(c)->hz;
     out->load_percent = load_of(m, domain, c, now);
     out->cores = -1;
     out->temperature_mc = m->ohms > 0 ? (int32_t)(m->degrees * 1e3) : INT32_MIN;
@@ -88,13 +89,15 @@ static cnr_status read_knob(void *state, int32_t domain, cnr_knob_state *out, cn
     return CNR_OK;
 }
 
-static cnr_status set(void *state, int32_t domain, uint64_t hz, int32_t cores, cnr_error *err) {
-    sim_machine *m = ((found *)state)->m;
-    sim_clock *c = &m->clocks[domain];
-    (void)cores, (void)err;
-    sim_lock();
+void sim_set(sim_clock *c, uint64_t hz) {
     for (int32_t i = 0; hz && i < c->n; i++)
         if (i == 0 || (uint64_t)c->steps[i].hz <= hz) c->asked = i;
+}
+
+static cnr_status set(void *state, int32_t domain, uint64_t hz, int32_t cores, cnr_error *err) {
+    (void)cores, (void)err;
+    sim_lock();
+    sim_set(&((found *)state)->m->clocks[domain], hz);
     sim_unlock();
     return CNR_OK;
 }
@@ -108,9 +111,7 @@ static cnr_status restore(void *state, cnr_error *err) {
     return CNR_OK;
 }
 
-static void close_knob(void *state) {
-    sim_host->free(state);
-}
+static void close_knob(void *state) { sim_host->free(state); }
 
 const cnr_knob sim_knob = {.size = sizeof(cnr_knob),
                            .name = "sim-knob",

@@ -45,9 +45,7 @@ static cnr_status read_meter(void *state, int32_t domain, cnr_reading *out, cnr_
     return CNR_OK;
 }
 
-static void close_meter(void *state) {
-    (void)state;
-}
+static void close_meter(void *state) { (void)state; }
 
 const cnr_meter sim_meter = {.size = sizeof(cnr_meter),
                              .name = "sim-meter",

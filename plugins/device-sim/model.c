@@ -1,4 +1,5 @@
-/* What work takes: seconds of a unit, joules of the rails. scripts/lib/board.lua has the same sums. */
+/* What work takes: seconds of a unit, joules of the rails. Nothing else does these sums: scripts
+ * and governors ask for them (object.c). */
 #include "sim.h"
 #include <math.h>
 
@@ -18,7 +19,7 @@ double sim_hz(const sim_machine *m, const sim_unit *u, double *v2f) {
     if (u->clock < 0) return 1;
     const sim_clock *c = &m->clocks[u->clock];
     const sim_step *top = &c->steps[c->n - 1];
-    const sim_step *is = &c->steps[c->asked < c->cap ? c->asked : c->cap];
+    const sim_step *is = sim_step_of(c);
     *v2f = is->volts * is->volts * is->hz / (top->volts * top->volts * top->hz);
     return is->hz / top->hz;
 }
@@ -34,7 +35,8 @@ static double balance_of(const sim_class *c, double otherwise) {
     return bytes > 0 ? c->flops / bytes : INFINITY;
 }
 
-/* The class whose arithmetic by bytes is nearest to the work's, of those that have both sides known. */
+/* The class whose arithmetic by bytes is nearest to the work's, of those that have both sides
+ * known. */
 static const sim_class *nearest_class(const sim_unit *u, const sim_work *w, double bytes) {
     const sim_class *best = NULL;
     double least = INFINITY;
@@ -43,7 +45,9 @@ static const sim_class *nearest_class(const sim_unit *u, const sim_work *w, doub
         const sim_class *c = &u->classes[i];
         if (c->flops <= 0) continue;
         const double is = balance_of(c, bytes);
-        const double apart = isfinite(is) && isfinite(wanted) && wanted > 0 ? fabs(log(is / wanted)) : isfinite(is) ? 1e3 : 1e2;
+        const double apart = isfinite(is) && isfinite(wanted) && wanted > 0 ? fabs(log(is / wanted))
+                             : isfinite(is)                                 ? 1e3
+                                                                            : 1e2;
         if (best && apart >= least) continue;
         best = c;
         least = apart;
@@ -51,13 +55,15 @@ static const sim_class *nearest_class(const sim_unit *u, const sim_work *w, doub
     return best;
 }
 
-/* Does the class say how long such work takes? One that tells bytes alone does of all that multiplies nothing. */
+/* Does the class say how long such work takes? One that tells bytes alone does of all that
+ * multiplies nothing. */
 static int is_known(const sim_class *c, const sim_work *w) {
     return c && (c->flops >= 0 || w->products <= 0);
 }
 
 /* Units made of others do what those do together. True: figures of another class were taken. */
-static int rates(const sim_machine *m, const sim_unit *u, const sim_work *w, double *flops, double *bytes) {
+static int rates(const sim_machine *m, const sim_unit *u, const sim_work *w, double *flops,
+                 double *bytes) {
     const sim_class *c = class_of(u, w->op), *near = NULL;
     double v2f;
     int other = 0;
@@ -104,13 +110,19 @@ static void add_span(sim_rail *r, uint64_t from, uint64_t to, double watts) {
     r->spans[r->n++] = (sim_span){from, to, watts};
 }
 
-double sim_joules(sim_machine *m, const sim_rail *r, uint64_t at) {
+double sim_joules(const sim_machine *m, const sim_rail *r, uint64_t at) {
     double joules = r->joules + r->idle * (double)(at - m->born) * 1e-9;
     for (int32_t i = 0; i < r->n; i++) {
         const sim_span *s = &r->spans[i];
         const uint64_t to = s->to < at ? s->to : at;
         if (to > s->from) joules += s->watts * (double)(to - s->from) * 1e-9;
     }
+    return joules;
+}
+
+double sim_all_joules(const sim_machine *m, uint64_t at) {
+    double joules = 0;
+    for (int32_t i = 0; i < m->n_rails; i++) joules += sim_joules(m, &m->rails[i], at);
     return joules;
 }
 
@@ -136,9 +148,25 @@ static double busy_watts(const sim_machine *m, const sim_unit *u, const char *op
     return u->statics + u->dynamics * v2f * (c ? c->activity : 1);
 }
 
+static double all_watts(const sim_machine *m, const sim_unit *u, const char *op) {
+    double watts = u->n_members ? 0 : busy_watts(m, u, op);
+    for (int32_t i = 0; i < u->n_members; i++) watts += all_watts(m, &m->units[u->members[i]], op);
+    return watts;
+}
+
+void sim_takes(const sim_machine *m, int32_t unit, const sim_work *w, double *seconds,
+               double *joules) {
+    const sim_unit *u = &m->units[unit];
+    *seconds = seconds_of(m, u, w);
+    *joules = *seconds * all_watts(m, u, w->op);
+    for (int32_t i = 0; i < m->n_rails; i++) *joules += w->bytes * m->rails[i].per_byte;
+    if (!w->part || u->split_seconds <= 0) return;
+    *seconds += u->split_seconds;
+    *joules += u->split_joules;
+}
+
 static void occupy(sim_machine *m, sim_unit *u, uint64_t from, uint64_t to, const char *op) {
-    for (int32_t i = 0; i < u->n_members; i++)
-        occupy(m, &m->units[u->members[i]], from, to, op);
+    for (int32_t i = 0; i < u->n_members; i++) occupy(m, &m->units[u->members[i]], from, to, op);
     u->free_at = to > u->free_at ? to : u->free_at;
     u->busy_ns += to - from;
     if (u->n_members == 0) add_span(&m->rails[u->rail], from, to, busy_watts(m, u, op));
@@ -148,8 +176,7 @@ static void occupy(sim_machine *m, sim_unit *u, uint64_t from, uint64_t to, cons
 
 static uint64_t begin_of(const sim_machine *m, const sim_unit *u, uint64_t ready) {
     if (u->free_at > ready) ready = u->free_at;
-    for (int32_t i = 0; i < u->n_members; i++)
-        ready = begin_of(m, &m->units[u->members[i]], ready);
+    for (int32_t i = 0; i < u->n_members; i++) ready = begin_of(m, &m->units[u->members[i]], ready);
     return ready;
 }
 

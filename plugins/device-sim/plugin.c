@@ -12,6 +12,7 @@ static cnr_status init(const cnr_host *host, struct cnr_registrar *registrar, cn
     if (!status) status = host->add(registrar, CNR_KIND_KERNEL, &sim_kernel);
     if (!status) status = host->add(registrar, CNR_KIND_METER, &sim_meter);
     if (!status) status = host->add(registrar, CNR_KIND_KNOB, &sim_knob);
+    if (!status) status = host->add(registrar, CNR_KIND_OBJECT, &sim_object);
     return status;
 }
 

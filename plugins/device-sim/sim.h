@@ -4,7 +4,8 @@
  *   board.c   the machine, out of the board's numbers     time.c    virtual time, who waits in it
  *   model.c   what a piece of work takes: seconds, watts  heat.c    temperature and throttling
  *   device.c  units as devices   kernel.c  one kernel for all operators
- *   meter.c   rails as meters    knob.c    clocks as knobs */
+ *   meter.c   rails as meters    knob.c    clocks as knobs
+ *   object.c  a machine by itself, for scripts and governors   scene.c   the loop of work that it plays */
 #ifndef SIM_H
 #define SIM_H
 
@@ -16,42 +17,75 @@ enum { SIM_NAME = 24, SIM_MOST_UNITS = 32, SIM_MOST_MEMBERS = 8 };
 
 /* Work of one class of operators: the larger of arithmetic and memory counts. */
 typedef struct sim_class {
-    char op[64];      /* a pattern: "conv*", "*" */
-    double flops;     /* a second, at the clock's fastest step; 0: no bound; below 0: not known */
-    double bytes;     /* a second, at any step; 0: no bound */
-    double activity;  /* of the dynamic power */
+    char op[64];     /* a pattern: "conv*", "*" */
+    double flops;    /* a second, at the clock's fastest step; 0: no bound; below 0: not known */
+    double bytes;    /* a second, at any step; 0: no bound */
+    double activity; /* of the dynamic power */
 } sim_class;
 
-typedef struct sim_step { double hz, volts; } sim_step;
+typedef struct sim_step {
+    double hz, volts;
+} sim_step;
 
 typedef struct sim_clock {
     char name[SIM_NAME];
-    sim_step *steps; /* rising */
-    int32_t n, asked, cap; /* indices: what was set, what heat allows */
+    sim_step *steps;             /* rising */
+    int32_t n, asked, cap;       /* indices: what was set, what heat allows */
     uint64_t read_ns, read_busy; /* when the load was last asked for */
+    /* of a scene's: what it says it feeds; dynamic power that is drawn while nothing is done, a
+     * part of 1; seconds of work since the last look */
+    char feeds[64];
+    double idle, busy;
 } sim_clock;
 
-typedef struct sim_span { uint64_t from, to; double watts; } sim_span;
+/* Of a scene: seconds that no clock changes, then work: cycles of `clock` or of `bus`, whichever
+ * takes longer. */
+typedef struct sim_phase {
+    int32_t clock, bus; /* indices; -1: none */
+    int32_t ends_pass;
+    double seconds, cycles, bus_cycles, activity;
+    double idle; /* as a clock's; below 0: the clock's own */
+    double pace; /* then until so many seconds after the pass began; 0: at once */
+} sim_phase;
+
+/* The loop of phases and where it is. */
+typedef struct sim_scene {
+    sim_phase *phases;
+    int32_t n, phase, stage;
+    uint64_t wait, begun; /* of the stage: what is to come; of the pass */
+    double left;          /* part of the phase's work to come */
+    double vary, scale;   /* each loop's work differs by up to this part */
+    uint64_t dice;
+    double held;  /* seconds in which heat held clocks down */
+    double *ends; /* passes that ended: when each began and ended, joules by then */
+    int32_t n_ends;
+} sim_scene;
+
+typedef struct sim_span {
+    uint64_t from, to;
+    double watts;
+} sim_span;
 
 /* What a sensor sees. */
 typedef struct sim_rail {
     char name[SIM_NAME];
-    double idle, joules;  /* watts always there; joules of the spans that are folded */
-    double per_byte;      /* joules for each byte that any unit moves: memory */
-    sim_span *spans;      /* of the time that is not over yet */
+    double idle, joules; /* watts always there; joules of the spans that are folded */
+    double per_byte;     /* joules for each byte that any unit moves: memory */
+    sim_span *spans;     /* of the time that is not over yet */
     int32_t n, room;
 } sim_rail;
 
 typedef struct sim_unit {
     char name[SIM_NAME], title[96];
-    int32_t cores, host;          /* host: the program's own memory is its memory */
-    int32_t rail, clock;          /* indices; clock -1: it has none */
-    sim_class *classes; int32_t n_classes;
-    double launch;                /* seconds before a kernel begins */
-    double latency;               /* until what is queued reaches it: not seen behind other work */
-    double split_seconds, split_joules; /* a part of a layer costs that as well */
+    int32_t cores, host; /* host: the program's own memory is its memory */
+    int32_t rail, clock; /* indices; clock -1: it has none */
+    sim_class *classes;
+    int32_t n_classes;
+    double launch;  /* seconds before a kernel begins */
+    double latency; /* until what is queued reaches it: not seen behind other work */
+    double split_seconds, split_joules;      /* a part of a layer costs that as well */
     double transfer_bytes, transfer_seconds; /* a second; for each; 0: free */
-    double statics, dynamics;     /* watts while it works: at any step; at the fastest */
+    double statics, dynamics;                /* watts while it works: at any step; at the fastest */
     int32_t members[SIM_MOST_MEMBERS], n_members; /* units that this one is made of */
     int32_t is_member;
     uint64_t free_at, busy_ns;
@@ -60,49 +94,86 @@ typedef struct sim_unit {
 typedef struct sim_machine {
     struct sim_machine *older; /* of a board that was in force before */
     char digest[32];
-    int32_t dry;
-    sim_unit *units; int32_t n_units;
-    sim_rail *rails; int32_t n_rails;
-    sim_clock *clocks; int32_t n_clocks;
+    int32_t dry, failed; /* failed: memory ran out while it was made */
+    sim_unit *units;
+    int32_t n_units;
+    sim_rail *rails;
+    int32_t n_rails;
+    sim_clock *clocks;
+    int32_t n_clocks;
     uint64_t born, heat_at;
-    double ambient, ohms, tau, limit, slack; /* heat: degrees, degrees a watt, seconds; limit 0: none */
+    double ambient, ohms, tau, limit,
+        slack; /* heat: degrees, degrees a watt, seconds; limit 0: none */
     double degrees, heat_joules;
     uint64_t cap_at;
+    uint64_t now; /* of a machine by itself, which has a time of its own */
+    sim_scene scene;
 } sim_machine;
+
+static inline const sim_step *sim_step_of(const sim_clock *c) {
+    return &c->steps[c->asked < c->cap ? c->asked : c->cap];
+}
 
 /* ---- board.c ---- */
 /* The machine of the board in force; NULL: none is simulated. Made when it is first asked for. */
 sim_machine *sim_machine_now(void);
 void sim_machines_free(void);
+/* A machine by itself, that no device, meter or knob belongs to, of lines "units.1.name=gpu"; a
+ * list's own line is its length. */
+cnr_status sim_machine_of(const char *text, sim_machine **out, cnr_error *err);
+void sim_machine_free(sim_machine *m);
+/* While a machine is made: what its board says. i 0: the path is list.key; from 1: list.i.key. */
+double sim_number(const char *list, int32_t i, const char *key, double otherwise);
+const char *sim_text(const char *list, int32_t i, const char *key); /* "": nothing */
+int32_t sim_count(const char *list);
 
 /* ---- time.c ---- */
 extern const cnr_clock sim_time;
 uint64_t sim_now(void);
-void sim_advance(uint64_t ns);  /* the caller's work has got there */
-void sim_lock(void);            /* of machines: any thread reads meters */
+void sim_advance(uint64_t ns); /* the caller's work has got there */
+void sim_lock(void);           /* of machines: any thread reads meters */
 void sim_unlock(void);
 
 /* ---- model.c; locked ---- */
 /* products: of the flops those of multiply-accumulates. */
-typedef struct sim_work { const char *op; double flops, products, bytes; int32_t part; } sim_work;
+typedef struct sim_work {
+    const char *op;
+    double flops, products, bytes;
+    int32_t part;
+} sim_work;
 /* The unit has no figures for such operators: the time is by those of its nearest class. */
 int32_t sim_extrapolates(const sim_machine *m, int32_t unit, const sim_work *work);
-double sim_hz(const sim_machine *m, const sim_unit *u, double *v2f); /* of the fastest: parts of 1 */
+double sim_hz(const sim_machine *m, const sim_unit *u,
+              double *v2f); /* of the fastest: parts of 1 */
 /* Queues the work behind `ready`; returns when it is done. */
 uint64_t sim_work_on(sim_machine *m, int32_t unit, uint64_t ready, const sim_work *work);
 uint64_t sim_move_on(sim_machine *m, int32_t unit, uint64_t ready, double bytes);
-double sim_joules(sim_machine *m, const sim_rail *r, uint64_t at);
+/* By itself and at once: seconds, joules above idle. */
+void sim_takes(const sim_machine *m, int32_t unit, const sim_work *work, double *seconds,
+               double *joules);
+double sim_joules(const sim_machine *m, const sim_rail *r, uint64_t at);
+double sim_all_joules(const sim_machine *m, uint64_t at);
 void sim_fold(sim_machine *m, uint64_t before); /* nobody asks about earlier times again */
 
 /* ---- heat.c; locked ---- */
+#define SIM_CAP_EVERY_NS UINT64_C(100000000)
 void sim_heat(sim_machine *m, uint64_t at);
 
-/* ---- device.c, kernel.c, meter.c, knob.c ---- */
+/* ---- scene.c ---- */
+/* "scene" of the board that is read: its clocks' own power, phases; there may be none. */
+cnr_status sim_scene_read(sim_machine *m, cnr_error *err);
+cnr_status sim_scene_pass(sim_machine *m, double seconds, cnr_error *err);
+
+/* ---- device.c, kernel.c, meter.c, knob.c, object.c ---- */
 extern const cnr_device_class sim_devices;
 extern const cnr_kernel sim_kernel;
 extern const cnr_meter sim_meter;
 extern const cnr_knob sim_knob;
-typedef struct sim_stream { uint64_t ready; } sim_stream;
+extern const cnr_object sim_object;
+void sim_set(sim_clock *c, uint64_t hz); /* the highest step that is not above it */
+typedef struct sim_stream {
+    uint64_t ready;
+} sim_stream;
 static inline sim_machine *sim_of(const cnr_device *d) { return d->state; }
 
 #endif

@@ -1,5 +1,5 @@
-/* Virtual time: it passes when simulated work is waited for, or when the thread that drives it waits
- * for a moment. Others (who sample meters) wake in order, at the moments they wait for. */
+/* Virtual time: it passes when simulated work is waited for, or when the thread that drives it
+ * waits for a moment. Others (who sample meters) wake in order, at the moments they wait for. */
 #define _GNU_SOURCE
 #include "sim.h"
 #include <errno.h>
@@ -58,7 +58,7 @@ void sim_advance(uint64_t ns) {
     pthread_mutex_lock(&lock);
     driver = pthread_self();
     driven = 1;
-    for (uint64_t *s; now < ns && (s = first_sleeper(ns)); ) {
+    for (uint64_t *s; now < ns && (s = first_sleeper(ns));) {
         const uint64_t before = naps;
         const struct timespec end = real_in(GRACE_NS);
         if (*s > now) now = *s;
@@ -86,9 +86,7 @@ static void wait_for_others(uint64_t ns) {
     pthread_mutex_unlock(&lock);
 }
 
-static uint64_t now_ns(void) {
-    return sim_machine_now() ? sim_now() : real_ns();
-}
+static uint64_t now_ns(void) { return sim_machine_now() ? sim_now() : real_ns(); }
 
 static void wait_until(uint64_t ns) {
     if (!sim_machine_now()) {

@@ -1,5 +1,5 @@
-/* The object "canvas": pictures, shapes and text on a picture or in an SVG file. Lengths are pixels,
- * places from the top left corner, colours { red, green, blue, opacity } from 0 to 1. */
+/* The object "canvas": pictures, shapes and text on a picture or in an SVG file. Lengths are
+ * pixels, places from the top left corner, colours { red, green, blue, opacity } from 0 to 1. */
 #include "about.h"
 #include "draw.h"
 #include <math.h>
@@ -44,16 +44,19 @@ static cnr_status read_options(const cnr_attr *const *list, int32_t n, options *
         else if (strcmp(a->name, "svg") == 0 && a->type == CNR_ATTR_BOOL) o->svg = a->i;
         else if (strcmp(a->name, "scale") == 0 && number) o->scale = a->f;
         else
-            return draw_host->fail(err, CNR_E_ARG, "canvas", "no option '%s' of this kind: width "
+            return draw_host->fail(err, CNR_E_ARG, "canvas",
+                                   "no option '%s' of this kind: width "
                                    "and height (whole numbers), font (a text), bold (true), scale "
-                                   "(pixels a unit), svg (true)", a->name);
+                                   "(pixels a unit), svg (true)",
+                                   a->name);
     }
     if (!(o->scale >= 0.1 && o->scale <= 16))
         return draw_fail(err, CNR_E_LIMIT, "canvas", "scale: want 0.1 to 16");
     if (o->width < 1 || o->height < 1 || (double)o->width * o->scale > DRAW_MOST_SIDE ||
         (double)o->height * o->scale > DRAW_MOST_SIDE ||
         (double)o->width * (double)o->height * o->scale * o->scale > DRAW_MOST_PIXELS)
-        return draw_fail(err, CNR_E_LIMIT, "canvas", "width and height: want 1 to 32000 pixels each");
+        return draw_fail(err, CNR_E_LIMIT, "canvas",
+                         "width and height: want 1 to 32000 pixels each");
     return CNR_OK;
 }
 
@@ -140,8 +143,7 @@ static const struct method {
 };
 
 static cnr_status call_method(void *state, int32_t method, const cnr_tensor *const *in,
-                              int32_t n_in, cnr_tensor *const *out, int32_t n_out,
-                              cnr_error *err) {
+                              int32_t n_in, cnr_tensor *const *out, int32_t n_out, cnr_error *err) {
     const int32_t n = (int32_t)(sizeof table / sizeof table[0]);
     const draw_call c = {state, in, n_in, out, err};
     if (method < 0 || method >= n) return draw_fail(err, CNR_E_ARG, "canvas", "no such method");
@@ -151,9 +153,14 @@ static cnr_status call_method(void *state, int32_t method, const cnr_tensor *con
     return table[method].run(&c);
 }
 
-const cnr_object draw_canvas = {
-    .size = sizeof draw_canvas, .n_methods = sizeof table / sizeof table[0], .name = DRAW_NAME,
-    .summary = DRAW_SUMMARY, .methods = draw_methods, .create = create, .call = call_method, .destroy = destroy};
+const cnr_object draw_canvas = {.size = sizeof draw_canvas,
+                                .n_methods = sizeof table / sizeof table[0],
+                                .name = DRAW_NAME,
+                                .summary = DRAW_SUMMARY,
+                                .methods = draw_methods,
+                                .create = create,
+                                .call = call_method,
+                                .destroy = destroy};
 
 const cnr_host *draw_host;
 

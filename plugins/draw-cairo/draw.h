@@ -28,10 +28,10 @@ typedef struct draw_call {
     cnr_error *err;
 } draw_call;
 
-#define DRAW_TRY(x)                   \
-    do {                              \
-        const cnr_status try_ = (x);  \
-        if (try_) return try_;        \
+#define DRAW_TRY(x) \
+    do { \
+        const cnr_status try_ = (x); \
+        if (try_) return try_; \
     } while (0)
 
 /* ---- canvas.c ---- */

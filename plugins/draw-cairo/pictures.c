@@ -15,8 +15,8 @@ static cairo_surface_t *surface_of(const cnr_tensor *picture) {
     for (int64_t y = 0; y < h; y++) {
         const uint8_t *from = (const uint8_t *)picture->data + y * w * c;
         for (int64_t x = 0; x < w; x++, from += c) {
-            const uint32_t pixel = (uint32_t)from[0] << 16 | (uint32_t)from[c == 3] << 8 |
-                                   from[c == 3 ? 2 : 0];
+            const uint32_t pixel =
+                (uint32_t)from[0] << 16 | (uint32_t)from[c == 3] << 8 | from[c == 3 ? 2 : 0];
             memcpy(rows + y * stride + 4 * x, &pixel, sizeof pixel);
         }
     }
@@ -108,8 +108,7 @@ cairo_surface_t *draw_svg_surface(draw_state *s, int64_t width, int64_t height) 
 /* The file's text; nothing can be drawn after that. */
 cnr_status draw_svg(const draw_call *c) {
     draw_state *s = c->s;
-    if (!s->svg)
-        return draw_fail(c->err, CNR_E_STATE, "canvas", "want a canvas with svg = true");
+    if (!s->svg) return draw_fail(c->err, CNR_E_STATE, "canvas", "want a canvas with svg = true");
     cairo_surface_finish(s->surface);
     const cairo_status_t status = cairo_surface_status(s->surface);
     if (status != CAIRO_STATUS_SUCCESS)

@@ -6,9 +6,11 @@ enum { MOST_BYTES = 1000 };
 
 /* How many bytes the character at p has; 0: it is none. */
 static int32_t character(const uint8_t *p, int64_t room) {
-    const int32_t n = *p < 0x80 ? 1 : *p >= 0xc2 && *p < 0xe0 ? 2
-                                    : *p >= 0xe0 && *p < 0xf0 ? 3
-                                    : *p >= 0xf0 && *p < 0xf5 ? 4 : 0;
+    const int32_t n = *p < 0x80                 ? 1
+                      : *p >= 0xc2 && *p < 0xe0 ? 2
+                      : *p >= 0xe0 && *p < 0xf0 ? 3
+                      : *p >= 0xf0 && *p < 0xf5 ? 4
+                                                : 0;
     if (n > room) return 0;
     for (int32_t i = 1; i < n; i++)
         if ((p[i] & 0xc0) != 0x80) return 0;
@@ -59,8 +61,8 @@ cnr_status draw_extent(const draw_call *c) {
     return CNR_OK;
 }
 
-/* The corner where the line begins, over its first letter, lies at the place; by so many degrees, to
- * the left, it is turned about that. */
+/* The corner where the line begins, over its first letter, lies at the place; by so many degrees,
+ * to the left, it is turned about that. */
 cnr_status draw_text(const draw_call *c) {
     char line[MOST_BYTES];
     double at[2], degrees = 0;

@@ -99,12 +99,13 @@ int bounds_files(bounds_domain *d, const char *folder, const char *least, const 
 }
 
 cnr_status bounds_open(const char *what, const cnr_gauge_options *options,
-                       cnr_status (*find)(bounds *list, const char *root, cnr_error *err),
-                       void **state, int32_t *n, cnr_error *err) {
+                       cnr_status (*find)(bounds *list, cnr_error *err), void **state, int32_t *n,
+                       cnr_error *err) {
     bounds *list = gauge_host->alloc(sizeof *list);
     if (!list) return gauge_host->fail(err, CNR_E_MEMORY, what, "out of memory");
     memset(list, 0, sizeof *list);
-    cnr_status status = find(list, options->root, err);
+    snprintf(list->root, sizeof list->root, "%s", options->root);
+    cnr_status status = find(list, err);
     if (!status && list->n == 0)
         status = gauge_host->fail(err, CNR_E_NOT_FOUND, what, "this machine has none");
     if (status) {
@@ -134,9 +135,7 @@ void bounds_close(void *state) {
 
 /* ---- reading ---- */
 
-static bounds_domain *at(void *state, int32_t domain) {
-    return ((bounds *)state)->at[domain];
-}
+static bounds_domain *at(void *state, int32_t domain) { return ((bounds *)state)->at[domain]; }
 
 cnr_status bounds_describe(void *state, int32_t domain, cnr_knob_domain *out, cnr_error *err) {
     const uint32_t size = out->size;
@@ -170,7 +169,7 @@ cnr_status bounds_read(void *state, int32_t domain, cnr_knob_state *out, cnr_err
     double value;
     CNR_TRY(gauge_read_number(&d->now, &value, err));
     out->hz = value > 0 && value < 1e15 ? (uint64_t)(value * d->unit + 0.5) : 0;
-    if (d->load) d->load(d, out);
+    if (d->load) d->load(state, d, out);
     if (d->domain.max_cores) out->cores = cores_on(d);
     if (*d->temperature.path && gauge_read_number(&d->temperature, &value, NULL) == CNR_OK &&
         value > -1e6 && value < 1e6)
@@ -284,11 +283,11 @@ static bounds_file *file_of(const bounds *list, const char *path, size_t n) {
         bounds_domain *d = list->at[i];
         bounds_file *own[2] = {&d->least, &d->most};
         GAUGE_EACH(k, 2)
-            if (*own[k]->path && strlen(own[k]->path) == n && memcmp(own[k]->path, path, n) == 0)
-                return own[k];
+        if (*own[k]->path && strlen(own[k]->path) == n && memcmp(own[k]->path, path, n) == 0)
+            return own[k];
         GAUGE_EACH(c, d->n_cores)
-            if (strlen(d->cores[c].path) == n && memcmp(d->cores[c].path, path, n) == 0)
-                return &d->cores[c];
+        if (strlen(d->cores[c].path) == n && memcmp(d->cores[c].path, path, n) == 0)
+            return &d->cores[c];
     }
     return NULL;
 }
@@ -298,7 +297,8 @@ cnr_status bounds_bring_back(void *state, const char *text, cnr_error *err) {
     for (const char *line = text; *line; line += strcspn(line, "\n"), line += *line == '\n') {
         const size_t value = strcspn(line, " \n"), all = strcspn(line, "\n");
         bounds_file *f = value < all && value < sizeof f->found
-                             ? file_of(list, line + value + 1, all - value - 1) : NULL;
+                             ? file_of(list, line + value + 1, all - value - 1)
+                             : NULL;
         if (!f) continue; /* of what is not there any more */
         memcpy(f->found, line, value);
         f->found[value] = 0;

@@ -1,45 +1,49 @@
-/* Knobs that are set by two attributes, the least and the most: clocks of cpufreq, devfreq and kgsl. */
+/* Knobs that are set by two attributes, the least and the most: clocks of cpufreq, devfreq and
+ * kgsl. */
 #ifndef GAUGE_BOUNDS_H
 #define GAUGE_BOUNDS_H
 
 #include "gauge.h"
 
-enum { BOUNDS_STEPS = 128, BOUNDS_CPUS = 256 };
+enum { BOUNDS_STEPS = 128 };
 
 /* An attribute that is written, and what it held when the knob was opened. */
 typedef struct bounds_file {
     char path[GAUGE_PATH], found[32];
 } bounds_file;
 
+struct bounds;
 typedef struct bounds_domain {
     cnr_knob_domain domain;
     uint64_t steps[BOUNDS_STEPS]; /* rising */
     double unit;                  /* hertz that one in the files stands for */
     int levels;                   /* 1: the files hold indexes of steps, 0 being the highest */
     bounds_file least, most;
-    gauge_file now;               /* the frequency, in units */
-    gauge_file temperature;       /* thousandths of a degree; path "": none */
-    /* (optional) fills state->load_percent; own is the plugin's, by host->alloc, freed at the end */
-    void (*load)(struct bounds_domain *d, cnr_knob_state *state);
+    gauge_file now;         /* the frequency, in units */
+    gauge_file temperature; /* thousandths of a degree; path "": none */
+    /* (optional) fills state->load_percent; own is the plugin's, by host->alloc, freed at the end
+     */
+    void (*load)(const struct bounds *list, struct bounds_domain *d, cnr_knob_state *state);
     gauge_file loads[2];
     void *own;
-    bounds_file *cores; /* that can be switched: "1" or "0" */
+    bounds_file *cores;           /* that can be switched: "1" or "0" */
     int32_t n_cores, fixed_cores; /* fixed: that are on, and have no switch */
 } bounds_domain;
 
 typedef struct bounds {
     bounds_domain **at;
     int32_t n;
+    char root[GAUGE_PATH];
 } bounds;
 
 /* A list to be filled by `find`, which adds domains; the knob's other hooks are over it. */
 cnr_status bounds_open(const char *what, const cnr_gauge_options *options,
-                       cnr_status (*find)(bounds *list, const char *root, cnr_error *err), void **state,
-                       int32_t *n, cnr_error *err);
+                       cnr_status (*find)(bounds *list, cnr_error *err), void **state, int32_t *n,
+                       cnr_error *err);
 /* A domain that is empty but for its name and unit; NULL: out of memory, told. */
 bounds_domain *bounds_add(bounds *list, const char *name, double unit, cnr_error *err);
-/* Names the files in `folder`, and reads the bounds out of them: behind steps and cores. 0: they are not
- * there, or make no sense, and the domain can only be read. */
+/* Names the files in `folder`, and reads the bounds out of them: behind steps and cores. 0: they
+ * are not there, or make no sense, and the domain can only be read. */
 int bounds_files(bounds_domain *d, const char *folder, const char *least, const char *most);
 /* A step more, in any order; twice the same is once. */
 void bounds_step(bounds_domain *d, double hz);
@@ -55,9 +59,22 @@ cnr_status bounds_bring_back(void *state, const char *text, cnr_error *err);
 void bounds_restore_now(void *state);
 void bounds_close(void *state);
 
-#define BOUNDS_HOOKS                                                                          \
+#define BOUNDS_HOOKS \
     .describe = bounds_describe, .step = bounds_step_at, .read = bounds_read, .set = bounds_set, \
-    .restore = bounds_restore, .close = bounds_close, .found = bounds_found,                   \
+    .restore = bounds_restore, .close = bounds_close, .found = bounds_found, \
     .bring_back = bounds_bring_back, .restore_now = bounds_restore_now
+
+/* The plugin knob-WORD, whose domains `find` finds. */
+#define BOUNDS_PLUGIN(word, what, about) \
+    static cnr_status open_knob(const cnr_gauge_options *options, void **state, int32_t *n, \
+                                cnr_error *err) { \
+        return bounds_open(word, options, find, state, n, err); \
+    } \
+    static const cnr_knob knob = {.size = sizeof(cnr_knob), \
+                                  .name = word, \
+                                  .summary = what, \
+                                  .open = open_knob, \
+                                  BOUNDS_HOOKS}; \
+    GAUGE_PLUGIN("knob-" word, about, CNR_KIND_KNOB, knob)
 
 #endif

@@ -10,16 +10,30 @@ enum { GAUGE_PATH = 512, GAUGE_TEXT = 128 };
 /* Set once, by the plugin's init. */
 extern const cnr_host *gauge_host;
 
+/* What a plugin of one kind of meter or knob exports; needs cnnrun/kit.h. */
+#define GAUGE_PLUGIN(NAME, SUMMARY, KIND, GAUGE) \
+    static cnr_status start(const cnr_host *host, struct cnr_registrar *registrar, \
+                            cnr_error *err) { \
+        (void)err; \
+        gauge_host = host; \
+        return host->add(registrar, KIND, &GAUGE); \
+    } \
+    CNR_PLUGIN_TOUCHES(NAME, "1", SUMMARY, "MIT", start, CNR_TOUCHES_DEVICES)
+
 /* ---- sysfs.c ---- */
 
-/* Paths below `root` that a pattern finds, in order: gauge_found_free, after an error too. None is no
- * error. What matches "hwmon*" begins alike, so numbers in it are put in their order. */
+/* Paths below `root` that a pattern finds, in order: gauge_found_free, after an error too. None is
+ * no error. What matches "hwmon*" begins alike, so numbers in it are put in their order. */
 typedef struct gauge_found {
     char **at;
     int32_t n;
 } gauge_found;
 cnr_status gauge_find(const char *root, const char *pattern, gauge_found *out, cnr_error *err);
 void gauge_found_free(gauge_found *found);
+/* `add` for each path found, until one fails. */
+cnr_status gauge_each(const char *root, const char *pattern,
+                      cnr_status (*add)(void *list, const char *path, cnr_error *err), void *list,
+                      cnr_error *err);
 const char *gauge_last(const char *path); /* behind the last slash */
 
 /* An attribute, kept open from one reading to the next. Its path is folder/name. */
@@ -41,12 +55,26 @@ int gauge_order(const char *path, const char *text); /* the same for signal hand
 int gauge_look(const char *folder, const char *name, char *out, size_t room);
 int gauge_look_number(const char *folder, const char *name, double *out);
 
+/* ---- cpus.c ---- */
+
+enum { GAUGE_CPUS = 256 };
+/* Processors, and what they have done so far. */
+typedef struct gauge_cpus {
+    int32_t at[GAUGE_CPUS], n;
+    uint64_t busy, all; /* ticks, at the last reading */
+} gauge_cpus;
+void gauge_cpus_of(const char *text, gauge_cpus *out); /* "0 1 2 3", "0-3" */
+/* The part of 1 that they were busy since the last reading, by /proc/stat; below 0: not known yet.
+ */
+cnr_status gauge_cpus_load(const char *root, gauge_cpus *cpus, double *out, cnr_error *err);
+
 /* ---- library.c ---- */
 
-/* A library of the system's; below another root than "/" it is ROOT/usr/lib/NAME. NULL: CNR_E_NOT_FOUND.
- * It stays loaded: such libraries have threads and handlers of their own. */
+/* A library of the system's; below another root than "/" it is ROOT/usr/lib/NAME. NULL:
+ * CNR_E_NOT_FOUND. It stays loaded: such libraries have threads and handlers of their own. */
 void *gauge_library(const char *root, const char *name, cnr_error *err);
-int gauge_symbol(void *library, const char *name, void *to); /* a pointer to function; 0: it has none */
+int gauge_symbol(void *library, const char *name,
+                 void *to); /* a pointer to function; 0: it has none */
 
 /* ---- sensors.c: a domain that is one attribute, or the product of two ---- */
 

@@ -23,7 +23,8 @@ static int full_pattern(const char *root, const char *pattern, char *out, size_t
         out[n++] = *root;
     }
     while (n > 0 && out[n - 1] == '/') n--;
-    return snprintf(out + n, room - n, "%s%s", *pattern == '/' ? "" : "/", pattern) < (int)(room - n);
+    return snprintf(out + n, room - n, "%s%s", *pattern == '/' ? "" : "/", pattern) <
+           (int)(room - n);
 }
 
 static int by_version(const void *a, const void *b) {
@@ -62,6 +63,16 @@ void gauge_found_free(gauge_found *found) {
     GAUGE_EACH(i, found->n) gauge_host->free(found->at[i]);
     gauge_host->free(found->at);
     memset(found, 0, sizeof *found);
+}
+
+cnr_status gauge_each(const char *root, const char *pattern,
+                      cnr_status (*add)(void *list, const char *path, cnr_error *err), void *list,
+                      cnr_error *err) {
+    gauge_found found;
+    cnr_status status = gauge_find(root, pattern, &found, err);
+    for (int32_t i = 0; i < found.n && !status; i++) status = add(list, found.at[i], err);
+    gauge_found_free(&found);
+    return status;
 }
 
 const char *gauge_last(const char *path) {
@@ -164,6 +175,7 @@ int gauge_order(const char *path, const char *text) {
 cnr_status gauge_write_text(const char *path, const char *text, cnr_error *err) {
     const int number = gauge_order(path, text);
     if (!number) return CNR_OK;
-    return gauge_host->fail(err, number == EACCES || number == EPERM ? CNR_E_UNSUPPORTED : CNR_E_IO, path,
-                            "%s: can't be set to %s: %s", gauge_last(path), text, strerror(number));
+    return gauge_host->fail(err, number == EACCES || number == EPERM ? CNR_E_UNSUPPORTED : CNR_E_IO,
+                            path, "%s: can't be set to %s: %s", gauge_last(path), text,
+                            strerror(number));
 }

@@ -5,7 +5,7 @@
 
 void caffe_problem(caffe_job *j, const char *text) {
     imp_host->graph_problem(j->net->b.graph, j->net->b.path, "layer %s (%s): %s", j->name,
-                              j->layer->type, text);
+                            j->layer->type, text);
     j->failed = 1;
 }
 
@@ -52,9 +52,7 @@ cnr_value caffe_blob(caffe_job *j, size_t index, const char *suffix, const int64
     return v;
 }
 
-const cnr_tensor *caffe_type(caffe_job *j, cnr_value v) {
-    return imp_type(&j->net->b, v);
-}
+const cnr_tensor *caffe_type(caffe_job *j, cnr_value v) { return imp_type(&j->net->b, v); }
 
 /* Channels of input 0 (axis 1), or 0 with a problem. */
 int64_t caffe_channels(caffe_job *j) {

@@ -20,11 +20,11 @@ typedef struct caffe_net {
         const char *name;
         cnr_value value;
         int used;
-    } *bindings;
+    } * bindings;
     int32_t n_bindings, room;
     const Caffe__NetParameter *weights; /* NULL: none given */
-    int32_t first_rank; /* of the first input; 0: none yet */
-    int64_t first_count; /* and its samples */
+    int32_t first_rank;                 /* of the first input; 0: none yet */
+    int64_t first_count;                /* and its samples */
 } caffe_net;
 
 /* Adds the nodes of one layer; problems go to the graph. `blobs` are its weights (may be none). */

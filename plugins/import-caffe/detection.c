@@ -56,11 +56,9 @@ void caffe_prior_box(caffe_job *j) {
     imp_attrs l = {.n = 0};
     imp_floats(&l, "min_size", min, to_doubles(p->min_size, p->n_min_size, min));
     imp_floats(&l, "max_size", max, to_doubles(p->max_size, p->n_max_size, max));
-    imp_floats(&l, "aspect_ratio", ratio,
-                     to_doubles(p->aspect_ratio, p->n_aspect_ratio, ratio));
+    imp_floats(&l, "aspect_ratio", ratio, to_doubles(p->aspect_ratio, p->n_aspect_ratio, ratio));
     if (p->n_variance)
-        imp_floats(&l, "variance", variance,
-                         to_doubles(p->variance, p->n_variance, variance));
+        imp_floats(&l, "variance", variance, to_doubles(p->variance, p->n_variance, variance));
     imp_bool(&l, "flip", p->flip);
     imp_bool(&l, "clip", p->clip);
     imp_float(&l, "offset", (double)p->offset);
@@ -86,10 +84,8 @@ void caffe_detection_output(caffe_job *j) {
     imp_bool(&l, "variance_encoded_in_target", p->variance_encoded_in_target);
     imp_int(&l, "keep_top_k", p->keep_top_k);
     imp_float(&l, "confidence_threshold",
-                    p->has_confidence_threshold ? (double)p->confidence_threshold : -1e30);
+              p->has_confidence_threshold ? (double)p->confidence_threshold : -1e30);
     caffe_give(j, 0, caffe_node(j, "detection_output", "", j->in, 3, &l));
 }
 
-void caffe_dropout(caffe_job *j) {
-    caffe_give(j, 0, caffe_node(j, "dropout", "", j->in, 1, NULL));
-}
+void caffe_dropout(caffe_job *j) { caffe_give(j, 0, caffe_node(j, "dropout", "", j->in, 1, NULL)); }

@@ -34,9 +34,7 @@ void caffe_elu(caffe_job *j) {
     caffe_give(j, 0, caffe_node(j, "elu", "", j->in, 1, &l));
 }
 
-void caffe_simple(caffe_job *j) {
-    caffe_give(j, 0, caffe_node(j, j->op, "", j->in, 1, NULL));
-}
+void caffe_simple(caffe_job *j) { caffe_give(j, 0, caffe_node(j, j->op, "", j->in, 1, NULL)); }
 
 void caffe_power(caffe_job *j) {
     const Caffe__PowerParameter *p = j->layer->power_param;
@@ -54,8 +52,7 @@ void caffe_exponential(caffe_job *j) { /* base ^ (shift + scale * x), and log's 
         if (e && e->base_ > 0)
             y = caffe_node(j, "pow", "", (cnr_value[]){caffe_scalar(j, (double)e->base_), y}, 2,
                            NULL);
-        else
-            y = caffe_node(j, "exp", "", &y, 1, NULL);
+        else y = caffe_node(j, "exp", "", &y, 1, NULL);
         return caffe_give(j, 0, y);
     }
     cnr_value y = caffe_affine(j, j->in[0], g ? (double)g->scale : 1, g ? (double)g->shift : 0);

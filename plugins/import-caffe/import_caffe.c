@@ -21,8 +21,8 @@ static cnr_status read_net(const char *path, Caffe__NetParameter **out, cnr_erro
         *out = caffe__net_parameter__unpack(&caffe_allocator, bytes, data);
         if (!*out)
             status = imp_host->fail(err, CNR_E_FORMAT, path,
-                                      "is no caffemodel: the protobuf message is damaged or too "
-                                      "large for memory");
+                                    "is no caffemodel: the protobuf message is damaged or too "
+                                    "large for memory");
     }
     imp_host->free(data);
     if (*out && !caffe_upgrade_v0(*out))
@@ -68,20 +68,54 @@ cnr_value caffe_bound(caffe_net *net, const char *name, const char *layer) {
             net->bindings[i].used = 1;
             return net->bindings[i].value;
         }
-    imp_host->graph_problem(net->b.graph, net->b.path, "layer %s reads \"%s\", which no layer gives",
-                              layer, name);
+    imp_host->graph_problem(net->b.graph, net->b.path,
+                            "layer %s reads \"%s\", which no layer gives", layer, name);
     return -1;
 }
 
 /* ---- structure ---- */
 
 static const char *const v1_types[] = {
-    "", "Accuracy", "BNLL", "Concat", "Convolution", "Data", "Dropout", "EuclideanLoss", "Flatten",
-    "HDF5Data", "HDF5Output", "Im2col", "ImageData", "InfogainLoss", "InnerProduct", "LRN",
-    "MultinomialLogisticLoss", "Pooling", "ReLU", "Sigmoid", "Softmax", "SoftmaxWithLoss", "Split",
-    "TanH", "WindowData", "Eltwise", "Power", "SigmoidCrossEntropyLoss", "HingeLoss", "MemoryData",
-    "ArgMax", "Threshold", "DummyData", "Slice", "MVN", "AbsVal", "Silence", "ContrastiveLoss",
-    "Exp", "Deconvolution",
+    "",
+    "Accuracy",
+    "BNLL",
+    "Concat",
+    "Convolution",
+    "Data",
+    "Dropout",
+    "EuclideanLoss",
+    "Flatten",
+    "HDF5Data",
+    "HDF5Output",
+    "Im2col",
+    "ImageData",
+    "InfogainLoss",
+    "InnerProduct",
+    "LRN",
+    "MultinomialLogisticLoss",
+    "Pooling",
+    "ReLU",
+    "Sigmoid",
+    "Softmax",
+    "SoftmaxWithLoss",
+    "Split",
+    "TanH",
+    "WindowData",
+    "Eltwise",
+    "Power",
+    "SigmoidCrossEntropyLoss",
+    "HingeLoss",
+    "MemoryData",
+    "ArgMax",
+    "Threshold",
+    "DummyData",
+    "Slice",
+    "MVN",
+    "AbsVal",
+    "Silence",
+    "ContrastiveLoss",
+    "Exp",
+    "Deconvolution",
 };
 
 /* A V1 record seen as a current one; shares all memory with it. */
@@ -125,9 +159,7 @@ static size_t layer_count(const Caffe__NetParameter *net) {
 static Caffe__LayerParameter layer_at(const Caffe__NetParameter *net, size_t i) {
     return net->n_layer ? *net->layer[i] : from_v1(net->layers[i]);
 }
-static const char *text_of(const char *text) {
-    return text ? text : "";
-}
+static const char *text_of(const char *text) { return text ? text : ""; }
 
 /* Is the layer there when testing, with no stage set? */
 static int is_included(const Caffe__LayerParameter *layer) {
@@ -196,8 +228,8 @@ static void mean_image(caffe_net *net, const char *input, const char *path, cnr_
     Caffe__BlobProto *blob = caffe__blob_proto__unpack(&caffe_allocator, bytes, data);
     imp_host->free(data);
     const int64_t n = blob ? caffe_blob_count(blob) : 0;
-    float *values = n > 0 && n < 1 << 24 ? (float *)imp_host->alloc((size_t)n * sizeof *values)
-                                         : NULL;
+    float *values =
+        n > 0 && n < 1 << 24 ? (float *)imp_host->alloc((size_t)n * sizeof *values) : NULL;
     if (!values) {
         net->b.status = imp_host->fail(err, CNR_E_FORMAT, path, "is no mean image (BlobProto)");
     } else {
@@ -224,15 +256,13 @@ static void transform(caffe_net *net, const char *input, const Caffe__Transforma
     if (t->n_mean_value) imp_input_meta(&net->b, input, "mean", text);
     if (t->mean_file)
         imp_host->log(CNR_LOG_WARN, "import-caffe",
-                        "the net wants the mean image %s: give it with --mean FILE", t->mean_file);
+                      "the net wants the mean image %s: give it with --mean FILE", t->mean_file);
 }
 
 static int is_data(const char *type) {
-    static const char *const kinds[] = {"Input", "Data", "ImageData", "MemoryData", "HDF5Data",
-                                        "DummyData", "WindowData", "AnnotatedData"};
-    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
-        if (strcmp(type, kinds[i]) == 0) return 1;
-    return 0;
+    static const char *const kinds[] = {"Input",    "Data",      "ImageData",  "MemoryData",
+                                        "HDF5Data", "DummyData", "WindowData", "AnnotatedData"};
+    return imp_is_one_of(type, kinds, CNR_ROWS(kinds));
 }
 
 static void input_layer(caffe_net *net, const Caffe__LayerParameter *layer, int open_size) {
@@ -291,8 +321,8 @@ static void header_inputs(caffe_net *net, const Caffe__NetParameter *model, int 
             add_input(net, model->input[i], dim, 4, open_size);
         } else {
             imp_host->graph_problem(net->b.graph, net->b.path,
-                                      "input %s has neither input_shape nor four input_dim",
-                                      model->input[i]);
+                                    "input %s has neither input_shape nor four input_dim",
+                                    model->input[i]);
             caffe_bind(net, model->input[i], -1);
         }
     }
@@ -353,14 +383,13 @@ static cnr_status import(const cnr_import_args *args, struct cnr_graph *graph, c
     if (!status && args->n_paths > 1) status = read_net(args->paths[1], &weights, err);
     if (!status && args->n_paths > 2)
         status = imp_host->fail(err, CNR_E_ARG, args->paths[2],
-                                  "one prototxt and one caffemodel are wanted");
+                                "one prototxt and one caffemodel are wanted");
     if (!status) {
         caffe_net net = {.b = {graph, args->paths[0], CNR_OK}, .weights = weights};
         build(&net, model, args);
         const char *mean = imp_option(args, "mean_file");
         if (!net.b.status && mean && imp_host->graph_input_count(graph) > 0)
-            mean_image(&net,
-                       imp_host->graph_value_name(graph, imp_host->graph_input_at(graph, 0)),
+            mean_image(&net, imp_host->graph_value_name(graph, imp_host->graph_input_at(graph, 0)),
                        mean, err);
         status = net.b.status;
         if (status == CNR_E_MEMORY)
@@ -381,17 +410,15 @@ static int32_t accepts(const char *path, const uint8_t *head, size_t bytes) {
     memcpy(text, head, k);
     text[k] = 0;
     return strstr(text, "layer {") || strstr(text, "layers {") || strstr(text, "input_dim:") ? 60
-                                                                                            : 0;
+                                                                                             : 0;
 }
 
-static const char *const preset_rows[] = {
-    "caffe channels=bgr mean=103.939,116.779,123.68 std=1 scale=1",
-    NULL};
+static const char *const preset_rows[] =
+    {"caffe channels=bgr mean=103.939,116.779,123.68 std=1 scale=1", NULL};
 
-static const char *const option_rows[] = {
-    "shape=C,H,W the input's size, where the file leaves it open",
-    "mean_file=FILE a mean picture, .binaryproto",
-    NULL};
+static const char *const option_rows[] =
+    {"shape=C,H,W the input's size, where the file leaves it open",
+     "mean_file=FILE a mean picture, .binaryproto", NULL};
 
 static const cnr_importer importer = {
     .size = sizeof importer,

@@ -64,9 +64,11 @@ static const caffe_row rows[] = {
 };
 
 int caffe_layer_is_skipped(const char *type) {
-    static const char *const skipped[] = {
-        "Accuracy", "SegAccuracy", "Silence", "EuclideanLoss", "HingeLoss", "SigmoidCrossEntropyLoss",
-        "ContrastiveLoss", "InfogainLoss", "MultinomialLogisticLoss", "MultiBoxLoss", "HDF5Output"};
+    static const char *const skipped[] =
+        {"Accuracy",        "SegAccuracy",  "Silence",
+         "EuclideanLoss",   "HingeLoss",    "SigmoidCrossEntropyLoss",
+         "ContrastiveLoss", "InfogainLoss", "MultinomialLogisticLoss",
+         "MultiBoxLoss",    "HDF5Output"};
     return imp_is_one_of(type, skipped, CNR_ROWS(skipped));
 }
 
@@ -88,7 +90,7 @@ void caffe_layer(caffe_net *net, const Caffe__LayerParameter *layer, Caffe__Blob
                    .n_blobs = n_blobs};
     if (!row) {
         imp_host->graph_problem(net->b.graph, net->b.path, "layer %s: type \"%s\" is not supported",
-                                  j.name, layer->type ? layer->type : "");
+                                j.name, layer->type ? layer->type : "");
         j.failed = 1;
     } else if ((layer->n_top < 1 && !loss) || (int32_t)layer->n_bottom < row->min_in ||
                layer->n_bottom > CAFFE_MAX_NAMES ||

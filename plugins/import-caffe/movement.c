@@ -34,8 +34,8 @@ void caffe_slice(caffe_job *j) {
     imp_int(&l, "axis", axis);
     imp_ints(&l, "split", sizes, (int64_t)n);
     for (size_t i = 0; i < n; i++) out[i] = -1;
-    imp_host->graph_node(j->net->b.graph, "split", j->name, j->net->b.path, j->in, 1, l.ptr, l.n, out,
-                           (int32_t)n);
+    imp_host->graph_node(j->net->b.graph, "split", j->name, j->net->b.path, j->in, 1, l.ptr, l.n,
+                         out, (int32_t)n);
     for (size_t i = 0; i < n; i++) caffe_give(j, i, out[i]);
 }
 
@@ -167,7 +167,7 @@ void caffe_tile(caffe_job *j) {
 void caffe_shuffle(caffe_job *j) {
     imp_attrs l = {.n = 0};
     imp_int(&l, "group",
-                  j->layer->shuffle_channel_param ? j->layer->shuffle_channel_param->group : 1);
+            j->layer->shuffle_channel_param ? j->layer->shuffle_channel_param->group : 1);
     caffe_give(j, 0, caffe_node(j, "channel_shuffle", "", j->in, 1, &l));
 }
 

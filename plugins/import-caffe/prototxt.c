@@ -114,9 +114,11 @@ static int skip_value(parser *p, int depth) {
 
 static size_t value_bytes(ProtobufCType type) {
     switch (type) {
-    case PROTOBUF_C_TYPE_INT64: case PROTOBUF_C_TYPE_UINT64: case PROTOBUF_C_TYPE_DOUBLE:
-        return 8;
-    case PROTOBUF_C_TYPE_STRING: case PROTOBUF_C_TYPE_MESSAGE: return sizeof(void *);
+    case PROTOBUF_C_TYPE_INT64:
+    case PROTOBUF_C_TYPE_UINT64:
+    case PROTOBUF_C_TYPE_DOUBLE: return 8;
+    case PROTOBUF_C_TYPE_STRING:
+    case PROTOBUF_C_TYPE_MESSAGE: return sizeof(void *);
     default: return 4; /* bool is protobuf_c_boolean, an int */
     }
 }
@@ -159,7 +161,8 @@ static int scalar(parser *p, const ProtobufCFieldDescriptor *field, void *out) {
     switch (field->type) {
     case PROTOBUF_C_TYPE_FLOAT: *(float *)out = (float)d; return 1;
     case PROTOBUF_C_TYPE_DOUBLE: *(double *)out = d; return 1;
-    case PROTOBUF_C_TYPE_INT64: case PROTOBUF_C_TYPE_UINT64: *(int64_t *)out = (int64_t)d; return 1;
+    case PROTOBUF_C_TYPE_INT64:
+    case PROTOBUF_C_TYPE_UINT64: *(int64_t *)out = (int64_t)d; return 1;
     case PROTOBUF_C_TYPE_UINT32:
         if (d < 0 || d > 4294967295.0) return fail(p, CNR_E_FORMAT, "out of range: ", text);
         *(uint32_t *)out = (uint32_t)d;

@@ -7,12 +7,14 @@ static const struct {
 } types[] = {
 #define X(NAME, TYPE) {NAME, CAFFE__V1_LAYER_PARAMETER__LAYER_TYPE__##TYPE},
     X("accuracy", ACCURACY) X("bnll", BNLL) X("concat", CONCAT) X("conv", CONVOLUTION)
-    X("data", DATA) X("dropout", DROPOUT) X("euclidean_loss", EUCLIDEAN_LOSS)
-    X("flatten", FLATTEN) X("hdf5_data", HDF5_DATA) X("hdf5_output", HDF5_OUTPUT)
-    X("images", IMAGE_DATA) X("infogain_loss", INFOGAIN_LOSS) X("innerproduct", INNER_PRODUCT)
-    X("lrn", LRN) X("multinomial_logistic_loss", MULTINOMIAL_LOGISTIC_LOSS) X("pool", POOLING)
-    X("relu", RELU) X("sigmoid", SIGMOID) X("softmax", SOFTMAX) X("softmax_loss", SOFTMAX_LOSS)
-    X("split", SPLIT) X("tanh", TANH) X("window_data", WINDOW_DATA)
+        X("data", DATA) X("dropout", DROPOUT) X("euclidean_loss", EUCLIDEAN_LOSS)
+            X("flatten", FLATTEN) X("hdf5_data", HDF5_DATA) X("hdf5_output", HDF5_OUTPUT)
+                X("images", IMAGE_DATA) X("infogain_loss", INFOGAIN_LOSS)
+                    X("innerproduct", INNER_PRODUCT) X("lrn", LRN)
+                        X("multinomial_logistic_loss", MULTINOMIAL_LOGISTIC_LOSS) X("pool", POOLING)
+                            X("relu", RELU) X("sigmoid", SIGMOID) X("softmax", SOFTMAX)
+                                X("softmax_loss", SOFTMAX_LOSS) X("split", SPLIT) X("tanh", TANH)
+                                    X("window_data", WINDOW_DATA)
 #undef X
 };
 

@@ -68,8 +68,8 @@ void caffe_inner_product(caffe_job *j) {
     if (k < 0 && j->n_blobs) k = caffe_blob_count(j->blobs[0]) / out;
     if (k < 1) return caffe_problem(j, "the size of its input is not known");
     const int64_t plain[] = {out, k}, turned[] = {k, out};
-    cnr_value weight =
-        caffe_blob(j, 0, p->transpose ? ".weight_t" : ".weight", p->transpose ? turned : plain, 2, 1);
+    cnr_value weight = caffe_blob(j, 0, p->transpose ? ".weight_t" : ".weight",
+                                  p->transpose ? turned : plain, 2, 1);
     const cnr_value bias = p->bias_term ? caffe_blob(j, 1, ".bias", &out, 1, 1) : -1;
     const int64_t swap[] = {1, 0};
     if (j->failed) return;
@@ -97,9 +97,9 @@ void caffe_pooling(caffe_job *j) {
         return caffe_problem(j, "stochastic pooling is for training only");
     if (j->layer->n_top > 1) return caffe_problem(j, "the mask output of pooling is not supported");
     if (p->global_pooling)
-        return caffe_give(
-            j, 0,
-            caffe_node(j, max ? "global_max_pool" : "global_average_pool", "", j->in, 1, NULL));
+        return caffe_give(j, 0,
+                          caffe_node(j, max ? "global_max_pool" : "global_average_pool", "", j->in,
+                                     1, NULL));
     int64_t kernel[2], stride[2], pad[4];
     spatial(&p->kernel_size, p->has_kernel_size, p->has_kernel_h, p->kernel_h, p->has_kernel_w,
             p->kernel_w, 0, 2, kernel);
@@ -113,10 +113,9 @@ void caffe_pooling(caffe_job *j) {
     imp_ints(&l, "strides", stride, 2);
     imp_ints(&l, "pads", pad, 4);
     imp_bool(&l, "ceil_mode",
-                   p->round_mode == CAFFE__POOLING_PARAMETER__ROUND_MODE__CEIL && p->ceil_mode);
+             p->round_mode == CAFFE__POOLING_PARAMETER__ROUND_MODE__CEIL && p->ceil_mode);
     if (!max)
-        imp_bool(&l, "count_include_pad",
-                       1); /* clipped where the padding ends, as Caffe does */
+        imp_bool(&l, "count_include_pad", 1); /* clipped where the padding ends, as Caffe does */
     caffe_give(j, 0, caffe_node(j, max ? "max_pool" : "average_pool", "", j->in, 1, &l));
 }
 

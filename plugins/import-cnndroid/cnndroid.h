@@ -15,7 +15,7 @@ typedef struct cd_netfile {
     struct cd_key {
         const char *name, *value;
         int outside; /* of the layers, before or behind them: found in layer 0 */
-    } *keys;
+    } * keys;
     cd_layer *layers;
     int32_t n_keys, keys_room, n_layers, layers_room;
 } cd_netfile;
@@ -56,8 +56,8 @@ void cd_read_weights(cd_net *net);
 /* The input's size as the layers tell it: rank 0 when they do not. */
 int32_t cd_find_size(const cd_net *net, int64_t dim[3], int *open);
 cnr_value cd_add_layer(cd_net *net, int32_t layer, cnr_value x);
-/* Where `name` lies beside the NetFile, by host->alloc; NULL with a problem when it leads elsewhere,
- * or is not there and `must` be. */
+/* Where `name` lies beside the NetFile, by host->alloc; NULL with a problem when it leads
+ * elsewhere, or is not there and `must` be. */
 char *cd_beside(cd_net *net, const char *name, int must);
 
 #endif

@@ -78,8 +78,7 @@ static void build(cd_net *net) {
     cd_read_weights(net);
     if (!net->b.status) read_mean(net, &mean);
     cnr_value x = net->b.status ? -1 : add_input(net, &mean);
-    for (int32_t i = 1; i < net->file->n_layers && !net->b.status; i++)
-        x = cd_add_layer(net, i, x);
+    for (int32_t i = 1; i < net->file->n_layers && !net->b.status; i++) x = cd_add_layer(net, i, x);
     if (net->file->n_layers < 2)
         imp_host->graph_problem(net->b.graph, net->b.path, "it has no layers");
     if (x >= 0 && imp_host->graph_output(net->b.graph, x, "output")) net->b.status = CNR_E_MEMORY;
@@ -90,7 +89,9 @@ static cnr_status import(const cnr_import_args *args, struct cnr_graph *graph, c
     uint8_t *text;
     size_t bytes;
     cd_netfile file = {.n_layers = 0};
-    cd_net net = {.b = {.graph = graph, .path = args->paths[0]}, .args = args, .file = &file,
+    cd_net net = {.b = {.graph = graph, .path = args->paths[0]},
+                  .args = args,
+                  .file = &file,
                   .err = err};
     if (args->n_paths > 1)
         return imp_host->fail(err, CNR_E_ARG, args->paths[1],
@@ -106,8 +107,7 @@ static cnr_status import(const cnr_import_args *args, struct cnr_graph *graph, c
         status = net.b.status;
         if (status) imp_host->fail(err, status, net.b.path, "out of memory");
     }
-    for (int32_t i = 0; net.weights && i < file.n_layers; i++)
-        cd_message_free(net.weights[i], 2);
+    for (int32_t i = 0; net.weights && i < file.n_layers; i++) cd_message_free(net.weights[i], 2);
     imp_host->free(net.weights);
     cd_netfile_free(&file);
     return status;
@@ -123,13 +123,13 @@ static int32_t accepts(const char *path, const uint8_t *head, size_t bytes) {
     text[k] = 0;
     const int layers = strstr(text, "layer") != NULL;
     return layers && (strstr(text, "root_directory") || strstr(text, "allocated_ram")) ? 85
-           : layers && strstr(text, "parameters_file")                                ? 70 : 0;
+           : layers && strstr(text, "parameters_file")                                 ? 70
+                                                                                       : 0;
 }
 
-static const char *const option_rows[] = {
-    "shape=C,H,W the input's size, where the layers do not tell",
-    "mean_file=FILE a mean picture in MessagePack (mean.msg beside the NetFile)",
-    NULL};
+static const char *const option_rows[] =
+    {"shape=C,H,W the input's size, where the layers do not tell",
+     "mean_file=FILE a mean picture in MessagePack (mean.msg beside the NetFile)", NULL};
 
 static const cnr_importer importer = {
     .size = sizeof importer,

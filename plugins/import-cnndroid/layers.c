@@ -190,11 +190,16 @@ static cnr_value softmax(cd_net *net, int32_t i, const char *name, cnr_value x) 
 cnr_value cd_add_layer(cd_net *net, int32_t layer, cnr_value x) {
     typedef cnr_value (*converter)(cd_net *, int32_t, const char *, cnr_value);
     static const IMP_ROW(converter) rows[] = {
-        IMP_LAYER("Convolution", convolution), IMP_LAYER("FullyConnected", fully_connected),
-        IMP_LAYER("Pooling", pooling), IMP_LAYER("LRN", lrn), IMP_LAYER("Softmax", softmax),
-        IMP_LAYER("ReLU", NULL, .op = "relu"), IMP_LAYER("Tanh", NULL, .op = "tanh"),
+        IMP_LAYER("Convolution", convolution),
+        IMP_LAYER("FullyConnected", fully_connected),
+        IMP_LAYER("Pooling", pooling),
+        IMP_LAYER("LRN", lrn),
+        IMP_LAYER("Softmax", softmax),
+        IMP_LAYER("ReLU", NULL, .op = "relu"),
+        IMP_LAYER("Tanh", NULL, .op = "tanh"),
         IMP_LAYER("Sigmoid", NULL, .op = "sigmoid"),
-        IMP_LAYER("Dropout", NULL), IMP_LAYER("Accuracy", NULL), /* idle at inference */
+        IMP_LAYER("Dropout", NULL),
+        IMP_LAYER("Accuracy", NULL), /* idle at inference */
     };
     const char *type = cd_text(net->file, layer, "type", "(none)");
     char own[32], text[128];

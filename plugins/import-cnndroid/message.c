@@ -48,10 +48,10 @@ typedef int cd_object;
 #define msgpack_unpack_object cd_object
 #define msgpack_unpack_user cd_user
 
-#define CD_NUMBER(name, type)                                                    \
-    static inline int cd_on##name(cd_user *u, type value, cd_object *o) {        \
-        *o = 0;                                                                  \
-        return number(u, (double)value);                                         \
+#define CD_NUMBER(name, type) \
+    static inline int cd_on##name(cd_user *u, type value, cd_object *o) { \
+        *o = 0; \
+        return number(u, (double)value); \
     }
 CD_NUMBER(_uint8, uint8_t)
 CD_NUMBER(_uint16, uint16_t)
@@ -64,21 +64,21 @@ CD_NUMBER(_int64, int64_t)
 CD_NUMBER(_float, float)
 CD_NUMBER(_double, double)
 
-#define CD_SIMPLE(name)                                                          \
-    static inline int cd_on##name(cd_user *u, cd_object *o) {                    \
-        *o = 0;                                                                  \
-        return wrong(u, "something else than numbers");                          \
+#define CD_SIMPLE(name) \
+    static inline int cd_on##name(cd_user *u, cd_object *o) { \
+        *o = 0; \
+        return wrong(u, "something else than numbers"); \
     }
 CD_SIMPLE(_nil)
 CD_SIMPLE(_true)
 CD_SIMPLE(_false)
 
-#define CD_BYTES(name)                                                           \
-    static inline int cd_on##name(cd_user *u, const char *base, const char *at,  \
-                                  unsigned int n, cd_object *o) {                \
-        (void)base, (void)at, (void)n;                                           \
-        *o = 0;                                                                  \
-        return wrong(u, "something else than numbers");                          \
+#define CD_BYTES(name) \
+    static inline int cd_on##name(cd_user *u, const char *base, const char *at, unsigned int n, \
+                                  cd_object *o) { \
+        (void)base, (void)at, (void)n; \
+        *o = 0; \
+        return wrong(u, "something else than numbers"); \
     }
 CD_BYTES(_str)
 CD_BYTES(_bin)

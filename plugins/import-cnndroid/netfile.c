@@ -40,9 +40,7 @@ int cd_is(const char *word, const char *text) {
     return word && *word == *text;
 }
 
-static int is_mark(const char *word) {
-    return *word && strchr("{}:", *word) && !word[1];
-}
+static int is_mark(const char *word) { return *word && strchr("{}:", *word) && !word[1]; }
 
 cnr_status cd_netfile_parse(cd_netfile *f, char *text, const char *path, cnr_error *err) {
     cursor c = {text, 1, 0};

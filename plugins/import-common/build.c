@@ -89,8 +89,8 @@ cnr_value imp_affine(imp_net *net, const char *name, cnr_value x, double factor,
         x = imp_node(net, "mul", name, shift != 0 ? ".scaled" : "",
                      (cnr_value[]){x, imp_scalar(net, name, ".factor", factor)}, 2, NULL);
     if (shift != 0)
-        x = imp_node(net, "add", name, "",
-                     (cnr_value[]){x, imp_scalar(net, name, ".shift", shift)}, 2, NULL);
+        x = imp_node(net, "add", name, "", (cnr_value[]){x, imp_scalar(net, name, ".shift", shift)},
+                     2, NULL);
     return x;
 }
 
@@ -117,8 +117,7 @@ cnr_value imp_slice(imp_net *net, const char *name, const char *suffix, cnr_valu
     return imp_node(net, "slice", name, suffix, &x, 1, &l);
 }
 
-cnr_value imp_concat(imp_net *net, const char *name, const cnr_value *in, int32_t n,
-                     int64_t axis) {
+cnr_value imp_concat(imp_net *net, const char *name, const cnr_value *in, int32_t n, int64_t axis) {
     imp_attrs l = {.n = 0};
     imp_int(&l, "axis", axis);
     return imp_node(net, "concat", name, "", in, n, &l);
@@ -154,8 +153,7 @@ static cnr_value mean_matrix(imp_net *net, const char *name, const char *suffix,
     return v;
 }
 
-cnr_value imp_adaptive_average(imp_net *net, const char *name, cnr_value x,
-                               const int64_t size[2]) {
+cnr_value imp_adaptive_average(imp_net *net, const char *name, cnr_value x, const int64_t size[2]) {
     const cnr_tensor *t = imp_type(net, x);
     if (size[0] == 1 && size[1] == 1)
         return imp_node(net, "global_average_pool", name, "", &x, 1, NULL);

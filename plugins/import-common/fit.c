@@ -25,8 +25,10 @@ void imp_layout_read(const cnr_import_args *args, imp_net *net, imp_layout *out)
         for (size_t k = 0; k < sizeof known / sizeof known[0]; k++)
             found |= strlen(known[k]) == n && memcmp(known[k], text, n) == 0;
         if (!found)
-            imp_host->graph_problem(net->graph, net->path, "no setting '%.*s': there are flip, "
-                                    "layout, transpose, flatten and batch_norm", (int)n, text);
+            imp_host->graph_problem(net->graph, net->path,
+                                    "no setting '%.*s': there are flip, "
+                                    "layout, transpose, flatten and batch_norm",
+                                    (int)n, text);
     }
     out->flip = read_choice(args, net, "flip", "false", "true", 0);
     out->hwio = read_choice(args, net, "layout", "oihw", "hwio", 0);
@@ -73,8 +75,8 @@ static int fit_kernel(const imp_parameter *p, const imp_layout *layout, imp_view
             turned = permuted(v, axes);
             for (int32_t i = 2; i < r; i++)
                 if (turned.dim[i] != type->dim[i]) return 0;
-            if (type->dim[1] != 1 || turned.dim[0] < 1 ||
-                type->dim[0] % turned.dim[0] || type->dim[0] / turned.dim[0] != turned.dim[1])
+            if (type->dim[1] != 1 || turned.dim[0] < 1 || type->dim[0] % turned.dim[0] ||
+                type->dim[0] / turned.dim[0] != turned.dim[1])
                 return 0;
         }
         *v = turned;
@@ -110,8 +112,8 @@ static const cnr_tensor *pictures_of(const struct cnr_graph *net, int32_t at, in
     }
 }
 
-static int fit_matrix(const struct cnr_graph *net, const imp_parameter *p,
-                      const imp_layout *layout, imp_view *v) {
+static int fit_matrix(const struct cnr_graph *net, const imp_parameter *p, const imp_layout *layout,
+                      imp_view *v) {
     const cnr_tensor *type = p->type;
     static const int32_t turn[] = {1, 0};
     if (v->rank != 2) return 0;
@@ -201,8 +203,10 @@ cnr_status imp_write(imp_net *net, const imp_parameter *p, const imp_arrays *arr
     imp_host->free(data); /* a large one is held but twice at a time */
     if (written) imp_host->graph_constant(net->graph, p->name, &t);
     else if (!status)
-        imp_host->graph_problem(net->graph, arrays->at[p->array].file, "%s is of type %s, which "
-                                "arrays are not made into", p->name, cnr_dtype_name(t.dtype));
+        imp_host->graph_problem(net->graph, arrays->at[p->array].file,
+                                "%s is of type %s, which "
+                                "arrays are not made into",
+                                p->name, cnr_dtype_name(t.dtype));
     imp_host->free(t.data);
     return status;
 }

@@ -7,13 +7,13 @@
 extern const cnr_host *imp_host; /* set by each importer's init */
 
 /* What a plugin of one importer exports; IMPORTER is its descriptor. */
-#define IMP_PLUGIN(NAME, VERSION, SUMMARY, IMPORTER)                                           \
-    static cnr_status init(const cnr_host *host, struct cnr_registrar *registrar,              \
-                           cnr_error *err) {                                                   \
-        (void)err;                                                                             \
-        imp_host = host;                                                                       \
-        return host->add(registrar, CNR_KIND_IMPORTER, &IMPORTER);                             \
-    }                                                                                          \
+#define IMP_PLUGIN(NAME, VERSION, SUMMARY, IMPORTER) \
+    static cnr_status init(const cnr_host *host, struct cnr_registrar *registrar, \
+                           cnr_error *err) { \
+        (void)err; \
+        imp_host = host; \
+        return host->add(registrar, CNR_KIND_IMPORTER, &IMPORTER); \
+    } \
     CNR_PLUGIN_TOUCHES(NAME, VERSION, SUMMARY, "MIT", init, CNR_TOUCHES_FILES)
 
 /* ---- common.c: memory, files and text ---- */
@@ -48,18 +48,19 @@ int imp_grow(void **at, int32_t n, int32_t *room, size_t bytes);
 
 /* ---- rows: what an importer makes of the layers of its format ---- */
 
-/* One row a type of layer, with a function of type CONVERT that adds its nodes. Columns that an importer has
- * no use for are left out. */
-#define IMP_ROW(CONVERT)                                                                \
-    struct {                                                                            \
-        const char *type; /* as the format calls it */                                  \
-        CONVERT convert;                                                                \
-        const char *op; /* the operator of ours that it becomes, where one is enough */ \
-        int32_t min_in, max_in; /* inputs */                                            \
-        int32_t flags; /* the importer's own */                                         \
-        const char *takes; /* attributes that `convert` reads itself, each in blanks */ \
+/* One row a type of layer, with a function of type CONVERT that adds its nodes. Columns that an
+ * importer has no use for are left out. */
+#define IMP_ROW(CONVERT) \
+    struct { \
+        const char *type; /* as the format calls it */ \
+        CONVERT convert; \
+        const char *op;         /* the operator of ours that it becomes, where one is enough */ \
+        int32_t min_in, max_in; /* inputs */ \
+        int32_t flags;          /* the importer's own */ \
+        const char *takes;      /* attributes that `convert` reads itself, each in blanks */ \
     }
-#define IMP_LAYER(TYPE, CONVERT, ...) {.type = TYPE, .convert = CONVERT, __VA_ARGS__}
+#define IMP_LAYER(TYPE, CONVERT, ...) \
+    { .type = TYPE, .convert = CONVERT, __VA_ARGS__ }
 /* The row of that type; NULL: there is none. */
 #define IMP_ROW_OF(rows, type) \
     ((__typeof__(&(rows)[0]))imp_row_of(rows, CNR_ROWS(rows), sizeof(rows)[0], type))
@@ -69,9 +70,9 @@ int imp_is_one_of(const char *word, const char *const *list, int32_t n);
 
 /* Square sizes that fit a net whose file does not tell its input's. */
 typedef struct imp_fits {
-    int64_t low, high;       /* the smallest and the largest; 0: none */
-    int64_t usual, n_usual;  /* those that pictures for nets usually have */
-    int64_t exact, n_exact;  /* those where no window leaves pixels out */
+    int64_t low, high;      /* the smallest and the largest; 0: none */
+    int64_t usual, n_usual; /* those that pictures for nets usually have */
+    int64_t exact, n_exact; /* those where no window leaves pixels out */
 } imp_fits;
 void imp_fits_add(imp_fits *f, int64_t size, int exact); /* sizes in rising order */
 /* The one that stands out: the only one, else the only usual one, else the only exact one; or 0. */
@@ -81,7 +82,7 @@ int64_t imp_fits_best(const imp_fits *f);
 
 typedef struct imp_net {
     struct cnr_graph *graph;
-    const char *path; /* of the model, for messages */
+    const char *path;  /* of the model, for messages */
     cnr_status status; /* E_MEMORY once memory ran out */
 } imp_net;
 

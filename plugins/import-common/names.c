@@ -80,9 +80,7 @@ int imp_name_level(const char *array, const imp_parameter *p, int *inverse) {
     return best;
 }
 
-int imp_name_is_idle(const char *array) {
-    return imp_ends_with(array, "num_batches_tracked");
-}
+int imp_name_is_idle(const char *array) { return imp_ends_with(array, "num_batches_tracked"); }
 
 int imp_names_are_numbered(const imp_arrays *arrays) {
     size_t stem = 0;

@@ -43,16 +43,17 @@ static int add_parameter(job *j, cnr_value v, int32_t node, int32_t port) {
     p->array = -1;
     const cnr_op *op = p->node->desc;
     if (port >= op->n_inputs) port = op->n_inputs - 1;
-    p->port = ((const cnr_port *)(const void *)((const char *)op->inputs +
-                                                (size_t)port * op->port_size))->name;
+    p->port =
+        ((const cnr_port *)(const void *)((const char *)op->inputs + (size_t)port * op->port_size))
+            ->name;
     return 1;
 }
 
 static int is_parameter_port(const cnr_op *op, int32_t port) {
-    return port < op->n_inputs &&
-           ((const cnr_port *)(const void *)((const char *)op->inputs +
-                                             (size_t)port * op->port_size))->flags &
-               CNR_PORT_PARAMETER;
+    return port < op->n_inputs && ((const cnr_port *)(const void *)((const char *)op->inputs +
+                                                                    (size_t)port * op->port_size))
+                                          ->flags &
+                                      CNR_PORT_PARAMETER;
 }
 
 /* In the order of the layers, and of each one's ports: what has no data yet or, in a net that lacks
@@ -122,11 +123,13 @@ static void order_norm(job *j, int32_t from, int32_t to) {
     }
     if (k == to && !word[strspn(word, ", ")]) return;
     if (text)
-        imp_host->graph_problem(j->net->graph, j->net->path, "batch_norm=%s: %s wants words for %d "
-                                "arrays, as \"beta,gamma,mean,inv_std\"", text,
-                                j->at[from].layer, (int)(to - from));
+        imp_host->graph_problem(j->net->graph, j->net->path,
+                                "batch_norm=%s: %s wants words for %d "
+                                "arrays, as \"beta,gamma,mean,inv_std\"",
+                                text, j->at[from].layer, (int)(to - from));
     else
-        imp_host->graph_problem(j->net->graph, j->net->path, "the %d arrays of %s have no names: "
+        imp_host->graph_problem(j->net->graph, j->net->path,
+                                "the %d arrays of %s have no names: "
                                 "say in which order they are, batch_norm = \"beta,gamma,mean,"
                                 "inv_std\" (Lasagne) or \"gamma,beta,mean,var\" (Keras)",
                                 (int)(to - from), j->at[from].layer);

@@ -5,12 +5,12 @@
 #include "import_common.h"
 
 /* The options that all who fill nets take, as rows of cnr_importer.options. */
-#define IMP_LAYOUT_ROWS                                                              \
-    "flip=true kernels of convolutions lie turned by 180 degrees",                   \
-    "layout=hwio kernels lie height, width, in, out (oihw)",                         \
-    "transpose=true matrices lie in, out (as layout says)",                          \
-    "flatten=hwc pictures were flattened height, width, channels (as layout says)",  \
-    "batch_norm=ORDER the order of the four arrays of a normalisation"
+#define IMP_LAYOUT_ROWS \
+    "flip=true kernels of convolutions lie turned by 180 degrees", \
+        "layout=hwio kernels lie height, width, in, out (oihw)", \
+        "transpose=true matrices lie in, out (as layout says)", \
+        "flatten=hwc pictures were flattened height, width, channels (as layout says)", \
+        "batch_norm=ORDER the order of the four arrays of a normalisation"
 
 /* What lies in a file: element (i, j, ..) is number i * stride[0] + j * stride[1] + .. of it. */
 typedef struct imp_array {

@@ -5,7 +5,10 @@
 
 static const struct {
     const char *name, *op;
-    struct { const char *name; double value; } attr[2];
+    struct {
+        const char *name;
+        double value;
+    } attr[2];
 } rows[] = {
     {"relu", "relu", {{0}}},
     {"relu6", "relu6", {{0}}},

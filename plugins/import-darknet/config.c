@@ -46,8 +46,8 @@ cnr_status dn_config_parse(dn_config *c, char *text, const char *path, cnr_error
         const cnr_status status = *line ? add_line(c, line, number, path, err) : CNR_OK;
         if (status) return status;
     }
-    if (c->n_sections == 0 || (strcmp(c->sections[0].name, "net") != 0 &&
-                               strcmp(c->sections[0].name, "network") != 0))
+    if (c->n_sections == 0 ||
+        (strcmp(c->sections[0].name, "net") != 0 && strcmp(c->sections[0].name, "network") != 0))
         return imp_host->fail(err, CNR_E_FORMAT, path, "the first section must be [net]");
     return CNR_OK;
 }

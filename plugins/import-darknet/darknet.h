@@ -7,7 +7,7 @@
 /* ---- config.c: the .cfg text as sections of keys. Names and values point into `text`. ---- */
 
 typedef struct dn_section {
-    const char *name; /* "convolutional" */
+    const char *name;       /* "convolutional" */
     int32_t line, first, n; /* its keys: [first, first + n) */
 } dn_section;
 
@@ -17,15 +17,14 @@ typedef struct dn_config {
     int32_t n_sections, sections_room;
     struct dn_key {
         const char *name, *value;
-    } *keys;
+    } * keys;
     int32_t n_keys, keys_room;
 } dn_config;
 
 /* Takes `text` over (host memory). */
 cnr_status dn_config_parse(dn_config *c, char *text, const char *path, cnr_error *err);
 void dn_config_free(dn_config *c);
-const char *dn_text(const dn_config *c, const dn_section *s, const char *key,
-                    const char *fallback);
+const char *dn_text(const dn_config *c, const dn_section *s, const char *key, const char *fallback);
 double dn_float(const dn_config *c, const dn_section *s, const char *key, double fallback);
 /* Cut to +- 2^24, so that products of two or three of them fit. */
 int64_t dn_int(const dn_config *c, const dn_section *s, const char *key, int64_t fallback);
@@ -38,15 +37,15 @@ typedef struct dn_net {
     imp_net b; /* its path is the section's, "yolo.cfg:12", while a layer is built */
     const char *path, *weights_path;
     const dn_config *config;
-    const uint8_t *weights; /* floats; NULL without a weights file */
+    const uint8_t *weights;    /* floats; NULL without a weights file */
     uint64_t n_weights, taken; /* floats, which layers take in their order */
-    int transposed; /* weights of [connected] in some old files */
+    int transposed;            /* weights of [connected] in some old files */
     int64_t width, height;
     struct dn_done {
         cnr_value value;
         uint64_t taken; /* where its weights begin */
         double step[2]; /* pixels of the input from row to row, from column to column */
-    } *done; /* a layer each */
+    } * done;           /* a layer each */
 } dn_net;
 
 /* The section being turned into operators. */
@@ -56,7 +55,7 @@ typedef struct dn_layer {
     int32_t index; /* of the layer, from 0: [net] is none */
     char name[64];
     cnr_value x; /* what the layer before gives */
-    int failed; /* its file of weights ended, or what it reads from has failed */
+    int failed;  /* its file of weights ended, or what it reads from has failed */
 } dn_layer;
 
 /* layer.c: section `index` (1 ...) after its predecessors; sets done[index - 1]. */
@@ -97,11 +96,13 @@ cnr_value dn_blur(dn_layer *l, cnr_value x, const int64_t strides[2]);
 cnr_value dn_activate(dn_layer *l, cnr_value x, const char *fallback);
 
 /* The converters, a kind of section each: layers.c, weighted.c, heads.c. */
-#define DN_CONVERTERS(X)                                                                         \
-    X(convolutional) X(deconvolutional) X(connected) X(local) X(batchnorm) X(shortcut)            \
-    X(maxpool) X(local_avgpool) X(avgpool) X(route) X(scale_channels) X(upsample) X(reorg) X(reorg3d)    \
-    X(dropout) X(softmax) X(l2norm) X(logistic) X(crop) X(activation) X(cost) X(yolo)          \
+/* clang-format off */
+#define DN_CONVERTERS(X) \
+    X(convolutional) X(deconvolutional) X(connected) X(local) X(batchnorm) X(shortcut) \
+    X(maxpool) X(local_avgpool) X(avgpool) X(route) X(scale_channels) X(upsample) X(reorg) X(reorg3d) \
+    X(dropout) X(softmax) X(l2norm) X(logistic) X(crop) X(activation) X(cost) X(yolo) \
     X(gaussian_yolo) X(region) X(detection)
+/* clang-format on */
 #define X(NAME) cnr_value dn_##NAME(dn_layer *l);
 DN_CONVERTERS(X)
 #undef X

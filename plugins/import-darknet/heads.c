@@ -135,8 +135,9 @@ cnr_value dn_gaussian_yolo(dn_layer *l) {
     memset(w, 0, bytes);
     for (int64_t k = 0; k < 4; k++) w[4 * in + 2 * k + 1] = -0.25f;
     const cnr_value odds = dn_unary(l, "sigmoid", ".odds", l->x, NULL);
-    const cnr_value y = dn_node(l, "mul", "", (cnr_value[]){
-                                    box, mix(l, ".certain", odds, w, out, in, n, 1)}, 2, NULL);
+    const cnr_value y =
+        dn_node(l, "mul", "", (cnr_value[]){box, mix(l, ".certain", odds, w, out, in, n, 1)}, 2,
+                NULL);
     imp_host->free(w);
     snprintf(more, sizeof more, "classes=%d coords=4", (int)classes);
     return head(l, y, "yolo", more, anchors, 2 * n);

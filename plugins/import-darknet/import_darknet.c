@@ -4,24 +4,22 @@
 #include <stdio.h>
 
 /* Header: major, minor, revision as int32, then "seen": 64 bits from version 0.2 on. */
-static cnr_status open_weights(dn_net *net, const uint8_t *data, size_t bytes,
-                               cnr_error *err) {
+static cnr_status open_weights(dn_net *net, const uint8_t *data, size_t bytes, cnr_error *err) {
     int32_t version[3];
     if (bytes < 16)
         return imp_host->fail(err, CNR_E_FORMAT, net->weights_path,
-                                  "is too short for a weights file");
+                              "is too short for a weights file");
     memcpy(version, data, sizeof version);
     if (version[0] < 0 || version[1] < 0 || version[0] > 100000 || version[1] > 100000)
         return imp_host->fail(err, CNR_E_FORMAT, net->weights_path,
-                                  "is no weights file: version %d.%d", (int)version[0],
-                                  (int)version[1]);
-    const int wide = (int64_t)version[0] * 10 + version[1] >= 2 && version[0] < 1000 &&
-                     version[1] < 1000;
+                              "is no weights file: version %d.%d", (int)version[0],
+                              (int)version[1]);
+    const int wide =
+        (int64_t)version[0] * 10 + version[1] >= 2 && version[0] < 1000 && version[1] < 1000;
     const size_t header = wide ? 20 : 16;
     if (bytes < header || (bytes - header) % 4)
         return imp_host->fail(err, CNR_E_FORMAT, net->weights_path,
-                                  "is damaged: its %zu bytes are no header and whole numbers",
-                                  bytes);
+                              "is damaged: its %zu bytes are no header and whole numbers", bytes);
     net->transposed = version[0] > 1000 || version[1] > 1000;
     net->weights = data + header;
     net->n_weights = (bytes - header) / 4;
@@ -110,19 +108,17 @@ static cnr_status import(const cnr_import_args *args, struct cnr_graph *graph, c
 static int32_t accepts(const char *path, const uint8_t *head, size_t bytes) {
     char text[2049];
     const size_t n = bytes < sizeof text - 1 ? bytes : sizeof text - 1;
-    if (!imp_is_text(head, bytes)) return 0;
+    if (!imp_is_text(head, bytes)) return imp_ends_with(path, ".weights") ? 20 : 0;
     memcpy(text, head, n);
     text[n] = 0;
     if (strstr(text, "[net]") || strstr(text, "[network]")) return 70;
     return imp_ends_with(path, ".cfg") ? 30 : 0;
 }
 
-static const char *const preset_rows[] = {
-    "darknet channels=rgb mean=0 std=1 scale=0.00392156862745098",
-    NULL};
+static const char *const preset_rows[] =
+    {"darknet channels=rgb mean=0 std=1 scale=0.00392156862745098", NULL};
 
-static const char *const option_rows[] = {
-    NULL};
+static const char *const option_rows[] = {NULL};
 
 static const cnr_importer importer = {
     .size = sizeof importer,

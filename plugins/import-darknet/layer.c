@@ -14,8 +14,8 @@ const char *dn_key_text(const dn_layer *l, const char *key, const char *fallback
 }
 
 void dn_problem(dn_layer *l, const char *text) {
-    imp_host->graph_problem(l->net->b.graph, l->net->b.path, "layer %d [%.40s]: %s",
-                            (int)l->index, l->section->name, text);
+    imp_host->graph_problem(l->net->b.graph, l->net->b.path, "layer %d [%.40s]: %s", (int)l->index,
+                            l->section->name, text);
 }
 
 void dn_refuse(dn_layer *l, const char *const *keys) {
@@ -38,9 +38,7 @@ cnr_value dn_unary(dn_layer *l, const char *op, const char *suffix, cnr_value x,
     return dn_node(l, op, suffix, &x, 1, attrs);
 }
 
-const cnr_tensor *dn_type(const dn_layer *l, cnr_value v) {
-    return imp_type(&l->net->b, v);
-}
+const cnr_tensor *dn_type(const dn_layer *l, cnr_value v) { return imp_type(&l->net->b, v); }
 
 int dn_channels(dn_layer *l, int64_t *c) {
     const cnr_tensor *x = dn_type(l, l->x);
@@ -115,8 +113,8 @@ cnr_value dn_blur(dn_layer *l, cnr_value x, const int64_t strides[2]) {
 
 /* Sizes may be open, so how far apart a layer's places lie is kept account of by itself. */
 static void set_step(dn_layer *l, double step[2]) {
-    static const char *const smaller[] = {"conv", "convolutional", "max", "maxpool", "local_avg",
-                                          "local_avgpool", "reorg", "reorg3d"};
+    static const char *const smaller[] = {"conv",      "convolutional", "max",   "maxpool",
+                                          "local_avg", "local_avgpool", "reorg", "reorg3d"};
     static const char *const larger[] = {"upsample", "deconv", "deconvolutional"};
     static const char *const others[] = {"route", "scale_channels", "sam"};
     const char *kind = l->section->name;
@@ -148,12 +146,18 @@ static const dn_row rows[] = {
 #define X(NAME) IMP_LAYER(#NAME, dn_##NAME),
     DN_CONVERTERS(X)
 #undef X
-    IMP_LAYER("conv", dn_convolutional), IMP_LAYER("deconv", dn_deconvolutional),
-    IMP_LAYER("conn", dn_connected), IMP_LAYER("max", dn_maxpool),
-    IMP_LAYER("local_avg", dn_local_avgpool), IMP_LAYER("avg", dn_avgpool),
-    IMP_LAYER("sam", dn_scale_channels), IMP_LAYER("soft", dn_softmax),
-    IMP_LAYER("contrastive", dn_cost), IMP_LAYER("Gaussian_yolo", dn_gaussian_yolo),
-    IMP_LAYER("empty", dn_cost), IMP_LAYER("silence", dn_cost),
+        IMP_LAYER("conv", dn_convolutional),
+    IMP_LAYER("deconv", dn_deconvolutional),
+    IMP_LAYER("conn", dn_connected),
+    IMP_LAYER("max", dn_maxpool),
+    IMP_LAYER("local_avg", dn_local_avgpool),
+    IMP_LAYER("avg", dn_avgpool),
+    IMP_LAYER("sam", dn_scale_channels),
+    IMP_LAYER("soft", dn_softmax),
+    IMP_LAYER("contrastive", dn_cost),
+    IMP_LAYER("Gaussian_yolo", dn_gaussian_yolo),
+    IMP_LAYER("empty", dn_cost),
+    IMP_LAYER("silence", dn_cost),
 };
 
 void dn_convert(dn_net *net, int32_t index, cnr_value x) {

@@ -54,9 +54,7 @@ cnr_value dn_local_avgpool(dn_layer *l) {
     return pooling(l, &w, strides) ? dn_unary(l, "average_pool", "", l->x, &w.attrs) : -1;
 }
 
-cnr_value dn_avgpool(dn_layer *l) {
-    return dn_unary(l, "global_average_pool", "", l->x, NULL);
-}
+cnr_value dn_avgpool(dn_layer *l) { return dn_unary(l, "global_average_pool", "", l->x, NULL); }
 
 /* ---- from other layers ---- */
 
@@ -150,12 +148,15 @@ cnr_value dn_softmax(dn_layer *l) {
     if (groups < 1 || !(temperature > 0))
         return dn_problem(l, "groups and temperature must be above 0"), -1;
     imp_int(&a, "axis", spatial || groups == 1 ? 1 : 2);
-    cnr_value x = temperature == 1 ? l->x
-                                   : dn_node(l, "div", ".cooled", (cnr_value[]){
-                                         l->x, imp_scalar(b, l->name, ".temperature", temperature)},
-                                         2, NULL);
+    cnr_value x =
+        temperature == 1
+            ? l->x
+            : dn_node(l, "div", ".cooled",
+                      (cnr_value[]){l->x, imp_scalar(b, l->name, ".temperature", temperature)}, 2,
+                      NULL);
     if (spatial) return dn_unary(l, "softmax", "", x, &a);
-    if (groups == 1) return dn_unary(l, "softmax", "", dn_unary(l, "flatten", ".flat", x, NULL), &a);
+    if (groups == 1)
+        return dn_unary(l, "softmax", "", dn_unary(l, "flatten", ".flat", x, NULL), &a);
     x = dn_unary(l, "softmax", ".parts", imp_reshape(b, l->name, ".groups", x, parts, 3), &a);
     return imp_reshape(b, l->name, "", x, flat, 2);
 }
@@ -166,19 +167,11 @@ cnr_value dn_l2norm(dn_layer *l) {
     return dn_unary(l, "lp_normalization", "", l->x, &a);
 }
 
-cnr_value dn_logistic(dn_layer *l) {
-    return dn_unary(l, "sigmoid", "", l->x, NULL);
-}
+cnr_value dn_logistic(dn_layer *l) { return dn_unary(l, "sigmoid", "", l->x, NULL); }
 
-cnr_value dn_dropout(dn_layer *l) {
-    return dn_unary(l, "dropout", "", l->x, NULL);
-}
+cnr_value dn_dropout(dn_layer *l) { return dn_unary(l, "dropout", "", l->x, NULL); }
 
-cnr_value dn_activation(dn_layer *l) {
-    return dn_activate(l, l->x, "linear");
-}
+cnr_value dn_activation(dn_layer *l) { return dn_activate(l, l->x, "linear"); }
 
 /* What only training looks at. */
-cnr_value dn_cost(dn_layer *l) {
-    return l->x;
-}
+cnr_value dn_cost(dn_layer *l) { return l->x; }

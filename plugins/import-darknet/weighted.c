@@ -61,8 +61,9 @@ static cnr_value normalise(dn_layer *l, cnr_value x, const channel *c) {
 }
 
 static channel channels_given(dn_layer *l, int64_t n) {
-    return (channel){.n = n, .normal = dn_key_int(l, "batch_normalize", 0) != 0 ||
-                                       dn_key_int(l, "cbn", 0) != 0};
+    return (channel){.n = n,
+                     .normal =
+                         dn_key_int(l, "batch_normalize", 0) != 0 || dn_key_int(l, "cbn", 0) != 0};
 }
 
 /* ---- convolutions ---- */
@@ -78,9 +79,9 @@ static int share(dn_layer *l) {
 
 /* deconvolution: of a transposed one, whose weights go from input channels to output channels */
 static cnr_value convolve(dn_layer *l, int transposed) {
-    static const char *const refused[] = {"xnor", "binary", "sway", "rotate", "stretch",
-                                          "stretch_sway", "coordconv", "flipped", "dontload",
-                                          "dontloadscales", NULL};
+    static const char *const refused[] = {"xnor",     "binary",         "sway",      "rotate",
+                                          "stretch",  "stretch_sway",   "coordconv", "flipped",
+                                          "dontload", "dontloadscales", NULL};
     const int64_t one[] = {1, 1}, n = dn_key_int(l, "filters", 1), size = dn_key_int(l, "size", 1);
     const int64_t group = transposed ? 1 : dn_key_int(l, "groups", 1);
     const int64_t dilation = size == 1 || transposed ? 1 : dn_key_int(l, "dilation", 1);
@@ -113,12 +114,8 @@ static cnr_value convolve(dn_layer *l, int transposed) {
     return dn_blur(l, y, strides);
 }
 
-cnr_value dn_convolutional(dn_layer *l) {
-    return convolve(l, 0);
-}
-cnr_value dn_deconvolutional(dn_layer *l) {
-    return convolve(l, 1);
-}
+cnr_value dn_convolutional(dn_layer *l) { return convolve(l, 0); }
+cnr_value dn_deconvolutional(dn_layer *l) { return convolve(l, 1); }
 
 /* ---- matrices ---- */
 
@@ -287,9 +284,10 @@ cnr_value dn_shortcut(dn_layer *l) {
         if (i > 0) term[i] = fitted(l, from[i - 1], suffix);
         const int64_t dim[] = {per_channel ? c : 1, 1, 1};
         if (weighted)
-            term[i] = imp_node(b, "mul", name, "", (cnr_value[]){term[i],
-                               imp_weight(b, name, ".weight", weights + i * dim[0], dim, 3)}, 2,
-                               NULL);
+            term[i] = imp_node(b, "mul", name, "",
+                               (cnr_value[]){term[i], imp_weight(b, name, ".weight",
+                                                                 weights + i * dim[0], dim, 3)},
+                               2, NULL);
         else term[i] = imp_affine(b, name, term[i], factor[i > 0], 0);
     }
     imp_host->free(weights);

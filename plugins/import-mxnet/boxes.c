@@ -37,8 +37,12 @@ static int read_grid(mx_job *j, grid *g) {
     const cnr_tensor *x = mx_type(j, j->x);
     if (!x || x->rank != 4 || x->dim[2] < 1 || x->dim[3] < 1)
         return mx_problem(j, "the size of its input is not known"), 0;
-    *g = (grid){.sizes = {1}, .ratios = {1}, .offset = {0.5, 0.5}, .height = x->dim[2],
-                .width = x->dim[3], .clip = mx_bool(j->n, "clip", 0)};
+    *g = (grid){.sizes = {1},
+                .ratios = {1},
+                .offset = {0.5, 0.5},
+                .height = x->dim[2],
+                .width = x->dim[3],
+                .clip = mx_bool(j->n, "clip", 0)};
     g->n_sizes = mx_floats(j->n, "sizes", g->sizes, MOST_SIZES, 1);
     g->n_ratios = mx_floats(j->n, "ratios", g->ratios, MOST_SIZES, 1);
     if (!mx_text(j->n, "sizes")) g->n_sizes = 1;
@@ -169,10 +173,9 @@ static void detection(mx_job *j) {
     imp_float(&cut, "min", 0);
     imp_float(&cut, "max", 1);
     if (mx_bool(j->n, "clip", 1)) found = mx_op(j, "clip", ".cut", &found, 1, &cut);
-    const cnr_value in[] = {
-        mx_op(j, "flatten", ".boxes", &found, 1, NULL),
-        best_only(j, scores->dim[1], top > 0 && top < box->dim[1] ? top : 0),
-        imp_filled(&j->net->b, j->n->name, ".origin", 0, dim, 3)};
+    const cnr_value in[] = {mx_op(j, "flatten", ".boxes", &found, 1, NULL),
+                            best_only(j, scores->dim[1], top > 0 && top < box->dim[1] ? top : 0),
+                            imp_filled(&j->net->b, j->n->name, ".origin", 0, dim, 3)};
     imp_attrs l = {.n = 0};
     imp_int(&l, "num_classes", scores->dim[1]);
     imp_float(&l, "confidence_threshold", mx_float(j->n, "threshold", 0.01));

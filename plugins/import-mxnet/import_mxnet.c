@@ -40,8 +40,8 @@ cnr_value mx_add_input(mx_net *net, const mx_node *n, int64_t channels, int32_t 
     } else if (rank == 0) {
         imp_host->graph_problem(net->b.graph, net->b.path,
                                 "input %s: MXNet's files do not say how large it is: give "
-                                "--option shape%s%s=CHANNELS,HEIGHT,WIDTH", n->name,
-                                net->n_inputs ? "." : "", net->n_inputs ? n->name : "");
+                                "--option shape%s%s=CHANNELS,HEIGHT,WIDTH",
+                                n->name, net->n_inputs ? "." : "", net->n_inputs ? n->name : "");
     }
     net->n_inputs++;
     return rank < 1 ? -1 : imp_input(&net->b, n->name, dim, rank, open);
@@ -214,9 +214,13 @@ static cnr_status weights_for_net(mx_net *net, cnr_error *err) {
         snprintf(name, NAME, "%.*s", (int)(a->n_name < 250 ? a->n_name : 250), a->name);
         memcpy(list[i].dim, a->dim, sizeof a->dim);
         const int fits = imp_count(a->dim, a->rank) >= 0; /* what has no data was not counted */
-        for (int32_t k = a->rank - 1; k >= 0; step = fits ? step * a->dim[k] : 0, k--) list[i].stride[k] = step;
+        for (int32_t k = a->rank - 1; k >= 0; step = fits ? step * a->dim[k] : 0, k--)
+            list[i].stride[k] = step;
     }
-    const imp_arrays arrays = {.at = list, .n = p->n, .owner = net->params, .load = load,
+    const imp_arrays arrays = {.at = list,
+                               .n = p->n,
+                               .owner = net->params,
+                               .load = load,
                                .get = get};
     const cnr_status status = imp_weights(net->args, &net->b, &arrays, err);
     imp_host->free(list);
@@ -276,15 +280,12 @@ static int32_t accepts(const char *path, const uint8_t *head, size_t bytes) {
     return imp_ends_with(path, ".json") ? 80 : 60;
 }
 
-static const char *const preset_rows[] = {
-    "gluon channels=rgb mean=123.675,116.28,103.53 std=58.395,57.12,57.375 scale=1",
-    NULL};
+static const char *const preset_rows[] =
+    {"gluon channels=rgb mean=123.675,116.28,103.53 std=58.395,57.12,57.375 scale=1", NULL};
 
-static const char *const option_rows[] = {
-    "shape=C,H,W the first input's size",
-    "shape.*=C,H,W the size of the input of that name",
-    IMP_LAYOUT_ROWS,
-    NULL};
+static const char *const option_rows[] = {"shape=C,H,W the first input's size",
+                                          "shape.*=C,H,W the size of the input of that name",
+                                          IMP_LAYOUT_ROWS, NULL};
 
 static const cnr_importer importer = {
     .size = sizeof importer,

@@ -25,9 +25,7 @@ cnr_value mx_op(mx_job *j, const char *op, const char *suffix, const cnr_value *
     return imp_node(&j->net->b, op, j->n->name, suffix, in, n_in, attrs);
 }
 
-const cnr_tensor *mx_type(mx_job *j, cnr_value v) {
-    return imp_type(&j->net->b, v);
-}
+const cnr_tensor *mx_type(mx_job *j, cnr_value v) { return imp_type(&j->net->b, v); }
 
 /* ---- inputs: values of other nodes, parameters, the net's inputs ---- */
 
@@ -85,9 +83,7 @@ cnr_value mx_data_for(mx_job *j, int32_t i, int64_t channels, int32_t rank) {
     return *v;
 }
 
-cnr_value mx_data(mx_job *j, int32_t i) {
-    return mx_data_for(j, i, 0, 4);
-}
+cnr_value mx_data(mx_job *j, int32_t i) { return mx_data_for(j, i, 0, 4); }
 
 cnr_value mx_weight(mx_job *j, int32_t i, const int64_t *dim, int32_t rank) {
     int64_t output = 0;
@@ -207,8 +203,10 @@ static void fully_connected(mx_job *j) {
     if (k < 0 && w && w->rank == 2) k = w->dim[1];
     if (k < 1) return mx_problem(j, "the size of its input is not known");
     if (w && w->rank == 2 && w->dim[1] != k)
-        return mx_problem(j, "it wants %lld inputs and gets %lld: say how large the net's input is "
-                             "with --option shape=C,H,W", (long long)w->dim[1], (long long)k);
+        return mx_problem(j,
+                          "it wants %lld inputs and gets %lld: say how large the net's input is "
+                          "with --option shape=C,H,W",
+                          (long long)w->dim[1], (long long)k);
     const int64_t dim[] = {out, k}, perm[] = {1, 0};
     cnr_value matrix = mx_weight(j, 1, dim, 2);
     const cnr_value bias = with_bias ? mx_weight(j, 2, &out, 1) : -1;
@@ -218,8 +216,8 @@ static void fully_connected(mx_job *j) {
     if (flat || x->rank == 2)
         return mx_give(j, mx_op(j, "dense", "", (cnr_value[]){j->x, matrix, bias}, 3, &l));
     matrix = imp_transpose(&j->net->b, j->n->name, ".weight", matrix, perm, 2);
-    cnr_value y = mx_op(j, "matmul", with_bias ? ".product" : "", (cnr_value[]){j->x, matrix}, 2,
-                        NULL);
+    cnr_value y =
+        mx_op(j, "matmul", with_bias ? ".product" : "", (cnr_value[]){j->x, matrix}, 2, NULL);
     if (with_bias) y = mx_op(j, "add", "", (cnr_value[]){y, bias}, 2, NULL);
     mx_give(j, y);
 }
@@ -248,7 +246,9 @@ static const mx_row rows[] = {
     IMP_LAYER("Convolution_v1", convolution, .flags = MX_OPEN | MX_OWN_INPUT),
     IMP_LAYER("Deconvolution", convolution, .flags = MX_OPEN | MX_OWN_INPUT),
     IMP_LAYER("FullyConnected", fully_connected, .flags = MX_OWN_INPUT),
-    IMP_LAYER("_linalg_gemm2", dot), IMP_LAYER("batch_dot", dot), IMP_LAYER("dot", dot),
+    IMP_LAYER("_linalg_gemm2", dot),
+    IMP_LAYER("batch_dot", dot),
+    IMP_LAYER("dot", dot),
     IMP_LAYER("linalg_gemm2", dot),
 };
 

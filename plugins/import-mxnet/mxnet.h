@@ -69,7 +69,7 @@ typedef struct mx_net {
 typedef struct mx_job {
     mx_net *net;
     const mx_node *n;
-    cnr_value x;  /* input 0 */
+    cnr_value x; /* input 0 */
     int32_t n_in, n_made;
     cnr_value out[MX_MAX_OUTPUTS];
     int32_t n_out;

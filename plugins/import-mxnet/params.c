@@ -63,12 +63,10 @@ static int read_array(reader *r, mx_array *a) {
         return 1;
     }
     if (!raw(r, device, 8) || !raw(r, &a->type, 4)) return 0;
-    if (a->type < 0 || a->type >= CNR_ROWS(types))
-        return bad(r, "an array of an unknown type");
+    if (a->type < 0 || a->type >= CNR_ROWS(types)) return bad(r, "an array of an unknown type");
     const int64_t n = imp_count(a->dim, a->rank);
     const int64_t bytes = cnr_dtype_bits(types[a->type]) / 8;
-    if (n < 0 || n > (r->end - r->at) / bytes)
-        return bad(r, "an array is longer than the file");
+    if (n < 0 || n > (r->end - r->at) / bytes) return bad(r, "an array is longer than the file");
     a->data = r->at;
     r->at += n * bytes;
     return 1;
@@ -130,9 +128,7 @@ mx_array *mx_params_find(mx_params *p, const char *name) {
     return NULL;
 }
 
-int64_t mx_array_count(const mx_array *a) {
-    return a->data ? imp_count(a->dim, a->rank) : 0;
-}
+int64_t mx_array_count(const mx_array *a) { return a->data ? imp_count(a->dim, a->rank) : 0; }
 
 void mx_array_floats(const mx_array *a, float *out) {
     const int64_t n = mx_array_count(a);

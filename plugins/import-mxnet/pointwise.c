@@ -43,11 +43,11 @@ static void batch_norm(mx_job *j) {
     imp_attrs l = {.n = 0};
     imp_float(&l, "epsilon", mx_float(j->n, "eps", 1e-3));
     const int fixed = mx_bool(j->n, "fix_gamma", 1); /* gamma counts as 1, whatever it holds */
-    const cnr_value from[] = {
-        mx_swapped(j, ".turned", j->x, axis, 1),
-        fixed ? imp_filled(&j->net->b, j->n->name, ".ones", 1, &c, 1) : mx_weight(j, 1, &c, 1),
-        mx_weight(j, 2, &c, 1), statistic(j, 3, "_moving_mean", c),
-        statistic(j, 4, "_moving_var", c)};
+    const cnr_value from[] = {mx_swapped(j, ".turned", j->x, axis, 1),
+                              fixed ? imp_filled(&j->net->b, j->n->name, ".ones", 1, &c, 1)
+                                    : mx_weight(j, 1, &c, 1),
+                              mx_weight(j, 2, &c, 1), statistic(j, 3, "_moving_mean", c),
+                              statistic(j, 4, "_moving_var", c)};
     if (j->failed) return;
     const cnr_value y = mx_op(j, "batch_normalization", axis == 1 ? "" : ".normal", from, 5, &l);
     mx_give(j, mx_swapped(j, "", y, axis, 1));
@@ -120,8 +120,10 @@ static void lrn(mx_job *j) {
 /* ---- activations and outputs ---- */
 
 static void activation(mx_job *j) {
-    static const char *const kinds[][2] = {{"relu", "relu"}, {"sigmoid", "sigmoid"},
-                                           {"tanh", "tanh"}, {"softrelu", "softplus"},
+    static const char *const kinds[][2] = {{"relu", "relu"},
+                                           {"sigmoid", "sigmoid"},
+                                           {"tanh", "tanh"},
+                                           {"softrelu", "softplus"},
                                            {"softsign", "softsign"}};
     const char *kind = mx_text(j->n, "act_type");
     for (size_t i = 0; kind && i < sizeof kinds / sizeof kinds[0]; i++)
@@ -158,8 +160,8 @@ static void leaky_relu(mx_job *j) {
 static void softmax(mx_job *j) {
     const char *mode = mx_text(j->n, "mode"), *op = j->n->op;
     const cnr_tensor *x = mx_type(j, j->x);
-    const int own = strcmp(op, "softmax") == 0 || strcmp(op, "log_softmax") == 0 ||
-                    strcmp(op, "softmin") == 0;
+    const int own =
+        strcmp(op, "softmax") == 0 || strcmp(op, "log_softmax") == 0 || strcmp(op, "softmin") == 0;
     const double heat = mx_float(j->n, "temperature", 1) * (strcmp(op, "softmin") == 0 ? -1 : 1);
     int64_t axis = own ? mx_int(j->n, "axis", -1) : 1;
     int whole = 0; /* over all of a sample */
@@ -180,9 +182,7 @@ static void softmax(mx_job *j) {
     mx_give(j, v);
 }
 
-static void pass(mx_job *j) {
-    mx_give(j, j->x);
-}
+static void pass(mx_job *j) { mx_give(j, j->x); }
 
 static void clip(mx_job *j) {
     imp_attrs l = {.n = 0};
@@ -213,9 +213,14 @@ static cnr_value cast(mx_job *j, const char *suffix, cnr_value v, int32_t dtype)
 /* All values stay f32 here: whole types only cut the fractions off. */
 static void cast_to(mx_job *j) {
     const char *type = mx_text(j->n, "dtype");
-    static const struct { const char *name; int32_t dtype; } whole[] = {
-        {"int32", CNR_i32}, {"int64", CNR_i64}, {"uint8", CNR_u8}, {"int8", CNR_i8},
-        {"bool", CNR_bool}};
+    static const struct {
+        const char *name;
+        int32_t dtype;
+    } whole[] = {{"int32", CNR_i32},
+                 {"int64", CNR_i64},
+                 {"uint8", CNR_u8},
+                 {"int8", CNR_i8},
+                 {"bool", CNR_bool}};
     for (size_t i = 0; type && i < sizeof whole / sizeof whole[0]; i++)
         if (strcmp(whole[i].name, type) == 0)
             return mx_give(j, cast(j, "", cast(j, ".whole", j->x, whole[i].dtype), CNR_f32));
@@ -227,32 +232,46 @@ static const struct unary {
     const char *name, *op;
     double before, plus, after, and_on;
 } unaries[] = {
-    {"Dropout", "dropout", 1, 0, 1, 0}, {"LogisticRegressionOutput", "sigmoid", 1, 0, 1, 0},
-    {"abs", "abs", 1, 0, 1, 0}, {"arccos", "acos", 1, 0, 1, 0}, {"arccosh", "acosh", 1, 0, 1, 0},
-    {"arcsin", "asin", 1, 0, 1, 0}, {"arcsinh", "asinh", 1, 0, 1, 0},
-    {"arctan", "atan", 1, 0, 1, 0}, {"arctanh", "atanh", 1, 0, 1, 0}, {"ceil", "ceil", 1, 0, 1, 0},
-    {"cos", "cos", 1, 0, 1, 0}, {"cosh", "cosh", 1, 0, 1, 0},
-    {"degrees", "identity", 57.295779513082320877, 0, 1, 0}, {"erf", "erf", 1, 0, 1, 0},
-    {"exp", "exp", 1, 0, 1, 0}, {"expm1", "exp", 1, 0, 1, -1}, {"floor", "floor", 1, 0, 1, 0},
-    {"log", "log", 1, 0, 1, 0}, {"log10", "log", 1, 0, 0.43429448190325182765, 0},
-    {"log1p", "log", 1, 1, 1, 0}, {"log2", "log", 1, 0, 1.4426950408889634074, 0},
-    {"negative", "neg", 1, 0, 1, 0}, {"ones_like", "identity", 0, 1, 1, 0},
+    {"Dropout", "dropout", 1, 0, 1, 0},
+    {"LogisticRegressionOutput", "sigmoid", 1, 0, 1, 0},
+    {"abs", "abs", 1, 0, 1, 0},
+    {"arccos", "acos", 1, 0, 1, 0},
+    {"arccosh", "acosh", 1, 0, 1, 0},
+    {"arcsin", "asin", 1, 0, 1, 0},
+    {"arcsinh", "asinh", 1, 0, 1, 0},
+    {"arctan", "atan", 1, 0, 1, 0},
+    {"arctanh", "atanh", 1, 0, 1, 0},
+    {"ceil", "ceil", 1, 0, 1, 0},
+    {"cos", "cos", 1, 0, 1, 0},
+    {"cosh", "cosh", 1, 0, 1, 0},
+    {"degrees", "identity", 57.295779513082320877, 0, 1, 0},
+    {"erf", "erf", 1, 0, 1, 0},
+    {"exp", "exp", 1, 0, 1, 0},
+    {"expm1", "exp", 1, 0, 1, -1},
+    {"floor", "floor", 1, 0, 1, 0},
+    {"log", "log", 1, 0, 1, 0},
+    {"log10", "log", 1, 0, 0.43429448190325182765, 0},
+    {"log1p", "log", 1, 1, 1, 0},
+    {"log2", "log", 1, 0, 1.4426950408889634074, 0},
+    {"negative", "neg", 1, 0, 1, 0},
+    {"ones_like", "identity", 0, 1, 1, 0},
     {"radians", "identity", 0.017453292519943295769, 0, 1, 0},
-    {"reciprocal", "reciprocal", 1, 0, 1, 0}, {"relu", "relu", 1, 0, 1, 0},
-    {"rint", "ceil", 1, -0.5, 1, 0}, {"sigmoid", "sigmoid", 1, 0, 1, 0},
-    {"sign", "sign", 1, 0, 1, 0}, {"sin", "sin", 1, 0, 1, 0}, {"sinh", "sinh", 1, 0, 1, 0},
-    {"softsign", "softsign", 1, 0, 1, 0}, {"sqrt", "sqrt", 1, 0, 1, 0}, {"tan", "tan", 1, 0, 1, 0},
-    {"tanh", "tanh", 1, 0, 1, 0}, {"zeros_like", "identity", 0, 0, 1, 0},
+    {"reciprocal", "reciprocal", 1, 0, 1, 0},
+    {"relu", "relu", 1, 0, 1, 0},
+    {"rint", "ceil", 1, -0.5, 1, 0},
+    {"sigmoid", "sigmoid", 1, 0, 1, 0},
+    {"sign", "sign", 1, 0, 1, 0},
+    {"sin", "sin", 1, 0, 1, 0},
+    {"sinh", "sinh", 1, 0, 1, 0},
+    {"softsign", "softsign", 1, 0, 1, 0},
+    {"sqrt", "sqrt", 1, 0, 1, 0},
+    {"tan", "tan", 1, 0, 1, 0},
+    {"tanh", "tanh", 1, 0, 1, 0},
+    {"zeros_like", "identity", 0, 0, 1, 0},
 };
 
-static const struct unary *unary_of(const char *name) {
-    for (size_t i = 0; i < sizeof unaries / sizeof unaries[0]; i++)
-        if (strcmp(unaries[i].name, name) == 0) return &unaries[i];
-    return NULL;
-}
-
 static void unary(mx_job *j) {
-    const struct unary *u = unary_of(j->n->op);
+    const struct unary *u = IMP_ROW_OF(unaries, j->n->op);
     const int more = u->after != 1 || u->and_on != 0;
     const cnr_value x = affine(j, ".before", j->x, u->before, u->plus);
     const cnr_value y = step(j, u->op, more ? ".step" : "", x);
@@ -267,19 +286,27 @@ static void rsqrt(mx_job *j) {
 static void round_off(mx_job *j) {
     const double half = strcmp(j->n->op, "round") == 0 ? 0.5 : 0;
     const cnr_value size = affine(j, ".half", step(j, "abs", ".size", j->x), 1, half);
-    mx_give(j, mx_op(j, "mul", "", (cnr_value[]){step(j, "floor", ".whole", size),
-                                                 step(j, "sign", ".sign", j->x)}, 2, NULL));
+    mx_give(j,
+            mx_op(j, "mul", "",
+                  (cnr_value[]){step(j, "floor", ".whole", size), step(j, "sign", ".sign", j->x)},
+                  2, NULL));
 }
 
 enum { NUMBER, TRUTH, LOGIC }; /* what an operator gives; LOGIC wants truths too */
-static const struct binary { const char *name, *op; int kind; } binaries[] = {
-    {"add", "add", NUMBER}, {"plus", "add", NUMBER}, {"gradadd", "add", NUMBER},
-    {"sub", "sub", NUMBER}, {"minus", "sub", NUMBER}, {"mul", "mul", NUMBER},
-    {"div", "div", NUMBER}, {"mod", "mod", NUMBER}, {"power", "pow", NUMBER},
-    {"maximum", "max", NUMBER}, {"minimum", "min", NUMBER}, {"equal", "equal", TRUTH},
+static const struct binary {
+    const char *name, *op;
+    int kind;
+} binaries[] = {
+    {"add", "add", NUMBER},        {"plus", "add", NUMBER},
+    {"gradadd", "add", NUMBER},    {"sub", "sub", NUMBER},
+    {"minus", "sub", NUMBER},      {"mul", "mul", NUMBER},
+    {"div", "div", NUMBER},        {"mod", "mod", NUMBER},
+    {"power", "pow", NUMBER},      {"maximum", "max", NUMBER},
+    {"minimum", "min", NUMBER},    {"equal", "equal", TRUTH},
     {"greater", "greater", TRUTH}, {"greaterequal", "greater_or_equal", TRUTH},
-    {"lesser", "less", TRUTH}, {"lesserequal", "less_or_equal", TRUTH},
-    {"logicaland", "and", LOGIC}, {"logicalor", "or", LOGIC}, {"logicalxor", "xor", LOGIC},
+    {"lesser", "less", TRUTH},     {"lesserequal", "less_or_equal", TRUTH},
+    {"logicaland", "and", LOGIC},  {"logicalor", "or", LOGIC},
+    {"logicalxor", "xor", LOGIC},
 };
 
 /* "broadcast_add", "_Plus", "_rminus_scalar", "_RMinusScalar": all years and kinds of operands.
@@ -305,8 +332,9 @@ static const struct binary *binary_of(const char *op, int *scalar, int *turned) 
 static void binary(mx_job *j) {
     int scalar, turned;
     const struct binary *row = binary_of(j->n->op, &scalar, &turned);
-    cnr_value b = scalar ? imp_scalar(&j->net->b, j->n->name, ".scalar",
-                                      mx_float(j->n, "scalar", 0)) : mx_data(j, 1);
+    cnr_value b = scalar
+                      ? imp_scalar(&j->net->b, j->n->name, ".scalar", mx_float(j->n, "scalar", 0))
+                      : mx_data(j, 1);
     cnr_value a = j->x;
     if (j->failed) return;
     if (row->kind == LOGIC) {
@@ -339,24 +367,46 @@ static void where(mx_job *j) {
 
 mx_convert mx_pointwise_row(const mx_node *n, int *flags) {
     static const mx_row rows[] = {
-        IMP_LAYER("Activation", activation), IMP_LAYER("BatchNorm", batch_norm),
-        IMP_LAYER("BatchNorm_v1", batch_norm), IMP_LAYER("BlockGrad", pass),
-        IMP_LAYER("Cast", cast_to), IMP_LAYER("CuDNNBatchNorm", batch_norm),
-        IMP_LAYER("ElementWiseSum", sum_of), IMP_LAYER("GroupNorm", group_norm),
-        IMP_LAYER("IdentityAttachKLSparseReg", pass), IMP_LAYER("InstanceNorm", instance_norm),
-        IMP_LAYER("L2Normalization", l2_normalization), IMP_LAYER("LRN", lrn),
-        IMP_LAYER("LayerNorm", layer_norm), IMP_LAYER("LeakyReLU", leaky_relu),
-        IMP_LAYER("LinearRegressionOutput", pass), IMP_LAYER("MAERegressionOutput", pass),
-        IMP_LAYER("MakeLoss", pass), IMP_LAYER("SVMOutput", pass), IMP_LAYER("Softmax", softmax),
-        IMP_LAYER("SoftmaxActivation", softmax), IMP_LAYER("SoftmaxOutput", softmax),
-        IMP_LAYER("_contrib_SyncBatchNorm", batch_norm), IMP_LAYER("_copy", pass),
-        IMP_LAYER("add_n", sum_of), IMP_LAYER("amp_cast", cast_to), IMP_LAYER("cast", cast_to),
-        IMP_LAYER("clip", clip), IMP_LAYER("fix", round_off),
-        IMP_LAYER("hard_sigmoid", hard_sigmoid), IMP_LAYER("identity", pass),
-        IMP_LAYER("log_softmax", softmax), IMP_LAYER("make_loss", pass),
-        IMP_LAYER("round", round_off), IMP_LAYER("rsqrt", rsqrt), IMP_LAYER("softmax", softmax),
-        IMP_LAYER("softmin", softmax), IMP_LAYER("square", square),
-        IMP_LAYER("stop_gradient", pass), IMP_LAYER("trunc", round_off), IMP_LAYER("where", where),
+        IMP_LAYER("Activation", activation),
+        IMP_LAYER("BatchNorm", batch_norm),
+        IMP_LAYER("BatchNorm_v1", batch_norm),
+        IMP_LAYER("BlockGrad", pass),
+        IMP_LAYER("Cast", cast_to),
+        IMP_LAYER("CuDNNBatchNorm", batch_norm),
+        IMP_LAYER("ElementWiseSum", sum_of),
+        IMP_LAYER("GroupNorm", group_norm),
+        IMP_LAYER("IdentityAttachKLSparseReg", pass),
+        IMP_LAYER("InstanceNorm", instance_norm),
+        IMP_LAYER("L2Normalization", l2_normalization),
+        IMP_LAYER("LRN", lrn),
+        IMP_LAYER("LayerNorm", layer_norm),
+        IMP_LAYER("LeakyReLU", leaky_relu),
+        IMP_LAYER("LinearRegressionOutput", pass),
+        IMP_LAYER("MAERegressionOutput", pass),
+        IMP_LAYER("MakeLoss", pass),
+        IMP_LAYER("SVMOutput", pass),
+        IMP_LAYER("Softmax", softmax),
+        IMP_LAYER("SoftmaxActivation", softmax),
+        IMP_LAYER("SoftmaxOutput", softmax),
+        IMP_LAYER("_contrib_SyncBatchNorm", batch_norm),
+        IMP_LAYER("_copy", pass),
+        IMP_LAYER("add_n", sum_of),
+        IMP_LAYER("amp_cast", cast_to),
+        IMP_LAYER("cast", cast_to),
+        IMP_LAYER("clip", clip),
+        IMP_LAYER("fix", round_off),
+        IMP_LAYER("hard_sigmoid", hard_sigmoid),
+        IMP_LAYER("identity", pass),
+        IMP_LAYER("log_softmax", softmax),
+        IMP_LAYER("make_loss", pass),
+        IMP_LAYER("round", round_off),
+        IMP_LAYER("rsqrt", rsqrt),
+        IMP_LAYER("softmax", softmax),
+        IMP_LAYER("softmin", softmax),
+        IMP_LAYER("square", square),
+        IMP_LAYER("stop_gradient", pass),
+        IMP_LAYER("trunc", round_off),
+        IMP_LAYER("where", where),
     };
     int scalar, turned;
     const mx_row *row = IMP_ROW_OF(rows, n->op);
@@ -367,6 +417,6 @@ mx_convert mx_pointwise_row(const mx_node *n, int *flags) {
         return row->convert;
     }
     *flags = MX_OPEN;
-    if (unary_of(n->op)) return unary;
+    if (IMP_ROW_OF(unaries, n->op)) return unary;
     return binary_of(n->op, &scalar, &turned) ? binary : NULL;
 }

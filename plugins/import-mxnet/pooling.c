@@ -72,8 +72,7 @@ static int read_pool(mx_job *j, pool *p, const cnr_tensor *x) {
     for (int32_t i = 0; i < p->rank; i++)
         if (p->kernel[i] < 1 || p->stride[i] < 1 || p->pad[i] < 0)
             return mx_problem(j, "kernel, stride or pad is wrong"), 0;
-    if (p->full && hangs_over(p, x))
-        return mx_problem(j, "its last window lies in the padding"), 0;
+    if (p->full && hangs_over(p, x)) return mx_problem(j, "its last window lies in the padding"), 0;
     if (p->full && !p->max && (p->sum || p->old))
         for (int32_t i = 0; i < p->rank; i++)
             if (x->dim[2 + i] < 0) return mx_problem(j, "it wants known sizes"), 0;
@@ -96,7 +95,8 @@ static void pooling(mx_job *j) {
     const char *type = mx_text(j->n, "pool_type");
     const cnr_tensor *x = mx_type(j, j->x);
     const int norm = type && strcmp(type, "lp") == 0;
-    pool p = {.max = !type || strcmp(type, "max") == 0, .sum = type && strcmp(type, "sum") == 0,
+    pool p = {.max = !type || strcmp(type, "max") == 0,
+              .sum = type && strcmp(type, "sum") == 0,
               .full = is_text(j->n, "pooling_convention", "full"),
               .old = strcmp(j->n->op, "Pooling_v1") == 0};
     if (!x || !mx_is_channels_first(j)) return;
@@ -112,9 +112,11 @@ static void pooling(mx_job *j) {
     imp_ints(&l, "strides", p.stride, p.rank);
     imp_ints(&l, "pads", p.pad, 2 * p.rank);
     imp_bool(&l, "ceil_mode", p.full);
-    if (!p.max && !norm)
-        imp_bool(&l, "count_include_pad", mx_bool(j->n, "count_include_pad", 1));
-    cnr_value y = mx_op(j, p.max ? "max_pool" : norm ? "lp_pool" : "average_pool",
+    if (!p.max && !norm) imp_bool(&l, "count_include_pad", mx_bool(j->n, "count_include_pad", 1));
+    cnr_value y = mx_op(j,
+                        p.max  ? "max_pool"
+                        : norm ? "lp_pool"
+                               : "average_pool",
                         p.sum ? ".mean" : "", &in, 1, &l);
     double count = 1;
     for (int32_t i = 0; i < p.rank; i++) count *= (double)p.kernel[i];

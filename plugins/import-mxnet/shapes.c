@@ -3,9 +3,7 @@
 
 #include <stdio.h>
 
-static void flatten(mx_job *j) {
-    mx_give(j, mx_op(j, "flatten", "", &j->x, 1, NULL));
-}
+static void flatten(mx_job *j) { mx_give(j, mx_op(j, "flatten", "", &j->x, 1, NULL)); }
 
 typedef struct shaping {
     int64_t dim[CNR_MAX_RANK]; /* of the result */
@@ -129,8 +127,8 @@ static void split(mx_job *j) {
     for (int64_t i = 0; i < n; i++) {
         char suffix[32];
         snprintf(suffix, sizeof suffix, ".%lld", (long long)i);
-        cnr_value v = imp_slice(&j->net->b, j->n->name, suffix, j->x, axis, i * part,
-                                (i + 1) * part);
+        cnr_value v =
+            imp_slice(&j->net->b, j->n->name, suffix, j->x, axis, i * part, (i + 1) * part);
         snprintf(suffix, sizeof suffix, ".%lld.squeezed", (long long)i);
         if (squeeze) v = mx_op(j, "squeeze", suffix, &v, 1, &l);
         j->out[j->n_out++] = v;
@@ -273,7 +271,7 @@ static void pad(mx_job *j) { /* before and after, axis by axis */
 }
 
 static void reduction(mx_job *j) {
-    static const char *const ops[][2] = {{"mean", "reduce_mean"}, {"sum", "reduce_sum"},
+    static const char *const ops[][2] = {{"mean", "reduce_mean"},    {"sum", "reduce_sum"},
                                          {"sum_axis", "reduce_sum"}, {"max", "reduce_max"},
                                          {"max_axis", "reduce_max"}, {"min", "reduce_min"},
                                          {"min_axis", "reduce_min"}, {"prod", "reduce_prod"}};
@@ -446,9 +444,12 @@ static void blocks(mx_job *j) {
 
 mx_convert mx_shape_row(const mx_node *n, int *flags) {
     static const mx_row rows[] = {
-        IMP_LAYER("Concat", concat, .flags = MX_OPEN), IMP_LAYER("Crop", crop, .flags = MX_OPEN),
-        IMP_LAYER("Flatten", flatten), IMP_LAYER("Pad", pad, .flags = MX_OPEN),
-        IMP_LAYER("Reshape", reshape), IMP_LAYER("SliceChannel", split, .flags = MX_OPEN),
+        IMP_LAYER("Concat", concat, .flags = MX_OPEN),
+        IMP_LAYER("Crop", crop, .flags = MX_OPEN),
+        IMP_LAYER("Flatten", flatten),
+        IMP_LAYER("Pad", pad, .flags = MX_OPEN),
+        IMP_LAYER("Reshape", reshape),
+        IMP_LAYER("SliceChannel", split, .flags = MX_OPEN),
         IMP_LAYER("SwapAxis", swap_axis),
         IMP_LAYER("_arange", constant, .flags = MX_OPEN | MX_OWN_INPUT),
         IMP_LAYER("_full", constant, .flags = MX_OPEN | MX_OWN_INPUT),
@@ -456,27 +457,40 @@ mx_convert mx_shape_row(const mx_node *n, int *flags) {
         IMP_LAYER("_zeros", constant, .flags = MX_OPEN | MX_OWN_INPUT),
         IMP_LAYER("argmax", arg, .flags = MX_OPEN),
         IMP_LAYER("argmax_channel", arg, .flags = MX_OPEN),
-        IMP_LAYER("argmin", arg, .flags = MX_OPEN), IMP_LAYER("broadcast_axes", broadcast),
-        IMP_LAYER("broadcast_axis", broadcast), IMP_LAYER("broadcast_like", broadcast),
-        IMP_LAYER("broadcast_to", broadcast), IMP_LAYER("concat", concat, .flags = MX_OPEN),
+        IMP_LAYER("argmin", arg, .flags = MX_OPEN),
+        IMP_LAYER("broadcast_axes", broadcast),
+        IMP_LAYER("broadcast_axis", broadcast),
+        IMP_LAYER("broadcast_like", broadcast),
+        IMP_LAYER("broadcast_to", broadcast),
+        IMP_LAYER("concat", concat, .flags = MX_OPEN),
         IMP_LAYER("depth_to_space", blocks, .flags = MX_OPEN),
-        IMP_LAYER("expand_dims", expand_dims), IMP_LAYER("flatten", flatten),
-        IMP_LAYER("flip", reverse, .flags = MX_OPEN), IMP_LAYER("max", reduction, .flags = MX_OPEN),
+        IMP_LAYER("expand_dims", expand_dims),
+        IMP_LAYER("flatten", flatten),
+        IMP_LAYER("flip", reverse, .flags = MX_OPEN),
+        IMP_LAYER("max", reduction, .flags = MX_OPEN),
         IMP_LAYER("max_axis", reduction, .flags = MX_OPEN),
         IMP_LAYER("mean", reduction, .flags = MX_OPEN),
         IMP_LAYER("min", reduction, .flags = MX_OPEN),
         IMP_LAYER("min_axis", reduction, .flags = MX_OPEN),
-        IMP_LAYER("norm", norm, .flags = MX_OPEN), IMP_LAYER("pad", pad, .flags = MX_OPEN),
+        IMP_LAYER("norm", norm, .flags = MX_OPEN),
+        IMP_LAYER("pad", pad, .flags = MX_OPEN),
         IMP_LAYER("prod", reduction, .flags = MX_OPEN),
-        IMP_LAYER("repeat", repeat, .flags = MX_OPEN), IMP_LAYER("reshape", reshape),
-        IMP_LAYER("reshape_like", reshape_like), IMP_LAYER("reverse", reverse, .flags = MX_OPEN),
+        IMP_LAYER("repeat", repeat, .flags = MX_OPEN),
+        IMP_LAYER("reshape", reshape),
+        IMP_LAYER("reshape_like", reshape_like),
+        IMP_LAYER("reverse", reverse, .flags = MX_OPEN),
         IMP_LAYER("slice", slice, .flags = MX_OPEN),
-        IMP_LAYER("slice_axis", slice_axis, .flags = MX_OPEN), IMP_LAYER("slice_like", slice_like),
+        IMP_LAYER("slice_axis", slice_axis, .flags = MX_OPEN),
+        IMP_LAYER("slice_like", slice_like),
         IMP_LAYER("space_to_depth", blocks, .flags = MX_OPEN),
-        IMP_LAYER("split", split, .flags = MX_OPEN), IMP_LAYER("squeeze", squeeze),
-        IMP_LAYER("stack", stack, .flags = MX_OPEN), IMP_LAYER("sum", reduction, .flags = MX_OPEN),
-        IMP_LAYER("sum_axis", reduction, .flags = MX_OPEN), IMP_LAYER("swapaxes", swap_axis),
-        IMP_LAYER("tile", tile, .flags = MX_OPEN), IMP_LAYER("transpose", transpose),
+        IMP_LAYER("split", split, .flags = MX_OPEN),
+        IMP_LAYER("squeeze", squeeze),
+        IMP_LAYER("stack", stack, .flags = MX_OPEN),
+        IMP_LAYER("sum", reduction, .flags = MX_OPEN),
+        IMP_LAYER("sum_axis", reduction, .flags = MX_OPEN),
+        IMP_LAYER("swapaxes", swap_axis),
+        IMP_LAYER("tile", tile, .flags = MX_OPEN),
+        IMP_LAYER("transpose", transpose),
     };
     const mx_row *row = IMP_ROW_OF(rows, n->op);
     if (!row) return NULL;

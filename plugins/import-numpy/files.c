@@ -82,7 +82,10 @@ static source *add_source(np_set *s, const char *path) {
 
 /* ---- reading ---- */
 
-typedef struct stream { FILE *file; zip_file_t *member; } stream;
+typedef struct stream {
+    FILE *file;
+    zip_file_t *member;
+} stream;
 
 static cnr_status not_opened(const cnr_error *err) {
     return err && err->code ? (cnr_status)err->code : CNR_E_IO;
@@ -133,8 +136,7 @@ static const char *read_head(stream *in, uint64_t bytes, np_head *h, char why[20
     size_t from, n;
     if (stream_read(in, first, NP_FIRST) != NP_FIRST || !np_begins(first, &from))
         return "is no array of NumPy's (.npy, versions 1 to 3)";
-    if (stream_read(in, first + NP_FIRST, from - NP_FIRST) != from - NP_FIRST)
-        return "ends early";
+    if (stream_read(in, first + NP_FIRST, from - NP_FIRST) != from - NP_FIRST) return "ends early";
     n = (size_t)first[8] | (size_t)first[9] << 8;
     if (from == 12) n |= (size_t)first[10] << 16 | (size_t)first[11] << 24;
     if (n > sizeof text) return "has a head of more than 64 KiB";
@@ -215,8 +217,8 @@ static cnr_status add_archive(np_set *s, imp_net *net, const char *path, cnr_err
     close(fd);
     zip_error_t why;
     zip_error_init_with_code(&why, code);
-    const cnr_status status = imp_host->fail(err, CNR_E_FORMAT, path, "as a zip archive: %s",
-                                             zip_error_strerror(&why));
+    const cnr_status status =
+        imp_host->fail(err, CNR_E_FORMAT, path, "as a zip archive: %s", zip_error_strerror(&why));
     zip_error_fini(&why);
     return status;
 }
@@ -281,9 +283,9 @@ static cnr_status load(void *owner, int32_t i, void **data, cnr_error *err) {
     }
     good = good && stream_read(&in, *data, bytes) == bytes && stream_ends(&in);
     stream_close(&in);
-    return good ? CNR_OK : imp_host->fail(err, CNR_E_FORMAT, from->path,
-                                          "'%s' is damaged: it does not unpack to what it says",
-                                          e->name);
+    return good ? CNR_OK
+                : imp_host->fail(err, CNR_E_FORMAT, from->path,
+                                 "'%s' is damaged: it does not unpack to what it says", e->name);
 }
 
 static double get(const void *owner, int32_t i, const void *data, int64_t at) {
@@ -297,7 +299,8 @@ imp_arrays np_set_arrays(np_set *s) {
         const np_head *h = &s->entries[i].head;
         imp_array *a = &s->arrays[i];
         int64_t step = 1;
-        *a = (imp_array){.name = s->entries[i].name, .rank = h->rank,
+        *a = (imp_array){.name = s->entries[i].name,
+                         .rank = h->rank,
                          .file = s->sources[s->entries[i].source].path};
         memcpy(a->dim, h->dim, sizeof a->dim);
         for (int32_t k = 0; k < h->rank; k++) {

@@ -10,7 +10,9 @@ int np_begins(const uint8_t *first, size_t *from) {
 
 /* ---- the literal ---- */
 
-typedef struct parser { const char *at, *end, *wrong; } parser;
+typedef struct parser {
+    const char *at, *end, *wrong;
+} parser;
 
 static int fail(parser *p, const char *wrong) {
     if (!p->wrong) p->wrong = wrong;
@@ -75,19 +77,24 @@ static int read_shape(parser *p, np_head *h) {
 static const char *strange(char kind) {
     switch (kind) {
     case 'O': return "Python objects";
-    case 'U': case 'S': case 'a': return "texts";
+    case 'U':
+    case 'S':
+    case 'a': return "texts";
     case 'V': return "structures or raw bytes";
     case 'c': return "complex numbers";
-    case 'M': case 'm': return "dates";
+    case 'M':
+    case 'm': return "dates";
     default: return "an unknown type";
     }
 }
 
 static int read_type(parser *p, np_head *h, char why[200]) {
-    static const struct { char name[3]; int32_t dtype; } known[] = {
-        {"f2", CNR_f16}, {"f4", CNR_f32}, {"f8", CNR_f64}, {"i1", CNR_i8}, {"i2", CNR_i16},
-        {"i4", CNR_i32}, {"i8", CNR_i64}, {"u1", CNR_u8}, {"u2", CNR_u16}, {"u4", CNR_u32},
-        {"u8", CNR_u64}, {"b1", CNR_bool}};
+    static const struct {
+        char name[3];
+        int32_t dtype;
+    } known[] = {{"f2", CNR_f16}, {"f4", CNR_f32}, {"f8", CNR_f64}, {"i1", CNR_i8},
+                 {"i2", CNR_i16}, {"i4", CNR_i32}, {"i8", CNR_i64}, {"u1", CNR_u8},
+                 {"u2", CNR_u16}, {"u4", CNR_u32}, {"u8", CNR_u64}, {"b1", CNR_bool}};
     static const char wanted[] = "want f2, f4, f8, i1 to i8, u1 to u8 or b1";
     const char *text;
     size_t n;
@@ -149,7 +156,10 @@ const char *np_read_head(const char *text, size_t n, np_head *out, char why[200]
 
 double np_element(const np_head *h, const void *data, int64_t i) {
     const uint8_t *from = (const uint8_t *)data + i * h->width;
-    union { uint8_t at[8]; double aligned; } stored;
+    union {
+        uint8_t at[8];
+        double aligned;
+    } stored;
     double v;
     for (int32_t k = 0; k < h->width; k++) stored.at[k] = from[h->swapped ? h->width - 1 - k : k];
     imp_host->elements_read(h->dtype, &stored, 0, 1, 1, CNR_f64, &v);

@@ -9,7 +9,8 @@
  *   "\x93NUMPY" major minor | length of the text (2 bytes; from version 2 on 4), little-endian
  *   {'descr': '<f4', 'fortran_order': False, 'shape': (20, 1, 5, 5), }    spaces, newline
  *
- * and behind it the elements. The text is a Python literal, of which just this form is read. ---- */
+ * and behind it the elements. The text is a Python literal, of which just this form is read. ----
+ */
 enum { NP_FIRST = 10, NP_MOST_TEXT = 1 << 16 };
 
 typedef struct np_head {

@@ -1,5 +1,5 @@
-/* The plugin: says what is an array of NumPy's, or holds such; what reads them is in arrays.so, which
- * needs libzip, and with it libcrypto, and comes in with the first. */
+/* The plugin: says what is an array of NumPy's, or holds such; what reads them is in arrays.so,
+ * which needs libzip, and with it libcrypto, and comes in with the first. */
 #include "late.h"
 #include "numpy.h"
 
@@ -37,9 +37,7 @@ static cnr_status import(const cnr_import_args *args, struct cnr_graph *graph, c
     return read ? read(imp_host, args, graph, err) : CNR_E_IO;
 }
 
-static const char *const option_rows[] = {
-    IMP_LAYOUT_ROWS,
-    NULL};
+static const char *const option_rows[] = {IMP_LAYOUT_ROWS, NULL};
 
 static const cnr_importer importer = {
     .size = sizeof importer,

@@ -13,10 +13,11 @@ static cnr_status not_a_net(const char *path, const imp_arrays *arrays, cnr_erro
                               arrays->at[i].name,
                               imp_shape_text(arrays->at[i].dim, arrays->at[i].rank, text));
     const char *slash = strrchr(path, '/');
-    return imp_host->fail(err, CNR_E_UNSUPPORTED, path, "holds arrays but no net: describe the net "
+    return imp_host->fail(err, CNR_E_UNSUPPORTED, path,
+                          "holds arrays but no net: describe the net "
                           "in Lua with weights = \"%.100s\" (plugins/IMPORTING.md shows how). It "
-                          "holds %d array%s%s%s", slash ? slash + 1 : path, (int)arrays->n,
-                          arrays->n == 1 ? "" : "s", list,
+                          "holds %d array%s%s%s",
+                          slash ? slash + 1 : path, (int)arrays->n, arrays->n == 1 ? "" : "s", list,
                           n < sizeof list - 200 ? "" : ", ...");
 }
 
@@ -25,8 +26,7 @@ cnr_status np_import(const cnr_host *host, const cnr_import_args *args, struct c
     imp_host = host;
     imp_net net = {.graph = graph, .path = args->paths[0]};
     np_set *set = np_set_new();
-    cnr_status status = set ? CNR_OK
-                            : imp_host->fail(err, CNR_E_MEMORY, net.path, "out of memory");
+    cnr_status status = set ? CNR_OK : imp_host->fail(err, CNR_E_MEMORY, net.path, "out of memory");
     for (int32_t i = 0; i < args->n_paths && !status; i++)
         status = np_set_add(set, &net, args->paths[i], err);
     if (!status) {

@@ -12,8 +12,8 @@ static Onnx__GraphProto *unpacked(onnx_job *j, const char *name) {
         j->net->imp.status = CNR_E_MEMORY;
         return NULL;
     }
-    b->graph = a && a->has_g
-                   ? onnx__graph_proto__unpack(&onnx_allocator, a->g.len, a->g.data) : NULL;
+    b->graph =
+        a && a->has_g ? onnx__graph_proto__unpack(&onnx_allocator, a->g.len, a->g.data) : NULL;
     b->next = j->net->branches;
     j->net->branches = b;
     if (!b->graph) onnx_problem(j, "its %s is missing or damaged", name);
@@ -54,8 +54,10 @@ static void choose(onnx_job *j, const cnr_value *yes, const cnr_value *no) {
         int alike = a && b && a->dtype == b->dtype && a->rank == b->rank;
         for (int32_t d = 0; alike && d < a->rank; d++) alike = a->dim[d] == b->dim[d];
         if (!alike)
-            return onnx_problem(j, "branches that give different shapes, by a condition known only "
-                                   "at run, are not supported%s", "");
+            return onnx_problem(j,
+                                "branches that give different shapes, by a condition known only "
+                                "at run, are not supported%s",
+                                "");
         const cnr_value in[] = {j->in[0], yes[i], no[i]};
         j->out[i] = onnx_step(j, "where", in, 3, NULL);
     }
@@ -79,9 +81,7 @@ void onnx_if(onnx_job *j) {
     if (!j->failed) choose(j, either, either + j->n_out);
 }
 
-void onnx_loop(onnx_job *j) {
-    onnx_problem(j, "loops (%s) are not supported", j->node->op_type);
-}
+void onnx_loop(onnx_job *j) { onnx_problem(j, "loops (%s) are not supported", j->node->op_type); }
 
 void onnx_branches_free(onnx_net *net) {
     while (net->branches) {

@@ -72,8 +72,8 @@ static void gemm(onnx_job *j) {
 static void fused_conv(onnx_job *j) {
     static const struct {
         const char *onnx, *op, *first, *second;
-    } rows[] = {{"Relu", "relu", NULL, NULL}, {"Sigmoid", "sigmoid", NULL, NULL},
-                {"Tanh", "tanh", NULL, NULL}, {"LeakyRelu", "leaky_relu", "alpha", NULL},
+    } rows[] = {{"Relu", "relu", NULL, NULL},   {"Sigmoid", "sigmoid", NULL, NULL},
+                {"Tanh", "tanh", NULL, NULL},   {"LeakyRelu", "leaky_relu", "alpha", NULL},
                 {"Clip", "clip", "min", "max"}, {"HardSigmoid", "hard_sigmoid", "alpha", "beta"}};
     const Onnx__AttributeProto *kind = onnx_proto(j, "activation");
     const Onnx__AttributeProto *values = onnx_proto(j, "activation_params");
@@ -108,9 +108,7 @@ static void quick_gelu(onnx_job *j) { /* x * sigmoid(alpha * x) */
     j->n_in = 2;
 }
 
-static void as_it_is(onnx_job *j) {
-    (void)j;
-}
+static void as_it_is(onnx_job *j) { (void)j; }
 
 const onnx_form *onnx_contrib_form(const char *name) {
     static const onnx_form rows[] = {

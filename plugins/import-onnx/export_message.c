@@ -21,7 +21,7 @@ char *out_text(out_writer *w, const char *s) {
 
 void out_unsupported(out_writer *w, const cnr_node *node, const char *why) {
     imp_host->log(CNR_LOG_ERROR, "export", "node %s (%s): %s", node->name,
-                   node->desc ? node->desc->name : "", why);
+                  node->desc ? node->desc->name : "", why);
     w->problems++;
 }
 

@@ -38,12 +38,9 @@ static void write_constants(out_writer *w) {
             if (onnx_names_set(&seen, name, in[k])) w->no_memory = 1;
             if (t->encoding)
                 out_unsupported(w, n, "its weight is encoded: convert the net to dense first");
-            else if (!t->data && cnr_count(t) != 0)
-                out_unsupported(w, n, "its weight has no data");
-            else if (!out_data_type(t->dtype))
-                out_unsupported(w, n, "its data type is not ONNX's");
-            else
-                out_tensor(w, name, t->dtype, t->dim, t->rank, t->data, cnr_dense_bytes(t));
+            else if (!t->data && cnr_count(t) != 0) out_unsupported(w, n, "its weight has no data");
+            else if (!out_data_type(t->dtype)) out_unsupported(w, n, "its data type is not ONNX's");
+            else out_tensor(w, name, t->dtype, t->dim, t->rank, t->data, cnr_dense_bytes(t));
         }
     }
     imp_host->map_free(seen);
@@ -71,8 +68,7 @@ static Onnx__ValueInfoProto *value_info(out_writer *w, cnr_value v) {
         Onnx__Dimension *d = (Onnx__Dimension *)out_make(w, sizeof *d);
         if (!d) return NULL;
         onnx__dimension__init(d);
-        if (t->dim[i] >= 0)
-            d->has_dim_value = 1, d->dim_value = t->dim[i];
+        if (t->dim[i] >= 0) d->has_dim_value = 1, d->dim_value = t->dim[i];
         else if (t->dim[i] < CNR_DIM_UNKNOWN)
             d->dim_param =
                 out_text(w, imp_host->graph_symbol_name(w->graph, CNR_SYMBOL_OF_DIM(t->dim[i])));
@@ -120,8 +116,7 @@ static cnr_status write_graph(out_writer *w, const char *path, cnr_error *err) {
     if (w->no_memory) return imp_host->fail(err, CNR_E_MEMORY, path, "out of memory");
     if (w->problems)
         return imp_host->fail(err, CNR_E_UNSUPPORTED, path,
-                               "%d nodes or weights cannot be exported (listed above)",
-                               w->problems);
+                              "%d nodes or weights cannot be exported (listed above)", w->problems);
     graph.n_node = w->n_nodes;
     graph.node = w->nodes;
     graph.n_initializer = w->n_tensors;

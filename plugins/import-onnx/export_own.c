@@ -100,9 +100,7 @@ static void channel_shuffle(out_job *j) {
     out_node(w, "Reshape", b, 2, j->out, 1);
 }
 
-static void dropout(out_job *j) {
-    out_node(j->w, "Identity", j->in, 1, j->out, 1);
-}
+static void dropout(out_job *j) { out_node(j->w, "Identity", j->in, 1, j->out, 1); }
 
 static void crop(out_job *j) {
     const cnr_tensor *x = j->node->inputs[0], *y = j->node->outputs[0];

@@ -216,8 +216,7 @@ static void constant_of_shape(onnx_job *j) {
         onnx_problem(j, "%s", err.text);
         return;
     }
-    if (cnr_count(&t) != 1)
-        onnx_problem(j, "value must hold one element%s", "");
+    if (cnr_count(&t) != 1) onnx_problem(j, "value must hold one element%s", "");
     else {
         double d = 0;
         imp_host->elements_read(t.dtype, t.data, 0, 1, 1, CNR_f64, &d);

@@ -22,19 +22,15 @@ static kind kind_of(const uint8_t *at, size_t n) {
                 value |= (uint64_t)(at[i] & 0x7f) << shift;
                 if (!(at[i++] & 0x80)) break;
             }
-        if (field == 1 && wire == 0)
-            varints++;
+        if (field == 1 && wire == 0) varints++;
         else if (field == 2 && wire == 0)
             return onnx_dtype_name((int32_t)value)[0] ? TENSOR : NEITHER;
-        else if (field == 1 && wire == 2 && value < 64)
-            varints++; /* packed dims */
+        else if (field == 1 && wire == 2 && value < 64) varints++; /* packed dims */
         else if (varints == 1 && wire == 2 &&
                  (field == 2 || field == 3 || field == 4 || field == 6 || field == 7 || field == 8))
             return MODEL;
-        else if (varints == 0 && wire == 2 && (field == 7 || field == 8))
-            return MODEL;
-        else if (!(varints == 1 && wire == 0 && field == 5))
-            return NEITHER;
+        else if (varints == 0 && wire == 2 && (field == 7 || field == 8)) return MODEL;
+        else if (!(varints == 1 && wire == 0 && field == 5)) return NEITHER;
         if (wire == 2) i += value < n ? (size_t)value : n;
     }
     return NEITHER;
@@ -48,8 +44,7 @@ static void add_initializer(onnx_net *net, const Onnx__TensorProto *p) {
     const char *name = p->name ? p->name : "";
     const cnr_status status = onnx_tensor(p, net->imp.path, name, &t, &err);
     cnr_value v = -1;
-    if (status == CNR_E_MEMORY)
-        net->imp.status = status;
+    if (status == CNR_E_MEMORY) net->imp.status = status;
     else if (status)
         imp_host->graph_problem(net->imp.graph, net->imp.path, "initializer %s: %s", name,
                                 err.text);
@@ -110,8 +105,7 @@ static void build(onnx_net *net, const Onnx__GraphProto *g) {
         if (!onnx_names_get(&net->values, name, &v))
             imp_host->graph_problem(net->imp.graph, net->imp.path, "output %s: no node gives it",
                                     name);
-        else if (v >= 0)
-            net->imp.status = imp_host->graph_output(net->imp.graph, v, name);
+        else if (v >= 0) net->imp.status = imp_host->graph_output(net->imp.graph, v, name);
     }
 }
 
@@ -179,6 +173,10 @@ static cnr_status import(const cnr_import_args *args, struct cnr_graph *graph, c
         return imp_host->fail(err, CNR_E_ARG, args->paths[1], "an ONNX model is one file");
     cnr_status status = imp_read_file(path, &data, &bytes, err);
     if (status) return status;
+    if (onnx_other(path) && kind_of(data, bytes) == NEITHER) {
+        imp_host->free(data);
+        return imp_host->fail(err, CNR_E_UNSUPPORTED, path, "%s", onnx_other(path));
+    }
     status = kind_of(data, bytes) == TENSOR ? import_tensor(path, data, bytes, graph, err)
                                             : import_model(path, data, bytes, graph, err);
     imp_host->free(data);
@@ -187,15 +185,13 @@ static cnr_status import(const cnr_import_args *args, struct cnr_graph *graph, c
 
 static int32_t accepts(const char *path, const uint8_t *head, size_t bytes) {
     if (imp_ends_with(path, ".onnx")) return 90;
-    return kind_of(head, bytes) == NEITHER ? 0 : 40;
+    return kind_of(head, bytes) != NEITHER ? 40 : onnx_other(path) ? 1 : 0;
 }
 
-static const char *const preset_rows[] = {
-    "torchvision channels=rgb mean=123.675,116.28,103.53 std=58.395,57.12,57.375 scale=1",
-    NULL};
+static const char *const preset_rows[] =
+    {"torchvision channels=rgb mean=123.675,116.28,103.53 std=58.395,57.12,57.375 scale=1", NULL};
 
-static const char *const option_rows[] = {
-    NULL};
+static const char *const option_rows[] = {NULL};
 
 static const cnr_importer importer = {
     .size = sizeof importer,

@@ -64,12 +64,11 @@ static const cnr_attr_spec *spec_of(const cnr_op *op, const char *name) {
 
 /* Of other times or of training, without meaning for what is computed here. */
 static int is_ignored(const char *name) {
-    static const char *const names[] = {"consumed_inputs", "is_test", "spatial", "momentum",
-                                        "training_mode", "seed", "output_sequence", "broadcast",
-                                        "doc_string", "stash_type", "saturate"};
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-        if (strcmp(names[i], name) == 0) return 1;
-    return 0;
+    static const char *const names[] = {"consumed_inputs", "is_test",       "spatial",
+                                        "momentum",        "training_mode", "seed",
+                                        "output_sequence", "broadcast",     "doc_string",
+                                        "stash_type",      "saturate"};
+    return imp_is_one_of(name, names, CNR_ROWS(names));
 }
 
 static void convert_attr(onnx_job *j, const cnr_op *op, const Onnx__AttributeProto *a) {
@@ -80,9 +79,11 @@ static void convert_attr(onnx_job *j, const cnr_op *op, const Onnx__AttributePro
     }
     cnr_attr *out = imp_attr(&j->attrs, spec->name, spec->type);
     switch (spec->type) {
-    case CNR_ATTR_INT: case CNR_ATTR_BOOL: out->i = a->i; break;
+    case CNR_ATTR_INT:
+    case CNR_ATTR_BOOL: out->i = a->i; break;
     case CNR_ATTR_FLOAT: out->f = a->has_f ? (double)a->f : (double)a->i; break;
-    case CNR_ATTR_ENUM: case CNR_ATTR_STRING: out->s = onnx_text(j, a->s); break;
+    case CNR_ATTR_ENUM:
+    case CNR_ATTR_STRING: out->s = onnx_text(j, a->s); break;
     case CNR_ATTR_DTYPE:
         out->i = onnx_dtype((int32_t)a->i);
         if (a->has_s) { /* operator set 1 wrote the type's name, "FLOAT" */
@@ -117,10 +118,16 @@ static void convert_attr(onnx_job *j, const cnr_op *op, const Onnx__AttributePro
 /* "ConvTranspose" -> "conv_transpose", "ReduceL1" -> "reduce_l1", "IsNaN" -> "is_nan". */
 static void snake(const char *camel, char *out, size_t room) {
     static const char *const special[][2] = {
-        {"MatMul", "matmul"}, {"PRelu", "prelu"}, {"QLinearConv", "qlinear_conv"},
-        {"QLinearMatMul", "qlinear_matmul"}, {"MatMulInteger", "matmul_integer"},
-        {"IsNaN", "is_nan"}, {"GatherND", "gather_nd"}, {"ScatterND", "scatter_nd"},
-        {"DynamicQuantizeLinear", "dynamic_quantize_linear"}, {"Col2Im", "col2im"},
+        {"MatMul", "matmul"},
+        {"PRelu", "prelu"},
+        {"QLinearConv", "qlinear_conv"},
+        {"QLinearMatMul", "qlinear_matmul"},
+        {"MatMulInteger", "matmul_integer"},
+        {"IsNaN", "is_nan"},
+        {"GatherND", "gather_nd"},
+        {"ScatterND", "scatter_nd"},
+        {"DynamicQuantizeLinear", "dynamic_quantize_linear"},
+        {"Col2Im", "col2im"},
     };
     for (size_t i = 0; i < sizeof special / sizeof special[0]; i++)
         if (strcmp(special[i][0], camel) == 0) {
@@ -176,8 +183,9 @@ static void convert(onnx_job *j) {
     const int contrib = strcmp(domain, "com.microsoft") == 0;
     const onnx_form *form = contrib ? onnx_contrib_form(type) : NULL;
     if (*domain && !form && strcmp(domain, "ai.onnx") != 0)
-        return onnx_problem(j, contrib ? "this operator of com.microsoft is not supported%s"
-                                       : "operators of the domain \"%s\" are not supported",
+        return onnx_problem(j,
+                            contrib ? "this operator of com.microsoft is not supported%s"
+                                    : "operators of the domain \"%s\" are not supported",
                             contrib ? "" : domain);
     if (form) snprintf(j->op, sizeof j->op, "%s", form->op);
     else snake(type, j->op, sizeof j->op);
@@ -199,7 +207,7 @@ static void convert(onnx_job *j) {
     const cnr_attr_spec *bias = spec_of(imp_host->find_op(j->op), "bias");
     if (bias && bias->type == CNR_ATTR_BOOL) imp_bool(&j->attrs, "bias", j->n_in > 2);
     if (imp_host->graph_node(j->net->imp.graph, j->op, j->name, j->net->imp.path, j->in, j->n_in,
-                              j->attrs.ptr, j->attrs.n, j->out, j->n_out) == CNR_E_MEMORY)
+                             j->attrs.ptr, j->attrs.n, j->out, j->n_out) == CNR_E_MEMORY)
         j->net->imp.status = CNR_E_MEMORY;
 }
 

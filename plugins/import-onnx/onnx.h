@@ -30,8 +30,8 @@ typedef struct onnx_net {
     struct onnx_branch {
         struct onnx_branch *next;
         Onnx__GraphProto *graph; /* NULL: damaged */
-    } *branches; /* of If nodes, kept for their names */
-    int32_t depth; /* of the branches under way */
+    } * branches;                /* of If nodes, kept for their names */
+    int32_t depth;               /* of the branches under way */
 } onnx_net;
 typedef struct onnx_branch onnx_branch;
 
@@ -83,5 +83,9 @@ const char *onnx_dtype_name(int32_t data_type);
 /* The tensor with its data in memory of host->alloc (out->data, free it). where: for messages. */
 cnr_status onnx_tensor(const Onnx__TensorProto *proto, const char *model, const char *where,
                        cnr_tensor *out, cnr_error *err);
+
+/* ---- others.c ---- */
+/* What a file of that ending is and how it becomes ONNX; NULL: none that is known. */
+const char *onnx_other(const char *path);
 
 #endif

@@ -84,12 +84,9 @@ static void narrow(const Onnx__TensorProto *p, cnr_tensor *out, int64_t n) {
     const unsigned bits = cnr_dtype_bits(out->dtype);
     for (int64_t i = 0; i < n; i++) {
         const uint32_t v = (uint32_t)p->int32_data[i];
-        if (bits == 32)
-            ((uint32_t *)out->data)[i] = v;
-        else if (bits == 16)
-            ((uint16_t *)out->data)[i] = (uint16_t)v;
-        else
-            ((uint8_t *)out->data)[i] = (uint8_t)v; /* 4 bits: two elements a value */
+        if (bits == 32) ((uint32_t *)out->data)[i] = v;
+        else if (bits == 16) ((uint16_t *)out->data)[i] = (uint16_t)v;
+        else ((uint8_t *)out->data)[i] = (uint8_t)v; /* 4 bits: two elements a value */
     }
 }
 
@@ -119,20 +116,13 @@ cnr_status onnx_tensor(const Onnx__TensorProto *p, const char *model, const char
     const int64_t slots = bits == 4 ? (n + 1) / 2 : n; /* of int32_data */
     const void *typed = NULL;
     size_t have = 0;
-    if (p->has_raw_data)
-        typed = p->raw_data.data, have = p->raw_data.len;
-    else if (out->dtype == CNR_f32)
-        typed = p->float_data, have = p->n_float_data * 4;
-    else if (out->dtype == CNR_f64)
-        typed = p->double_data, have = p->n_double_data * 8;
-    else if (out->dtype == CNR_i64)
-        typed = p->int64_data, have = p->n_int64_data * 8;
-    else if (out->dtype == CNR_u64)
-        typed = p->uint64_data, have = p->n_uint64_data * 8;
-    else if (out->dtype == CNR_u32 && p->n_uint64_data)
-        typed = p->uint64_data;
-    else
-        have = (int64_t)p->n_int32_data == slots ? (size_t)out->bytes : 0;
+    if (p->has_raw_data) typed = p->raw_data.data, have = p->raw_data.len;
+    else if (out->dtype == CNR_f32) typed = p->float_data, have = p->n_float_data * 4;
+    else if (out->dtype == CNR_f64) typed = p->double_data, have = p->n_double_data * 8;
+    else if (out->dtype == CNR_i64) typed = p->int64_data, have = p->n_int64_data * 8;
+    else if (out->dtype == CNR_u64) typed = p->uint64_data, have = p->n_uint64_data * 8;
+    else if (out->dtype == CNR_u32 && p->n_uint64_data) typed = p->uint64_data;
+    else have = (int64_t)p->n_int32_data == slots ? (size_t)out->bytes : 0;
     const int wide_u32 = !p->has_raw_data && out->dtype == CNR_u32 && p->n_uint64_data;
     if (wide_u32) have = p->n_uint64_data * 4;
     if (have != out->bytes)
@@ -142,10 +132,8 @@ cnr_status onnx_tensor(const Onnx__TensorProto *p, const char *model, const char
     if (!out->data) return imp_host->fail(err, CNR_E_MEMORY, where, "out of memory");
     if (wide_u32)
         for (int64_t i = 0; i < n; i++) ((uint32_t *)out->data)[i] = (uint32_t)p->uint64_data[i];
-    else if (typed)
-        memcpy(out->data, typed, (size_t)out->bytes);
-    else if (n > 0)
-        narrow(p, out, slots);
+    else if (typed) memcpy(out->data, typed, (size_t)out->bytes);
+    else if (n > 0) narrow(p, out, slots);
     if (out->dtype == CNR_bool) /* any non-zero byte is true */
         for (int64_t i = 0; i < n; i++) ((uint8_t *)out->data)[i] = ((uint8_t *)out->data)[i] != 0;
     return CNR_OK;

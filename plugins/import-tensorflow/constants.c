@@ -18,11 +18,11 @@ int32_t tf_dtype(int32_t type) {
 /* Element i of whichever typed field is filled; the last one repeats, none at all stand for 0. */
 static void typed(const Tf__Tensor *p, int64_t i, cnr_tensor *out) {
     char *at = (char *)out->data;
-#define TAKE(field, n, type)                                                                       \
-    do {                                                                                           \
-        ((type *)at)[i] =                                                                          \
-            p->n == 0 ? (type)0 : (type)p->field[(size_t)i < p->n ? (size_t)i : p->n - 1];         \
-        return;                                                                                    \
+#define TAKE(field, n, type) \
+    do { \
+        ((type *)at)[i] = \
+            p->n == 0 ? (type)0 : (type)p->field[(size_t)i < p->n ? (size_t)i : p->n - 1]; \
+        return; \
     } while (0)
     switch (out->dtype) {
     case CNR_f32: TAKE(float_val, n_float_val, float);

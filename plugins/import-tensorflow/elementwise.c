@@ -29,15 +29,9 @@ void tf_broadcast(tf_job *j, const char *op, int32_t n, const imp_attrs *l) {
     tf_give_as(j, 0, tf_last(j, op, j->scratch, n, l), rank != 0, rank);
 }
 
-void tf_op_unary(tf_job *j) {
-    tf_apply(j, j->ours, NULL);
-}
-void tf_op_binary(tf_job *j) {
-    tf_broadcast(j, j->ours, 2, NULL);
-}
-void tf_op_add_n(tf_job *j) {
-    tf_broadcast(j, j->ours, j->n_in, NULL);
-}
+void tf_op_unary(tf_job *j) { tf_apply(j, j->ours, NULL); }
+void tf_op_binary(tf_job *j) { tf_broadcast(j, j->ours, 2, NULL); }
+void tf_op_add_n(tf_job *j) { tf_broadcast(j, j->ours, j->n_in, NULL); }
 
 void tf_op_leaky_relu(tf_job *j) {
     imp_attrs l = {.n = 0};
@@ -54,12 +48,10 @@ void tf_op_shifted(tf_job *j) {
         y = tf_last(j, j->ours, &x, 1, NULL);
     } else {
         x = tf_step(j, j->ours, &x, 1, NULL);
-        if (strcmp(j->op, "Rsqrt") == 0)
-            y = tf_last(j, "reciprocal", &x, 1, NULL);
+        if (strcmp(j->op, "Rsqrt") == 0) y = tf_last(j, "reciprocal", &x, 1, NULL);
         else if (strcmp(j->op, "Expm1") == 0)
             y = tf_last(j, "sub", (cnr_value[]){x, tf_scalar(j, 1)}, 2, NULL);
-        else
-            y = tf_last(j, "sub", (cnr_value[]){tf_scalar(j, 1), x}, 2, NULL); /* Erfc */
+        else y = tf_last(j, "sub", (cnr_value[]){tf_scalar(j, 1), x}, 2, NULL); /* Erfc */
     }
     tf_give_as(j, 0, y, turned, j->in[0]->rank);
 }
@@ -77,9 +69,7 @@ void tf_op_squared(tf_job *j) {
     tf_give_as(j, 0, tf_step(j, "mul", (cnr_value[]){d, d}, 2, NULL), y->turned >= 0, y->rank);
 }
 
-static cnr_value given(const tf_layouts *y) {
-    return y->turned >= 0 ? y->turned : y->plain;
-}
+static cnr_value given(const tf_layouts *y) { return y->turned >= 0 ? y->turned : y->plain; }
 
 void tf_op_not_equal(tf_job *j) {
     tf_broadcast(j, "equal", 2, NULL);
@@ -119,9 +109,7 @@ void tf_op_floor_div(tf_job *j) {
     tf_give(j, 0, tf_last(j, "div", (cnr_value[]){rest, b}, 2, NULL));
 }
 
-void tf_op_pass(tf_job *j) {
-    *j->entry->out = *j->in[0];
-}
+void tf_op_pass(tf_job *j) { *j->entry->out = *j->in[0]; }
 void tf_op_identity_n(tf_job *j) {
     for (int32_t i = 0; i < j->n_in; i++) j->entry->out[i] = *j->in[i];
 }

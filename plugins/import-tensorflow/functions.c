@@ -37,10 +37,8 @@ static char *inner(writer *w, const char *mark, const char *call, const char *na
                    int output) {
     const size_t room = strlen(call) + n + 32;
     char *text = (char *)tf_block(w->net, room);
-    if (text && output)
-        snprintf(text, room, "%s%s/%.*s:%d", mark, call, (int)n, name, output);
-    else if (text)
-        snprintf(text, room, "%s%s/%.*s", mark, call, (int)n, name);
+    if (text && output) snprintf(text, room, "%s%s/%.*s:%d", mark, call, (int)n, name, output);
+    else if (text) snprintf(text, room, "%s%s/%.*s", mark, call, (int)n, name);
     return text;
 }
 

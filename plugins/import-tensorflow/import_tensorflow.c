@@ -92,12 +92,10 @@ static cnr_status import(const cnr_import_args *args, struct cnr_graph *graph, c
     char outputs[2000];
     if (!net.outputs && meta && entrance(meta, outputs, sizeof outputs)) net.outputs = outputs;
     imp_host->free(data);
-    if (text)
-        status = imp_host->fail(err, CNR_E_UNSUPPORTED, net.b.path, text_refusal);
+    if (text) status = imp_host->fail(err, CNR_E_UNSUPPORTED, net.b.path, text_refusal);
     else if (saved && def && has_variables(def))
         status = imp_host->fail(err, CNR_E_UNSUPPORTED, net.b.path, variables_refusal);
-    else
-        status = build(&net, def, err);
+    else status = build(&net, def, err);
     if (saved) tf__saved_model__free_unpacked(saved, &allocator);
     if (single) tf__graph_def__free_unpacked(single, &allocator);
     return status;
@@ -117,16 +115,13 @@ static int32_t accepts(const char *path, const uint8_t *head, size_t bytes) {
     return end + 1 < bytes && head[end] == 0x12 ? (named ? 70 : 50) : 0;
 }
 
-static const char *const preset_rows[] = {
-    "tf channels=rgb mean=127.5 std=127.5 scale=1",
-    NULL};
+static const char *const preset_rows[] = {"tf channels=rgb mean=127.5 std=127.5 scale=1", NULL};
 
-static const char *const option_rows[] = {
-    "shape=H,W,C the input's size, where the graph leaves it open",
-    "shape.*=H,W,C the same of the node of that name, where the graph is then cut",
-    "outputs=A,B the nodes that are the outputs",
-    "value.*=NUMBER what a placeholder is: a dropout's keep_prob, is_training",
-    NULL};
+static const char *const option_rows[] =
+    {"shape=H,W,C the input's size, where the graph leaves it open",
+     "shape.*=H,W,C the same of the node of that name, where the graph is then cut",
+     "outputs=A,B the nodes that are the outputs",
+     "value.*=NUMBER what a placeholder is: a dropout's keep_prob, is_training", NULL};
 
 static const cnr_importer importer = {
     .size = sizeof importer,

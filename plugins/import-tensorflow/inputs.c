@@ -70,10 +70,8 @@ static int given_value(tf_job *j, int32_t dtype) {
     const char *text = imp_option(j->net->args, key), *end;
     if (!text) return 0;
     const double value = imp_number(text, &end);
-    if (end == text || *end)
-        tf_problem(j, "%s=%s: a number is wanted", key, text);
-    else
-        tf_give(j, 0, tf_cast(j, tf_scalar(j, value), dtype));
+    if (end == text || *end) tf_problem(j, "%s=%s: a number is wanted", key, text);
+    else tf_give(j, 0, tf_cast(j, tf_scalar(j, value), dtype));
     return 1;
 }
 
@@ -126,8 +124,7 @@ static void tell_condition(tf_job *j) {
     if (tf_is_op(from, "Placeholder"))
         tf_problem(j, "its condition is an input: give --option value.%.200s=0, or 1",
                    from->node->name);
-    else
-        tf_problem(j, "its condition is not a constant: control flow is not supported");
+    else tf_problem(j, "its condition is not a constant: control flow is not supported");
     if (direct) direct->failed = 1;
 }
 

@@ -106,10 +106,8 @@ void tf_give_turned(tf_job *j, int32_t k, cnr_value v, int32_t rank) {
         j->entry->out[k] = (tf_layouts){.plain = -1, .turned = v, .rank = rank};
 }
 void tf_give_as(tf_job *j, int32_t k, cnr_value v, int turned, int32_t rank) {
-    if (turned)
-        tf_give_turned(j, k, v, rank);
-    else
-        tf_give(j, k, v);
+    if (turned) tf_give_turned(j, k, v, rank);
+    else tf_give(j, k, v);
 }
 
 int64_t tf_axis(int64_t axis, int32_t rank, int turned) {

@@ -39,10 +39,8 @@ void tf_op_non_max_suppression(tf_job *j) {
     cnr_value in[5] = {tf_unsqueeze(j, tf_in_plain(j, 0), 0, 1),
                        tf_unsqueeze(j, tf_in_plain(j, 1), 0, 2),
                        tf_cast(j, tf_in_plain(j, 2), CNR_i64), -1, -1};
-    if (j->n_in > 3)
-        in[3] = tf_in_plain(j, 3);
-    else
-        in[3] = tf_scalar(j, tf_attr_float(j, "iou_threshold", 0.5));
+    if (j->n_in > 3) in[3] = tf_in_plain(j, 3);
+    else in[3] = tf_scalar(j, tf_attr_float(j, "iou_threshold", 0.5));
     if (j->n_in > 4) in[4] = tf_in_plain(j, 4);
     const cnr_value rows = tf_step(j, "non_max_suppression", in, 5, NULL);
     /* rows of picture, class, box */

@@ -101,8 +101,8 @@ static void pad_symmetric(tf_job *j, const int64_t *p, int32_t rank) {
         if (before == 0 && after == 0) continue;
         if (d[i] < 1 || d[i] > INT32_MAX || before < 0 || after < 0 || before > d[i] ||
             after > d[i])
-            return tf_problem(
-                j, "its border does not fit the sizes of its input, or they are not known");
+            return tf_problem(j, "its border does not fit the sizes of its input, or they are not "
+                                 "known");
         int64_t *at = (int64_t *)tf_block(j->net, (size_t)n * sizeof *at);
         if (!at) return;
         for (int64_t k = 0; k < n; k++) {

@@ -53,9 +53,7 @@ const Tf__AttrValue *tf_node_attr(const Tf__NodeDef *node, const char *key) {
     return NULL;
 }
 
-int tf_is_op(const tf_entry *e, const char *op) {
-    return e && strcmp(e->node->op, op) == 0;
-}
+int tf_is_op(const tf_entry *e, const char *op) { return e && strcmp(e->node->op, op) == 0; }
 
 /* ---- memory that lives as long as the net ---- */
 

@@ -164,9 +164,7 @@ static const tf_row rows[] = {
     ROW("_FusedMatMul", tf_op_mat_mul, NULL, 2),
 };
 
-const tf_row *tf_row_of(const char *op) {
-    return IMP_ROW_OF(rows, op);
-}
+const tf_row *tf_row_of(const char *op) { return IMP_ROW_OF(rows, op); }
 
 /* ---- one node ---- */
 

@@ -30,14 +30,10 @@ int tf_noise(tf_job *j) {
     const tf_layouts *x = j->in[first ? 0 : 1];
     const int two = j->n_in == 2 && first != second && number(j, first ? 1 : 0, &c);
     const char *op = j->ours ? j->ours : "";
-    if (j->n_in == 1 && j->entry->row->convert == tf_op_pass)
-        moved(j, x->low, x->high);
-    else if (two && strcmp(op, "mul") == 0 && c > 0)
-        moved(j, x->low * c, x->high * c);
-    else if (two && strcmp(op, "add") == 0)
-        moved(j, x->low + c, x->high + c);
-    else if (two && first && strcmp(op, "sub") == 0)
-        moved(j, x->low - c, x->high - c);
+    if (j->n_in == 1 && j->entry->row->convert == tf_op_pass) moved(j, x->low, x->high);
+    else if (two && strcmp(op, "mul") == 0 && c > 0) moved(j, x->low * c, x->high * c);
+    else if (two && strcmp(op, "add") == 0) moved(j, x->low + c, x->high + c);
+    else if (two && first && strcmp(op, "sub") == 0) moved(j, x->low - c, x->high - c);
     else if (strcmp(op, "floor") == 0 && x->high - x->low <= 1 && floor(x->low) == x->low)
         tf_give(j, 0, tf_scalar(j, x->low));
     else if (two && first && strcmp(op, "greater_or_equal") == 0 && x->low >= c)

@@ -26,10 +26,8 @@ void tf_op_resize(tf_job *j) {
     cnr_value in[] = {tf_turned(j->net, j->in[0], 4), -1, -1, -1};
     const int64_t known[] = {sizes[0].value, sizes[1].value};
     const int open = n != 2 || !sizes[0].known || !sizes[1].known;
-    if (open)
-        in[3] = tf_cast(j, tf_in_plain(j, 1), CNR_i64);
-    else
-        imp_ints(&l, "sizes", known, 2);
+    if (open) in[3] = tf_cast(j, tf_in_plain(j, 1), CNR_i64);
+    else imp_ints(&l, "sizes", known, 2);
     if (!nearest) in[0] = tf_cast(j, in[0], CNR_f32); /* theirs gives floats of whatever it takes */
     tf_give_turned(j, 0, tf_last(j, "resize", in, open ? 4 : 1, &l), 4);
 }
@@ -144,8 +142,6 @@ static void to_space(tf_job *j, const blocks *b) {
 void tf_op_space_batch(tf_job *j) {
     blocks b;
     if (!read_blocks(j, &b)) return;
-    if (strcmp(j->op, "SpaceToBatchND") == 0)
-        to_batch(j, &b);
-    else
-        to_space(j, &b);
+    if (strcmp(j->op, "SpaceToBatchND") == 0) to_batch(j, &b);
+    else to_space(j, &b);
 }

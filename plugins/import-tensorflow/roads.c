@@ -7,9 +7,7 @@
 static int is_quiet(const char *op) {
     static const char *const ops[] = {"NoOp",      "Assert", "SaveV2",
                                       "RestoreV2", "Const",  "Placeholder"};
-    for (size_t i = 0; i < sizeof ops / sizeof ops[0]; i++)
-        if (strcmp(op, ops[i]) == 0) return 1;
-    return strstr(op, "Summary") != NULL;
+    return imp_is_one_of(op, ops, CNR_ROWS(ops)) || strstr(op, "Summary") != NULL;
 }
 
 /* An Identity of a Switch: control inputs from it say which side of a branch a node is on. */
@@ -50,8 +48,7 @@ static cnr_status visit(tf_net *net, int32_t root, int32_t *stack, step done, in
         for (; e->next < e->node->n_input && waiting < 0; e->next++) {
             tf_entry *from = before(net, e, e->next);
             if (!from || from->state == 2) continue;
-            if (from->state == 0)
-                waiting = (int32_t)(from - net->entries);
+            if (from->state == 0) waiting = (int32_t)(from - net->entries);
             else if (is_last) {
                 imp_host->graph_problem(net->b.graph, net->b.path,
                                         "node %s is part of a loop: control flow is not supported",
@@ -82,9 +79,7 @@ static int is_control_flow(const char *op) {
     static const char *const ops[] = {"Enter",          "Exit",        "NextIteration",
                                       "LoopCond",       "While",       "If",
                                       "StatelessWhile", "StatelessIf", "TensorArrayV3"};
-    for (size_t i = 0; i < sizeof ops / sizeof ops[0]; i++)
-        if (strcmp(op, ops[i]) == 0) return 1;
-    return 0;
+    return imp_is_one_of(op, ops, CNR_ROWS(ops));
 }
 
 static const char *why(const char *op, int looped) {
@@ -98,9 +93,7 @@ static const char *why(const char *op, int looped) {
     return tf_row_of(op) ? NULL : "this operator is not supported";
 }
 
-static int is_live(const tf_entry *e) {
-    return e->state == 2 && !e->dead;
-}
+static int is_live(const tf_entry *e) { return e->state == 2 && !e->dead; }
 
 /* Each operator once, with how many nodes are of it. */
 static void tell_unsupported(tf_net *net, int looped) {

@@ -9,9 +9,7 @@ static int64_t element(const cnr_tensor *t, int64_t i) {
     return t->dtype == CNR_i32 ? ((const int32_t *)t->data)[i] : ((const int64_t *)t->data)[i];
 }
 
-static tf_size known_size(int64_t value) {
-    return (tf_size){.value = value, .known = 1};
-}
+static tf_size known_size(int64_t value) { return (tf_size){.value = value, .known = 1}; }
 
 int64_t tf_in_sizes(const tf_job *j, int32_t k, tf_size *out, int64_t max) {
     if (k >= j->n_in) return -1;
@@ -74,10 +72,8 @@ static int64_t of_slice(const tf_job *j, tf_size *out) {
     int64_t from = b.value < 0 ? b.value + n : b.value, to = e.value < 0 ? e.value + n : e.value;
     if (tf_attr_int(j, "begin_mask", 0)) from = 0;
     if (from > n) from = n;
-    if (!strided)
-        to = e.value < 0 || e.value > n ? n : from + e.value;
-    else if (tf_attr_int(j, "end_mask", 0))
-        to = n;
+    if (!strided) to = e.value < 0 || e.value > n ? n : from + e.value;
+    else if (tf_attr_int(j, "end_mask", 0)) to = n;
     if (tf_attr_int(j, "shrink_axis_mask", 0)) to = from + 1;
     if (to > n) to = n;
     int64_t count = 0;
@@ -104,14 +100,10 @@ static tf_size combine_open(const char *op, tf_size a, int64_t b) {
     tf_size out = a;
     if (by_one || by_none) return a;
     out.value = CNR_DIM_UNKNOWN;
-    if (strcmp(op, "add") == 0)
-        out.shift += b;
-    else if (strcmp(op, "sub") == 0)
-        out.shift -= b;
-    else if (strcmp(op, "mul") == 0)
-        out.shift *= b, out.factor *= b;
-    else
-        out.of = NULL;
+    if (strcmp(op, "add") == 0) out.shift += b;
+    else if (strcmp(op, "sub") == 0) out.shift -= b;
+    else if (strcmp(op, "mul") == 0) out.shift *= b, out.factor *= b;
+    else out.of = NULL;
     if (out.shift > most || out.shift < -most || out.factor > most || out.factor < -most)
         out.of = NULL;
     return out;

@@ -104,21 +104,22 @@ void tf_op_strided_slice(tf_job *j) {
             continue;
         }
         const int gone = shrink >> i & 1, back = !gone && s[i].value < 0;
-        cut one = {
-            .axis = at, .from = b[i], .to = to_the_end(e[i], d[at]), .step = gone ? 1 : s[i].value};
+        cut one = {.axis = at,
+                   .from = b[i],
+                   .to = to_the_end(e[i], d[at]),
+                   .step = gone ? 1 : s[i].value};
         if (!s[i].known) return tf_problem(j, "its steps are not known");
         if (!gone && no_begin >> i & 1)
             one.from = (tf_size){.value = back ? INT64_MAX : 0, .known = 1};
         if (!gone && no_end >> i & 1)
             one.to = (tf_size){.value = back ? INT64_MIN + 1 : INT64_MAX, .known = 1};
         if (gone)
-            one.to = (tf_size){
-                .value = b[i].value == -1 || b[i].value == INT64_MAX ? INT64_MAX : b[i].value + 1,
-                .known = b[i].known};
-        if (gone)
-            c.gone[c.n_gone++] = at;
-        else
-            out++;
+            one.to =
+                (tf_size){.value = b[i].value == -1 || b[i].value == INT64_MAX ? INT64_MAX
+                                                                               : b[i].value + 1,
+                          .known = b[i].known};
+        if (gone) c.gone[c.n_gone++] = at;
+        else out++;
         if (one.from.value != 0 || one.to.value != INT64_MAX || one.step != 1 || !one.from.known)
             c.at[c.n++] = one;
         at++;
@@ -144,10 +145,8 @@ void tf_op_split(tf_job *j) {
         lengths[i] = sizes[i].value;
         if (!sizes[i].known || lengths[i] > INT32_MAX)
             return tf_problem(j, "the sizes of its parts are not known");
-        if (lengths[i] < 0)
-            open = i;
-        else
-            total += lengths[i];
+        if (lengths[i] < 0) open = i;
+        else total += lengths[i];
     }
     const int64_t at = tf_axis(axis[0], rank, 0);
     if (open >= 0) { /* -1: what the others leave */
@@ -157,10 +156,8 @@ void tf_op_split(tf_job *j) {
     }
     const cnr_value x = tf_in_any(j, sized ? 0 : 1, &turned);
     imp_int(&l, "axis", tf_axis(axis[0], rank, turned));
-    if (sized)
-        imp_ints(&l, "split", lengths, n);
-    else
-        imp_int(&l, "num_outputs", n);
+    if (sized) imp_ints(&l, "split", lengths, n);
+    else imp_int(&l, "num_outputs", n);
     for (int32_t i = 0; i < n; i++) out[i] = -1;
     imp_host->graph_node(j->net->b.graph, "split", j->name, j->net->b.path, &x, 1, l.ptr, l.n, out,
                          n);

@@ -37,7 +37,7 @@ typedef IMP_ROW(tf_converter) tf_row;
 typedef struct tf_entry {
     const Tf__NodeDef *node;
     const tf_row *row; /* how it is converted; NULL: it can't be */
-    tf_layouts *out;          /* n_out of them; NULL until converted */
+    tf_layouts *out;   /* n_out of them; NULL until converted */
     int32_t n_out;
     int32_t state; /* 0 untouched, 1 under way, 2 done */
     size_t next;   /* inputs before this one are done */
@@ -95,8 +95,8 @@ const char *tf_tensor(const Tf__Tensor *proto, cnr_tensor *out);
 
 /* ---- nodes.c ---- */
 
-const tf_row *tf_row_of(const char *op); /* NULL: not supported */
-void tf_convert(tf_net *net, tf_entry *entry);  /* one node whose inputs are done */
+const tf_row *tf_row_of(const char *op);       /* NULL: not supported */
+void tf_convert(tf_net *net, tf_entry *entry); /* one node whose inputs are done */
 
 /* ---- roads.c: what is converted, in which order, and what the outputs are ---- */
 

@@ -3,9 +3,7 @@
 
 enum { MOST_AXES = 3 };
 
-static int32_t spatial_axes(const tf_job *j) {
-    return strstr(j->op, "3D") ? 3 : 2;
-}
+static int32_t spatial_axes(const tf_job *j) { return strstr(j->op, "3D") ? 3 : 2; }
 
 /* strides, ksize, dilations: a number an axis, in the data format's order. */
 static void window(const tf_job *j, const char *key, int64_t out[MOST_AXES]) {
@@ -49,10 +47,10 @@ static cnr_value fused_step(tf_job *j, const char *op, cnr_value y, int32_t axes
         return tf_step(j, "batch_normalization", in, 5, &l);
     }
     if (strcmp(op, "Add") == 0 && *arg < j->n_in)
-        return tf_step(
-            j, "add",
-            (cnr_value[]){y, axes ? tf_picture(j, (*arg)++, axes + 2) : tf_in_plain(j, (*arg)++)},
-            2, NULL);
+        return tf_step(j, "add",
+                       (cnr_value[]){y, axes ? tf_picture(j, (*arg)++, axes + 2)
+                                             : tf_in_plain(j, (*arg)++)},
+                       2, NULL);
     if (strcmp(op, "LeakyRelu") == 0) {
         imp_float(&l, "alpha", tf_attr_float(j, "leakyrelu_alpha", 0.2));
         return tf_step(j, "leaky_relu", &y, 1, &l);
@@ -181,10 +179,8 @@ void tf_op_conv_input_grad(tf_job *j) {
     imp_ints(&l, "dilations", dilations, axes);
     imp_bool(&l, "bias", 0);
     if (all_known) imp_ints(&l, "output_shape", shape, axes);
-    if (same)
-        imp_enum(&l, "auto_pad", "SAME_UPPER");
-    else
-        imp_ints(&l, "output_padding", more, axes);
+    if (same) imp_enum(&l, "auto_pad", "SAME_UPPER");
+    else imp_ints(&l, "output_padding", more, axes);
     const cnr_value in[] = {tf_picture(j, 2, axes + 2), w};
     tf_give_picture(j, tf_last(j, "conv_transpose", in, 2, &l), axes + 2);
 }

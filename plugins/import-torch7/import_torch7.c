@@ -28,7 +28,8 @@ static const t7_value *find_net(t7_net *net, const t7_value *root, const char *k
     if (n == 1) return found;
     imp_host->graph_problem(net->b.graph, net->b.path,
                             n ? "it holds several nets: say which with --option key=NAME, one of %s"
-                              : "it holds no net of nn%s", keys);
+                              : "it holds no net of nn%s",
+                            keys);
     return NULL;
 }
 
@@ -53,7 +54,8 @@ static cnr_value add_input(t7_net *net, const t7_value *m, const cnr_import_args
                      (long long)size.low, (long long)size.high);
         imp_host->graph_problem(net->b.graph, net->b.path,
                                 "Torch files do not say how large their input is, and these layers "
-                                "do not tell%s: give --option shape=CHANNELS,HEIGHT,WIDTH", fits);
+                                "do not tell%s: give --option shape=CHANNELS,HEIGHT,WIDTH",
+                                fits);
         return -1;
     }
     if (size.low != size.high)
@@ -73,15 +75,17 @@ static void build(t7_net *net, const t7_value *root, const cnr_import_args *args
     for (int32_t i = 0; i < out.n && !net->b.status; i++) {
         char name[32] = "output";
         if (out.n > 1) snprintf(name, sizeof name, "output%d", (int)i + 1);
-        if (out.at[i] >= 0)
-            net->b.status = imp_host->graph_output(net->b.graph, out.at[i], name);
+        if (out.at[i] >= 0) net->b.status = imp_host->graph_output(net->b.graph, out.at[i], name);
     }
 }
 
 /* Again with longs of 4 bytes; what was wrong before stays the error if that is no better. */
 static const t7_value *read_narrow(t7_file *f) {
     cnr_error *err = f->err, ignored = CNR_ERROR_INIT;
-    t7_file again = {.path = f->path, .data = f->data, .bytes = f->bytes, .long_bytes = 4,
+    t7_file again = {.path = f->path,
+                     .data = f->data,
+                     .bytes = f->bytes,
+                     .long_bytes = 4,
                      .err = &ignored};
     const t7_value *root = t7_read(&again);
     t7_release(root ? f : &again);
@@ -129,11 +133,10 @@ static int32_t accepts(const char *path, const uint8_t *head, size_t bytes) {
     return imp_ends_with(path, ".t7") || imp_ends_with(path, ".nn") ? 80 : 60;
 }
 
-static const char *const option_rows[] = {
-    "shape=C,H,W the input's size, where the layers do not tell",
-    "key=NAME which of the file's nets",
-    "long=4 the bytes of a long where the file was written: 4 or 8 (told by the file)",
-    NULL};
+static const char *const option_rows[] =
+    {"shape=C,H,W the input's size, where the layers do not tell",
+     "key=NAME which of the file's nets",
+     "long=4 the bytes of a long where the file was written: 4 or 8 (told by the file)", NULL};
 
 static const cnr_importer importer = {
     .size = sizeof importer,

@@ -140,10 +140,10 @@ static void batch_norm(t7_job *j) {
     imp_net *b = &j->net->b;
     const cnr_value mean = weight(j, "running_mean", ".mean", &c, 1), var = variance(j, c, eps);
     if (j->failed) return;
-    const cnr_value scale = affine ? weight(j, "weight", ".scale", &c, 1)
-                                   : imp_filled(b, j->name, ".scale", 1, &c, 1);
-    const cnr_value shift = affine ? weight(j, "bias", ".shift", &c, 1)
-                                   : imp_filled(b, j->name, ".shift", 0, &c, 1);
+    const cnr_value scale =
+        affine ? weight(j, "weight", ".scale", &c, 1) : imp_filled(b, j->name, ".scale", 1, &c, 1);
+    const cnr_value shift =
+        affine ? weight(j, "bias", ".shift", &c, 1) : imp_filled(b, j->name, ".shift", 0, &c, 1);
     const cnr_value from[] = {j->x, scale, shift, mean, var};
     if (j->failed) return;
     imp_attrs l = {.n = 0};
@@ -291,9 +291,7 @@ static void dropout(t7_job *j) {
     t7_give(j, imp_affine(&j->net->b, j->name, j->x, 1 - p, 0));
 }
 
-static void plain(t7_job *j) {
-    t7_give_op(j, j->op, NULL);
-}
+static void plain(t7_job *j) { t7_give_op(j, j->op, NULL); }
 
 static void softmax(t7_job *j) {
     imp_attrs l = {.n = 0};
@@ -325,37 +323,63 @@ static void normalize(t7_job *j) {
     t7_give_op(j, "lp_normalization", &l);
 }
 
-static void nothing(t7_job *j) {
-    *j->out = *j->in;
-}
+static void nothing(t7_job *j) { *j->out = *j->in; }
 
 /* ---- the table ---- */
 
 static const t7_row rows[] = {
-    IMP_LAYER("Abs", plain, .op = "abs"), IMP_LAYER("Add", one_factor),
-    IMP_LAYER("AddConstant", constant_scalar), IMP_LAYER("BatchNormalization", batch_norm),
-    IMP_LAYER("CAdd", per_element), IMP_LAYER("CMul", per_element), IMP_LAYER("Clamp", clamp),
-    IMP_LAYER("ClippedReLU", clamp), IMP_LAYER("Contiguous", nothing), IMP_LAYER("Copy", nothing),
-    IMP_LAYER("Dropout", dropout), IMP_LAYER("ELU", elu), IMP_LAYER("Exp", plain, .op = "exp"),
-    IMP_LAYER("GradientReversal", nothing), IMP_LAYER("HardShrink", shrink),
-    IMP_LAYER("HardTanh", clamp), IMP_LAYER("Identity", nothing),
-    IMP_LAYER("InstanceNormalization", instance_norm), IMP_LAYER("LeakyReLU", leaky),
-    IMP_LAYER("Linear", linear), IMP_LAYER("Log", plain, .op = "log"),
-    IMP_LAYER("LogSigmoid", log_sigmoid), IMP_LAYER("LogSoftMax", softmax),
-    IMP_LAYER("Mul", one_factor), IMP_LAYER("MulConstant", constant_scalar),
-    IMP_LAYER("Normalize", normalize), IMP_LAYER("PReLU", prelu), IMP_LAYER("Power", power),
-    IMP_LAYER("RReLU", rrelu), IMP_LAYER("ReLU", plain, .op = "relu"),
-    IMP_LAYER("ReLU6", plain, .op = "relu6"), IMP_LAYER("Sigmoid", plain, .op = "sigmoid"),
-    IMP_LAYER("SoftMax", softmax), IMP_LAYER("SoftMin", softmax), IMP_LAYER("SoftPlus", soft_plus),
-    IMP_LAYER("SoftShrink", shrink), IMP_LAYER("SoftSign", plain, .op = "softsign"),
+    IMP_LAYER("Abs", plain, .op = "abs"),
+    IMP_LAYER("Add", one_factor),
+    IMP_LAYER("AddConstant", constant_scalar),
+    IMP_LAYER("BatchNormalization", batch_norm),
+    IMP_LAYER("CAdd", per_element),
+    IMP_LAYER("CMul", per_element),
+    IMP_LAYER("Clamp", clamp),
+    IMP_LAYER("ClippedReLU", clamp),
+    IMP_LAYER("Contiguous", nothing),
+    IMP_LAYER("Copy", nothing),
+    IMP_LAYER("Dropout", dropout),
+    IMP_LAYER("ELU", elu),
+    IMP_LAYER("Exp", plain, .op = "exp"),
+    IMP_LAYER("GradientReversal", nothing),
+    IMP_LAYER("HardShrink", shrink),
+    IMP_LAYER("HardTanh", clamp),
+    IMP_LAYER("Identity", nothing),
+    IMP_LAYER("InstanceNormalization", instance_norm),
+    IMP_LAYER("LeakyReLU", leaky),
+    IMP_LAYER("Linear", linear),
+    IMP_LAYER("Log", plain, .op = "log"),
+    IMP_LAYER("LogSigmoid", log_sigmoid),
+    IMP_LAYER("LogSoftMax", softmax),
+    IMP_LAYER("Mul", one_factor),
+    IMP_LAYER("MulConstant", constant_scalar),
+    IMP_LAYER("Normalize", normalize),
+    IMP_LAYER("PReLU", prelu),
+    IMP_LAYER("Power", power),
+    IMP_LAYER("RReLU", rrelu),
+    IMP_LAYER("ReLU", plain, .op = "relu"),
+    IMP_LAYER("ReLU6", plain, .op = "relu6"),
+    IMP_LAYER("Sigmoid", plain, .op = "sigmoid"),
+    IMP_LAYER("SoftMax", softmax),
+    IMP_LAYER("SoftMin", softmax),
+    IMP_LAYER("SoftPlus", soft_plus),
+    IMP_LAYER("SoftShrink", shrink),
+    IMP_LAYER("SoftSign", plain, .op = "softsign"),
     IMP_LAYER("SpatialBatchNormalization", batch_norm),
-    IMP_LAYER("SpatialConvolution", convolution), IMP_LAYER("SpatialConvolutionMM", convolution),
-    IMP_LAYER("SpatialCrossMapLRN", lrn), IMP_LAYER("SpatialDilatedConvolution", convolution),
-    IMP_LAYER("SpatialDropout", dropout), IMP_LAYER("SpatialFullConvolution", convolution),
-    IMP_LAYER("SpatialLogSoftMax", softmax), IMP_LAYER("SpatialSoftMax", softmax),
-    IMP_LAYER("Sqrt", plain, .op = "sqrt"), IMP_LAYER("Square", square),
-    IMP_LAYER("Tanh", plain, .op = "tanh"), IMP_LAYER("TanhShrink", tanh_shrink),
-    IMP_LAYER("Threshold", threshold), IMP_LAYER("TotalVariation", nothing),
+    IMP_LAYER("SpatialConvolution", convolution),
+    IMP_LAYER("SpatialConvolutionMM", convolution),
+    IMP_LAYER("SpatialCrossMapLRN", lrn),
+    IMP_LAYER("SpatialDilatedConvolution", convolution),
+    IMP_LAYER("SpatialDropout", dropout),
+    IMP_LAYER("SpatialFullConvolution", convolution),
+    IMP_LAYER("SpatialLogSoftMax", softmax),
+    IMP_LAYER("SpatialSoftMax", softmax),
+    IMP_LAYER("Sqrt", plain, .op = "sqrt"),
+    IMP_LAYER("Square", square),
+    IMP_LAYER("Tanh", plain, .op = "tanh"),
+    IMP_LAYER("TanhShrink", tanh_shrink),
+    IMP_LAYER("Threshold", threshold),
+    IMP_LAYER("TotalVariation", nothing),
 };
 
 static void convert(t7_net *net, const t7_value *m, const char *path, const t7_flow *in,

@@ -12,9 +12,9 @@
 enum { DEPTH = 200 };
 
 static const t7_element elements[] = {
-    {"Float", 4, CNR_f32}, {"Double", 8, CNR_f64}, {"Half", 2, CNR_f16}, {"Long", 8, CNR_i64},
-    {"Int", 4, CNR_i32}, {"Short", 2, CNR_i16}, {"Char", 1, CNR_i8}, {"Byte", 1, CNR_u8},
-    {"", 4, CNR_f32}, /* CudaStorage */
+    {"Float", 4, CNR_f32}, {"Double", 8, CNR_f64}, {"Half", 2, CNR_f16},
+    {"Long", 8, CNR_i64},  {"Int", 4, CNR_i32},    {"Short", 2, CNR_i16},
+    {"Char", 1, CNR_i8},   {"Byte", 1, CNR_u8},    {"", 4, CNR_f32}, /* CudaStorage */
 };
 
 static const t7_value nil = {.kind = T7_NIL};
@@ -43,9 +43,7 @@ static int bad(t7_file *f, const char *why) {
 
 /* ---- scalars ---- */
 
-static size_t left(const t7_file *f) {
-    return f->bytes - f->at;
-}
+static size_t left(const t7_file *f) { return f->bytes - f->at; }
 
 static int raw(t7_file *f, void *out, size_t bytes) {
     if (left(f) < bytes) return bad(f, "the file ends early");
@@ -83,9 +81,7 @@ static int read_long(t7_file *f, int64_t *out, int bytes) {
     return 1;
 }
 
-static int read_int(t7_file *f, int64_t *out) {
-    return read_long(f, out, 4);
-}
+static int read_int(t7_file *f, int64_t *out) { return read_long(f, out, 4); }
 
 static int read_string(t7_file *f, const char **text, size_t *n) {
     int64_t length;
@@ -196,8 +192,7 @@ static int read_storage(t7_file *f, t7_value *v) {
     if (!read_long(f, &v->n, f->long_bytes)) return 0;
     if (v->n < 0) return bad(f, "a storage's size is negative");
     if (f->ascii) return read_ascii_storage(f, v);
-    if (v->element->dtype == CNR_i64 && f->long_bytes == 4)
-        v->element = &narrow_long;
+    if (v->element->dtype == CNR_i64 && f->long_bytes == 4) v->element = &narrow_long;
     const uint64_t bytes = (uint64_t)v->element->bytes;
     if ((uint64_t)v->n > left(f) / bytes) return bad(f, "a storage is longer than the file");
     v->data = f->data + f->at;
@@ -271,7 +266,10 @@ static const t7_value *read_inner(t7_file *f) {
     case 6: /* a function of old: not indexed */
         if (!(v = make(f, T7_FUNCTION)) || !read_string(f, &v->text, &v->n_text)) return NULL;
         return read_value(f) ? v : NULL;
-    case 3: case 4: case 7: case 8: return read_indexed(f, type);
+    case 3:
+    case 4:
+    case 7:
+    case 8: return read_indexed(f, type);
     default: bad(f, "an object of an unknown type"); return NULL;
     }
 }

@@ -106,9 +106,10 @@ static void unsqueeze(t7_job *j) {
 }
 
 static void reduction(t7_job *j) {
-    static const char *const ops[][2] = {
-        {"Mean", "reduce_mean"}, {"Sum", "reduce_sum"}, {"Max", "reduce_max"},
-        {"Min", "reduce_min"}};
+    static const char *const ops[][2] = {{"Mean", "reduce_mean"},
+                                         {"Sum", "reduce_sum"},
+                                         {"Max", "reduce_max"},
+                                         {"Min", "reduce_min"}};
     const int64_t axis = t7_axis(j, t7_int(j->m, "dimension", 1), t7_int(j->m, "nInputDims", 0));
     if (j->failed) return;
     imp_attrs l = {.n = 0};
@@ -122,9 +123,10 @@ static void reduction(t7_job *j) {
 
 const t7_row *t7_shape_row(const char *kind) {
     static const t7_row rows[] = {
-        IMP_LAYER("Max", reduction), IMP_LAYER("Mean", reduction), IMP_LAYER("Min", reduction),
-        IMP_LAYER("Narrow", narrow), IMP_LAYER("Reshape", view), IMP_LAYER("Select", select_one),
-        IMP_LAYER("Squeeze", squeeze), IMP_LAYER("Sum", reduction),
+        IMP_LAYER("Max", reduction),       IMP_LAYER("Mean", reduction),
+        IMP_LAYER("Min", reduction),       IMP_LAYER("Narrow", narrow),
+        IMP_LAYER("Reshape", view),        IMP_LAYER("Select", select_one),
+        IMP_LAYER("Squeeze", squeeze),     IMP_LAYER("Sum", reduction),
         IMP_LAYER("Transpose", transpose), IMP_LAYER("Unsqueeze", unsqueeze),
         IMP_LAYER("View", view),
     };

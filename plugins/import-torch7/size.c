@@ -8,7 +8,7 @@ enum { MOST = 1024, STEPS = 4096 };
 typedef enum verdict { GO_ON, FITS, NO_FIT, UNKNOWN } verdict;
 
 typedef struct trial {
-    int64_t c, h, w, joined; /* joined: channels of all branches together */
+    int64_t c, h, w, joined;               /* joined: channels of all branches together */
     int flat, exact, closed, steps, depth; /* closed: sizes must be known, whatever they are */
 } trial;
 
@@ -18,16 +18,47 @@ static int is_one_of(const char *kind, const char *const *list) {
     return 0;
 }
 
-static const char *const same_size[] = {
-    "ReLU", "ReLU6", "Tanh", "Sigmoid", "Abs", "Threshold", "PReLU", "LeakyReLU", "RReLU", "ELU",
-    "HardTanh", "Clamp", "SoftPlus", "SoftSign", "Dropout", "SpatialDropout", "Identity", "Copy",
-    "Contiguous", "SpatialBatchNormalization", "BatchNormalization", "SpatialCrossMapLRN",
-    "MulConstant", "AddConstant", "Mul", "Square", "Sqrt", "Power", "CAddTable", "CMulTable",
-    "CMaxTable", "SoftMax", "LogSoftMax", "SpatialSoftMax", "InstanceNormalization",
-    "TotalVariation", "ClippedReLU", NULL};
+static const char *const same_size[] = {"ReLU",
+                                        "ReLU6",
+                                        "Tanh",
+                                        "Sigmoid",
+                                        "Abs",
+                                        "Threshold",
+                                        "PReLU",
+                                        "LeakyReLU",
+                                        "RReLU",
+                                        "ELU",
+                                        "HardTanh",
+                                        "Clamp",
+                                        "SoftPlus",
+                                        "SoftSign",
+                                        "Dropout",
+                                        "SpatialDropout",
+                                        "Identity",
+                                        "Copy",
+                                        "Contiguous",
+                                        "SpatialBatchNormalization",
+                                        "BatchNormalization",
+                                        "SpatialCrossMapLRN",
+                                        "MulConstant",
+                                        "AddConstant",
+                                        "Mul",
+                                        "Square",
+                                        "Sqrt",
+                                        "Power",
+                                        "CAddTable",
+                                        "CMulTable",
+                                        "CMaxTable",
+                                        "SoftMax",
+                                        "LogSoftMax",
+                                        "SpatialSoftMax",
+                                        "InstanceNormalization",
+                                        "TotalVariation",
+                                        "ClippedReLU",
+                                        NULL};
 
-static const char *const in_a_row[] = {"Sequential", "Inception", "SpatialLPPooling", "Decorator",
-                                       "DontCast", NULL};
+static const char *const in_a_row[] = {"Sequential", "Inception", "SpatialLPPooling",
+                                       "Decorator",  "DontCast",  NULL};
 
 static int64_t windows(trial *t, const t7_value *m, char axis, int64_t n) {
     char k[] = "kW", d[] = "dW", pad[] = "padW", dil[] = "dilationW";
@@ -126,9 +157,9 @@ static verdict walk_kind(const t7_value *m, const char *kind, trial *t) {
         t->closed |= t->h != 1 || t->w != 1;
         return GO_ON;
     }
-    static const char *const windowed[] = {"SpatialConvolution", "SpatialConvolutionMM",
+    static const char *const windowed[] = {"SpatialConvolution",        "SpatialConvolutionMM",
                                            "SpatialDilatedConvolution", "SpatialMaxPooling",
-                                           "SpatialAveragePooling", NULL};
+                                           "SpatialAveragePooling",     NULL};
     if (!is_one_of(kind, windowed)) return UNKNOWN;
     t->h = windows(t, m, 'H', t->h);
     t->w = windows(t, m, 'W', t->w);
@@ -157,9 +188,13 @@ static int32_t fixed_sizes(const t7_value *m, int64_t *out) {
 
 /* The first module that says what it reads; NULL: none. */
 static const t7_value *first_reader(const t7_value *m, int depth, int *steps) {
-    static const char *const readers[] = {
-        "SpatialConvolution", "SpatialConvolutionMM", "SpatialDilatedConvolution",
-        "SpatialFullConvolution", "SpatialBatchNormalization", "Linear", NULL};
+    static const char *const readers[] = {"SpatialConvolution",
+                                          "SpatialConvolutionMM",
+                                          "SpatialDilatedConvolution",
+                                          "SpatialFullConvolution",
+                                          "SpatialBatchNormalization",
+                                          "Linear",
+                                          NULL};
     const t7_value *modules = t7_field(m, "modules"), *one;
     int64_t size[CNR_MAX_RANK];
     char kind[64];
@@ -208,8 +243,8 @@ void t7_find_size(const t7_value *m, t7_size *out) {
     } else if (strcmp(kind, "View") == 0 || strcmp(kind, "Reshape") == 0) {
         out->rank = fixed_sizes(reader, out->dim);
     } else {
-        const int64_t c = strstr(kind, "Convolution") ? t7_int(reader, "nInputPlane", 0)
-                                                      : t7_count(w);
+        const int64_t c =
+            strstr(kind, "Convolution") ? t7_int(reader, "nInputPlane", 0) : t7_count(w);
         if (c > 0) try_squares(m, c, out);
     }
 }

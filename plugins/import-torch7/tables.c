@@ -3,9 +3,7 @@
 
 #include <stdio.h>
 
-static const t7_value *modules_of(const t7_job *j) {
-    return t7_field(j->m, "modules");
-}
+static const t7_value *modules_of(const t7_job *j) { return t7_field(j->m, "modules"); }
 
 /* "3" inside "1.2" is "1.2.3" */
 static void path_of(const t7_job *j, int64_t index, char *out, size_t room) {
@@ -191,8 +189,7 @@ static void arithmetic(t7_job *j) {
 }
 
 static void join_table(t7_job *j) {
-    if (whole_table(j))
-        join(j, j->in, t7_int(j->m, "dimension", 1), t7_int(j->m, "nInputDims", 0));
+    if (whole_table(j)) join(j, j->in, t7_int(j->m, "dimension", 1), t7_int(j->m, "nInputDims", 0));
 }
 
 static void select_table(t7_job *j) {
@@ -203,9 +200,7 @@ static void select_table(t7_job *j) {
     t7_give(j, j->in->at[at]);
 }
 
-static void flatten_table(t7_job *j) {
-    *j->out = *j->in; /* tables of tables don't get this far */
-}
+static void flatten_table(t7_job *j) { *j->out = *j->in; /* tables of tables don't get this far */ }
 
 static void narrow_table(t7_job *j) {
     const int64_t offset = t7_int(j->m, "offset", 1), length = t7_int(j->m, "length", 1);
@@ -222,9 +217,8 @@ static void split_table(t7_job *j) {
     t7_flow parts;
     j->x = j->in->is_table ? -1 : j->in->at[0];
     if (j->in->is_table) return t7_problem(j, "its input is a table");
-    const int64_t axis = j->x < 0 ? -1
-                                  : t7_axis(j, t7_int(j->m, "dimension", 0),
-                                            t7_int(j->m, "nInputDims", 0));
+    const int64_t axis =
+        j->x < 0 ? -1 : t7_axis(j, t7_int(j->m, "dimension", 0), t7_int(j->m, "nInputDims", 0));
     if (axis > 0 && items_of(j, axis, &parts)) *j->out = parts;
 }
 
@@ -246,18 +240,30 @@ static void product(t7_job *j) { /* nn.MM */
 
 const t7_row *t7_table_row(const char *kind) {
     static const t7_row rows[] = {
-        IMP_LAYER("Sequential", sequential), IMP_LAYER("Inception", sequential),
-        IMP_LAYER("SpatialLPPooling", sequential), IMP_LAYER("Decorator", sequential),
-        IMP_LAYER("DontCast", sequential), IMP_LAYER("DataParallelTable", first_only),
-        IMP_LAYER("Concat", concat), IMP_LAYER("DepthConcat", depth_concat),
-        IMP_LAYER("Parallel", parallel), IMP_LAYER("ConcatTable", concat_table),
-        IMP_LAYER("ParallelTable", parallel_table), IMP_LAYER("gModule", t7_graph),
-        IMP_LAYER("CAddTable", arithmetic), IMP_LAYER("CSubTable", arithmetic),
-        IMP_LAYER("CMulTable", arithmetic), IMP_LAYER("CDivTable", arithmetic),
-        IMP_LAYER("CMaxTable", arithmetic), IMP_LAYER("CMinTable", arithmetic),
-        IMP_LAYER("JoinTable", join_table), IMP_LAYER("SelectTable", select_table),
-        IMP_LAYER("FlattenTable", flatten_table), IMP_LAYER("NarrowTable", narrow_table),
-        IMP_LAYER("SplitTable", split_table), IMP_LAYER("MM", product),
+        IMP_LAYER("Sequential", sequential),
+        IMP_LAYER("Inception", sequential),
+        IMP_LAYER("SpatialLPPooling", sequential),
+        IMP_LAYER("Decorator", sequential),
+        IMP_LAYER("DontCast", sequential),
+        IMP_LAYER("DataParallelTable", first_only),
+        IMP_LAYER("Concat", concat),
+        IMP_LAYER("DepthConcat", depth_concat),
+        IMP_LAYER("Parallel", parallel),
+        IMP_LAYER("ConcatTable", concat_table),
+        IMP_LAYER("ParallelTable", parallel_table),
+        IMP_LAYER("gModule", t7_graph),
+        IMP_LAYER("CAddTable", arithmetic),
+        IMP_LAYER("CSubTable", arithmetic),
+        IMP_LAYER("CMulTable", arithmetic),
+        IMP_LAYER("CDivTable", arithmetic),
+        IMP_LAYER("CMaxTable", arithmetic),
+        IMP_LAYER("CMinTable", arithmetic),
+        IMP_LAYER("JoinTable", join_table),
+        IMP_LAYER("SelectTable", select_table),
+        IMP_LAYER("FlattenTable", flatten_table),
+        IMP_LAYER("NarrowTable", narrow_table),
+        IMP_LAYER("SplitTable", split_table),
+        IMP_LAYER("MM", product),
     };
     return IMP_ROW_OF(rows, kind);
 }

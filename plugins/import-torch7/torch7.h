@@ -7,7 +7,14 @@
 /* ---- read.c: a file as a tree of Lua values. Text and elements stay in the file's bytes. ---- */
 
 typedef enum t7_kind {
-    T7_NIL, T7_NUMBER, T7_BOOLEAN, T7_STRING, T7_TABLE, T7_OBJECT, T7_TENSOR, T7_STORAGE,
+    T7_NIL,
+    T7_NUMBER,
+    T7_BOOLEAN,
+    T7_STRING,
+    T7_TABLE,
+    T7_OBJECT,
+    T7_TENSOR,
+    T7_STORAGE,
     T7_FUNCTION
 } t7_kind;
 
@@ -21,16 +28,16 @@ typedef struct t7_element {
 
 typedef struct t7_value {
     t7_kind kind;
-    int32_t rank;           /* tensor */
-    double number;          /* number, boolean */
-    const char *text;       /* string; class of an object, a tensor or a storage: not ended by 0 */
+    int32_t rank;     /* tensor */
+    double number;    /* number, boolean */
+    const char *text; /* string; class of an object, a tensor or a storage: not ended by 0 */
     size_t n_text;
-    const struct t7_value **pairs; /* table: key, value, key, value ... */
-    int64_t n;              /* table: pairs; storage: elements; tensor: offset, from 1 */
+    const struct t7_value **pairs;  /* table: key, value, key, value ... */
+    int64_t n;                      /* table: pairs; storage: elements; tensor: offset, from 1 */
     const struct t7_value *content; /* object: its table; tensor: its storage */
-    const int64_t *dim;     /* tensor: sizes, then strides */
-    const uint8_t *data;    /* storage */
-    const t7_element *element; /* storage: how one is read */
+    const int64_t *dim;             /* tensor: sizes, then strides */
+    const uint8_t *data;            /* storage */
+    const t7_element *element;      /* storage: how one is read */
 } t7_value;
 
 typedef struct t7_file {
@@ -40,7 +47,7 @@ typedef struct t7_file {
     int ascii, long_bytes;
     const t7_value **objects; /* by index, for references back */
     int64_t n_objects;
-    imp_pool pool;            /* memory of the tree */
+    imp_pool pool; /* memory of the tree */
     int depth;
     cnr_error *err;
 } t7_file;
@@ -86,13 +93,13 @@ typedef struct t7_net {
 
 typedef struct t7_job {
     t7_net *net;
-    const t7_value *m;   /* the module */
-    const char *kind;    /* its class without "nn." */
-    const char *name;    /* of its node */
-    const char *op;      /* of its row */
+    const t7_value *m; /* the module */
+    const char *kind;  /* its class without "nn." */
+    const char *name;  /* of its node */
+    const char *op;    /* of its row */
     const t7_flow *in;
     t7_flow *out;
-    cnr_value x;         /* the only input; -1: a table, or something failed before */
+    cnr_value x; /* the only input; -1: a table, or something failed before */
     int failed;
 } t7_job;
 
@@ -112,8 +119,8 @@ int t7_window(t7_job *j, imp_attrs *l, int64_t kernel[2], int64_t stride[2], int
 
 typedef void (*t7_convert)(t7_job *j);
 typedef IMP_ROW(t7_convert) t7_row;
-const t7_row *t7_table_row(const char *kind);  /* tables.c: containers, what takes or gives tables */
-void t7_graph(t7_job *j);                   /* graph.c: nn.gModule */
+const t7_row *t7_table_row(const char *kind); /* tables.c: containers, what takes or gives tables */
+void t7_graph(t7_job *j);                     /* graph.c: nn.gModule */
 const t7_row *t7_window_row(const char *kind); /* windows.c: pooling, borders, other grids */
 const t7_row *t7_shape_row(const char *kind);  /* shapes.c: what moves, cuts or reduces elements */
 /* An axis counted from 1 in a sample of nInputDims axes, or in the batch: ours, or -1. */

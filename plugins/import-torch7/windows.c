@@ -115,10 +115,12 @@ static void upsampling(t7_job *j) {
 
 const t7_row *t7_window_row(const char *kind) {
     static const t7_row rows[] = {
-        IMP_LAYER("Padding", padding), IMP_LAYER("ShaveImage", shave),
+        IMP_LAYER("Padding", padding),
+        IMP_LAYER("ShaveImage", shave),
         IMP_LAYER("SpatialAdaptiveAveragePooling", adaptive_pooling),
         IMP_LAYER("SpatialAdaptiveMaxPooling", adaptive_pooling),
-        IMP_LAYER("SpatialAveragePooling", pooling), IMP_LAYER("SpatialMaxPooling", pooling),
+        IMP_LAYER("SpatialAveragePooling", pooling),
+        IMP_LAYER("SpatialMaxPooling", pooling),
         IMP_LAYER("SpatialReflectionPadding", spatial_padding),
         IMP_LAYER("SpatialReplicationPadding", spatial_padding),
         IMP_LAYER("SpatialUpSamplingBilinear", upsampling),

@@ -18,8 +18,13 @@ typedef struct packed_header {
 #define PACKED_MAGIC 0x31495158u /* "XQI1" */
 
 static const cnr_attr_spec attrs[] = {
-    {.name = "bits", .type = CNR_ATTR_INT, .flags = CNR_ATTR_BOUNDED, .min = 4, .max = 8,
-     .default_i = 8, .help = "of a number: 8 or 4"},
+    {.name = "bits",
+     .type = CNR_ATTR_INT,
+     .flags = CNR_ATTR_BOUNDED,
+     .min = 4,
+     .max = 8,
+     .default_i = 8,
+     .help = "of a number: 8 or 4"},
 };
 
 static uint64_t packed_bytes(uint64_t count, uint32_t bits) {
@@ -92,8 +97,7 @@ static cnr_status check(const cnr_tensor *t, cnr_error *err) {
     if (t->dtype != CNR_f32 || n < 0) wrong = "the tensor it stands for is not f32";
     else if (head.magic != PACKED_MAGIC) wrong = "the header is damaged";
     else if (head.bits != 8 && head.bits != 4) wrong = "bits is not 8 or 4";
-    else if (!(head.scale > 0.5f && head.scale <= 1) || head.position < -160 ||
-             head.position > 128)
+    else if (!(head.scale > 0.5f && head.scale <= 1) || head.position < -160 || head.position > 128)
         wrong = "position or scale is out of range";
     else if (head.count != (uint64_t)n || t->bytes != packed_bytes(head.count, head.bits))
         wrong = "its size does not fit the tensor";

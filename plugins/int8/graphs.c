@@ -4,17 +4,15 @@
 #include <stdio.h>
 
 int graph_passes(const cnr_node *node) {
-    static const char *const ops[] = {"max_pool", "global_max_pool", "reshape", "flatten",
-                                      "squeeze",  "unsqueeze",       "transpose", "identity",
-                                      "space_to_depth", "depth_to_space", "slice"};
+    static const char *const ops[] = {"max_pool",       "global_max_pool", "reshape",   "flatten",
+                                      "squeeze",        "unsqueeze",       "transpose", "identity",
+                                      "space_to_depth", "depth_to_space",  "slice"};
     for (size_t i = 0; i < sizeof ops / sizeof ops[0]; i++)
         if (graph_is(node, ops[i])) return 1;
     return graph_joins(node);
 }
 
-int graph_joins(const cnr_node *node) {
-    return graph_is(node, "concat");
-}
+int graph_joins(const cnr_node *node) { return graph_is(node, "concat"); }
 
 static cnr_value constant(graph *g, const char *stem, const char *suffix, cnr_tensor *t) {
     char name[256];
@@ -55,7 +53,6 @@ cnr_value graph_add(graph *g, const char *op, const char *name, const cnr_node *
     for (int32_t i = 0; like && i < like->n_attrs && n < 32; i++)
         if (like->attrs[i]->set && has_attr(desc, like->attrs[i]->name))
             attrs[n++] = like->attrs[i];
-    const cnr_status status =
-        int8_host->graph_node(g, op, name, NULL, in, n_in, attrs, n, &out, 1);
+    const cnr_status status = int8_host->graph_node(g, op, name, NULL, in, n_in, attrs, n, &out, 1);
     return status == CNR_OK ? out : -1;
 }

@@ -10,8 +10,10 @@
 extern const cnr_host *int8_host;    /* set by init */
 extern const int8_ukernels *int8_uk; /* set by init, from what the processor can do */
 
-extern const cnr_op int8_qlinear_dense;
-extern const cnr_kernel int8_conv, int8_dense, int8_quantize, int8_dequantize, int8_max_pool;
+extern const cnr_op int8_qlinear_dense, int8_qlinear_add, int8_qlinear_mul, int8_qlinear_table,
+    int8_qlinear_global_average_pool;
+extern const cnr_kernel int8_add, int8_mul, int8_table, int8_mean, int8_concat, int8_conv_blocked,
+    int8_conv_depthwise, int8_conv, int8_dense, int8_quantize, int8_dequantize, int8_max_pool;
 extern const cnr_rewrite int8_quantize_layers, int8_pass_through;
 extern const cnr_encoding int8_encoding;
 
@@ -25,15 +27,35 @@ static inline int int8_is_byte(const cnr_tensor *t) {
 int int8_is_scalar(const cnr_tensor *t, uint32_t dtypes);
 int32_t int8_byte_at(const cnr_tensor *t, int64_t i); /* of i8 or u8 */
 /* The range of stored values less `zero`: what rounding is kept in. */
-void int8_bounds(int32_t dtype, int32_t zero, double *low, double *high);
+void int8_bounds(int32_t dtype, int32_t zero, float *low, float *high);
 /* An unplan that frees a single block. */
 void int8_free_state(const cnr_device *device, void *state);
 
 /* ---- layers: the ports of qlinear_conv and of qlinear_dense are the same ---- */
 
 enum {
-    INT8_X, INT8_X_SCALE, INT8_X_ZERO, INT8_W, INT8_W_SCALE, INT8_W_ZERO, INT8_Y_SCALE,
-    INT8_Y_ZERO, INT8_BIAS
+    INT8_X,
+    INT8_X_SCALE,
+    INT8_X_ZERO,
+    INT8_W,
+    INT8_W_SCALE,
+    INT8_W_ZERO,
+    INT8_Y_SCALE,
+    INT8_Y_ZERO,
+    INT8_BIAS
+};
+
+/* Ports of qlinear_add and qlinear_mul, and of qlinear_global_average_pool. */
+enum {
+    INT8_A,
+    INT8_A_SCALE,
+    INT8_A_ZERO,
+    INT8_B,
+    INT8_B_SCALE,
+    INT8_B_ZERO,
+    INT8_PAIR_Y_SCALE,
+    INT8_PAIR_Y_ZERO,
+    INT8_MEAN_Y_ZERO = 4
 };
 
 /* Kernels work with unsigned activations and weights whose zero point is 0. Signed activations have
@@ -41,13 +63,13 @@ enum {
 typedef struct int8_layer {
     int32_t x_zero, y_zero; /* x_zero: of flipped bytes */
     uint8_t x_flip, w_flip;
-    double low, high; /* of y less y_zero */
+    float low, high; /* of y less y_zero */
 } int8_layer;
 
-/* The blob: this, `rows` offsets, `rows` scales (doubles), then the kernel's packed weights. */
+/* The blob: this, `rows` offsets (i32), `rows` scales (f32), then the kernel's packed weights. */
 typedef struct int8_blob {
-    int8_layer layer; /* the inputs that say it need not be there when the kernel runs */
-    int64_t rows; /* a multiple of INT8_MR; those past the last are zeros */
+    int8_layer layer;  /* the inputs that say it need not be there when the kernel runs */
+    int64_t rows;      /* a multiple of INT8_MR; those past the last are zeros */
     int64_t weight_at; /* bytes from the blob's begin */
 } int8_blob;
 
@@ -56,8 +78,10 @@ const char *int8_layer_fits(const cnr_node *node);
 /* Bytes before the packed weights; and fills them. */
 int64_t int8_blob_head(int64_t rows);
 void int8_blob_fill(const cnr_node *node, int64_t rows, int8_blob *blob);
-static inline const double *int8_offsets(const int8_blob *b) { return (const double *)(b + 1); }
-static inline const double *int8_scales(const int8_blob *b) { return int8_offsets(b) + b->rows; }
+static inline const int32_t *int8_offsets(const int8_blob *b) { return (const int32_t *)(b + 1); }
+static inline const float *int8_scales(const int8_blob *b) {
+    return (const float *)(int8_offsets(b) + b->rows);
+}
 static inline const int8_t *int8_weights(const int8_blob *b) {
     return (const int8_t *)b + b->weight_at;
 }

@@ -8,19 +8,17 @@
 enum { SLACK = 64, PANEL_BYTES = 256 << 10, CHUNK_BYTES = 8 << 20, MOST_PANELS = 8 };
 
 typedef struct conv_state {
-    cnr_window w; /* always three axes */
-    int64_t groups, channels, rows, depth, k4; /* channels, rows, depth: of a group */
-    int64_t in, points;      /* elements of a plane of x and of y */
-    int64_t extent[3], plane; /* of a padded plane */
-    int64_t chunk;           /* pictures padded at a time; 0: read in place */
+    cnr_window w;                                  /* always three axes */
+    int64_t groups, channels, rows, depth, k4;     /* channels, rows, depth: of a group */
+    int64_t in, points;                            /* elements of a plane of x and of y */
+    int64_t extent[3], plane;                      /* of a padded plane */
+    int64_t chunk;                                 /* pictures padded at a time; 0: read in place */
     int64_t panels, per_task, row_parts, row_step; /* panels of a picture */
-    int64_t room;            /* packed bytes a thread */
-    int64_t tap[];           /* by depth: from an output position's place to what it reads */
+    int64_t room;                                  /* packed bytes a thread */
+    int64_t tap[]; /* by depth: from an output position's place to what it reads */
 } conv_state;
 
-static int64_t group_of(const cnr_node *node) {
-    return cnr_attr_int(node, "group");
-}
+static int64_t group_of(const cnr_node *node) { return cnr_attr_int(node, "group"); }
 
 static const char *window_of(const cnr_node *node, cnr_window *out) {
     const cnr_tensor *x = node->inputs[INT8_X], *w = node->inputs[INT8_W];
@@ -85,8 +83,7 @@ static cnr_status prepare(const cnr_device *device, const cnr_node *node, void *
             const uint8_t *from = (const uint8_t *)w->data + (g * rows + r) * depth;
             uint8_t *panel = to + (g * padded + r / INT8_MR * INT8_MR) * k4 * 4;
             for (int64_t k = 0; k < depth; k++)
-                panel[(k / 4 * INT8_MR + r % INT8_MR) * 4 + k % 4] =
-                    from[k] ^ blob->layer.w_flip;
+                panel[(k / 4 * INT8_MR + r % INT8_MR) * 4 + k % 4] = from[k] ^ blob->layer.w_flip;
         }
     return CNR_OK;
 }
@@ -119,8 +116,8 @@ static void share_out(conv_state *s, int64_t pictures, int64_t threads) {
     const int64_t fit = PANEL_BYTES / (s->k4 * 4 * INT8_NR);
     s->per_task = cnr_max(1, cnr_min(cnr_min(fit, MOST_PANELS), all / (4 * threads)));
     const int64_t row_panels = cnr_div_up(s->rows, INT8_MR);
-    s->row_parts = threads > 1 && all < 2 * threads
-                       ? cnr_min(cnr_div_up(2 * threads, all), row_panels) : 1;
+    s->row_parts =
+        threads > 1 && all < 2 * threads ? cnr_min(cnr_div_up(2 * threads, all), row_panels) : 1;
     s->row_step = cnr_div_up(row_panels, s->row_parts) * INT8_MR;
     s->row_parts = cnr_div_up(s->rows, s->row_step);
     s->room = cnr_round_up(s->per_task * s->k4 * 4 * INT8_NR, 64);
@@ -212,8 +209,8 @@ static void find_columns(const conv_state *s, int64_t first, columns *c) {
     c->n = cnr_min(INT8_NR, s->points - first);
     c->runs = 0;
     for (int64_t i = 0; i < c->n; i++) {
-        c->at[i] = (z * w->stride[0] * s->extent[1] + y * w->stride[1]) * s->extent[2] +
-                   x * w->stride[2];
+        c->at[i] =
+            (z * w->stride[0] * s->extent[1] + y * w->stride[1]) * s->extent[2] + x * w->stride[2];
         if (i == 0 || c->at[i] != c->at[i - 1] + 1) {
             c->run_at[c->runs] = c->at[i];
             c->run_to[c->runs++] = i;
@@ -275,11 +272,10 @@ static void one_task(void *arg, int64_t index, int32_t thread) {
         int8_weights(j->blob) + group * cnr_round_up(s->rows, INT8_MR) * s->k4 * 4;
     const uint8_t *base = j->x + (picture * s->groups + group) * s->channels * s->plane;
     uint8_t *packed = j->packed + thread * s->room;
-    int8_requant how = {0, 0, j->blob->layer.low, j->blob->layer.high, j->blob->layer.y_zero};
+    int8_requant how = {0, j->blob->layer.y_zero, 0, j->blob->layer.low, j->blob->layer.high};
     int32_t sums[INT8_MR * INT8_NR];
     if (cnr_cancelled(j->run->stream)) return;
-    for (int64_t p = p0; p < p1; p++)
-        pack(s, base, p * INT8_NR, packed + (p - p0) * panel);
+    for (int64_t p = p0; p < p1; p++) pack(s, base, p * INT8_NR, packed + (p - p0) * panel);
     for (int64_t r = part * s->row_step; r < r1; r += INT8_MR)
         for (int64_t p = p0; p < p1; p++) {
             int8_uk->gemm(s->k4, weights + r * s->k4 * 4, packed + (p - p0) * panel, sums);
@@ -289,8 +285,8 @@ static void one_task(void *arg, int64_t index, int32_t thread) {
                              ((j->picture + picture) * s->groups * s->rows + row) * s->points;
                 how.offset = int8_offsets(j->blob)[row];
                 how.scale = int8_scales(j->blob)[row];
-                int8_uk->requantize(sums + i * INT8_NR,
-                                    cnr_min(INT8_NR, s->points - p * INT8_NR), &how, y);
+                int8_uk->requantize(sums + i * INT8_NR, cnr_min(INT8_NR, s->points - p * INT8_NR),
+                                    &how, y);
             }
         }
 }
@@ -301,7 +297,10 @@ static cnr_status run(const cnr_run *run, cnr_error *err) {
     const int64_t pictures = x->dim[0], channels = s->channels * s->groups;
     const int64_t chunk = s->chunk ? s->chunk : pictures;
     const int64_t blocks = cnr_div_up(s->panels, s->per_task);
-    conv_job j = {.run = run, .s = s, .blob = run->blob_data, .x = x->data,
+    conv_job j = {.run = run,
+                  .s = s,
+                  .blob = run->blob_data,
+                  .x = x->data,
                   .packed = run->workspace_data};
     (void)err;
     if (s->chunk) {
@@ -318,7 +317,7 @@ static cnr_status run(const cnr_run *run, cnr_error *err) {
 
 const cnr_kernel int8_conv = {
     .size = sizeof(cnr_kernel),
-    .version = 1,
+    .version = 2,
     .name = "qlinear_conv_int8_gemm",
     .op = "qlinear_conv",
     .device = "cpu",

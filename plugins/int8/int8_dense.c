@@ -80,7 +80,7 @@ static void some_rows(void *arg, int64_t index, int32_t thread) {
     const dense_job *j = arg;
     const int64_t end = cnr_min(j->outputs, (index + 1) * ROWS);
     uint8_t *y = j->run->outputs[0]->data;
-    int8_requant how = {0, 0, j->blob->layer.low, j->blob->layer.high, j->blob->layer.y_zero};
+    int8_requant how = {0, j->blob->layer.y_zero, 0, j->blob->layer.low, j->blob->layer.high};
     (void)thread;
     if (cnr_cancelled(j->run->stream)) return;
     for (int64_t r = index * ROWS; r < end; r += INT8_DOT_ROWS)
@@ -98,8 +98,11 @@ static void some_rows(void *arg, int64_t index, int32_t thread) {
 
 static cnr_status run(const cnr_run *run, cnr_error *err) {
     const cnr_node *node = run->node;
-    dense_job j = {.run = run, .blob = run->blob_data, .x = node->inputs[INT8_X]->data,
-                   .depth = depth_of(node), .samples = run->outputs[0]->dim[0],
+    dense_job j = {.run = run,
+                   .blob = run->blob_data,
+                   .x = node->inputs[INT8_X]->data,
+                   .depth = depth_of(node),
+                   .samples = run->outputs[0]->dim[0],
                    .outputs = run->outputs[0]->dim[1]};
     (void)err;
     if (!direct(node)) {
@@ -112,7 +115,7 @@ static cnr_status run(const cnr_run *run, cnr_error *err) {
 
 const cnr_kernel int8_dense = {
     .size = sizeof(cnr_kernel),
-    .version = 1,
+    .version = 2,
     .name = "qlinear_dense_int8_dot",
     .op = "qlinear_dense",
     .device = "cpu",

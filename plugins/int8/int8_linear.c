@@ -10,8 +10,8 @@ typedef struct linear_state {
     int32_t zero, is_signed, quantizes;
 } linear_state;
 
-/* A scale that no flushing of denormals, of it or of an x, makes a difference to: below it x / scale is
- * less than a half. Others are the reference's. */
+/* A scale that no flushing of denormals, of it or of an x, makes a difference to: below it x /
+ * scale is less than a half. Others are the reference's. */
 static int is_plain_scale(const cnr_tensor *scale) {
     return fabsf(*(const float *)scale->data) >= 2 * FLT_MIN;
 }
@@ -20,15 +20,20 @@ static int is_plain_scale(const cnr_tensor *scale) {
 static int fits(const cnr_node *node, const cnr_tensor *real, const cnr_tensor *small) {
     const cnr_tensor *zero = cnr_own_input(node, 2);
     return real->dtype == CNR_f32 && int8_is_byte(small) && !node->inputs[0]->encoding &&
-           int8_is_scalar(node->inputs[1], REAL) && is_plain_scale(node->inputs[1]) && cnr_attr_int(node, "block_size") == 0 &&
+           int8_is_scalar(node->inputs[1], REAL) && is_plain_scale(node->inputs[1]) &&
+           cnr_attr_int(node, "block_size") == 0 &&
            (!zero || (int8_is_scalar(zero, BYTES) && zero->dtype == small->dtype));
 }
 
 static cnr_status answer(const cnr_node *node, const cnr_tensor *real, const cnr_tensor *small,
                          cnr_accept *out) {
-    if (!fits(node, real, small)) return cnr_refuse(out, "f32, bytes and one scale that is no denormal are wanted");
+    if (!fits(node, real, small))
+        return cnr_refuse(out, "f32, bytes and one scale that is no denormal are wanted");
+    const int32_t block = out->in_block[0]; /* one scale: any order of elements will do */
+    cnr_take(node, out, 300);
+    out->in_block[0] = out->out_block[0] = block > 1 ? block : 0;
     out->prepared = 1u << 1 | (cnr_own_input(node, 2) ? 1u << 2 : 0);
-    return cnr_take(node, out, 300);
+    return CNR_OK;
 }
 
 static cnr_status quantize_accepts(const cnr_device *device, const cnr_node *node,
@@ -48,17 +53,15 @@ static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space
     const cnr_tensor *zero = cnr_own_input(node, 2);
     const int quantizes = node->outputs[0]->dtype != CNR_f32;
     const int32_t small = (quantizes ? node->outputs : node->inputs)[0]->dtype;
-    double low, high;
     (void)device;
     (void)workspace;
     linear_state *s = cnr_state(int8_host, node, sizeof *s, err);
     if (!s) return CNR_E_MEMORY;
     *s = (linear_state){.scale = *(const float *)node->inputs[1]->data,
                         .zero = zero ? int8_byte_at(zero, 0) : 0,
-                        .is_signed = small == CNR_i8, .quantizes = quantizes};
-    int8_bounds(small, s->zero, &low, &high);
-    s->low = (float)low;
-    s->high = (float)high;
+                        .is_signed = small == CNR_i8,
+                        .quantizes = quantizes};
+    int8_bounds(small, s->zero, &s->low, &s->high);
     *state = s;
     return CNR_OK;
 }
@@ -81,14 +84,19 @@ static void one_chunk(void *arg, int64_t i, int32_t thread) {
 static cnr_status run(const cnr_run *run, cnr_error *err) {
     (void)err;
     cnr_parallel(run->stream, cnr_div_up(cnr_count(run->outputs[0]), CHUNK), one_chunk,
-                  (void *)run);
+                 (void *)run);
     return CNR_OK;
 }
 
-#define LINEAR(way, kernel)                                                              \
-    const cnr_kernel int8_##way = {.size = sizeof(cnr_kernel), .version = 1,             \
-                                   .name = kernel, .op = #way "_linear",                 \
-                                   .device = "cpu", .accepts = way##_accepts,            \
-                                   .plan = plan, .unplan = int8_free_state, .run = run}
+#define LINEAR(way, kernel) \
+    const cnr_kernel int8_##way = {.size = sizeof(cnr_kernel), \
+                                   .version = 1, \
+                                   .name = kernel, \
+                                   .op = #way "_linear", \
+                                   .device = "cpu", \
+                                   .accepts = way##_accepts, \
+                                   .plan = plan, \
+                                   .unplan = int8_free_state, \
+                                   .run = run}
 LINEAR(quantize, "quantize_linear_f32_int8");
 LINEAR(dequantize, "dequantize_linear_int8_f32");

@@ -1,9 +1,10 @@
-/* max_pool of bytes on the CPU: rows of a window first, then along the row. */
-#include "int8.h"
+/* max_pool of bytes on the CPU, plain or with channels in blocks: rows of a window first, then
+ * along the row. */
+#include "blocked.h"
 
 typedef struct pool_state {
-    cnr_window w; /* always three axes */
-    int64_t in, out, room;
+    cnr_window w;               /* always three axes */
+    int64_t in, out, room, pad; /* positions; bytes of a row with its padding, and before it */
 } pool_state;
 
 static const char *window_of(const cnr_node *node, cnr_window *out) {
@@ -36,7 +37,10 @@ static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_ac
         return cnr_refuse(out, "bytes, and no indices, are wanted");
     const char *why = window_of(node, &w);
     if (!why && !all_inside(&w)) why = "a window lies in the padding alone";
-    return why ? cnr_refuse(out, why) : cnr_take(node, out, 300);
+    if (why) return cnr_refuse(out, why);
+    const cnr_tensor *y = node->outputs[0];
+    const int32_t block = out->in_block[0] == 8 || out->in_block[0] == 16 ? out->in_block[0] : 0;
+    return int8_blocked_take(node, out, 300, block, int8_block_of(y->rank, y->dim) ? block : 0);
 }
 
 static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space *workspace,
@@ -46,9 +50,11 @@ static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space
     window_of(node, &s->w);
     s->in = s->w.in[0] * s->w.in[1] * s->w.in[2];
     s->out = s->w.out[0] * s->w.out[1] * s->w.out[2];
-    const int64_t reach = (s->w.out[2] - 1) * s->w.stride[2] +
-                          (s->w.kernel[2] - 1) * s->w.dilation[2] + 1;
-    s->room = cnr_round_up(cnr_max(s->w.in[2] + s->w.pad_begin[2], reach), 64);
+    const int64_t reach =
+        (s->w.out[2] - 1) * s->w.stride[2] + (s->w.kernel[2] - 1) * s->w.dilation[2] + 1;
+    const int64_t block = cnr_max(1, node->inputs[0]->block);
+    s->pad = s->w.pad_begin[2] * block;
+    s->room = cnr_round_up(cnr_max(s->w.in[2] + s->w.pad_begin[2], reach) * block, 64);
     workspace->bytes = (uint64_t)(cnr_max(1, device->concurrency) * s->room);
     *state = s;
     return CNR_OK;
@@ -56,17 +62,18 @@ static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space
 
 /* The largest of each column over the rows of the windows at (z, y). */
 static void rows_of(const pool_state *s, const uint8_t *x, int64_t z, int64_t y, uint8_t flip,
-                    uint8_t *best) {
+                    int64_t block, uint8_t *best) {
     const cnr_window *w = &s->w;
+    const int64_t bytes = w->in[2] * block;
     int first = 1;
     for (int64_t a = 0; a < w->kernel[0]; a++)
         for (int64_t b = 0; b < w->kernel[1]; b++) {
             const int64_t iz = z * w->stride[0] - w->pad_begin[0] + a * w->dilation[0];
             const int64_t iy = y * w->stride[1] - w->pad_begin[1] + b * w->dilation[1];
             if (iz < 0 || iz >= w->in[0] || iy < 0 || iy >= w->in[1]) continue;
-            const uint8_t *row = x + (iz * w->in[1] + iy) * w->in[2];
-            if (first) memcpy(best, row, (size_t)w->in[2]);
-            else int8_uk->max(best, row, w->in[2], flip);
+            const uint8_t *row = x + (iz * w->in[1] + iy) * bytes;
+            if (first) memcpy(best, row, (size_t)bytes);
+            else int8_uk->max(best, row, bytes, flip);
             first = 0;
         }
 }
@@ -76,22 +83,29 @@ static void one_plane(void *arg, int64_t index, int32_t thread) {
     const pool_state *s = run->state;
     const cnr_window *w = &s->w;
     const cnr_tensor *t = run->node->inputs[0];
-    const uint8_t *x = (const uint8_t *)t->data + index * s->in;
+    const int64_t block = cnr_max(1, t->block);
+    const uint8_t *x = (const uint8_t *)t->data + index * s->in * block;
     const uint8_t flip = t->dtype == CNR_i8 ? 0x80 : 0;
-    uint8_t *y = (uint8_t *)run->outputs[0]->data + index * s->out;
+    uint8_t *y = (uint8_t *)run->outputs[0]->data + index * s->out * block;
     uint8_t *best = (uint8_t *)run->workspace_data + thread * s->room;
     if (cnr_cancelled(run->stream)) return;
     memset(best, flip, (size_t)s->room); /* the least byte stands left and right of each row */
-    for (int64_t row = 0; row < w->out[0] * w->out[1]; row++, y += w->out[2]) {
-        rows_of(s, x, row / w->out[1], row % w->out[1], flip, best + w->pad_begin[2]);
-        int8_uk->max_along(best, w->out[2], w->kernel[2], w->stride[2], w->dilation[2], flip, y);
+    for (int64_t row = 0; row < w->out[0] * w->out[1]; row++, y += w->out[2] * block) {
+        rows_of(s, x, row / w->out[1], row % w->out[1], flip, block, best + s->pad);
+        if (block == 1)
+            int8_uk->max_along(best, w->out[2], w->kernel[2], w->stride[2], w->dilation[2], flip,
+                               y);
+        else
+            int8_uk->max_blocks(best, w->out[2], w->kernel[2], w->stride[2] * block,
+                                w->dilation[2] * block, block, flip, y);
     }
 }
 
 static cnr_status run(const cnr_run *run, cnr_error *err) {
     const cnr_tensor *x = run->node->inputs[0];
     (void)err;
-    cnr_parallel(run->stream, x->dim[0] * x->dim[1], one_plane, (void *)run);
+    cnr_parallel(run->stream, x->dim[0] * (x->dim[1] / cnr_max(1, x->block)), one_plane,
+                 (void *)run);
     return CNR_OK;
 }
 

@@ -2,6 +2,7 @@
 #include "int8.h"
 
 #include <math.h>
+#include <stdlib.h>
 
 /* The largest sum of that many products fits 32 bits. */
 enum { MOST_DEPTH = INT32_MAX / (255 * 128) };
@@ -24,19 +25,28 @@ int32_t int8_byte_at(const cnr_tensor *t, int64_t i) {
     return t->dtype == CNR_i8 ? ((const int8_t *)t->data)[i] : ((const uint8_t *)t->data)[i];
 }
 
-void int8_bounds(int32_t dtype, int32_t zero, double *low, double *high) {
-    *low = (dtype == CNR_i8 ? -128 : 0) - zero;
-    *high = (dtype == CNR_i8 ? 127 : 255) - zero;
+void int8_bounds(int32_t dtype, int32_t zero, float *low, float *high) {
+    *low = (float)((dtype == CNR_i8 ? -128 : 0) - zero);
+    *high = (float)((dtype == CNR_i8 ? 127 : 255) - zero);
 }
 
 static float scale_at(const cnr_tensor *t, int64_t i) {
     return ((const float *)t->data)[cnr_count(t) == 1 ? 0 : i];
 }
 
-static double factor(const cnr_node *node, int64_t row) {
-    return (double)scale_at(node->inputs[INT8_X_SCALE], 0) *
-           (double)scale_at(node->inputs[INT8_W_SCALE], row) /
-           (double)scale_at(node->inputs[INT8_Y_SCALE], 0);
+/* Rounded once, as the reference has it. */
+static float factor(const cnr_node *node, int64_t row) {
+    return (float)((double)scale_at(node->inputs[INT8_X_SCALE], 0) *
+                   (double)scale_at(node->inputs[INT8_W_SCALE], row) /
+                   (double)scale_at(node->inputs[INT8_Y_SCALE], 0));
+}
+
+/* Sums and their bias fit 32 bits, whatever x is. */
+static int sums_fit(const cnr_tensor *w, const cnr_tensor *bias) {
+    const int64_t most = cnr_span(w, 1, w->rank) * 255 * 128;
+    for (int64_t i = 0; bias && i < w->dim[0]; i++)
+        if (most + llabs((long long)((const int32_t *)bias->data)[i]) > INT32_MAX) return 0;
+    return 1;
 }
 
 const char *int8_layer_fits(const cnr_node *node) {
@@ -58,10 +68,11 @@ const char *int8_layer_fits(const cnr_node *node) {
         if (int8_byte_at(in[INT8_W_ZERO], i) != zero)
             return "w_zero_point must be the middle, 0 or of u8 128";
     for (int64_t i = 0; i < w->dim[0]; i++)
-        if (!isfinite(factor(node, i))) return "a scale is not a number";
+        if (!isnormal(factor(node, i)) && factor(node, i) != 0)
+            return "a scale is no number, or a denormal";
     if (w->dim[0] < 1 || cnr_span(w, 1, w->rank) > MOST_DEPTH || cnr_span(w, 1, w->rank) < 1)
         return "sums would not fit 32 bits";
-    return NULL;
+    return sums_fit(w, bias) ? NULL : "sums with their bias would not fit 32 bits";
 }
 
 static void layer_of(const cnr_node *node, int8_layer *out) {
@@ -74,24 +85,28 @@ static void layer_of(const cnr_node *node, int8_layer *out) {
 }
 
 int64_t int8_blob_head(int64_t rows) {
-    return cnr_round_up((int64_t)sizeof(int8_blob) + 2 * rows * (int64_t)sizeof(double), 64);
+    return cnr_round_up((int64_t)sizeof(int8_blob) +
+                            rows * (int64_t)(sizeof(int32_t) + sizeof(float)),
+                        64);
 }
 
-/* sum (x - x_zero) w + bias = sum x w + offset, all exact. */
+/* sum (x - x_zero) w + bias = sum x w + offset, in the arithmetic of 32 bits that wraps round: the
+ * result fits them. */
 void int8_blob_fill(const cnr_node *node, int64_t rows, int8_blob *blob) {
     const cnr_tensor *w = node->inputs[INT8_W], *bias = cnr_own_input(node, INT8_BIAS);
     const int64_t depth = cnr_span(w, 1, w->rank);
     layer_of(node, &blob->layer);
     blob->rows = rows;
     blob->weight_at = int8_blob_head(rows);
-    double *offset = (double *)int8_offsets(blob), *scale = (double *)int8_scales(blob);
+    int32_t *offset = (int32_t *)(blob + 1);
+    float *scale = (float *)(offset + rows);
     memset(offset, 0, (size_t)(2 * rows) * sizeof *offset);
     for (int64_t r = 0; r < w->dim[0]; r++) {
         const uint8_t *from = (const uint8_t *)w->data + r * depth;
         int64_t sum = 0;
         for (int64_t i = 0; i < depth; i++) sum += (int8_t)(from[i] ^ blob->layer.w_flip);
         const int64_t shift = bias ? ((const int32_t *)bias->data)[r] : 0;
-        offset[r] = (double)(shift - sum * blob->layer.x_zero);
+        offset[r] = (int32_t)(uint32_t)(shift - sum * blob->layer.x_zero);
         scale[r] = factor(node, r);
     }
 }

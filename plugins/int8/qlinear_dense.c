@@ -3,17 +3,18 @@
 
 #include <math.h>
 
-static const cnr_port in[] = {
-    {.name = "x", .help = "N and any axes, which count as one; u8 or i8"},
-    {.name = "x_scale", .help = "one number"},
-    {.name = "x_zero_point", .help = "one number"},
-    {.name = "w", .help = "out, inputs a sample; u8 or i8"},
-    {.name = "w_scale", .help = "one, or one an output"},
-    {.name = "w_zero_point", .help = "one, or one an output"},
-    {.name = "y_scale", .help = "one number"},
-    {.name = "y_zero_point", .help = "one number; gives the type of y"},
-    {.name = "bias", .flags = CNR_PORT_OPTIONAL, .help = "i32, one an output, in units of x_scale "
-                                                         "w_scale"}};
+static const cnr_port in[] = {{.name = "x", .help = "N and any axes, which count as one; u8 or i8"},
+                              {.name = "x_scale", .help = "one number"},
+                              {.name = "x_zero_point", .help = "one number"},
+                              {.name = "w", .help = "out, inputs a sample; u8 or i8"},
+                              {.name = "w_scale", .help = "one, or one an output"},
+                              {.name = "w_zero_point", .help = "one, or one an output"},
+                              {.name = "y_scale", .help = "one number"},
+                              {.name = "y_zero_point", .help = "one number; gives the type of y"},
+                              {.name = "bias",
+                               .flags = CNR_PORT_OPTIONAL,
+                               .help = "i32, one an output, in units of x_scale "
+                                       "w_scale"}};
 static const cnr_port out[] = {{.name = "y", .help = "N out, of the type of y_zero_point"}};
 
 static cnr_status wrong(cnr_error *err, const cnr_node *node, const char *text) {
@@ -27,8 +28,9 @@ static cnr_status want_each(const cnr_node *node, int32_t port, int32_t dtype, i
     if (t->dtype == dtype && t->rank <= 1 && !t->encoding &&
         (t->rank == 0 || t->dim[0] < 0 || t->dim[0] == 1 || m < 0 || t->dim[0] == m))
         return CNR_OK;
-    return int8_host->fail(err, CNR_E_SHAPE, node->name, "qlinear_dense: input %s: want %s, 1 or %lld",
-                           in[port].name, cnr_dtype_name(dtype), (long long)(m < 0 ? 1 : m));
+    return int8_host->fail(err, CNR_E_SHAPE, node->name,
+                           "qlinear_dense: input %s: want %s, 1 or %lld", in[port].name,
+                           cnr_dtype_name(dtype), (long long)(m < 0 ? 1 : m));
 }
 
 /* Product of the dims behind the batch; -1 unknown, -2 too large. */
@@ -57,13 +59,16 @@ static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_er
     if (inputs >= 0 && w->dim[1] >= 0 && inputs != w->dim[1])
         return int8_host->fail(err, CNR_E_SHAPE, node->name,
                                "qlinear_dense: input w: want %lld along axis 1, as many as x has a "
-                               "sample, got %lld", (long long)inputs, (long long)w->dim[1]);
+                               "sample, got %lld",
+                               (long long)inputs, (long long)w->dim[1]);
     if (!int8_is_byte(t[INT8_Y_ZERO]))
         return wrong(err, node, "input y_zero_point: want u8 or i8, which y will be of");
-    const struct { int32_t port, dtype; int64_t m; } wanted[] = {
-        {INT8_X_SCALE, CNR_f32, 1}, {INT8_X_ZERO, x->dtype, 1}, {INT8_W_SCALE, CNR_f32, m},
-        {INT8_W_ZERO, w->dtype, m}, {INT8_Y_SCALE, CNR_f32, 1},
-        {INT8_Y_ZERO, t[INT8_Y_ZERO]->dtype, 1}};
+    const struct {
+        int32_t port, dtype;
+        int64_t m;
+    } wanted[] = {{INT8_X_SCALE, CNR_f32, 1}, {INT8_X_ZERO, x->dtype, 1},
+                  {INT8_W_SCALE, CNR_f32, m}, {INT8_W_ZERO, w->dtype, m},
+                  {INT8_Y_SCALE, CNR_f32, 1}, {INT8_Y_ZERO, t[INT8_Y_ZERO]->dtype, 1}};
     for (int32_t i = 0; i < CNR_ROWS(wanted); i++)
         CNR_TRY(want_each(node, wanted[i].port, wanted[i].dtype, wanted[i].m, err));
     if (bias && (bias->dtype != CNR_i32 || bias->rank != 1 || bias->encoding ||
@@ -108,9 +113,10 @@ static cnr_status reference(const cnr_run *run, cnr_error *err) {
         for (int64_t j = 0; j < k; j++)
             sum += (int8_byte_at(x, one_x ? 0 : n * k + j) - x_zero) *
                    (int8_byte_at(w, one_w ? 0 : o * k + j) - w_zero);
-        const double scale = real_at(t[INT8_X_SCALE], 0) * real_at(t[INT8_W_SCALE], o) /
-                             real_at(t[INT8_Y_SCALE], 0);
-        ((uint8_t *)y->data)[i] = stored(y->dtype, rint((double)sum * scale) + (double)y_zero);
+        const float scale = (float)(real_at(t[INT8_X_SCALE], 0) * real_at(t[INT8_W_SCALE], o) /
+                                    real_at(t[INT8_Y_SCALE], 0));
+        const double steps = (double)rintf((float)sum * scale); /* f32, as qlinear_conv has it */
+        ((uint8_t *)y->data)[i] = stored(y->dtype, steps + (double)y_zero);
     }
     return CNR_OK;
 }

@@ -21,7 +21,8 @@ static const cnr_node *source(const graph *g, cnr_value value, const cnr_value *
 }
 
 static int same_scale(const cnr_node *a, const cnr_node *b) {
-    return same_data(cnr_own_input(a, 1), cnr_own_input(b, 1)) && same_data(cnr_own_input(a, 2), cnr_own_input(b, 2));
+    return same_data(cnr_own_input(a, 1), cnr_own_input(b, 1)) &&
+           same_data(cnr_own_input(a, 2), cnr_own_input(b, 2));
 }
 
 /* q itself instead of quantising what it stands for. 1 when done. */

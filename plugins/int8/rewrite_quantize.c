@@ -6,33 +6,14 @@
  *     y = conv(x, w, b)  ->  y = dequantize(qlinear_conv(quantize(x), ..))
  *
  * Values that only move numbers about (pools, concat) share the scale of what they move, so that
- * the pairs between layers cancel. A relu behind a layer becomes the saturation of its output: with
- * nothing below 0 to hold, 0 is the least byte. */
-#include "graphs.h"
+ * the pairs between layers cancel; what computes between them follows them (rewrite_follow.c). A
+ * relu behind a layer becomes the saturation of its output: with nothing below 0 to hold, 0 is the
+ * least byte. So does a relu6, or a clip from 0 on, where the largest byte stands for no more than
+ * its upper limit. */
+#include "quantize.h"
 
 #include <math.h>
 #include <stdio.h>
-
-enum { NONE = -1 };
-
-typedef struct value_group { /* values of one scale; `of` finds it by value */
-    double low, high;
-    int known;
-    float scale;
-    int32_t zero;
-    cnr_value scale_at, zero_at; /* constants of the graph, once made */
-} value_group;
-
-typedef struct work {
-    graph *g;
-    int32_t n_nodes, n_values;
-    int32_t *of;      /* value -> value that stands for its group */
-    uint8_t *layer;   /* node: will be quantised */
-    int32_t *relu_of; /* relu node -> the layer it becomes part of, or NONE */
-    uint8_t *banned;  /* relu node: stays */
-    uint8_t *cut;     /* value: stands before such a relu, and is held cut off at 0 */
-    value_group *groups;    /* by standing value */
-} work;
 
 /* ---- which layers ---- */
 
@@ -63,15 +44,35 @@ static int can_quantise(const cnr_node *node) {
 
 /* ---- groups of values ---- */
 
-static int32_t find(work *w, cnr_value v) {
+int32_t quantize_find(work *w, cnr_value v) {
     while (w->of[v] != v) v = w->of[v] = w->of[w->of[v]];
     return v;
 }
 
 static void unite(work *w, cnr_value a, cnr_value b) {
-    a = find(w, a);
-    b = find(w, b);
+    a = quantize_find(w, a);
+    b = quantize_find(w, b);
     w->of[cnr_max(a, b)] = (int32_t)cnr_min(a, b);
+}
+
+/* The node is max(x, 0), up to *most at most. */
+static int is_relu(const cnr_node *node, double *most) {
+    *most = INFINITY;
+    if (graph_is(node, "relu")) return 1;
+    if (graph_is(node, "relu6")) {
+        *most = 6;
+        return 1;
+    }
+    if (!graph_is(node, "clip")) return 0;
+    double limit[2] = {cnr_attr_float(node, "min"), cnr_attr_float(node, "max")};
+    for (int32_t i = 0; i < 2; i++) {
+        const cnr_tensor *t = cnr_own_input(node, i + 1);
+        if (t && !int8_is_scalar(t, 1u << CNR_f32)) return 0;
+        if (t) limit[i] = (double)*(const float *)t->data;
+    }
+    if (limit[0] != 0) return 0;
+    *most = limit[1];
+    return *most > 0;
 }
 
 /* The layer whose output, moved about at most, is all that this relu reads and nobody else does. */
@@ -103,6 +104,7 @@ static void mark_cut(work *w, int32_t relu) {
 }
 
 static void make_groups(work *w) {
+    double most;
     for (int32_t v = 0; v < w->n_values; v++) {
         w->of[v] = v;
         w->cut[v] = 0;
@@ -116,9 +118,14 @@ static void make_groups(work *w) {
             const int32_t n = graph_joins(node) ? node->n_inputs : 1;
             for (int32_t k = 0; k < n; k++)
                 if (in[k] >= 0) unite(w, in[k], out[0]);
-        } else if (graph_is(node, "relu") && !w->banned[i]) {
-            w->relu_of[i] = layer_before(w, i);
-            if (w->relu_of[i] == NONE) continue;
+        } else if (is_relu(node, &most) && w->layer[i] != FOLLOWER) {
+            if (!w->banned[i]) w->relu_of[i] = layer_before(w, i);
+            if (w->relu_of[i] == NONE) {
+                if (w->banned[i] < 2 && int8_host->graph_quantise_asked(w->g, i))
+                    w->layer[i] = (uint8_t)(follow_can(node, in, w->g) ? FOLLOWER : 0);
+                w->banned[i] = 2;
+                continue;
+            }
             unite(w, in[0], out[0]);
             mark_cut(w, i);
         }
@@ -130,7 +137,7 @@ static void measure_groups(work *w) {
     for (int32_t v = 0; v < w->n_values; v++)
         w->groups[v] = (value_group){.scale_at = -1, .zero_at = -1};
     for (int32_t v = 0; v < w->n_values; v++) {
-        value_group *group = &w->groups[find(w, v)];
+        value_group *group = &w->groups[quantize_find(w, v)];
         double low, high;
         if (w->cut[v] || !int8_host->graph_range(w->g, v, &low, &high) || !(low <= high)) continue;
         group->low = fmin(group->low, low);
@@ -150,31 +157,40 @@ static int withdraw(work *w) {
     int changed = 0;
     for (int32_t i = 0; i < w->n_nodes; i++) {
         const cnr_value *in, *out;
-        int8_host->graph_node_at(w->g, i, &in, &out);
-        if (w->layer[i] &&
-            (!w->groups[find(w, in[0])].known || !w->groups[find(w, out[0])].known)) {
+        const cnr_node *node = int8_host->graph_node_at(w->g, i, &in, &out);
+        int known = !w->layer[i] || w->groups[quantize_find(w, out[0])].known;
+        const int32_t values = w->layer[i] == FOLLOWER ? follow_values(node) : 1;
+        for (int32_t k = 0; k < values && w->layer[i]; k++)
+            known &= w->groups[quantize_find(w, in[k])].known;
+        if (!known) {
             w->layer[i] = 0;
             changed = 1;
         }
-        if (w->relu_of[i] != NONE && w->groups[find(w, out[0])].zero != 0) {
+        if (w->relu_of[i] == NONE) continue;
+        const value_group *group = &w->groups[quantize_find(w, out[0])];
+        double most;
+        is_relu(node, &most);
+        /* half a step more is the same byte */
+        if (group->zero != 0 || 254.5 * (double)group->scale > most) {
             w->banned[i] = 1;
             changed = 1;
         }
     }
-    return changed;
+    return changed | follow_withdraw(w);
 }
 
 /* ---- making quantised layers ---- */
 
 /* The two constants of a value's group. */
-static void constants_of(work *w, cnr_value v, cnr_value *scale, cnr_value *zero) {
-    const int32_t stands = find(w, v);
+void quantize_constants(work *w, cnr_value v, cnr_value *scale, cnr_value *zero) {
+    const int32_t stands = quantize_find(w, v);
     value_group *group = &w->groups[stands];
     const uint8_t byte = (uint8_t)group->zero;
     const char *name = int8_host->graph_value_name(w->g, stands);
-    if (group->scale_at < 0) group->scale_at = graph_f32(w->g, name, "scale", &group->scale, 1);
+    if (group->scale_at < 0)
+        group->scale_at = graph_f32(w->g, name, "int8_scale", &group->scale, 1);
     if (group->zero_at < 0)
-        group->zero_at = graph_bytes(w->g, name, "zero", CNR_u8, &byte, 0, NULL);
+        group->zero_at = graph_bytes(w->g, name, "int8_zero", CNR_u8, &byte, 0, NULL);
     *scale = group->scale_at;
     *zero = group->zero_at;
 }
@@ -247,13 +263,13 @@ static cnr_status quantise(work *w, int32_t index) {
     const int conv = graph_is(node, "conv");
     cnr_value in[9], scale, zero, stored;
     char name[256];
-    weights q = {.x_scale = (double)w->groups[find(w, x)].scale};
+    weights q = {.x_scale = (double)w->groups[quantize_find(w, x)].scale};
     weights_of(node, &q);
     cnr_tensor shape = {.rank = 2, .dim = {q.rows, q.depth}};
     if (conv) shape = *node->inputs[1];
     snprintf(name, sizeof name, "%.240s.int8", node->name);
-    constants_of(w, x, &in[INT8_X_SCALE], &in[INT8_X_ZERO]);
-    constants_of(w, y, &scale, &zero);
+    quantize_constants(w, x, &in[INT8_X_SCALE], &in[INT8_X_ZERO]);
+    quantize_constants(w, y, &scale, &zero);
     if (!add_weights(w, name, shape.rank, shape.dim, &q, in)) return CNR_E_MEMORY;
     in[INT8_Y_SCALE] = scale;
     in[INT8_Y_ZERO] = zero;
@@ -262,13 +278,13 @@ static cnr_status quantise(work *w, int32_t index) {
     in[INT8_X] = graph_add(w->g, "quantize_linear", NULL, NULL, xs, 3);
     if (in[INT8_X] < 0) return CNR_E_STATE;
     node = conv ? int8_host->graph_node_at(w->g, index + 1, NULL, NULL) : NULL;
-    stored = graph_add(w->g, conv ? "qlinear_conv" : "qlinear_dense", name, node, in,
-                       q.bias ? 9 : 8);
+    stored =
+        graph_add(w->g, conv ? "qlinear_conv" : "qlinear_dense", name, node, in, q.bias ? 9 : 8);
     const cnr_value ys[] = {stored, scale, zero};
-    const cnr_value real = stored < 0 ? -1
-                                      : graph_add(w->g, "dequantize_linear", NULL, NULL, ys, 3);
+    const cnr_value real =
+        stored < 0 ? -1 : graph_add(w->g, "dequantize_linear", NULL, NULL, ys, 3);
     if (real < 0) return CNR_E_STATE;
-    const value_group *group = &w->groups[find(w, y)];
+    const value_group *group = &w->groups[quantize_find(w, y)];
     const double zero_point = group->zero, step = (double)group->scale;
     CNR_TRY(int8_host->graph_quantised(w->g, y, stored, step, zero_point, -zero_point * step));
     CNR_TRY(int8_host->graph_replace(w->g, y, real));
@@ -285,6 +301,8 @@ static int32_t quantise_all(work *w, cnr_error *err) {
             int8_host->graph_node_at(w->g, i, &in, &out);
             status = int8_host->graph_replace(w->g, out[0], in[0]);
             if (!status) status = int8_host->graph_remove(w->g, i);
+        } else if (w->layer[i] == FOLLOWER) {
+            status = follow_quantise(w, i);
         } else if (w->layer[i]) {
             status = quantise(w, i);
         } else {
@@ -318,6 +336,8 @@ static void release(work *w) {
     int8_host->free(w->relu_of);
     int8_host->free(w->banned);
     int8_host->free(w->cut);
+    int8_host->free(w->is_byte);
+    int8_host->free(w->is_wanted);
     int8_host->free(w->groups);
 }
 
@@ -328,8 +348,12 @@ static int prepare(work *w) {
     w->relu_of = int8_host->alloc(nodes * sizeof *w->relu_of);
     w->banned = int8_host->alloc(nodes);
     w->cut = int8_host->alloc(values);
+    w->is_byte = int8_host->alloc(values);
+    w->is_wanted = int8_host->alloc(values);
     w->groups = int8_host->alloc(values * sizeof *w->groups);
-    if (!w->of || !w->layer || !w->relu_of || !w->banned || !w->cut || !w->groups) return 0;
+    if (!w->of || !w->layer || !w->relu_of || !w->banned || !w->cut || !w->groups || !w->is_byte ||
+        !w->is_wanted)
+        return 0;
     memset(w->banned, 0, nodes);
     return 1;
 }
@@ -346,8 +370,13 @@ static int32_t apply(graph *g, cnr_error *err) {
         return int8_host->fail(err, CNR_E_MEMORY, "quantize-layers", "out of memory");
     }
     for (int32_t i = 0; i < w.n_nodes; i++) {
-        const cnr_node *node = int8_host->graph_node_at(g, i, NULL, NULL);
-        w.layer[i] = (uint8_t)(int8_host->graph_quantise_asked(g, i) && can_quantise(node));
+        const cnr_value *in;
+        const cnr_node *node = int8_host->graph_node_at(g, i, &in, NULL);
+        double most;
+        w.layer[i] = 0;
+        if (!int8_host->graph_quantise_asked(g, i)) continue;
+        if (can_quantise(node)) w.layer[i] = LAYER;
+        else if (!is_relu(node, &most) && follow_can(node, in, g)) w.layer[i] = FOLLOWER;
     }
     do {
         make_groups(&w);

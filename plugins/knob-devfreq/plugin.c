@@ -5,7 +5,8 @@
 #include <strings.h>
 
 /* "37@585000000Hz", "37", "37 %" */
-static void read_load(bounds_domain *d, cnr_knob_state *state) {
+static void read_load(const bounds *list, bounds_domain *d, cnr_knob_state *state) {
+    (void)list;
     double percent;
     if (gauge_read_number(&d->loads[0], &percent, NULL) == CNR_OK && percent >= 0 && percent <= 100)
         state->load_percent = (int32_t)percent;
@@ -30,7 +31,7 @@ static const char *feeds_of(const char *name) {
     return gauge_feeds(name);
 }
 
-static cnr_status add_device(bounds *list, const char *folder, cnr_error *err) {
+static cnr_status add_device(void *list, const char *folder, cnr_error *err) {
     char text[4096];
     gauge_file now;
     gauge_name(&now, folder, "cur_freq");
@@ -49,7 +50,7 @@ static cnr_status add_device(bounds *list, const char *folder, cnr_error *err) {
 }
 
 /* Mali's driver before devfreq (the ODROID-XU3's kernel): megahertz, only to be read. */
-static cnr_status add_mali(bounds *list, const char *folder, cnr_error *err) {
+static cnr_status add_mali(void *list, const char *folder, cnr_error *err) {
     gauge_file now;
     gauge_name(&now, folder, "clock");
     if (!gauge_is_there(&now)) return CNR_OK;
@@ -62,38 +63,11 @@ static cnr_status add_mali(bounds *list, const char *folder, cnr_error *err) {
     return CNR_OK;
 }
 
-static cnr_status each(bounds *list, const char *root, const char *pattern,
-                       cnr_status (*add)(bounds *list, const char *folder, cnr_error *err),
-                       cnr_error *err) {
-    gauge_found folders;
-    cnr_status status = gauge_find(root, pattern, &folders, err);
-    for (int32_t i = 0; i < folders.n && !status; i++) status = add(list, folders.at[i], err);
-    gauge_found_free(&folders);
-    return status;
+static cnr_status find(bounds *list, cnr_error *err) {
+    CNR_TRY(gauge_each(list->root, "/sys/class/devfreq/*", add_device, list, err));
+    return list->n ? CNR_OK
+                   : gauge_each(list->root, "/sys/devices/platform/*.mali", add_mali, list, err);
 }
 
-static cnr_status find(bounds *list, const char *root, cnr_error *err) {
-    CNR_TRY(each(list, root, "/sys/class/devfreq/*", add_device, err));
-    return list->n ? CNR_OK : each(list, root, "/sys/devices/platform/*.mali", add_mali, err);
-}
-
-static cnr_status open_knob(const cnr_gauge_options *options, void **state, int32_t *n,
-                            cnr_error *err) {
-    return bounds_open("devfreq", options, find, state, n, err);
-}
-
-static const cnr_knob knob = {.size = sizeof(cnr_knob),
-                              .name = "devfreq",
-                              .summary = "clocks of GPUs, memory and buses",
-                              .open = open_knob,
-                              BOUNDS_HOOKS};
-
-static cnr_status start(const cnr_host *host, struct cnr_registrar *registrar, cnr_error *err) {
-    (void)err;
-    gauge_host = host;
-    return host->add(registrar, CNR_KIND_KNOB, &knob);
-}
-
-CNR_PLUGIN_TOUCHES("knob-devfreq", "1",
-                   "clocks of GPUs (Mali and others), memory and buses, by devfreq", "MIT", start,
-                   CNR_TOUCHES_DEVICES)
+BOUNDS_PLUGIN("devfreq", "clocks of GPUs, memory and buses",
+              "clocks of GPUs (Mali and others), memory and buses, by devfreq")

@@ -3,10 +3,9 @@
 #include <cnnrun/kit.h>
 #include <stdio.h>
 
-static const char folder_pattern[] = "/sys/class/kgsl/kgsl-3d0";
-
 /* "busy total" of the last window; both 0 while the GPU sleeps. Else "N %". */
-static void read_load(bounds_domain *d, cnr_knob_state *state) {
+static void read_load(const bounds *list, bounds_domain *d, cnr_knob_state *state) {
+    (void)list;
     char text[GAUGE_TEXT];
     const char *end;
     double busy, total;
@@ -54,46 +53,27 @@ static void optional(gauge_file *file, const char *folder, const char *name) {
     if (!gauge_is_there(file)) file->path[0] = 0;
 }
 
-static cnr_status find(bounds *list, const char *root, cnr_error *err) {
-    gauge_found folders;
-    cnr_status status = gauge_find(root, folder_pattern, &folders, err);
-    if (!status && folders.n) {
-        const char *folder = folders.at[0];
-        bounds_domain *d = bounds_add(list, "gpu", 1, err);
-        if (!d) status = CNR_E_MEMORY;
-        else if (!find_clock(d, folder)) list->n = 0;
-        else {
-            snprintf(d->domain.feeds, sizeof d->domain.feeds, "opencl:0");
-            d->levels = 1;
-            if (steps_are_levels(d, folder))
-                bounds_files(d, folder, "min_pwrlevel", "max_pwrlevel");
-            optional(&d->loads[0], folder, "gpubusy");
-            optional(&d->loads[1], folder, "gpu_busy_percentage");
-            optional(&d->temperature, folder, "temp");
-            d->load = read_load;
-        }
-        if (d && list->n == 0) gauge_host->free(d);
+static cnr_status add_gpu(void *of, const char *folder, cnr_error *err) {
+    bounds *list = of;
+    bounds_domain *d = bounds_add(list, "gpu", 1, err);
+    if (!d) return CNR_E_MEMORY;
+    if (!find_clock(d, folder)) {
+        list->n--;
+        gauge_host->free(d);
+        return CNR_OK;
     }
-    gauge_found_free(&folders);
-    return status;
+    snprintf(d->domain.feeds, sizeof d->domain.feeds, "opencl:0");
+    d->levels = 1;
+    if (steps_are_levels(d, folder)) bounds_files(d, folder, "min_pwrlevel", "max_pwrlevel");
+    optional(&d->loads[0], folder, "gpubusy");
+    optional(&d->loads[1], folder, "gpu_busy_percentage");
+    optional(&d->temperature, folder, "temp");
+    d->load = read_load;
+    return CNR_OK;
 }
 
-static cnr_status open_knob(const cnr_gauge_options *options, void **state, int32_t *n,
-                            cnr_error *err) {
-    return bounds_open("kgsl", options, find, state, n, err);
+static cnr_status find(bounds *list, cnr_error *err) {
+    return gauge_each(list->root, "/sys/class/kgsl/kgsl-3d0", add_gpu, list, err);
 }
 
-static const cnr_knob knob = {.size = sizeof(cnr_knob),
-                              .name = "kgsl",
-                              .summary = "the clock of an Adreno GPU",
-                              .open = open_knob,
-                              BOUNDS_HOOKS};
-
-static cnr_status start(const cnr_host *host, struct cnr_registrar *registrar, cnr_error *err) {
-    (void)err;
-    gauge_host = host;
-    return host->add(registrar, CNR_KIND_KNOB, &knob);
-}
-
-CNR_PLUGIN_TOUCHES("knob-kgsl", "1", "the clock of an Adreno GPU, by kgsl", "MIT", start,
-                   CNR_TOUCHES_DEVICES)
+BOUNDS_PLUGIN("kgsl", "the clock of an Adreno GPU", "the clock of an Adreno GPU, by kgsl")

@@ -11,7 +11,9 @@
 
 /* Of the library's ABI, which is stable: 0 is success; handles are pointers. */
 enum { GRAPHICS = 0, MEMORY = 2, SET_APPLICATION_CLOCKS = 0 };
-typedef struct utilization { unsigned gpu, memory; } utilization;
+typedef struct utilization {
+    unsigned gpu, memory;
+} utilization;
 typedef struct nvml {
     int (*start)(void);
     int (*stop)(void);
@@ -30,7 +32,7 @@ typedef struct nvml {
 enum { MOST_CARDS = 64, MOST_STEPS = 512 };
 typedef struct card {
     void *device;
-    unsigned memory, graphics; /* megahertz, as found; 0: not told */
+    unsigned memory, graphics;  /* megahertz, as found; 0: not told */
     unsigned steps[MOST_STEPS]; /* rising */
     cnr_knob_domain domain;
 } card;
@@ -43,7 +45,9 @@ typedef struct cards {
 
 static cnr_status open_library(nvml *lib, const char *root, cnr_error *err) {
     static const char name[] = "libnvidia-ml.so.1";
-    const struct { const char *symbol; void *to;
+    const struct {
+        const char *symbol;
+        void *to;
     } wanted[] = {{"nvmlInit_v2", &lib->start},
                   {"nvmlShutdown", &lib->stop},
                   {"nvmlDeviceGetCount_v2", &lib->count},
@@ -244,11 +248,4 @@ static const cnr_knob knob = {.size = sizeof(cnr_knob),
                               .found = found,
                               .bring_back = bring_back};
 
-static cnr_status start(const cnr_host *host, struct cnr_registrar *registrar, cnr_error *err) {
-    (void)err;
-    gauge_host = host;
-    return host->add(registrar, CNR_KIND_KNOB, &knob);
-}
-
-CNR_PLUGIN_TOUCHES("knob-nvml", "1", "clocks of NVIDIA's cards, by their library", "MIT", start,
-                   CNR_TOUCHES_DEVICES)
+GAUGE_PLUGIN("knob-nvml", "clocks of NVIDIA's cards, by their library", CNR_KIND_KNOB, knob)

@@ -46,9 +46,18 @@ late_fn late_function(const cnr_host *host, const void *of, const char *module, 
         host->fail(err, CNR_E_IO, path, "it or its folder %s", why);
         return NULL;
     }
-    void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL), *at = library ? dlsym(library, symbol) : NULL;
+    if (access(path, F_OK) != 0) {
+        host->fail(err, CNR_E_IO, path,
+                   "this part of the plugin is not installed (in Debian: cnnrun-%.*s)",
+                   (int)strcspn(module, "/"), module);
+        return NULL;
+    }
+    void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL),
+         *at = library ? dlsym(library, symbol) : NULL;
     late_fn function = NULL;
-    if (at) memcpy(&function, &at, sizeof function); /* ISO C has no cast from an object to a function */
+    if (at)
+        memcpy(&function, &at,
+               sizeof function); /* ISO C has no cast from an object to a function */
     else host->fail(err, CNR_E_IO, path, "%s", dlerror());
     return function;
 }

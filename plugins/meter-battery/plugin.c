@@ -11,10 +11,12 @@ typedef struct batteries {
     gauge_file *status; /* of each */
 } batteries;
 
-static cnr_status add(batteries *b, const char *folder, cnr_error *err) {
+static cnr_status add(void *of, const char *folder, cnr_error *err) {
+    batteries *b = of;
     char text[GAUGE_TEXT];
     gauge_file power, current, volts;
-    if (!gauge_look(folder, "type", text, sizeof text) || strcmp(text, "Battery") != 0) return CNR_OK;
+    if (!gauge_look(folder, "type", text, sizeof text) || strcmp(text, "Battery") != 0)
+        return CNR_OK;
     if (gauge_look(folder, "scope", text, sizeof text) && strcmp(text, "Device") == 0)
         return CNR_OK; /* a mouse's */
     gauge_name(&power, folder, "power_now");
@@ -47,7 +49,6 @@ static void close_meter(void *state) {
 
 static cnr_status open_meter(const cnr_gauge_options *options, void **state, int32_t *n,
                              cnr_error *err) {
-    gauge_found supplies;
     batteries *b = gauge_host->alloc(sizeof *b);
     if (!b) return gauge_host->fail(err, CNR_E_MEMORY, "battery", "out of memory");
     *b = (batteries){.sensors = gauge_sensors_new(err)};
@@ -55,9 +56,7 @@ static cnr_status open_meter(const cnr_gauge_options *options, void **state, int
         gauge_host->free(b);
         return CNR_E_MEMORY;
     }
-    cnr_status status = gauge_find(options->root, "/sys/class/power_supply/*", &supplies, err);
-    for (int32_t i = 0; i < supplies.n && !status; i++) status = add(b, supplies.at[i], err);
-    gauge_found_free(&supplies);
+    cnr_status status = gauge_each(options->root, "/sys/class/power_supply/*", add, b, err);
     if (!status && b->sensors->n == 0)
         status = gauge_host->fail(err, CNR_E_NOT_FOUND, "battery", "this machine has none");
     if (status) {
@@ -79,21 +78,20 @@ static cnr_status read_meter(void *state, int32_t domain, cnr_reading *out, cnr_
     char text[GAUGE_TEXT];
     CNR_TRY(gauge_read_text(&b->status[domain], text, sizeof text, err));
     if (strcmp(text, "Discharging") != 0)
-        return gauge_host->fail(err, CNR_E_STATE, b->status[domain].path,
-                                "the battery's status is \"%s\": what flows is not what the machine "
-                                "takes; unplug it", text);
+        return gauge_host
+            ->fail(err, CNR_E_STATE, b->status[domain].path,
+                   "the battery's status is \"%s\": what flows is not what the machine "
+                   "takes; unplug it",
+                   text);
     return gauge_read(b->sensors, domain, out, err);
 }
 
-static const cnr_meter meter = {
-    .size = sizeof(cnr_meter), .name = "battery", .summary = "what flows out of the battery",
-    .open = open_meter, .describe = describe, .read = read_meter, .close = close_meter};
+static const cnr_meter meter = {.size = sizeof(cnr_meter),
+                                .name = "battery",
+                                .summary = "what flows out of the battery",
+                                .open = open_meter,
+                                .describe = describe,
+                                .read = read_meter,
+                                .close = close_meter};
 
-static cnr_status start(const cnr_host *host, struct cnr_registrar *registrar, cnr_error *err) {
-    (void)err;
-    gauge_host = host;
-    return host->add(registrar, CNR_KIND_METER, &meter);
-}
-
-CNR_PLUGIN_TOUCHES("meter-battery", "1", "power out of a battery, of the whole machine", "MIT",
-                   start, CNR_TOUCHES_DEVICES)
+GAUGE_PLUGIN("meter-battery", "power out of a battery, of the whole machine", CNR_KIND_METER, meter)

@@ -1,13 +1,17 @@
-/* Sensors where vendors' kernels have them: the ODROID-XU3's INA231, Jetson's INA3221 before 5.0. */
+/* Sensors where vendors' kernels have them: the ODROID-XU3's INA231, Jetson's INA3221 before 5.0.
+ */
 #include "hwmon.h"
 #include <cnnrun/kit.h>
 #include <stdio.h>
 
 /* ---- ODROID-XU3: whole watts as text, at an address a domain; on whichever bus ---- */
 
-static const struct { const char *address, *name, *feeds; } odroid[] = {
-    {"0040", "a15", "cpu:big"}, {"0045", "a7", "cpu:little"}, {"0044", "gpu", "opencl:0"},
-    {"0041", "memory", ""}};
+static const struct {
+    const char *address, *name, *feeds;
+} odroid[] = {{"0040", "a15", "cpu:big"},
+              {"0045", "a7", "cpu:little"},
+              {"0044", "gpu", "opencl:0"},
+              {"0041", "memory", ""}};
 
 /* Switched on until the meter is closed; who may not do that finds it off when it reads. */
 static cnr_status switch_on(const char *folder, hwmon_switches *switched, cnr_error *err) {
@@ -68,13 +72,14 @@ static int ends_with(const char *text, const char *end) {
     return n >= m && strcmp(text + n - m, end) == 0;
 }
 
-static cnr_status add_jetson(gauge_sensors *list, const char *path, cnr_error *err) {
+static cnr_status add_jetson(void *list, const char *path, cnr_error *err) {
     char folder[GAUGE_PATH], rail[32], name[GAUGE_TEXT];
     int channel = 0;
     snprintf(folder, sizeof folder, "%.*s", (int)(gauge_last(path) - path - 1), path);
     if (sscanf(gauge_last(path), "in_power%d_input", &channel) != 1) return CNR_OK;
     snprintf(rail, sizeof rail, "rail_name_%d", channel);
-    if (!gauge_look(folder, rail, name, sizeof name)) snprintf(name, sizeof name, "rail%d", channel);
+    if (!gauge_look(folder, rail, name, sizeof name))
+        snprintf(name, sizeof name, "rail%d", channel);
     gauge_sensor *s = gauge_add(list, name, "");
     if (!s) return gauge_host->fail(err, CNR_E_MEMORY, path, "out of memory");
     gauge_name(&s->value, folder, gauge_last(path));
@@ -86,10 +91,6 @@ static cnr_status add_jetson(gauge_sensors *list, const char *path, cnr_error *e
 }
 
 cnr_status hwmon_jetson(const char *root, gauge_sensors *list, cnr_error *err) {
-    gauge_found rails;
-    cnr_status status = gauge_find(
-        root, "/sys/bus/i2c/drivers/ina3221x/*-00*/iio:device*/in_power*_input", &rails, err);
-    for (int32_t i = 0; i < rails.n && !status; i++) status = add_jetson(list, rails.at[i], err);
-    gauge_found_free(&rails);
-    return status;
+    return gauge_each(root, "/sys/bus/i2c/drivers/ina3221x/*-00*/iio:device*/in_power*_input",
+                      add_jetson, list, err);
 }

@@ -77,23 +77,20 @@ static cnr_status add_channel(gauge_sensors *list, const chip *c, int channel, c
     return CNR_OK;
 }
 
-static cnr_status add_chip(gauge_sensors *list, const char *folder, cnr_error *err) {
+static cnr_status add_chip(void *list, const char *folder, cnr_error *err) {
     chip c = {.folder = folder};
     double ms;
     cnr_status status = CNR_OK;
     if (!gauge_look(folder, "name", c.name, sizeof c.name)) return CNR_OK;
     address_of(folder, c.address, sizeof c.address);
     if ((gauge_look_number(folder, "update_interval", &ms) ||
-         gauge_look_number(folder, "power1_average_interval", &ms)) && ms > 0 && ms < 60000)
+         gauge_look_number(folder, "power1_average_interval", &ms)) &&
+        ms > 0 && ms < 60000)
         c.period_ms = (int32_t)(ms + 0.5);
     for (int i = 1; i <= MOST_CHANNELS && !status; i++) status = add_channel(list, &c, i, err);
     return status;
 }
 
 cnr_status hwmon_chips(const char *root, gauge_sensors *list, cnr_error *err) {
-    gauge_found chips;
-    cnr_status status = gauge_find(root, "/sys/class/hwmon/hwmon*", &chips, err);
-    for (int32_t i = 0; i < chips.n && !status; i++) status = add_chip(list, chips.at[i], err);
-    gauge_found_free(&chips);
-    return status;
+    return gauge_each(root, "/sys/class/hwmon/hwmon*", add_chip, list, err);
 }

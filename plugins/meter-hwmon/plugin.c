@@ -46,16 +46,13 @@ static cnr_status read_meter(void *opened, int32_t domain, cnr_reading *out, cnr
     return gauge_read(((state *)opened)->sensors, domain, out, err);
 }
 
-static const cnr_meter meter = {
-    .size = sizeof(cnr_meter), .name = "hwmon", .summary = "power sensors of boards: INA2xx, INA3221 ...",
-    .open = open_meter, .describe = describe, .read = read_meter, .close = close_meter};
+static const cnr_meter meter = {.size = sizeof(cnr_meter),
+                                .name = "hwmon",
+                                .summary = "power sensors of boards: INA2xx, INA3221 ...",
+                                .open = open_meter,
+                                .describe = describe,
+                                .read = read_meter,
+                                .close = close_meter};
 
-static cnr_status start(const cnr_host *host, struct cnr_registrar *registrar, cnr_error *err) {
-    (void)err;
-    gauge_host = host;
-    return host->add(registrar, CNR_KIND_METER, &meter);
-}
-
-CNR_PLUGIN_TOUCHES("meter-hwmon", "1",
-                   "power sensors of boards, as hwmon and vendors' kernels have them", "MIT",
-                   start, CNR_TOUCHES_DEVICES)
+GAUGE_PLUGIN("meter-hwmon", "power sensors of boards, as hwmon and vendors' kernels have them",
+             CNR_KIND_METER, meter)

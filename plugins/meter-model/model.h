@@ -6,7 +6,9 @@
 
 #include "gauge.h"
 
-typedef struct model_step { double ghz, volts; } model_step;
+typedef struct model_step {
+    double ghz, volts;
+} model_step;
 
 typedef struct model_unit {
     cnr_meter_domain domain;
@@ -15,11 +17,11 @@ typedef struct model_unit {
     double capacitance, short_amperes, leak_amperes, watts; /* C in watts per V^2 GHz; static */
     model_step *steps;
     int32_t n_steps;
-    int32_t first_cpu, last_cpu; /* -1: none */
-    double busy, all;            /* ticks of theirs so far */
+    gauge_cpus cpus;
 } model_unit;
 
-/* units.c: unit `row` (from 1) of the board's list "model"; CNR_E_NOT_FOUND: this machine lacks it. */
+/* units.c: unit `row` (from 1) of the board's list "model"; CNR_E_NOT_FOUND: this machine lacks it.
+ */
 cnr_status model_unit_read(const char *root, int32_t row, model_unit *out, cnr_error *err);
 void model_unit_free(model_unit *unit);
 /* Volts at a frequency: by the steps, and between two of them in proportion. */

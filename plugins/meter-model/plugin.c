@@ -1,61 +1,25 @@
-/* meter-model: power that nothing measures, estimated from frequency, voltage and load by a board file. */
+/* meter-model: power that nothing measures, estimated from frequency, voltage and load by a board
+ * file. */
 #include "model.h"
 #include <cnnrun/kit.h>
-#include <ctype.h>
 #include <stdio.h>
-#include <stdlib.h>
-
-enum { PROC_STAT = 1 << 20 };
 
 typedef struct machine {
-    char stat[GAUGE_PATH]; /* ROOT/proc/stat */
+    char root[GAUGE_PATH];
     model_unit *units;
     int32_t n;
 } machine;
 
 /* ---- load ---- */
 
-/* "cpu4 user nice system idle iowait irq softirq steal ...": ticks, of which idle and iowait rest. */
-static void add_cpu(const char *line, double *busy, double *all) {
-    char *at;
-    for (int i = 0; i < 8; i++) {
-        const double ticks = (double)strtoull(line, &at, 10);
-        if (at == line) return;
-        *all += ticks;
-        if (i != 3 && i != 4) *busy += ticks;
-        line = at;
-    }
-}
-
-static cnr_status ticks_of(const machine *m, const model_unit *u, double *busy, double *all,
-                           cnr_error *err) {
-    void *text;
-    uint64_t bytes;
-    *busy = *all = 0;
-    CNR_TRY(gauge_host->file_read(m->stat, PROC_STAT, &text, &bytes, err));
-    for (const char *line = text; line; line = strchr(line, '\n')) {
-        line += *line == '\n';
-        if (strncmp(line, "cpu", 3) != 0 || !isdigit((unsigned char)line[3])) continue;
-        const char *rest = strchr(line, ' ');
-        const int cpu = atoi(line + 3);
-        if (rest && cpu >= u->first_cpu && cpu <= u->last_cpu) add_cpu(rest, busy, all);
-    }
-    gauge_host->free(text);
-    return CNR_OK;
-}
-
 /* Since it was last asked, from 0 to 1; all where nothing tells. */
 static cnr_status load_of(const machine *m, model_unit *u, double *out, cnr_error *err) {
-    double busy, all;
     *out = 1;
     if (*u->load.path) {
         CNR_TRY(gauge_read_number(&u->load, out, err));
         *out *= 0.01;
-    } else if (u->first_cpu >= 0) {
-        CNR_TRY(ticks_of(m, u, &busy, &all, err));
-        *out = all > u->all ? (busy - u->busy) / (all - u->all) : 0;
-        u->busy = busy;
-        u->all = all;
+    } else if (u->cpus.n) {
+        CNR_TRY(gauge_cpus_load(m->root, &u->cpus, out, err));
     }
     *out = *out < 0 ? 0 : *out > 1 ? 1 : *out;
     return CNR_OK;
@@ -70,12 +34,14 @@ static void close_meter(void *state) {
     gauge_host->free(m);
 }
 
-/* A board that says which machine it is has nothing to say of another, though it may have the same files. */
+/* A board that says which machine it is has nothing to say of another, though it may have the same
+ * files. */
 static int is_the_machine(const char *root) {
     const char *wanted = gauge_host->board_text("machine");
     char path[600], is[128] = "";
     if (!wanted || !*wanted) return 1;
-    snprintf(path, sizeof path, "%.490s/proc/device-tree/model", strcmp(root, "/") == 0 ? "" : root);
+    snprintf(path, sizeof path, "%.490s/proc/device-tree/model",
+             strcmp(root, "/") == 0 ? "" : root);
     FILE *file = fopen(path, "re");
     if (!file) return 0;
     is[fread(is, 1, sizeof is - 1, file)] = 0;
@@ -86,12 +52,13 @@ static int is_the_machine(const char *root) {
 static cnr_status take_units(machine *m, const char *root, cnr_error *err) {
     const int32_t n = gauge_host->board_count("model");
     if (n < 1)
-        return gauge_host->fail(err, CNR_E_NOT_FOUND, "model", "no board file says what things draw");
+        return gauge_host->fail(err, CNR_E_NOT_FOUND, "model",
+                                "no board file says what things draw");
     if (!is_the_machine(root))
         return gauge_host->fail(err, CNR_E_NOT_FOUND, "model", "this machine is not the board's");
     m->units = gauge_host->alloc((size_t)n * sizeof *m->units);
     if (!m->units) return gauge_host->fail(err, CNR_E_MEMORY, "model", "out of memory");
-    snprintf(m->stat, sizeof m->stat, "%.490s/proc/stat", strcmp(root, "/") == 0 ? "" : root);
+    snprintf(m->root, sizeof m->root, "%s", root);
     for (int32_t row = 1; row <= n; row++) {
         const cnr_status status = model_unit_read(root, row, &m->units[m->n], err);
         if (!status) m->n++; /* load is of the time since then */
@@ -100,8 +67,9 @@ static cnr_status take_units(machine *m, const char *root, cnr_error *err) {
     }
     double ignored;
     for (int32_t i = 0; i < m->n; i++) load_of(m, &m->units[i], &ignored, NULL);
-    return m->n ? CNR_OK
-                : gauge_host->fail(err, CNR_E_NOT_FOUND, "model", "this machine is not the board's");
+    return m->n
+               ? CNR_OK
+               : gauge_host->fail(err, CNR_E_NOT_FOUND, "model", "this machine is not the board's");
 }
 
 static cnr_status open_meter(const cnr_gauge_options *options, void **state, int32_t *n,
@@ -140,16 +108,13 @@ static cnr_status read_meter(void *state, int32_t domain, cnr_reading *out, cnr_
     return CNR_OK;
 }
 
-static const cnr_meter meter = {
-    .size = sizeof(cnr_meter), .name = "board-model", .summary = "power estimated by a board file",
-    .open = open_meter, .describe = describe, .read = read_meter, .close = close_meter};
+static const cnr_meter meter = {.size = sizeof(cnr_meter),
+                                .name = "board-model",
+                                .summary = "power estimated by a board file",
+                                .open = open_meter,
+                                .describe = describe,
+                                .read = read_meter,
+                                .close = close_meter};
 
-static cnr_status start(const cnr_host *host, struct cnr_registrar *registrar, cnr_error *err) {
-    (void)err;
-    gauge_host = host;
-    return host->add(registrar, CNR_KIND_METER, &meter);
-}
-
-CNR_PLUGIN_TOUCHES("meter-model", "1",
-                   "power estimated from frequency, voltage and load by a board file", "MIT",
-                   start, CNR_TOUCHES_DEVICES)
+GAUGE_PLUGIN("meter-model", "power estimated from frequency, voltage and load by a board file",
+             CNR_KIND_METER, meter)

@@ -71,8 +71,10 @@ static int32_t named(const char *list, const char *name) {
 static cnr_status take_simulated(model_unit *u, const char *name, cnr_error *err) {
     char k[GAUGE_TEXT], path[GAUGE_TEXT];
     const int32_t unit = named("units", name);
-    if (!unit) return gauge_host->fail(err, CNR_E_FORMAT, name, "the board has no unit of this name");
-    const int32_t clock = named("clocks", gauge_host->board_text(key(k, "units.%d.clock", (int)unit)));
+    if (!unit)
+        return gauge_host->fail(err, CNR_E_FORMAT, name, "the board has no unit of this name");
+    const int32_t clock =
+        named("clocks", gauge_host->board_text(key(k, "units.%d.clock", (int)unit)));
     double dynamic = 0;
     CNR_TRY(read_steps(u, key(path, "clocks.%d.steps", (int)clock), err));
     gauge_host->board_number(key(k, "units.%d.power.dynamic", (int)unit), &dynamic);
@@ -84,7 +86,8 @@ static cnr_status take_simulated(model_unit *u, const char *name, cnr_error *err
 
 /* ---- where it is ---- */
 
-static cnr_status find_file(const char *root, const char *pattern, gauge_file *out, cnr_error *err) {
+static cnr_status find_file(const char *root, const char *pattern, gauge_file *out,
+                            cnr_error *err) {
     gauge_found found;
     CNR_TRY(gauge_find(root, pattern, &found, err));
     out->fd = -1;
@@ -98,23 +101,23 @@ static cnr_status find_files(const char *root, int32_t row, model_unit *u, cnr_e
     const char *frequency = text_of(row, "frequency"), *load = text_of(row, "load");
     const char *cpus = text_of(row, "cpus");
     if (!frequency)
-        return gauge_host->fail(err, CNR_E_FORMAT, "model", "unit %d: want frequency, a file", (int)row);
+        return gauge_host->fail(err, CNR_E_FORMAT, "model", "unit %d: want frequency, a file",
+                                (int)row);
     CNR_TRY(find_file(root, frequency, &u->frequency, err));
     u->ghz_per = strstr(frequency, "cpufreq") ? 1e-6 : strstr(frequency, "mhz") ? 1e-3 : 1e-9;
     if (load) CNR_TRY(find_file(root, load, &u->load, err));
     if (!cpus) return CNR_OK;
-    const int read = sscanf(cpus, "%d-%d", &u->first_cpu, &u->last_cpu);
-    if (read == 1) u->last_cpu = u->first_cpu;
-    if (read >= 1 && u->first_cpu >= 0 && u->last_cpu >= u->first_cpu) return CNR_OK;
+    gauge_cpus_of(cpus, &u->cpus);
+    if (u->cpus.n) return CNR_OK;
     return gauge_host->fail(err, CNR_E_FORMAT, "model", "unit %d: cpus: want \"4-7\", got \"%s\"",
                             (int)row, cpus);
 }
 
 cnr_status model_unit_read(const char *root, int32_t row, model_unit *u, cnr_error *err) {
     char path[GAUGE_TEXT];
-    const char *name = text_of(row, "name"), *unit = text_of(row, "unit"), *feeds = text_of(row, "feeds");
+    const char *name = text_of(row, "name"), *unit = text_of(row, "unit"),
+               *feeds = text_of(row, "feeds");
     memset(u, 0, sizeof *u);
-    u->first_cpu = u->last_cpu = -1;
     u->domain.size = sizeof u->domain;
     u->domain.quantity = CNR_QUANTITY_POWER;
     u->domain.estimated = 1;

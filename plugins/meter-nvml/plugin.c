@@ -1,5 +1,5 @@
-/* meter-nvml: energy and power of NVIDIA's cards by their management library, which is opened at run
- * time. Below another root than "/" it is ROOT/usr/lib/libnvidia-ml.so.1. */
+/* meter-nvml: energy and power of NVIDIA's cards by their management library, which is opened at
+ * run time. Below another root than "/" it is ROOT/usr/lib/libnvidia-ml.so.1. */
 #include "gauge.h"
 #include <cnnrun/kit.h>
 #include <stdio.h>
@@ -24,7 +24,11 @@ struct nvml_field {
     unsigned id, scope;
     long long time_us, latency_us;
     int type, status;
-    union { unsigned whole; double real; unsigned long long bits; } value;
+    union {
+        unsigned whole;
+        double real;
+        unsigned long long bits;
+    } value;
 };
 enum { POWER_INSTANT = 186 }; /* since Ampere the usual call gives the mean of the last second */
 
@@ -54,11 +58,13 @@ static cnr_status open_library(nvml *lib, const char *root, cnr_error *err) {
                       gauge_symbol(library, "nvmlDeviceGetHandleByIndex_v2", &lib->handle) &&
                       gauge_symbol(library, "nvmlDeviceGetPowerUsage", &lib->power) &&
                       gauge_symbol(library, "nvmlErrorString", &lib->text);
-    gauge_symbol(library, "nvmlDeviceGetTotalEnergyConsumption", &lib->energy); /* not in old ones */
+    gauge_symbol(library, "nvmlDeviceGetTotalEnergyConsumption",
+                 &lib->energy); /* not in old ones */
     gauge_symbol(library, "nvmlDeviceGetFieldValues", &lib->fields);
     if (whole) lib->library = library;
     return whole ? CNR_OK
-                 : gauge_host->fail(err, CNR_E_UNSUPPORTED, name, "is too old: it lacks functions wanted");
+                 : gauge_host->fail(err, CNR_E_UNSUPPORTED, name,
+                                    "is too old: it lacks functions wanted");
 }
 
 static cnr_status complain(const nvml *lib, int code, const char *what, cnr_error *err) {
@@ -68,7 +74,8 @@ static cnr_status complain(const nvml *lib, int code, const char *what, cnr_erro
 
 static int power_of(const nvml *lib, void *device, unsigned *milliwatts) {
     struct nvml_field now = {.id = POWER_INSTANT};
-    if (lib->fields && lib->fields(device, 1, &now) == 0 && now.status == 0 && now.value.whole > 0) {
+    if (lib->fields && lib->fields(device, 1, &now) == 0 && now.status == 0 &&
+        now.value.whole > 0) {
         *milliwatts = now.value.whole;
         return 0;
     }
@@ -82,7 +89,8 @@ static card_domain *add(cards *c, void *device, unsigned card, int counter) {
     if (!at) return NULL;
     c->at = at;
     at = &c->at[c->n++];
-    *at = (card_domain){.device = device, .counter = counter, .domain = {.size = sizeof at->domain}};
+    *at =
+        (card_domain){.device = device, .counter = counter, .domain = {.size = sizeof at->domain}};
     at->domain.quantity = counter ? CNR_QUANTITY_ENERGY : CNR_QUANTITY_POWER;
     at->domain.period_ms = PERIOD_MS;
     snprintf(at->domain.name, sizeof at->domain.name, counter ? "gpu%u" : "gpu%u power", card);
@@ -132,7 +140,8 @@ static cnr_status open_cards(cards *c, const char *root, cnr_error *err) {
     code = c->lib.count(&n);
     if (code) return complain(&c->lib, code, "counting the cards", err);
     for (unsigned i = 0; i < n && i < MOST_CARDS; i++) CNR_TRY(add_card(c, i, err));
-    return c->n ? CNR_OK : gauge_host->fail(err, CNR_E_NOT_FOUND, "nvml", "this machine has no card");
+    return c->n ? CNR_OK
+                : gauge_host->fail(err, CNR_E_NOT_FOUND, "nvml", "this machine has no card");
 }
 
 static cnr_status open_meter(const cnr_gauge_options *options, void **state, int32_t *n,
@@ -170,15 +179,13 @@ static cnr_status read_meter(void *state, int32_t domain, cnr_reading *out, cnr_
     return CNR_OK;
 }
 
-static const cnr_meter meter = {
-    .size = sizeof(cnr_meter), .name = "nvml", .summary = "energy and power of NVIDIA's cards",
-    .open = open_meter, .describe = describe, .read = read_meter, .close = close_meter};
+static const cnr_meter meter = {.size = sizeof(cnr_meter),
+                                .name = "nvml",
+                                .summary = "energy and power of NVIDIA's cards",
+                                .open = open_meter,
+                                .describe = describe,
+                                .read = read_meter,
+                                .close = close_meter};
 
-static cnr_status start(const cnr_host *host, struct cnr_registrar *registrar, cnr_error *err) {
-    (void)err;
-    gauge_host = host;
-    return host->add(registrar, CNR_KIND_METER, &meter);
-}
-
-CNR_PLUGIN_TOUCHES("meter-nvml", "1", "energy and power of NVIDIA's cards, by their library",
-                   "MIT", start, CNR_TOUCHES_DEVICES)
+GAUGE_PLUGIN("meter-nvml", "energy and power of NVIDIA's cards, by their library", CNR_KIND_METER,
+             meter)

@@ -34,11 +34,12 @@ static int32_t parent_of(const gauge_sensors *list, const char *zone, const char
 static int same_by_memory(const gauge_sensors *list, const char *zone, const char *name) {
     if (strncmp(zone, "intel-rapl-mmio", 15) != 0) return 0;
     GAUGE_EACH(i, list->n)
-        if (strcmp(list->at[i].domain.name, name) == 0) return 1;
+    if (strcmp(list->at[i].domain.name, name) == 0) return 1;
     return 0;
 }
 
-static cnr_status add(gauge_sensors *list, const char *folder, cnr_error *err) {
+static cnr_status add(void *of, const char *folder, cnr_error *err) {
+    gauge_sensors *list = of;
     const char *zone = gauge_last(folder);
     char name[GAUGE_TEXT], parent[GAUGE_TEXT], full[2 * GAUGE_TEXT];
     gauge_file counter;
@@ -49,8 +50,8 @@ static cnr_status add(gauge_sensors *list, const char *folder, cnr_error *err) {
     snprintf(full, sizeof full, "%s", name);
     if (parent_length(zone)) { /* every package has a "core" */
         char above[GAUGE_PATH];
-        snprintf(above, sizeof above, "%.*s", (int)(strlen(folder) - strlen(zone) + parent_length(zone)),
-                 folder);
+        snprintf(above, sizeof above, "%.*s",
+                 (int)(strlen(folder) - strlen(zone) + parent_length(zone)), folder);
         if (gauge_look(above, "name", parent, sizeof parent))
             snprintf(full, sizeof full, "%s/%s", parent, name);
     }
@@ -70,25 +71,19 @@ static cnr_status add(gauge_sensors *list, const char *folder, cnr_error *err) {
 
 static cnr_status open_meter(const cnr_gauge_options *options, void **state, int32_t *n,
                              cnr_error *err) {
-    gauge_found zones;
     gauge_sensors *list = gauge_sensors_new(err);
     if (!list) return CNR_E_MEMORY;
-    cnr_status status = gauge_find(options->root, "/sys/class/powercap/*:*", &zones, err);
-    for (int32_t i = 0; i < zones.n && !status; i++) status = add(list, zones.at[i], err);
-    gauge_found_free(&zones);
+    const cnr_status status = gauge_each(options->root, "/sys/class/powercap/*:*", add, list, err);
     return gauge_opened(list, status, "powercap", state, n, err);
 }
 
-static const cnr_meter meter = {
-    .size = sizeof(cnr_meter), .name = "powercap", .summary = "RAPL: energy of processor packages and memory",
-    .open = open_meter, .describe = gauge_describe, .read = gauge_read, .close = gauge_free};
+static const cnr_meter meter = {.size = sizeof(cnr_meter),
+                                .name = "powercap",
+                                .summary = "RAPL: energy of processor packages and memory",
+                                .open = open_meter,
+                                .describe = gauge_describe,
+                                .read = gauge_read,
+                                .close = gauge_free};
 
-static cnr_status start(const cnr_host *host, struct cnr_registrar *registrar, cnr_error *err) {
-    (void)err;
-    gauge_host = host;
-    return host->add(registrar, CNR_KIND_METER, &meter);
-}
-
-CNR_PLUGIN_TOUCHES("meter-powercap", "1",
-                   "energy of processors by RAPL, root only on most machines", "MIT", start,
-                   CNR_TOUCHES_DEVICES)
+GAUGE_PLUGIN("meter-powercap", "energy of processors by RAPL, root only on most machines",
+             CNR_KIND_METER, meter)

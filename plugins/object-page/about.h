@@ -7,7 +7,8 @@
 #define PAGE_NAME "page"
 #define PAGE_SUMMARY "A live page on HTTP: page { port, address, token }."
 enum { PICTURE, TELL, ASKED, ADDRESS, WANTED, METHODS };
-static const char *const page_methods[METHODS] = {"picture(picture)", "tell(json)", "asked() -> lines of json",
-                                             "address() -> url", "wanted() -> whether somebody looks"};
+static const char *const page_methods[METHODS] = {"picture(picture)", "tell(json)",
+                                                  "asked() -> lines of json", "address() -> url",
+                                                  "wanted() -> whether somebody looks"};
 
 #endif

@@ -1,18 +1,18 @@
-/* Feeds: each client gets the newest picture or state as soon as it has read the one before. One that
- * reads slowly misses some; nobody waits for it. */
+/* Feeds: each client gets the newest picture or state as soon as it has read the one before. One
+ * that reads slowly misses some; nobody waits for it. */
 #include "page.h"
 #include <stdlib.h>
 
 struct page_client {
     page *of;
     struct MHD_Connection *connection;
-    page_peer *peer;        /* NULL: closed */
-    page_block *now;        /* being sent */
-    size_t sent;            /* of head, block and tail together */
+    page_peer *peer; /* NULL: closed */
+    page_block *now; /* being sent */
+    size_t sent;     /* of head, block and tail together */
     char head[128];
     size_t n_head;
-    uint64_t seen;          /* the number of the last */
-    int pictures, waits;    /* suspended */
+    uint64_t seen;       /* the number of the last */
+    int pictures, waits; /* suspended */
 };
 
 page_block *page_block_new(const void *data, size_t n) {
@@ -31,9 +31,7 @@ void page_block_drop(page_block *b) {
     page_host->free(b);
 }
 
-int page_feed_waits(const page_client *c) {
-    return c->waits;
-}
+int page_feed_waits(const page_client *c) { return c->waits; }
 
 void page_feed_resume(page_client *c) {
     if (!c->waits) return;
@@ -41,9 +39,7 @@ void page_feed_resume(page_client *c) {
     MHD_resume_connection(c->connection);
 }
 
-void page_feed_orphan(page_client *c) {
-    c->peer = NULL;
-}
+void page_feed_orphan(page_client *c) { c->peer = NULL; }
 
 /* With the lock held. */
 static void wake(page *p, int all, int pictures) {
@@ -90,9 +86,10 @@ static int take(page_client *c) {
     }
     pthread_mutex_unlock(&p->lock);
     if (fresh && c->pictures)
-        c->n_head = (size_t)snprintf(c->head, sizeof c->head,
-                                     "--frame\r\nContent-Type: image/jpeg\r\nContent-Length: %zu\r\n\r\n",
-                                     c->now->n);
+        c->n_head =
+            (size_t)snprintf(c->head, sizeof c->head,
+                             "--frame\r\nContent-Type: image/jpeg\r\nContent-Length: %zu\r\n\r\n",
+                             c->now->n);
     else if (fresh) c->n_head = (size_t)snprintf(c->head, sizeof c->head, "event: state\ndata: ");
     return fresh;
 }
@@ -101,10 +98,13 @@ static ssize_t read_more(void *arg, uint64_t at, char *to, size_t room) {
     page_client *c = arg;
     static const char *const tails[] = {"\n\n", "\r\n"};
     (void)at;
-    if (atomic_load(&c->of->ending) || !c->peer || c->peer->evicted) return MHD_CONTENT_READER_END_OF_STREAM;
+    if (atomic_load(&c->of->ending) || !c->peer || c->peer->evicted)
+        return MHD_CONTENT_READER_END_OF_STREAM;
     if (!c->now && !take(c)) return 0;
-    const struct { const void *at; size_t n; } parts[] = {
-        {c->head, c->n_head}, {c->now->at, c->now->n}, {tails[c->pictures], 2}};
+    const struct {
+        const void *at;
+        size_t n;
+    } parts[] = {{c->head, c->n_head}, {c->now->at, c->now->n}, {tails[c->pictures], 2}};
     size_t n = 0, before = 0;
     for (int i = 0; i < 3; i++) {
         const size_t end = before + parts[i].n;
@@ -145,7 +145,10 @@ static void leave(void *arg) {
 enum MHD_Result page_feed(page *p, struct MHD_Connection *connection, int pictures) {
     page_client *c = page_host->alloc(sizeof *c);
     if (!c) return MHD_NO;
-    *c = (page_client){.of = p, .connection = connection, .peer = page_peer_of(connection), .pictures = pictures};
+    *c = (page_client){.of = p,
+                       .connection = connection,
+                       .peer = page_peer_of(connection),
+                       .pictures = pictures};
     struct MHD_Response *r =
         MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, 32 << 10, read_more, c, leave);
     if (!r) {
@@ -161,8 +164,9 @@ enum MHD_Result page_feed(page *p, struct MHD_Connection *connection, int pictur
         MHD_destroy_response(r);
         return page_full(connection);
     }
-    MHD_add_response_header(r, "Content-Type", pictures ? "multipart/x-mixed-replace; boundary=frame"
-                                                        : "text/event-stream");
+    MHD_add_response_header(r, "Content-Type",
+                            pictures ? "multipart/x-mixed-replace; boundary=frame"
+                                     : "text/event-stream");
     MHD_add_response_header(r, "Cache-Control", "no-store");
     MHD_add_response_header(r, "X-Content-Type-Options", "nosniff");
     const enum MHD_Result result = MHD_queue_response(connection, MHD_HTTP_OK, r);

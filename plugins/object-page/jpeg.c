@@ -34,7 +34,8 @@ static int encode(writer *w, const cnr_tensor *p) {
     w->jpeg.dct_method = JDCT_FASTEST;
     jpeg_start_compress(&w->jpeg, TRUE);
     while (w->jpeg.next_scanline < w->jpeg.image_height) {
-        JSAMPROW row = (JSAMPROW)p->data + (size_t)w->jpeg.next_scanline * (size_t)(p->dim[1] * p->dim[2]);
+        JSAMPROW row =
+            (JSAMPROW)p->data + (size_t)w->jpeg.next_scanline * (size_t)(p->dim[1] * p->dim[2]);
         jpeg_write_scanlines(&w->jpeg, &row, 1);
     }
     jpeg_finish_compress(&w->jpeg);

@@ -12,8 +12,10 @@ static cnr_status make_token(page *p, const char *given, cnr_error *err) {
     unsigned char noise[(PAGE_TOKEN - 1) / 2];
     if (given) {
         const size_t n = strlen(given);
-        if (n < 8 || n >= sizeof p->token || strspn(given, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_") != n)
-            return page_host->fail(err, CNR_E_ARG, "page", "token: want 8 to 32 letters, digits, - and _");
+        if (n < 8 || n >= sizeof p->token ||
+            strspn(given, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_") != n)
+            return page_host->fail(err, CNR_E_ARG, "page",
+                                   "token: want 8 to 32 letters, digits, - and _");
         memcpy(p->token, given, n + 1);
         return CNR_OK;
     }
@@ -40,14 +42,20 @@ static cnr_status create(const cnr_attr *const *list, int32_t n, void **state, c
     const char *address = "127.0.0.1", *token = NULL;
     int64_t port = 0;
     for (int32_t i = 0; i < n; i++) {
-        if (strcmp(list[i]->name, "address") == 0 && list[i]->type == CNR_ATTR_STRING) address = list[i]->s;
-        else if (strcmp(list[i]->name, "token") == 0 && list[i]->type == CNR_ATTR_STRING) token = list[i]->s;
-        else if (strcmp(list[i]->name, "port") == 0 && list[i]->type == CNR_ATTR_INT) port = list[i]->i;
+        if (strcmp(list[i]->name, "address") == 0 && list[i]->type == CNR_ATTR_STRING)
+            address = list[i]->s;
+        else if (strcmp(list[i]->name, "token") == 0 && list[i]->type == CNR_ATTR_STRING)
+            token = list[i]->s;
+        else if (strcmp(list[i]->name, "port") == 0 && list[i]->type == CNR_ATTR_INT)
+            port = list[i]->i;
         else
-            return page_host->fail(err, CNR_E_ARG, "page", "no option '%s' of this kind: port (0: any), "
-                                   "address (127.0.0.1), token", list[i]->name);
+            return page_host->fail(err, CNR_E_ARG, "page",
+                                   "no option '%s' of this kind: port (0: any), "
+                                   "address (127.0.0.1), token",
+                                   list[i]->name);
     }
-    if (port < 0 || port > 65535) return page_host->fail(err, CNR_E_ARG, "page", "port: want 0 to 65535");
+    if (port < 0 || port > 65535)
+        return page_host->fail(err, CNR_E_ARG, "page", "port: want 0 to 65535");
     page *p = page_host->alloc(sizeof *p);
     if (!p) return page_host->fail(err, CNR_E_MEMORY, "page", "out of memory");
     memset(p, 0, sizeof *p);
@@ -86,7 +94,8 @@ static int is_wanted(const page *p) {
 static cnr_status show(page *p, const cnr_tensor *t, cnr_error *err) {
     if (t->dtype != CNR_u8 || t->rank != 3 || (t->dim[2] != 1 && t->dim[2] != 3) || t->dim[0] < 1 ||
         t->dim[1] < 1 || t->dim[0] > 65500 || t->dim[1] > 65500)
-        return page_host->fail(err, CNR_E_ARG, "picture", "want a picture, u8 [height,width,1 or 3]");
+        return page_host->fail(err, CNR_E_ARG, "picture",
+                               "want a picture, u8 [height,width,1 or 3]");
     if (!is_wanted(p)) return CNR_OK; /* nobody looks */
     page_block *b = page_jpeg(t);
     if (!b) return page_host->fail(err, CNR_E_MEMORY, "page", "out of memory");
@@ -114,8 +123,8 @@ static cnr_status asked(page *p, cnr_tensor *out, cnr_error *err) {
 static cnr_status address(const page *p, cnr_tensor *out, cnr_error *err) {
     char text[160];
     const int six = strchr(p->host, ':') != NULL;
-    snprintf(text, sizeof text, "http://%s%s%s:%d/#token=%s", six ? "[" : "", p->host, six ? "]" : "",
-             atomic_load(&p->port), p->token);
+    snprintf(text, sizeof text, "http://%s%s%s:%d/#token=%s", six ? "[" : "", p->host,
+             six ? "]" : "", atomic_load(&p->port), p->token);
     return give_text(text, strlen(text), out, err);
 }
 
@@ -129,10 +138,11 @@ static cnr_status wanted(const page *p, cnr_tensor *out, cnr_error *err) {
     return CNR_OK;
 }
 
-static cnr_status call_method(void *state, int32_t method, const cnr_tensor *const *in, int32_t n_in,
-                              cnr_tensor *const *out, int32_t n_out, cnr_error *err) {
+static cnr_status call_method(void *state, int32_t method, const cnr_tensor *const *in,
+                              int32_t n_in, cnr_tensor *const *out, int32_t n_out, cnr_error *err) {
     page *p = state;
-    if (method < 0 || method >= METHODS) return page_host->fail(err, CNR_E_ARG, "page", "no such method");
+    if (method < 0 || method >= METHODS)
+        return page_host->fail(err, CNR_E_ARG, "page", "no such method");
     if (n_in != (method < ASKED) || n_out < (method >= ASKED))
         return page_host->fail(err, CNR_E_ARG, "page", "want %s", page_methods[method]);
     switch (method) {
@@ -144,9 +154,14 @@ static cnr_status call_method(void *state, int32_t method, const cnr_tensor *con
     }
 }
 
-const cnr_object page_object = {
-    .size = sizeof page_object, .n_methods = METHODS, .name = PAGE_NAME, .summary = PAGE_SUMMARY,
-    .methods = page_methods, .create = create, .call = call_method, .destroy = destroy};
+const cnr_object page_object = {.size = sizeof page_object,
+                                .n_methods = METHODS,
+                                .name = PAGE_NAME,
+                                .summary = PAGE_SUMMARY,
+                                .methods = page_methods,
+                                .create = create,
+                                .call = call_method,
+                                .destroy = destroy};
 
 CNR_EXPORT const cnr_object *late_object(const cnr_host *host);
 const cnr_object *late_object(const cnr_host *host) {

@@ -17,7 +17,8 @@ enum { PAGE_TOKEN = 33, PAGE_MOST_ASKED = 4096, PAGE_MOST_BODY = 1024 };
 /* Bytes that several clients may be reading: the last who lets go frees them. */
 typedef struct page_block {
     _Atomic int holders;
-    _Atomic size_t *counted; /* the page's sum of bytes, n of which are this one's; NULL: not counted */
+    _Atomic size_t
+        *counted; /* the page's sum of bytes, n of which are this one's; NULL: not counted */
     uint64_t number;
     size_t n;
     uint8_t at[];
@@ -26,7 +27,14 @@ typedef struct page_block {
 typedef struct page_client page_client;
 
 /* What the server waits for at a connection. */
-typedef enum page_wait { PAGE_REQUEST, PAGE_HEADERS, PAGE_BODY, PAGE_ANSWER, PAGE_FEED, PAGE_WAITS } page_wait;
+typedef enum page_wait {
+    PAGE_REQUEST,
+    PAGE_HEADERS,
+    PAGE_BODY,
+    PAGE_ANSWER,
+    PAGE_FEED,
+    PAGE_WAITS
+} page_wait;
 
 /* A connection. */
 typedef struct page_peer {
@@ -42,21 +50,21 @@ typedef struct page_peer {
 typedef struct page {
     struct MHD_Daemon *daemon;
     char host[64], token[PAGE_TOKEN];
-    _Atomic int port; /* known only once the server runs, and may be asked */
-    int any;          /* it listens on all of the machine's addresses */
-    pthread_mutex_t lock; /* of what follows */
+    _Atomic int port;            /* known only once the server runs, and may be asked */
+    int any;                     /* it listens on all of the machine's addresses */
+    pthread_mutex_t lock;        /* of what follows */
     page_block *picture, *state; /* the newest JPEG; the newest JSON */
     uint64_t pictures, states;
-    page_peer *peers;            /* all connections */
+    page_peer *peers;                 /* all connections */
     int n_peers, n_feeds, most_peers; /* evicted ones apart; of these with a feed; the limit */
-    pthread_cond_t ends;         /* wakes the thread that watches deadlines */
+    pthread_cond_t ends;              /* wakes the thread that watches deadlines */
     pthread_t deadlines;
     int has_deadlines;           /* that thread runs */
     char asked[PAGE_MOST_ASKED]; /* lines of JSON that nobody has taken yet */
     size_t n_asked;
-    _Atomic size_t block_bytes;  /* of all blocks that somebody still holds */
-    _Atomic uint64_t wanted_ns;  /* when a picture was last asked for */
-    _Atomic int watching;        /* clients of pictures */
+    _Atomic size_t block_bytes; /* of all blocks that somebody still holds */
+    _Atomic uint64_t wanted_ns; /* when a picture was last asked for */
+    _Atomic int watching;       /* clients of pictures */
     _Atomic int ending;
 } page;
 
@@ -78,7 +86,8 @@ void page_feed_orphan(page_client *c); /* its peer is gone */
 int page_peers_limit(void);
 cnr_status page_peers_open(page *p, cnr_error *err);
 void page_peers_close(page *p);
-void page_peer_notify(void *p, struct MHD_Connection *c, void **peer, enum MHD_ConnectionNotificationCode what);
+void page_peer_notify(void *p, struct MHD_Connection *c, void **peer,
+                      enum MHD_ConnectionNotificationCode what);
 page_peer *page_peer_of(struct MHD_Connection *c);
 /* The server waits for something else from now on. */
 void page_peer_waits(page *p, struct MHD_Connection *c, page_wait wait, const page_block *holds);

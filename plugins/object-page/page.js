@@ -1,12 +1,17 @@
-// The live page: numbers and lists from /events, charts of the last minutes, switches to /set.
+// The live page: numbers and lists from /events, charts of the last ten minutes, settings to /set.
 "use strict";
 (() => {
   const byId = (id) => document.getElementById(id);
-  const minutes = 3;
+  const minutes = 10;
   const charts = [
-    ["fps", "Frames", "FPS", 1], ["latency", "Latency", "ms", 1000], ["load", "Load", "%", 100],
-    ["hz", "Frequency", "MHz", 1e-6], ["watts", "Power", "W", 1], ["edp", "EDP", "mJ·s", 1000],
+    ["fps", "Frames", "FPS", 1, "Frames a second that are looked at"],
+    ["latency", "Latency", "ms", 1000, "From a frame's coming until it has been looked at"],
+    ["load", "Load", "%", 100, "The part of the time in which the net runs"],
+    ["hz", "Frequency", "MHz", 1e-6, "Of the processor's fastest group of cores"],
+    ["watts", "Power", "W", 1, "What the machine draws, by a meter"],
+    ["edp", "EDP", "mJ·s", 1000, "Energy-delay product: joules of a frame times its seconds"],
   ];
+  let held = false, offset = 0; // pause; what is to be added to the monitor's seconds for those of the day
 
   // ---- charts ----
   const svg = (name, parent) =>
@@ -15,6 +20,8 @@
     const figure = document.createElement("figure");
     const caption = figure.appendChild(document.createElement("figcaption"));
     caption.append(chart[1]);
+    caption.title = chart[4];
+    figure.hidden = true; // until there is something to show
     const value = caption.appendChild(document.createElement("span"));
     const drawing = svg("svg", figure);
     drawing.setAttribute("viewBox", "0 0 100 100");
@@ -22,8 +29,10 @@
     drawing.setAttribute("role", "img");
     const scale = figure.appendChild(document.createElement("p"));
     document.querySelector(".charts").append(figure);
-    Object.assign(chart, { value, drawing, scale, lines: new Map(), due: 0 });
+    Object.assign(chart, { figure, value, drawing, scale, lines: new Map(), due: 0 });
   }
+
+  const clock = (seconds) => new Date((seconds + offset) * 1000).toLocaleTimeString([], { hour12: false });
 
   const short = (v) => v >= 100 ? v.toFixed(0) : v >= 10 ? v.toFixed(1) : v.toPrecision(2);
 
@@ -37,7 +46,9 @@
         drawn.classList.add("line" + chart.lines.size % 4);
         chart.lines.set(name, { drawn, points: [] });
       }
-      chart.lines.get(name).points.push([now, v * factor]);
+      const points = chart.lines.get(name).points;
+      if (points.length > 1 && now - points[points.length - 2][0] < 1) points.pop(); // one a second is kept
+      points.push([now, v * factor]);
     }
     if (now < chart.due) return;
     chart.due = now + 1;
@@ -48,12 +59,9 @@
       chart.lines.delete(name);
     }
     const all = [...chart.lines.values()].flatMap((line) => line.points);
-    if (!all.length) {
-      chart.value.textContent = "not measured";
-      chart.scale.textContent = "";
-      chart.drawing.setAttribute("aria-label", `${title}: not measured`);
-      return;
-    }
+    chart.figure.hidden = !all.length;
+    document.querySelector(".charts").hidden = charts.every((c) => c.figure.hidden);
+    if (!all.length) return;
     const most = all.reduce((a, p) => Math.max(a, p[1]), 1e-9) * 1.1;
     const span = Math.max(15, now - all.reduce((a, p) => Math.min(a, p[0]), now));
     const x = (at) => 100 - (now - at) / span * 100;
@@ -64,7 +72,7 @@
     const last = [...chart.lines].map(([name, { points }]) =>
       (chart.lines.size > 1 ? name + " " : "") + short(points[points.length - 1][1])).join(", ");
     chart.value.textContent = `${last} ${unit}`;
-    chart.scale.textContent = `${span < 60 ? span.toFixed(0) + " s" : (span / 60).toFixed(1) + " min"}, 0 to ${short(most)}`;
+    chart.scale.textContent = `${clock(now - span)} to ${clock(now)}, 0 to ${short(most)}`;
     chart.drawing.setAttribute("aria-label",
       `${title}: ${last} ${unit}, at most ${short(most / 1.1)} in ${minutes} minutes`);
   }
@@ -81,10 +89,18 @@
     });
   }
 
-  const time = (seconds) => {
-    const s = Math.max(0, seconds || 0);
-    return `${Math.floor(s / 60)}:${(s % 60).toFixed(1).padStart(4, "0")}`;
-  };
+  // Ten minutes of them, newest first; a state has the newest.
+  const seen = [];
+  let newest = -Infinity;
+  function remember(list, now) {
+    for (const e of [...list].reverse()) {
+      if (e.now < newest || e.now === newest && seen.some((o) => o.now === e.now && o.text === e.text)) continue;
+      newest = e.now;
+      seen.unshift(e);
+    }
+    while (seen.length > 500 || seen.length && seen[seen.length - 1].now < now - minutes * 60) seen.pop();
+    return seen;
+  }
 
   // ---- state ----
   function choose(select, names, now) {
@@ -94,64 +110,122 @@
     if (document.activeElement !== select) select.value = now;
   }
 
+  const called = (source) => source === "-" ? "standard input" : source || "";
+
   function show(s) {
-    byId("source").textContent = s.source;
-    document.title = `${s.fps ? s.fps.toFixed(1) + " FPS" : "monitor"} – ${s.source}`;
-    const parts = [];
-    if (s.fps) parts.push(`${s.fps.toFixed(1)} FPS`);
-    if (s.inference) parts.push(`${(s.inference * 1000).toFixed(1)} ms a frame`);
-    parts.push(`frame ${s.frame}`, `${s.width} × ${s.height}`);
-    if (s.lost) parts.push(`${s.lost} passed over`);
-    byId("summary").textContent = parts.join("  ·  ");
-    fill(byId("found"), s.found.length
+    if (!s.ended || !offset) offset = Date.now() / 1000 - s.now;
+    const name = called(s.source);
+    byId("source").textContent = name;
+    document.title = `${s.ended ? "ended" : s.fps ? s.fps.toFixed(1) + " FPS" : "live"} – ${name ? name + " – " : ""}cnnrun monitor`;
+    link(s.ended ? "the source has ended: this is its last frame" : "live", false);
+    byId("again").hidden = !s.ended;
+    if (s.frame) {
+      const parts = [];
+      if (s.fps) parts.push(`${s.fps.toFixed(1)} FPS`);
+      if (s.inference) parts.push(`${(s.inference * 1000).toFixed(1)} ms a frame`);
+      parts.push(`frame ${s.frame}`, `${s.width} × ${s.height}`);
+      if (s.lost) parts.push(`${s.lost} passed over`);
+      if (s.simulated) parts.push("simulated power and frequencies");
+      if (!held) byId("summary").textContent = parts.join("  ·  ");
+    }
+    if (!held) fill(byId("found"), s.found.length
       ? s.found.map((b) => [b.id ? `${b.label} ${b.id}` : b.label, `${(b.score * 100).toFixed(0)} %`])
       : [["nothing", ""]]);
-    fill(byId("events"), s.events.map((e) => [e.text, time(e.seconds)]));
-    for (const chart of charts) {
-      const several = chart[0] === "hz" && s.clocks && s.clocks.map((k) => [k.name, k.hz]);
-      plot(chart, s.now, several || [["", s[chart[0]]]]);
+    const events = remember(s.events, s.now);
+    if (!held) fill(byId("events"), events.map((e) => [e.text, clock(e.now)]));
+    if (!s.ended) {
+      for (const chart of charts) {
+        const several = chart[0] === "hz" && s.clocks && s.clocks.map((k) => [k.name, k.hz]);
+        plot(chart, s.now, several || [["", s[chart[0]]]]);
+      }
     }
-    byId("threshold-row").hidden = typeof s.threshold !== "number";
-    if (document.activeElement !== byId("threshold") && typeof s.threshold === "number") {
-      byId("threshold").value = s.threshold;
-      byId("threshold-value").textContent = Number(s.threshold).toFixed(2);
-    }
-    choose(byId("governor"), s.governors, s.governor);
-    choose(byId("policy"), s.policies, s.policy);
-    byId("placed").textContent = (s.placed || []).map((on) => `${on.device}: ${on.layers} layers`).join(", ");
+    settings(s);
     following(s);
   }
 
+  // What there is to set; a row without a source is hidden.
+  function settings(s) {
+    const has = { threshold: typeof s.threshold === "number", classes: Boolean(s.all_classes), governor: Boolean(s.governors),
+      policy: Boolean(s.policies) };
+    for (const [name, is] of Object.entries(has)) byId(name + "-row").hidden = !is;
+    document.querySelector(".switches").hidden = !Object.values(has).some(Boolean);
+    if (document.activeElement !== byId("threshold") && has.threshold) {
+      byId("threshold").value = s.threshold;
+      byId("threshold-value").textContent = Number(s.threshold).toFixed(2);
+    }
+    const names = byId("class-names");
+    if (has.classes && names.children.length !== s.all_classes.length) {
+      names.replaceChildren(...s.all_classes.map((name) => new Option(name, name)));
+    }
+    if (has.classes && document.activeElement !== byId("classes")) byId("classes").value = s.classes || "";
+    if (has.governor) choose(byId("governor"), s.governors, s.governor);
+    if (has.policy) choose(byId("policy"), s.policies, s.policy);
+    byId("placed").textContent = (s.placed || []).map((on) => `${on.device}: ${on.layers} layers`).join(", ");
+  }
+
   function link(text, bad) {
-    byId("link").textContent = text;
+    if (byId("link").textContent !== text) byId("link").textContent = text;
     byId("link").classList.toggle("bad", Boolean(bad));
   }
 
   const events = new EventSource("events");
+  const live = () => { byId("picture").src = "picture.mjpg?" + Date.now(); };
   events.onopen = () => {
     link("live");
-    byId("picture").src = "picture.mjpg?" + Date.now();
+    if (!held) live();
   };
-  events.onerror = () => link("no connection: the monitor has ended, or is away", true);
+  events.onerror = () => link("no connection: the monitor was stopped, or is away", true);
   events.addEventListener("state", (e) => show(JSON.parse(e.data)));
 
-  // ---- switches ----
+  // ---- the picture ----
+  byId("pause").addEventListener("click", () => {
+    held = !held;
+    byId("pause").setAttribute("aria-pressed", String(held));
+    if (held) byId("picture").src = "picture.jpg?" + Date.now();
+    else live();
+  });
+  byId("snapshot").addEventListener("click", async () => {
+    const picture = held ? byId("picture").src : "picture.jpg?" + Date.now();
+    const response = await fetch(picture);
+    if (!response.ok) return say("no picture yet");
+    const file = document.createElement("a");
+    file.href = URL.createObjectURL(await response.blob());
+    file.download = `cnnrun-${new Date().toISOString().slice(0, 19).replace(/:/g, "-")}.jpg`;
+    file.click();
+    setTimeout(() => URL.revokeObjectURL(file.href), 10000);
+    say(`saved as ${file.download}`);
+  });
+  byId("full").addEventListener("click", () => document.fullscreenElement
+    ? document.exitFullscreen() : byId("frame").requestFullscreen().catch((why) => say(String(why))));
+  document.addEventListener("fullscreenchange", () =>
+    byId("full").setAttribute("aria-pressed", String(Boolean(document.fullscreenElement))));
+  byId("again").addEventListener("click", () => set("again", true));
+
+  // ---- settings ----
   const given = new URLSearchParams(location.hash.slice(1)).get("token");
   if (given) { // it stays with this tab, and goes from the address
     sessionStorage.setItem("token", given);
     history.replaceState(null, "", location.pathname);
   }
-  byId("token").value = sessionStorage.getItem("token") || "";
-  byId("token").addEventListener("change", () => sessionStorage.setItem("token", byId("token").value));
+  const token = () => sessionStorage.getItem("token");
+  const lock = (locked) => {
+    byId("locked").hidden = !locked;
+    for (const e of byId("form").elements) e.disabled = locked;
+    byId("mark").disabled = byId("let-go").disabled = byId("again").disabled = locked;
+  };
+  lock(!token());
+
+  function say(text) { byId("answer").textContent = byId("followed").textContent = text; }
 
   async function set(name, value) {
     const answer = byId("answer");
     try {
       const response = await fetch("set", {
         method: "POST", body: JSON.stringify({ [name]: value }),
-        headers: { Authorization: "Bearer " + byId("token").value, "Content-Type": "application/json" },
+        headers: { Authorization: "Bearer " + token(), "Content-Type": "application/json" },
       });
-      answer.textContent = response.ok ? `${name}: ${value}` : (await response.text()).trim();
+      if (response.status === 401) lock(true);
+      answer.textContent = response.ok ? "" : (await response.text()).trim();
     } catch (why) {
       answer.textContent = String(why);
     }
@@ -164,12 +238,13 @@
   function following(s) {
     const f = s.follow;
     size = f === undefined ? null : [s.width, s.height];
-    byId("follow").hidden = !size;
-    if (!size) return;
+    byId("mark").hidden = !size || Boolean(s.ended);
+    if (!size) return void (byId("let-go").hidden = true);
     overlay.setAttribute("viewBox", `0 0 ${s.width} ${s.height}`);
     byId("let-go").hidden = !f;
     const text = !f ? "" : f.lost ? "lost: out of view" : `followed, ${(f.confidence * 100).toFixed(0)} % sure`;
-    if (!marking() && byId("followed").textContent !== text) byId("followed").textContent = text;
+    if (!marking() && (f || following.was) && byId("followed").textContent !== text) byId("followed").textContent = text;
+    following.was = f;
   }
 
   const marking = () => mark.getAttribute("aria-pressed") === "true";
@@ -238,7 +313,7 @@
     byId("threshold-value").textContent = Number(byId("threshold").value).toFixed(2);
   });
   byId("threshold").addEventListener("change", () => set("threshold", Number(byId("threshold").value)));
-  for (const name of ["governor", "policy"]) {
+  for (const name of ["governor", "policy", "classes"]) {
     byId(name).addEventListener("change", () => set(name, byId(name).value));
   }
 })();

@@ -1,28 +1,38 @@
-/* Connections: how long the server has waited for each, deadlines for that, and eviction of the slowest
- * where their number or the memory they hold nears its limit. libmicrohttpd knows only how long a connection
- * was silent, so a byte a second would keep it for ever. */
+/* Connections: how long the server has waited for each, deadlines for that, and eviction of the
+ * slowest where their number or the memory they hold nears its limit. libmicrohttpd knows only how
+ * long a connection was silent, so a byte a second would keep it for ever. */
 #include "page.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 
-enum { MOST_PEERS = 256, LEAST_PEERS = 8, MOST_BLOCK_BYTES = 32 << 20, SEND_BUFFER_BYTES = 64 << 10, LOOK_MS = 250 };
+enum {
+    MOST_PEERS = 256,
+    LEAST_PEERS = 8,
+    MOST_BLOCK_BYTES = 32 << 20,
+    SEND_BUFFER_BYTES = 64 << 10,
+    LOOK_MS = 250
+};
 
-/* Seconds for a whole request line, all headers, a body; an answer to be read; one block of a feed. */
-static const uint64_t deadline_s[PAGE_WAITS] = {[PAGE_REQUEST] = 10, [PAGE_HEADERS] = 5, [PAGE_BODY] = 5,
-                                                [PAGE_ANSWER] = 10,  [PAGE_FEED] = 10};
+/* Seconds for a whole request line, all headers, a body; an answer to be read; one block of a feed.
+ */
+static const uint64_t deadline_s[PAGE_WAITS] = {
+    [PAGE_REQUEST] = 10, [PAGE_HEADERS] = 5, [PAGE_BODY] = 5, [PAGE_ANSWER] = 10, [PAGE_FEED] = 10};
 
-/* A quarter of the descriptors that the process may have: the rest are its files, devices and sources. */
+/* A quarter of the descriptors that the process may have: the rest are its files, devices and
+ * sources. */
 int page_peers_limit(void) {
     struct rlimit limit;
-    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur / 4 >= MOST_PEERS) return MOST_PEERS;
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur / 4 >= MOST_PEERS)
+        return MOST_PEERS;
     return limit.rlim_cur / 4 < LEAST_PEERS ? LEAST_PEERS : (int)(limit.rlim_cur / 4);
 }
 
 /* ---- eviction; all with the lock held ---- */
 
-/* Shuts the socket, which wakes the server's thread; that closes it. What was not sent is thrown away. */
+/* Shuts the socket, which wakes the server's thread; that closes it. What was not sent is thrown
+ * away. */
 static void evict(page *p, page_peer *peer) {
     const struct linger at_once = {.l_onoff = 1};
     atomic_store(&peer->evicted, 1);
@@ -37,12 +47,14 @@ static uint64_t waited(const page_peer *peer, uint64_t now) {
     return peer->since_ns && now > peer->since_ns ? now - peer->since_ns : 0;
 }
 
-/* The one waited for longest, of feeds only, or of those that hold a block; NULL: none has been for `least`. */
+/* The one waited for longest, of feeds only, or of those that hold a block; NULL: none has been for
+ * `least`. */
 static page_peer *slowest(const page *p, int feeds, int holders, uint64_t least) {
     const uint64_t now = page_host->now_ns();
     page_peer *found = NULL;
     for (page_peer *peer = p->peers; peer; peer = peer->next) {
-        if (atomic_load(&peer->evicted) || (feeds && !peer->feed) || (holders && !peer->holds)) continue;
+        if (atomic_load(&peer->evicted) || (feeds && !peer->feed) || (holders && !peer->holds))
+            continue;
         const uint64_t ns = waited(peer, now);
         if (ns < least) continue;
         least = ns;
@@ -77,7 +89,8 @@ int page_peers_take_feed(page *p, page_peer *peer, page_client *feed) {
 /* Whoever left while its feed waits for a block: the server's thread does not look at those. */
 static int has_left(const page_peer *peer) {
     char byte;
-    return peer->feed && page_feed_waits(peer->feed) && recv(peer->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
+    return peer->feed && page_feed_waits(peer->feed) &&
+           recv(peer->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
 }
 
 static void *watch_deadlines(void *arg) {
@@ -88,7 +101,8 @@ static void *watch_deadlines(void *arg) {
         const uint64_t now = page_host->now_ns();
         for (page_peer *peer = p->peers; peer; peer = peer->next)
             if (!atomic_load(&peer->evicted) &&
-                (waited(peer, now) > deadline_s[peer->wait] * UINT64_C(1000000000) || has_left(peer)))
+                (waited(peer, now) > deadline_s[peer->wait] * UINT64_C(1000000000) ||
+                 has_left(peer)))
                 evict(p, peer);
         clock_gettime(CLOCK_MONOTONIC, &until);
         until.tv_nsec += LOOK_MS * 1000000L;
@@ -104,7 +118,9 @@ static void *watch_deadlines(void *arg) {
 cnr_status page_peers_open(page *p, cnr_error *err) {
     p->most_peers = page_peers_limit();
     p->has_deadlines = pthread_create(&p->deadlines, NULL, watch_deadlines, p) == 0;
-    return p->has_deadlines ? CNR_OK : page_host->fail(err, CNR_E_MEMORY, "page", "no thread can be started");
+    return p->has_deadlines
+               ? CNR_OK
+               : page_host->fail(err, CNR_E_MEMORY, "page", "no thread can be started");
 }
 
 void page_peers_close(page *p) {
@@ -138,7 +154,8 @@ static void leave(page *p, page_peer *peer) {
     page_host->free(peer);
 }
 
-void page_peer_notify(void *arg, struct MHD_Connection *c, void **at, enum MHD_ConnectionNotificationCode what) {
+void page_peer_notify(void *arg, struct MHD_Connection *c, void **at,
+                      enum MHD_ConnectionNotificationCode what) {
     if (what == MHD_CONNECTION_NOTIFY_STARTED) {
         page_peer *peer = *at = page_host->alloc(sizeof *peer);
         const int fd = MHD_get_connection_info(c, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
@@ -151,7 +168,8 @@ void page_peer_notify(void *arg, struct MHD_Connection *c, void **at, enum MHD_C
 }
 
 page_peer *page_peer_of(struct MHD_Connection *c) {
-    const union MHD_ConnectionInfo *info = MHD_get_connection_info(c, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(c, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
     return info ? info->socket_context : NULL;
 }
 

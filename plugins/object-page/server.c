@@ -1,5 +1,6 @@
-/* The server: who may ask for what. Anybody who reaches it may look; whatever changes anything needs the
- * token; pages of other hosts (by their Origin, or by a name that leads here) get nothing. */
+/* The server: who may ask for what. Anybody who reaches it may look; whatever changes anything
+ * needs the token; pages of other hosts (by their Origin, or by a name that leads here) get
+ * nothing. */
 #include "page.h"
 #include "icon.svg.h"
 #include "page.css.h"
@@ -9,8 +10,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
-/* SILENT_S: libmicrohttpd's own deadline, behind all of peers.c. EVICTED: connections that are shut but not yet
- * closed, beside those that count. */
+/* SILENT_S: libmicrohttpd's own deadline, behind all of peers.c. EVICTED: connections that are shut
+ * but not yet closed, beside those that count. */
 enum { SILENT_S = 30, EVICTED = 64 };
 
 /* A body on its way. */
@@ -29,7 +30,8 @@ static enum MHD_Result send_off(struct MHD_Connection *c, unsigned code, const c
     MHD_add_response_header(r, "Referrer-Policy", "no-referrer");
     MHD_add_response_header(r, "X-Frame-Options", "DENY");
     MHD_add_response_header(r, "Content-Security-Policy",
-                            "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
+                            "default-src 'none'; script-src 'self'; style-src 'self'; img-src "
+                            "'self'; "
                             "connect-src 'self'; base-uri 'none'; form-action 'none'; "
                             "frame-ancestors 'none'");
     const enum MHD_Result result = MHD_queue_response(c, code, r);
@@ -77,8 +79,8 @@ static int host_is_ours(const page *p, const char *host) {
     snprintf(port, sizeof port, ":%d", number);
     if (bracket && !end) return 0;
     if (colon && *colon ? strcmp(colon, port) != 0 : number != 80) return 0;
-    if ((n == 9 && strncmp(name, "localhost", n) == 0) || (n == 9 && strncmp(name, "127.0.0.1", n) == 0) ||
-        (n == 3 && strncmp(name, "::1", n) == 0))
+    if ((n == 9 && strncmp(name, "localhost", n) == 0) ||
+        (n == 9 && strncmp(name, "127.0.0.1", n) == 0) || (n == 3 && strncmp(name, "::1", n) == 0))
         return 1;
     if (p->any) return is_number(name, n);
     return n == strlen(p->host) && strncmp(name, p->host, n) == 0;
@@ -98,14 +100,16 @@ static int origin_is_ours(struct MHD_Connection *c) {
 static int token_is_ours(const page *p, struct MHD_Connection *c) {
     const char *given = header(c, "Authorization");
     unsigned differs = 0;
-    if (!given || strncmp(given, "Bearer ", 7) != 0 || strlen(given + 7) != strlen(p->token)) return 0;
+    if (!given || strncmp(given, "Bearer ", 7) != 0 || strlen(given + 7) != strlen(p->token))
+        return 0;
     for (size_t i = 0; p->token[i]; i++) differs |= (unsigned)(given[7 + i] ^ p->token[i]);
     return differs == 0;
 }
 
 /* ---- what is asked for ---- */
 
-/* A block is shared by all who read it: copies of pictures for those who don't would fill the memory. */
+/* A block is shared by all who read it: copies of pictures for those who don't would fill the
+ * memory. */
 static ssize_t read_block(void *block, uint64_t at, char *to, size_t room) {
     const page_block *b = block;
     const size_t some = b->n - at < room ? (size_t)(b->n - at) : room;
@@ -113,17 +117,17 @@ static ssize_t read_block(void *block, uint64_t at, char *to, size_t room) {
     return (ssize_t)some;
 }
 
-static void drop_block(void *block) {
-    page_block_drop(block);
-}
+static void drop_block(void *block) { page_block_drop(block); }
 
-static enum MHD_Result newest(page *p, struct MHD_Connection *c, page_block **at, const char *type) {
+static enum MHD_Result newest(page *p, struct MHD_Connection *c, page_block **at,
+                              const char *type) {
     pthread_mutex_lock(&p->lock);
     page_block *b = *at;
     if (b) atomic_fetch_add(&b->holders, 1);
     pthread_mutex_unlock(&p->lock);
     if (!b) return say(c, MHD_HTTP_SERVICE_UNAVAILABLE, "nothing has come yet\n");
-    struct MHD_Response *r = MHD_create_response_from_callback(b->n, 32 << 10, read_block, b, drop_block);
+    struct MHD_Response *r =
+        MHD_create_response_from_callback(b->n, 32 << 10, read_block, b, drop_block);
     if (!r) {
         page_block_drop(b);
         return MHD_NO;
@@ -132,7 +136,8 @@ static enum MHD_Result newest(page *p, struct MHD_Connection *c, page_block **at
     return send_off(c, MHD_HTTP_OK, type, r);
 }
 
-static enum MHD_Result embedded(struct MHD_Connection *c, const char *type, const char *text, size_t n) {
+static enum MHD_Result embedded(struct MHD_Connection *c, const char *type, const char *text,
+                                size_t n) {
     const char *begin = memchr(text, '\n', n); /* behind the #line */
     return answer(c, MHD_HTTP_OK, type, begin + 1, n - (size_t)(begin + 1 - text));
 }
@@ -142,8 +147,10 @@ static enum MHD_Result get(page *p, struct MHD_Connection *c, const char *url) {
         return embedded(c, "text/html; charset=utf-8", page_html, page_html_bytes);
     if (strcmp(url, "/page.js") == 0)
         return embedded(c, "text/javascript; charset=utf-8", page_js, page_js_bytes);
-    if (strcmp(url, "/page.css") == 0) return embedded(c, "text/css; charset=utf-8", page_css, page_css_bytes);
-    if (strcmp(url, "/icon.svg") == 0) return embedded(c, "image/svg+xml", icon_svg, icon_svg_bytes);
+    if (strcmp(url, "/page.css") == 0)
+        return embedded(c, "text/css; charset=utf-8", page_css, page_css_bytes);
+    if (strcmp(url, "/icon.svg") == 0)
+        return embedded(c, "image/svg+xml", icon_svg, icon_svg_bytes);
     if (strcmp(url, "/state.json") == 0) return newest(p, c, &p->state, "application/json");
     if (strcmp(url, "/events") == 0) return page_feed(p, c, 0);
     if (strcmp(url, "/picture.mjpg") == 0) return page_feed(p, c, 1);
@@ -160,8 +167,7 @@ static enum MHD_Result set(page *p, struct MHD_Connection *c, const request *r) 
     if (!r->n || r->body[0] != '{' || r->body[r->n - 1] != '}')
         return say(c, MHD_HTTP_BAD_REQUEST, "want an object of JSON\n");
     for (size_t i = 0; i < r->n; i++)
-        if ((unsigned char)r->body[i] < ' ')
-            return say(c, MHD_HTTP_BAD_REQUEST, "want one line\n");
+        if ((unsigned char)r->body[i] < ' ') return say(c, MHD_HTTP_BAD_REQUEST, "want one line\n");
     pthread_mutex_lock(&p->lock);
     const int fits = p->n_asked + r->n + 2 <= sizeof p->asked;
     if (fits) {
@@ -170,11 +176,13 @@ static enum MHD_Result set(page *p, struct MHD_Connection *c, const request *r) 
         p->asked[p->n_asked++] = '\n';
     }
     pthread_mutex_unlock(&p->lock);
-    return fits ? say(c, MHD_HTTP_ACCEPTED, "ok\n") : say(c, MHD_HTTP_SERVICE_UNAVAILABLE, "too many\n");
+    return fits ? say(c, MHD_HTTP_ACCEPTED, "ok\n")
+                : say(c, MHD_HTTP_SERVICE_UNAVAILABLE, "too many\n");
 }
 
-static enum MHD_Result handle(void *arg, struct MHD_Connection *c, const char *url, const char *method,
-                              const char *version, const char *data, size_t *n, void **state) {
+static enum MHD_Result handle(void *arg, struct MHD_Connection *c, const char *url,
+                              const char *method, const char *version, const char *data, size_t *n,
+                              void **state) {
     page *p = arg;
     request *r = *state;
     (void)version;
@@ -196,12 +204,15 @@ static enum MHD_Result handle(void *arg, struct MHD_Connection *c, const char *u
     }
     r->body[r->n] = 0;
     page_peer_waits(p, c, PAGE_ANSWER, NULL);
-    if (!host_is_ours(p, header(c, "Host"))) return say(c, MHD_HTTP_MISDIRECTED_REQUEST, "not this host\n");
+    if (!host_is_ours(p, header(c, "Host")))
+        return say(c, MHD_HTTP_MISDIRECTED_REQUEST, "not this host\n");
     if (!origin_is_ours(c)) return say(c, MHD_HTTP_FORBIDDEN, "not for other pages\n");
     if (strcmp(method, "GET") == 0 || strcmp(method, "HEAD") == 0) return get(p, c, url);
-    if (strcmp(method, "POST") != 0) return say(c, MHD_HTTP_METHOD_NOT_ALLOWED, "GET, or POST /set\n");
+    if (strcmp(method, "POST") != 0)
+        return say(c, MHD_HTTP_METHOD_NOT_ALLOWED, "GET, or POST /set\n");
     if (strcmp(url, "/set") != 0) return say(c, MHD_HTTP_NOT_FOUND, "POST /set\n");
-    if (!token_is_ours(p, c)) return say(c, MHD_HTTP_UNAUTHORIZED, "the token is missing or wrong\n");
+    if (!token_is_ours(p, c))
+        return say(c, MHD_HTTP_UNAUTHORIZED, "the token is missing or wrong\n");
     return set(p, c, r);
 }
 
@@ -231,24 +242,29 @@ cnr_status page_listen(page *p, const char *address, int port, cnr_error *err) {
     struct sockaddr_in v4 = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
     struct sockaddr_in6 v6 = {.sin6_family = AF_INET6, .sin6_port = htons((uint16_t)port)};
     const int is6 = strchr(address, ':') != NULL;
-    if (inet_pton(is6 ? AF_INET6 : AF_INET, address, is6 ? (void *)&v6.sin6_addr : &v4.sin_addr) != 1)
-        return page_host->fail(err, CNR_E_ARG, "page", "want an address in numbers, got '%s'", address);
+    if (inet_pton(is6 ? AF_INET6 : AF_INET, address, is6 ? (void *)&v6.sin6_addr : &v4.sin_addr) !=
+        1)
+        return page_host->fail(err, CNR_E_ARG, "page", "want an address in numbers, got '%s'",
+                               address);
     snprintf(p->host, sizeof p->host, "%s", address);
     atomic_store(&p->port, port);
     p->any = strcmp(address, "0.0.0.0") == 0 || strcmp(address, "::") == 0;
-    const unsigned polling = MHD_is_feature_supported(MHD_FEATURE_EPOLL) == MHD_YES ? MHD_USE_EPOLL : MHD_USE_POLL;
-    p->daemon = MHD_start_daemon(
-        MHD_USE_INTERNAL_POLLING_THREAD | polling | MHD_USE_ERROR_LOG | MHD_ALLOW_SUSPEND_RESUME |
-            (is6 ? MHD_USE_IPv6 : 0),
-        (uint16_t)port, NULL, NULL, handle, p, MHD_OPTION_EXTERNAL_LOGGER, tell, NULL,
-        MHD_OPTION_SOCK_ADDR, is6 ? (struct sockaddr *)&v6 : (struct sockaddr *)&v4,
-        MHD_OPTION_CONNECTION_LIMIT, (unsigned)(p->most_peers + EVICTED), MHD_OPTION_CONNECTION_TIMEOUT,
-        (unsigned)SILENT_S, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)(32 << 10),
-        MHD_OPTION_NOTIFY_COMPLETED, done, p, MHD_OPTION_NOTIFY_CONNECTION, page_peer_notify, p, MHD_OPTION_URI_LOG_CALLBACK, begin, p,
-        MHD_OPTION_END);
+    const unsigned polling =
+        MHD_is_feature_supported(MHD_FEATURE_EPOLL) == MHD_YES ? MHD_USE_EPOLL : MHD_USE_POLL;
+    p->daemon = MHD_start_daemon(MHD_USE_INTERNAL_POLLING_THREAD | polling | MHD_USE_ERROR_LOG |
+                                     MHD_ALLOW_SUSPEND_RESUME | (is6 ? MHD_USE_IPv6 : 0),
+                                 (uint16_t)port, NULL, NULL, handle, p, MHD_OPTION_EXTERNAL_LOGGER,
+                                 tell, NULL, MHD_OPTION_SOCK_ADDR,
+                                 is6 ? (struct sockaddr *)&v6 : (struct sockaddr *)&v4,
+                                 MHD_OPTION_CONNECTION_LIMIT, (unsigned)(p->most_peers + EVICTED),
+                                 MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)SILENT_S,
+                                 MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)(32 << 10),
+                                 MHD_OPTION_NOTIFY_COMPLETED, done, p, MHD_OPTION_NOTIFY_CONNECTION,
+                                 page_peer_notify, p, MHD_OPTION_URI_LOG_CALLBACK, begin, p,
+                                 MHD_OPTION_END);
     if (!p->daemon)
-        return page_host->fail(err, CNR_E_IO, "page", "can't listen on %s, port %d: %s", address, port,
-                               strerror(errno));
+        return page_host->fail(err, CNR_E_IO, "page", "can't listen on %s, port %d: %s", address,
+                               port, strerror(errno));
     const union MHD_DaemonInfo *info = MHD_get_daemon_info(p->daemon, MHD_DAEMON_INFO_BIND_PORT);
     if (info) atomic_store(&p->port, info->port);
     return CNR_OK;

@@ -1,4 +1,5 @@
-/* The object "post": lines of JSON to one address, which whoever makes the object gives. By libcurl. */
+/* The object "post": lines of JSON to one address, which whoever makes the object gives. By
+ * libcurl. */
 #include "about.h"
 #include <curl/curl.h>
 #include <pthread.h>
@@ -66,14 +67,20 @@ static cnr_status send_text(void *state, int32_t method, const cnr_tensor *const
     curl_easy_setopt(p->curl, CURLOPT_POSTFIELDS, (const char *)in[0]->data);
     const CURLcode done = curl_easy_perform(p->curl);
     curl_easy_getinfo(p->curl, CURLINFO_RESPONSE_CODE, &code);
-    if (done != CURLE_OK) host->log(CNR_LOG_WARN, "object-post", "not sent: %s", curl_easy_strerror(done));
+    if (done != CURLE_OK)
+        host->log(CNR_LOG_WARN, "object-post", "not sent: %s", curl_easy_strerror(done));
     else if (code >= 400) host->log(CNR_LOG_WARN, "object-post", "refused with %ld", code);
     return CNR_OK;
 }
 
-static const cnr_object object = {
-    .size = sizeof object, .n_methods = 1, .name = POST_NAME, .summary = POST_SUMMARY,
-    .methods = post_methods, .create = create, .call = send_text, .destroy = destroy};
+static const cnr_object object = {.size = sizeof object,
+                                  .n_methods = 1,
+                                  .name = POST_NAME,
+                                  .summary = POST_SUMMARY,
+                                  .methods = post_methods,
+                                  .create = create,
+                                  .call = send_text,
+                                  .destroy = destroy};
 
 CNR_EXPORT const cnr_object *late_object(const cnr_host *given);
 const cnr_object *late_object(const cnr_host *given) {

@@ -8,7 +8,8 @@ void tld_ferns_free(tld_ferns *f) {
     *f = (tld_ferns){0};
 }
 
-/* A point of a grid of 11 x 11 and another one, level or upright, a fifth of the window or more away. */
+/* A point of a grid of 11 x 11 and another one, level or upright, a fifth of the window or more
+ * away. */
 static void draw_pair(tld_dice *dice, float *p) {
     for (;;) {
         const double far = (tld_draw(dice) < 0.5 ? -1 : 1) * (0.2 + tld_draw(dice));
@@ -41,14 +42,16 @@ cnr_status tld_ferns_make(tld_ferns *f, const tld_options *o, tld_dice *dice, cn
 static int32_t seen(const tld_view *v, tld_box box, const tld_warp *warp, float x, float y) {
     int64_t ix = (int64_t)box.x, iy = (int64_t)box.y;
     if (warp) {
-        const double cx = (double)x * (box.w - 1) - box.w / 2, cy = (double)y * (box.h - 1) - box.h / 2;
+        const double cx = (double)x * (box.w - 1) - box.w / 2,
+                     cy = (double)y * (box.h - 1) - box.h / 2;
         ix += lround(warp->a * cx + warp->b * cy + box.w / 2 + warp->dx * box.w);
         iy += lround(warp->c * cx + warp->d * cy + box.h / 2 + warp->dy * box.h);
     } else {
         ix += tld_pixel(x, (int32_t)box.w);
         iy += tld_pixel(y, (int32_t)box.h);
     }
-    return (int8_t)v->blurred[cnr_max(0, cnr_min(v->h - 1, iy)) * v->w + cnr_max(0, cnr_min(v->w - 1, ix))];
+    return (int8_t)
+        v->blurred[cnr_max(0, cnr_min(v->h - 1, iy)) * v->w + cnr_max(0, cnr_min(v->w - 1, ix))];
 }
 
 void tld_codes(const tld_ferns *f, const tld_view *v, tld_box box, const tld_warp *warp,
@@ -58,7 +61,8 @@ void tld_codes(const tld_ferns *f, const tld_view *v, tld_box box, const tld_war
         for (int32_t b = 0; b < f->bits; b++) {
             const float *p = f->place[k][b];
             double apart = seen(v, box, warp, p[0], p[1]) - seen(v, box, warp, p[2], p[3]);
-            if (warp) apart += warp->noise * (tld_draw(dice) + tld_draw(dice) + tld_draw(dice) - 1.5);
+            if (warp)
+                apart += warp->noise * (tld_draw(dice) + tld_draw(dice) + tld_draw(dice) - 1.5);
             code = 2 * code + (apart > 0);
         }
         codes[k] = (uint16_t)code;

@@ -31,7 +31,8 @@ static float median(float *v, int32_t n) {
 }
 
 /* (x, y) of `from` as it is in `to`: from the coarsest level down. */
-static bool follow(const tld_view *from, const tld_view *to, int32_t levels, const float *p, float *q) {
+static bool follow(const tld_view *from, const tld_view *to, int32_t levels, const float *p,
+                   float *q) {
     float x = q[0] / (float)(1 << levels), y = q[1] / (float)(1 << levels);
     for (int32_t i = levels - 1; i >= 0; i--) {
         const tld_level *a = &from->levels[i], *b = &to->levels[i];
@@ -46,24 +47,37 @@ static bool follow(const tld_view *from, const tld_view *to, int32_t levels, con
     return true;
 }
 
-typedef struct path { float from[2], to[2], back, alike; } path;
+typedef struct path {
+    float from[2], to[2], back, alike;
+} path;
 
-/* Points that were found, there and back. */
-static int32_t follow_all(const tld_view *from, const tld_view *to, tld_box box, int32_t side, path *out) {
-    const int32_t levels = (int32_t)cnr_min(cnr_min(from->n_levels, to->n_levels), DEEPEST);
+/* What points are begun with: a motion that is known roughly, and levels enough for the rest. */
+typedef struct guess {
+    float x, y;
+    int32_t levels;
+} guess;
+
+/* Points that were found, there and back. dice NULL: in a grid, else at random */
+static int32_t follow_all(const tld_view *from, const tld_view *to, tld_box box, int32_t side,
+                          tld_dice *dice, guess start, path *out) {
+    const int32_t levels = (int32_t)cnr_min(cnr_min(from->n_levels, to->n_levels), start.levels);
     const tld_level *a = from->levels, *b = to->levels;
     const tld_pair pair = {a->at, b->at, a->pitch, a->w, a->h};
     const double mx = fmin(MARGIN, box.w / 6), my = fmin(MARGIN, box.h / 6);
     int32_t n = 0;
     for (int32_t k = 0; k < side * side; k++) {
         path *p = &out[n];
-        p->from[0] = (float)(box.x + mx + (box.w - 2 * mx) * (k % side) / (side - 1));
-        p->from[1] = (float)(box.y + my + (box.h - 2 * my) * (k / side) / (side - 1));
-        if (p->from[0] < 0 || p->from[1] < 0 || p->from[0] >= (float)a->w || p->from[1] >= (float)a->h)
+        const double u = dice ? tld_draw(dice) : (double)(k % side) / (side - 1);
+        const double v = dice ? tld_draw(dice) : (double)(k / side) / (side - 1);
+        p->from[0] = (float)(box.x + mx + (box.w - 2 * mx) * u);
+        p->from[1] = (float)(box.y + my + (box.h - 2 * my) * v);
+        if (p->from[0] < 0 || p->from[1] < 0 || p->from[0] >= (float)a->w ||
+            p->from[1] >= (float)a->h)
             continue; /* nothing is seen there */
-        memcpy(p->to, p->from, sizeof p->to);
+        p->to[0] = p->from[0] + start.x;
+        p->to[1] = p->from[1] + start.y;
         if (!follow(from, to, levels, p->from, p->to)) continue;
-        float back[2] = {p->to[0], p->to[1]};
+        float back[2] = {p->to[0] - start.x, p->to[1] - start.y};
         if (!follow(to, from, levels, p->to, back)) continue;
         p->back = hypotf(back[0] - p->from[0], back[1] - p->from[1]);
         p->alike = tld_v->alike(&pair, p->from[0], p->from[1], p->to[0], p->to[1]);
@@ -72,8 +86,8 @@ static int32_t follow_all(const tld_view *from, const tld_view *to, tld_box box,
     return n;
 }
 
-/* The median of how much farther apart pairs of points are now. Nothing grows in a frame by more than `growth`: few
- * points that went astray did. */
+/* The median of how much farther apart pairs of points are now. Nothing grows in a frame by more
+ * than `growth`: few points that went astray did. */
 static float growth(const path *p, int32_t n, float *room, int32_t most, const tld_options *o) {
     int32_t m = 0;
     for (int32_t gap = 1; gap < n && m + n <= most; gap++)
@@ -86,9 +100,17 @@ static float growth(const path *p, int32_t n, float *room, int32_t most, const t
     return by > o->growth || by * o->growth < 1 ? 1 : by;
 }
 
-/* The box by the better half of the points: those that came back nearest and look most alike. Returns
- * the median error of the way back; infinity: too few were found. */
-static float half_of(path *paths, int32_t n, tld_box box, const tld_options *o, tld_box *out, tld_quality *q) {
+static float mean_back(const path *paths, int32_t n) {
+    float sum = 0;
+    for (int32_t i = 0; i < n; i++) sum += paths[i].back;
+    return sum / (float)n;
+}
+
+/* The box by the better points: those that came back nearest and look most alike (the authors), or
+ * those whose error is below half the mean (S16). Returns the median error of the way back;
+ * infinity: too few were found. */
+static float better_of(path *paths, int32_t n, tld_box box, const tld_options *o, tld_box *out,
+                       tld_quality *q) {
     enum { PAIRS = 4096 };
     float room[PAIRS];
     if (n < 4) return INFINITY;
@@ -96,9 +118,12 @@ static float half_of(path *paths, int32_t n, tld_box box, const tld_options *o, 
     const float error = median(room, n);
     for (int32_t i = 0; i < n; i++) room[i] = paths[i].alike;
     const float likeness = median(room, n);
+    const bool by_mean = o->random_points != 0;
+    const float least = by_mean ? -1 : likeness,
+                most = by_mean ? 0.5f * mean_back(paths, n) : error;
     int32_t m = 0;
     for (int32_t i = 0; i < n; i++)
-        if (paths[i].back <= error && paths[i].alike >= likeness) paths[m++] = paths[i];
+        if (paths[i].back <= most && paths[i].alike >= least) paths[m++] = paths[i];
     if (m < 2) return INFINITY;
     for (int32_t i = 0; i < m; i++) room[i] = paths[i].to[0] - paths[i].from[0];
     const float dx = median(room, m);
@@ -107,18 +132,82 @@ static float half_of(path *paths, int32_t n, tld_box box, const tld_options *o, 
     *out = (tld_box){box.x + dx - 0.5 * (by - 1) * box.w, box.y + dy - 0.5 * (by - 1) * box.h,
                      box.w * by, box.h * by};
     for (int32_t i = 0; i < m; i++)
-        room[i] = hypotf(paths[i].to[0] - paths[i].from[0] - dx, paths[i].to[1] - paths[i].from[1] - dy);
+        room[i] =
+            hypotf(paths[i].to[0] - paths[i].from[0] - dx, paths[i].to[1] - paths[i].from[1] - dy);
     *q = (tld_quality){error, likeness, median(room, m)};
     return error;
 }
 
-bool tld_flow(const tld_view *from, const tld_view *to, tld_box box, const tld_options *o, tld_box *out,
-              tld_quality *quality) {
-    path paths[MOST];
-    if (from->w != to->w || from->h != to->h) return false;
-    const int32_t n = follow_all(from, to, box, (int32_t)o->points, paths);
-    if (!(half_of(paths, n, box, o, out, quality) <= o->flow_fails)) return false;
+static bool is_in_picture(const tld_view *v, tld_box b) {
     /* out of the picture: nothing is left that could be compared */
-    return out->w >= 4 && out->h >= 4 && out->x + out->w > 2 && out->y + out->h > 2 &&
-           out->x < to->w - 2 && out->y < to->h - 2 && out->w < 4 * to->w && out->h < 4 * to->h;
+    return b.w >= 4 && b.h >= 4 && b.x + b.w > 2 && b.y + b.h > 2 && b.x < v->w - 2 &&
+           b.y < v->h - 2 && b.w < 4 * v->w && b.h < 4 * v->h;
+}
+
+static bool flow_from(const tld_view *from, const tld_view *to, tld_box box, const tld_options *o,
+                      tld_dice *dice, guess start, tld_box *out, tld_quality *quality) {
+    path paths[MOST];
+    const int32_t n = follow_all(from, to, box, (int32_t)o->points,
+                                 o->random_points != 0 ? dice : NULL, start, paths);
+    return better_of(paths, n, box, o, out, quality) <= o->flow_fails && is_in_picture(to, *out);
+}
+
+/* ---- the box as a whole ---- */
+
+static float likeness_at(const tld_view *v, tld_box box, const float *patch) {
+    float now[TLD_PATCH_PITCH], out;
+    tld_patch(v, box, now);
+    tld_v->products(now, 1, patch, 1, &out);
+    return out;
+}
+
+/* Where the box looks most as it did: over half its shorter side to either side, in steps of two
+ * cells of a patch, then of one. */
+static guess search(const tld_view *to, tld_box box, const float *patch, float *best) {
+    enum { REACH = 8 };
+    const double cell = fmax(1, fmin(box.w, box.h) / TLD_SIDE);
+    int32_t at_x = 0, at_y = 0, levels = 2;
+    *best = likeness_at(to, box, patch);
+    for (int32_t step = 2; step > 0; step--) {
+        const int32_t mx = at_x, my = at_y, far = step == 2 ? REACH : 1;
+        for (int32_t y = my - far; y <= my + far; y += step)
+            for (int32_t x = mx - far; x <= mx + far; x += step) {
+                const tld_box there = {box.x + x * cell, box.y + y * cell, box.w, box.h};
+                const float now = likeness_at(to, there, patch);
+                if (now <= *best) continue;
+                *best = now;
+                at_x = x;
+                at_y = y;
+            }
+    }
+    for (double c = cell; c >= 2; c /= 2)
+        levels++; /* a cell is two pixels of the coarsest or less */
+    return (guess){(float)(at_x * cell), (float)(at_y * cell), levels};
+}
+
+/* A thing that is small, or fast, lies in no pyramid: at its coarse levels there is only what is
+ * around it, and its points go with that. The box as a whole says where they should begin;
+ * whichever way leads to what looks more as it did is taken. */
+bool tld_flow(const tld_view *from, const tld_view *to, tld_box box, const tld_options *o,
+              tld_dice *dice, tld_box *out, tld_quality *quality) {
+    if (from->w != to->w || from->h != to->h) return false;
+    const bool good = flow_from(from, to, box, o, dice, (guess){0, 0, DEEPEST}, out, quality);
+    if (o->search == 0) return good;
+    float patch[TLD_PATCH_PITCH], found;
+    tld_patch(from, box, patch);
+    const float usual = good ? likeness_at(to, *out, patch) : -1;
+    if (usual > 0.9f) return true; /* there it is */
+    const guess start = search(to, box, patch, &found);
+    if (good) {
+        const double dx = (double)start.x - (out->x - box.x),
+                     dy = (double)start.y - (out->y - box.y);
+        if (found < usual || hypot(dx, dy) < 0.1 * fmin(box.w, box.h)) return true;
+    }
+    tld_box other;
+    tld_quality its;
+    if (!flow_from(from, to, box, o, dice, start, &other, &its)) return good;
+    if (good && likeness_at(to, other, patch) <= usual) return true;
+    *out = other;
+    *quality = its;
+    return true;
 }

@@ -5,13 +5,15 @@
 void tld_grid_make(tld_grid *g, const tld_options *o, double box_w, double box_h, int32_t width,
                    int32_t height) {
     const int32_t most = (int32_t)o->scales;
-    const double smallest = fmin(o->smallest, fmin(box_w, box_h)); /* the first box itself is looked for */
+    const double smallest =
+        fmin(o->smallest, fmin(box_w, box_h)); /* the first box itself is looked for */
     *g = (tld_grid){.width = width, .height = height};
     for (int32_t k = -most; k <= most; k++) {
         const double by = pow(o->scale_step, k);
         if (box_w * by > width || box_h * by > height) continue;
         const int32_t w = (int32_t)lround(box_w * by), h = (int32_t)lround(box_h * by);
-        if (w < 4 || h < 4 || w < floor(smallest) || h < floor(smallest) || w > width || h > height) continue;
+        if (w < 4 || h < 4 || w < floor(smallest) || h < floor(smallest) || w > width || h > height)
+            continue;
         const int32_t step = (int32_t)cnr_max(1, lround(o->shift * (w < h ? w : h)));
         tld_scale *s = &g->scales[g->n++];
         *s = (tld_scale){w, h, step, (width - w) / step + 1, (height - h) / step + 1, g->windows};

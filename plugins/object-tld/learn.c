@@ -9,8 +9,8 @@ static tld_warp draw_warp(tld_dice *d, double degrees, double shift, double scal
     const double by = 1 + (tld_draw(d) - 0.5) * scale;
     return (tld_warp){by * cos(turn), -by * sin(turn), by * sin(turn), by * cos(turn),
                       (tld_draw(d) - 0.5) * shift, (tld_draw(d) - 0.5) * shift,
-                      /* what a deviation of 5 in the picture leaves behind the blur: the sum of three
-                       * draws has a deviation of a half */
+                      /* what a deviation of 5 in the picture leaves behind the blur: the sum of
+                       * three draws has a deviation of a half */
                       2.0};
 }
 
@@ -25,8 +25,10 @@ static void learn_views(tld_tracker *t, tld_box box, int32_t warps, double degre
     for (int32_t k = 0; k <= warps; k++)
         for (int32_t i = 0; i < n; i++) {
             const tld_warp warp = draw_warp(&t->dice, degrees, 0.02, 0.02);
-            tld_codes(&t->ferns, v, tld_window(&t->grid, near[i]), k ? &warp : NULL, &t->dice, codes);
-            if (tld_vote(&t->ferns, codes) <= t->fern_threshold) tld_ferns_learn(&t->ferns, codes, true);
+            tld_codes(&t->ferns, v, tld_window(&t->grid, near[i]), k ? &warp : NULL, &t->dice,
+                      codes);
+            if (tld_vote(&t->ferns, codes) <= t->fern_threshold)
+                tld_ferns_learn(&t->ferns, codes, true);
         }
 }
 
@@ -72,8 +74,8 @@ void tld_learn(tld_tracker *t) {
 
 /* ---- the first frame ---- */
 
-/* Other windows of the first frame, at random and varied enough: half of them are learnt, the other half
- * says how high a vote and a similarity of what is not the object get. */
+/* Other windows of the first frame, at random and varied enough: half of them are learnt, the other
+ * half says how high a vote and a similarity of what is not the object get. */
 static void learn_first_rest(tld_tracker *t) {
     float patch[TLD_PATCH_PITCH];
     uint16_t codes[TLD_MOST_FERNS];
@@ -85,7 +87,8 @@ static void learn_first_rest(tld_tracker *t) {
         const int64_t at = (int64_t)(tld_draw(&t->dice) * (double)t->grid.windows);
         const tld_box w = tld_window(&t->grid, at);
         if (tld_overlap(w, t->box) >= 0.2 ||
-            tld_variance(v, (int32_t)w.x, (int32_t)w.y, (int32_t)w.w, (int32_t)w.h) < t->least_variance)
+            tld_variance(v, (int32_t)w.x, (int32_t)w.y, (int32_t)w.w, (int32_t)w.h) <
+                t->least_variance)
             continue;
         tld_codes(&t->ferns, v, w, NULL, NULL, codes);
         tld_patch(v, w, patch);
@@ -107,9 +110,10 @@ static cnr_status check_box(const tld_view *v, tld_box *box, cnr_error *err) {
     const double x1 = fmin(v->w, box->x + box->w), y1 = fmin(v->h, box->y + box->h);
     const double x0 = fmax(0, box->x), y0 = fmax(0, box->y);
     if (!isfinite(box->x + box->y + box->w + box->h) || !(x1 - x0 >= 4) || !(y1 - y0 >= 4))
-        return tld_host->fail(err, CNR_E_ARG, "box", "want x, y, width, height with 4 pixels or more of "
-                              "each side within the picture's %d x %d, got %g,%g,%g,%g", v->w, v->h,
-                              box->x, box->y, box->w, box->h);
+        return tld_host->fail(err, CNR_E_ARG, "box",
+                              "want x, y, width, height with 4 pixels or more of "
+                              "each side within the picture's %d x %d, got %g,%g,%g,%g",
+                              v->w, v->h, box->x, box->y, box->w, box->h);
     *box = (tld_box){x0, y0, x1 - x0, y1 - y0};
     return CNR_OK;
 }
@@ -124,7 +128,8 @@ cnr_status tld_init(tld_tracker *t, const cnr_tensor *picture, tld_box box, cnr_
     tld_grid_make(&t->grid, &t->o, box.w, box.h, v->w, v->h);
     const double variance = tld_patch(v, box, patch);
     if (variance < 1)
-        return tld_host->fail(err, CNR_E_ARG, "box", "what it holds has one colour: nothing to know it by");
+        return tld_host->fail(err, CNR_E_ARG, "box",
+                              "what it holds has one colour: nothing to know it by");
     t->box = t->target = box;
     t->least_variance = t->o.variance * variance;
     t->fern_threshold = t->o.fern_threshold;
@@ -132,7 +137,7 @@ cnr_status tld_init(tld_tracker *t, const cnr_tensor *picture, tld_box box, cnr_
     t->valid_threshold = t->o.valid_threshold;
     t->n_found = t->n_candidates = 0;
     t->scan.n = 0;
-    t->doubts = t->unlike = t->agreed = 0;
+    t->doubts = t->unlike = t->agreed = t->rivalled = 0;
     t->usual = (tld_usual){.frames = 0};
     t->seen = 2 * (int32_t)t->o.probation;
     t->fresh = t->doubted = false;
@@ -153,7 +158,8 @@ cnr_status tld_init(tld_tracker *t, const cnr_tensor *picture, tld_box box, cnr_
 
 cnr_status tld_place(tld_tracker *t, const cnr_tensor *picture, tld_box box, cnr_error *err) {
     float patch[TLD_PATCH_PITCH];
-    if (!t->begun) return tld_host->fail(err, CNR_E_STATE, "tld", "nothing is learnt yet: init comes first");
+    if (!t->begun)
+        return tld_host->fail(err, CNR_E_STATE, "tld", "nothing is learnt yet: init comes first");
     t->tracked = t->valid = t->prepared = false;
     CNR_TRY(tld_view_make(&t->views[t->now], picture, t->o.blur, err));
     const tld_view *v = &t->views[t->now];
@@ -167,7 +173,7 @@ cnr_status tld_place(tld_tracker *t, const cnr_tensor *picture, tld_box box, cnr
     teach(t, patch, true);
     t->tracked = t->valid = true;
     t->fresh = t->doubted = false;
-    t->doubts = t->unlike = t->agreed = 0;
+    t->doubts = t->unlike = t->agreed = t->rivalled = 0;
     t->usual = (tld_usual){.frames = 0};
     t->seen = 2 * (int32_t)t->o.probation;
     t->confidence = 1;

@@ -1,4 +1,5 @@
-/* The third stage: patches that were the object and patches that were not; how like them a new one is. */
+/* The third stage: patches that were the object and patches that were not; how like them a new one
+ * is. */
 #include "tld.h"
 #include <math.h>
 
@@ -28,7 +29,8 @@ static bool make_shelf(tld_shelf *s, int32_t most) {
 
 cnr_status tld_nearest_make(tld_nearest *n, const tld_options *o, cnr_error *err) {
     n->clock = 0;
-    if (make_shelf(&n->positive, (int32_t)o->positives) && make_shelf(&n->negative, (int32_t)o->negatives))
+    if (make_shelf(&n->positive, (int32_t)o->positives) &&
+        make_shelf(&n->negative, (int32_t)o->negatives))
         return CNR_OK;
     tld_nearest_free(n);
     return tld_host->fail(err, CNR_E_MEMORY, "tld", "no memory for patches");
@@ -114,7 +116,8 @@ void tld_remember(tld_nearest *n, bool positive, const float *patch, int32_t beh
     if (n->clock < 100 * (uint64_t)half_life) return;
     for (int32_t k = 0; k < 2; k++) { /* before the numbers outgrow a double */
         tld_shelf *each = k ? &n->positive : &n->negative;
-        for (int32_t i = 0; i < each->n; i++) each->used[i] *= pow(2, -(double)n->clock / half_life);
+        for (int32_t i = 0; i < each->n; i++)
+            each->used[i] *= pow(2, -(double)n->clock / half_life);
     }
     n->clock = 0;
 }

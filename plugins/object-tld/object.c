@@ -39,8 +39,8 @@ static void *give(const call *c, int32_t i, int32_t dtype, int32_t rank, int64_t
     return give_sized(c, i, dtype, rank, (int64_t[]){d0, d1});
 }
 
-static cnr_status begin_in(const call *c, cnr_status (*how)(tld_tracker *, const cnr_tensor *, tld_box,
-                                                            cnr_error *)) {
+static cnr_status begin_in(const call *c, cnr_status (*how)(tld_tracker *, const cnr_tensor *,
+                                                            tld_box, cnr_error *)) {
     const cnr_tensor *box = c->in[1];
     if (box->dtype != CNR_f64 || cnr_count(box) != 4)
         return tld_host->fail(c->err, CNR_E_ARG, "box", "want four numbers: x, y, width, height");
@@ -52,7 +52,8 @@ static cnr_status init(const call *c) { return begin_in(c, tld_init); }
 static cnr_status place(const call *c) { return begin_in(c, tld_place); }
 
 static cnr_status give_box(const call *c) {
-    double *box = give(c, 0, CNR_f64, 1, 4, 1), *confidence = box ? give(c, 1, CNR_f64, 0, 1, 1) : NULL;
+    double *box = give(c, 0, CNR_f64, 1, 4, 1),
+           *confidence = box ? give(c, 1, CNR_f64, 0, 1, 1) : NULL;
     if (!confidence) return CNR_E_MEMORY;
     memcpy(box, (double[]){c->t->box.x, c->t->box.y, c->t->box.w, c->t->box.h}, 4 * sizeof *box);
     *confidence = c->t->confidence;
@@ -69,7 +70,8 @@ static cnr_status track(const call *c) {
 static cnr_status prepare(const call *c) {
     CNR_TRY(tld_prepare(c->t, c->in[0], c->err));
     const tld_view *v = &c->t->views[c->t->now];
-    uint8_t *grey = give(c, 0, CNR_u8, 2, v->h, v->w), *blurred = grey ? give(c, 1, CNR_u8, 2, v->h, v->w) : NULL;
+    uint8_t *grey = give(c, 0, CNR_u8, 2, v->h, v->w),
+            *blurred = grey ? give(c, 1, CNR_u8, 2, v->h, v->w) : NULL;
     if (!blurred) return CNR_E_MEMORY;
     for (int64_t y = 0; y < v->h; y++)
         memcpy(grey + y * v->w, v->levels[0].at + y * v->levels[0].pitch, (size_t)v->w);
@@ -80,7 +82,8 @@ static cnr_status prepare(const call *c) {
 static cnr_status finish(const call *c) {
     const cnr_tensor *votes = c->in[0];
     if (votes->dtype != CNR_f32 || cnr_count(votes) != c->t->grid.windows)
-        return tld_host->fail(c->err, CNR_E_ARG, "votes", "want f32, one for each of the %lld windows",
+        return tld_host->fail(c->err, CNR_E_ARG, "votes",
+                              "want f32, one for each of the %lld windows",
                               (long long)c->t->grid.windows);
     CNR_TRY(tld_finish(c->t, votes->data, c->err));
     return give_box(c);
@@ -93,7 +96,8 @@ static cnr_status windows(const call *c) {
     for (int32_t k = 0; k < g->n; k++)
         for (int32_t i = 0; i < g->scales[k].nx * g->scales[k].ny; i++, v += 4) {
             const tld_scale *s = &g->scales[k];
-            memcpy(v, (int32_t[]){i % s->nx * s->step, i / s->nx * s->step, s->w, s->h}, 4 * sizeof *v);
+            memcpy(v, (int32_t[]){i % s->nx * s->step, i / s->nx * s->step, s->w, s->h},
+                   4 * sizeof *v);
         }
     return CNR_OK;
 }
@@ -101,13 +105,15 @@ static cnr_status windows(const call *c) {
 /* Where they compare; posteriors; the variance that a window needs. */
 static cnr_status ferns(const call *c) {
     const tld_ferns *f = &c->t->ferns;
-    if (!f->posterior) return tld_host->fail(c->err, CNR_E_STATE, "tld", "init or load comes first");
+    if (!f->posterior)
+        return tld_host->fail(c->err, CNR_E_STATE, "tld", "init or load comes first");
     float *points = give_sized(c, 0, CNR_f32, 3, (int64_t[]){f->n, f->bits, 4});
     float *posteriors = points ? give(c, 1, CNR_f32, 2, f->n, (int64_t)1 << f->bits) : NULL;
     double *least = posteriors ? give(c, 2, CNR_f64, 0, 1, 1) : NULL;
     if (!least) return CNR_E_MEMORY;
     for (int32_t k = 0; k < f->n; k++)
-        memcpy(points + (size_t)k * (size_t)f->bits * 4, f->place[k], (size_t)f->bits * 4 * sizeof *points);
+        memcpy(points + (size_t)k * (size_t)f->bits * 4, f->place[k],
+               (size_t)f->bits * 4 * sizeof *points);
     memcpy(posteriors, f->posterior, ((size_t)f->n << f->bits) * sizeof *posteriors);
     *least = c->t->least_variance;
     return CNR_OK;
@@ -128,19 +134,29 @@ static cnr_status detections(const call *c) {
 static cnr_status patches(const call *c) {
     for (int32_t k = 0; k < 2; k++) {
         const tld_shelf *s = k ? &c->t->nearest.negative : &c->t->nearest.positive;
-        uint8_t *v = give_sized(c, k, CNR_u8, 3, (int64_t[]){(int64_t)s->n * TLD_SIDE, TLD_SIDE, 1});
+        uint8_t *v =
+            give_sized(c, k, CNR_u8, 3, (int64_t[]){(int64_t)s->n * TLD_SIDE, TLD_SIDE, 1});
         if (!v) return CNR_E_MEMORY;
         for (int32_t i = 0; i < s->n; i++)
             for (int32_t p = 0; p < TLD_PATCH; p++)
-                v[i * TLD_PATCH + p] = (uint8_t)fmax(0, fmin(255, 128 + 640 * s->at[i * TLD_PATCH_PITCH + p]));
+                v[i * TLD_PATCH + p] =
+                    (uint8_t)fmax(0, fmin(255, 128 + 640 * s->at[i * TLD_PATCH_PITCH + p]));
     }
     return CNR_OK;
 }
 
 static cnr_status times(const call *c) {
     const tld_times *t = &c->t->times;
-    const double list[] = {t->view, t->flow, t->variance, t->ferns, t->nearest, t->learning, t->all,
-                           (double)c->t->grid.windows, (double)c->t->scan.past, (double)c->t->scan.n};
+    const double list[] = {t->view,
+                           t->flow,
+                           t->variance,
+                           t->ferns,
+                           t->nearest,
+                           t->learning,
+                           t->all,
+                           (double)c->t->grid.windows,
+                           (double)c->t->scan.past,
+                           (double)c->t->scan.n};
     double *v = give(c, 0, CNR_f64, 1, CNR_ROWS(list), 1);
     if (!v) return CNR_E_MEMORY;
     memcpy(v, list, sizeof list);
@@ -151,8 +167,11 @@ static cnr_status save(const call *c) {
     uint8_t *data;
     size_t bytes;
     CNR_TRY(tld_save(c->t, &data, &bytes, c->err));
-    *c->out[0] = (cnr_tensor){.size = c->out[0]->size, .dtype = CNR_u8, .rank = 1,
-                              .dim = {(int64_t)bytes}, .data = data};
+    *c->out[0] = (cnr_tensor){.size = c->out[0]->size,
+                              .dtype = CNR_u8,
+                              .rank = 1,
+                              .dim = {(int64_t)bytes},
+                              .data = data};
     return CNR_OK;
 }
 
@@ -177,29 +196,34 @@ static cnr_status learning(const call *c) { return change(c, &c->t->o.learning);
 static cnr_status options(const call *c) {
     char *text = tld_options_text();
     if (!text) return tld_host->fail(c->err, CNR_E_MEMORY, "tld", "out of memory");
-    *c->out[0] = (cnr_tensor){.size = c->out[0]->size, .dtype = CNR_u8, .rank = 1,
-                              .dim = {(int64_t)strlen(text)}, .data = text};
+    *c->out[0] = (cnr_tensor){.size = c->out[0]->size,
+                              .dtype = CNR_u8,
+                              .rank = 1,
+                              .dim = {(int64_t)strlen(text)},
+                              .data = text};
     return CNR_OK;
 }
 
 /* ---- the table ---- */
 
-#define METHODS(X)                                                                                   \
-    X(init, 2, 0, "init(picture, { x, y, width, height })")                                         \
-    X(place, 2, 0, "place(picture, { x, y, width, height })")                                       \
-    X(track, 1, 2, "track(picture) -> box, confidence")                                             \
-    X(prepare, 1, 2, "prepare(picture) -> grey, blurred")                                           \
-    X(finish, 1, 2, "finish(votes) -> box, confidence")                                             \
-    X(windows, 0, 1, "windows() -> list")                                                           \
-    X(ferns, 0, 3, "ferns() -> points, posteriors, variance")                                       \
-    X(detections, 0, 1, "detections() -> boxes")                                                    \
-    X(patches, 0, 2, "patches() -> positive, negative")                                             \
-    X(times, 0, 1, "times() -> list")                                                               \
-    X(save, 0, 1, "save() -> model")                                                                \
-    X(load, 1, 0, "load(model)")                                                                    \
-    X(tracking, 1, 0, "tracking(on)")                                                               \
-    X(learning, 1, 0, "learning(on)")                                                               \
+/* clang-format off */
+#define METHODS(X) \
+    X(init, 2, 0, "init(picture, { x, y, width, height })") \
+    X(place, 2, 0, "place(picture, { x, y, width, height })") \
+    X(track, 1, 2, "track(picture) -> box, confidence") \
+    X(prepare, 1, 2, "prepare(picture) -> grey, blurred") \
+    X(finish, 1, 2, "finish(votes) -> box, confidence") \
+    X(windows, 0, 1, "windows() -> list") \
+    X(ferns, 0, 3, "ferns() -> points, posteriors, variance") \
+    X(detections, 0, 1, "detections() -> boxes") \
+    X(patches, 0, 2, "patches() -> positive, negative") \
+    X(times, 0, 1, "times() -> list") \
+    X(save, 0, 1, "save() -> model") \
+    X(load, 1, 0, "load(model)") \
+    X(tracking, 1, 0, "tracking(on)") \
+    X(learning, 1, 0, "learning(on)") \
     X(options, 0, 1, "options() -> text")
+/* clang-format on */
 
 static const struct method {
     cnr_status (*run)(const call *c);
@@ -216,8 +240,8 @@ static const char *const methods[] = {
 #undef X
 };
 
-static cnr_status call_method(void *state, int32_t method, const cnr_tensor *const *in, int32_t n_in,
-                              cnr_tensor *const *out, int32_t n_out, cnr_error *err) {
+static cnr_status call_method(void *state, int32_t method, const cnr_tensor *const *in,
+                              int32_t n_in, cnr_tensor *const *out, int32_t n_out, cnr_error *err) {
     const call c = {state, in, out, err};
     if (method < 0 || method >= CNR_ROWS(table))
         return tld_host->fail(err, CNR_E_ARG, "tld", "no such method");
@@ -226,8 +250,13 @@ static cnr_status call_method(void *state, int32_t method, const cnr_tensor *con
     return table[method].run(&c);
 }
 
-const cnr_object tld_object = {
-    .size = sizeof tld_object, .n_methods = CNR_ROWS(methods), .name = "tld",
-    .summary = "A tracker that learns: tld { seed = 1, ... }, options() tells what there is. A confidence "
-               "below 0: absent.",
-    .methods = methods, .create = create, .call = call_method, .destroy = destroy};
+const cnr_object tld_object = {.size = sizeof tld_object,
+                               .n_methods = CNR_ROWS(methods),
+                               .name = "tld",
+                               .summary = "A tracker that learns: tld { seed = 1, ... }, options() "
+                                          "tells what there is. A confidence "
+                                          "below 0: absent.",
+                               .methods = methods,
+                               .create = create,
+                               .call = call_method,
+                               .destroy = destroy};

@@ -4,7 +4,8 @@
 
 static const cnr_port in[] = {{.name = "a", .help = "f32, m x k: patches"},
                               {.name = "b", .help = "f32, n x k: others"}};
-static const cnr_port out[] = {{.name = "y", .help = "f32, m x n; 0 where a patch is of one value"}};
+static const cnr_port out[] = {
+    {.name = "y", .help = "f32, m x n; 0 where a patch is of one value"}};
 
 static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
     CNR_TRY(tld_want(node, 0, CNR_f32, 2, err));
@@ -58,17 +59,24 @@ static cnr_status reference(const cnr_run *run, cnr_error *err) {
     return CNR_OK;
 }
 
-const cnr_op tld_op_correlation = {
-    CNR_OP_SIZES, .name = "normalized_cross_correlation",
-    .summary = "The normalised cross-correlation of each patch with each other one.",
-    .flags = CNR_OP_PURE | CNR_OP_RANGES, CNR_OP_PORTS(in, out), .infer = infer, .cost = cost,
-    .split_axes = tld_split_windows, .region = region, .reference = reference};
+const cnr_op tld_op_correlation =
+    {CNR_OP_SIZES,
+     .name = "normalized_cross_correlation",
+     .summary = "The normalised cross-correlation of each patch with each other one.",
+     .flags = CNR_OP_PURE | CNR_OP_RANGES,
+     CNR_OP_PORTS(in, out),
+     .infer = infer,
+     .cost = cost,
+     .split_axes = tld_split_windows,
+     .region = region,
+     .reference = reference};
 
 /* ---- on the processor: both sides made 0 in the mean and 1 long, then a product ---- */
 
 static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_accept *a) {
     (void)device;
-    if (node->inputs[0]->dim[1] > TLD_PATCH_PITCH) return cnr_refuse(a, "patches of 240 numbers at most");
+    if (node->inputs[0]->dim[1] > TLD_PATCH_PITCH)
+        return cnr_refuse(a, "patches of 240 numbers at most");
     if (cnr_max(node->inputs[0]->dim[0], node->inputs[1]->dim[0]) > INT32_MAX / TLD_PATCH_PITCH)
         return cnr_refuse(a, "fewer patches are wanted");
     cnr_take(node, a, 500);
@@ -76,12 +84,13 @@ static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_ac
     return CNR_OK;
 }
 
-static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space *workspace, void **state,
-                       cnr_error *err) {
+static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space *workspace,
+                       void **state, cnr_error *err) {
     (void)device;
     (void)state;
     (void)err;
-    workspace->bytes = (uint64_t)(node->inputs[0]->dim[0] + node->inputs[1]->dim[0]) * TLD_PATCH_PITCH * sizeof(float);
+    workspace->bytes = (uint64_t)(node->inputs[0]->dim[0] + node->inputs[1]->dim[0]) *
+                       TLD_PATCH_PITCH * sizeof(float);
     return CNR_OK;
 }
 
@@ -127,6 +136,12 @@ static cnr_status run_cpu(const cnr_run *run, cnr_error *err) {
     return CNR_OK;
 }
 
-const cnr_kernel tld_cpu_correlation = {
-    .size = sizeof(cnr_kernel), .version = 1, .name = "correlation_f32", .op = "normalized_cross_correlation",
-    .device = "cpu", .accepts = accepts, .plan = plan, .unplan = tld_unplan, .run = run_cpu};
+const cnr_kernel tld_cpu_correlation = {.size = sizeof(cnr_kernel),
+                                        .version = 1,
+                                        .name = "correlation_f32",
+                                        .op = "normalized_cross_correlation",
+                                        .device = "cpu",
+                                        .accepts = accepts,
+                                        .plan = plan,
+                                        .unplan = tld_unplan,
+                                        .run = run_cpu};

@@ -2,18 +2,21 @@
 #include "ops.h"
 #include <math.h>
 
-static const cnr_attr_spec attrs[] = {
-    {.name = "least", .type = CNR_ATTR_FLOAT, .help = "windows whose gate is below that get 0, unseen"}};
-static const cnr_port in[] = {
-    {.name = "x", .help = "a blurred grey picture: u8, height x width"},
-    {.name = "windows", .help = "i32, n x 4: x, y, width, height"},
-    {.name = "points", .help = "f32, ferns x comparisons x 4: x, y of two points in the window, 0 to 1"},
-    {.name = "posteriors", .help = "f32, ferns x codes; a code beyond counts from 0 again"},
-    {.name = "gate", .flags = CNR_PORT_OPTIONAL, .help = "f32, n: of a stage before"}};
+static const cnr_attr_spec attrs[] = {{.name = "least",
+                                       .type = CNR_ATTR_FLOAT,
+                                       .help = "windows whose gate is below that get 0, unseen"}};
+static const cnr_port in[] =
+    {{.name = "x", .help = "a blurred grey picture: u8, height x width"},
+     {.name = "windows", .help = "i32, n x 4: x, y, width, height"},
+     {.name = "points",
+      .help = "f32, ferns x comparisons x 4: x, y of two points in the window, 0 to 1"},
+     {.name = "posteriors", .help = "f32, ferns x codes; a code beyond counts from 0 again"},
+     {.name = "gate", .flags = CNR_PORT_OPTIONAL, .help = "f32, n: of a stage before"}};
 static const cnr_port out[] = {{.name = "y", .help = "f32, n: mean posteriors"}};
 
 static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
-    static const int32_t dtypes[] = {CNR_u8, CNR_i32, CNR_f32, CNR_f32, CNR_f32}, ranks[] = {2, 2, 3, 2, 1};
+    static const int32_t dtypes[] = {CNR_u8, CNR_i32, CNR_f32, CNR_f32, CNR_f32},
+                         ranks[] = {2, 2, 3, 2, 1};
     for (int32_t i = 0; i < 5; i++)
         if (i < 4 || (node->n_inputs > 4 && node->inputs[4]))
             CNR_TRY(tld_want(node, i, dtypes[i], ranks[i], err));
@@ -22,7 +25,8 @@ static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_er
     CNR_TRY(tld_want_size(node, 2, 2, 4, err));
     CNR_TRY(tld_want_size(node, 3, 0, x[2]->dim[0], err));
     if (x[2]->dim[0] == 0 || x[3]->dim[1] == 0 || x[2]->dim[1] > 24)
-        return tld_host->fail(err, CNR_E_LIMIT, node->name, "want ferns, codes and at most 24 comparisons");
+        return tld_host->fail(err, CNR_E_LIMIT, node->name,
+                              "want ferns, codes and at most 24 comparisons");
     if (node->n_inputs > 4 && x[4]) CNR_TRY(tld_want_size(node, 4, 0, x[1]->dim[0], err));
     tld_by_window(node, outputs);
     return CNR_OK;
@@ -47,7 +51,8 @@ static float score(const cnr_node *node, int64_t i) {
     const tld_window4 w = tld_within((const int32_t *)in_[1]->data + 4 * i, x->dim[1], x->dim[0]);
     float sum = 0;
     if (w.w < 1 || w.h < 1) return 0;
-    if (node->n_inputs > 4 && in_[4] && ((const float *)in_[4]->data)[i] < (float)cnr_attr_float(node, "least"))
+    if (node->n_inputs > 4 && in_[4] &&
+        ((const float *)in_[4]->data)[i] < (float)cnr_attr_float(node, "least"))
         return 0;
     for (int64_t f = 0; f < ferns; f++, posterior += codes) {
         int64_t code = 0;
@@ -66,14 +71,20 @@ static cnr_status reference(const cnr_run *run, cnr_error *err) {
     return CNR_OK;
 }
 
-const cnr_op tld_op_random_ferns = {
-    CNR_OP_SIZES, .name = "random_ferns",
-    .summary = "Windows judged by an ensemble of random ferns: comparisons of pixels, posteriors of codes.",
-    .flags = CNR_OP_PURE | CNR_OP_RANGES, CNR_OP_ATTRS(attrs), CNR_OP_PORTS(in, out), .infer = infer,
-    .cost = cost, .split_axes = tld_split_windows, .region = tld_region_of, .reference = reference};
+const cnr_op tld_op_random_ferns = {CNR_OP_SIZES,
+                                    .name = "random_ferns",
+                                    .summary = "Windows judged by an ensemble of random ferns: "
+                                               "comparisons of pixels, posteriors of codes.",
+                                    .flags = CNR_OP_PURE | CNR_OP_RANGES,
+                                    CNR_OP_ATTRS(attrs),
+                                    CNR_OP_PORTS(in, out),
+                                    .infer = infer,
+                                    .cost = cost,
+                                    .split_axes = tld_split_windows,
+                                    .region = tld_region_of,
+                                    .reference = reference};
 
 /* ---- on the processor ---- */
-
 
 enum { MOST_POINTS = 2 * 32 * 16 };
 
@@ -90,12 +101,14 @@ static void find_places(const cnr_node *node, int64_t w, int64_t h, int32_t *out
     const float *p = node->inputs[2]->data;
     const int64_t n = cnr_count(node->inputs[2]) / 2, pitch = node->inputs[0]->dim[1];
     for (int64_t k = 0; k < n; k++, p += 2) {
-        const float ax = fminf(fmaxf(p[0], 0), 1) * (float)(w - 1), ay = fminf(fmaxf(p[1], 0), 1) * (float)(h - 1);
+        const float ax = fminf(fmaxf(p[0], 0), 1) * (float)(w - 1),
+                    ay = fminf(fmaxf(p[1], 0), 1) * (float)(h - 1);
         out[k] = (int32_t)((int64_t)floorf(ay + 0.5f) * pitch + (int64_t)floorf(ax + 0.5f));
     }
 }
 
-/* Windows of one size lie side by side: where their points are is worked out once for all of them. */
+/* Windows of one size lie side by side: where their points are is worked out once for all of them.
+ */
 static void part(void *arg, int64_t i, int32_t thread) {
     const cnr_run *run = arg;
     const cnr_tensor *const *in_ = run->node->inputs, *x = in_[0];
@@ -109,7 +122,8 @@ static void part(void *arg, int64_t i, int32_t thread) {
     lo += i * TLD_PART;
     hi = cnr_min(hi, lo + TLD_PART);
     for (int64_t k = lo; k < hi; k++) {
-        const tld_window4 w = tld_within((const int32_t *)in_[1]->data + 4 * k, x->dim[1], x->dim[0]);
+        const tld_window4 w =
+            tld_within((const int32_t *)in_[1]->data + 4 * k, x->dim[1], x->dim[0]);
         const uint8_t *base = (const uint8_t *)x->data + w.y * x->dim[1] + w.x;
         const float *posterior = in_[3]->data;
         const int32_t *place = at;
@@ -119,7 +133,8 @@ static void part(void *arg, int64_t i, int32_t thread) {
         if (w.w != w_now || w.h != h_now) find_places(run->node, w_now = w.w, h_now = w.h, at);
         for (int64_t f = 0; f < ferns; f++, posterior += codes) {
             int64_t code = 0;
-            for (int64_t b = 0; b < bits; b++, place += 2) code = 2 * code + (base[place[0]] > base[place[1]]);
+            for (int64_t b = 0; b < bits; b++, place += 2)
+                code = 2 * code + (base[place[0]] > base[place[1]]);
             sum += posterior[code % codes];
         }
         ((float *)run->outputs[0]->data)[k] = sum / (float)ferns;
@@ -134,6 +149,10 @@ static cnr_status run_cpu(const cnr_run *run, cnr_error *err) {
     return CNR_OK;
 }
 
-const cnr_kernel tld_cpu_random_ferns = {
-    .size = sizeof(cnr_kernel), .version = 1, .name = "random_ferns_u8", .op = "random_ferns",
-    .device = "cpu", .accepts = accepts, .run = run_cpu};
+const cnr_kernel tld_cpu_random_ferns = {.size = sizeof(cnr_kernel),
+                                         .version = 1,
+                                         .name = "random_ferns_u8",
+                                         .op = "random_ferns",
+                                         .device = "cpu",
+                                         .accepts = accepts,
+                                         .run = run_cpu};

@@ -23,7 +23,8 @@ static cnr_status reference(const cnr_run *run, cnr_error *err) {
     (void)err;
     tld_range(run, &lo, &hi);
     for (int64_t i = lo; i < hi; i++) {
-        const tld_window4 w = tld_within((const int32_t *)run->node->inputs[1]->data + 4 * i, x->dim[1], x->dim[0]);
+        const tld_window4 w =
+            tld_within((const int32_t *)run->node->inputs[1]->data + 4 * i, x->dim[1], x->dim[0]);
         const double n = (double)w.w * (double)w.h;
         double sum = 0, squares = 0;
         for (int64_t r = 0; r < w.h; r++)
@@ -37,25 +38,34 @@ static cnr_status reference(const cnr_run *run, cnr_error *err) {
     return CNR_OK;
 }
 
-const cnr_op tld_op_window_variance = {
-    CNR_OP_SIZES, .name = "window_variance", .summary = "The variance of each window of a picture.",
-    .flags = CNR_OP_PURE | CNR_OP_RANGES, CNR_OP_PORTS(in, out), .infer = infer, .cost = cost,
-    .split_axes = tld_split_windows, .region = tld_region_of, .reference = reference};
+const cnr_op tld_op_window_variance = {CNR_OP_SIZES,
+                                       .name = "window_variance",
+                                       .summary = "The variance of each window of a picture.",
+                                       .flags = CNR_OP_PURE | CNR_OP_RANGES,
+                                       CNR_OP_PORTS(in, out),
+                                       .infer = infer,
+                                       .cost = cost,
+                                       .split_axes = tld_split_windows,
+                                       .region = tld_region_of,
+                                       .reference = reference};
 
 /* ---- on the processor ---- */
 
-static uint64_t corners_of(const cnr_tensor *x) { return (uint64_t)((x->dim[0] + 1) * (x->dim[1] + 1)); }
+static uint64_t corners_of(const cnr_tensor *x) {
+    return (uint64_t)((x->dim[0] + 1) * (x->dim[1] + 1));
+}
 
 static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_accept *a) {
     (void)device;
-    if (cnr_count(node->inputs[0]) >= 1 << 26) return cnr_refuse(a, "sums of so many pixels want more bits");
+    if (cnr_count(node->inputs[0]) >= 1 << 26)
+        return cnr_refuse(a, "sums of so many pixels want more bits");
     cnr_take(node, a, 500);
     a->ranges = 1;
     return CNR_OK;
 }
 
-static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space *workspace, void **state,
-                       cnr_error *err) {
+static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space *workspace,
+                       void **state, cnr_error *err) {
     (void)device;
     (void)state;
     (void)err;
@@ -75,7 +85,8 @@ static void part(void *arg, int64_t i, int32_t thread) {
     lo += i * TLD_PART;
     hi = cnr_min(hi, lo + TLD_PART);
     for (int64_t k = lo; k < hi; k++) {
-        const tld_window4 w = tld_within((const int32_t *)run->node->inputs[1]->data + 4 * k, x->dim[1], x->dim[0]);
+        const tld_window4 w =
+            tld_within((const int32_t *)run->node->inputs[1]->data + 4 * k, x->dim[1], x->dim[0]);
         const int64_t a = w.y * wide + w.x, b = a + w.w, c = a + w.h * wide, d = c + w.w;
         const double n = (double)w.w * (double)w.h;
         const double s = (double)(uint32_t)(sums[d] - sums[c] - sums[b] + sums[a]);
@@ -96,6 +107,12 @@ static cnr_status run_cpu(const cnr_run *run, cnr_error *err) {
     return CNR_OK;
 }
 
-const cnr_kernel tld_cpu_window_variance = {
-    .size = sizeof(cnr_kernel), .version = 1, .name = "window_variance_integral", .op = "window_variance",
-    .device = "cpu", .accepts = accepts, .plan = plan, .unplan = tld_unplan, .run = run_cpu};
+const cnr_kernel tld_cpu_window_variance = {.size = sizeof(cnr_kernel),
+                                            .version = 1,
+                                            .name = "window_variance_integral",
+                                            .op = "window_variance",
+                                            .device = "cpu",
+                                            .accepts = accepts,
+                                            .plan = plan,
+                                            .unplan = tld_unplan,
+                                            .run = run_cpu};

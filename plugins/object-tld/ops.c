@@ -6,17 +6,21 @@ cnr_status tld_want(const cnr_node *node, int32_t i, int32_t dtype, int32_t rank
     const char *port = node->desc->inputs[i].name;
     if (!t) return tld_host->fail(err, CNR_E_ARG, node->name, "input %s is missing", port);
     if (t->dtype != dtype || t->encoding)
-        return tld_host->fail(err, CNR_E_SHAPE, node->name, "input %s: want %s", port, cnr_dtype_name(dtype));
+        return tld_host->fail(err, CNR_E_SHAPE, node->name, "input %s: want %s", port,
+                              cnr_dtype_name(dtype));
     if (t->rank != rank)
-        return tld_host->fail(err, CNR_E_SHAPE, node->name, "input %s: want rank %d", port, (int)rank);
+        return tld_host->fail(err, CNR_E_SHAPE, node->name, "input %s: want rank %d", port,
+                              (int)rank);
     return CNR_OK;
 }
 
-cnr_status tld_want_size(const cnr_node *node, int32_t i, int32_t axis, int64_t size, cnr_error *err) {
+cnr_status tld_want_size(const cnr_node *node, int32_t i, int32_t axis, int64_t size,
+                         cnr_error *err) {
     const int64_t got = node->inputs[i]->dim[axis];
     if (size < 0 || got < 0 || got == size) return CNR_OK;
-    return tld_host->fail(err, CNR_E_SHAPE, node->name, "input %s: want %lld along axis %d, got %lld",
-                          node->desc->inputs[i].name, (long long)size, (int)axis, (long long)got);
+    return tld_host->fail(err, CNR_E_SHAPE, node->name,
+                          "input %s: want %lld along axis %d, got %lld", node->desc->inputs[i].name,
+                          (long long)size, (int)axis, (long long)got);
 }
 
 void tld_by_window(const cnr_node *node, cnr_tensor *const *outputs) {

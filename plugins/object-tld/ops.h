@@ -7,8 +7,11 @@
 extern const cnr_op tld_op_window_variance, tld_op_random_ferns, tld_op_correlation;
 extern const cnr_kernel tld_cpu_window_variance, tld_cpu_random_ferns, tld_cpu_correlation;
 
-/* A window as operators take it, i32 x, y, w, h: moved and cut so that it lies within w x h pixels. */
-typedef struct tld_window4 { int64_t x, y, w, h; } tld_window4;
+/* A window as operators take it, i32 x, y, w, h: moved and cut so that it lies within w x h pixels.
+ */
+typedef struct tld_window4 {
+    int64_t x, y, w, h;
+} tld_window4;
 static inline tld_window4 tld_within(const int32_t *v, int64_t w, int64_t h) {
     const int64_t x = cnr_max(0, cnr_min(v[0], w)), y = cnr_max(0, cnr_min(v[1], h));
     return (tld_window4){x, y, cnr_max(0, cnr_min(v[2], w - x)), cnr_max(0, cnr_min(v[3], h - y))};
@@ -23,7 +26,8 @@ static inline void tld_range(const cnr_run *run, int64_t *lo, int64_t *hi) {
 
 /* Input `i` has this type and rank; so many along that axis (below 0, unknown: any). */
 cnr_status tld_want(const cnr_node *node, int32_t i, int32_t dtype, int32_t rank, cnr_error *err);
-cnr_status tld_want_size(const cnr_node *node, int32_t i, int32_t axis, int64_t size, cnr_error *err);
+cnr_status tld_want_size(const cnr_node *node, int32_t i, int32_t axis, int64_t size,
+                         cnr_error *err);
 /* Output 0: f32, a number a window. */
 void tld_by_window(const cnr_node *node, cnr_tensor *const *outputs);
 int32_t tld_split_windows(const cnr_node *node, cnr_split_axis *out, int32_t max);

@@ -1,8 +1,14 @@
-/* What a tracker can be told, with the values of the document (S16) and of the authors (OpenTLD). */
+/* What a tracker can be told, with the values of the document (S16) and of the authors (OpenTLD).
+ */
 #include "tld.h"
 #include <stdio.h>
 
-typedef struct row { const char *name; size_t at; double standard, least, most; const char *help; } row;
+typedef struct row {
+    const char *name;
+    size_t at;
+    double standard, least, most;
+    const char *help;
+} row;
 
 static const row rows[] = {
 #define X(name, standard, least, most, help) \
@@ -19,18 +25,21 @@ static const row *find(const char *name) {
 
 static double *slot(tld_options *o, const row *r) { return (double *)((char *)o + r->at); }
 
-cnr_status tld_options_read(const cnr_attr *const *list, int32_t n, tld_options *out, cnr_error *err) {
+cnr_status tld_options_read(const cnr_attr *const *list, int32_t n, tld_options *out,
+                            cnr_error *err) {
     for (int32_t i = 0; i < CNR_ROWS(rows); i++) *slot(out, &rows[i]) = rows[i].standard;
     for (int32_t i = 0; i < n; i++) {
         const cnr_attr *a = list[i];
         const row *r = find(a->name);
         if (!r)
-            return tld_host->fail(err, CNR_E_ARG, "tld", "no option '%s'; options() tells them", a->name);
+            return tld_host->fail(err, CNR_E_ARG, "tld", "no option '%s'; options() tells them",
+                                  a->name);
         const double v = a->type == CNR_ATTR_BOOL ? (double)a->i : a->f;
         if (a->type != CNR_ATTR_INT && a->type != CNR_ATTR_FLOAT && a->type != CNR_ATTR_BOOL)
             return tld_host->fail(err, CNR_E_ARG, a->name, "want a number");
         if (!(v >= r->least && v <= r->most))
-            return tld_host->fail(err, CNR_E_ARG, a->name, "want %g to %g, got %g", r->least, r->most, v);
+            return tld_host->fail(err, CNR_E_ARG, a->name, "want %g to %g, got %g", r->least,
+                                  r->most, v);
         *slot(out, r) = v;
     }
     return CNR_OK;

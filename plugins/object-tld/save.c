@@ -6,16 +6,31 @@
 enum { HEAD = 16 };
 
 /* What stands first, as doubles. */
-typedef enum slot { FERNS, BITS, POSITIVES, NEGATIVES, WIDTH, HEIGHT, VARIANCE, VOTE, SIMILAR, VALID,
-                    SEED, CLOCK, N_SLOTS } slot;
+typedef enum slot {
+    FERNS,
+    BITS,
+    POSITIVES,
+    NEGATIVES,
+    WIDTH,
+    HEIGHT,
+    VARIANCE,
+    VOTE,
+    SIMILAR,
+    VALID,
+    SEED,
+    CLOCK,
+    N_SLOTS
+} slot;
 
 static size_t bytes_of(const double *head) {
     const double entries = head[FERNS] * ldexp(1, (int)head[BITS]);
-    return sizeof MAGIC - 1 + HEAD * 8 + (size_t)(head[FERNS] * head[BITS]) * 16 + (size_t)entries * 4 +
-           (size_t)(head[POSITIVES] + head[NEGATIVES]) * (TLD_PATCH * 4);
+    return sizeof MAGIC - 1 + HEAD * 8 + (size_t)(head[FERNS] * head[BITS]) * 16 +
+           (size_t)entries * 4 + (size_t)(head[POSITIVES] + head[NEGATIVES]) * (TLD_PATCH * 4);
 }
 
-typedef struct cursor { uint8_t *at; } cursor;
+typedef struct cursor {
+    uint8_t *at;
+} cursor;
 
 static void put(cursor *c, uint64_t v, int32_t bytes) {
     for (int32_t i = 0; i < bytes; i++) *c->at++ = (uint8_t)(v >> 8 * i);
@@ -50,17 +65,24 @@ static float take_float(cursor *c) {
 
 static void put_shelf(cursor *c, const tld_shelf *s) {
     for (int32_t i = 0; i < s->n; i++)
-        for (int32_t p = 0; p < TLD_PATCH; p++) put_float(c, s->at[(int64_t)i * TLD_PATCH_PITCH + p]);
+        for (int32_t p = 0; p < TLD_PATCH; p++)
+            put_float(c, s->at[(int64_t)i * TLD_PATCH_PITCH + p]);
 }
 
 cnr_status tld_save(const tld_tracker *t, uint8_t **data, size_t *bytes, cnr_error *err) {
     const tld_ferns *f = &t->ferns;
     if (!t->begun) return tld_host->fail(err, CNR_E_STATE, "tld", "nothing is learnt yet");
-    const double head[HEAD] = {
-        [FERNS] = f->n, [BITS] = f->bits, [POSITIVES] = t->nearest.positive.n,
-        [NEGATIVES] = t->nearest.negative.n, [WIDTH] = t->target.w, [HEIGHT] = t->target.h,
-        [VARIANCE] = t->least_variance, [VOTE] = t->fern_threshold, [SIMILAR] = t->nn_threshold,
-        [VALID] = t->valid_threshold, [SEED] = t->o.seed};
+    const double head[HEAD] = {[FERNS] = f->n,
+                               [BITS] = f->bits,
+                               [POSITIVES] = t->nearest.positive.n,
+                               [NEGATIVES] = t->nearest.negative.n,
+                               [WIDTH] = t->target.w,
+                               [HEIGHT] = t->target.h,
+                               [VARIANCE] = t->least_variance,
+                               [VOTE] = t->fern_threshold,
+                               [SIMILAR] = t->nn_threshold,
+                               [VALID] = t->valid_threshold,
+                               [SEED] = t->o.seed};
     *bytes = bytes_of(head);
     *data = tld_host->alloc(*bytes);
     if (!*data) return tld_host->fail(err, CNR_E_MEMORY, "tld", "out of memory");
@@ -81,7 +103,9 @@ cnr_status tld_save(const tld_tracker *t, uint8_t **data, size_t *bytes, cnr_err
 }
 
 static bool within(double v, double least, double most) { return v >= least && v <= most; }
-static bool whole(double v, double least, double most) { return within(v, least, most) && v == floor(v); }
+static bool whole(double v, double least, double most) {
+    return within(v, least, most) && v == floor(v);
+}
 
 static bool sound(const double *h) {
     return whole(h[FERNS], 1, TLD_MOST_FERNS) && whole(h[BITS], 1, TLD_MOST_BITS) &&
@@ -133,14 +157,16 @@ cnr_status tld_load(tld_tracker *t, const uint8_t *data, size_t bytes, cnr_error
         return refuse(err, "that is no tracker's model");
     cursor c = {(uint8_t *)data + sizeof MAGIC - 1};
     for (int32_t i = 0; i < HEAD; i++) head[i] = take_double(&c);
-    if (!sound(head) || bytes != bytes_of(head)) return refuse(err, "a tracker's model, and damaged");
+    if (!sound(head) || bytes != bytes_of(head))
+        return refuse(err, "a tracker's model, and damaged");
     t->begun = t->tracked = t->valid = t->prepared = false;
     t->o.ferns = head[FERNS];
     t->o.comparisons = head[BITS];
     t->o.positives = fmax(t->o.positives, head[POSITIVES]);
     t->o.negatives = fmax(t->o.negatives, head[NEGATIVES]);
     CNR_TRY(tld_make_room(t, err));
-    if (!take_ferns(&c, &t->ferns) || !take_shelf(&c, &t->nearest, true, (int32_t)head[POSITIVES]) ||
+    if (!take_ferns(&c, &t->ferns) ||
+        !take_shelf(&c, &t->nearest, true, (int32_t)head[POSITIVES]) ||
         !take_shelf(&c, &t->nearest, false, (int32_t)head[NEGATIVES]))
         return refuse(err, "a tracker's model, and damaged");
     t->target = (tld_box){0, 0, head[WIDTH], head[HEIGHT]};
@@ -152,7 +178,7 @@ cnr_status tld_load(tld_tracker *t, const uint8_t *data, size_t bytes, cnr_error
     t->grid = (tld_grid){0}; /* made for the first picture */
     t->confidence = -1;
     t->fresh = t->doubted = false; /* nothing of the video before */
-    t->doubts = t->unlike = t->agreed = 0;
+    t->doubts = t->unlike = t->agreed = t->rivalled = 0;
     t->usual = (tld_usual){.frames = 0};
     t->seen = 0;
     t->begun = true;

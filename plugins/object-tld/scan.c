@@ -1,10 +1,11 @@
-/* The detector's first two stages over all windows: variance, then ferns, a block of windows at once. */
+/* The detector's first two stages over all windows: variance, then ferns, a block of windows at
+ * once. */
 #include "tld.h"
 #include <math.h>
 #include <pthread.h>
 
-/* The blurred picture for one step: row y as `step` rows of every step-th pixel, so that what windows
- * side by side compare lies side by side. */
+/* The blurred picture for one step: row y as `step` rows of every step-th pixel, so that what
+ * windows side by side compare lies side by side. */
 typedef struct plane {
     uint8_t *at;
     int64_t pitch;
@@ -49,12 +50,13 @@ static void offsets_of(const tld_scan *s, const tld_scale *k, int64_t pitch, int
             }
 }
 
-/* The windows [at, at + n) of row `y` that passed: their posteriors, until none can reach the threshold
- * any more. */
+/* The windows [at, at + n) of row `y` that passed: their posteriors, until none can reach the
+ * threshold any more. */
 static void vote(work *w, int32_t y, int32_t at, int32_t n) {
     const tld_scan *s = w->scan;
     const tld_ferns *f = s->ferns;
-    const uint8_t *base = w->plane->at + (int64_t)y * w->scale->step * w->scale->step * w->plane->pitch + at;
+    const uint8_t *base =
+        w->plane->at + (int64_t)y * w->scale->step * w->scale->step * w->plane->pitch + at;
     uint8_t low[TLD_BLOCK], high[TLD_BLOCK], pass[TLD_BLOCK] = {0};
     float sum[TLD_BLOCK] = {0};
     int32_t alive = 0;
@@ -82,9 +84,10 @@ static void *run_rows(void *arg) {
     uint8_t *pass = w->pass;
     for (int32_t y = w->first; y < w->last; y++, pass += k->nx) {
         const int64_t top = (int64_t)y * k->step * wide, low = top + k->h * wide;
-        w->past += tld_v->variance(
-            s->view->sum + top, s->view->sum + low, s->view->squares + top, s->view->squares + low,
-            (int32_t)wide, k->w, (int64_t)k->w * k->h, k->step, k->nx, s->least_variance, w->scratch, pass);
+        w->past +=
+            tld_v->variance(s->view->sum + top, s->view->sum + low, s->view->squares + top,
+                            s->view->squares + low, (int32_t)wide, k->w, (int64_t)k->w * k->h,
+                            k->step, k->nx, s->least_variance, w->scratch, pass);
     }
     const uint64_t between = tld_host->now_ns();
     for (int32_t y = w->first; y < w->last; y++, w->pass += k->nx)
@@ -104,19 +107,21 @@ static cnr_status run_scale(tld_scan *s, const tld_scale *k, const plane *p, con
     const int32_t n = (int32_t)cnr_max(1, cnr_min(threads, (int64_t)k->nx * k->ny / 2000));
     const int64_t columns = s->view->w + 1;
     for (int32_t i = 0; i < n; i++) {
-        works[i] = (work){s, k, p, offsets, k->ny * i / n, k->ny * (i + 1) / n, NULL, NULL, NULL, 0, 0, {0}};
+        works[i] = (work){s,    k, p, offsets, k->ny * i / n, k->ny * (i + 1) / n, NULL, NULL,
+                          NULL, 0, 0, {0}};
         const size_t head = (size_t)columns * 16 + 64;
         const int64_t windows = (int64_t)k->nx * (works[i].last - works[i].first);
         works[i].scratch = scratch_of(s, 4 + i, head + (size_t)windows + TLD_BLOCK);
         works[i].pass = (uint8_t *)works[i].scratch + head;
-        works[i].list = i ? tld_host->alloc((size_t)windows * sizeof(tld_candidate) + 1)
-                          : s->list + s->n;
+        works[i].list =
+            i ? tld_host->alloc((size_t)windows * sizeof(tld_candidate) + 1) : s->list + s->n;
         if (!works[i].scratch || !works[i].list) {
             while (i > 0) tld_host->free(works[i--].list);
             return tld_host->fail(err, CNR_E_MEMORY, "tld", "no memory for windows");
         }
     }
-    for (int32_t i = 1; i < n; i++) started[i] = pthread_create(&ids[i], NULL, run_rows, &works[i]) == 0;
+    for (int32_t i = 1; i < n; i++)
+        started[i] = pthread_create(&ids[i], NULL, run_rows, &works[i]) == 0;
     run_rows(&works[0]);
     for (int32_t i = 1; i < n; i++) {
         if (started[i]) pthread_join(ids[i], NULL);
@@ -150,7 +155,8 @@ cnr_status tld_scan_run(tld_scan *s, int32_t threads, cnr_error *err) {
     int32_t step = 0;
     plane p = {0};
     s->n = s->past = 0;
-    int32_t *offsets = scratch_of(s, 0, (size_t)s->ferns->n * (size_t)s->ferns->bits * 2 * sizeof *offsets);
+    int32_t *offsets =
+        scratch_of(s, 0, (size_t)s->ferns->n * (size_t)s->ferns->bits * 2 * sizeof *offsets);
     if (!offsets) return tld_host->fail(err, CNR_E_MEMORY, "tld", "no memory for windows");
     for (int32_t k = 0; k < g->n; k++) {
         const tld_scale *scale = &g->scales[k];

@@ -1,8 +1,9 @@
-/* Inside object-tld: a tracker of one object that learns while it tracks (tracking, learning, detection).
+/* Inside object-tld: a tracker of one object that learns while it tracks (tracking, learning,
+ * detection).
  *
- * A frame goes through: tld_view (what is computed of the picture once) -> tld_flow (where the box went)
- * beside tld_detect (variance, then ferns, then nearest neighbour over all windows) -> the integrator
- * chooses -> learning corrects the detector (track.c). */
+ * A frame goes through: tld_view (what is computed of the picture once) -> tld_flow (where the box
+ * went) beside tld_detect (variance, then ferns, then nearest neighbour over all windows) -> the
+ * integrator chooses -> learning corrects the detector (track.c). */
 #ifndef OBJECT_TLD_TLD_H
 #define OBJECT_TLD_TLD_H
 
@@ -14,57 +15,86 @@ extern const cnr_host *tld_host;
 extern const cnr_object tld_object;
 
 enum {
-    TLD_LEVELS = 6,     /* of the pyramid, at most */
+    TLD_LEVELS = 6, /* of the pyramid, at most */
     TLD_MOST_SCALES = 41,
     TLD_MOST_FERNS = 32,
     TLD_MOST_BITS = 15, /* comparisons of a fern */
     TLD_MOST_SIDE = 16384
 };
 
-typedef struct tld_box { double x, y, w, h; } tld_box; /* pixels; x, y: the top left corner */
+typedef struct tld_box {
+    double x, y, w, h;
+} tld_box; /* pixels; x, y: the top left corner */
 
 /* Splitmix64: the same numbers everywhere by seed. */
-typedef struct tld_dice { uint64_t state; } tld_dice;
+typedef struct tld_dice {
+    uint64_t state;
+} tld_dice;
 
 /* ---- options.c ---- */
-#define TLD_OPTIONS(X)                                                                                \
-    X(seed, 1, 0, 4294967295., "of all that is drawn: the same seed gives the same boxes")            \
-    X(ferns, 10, 1, TLD_MOST_FERNS, "ferns of the ensemble (document and authors: 10)")               \
-    X(comparisons, 13, 1, TLD_MOST_BITS, "comparisons of a fern (document and authors: 13)")          \
-    X(blur, 2, 0.3, 8, "deviation of the blur before them, in pixels (document and authors: a Gauss)") \
-    X(scales, 10, 0, 20, "windows of scales 1.2^-N to 1.2^N of the box (document and authors: 10)")   \
-    X(scale_step, 1.2, 1.01, 4, "ratio of neighbouring scales (document and authors: 1.2)")           \
-    X(shift, 0.1, 0.01, 1, "between windows, by their shorter side (document and authors: 0.1)")      \
-    X(smallest, 24, 4, 4096, "shortest side of a window, in pixels (authors: 24)")                    \
-    X(variance, 0.5, 0, 10, "windows below this part of the target's are dropped (both: 0.5)")        \
-    X(fern_threshold, 0.5, 0, 1, "mean posterior of a window that goes on (both: 0.5)")               \
-    X(nn_threshold, 0.65, 0, 1,                                                                       \
-      "relative similarity of what is the object (authors: 0.65; document: 0.6)")                     \
-    X(valid_threshold, 0.7, 0, 1, "similarity from which a path is trusted and learnt (authors: 0.7)") \
-    X(learn_floor, 0.5, 0, 1, "a path that falls below is no more learnt (authors: 0.5)")             \
-    X(learn_below, 0.8, 0, 1,                                                                         \
-      "a trusted path's patch is kept if it is less similar than that (authors: nn_threshold)")       \
-    X(patience, 0.7, 0, 1e6, "how much flatter than any window that is let pass a path's frames are, in " \
-      "parts and added up, until it is given up; twice as fast if it is unlike the object (authors: never)") \
-    X(pull, 1, 0.1, 1e6, "weight of a path beside that of each detection near it (authors: 10)")     \
-    X(align, 0.5, 0, 1, "part of the way to where a path's box looks most like what was learnt (authors: 0)") \
-    X(surprise, 3, 0, 1e6, "by how many deviations, added up, a path may be followed worse than usual until it is " \
-      "given up (authors: never)")                                                                    \
-    X(probation, 4, 1, 1000, "frames in a row that show what was found, until that is said (authors: 1)") \
-    X(agreement, 10, 1, 1e6,                                                                          \
-      "frames in which the detector sees it there and nowhere else, until a path is trusted (authors: never)") \
-    X(same, 0.95, 0.5, 1, "correlation of two patches from which they are one (authors: 0.95)")       \
-    X(positives, 100, 2, 5000, "patches of the object, at most (document and authors: no bound)")     \
-    X(negatives, 300, 2, 5000, "patches of what it is not, at most (both: no bound)")                 \
-    X(candidates, 100, 1, 2000, "windows past the ferns that are compared (authors: 100)")            \
-    X(points, 10, 2, 32, "points a side of the median flow's grid (authors: 10)")                     \
-    X(flow_fails, 10, 0.1, 100, "median forward-backward error, in pixels, that ends a path (both)")  \
-    X(growth, 1.2, 1.01, 1e6, "ratio of a box's sides in two frames; beyond, they stay as they are (authors: any)") \
-    X(closest, 10, 1, 50, "windows around the box that are learnt (authors: 10)")                     \
-    X(warps_first, 20, 0, 200, "warped views of each, at the first frame (authors: 20)")              \
-    X(warps, 10, 0, 200, "warped views of each, later (authors: 10)")                                 \
-    X(tracking, 1, 0, 1, "0: no median flow, the detector alone")                                     \
-    X(learning, 1, 0, 1, "0: what is known stays as it is")                                           \
+#define TLD_OPTIONS(X) \
+    X(seed, 1, 0, 4294967295., "of all that is drawn: the same seed gives the same boxes") \
+    X(ferns, 10, 1, TLD_MOST_FERNS, "ferns of the ensemble (document and authors: 10)") \
+    X(comparisons, 13, 1, TLD_MOST_BITS, "comparisons of a fern (document and authors: 13)") \
+    X(blur, 2, 0.3, 8, \
+      "deviation of the blur before them, in pixels (document and authors: a Gauss)") \
+    X(scales, 10, 0, 20, \
+      "windows of scales 1.2^-N to 1.2^N of the box (document and authors: 10)") \
+    X(scale_step, 1.2, 1.01, 4, "ratio of neighbouring scales (document and authors: 1.2)") \
+    X(shift, 0.1, 0.01, 1, "between windows, by their shorter side (document and authors: 0.1)") \
+    X(smallest, 24, 4, 4096, "shortest side of a window, in pixels (authors: 24)") \
+    X(variance, 0.5, 0, 10, "windows below this part of the target's are dropped (both: 0.5)") \
+    X(fern_threshold, 0.5, 0, 1, "mean posterior of a window that goes on (both: 0.5)") \
+    X(nn_threshold, 0.65, 0, 1, \
+      "relative similarity of what is the object (authors: 0.65; document: 0.6)") \
+    X(valid_threshold, 0.7, 0, 1, \
+      "similarity from which a path is trusted and learnt (authors: 0.7)") \
+    X(learn_floor, 0.5, 0, 1, "a path that falls below is no more learnt (authors: 0.5)") \
+    X(learn_below, 0.8, 0, 1, \
+      "a trusted path's patch is kept if it is less similar than that (authors: nn_threshold)") \
+    X(patience, 0.7, 0, 1e6, \
+      "how much flatter than any window that is let pass a path's frames are, in " \
+      "parts and added up, until it is given up; twice as fast if it is unlike the object " \
+      "(authors: never)") \
+    X(pull, 1, 0.1, 1e6, "weight of a path beside that of each detection near it (authors: 10)") \
+    X(align, 0.5, 0, 1, \
+      "part of the way to where a path's box looks most like what was learnt (authors: 0)") \
+    X(anchor, 0.5, 0, 1, \
+      "correlation with the first frame's patch from which a path's box is moved to where that " \
+      "fits best, in place of align (authors: never, 1)") \
+    X(search, 1, 0, 1, \
+      "1: the box as a whole is searched for beside its points, which follow small or fast " \
+      "things " \
+      "badly (authors: 0)") \
+    X(rivalry, 3, 1, 1000, \
+      "frames in a row in which the detector sees something more like the object elsewhere, " \
+      "until " \
+      "a path is left for that (authors: 1)") \
+    X(surprise, 3, 0, 1e6, \
+      "by how many deviations, added up, a path may be followed worse than usual until it is " \
+      "given up (authors: never)") \
+    X(probation, 4, 1, 1000, \
+      "frames in a row that show what was found, until that is said (authors: 1)") \
+    X(agreement, 10, 1, 1e6, \
+      "frames in which the detector sees it there and nowhere else, until a path is trusted " \
+      "(authors: never)") \
+    X(same, 0.95, 0.5, 1, "correlation of two patches from which they are one (authors: 0.95)") \
+    X(positives, 100, 2, 5000, "patches of the object, at most (document and authors: no bound)") \
+    X(negatives, 300, 2, 5000, "patches of what it is not, at most (both: no bound)") \
+    X(candidates, 100, 1, 2000, "windows past the ferns that are compared (authors: 100)") \
+    X(points, 10, 2, 32, "points a side of the median flow's grid (authors: 10)") \
+    X(random_points, 0, 0, 1, \
+      "1: as many points at random, and those are kept that err by less than half the mean " \
+      "(document; authors: 0)") \
+    X(flow_fails, 10, 0.1, 100, \
+      "median forward-backward error, in pixels, that ends a path (both)") \
+    X(growth, 1.2, 1.01, 1e6, \
+      "ratio of a box's sides in two frames; beyond, they stay as they are (authors: any)") \
+    X(closest, 10, 1, 50, "windows around the box that are learnt (authors: 10)") \
+    X(warps_first, 20, 0, 200, "warped views of each, at the first frame (authors: 20)") \
+    X(warps, 10, 0, 200, "warped views of each, later (authors: 10)") \
+    X(tracking, 1, 0, 1, "0: no median flow, the detector alone") \
+    X(learning, 1, 0, 1, "0: what is known stays as it is") \
     X(threads, 1, 1, 64, "of the detector; the boxes are the same with any number")
 
 typedef struct tld_options {
@@ -73,7 +103,8 @@ typedef struct tld_options {
 #undef X
 } tld_options;
 /* The defaults, then what the list says. */
-cnr_status tld_options_read(const cnr_attr *const *list, int32_t n, tld_options *out, cnr_error *err);
+cnr_status tld_options_read(const cnr_attr *const *list, int32_t n, tld_options *out,
+                            cnr_error *err);
 /* "name  default  help" a line; NUL-terminated, host->free. NULL: out of memory */
 char *tld_options_text(void);
 
@@ -81,15 +112,15 @@ char *tld_options_text(void);
 typedef struct tld_level { /* with a border of TLD_PAD repeated pixels */
     int32_t w, h;
     int64_t pitch;
-    uint8_t *at;  /* pixel (0, 0) */
+    uint8_t *at; /* pixel (0, 0) */
 } tld_level;
 typedef struct tld_view {
     int32_t w, h, n_levels;
     tld_level levels[TLD_LEVELS]; /* 0: the grey picture; each half as large as the one before */
-    uint8_t *blurred; /* w * h, biased by 128: compared as signed bytes */
-    uint32_t *sum;    /* integral images, (w + 1) * (h + 1) */
+    uint8_t *blurred;             /* w * h, biased by 128: compared as signed bytes */
+    uint32_t *sum;                /* integral images, (w + 1) * (h + 1) */
     uint64_t *squares;
-    void *block;      /* all of it */
+    void *block; /* all of it */
     size_t bytes;
 } tld_view;
 /* Reuses what the view has. The picture is u8 H W C, C 1 or 3. */
@@ -121,13 +152,15 @@ int32_t tld_closest(const tld_grid *g, tld_box box, double least, int32_t most, 
 typedef struct tld_ferns {
     int32_t n, bits;
     float place[TLD_MOST_FERNS][TLD_MOST_BITS][4]; /* x1 y1 x2 y2 in the window, 0 to 1 */
-    float *posterior;           /* n << bits */
-    uint16_t *hits;             /* twice as many: of the object, of the rest */
+    float *posterior;                              /* n << bits */
+    uint16_t *hits;                                /* twice as many: of the object, of the rest */
 } tld_ferns;
 cnr_status tld_ferns_make(tld_ferns *f, const tld_options *o, tld_dice *dice, cnr_error *err);
 void tld_ferns_free(tld_ferns *f);
 /* The codes of a window: how it is, turned, moved, scaled by `warp` (NULL: not at all). */
-typedef struct tld_warp { double a, b, c, d, dx, dy, noise; } tld_warp;
+typedef struct tld_warp {
+    double a, b, c, d, dx, dy, noise;
+} tld_warp;
 void tld_codes(const tld_ferns *f, const tld_view *v, tld_box box, const tld_warp *warp,
                tld_dice *dice, uint16_t *codes);
 double tld_vote(const tld_ferns *f, const uint16_t *codes); /* mean posterior */
@@ -137,8 +170,9 @@ typedef struct tld_candidate {
     int64_t window;
     float vote;
 } tld_candidate;
-/* Stages one and two over all windows. *n windows whose vote is above `threshold`, in order of the windows;
- * *past: how many the variance let pass. list: g->windows entries at most are written to the caller's room. */
+/* Stages one and two over all windows. *n windows whose vote is above `threshold`, in order of the
+ * windows; *past: how many the variance let pass. list: g->windows entries at most are written to
+ * the caller's room. */
 typedef struct tld_scan {
     const tld_grid *grid;
     const tld_view *view;
@@ -166,7 +200,7 @@ typedef struct tld_nearest {
     uint64_t clock;
 } tld_nearest;
 typedef struct tld_similar {
-    float relative, conservative; /* 0 to 1; the second by the first half of the positives */
+    float relative, conservative;   /* 0 to 1; the second by the first half of the positives */
     float to_positive, to_negative; /* highest correlations, -1 to 1 */
     int32_t nearest_positive;
 } tld_similar;
@@ -177,11 +211,12 @@ void tld_remember(tld_nearest *n, bool positive, const float *patch, int32_t beh
 
 /* ---- flow.c ---- */
 typedef struct tld_quality { /* medians over the points */
-    float error, likeness, spread; /* of the way back, in pixels; of surroundings, to 1; beside the box's motion */
+    float error, likeness,
+        spread; /* of the way back, in pixels; of surroundings, to 1; beside the box's motion */
 } tld_quality;
-/* Where the box went between two views. False: it is lost. */
-bool tld_flow(const tld_view *from, const tld_view *to, tld_box box, const tld_options *o, tld_box *out,
-              tld_quality *quality);
+/* Where the box went between two views. False: it is lost. dice: for random points alone */
+bool tld_flow(const tld_view *from, const tld_view *to, tld_box box, const tld_options *o,
+              tld_dice *dice, tld_box *out, tld_quality *quality);
 
 /* ---- usual.c: how well a path is followed, beside how well it usually is ---- */
 enum { TLD_SIGNS = 4 };
@@ -199,30 +234,34 @@ typedef struct tld_found {
     tld_box box;
     float similarity, conservative;
 } tld_found;
-typedef struct tld_times { double view, flow, variance, ferns, nearest, learning, all; } tld_times;
+typedef struct tld_times {
+    double view, flow, variance, ferns, nearest, learning, all;
+} tld_times;
 typedef struct tld_tracker {
     tld_options o;
     tld_dice dice;
     tld_view views[2]; /* of this frame and the last */
     int32_t now;
-    bool prepared;     /* finish is due */
+    bool prepared;              /* finish is due */
     bool begun, tracked, valid; /* the last frame can be tracked from; the path is trusted */
-    bool doubted;      /* followed worse than usual: neither told nor learnt */
-    bool fresh;        /* begun by the detector and never trusted yet */
-    double doubts;     /* of a path that shows next to nothing; above `patience` it ends */
-    double unlike;     /* how much nearer to the rest it was, in the frames since it was not */
+    bool doubted;               /* followed worse than usual: neither told nor learnt */
+    bool fresh;                 /* begun by the detector and never trusted yet */
+    double doubts;              /* of a path that shows next to nothing; above `patience` it ends */
+    double unlike; /* how much nearer to the rest it was, in the frames since it was not */
     tld_usual usual;
-    int32_t seen;      /* frames with a box lately, less those without */
-    int32_t agreed;    /* frames in a row in which the detector saw it there, and nowhere else */
+    int32_t seen;     /* frames with a box lately, less those without */
+    int32_t agreed;   /* frames in a row in which the detector saw it there, and nowhere else */
+    tld_box rival;    /* where the detector saw something more like the object */
+    int32_t rivalled; /* frames in a row in which it did so; 0: there is no rival */
     int64_t frames;
-    tld_box box, target;        /* the last known; the first one, whose sides the windows follow */
+    tld_box box, target; /* the last known; the first one, whose sides the windows follow */
     double confidence, least_variance;
     double fern_threshold, nn_threshold, valid_threshold;
     tld_grid grid;
     tld_ferns ferns;
     tld_nearest nearest;
     tld_scan scan;
-    float *patches;    /* of the candidates */
+    float *patches; /* of the candidates */
     tld_similar *similar;
     tld_found *found;
     int32_t n_candidates, n_found;
@@ -234,8 +273,9 @@ cnr_status tld_init(tld_tracker *t, const cnr_tensor *picture, tld_box box, cnr_
 cnr_status tld_place(tld_tracker *t, const cnr_tensor *picture, tld_box box, cnr_error *err);
 /* A box is in t->box and t->confidence >= 0, or it is absent: -1. */
 cnr_status tld_track(tld_tracker *t, const cnr_tensor *picture, cnr_error *err);
-/* The two halves of tld_track. Between them somebody else may run the detector's first two stages over the
- * windows of t->grid: `votes` is a number a window, 0 where it is too flat; NULL: they are run here. */
+/* The two halves of tld_track. Between them somebody else may run the detector's first two stages
+ * over the windows of t->grid: `votes` is a number a window, 0 where it is too flat; NULL: they are
+ * run here. */
 cnr_status tld_prepare(tld_tracker *t, const cnr_tensor *picture, cnr_error *err);
 cnr_status tld_finish(tld_tracker *t, const float *votes, cnr_error *err);
 void tld_tracker_free(tld_tracker *t);

@@ -75,8 +75,9 @@ cnr_status tld_detect(tld_tracker *t, const float *votes, cnr_error *err) {
     t->n_found = 0;
     for (int32_t i = 0; i < t->n_candidates; i++)
         if (t->similar[i].relative > t->nn_threshold)
-            t->found[t->n_found++] = (tld_found){tld_window(&t->grid, s->list[i].window),
-                                                 t->similar[i].relative, t->similar[i].conservative};
+            t->found[t->n_found++] =
+                (tld_found){tld_window(&t->grid, s->list[i].window), t->similar[i].relative,
+                            t->similar[i].conservative};
     t->times.nearest = ms_since(&clock);
     return CNR_OK;
 }
@@ -104,7 +105,8 @@ static tld_found merge(const tld_tracker *t, int32_t first, bool *taken) {
             }
     }
     return (tld_found){{sum.box.x / n, sum.box.y / n, sum.box.w / n, sum.box.h / n},
-                       sum.similarity / (float)n, sum.conservative / (float)n};
+                       sum.similarity / (float)n,
+                       sum.conservative / (float)n};
 }
 
 static int32_t clusters_of(const tld_tracker *t, tld_found *out) {
@@ -115,8 +117,9 @@ static int32_t clusters_of(const tld_tracker *t, tld_found *out) {
     return n;
 }
 
-/* The path is kept near to what the detector sees at the same place. Small windows lie closer together than
- * large ones: each counts by the room around it, or the box would shrink by and by. */
+/* The path is kept near to what the detector sees at the same place. Small windows lie closer
+ * together than large ones: each counts by the room around it, or the box would shrink by and by.
+ */
 static bool pull(tld_tracker *t) {
     const double weight = t->o.pull, side = fmin(t->box.w, t->box.h);
     tld_box sum = {weight * t->box.x, weight * t->box.y, weight * t->box.w, weight * t->box.h};
@@ -134,6 +137,7 @@ static bool pull(tld_tracker *t) {
 
 static void begin_at(tld_tracker *t, const tld_found *f) {
     t->usual.sum = 0;
+    t->rivalled = 0;
     t->box = f->box;
     t->confidence = f->similarity;
     t->tracked = true;
@@ -143,6 +147,15 @@ static void begin_at(tld_tracker *t, const tld_found *f) {
     t->doubted = false;
 }
 
+/* True if the detector has seen something more like the object than what the path shows for long
+ * enough, at a place that moves as the picture does. One frame alone may err. */
+static bool is_outdone(tld_tracker *t, const tld_found *by) {
+    const bool same = t->rivalled > 0 && tld_overlap(t->rival, by->box) > 0.5;
+    t->rivalled = same ? t->rivalled + 1 : 1;
+    t->rival = by->box;
+    return t->doubted || t->rivalled >= t->o.rivalry;
+}
+
 static cnr_status integrate(tld_tracker *t, cnr_error *err) {
     tld_found *c = tld_host->alloc(((size_t)t->n_found + 1) * sizeof *c);
     if (!c) return tld_host->fail(err, CNR_E_MEMORY, "tld", "out of memory");
@@ -150,11 +163,13 @@ static cnr_status integrate(tld_tracker *t, cnr_error *err) {
     if (t->tracked) {
         int32_t better = 0, which = 0;
         for (int32_t i = 0; i < n; i++)
-            if (tld_overlap(t->box, c[i].box) < 0.5 && (t->doubted || c[i].conservative > t->confidence)) {
+            if (tld_overlap(t->box, c[i].box) < 0.5 &&
+                (t->doubted || c[i].conservative > t->confidence)) {
                 better++;
                 which = i;
             }
-        if (better == 1) begin_at(t, &c[which]);
+        if (better != 1) t->rivalled = 0;
+        if (better == 1 && is_outdone(t, &c[which])) begin_at(t, &c[which]);
         else if (pull(t) && n == 1) t->agreed++;
         else t->agreed = 0;
         if (t->agreed >= t->o.agreement && !t->doubted) t->valid = true;
@@ -174,10 +189,11 @@ static double shown(const tld_view *v, tld_box b) {
     return w > 0 && h > 0 ? w * h / (b.w * b.h) : 0;
 }
 
-/* A path that is followed much worse than usual is neither told nor learnt, until that is over and it looks as it
- * did: something comes in front of it. */
+/* A path that is followed much worse than usual is neither told nor learnt, until that is over and
+ * it looks as it did: something comes in front of it. */
 static void doubt(tld_tracker *t, const tld_quality *q, double relative) {
-    const bool whole = shown(&t->views[t->now], t->box) > 0.9; /* else it looks unlike itself anyway */
+    const bool whole =
+        shown(&t->views[t->now], t->box) > 0.9; /* else it looks unlike itself anyway */
     const double most = 2 * t->o.surprise;
     const bool hidden = t->doubted && relative <= t->nn_threshold;
     const double surprise = tld_unusual(&t->usual, q, whole ? t->confidence : NAN, hidden, most);
@@ -201,8 +217,9 @@ static void judge_path(tld_tracker *t, const tld_quality *q) {
     tld_compare(&t->nearest, patch, 1, &s);
     t->confidence = s.conservative;
     doubt(t, q, (double)s.relative);
-    /* No window as flat as that would be looked at. What is blurred by its motion is flat for some frames,
-     * a wall or a tree in front of it is so for more, or flatter, and looks like what was seen elsewhere. */
+    /* No window as flat as that would be looked at. What is blurred by its motion is flat for some
+     * frames, a wall or a tree in front of it is so for more, or flatter, and looks like what was
+     * seen elsewhere. */
     const double flat = t->least_variance > noise ? 1 - variance / t->least_variance : 0;
     if (flat <= 0) t->doubts = 0;
     else t->doubts += flat * (t->fresh ? 4 : s.relative < 0.5f ? 2 : 1);
@@ -214,10 +231,12 @@ static void judge_path(tld_tracker *t, const tld_quality *q) {
 static void follow_path(tld_tracker *t) {
     const tld_view *now = &t->views[t->now], *before = &t->views[!t->now];
     tld_box moved;
-    tld_quality quality;
-    t->tracked =
-        t->tracked && t->o.tracking != 0 && tld_flow(before, now, t->box, &t->o, &moved, &quality);
+    tld_quality quality, unused;
+    t->tracked = t->tracked && t->o.tracking != 0 &&
+                 tld_flow(before, now, t->box, &t->o, &t->dice, &moved, &quality);
     if (!t->tracked) return;
+    if (t->rivalled > 0 && !tld_flow(before, now, t->rival, &t->o, &t->dice, &t->rival, &unused))
+        t->rivalled = 0;
     t->box = t->o.align > 0 ? tld_align(t, moved, t->box) : moved;
     judge_path(t, &quality);
 }

@@ -1,5 +1,6 @@
-/* How well a path is followed, beside how well this one usually is: what comes in front of the object shows
- * there first. A blurred or fast object is always followed badly, so no bound would fit two of them. */
+/* How well a path is followed, beside how well this one usually is: what comes in front of the
+ * object shows there first. A blurred or fast object is always followed badly, so no bound would
+ * fit two of them. */
 #include "tld.h"
 #include <math.h>
 
@@ -14,10 +15,12 @@ static void signs_of(const tld_quality *q, double confidence, double *out) {
     out[3] = 0.5 * log((1 - c) / c);
 }
 
-/* A sum of what goes beyond the usual (CUSUM): one bad frame is borne, some in a row are not. How it looks is
- * not learnt while it is hidden: what hides it would become the usual. */
-double tld_unusual(tld_usual *u, const tld_quality *q, double confidence, bool hidden, double most) {
-    static const double least[TLD_SIGNS] = {0.35, 0.35, 0.35, 0.12}; /* deviations of steady paths */
+/* A sum of what goes beyond the usual (CUSUM): one bad frame is borne, some in a row are not. How
+ * it looks is not learnt while it is hidden: what hides it would become the usual. */
+double tld_unusual(tld_usual *u, const tld_quality *q, double confidence, bool hidden,
+                   double most) {
+    static const double least[TLD_SIGNS] = {0.35, 0.35, 0.35,
+                                            0.12}; /* deviations of steady paths */
     static const double allowed = 1.2, worst = 4;
     double now[TLD_SIGNS], z[TLD_SIGNS];
     signs_of(q, confidence, now);

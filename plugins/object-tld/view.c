@@ -1,4 +1,5 @@
-/* What is computed of a picture once: grey, its pyramid, blurred, integral images; patches of it. */
+/* What is computed of a picture once: grey, its pyramid, blurred, integral images; patches of it.
+ */
 #include "tld.h"
 #include <math.h>
 
@@ -22,7 +23,8 @@ static size_t lay(tld_view *v, uint8_t *base) {
         if (base) l->at = base + at + TLD_PAD * l->pitch + TLD_PAD;
         at += rounded((size_t)(l->pitch * (h + 2 * TLD_PAD)));
     }
-    const size_t pixels = (size_t)v->w * (size_t)v->h, corners = (size_t)(v->w + 1) * (size_t)(v->h + 1);
+    const size_t pixels = (size_t)v->w * (size_t)v->h,
+                 corners = (size_t)(v->w + 1) * (size_t)(v->h + 1);
     if (base) v->blurred = base + at;
     at += rounded(pixels);
     if (base) v->sum = (uint32_t *)(base + at);
@@ -59,8 +61,8 @@ static void pad(const tld_level *l) {
     }
     for (int32_t y = 1; y <= TLD_PAD; y++) {
         memcpy(l->at - TLD_PAD - y * l->pitch, l->at - TLD_PAD, (size_t)l->pitch);
-        memcpy(l->at - TLD_PAD + (l->h - 1 + y) * l->pitch,
-               l->at - TLD_PAD + (l->h - 1) * l->pitch, (size_t)l->pitch);
+        memcpy(l->at - TLD_PAD + (l->h - 1 + y) * l->pitch, l->at - TLD_PAD + (l->h - 1) * l->pitch,
+               (size_t)l->pitch);
     }
 }
 
@@ -85,8 +87,9 @@ static cnr_status check(const cnr_tensor *p, cnr_error *err) {
     if (!p || p->dtype != CNR_u8 || p->rank != 3 || !p->data || (p->dim[2] != 1 && p->dim[2] != 3))
         return tld_host->fail(err, CNR_E_ARG, "picture", "want u8, height x width x 1 or 3");
     if (p->dim[0] < 16 || p->dim[1] < 16 || p->dim[0] > TLD_MOST_SIDE || p->dim[1] > TLD_MOST_SIDE)
-        return tld_host->fail(err, CNR_E_LIMIT, "picture", "want 16 to %d pixels a side, got %d x %d",
-                              TLD_MOST_SIDE, (int)p->dim[1], (int)p->dim[0]);
+        return tld_host->fail(err, CNR_E_LIMIT, "picture",
+                              "want 16 to %d pixels a side, got %d x %d", TLD_MOST_SIDE,
+                              (int)p->dim[1], (int)p->dim[0]);
     return CNR_OK;
 }
 
@@ -123,7 +126,8 @@ double tld_variance(const tld_view *v, int32_t x, int32_t y, int32_t w, int32_t 
     return q / n - s / n * (s / n);
 }
 
-/* Between pixels of the level at which a cell of the patch is one to two pixels: none goes unseen. */
+/* Between pixels of the level at which a cell of the patch is one to two pixels: none goes unseen.
+ */
 double tld_patch(const tld_view *v, tld_box box, float *out) {
     const double cell = fmax(box.w, box.h) / TLD_SIDE;
     int32_t i = 0;

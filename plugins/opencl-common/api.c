@@ -17,11 +17,11 @@ static const char *const libraries[] = {"libOpenCL.so.1", "libOpenCL.so", "libGL
 
 static int look_up(void *library) {
     ocl_api api = {.library = library};
-#define X(name)                                       \
-    *(void **)&api.name = dlsym(library, #name);      \
-    if (!api.name) {                                  \
-        reason = "the OpenCL library lacks " #name;   \
-        return 0;                                     \
+#define X(name) \
+    *(void **)&api.name = dlsym(library, #name); \
+    if (!api.name) { \
+        reason = "the OpenCL library lacks " #name; \
+        return 0; \
     }
     OCL_FUNCTION_LIST(X)
 #undef X

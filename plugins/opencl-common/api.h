@@ -6,25 +6,29 @@
 #define CL_USE_DEPRECATED_OPENCL_1_1_APIS
 #include <CL/cl.h>
 
-#define OCL_FUNCTION_LIST(X)                                                                    \
-    X(clGetPlatformIDs) X(clGetPlatformInfo) X(clGetDeviceIDs) X(clGetDeviceInfo)               \
-    X(clCreateContext) X(clReleaseContext) X(clCreateCommandQueue) X(clReleaseCommandQueue)     \
-    X(clCreateBuffer) X(clReleaseMemObject)                                                     \
-    X(clCreateProgramWithSource) X(clCreateProgramWithBinary) X(clBuildProgram)                 \
-    X(clGetProgramInfo) X(clGetProgramBuildInfo) X(clReleaseProgram)                            \
-    X(clCreateKernel) X(clCreateKernelsInProgram) X(clReleaseKernel)                            \
-    X(clSetKernelArg) X(clGetKernelWorkGroupInfo)                                               \
-    X(clEnqueueNDRangeKernel) X(clEnqueueReadBuffer) X(clEnqueueWriteBuffer)                    \
-    X(clEnqueueCopyBuffer) X(clEnqueueReadImage) X(clEnqueueWriteImage) X(clEnqueueCopyImage)   \
-    X(clEnqueueMapBuffer) X(clEnqueueUnmapMemObject) X(clWaitForEvents) X(clGetEventInfo)       \
+/* clang-format off */
+#define OCL_FUNCTION_LIST(X) \
+    X(clGetPlatformIDs) X(clGetPlatformInfo) X(clGetDeviceIDs) X(clGetDeviceInfo) \
+    X(clCreateContext) X(clReleaseContext) X(clCreateCommandQueue) X(clReleaseCommandQueue) \
+    X(clCreateBuffer) X(clReleaseMemObject) \
+    X(clCreateProgramWithSource) X(clCreateProgramWithBinary) X(clBuildProgram) \
+    X(clGetProgramInfo) X(clGetProgramBuildInfo) X(clReleaseProgram) \
+    X(clCreateKernel) X(clCreateKernelsInProgram) X(clReleaseKernel) \
+    X(clSetKernelArg) X(clGetKernelWorkGroupInfo) \
+    X(clEnqueueNDRangeKernel) X(clEnqueueReadBuffer) X(clEnqueueWriteBuffer) \
+    X(clEnqueueCopyBuffer) X(clEnqueueReadImage) X(clEnqueueWriteImage) X(clEnqueueCopyImage) \
+    X(clEnqueueMapBuffer) X(clEnqueueUnmapMemObject) X(clWaitForEvents) X(clGetEventInfo) \
     X(clGetEventProfilingInfo) X(clReleaseEvent) X(clFlush) X(clFinish)
+/* clang-format on */
 
-/* What came with 1.2 and what stood in its place until then: a library may lack either, and a device
- * of 1.1 is asked by the latter though the library has both. */
-#define OCL_OPTIONAL_LIST(X)                                                                    \
-    X(clCreateImage) X(clEnqueueMarkerWithWaitList) X(clEnqueueBarrierWithWaitList)             \
-    X(clCreateImage2D) X(clEnqueueMarker) X(clEnqueueWaitForEvents)                             \
+/* What came with 1.2 and what stood in its place until then: a library may lack either, and a
+ * device of 1.1 is asked by the latter though the library has both. */
+/* clang-format off */
+#define OCL_OPTIONAL_LIST(X) \
+    X(clCreateImage) X(clEnqueueMarkerWithWaitList) X(clEnqueueBarrierWithWaitList) \
+    X(clCreateImage2D) X(clEnqueueMarker) X(clEnqueueWaitForEvents) \
     X(clGetExtensionFunctionAddressForPlatform)
+/* clang-format on */
 
 typedef struct ocl_api {
 #define X(name) __typeof__(&name) name;
@@ -36,8 +40,8 @@ typedef struct ocl_api {
 
 extern ocl_api ocl_cl;
 
-/* Opens the first library that has all but the optional ones; 0 when there is none, and *why (static). Later
- * calls give the first one's answer. */
+/* Opens the first library that has all but the optional ones; 0 when there is none, and *why
+ * (static). Later calls give the first one's answer. */
 int ocl_api_open(const char **why);
 
 #endif

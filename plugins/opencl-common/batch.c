@@ -1,5 +1,6 @@
 /* A batch of launches that is queued again and again becomes one command, where the driver has
- * cl_khr_command_buffer: the host then compares each launch with what was recorded, and queues once.
+ * cl_khr_command_buffer: the host then compares each launch with what was recorded, and queues
+ * once.
  *
  *   learns     each launch is queued, and remembered; twice the same batch: it is recorded
  *   recorded   launches wait; at the batch's end, if all are as they were, the one command is queued,
@@ -31,7 +32,8 @@ void ocl_batch_open(ocl_device *d) {
     /* PoCL 3.1 queues squeezenet's launches in 0.20 ms so, and in 0.14 one by one */
     if (none || (d->found->type & CL_DEVICE_TYPE_CPU && !all)) return;
     if (!ocl_cl.clGetExtensionFunctionAddressForPlatform) return;
-    ocl_cl.clGetDeviceInfo(d->found->device, CL_DEVICE_EXTENSIONS, sizeof extensions - 1, extensions, NULL);
+    ocl_cl.clGetDeviceInfo(d->found->device, CL_DEVICE_EXTENSIONS, sizeof extensions - 1,
+                           extensions, NULL);
     if (!strstr(extensions, "cl_khr_command_buffer")) return;
     ocl_cl.clGetDeviceInfo(d->found->device, OCL_COMMAND_BUFFER_QUEUE, sizeof wants, &wants, NULL);
     if (wants) return; /* of queues that ours are not */
@@ -56,7 +58,8 @@ static void fill(ocl_command *c, ocl_slot *slot, const size_t from[3], const siz
 static int same(const ocl_command *c, const ocl_slot *slot, const size_t from[3],
                 const size_t global[3], const size_t local[3]) {
     return c->slot == slot && memcmp(c->global, global, sizeof c->global) == 0 &&
-           memcmp(c->from, from, sizeof c->from) == 0 && memcmp(c->local, local, sizeof c->local) == 0 &&
+           memcmp(c->from, from, sizeof c->from) == 0 &&
+           memcmp(c->local, local, sizeof c->local) == 0 &&
            memcmp(c->args, slot->args, sizeof c->args) == 0;
 }
 
@@ -72,8 +75,8 @@ static cl_int apply(ocl_slot *slot, const ocl_arg *args) {
 static cl_int queue_one(ocl_stream *s, const ocl_command *c) {
     const cl_int code = apply(c->slot, c->args);
     return code != CL_SUCCESS ? code
-                              : ocl_cl.clEnqueueNDRangeKernel(s->queue, c->slot->kernel, 3, c->from, c->global,
-                                                              c->local, 0, NULL, NULL);
+                              : ocl_cl.clEnqueueNDRangeKernel(s->queue, c->slot->kernel, 3, c->from,
+                                                              c->global, c->local, 0, NULL, NULL);
 }
 
 static void queue_first(ocl_stream *s, int32_t n) {
@@ -100,8 +103,8 @@ static void *make(const ocl_device *d, ocl_stream *s) {
         const ocl_sync_point before = last;
         code = apply(c->slot, c->args);
         if (code == CL_SUCCESS)
-            code = d->buffers.launch(buffer, NULL, NULL, c->slot->kernel, 3, c->from, c->global, c->local,
-                                     i > 0, i > 0 ? &before : NULL, &last, NULL);
+            code = d->buffers.launch(buffer, NULL, NULL, c->slot->kernel, 3, c->from, c->global,
+                                     c->local, i > 0, i > 0 ? &before : NULL, &last, NULL);
     }
     if (buffer && code == CL_SUCCESS) code = d->buffers.finalize(buffer);
     if (buffer && code == CL_SUCCESS) return buffer;
@@ -130,8 +133,8 @@ static void learn(ocl_stream *s, ocl_slot *slot, const size_t from[3], const siz
     b->n = b->at;
 }
 
-int ocl_batch_launch(cnr_stream *stream, ocl_slot *slot, const size_t from[3], const size_t global[3],
-                      const size_t local[3]) {
+int ocl_batch_launch(cnr_stream *stream, ocl_slot *slot, const size_t from[3],
+                     const size_t global[3], const size_t local[3]) {
     ocl_stream *s = stream->state;
     ocl_device *d = stream->device->state;
     ocl_batch *b = &s->batch;
@@ -184,8 +187,9 @@ void ocl_batch_end(cnr_stream *stream) {
         if (b->alike >= 1 && b->n >= LEAST) {
             b->buffer = make(d, s);
             b->off = !b->buffer;
-            ocl_host->log(CNR_LOG_DEBUG, "opencl", b->off ? "%s: %d launches can't be recorded"
-                                                          : "%s: %d launches are recorded as one command",
+            ocl_host->log(CNR_LOG_DEBUG, "opencl",
+                          b->off ? "%s: %d launches can't be recorded"
+                                 : "%s: %d launches are recorded as one command",
                           stream->device->name, (int)b->n);
         }
     }

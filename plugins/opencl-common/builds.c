@@ -1,4 +1,5 @@
-/* Programs are built on some threads at once: a first start waits for compilers more than for all else. */
+/* Programs are built on some threads at once: a first start waits for compilers more than for all
+ * else. */
 #define _GNU_SOURCE
 #include "program.h"
 
@@ -60,7 +61,8 @@ static int32_t builders_wanted(void) {
 /* Without a thread more, whoever waits builds. */
 void ocl_builds_begin(ocl_device *d) {
     const size_t bytes = MOST_BUILDERS * sizeof *d->builders;
-    if (!d->builders && (d->builders = ocl_host->alloc(bytes)) != NULL) memset(d->builders, 0, bytes);
+    if (!d->builders && (d->builders = ocl_host->alloc(bytes)) != NULL)
+        memset(d->builders, 0, bytes);
     if (!d->builders) return;
     for (int32_t i = builders_wanted() - 1; i >= 0; i--) {
         ocl_builder *b = &d->builders[i];
@@ -109,7 +111,8 @@ static cnr_status finish(ocl_device *d, ocl_request *r, cnr_error *err) {
     }
     r->told = 1;
     if (p->state == OCL_DONE) return r->code.program ? CNR_OK : look_at(d, r, err);
-    return ocl_host->fail(err, p->why.code ? p->why.code : CNR_E_DEVICE, p->why.where, "%s", p->why.text);
+    return ocl_host->fail(err, p->why.code ? p->why.code : CNR_E_DEVICE, p->why.where, "%s",
+                          p->why.text);
 }
 
 cnr_status ocl_planned(const cnr_device *device, cnr_error *err) {

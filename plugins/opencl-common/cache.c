@@ -8,9 +8,16 @@
 
 ocl_key ocl_cache_key(const ocl_device *d, const char *head, const char *text,
                       const char *options) {
-    const char *const parts[] = {"cnnrun cl 1\n", CNNRUN_VERSION, d->found->platform_name, d->found->name,
-                                 d->found->vendor, d->found->version, d->found->driver, options,
-                                 head, text};
+    const char *const parts[] = {"cnnrun cl 1\n",
+                                 CNNRUN_VERSION,
+                                 d->found->platform_name,
+                                 d->found->name,
+                                 d->found->vendor,
+                                 d->found->version,
+                                 d->found->driver,
+                                 options,
+                                 head,
+                                 text};
     uint8_t digests[sizeof parts / sizeof parts[0]][32], digest[32];
     ocl_key key;
     /* the digest of digests: no two lists of parts run together to the same text */
@@ -21,34 +28,35 @@ ocl_key ocl_cache_key(const ocl_device *d, const char *head, const char *text,
     return key;
 }
 
-static void name_of(const ocl_key *key, char name[80]) {
-    snprintf(name, 80, "%s.clbin", key->hex);
-}
+static void name_of(const ocl_key *key, char name[80]) { snprintf(name, 80, "%s.clbin", key->hex); }
 
-static const char *folder_of(const ocl_device *d) {
-    return d->device ? d->device->keeps : NULL;
-}
+static const char *folder_of(const ocl_device *d) { return d->device ? d->device->keeps : NULL; }
 
-unsigned char *ocl_cache_load(const ocl_device *d, const ocl_key *key, size_t *bytes, const char **why) {
+unsigned char *ocl_cache_load(const ocl_device *d, const ocl_key *key, size_t *bytes,
+                              const char **why) {
     char name[80];
     void *binary = NULL;
     uint64_t n = 0;
     cnr_error err = CNR_ERROR_INIT;
     name_of(key, name);
-    const cnr_status status = ocl_host->kept_load(folder_of(d), name, MOST_BINARY, &binary, &n, &err);
+    const cnr_status status =
+        ocl_host->kept_load(folder_of(d), name, MOST_BINARY, &binary, &n, &err);
     *bytes = (size_t)n;
-    *why = status == CNR_E_NOT_FOUND ? "not there" : status == CNR_E_STATE
-           ? "others could have written it" : "damaged";
+    *why = status == CNR_E_NOT_FOUND ? "not there"
+           : status == CNR_E_STATE   ? "others could have written it"
+                                     : "damaged";
     if (status && status != CNR_E_NOT_FOUND)
         ocl_host->log(CNR_LOG_WARN, "opencl", "%s %s: compiled anew", err.where, err.text);
     return binary;
 }
 
-void ocl_cache_store(const ocl_device *d, const ocl_key *key, const unsigned char *binary, size_t bytes) {
+void ocl_cache_store(const ocl_device *d, const ocl_key *key, const unsigned char *binary,
+                     size_t bytes) {
     char name[80];
     cnr_error err = CNR_ERROR_INIT;
     name_of(key, name);
     if (bytes == 0 || bytes > MOST_BINARY) return;
     if (ocl_host->kept_save(folder_of(d), name, binary, bytes, &err))
-        ocl_host->log(CNR_LOG_INFO, "opencl", "%s: %s: compiled again next time", err.where, err.text);
+        ocl_host->log(CNR_LOG_INFO, "opencl", "%s: %s: compiled again next time", err.where,
+                      err.text);
 }

@@ -1,9 +1,6 @@
 /* Epilogue chains as source: each operator's own OpenCL expression, one after another. */
 #include "support.h"
 
-#include <stdarg.h>
-#include <stdio.h>
-
 #define MOST_FORMULA 768
 
 static int letter(char c) {
@@ -35,51 +32,38 @@ int32_t ocl_chain_accepts(const cnr_node *node, int32_t rank, const int64_t *dim
     return cnr_chain_length(node, rank, dim, OCL_MAX_CHAIN, has_formula);
 }
 
-typedef struct text {
-    char *at;
-    size_t n, room;
-} text;
-
-__attribute__((format(printf, 2, 3))) static void add(text *t, const char *format, ...) {
-    va_list args;
-    if (t->n >= t->room) return;
-    va_start(args, format);
-    const int n = vsnprintf(t->at + t->n, t->room - t->n, format, args);
-    va_end(args);
-    t->n = n < 0 ? t->room : t->n + (size_t)n;
-}
-
-cnr_status ocl_chain_plan(const cnr_node *node, ocl_chain *chain, char head[OCL_HEAD_BYTES],
-                          cnr_error *err) {
-    text t = {head, 0, OCL_HEAD_BYTES};
+void ocl_plan_chain(ocl_plan *p, ocl_chain *chain) {
+    const cnr_node *node = p->node;
     char formula[MOST_FORMULA];
+    p->head[0] = 0;
     chain->n = 0;
     for (int32_t i = 0; i < node->n_epilogue && i < OCL_MAX_CHAIN; i++)
         if (node->epilogue[i]->operand >= 0)
             chain->operand[chain->n++] = node->epilogue[i]->operand;
-    add(&t, "#line 1 \"epilogue\"\n%s#define CHAIN_PARAMETERS ",
-        node->n_epilogue == 0 ? "#define CHAIN_NONE\n" : "");
-    for (int32_t i = 0; i < chain->n; i++) add(&t, ", __global const float *e%d, int e%d_at", i, i);
-    add(&t, "\n#define CHAIN_PASS ");
-    for (int32_t i = 0; i < chain->n; i++) add(&t, ", e%d, e%d_at", i, i);
-    add(&t, "\nfloat chain(float v, int at CHAIN_PARAMETERS) {\n");
+    ocl_plan_head(p, "#line 1 \"epilogue\"\n%s#define CHAIN_PARAMETERS ",
+                  node->n_epilogue == 0 ? "#define CHAIN_NONE\n" : "");
+    for (int32_t i = 0; i < chain->n; i++)
+        ocl_plan_head(p, ", __global const float *e%d, int e%d_at", i, i);
+    ocl_plan_head(p, "\n#define CHAIN_PASS ");
+    for (int32_t i = 0; i < chain->n; i++) ocl_plan_head(p, ", e%d, e%d_at", i, i);
+    ocl_plan_head(p, "\nfloat chain(float v, int at CHAIN_PARAMETERS) {\n");
     for (int32_t i = 0, k = 0; i < node->n_epilogue && i < OCL_MAX_CHAIN; i++) {
         const cnr_epilogue *e = node->epilogue[i];
         const char mine = e->chain_port == 0 ? 'x' : 'y', other = e->chain_port == 0 ? 'y' : 'x';
-        if (!formula_of(e->node, formula))
-            return ocl_host->fail(err, CNR_E_STATE, node->name, "no formula for \"%s\"",
-                                  e->node->desc->name);
-        add(&t, "    { const float %c = v", mine);
+        if (!formula_of(e->node, formula)) {
+            if (p->status == CNR_OK)
+                p->status = ocl_host->fail(p->err, CNR_E_STATE, node->name, "no formula for \"%s\"",
+                                           e->node->desc->name);
+            return;
+        }
+        ocl_plan_head(p, "    { const float %c = v", mine);
         if (e->operand >= 0) {
-            add(&t, ", %c = e%d[e%d_at + at]", other, k, k);
+            ocl_plan_head(p, ", %c = e%d[e%d_at + at]", other, k, k);
             k++;
-        } else if (ocl_mentions(formula, other)) add(&t, ", %c = v", other);
-        add(&t, "; v = %s; }\n", formula);
+        } else if (ocl_mentions(formula, other)) ocl_plan_head(p, ", %c = v", other);
+        ocl_plan_head(p, "; v = %s; }\n", formula);
     }
-    add(&t, "    return v;\n}\n");
-    if (t.n >= t.room)
-        return ocl_host->fail(err, CNR_E_LIMIT, node->name, "its epilogue is too long a source");
-    return CNR_OK;
+    ocl_plan_head(p, "    return v;\n}\n");
 }
 
 void ocl_chain_args(ocl_call *call, const ocl_chain *chain, const cnr_node *node) {

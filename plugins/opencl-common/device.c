@@ -12,15 +12,17 @@ static const char *code_name(cl_int code) {
     } names[] = {
 #define X(name) {name, #name},
         X(CL_DEVICE_NOT_FOUND) X(CL_DEVICE_NOT_AVAILABLE) X(CL_COMPILER_NOT_AVAILABLE)
-        X(CL_MEM_OBJECT_ALLOCATION_FAILURE) X(CL_OUT_OF_RESOURCES) X(CL_OUT_OF_HOST_MEMORY)
-        X(CL_MEM_COPY_OVERLAP) X(CL_IMAGE_FORMAT_NOT_SUPPORTED) X(CL_BUILD_PROGRAM_FAILURE)
-        X(CL_MAP_FAILURE) X(CL_INVALID_VALUE) X(CL_INVALID_CONTEXT) X(CL_INVALID_MEM_OBJECT)
-        X(CL_INVALID_IMAGE_SIZE) X(CL_INVALID_BINARY) X(CL_INVALID_BUILD_OPTIONS)
-        X(CL_INVALID_KERNEL_NAME) X(CL_INVALID_KERNEL_DEFINITION) X(CL_INVALID_ARG_INDEX)
-        X(CL_INVALID_ARG_VALUE) X(CL_INVALID_ARG_SIZE) X(CL_INVALID_KERNEL_ARGS)
-        X(CL_INVALID_WORK_GROUP_SIZE) X(CL_INVALID_WORK_ITEM_SIZE) X(CL_INVALID_GLOBAL_OFFSET)
-        X(CL_INVALID_COMMAND_QUEUE) X(CL_INVALID_EVENT) X(CL_INVALID_BUFFER_SIZE) X(CL_INVALID_OPERATION)
-        X(CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST)
+            X(CL_MEM_OBJECT_ALLOCATION_FAILURE) X(CL_OUT_OF_RESOURCES) X(CL_OUT_OF_HOST_MEMORY) X(
+                CL_MEM_COPY_OVERLAP) X(CL_IMAGE_FORMAT_NOT_SUPPORTED) X(CL_BUILD_PROGRAM_FAILURE)
+                X(CL_MAP_FAILURE) X(CL_INVALID_VALUE) X(CL_INVALID_CONTEXT) X(CL_INVALID_MEM_OBJECT)
+                    X(CL_INVALID_IMAGE_SIZE) X(CL_INVALID_BINARY) X(CL_INVALID_BUILD_OPTIONS)
+                        X(CL_INVALID_KERNEL_NAME) X(CL_INVALID_KERNEL_DEFINITION)
+                            X(CL_INVALID_ARG_INDEX) X(CL_INVALID_ARG_VALUE) X(CL_INVALID_ARG_SIZE)
+                                X(CL_INVALID_KERNEL_ARGS) X(CL_INVALID_WORK_GROUP_SIZE)
+                                    X(CL_INVALID_WORK_ITEM_SIZE) X(CL_INVALID_GLOBAL_OFFSET)
+                                        X(CL_INVALID_COMMAND_QUEUE) X(CL_INVALID_EVENT)
+                                            X(CL_INVALID_BUFFER_SIZE) X(CL_INVALID_OPERATION)
+                                                X(CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST)
 #undef X
     };
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
@@ -69,16 +71,23 @@ static void describe_memory(ocl_device *d) {
     d->unified = unified != CL_FALSE;
     /* Parts are a buffer and an offset that kernels add: sub-buffers would have to begin at
      * multiples of CL_DEVICE_MEM_BASE_ADDR_ALIGN. 64 bytes are a line of every cache we met. */
-    d->memory[OCL_BUFFER] = (cnr_memory_class){.name = "buffer", .flags = CNR_MEMORY_PARTS,
-                                               .alignment = 64, .max_bytes = most};
+    d->memory[OCL_BUFFER] = (cnr_memory_class){.name = "buffer",
+                                               .flags = CNR_MEMORY_PARTS,
+                                               .alignment = 64,
+                                               .max_bytes = most};
     d->n_memory = 1;
-    const int made = d->found->level < 12 ? ocl_cl.clCreateImage2D != NULL
-                                          : ocl_cl.clCreateImage != NULL;
+    const int made =
+        d->found->level < 12 ? ocl_cl.clCreateImage2D != NULL : ocl_cl.clCreateImage != NULL;
     if (!images || !made || (d->found->quirks & OCL_NO_IMAGES)) return;
-    d->memory[OCL_IMAGE] = (cnr_memory_class){
-        .name = "image2d", .flags = CNR_MEMORY_IMAGE, .alignment = 16, .max_bytes = most,
-        .max_width = (int64_t)number(d, CL_DEVICE_IMAGE2D_MAX_WIDTH, sizeof(size_t)),
-        .max_height = (int64_t)number(d, CL_DEVICE_IMAGE2D_MAX_HEIGHT, sizeof(size_t))};
+    d->memory[OCL_IMAGE] =
+        (cnr_memory_class){.name = "image2d",
+                           .flags = CNR_MEMORY_IMAGE,
+                           .alignment = 16,
+                           .max_bytes = most,
+                           .max_width =
+                               (int64_t)number(d, CL_DEVICE_IMAGE2D_MAX_WIDTH, sizeof(size_t)),
+                           .max_height =
+                               (int64_t)number(d, CL_DEVICE_IMAGE2D_MAX_HEIGHT, sizeof(size_t))};
     d->n_memory = 2;
 }
 
@@ -93,8 +102,8 @@ cnr_status ocl_device_open(cnr_device *device, const ocl_tune *tunes, int32_t n_
     d->found = found;
     d->device = device;
     d->tune = choose_tune(tunes, n_tunes, found);
-    const cl_context_properties properties[] = {
-        CL_CONTEXT_PLATFORM, (cl_context_properties)found->platform, 0};
+    const cl_context_properties properties[] = {CL_CONTEXT_PLATFORM,
+                                                (cl_context_properties)found->platform, 0};
     cl_int code;
     d->context = ocl_cl.clCreateContext(properties, 1, &found->device, NULL, NULL, &code);
     if (!d->context) {
@@ -161,8 +170,9 @@ cnr_status ocl_alloc(const cnr_device *device, cnr_mem *out, cnr_error *err) {
                               (unsigned long long)d->memory[out->memory_class].max_bytes);
     if (out->memory_class == OCL_IMAGE) out->handle = make_image(d, out, &code);
     else /* whole 4-byte elements */
-        out->handle = ocl_cl.clCreateBuffer(
-            d->context, flags, (size_t)(out->bytes ? (out->bytes + 3) / 4 * 4 : 4), NULL, &code);
+        out->handle =
+            ocl_cl.clCreateBuffer(d->context, flags,
+                                  (size_t)(out->bytes ? (out->bytes + 3) / 4 * 4 : 4), NULL, &code);
     if (out->handle) return CNR_OK;
     return ocl_fail(err, device->name,
                     out->memory_class == OCL_IMAGE ? "clCreateImage" : "clCreateBuffer", code);

@@ -1,4 +1,5 @@
-/* What an OpenCL device tells of itself, and what it takes: arithmetic, memory, transfers, launches. */
+/* What an OpenCL device tells of itself, and what it takes: arithmetic, memory, transfers,
+ * launches. */
 #include "ocl.h"
 
 #include "measure.cl.h"
@@ -59,9 +60,7 @@ static int processor(const measure *m) {
     return ((const ocl_device *)m->device->state)->tune->rows;
 }
 
-static const char *options_of(const measure *m) {
-    return processor(m) ? "-DPROCESSOR" : "";
-}
+static const char *options_of(const measure *m) { return processor(m) ? "-DPROCESSOR" : ""; }
 
 /* Seconds of the best of some calls of `work`, which queues; negative: it failed. */
 static double least(measure *m, cnr_status (*work)(measure *m, const void *what, cnr_error *err),
@@ -97,9 +96,7 @@ static cnr_status do_fma(measure *m, const void *what, cnr_error *err) {
 }
 
 /* A GPU is through with one in the time that the host takes to hear of it. */
-static int32_t passes(const measure *m) {
-    return processor(m) ? 1 : 8;
-}
+static int32_t passes(const measure *m) { return processor(m) ? 1 : 8; }
 
 static cnr_status do_memory(measure *m, const void *what, cnr_error *err) {
     /* a GPU hides what memory takes behind many work-items of a few loads */
@@ -138,12 +135,14 @@ static cnr_status do_read(measure *m, const void *what, cnr_error *err) {
 
 static cnr_status tell_fma(measure *m, cnr_error *err) {
     arithmetic a = {.rounds = 64};
-    cnr_status status = ocl_code_get(m->device, &source, NULL, options_of(m), "measure_fma", &a.code, err);
+    cnr_status status =
+        ocl_code_get(m->device, &source, NULL, options_of(m), "measure_fma", &a.code, err);
     double took = status ? -1 : least(m, do_fma, &a, err);
     for (; took >= 0 && took < 0.02 && a.rounds < 1 << 20; took = least(m, do_fma, &a, err))
         a.rounds *= took < 0.002 ? 8 : 2;
     if (took > 0)
-        m->tell(m->arg, "fma_gflops", NULL, 2.0 * CHAINS * (processor(m) ? 16 : 4) * a.rounds * ITEMS / took / 1e9);
+        m->tell(m->arg, "fma_gflops", NULL,
+                2.0 * CHAINS * (processor(m) ? 16 : 4) * a.rounds * ITEMS / took / 1e9);
     return took < 0 && !status ? CNR_E_DEVICE : status;
 }
 
@@ -177,8 +176,9 @@ static cnr_status tell_wave(measure *m, cnr_error *err) {
     CNR_TRY(ocl_planned(m->device, err));
     cl_kernel kernel = ocl_cl.clCreateKernel(code->program, code->kernel, &error);
     if (!kernel) return ocl_fail(err, m->device->name, "clCreateKernel", error);
-    ocl_cl.clGetKernelWorkGroupInfo(kernel, d->found->device, CL_KERNEL_PREFERRED_WORK_GROUP_SIZE_MULTIPLE,
-                                    sizeof wave, &wave, NULL);
+    ocl_cl.clGetKernelWorkGroupInfo(kernel, d->found->device,
+                                    CL_KERNEL_PREFERRED_WORK_GROUP_SIZE_MULTIPLE, sizeof wave,
+                                    &wave, NULL);
     ocl_cl.clReleaseKernel(kernel);
     m->tell(m->arg, "wave", NULL, (double)wave);
     return CNR_OK;
@@ -194,7 +194,8 @@ static cnr_status measure_all(measure *m, cnr_error *err) {
     return tell_launch(m, err);
 }
 
-cnr_status ocl_facts(int32_t index, cnr_stream *stream, cnr_fact_fn tell, void *arg, cnr_error *err) {
+cnr_status ocl_facts(int32_t index, cnr_stream *stream, cnr_fact_fn tell, void *arg,
+                     cnr_error *err) {
     cnr_device_info unused = {.size = sizeof unused};
     const ocl_found *f = ocl_describe(index, &unused);
     if (!f) return ocl_host->fail(err, CNR_E_NOT_FOUND, "opencl", "the device has gone");

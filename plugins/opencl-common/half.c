@@ -1,5 +1,6 @@
-/* Kernels whose weights are stored as halves: those of whole floats, but for what prepare makes. Arithmetic
- * stays in f32 (vload_half needs no extension), or is in halves where the device has that, too. */
+/* Kernels whose weights are stored as halves: those of whole floats, but for what prepare makes.
+ * Arithmetic stays in f32 (vload_half needs no extension), or is in halves where the device has
+ * that, too. */
 #define _GNU_SOURCE
 #include "support.h"
 
@@ -23,18 +24,20 @@ cnr_status ocl_half_size(const cnr_kernel *full, const cnr_device *device, const
                          cnr_space *out, cnr_error *err) {
     CNR_TRY(full->prepare_size(device, node, out, err));
     out->bytes /= 2;
-    if (out->memory_class != OCL_IMAGE) out->bytes = (uint64_t)cnr_round_up((int64_t)out->bytes, 4) + 2 * BEHIND;
+    if (out->memory_class != OCL_IMAGE)
+        out->bytes = (uint64_t)cnr_round_up((int64_t)out->bytes, 4) + 2 * BEHIND;
     return CNR_OK;
 }
 
-cnr_status ocl_half_pack(const cnr_kernel *full, const cnr_device *device, const cnr_node *node, void *blob,
-                         cnr_error *err) {
+cnr_status ocl_half_pack(const cnr_kernel *full, const cnr_device *device, const cnr_node *node,
+                         void *blob, cnr_error *err) {
     cnr_space whole = {.size = sizeof whole}, half = {.size = sizeof half};
     double some[256];
     CNR_TRY(full->prepare_size(device, node, &whole, err));
     CNR_TRY(ocl_half_size(full, device, node, &half, err));
     float *from = ocl_host->alloc((size_t)whole.bytes + 1);
-    if (!from) return ocl_host->fail(err, CNR_E_MEMORY, node->name, "no memory to pack its weights");
+    if (!from)
+        return ocl_host->fail(err, CNR_E_MEMORY, node->name, "no memory to pack its weights");
     cnr_status status = full->prepare(device, node, from, err);
     const int64_t n = (int64_t)(whole.bytes / sizeof *from);
     memset(blob, 0, (size_t)half.bytes);
@@ -43,8 +46,10 @@ cnr_status ocl_half_pack(const cnr_kernel *full, const cnr_device *device, const
         for (int64_t i = 0; i < many; i++) {
             some[i] = from[at + i];
             if (fabsf(from[at + i]) >= MOST && isfinite(from[at + i]) && status == CNR_OK)
-                status = ocl_host->fail(err, CNR_E_UNSUPPORTED, node->name, "its weight %g is none in fp16: "
-                                        "without --weights-type fp16 it is", (double)from[at + i]);
+                status = ocl_host->fail(err, CNR_E_UNSUPPORTED, node->name,
+                                        "its weight %g is none in fp16: "
+                                        "without --weights-type fp16 it is",
+                                        (double)from[at + i]);
         }
         ocl_host->elements_write(CNR_f16, blob, at, many, CNR_f64, some);
     }
@@ -63,8 +68,9 @@ static int compiles(const ocl_device *d) {
     cl_program program = ocl_cl.clCreateProgramWithSource(d->context, 1, &text, NULL, &code);
     if (!program) return 0;
     code = ocl_cl.clBuildProgram(program, 1, &d->found->device,
-                                 d->found->level < 12 ? "-cl-std=CL1.1 -DMAD=mad -DHALF -DHALF_MATH -DPROBE"
-                                                      : "-cl-std=CL1.2 -DMAD=mad -DHALF -DHALF_MATH -DPROBE",
+                                 d->found->level < 12
+                                     ? "-cl-std=CL1.1 -DMAD=mad -DHALF -DHALF_MATH -DPROBE"
+                                     : "-cl-std=CL1.2 -DMAD=mad -DHALF -DHALF_MATH -DPROBE",
                                  NULL, NULL);
     ocl_cl.clReleaseProgram(program);
     return code == CL_SUCCESS;
@@ -104,25 +110,28 @@ static int row_fits(const cnr_node *node) {
 cnr_status ocl_math_accepts(const cnr_kernel *full, const cnr_device *device, const cnr_node *node,
                             cnr_accept *out) {
     if (half_of(device) == NONE) return cnr_refuse(out, "the device has no arithmetic in halves");
-    if (!row_fits(node)) return cnr_refuse(out, "a row of its window is longer than sums of halves");
+    if (!row_fits(node))
+        return cnr_refuse(out, "a row of its window is longer than sums of halves");
     const cnr_status status = full->accepts(device, node, out);
     if (out->score > 0) out->score += (1000 - out->score) / 2;
     return status;
 }
 
-cnr_status ocl_terms(const cnr_device *device, const cnr_node *node, int how, char *options, size_t room,
-                     char head[OCL_HEAD_BYTES], cnr_error *err) {
+void ocl_plan_terms(ocl_plan *p, int how) {
     const char *text = (const char *)terms_cl_data;
-    const size_t n = strlen(text), m = strlen(head) + 1;
-    const int32_t half = how == OCL_F16_MATH ? half_of(device) : NONE;
-    const char *more = how == OCL_F32 ? "" : how == OCL_F16 ? " -DHALF"
-                       : half == EMULATED ? " -DHALF -DHALF_MATH -DHALF_EMULATED" : " -DHALF -DHALF_MATH";
+    const size_t n = strlen(text), m = strlen(p->head) + 1;
+    const int32_t half = how == OCL_F16_MATH ? half_of(p->device) : NONE;
+    if (p->status != CNR_OK) return;
     if (how == OCL_F16_MATH && half == NONE)
-        return ocl_host->fail(err, CNR_E_STATE, node->name, "the device has no arithmetic in halves");
-    if (n + m > OCL_HEAD_BYTES || strlen(options) + strlen(more) >= room)
-        return ocl_host->fail(err, CNR_E_LIMIT, node->name, "its epilogue is too long a source");
-    memmove(head + n, head, m);
-    memcpy(head, text, n);
-    strcat(options, more);
-    return CNR_OK;
+        p->status = ocl_unless(p->node, "the device has no arithmetic in halves", p->err);
+    else if (n + m > sizeof p->head)
+        p->status =
+            ocl_host->fail(p->err, CNR_E_LIMIT, p->node->name, "its epilogue is too long a source");
+    else {
+        memmove(p->head + n, p->head, m);
+        memcpy(p->head, text, n);
+    }
+    if (how != OCL_F32) ocl_plan_options(p, "-DHALF ");
+    if (how == OCL_F16_MATH) ocl_plan_options(p, "-DHALF_MATH ");
+    if (half == EMULATED) ocl_plan_options(p, "-DHALF_EMULATED ");
 }

@@ -56,15 +56,16 @@ static size_t piece(int64_t all, int64_t from) {
     return (size_t)(all - from < MOST_GROUPS ? all - from : MOST_GROUPS);
 }
 
-/* With CNNRUN_OPENCL_WAIT: a kernel that faults breaks the queue for all that follows, and drivers tell of
- * it at the next wait. */
-static cnr_status wait_for(const ocl_call *call, const size_t global[3], const size_t local[3], cnr_error *err) {
+/* With CNNRUN_OPENCL_WAIT: a kernel that faults breaks the queue for all that follows, and drivers
+ * tell of it at the next wait. */
+static cnr_status wait_for(const ocl_call *call, const size_t global[3], const size_t local[3],
+                           cnr_error *err) {
     const ocl_stream *s = call->stream->state;
     const cl_int code = ocl_cl.clFinish(s->queue);
     char what[160];
     if (code == CL_SUCCESS) return CNR_OK;
-    snprintf(what, sizeof what, "clFinish after %zu x %zu x %zu work-items in groups of %zu", global[0],
-             global[1], global[2], local[0]);
+    snprintf(what, sizeof what, "clFinish after %zu x %zu x %zu work-items in groups of %zu",
+             global[0], global[1], global[2], local[0]);
     return ocl_fail(err, call->code->kernel, what, code);
 }
 
@@ -85,8 +86,8 @@ cnr_status ocl_launch(ocl_call *call, int64_t x, int64_t y, int64_t z, int32_t l
             const size_t from[3] = {0, (size_t)y0, (size_t)z0};
             const size_t global[3] = {row, piece(y, y0), piece(z, z0)};
             if (ocl_batch_launch(call->stream, call->slot, from, global, local)) continue;
-            code = ocl_cl.clEnqueueNDRangeKernel(s->queue, call->slot->kernel, 3, from, global, local, 0,
-                                                 NULL, NULL);
+            code = ocl_cl.clEnqueueNDRangeKernel(s->queue, call->slot->kernel, 3, from, global,
+                                                 local, 0, NULL, NULL);
             if (d->waits && code == CL_SUCCESS) CNR_TRY(wait_for(call, global, local, err));
         }
     return code == CL_SUCCESS ? CNR_OK

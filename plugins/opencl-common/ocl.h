@@ -21,35 +21,36 @@
 
 #include <pthread.h>
 
-/* A work-group's part of a product staged in local memory: BM channels of BN pixels, BK terms at once, TM
- * x TN of them a work-item. Four divides BM, TM and TN; work-items are a multiple of BN, and BK is one of
- * what that leaves. */
+/* A work-group's part of a product staged in local memory: BM channels of BN pixels, BK terms at
+ * once, TM x TN of them a work-item. Four divides BM, TM and TN; work-items are a multiple of BN,
+ * and BK is one of what that leaves. */
 typedef struct ocl_tile {
     int16_t bm, bn, bk, tm, tn;
 } ocl_tile;
 
-/* A work-item's part of a product in registers: MT channels of NV vectors of VW pixels; `line` work-items
- * a work-group. */
+/* A work-item's part of a product in registers: MT channels of NV vectors of VW pixels; `line`
+ * work-items a work-group. */
 typedef struct ocl_panel {
     int16_t mt, nv, vw, line;
 } ocl_panel;
 
 /* Numbers that depend on the hardware, nothing else. */
 typedef struct ocl_tune {
-    const char *family;          /* what the row is called: "nvidia"; see CNNRUN_OPENCL_TUNE */
-    const char *name;            /* part of the device's name, vendor or platform; "" fits all */
-    int32_t line;                /* work-items in a row of a work-group, a multiple of the warp */
-    int32_t dense_line;          /* the same for dense, whose rows are often short */
+    const char *family; /* what the row is called: "nvidia"; see CNNRUN_OPENCL_TUNE */
+    const char *name;   /* part of the device's name, vendor or platform; "" fits all */
+    int32_t line;       /* work-items in a row of a work-group, a multiple of the warp */
+    int32_t dense_line; /* the same for dense, whose rows are often short */
     int32_t conv_buffer, conv_image, dense_buffer, dense_image; /* scores, 0: never */
-    int32_t wide;                /* elements of a vector that a work-item does at once */
-    int32_t rows;                /* 1: a work-item is a loop on a processor, best along rows */
-    int32_t fused;               /* 1: its mad() is two operations, its fma() one */
-    const ocl_tile *tiles;       /* rows, at most OCL_MOST_TILES; each is a kernel */
+    int32_t wide;          /* elements of a vector that a work-item does at once */
+    int32_t rows;          /* 1: a work-item is a loop on a processor, best along rows */
+    int32_t fused;         /* 1: its mad() is two operations, its fma() one */
+    const ocl_tile *tiles; /* rows, at most OCL_MOST_TILES; each is a kernel */
     int32_t n_tiles;
     const ocl_panel *panels; /* rows, at most OCL_MOST_PANELS; each is a kernel */
     int32_t n_panels;
-    int32_t winograd; /* tiles that a work-item transforms at once, 1 or 16; 0: never; wants panels */
-    int32_t cache;    /* bytes that may lie between two launches; 0: no matter */
+    int32_t
+        winograd;  /* tiles that a work-item transforms at once, 1 or 16; 0: never; wants panels */
+    int32_t cache; /* bytes that may lie between two launches; 0: no matter */
     int16_t gemv_line, gemv_wide, gemv_out; /* work-items, elements a load, rows; line 0: never */
 } ocl_tune;
 
@@ -78,8 +79,8 @@ typedef struct ocl_found {
     const char *refused; /* why it can't be used; NULL */
 } ocl_found;
 
-/* One kernel of a built program, for one node: streams keep its arguments from run to run. Lives as long
- * as its device. */
+/* One kernel of a built program, for one node: streams keep its arguments from run to run. Lives as
+ * long as its device. */
 typedef struct ocl_code {
     int32_t id; /* its place in each stream's list of kernels */
     const char *kernel;
@@ -95,17 +96,20 @@ struct ocl_builder;
 typedef cl_uint ocl_sync_point;
 typedef struct ocl_buffers {
     void *(CL_API_CALL *create)(cl_uint, const cl_command_queue *, const void *, cl_int *);
-    cl_int(CL_API_CALL *launch)(void *, cl_command_queue, const void *, cl_kernel, cl_uint, const size_t *,
-                                const size_t *, const size_t *, cl_uint, const ocl_sync_point *,
-                                ocl_sync_point *, void *);
+    cl_int(CL_API_CALL *launch)(void *, cl_command_queue, const void *, cl_kernel, cl_uint,
+                                const size_t *, const size_t *, const size_t *, cl_uint,
+                                const ocl_sync_point *, ocl_sync_point *, void *);
     cl_int(CL_API_CALL *finalize)(void *);
-    cl_int(CL_API_CALL *enqueue)(cl_uint, cl_command_queue *, void *, cl_uint, const cl_event *, cl_event *);
+    cl_int(CL_API_CALL *enqueue)(cl_uint, cl_command_queue *, void *, cl_uint, const cl_event *,
+                                 cl_event *);
     cl_int(CL_API_CALL *release)(void *);
 } ocl_buffers;
-#define OCL_BUFFER_FUNCTIONS(X)                                                                  \
-    X(create, "clCreateCommandBufferKHR") X(launch, "clCommandNDRangeKernelKHR")                \
-    X(finalize, "clFinalizeCommandBufferKHR") X(enqueue, "clEnqueueCommandBufferKHR")           \
+/* clang-format off */
+#define OCL_BUFFER_FUNCTIONS(X) \
+    X(create, "clCreateCommandBufferKHR") X(launch, "clCommandNDRangeKernelKHR") \
+    X(finalize, "clFinalizeCommandBufferKHR") X(enqueue, "clEnqueueCommandBufferKHR") \
     X(release, "clReleaseCommandBufferKHR")
+/* clang-format on */
 enum { OCL_COMMAND_BUFFER_QUEUE = 0x12AA }; /* what such queues must have */
 
 typedef struct ocl_device {
@@ -123,11 +127,11 @@ typedef struct ocl_device {
     struct ocl_builder *builders; /* threads; NULL until the first program is wanted */
     int32_t n_codes;
     int32_t hits, misses;
-    uint32_t frees; /* of memory, so far */
-    int32_t half; /* its arithmetic in halves, as half.c found it; 0: not asked yet */
+    uint32_t frees;      /* of memory, so far */
+    int32_t half;        /* its arithmetic in halves, as half.c found it; 0: not asked yet */
     ocl_buffers buffers; /* all or none */
-    int waits;      /* after each launch: what fails is told of the launch that failed */
-    int lost;       /* something on it does not end: nothing there is waited for, or given back */
+    int waits;           /* after each launch: what fails is told of the launch that failed */
+    int lost; /* something on it does not end: nothing there is waited for, or given back */
 } ocl_device;
 
 enum { OCL_BUFFER = 0, OCL_IMAGE = 1 };
@@ -138,15 +142,15 @@ extern const cnr_host *ocl_host;
 int32_t ocl_count(cnr_error *err);
 /* Fills everything but the score, which is 0 with `why` for what can't be driven. */
 const ocl_found *ocl_describe(int32_t index, cnr_device_info *out);
-/* Scores the description for a device class: `own` for its family, which the device's name or version
- * tells; for others by whether local memory is what the class is written for. $CNNRUN_OPENCL_CLASS, a
- * class's name, has that class drive all there is. */
+/* Scores the description for a device class: `own` for its family, which the device's name or
+ * version tells; for others by whether local memory is what the class is written for.
+ * $CNNRUN_OPENCL_CLASS, a class's name, has that class drive all there is. */
 void ocl_score(const ocl_found *f, const char *cls, const char *family, int local,
                cnr_device_info *out);
 enum { OCL_SCORE_OWN = 300, OCL_SCORE_SUITS = 40, OCL_SCORE_DRIVES = 20 };
 /* `here` where one of the files is, which a kernel driver makes; else `elsewhere`. */
 int32_t ocl_most(const char *const *files, int32_t here, int32_t elsewhere);
-void ocl_forget(void); /* at exit */
+void ocl_forget(void);                                /* at exit */
 int ocl_contains(const char *text, const char *part); /* case counts for nothing */
 
 /* ---- device.c ---- */
@@ -182,32 +186,38 @@ int ocl_half_emulated(void); /* $CNNRUN_OPENCL_HALF says so */
 
 /* ---- facts.c ---- */
 int ocl_has_extension(const ocl_found *f, const char *name);
-cnr_status ocl_facts(int32_t index, cnr_stream *stream, cnr_fact_fn tell, void *arg, cnr_error *err);
+cnr_status ocl_facts(int32_t index, cnr_stream *stream, cnr_fact_fn tell, void *arg,
+                     cnr_error *err);
 
-#define OCL_CLASS_HOOKS                                                                       \
-    .size = sizeof(cnr_device_class), .family = "opencl", .count = ocl_count,                 \
-    .close = ocl_device_close, .alloc = ocl_alloc, .free = ocl_free, .map = ocl_map,          \
-    .unmap = ocl_unmap, .write = ocl_write, .read = ocl_read, .copy = ocl_copy,               \
-    .stream_open = ocl_stream_open, .stream_close = ocl_stream_close, .sync = ocl_sync,       \
+#define OCL_CLASS_HOOKS \
+    .size = sizeof(cnr_device_class), .family = "opencl", .count = ocl_count, \
+    .close = ocl_device_close, .alloc = ocl_alloc, .free = ocl_free, .map = ocl_map, \
+    .unmap = ocl_unmap, .write = ocl_write, .read = ocl_read, .copy = ocl_copy, \
+    .stream_open = ocl_stream_open, .stream_close = ocl_stream_close, .sync = ocl_sync, \
     .record = ocl_record, .wait = ocl_wait, .await = ocl_await, .event_free = ocl_event_free, \
-    .elapsed = ocl_elapsed, .flush = ocl_flush, .facts = ocl_facts,            \
-    .planned = ocl_planned
+    .elapsed = ocl_elapsed, .flush = ocl_flush, .facts = ocl_facts, .planned = ocl_planned
 
 /* What a plugin exports that registers `device_class` and the kernels for it and its tables. */
-#define OCL_PLUGIN(device_class, plugin_name, tunes, n_tunes, text)               \
+#define OCL_PLUGIN(device_class, plugin_name, tunes, n_tunes, text) \
     static cnr_status init(const cnr_host *host, struct cnr_registrar *registrar, \
-                           cnr_error *err) {                                      \
-        (void)err;                                                                \
-        return ocl_register(host, registrar, &device_class, tunes, n_tunes);      \
-    }                                                                             \
-    CNR_PLUGIN_ENTRY {                                                            \
-        static const cnr_plugin plugin = {                                        \
-            .size = sizeof plugin, .magic = CNR_PLUGIN_MAGIC, .abi = CNR_ABI,     \
-            .signature = CNR_SIGNATURE, .name = plugin_name, .version = "0.1.0",  \
-            .summary = text, .licence = "MIT", .init = init, .fini = ocl_forget,  \
-            .touches = CNR_TOUCHES_DEVICES};                                      \
-        (void)host_abi;                                                           \
-        return &plugin;                                                           \
+                           cnr_error *err) { \
+        (void)err; \
+        return ocl_register(host, registrar, &device_class, tunes, n_tunes); \
+    } \
+    CNR_PLUGIN_ENTRY { \
+        static const cnr_plugin plugin = {.size = sizeof plugin, \
+                                          .magic = CNR_PLUGIN_MAGIC, \
+                                          .abi = CNR_ABI, \
+                                          .signature = CNR_SIGNATURE, \
+                                          .name = plugin_name, \
+                                          .version = "0.1.0", \
+                                          .summary = text, \
+                                          .licence = "MIT", \
+                                          .init = init, \
+                                          .fini = ocl_forget, \
+                                          .touches = CNR_TOUCHES_DEVICES}; \
+        (void)host_abi; \
+        return &plugin; \
     }
 
 /* ---- program.c, builds.c, cache.c ---- */
@@ -217,10 +227,12 @@ typedef struct ocl_source {
     const char *path; /* "common/max_pool.cl" */
     const char *text;
 } ocl_source;
-#define OCL_SOURCE(path, symbol) {path, (const char *)symbol##_data}
+#define OCL_SOURCE(path, symbol) \
+    { path, (const char *)symbol##_data }
 
 /* The kernel `name` of the source, built with `options` behind the generated text `head` (NULL:
- * none). Builds once a device, on other threads: ocl_planned waits for them, and says what failed. */
+ * none). Builds once a device, on other threads: ocl_planned waits for them, and says what failed.
+ */
 cnr_status ocl_code_get(const cnr_device *device, const ocl_source *source, const char *head,
                         const char *options, const char *name, const ocl_code **out,
                         cnr_error *err);
@@ -235,9 +247,11 @@ typedef struct ocl_key {
 } ocl_key;
 ocl_key ocl_cache_key(const ocl_device *d, const char *head, const char *text, const char *options);
 /* The binary, by host->alloc; NULL is a miss, and *why says which kind. */
-unsigned char *ocl_cache_load(const ocl_device *d, const ocl_key *key, size_t *bytes, const char **why);
+unsigned char *ocl_cache_load(const ocl_device *d, const ocl_key *key, size_t *bytes,
+                              const char **why);
 /* Failing is no error: the next start builds again. */
-void ocl_cache_store(const ocl_device *d, const ocl_key *key, const unsigned char *binary, size_t bytes);
+void ocl_cache_store(const ocl_device *d, const ocl_key *key, const unsigned char *binary,
+                     size_t bytes);
 
 /* ---- launch.c ---- */
 
@@ -255,7 +269,7 @@ void ocl_begin(ocl_call *call, cnr_stream *stream, const ocl_code *code);
 void ocl_arg_buffer(ocl_call *call, const cnr_mem *mem);
 void ocl_arg_image(ocl_call *call, const cnr_mem *mem);
 void ocl_arg_int(ocl_call *call, int64_t value);
-void ocl_arg_ints(ocl_call *call, const cl_int *values, int32_t n); /* intN */
+void ocl_arg_ints(ocl_call *call, const cl_int *values, int32_t n);   /* intN */
 void ocl_arg_longs(ocl_call *call, const int64_t *values, int32_t n); /* the same, at most 16 */
 /* Work-items in each direction, at least; `line` of them in a row of a work-group. */
 cnr_status ocl_launch(ocl_call *call, int64_t x, int64_t y, int64_t z, int32_t line,

@@ -56,22 +56,19 @@ static cnr_status prepare(const cnr_device *device, const cnr_node *node, void *
 static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space *workspace,
                        void **state, cnr_error *err) {
     static const ocl_source source = OCL_SOURCE("common/channel_affine.cl", channel_affine_cl);
-    char head[OCL_HEAD_BYTES];
     const cnr_tensor *x = node->inputs[0];
+    ocl_plan p;
     (void)workspace;
-    affine_state *s = cnr_state(ocl_host, node, sizeof *s, err);
+    affine_state *s = ocl_plan_begin(&p, device, node, sizeof *s, err);
     if (!s) return CNR_E_MEMORY;
     s->channels = channels_of(x);
     s->inner = cnr_span(x, 2, x->rank);
     s->count = cnr_count(x);
     s->each = cnr_span(x, 1, x->rank);
     s->line = ocl_of(device)->tune->line;
-    cnr_status status = ocl_chain_plan(node, &s->chain, head, err);
-    if (status == CNR_OK)
-        status = ocl_code_get(device, &source, head, "", "channel_affine", &s->code, err);
-    if (status == CNR_OK) *state = s;
-    else ocl_host->free(s);
-    return status;
+    ocl_plan_chain(&p, &s->chain);
+    ocl_plan_code(&p, &source, "channel_affine", &s->code);
+    return ocl_plan_end(&p, state);
 }
 
 static cnr_status run(const cnr_run *run, cnr_error *err) {
@@ -92,7 +89,5 @@ static cnr_status run(const cnr_run *run, cnr_error *err) {
     return ocl_launch(&call, end - begin, 1, 1, s->line, err);
 }
 
-const cnr_kernel ocl_channel_affine = {
-    .size = sizeof(cnr_kernel), .version = 1, .name = "channel_affine_f32", .op = CNR_ANY_OP,
-    .accepts = accepts, .prepare_size = prepare_size, .prepare = prepare, .plan = plan,
-    .unplan = ocl_free_state, .run = run};
+OCL_KERNEL(ocl_channel_affine, "channel_affine_f32", CNR_ANY_OP, .accepts = accepts,
+           .prepare_size = prepare_size, .prepare = prepare, .plan = plan, .run = run);

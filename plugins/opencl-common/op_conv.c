@@ -1,8 +1,7 @@
 /* conv: weights packed in a buffer or an image, each channel by itself, or weights as stored. */
 #include "op_conv.h"
 
-#include "conv_buffer.cl.h"
-#include "conv_image.cl.h"
+#include "conv_packed.cl.h"
 #include "conv_plain.cl.h"
 #include "depthwise.cl.h"
 
@@ -51,8 +50,9 @@ static cnr_status accepts_image(const cnr_device *device, const cnr_node *node, 
     const ocl_device *d = ocl_of(device);
     if (d->n_memory <= OCL_IMAGE) return cnr_refuse(out, "the device has no images");
     take_packed(node, out, d->tune->conv_image);
-    if (out->score > 0 && (ocl_conv_terms(node) > d->memory[OCL_IMAGE].max_width ||
-                           blocks_of(node) * ocl_conv_group(node) > d->memory[OCL_IMAGE].max_height))
+    if (out->score > 0 &&
+        (ocl_conv_terms(node) > d->memory[OCL_IMAGE].max_width ||
+         blocks_of(node) * ocl_conv_group(node) > d->memory[OCL_IMAGE].max_height))
         return cnr_refuse(out, "the weights do not fit an image");
     return CNR_OK;
 }
@@ -78,10 +78,10 @@ static cnr_status image_size(const cnr_device *device, const cnr_node *node, cnr
     return size_of_weights(node, OCL_IMAGE, out);
 }
 
-static cnr_status pack(const cnr_device *device, const cnr_node *node, void *blob,
-                       cnr_error *err) {
+static cnr_status pack(const cnr_device *device, const cnr_node *node, void *blob, cnr_error *err) {
     const cnr_tensor *weight = node->inputs[1];
-    const int64_t group = ocl_conv_group(node), each = weight->dim[0] / group, k = ocl_conv_terms(node);
+    const int64_t group = ocl_conv_group(node), each = weight->dim[0] / group,
+                  k = ocl_conv_terms(node);
     const float *from = weight->data;
     float *to = blob;
     (void)device, (void)err;
@@ -95,27 +95,26 @@ static cnr_status pack(const cnr_device *device, const cnr_node *node, void *blo
 
 /* ---- planning and running ---- */
 
+/* options: beside the window, which a kernel with NULL is told as it runs. */
 static cnr_status plan_with(const cnr_device *device, const cnr_node *node,
-                            const ocl_source *source, const char *kernel, int windowed, int flat, int how,
-                            void **out, cnr_error *err) {
+                            const ocl_source *source, const char *kernel, const char *options,
+                            int flat, int how, void **out, cnr_error *err) {
     cnr_window w;
-    char head[OCL_HEAD_BYTES], options[512] = "";
+    ocl_plan p;
     const char *why = ocl_conv_window(node, &w);
     if (why) return ocl_host->fail(err, CNR_E_SHAPE, node->name, "%s", why);
-    conv_state *s = cnr_state(ocl_host, node, sizeof *s, err);
+    conv_state *s = ocl_plan_begin(&p, device, node, sizeof *s, err);
     if (!s) return CNR_E_MEMORY;
     ocl_shape_of(&w, node->inputs[0], node->outputs[0], ocl_conv_group(node), flat, &s->shape);
     s->blocks = blocks_of(node);
     s->line = ocl_of(device)->tune->line;
     s->has_bias = cnr_own_input(node, 2) != NULL;
-    if (windowed) ocl_window_options(&s->shape, options, sizeof options);
-    cnr_status status = ocl_chain_plan(node, &s->chain, head, err);
-    if (status == CNR_OK) status = ocl_terms(device, node, how, options, sizeof options, head, err);
-    if (status == CNR_OK)
-        status = ocl_code_get(device, source, head, options, kernel, &s->code, err);
-    if (status == CNR_OK) *out = s;
-    else ocl_host->free(s);
-    return status;
+    if (options) ocl_plan_window(&p, &s->shape);
+    if (options) ocl_plan_options(&p, "%s", options);
+    ocl_plan_chain(&p, &s->chain);
+    ocl_plan_terms(&p, how);
+    ocl_plan_code(&p, source, kernel, &s->code);
+    return ocl_plan_end(&p, out);
 }
 
 static void common_args(ocl_call *call, const cnr_run *run, const conv_state *s) {
@@ -168,20 +167,20 @@ static cnr_status run_stored(const cnr_run *run, int windowed, int64_t wide, cnr
                       box.end[1] - box.begin[1], box.end[0] - box.begin[0], s->line, err);
 }
 
-#define PLAN(name, path, text, kernel, windowed, flat, how)                                      \
+#define PLAN(name, kernel, options, flat, how) \
     static cnr_status name(const cnr_device *device, const cnr_node *node, cnr_space *workspace, \
-                           void **state, cnr_error *err) {                                       \
-        static const ocl_source source = OCL_SOURCE(path, text);                                 \
-        (void)workspace;                                                                         \
-        return plan_with(device, node, &source, kernel, windowed, flat, how, state, err);        \
+                           void **state, cnr_error *err) { \
+        static const ocl_source source = OCL_SOURCE("common/" #kernel ".cl", kernel##_cl); \
+        (void)workspace; \
+        return plan_with(device, node, &source, #kernel, options, flat, how, state, err); \
     }
-PLAN(plan_buffer, "common/conv_buffer.cl", conv_buffer_cl, "conv_buffer", 1, 1, OCL_F32)
-PLAN(plan_buffer_half, "common/conv_buffer.cl", conv_buffer_cl, "conv_buffer", 1, 1, OCL_F16)
-PLAN(plan_buffer_math, "common/conv_buffer.cl", conv_buffer_cl, "conv_buffer", 1, 1, OCL_F16_MATH)
-PLAN(plan_image, "common/conv_image.cl", conv_image_cl, "conv_image", 1, 1, OCL_F32)
-PLAN(plan_image_math, "common/conv_image.cl", conv_image_cl, "conv_image", 1, 1, OCL_F16_MATH)
-PLAN(plan_depthwise, "common/depthwise.cl", depthwise_cl, "depthwise", 1, 0, OCL_F32)
-PLAN(plan_plain, "common/conv_plain.cl", conv_plain_cl, "conv_plain", 0, 1, OCL_F32)
+PLAN(plan_buffer, conv_packed, "", 1, OCL_F32)
+PLAN(plan_buffer_half, conv_packed, "", 1, OCL_F16)
+PLAN(plan_buffer_math, conv_packed, "", 1, OCL_F16_MATH)
+PLAN(plan_image, conv_packed, "-DIMAGE ", 1, OCL_F32)
+PLAN(plan_image_math, conv_packed, "-DIMAGE ", 1, OCL_F16_MATH)
+PLAN(plan_depthwise, depthwise, "", 0, OCL_F32)
+PLAN(plan_plain, conv_plain, NULL, 1, OCL_F32)
 
 static cnr_status run_buffer(const cnr_run *run, cnr_error *err) {
     return run_packed(run, 0, 4, err);
@@ -210,24 +209,19 @@ static cnr_status accepts_plain(const cnr_device *device, const cnr_node *node, 
     return ocl_conv_take(node, out, 100);
 }
 
-const cnr_kernel ocl_conv_buffer = {
-    .size = sizeof(cnr_kernel), .version = 1, .name = "conv_f32_buffer", .op = "conv",
-    .accepts = accepts_buffer, .prepare_size = buffer_size, .prepare = pack, .plan = plan_buffer,
-    .unplan = ocl_free_state, .run = run_buffer};
-const cnr_kernel ocl_conv_image = {
-    .size = sizeof(cnr_kernel), .version = 1, .name = "conv_f32_image", .op = "conv",
-    .accepts = accepts_image, .prepare_size = image_size, .prepare = pack, .plan = plan_image,
-    .unplan = ocl_free_state, .run = run_image};
-const cnr_kernel ocl_conv_depthwise = {
-    .size = sizeof(cnr_kernel), .version = 1, .name = "conv_f32_depthwise", .op = "conv",
-    .accepts = accepts_depthwise, .plan = plan_depthwise, .unplan = ocl_free_state,
-    .run = run_depthwise};
-const cnr_kernel ocl_conv_plain = {
-    .size = sizeof(cnr_kernel), .version = 1, .name = "conv_f32_plain", .op = "conv",
-    .accepts = accepts_plain, .plan = plan_plain, .unplan = ocl_free_state, .run = run_plain};
-OCL_HALF_KERNEL(ocl_conv_buffer_half, ocl_conv_buffer, "conv_f16_buffer", "conv", plan_buffer_half, run_buffer)
-OCL_HALF_KERNEL(ocl_conv_image_half, ocl_conv_image, "conv_f16_image", "conv", plan_image, run_image)
-OCL_MATH_KERNEL(ocl_conv_buffer_math, ocl_conv_buffer_half, ocl_conv_buffer, "conv_half_buffer", "conv",
-                plan_buffer_math, run_buffer)
+OCL_KERNEL(ocl_conv_buffer, "conv_f32_buffer", "conv", .accepts = accepts_buffer,
+           .prepare_size = buffer_size, .prepare = pack, .plan = plan_buffer, .run = run_buffer);
+OCL_KERNEL(ocl_conv_image, "conv_f32_image", "conv", .accepts = accepts_image,
+           .prepare_size = image_size, .prepare = pack, .plan = plan_image, .run = run_image);
+OCL_KERNEL(ocl_conv_depthwise, "conv_f32_depthwise", "conv", .accepts = accepts_depthwise,
+           .plan = plan_depthwise, .run = run_depthwise);
+OCL_KERNEL(ocl_conv_plain, "conv_f32_plain", "conv", .accepts = accepts_plain, .plan = plan_plain,
+           .run = run_plain);
+OCL_HALF_KERNEL(ocl_conv_buffer_half, ocl_conv_buffer, "conv_f16_buffer", "conv", plan_buffer_half,
+                run_buffer)
+OCL_HALF_KERNEL(ocl_conv_image_half, ocl_conv_image, "conv_f16_image", "conv", plan_image,
+                run_image)
+OCL_MATH_KERNEL(ocl_conv_buffer_math, ocl_conv_buffer_half, ocl_conv_buffer, "conv_half_buffer",
+                "conv", plan_buffer_math, run_buffer)
 OCL_MATH_KERNEL(ocl_conv_image_math, ocl_conv_image_half, ocl_conv_image, "conv_half_image", "conv",
                 plan_image_math, run_image)

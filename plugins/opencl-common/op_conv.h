@@ -13,8 +13,12 @@ static inline int64_t ocl_conv_group(const cnr_node *node) {
 static inline int64_t ocl_conv_terms(const cnr_node *node) {
     return cnr_span(node->inputs[1], 1, node->inputs[1]->rank);
 }
-/* The node, with what follows it and in parts along samples, channels and its first spatial axis. */
+/* The node, with what follows it and in parts along samples, channels and its first spatial axis.
+ */
 cnr_status ocl_conv_take(const cnr_node *node, cnr_accept *out, int32_t score);
+/* The options of conv_panel.cl: of a window over so many phases along a row; NULL: of one element.
+ */
+void ocl_plan_panel(ocl_plan *p, const ocl_panel *k, const ocl_shape *s, int64_t phases);
 /* The part of its time that a panel multiplies, reckoned by what it loads. */
 double ocl_panel_use(const ocl_tune *tune, const ocl_panel *panel);
 /* Multiply-adds in the time that a processor reads a weight from memory: measured on two cores. */

@@ -1,22 +1,22 @@
 /* conv by panels of registers, for devices whose local memory is none: a kernel for each row of the
- * device's table. The input is laid out first, so that the panels read whole vectors: padded and taken
- * apart by the strides; as columns where pictures are small; not at all for windows of one element. */
+ * device's table. The input is laid out first, so that the panels read whole vectors: padded and
+ * taken apart by the strides; as columns where pictures are small; not at all for windows of one
+ * element. */
 #include "op_conv.h"
 
 #include "conv_panel.cl.h"
 
 #include <math.h>
-#include <stdio.h>
-
 typedef enum layout { AS_IS, PADDED, COLUMNS } layout;
 
 typedef struct panelling { /* how a row cuts a node */
     const ocl_panel *panel;
     ocl_shape shape;
     layout how;
-    int64_t terms, blocks;               /* planes a group reads; blocks of channels in a group */
-    int64_t phases[2], wide, high;       /* of the layout */
-    int64_t plane, pixels, least, bytes; /* elements a term; to compute, to read at least; the layout's */
+    int64_t terms, blocks;         /* planes a group reads; blocks of channels in a group */
+    int64_t phases[2], wide, high; /* of the layout */
+    int64_t plane, pixels, least,
+        bytes; /* elements a term; to compute, to read at least; the layout's */
 } panelling;
 
 typedef struct panel_state {
@@ -88,7 +88,8 @@ static void lay_out(panelling *p) {
 
 double ocl_panel_use(const ocl_tune *tune, const ocl_panel *k) {
     const double products = k->mt * k->nv;
-    /* a processor multiplies by a weight as it reads it, and reads pixels from its second-level cache */
+    /* a processor multiplies by a weight as it reads it, and reads pixels from its second-level
+     * cache */
     const double loads = tune->rows ? 0.25 * k->mt + 1.5 * k->nv : 0.5 * k->mt + k->nv;
     return products / (products + loads);
 }
@@ -100,8 +101,8 @@ static double efficiency(const cnr_device *device, const panelling *p) {
     const ocl_shape *s = &p->shape;
     const double item = k->nv * k->vw, images = p->how == AS_IS ? (double)s->n : 1;
     const double pixels = (double)(s->n * s->out[1] * s->out[2]), useful = (double)s->m * pixels;
-    const double done = images * ceil((double)p->pixels / item) * item *
-                        (double)(p->blocks * s->group * k->mt);
+    const double done =
+        images * ceil((double)p->pixels / item) * item * (double)(p->blocks * s->group * k->mt);
     const double narrow = k->vw < tune->wide ? 0.6 : 1;
     const double weights = tune->rows ? OCL_OF_A_WEIGHT / pixels : 0; /* are read for few pixels */
     return narrow / (done / useful / ocl_panel_use(tune, k) + weights);
@@ -118,7 +119,7 @@ static const char *panelling_of(const cnr_device *device, const cnr_node *node, 
     *p = (panelling){.panel = &d->tune->panels[row]};
     ocl_shape_of(&w, node->inputs[0], node->outputs[0], ocl_conv_group(node), 0, &p->shape);
     const ocl_shape *s = &p->shape;
-    if (s->in[0] != 1 || s->k[0] != 1) return "two spatial axes at most";
+    if (!ocl_is_flat(s)) return "two spatial axes at most";
     if (s->group > 1 && s->m / s->group < 4) return "too few channels in a group";
     p->blocks = cnr_div_up(s->m / s->group, p->panel->mt);
     lay_out(p);
@@ -141,17 +142,16 @@ static cnr_status accepts_row(const cnr_device *device, const cnr_node *node, cn
 static cnr_status size_row(const cnr_device *device, const cnr_node *node, cnr_space *out,
                            cnr_error *err, int32_t row) {
     panelling p;
-    const char *why = panelling_of(device, node, row, &p);
-    if (why) return ocl_host->fail(err, CNR_E_STATE, node->name, "%s", why);
-    out->bytes = (uint64_t)(p.shape.group * p.blocks * p.panel->mt * ocl_conv_terms(node)) * sizeof(float);
+    CNR_TRY(ocl_unless(node, panelling_of(device, node, row, &p), err));
+    out->bytes =
+        (uint64_t)(p.shape.group * p.blocks * p.panel->mt * ocl_conv_terms(node)) * sizeof(float);
     return CNR_OK;
 }
 
-static cnr_status pack_row(const cnr_device *device, const cnr_node *node, void *blob, cnr_error *err,
-                           int32_t row) {
+static cnr_status pack_row(const cnr_device *device, const cnr_node *node, void *blob,
+                           cnr_error *err, int32_t row) {
     panelling p;
-    const char *why = panelling_of(device, node, row, &p);
-    if (why) return ocl_host->fail(err, CNR_E_STATE, node->name, "%s", why);
+    CNR_TRY(ocl_unless(node, panelling_of(device, node, row, &p), err));
     const int64_t each = p.shape.m / p.shape.group, k = ocl_conv_terms(node), mt = p.panel->mt;
     const float *from = node->inputs[1]->data;
     float *to = blob;
@@ -165,51 +165,45 @@ static cnr_status pack_row(const cnr_device *device, const cnr_node *node, void 
 
 /* ---- planning and running ---- */
 
-static void options_of(const panelling *p, char *text, size_t room) {
-    const ocl_shape *s = &p->shape;
-    const int one = p->how != PADDED;
-#define OF(list, i) one ? 1 : (int)s->list[i]
-    snprintf(text, room, "-DMT=%d -DNV=%d -DVW=%d -DKH=%d -DKW=%d -DSH=%d -DSW=%d -DDH=%d -DDW=%d -DPW=%d",
-             p->panel->mt, p->panel->nv, p->panel->vw, OF(k, 1), OF(k, 2), OF(stride, 1),
-             OF(stride, 2), OF(dilation, 1), OF(dilation, 2), (int)p->phases[1]);
-#undef OF
+void ocl_plan_panel(ocl_plan *p, const ocl_panel *k, const ocl_shape *s, int64_t phases) {
+    ocl_plan_options(p, "-DMT=%d -DNV=%d -DVW=%d -DPW=%d ", k->mt, k->nv, k->vw, (int)phases);
+    for (int32_t i = 1; i < 3; i++)
+        ocl_plan_options(p, "-DK%c=%d -DS%c=%d -DD%c=%d ", "DHW"[i], s ? (int)s->k[i] : 1, "DHW"[i],
+                         s ? (int)s->stride[i] : 1, "DHW"[i], s ? (int)s->dilation[i] : 1);
 }
 
 static cnr_status plan_row(const cnr_device *device, const cnr_node *node, cnr_space *workspace,
                            void **out, cnr_error *err, int32_t row, int how) {
     static const ocl_source source = OCL_SOURCE("common/conv_panel.cl", conv_panel_cl);
-    char head[OCL_HEAD_BYTES], options[256];
-    panel_state *s = cnr_state(ocl_host, node, sizeof *s, err);
+    ocl_plan p;
+    panel_state *s = ocl_plan_begin(&p, device, node, sizeof *s, err);
     if (!s) return CNR_E_MEMORY;
-    const char *why = panelling_of(device, node, row, &s->p);
-    cnr_status status = why ? ocl_host->fail(err, CNR_E_STATE, node->name, "%s", why) : CNR_OK;
+    if (!ocl_plan_unless(&p, panelling_of(device, node, row, &s->p))) return ocl_plan_end(&p, out);
+    const layout laid = s->p.how;
     s->line = s->p.panel->line;
     s->has_bias = cnr_own_input(node, 2) != NULL;
-    if (status == CNR_OK) status = ocl_chain_plan(node, &s->chain, head, err);
-    options_of(&s->p, options, sizeof options);
-    if (status == CNR_OK) status = ocl_terms(device, node, how, options, sizeof options, head, err);
-    if (status == CNR_OK)
-        status = ocl_code_get(device, &source, head, options, "conv_panel", &s->code, err);
-    if (status == CNR_OK && s->p.how != AS_IS)
-        status = ocl_code_get(device, &source, head, options,
-                              s->p.how == PADDED ? "conv_stage" : "conv_columns", &s->lay, err);
+    ocl_plan_chain(&p, &s->chain);
+    ocl_plan_panel(&p, s->p.panel, laid == PADDED ? &s->p.shape : NULL, s->p.phases[1]);
+    ocl_plan_terms(&p, how);
+    ocl_plan_code(&p, &source, "conv_panel", &s->code);
+    if (laid != AS_IS)
+        ocl_plan_code(&p, &source, laid == PADDED ? "conv_stage" : "conv_columns", &s->lay);
     workspace->bytes = (uint64_t)s->p.bytes;
-    if (status == CNR_OK) *out = s;
-    else ocl_host->free(s);
-    return status;
+    return ocl_plan_end(&p, out);
 }
 
 static cnr_status lay(const cnr_run *run, const panel_state *s, cnr_error *err) {
     const panelling *p = &s->p;
     const ocl_shape *g = &p->shape;
     const int64_t taps = g->k[1] * g->k[2];
-    const int64_t shape[16] = {g->c, g->in[1], g->in[2], g->n, p->how == PADDED ? p->wide : p->plane,
-                               p->high, g->stride[1], g->stride[2], g->begin[1], g->begin[2],
-                               g->out[2], g->out[1], g->k[1], g->k[2]};
+    const int64_t shape[16] =
+        {g->c,      g->in[1],     g->in[2],     g->n,        p->how == PADDED ? p->wide : p->plane,
+         p->high,   g->stride[1], g->stride[2], g->begin[1], g->begin[2],
+         g->out[2], g->out[1],    g->k[1],      g->k[2]};
     const int64_t padded[4] = {p->phases[0], p->phases[1]};
     const int64_t columns[4] = {g->dilation[1], g->dilation[2]};
-    const int64_t count = p->how == PADDED ? g->c * p->phases[0] * p->phases[1] * g->n * p->high
-                                           : g->c * taps * g->n;
+    const int64_t count =
+        p->how == PADDED ? g->c * p->phases[0] * p->phases[1] * g->n * p->high : g->c * taps * g->n;
     ocl_call call;
     ocl_begin(&call, run->stream, s->lay);
     ocl_arg_buffer(&call, &run->node->inputs[0]->mem);
@@ -236,10 +230,21 @@ static cnr_status run_panel(const cnr_run *run, cnr_error *err) {
     if (p->how != AS_IS) CNR_TRY(lay(run, s, err));
     const int64_t first = c0 / each * p->blocks + c0 % each / mt;
     const int64_t last = (c1 - 1) / each * p->blocks + (c1 - 1) % each / mt;
-    const int64_t shape[16] = {p->plane, p->terms * p->plane, p->how == AS_IS ? g->c * p->plane : 0,
-                               p->terms, p->wide, p->high, p->how == PADDED ? g->out[2] : spatial,
-                               p->how == PADDED ? g->out[1] : 1, g->m, each, s->has_bias, p->blocks,
-                               p->pixels, p->least, g->n * p->high * p->wide};
+    const int64_t shape[16] = {p->plane,
+                               p->terms * p->plane,
+                               p->how == AS_IS ? g->c * p->plane : 0,
+                               p->terms,
+                               p->wide,
+                               p->high,
+                               p->how == PADDED ? g->out[2] : spatial,
+                               p->how == PADDED ? g->out[1] : 1,
+                               g->m,
+                               each,
+                               s->has_bias,
+                               p->blocks,
+                               p->pixels,
+                               p->least,
+                               g->n * p->high * p->wide};
     const int64_t range[8] = {c0, c1, first};
     ocl_begin(&call, run->stream, s->code);
     ocl_arg_buffer(&call, p->how == AS_IS ? x : run->workspace);
@@ -253,43 +258,28 @@ static cnr_status run_panel(const cnr_run *run, cnr_error *err) {
                       p->how == AS_IS ? g->n : 1, s->line, err);
 }
 
-#define ROW(i)                                                                                       \
-    static cnr_status accepts_##i(const cnr_device *d, const cnr_node *n, cnr_accept *out) {         \
-        return accepts_row(d, n, out, i);                                                            \
-    }                                                                                                \
-    static cnr_status size_##i(const cnr_device *d, const cnr_node *n, cnr_space *out,               \
-                               cnr_error *err) {                                                     \
-        return size_row(d, n, out, err, i);                                                          \
-    }                                                                                                \
-    static cnr_status pack_##i(const cnr_device *d, const cnr_node *n, void *blob, cnr_error *err) { \
-        return pack_row(d, n, blob, err, i);                                                         \
-    }                                                                                                \
-    static cnr_status plan_##i(const cnr_device *d, const cnr_node *n, cnr_space *workspace,         \
-                               void **state, cnr_error *err) {                                       \
-        return plan_row(d, n, workspace, state, err, i, OCL_F32);                                    \
-    }                                                                                                \
-    static cnr_status plan_half_##i(const cnr_device *d, const cnr_node *n, cnr_space *workspace,    \
-                                    void **state, cnr_error *err) {                                  \
-        return plan_row(d, n, workspace, state, err, i, OCL_F16);                                    \
-    }                                                                                                \
-    static cnr_status plan_math_##i(const cnr_device *d, const cnr_node *n, cnr_space *workspace,    \
-                                    void **state, cnr_error *err) {                                  \
-        return plan_row(d, n, workspace, state, err, i, OCL_F16_MATH);                               \
-    }                                                                                                \
-    const cnr_kernel ocl_conv_panel_##i = {                                                          \
-        .size = sizeof(cnr_kernel), .version = 1, .name = "conv_f32_panel" #i, .op = "conv",         \
-        .accepts = accepts_##i, .prepare_size = size_##i, .prepare = pack_##i, .plan = plan_##i,     \
-        .unplan = ocl_free_state, .run = run_panel};                                                 \
-    OCL_HALF_KERNEL(ocl_conv_panel_##i##_half, ocl_conv_panel_##i, "conv_f16_panel" #i, "conv",      \
-                    plan_half_##i, run_panel)                                                        \
-    OCL_MATH_KERNEL(ocl_conv_panel_##i##_math, ocl_conv_panel_##i##_half, ocl_conv_panel_##i,        \
+#define ROW(i) \
+    OCL_ROW(i) \
+    OCL_PLAN(plan_##i, plan_row(device, node, workspace, state, err, i, OCL_F32)) \
+    OCL_PLAN(plan_half_##i, plan_row(device, node, workspace, state, err, i, OCL_F16)) \
+    OCL_PLAN(plan_math_##i, plan_row(device, node, workspace, state, err, i, OCL_F16_MATH)) \
+    OCL_KERNEL(ocl_conv_panel_##i, "conv_f32_panel" #i, "conv", OCL_ROW_HOOKS(i), \
+               .plan = plan_##i, .run = run_panel); \
+    OCL_HALF_KERNEL(ocl_conv_panel_##i##_half, ocl_conv_panel_##i, "conv_f16_panel" #i, "conv", \
+                    plan_half_##i, run_panel) \
+    OCL_MATH_KERNEL(ocl_conv_panel_##i##_math, ocl_conv_panel_##i##_half, ocl_conv_panel_##i, \
                     "conv_half_panel" #i, "conv", plan_math_##i, run_panel)
-ROW(0) ROW(1) ROW(2) ROW(3) ROW(4) ROW(5)
+ROW(0)
+ROW(1)
+ROW(2)
+ROW(3)
+ROW(4)
+ROW(5)
 
-const cnr_kernel *const ocl_panel_rows[3][OCL_MOST_PANELS] = {
-    {&ocl_conv_panel_0, &ocl_conv_panel_1, &ocl_conv_panel_2, &ocl_conv_panel_3, &ocl_conv_panel_4,
-     &ocl_conv_panel_5},
-    {&ocl_conv_panel_0_half, &ocl_conv_panel_1_half, &ocl_conv_panel_2_half, &ocl_conv_panel_3_half,
-     &ocl_conv_panel_4_half, &ocl_conv_panel_5_half},
-    {&ocl_conv_panel_0_math, &ocl_conv_panel_1_math, &ocl_conv_panel_2_math, &ocl_conv_panel_3_math,
-     &ocl_conv_panel_4_math, &ocl_conv_panel_5_math}};
+const cnr_kernel *const ocl_panel_rows[3][OCL_MOST_PANELS] =
+    {{&ocl_conv_panel_0, &ocl_conv_panel_1, &ocl_conv_panel_2, &ocl_conv_panel_3, &ocl_conv_panel_4,
+      &ocl_conv_panel_5},
+     {&ocl_conv_panel_0_half, &ocl_conv_panel_1_half, &ocl_conv_panel_2_half,
+      &ocl_conv_panel_3_half, &ocl_conv_panel_4_half, &ocl_conv_panel_5_half},
+     {&ocl_conv_panel_0_math, &ocl_conv_panel_1_math, &ocl_conv_panel_2_math,
+      &ocl_conv_panel_3_math, &ocl_conv_panel_4_math, &ocl_conv_panel_5_math}};

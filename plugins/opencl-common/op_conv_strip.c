@@ -4,9 +4,10 @@
 
 #include "depthwise_strip.cl.h"
 
-#include <stdio.h>
-
-enum { ROOM = 4096, VECTOR = 16 }; /* floats of a strip's copy: it and the sums stay in a first-level cache */
+enum {
+    ROOM = 4096,
+    VECTOR = 16
+}; /* floats of a strip's copy: it and the sums stay in a first-level cache */
 
 typedef struct strip_state {
     const ocl_code *code;
@@ -28,7 +29,7 @@ static const char *cut(const cnr_device *device, const cnr_node *node, strip_sta
     const char *why = ocl_conv_window(node, &w);
     if (why) return why;
     ocl_shape_of(&w, node->inputs[0], node->outputs[0], ocl_conv_group(node), 0, g);
-    if (g->in[0] != 1 || g->k[0] != 1) return "two spatial axes at most";
+    if (!ocl_is_flat(g)) return "two spatial axes at most";
     for (int32_t i = 0; i < 2; i++) {
         const int64_t k = g->k[i + 1], step = g->stride[i + 1], apart = g->dilation[i + 1];
         phases *= apart == 1 && k < step ? k : step;
@@ -52,23 +53,17 @@ static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_ac
 static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space *workspace,
                        void **out, cnr_error *err) {
     static const ocl_source source = OCL_SOURCE("common/depthwise_strip.cl", depthwise_strip_cl);
-    char head[OCL_HEAD_BYTES], options[256];
+    ocl_plan p;
     (void)workspace;
-    strip_state *s = cnr_state(ocl_host, node, sizeof *s, err);
+    strip_state *s = ocl_plan_begin(&p, device, node, sizeof *s, err);
     if (!s) return CNR_E_MEMORY;
-    const char *why = cut(device, node, s);
-    cnr_status status = why ? ocl_host->fail(err, CNR_E_STATE, node->name, "%s", why) : CNR_OK;
+    ocl_plan_unless(&p, cut(device, node, s));
     s->has_bias = cnr_own_input(node, 2) != NULL;
-    if (status == CNR_OK) status = ocl_chain_plan(node, &s->chain, head, err);
-    if (status == CNR_OK) {
-        ocl_window_options(&s->shape, options, sizeof options - 16);
-        const size_t n = strlen(options);
-        snprintf(options + n, sizeof options - n, "-DROOM=%d", ROOM);
-        status = ocl_code_get(device, &source, head, options, "depthwise_strip", &s->code, err);
-    }
-    if (status == CNR_OK) *out = s;
-    else ocl_host->free(s);
-    return status;
+    ocl_plan_chain(&p, &s->chain);
+    ocl_plan_window(&p, &s->shape);
+    ocl_plan_options(&p, "-DROOM=%d ", ROOM);
+    ocl_plan_code(&p, &source, "depthwise_strip", &s->code);
+    return ocl_plan_end(&p, out);
 }
 
 static cnr_status run(const cnr_run *run, cnr_error *err) {
@@ -86,10 +81,9 @@ static cnr_status run(const cnr_run *run, cnr_error *err) {
     ocl_shape_args(&call, &s->shape, &box, 0, 0, 1, s->has_bias);
     ocl_arg_longs(&call, strip, 4);
     ocl_chain_args(&call, &s->chain, node);
-    return ocl_launch(&call, cnr_div_up(box.end[3] - box.begin[3], s->rows), box.end[1] - box.begin[1],
-                      box.end[0] - box.begin[0], 1, err);
+    return ocl_launch(&call, cnr_div_up(box.end[3] - box.begin[3], s->rows),
+                      box.end[1] - box.begin[1], box.end[0] - box.begin[0], 1, err);
 }
 
-const cnr_kernel ocl_conv_strip = {
-    .size = sizeof(cnr_kernel), .version = 1, .name = "conv_f32_depthwise_strip", .op = "conv",
-    .accepts = accepts, .plan = plan, .unplan = ocl_free_state, .run = run};
+OCL_KERNEL(ocl_conv_strip, "conv_f32_depthwise_strip", "conv", .accepts = accepts, .plan = plan,
+           .run = run);

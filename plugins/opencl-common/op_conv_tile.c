@@ -1,12 +1,10 @@
-/* conv by tiles in local memory: a kernel for each row of the device's table of tiles, all the same but
- * for the numbers; which row suits a node is estimated from what the device reports. */
+/* conv by tiles in local memory: a kernel for each row of the device's table of tiles, all the same
+ * but for the numbers; which row suits a node is estimated from what the device reports. */
 #include "op_conv.h"
 
-#include "conv_tile.cl.h"
+#include "tile.cl.h"
 
 #include <math.h>
-#include <stdio.h>
-
 typedef struct tiling { /* how a row cuts a node */
     const ocl_tile *tile;
     ocl_shape shape;
@@ -22,24 +20,39 @@ typedef struct tile_state {
     int32_t line, has_bias;
 } tile_state;
 
-static int32_t items_of(const ocl_tile *t) {
-    return t->bm / t->tm * (t->bn / t->tn);
+const ocl_source ocl_tile_source = OCL_SOURCE("common/tile.cl", tile_cl);
+
+int32_t ocl_tile_items(const ocl_tile *t) { return t->bm / t->tm * (t->bn / t->tn); }
+
+int ocl_tile_fits(const ocl_device *d, const ocl_tile *t, int32_t pad) {
+    const size_t items = (size_t)ocl_tile_items(t);
+    const cl_ulong local = (cl_ulong)(2 * t->bk * (t->bm + t->bn + pad)) * sizeof(float);
+    return items <= d->most_items[0] && items <= d->most_group && local <= d->found->local_bytes;
+}
+
+void ocl_plan_tile(ocl_plan *p, const ocl_tile *t) {
+    ocl_plan_options(p, "-DBM=%d -DBN=%d -DBK=%d -DTM=%d -DTN=%d ", t->bm, t->bn, t->bk, t->tm,
+                     t->tn);
 }
 
 /* ---- what a launch costs: rough, but the same for all rows ---- */
 
 enum { CYCLES_OF_A_SLICE = 800, CYCLES_OF_A_SUM = 7500, RESIDENT_ITEMS = 512 };
 
-/* Cycles on a unit that has 128 multiply-adds a cycle, one of each work-item, and waits for memory once a
- * slice; work-groups that share a unit wait together. Of measurements on an H100, where small tiles of
- * 4 x 4 won nearly all layers of a batch of 1, and a sum of its own costs some 5 us. */
-static double cycles_of(const tiling *t, double units, double tiles, double outputs, int32_t splits) {
+/* Cycles on a unit that has 128 multiply-adds a cycle, one of each work-item, and waits for memory
+ * once a slice; work-groups that share a unit wait together. Of measurements on an H100, where
+ * small tiles of 4 x 4 won nearly all layers of a batch of 1, and a sum of its own costs some 5 us.
+ */
+static double cycles_of(const tiling *t, double units, double tiles, double outputs,
+                        int32_t splits) {
     const ocl_tile *k = t->tile;
     const double slices = (double)cnr_div_up(t->slices, splits);
-    const double here = ceil(tiles * splits / units), beside = fmax(1, RESIDENT_ITEMS / items_of(k));
+    const double here = ceil(tiles * splits / units),
+                 beside = fmax(1, RESIDENT_ITEMS / ocl_tile_items(k));
     const double product = k->tm * k->tn, good = product / (product + 4);
-    const double busy = fmin(128, fmin(here, beside) * items_of(k));
-    const double alone = product > 16 && here < 4 ? 1.3 : 1; /* few work-items wait for each other */
+    const double busy = fmin(128, fmin(here, beside) * ocl_tile_items(k));
+    const double alone =
+        product > 16 && here < 4 ? 1.3 : 1; /* few work-items wait for each other */
     const double compute = here * slices * k->bm * k->bn * k->bk / busy / good;
     const double wait = ceil(here / beside) * (slices + 3) * CYCLES_OF_A_SLICE;
     const double sum = splits > 1 ? CYCLES_OF_A_SUM + splits * outputs / units / 8 : 0;
@@ -65,7 +78,8 @@ static void choose_splits(const ocl_device *d, tiling *t) {
 
 /* ---- accepting ---- */
 
-static const char *tiling_of(const cnr_device *device, const cnr_node *node, int32_t row, tiling *t) {
+static const char *tiling_of(const cnr_device *device, const cnr_node *node, int32_t row,
+                             tiling *t) {
     const ocl_device *d = ocl_of(device);
     cnr_window w;
     if (row >= d->tune->n_tiles) return "the device's table has no such row";
@@ -76,10 +90,8 @@ static const char *tiling_of(const cnr_device *device, const cnr_node *node, int
     const ocl_tile *k = t->tile;
     ocl_shape_of(&w, node->inputs[0], node->outputs[0], ocl_conv_group(node), 1, &t->shape);
     const ocl_shape *s = &t->shape;
-    if (s->in[0] != 1 || s->k[0] != 1) return "two spatial axes at most";
-    if ((size_t)items_of(k) > d->most_items[0] || (size_t)items_of(k) > d->most_group ||
-        (cl_ulong)(2 * k->bk * (k->bm + k->bn)) * sizeof(float) > d->found->local_bytes)
-        return "the tile is too large for the device";
+    if (!ocl_is_flat(s)) return "two spatial axes at most";
+    if (!ocl_tile_fits(d, k, 0)) return "the tile is too large for the device";
     const int64_t channels = s->c / s->group, taps = s->k[1] * s->k[2];
     if (s->group > 1 && s->m / s->group < 8) return "too few channels in a group";
     t->along = cnr_div_up(channels, k->bk);
@@ -105,18 +117,17 @@ static cnr_status accepts_row(const cnr_device *device, const cnr_node *node, cn
 static cnr_status size_row(const cnr_device *device, const cnr_node *node, cnr_space *out,
                            cnr_error *err, int32_t row) {
     tiling t;
-    const char *why = tiling_of(device, node, row, &t);
-    if (why) return ocl_host->fail(err, CNR_E_STATE, node->name, "%s", why);
-    out->bytes = (uint64_t)(t.shape.group * t.slices * t.tile->bk * t.tiles * t.tile->bm) * sizeof(float);
+    CNR_TRY(ocl_unless(node, tiling_of(device, node, row, &t), err));
+    out->bytes =
+        (uint64_t)(t.shape.group * t.slices * t.tile->bk * t.tiles * t.tile->bm) * sizeof(float);
     out->memory_class = OCL_BUFFER;
     return CNR_OK;
 }
 
-static cnr_status pack_row(const cnr_device *device, const cnr_node *node, void *blob, cnr_error *err,
-                           int32_t row) {
+static cnr_status pack_row(const cnr_device *device, const cnr_node *node, void *blob,
+                           cnr_error *err, int32_t row) {
     tiling t;
-    const char *why = tiling_of(device, node, row, &t);
-    if (why) return ocl_host->fail(err, CNR_E_STATE, node->name, "%s", why);
+    CNR_TRY(ocl_unless(node, tiling_of(device, node, row, &t), err));
     const int64_t taps = t.shape.k[1] * t.shape.k[2], terms = t.slices * t.tile->bk;
     const int64_t channels = t.shape.c / t.shape.group, each = t.shape.m / t.shape.group;
     const int64_t padded = t.tiles * t.tile->bm;
@@ -128,53 +139,58 @@ static cnr_status pack_row(const cnr_device *device, const cnr_node *node, void 
             const int64_t c = t.few ? k / taps : k % span, tap = t.few ? k % taps : k / span;
             for (int64_t m = 0; m < padded; m++)
                 *to++ = m < each && c < channels
-                            ? from[((g * each + m) * channels + c) * taps + tap] : 0.0f;
+                            ? from[((g * each + m) * channels + c) * taps + tap]
+                            : 0.0f;
         }
     return CNR_OK;
 }
 
 /* ---- planning and running ---- */
 
-static void options_of(const tiling *t, int half, char *text, size_t room) {
-    const ocl_tile *k = t->tile;
-    const ocl_shape *s = &t->shape;
-    snprintf(text, room,
-             "-DBM=%d -DBN=%d -DBK=%d -DTM=%d -DTN=%d -DKH=%d -DKW=%d -DSH=%d -DSW=%d -DDH=%d -DDW=%d%s%s",
-             k->bm, k->bn, k->bk, k->tm, k->tn, (int)s->k[1], (int)s->k[2], (int)s->stride[1],
-             (int)s->stride[2], (int)s->dilation[1], (int)s->dilation[2], t->few ? " -DFEW" : "", half ? " -DHALF" : "");
-}
-
 static cnr_status plan_row(const cnr_device *device, const cnr_node *node, cnr_space *workspace,
                            void **out, cnr_error *err, int32_t row, int half) {
-    static const ocl_source source = OCL_SOURCE("common/conv_tile.cl", conv_tile_cl);
-    char head[OCL_HEAD_BYTES], options[256];
-    tile_state *s = cnr_state(ocl_host, node, sizeof *s, err);
+    ocl_plan p;
+    tile_state *s = ocl_plan_begin(&p, device, node, sizeof *s, err);
     if (!s) return CNR_E_MEMORY;
-    const char *why = tiling_of(device, node, row, &s->t);
-    cnr_status status = why ? ocl_host->fail(err, CNR_E_STATE, node->name, "%s", why) : CNR_OK;
+    if (!ocl_plan_unless(&p, tiling_of(device, node, row, &s->t))) return ocl_plan_end(&p, out);
     s->line = ocl_of(device)->tune->line;
     s->has_bias = cnr_own_input(node, 2) != NULL;
-    if (status == CNR_OK) status = ocl_chain_plan(node, &s->chain, head, err);
-    options_of(&s->t, half, options, sizeof options);
-    if (status == CNR_OK)
-        status = ocl_code_get(device, &source, head, options, "conv_tile", &s->code, err);
-    if (status == CNR_OK && s->t.splits > 1)
-        status = ocl_code_get(device, &source, head, options, "conv_sum", &s->sum, err);
-    if (s->t.splits > 1)
-        workspace->bytes = (uint64_t)s->t.splits * (uint64_t)cnr_count(node->outputs[0]) * sizeof(float);
-    if (status == CNR_OK) *out = s;
-    else ocl_host->free(s);
-    return status;
+    ocl_plan_chain(&p, &s->chain);
+    ocl_plan_tile(&p, s->t.tile);
+    ocl_plan_window(&p, &s->t.shape);
+    if (s->t.few) ocl_plan_options(&p, "-DFEW ");
+    if (half) ocl_plan_options(&p, "-DHALF ");
+    ocl_plan_code(&p, &ocl_tile_source, "conv_tile", &s->code);
+    if (s->t.splits > 1) {
+        ocl_plan_code(&p, &ocl_tile_source, "conv_sum", &s->sum);
+        workspace->bytes =
+            (uint64_t)s->t.splits * (uint64_t)cnr_count(node->outputs[0]) * sizeof(float);
+    }
+    return ocl_plan_end(&p, out);
 }
 
 static void numbers(ocl_call *call, const tile_state *s, const ocl_box *box, int64_t first) {
     const ocl_shape *g = &s->t.shape;
     const int64_t rows = box->end[3] - box->begin[3], wide = box->end[4] - box->begin[4];
-    const int64_t shape[16] = {g->c, g->c / g->group, g->in[1], g->in[2], g->out[1], g->out[2], g->m,
-                               g->m / g->group, g->begin[1], g->begin[2], s->has_bias, s->t.slices,
-                               cnr_div_up(s->t.slices, s->t.splits), s->t.tiles, s->t.splits};
-    const int64_t range[16] = {box->begin[0], box->begin[3], box->begin[4], rows, wide,
-                               (box->end[0] - box->begin[0]) * rows * wide, box->begin[1], box->end[1],
+    const int64_t shape[16] = {g->c,
+                               g->c / g->group,
+                               g->in[1],
+                               g->in[2],
+                               g->out[1],
+                               g->out[2],
+                               g->m,
+                               g->m / g->group,
+                               g->begin[1],
+                               g->begin[2],
+                               s->has_bias,
+                               s->t.slices,
+                               cnr_div_up(s->t.slices, s->t.splits),
+                               s->t.tiles,
+                               s->t.splits};
+    const int64_t range[16] = {box->begin[0], box->begin[3],
+                               box->begin[4], rows,
+                               wide,          (box->end[0] - box->begin[0]) * rows * wide,
+                               box->begin[1], box->end[1],
                                first};
     ocl_arg_longs(call, shape, 16);
     ocl_arg_longs(call, range, 16);
@@ -189,8 +205,8 @@ static cnr_status run_tile(const cnr_run *run, cnr_error *err) {
     ocl_call call;
     ocl_box box;
     ocl_box_of(run, &t->shape, &box);
-    const int64_t pixels = (box.end[0] - box.begin[0]) * (box.end[3] - box.begin[3]) *
-                           (box.end[4] - box.begin[4]);
+    const int64_t pixels =
+        (box.end[0] - box.begin[0]) * (box.end[3] - box.begin[3]) * (box.end[4] - box.begin[4]);
     if (box.begin[1] >= box.end[1] || pixels <= 0) return CNR_OK;
     const int64_t first = box.begin[1] / each * t->tiles + box.begin[1] % each / t->tile->bm;
     const int64_t last = (box.end[1] - 1) / each * t->tiles + (box.end[1] - 1) % each / t->tile->bm;
@@ -202,7 +218,7 @@ static cnr_status run_tile(const cnr_run *run, cnr_error *err) {
     ocl_arg_buffer(&call, t->splits > 1 ? run->workspace : y);
     numbers(&call, s, &box, first);
     ocl_chain_args(&call, &s->chain, run->node);
-    const int32_t items = items_of(t->tile);
+    const int32_t items = ocl_tile_items(t->tile);
     const cnr_status status = ocl_launch(&call, cnr_div_up(pixels, t->tile->bn) * items,
                                          last - first + 1, t->splits, items, err);
     if (status != CNR_OK || t->splits == 1) return status;
@@ -215,35 +231,25 @@ static cnr_status run_tile(const cnr_run *run, cnr_error *err) {
     return ocl_launch(&call, pixels * (box.end[1] - box.begin[1]), 1, 1, s->line, err);
 }
 
-#define ROW(i)                                                                                       \
-    static cnr_status accepts_##i(const cnr_device *d, const cnr_node *n, cnr_accept *out) {         \
-        return accepts_row(d, n, out, i);                                                            \
-    }                                                                                                \
-    static cnr_status size_##i(const cnr_device *d, const cnr_node *n, cnr_space *out,               \
-                               cnr_error *err) {                                                     \
-        return size_row(d, n, out, err, i);                                                          \
-    }                                                                                                \
-    static cnr_status pack_##i(const cnr_device *d, const cnr_node *n, void *blob, cnr_error *err) { \
-        return pack_row(d, n, blob, err, i);                                                         \
-    }                                                                                                \
-    static cnr_status plan_##i(const cnr_device *d, const cnr_node *n, cnr_space *workspace,         \
-                               void **state, cnr_error *err) {                                       \
-        return plan_row(d, n, workspace, state, err, i, 0);                                             \
-    }                                                                                                \
-    static cnr_status plan_half_##i(const cnr_device *d, const cnr_node *n, cnr_space *workspace,    \
-                                    void **state, cnr_error *err) {                                  \
-        return plan_row(d, n, workspace, state, err, i, 1);                                          \
-    }                                                                                                \
-    const cnr_kernel ocl_conv_tile_##i = {                                                           \
-        .size = sizeof(cnr_kernel), .version = 1, .name = "conv_f32_tile" #i, .op = "conv",          \
-        .accepts = accepts_##i, .prepare_size = size_##i, .prepare = pack_##i, .plan = plan_##i,     \
-        .unplan = ocl_free_state, .run = run_tile};                                                  \
-    OCL_HALF_KERNEL(ocl_conv_tile_##i##_half, ocl_conv_tile_##i, "conv_f16_tile" #i, "conv",         \
+#define ROW(i) \
+    OCL_ROW(i) \
+    OCL_PLAN(plan_##i, plan_row(device, node, workspace, state, err, i, 0)) \
+    OCL_PLAN(plan_half_##i, plan_row(device, node, workspace, state, err, i, 1)) \
+    OCL_KERNEL(ocl_conv_tile_##i, "conv_f32_tile" #i, "conv", OCL_ROW_HOOKS(i), .plan = plan_##i, \
+               .run = run_tile); \
+    OCL_HALF_KERNEL(ocl_conv_tile_##i##_half, ocl_conv_tile_##i, "conv_f16_tile" #i, "conv", \
                     plan_half_##i, run_tile)
-ROW(0) ROW(1) ROW(2) ROW(3) ROW(4) ROW(5) ROW(6) ROW(7)
+ROW(0)
+ROW(1)
+ROW(2)
+ROW(3)
+ROW(4)
+ROW(5)
+ROW(6)
+ROW(7)
 
-const cnr_kernel *const ocl_tile_rows[2][OCL_MOST_TILES] = {
-    {&ocl_conv_tile_0, &ocl_conv_tile_1, &ocl_conv_tile_2, &ocl_conv_tile_3, &ocl_conv_tile_4,
-     &ocl_conv_tile_5, &ocl_conv_tile_6, &ocl_conv_tile_7},
-    {&ocl_conv_tile_0_half, &ocl_conv_tile_1_half, &ocl_conv_tile_2_half, &ocl_conv_tile_3_half,
-     &ocl_conv_tile_4_half, &ocl_conv_tile_5_half, &ocl_conv_tile_6_half, &ocl_conv_tile_7_half}};
+const cnr_kernel *const ocl_tile_rows[2][OCL_MOST_TILES] =
+    {{&ocl_conv_tile_0, &ocl_conv_tile_1, &ocl_conv_tile_2, &ocl_conv_tile_3, &ocl_conv_tile_4,
+      &ocl_conv_tile_5, &ocl_conv_tile_6, &ocl_conv_tile_7},
+     {&ocl_conv_tile_0_half, &ocl_conv_tile_1_half, &ocl_conv_tile_2_half, &ocl_conv_tile_3_half,
+      &ocl_conv_tile_4_half, &ocl_conv_tile_5_half, &ocl_conv_tile_6_half, &ocl_conv_tile_7_half}};

@@ -1,19 +1,17 @@
-/* conv of 3x3 windows as Winograd's F(2x2, 3x3) and F(4x4, 3x3): tiles are transformed on the way in and
- * out, between which is a product for each of their components, by panels of registers. Where a cache is
- * to hold what is between, so many tiles at a time. */
+/* conv of 3x3 windows as Winograd's F(2x2, 3x3) and F(4x4, 3x3): tiles are transformed on the way
+ * in and out, between which is a product for each of their components, by panels of registers.
+ * Where a cache is to hold what is between, so many tiles at a time. */
 #include "op_conv.h"
 
 #include "conv_panel.cl.h"
 #include "conv_winograd.cl.h"
 
 #include <math.h>
-#include <stdio.h>
-
 typedef struct wino { /* how a node is cut */
     ocl_shape shape;
     const ocl_panel *panel;
     int64_t edge, components, high, wide, tiles; /* of outputs of a tile; tiles of all samples */
-    int64_t pass, pitch, blocks;                 /* tiles at a time; as stored; panels of channels */
+    int64_t pass, pitch, blocks; /* tiles at a time; as stored; panels of channels */
     int32_t lanes;
     double share; /* of the multiply-adds that a direct sum takes, in the time that this takes */
 } wino;
@@ -29,9 +27,11 @@ enum { BLOCK = 64 }; /* tiles a work-item on processors */
 
 /* ---- cutting ---- */
 
-/* Multiply-adds of a component's product of `tiles`, with what the panel loads and computes in vain. */
+/* Multiply-adds of a component's product of `tiles`, with what the panel loads and computes in
+ * vain. */
 static double work_of(const ocl_tune *tune, const wino *w, const ocl_panel *k, int64_t tiles) {
-    const double item = k->nv * k->vw, channels = (double)(cnr_round_up(w->shape.m, k->mt) * w->shape.c);
+    const double item = k->nv * k->vw,
+                 channels = (double)(cnr_round_up(w->shape.m, k->mt) * w->shape.c);
     return ceil((double)tiles / item) * item * channels / ocl_panel_use(tune, k);
 }
 
@@ -46,8 +46,8 @@ static void choose_panel(const ocl_tune *tune, wino *w) {
     }
 }
 
-/* As many tiles at a time as the cache holds, where reading the weights for each pass costs less than what
- * is between does from memory. */
+/* As many tiles at a time as the cache holds, where reading the weights for each pass costs less
+ * than what is between does from memory. */
 static void choose_pass(const ocl_tune *tune, wino *w) {
     const ocl_shape *s = &w->shape;
     const double tile = (double)(w->components * (s->c + s->m)) * sizeof(float);
@@ -96,36 +96,39 @@ static const char *cut(const cnr_device *device, const cnr_node *node, int64_t e
     const int64_t item = w->panel->nv * w->panel->vw;
     w->pitch = cnr_max(item, cnr_round_up(w->pass, cnr_max(w->lanes, w->panel->vw)));
     w->share = share_of(tune, w);
-    return w->components * (s->c + s->m) * w->pitch < INT32_MAX ? NULL
-                                                                 : "what is between is more than kernels count";
+    return w->components * (s->c + s->m) * w->pitch < INT32_MAX
+               ? NULL
+               : "what is between is more than kernels count";
 }
 
-static cnr_status accepts_edge(const cnr_device *device, const cnr_node *node, cnr_accept *out, int64_t edge) {
+static cnr_status accepts_row(const cnr_device *device, const cnr_node *node, cnr_accept *out,
+                              int32_t edge) {
     wino w;
     const char *why = cut(device, node, edge, &w);
     if (why) return cnr_refuse(out, why);
     out->prepared = 1 << 1;
     /* beside the panels' score, which is made of the same share; only where it was measured */
-    ocl_conv_take(node, out, ocl_of(device)->tune->cache > 0 ? (int32_t)fmin(990, 610 + 300 * w.share) : 300);
+    ocl_conv_take(node, out,
+                  ocl_of(device)->tune->cache > 0 ? (int32_t)fmin(990, 610 + 300 * w.share) : 300);
     out->ranges = 0;
     return CNR_OK;
 }
 
 /* As plugins/cpu-neon/winograd.c counts transforms. */
-static double flops_edge(const cnr_device *device, const cnr_node *node, int64_t edge) {
+static double flops_edge(const cnr_device *device, const cnr_node *node, int32_t edge) {
     wino w;
     if (cut(device, node, edge, &w)) return 0;
     const double products = 2.0 * (double)w.components * (double)(w.shape.c * w.shape.m);
-    return (double)w.tiles * (products + (edge == 2 ? 100.0 : 400.0) * (double)(w.shape.c + w.shape.m));
+    return (double)w.tiles *
+           (products + (edge == 2 ? 100.0 : 400.0) * (double)(w.shape.c + w.shape.m));
 }
 
 /* ---- weights: [component][block][channel in][MT] ---- */
 
-static cnr_status size_edge(const cnr_device *device, const cnr_node *node, cnr_space *out, cnr_error *err,
-                            int64_t edge) {
+static cnr_status size_row(const cnr_device *device, const cnr_node *node, cnr_space *out,
+                           cnr_error *err, int32_t edge) {
     wino w;
-    const char *why = cut(device, node, edge, &w);
-    if (why) return ocl_host->fail(err, CNR_E_STATE, node->name, "%s", why);
+    CNR_TRY(ocl_unless(node, cut(device, node, edge, &w), err));
     out->bytes = (uint64_t)(w.components * w.blocks * w.panel->mt * w.shape.c) * sizeof(float);
     return CNR_OK;
 }
@@ -134,8 +137,12 @@ static cnr_status size_edge(const cnr_device *device, const cnr_node *node, cnr_
 static void weight_row(const double *x, int32_t step, int64_t edge, double *out) {
     const double a = x[0], b = x[step], c = x[2 * step], near = sqrt(0.5), far = sqrt(2);
     if (edge == 4) {
-        const double rows[6] = {a, -2.0 / 3 * (a + near * b + c / 2), -2.0 / 3 * (a - near * b + c / 2),
-                                (a + far * b + 2 * c) / 6, (a - far * b + 2 * c) / 6, c};
+        const double rows[6] = {a,
+                                -2.0 / 3 * (a + near * b + c / 2),
+                                -2.0 / 3 * (a - near * b + c / 2),
+                                (a + far * b + 2 * c) / 6,
+                                (a - far * b + 2 * c) / 6,
+                                c};
         memcpy(out, rows, sizeof rows);
     } else {
         const double rows[4] = {a, (a + b + c) / 2, (a - b + c) / 2, c};
@@ -155,11 +162,10 @@ static void weight_of(const float *from, int64_t edge, double *out) {
     for (int32_t i = 0; i < a; i++) weight_row(half_way + i * 3, 1, edge, out + i * a);
 }
 
-static cnr_status pack_edge(const cnr_device *device, const cnr_node *node, void *blob, cnr_error *err,
-                            int64_t edge) {
+static cnr_status pack_row(const cnr_device *device, const cnr_node *node, void *blob,
+                           cnr_error *err, int32_t edge) {
     wino w;
-    const char *why = cut(device, node, edge, &w);
-    if (why) return ocl_host->fail(err, CNR_E_STATE, node->name, "%s", why);
+    CNR_TRY(ocl_unless(node, cut(device, node, edge, &w), err));
     const int64_t mt = w.panel->mt, c = w.shape.c, apart = w.blocks * c * mt;
     const float *from = node->inputs[1]->data;
     float *to = blob;
@@ -176,39 +182,38 @@ static cnr_status pack_edge(const cnr_device *device, const cnr_node *node, void
 
 /* ---- planning and running ---- */
 
-static cnr_status codes_of(const cnr_device *device, const cnr_node *node, wino_state *s, cnr_error *err) {
+/* The transform of the outputs has what follows the node. */
+static void codes_of(ocl_plan *p, wino_state *s) {
     static const ocl_source transforms = OCL_SOURCE("common/conv_winograd.cl", conv_winograd_cl);
     static const ocl_source panel = OCL_SOURCE("common/conv_panel.cl", conv_panel_cl);
-    char head[OCL_HEAD_BYTES], none[OCL_HEAD_BYTES], options[256];
-    const ocl_panel *k = s->w.panel;
+    const cnr_node *node = p->node;
     ocl_chain empty;
     cnr_node bare = *node;
     bare.n_epilogue = 0;
-    CNR_TRY(ocl_chain_plan(node, &s->chain, head, err));
-    CNR_TRY(ocl_chain_plan(&bare, &empty, none, err));
-    snprintf(options, sizeof options, "-DEDGE=%d -DVW=%d -DBLOCK=%d", (int)s->w.edge, (int)s->w.lanes,
-             s->w.lanes > 1 ? BLOCK : 1);
-    CNR_TRY(ocl_code_get(device, &transforms, none, options, "winograd_in", &s->in, err));
-    CNR_TRY(ocl_code_get(device, &transforms, head, options, "winograd_out", &s->out, err));
-    snprintf(options, sizeof options,
-             "-DMT=%d -DNV=%d -DVW=%d -DKH=1 -DKW=1 -DSH=1 -DSW=1 -DDH=1 -DDW=1 -DPW=1", k->mt, k->nv, k->vw);
-    return ocl_code_get(device, &panel, none, options, "conv_panel", &s->product, err);
+    ocl_plan_chain(p, &s->chain);
+    ocl_plan_options(p, "-DEDGE=%d -DVW=%d -DBLOCK=%d ", (int)s->w.edge, (int)s->w.lanes,
+                     s->w.lanes > 1 ? BLOCK : 1);
+    ocl_plan_code(p, &transforms, "winograd_out", &s->out);
+    p->node = &bare;
+    ocl_plan_chain(p, &empty);
+    ocl_plan_code(p, &transforms, "winograd_in", &s->in);
+    p->options[0] = 0;
+    ocl_plan_panel(p, s->w.panel, NULL, 1);
+    ocl_plan_code(p, &panel, "conv_panel", &s->product);
+    p->node = node;
 }
 
-static cnr_status plan_edge(const cnr_device *device, const cnr_node *node, cnr_space *workspace, void **out,
-                            cnr_error *err, int64_t edge) {
-    wino_state *s = cnr_state(ocl_host, node, sizeof *s, err);
+static cnr_status plan_row(const cnr_device *device, const cnr_node *node, cnr_space *workspace,
+                           void **out, cnr_error *err, int32_t edge) {
+    ocl_plan p;
+    wino_state *s = ocl_plan_begin(&p, device, node, sizeof *s, err);
     if (!s) return CNR_E_MEMORY;
-    const char *why = cut(device, node, edge, &s->w);
-    cnr_status status = why ? ocl_host->fail(err, CNR_E_STATE, node->name, "%s", why) : CNR_OK;
+    if (ocl_plan_unless(&p, cut(device, node, edge, &s->w))) codes_of(&p, s);
     s->line = ocl_of(device)->tune->line;
     s->has_bias = cnr_own_input(node, 2) != NULL;
-    if (status == CNR_OK) status = codes_of(device, node, s, err);
     workspace->bytes =
         (uint64_t)(s->w.components * (s->w.shape.c + s->w.shape.m) * s->w.pitch) * sizeof(float);
-    if (status == CNR_OK) *out = s;
-    else ocl_host->free(s);
-    return status;
+    return ocl_plan_end(&p, out);
 }
 
 /* The part of the workspace behind what was transformed. */
@@ -221,8 +226,8 @@ static cnr_mem sums_of(const cnr_run *run, const wino *w) {
 static cnr_status product(const cnr_run *run, const wino_state *s, cnr_error *err) {
     const wino *w = &s->w;
     const int64_t m = w->shape.m, p = w->pitch;
-    const int64_t shape[16] = {p, w->shape.c * p, 0, w->shape.c, p, 1, p, 1, w->components * m, m, 0,
-                               w->blocks, p, p, p};
+    const int64_t shape[16] = {p, w->shape.c * p, 0, w->shape.c, p, 1, p, 1, w->components * m, m,
+                               0, w->blocks,      p, p,          p};
     const int64_t range[8] = {0, w->components * m, 0};
     const cnr_mem sums = sums_of(run, w);
     ocl_call call;
@@ -233,15 +238,15 @@ static cnr_status product(const cnr_run *run, const wino_state *s, cnr_error *er
     ocl_arg_buffer(&call, &sums);
     ocl_arg_longs(&call, shape, 16);
     ocl_arg_longs(&call, range, 8);
-    return ocl_launch(&call, cnr_div_up(p, w->panel->nv * w->panel->vw), w->components * w->blocks, 1,
-                      w->panel->line, err);
+    return ocl_launch(&call, cnr_div_up(p, w->panel->nv * w->panel->vw), w->components * w->blocks,
+                      1, w->panel->line, err);
 }
 
 static cnr_status pass(const cnr_run *run, const wino_state *s, int64_t first, cnr_error *err) {
     const wino *w = &s->w;
     const ocl_shape *g = &w->shape;
-    const int64_t shape[16] = {g->c, g->in[1], g->in[2], g->m, g->out[1], g->out[2], w->high, w->wide,
-                               g->begin[1], g->begin[2], s->has_bias, w->pitch};
+    const int64_t shape[16] = {g->c,    g->in[1], g->in[2],    g->m,        g->out[1],   g->out[2],
+                               w->high, w->wide,  g->begin[1], g->begin[2], s->has_bias, w->pitch};
     const int64_t range[2] = {first, cnr_min(w->pass, w->tiles - first)};
     const int64_t block = w->lanes > 1 ? BLOCK : 1, line = w->lanes > 1 ? 1 : s->line;
     const cnr_mem *x = &run->node->inputs[0]->mem, sums = sums_of(run, w);
@@ -265,30 +270,19 @@ static cnr_status pass(const cnr_run *run, const wino_state *s, int64_t first, c
 
 static cnr_status run_wino(const cnr_run *run, cnr_error *err) {
     const wino_state *s = run->state;
-    for (int64_t first = 0; first < s->w.tiles; first += s->w.pass) CNR_TRY(pass(run, s, first, err));
+    for (int64_t first = 0; first < s->w.tiles; first += s->w.pass)
+        CNR_TRY(pass(run, s, first, err));
     return CNR_OK;
 }
 
-#define ROW(edge)                                                                                       \
-    static cnr_status accepts_##edge(const cnr_device *d, const cnr_node *n, cnr_accept *out) {         \
-        return accepts_edge(d, n, out, edge);                                                           \
-    }                                                                                                   \
-    static cnr_status size_##edge(const cnr_device *d, const cnr_node *n, cnr_space *out,               \
-                                  cnr_error *err) {                                                     \
-        return size_edge(d, n, out, err, edge);                                                         \
-    }                                                                                                   \
-    static cnr_status pack_##edge(const cnr_device *d, const cnr_node *n, void *blob, cnr_error *err) { \
-        return pack_edge(d, n, blob, err, edge);                                                        \
-    }                                                                                                   \
-    static cnr_status plan_##edge(const cnr_device *d, const cnr_node *n, cnr_space *workspace,         \
-                                  void **state, cnr_error *err) {                                       \
-        return plan_edge(d, n, workspace, state, err, edge);                                            \
-    }                                                                                                   \
-    static double flops_##edge(const cnr_device *d, const cnr_node *n) { return flops_edge(d, n, edge); } \
-    const cnr_kernel ocl_conv_winograd_##edge = {                                                       \
-        .size = sizeof(cnr_kernel), .version = 1, .name = "conv_f32_winograd" #edge, .op = "conv",      \
-        .accepts = accepts_##edge, .prepare_size = size_##edge, .prepare = pack_##edge,                 \
-        .plan = plan_##edge, .unplan = ocl_free_state, .run = run_wino, .flops = flops_##edge,          \
-        .flags = CNR_KERNEL_SPREADS};
+#define ROW(edge) \
+    OCL_ROW(edge) \
+    OCL_PLAN(plan_##edge, plan_row(device, node, workspace, state, err, edge)) \
+    static double flops_##edge(const cnr_device *device, const cnr_node *node) { \
+        return flops_edge(device, node, edge); \
+    } \
+    OCL_KERNEL(ocl_conv_winograd_##edge, "conv_f32_winograd" #edge, "conv", OCL_ROW_HOOKS(edge), \
+               .plan = plan_##edge, .run = run_wino, .flops = flops_##edge, \
+               .flags = CNR_KERNEL_SPREADS);
 ROW(2)
 ROW(4)

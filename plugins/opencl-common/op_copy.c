@@ -3,24 +3,10 @@
 
 #include "copy.cl.h"
 
-static const ocl_source source = OCL_SOURCE("common/copy.cl", copy_cl);
-
 typedef struct copy_state {
     const ocl_code *code;
     int32_t axis, line;
 } copy_state;
-
-static cnr_status plan_copy(const cnr_device *device, const cnr_node *node, int32_t axis,
-                            void **state, cnr_error *err) {
-    copy_state *s = cnr_state(ocl_host, node, sizeof *s, err);
-    if (!s) return CNR_E_MEMORY;
-    s->axis = axis;
-    s->line = ocl_of(device)->tune->line;
-    const cnr_status status = ocl_code_get(device, &source, NULL, "", "copy_rows", &s->code, err);
-    if (status == CNR_OK) *state = s;
-    else ocl_host->free(s);
-    return status;
-}
 
 /* 4-byte elements that a kernel can count. */
 static int countable(const cnr_tensor *t) {
@@ -34,8 +20,7 @@ static int32_t axis_of(const cnr_node *node) {
     return cnr_axis(cnr_attr_int(node, "axis"), node->outputs[0]->rank);
 }
 
-static cnr_status accepts_concat(const cnr_device *device, const cnr_node *node,
-                                 cnr_accept *out) {
+static cnr_status accepts_concat(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     static const char wanted[] = "dense elements of 4 bytes are wanted, of sizes that fit an int";
     const int32_t own = cnr_own_inputs(node);
     (void)device;
@@ -46,8 +31,15 @@ static cnr_status accepts_concat(const cnr_device *device, const cnr_node *node,
 
 static cnr_status plan_concat(const cnr_device *device, const cnr_node *node, cnr_space *workspace,
                               void **state, cnr_error *err) {
+    static const ocl_source source = OCL_SOURCE("common/copy.cl", copy_cl);
+    ocl_plan p;
     (void)workspace;
-    return plan_copy(device, node, axis_of(node), state, err);
+    copy_state *s = ocl_plan_begin(&p, device, node, sizeof *s, err);
+    if (!s) return CNR_E_MEMORY;
+    s->axis = axis_of(node);
+    s->line = ocl_of(device)->tune->line;
+    ocl_plan_code(&p, &source, "copy_rows", &s->code);
+    return ocl_plan_end(&p, state);
 }
 
 static cnr_status run_concat(const cnr_run *run, cnr_error *err) {
@@ -74,9 +66,8 @@ static cnr_status run_concat(const cnr_run *run, cnr_error *err) {
     return status;
 }
 
-const cnr_kernel ocl_concat = {
-    .size = sizeof(cnr_kernel), .version = 1, .name = "concat_copy", .op = "concat",
-    .accepts = accepts_concat, .plan = plan_concat, .unplan = ocl_free_state, .run = run_concat};
+OCL_KERNEL(ocl_concat, "concat_copy", "concat", .accepts = accepts_concat, .plan = plan_concat,
+           .run = run_concat);
 
 /* ---- views, where the planner could not make them one memory ---- */
 
@@ -107,6 +98,9 @@ static cnr_status run_view(const cnr_run *run, cnr_error *err) {
     return ocl_copy(run->stream, &x->mem, &y->mem, cnr_dense_bytes(y), err);
 }
 
-const cnr_kernel ocl_view = {
-    .size = sizeof(cnr_kernel), .version = 1, .name = "view_copy", .op = CNR_ANY_OP,
-    .accepts = accepts_view, .run = run_view};
+const cnr_kernel ocl_view = {.size = sizeof(cnr_kernel),
+                             .version = 1,
+                             .name = "view_copy",
+                             .op = CNR_ANY_OP,
+                             .accepts = accepts_view,
+                             .run = run_view};

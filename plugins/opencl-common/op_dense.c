@@ -1,11 +1,8 @@
 /* dense, gemm and matmul: a constant matrix packed in a buffer or an image, or all as stored. */
 #include "op_dense.h"
 
-#include "dense_buffer.cl.h"
-#include "dense_image.cl.h"
+#include "dense_packed.cl.h"
 #include "matrix.cl.h"
-
-#include <stdio.h>
 
 static int dense_product(const cnr_node *node, ocl_product *p) {
     const cnr_tensor *x = cnr_own_input(node, 0), *weight = cnr_own_input(node, 1);
@@ -142,8 +139,7 @@ static cnr_status image_size(const cnr_device *device, const cnr_node *node, cnr
     return size_of_weights(node, OCL_IMAGE, out, err);
 }
 
-static cnr_status pack(const cnr_device *device, const cnr_node *node, void *blob,
-                       cnr_error *err) {
+static cnr_status pack(const cnr_device *device, const cnr_node *node, void *blob, cnr_error *err) {
     ocl_product p;
     float *to = blob;
     (void)device;
@@ -157,39 +153,29 @@ static cnr_status pack(const cnr_device *device, const cnr_node *node, void *blo
     return CNR_OK;
 }
 
-static cnr_status plan_packed(const cnr_device *device, const cnr_node *node,
-                              const ocl_source *source, const char *kernel, int how, void **out,
-                              cnr_error *err) {
-    char head[OCL_HEAD_BYTES], options[96];
-    dense_state *s = cnr_state(ocl_host, node, sizeof *s, err);
+static cnr_status plan_packed(const cnr_device *device, const cnr_node *node, int image, int how,
+                              void **out, cnr_error *err) {
+    static const ocl_source source = OCL_SOURCE("common/dense_packed.cl", dense_packed_cl);
+    ocl_plan p;
+    dense_state *s = ocl_plan_begin(&p, device, node, sizeof *s, err);
     if (!s) return CNR_E_MEMORY;
-    cnr_status status = CNR_OK;
-    if (!ocl_product_packs(node, &s->p))
-        status = ocl_host->fail(err, CNR_E_STATE, node->name, "not for this kernel");
+    ocl_plan_unless(&p, ocl_product_packs(node, &s->p) ? NULL : "not for this kernel");
     s->rows = s->p.m > 1 ? 4 : 1;
     s->line = ocl_of(device)->tune->dense_line;
-    snprintf(options, sizeof options, "-DROWS=%d", (int)s->rows);
-    if (status == CNR_OK) status = ocl_chain_plan(node, &s->chain, head, err);
-    if (status == CNR_OK) status = ocl_terms(device, node, how, options, sizeof options, head, err);
-    if (status == CNR_OK)
-        status = ocl_code_get(device, source, head, options, kernel, &s->code, err);
-    if (status == CNR_OK) *out = s;
-    else ocl_host->free(s);
-    return status;
+    ocl_plan_options(&p, "-DROWS=%d %s", (int)s->rows, image ? "-DIMAGE " : "");
+    ocl_plan_chain(&p, &s->chain);
+    ocl_plan_terms(&p, how);
+    ocl_plan_code(&p, &source, "dense_packed", &s->code);
+    return ocl_plan_end(&p, out);
 }
 
-#define PLAN(name, path, text, kernel, how)                                                          \
-    static cnr_status name(const cnr_device *device, const cnr_node *node, cnr_space *workspace,     \
-                           void **state, cnr_error *err) {                                           \
-        static const ocl_source source = OCL_SOURCE(path, text);                                     \
-        (void)workspace;                                                                             \
-        return plan_packed(device, node, &source, kernel, how, state, err);                          \
-    }
-PLAN(plan_buffer, "common/dense_buffer.cl", dense_buffer_cl, "dense_buffer", OCL_F32)
-PLAN(plan_buffer_half, "common/dense_buffer.cl", dense_buffer_cl, "dense_buffer", OCL_F16)
-PLAN(plan_buffer_math, "common/dense_buffer.cl", dense_buffer_cl, "dense_buffer", OCL_F16_MATH)
-PLAN(plan_image, "common/dense_image.cl", dense_image_cl, "dense_image", OCL_F32)
-PLAN(plan_image_math, "common/dense_image.cl", dense_image_cl, "dense_image", OCL_F16_MATH)
+#define PLAN(name, image, how) \
+    OCL_PLAN(name, ((void)workspace, plan_packed(device, node, image, how, state, err)))
+PLAN(plan_buffer, 0, OCL_F32)
+PLAN(plan_buffer_half, 0, OCL_F16)
+PLAN(plan_buffer_math, 0, OCL_F16_MATH)
+PLAN(plan_image, 1, OCL_F32)
+PLAN(plan_image_math, 1, OCL_F16_MATH)
 
 void ocl_product_range(const cnr_run *run, const ocl_product *p, int64_t *row, int64_t *column) {
     row[0] = column[0] = 0;
@@ -208,17 +194,16 @@ static cnr_status run_packed(const cnr_run *run, int image, cnr_error *err) {
     ocl_call call;
     ocl_product_range(run, &s->p, row, column);
     const int64_t first = column[0] / 4;
-    const cl_int range[8] = {(cl_int)row[0], (cl_int)row[1], (cl_int)column[0], (cl_int)column[1],
-                             (cl_int)first};
-    const cl_int shape[4] = {(cl_int)s->p.k, (cl_int)s->p.n, s->p.c != NULL};
+    const int64_t range[8] = {row[0], row[1], column[0], column[1], first};
+    const int64_t shape[4] = {s->p.k, s->p.n, s->p.c != NULL};
     ocl_begin(&call, run->stream, s->code);
     ocl_arg_buffer(&call, &node->inputs[0]->mem);
     if (image) ocl_arg_image(&call, run->blob);
     else ocl_arg_buffer(&call, run->blob);
     ocl_arg_buffer(&call, s->p.c ? &node->inputs[2]->mem : &node->inputs[0]->mem);
     ocl_arg_buffer(&call, &run->outputs[0]->mem);
-    ocl_arg_ints(&call, range, 8);
-    ocl_arg_ints(&call, shape, 4);
+    ocl_arg_longs(&call, range, 8);
+    ocl_arg_longs(&call, shape, 4);
     ocl_chain_args(&call, &s->chain, node);
     return ocl_launch(&call, cnr_div_up(column[1], 4) - first, cnr_div_up(row[1] - row[0], s->rows),
                       1, s->line, err);
@@ -238,76 +223,71 @@ static cnr_status accepts_plain(const cnr_device *device, const cnr_node *node, 
 static cnr_status plan_plain(const cnr_device *device, const cnr_node *node, cnr_space *workspace,
                              void **state, cnr_error *err) {
     static const ocl_source source = OCL_SOURCE("common/matrix.cl", matrix_cl);
-    char head[OCL_HEAD_BYTES];
+    ocl_plan p;
     (void)workspace;
-    dense_state *s = cnr_state(ocl_host, node, sizeof *s, err);
+    dense_state *s = ocl_plan_begin(&p, device, node, sizeof *s, err);
     if (!s) return CNR_E_MEMORY;
-    cnr_status status = CNR_OK;
-    if (!ocl_product_of(node, &s->p))
-        status = ocl_host->fail(err, CNR_E_STATE, node->name, "not for this kernel");
+    ocl_plan_unless(&p, ocl_product_of(node, &s->p) ? NULL : "not for this kernel");
     s->line = ocl_of(device)->tune->dense_line;
-    if (status == CNR_OK) status = ocl_chain_plan(node, &s->chain, head, err);
-    if (status == CNR_OK) status = ocl_code_get(device, &source, head, "", "matrix", &s->code, err);
-    if (status == CNR_OK) *state = s;
-    else ocl_host->free(s);
-    return status;
+    ocl_plan_chain(&p, &s->chain);
+    ocl_plan_code(&p, &source, "matrix", &s->code);
+    return ocl_plan_end(&p, state);
 }
 
-static cnr_status run_plain(const cnr_run *run, cnr_error *err) {
-    const dense_state *s = run->state;
+int ocl_product_begin(ocl_call *call, const cnr_run *run, const ocl_code *code,
+                      const ocl_product *p, const ocl_chain *chain, int64_t *row, int64_t *column) {
     const cnr_node *node = run->node;
-    const ocl_product *p = &s->p;
-    int64_t row[2], column[2];
-    ocl_call call;
     ocl_product_range(run, p, row, column);
-    const cl_int steps[8] = {(cl_int)p->a_row, (cl_int)p->a_step, (cl_int)p->b_column,
-                             (cl_int)p->b_step, (cl_int)p->c_row, (cl_int)p->c_column,
-                             (cl_int)p->n};
-    const cl_int range[8] = {(cl_int)row[0], (cl_int)row[1], (cl_int)column[0], (cl_int)column[1],
-                             (cl_int)p->k, p->c != NULL};
-    const cl_int batch[4] = {(cl_int)p->a_batch, (cl_int)p->b_batch, (cl_int)(p->m * p->n)};
+    if (row[0] >= row[1] || column[0] >= column[1] || p->batch < 1) return 0;
+    const int64_t steps[8] = {p->a_row, p->a_step,   p->b_column, p->b_step,
+                              p->c_row, p->c_column, p->n};
+    const int64_t range[8] = {row[0], row[1], column[0], column[1], p->k, p->c != NULL};
+    const int64_t batch[4] = {p->a_batch, p->b_batch, p->m * p->n};
     const union {
         cl_float f[2];
         cl_int i[2];
     } factors = {{(cl_float)p->alpha, (cl_float)p->beta}};
-    ocl_begin(&call, run->stream, s->code);
-    ocl_arg_buffer(&call, &node->inputs[0]->mem);
-    ocl_arg_buffer(&call, &node->inputs[1]->mem);
-    ocl_arg_buffer(&call, p->c ? &node->inputs[2]->mem : &node->inputs[0]->mem);
-    ocl_arg_buffer(&call, &run->outputs[0]->mem);
-    ocl_arg_ints(&call, steps, 8);
-    ocl_arg_ints(&call, range, 8);
-    ocl_arg_ints(&call, batch, 4);
-    ocl_arg_ints(&call, factors.i, 2);
-    ocl_chain_args(&call, &s->chain, node);
-    return ocl_launch(&call, column[1] - column[0], row[1] - row[0], p->batch, s->line, err);
+    ocl_begin(call, run->stream, code);
+    ocl_arg_buffer(call, &node->inputs[0]->mem);
+    ocl_arg_buffer(call, &node->inputs[1]->mem);
+    ocl_arg_buffer(call, p->c ? &node->inputs[2]->mem : &node->inputs[0]->mem);
+    ocl_arg_buffer(call, &run->outputs[0]->mem);
+    ocl_arg_longs(call, steps, 8);
+    ocl_arg_longs(call, range, 8);
+    ocl_arg_longs(call, batch, 4);
+    ocl_arg_ints(call, factors.i, 2);
+    ocl_chain_args(call, chain, node);
+    return 1;
 }
 
-#define ROWS(op_name)                                                                             \
-    const cnr_kernel ocl_##op_name##_buffer = {                                                   \
-        .size = sizeof(cnr_kernel), .version = 1, .name = #op_name "_f32_buffer", .op = #op_name, \
-        .accepts = accepts_buffer, .prepare_size = buffer_size, .prepare = pack,                  \
-        .plan = plan_buffer, .unplan = ocl_free_state, .run = run_buffer};                        \
-    const cnr_kernel ocl_##op_name##_image = {                                                    \
-        .size = sizeof(cnr_kernel), .version = 1, .name = #op_name "_f32_image", .op = #op_name,  \
-        .accepts = accepts_image, .prepare_size = image_size, .prepare = pack,                    \
-        .plan = plan_image, .unplan = ocl_free_state, .run = run_image};                          \
-    const cnr_kernel ocl_##op_name##_plain = {                                                    \
-        .size = sizeof(cnr_kernel), .version = 1, .name = #op_name "_f32_plain", .op = #op_name,  \
-        .accepts = accepts_plain, .plan = plan_plain, .unplan = ocl_free_state, .run = run_plain};
+static cnr_status run_plain(const cnr_run *run, cnr_error *err) {
+    const dense_state *s = run->state;
+    int64_t row[2], column[2];
+    ocl_call call;
+    if (!ocl_product_begin(&call, run, s->code, &s->p, &s->chain, row, column)) return CNR_OK;
+    return ocl_launch(&call, column[1] - column[0], row[1] - row[0], s->p.batch, s->line, err);
+}
+
+#define ROWS(op_name) \
+    OCL_KERNEL(ocl_##op_name##_buffer, #op_name "_f32_buffer", #op_name, \
+               .accepts = accepts_buffer, .prepare_size = buffer_size, .prepare = pack, \
+               .plan = plan_buffer, .run = run_buffer); \
+    OCL_KERNEL(ocl_##op_name##_image, #op_name "_f32_image", #op_name, .accepts = accepts_image, \
+               .prepare_size = image_size, .prepare = pack, .plan = plan_image, .run = run_image); \
+    OCL_KERNEL(ocl_##op_name##_plain, #op_name "_f32_plain", #op_name, .accepts = accepts_plain, \
+               .plan = plan_plain, .run = run_plain);
 ROWS(dense)
 ROWS(gemm)
 ROWS(matmul)
-#define HALVES(op_name)                                                                          \
+#define HALVES(op_name) \
     OCL_HALF_KERNEL(ocl_##op_name##_buffer_half, ocl_##op_name##_buffer, #op_name "_f16_buffer", \
-                    #op_name, plan_buffer_half, run_buffer)                                      \
-    OCL_HALF_KERNEL(ocl_##op_name##_image_half, ocl_##op_name##_image, #op_name "_f16_image",    \
-                    #op_name, plan_image, run_image)                                             \
-    OCL_MATH_KERNEL(ocl_##op_name##_buffer_math, ocl_##op_name##_buffer_half,                    \
+                    #op_name, plan_buffer_half, run_buffer) \
+    OCL_HALF_KERNEL(ocl_##op_name##_image_half, ocl_##op_name##_image, #op_name "_f16_image", \
+                    #op_name, plan_image, run_image) \
+    OCL_MATH_KERNEL(ocl_##op_name##_buffer_math, ocl_##op_name##_buffer_half, \
                     ocl_##op_name##_buffer, #op_name "_half_buffer", #op_name, plan_buffer_math, \
-                    run_buffer)                                                                  \
-    OCL_MATH_KERNEL(ocl_##op_name##_image_math, ocl_##op_name##_image_half,                      \
-                    ocl_##op_name##_image, #op_name "_half_image", #op_name, plan_image_math,    \
-                    run_image)
+                    run_buffer) \
+    OCL_MATH_KERNEL(ocl_##op_name##_image_math, ocl_##op_name##_image_half, ocl_##op_name##_image, \
+                    #op_name "_half_image", #op_name, plan_image_math, run_image)
 HALVES(dense)
 HALVES(gemm)

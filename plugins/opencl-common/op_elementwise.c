@@ -4,8 +4,6 @@
 
 #include "elementwise.cl.h"
 
-#include <stdio.h>
-
 typedef struct elementwise_state {
     const ocl_code *code;
     ocl_chain chain;
@@ -67,40 +65,27 @@ static void merge_axes(elementwise_state *s, const cnr_tensor *y, const int64_t 
     if (s->rank == 0) s->dim[0] = s->rank = 1; /* one element */
 }
 
-static cnr_status build(const cnr_device *device, const cnr_node *node, const char *formula,
-                        elementwise_state *s, cnr_error *err) {
-    static const ocl_source source = OCL_SOURCE("common/elementwise.cl", elementwise_cl);
-    char head[OCL_HEAD_BYTES], options[32];
-    const cnr_status status = ocl_chain_plan(node, &s->chain, head, err);
-    if (status != CNR_OK) return status;
-    const size_t at = strlen(head);
-    const int n = snprintf(head + at, sizeof head - at,
-                           "float operation(float x, float y) { return %s; }\n", formula);
-    if (n < 0 || (size_t)n >= sizeof head - at)
-        return ocl_host->fail(err, CNR_E_LIMIT, node->name, "its formula is too long");
-    snprintf(options, sizeof options, "-DRANK=%d", (int)s->rank);
-    return ocl_code_get(device, &source, head, options, "elementwise", &s->code, err);
-}
-
 static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space *workspace,
                        void **state, cnr_error *err) {
+    static const ocl_source source = OCL_SOURCE("common/elementwise.cl", elementwise_cl);
     int64_t x_step[CNR_MAX_RANK] = {0}, y_step[CNR_MAX_RANK] = {0};
     char formula[FORMULA];
+    ocl_plan p;
     (void)workspace;
-    const int operands = operands_of(node, formula, sizeof formula);
-    if (operands == 0)
-        return ocl_host->fail(err, CNR_E_STATE, node->name, "not for this kernel");
-    elementwise_state *s = cnr_state(ocl_host, node, sizeof *s, err);
+    elementwise_state *s = ocl_plan_begin(&p, device, node, sizeof *s, err);
     if (!s) return CNR_E_MEMORY;
+    const int operands = operands_of(node, formula, sizeof formula);
+    ocl_plan_unless(&p, operands == 0 ? "not for this kernel" : NULL);
     s->binary = operands == 2;
     s->line = ocl_of(device)->tune->line;
     cnr_strides(node->inputs[0], node->outputs[0], x_step);
     cnr_strides(node->inputs[s->binary], node->outputs[0], y_step);
     merge_axes(s, node->outputs[0], x_step, s->binary ? y_step : x_step);
-    const cnr_status status = build(device, node, formula, s, err);
-    if (status == CNR_OK) *state = s;
-    else ocl_host->free(s);
-    return status;
+    ocl_plan_chain(&p, &s->chain);
+    ocl_plan_head(&p, "float operation(float x, float y) { return %s; }\n", formula);
+    ocl_plan_options(&p, "-DRANK=%d ", (int)s->rank);
+    ocl_plan_code(&p, &source, "elementwise", &s->code);
+    return ocl_plan_end(&p, state);
 }
 
 static cnr_status run(const cnr_run *run, cnr_error *err) {
@@ -121,6 +106,5 @@ static cnr_status run(const cnr_run *run, cnr_error *err) {
     return ocl_launch(&call, piece.length, 1, 1, s->line, err);
 }
 
-const cnr_kernel ocl_elementwise = {
-    .size = sizeof(cnr_kernel), .version = 1, .name = "elementwise_f32", .op = CNR_ANY_OP,
-    .accepts = accepts, .plan = plan, .unplan = ocl_free_state, .run = run};
+OCL_KERNEL(ocl_elementwise, "elementwise_f32", CNR_ANY_OP, .accepts = accepts, .plan = plan,
+           .run = run);

@@ -3,8 +3,6 @@
 
 #include "gemv.cl.h"
 
-#include <stdio.h>
-
 enum { MOST_ROWS = 16 };
 
 typedef struct gemv_state {
@@ -21,14 +19,13 @@ static int takes(const cnr_device *device, const cnr_node *node, ocl_product *p)
 
 static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     ocl_product p;
-    if (!takes(device, node, &p)) return cnr_refuse(out, "few rows by a constant matrix are wanted");
+    if (!takes(device, node, &p))
+        return cnr_refuse(out, "few rows by a constant matrix are wanted");
     out->prepared = 1 << 1;
     return ocl_product_take(node, out, 700);
 }
 
-static int64_t pitch_of(const ocl_product *p) {
-    return cnr_round_up(p->k, 16);
-}
+static int64_t pitch_of(const ocl_product *p) { return cnr_round_up(p->k, 16); }
 
 static cnr_status prepare_size(const cnr_device *device, const cnr_node *node, cnr_space *out,
                                cnr_error *err) {
@@ -39,7 +36,8 @@ static cnr_status prepare_size(const cnr_device *device, const cnr_node *node, c
     return CNR_OK;
 }
 
-static cnr_status prepare(const cnr_device *device, const cnr_node *node, void *blob, cnr_error *err) {
+static cnr_status prepare(const cnr_device *device, const cnr_node *node, void *blob,
+                          cnr_error *err) {
     ocl_product p;
     if (!takes(device, node, &p))
         return ocl_host->fail(err, CNR_E_STATE, node->name, OCL_NO_PRODUCT);
@@ -56,38 +54,25 @@ static cnr_status plan_as(const cnr_device *device, const cnr_node *node, void *
                           cnr_error *err) {
     static const ocl_source source = OCL_SOURCE("common/gemv.cl", gemv_cl);
     const ocl_tune *tune = ocl_of(device)->tune;
-    char head[OCL_HEAD_BYTES], options[128];
-    gemv_state *s = cnr_state(ocl_host, node, sizeof *s, err);
+    ocl_plan p;
+    gemv_state *s = ocl_plan_begin(&p, device, node, sizeof *s, err);
     if (!s) return CNR_E_MEMORY;
-    cnr_status status = CNR_OK;
-    if (!takes(device, node, &s->p))
-        status = ocl_host->fail(err, CNR_E_STATE, node->name, OCL_NO_PRODUCT);
+    ocl_plan_unless(&p, takes(device, node, &s->p) ? NULL : OCL_NO_PRODUCT);
     s->samples = s->p.m > 4 ? 8 : s->p.m > 2 ? 4 : s->p.m;
     s->pitch = pitch_of(&s->p);
     s->line = tune->gemv_line;
     s->out = s->samples > 4 && tune->gemv_out > 2 ? 2 : tune->gemv_out; /* registers */
-    snprintf(options, sizeof options, "-DLINE=%d -DVW=%d -DOUT=%d -DSAMPLES=%d%s%s", (int)s->line,
-             tune->gemv_wide, (int)s->out, (int)s->samples,
-             s->p.k % tune->gemv_wide ? "" : " -DALIGNED", half ? " -DHALF" : "");
-    if (status == CNR_OK) status = ocl_chain_plan(node, &s->chain, head, err);
-    if (status == CNR_OK)
-        status = ocl_code_get(device, &source, head, options, "gemv", &s->code, err);
-    if (status == CNR_OK) *out = s;
-    else ocl_host->free(s);
-    return status;
+    ocl_plan_options(&p, "-DLINE=%d -DVW=%d -DOUT=%d -DSAMPLES=%d %s%s", (int)s->line,
+                     tune->gemv_wide, (int)s->out, (int)s->samples,
+                     s->p.k % tune->gemv_wide ? "" : "-DALIGNED ", half ? "-DHALF " : "");
+    ocl_plan_chain(&p, &s->chain);
+    ocl_plan_code(&p, &source, "gemv", &s->code);
+    return ocl_plan_end(&p, out);
 }
 
-static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space *workspace,
-                       void **out, cnr_error *err) {
-    (void)workspace;
-    return plan_as(device, node, out, 0, err);
-}
+OCL_PLAN(plan, ((void)workspace, plan_as(device, node, state, 0, err)))
 
-static cnr_status plan_half(const cnr_device *device, const cnr_node *node, cnr_space *workspace,
-                            void **out, cnr_error *err) {
-    (void)workspace;
-    return plan_as(device, node, out, 1, err);
-}
+OCL_PLAN(plan_half, ((void)workspace, plan_as(device, node, state, 1, err)))
 
 static cnr_status run(const cnr_run *run, cnr_error *err) {
     const gemv_state *s = run->state;
@@ -109,11 +94,9 @@ static cnr_status run(const cnr_run *run, cnr_error *err) {
                       cnr_div_up(row[1] - row[0], s->samples), 1, s->line, err);
 }
 
-#define ROW(op_name)                                                                               \
-    const cnr_kernel ocl_##op_name##_gemv = {                                                      \
-        .size = sizeof(cnr_kernel), .version = 1, .name = #op_name "_f32_gemv", .op = #op_name,    \
-        .accepts = accepts, .prepare_size = prepare_size, .prepare = prepare, .plan = plan,        \
-        .unplan = ocl_free_state, .run = run};
+#define ROW(op_name) \
+    OCL_KERNEL(ocl_##op_name##_gemv, #op_name "_f32_gemv", #op_name, .accepts = accepts, \
+               .prepare_size = prepare_size, .prepare = prepare, .plan = plan, .run = run);
 ROW(dense)
 ROW(gemm)
 ROW(matmul)

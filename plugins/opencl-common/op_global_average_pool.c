@@ -26,25 +26,21 @@ static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space
                        void **state, cnr_error *err) {
     static const ocl_source source =
         OCL_SOURCE("common/global_average_pool.cl", global_average_pool_cl);
-    char head[OCL_HEAD_BYTES];
     const cnr_tensor *x = node->inputs[0];
+    ocl_plan p;
     (void)workspace;
-    mean_state *s = cnr_state(ocl_host, node, sizeof *s, err);
+    mean_state *s = ocl_plan_begin(&p, device, node, sizeof *s, err);
     if (!s) return CNR_E_MEMORY;
     s->channels = x->dim[1];
     s->planes = x->dim[0] * x->dim[1];
     s->plane = cnr_span(x, 2, x->rank);
     s->line = ocl_of(device)->tune->line;
-    cnr_status status = ocl_chain_plan(node, &s->chain, head, err);
     s->group = ocl_of(device)->tune->gemv_line > 1 && s->plane >= 16 ? POOL_LINE : 0;
-    if (status == CNR_OK && s->group)
-        status = ocl_code_get(device, &source, head, "-DLINE=32", "global_average_pool_group", &s->code,
-                              err);
-    else if (status == CNR_OK)
-        status = ocl_code_get(device, &source, head, "", "global_average_pool", &s->code, err);
-    if (status == CNR_OK) *state = s;
-    else ocl_host->free(s);
-    return status;
+    ocl_plan_chain(&p, &s->chain);
+    if (s->group) ocl_plan_options(&p, "-DLINE=%d ", POOL_LINE);
+    ocl_plan_code(&p, &source, s->group ? "global_average_pool_group" : "global_average_pool",
+                  &s->code);
+    return ocl_plan_end(&p, state);
 }
 
 static cnr_status run(const cnr_run *run, cnr_error *err) {
@@ -64,7 +60,5 @@ static cnr_status run(const cnr_run *run, cnr_error *err) {
     return ocl_launch(&call, end - begin, 1, 1, s->line, err);
 }
 
-const cnr_kernel ocl_global_average_pool = {
-    .size = sizeof(cnr_kernel), .version = 1, .name = "global_average_pool_f32",
-    .op = "global_average_pool", .accepts = accepts, .plan = plan, .unplan = ocl_free_state,
-    .run = run};
+OCL_KERNEL(ocl_global_average_pool, "global_average_pool_f32", "global_average_pool",
+           .accepts = accepts, .plan = plan, .run = run);

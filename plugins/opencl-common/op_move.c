@@ -1,6 +1,7 @@
 /* Operators that only move elements (transpose, slice, split, shuffles, resize to the nearest), and
- * resize by straight lines. Where each output comes from is asked of the operator's own reference, which
- * is given elements that tell their places: one kernel for all, and no second reading of attributes. */
+ * resize by straight lines. Where each output comes from is asked of the operator's own reference,
+ * which is given elements that tell their places: one kernel for all, and no second reading of
+ * attributes. */
 #include "support.h"
 
 #include "move.cl.h"
@@ -14,9 +15,12 @@ typedef struct move_state {
     int32_t line, between;
 } move_state;
 
-static const char *const movers[] = {"transpose", "slice", "split", "channel_shuffle",
-                                     "depth_to_space", "space_to_depth", "crop", "expand", "tile",
-                                     "resize", "upsample", "reorg"};
+static const char *const movers[] = {"transpose",      "slice",
+                                     "split",          "channel_shuffle",
+                                     "depth_to_space", "space_to_depth",
+                                     "crop",           "expand",
+                                     "tile",           "resize",
+                                     "upsample",       "reorg"};
 
 static int word_is(const cnr_node *node, const char *name, const char *word) {
     const cnr_attr *a = cnr_attr_find(node, name);
@@ -39,13 +43,15 @@ static int kind_of(const cnr_node *node) {
     if (!known || !CNR_HAS(node->desc, reference) || !x || node->n_outputs > MOST_OUTPUTS) return 0;
     for (int32_t i = -1; i < node->n_outputs; i++) {
         const cnr_tensor *t = i < 0 ? x : node->outputs[i];
-        if (!t || !cnr_is_plain(t, 1u << CNR_f32) || cnr_count(t) <= 0 || cnr_count(t) >= MOST) return 0;
+        if (!t || !cnr_is_plain(t, 1u << CNR_f32) || cnr_count(t) <= 0 || cnr_count(t) >= MOST)
+            return 0;
     }
     if (!ocl_rest_is_constant(node)) return 0;
     if (!is_resize(node)) return 1;
     if (word_is(node, "coordinate_transformation_mode", "tf_crop_and_resize")) return 0;
     if (word_is(node, "mode", "nearest")) return 1;
-    if (word_is(node, "mode", "cubic") || cnr_attr_int(node, "antialias") != 0 || x->rank < 3) return 0;
+    if (word_is(node, "mode", "cubic") || cnr_attr_int(node, "antialias") != 0 || x->rank < 3)
+        return 0;
     for (int32_t i = 0; i < x->rank - 2; i++)
         if (x->dim[i] != y->dim[i]) return 0;
     return 2;
@@ -89,7 +95,8 @@ typedef struct question { /* a node like another, whose data are ours */
 
 static cnr_status begin(question *q, const cnr_node *node, cnr_error *err) {
     const int64_t in = cnr_count(node->inputs[0]);
-    const uint64_t work = CNR_HAS(node->desc, reference_workspace) ? node->desc->reference_workspace(node) : 0;
+    const uint64_t work =
+        CNR_HAS(node->desc, reference_workspace) ? node->desc->reference_workspace(node) : 0;
     q->node = *node;
     q->node.inputs = q->inputs;
     q->node.outputs = (const cnr_tensor *const *)q->outputs;
@@ -114,7 +121,10 @@ static cnr_status begin(question *q, const cnr_node *node, cnr_error *err) {
 }
 
 static cnr_status ask(question *q, cnr_error *err) {
-    const cnr_run run = {.size = sizeof run, .range_axis = -1, .node = &q->node, .outputs = q->outputs,
+    const cnr_run run = {.size = sizeof run,
+                         .range_axis = -1,
+                         .node = &q->node,
+                         .outputs = q->outputs,
                          .workspace_data = q->work};
     return q->node.desc->reference(&run, err);
 }
@@ -127,7 +137,8 @@ static void end(question *q) {
 /* Along an axis: a ramp tells between which two an output lies, and a comb how far. */
 static cnr_status lines(question *q, int32_t axis, float *table, cnr_error *err) {
     const cnr_tensor *x = &q->x, *y = &q->y[0];
-    const int64_t n = y->dim[axis], inner = cnr_span(x, axis + 1, x->rank), step = cnr_span(y, axis + 1, y->rank);
+    const int64_t n = y->dim[axis], inner = cnr_span(x, axis + 1, x->rank),
+                  step = cnr_span(y, axis + 1, y->rank);
     const float *answer = y->data;
     for (int32_t comb = 0; comb < 2; comb++) {
         for (int64_t i = 0; i < cnr_count(x); i++) {
@@ -144,7 +155,8 @@ static cnr_status lines(question *q, int32_t axis, float *table, cnr_error *err)
     return CNR_OK;
 }
 
-static cnr_status prepare(const cnr_device *device, const cnr_node *node, void *blob, cnr_error *err) {
+static cnr_status prepare(const cnr_device *device, const cnr_node *node, void *blob,
+                          cnr_error *err) {
     question *q = ocl_host->alloc(sizeof *q);
     const cnr_tensor *y = node->outputs[0];
     (void)device;
@@ -170,18 +182,15 @@ static cnr_status prepare(const cnr_device *device, const cnr_node *node, void *
 static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space *workspace,
                        void **state, cnr_error *err) {
     static const ocl_source source = OCL_SOURCE("common/move.cl", move_cl);
+    ocl_plan p;
     (void)workspace;
-    move_state *s = cnr_state(ocl_host, node, sizeof *s, err);
+    move_state *s = ocl_plan_begin(&p, device, node, sizeof *s, err);
     if (!s) return CNR_E_MEMORY;
-    cnr_status status = CNR_OK;
     s->line = ocl_of(device)->tune->line;
     s->between = kind_of(node) == 2;
-    for (int32_t i = 0; i < node->n_outputs && status == CNR_OK; i++)
-        status = ocl_code_get(device, &source, NULL, "", s->between ? "move_between" : "move_by_table",
-                              &s->code[i], err);
-    if (status == CNR_OK) *state = s;
-    else ocl_host->free(s);
-    return status;
+    for (int32_t i = 0; i < node->n_outputs; i++)
+        ocl_plan_code(&p, &source, s->between ? "move_between" : "move_by_table", &s->code[i]);
+    return ocl_plan_end(&p, state);
 }
 
 static cnr_status run_between(const cnr_run *run, const move_state *s, cnr_error *err) {
@@ -216,7 +225,5 @@ static cnr_status run(const cnr_run *run, cnr_error *err) {
     return CNR_OK;
 }
 
-const cnr_kernel ocl_move = {
-    .size = sizeof(cnr_kernel), .version = 1, .name = "move_f32", .op = CNR_ANY_OP, .accepts = accepts,
-    .prepare_size = prepare_size, .prepare = prepare, .plan = plan, .unplan = ocl_free_state,
-    .run = run};
+OCL_KERNEL(ocl_move, "move_f32", CNR_ANY_OP, .accepts = accepts, .prepare_size = prepare_size,
+           .prepare = prepare, .plan = plan, .run = run);

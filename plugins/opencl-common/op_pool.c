@@ -1,8 +1,6 @@
 /* max_pool and average_pool. */
 #include "support.h"
 
-#include <stdio.h>
-
 #include "pool.cl.h"
 #include "pool_row.cl.h"
 
@@ -31,30 +29,25 @@ static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space
                        void **state, cnr_error *err) {
     static const ocl_source single = OCL_SOURCE("common/pool.cl", pool_cl);
     static const ocl_source row = OCL_SOURCE("common/pool_row.cl", pool_row_cl);
-    char head[OCL_HEAD_BYTES], options[256] = "";
     cnr_window w;
+    ocl_plan p;
     (void)workspace;
     const char *why = cnr_window_pool(node, node->inputs[0], &w);
     if (why) return ocl_host->fail(err, CNR_E_SHAPE, node->name, "%s", why);
-    pool_state *s = cnr_state(ocl_host, node, sizeof *s, err);
+    pool_state *s = ocl_plan_begin(&p, device, node, sizeof *s, err);
     if (!s) return CNR_E_MEMORY;
     ocl_shape_of(&w, node->inputs[0], node->outputs[0], 1, 0, &s->shape);
     s->line = ocl_of(device)->tune->line;
     s->max = strcmp(node->desc->name, "max_pool") == 0;
     s->include = cnr_attr_int(node, "count_include_pad") != 0;
-    cnr_status status = ocl_chain_plan(node, &s->chain, head, err);
-    s->rows = ocl_of(device)->tune->rows && s->shape.in[0] == 1 && s->shape.k[0] == 1 &&
-              s->shape.in[2] <= MOST_WIDE && s->shape.out[2] <= s->shape.in[2];
-    if (s->rows) ocl_window_options(&s->shape, options, sizeof options - 32);
-    const size_t n = strlen(options);
-    if (s->rows) snprintf(options + n, sizeof options - n, "-DWIDE=%d ", (int)s->shape.in[2]);
-    strcat(options, s->max ? "-DMAX" : "-DMEAN");
-    if (status == CNR_OK)
-        status = ocl_code_get(device, s->rows ? &row : &single, head, options,
-                              s->rows ? "pool_row" : "pool", &s->code, err);
-    if (status == CNR_OK) *state = s;
-    else ocl_host->free(s);
-    return status;
+    s->rows = ocl_of(device)->tune->rows && ocl_is_flat(&s->shape) && s->shape.in[2] <= MOST_WIDE &&
+              s->shape.out[2] <= s->shape.in[2];
+    ocl_plan_chain(&p, &s->chain);
+    if (s->rows) ocl_plan_window(&p, &s->shape);
+    if (s->rows) ocl_plan_options(&p, "-DWIDE=%d ", (int)s->shape.in[2]);
+    ocl_plan_options(&p, s->max ? "-DMAX " : "-DMEAN ");
+    ocl_plan_code(&p, s->rows ? &row : &single, s->rows ? "pool_row" : "pool", &s->code);
+    return ocl_plan_end(&p, state);
 }
 
 static cnr_status run(const cnr_run *run, cnr_error *err) {
@@ -80,9 +73,6 @@ static cnr_status run(const cnr_run *run, cnr_error *err) {
                       box.end[1] - box.begin[1], box.end[0] - box.begin[0], s->line, err);
 }
 
-const cnr_kernel ocl_max_pool = {
-    .size = sizeof(cnr_kernel), .version = 1, .name = "max_pool_f32", .op = "max_pool",
-    .accepts = accepts, .plan = plan, .unplan = ocl_free_state, .run = run};
-const cnr_kernel ocl_average_pool = {
-    .size = sizeof(cnr_kernel), .version = 1, .name = "average_pool_f32", .op = "average_pool",
-    .accepts = accepts, .plan = plan, .unplan = ocl_free_state, .run = run};
+OCL_KERNEL(ocl_max_pool, "max_pool_f32", "max_pool", .accepts = accepts, .plan = plan, .run = run);
+OCL_KERNEL(ocl_average_pool, "average_pool_f32", "average_pool", .accepts = accepts, .plan = plan,
+           .run = run);

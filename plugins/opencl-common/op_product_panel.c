@@ -1,14 +1,12 @@
-/* dense, gemm and matmul of many rows by panels of registers, on devices without local memory: rows of a are
- * laid out as panels of weights are, and conv_panel's kernel takes them for channels and columns of b for
- * pixels. A matrix b that is a weight is packed; another must lie by rows. */
+/* dense, gemm and matmul of many rows by panels of registers, on devices without local memory: rows
+ * of a are laid out as panels of weights are, and conv_panel's kernel takes them for channels and
+ * columns of b for pixels. A matrix b that is a weight is packed; another must lie by rows. */
 #include "op_conv.h"
 #include "op_dense.h"
 
 #include "conv_panel.cl.h"
 
 #include <math.h>
-#include <stdio.h>
-
 typedef struct paneled { /* how a product is cut */
     ocl_product p;
     const ocl_panel *panel;
@@ -25,7 +23,8 @@ typedef struct product_state {
 
 static double work_of(const ocl_tune *tune, const ocl_panel *k, const ocl_product *p) {
     const double item = k->nv * k->vw;
-    return ceil((double)p->n / item) * item * (double)cnr_round_up(p->m, k->mt) / ocl_panel_use(tune, k);
+    return ceil((double)p->n / item) * item * (double)cnr_round_up(p->m, k->mt) /
+           ocl_panel_use(tune, k);
 }
 
 static const char *cut(const cnr_device *device, const cnr_node *node, paneled *q) {
@@ -43,9 +42,12 @@ static const char *cut(const cnr_device *device, const cnr_node *node, paneled *
     }
     if (!q->panel) return "the device's table has no panel as narrow";
     q->blocks = cnr_div_up(q->p.m, q->panel->mt);
-    q->pitch = q->packed ? cnr_max(q->panel->nv * q->panel->vw, cnr_round_up(q->p.n, q->panel->vw)) : q->p.n;
-    return q->p.batch * q->blocks * q->panel->mt * q->p.k < INT32_MAX && q->p.k * q->pitch < INT32_MAX
-               ? NULL : "it is larger than kernels count";
+    q->pitch = q->packed ? cnr_max(q->panel->nv * q->panel->vw, cnr_round_up(q->p.n, q->panel->vw))
+                         : q->p.n;
+    return q->p.batch * q->blocks * q->panel->mt * q->p.k < INT32_MAX &&
+                   q->p.k * q->pitch < INT32_MAX
+               ? NULL
+               : "it is larger than kernels count";
 }
 
 static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
@@ -55,8 +57,10 @@ static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_ac
     if (why) return cnr_refuse(out, why);
     if (q.packed) out->prepared = 1 << 1;
     const double use = (double)(q.p.m * q.p.n) / work_of(tune, q.panel, &q.p);
-    const int32_t score = 610 + (int32_t)(300 * use), most = q.packed && q.p.m <= 16 ? 690 : 1000; /* gemv's */
-    ocl_product_take(node, out, tune->rows ? (int32_t)cnr_min(score, most) : 110); /* where it was measured */
+    const int32_t score = 610 + (int32_t)(300 * use),
+                  most = q.packed && q.p.m <= 16 ? 690 : 1000; /* gemv's */
+    ocl_product_take(node, out,
+                     tune->rows ? (int32_t)cnr_min(score, most) : 110); /* where it was measured */
     out->ranges = 0;
     return CNR_OK;
 }
@@ -64,16 +68,15 @@ static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_ac
 static cnr_status prepare_size(const cnr_device *device, const cnr_node *node, cnr_space *out,
                                cnr_error *err) {
     paneled q;
-    const char *why = cut(device, node, &q);
-    if (why) return ocl_host->fail(err, CNR_E_STATE, node->name, "%s", why);
+    CNR_TRY(ocl_unless(node, cut(device, node, &q), err));
     out->bytes = q.packed ? (uint64_t)(q.p.k * q.pitch) * sizeof(float) : 0;
     return CNR_OK;
 }
 
-static cnr_status prepare(const cnr_device *device, const cnr_node *node, void *blob, cnr_error *err) {
+static cnr_status prepare(const cnr_device *device, const cnr_node *node, void *blob,
+                          cnr_error *err) {
     paneled q;
-    const char *why = cut(device, node, &q);
-    if (why) return ocl_host->fail(err, CNR_E_STATE, node->name, "%s", why);
+    CNR_TRY(ocl_unless(node, cut(device, node, &q), err));
     const float *from = node->inputs[1]->data;
     float *to = blob;
     for (int64_t k = 0; k < q.p.k; k++)
@@ -82,34 +85,32 @@ static cnr_status prepare(const cnr_device *device, const cnr_node *node, void *
     return CNR_OK;
 }
 
-static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space *workspace, void **out,
-                       cnr_error *err) {
+static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space *workspace,
+                       void **out, cnr_error *err) {
     static const ocl_source source = OCL_SOURCE("common/conv_panel.cl", conv_panel_cl);
-    char head[OCL_HEAD_BYTES], options[256];
-    product_state *s = cnr_state(ocl_host, node, sizeof *s, err);
+    const ocl_tune *tune = ocl_of(device)->tune;
+    ocl_plan p;
+    product_state *s = ocl_plan_begin(&p, device, node, sizeof *s, err);
     if (!s) return CNR_E_MEMORY;
-    const char *why = cut(device, node, &s->q);
-    cnr_status status = why ? ocl_host->fail(err, CNR_E_STATE, node->name, "%s", why) : CNR_OK;
-    const ocl_panel *k = s->q.panel;
-    s->line = ocl_of(device)->tune->rows ? 1 : ocl_of(device)->tune->line;
-    if (status == CNR_OK) status = ocl_chain_plan(node, &s->chain, head, err);
-    if (status == CNR_OK) {
-        snprintf(options, sizeof options, "-DPRODUCT -DMT=%d -DNV=%d -DVW=%d -DKH=1 -DKW=1 -DSH=1 -DSW=1 "
-                 "-DDH=1 -DDW=1 -DPW=1", k->mt, k->nv, k->vw);
-        status = ocl_code_get(device, &source, head, options, "product_lay", &s->lay, err);
-    }
-    if (status == CNR_OK) status = ocl_code_get(device, &source, head, options, "conv_panel", &s->code, err);
-    if (status == CNR_OK)
-        workspace->bytes = (uint64_t)(s->q.p.batch * s->q.blocks * k->mt * s->q.p.k) * sizeof(float);
-    if (status == CNR_OK) *out = s;
-    else ocl_host->free(s);
-    return status;
+    if (!ocl_plan_unless(&p, cut(device, node, &s->q))) return ocl_plan_end(&p, out);
+    s->line = tune->rows ? 1 : tune->line;
+    ocl_plan_chain(&p, &s->chain);
+    ocl_plan_options(&p, "-DPRODUCT ");
+    ocl_plan_panel(&p, s->q.panel, NULL, 1);
+    ocl_plan_code(&p, &source, "product_lay", &s->lay);
+    ocl_plan_code(&p, &source, "conv_panel", &s->code);
+    workspace->bytes =
+        (uint64_t)(s->q.p.batch * s->q.blocks * s->q.panel->mt * s->q.p.k) * sizeof(float);
+    return ocl_plan_end(&p, out);
 }
 
 static cnr_status lay(const cnr_run *run, const product_state *s, cnr_error *err) {
     const ocl_product *p = &s->q.p;
     const int64_t steps[8] = {p->m, p->k, p->a_row, p->a_step, p->a_batch, s->q.blocks};
-    const union { cl_float f; cl_int i; } alpha = {(cl_float)p->alpha};
+    const union {
+        cl_float f;
+        cl_int i;
+    } alpha = {(cl_float)p->alpha};
     ocl_call call;
     ocl_begin(&call, run->stream, s->lay);
     ocl_arg_buffer(&call, &run->node->inputs[0]->mem);
@@ -124,10 +125,13 @@ static cnr_status run_product(const cnr_run *run, cnr_error *err) {
     const paneled *q = &s->q;
     const ocl_product *p = &q->p;
     const cnr_node *node = run->node;
-    const int64_t shape[16] = {q->pitch, 0, p->b_batch, p->k, p->n, 1, p->n, 1, p->m, p->m, p->c != NULL,
-                               q->blocks, p->n, q->pitch, p->n};
+    const int64_t shape[16] = {q->pitch, 0,    p->b_batch,   p->k,      p->n, 1,        p->n, 1,
+                               p->m,     p->m, p->c != NULL, q->blocks, p->n, q->pitch, p->n};
     const int64_t range[8] = {0, p->m, 0, q->blocks * p->k * q->panel->mt, p->c_row, p->c_column};
-    const union { cl_float f; cl_int i; } beta = {(cl_float)p->beta};
+    const union {
+        cl_float f;
+        cl_int i;
+    } beta = {(cl_float)p->beta};
     ocl_call call;
     CNR_TRY(lay(run, s, err));
     ocl_begin(&call, run->stream, s->code);
@@ -143,11 +147,10 @@ static cnr_status run_product(const cnr_run *run, cnr_error *err) {
                       q->panel->line, err);
 }
 
-#define ROW(op_name)                                                                                \
-    const cnr_kernel ocl_##op_name##_panel = {                                                      \
-        .size = sizeof(cnr_kernel), .version = 1, .name = #op_name "_f32_panel", .op = #op_name,    \
-        .accepts = accepts, .prepare_size = prepare_size, .prepare = prepare, .plan = plan,         \
-        .unplan = ocl_free_state, .run = run_product};
+#define ROW(op_name) \
+    OCL_KERNEL(ocl_##op_name##_panel, #op_name "_f32_panel", #op_name, .accepts = accepts, \
+               .prepare_size = prepare_size, .prepare = prepare, .plan = plan, \
+               .run = run_product);
 ROW(dense)
 ROW(gemm)
 ROW(matmul)

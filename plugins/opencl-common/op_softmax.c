@@ -8,7 +8,7 @@ enum { SOFTMAX_LINE = 128 };
 typedef struct softmax_state {
     const ocl_code *code;
     int64_t lanes, n, step, each; /* each: lanes of one index of axis 0 */
-    int32_t line, group; /* group: work-items a lane; 0: lanes are work-items */
+    int32_t line, group;          /* group: work-items a lane; 0: lanes are work-items */
 } softmax_state;
 
 static int32_t axis_of(const cnr_node *node) {
@@ -30,8 +30,9 @@ static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space
     static const ocl_source source = OCL_SOURCE("common/softmax.cl", softmax_cl);
     const cnr_tensor *x = node->inputs[0];
     const int32_t axis = axis_of(node);
+    ocl_plan p;
     (void)workspace;
-    softmax_state *s = cnr_state(ocl_host, node, sizeof *s, err);
+    softmax_state *s = ocl_plan_begin(&p, device, node, sizeof *s, err);
     if (!s) return CNR_E_MEMORY;
     s->n = x->dim[axis];
     s->step = cnr_span(x, axis + 1, x->rank);
@@ -39,12 +40,9 @@ static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space
     s->each = x->dim[0] > 0 ? s->lanes / x->dim[0] : 0;
     s->line = ocl_of(device)->tune->line;
     s->group = ocl_of(device)->tune->gemv_line > 1 && s->n >= 64 ? SOFTMAX_LINE : 0;
-    const cnr_status status =
-        s->group ? ocl_code_get(device, &source, NULL, "-DLINE=128", "softmax_group", &s->code, err)
-                 : ocl_code_get(device, &source, NULL, "", "softmax", &s->code, err);
-    if (status == CNR_OK) *state = s;
-    else ocl_host->free(s);
-    return status;
+    if (s->group) ocl_plan_options(&p, "-DLINE=%d ", SOFTMAX_LINE);
+    ocl_plan_code(&p, &source, s->group ? "softmax_group" : "softmax", &s->code);
+    return ocl_plan_end(&p, state);
 }
 
 static cnr_status run(const cnr_run *run, cnr_error *err) {
@@ -63,6 +61,4 @@ static cnr_status run(const cnr_run *run, cnr_error *err) {
     return ocl_launch(&call, end - begin, 1, 1, s->line, err);
 }
 
-const cnr_kernel ocl_softmax = {
-    .size = sizeof(cnr_kernel), .version = 1, .name = "softmax_f32", .op = "softmax",
-    .accepts = accepts, .plan = plan, .unplan = ocl_free_state, .run = run};
+OCL_KERNEL(ocl_softmax, "softmax_f32", "softmax", .accepts = accepts, .plan = plan, .run = run);

@@ -4,8 +4,6 @@
 #include "op_sparse.h"
 #include "sparse.cl.h"
 
-#include <stdio.h>
-
 enum { LANES = 16, ALIGNED = 16 }; /* words between the parts of the blob */
 
 typedef struct sparse_state {
@@ -47,8 +45,10 @@ static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_ac
     if (why) return cnr_refuse(out, why);
     const cnr_tensor *y = node->outputs[0];
     const csr_header h = csr_view(node->inputs[1]->data).head;
-    /* Few samples are the vectors that it is for; from half the numbers on dense ones are faster. */
-    const int few = y->dim[0] <= 4 && h.entries * h.block <= (uint64_t)cnr_count(node->inputs[1]) / 2;
+    /* Few samples are the vectors that it is for; from half the numbers on dense ones are faster.
+     */
+    const int few =
+        y->dim[0] <= 4 && h.entries * h.block <= (uint64_t)cnr_count(node->inputs[1]) / 2;
     out->prepared = 1u << 1;
     out->ranges = 1 << 0 | 1 << 1;
     out->epilogue = ocl_chain_accepts(node, y->rank, y->dim);
@@ -82,12 +82,14 @@ static cnr_status prepare_size(const cnr_device *device, const cnr_node *node, c
     return CNR_OK;
 }
 
-static cnr_status prepare(const cnr_device *device, const cnr_node *node, void *blob, cnr_error *err) {
+static cnr_status prepare(const cnr_device *device, const cnr_node *node, void *blob,
+                          cnr_error *err) {
     const csr_matrix m = csr_view(node->inputs[1]->data);
     const layout l = layout_of(&m);
     const int64_t block = m.head.block;
     uint32_t *begin = (uint32_t *)blob, *column = ocl_host->alloc((m.head.columns + 1) * 8);
-    float *row = (float *)(void *)(column + m.head.columns + 1), *value = (float *)blob + l.value_at;
+    float *row = (float *)(void *)(column + m.head.columns + 1),
+          *value = (float *)blob + l.value_at;
     uint64_t cursor = 0;
     (void)device;
     if (!column) return ocl_host->fail(err, CNR_E_MEMORY, node->name, "out of memory");
@@ -104,7 +106,8 @@ static cnr_status prepare(const cnr_device *device, const cnr_node *node, void *
             }
             for (int64_t r = 0; r < block; r++) {
                 csr_values(&m, (uint64_t)b, (uint64_t)r, (uint64_t)first, (uint64_t)n, row);
-                for (int64_t i = 0; i < n; i++) value[((step + i) * block + r) * LANES + lane] = row[i];
+                for (int64_t i = 0; i < n; i++)
+                    value[((step + i) * block + r) * LANES + lane] = row[i];
             }
         }
         step += steps_of(&m, s);
@@ -118,9 +121,9 @@ static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space
                        void **out, cnr_error *err) {
     static const ocl_source source = OCL_SOURCE("common/sparse.cl", sparse_cl);
     const ocl_tune *tune = ocl_of(device)->tune;
-    char head[OCL_HEAD_BYTES], options[128];
+    ocl_plan p;
     (void)workspace;
-    sparse_state *s = cnr_state(ocl_host, node, sizeof *s, err);
+    sparse_state *s = ocl_plan_begin(&p, device, node, sizeof *s, err);
     if (!s) return CNR_E_MEMORY;
     const csr_matrix m = csr_view(node->inputs[1]->data);
     const layout l = layout_of(&m);
@@ -131,14 +134,11 @@ static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space
     s->value_at = l.value_at;
     s->block = m.head.block;
     s->line = tune->rows ? 1 : tune->line;
-    snprintf(options, sizeof options, "-DLINE=%d -DBLOCK=%d -DINDEX=%s -DINDEX16=%s16", (int)s->line,
-             (int)s->block, l.wide ? "uint" : "ushort", l.wide ? "uint" : "ushort");
-    cnr_status status = ocl_chain_plan(node, &s->chain, head, err);
-    if (status == CNR_OK)
-        status = ocl_code_get(device, &source, head, options, "sparse", &s->code, err);
-    if (status == CNR_OK) *out = s;
-    else ocl_host->free(s);
-    return status;
+    ocl_plan_options(&p, "-DLINE=%d -DBLOCK=%d -DINDEX=%s -DINDEX16=%s16 ", (int)s->line,
+                     (int)s->block, l.wide ? "uint" : "ushort", l.wide ? "uint" : "ushort");
+    ocl_plan_chain(&p, &s->chain);
+    ocl_plan_code(&p, &source, "sparse", &s->code);
+    return ocl_plan_end(&p, out);
 }
 
 static cnr_status run(const cnr_run *run, cnr_error *err) {
@@ -166,11 +166,9 @@ static cnr_status run(const cnr_run *run, cnr_error *err) {
 
 static const char *const encodings[] = {"", "sparse-csr", "", NULL};
 
-#define ROW(op_name)                                                                               \
-    const cnr_kernel ocl_##op_name##_sparse = {                                                    \
-        .size = sizeof(cnr_kernel), .version = 1, .name = #op_name "_f32_csr", .op = #op_name,     \
-        .encodings = encodings, .accepts = accepts, .prepare_size = prepare_size,                  \
-        .prepare = prepare, .plan = plan, .unplan = ocl_free_state, .run = run,              \
-        .flags = CNR_KERNEL_SKIPS_ZEROS};
+#define ROW(op_name) \
+    OCL_KERNEL(ocl_##op_name##_sparse, #op_name "_f32_csr", #op_name, .encodings = encodings, \
+               .accepts = accepts, .prepare_size = prepare_size, .prepare = prepare, .plan = plan, \
+               .run = run, .flags = CNR_KERNEL_SKIPS_ZEROS);
 ROW(dense)
 ROW(gemm)

@@ -4,8 +4,6 @@
 
 #include "sparse_conv.cl.h"
 
-#include <stdio.h>
-
 typedef struct state {
     const ocl_code *code, *pad; /* pad: NULL where no padding is laid out */
     ocl_chain chain;
@@ -17,7 +15,8 @@ typedef struct state {
 enum { MOST_REACH = 65535, BEGIN_AT = 2 }; /* rows and columns of a window; words of the blob */
 enum { SHORT_ROW = 576 };
 
-/* A loop on a processor takes 16 pixels at once, which asks no edges when it has its own padded input. */
+/* A loop on a processor takes 16 pixels at once, which asks no edges when it has its own padded
+ * input. */
 static int pads(const cnr_device *device, const ocl_shape *s) {
     return ocl_of(device)->tune->rows && (s->begin[1] || s->begin[2] || s->end[1] || s->end[2]);
 }
@@ -42,7 +41,7 @@ static const char *resolve(const cnr_node *node, ocl_shape *s) {
     const char *why = cnr_window_resolve(node, x, w->dim + 2, &window);
     if (why) return why;
     ocl_shape_of(&window, x, node->outputs[0], ocl_conv_group(node), 1, s);
-    if (s->in[0] != 1 || s->k[0] != 1) return "two spatial axes at most";
+    if (!ocl_is_flat(s)) return "two spatial axes at most";
     if (s->k[1] * s->dilation[1] > MOST_REACH || s->k[2] * s->dilation[2] > MOST_REACH)
         return "its window is too large";
     if (s->begin[1] < 0 || s->begin[2] < 0 || s->end[1] < 0 || s->end[2] < 0)
@@ -50,19 +49,23 @@ static const char *resolve(const cnr_node *node, ocl_shape *s) {
     if (cnr_count(x) < 1 || cnr_count(node->outputs[0]) < 1 || cnr_count(x) > INT32_MAX ||
         cnr_count(node->outputs[0]) > INT32_MAX || cnr_count(w) > INT32_MAX)
         return OCL_WANTS_F32;
-    if (s->n * s->c > INT32_MAX / ((s->in[1] + s->begin[1] + s->end[1]) * (s->in[2] + s->begin[2] + s->end[2])))
+    if (s->n * s->c >
+        INT32_MAX / ((s->in[1] + s->begin[1] + s->end[1]) * (s->in[2] + s->begin[2] + s->end[2])))
         return OCL_WANTS_F32;
-    if (s->m / s->group % csr_view(w->data).head.block) return "its blocks reach from group to group";
+    if (s->m / s->group % csr_view(w->data).head.block)
+        return "its blocks reach from group to group";
     return NULL;
 }
 
 /* Whether that is less work than the dense kernels': of measurements on PoCL with AVX-512. On a GPU
- * whole nets gained by it (SqueezeNet) whose rows are short, and lost (ResNet-50) whose are long. */
+ * whole nets gained by it (SqueezeNet) whose rows are short, and lost (ResNet-50) whose are long.
+ */
 static int is_worth_it(const ocl_tune *tune, const csr_header *h, const ocl_shape *s) {
     if (!tune->rows && h->columns > SHORT_ROW) return 0;
     const double most = h->block > 1 ? 0.3 : s->k[1] * s->k[2] > 1 ? 0.13 : 0.2;
     const double stored = (double)(h->entries * h->block), all = (double)(h->rows * h->columns);
-    return stored <= most * all && h->columns >= 16; /* of few columns, rows cost more than they save */
+    return stored <= most * all &&
+           h->columns >= 16; /* of few columns, rows cost more than they save */
 }
 
 static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
@@ -94,7 +97,8 @@ static cnr_status prepare_size(const cnr_device *device, const cnr_node *node, c
     return CNR_OK;
 }
 
-static cnr_status prepare(const cnr_device *device, const cnr_node *node, void *blob, cnr_error *err) {
+static cnr_status prepare(const cnr_device *device, const cnr_node *node, void *blob,
+                          cnr_error *err) {
     const csr_matrix m = csr_view(node->inputs[1]->data);
     const int64_t at = taps_at(&m.head), block = m.head.block, columns = (int64_t)m.head.columns;
     uint32_t *words = (uint32_t *)blob, *tap = words + at;
@@ -104,10 +108,10 @@ static cnr_status prepare(const cnr_device *device, const cnr_node *node, void *
     uint64_t cursor = 0;
     if (!column) return ocl_host->fail(err, CNR_E_MEMORY, node->name, "out of memory");
     float *row = (float *)(void *)(column + columns + 1);
-    const char *why = resolve(node, &s);
-    if (why) {
+    const cnr_status status = ocl_unless(node, resolve(node, &s), err);
+    if (status != CNR_OK) {
         ocl_host->free(column);
-        return ocl_host->fail(err, CNR_E_STATE, node->name, "%s", why);
+        return status;
     }
     if (pads(device, &s)) lay_out(&s);
     memset(blob, 0, (size_t)at * 4);
@@ -138,13 +142,11 @@ static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space
                        void **out, cnr_error *err) {
     static const ocl_source source = OCL_SOURCE("common/sparse_conv.cl", sparse_conv_cl);
     const ocl_tune *tune = ocl_of(device)->tune;
-    char head[OCL_HEAD_BYTES], options[128];
-    state *s = cnr_state(ocl_host, node, sizeof *s, err);
+    ocl_plan p;
+    state *s = ocl_plan_begin(&p, device, node, sizeof *s, err);
     if (!s) return CNR_E_MEMORY;
-    const char *why = resolve(node, &s->shape);
-    cnr_status status = why ? ocl_host->fail(err, CNR_E_STATE, node->name, "%s", why) : CNR_OK;
     ocl_shape *g = &s->shape;
-    const int padded = status == CNR_OK && pads(device, g);
+    const int padded = ocl_plan_unless(&p, resolve(node, g)) && pads(device, g);
     memcpy(s->in, g->in, sizeof s->in);
     memcpy(s->begin, g->begin, sizeof s->begin);
     if (padded) {
@@ -156,22 +158,19 @@ static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space
     s->line = tune->rows ? 1 : tune->line;
     s->has_bias = cnr_own_input(node, 2) != NULL;
     const int edges = g->begin[1] || g->begin[2] || g->end[1] || g->end[2];
-    snprintf(options, sizeof options, "-DBLOCK=%d -DPIXELS=%d -DEDGES=%d -DSH=%d -DSW=%d", (int)s->block,
-             (int)s->pixels, edges, (int)g->stride[1], (int)g->stride[2]);
-    if (status == CNR_OK) status = ocl_chain_plan(node, &s->chain, head, err);
-    if (status == CNR_OK)
-        status = ocl_code_get(device, &source, head, options, "sparse_conv", &s->code, err);
-    if (status == CNR_OK && padded)
-        status = ocl_code_get(device, &source, head, options, "sparse_pad", &s->pad, err);
-    if (status == CNR_OK) *out = s;
-    else ocl_host->free(s);
-    return status;
+    ocl_plan_options(&p, "-DBLOCK=%d -DPIXELS=%d -DEDGES=%d -DSH=%d -DSW=%d ", (int)s->block,
+                     (int)s->pixels, edges, (int)g->stride[1], (int)g->stride[2]);
+    ocl_plan_chain(&p, &s->chain);
+    ocl_plan_code(&p, &source, "sparse_conv", &s->code);
+    if (padded) ocl_plan_code(&p, &source, "sparse_pad", &s->pad);
+    return ocl_plan_end(&p, out);
 }
 
 static cnr_status lay_rows(const cnr_run *run, const state *s, cnr_error *err) {
     const ocl_shape *g = &s->shape;
     const int64_t rows = g->n * g->c * g->in[1];
-    const int64_t shape[8] = {s->in[1], s->in[2], g->in[1], g->in[2], s->begin[1], s->begin[2], rows};
+    const int64_t shape[8] = {s->in[1],    s->in[2],    g->in[1], g->in[2],
+                              s->begin[1], s->begin[2], rows};
     ocl_call call;
     ocl_begin(&call, run->stream, s->pad);
     ocl_arg_buffer(&call, &run->node->inputs[0]->mem);
@@ -190,10 +189,13 @@ static cnr_status run(const cnr_run *run, cnr_error *err) {
     ocl_box_of(run, g, &box);
     const int64_t wide = cnr_div_up(box.end[4] - box.begin[4], s->pixels);
     const int64_t first = box.begin[1] / s->block, end = cnr_div_up(box.end[1], s->block);
-    const int64_t shape[16] = {g->c, g->c / g->group, 1, g->in[1], g->in[2], 1, g->out[1], g->out[2], g->m,
-                               g->m / g->group, 0, 0, g->begin[1], g->begin[2], s->has_bias, g->n};
-    const int64_t range[16] = {0, box.begin[3], box.begin[4], 1, box.end[3] - box.begin[3], wide, box.end[4],
-                               box.begin[1], box.end[1], box.begin[0], first};
+    const int64_t shape[16] =
+        {g->c, g->c / g->group, 1, g->in[1], g->in[2],    1,           g->out[1],   g->out[2],
+         g->m, g->m / g->group, 0, 0,        g->begin[1], g->begin[2], s->has_bias, g->n};
+    const int64_t range[16] =
+        {0,    box.begin[3], box.begin[4], 1,          box.end[3] - box.begin[3],
+         wide, box.end[4],   box.begin[1], box.end[1], box.begin[0],
+         first};
     ocl_begin(&call, run->stream, s->code);
     ocl_arg_buffer(&call, x);
     ocl_arg_buffer(&call, run->blob);
@@ -202,14 +204,12 @@ static cnr_status run(const cnr_run *run, cnr_error *err) {
     ocl_arg_longs(&call, shape, 16);
     ocl_arg_longs(&call, range, 16);
     ocl_chain_args(&call, &s->chain, run->node);
-    return ocl_launch(&call, wide * (box.end[3] - box.begin[3]), end - first, box.end[0] - box.begin[0],
-                      s->line, err);
+    return ocl_launch(&call, wide * (box.end[3] - box.begin[3]), end - first,
+                      box.end[0] - box.begin[0], s->line, err);
 }
 
 static const char *const encodings[] = {"", "sparse-csr", "", NULL};
 
-const cnr_kernel ocl_conv_sparse = {
-    .size = sizeof(cnr_kernel), .version = 1, .name = "conv_f32_csr", .op = "conv",
-    .encodings = encodings, .accepts = accepts, .prepare_size = prepare_size, .prepare = prepare,
-    .plan = plan, .unplan = ocl_free_state, .run = run,
-    .flags = CNR_KERNEL_SKIPS_ZEROS};
+OCL_KERNEL(ocl_conv_sparse, "conv_f32_csr", "conv", .encodings = encodings, .accepts = accepts,
+           .prepare_size = prepare_size, .prepare = prepare, .plan = plan, .run = run,
+           .flags = CNR_KERNEL_SKIPS_ZEROS);

@@ -21,7 +21,8 @@ static int typed(const cnr_node *node, const int32_t *dtypes) {
 }
 
 static cnr_status take(const cnr_node *node, const int32_t *dtypes, cnr_accept *out) {
-    if (!typed(node, dtypes)) return cnr_refuse(out, "dense inputs are wanted, of sizes that fit an int");
+    if (!typed(node, dtypes))
+        return cnr_refuse(out, "dense inputs are wanted, of sizes that fit an int");
     cnr_take(node, out, 500);
     out->ranges = 1;
     return CNR_OK;
@@ -29,14 +30,11 @@ static cnr_status take(const cnr_node *node, const int32_t *dtypes, cnr_accept *
 
 static cnr_status codes_of(const cnr_device *device, const cnr_node *node, const ocl_source *source,
                            const char *const *names, int32_t n, void **state, cnr_error *err) {
-    cnr_status status = CNR_OK;
-    windows_state *s = cnr_state(ocl_host, node, sizeof *s, err);
+    ocl_plan p;
+    windows_state *s = ocl_plan_begin(&p, device, node, sizeof *s, err);
     if (!s) return CNR_E_MEMORY;
-    for (int32_t i = 0; i < n && !status; i++)
-        status = ocl_code_get(device, source, NULL, "", names[i], &s->code[i], err);
-    if (status == CNR_OK) *state = s;
-    else ocl_host->free(s);
-    return status;
+    for (int32_t i = 0; i < n; i++) ocl_plan_code(&p, source, names[i], &s->code[i]);
+    return ocl_plan_end(&p, state);
 }
 
 static void range_of(const cnr_run *run, int64_t *begin, int64_t *end) {
@@ -49,15 +47,16 @@ static const ocl_source correlation_source = OCL_SOURCE("common/correlation.cl",
 
 /* ---- window_variance ---- */
 
-static cnr_status accepts_variance(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
+static cnr_status accepts_variance(const cnr_device *device, const cnr_node *node,
+                                   cnr_accept *out) {
     static const int32_t dtypes[] = {CNR_u8, CNR_i32};
     (void)device;
     if (cnr_count(node->inputs[0]) > 1 << 26) return cnr_refuse(out, "a smaller picture is wanted");
     return take(node, dtypes, out);
 }
 
-static cnr_status plan_variance(const cnr_device *device, const cnr_node *node, cnr_space *workspace,
-                                void **state, cnr_error *err) {
+static cnr_status plan_variance(const cnr_device *device, const cnr_node *node,
+                                cnr_space *workspace, void **state, cnr_error *err) {
     static const char *const names[] = {"sum_rows", "sum_columns", "window_variance"};
     const cnr_tensor *x = node->inputs[0];
     workspace->bytes = (uint64_t)((x->dim[0] + 1) * (x->dim[1] + 1)) * 12;
@@ -94,9 +93,8 @@ static cnr_status run_variance(const cnr_run *run, cnr_error *err) {
     return ocl_launch(&call, end - begin, 1, 1, LINE, err);
 }
 
-const cnr_kernel ocl_window_variance = {
-    .size = sizeof(cnr_kernel), .version = 1, .name = "window_variance_u8", .op = "window_variance",
-    .accepts = accepts_variance, .plan = plan_variance, .unplan = ocl_free_state, .run = run_variance};
+OCL_KERNEL(ocl_window_variance, "window_variance_u8", "window_variance",
+           .accepts = accepts_variance, .plan = plan_variance, .run = run_variance);
 
 /* ---- random_ferns ---- */
 
@@ -135,22 +133,23 @@ static cnr_status run_ferns(const cnr_run *run, cnr_error *err) {
     return ocl_launch(&call, end - begin, 1, 1, LINE, err);
 }
 
-const cnr_kernel ocl_random_ferns = {
-    .size = sizeof(cnr_kernel), .version = 1, .name = "random_ferns_u8", .op = "random_ferns",
-    .accepts = accepts_ferns, .plan = plan_ferns, .unplan = ocl_free_state, .run = run_ferns};
+OCL_KERNEL(ocl_random_ferns, "random_ferns_u8", "random_ferns", .accepts = accepts_ferns,
+           .plan = plan_ferns, .run = run_ferns);
 
 /* ---- normalized_cross_correlation ---- */
 
-static cnr_status accepts_correlation(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
+static cnr_status accepts_correlation(const cnr_device *device, const cnr_node *node,
+                                      cnr_accept *out) {
     static const int32_t dtypes[] = {CNR_f32, CNR_f32};
     (void)device;
     return take(node, dtypes, out);
 }
 
-static cnr_status plan_correlation(const cnr_device *device, const cnr_node *node, cnr_space *workspace,
-                                   void **state, cnr_error *err) {
+static cnr_status plan_correlation(const cnr_device *device, const cnr_node *node,
+                                   cnr_space *workspace, void **state, cnr_error *err) {
     static const char *const names[] = {"row_moments", "correlation"};
-    workspace->bytes = (uint64_t)(node->inputs[0]->dim[0] + node->inputs[1]->dim[0]) * 2 * sizeof(float);
+    workspace->bytes =
+        (uint64_t)(node->inputs[0]->dim[0] + node->inputs[1]->dim[0]) * 2 * sizeof(float);
     return codes_of(device, node, &correlation_source, names, 2, state, err);
 }
 
@@ -181,7 +180,5 @@ static cnr_status run_correlation(const cnr_run *run, cnr_error *err) {
     return ocl_launch(&call, cnr_div_up(n, TN), cnr_div_up(end - begin, TM), 1, 32, err);
 }
 
-const cnr_kernel ocl_correlation = {
-    .size = sizeof(cnr_kernel), .version = 1, .name = "correlation_f32",
-    .op = "normalized_cross_correlation", .accepts = accepts_correlation, .plan = plan_correlation,
-    .unplan = ocl_free_state, .run = run_correlation};
+OCL_KERNEL(ocl_correlation, "correlation_f32", "normalized_cross_correlation",
+           .accepts = accepts_correlation, .plan = plan_correlation, .run = run_correlation);

@@ -1,5 +1,6 @@
-/* Drivers are first asked by a child: one that crashes or hangs takes the child along, not us. Who did
- * is left out from then on, and what came through is not asked that way again until a driver changes. */
+/* Drivers are first asked by a child: one that crashes or hangs takes the child along, not us. Who
+ * did is left out from then on, and what came through is not asked that way again until a driver
+ * changes. */
 #define _GNU_SOURCE
 #include "probe.h"
 
@@ -77,7 +78,8 @@ static void ask_all(void) {
     }
 }
 
-/* NULL: a child came through; else how it ended (static). `only`: of the loader's list that file. */
+/* NULL: a child came through; else how it ended (static). `only`: of the loader's list that file.
+ */
 static const char *ends(const char *only) {
     int status = 0;
     pid_t child;
@@ -103,7 +105,8 @@ static const char *ends(const char *only) {
 static int load(drivers *d, const ocl_key *key) {
     void *text = NULL;
     uint64_t bytes = 0;
-    if (ocl_host->kept_load(NULL, record_name, MOST_RECORD, &text, &bytes, NULL) != CNR_OK) return 0;
+    if (ocl_host->kept_load(NULL, record_name, MOST_RECORD, &text, &bytes, NULL) != CNR_OK)
+        return 0;
     const int holds = bytes >= 64 && memcmp(text, key->hex, 64) == 0;
     for (int32_t i = 0; holds && i < d->n; i++) { /* one byte a driver behind the key */
         d->bad[i] = bytes > 64 + (uint64_t)i && ((const char *)text)[64 + i] == 'x';
@@ -143,8 +146,8 @@ static void remove_links(const drivers *d, const char *folder) {
     rmdir(folder);
 }
 
-/* Has the loader, which reads its list at the first call of all, read a folder of links to those that
- * are good. */
+/* Has the loader, which reads its list at the first call of all, read a folder of links to those
+ * that are good. */
 static int choose(const drivers *d) {
     char folder[sizeof place];
     const int usual = secure_getenv("OCL_ICD_VENDORS") == NULL;

@@ -59,9 +59,8 @@ static cnr_status build_failed(const ocl_device *d, cl_program program, const oc
     if (!line) line = log;
     char where[128];
     snprintf(where, sizeof where, "kernels/%s", source->path);
-    const cnr_status status =
-        ocl_host->fail(err, CNR_E_DEVICE, where, "does not build on %s: %.*s", device_name(d),
-                       (int)strcspn(line, "\n"), line);
+    const cnr_status status = ocl_host->fail(err, CNR_E_DEVICE, where, "does not build on %s: %.*s",
+                                             device_name(d), (int)strcspn(line, "\n"), line);
     ocl_host->free(log);
     return status;
 }
@@ -102,9 +101,8 @@ static void keep_binary(const ocl_device *d, cl_program program, const ocl_key *
         bytes == 0)
         return;
     unsigned char *binary = ocl_host->alloc(bytes);
-    if (binary &&
-        ocl_cl.clGetProgramInfo(program, CL_PROGRAM_BINARIES, sizeof binary, &binary, NULL) ==
-            CL_SUCCESS)
+    if (binary && ocl_cl.clGetProgramInfo(program, CL_PROGRAM_BINARIES, sizeof binary, &binary,
+                                          NULL) == CL_SUCCESS)
         ocl_cache_store(d, key, binary, bytes);
     ocl_host->free(binary);
 }
@@ -186,7 +184,9 @@ static ocl_request *add_request(ocl_device *d, ocl_program *p, const char *name)
     if (!r) return NULL;
     strcpy(r->name, name);
     *r = (ocl_request){.code = {.id = d->n_codes++, .kernel = r->name, .most = 1},
-                       .program = p, .asker = pthread_self(), .next = p->requests};
+                       .program = p,
+                       .asker = pthread_self(),
+                       .next = p->requests};
     return p->requests = r;
 }
 
@@ -196,8 +196,9 @@ cnr_status ocl_code_get(const cnr_device *device, const ocl_source *source, cons
     ocl_device *d = device->state;
     char all[1024];
     if (!head) head = "\n";
-    if ((size_t)snprintf(all, sizeof all, "-cl-std=CL1.%d -DMAD=%s %s", d->found->level < 12 ? 1 : 2,
-                         d->tune->fused ? "fma" : "mad", options) >= sizeof all)
+    if ((size_t)snprintf(all, sizeof all, "-cl-std=CL1.%d -DMAD=%s %s",
+                         d->found->level < 12 ? 1 : 2, d->tune->fused ? "fma" : "mad",
+                         options) >= sizeof all)
         return ocl_host->fail(err, CNR_E_LIMIT, source->path, "too many build options");
     pthread_mutex_lock(&d->lock);
     ocl_program *p = find_program(d, source, head, all);

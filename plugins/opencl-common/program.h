@@ -16,8 +16,8 @@ typedef struct ocl_request {
 
 enum { OCL_WAITS, OCL_BUILDS, OCL_DONE, OCL_FAILED };
 
-/* All under the device's lock, but for `program` and `why` of one that is being built, which are its
- * builder's. */
+/* All under the device's lock, but for `program` and `why` of one that is being built, which are
+ * its builder's. */
 typedef struct ocl_program {
     struct ocl_program *next;
     const ocl_source *source;

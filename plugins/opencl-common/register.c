@@ -25,13 +25,16 @@ static int32_t most_rows(const ocl_tune *tunes, int32_t n, int tiles) {
 /* Whether any of the tables has the row that the kernel is for; products of matrices take any. */
 static int has_row(const cnr_kernel *k, const ocl_tune *tunes, int32_t n) {
     static const cnr_kernel *const tiles[] = {&ocl_dense_tile, &ocl_gemm_tile, &ocl_matmul_tile};
-    static const cnr_kernel *const panels[] = {&ocl_dense_panel, &ocl_gemm_panel, &ocl_matmul_panel};
+    static const cnr_kernel *const panels[] = {&ocl_dense_panel, &ocl_gemm_panel,
+                                               &ocl_matmul_panel};
     static const struct {
         const cnr_kernel *const *rows;
         int32_t n;
         int tiles;
-    } lists[] = {{ocl_tile_rows[0], OCL_MOST_TILES, 1},   {ocl_tile_rows[1], OCL_MOST_TILES, 1},
-                 {ocl_panel_rows[0], OCL_MOST_PANELS, 0}, {ocl_panel_rows[1], OCL_MOST_PANELS, 0},
+    } lists[] = {{ocl_tile_rows[0], OCL_MOST_TILES, 1},
+                 {ocl_tile_rows[1], OCL_MOST_TILES, 1},
+                 {ocl_panel_rows[0], OCL_MOST_PANELS, 0},
+                 {ocl_panel_rows[1], OCL_MOST_PANELS, 0},
                  {ocl_panel_rows[2], OCL_MOST_PANELS, 0}};
     for (int32_t i = 0; i < CNR_ROWS(tiles); i++)
         if (tiles[i] == k || panels[i] == k) return most_rows(tunes, n, tiles[i] == k) > 0;

@@ -31,7 +31,8 @@ cnr_status ocl_stream_open(const cnr_device *device, cnr_stream *stream, cnr_err
         return ocl_host->fail(err, CNR_E_MEMORY, device->name, "no memory for a stream");
     }
     memset(s->slots, 0, (size_t)(n + 1) * sizeof(ocl_slot *));
-    const int timed = stream->size > offsetof(cnr_stream, flags) && stream->flags & CNR_STREAM_TIMED;
+    const int timed =
+        stream->size > offsetof(cnr_stream, flags) && stream->flags & CNR_STREAM_TIMED;
     s->timed = timed;
     s->batch.off = timed || !d->buffers.create;
     s->batch.frees = __atomic_load_n(&d->frees, __ATOMIC_ACQUIRE);
@@ -178,10 +179,10 @@ void *ocl_map(cnr_stream *stream, const cnr_mem *mem, int32_t write, cnr_error *
     cl_int code = CL_INVALID_MEM_OBJECT;
     void *at = NULL;
     if (mem->memory_class == OCL_BUFFER && mem->bytes > 0)
-        at = ocl_cl.clEnqueueMapBuffer(queue_of(stream), mem->handle, CL_TRUE,
-                                       CL_MAP_READ | (write ? CL_MAP_WRITE : 0),
-                                       (size_t)mem->offset, (size_t)mem->bytes, 0, NULL, NULL,
-                                       &code);
+        at =
+            ocl_cl.clEnqueueMapBuffer(queue_of(stream), mem->handle, CL_TRUE,
+                                      CL_MAP_READ | (write ? CL_MAP_WRITE : 0), (size_t)mem->offset,
+                                      (size_t)mem->bytes, 0, NULL, NULL, &code);
     if (!at) ocl_fail(err, stream->device->name, "map", code);
     return at;
 }
@@ -195,8 +196,9 @@ void ocl_unmap(cnr_stream *stream, const cnr_mem *mem, void *address) {
 
 static cl_int mark(cnr_stream *stream, cl_event *out) {
     const ocl_device *d = stream->device->state;
-    return d->found->level < 12 ? ocl_cl.clEnqueueMarker(queue_of(stream), out)
-                                : ocl_cl.clEnqueueMarkerWithWaitList(queue_of(stream), 0, NULL, out);
+    return d->found->level < 12
+               ? ocl_cl.clEnqueueMarker(queue_of(stream), out)
+               : ocl_cl.clEnqueueMarkerWithWaitList(queue_of(stream), 0, NULL, out);
 }
 
 enum { GRACE_US = 2000000, MOST_SLEEP_US = 1000 };
@@ -207,18 +209,22 @@ static cnr_status finish_or_leave(cnr_stream *stream, cnr_error *err) {
     cl_event all;
     cl_int code = mark(stream, &all), state = CL_QUEUED;
     if (code == CL_SUCCESS) code = ocl_cl.clFlush(queue_of(stream));
-    for (useconds_t us = 10, left = GRACE_US; code == CL_SUCCESS && left > 0; us = us < MOST_SLEEP_US ? 2 * us : us) {
-        code = ocl_cl.clGetEventInfo(all, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof state, &state, NULL);
+    for (useconds_t us = 10, left = GRACE_US; code == CL_SUCCESS && left > 0;
+         us = us < MOST_SLEEP_US ? 2 * us : us) {
+        code = ocl_cl.clGetEventInfo(all, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof state, &state,
+                                     NULL);
         if (state <= CL_COMPLETE) {
             ocl_cl.clReleaseEvent(all);
-            return state == CL_COMPLETE ? CNR_OK : ocl_fail(err, stream->device->name, "sync", state);
+            return state == CL_COMPLETE ? CNR_OK
+                                        : ocl_fail(err, stream->device->name, "sync", state);
         }
         usleep(us);
         if (cnr_cancelled(stream)) left = left > us ? left - us : 0;
     }
     if (code != CL_SUCCESS) return ocl_fail(err, stream->device->name, "sync", code);
     __atomic_store_n(&d->lost, 1, __ATOMIC_RELEASE);
-    return ocl_host->fail(err, CNR_E_CANCELLED, stream->device->name, "what runs there does not end");
+    return ocl_host->fail(err, CNR_E_CANCELLED, stream->device->name,
+                          "what runs there does not end");
 }
 
 cnr_status ocl_sync(cnr_stream *stream, cnr_error *err) {
@@ -253,9 +259,8 @@ cnr_status ocl_wait(cnr_stream *stream, void *event, cnr_error *err) {
     cl_context context = NULL;
     cl_int code = ocl_cl.clGetEventInfo(e, CL_EVENT_CONTEXT, sizeof context, &context, NULL);
     if (code == CL_SUCCESS)
-        code = context == d->context
-                   ? queue_wait(d, queue_of(stream), e)
-                   : ocl_cl.clWaitForEvents(1, &e);
+        code = context == d->context ? queue_wait(d, queue_of(stream), e)
+                                     : ocl_cl.clWaitForEvents(1, &e);
     return code == CL_SUCCESS ? CNR_OK : ocl_fail(err, stream->device->name, "wait", code);
 }
 

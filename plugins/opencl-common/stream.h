@@ -21,12 +21,12 @@ typedef struct ocl_slot {
 /* A batch of launches as it was last, and the one command that it became (batch.c). */
 typedef struct ocl_batch {
     struct ocl_command *commands;
-    int32_t n, room, at; /* at: of the batch under way, so many are as they were */
+    int32_t n, room, at;            /* at: of the batch under way, so many are as they were */
     int32_t alike, misses, differs; /* differs 2: what is left of the batch is queued at once */
-    int off, under_way;  /* under_way: queued, and nothing waited for since */
-    uint32_t frees;      /* of the device when it began to learn */
-    void *buffer;        /* NULL: it learns */
-    cl_int late;         /* what failed when launches that had waited were queued */
+    int off, under_way;             /* under_way: queued, and nothing waited for since */
+    uint32_t frees;                 /* of the device when it began to learn */
+    void *buffer;                   /* NULL: it learns */
+    cl_int late;                    /* what failed when launches that had waited were queued */
 } ocl_batch;
 
 typedef struct ocl_stream {
@@ -43,8 +43,8 @@ ocl_slot *ocl_stream_slot(cnr_stream *stream, const ocl_code *code, cl_int *erro
 /* ---- batch.c ---- */
 void ocl_batch_open(ocl_device *d);
 /* 1: it waits; 0: to be queued now. */
-int ocl_batch_launch(cnr_stream *stream, ocl_slot *slot, const size_t from[3], const size_t global[3],
-                      const size_t local[3]);
+int ocl_batch_launch(cnr_stream *stream, ocl_slot *slot, const size_t from[3],
+                     const size_t global[3], const size_t local[3]);
 void ocl_batch_end(cnr_stream *stream); /* before anything else is queued */
 void ocl_batch_close(cnr_stream *stream, int lost);
 

@@ -1,8 +1,6 @@
 /* What the host sides of kernels ask of nodes: types, constants, windows, ranges. */
 #include "support.h"
 
-#include <stdio.h>
-
 static int plain_tensor(const cnr_tensor *t) {
     const int64_t n = cnr_count(t);
     return cnr_is_plain(t, 1u << CNR_f32) && n > 0 && n < INT32_MAX;
@@ -37,7 +35,10 @@ static int pointwise(const cnr_window *w) {
 
 void ocl_shape_of(const cnr_window *w, const cnr_tensor *x, const cnr_tensor *y, int64_t group,
                   int flat, ocl_shape *s) {
-    *s = (ocl_shape){.n = x->dim[0], .c = x->dim[1], .m = y->dim[1], .group = group,
+    *s = (ocl_shape){.n = x->dim[0],
+                     .c = x->dim[1],
+                     .m = y->dim[1],
+                     .group = group,
                      .spatial = w->spatial};
     const cnr_window all = cnr_window_three(w);
     for (int32_t i = 0; i < 3; i++) {
@@ -53,6 +54,8 @@ void ocl_shape_of(const cnr_window *w, const cnr_tensor *x, const cnr_tensor *y,
     s->in[2] = s->out[2] = s->in[0] * s->in[1] * s->in[2];
     s->in[0] = s->in[1] = s->out[0] = s->out[1] = 1;
 }
+
+int ocl_is_flat(const ocl_shape *s) { return s->in[0] == 1 && s->k[0] == 1 && s->out[0] == 1; }
 
 void ocl_box_of(const cnr_run *run, const ocl_shape *s, ocl_box *box) {
     const int64_t whole[5] = {s->n, s->m, s->out[0], s->out[1], s->out[2]};
@@ -76,38 +79,29 @@ void ocl_box_of(const cnr_run *run, const ocl_shape *s, ocl_box *box) {
 
 void ocl_shape_args(ocl_call *call, const ocl_shape *s, const ocl_box *box, int64_t blocks,
                     int64_t first_block, int64_t wide, int has_bias) {
-    const int64_t shape[16] = {s->c, s->c / s->group, s->in[0], s->in[1], s->in[2], s->out[0],
-                               s->out[1], s->out[2], s->m, s->m / s->group, blocks, s->begin[0],
-                               s->begin[1], s->begin[2], has_bias, 0};
-    const int64_t range[16] = {box->begin[2], box->begin[3], box->begin[4],
-                               box->end[2] - box->begin[2], box->end[3] - box->begin[3],
-                               cnr_div_up(box->end[4] - box->begin[4], wide), box->end[4],
-                               box->begin[1], box->end[1], box->begin[0], first_block};
-    cl_int a[16], b[16];
-    for (int32_t i = 0; i < 16; i++) {
-        a[i] = (cl_int)shape[i];
-        b[i] = (cl_int)range[i];
-    }
-    ocl_arg_ints(call, a, 16);
-    ocl_arg_ints(call, b, 16);
-}
-
-void ocl_window_options(const ocl_shape *s, char *text, size_t room) {
-    static const char axes[] = "DHW";
-    size_t n = 0;
-    text[0] = 0;
-    for (int32_t i = 0; i < 3 && n < room; i++)
-        n += (size_t)snprintf(text + n, room - n, "-DK%c=%d -DS%c=%d -DD%c=%d ", axes[i],
-                              (int)s->k[i], axes[i], (int)s->stride[i], axes[i],
-                              (int)s->dilation[i]);
+    const int64_t shape[16] = {s->c,        s->c / s->group, s->in[0],  s->in[1],
+                               s->in[2],    s->out[0],       s->out[1], s->out[2],
+                               s->m,        s->m / s->group, blocks,    s->begin[0],
+                               s->begin[1], s->begin[2],     has_bias,  0};
+    const int64_t range[16] = {box->begin[2],
+                               box->begin[3],
+                               box->begin[4],
+                               box->end[2] - box->begin[2],
+                               box->end[3] - box->begin[3],
+                               cnr_div_up(box->end[4] - box->begin[4], wide),
+                               box->end[4],
+                               box->begin[1],
+                               box->end[1],
+                               box->begin[0],
+                               first_block};
+    ocl_arg_longs(call, shape, 16);
+    ocl_arg_longs(call, range, 16);
 }
 
 void ocl_window_args(ocl_call *call, const ocl_shape *s) {
-    cl_int window[16] = {0};
-    for (int32_t i = 0; i < 3; i++) {
-        window[i] = (cl_int)s->k[i];
-        window[3 + i] = (cl_int)s->stride[i];
-        window[6 + i] = (cl_int)s->dilation[i];
-    }
-    ocl_arg_ints(call, window, 16);
+    int64_t window[16] = {0};
+    memcpy(window, s->k, sizeof s->k);
+    memcpy(window + 3, s->stride, sizeof s->stride);
+    memcpy(window + 6, s->dilation, sizeof s->dilation);
+    ocl_arg_longs(call, window, 16);
 }

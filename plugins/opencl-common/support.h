@@ -6,20 +6,50 @@
 
 static inline const ocl_device *ocl_of(const cnr_device *device) { return device->state; }
 
-/* All own inputs that are there, and output 0, the only one, are dense f32 of sizes that kernels count
- * in int. */
+/* All own inputs that are there, and output 0, the only one, are dense f32 of sizes that kernels
+ * count in int. */
 int ocl_plain(const cnr_node *node);
 #define OCL_WANTS_F32 "dense f32 is wanted, of sizes that fit an int, and no input missing"
 /* All own inputs but the first are left out or constant, and few enough for `prepared`. */
 int ocl_rest_is_constant(const cnr_node *node);
 /* What prepare may take over if it is a weight at all (the planner sees to that): nothing that
  * training changes. Its data may be yet to come, when a plan is only looked at. */
-static inline int ocl_weight(const cnr_tensor *t) {
-    return t && !(t->flags & CNR_TENSOR_VARIABLE);
-}
+static inline int ocl_weight(const cnr_tensor *t) { return t && !(t->flags & CNR_TENSOR_VARIABLE); }
 void ocl_free_state(const cnr_device *device, void *state);
+/* CNR_E_STATE where a hook is asked about a node that `accepts` refuses, for the reason `why`. */
+cnr_status ocl_unless(const cnr_node *node, const char *why, cnr_error *err);
 
-#define OCL_HEAD_BYTES 12288 /* of generated source */
+/* A kernel with its hooks and flags; a state is one piece of memory. */
+#define OCL_KERNEL(symbol, text, op_name, ...) \
+    const cnr_kernel symbol = {.size = sizeof(cnr_kernel), \
+                               .version = 1, \
+                               .name = text, \
+                               .op = op_name, \
+                               .unplan = ocl_free_state, \
+                               __VA_ARGS__}
+
+/* A plan hook that is a call of what all its kin share. */
+#define OCL_PLAN(symbol, call) \
+    static cnr_status symbol(const cnr_device *device, const cnr_node *node, cnr_space *workspace, \
+                             void **state, cnr_error *err) { \
+        return call; \
+    }
+/* The hooks of a kernel that is row `i` of a table, where accepts_row, size_row and pack_row are
+ * told which. */
+#define OCL_ROW(i) \
+    static cnr_status accepts_##i(const cnr_device *device, const cnr_node *node, \
+                                  cnr_accept *out) { \
+        return accepts_row(device, node, out, i); \
+    } \
+    static cnr_status size_##i(const cnr_device *device, const cnr_node *node, cnr_space *out, \
+                               cnr_error *err) { \
+        return size_row(device, node, out, err, i); \
+    } \
+    static cnr_status pack_##i(const cnr_device *device, const cnr_node *node, void *blob, \
+                               cnr_error *err) { \
+        return pack_row(device, node, blob, err, i); \
+    }
+#define OCL_ROW_HOOKS(i) .accepts = accepts_##i, .prepare_size = size_##i, .prepare = pack_##i
 
 /* ---- half.c: kernels whose weights are stored in half of the bytes, and multiplied as f32 ---- */
 
@@ -27,43 +57,42 @@ cnr_status ocl_half_accepts(const cnr_kernel *full, const cnr_device *device, co
                             cnr_accept *out);
 cnr_status ocl_half_size(const cnr_kernel *full, const cnr_device *device, const cnr_node *node,
                          cnr_space *out, cnr_error *err);
-cnr_status ocl_half_pack(const cnr_kernel *full, const cnr_device *device, const cnr_node *node, void *blob,
-                         cnr_error *err);
-/* And those that multiply so, too: where the device can, which is asked once (CNNRUN_OPENCL_HALF=emulated:
- * anywhere, in floats that are rounded). */
+cnr_status ocl_half_pack(const cnr_kernel *full, const cnr_device *device, const cnr_node *node,
+                         void *blob, cnr_error *err);
+/* And those that multiply so, too: where the device can, which is asked once
+ * (CNNRUN_OPENCL_HALF=emulated: anywhere, in floats that are rounded). */
 cnr_status ocl_math_accepts(const cnr_kernel *full, const cnr_device *device, const cnr_node *node,
                             cnr_accept *out);
-enum { OCL_F32, OCL_F16, OCL_F16_MATH }; /* weights and products are; weights are; weights and products are */
-/* Puts how sums are made (kernels/common/terms.cl) before `head`, and what it wants to be built with behind
- * `options`. */
-cnr_status ocl_terms(const cnr_device *device, const cnr_node *node, int how, char *options, size_t room,
-                     char head[OCL_HEAD_BYTES], cnr_error *err);
-/* `symbol`: the kernel `full` but for the weights, named `text`; `plan_half` builds it with OCL_F16. */
-#define OCL_HALF_KERNEL(symbol, full, text, op_name, plan_half, run_full)                                   \
-    static cnr_status symbol##_accepts(const cnr_device *d, const cnr_node *n, cnr_accept *out) {            \
-        return ocl_half_accepts(&full, d, n, out);                                                           \
-    }                                                                                                        \
-    static cnr_status symbol##_size(const cnr_device *d, const cnr_node *n, cnr_space *out,                  \
-                                    cnr_error *err) {                                                        \
-        return ocl_half_size(&full, d, n, out, err);                                                         \
-    }                                                                                                        \
-    static cnr_status symbol##_pack(const cnr_device *d, const cnr_node *n, void *blob, cnr_error *err) {    \
-        return ocl_half_pack(&full, d, n, blob, err);                                                        \
-    }                                                                                                        \
-    const cnr_kernel symbol = {                                                                              \
-        .size = sizeof(cnr_kernel), .version = 1, .name = text, .op = op_name,                               \
-        .accepts = symbol##_accepts, .prepare_size = symbol##_size, .prepare = symbol##_pack,                \
-        .plan = plan_half, .unplan = ocl_free_state, .run = run_full, .flags = CNR_KERNEL_F16};
+enum {
+    OCL_F32,
+    OCL_F16,
+    OCL_F16_MATH
+}; /* weights and products are; weights are; weights and products are */
+/* `symbol`: the kernel `full` but for the weights, named `text`; `plan_half` builds it with
+ * OCL_F16. */
+#define OCL_HALF_KERNEL(symbol, full, text, op_name, plan_half, run_full) \
+    static cnr_status symbol##_accepts(const cnr_device *d, const cnr_node *n, cnr_accept *out) { \
+        return ocl_half_accepts(&full, d, n, out); \
+    } \
+    static cnr_status symbol##_size(const cnr_device *d, const cnr_node *n, cnr_space *out, \
+                                    cnr_error *err) { \
+        return ocl_half_size(&full, d, n, out, err); \
+    } \
+    static cnr_status symbol##_pack(const cnr_device *d, const cnr_node *n, void *blob, \
+                                    cnr_error *err) { \
+        return ocl_half_pack(&full, d, n, blob, err); \
+    } \
+    OCL_KERNEL(symbol, text, op_name, .accepts = symbol##_accepts, .prepare_size = symbol##_size, \
+               .prepare = symbol##_pack, .plan = plan_half, .run = run_full, \
+               .flags = CNR_KERNEL_F16);
 /* The same for products, behind OCL_HALF_KERNEL(half, full ...), whose weights it has. */
-#define OCL_MATH_KERNEL(symbol, half, full, text, op_name, plan_math, run_full)                             \
-    static cnr_status symbol##_accepts(const cnr_device *d, const cnr_node *n, cnr_accept *out) {            \
-        return ocl_math_accepts(&full, d, n, out);                                                           \
-    }                                                                                                        \
-    const cnr_kernel symbol = {                                                                              \
-        .size = sizeof(cnr_kernel), .version = 1, .name = text, .op = op_name,                               \
-        .accepts = symbol##_accepts, .prepare_size = half##_size, .prepare = half##_pack,                    \
-        .plan = plan_math, .unplan = ocl_free_state, .run = run_full,                                        \
-        .flags = CNR_KERNEL_F16_MATH | CNR_KERNEL_UNTRIED};
+#define OCL_MATH_KERNEL(symbol, half, full, text, op_name, plan_math, run_full) \
+    static cnr_status symbol##_accepts(const cnr_device *d, const cnr_node *n, cnr_accept *out) { \
+        return ocl_math_accepts(&full, d, n, out); \
+    } \
+    OCL_KERNEL(symbol, text, op_name, .accepts = symbol##_accepts, .prepare_size = half##_size, \
+               .prepare = half##_pack, .plan = plan_math, .run = run_full, \
+               .flags = CNR_KERNEL_F16_MATH | CNR_KERNEL_UNTRIED);
 
 /* ---- chain.c: epilogues ---- */
 
@@ -76,9 +105,6 @@ typedef struct ocl_chain {
 
 /* How many of the node's epilogue, from the first, kernels can compute on such a result. */
 int32_t ocl_chain_accepts(const cnr_node *node, int32_t rank, const int64_t *dim);
-/* Fills `chain`, and `head` with its source: CHAIN_PARAMETERS, CHAIN_PASS, chain(). */
-cnr_status ocl_chain_plan(const cnr_node *node, ocl_chain *chain, char head[OCL_HEAD_BYTES],
-                          cnr_error *err);
 void ocl_chain_args(ocl_call *call, const ocl_chain *chain, const cnr_node *node);
 /* 1 when the text has `word` as a word of its own. */
 int ocl_mentions(const char *text, char word);
@@ -94,6 +120,9 @@ typedef struct ocl_shape {
 /* `flat`: a window of one element without padding and strides sees the picture as one row. */
 void ocl_shape_of(const cnr_window *w, const cnr_tensor *x, const cnr_tensor *y, int64_t group,
                   int flat, ocl_shape *s);
+/* True if the first of three spatial axes is 1 before and after: padding alone makes an output
+ * deep. */
+int ocl_is_flat(const ocl_shape *s);
 /* The part of the output to compute, N C D H W. */
 typedef struct ocl_box {
     int64_t begin[5], end[5];
@@ -102,47 +131,83 @@ void ocl_box_of(const cnr_run *run, const ocl_shape *s, ocl_box *box);
 /* Arguments `shape` and `range` as the kernels of windows take them; `wide` pixels a work-item. */
 void ocl_shape_args(ocl_call *call, const ocl_shape *s, const ocl_box *box, int64_t blocks,
                     int64_t first_block, int64_t wide, int has_bias);
-/* "-DKD=1 -DKH=3 ..." */
-void ocl_window_options(const ocl_shape *s, char *text, size_t room);
 void ocl_window_args(ocl_call *call, const ocl_shape *s);
+
+/* ---- plan.c: planning a kernel. After the first mistake the calls do nothing ---- */
+
+typedef struct ocl_plan {
+    const cnr_device *device;
+    const cnr_node *node;
+    cnr_error *err;
+    void *state;
+    cnr_status status;
+    char head[12288], options[512]; /* of the programs asked for: generated source, build options */
+} ocl_plan;
+
+/* The zeroed state; NULL: no memory, which is all there is to say. */
+void *ocl_plan_begin(ocl_plan *p, const cnr_device *device, const cnr_node *node, size_t bytes,
+                     cnr_error *err);
+/* `why` is NULL, and nothing went wrong before. */
+int ocl_plan_unless(ocl_plan *p, const char *why);
+/* More of each, behind what there is; an option ends with a space: "-DLINE=%d ". */
+__attribute__((format(printf, 2, 3))) void ocl_plan_head(ocl_plan *p, const char *format, ...);
+__attribute__((format(printf, 2, 3))) void ocl_plan_options(ocl_plan *p, const char *format, ...);
+/* -DKD=1 -DKH=3 ... */
+void ocl_plan_window(ocl_plan *p, const ocl_shape *s);
+/* Fills `chain`, and the head with its source: CHAIN_PARAMETERS, CHAIN_PASS, chain(). */
+void ocl_plan_chain(ocl_plan *p, ocl_chain *chain);
+/* Puts how sums are made (kernels/common/terms.cl) before the head, with the options for it. */
+void ocl_plan_terms(ocl_plan *p, int how);
+void ocl_plan_code(ocl_plan *p, const ocl_source *source, const char *kernel, const ocl_code **out);
+/* Hands the state over, or gives it back. */
+cnr_status ocl_plan_end(ocl_plan *p, void **out);
 
 /* ---- the kernels that all OpenCL devices have; `device` is for whoever registers them ---- */
 
-#define OCL_KERNEL_LIST(X)                                                                     \
-    X(ocl_conv_buffer) X(ocl_conv_image) X(ocl_conv_depthwise) X(ocl_conv_plain)               \
-    X(ocl_dense_buffer) X(ocl_dense_image) X(ocl_dense_plain)                                  \
-    X(ocl_gemm_buffer) X(ocl_gemm_image) X(ocl_gemm_plain)                                     \
-    X(ocl_matmul_buffer) X(ocl_matmul_image) X(ocl_matmul_plain)                               \
-    X(ocl_max_pool) X(ocl_average_pool) X(ocl_global_average_pool) X(ocl_softmax) X(ocl_lrn)   \
-    X(ocl_lrn_within)                                                                          \
-    X(ocl_dense_gemv) X(ocl_gemm_gemv) X(ocl_matmul_gemv)                                      \
-    X(ocl_dense_sparse) X(ocl_gemm_sparse) X(ocl_conv_sparse)                                  \
-    X(ocl_conv_strip) X(ocl_conv_winograd_2) X(ocl_conv_winograd_4)                            \
-    X(ocl_conv_tile_0) X(ocl_conv_tile_1) X(ocl_conv_tile_2) X(ocl_conv_tile_3)                \
-    X(ocl_conv_panel_0) X(ocl_conv_panel_1) X(ocl_conv_panel_2) X(ocl_conv_panel_3)            \
-    X(ocl_conv_panel_4) X(ocl_conv_panel_5)                                                    \
-    X(ocl_conv_tile_4) X(ocl_conv_tile_5) X(ocl_conv_tile_6) X(ocl_conv_tile_7)                \
-    X(ocl_conv_buffer_half) X(ocl_conv_image_half)                                             \
-    X(ocl_dense_buffer_half) X(ocl_dense_image_half) X(ocl_gemm_buffer_half)                   \
-    X(ocl_gemm_image_half) X(ocl_dense_gemv_half) X(ocl_gemm_gemv_half)                        \
-    X(ocl_conv_panel_0_half) X(ocl_conv_panel_1_half) X(ocl_conv_panel_2_half)                 \
-    X(ocl_conv_panel_3_half) X(ocl_conv_panel_4_half) X(ocl_conv_panel_5_half)                 \
-    X(ocl_conv_tile_0_half) X(ocl_conv_tile_1_half) X(ocl_conv_tile_2_half)                    \
-    X(ocl_conv_tile_3_half) X(ocl_conv_tile_4_half) X(ocl_conv_tile_5_half)                    \
-    X(ocl_conv_tile_6_half) X(ocl_conv_tile_7_half)                                            \
-    X(ocl_dense_panel) X(ocl_gemm_panel) X(ocl_matmul_panel)                                   \
-    X(ocl_conv_buffer_math) X(ocl_conv_image_math)                                             \
-    X(ocl_dense_buffer_math) X(ocl_dense_image_math) X(ocl_gemm_buffer_math)                   \
-    X(ocl_gemm_image_math)                                                                     \
-    X(ocl_conv_panel_0_math) X(ocl_conv_panel_1_math) X(ocl_conv_panel_2_math)                 \
-    X(ocl_conv_panel_3_math) X(ocl_conv_panel_4_math) X(ocl_conv_panel_5_math)                 \
-    X(ocl_dense_tile) X(ocl_gemm_tile) X(ocl_matmul_tile)                                      \
-    X(ocl_window_variance) X(ocl_random_ferns) X(ocl_correlation)                             \
+/* clang-format off */
+#define OCL_KERNEL_LIST(X) \
+    X(ocl_conv_buffer) X(ocl_conv_image) X(ocl_conv_depthwise) X(ocl_conv_plain) \
+    X(ocl_dense_buffer) X(ocl_dense_image) X(ocl_dense_plain) \
+    X(ocl_gemm_buffer) X(ocl_gemm_image) X(ocl_gemm_plain) \
+    X(ocl_matmul_buffer) X(ocl_matmul_image) X(ocl_matmul_plain) \
+    X(ocl_max_pool) X(ocl_average_pool) X(ocl_global_average_pool) X(ocl_softmax) X(ocl_lrn) \
+    X(ocl_lrn_within) \
+    X(ocl_dense_gemv) X(ocl_gemm_gemv) X(ocl_matmul_gemv) \
+    X(ocl_dense_sparse) X(ocl_gemm_sparse) X(ocl_conv_sparse) \
+    X(ocl_conv_strip) X(ocl_conv_winograd_2) X(ocl_conv_winograd_4) \
+    X(ocl_conv_tile_0) X(ocl_conv_tile_1) X(ocl_conv_tile_2) X(ocl_conv_tile_3) \
+    X(ocl_conv_panel_0) X(ocl_conv_panel_1) X(ocl_conv_panel_2) X(ocl_conv_panel_3) \
+    X(ocl_conv_panel_4) X(ocl_conv_panel_5) \
+    X(ocl_conv_tile_4) X(ocl_conv_tile_5) X(ocl_conv_tile_6) X(ocl_conv_tile_7) \
+    X(ocl_conv_buffer_half) X(ocl_conv_image_half) \
+    X(ocl_dense_buffer_half) X(ocl_dense_image_half) X(ocl_gemm_buffer_half) \
+    X(ocl_gemm_image_half) X(ocl_dense_gemv_half) X(ocl_gemm_gemv_half) \
+    X(ocl_conv_panel_0_half) X(ocl_conv_panel_1_half) X(ocl_conv_panel_2_half) \
+    X(ocl_conv_panel_3_half) X(ocl_conv_panel_4_half) X(ocl_conv_panel_5_half) \
+    X(ocl_conv_tile_0_half) X(ocl_conv_tile_1_half) X(ocl_conv_tile_2_half) \
+    X(ocl_conv_tile_3_half) X(ocl_conv_tile_4_half) X(ocl_conv_tile_5_half) \
+    X(ocl_conv_tile_6_half) X(ocl_conv_tile_7_half) \
+    X(ocl_dense_panel) X(ocl_gemm_panel) X(ocl_matmul_panel) \
+    X(ocl_conv_buffer_math) X(ocl_conv_image_math) \
+    X(ocl_dense_buffer_math) X(ocl_dense_image_math) X(ocl_gemm_buffer_math) \
+    X(ocl_gemm_image_math) \
+    X(ocl_conv_panel_0_math) X(ocl_conv_panel_1_math) X(ocl_conv_panel_2_math) \
+    X(ocl_conv_panel_3_math) X(ocl_conv_panel_4_math) X(ocl_conv_panel_5_math) \
+    X(ocl_dense_tile) X(ocl_gemm_tile) X(ocl_matmul_tile) \
+    X(ocl_window_variance) X(ocl_random_ferns) X(ocl_correlation) \
     X(ocl_move) X(ocl_concat) X(ocl_channel_affine) X(ocl_elementwise) X(ocl_view)
+/* clang-format on */
 
 #define X(name) extern const cnr_kernel name;
 OCL_KERNEL_LIST(X)
 #undef X
+
+/* op_conv_tile.c: kernels/common/tile.cl; work-items of a tile; whether the device has so many, and
+ * its local memory, with `pad` more in each row; the tile's options. */
+extern const ocl_source ocl_tile_source;
+int32_t ocl_tile_items(const ocl_tile *t);
+int ocl_tile_fits(const ocl_device *d, const ocl_tile *t, int32_t pad);
+void ocl_plan_tile(ocl_plan *p, const ocl_tile *t);
 
 /* By their row of a table: weights as they are, and as halves; panels that multiply those, too. */
 extern const cnr_kernel *const ocl_tile_rows[2][OCL_MOST_TILES];

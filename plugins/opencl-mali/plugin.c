@@ -2,8 +2,8 @@
 #include "mali.h"
 
 static int32_t most(void) {
-    static const char *const files[] = {"/dev/mali0", "/sys/module/panthor",
-                                        "/sys/module/panfrost", NULL};
+    static const char *const files[] = {"/dev/mali0", "/sys/module/panthor", "/sys/module/panfrost",
+                                        NULL};
     return ocl_most(files, OCL_SCORE_OWN, OCL_SCORE_SUITS);
 }
 

@@ -1,12 +1,14 @@
 /* affine_grid: for each pixel the position that an affine map sends it to, for grid_sample. */
 #include "ops_kit.h"
 
-static const cnr_port in[] = {
-    {.name = "theta", .help = "N 2 3, or N 3 4: a map for each picture"},
-    {.name = "size", .flags = CNR_PORT_CONST, .help = "N C H W, or N C D H W"}};
+static const cnr_port in[] = {{.name = "theta", .help = "N 2 3, or N 3 4: a map for each picture"},
+                              {.name = "size",
+                               .flags = CNR_PORT_CONST,
+                               .help = "N C H W, or N C D H W"}};
 static const cnr_port out[] = {{.name = "grid", .help = "N, spatial axes, a number an axis"}};
 static const cnr_attr_spec attrs[] = {
-    {.name = "align_corners", .type = CNR_ATTR_BOOL,
+    {.name = "align_corners",
+     .type = CNR_ATTR_BOOL,
      .help = "-1 and 1 are the middles of the outermost pixels, not their outer edges"}};
 
 static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {

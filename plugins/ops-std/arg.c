@@ -5,10 +5,10 @@
 
 static const cnr_port arg_in[] = {{.name = "x", .help = "any shape"}};
 static const cnr_port arg_out[] = {{.name = "y", .help = "i64: positions along the axis"}};
-static const cnr_attr_spec arg_attrs[] = {
-    OPS_AXIS_ROW(0, "along which is searched"),
-    {.name = "keepdims", .type = CNR_ATTR_BOOL, .default_i = 1, .help = "the axis stays, as 1"},
-    {.name = "select_last_index", .type = CNR_ATTR_BOOL, .help = "of equal ones the last"}};
+static const cnr_attr_spec arg_attrs[] =
+    {OPS_AXIS_ROW(0, "along which is searched"),
+     {.name = "keepdims", .type = CNR_ATTR_BOOL, .default_i = 1, .help = "the axis stays, as 1"},
+     {.name = "select_last_index", .type = CNR_ATTR_BOOL, .help = "of equal ones the last"}};
 
 static cnr_status arg_infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
     const cnr_tensor *x = node->inputs[0];
@@ -25,9 +25,7 @@ static cnr_status arg_infer(const cnr_node *node, cnr_tensor *const *outputs, cn
     return CNR_OK;
 }
 
-static void in_cost(const cnr_node *node, cnr_cost *c) {
-    c->flops = ops_elements(node->inputs[0]);
-}
+static void in_cost(const cnr_node *node, cnr_cost *c) { c->flops = ops_elements(node->inputs[0]); }
 
 /* -1, 0, 1: a before, with, after b in rising order; NaN comes last, as top_k has it. */
 static int compare(elem_domain domain, const elem_run *a, const elem_run *b) {
@@ -81,29 +79,41 @@ static cnr_status arg_min_reference(const cnr_run *run, cnr_error *err) {
 static const char *const arg_max_aliases[] = {"argmax", NULL};
 static const char *const arg_min_aliases[] = {"argmin", NULL};
 
-#define ARG_OP(NAME, SUMMARY)                                                         \
-    const cnr_op ops_##NAME = {                                                       \
-        CNR_OP_SIZES, .name = #NAME, .summary = SUMMARY, .aliases = NAME##_aliases,   \
-        .flags = CNR_OP_PURE, CNR_OP_ATTRS(arg_attrs), CNR_OP_PORTS(arg_in, arg_out), \
-        .infer = arg_infer, .cost = in_cost, .reference = NAME##_reference}
+#define ARG_OP(NAME, SUMMARY) \
+    const cnr_op ops_##NAME = {CNR_OP_SIZES, \
+                               .name = #NAME, \
+                               .summary = SUMMARY, \
+                               .aliases = NAME##_aliases, \
+                               .flags = CNR_OP_PURE, \
+                               CNR_OP_ATTRS(arg_attrs), \
+                               CNR_OP_PORTS(arg_in, arg_out), \
+                               .infer = arg_infer, \
+                               .cost = in_cost, \
+                               .reference = NAME##_reference}
 ARG_OP(arg_max, "Where along an axis the largest element is; NaN counts only if it comes first.");
 ARG_OP(arg_min, "Where along an axis the smallest element is; NaN counts only if it comes first.");
 
 /* ---- top_k ---- */
 
-static const cnr_port top_in[] = {
-    {.name = "x", .help = "any shape"},
-    {.name = "k", .flags = CNR_PORT_OPTIONAL | CNR_PORT_CONST,
-     .help = "how many, instead of the attribute"}};
-static const cnr_port top_out[] = {
-    {.name = "values", .help = "the k of them"},
-    {.name = "indices", .flags = CNR_PORT_OPTIONAL, .help = "i64: where they were"}};
-static const cnr_attr_spec top_attrs[] = {
-    {.name = "k", .type = CNR_ATTR_INT, .flags = CNR_ATTR_BOUNDED, .min = 0, .max = 1e15,
-     .default_i = 1, .help = "how many"},
-    OPS_AXIS_ROW(-1, "along which is sorted"),
-    {.name = "largest", .type = CNR_ATTR_BOOL, .default_i = 1, .help = "else the smallest"},
-    {.name = "sorted", .type = CNR_ATTR_BOOL, .default_i = 1, .help = "they are, in any case"}};
+static const cnr_port top_in[] = {{.name = "x", .help = "any shape"},
+                                  {.name = "k",
+                                   .flags = CNR_PORT_OPTIONAL | CNR_PORT_CONST,
+                                   .help = "how many, instead of the attribute"}};
+static const cnr_port top_out[] = {{.name = "values", .help = "the k of them"},
+                                   {.name = "indices",
+                                    .flags = CNR_PORT_OPTIONAL,
+                                    .help = "i64: where they were"}};
+static const cnr_attr_spec top_attrs[] =
+    {{.name = "k",
+      .type = CNR_ATTR_INT,
+      .flags = CNR_ATTR_BOUNDED,
+      .min = 0,
+      .max = 1e15,
+      .default_i = 1,
+      .help = "how many"},
+     OPS_AXIS_ROW(-1, "along which is sorted"),
+     {.name = "largest", .type = CNR_ATTR_BOOL, .default_i = 1, .help = "else the smallest"},
+     {.name = "sorted", .type = CNR_ATTR_BOOL, .default_i = 1, .help = "they are, in any case"}};
 
 static cnr_status top_infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
     const cnr_tensor *x = node->inputs[0];
@@ -213,23 +223,22 @@ const cnr_op ops_top_k = {
 
 /* ---- cum_sum ---- */
 
-static const cnr_port cum_in[] = {
-    {.name = "x", .help = "any shape"},
-    {.name = "axis", .flags = CNR_PORT_OPTIONAL | CNR_PORT_CONST,
-     .help = "instead of the attribute"}};
+static const cnr_port cum_in[] = {{.name = "x", .help = "any shape"},
+                                  {.name = "axis",
+                                   .flags = CNR_PORT_OPTIONAL | CNR_PORT_CONST,
+                                   .help = "instead of the attribute"}};
 static const cnr_port cum_out[] = {{.name = "y", .help = "the shape of x"}};
-static const cnr_attr_spec cum_attrs[] = {
-    OPS_AXIS_ROW(0, "along which is summed"),
-    {.name = "exclusive", .type = CNR_ATTR_BOOL, .help = "an element's sum leaves out itself"},
-    {.name = "reverse", .type = CNR_ATTR_BOOL, .help = "from the end"}};
+static const cnr_attr_spec cum_attrs[] =
+    {OPS_AXIS_ROW(0, "along which is summed"),
+     {.name = "exclusive", .type = CNR_ATTR_BOOL, .help = "an element's sum leaves out itself"},
+     {.name = "reverse", .type = CNR_ATTR_BOOL, .help = "from the end"}};
 
 static cnr_status cum_axis(const cnr_node *node, int32_t *axis, cnr_error *err) {
     int known;
     const double given = kit_scalar(node, 1, "axis", &known);
     *axis = 0;
     if (!known) return CNR_OK;
-    if (!(fabs(given) <= CNR_MAX_RANK))
-        return ops_fail(err, CNR_E_ARG, node, "axis %g", given);
+    if (!(fabs(given) <= CNR_MAX_RANK)) return ops_fail(err, CNR_E_ARG, node, "axis %g", given);
     return kit_axis(node, (int64_t)given, node->inputs[0]->rank, axis, err);
 }
 

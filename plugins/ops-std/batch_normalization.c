@@ -2,18 +2,23 @@
 #include "ops_norm.h"
 #include <stdio.h>
 
-static const cnr_attr_spec attrs[] = {
-    OPS_EPSILON_ROW(1e-5),
-    {.name = "momentum", .type = CNR_ATTR_FLOAT, .default_f = 0.9,
-     .help = "of the running statistics; not used at inference"},
-    {.name = "training_mode", .type = CNR_ATTR_INT, .flags = CNR_ATTR_BOUNDED, .min = 0, .max = 0,
-     .help = "0: the stored mean and variance are used"}};
-static const cnr_port in[] = {
-    {.name = "x", .help = "N C and any axes"},
-    {.name = "scale", .flags = CNR_PORT_PARAMETER, .help = "C"},
-    {.name = "b", .flags = CNR_PORT_PARAMETER, .help = "C, added last"},
-    {.name = "mean", .flags = CNR_PORT_PARAMETER | CNR_PORT_STATISTIC, .help = "C"},
-    {.name = "var", .flags = CNR_PORT_PARAMETER | CNR_PORT_STATISTIC, .help = "C"}};
+static const cnr_attr_spec attrs[] = {OPS_EPSILON_ROW(1e-5),
+                                      {.name = "momentum",
+                                       .type = CNR_ATTR_FLOAT,
+                                       .default_f = 0.9,
+                                       .help = "of the running statistics; not used at inference"},
+                                      {.name = "training_mode",
+                                       .type = CNR_ATTR_INT,
+                                       .flags = CNR_ATTR_BOUNDED,
+                                       .min = 0,
+                                       .max = 0,
+                                       .help = "0: the stored mean and variance are used"}};
+static const cnr_port in[] =
+    {{.name = "x", .help = "N C and any axes"},
+     {.name = "scale", .flags = CNR_PORT_PARAMETER, .help = "C"},
+     {.name = "b", .flags = CNR_PORT_PARAMETER, .help = "C, added last"},
+     {.name = "mean", .flags = CNR_PORT_PARAMETER | CNR_PORT_STATISTIC, .help = "C"},
+     {.name = "var", .flags = CNR_PORT_PARAMETER | CNR_PORT_STATISTIC, .help = "C"}};
 static const cnr_port out[] = {{.name = "y", .help = "the same shape"}};
 static const char *const aliases[] = {"batch_norm", NULL};
 
@@ -92,11 +97,7 @@ OPS_INLINE void body(const cnr_run *run, int32_t dtype) {
         }
 }
 
-static cnr_status reference(const cnr_run *run, cnr_error *err) {
-    (void)err;
-    OPS_SPECIALISE(run->outputs[0]->dtype, body(run, dtype));
-    return CNR_OK;
-}
+OPS_REFERENCE(reference, body, outputs[0])
 
 static cnr_status training(const cnr_host *host, struct cnr_graph *graph, const cnr_node *node,
                            const cnr_value *inputs, const cnr_training *t, cnr_value *outputs,
@@ -108,8 +109,8 @@ static cnr_status training(const cnr_host *host, struct cnr_graph *graph, const 
     char name[256];
     (void)t;
     snprintf(name, sizeof name, "%.200s.batch", node->name ? node->name : "");
-    const cnr_status status = host->graph_node(graph, "batch_statistics", name, NULL, inputs, 5,
-                                               attrs_of, 2, made, 5);
+    const cnr_status status =
+        host->graph_node(graph, "batch_statistics", name, NULL, inputs, 5, attrs_of, 2, made, 5);
     if (status != CNR_OK) return ops_fail(err, status, node, "cannot add batch_statistics");
     outputs[0] = made[0];
     return CNR_OK;

@@ -4,32 +4,42 @@
 
 enum { X, SCALE, B, MEAN, VAR };
 
-#define EPSILON_ROW                                                                        \
-    {.name = "epsilon", .type = CNR_ATTR_FLOAT, .flags = CNR_ATTR_BOUNDED, .alias = "eps", \
-     .min = 0, .max = 1e6, .default_f = 1e-5,                                              \
-     .help = "added to the variance, against division by zero"}
-static const cnr_attr_spec attrs[] = {
-    EPSILON_ROW,
-    {.name = "momentum", .type = CNR_ATTR_FLOAT, .flags = CNR_ATTR_BOUNDED, .min = 0, .max = 1,
-     .default_f = 0.9, .help = "how much of the stored statistics is kept"}};
+#define EPSILON_ROW \
+    { \
+        .name = "epsilon", .type = CNR_ATTR_FLOAT, .flags = CNR_ATTR_BOUNDED, .alias = "eps", \
+        .min = 0, .max = 1e6, .default_f = 1e-5, \
+        .help = "added to the variance, against division by zero" \
+    }
+static const cnr_attr_spec attrs[] = {EPSILON_ROW,
+                                      {.name = "momentum",
+                                       .type = CNR_ATTR_FLOAT,
+                                       .flags = CNR_ATTR_BOUNDED,
+                                       .min = 0,
+                                       .max = 1,
+                                       .default_f = 0.9,
+                                       .help = "how much of the stored statistics is kept"}};
 static const cnr_attr_spec grad_attrs[] = {EPSILON_ROW};
-static const cnr_port in[] = {
-    {.name = "x", .help = "N C and any axes"},
-    {.name = "scale", .flags = CNR_PORT_PARAMETER, .help = "C"},
-    {.name = "b", .flags = CNR_PORT_PARAMETER, .help = "C, added last"},
-    {.name = "mean", .flags = CNR_PORT_PARAMETER | CNR_PORT_STATISTIC, .help = "C, stored"},
-    {.name = "var", .flags = CNR_PORT_PARAMETER | CNR_PORT_STATISTIC, .help = "C, stored"}};
-static const cnr_port out[] = {
-    {.name = "y", .help = "the same shape"},
-    {.name = "new_mean", .flags = CNR_PORT_STATISTIC, .help = "to be stored"},
-    {.name = "new_var", .flags = CNR_PORT_STATISTIC, .help = "to be stored"},
-    {.name = "batch_mean", .flags = CNR_PORT_STATISTIC, .help = "C, for the gradient"},
-    {.name = "batch_var", .flags = CNR_PORT_STATISTIC,
-     .help = "C, for the gradient; of the population"}};
-static const cnr_port grad_in_ports[] = {
-    {.name = "dy", .help = "gradient of y"}, {.name = "x", .help = "as it was"},
-    {.name = "scale", .help = "C"}, {.name = "mean", .help = "of the batch"},
-    {.name = "var", .flags = CNR_PORT_STATISTIC, .help = "of the batch"}};
+static const cnr_port in[] =
+    {{.name = "x", .help = "N C and any axes"},
+     {.name = "scale", .flags = CNR_PORT_PARAMETER, .help = "C"},
+     {.name = "b", .flags = CNR_PORT_PARAMETER, .help = "C, added last"},
+     {.name = "mean", .flags = CNR_PORT_PARAMETER | CNR_PORT_STATISTIC, .help = "C, stored"},
+     {.name = "var", .flags = CNR_PORT_PARAMETER | CNR_PORT_STATISTIC, .help = "C, stored"}};
+static const cnr_port out[] =
+    {{.name = "y", .help = "the same shape"},
+     {.name = "new_mean", .flags = CNR_PORT_STATISTIC, .help = "to be stored"},
+     {.name = "new_var", .flags = CNR_PORT_STATISTIC, .help = "to be stored"},
+     {.name = "batch_mean", .flags = CNR_PORT_STATISTIC, .help = "C, for the gradient"},
+     {.name = "batch_var",
+      .flags = CNR_PORT_STATISTIC,
+      .help = "C, for the gradient; of the population"}};
+static const cnr_port grad_in_ports[] = {{.name = "dy", .help = "gradient of y"},
+                                         {.name = "x", .help = "as it was"},
+                                         {.name = "scale", .help = "C"},
+                                         {.name = "mean", .help = "of the batch"},
+                                         {.name = "var",
+                                          .flags = CNR_PORT_STATISTIC,
+                                          .help = "of the batch"}};
 static const cnr_port grad_out_ports[] = {{.name = "dx", .help = "of x"},
                                           {.name = "dscale", .help = "of the scale"},
                                           {.name = "db", .help = "of b"}};
@@ -97,11 +107,7 @@ OPS_INLINE void body(const cnr_run *run, int32_t dtype) {
     }
 }
 
-static cnr_status reference(const cnr_run *run, cnr_error *err) {
-    (void)err;
-    OPS_SPECIALISE(run->outputs[0]->dtype, body(run, dtype));
-    return CNR_OK;
-}
+OPS_REFERENCE(reference, body, outputs[0])
 
 /* ---- the gradient ---- */
 
@@ -118,8 +124,8 @@ static cnr_status grad_infer(const cnr_node *node, cnr_tensor *const *outputs, c
     return CNR_OK;
 }
 
-/* With z = (x - mean) / deviation: db = sum dy, dscale = sum dy z, and since mean and deviation follow
- * x, dx = scale / deviation (dy - db / n - z dscale / n). */
+/* With z = (x - mean) / deviation: db = sum dy, dscale = sum dy z, and since mean and deviation
+ * follow x, dx = scale / deviation (dy - db / n - z dscale / n). */
 OPS_INLINE void grad_body(const cnr_run *run, int32_t dtype) {
     const cnr_node *node = run->node;
     const cnr_tensor *dy = node->inputs[0], *x = node->inputs[1];
@@ -145,17 +151,12 @@ OPS_INLINE void grad_body(const cnr_run *run, int32_t dtype) {
                 ops_put(dtype, run->outputs[0]->data, at,
                         scale * (ops_get(dtype, dy->data, at) - sum / n - z * product / n));
             }
-        if (node->n_outputs > 1)
-            ops_put(run->outputs[1]->dtype, run->outputs[1]->data, c, product);
+        if (node->n_outputs > 1) ops_put(run->outputs[1]->dtype, run->outputs[1]->data, c, product);
         if (node->n_outputs > 2) ops_put(run->outputs[2]->dtype, run->outputs[2]->data, c, sum);
     }
 }
 
-static cnr_status grad_reference(const cnr_run *run, cnr_error *err) {
-    (void)err;
-    OPS_SPECIALISE(run->outputs[0]->dtype, grad_body(run, dtype));
-    return CNR_OK;
-}
+OPS_REFERENCE(grad_reference, grad_body, outputs[0])
 
 static cnr_status gradient(OPS_GRADIENT_ARGS) {
     const cnr_attr epsilon = kit_attr_float("epsilon", cnr_attr_float(node, "epsilon"));
@@ -164,8 +165,8 @@ static cnr_status gradient(OPS_GRADIENT_ARGS) {
     if (grad_out[0] < 0 || !(want[X] || want[SCALE] || want[B])) return CNR_OK;
     if (node->n_outputs < 5) return ops_fail(err, CNR_E_STATE, node, "want all five outputs");
     const cnr_value from[] = {grad_out[0], inputs[X], inputs[SCALE], outputs[3], outputs[4]};
-    const cnr_status status = host->graph_node(graph, "batch_statistics_grad", NULL, NULL, from, 5,
-                                               list, 1, made, 3);
+    const cnr_status status =
+        host->graph_node(graph, "batch_statistics_grad", NULL, NULL, from, 5, list, 1, made, 3);
     if (status != CNR_OK) return ops_fail(err, status, node, "cannot add batch_statistics_grad");
     for (int32_t i = 0; i < 3; i++)
         if (want[i]) grad_in[i] = made[i];

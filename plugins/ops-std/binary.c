@@ -53,8 +53,9 @@ static cnr_status mean_gradient(OPS_GRADIENT_ARGS) {
     kit_build b = {host, graph, CNR_OK};
     (void)inputs, (void)outputs;
     if (grad_out[0] < 0) return CNR_OK;
-    const cnr_value share = kit_node2(
-        &b, "mul", grad_out[0], kit_constant(&b, node->outputs[0]->dtype, 1.0 / node->n_inputs));
+    const cnr_value share =
+        kit_node2(&b, "mul", grad_out[0],
+                  kit_constant(&b, node->outputs[0]->dtype, 1.0 / node->n_inputs));
     for (int32_t i = 0; i < node->n_inputs; i++) flow(&b, node, want, i, share, grad_in);
     return kit_built(&b, node, err);
 }
@@ -93,118 +94,128 @@ static cnr_status div_gradient(OPS_GRADIENT_ARGS) {
 /* ---- the rows ----
  * symbol, name, summary, types, y as double and float F, as signed I, as unsigned U, gradient,
  * OpenCL, flags. OP_PAIR: two operands; OP_MANY: one or more. */
-#define SIGNED_WRAP(op) (int64_t)((uint64_t)x op (uint64_t)y)
-#define FOLDS(PAIR, MANY)                                                                       \
-    PAIR(add, "add", "a + b", OPS_NUMBERS, x + y, SIGNED_WRAP(+), x + y, add_gradient, "x + y", \
-         0)                                                                                     \
-    PAIR(sub, "sub", "a - b", OPS_NUMBERS, x - y, SIGNED_WRAP(-), x - y, sub_gradient, "x - y", \
-         0)                                                                                     \
-    PAIR(mul_op, "mul", "a b", OPS_NUMBERS, x * y, SIGNED_WRAP(*), x * y, mul_gradient, "x * y", \
-         CNR_OP_MULTIPLIES)                                                                     \
-    PAIR(div, "div", "a / b; whole numbers towards zero", OPS_NUMBERS, x / y, divide(x, y),     \
-         y ? x / y : 0, div_gradient, "x / y", 0)                                               \
-    MANY(max, "max", "the largest of the operands; NaN where one is NaN", OPS_NUMBERS,          \
-         LARGER(x, y), LARGER(x, y),                                                            \
-         LARGER(x, y), NULL, "(x > y || x != x ? x : y)", 0, 0)                                 \
-    MANY(min, "min", "the smallest of the operands; NaN where one is NaN", OPS_NUMBERS,         \
-         LESSER(x, y), LESSER(x, y),                                                            \
-         LESSER(x, y), NULL, "(x < y || x != x ? x : y)", 0, 0)                                 \
-    MANY(sum, "sum", "the sum of the operands", OPS_NUMBERS, x + y, SIGNED_WRAP(+), x + y,      \
-         add_gradient, "x + y", 0, CNR_OP_ADDS)                                                 \
-    MANY(mean, "mean", "the mean of the operands", OPS_FLOATS, x + y, x, x, mean_gradient,      \
-         NULL, 1, 0)
+#define SIGNED_WRAP(op) (int64_t)((uint64_t)x op(uint64_t) y)
+#define FOLDS(PAIR, MANY) \
+    PAIR(add, "add", "a + b", OPS_NUMBERS, x + y, SIGNED_WRAP(+), x + y, add_gradient, "x + y", 0) \
+    PAIR(sub, "sub", "a - b", OPS_NUMBERS, x - y, SIGNED_WRAP(-), x - y, sub_gradient, "x - y", 0) \
+    PAIR(mul_op, "mul", "a b", OPS_NUMBERS, x *y, SIGNED_WRAP(*), x *y, mul_gradient, "x * y", \
+         CNR_OP_MULTIPLIES) \
+    PAIR(div, "div", "a / b; whole numbers towards zero", OPS_NUMBERS, x / y, divide(x, y), \
+         y ? x / y : 0, div_gradient, "x / y", 0) \
+    MANY(max, "max", "the largest of the operands; NaN where one is NaN", OPS_NUMBERS, \
+         LARGER(x, y), LARGER(x, y), LARGER(x, y), NULL, "(x > y || x != x ? x : y)", 0, 0) \
+    MANY(min, "min", "the smallest of the operands; NaN where one is NaN", OPS_NUMBERS, \
+         LESSER(x, y), LESSER(x, y), LESSER(x, y), NULL, "(x < y || x != x ? x : y)", 0, 0) \
+    MANY(sum, "sum", "the sum of the operands", OPS_NUMBERS, x + y, SIGNED_WRAP(+), x + y, \
+         add_gradient, "x + y", 0, CNR_OP_ADDS) \
+    MANY(mean, "mean", "the mean of the operands", OPS_FLOATS, x + y, x, x, mean_gradient, NULL, \
+         1, 0)
 
 /* symbol and name, summary, types, formula for F, I and U alike */
-#define TESTS(TEST)                                                        \
-    TEST(equal, "a = b", OPS_WHOLE, x == y)                                \
-    TEST(less, "a < b", OPS_NUMBERS, x < y)                                \
-    TEST(greater, "a > b", OPS_NUMBERS, x > y)                             \
-    TEST(less_or_equal, "a <= b", OPS_NUMBERS, x <= y)                     \
+/* clang-format off */
+#define TESTS(TEST) \
+    TEST(equal, "a = b", OPS_WHOLE, x == y) \
+    TEST(less, "a < b", OPS_NUMBERS, x < y) \
+    TEST(greater, "a > b", OPS_NUMBERS, x > y) \
+    TEST(less_or_equal, "a <= b", OPS_NUMBERS, x <= y) \
     TEST(greater_or_equal, "a >= b", OPS_NUMBERS, x >= y)
+/* clang-format on */
 
 /* symbol, name, summary, types, formula on whole numbers */
-#define BITS(BIT)                                                                        \
-    BIT(and, "and", "logical and", ELEM_BOOL, (x && y))                                  \
-    BIT(or, "or", "logical or", ELEM_BOOL, (x || y))                                     \
-    BIT(xor, "xor", "logical exclusive or", ELEM_BOOL, (!x != !y))                       \
-    BIT(bitwise_and, "bitwise_and", "and of each bit", OPS_INTS, x & y)                  \
-    BIT(bitwise_or, "bitwise_or", "or of each bit", OPS_INTS, x | y)                     \
+/* clang-format off */
+#define BITS(BIT) \
+    BIT(and, "and", "logical and", ELEM_BOOL, (x && y)) \
+    BIT(or, "or", "logical or", ELEM_BOOL, (x || y)) \
+    BIT(xor, "xor", "logical exclusive or", ELEM_BOOL, (!x != !y)) \
+    BIT(bitwise_and, "bitwise_and", "and of each bit", OPS_INTS, x & y) \
+    BIT(bitwise_or, "bitwise_or", "or of each bit", OPS_INTS, x | y) \
     BIT(bitwise_xor, "bitwise_xor", "exclusive or of each bit", OPS_INTS, x ^ y)
+/* clang-format on */
 
-#define HOOKS(SYMBOL)                                                                        \
-    static cnr_status SYMBOL##_infer(const cnr_node *node, cnr_tensor *const *out,           \
-                                     cnr_error *err) {                                       \
-        return fold_infer(node, &SYMBOL##_row, out, err);                                    \
-    }                                                                                        \
-    static cnr_status SYMBOL##_reference(const cnr_run *run, cnr_error *err) {               \
-        return fold_reference(run, &SYMBOL##_row, err);                                      \
+#define HOOKS(SYMBOL) \
+    static cnr_status SYMBOL##_infer(const cnr_node *node, cnr_tensor *const *out, \
+                                     cnr_error *err) { \
+        return fold_infer(node, &SYMBOL##_row, out, err); \
+    } \
+    static cnr_status SYMBOL##_reference(const cnr_run *run, cnr_error *err) { \
+        return fold_reference(run, &SYMBOL##_row, err); \
     }
 
-#define DESCRIPTOR(SYMBOL, NAME, SUMMARY, PORTS, FLAGS, ...)                         \
-    const cnr_op ops_##SYMBOL = {                                                    \
-        CNR_OP_SIZES, .name = NAME, .summary = SUMMARY,                              \
-        .flags = CNR_OP_ELEMENTWISE | CNR_OP_PURE | CNR_OP_RANGES | (FLAGS),         \
-        CNR_OP_PORTS(PORTS, result),                                                 \
-        .infer = SYMBOL##_infer, .cost = fold_cost, .reference = SYMBOL##_reference, \
-        __VA_ARGS__};
+#define DESCRIPTOR(SYMBOL, NAME, SUMMARY, PORTS, FLAGS, ...) \
+    const cnr_op ops_##SYMBOL = {CNR_OP_SIZES, \
+                                 .name = NAME, \
+                                 .summary = SUMMARY, \
+                                 .flags = \
+                                     CNR_OP_ELEMENTWISE | CNR_OP_PURE | CNR_OP_RANGES | (FLAGS), \
+                                 CNR_OP_PORTS(PORTS, result), \
+                                 .infer = SYMBOL##_infer, \
+                                 .cost = fold_cost, \
+                                 .reference = SYMBOL##_reference, \
+                                 __VA_ARGS__};
 
-#define ARITHMETIC(SYMBOL, DTYPES, F, I, U, OPENCL, MEAN)                                \
-    FOLD_LOOP(double, SYMBOL##_f64, F)                                                   \
-    FOLD_LOOP(float, SYMBOL##_f32, F)                                                    \
-    FOLD_LOOP(int64_t, SYMBOL##_i64, I)                                                  \
-    FOLD_LOOP(uint64_t, SYMBOL##_u64, U)                                                 \
-    static const fold_row SYMBOL##_row = {                                               \
-        .dtypes = DTYPES, .f64 = SYMBOL##_f64, .f32 = SYMBOL##_f32, .i64 = SYMBOL##_i64, \
-        .u64 = SYMBOL##_u64, .opencl = OPENCL, .mean = MEAN};                            \
-    HOOKS(SYMBOL)                                                                        \
-    static void SYMBOL##_apply(const cnr_node *node, const float *x, const float *y,     \
-                               float *out, int64_t n) {                                  \
-        (void)node;                                                                      \
-        if (y) SYMBOL##_row.f32(x, y, out, n);                                           \
-        else if (out != x) memcpy(out, x, (size_t)n * sizeof *x);                        \
-    }                                                                                    \
+#define ARITHMETIC(SYMBOL, DTYPES, F, I, U, OPENCL, MEAN) \
+    FOLD_LOOP(double, SYMBOL##_f64, F) \
+    FOLD_LOOP(float, SYMBOL##_f32, F) \
+    FOLD_LOOP(int64_t, SYMBOL##_i64, I) \
+    FOLD_LOOP(uint64_t, SYMBOL##_u64, U) \
+    static const fold_row SYMBOL##_row = {.dtypes = DTYPES, \
+                                          .f64 = SYMBOL##_f64, \
+                                          .f32 = SYMBOL##_f32, \
+                                          .i64 = SYMBOL##_i64, \
+                                          .u64 = SYMBOL##_u64, \
+                                          .opencl = OPENCL, \
+                                          .mean = MEAN}; \
+    HOOKS(SYMBOL) \
+    static void SYMBOL##_apply(const cnr_node *node, const float *x, const float *y, float *out, \
+                               int64_t n) { \
+        (void)node; \
+        if (y) SYMBOL##_row.f32(x, y, out, n); \
+        else if (out != x) memcpy(out, x, (size_t)n * sizeof *x); \
+    } \
     static int32_t SYMBOL##_expression(const cnr_node *node, char *text, size_t bytes) { \
-        (void)node;                                                                      \
-        return fold_expression(&SYMBOL##_row, text, bytes);                              \
+        (void)node; \
+        return fold_expression(&SYMBOL##_row, text, bytes); \
     }
 
-#define PAIR(SYMBOL, NAME, SUMMARY, DTYPES, F, I, U, GRADIENT, OPENCL, FLAGS)                \
-    ARITHMETIC(SYMBOL, DTYPES, F, I, U, OPENCL, 0)                                           \
+#define PAIR(SYMBOL, NAME, SUMMARY, DTYPES, F, I, U, GRADIENT, OPENCL, FLAGS) \
+    ARITHMETIC(SYMBOL, DTYPES, F, I, U, OPENCL, 0) \
     DESCRIPTOR(SYMBOL, NAME, SUMMARY, pair, CNR_OP_EPILOGUE | (FLAGS), .gradient = GRADIENT, \
                .apply_f32 = SYMBOL##_apply, .expression = SYMBOL##_expression)
 /* Only of two operands can a kernel make an epilogue; it asks. */
-#define MANY(SYMBOL, NAME, SUMMARY, DTYPES, F, I, U, GRADIENT, OPENCL, MEAN, FLAGS)          \
-    ARITHMETIC(SYMBOL, DTYPES, F, I, U, OPENCL, MEAN)                                        \
-    DESCRIPTOR(SYMBOL, NAME, SUMMARY, many, FLAGS, .gradient = GRADIENT,                     \
-               .apply_f32 = MEAN ? NULL : SYMBOL##_apply,                                    \
+#define MANY(SYMBOL, NAME, SUMMARY, DTYPES, F, I, U, GRADIENT, OPENCL, MEAN, FLAGS) \
+    ARITHMETIC(SYMBOL, DTYPES, F, I, U, OPENCL, MEAN) \
+    DESCRIPTOR(SYMBOL, NAME, SUMMARY, many, FLAGS, .gradient = GRADIENT, \
+               .apply_f32 = MEAN ? NULL : SYMBOL##_apply, \
                .expression = MEAN ? NULL : SYMBOL##_expression)
 FOLDS(PAIR, MANY)
 
-#define TEST(SYMBOL, SUMMARY, DTYPES, FORMULA)                                    \
-    FOLD_LOOP(double, SYMBOL##_f64, FORMULA)                                      \
-    FOLD_LOOP(int64_t, SYMBOL##_i64, FORMULA)                                     \
-    FOLD_LOOP(uint64_t, SYMBOL##_u64, FORMULA)                                    \
-    static const fold_row SYMBOL##_row = {                                        \
-        .dtypes = DTYPES, .to_bool = 1, .f64 = SYMBOL##_f64, .i64 = SYMBOL##_i64, \
-        .u64 = SYMBOL##_u64};                                                     \
-    HOOKS(SYMBOL)                                                                 \
+#define TEST(SYMBOL, SUMMARY, DTYPES, FORMULA) \
+    FOLD_LOOP(double, SYMBOL##_f64, FORMULA) \
+    FOLD_LOOP(int64_t, SYMBOL##_i64, FORMULA) \
+    FOLD_LOOP(uint64_t, SYMBOL##_u64, FORMULA) \
+    static const fold_row SYMBOL##_row = {.dtypes = DTYPES, \
+                                          .to_bool = 1, \
+                                          .f64 = SYMBOL##_f64, \
+                                          .i64 = SYMBOL##_i64, \
+                                          .u64 = SYMBOL##_u64}; \
+    HOOKS(SYMBOL) \
     DESCRIPTOR(SYMBOL, #SYMBOL, SUMMARY, pair, 0, .aliases = NULL)
 TESTS(TEST)
 
-#define BIT(SYMBOL, NAME, SUMMARY, DTYPES, FORMULA)                  \
-    FOLD_LOOP(int64_t, SYMBOL##_i64, FORMULA)                        \
-    FOLD_LOOP(uint64_t, SYMBOL##_u64, FORMULA)                       \
-    static const fold_row SYMBOL##_row = {                           \
-        .dtypes = DTYPES, .i64 = SYMBOL##_i64, .u64 = SYMBOL##_u64}; \
-    HOOKS(SYMBOL)                                                    \
+#define BIT(SYMBOL, NAME, SUMMARY, DTYPES, FORMULA) \
+    FOLD_LOOP(int64_t, SYMBOL##_i64, FORMULA) \
+    FOLD_LOOP(uint64_t, SYMBOL##_u64, FORMULA) \
+    static const fold_row SYMBOL##_row = {.dtypes = DTYPES, \
+                                          .i64 = SYMBOL##_i64, \
+                                          .u64 = SYMBOL##_u64}; \
+    HOOKS(SYMBOL) \
     DESCRIPTOR(SYMBOL, NAME, SUMMARY, pair, 0, .aliases = NULL)
 BITS(BIT)
 
 /* ---- pow: base and exponent may differ in type; the result has the base's ---- */
 
 static cnr_status pow_infer(const cnr_node *node, cnr_tensor *const *out, cnr_error *err) {
-    for (int32_t i = 0; i < 2; i++)
-        CNR_TRY(ops_want(node, i, OPS_NUMBERS, 0, CNR_MAX_RANK, err));
+    for (int32_t i = 0; i < 2; i++) CNR_TRY(ops_want(node, i, OPS_NUMBERS, 0, CNR_MAX_RANK, err));
     out[0]->dtype = node->inputs[0]->dtype;
     return kit_broadcast(node, 0, 2, out[0], err);
 }
@@ -230,8 +241,7 @@ static cnr_status pow_reference(const cnr_run *run, cnr_error *err) {
     return CNR_OK;
 }
 
-static void pow_apply(const cnr_node *node, const float *x, const float *y, float *out,
-                      int64_t n) {
+static void pow_apply(const cnr_node *node, const float *x, const float *y, float *out, int64_t n) {
     (void)node;
     for (int64_t i = 0; i < n; i++) out[i] = powf(x[i], y[i]);
 }
@@ -260,8 +270,7 @@ static cnr_status pow_gradient(OPS_GRADIENT_ARGS) {
         return ops_fail(err, CNR_E_UNSUPPORTED, node,
                         "an exponent of another type than the base's has no gradient");
     if (want[1]) {
-        const cnr_value slope =
-            kit_node2(&b, "mul", outputs[0], kit_node1(&b, "log", inputs[0]));
+        const cnr_value slope = kit_node2(&b, "mul", outputs[0], kit_node1(&b, "log", inputs[0]));
         flow(&b, node, want, 1, kit_node2(&b, "mul", grad_out[0], slope), grad_in);
     }
     return kit_built(&b, node, err);
@@ -273,7 +282,8 @@ DESCRIPTOR(pow, "pow", "a to the power b", pair, CNR_OP_EPILOGUE, .gradient = po
 /* ---- mod: the sign of the divisor, or with fmod of the dividend ---- */
 
 static const cnr_attr_spec mod_attrs[] = {
-    {.name = "fmod", .type = CNR_ATTR_BOOL,
+    {.name = "fmod",
+     .type = CNR_ATTR_BOOL,
      .help = "the result has the sign of a, as in C; else that of b"}};
 
 static cnr_status mod_infer(const cnr_node *node, cnr_tensor *const *out, cnr_error *err) {
@@ -318,9 +328,11 @@ DESCRIPTOR(mod, "mod", "the remainder of a / b", pair, 0, CNR_OP_ATTRS(mod_attrs
 /* ---- bit_shift ---- */
 
 static const char *const directions[] = {"LEFT", "RIGHT", NULL};
-static const cnr_attr_spec bit_shift_attrs[] = {
-    {.name = "direction", .type = CNR_ATTR_ENUM, .flags = CNR_ATTR_REQUIRED, .choices = directions,
-     .help = "which way the bits of a move"}};
+static const cnr_attr_spec bit_shift_attrs[] = {{.name = "direction",
+                                                 .type = CNR_ATTR_ENUM,
+                                                 .flags = CNR_ATTR_REQUIRED,
+                                                 .choices = directions,
+                                                 .help = "which way the bits of a move"}};
 
 static cnr_status bit_shift_infer(const cnr_node *node, cnr_tensor *const *out, cnr_error *err) {
     static const fold_row row = {.dtypes = OPS_INTS};

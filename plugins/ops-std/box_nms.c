@@ -4,22 +4,27 @@
 static const cnr_port in[] = {{.name = "x", .help = "..., boxes, numbers a box"}};
 static const cnr_port out[] = {
     {.name = "y", .help = "the rows that stay, best first, then rows of -1"}};
-#define INDEX(NAME, VALUE, TEXT)                                                               \
-    {.name = NAME, .type = CNR_ATTR_INT, .flags = CNR_ATTR_BOUNDED, .min = -1, .max = 1 << 30, \
-     .default_i = VALUE, .help = TEXT}
-static const cnr_attr_spec attrs[] = {
-    {.name = "overlap_thresh", .type = CNR_ATTR_FLOAT, .default_f = 0.5,
-     .help = "boxes of a class that overlap more exclude each other"},
-    {.name = "valid_thresh", .type = CNR_ATTR_FLOAT, .help = "boxes must score more"},
-    INDEX("topk", -1, "best boxes that are looked at; -1: all"),
-    INDEX("coord_start", 2, "where a box's four numbers begin in its row"),
-    INDEX("score_index", 1, "where its score is"),
-    INDEX("id_index", -1, "where its class is; -1: all are of one"),
-    INDEX("background_id", -1, "the class that is no object; -1: none"),
-    {.name = "force_suppress", .type = CNR_ATTR_BOOL, .help = "whatever their class"},
-    {.name = "center_in", .type = CNR_ATTR_BOOL,
-     .help = "boxes are middle x, middle y, width, height, not corners"},
-    {.name = "center_out", .type = CNR_ATTR_BOOL, .help = "and shall be so"}};
+#define INDEX(NAME, VALUE, TEXT) \
+    { \
+        .name = NAME, .type = CNR_ATTR_INT, .flags = CNR_ATTR_BOUNDED, .min = -1, .max = 1 << 30, \
+        .default_i = VALUE, .help = TEXT \
+    }
+static const cnr_attr_spec attrs[] =
+    {{.name = "overlap_thresh",
+      .type = CNR_ATTR_FLOAT,
+      .default_f = 0.5,
+      .help = "boxes of a class that overlap more exclude each other"},
+     {.name = "valid_thresh", .type = CNR_ATTR_FLOAT, .help = "boxes must score more"},
+     INDEX("topk", -1, "best boxes that are looked at; -1: all"),
+     INDEX("coord_start", 2, "where a box's four numbers begin in its row"),
+     INDEX("score_index", 1, "where its score is"),
+     INDEX("id_index", -1, "where its class is; -1: all are of one"),
+     INDEX("background_id", -1, "the class that is no object; -1: none"),
+     {.name = "force_suppress", .type = CNR_ATTR_BOOL, .help = "whatever their class"},
+     {.name = "center_in",
+      .type = CNR_ATTR_BOOL,
+      .help = "boxes are middle x, middle y, width, height, not corners"},
+     {.name = "center_out", .type = CNR_ATTR_BOOL, .help = "and shall be so"}};
 
 static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
     const cnr_tensor *x = node->inputs[0];

@@ -46,14 +46,14 @@ cnr_status fold_reference(const cnr_run *run, const fold_row *row, cnr_error *er
 int32_t fold_expression(const fold_row *row, char *text, size_t bytes);
 void fold_cost(const cnr_node *node, cnr_cost *out);
 
-#define FOLD_LOOP(type, NAME, FORMULA)                                                     \
-    static void NAME(const type *xs, const type *ys, type *out, int64_t n) {               \
-        typedef type T;                                                                    \
-        for (int64_t at = 0; at < n; at++) {                                               \
-            const T x = xs[at], y = ys[at];                                                \
-            (void)x, (void)y;                                                              \
-            out[at] = (T)(FORMULA);                                                        \
-        }                                                                                  \
+#define FOLD_LOOP(type, NAME, FORMULA) \
+    static void NAME(const type *xs, const type *ys, type *out, int64_t n) { \
+        typedef type T; \
+        for (int64_t at = 0; at < n; at++) { \
+            const T x = xs[at], y = ys[at]; \
+            (void)x, (void)y; \
+            out[at] = (T)(FORMULA); \
+        } \
     }
 
 #endif

@@ -5,13 +5,17 @@ static const cnr_port one[] = {{.name = "x", .help = "any shape"}};
 static const cnr_port two[] = {{.name = "x", .help = "any shape"},
                                {.name = "like", .help = "gives the data type"}};
 static const cnr_port out[] = {{.name = "y", .help = "the shape of x"}};
-#define SATURATE                                                \
-    {.name = "saturate", .type = CNR_ATTR_BOOL, .default_i = 1, \
-     .help = "of 8-bit floats only: no effect on the types here"}
-static const cnr_attr_spec cast_attrs[] = {
-    {.name = "to", .type = CNR_ATTR_DTYPE, .flags = CNR_ATTR_REQUIRED, .alias = "dtype",
-     .help = "the new data type"},
-    SATURATE};
+#define SATURATE \
+    { \
+        .name = "saturate", .type = CNR_ATTR_BOOL, .default_i = 1, \
+        .help = "of 8-bit floats only: no effect on the types here" \
+    }
+static const cnr_attr_spec cast_attrs[] = {{.name = "to",
+                                            .type = CNR_ATTR_DTYPE,
+                                            .flags = CNR_ATTR_REQUIRED,
+                                            .alias = "dtype",
+                                            .help = "the new data type"},
+                                           SATURATE};
 static const cnr_attr_spec cast_like_attrs[] = {SATURATE};
 
 static cnr_status infer_as(const cnr_node *node, cnr_tensor *y, int32_t dtype, cnr_error *err) {

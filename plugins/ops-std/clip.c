@@ -1,14 +1,14 @@
 /* clip: values below a least and above a largest one replaced by it. */
 #include "broadcast.h"
 
-static const cnr_port in[] = {
-    {.name = "x", .help = "any shape"},
-    {.name = "min", .flags = CNR_PORT_OPTIONAL, .help = "one number, instead of the attribute"},
-    {.name = "max", .flags = CNR_PORT_OPTIONAL, .help = "one number, instead of the attribute"}};
+static const cnr_port in[] =
+    {{.name = "x", .help = "any shape"},
+     {.name = "min", .flags = CNR_PORT_OPTIONAL, .help = "one number, instead of the attribute"},
+     {.name = "max", .flags = CNR_PORT_OPTIONAL, .help = "one number, instead of the attribute"}};
 static const cnr_port out[] = {{.name = "y", .help = "the shape of x"}};
-static const cnr_attr_spec attrs[] = {
-    {.name = "min", .type = CNR_ATTR_FLOAT, .default_f = -INFINITY, .help = "least value"},
-    {.name = "max", .type = CNR_ATTR_FLOAT, .default_f = INFINITY, .help = "largest value"}};
+static const cnr_attr_spec attrs[] =
+    {{.name = "min", .type = CNR_ATTR_FLOAT, .default_f = -INFINITY, .help = "least value"},
+     {.name = "max", .type = CNR_ATTR_FLOAT, .default_f = INFINITY, .help = "largest value"}};
 
 static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
     CNR_TRY(ops_want(node, 0, OPS_NUMBERS, 0, CNR_MAX_RANK, err));
@@ -114,7 +114,8 @@ static cnr_status gradient(OPS_GRADIENT_ARGS) {
         if (!want[i]) continue;
         const cnr_value cut = kit_node2(&b, "equal", outputs[0], inputs[i]);
         const cnr_value dy = kit_node3(&b, "where", cut, grad_out[0], zero);
-        grad_in[i] = kit_unbroadcast(&b, kit_node3(&b, "where", kept, zero, dy), y, node->inputs[i]);
+        grad_in[i] =
+            kit_unbroadcast(&b, kit_node3(&b, "where", kept, zero, dy), y, node->inputs[i]);
     }
     return kit_built(&b, node, err);
 }

@@ -2,17 +2,18 @@
 #include "ops_kit.h"
 #include "ops_window.h"
 
-static const cnr_port in[] = {
-    {.name = "x", .help = "N, C times a window's elements, windows"},
-    {.name = "image_shape", .flags = CNR_PORT_CONST, .help = "the spatial axes of y"},
-    {.name = "block_shape", .flags = CNR_PORT_CONST, .help = "a window's extents"}};
+static const cnr_port in[] =
+    {{.name = "x", .help = "N, C times a window's elements, windows"},
+     {.name = "image_shape", .flags = CNR_PORT_CONST, .help = "the spatial axes of y"},
+     {.name = "block_shape", .flags = CNR_PORT_CONST, .help = "a window's extents"}};
 static const cnr_port out[] = {{.name = "y", .help = "N C spatial"}};
 /* Not those of other windows: x has no spatial axes to count them by. */
-static const cnr_attr_spec attrs[] = {
-    {.name = "strides", .type = CNR_ATTR_INTS, .help = "step of the window, 1 each"},
-    {.name = "pads", .type = CNR_ATTR_INTS, .help = "rim that is cut off y, all begins first"},
-    {.name = "dilations", .type = CNR_ATTR_INTS,
-     .help = "distance between the window's elements, 1 each"}};
+static const cnr_attr_spec attrs[] =
+    {{.name = "strides", .type = CNR_ATTR_INTS, .help = "step of the window, 1 each"},
+     {.name = "pads", .type = CNR_ATTR_INTS, .help = "rim that is cut off y, all begins first"},
+     {.name = "dilations",
+      .type = CNR_ATTR_INTS,
+      .help = "distance between the window's elements, 1 each"}};
 
 /* The windows over y; the lists are known. */
 static cnr_status windows(const cnr_node *node, const kit_list *image, const kit_list *block,

@@ -1,7 +1,9 @@
 /* concat: inputs one after another along an axis. */
 #include "move.h"
 
-static const cnr_port in[] = {{.name = "x", .flags = CNR_PORT_VARIADIC, .min = 1,
+static const cnr_port in[] = {{.name = "x",
+                               .flags = CNR_PORT_VARIADIC,
+                               .min = 1,
                                .help = "alike in all dimensions but `axis`"}};
 static const cnr_port out[] = {{.name = "y", .help = "the inputs in a row"}};
 static const cnr_attr_spec attrs[] = {OPS_AXIS_ROW(1, "along which the inputs are joined")};

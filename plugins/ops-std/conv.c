@@ -4,10 +4,10 @@
 const cnr_attr_spec ops_conv_attrs[] = {OPS_CONV_ROWS, OPS_WINDOW_ROWS};
 _Static_assert(CNR_ROWS(ops_conv_attrs) == OPS_CONV_N_ATTRS, "the schema's length");
 
-static const cnr_port in[] = {
-    {.name = "x", .help = "N C and one to three spatial axes"},
-    {.name = "weight", .flags = CNR_PORT_PARAMETER, .help = "out, C / group, the window's axes"},
-    {.name = "bias", .flags = CNR_PORT_OPTIONAL | CNR_PORT_PARAMETER, .help = "out"}};
+static const cnr_port in[] =
+    {{.name = "x", .help = "N C and one to three spatial axes"},
+     {.name = "weight", .flags = CNR_PORT_PARAMETER, .help = "out, C / group, the window's axes"},
+     {.name = "bias", .flags = CNR_PORT_OPTIONAL | CNR_PORT_PARAMETER, .help = "out"}};
 static const cnr_port out[] = {{.name = "y", .help = "N out and the spatial axes"}};
 static const char *const aliases[] = {"conv1d", "conv2d", "conv3d", NULL};
 
@@ -58,8 +58,8 @@ static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_er
     if ((status = ops_conv_check(node, x, weight, &w, err)) != CNR_OK) return status;
     const int64_t wish = cnr_attr_int(node, "out");
     if (wish > 0 && !ops_dims_agree(weight->dim[0], wish))
-        return ops_fail(err, CNR_E_SHAPE, node, "out is %lld, the weight has %lld",
-                        (long long)wish, (long long)weight->dim[0]);
+        return ops_fail(err, CNR_E_SHAPE, node, "out is %lld, the weight has %lld", (long long)wish,
+                        (long long)weight->dim[0]);
     if ((status = ops_want_shape(node, 2, x->dtype, 1, weight->dim, err)) != CNR_OK) return status;
     ops_like(outputs[0], x);
     outputs[0]->dim[1] = weight->dim[0];
@@ -209,8 +209,10 @@ OPS_INLINE double element(const ops_geometry *g, int32_t dtype, const void *x, c
     for (int64_t c = 0; c < c_count; c++)
         for (int64_t i = first[0]; i < last[0]; i++)
             for (int64_t j = first[1]; j < last[1]; j++) {
-                const int64_t row = c * plane + ((start[0] + i * g->d[0]) * g->in[1] + start[1] +
-                                                 j * g->d[1]) * g->in[2] + start[2];
+                const int64_t row =
+                    c * plane +
+                    ((start[0] + i * g->d[0]) * g->in[1] + start[1] + j * g->d[1]) * g->in[2] +
+                    start[2];
                 const int64_t taps = c * window + (i * g->k[1] + j) * g->k[2];
                 for (int64_t k = first[2]; k < last[2]; k++)
                     sum += ops_get(dtype, x, row + k * g->d[2]) * ops_get(dtype, w, taps + k);
@@ -226,8 +228,8 @@ OPS_INLINE void body(const cnr_run *run, const ops_geometry *g, int32_t dtype) {
     int64_t o[3];
     for (int64_t n = g->lo[0]; n < g->hi[0]; n++)
         for (int64_t m = g->lo[1]; m < g->hi[1]; m++) {
-            const char *from = (const char *)x->data +
-                               (n * g->c + m / each * c) * ops_volume(g->in) * size;
+            const char *from =
+                (const char *)x->data + (n * g->c + m / each * c) * ops_volume(g->in) * size;
             const char *w = (const char *)weight->data + m * c * ops_volume(g->k) * size;
             const double shift = bias ? ops_get(dtype, bias->data, m) : 0;
             const int64_t base = (n * y->dim[1] + m) * ops_volume(g->out);
@@ -235,8 +237,7 @@ OPS_INLINE void body(const cnr_run *run, const ops_geometry *g, int32_t dtype) {
             for (o[0] = g->lo[2]; o[0] < g->hi[2]; o[0]++)
                 for (o[1] = g->lo[3]; o[1] < g->hi[3]; o[1]++)
                     for (o[2] = g->lo[4]; o[2] < g->hi[4]; o[2]++)
-                        ops_put(dtype, y->data,
-                                base + (o[0] * g->out[1] + o[1]) * g->out[2] + o[2],
+                        ops_put(dtype, y->data, base + (o[0] * g->out[1] + o[1]) * g->out[2] + o[2],
                                 shift + element(g, dtype, from, w, c, o));
         }
 }

@@ -2,16 +2,26 @@
 #include "ops_kit.h"
 #include "ops_window.h"
 
-static const cnr_attr_spec attrs[] = {
-    OPS_CONV_ROWS, OPS_WINDOW_ROWS,
-    {.name = "output_padding", .type = CNR_ATTR_INTS, .flags = CNR_ATTR_SPATIAL | CNR_ATTR_BOUNDED,
-     .min = 0, .max = 1 << 20, .fill = 0, .help = "elements added at the end of each spatial axis"},
-    {.name = "output_shape", .type = CNR_ATTR_INTS, .flags = CNR_ATTR_BOUNDED, .min = 1,
-     .max = 1 << 30, .help = "extent of each spatial axis of y; the pads follow from it"}};
-static const cnr_port in[] = {
-    {.name = "x", .help = "N C and one to three spatial axes"},
-    {.name = "weight", .flags = CNR_PORT_PARAMETER, .help = "C, out / group, the window's axes"},
-    {.name = "bias", .flags = CNR_PORT_OPTIONAL | CNR_PORT_PARAMETER, .help = "out"}};
+static const cnr_attr_spec attrs[] =
+    {OPS_CONV_ROWS,
+     OPS_WINDOW_ROWS,
+     {.name = "output_padding",
+      .type = CNR_ATTR_INTS,
+      .flags = CNR_ATTR_SPATIAL | CNR_ATTR_BOUNDED,
+      .min = 0,
+      .max = 1 << 20,
+      .fill = 0,
+      .help = "elements added at the end of each spatial axis"},
+     {.name = "output_shape",
+      .type = CNR_ATTR_INTS,
+      .flags = CNR_ATTR_BOUNDED,
+      .min = 1,
+      .max = 1 << 30,
+      .help = "extent of each spatial axis of y; the pads follow from it"}};
+static const cnr_port in[] =
+    {{.name = "x", .help = "N C and one to three spatial axes"},
+     {.name = "weight", .flags = CNR_PORT_PARAMETER, .help = "C, out / group, the window's axes"},
+     {.name = "bias", .flags = CNR_PORT_OPTIONAL | CNR_PORT_PARAMETER, .help = "out"}};
 static const cnr_port out[] = {{.name = "y", .help = "N out and the spatial axes"}};
 static const char *const aliases[] = {"conv_transpose1d", "conv_transpose2d", "conv_transpose3d",
                                       "deconv", NULL};
@@ -33,8 +43,8 @@ static cnr_status window_of(const cnr_node *node, cnr_window *w, cnr_error *err)
     ops_conv_kernel(node, weight, kernel);
     *w = (cnr_window){.spatial = x->rank - 2};
     if (n_shape != 0 && n_shape != w->spatial)
-        return ops_fail(err, CNR_E_ARG, node, "output_shape: want %d numbers, got %lld",
-                        w->spatial, (long long)n_shape);
+        return ops_fail(err, CNR_E_ARG, node, "output_shape: want %d numbers, got %lld", w->spatial,
+                        (long long)n_shape);
     for (int32_t i = 0; i < w->spatial; i++) {
         const int64_t stride = entry(node, "strides", i, 1);
         const int64_t dilation = entry(node, "dilations", i, 1), size = x->dim[2 + i];
@@ -82,8 +92,8 @@ static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_er
     CNR_TRY(window_of(node, &w, err));
     const int64_t many = weight->dim[1] < 0 ? CNR_DIM_UNKNOWN : weight->dim[1] * group;
     if (wish > 0 && !ops_dims_agree(many, wish))
-        return ops_fail(err, CNR_E_SHAPE, node, "out is %lld, the weight has %lld",
-                        (long long)wish, (long long)many);
+        return ops_fail(err, CNR_E_SHAPE, node, "out is %lld, the weight has %lld", (long long)wish,
+                        (long long)many);
     CNR_TRY(ops_want_shape(node, 2, x->dtype, 1, &many, err));
     ops_like(outputs[0], x);
     outputs[0]->dim[1] = many;
@@ -107,8 +117,10 @@ static int32_t split_axes(const cnr_node *node, cnr_split_axis *axes, int32_t ma
     const int64_t each = node->inputs[1]->dim[1];
     int32_t n = 0;
     for (int32_t a = 0; a < node->outputs[0]->rank && n < max; a++, n++)
-        axes[n] = (cnr_split_axis){.axis = a, .alignment = a == 1 && each > 1 &&
-                                   cnr_attr_int(node, "group") > 1 ? each : 1};
+        axes[n] =
+            (cnr_split_axis){.axis = a,
+                             .alignment =
+                                 a == 1 && each > 1 && cnr_attr_int(node, "group") > 1 ? each : 1};
     return n;
 }
 
@@ -159,20 +171,19 @@ static cnr_status gradient(OPS_GRADIENT_ARGS) {
         if (back != w.out[i])
             return ops_fail(err, CNR_E_UNSUPPORTED, node, "no gradient for this output size");
     }
-    const cnr_attr list[] = {
-        kit_attr_ints("kernel_shape", w.kernel, spatial),
-        kit_attr_ints("strides", w.stride, spatial),
-        kit_attr_ints("dilations", w.dilation, spatial),
-        kit_attr_ints("pads", pads, 2 * spatial),
-        kit_attr_int("group", cnr_attr_int(node, "group"))};
+    const cnr_attr list[] = {kit_attr_ints("kernel_shape", w.kernel, spatial),
+                             kit_attr_ints("strides", w.stride, spatial),
+                             kit_attr_ints("dilations", w.dilation, spatial),
+                             kit_attr_ints("pads", pads, 2 * spatial),
+                             kit_attr_int("group", cnr_attr_int(node, "group"))};
     const cnr_attr *const given[] = {&list[0], &list[1], &list[2], &list[3], &list[4]};
     const cnr_attr no_bias = {.name = "bias", .type = CNR_ATTR_BOOL, .set = 1};
     const cnr_attr *const plain[] = {&list[0], &list[1], &list[2], &list[3], &list[4], &no_bias};
     if (want[0])
         status = ops_grad_node(host, graph, node, "conv", dx, 2, plain, 6, &grad_in[0], err);
     if (status == CNR_OK && want[1])
-        status = ops_grad_node(host, graph, node, "conv_grad_weight", dw, 3, given, 5, &grad_in[1],
-                               err);
+        status =
+            ops_grad_node(host, graph, node, "conv_grad_weight", dw, 3, given, 5, &grad_in[1], err);
     if (status == CNR_OK && node->n_inputs > 2 && want[2])
         status = ops_grad_sum(host, graph, node, grad_out[0], axes, spatial + 1, &grad_in[2], err);
     return status;

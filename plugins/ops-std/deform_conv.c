@@ -2,17 +2,23 @@
 #include "ops_norm.h"
 #include "ops_window.h"
 
-static const cnr_attr_spec attrs[] = {
-    OPS_CONV_ROWS, OPS_WINDOW_ROWS,
-    {.name = "offset_group", .type = CNR_ATTR_INT, .flags = CNR_ATTR_BOUNDED, .min = 1,
-     .max = 1 << 20, .default_i = 1, .help = "parts of the channels with offsets of their own"}};
-static const cnr_port in[] = {
-    {.name = "x", .help = "N C and one to three spatial axes"},
-    {.name = "weight", .flags = CNR_PORT_PARAMETER, .help = "out, C / group, the window's axes"},
-    {.name = "offset", .help = "N, offset_group * taps * spatial axes, output's spatial axes"},
-    {.name = "bias", .flags = CNR_PORT_OPTIONAL, .help = "out"},
-    {.name = "mask", .flags = CNR_PORT_OPTIONAL,
-     .help = "N, offset_group * taps, output's spatial axes: a factor for each tap"}};
+static const cnr_attr_spec attrs[] = {OPS_CONV_ROWS,
+                                      OPS_WINDOW_ROWS,
+                                      {.name = "offset_group",
+                                       .type = CNR_ATTR_INT,
+                                       .flags = CNR_ATTR_BOUNDED,
+                                       .min = 1,
+                                       .max = 1 << 20,
+                                       .default_i = 1,
+                                       .help = "parts of the channels with offsets of their own"}};
+static const cnr_port in[] =
+    {{.name = "x", .help = "N C and one to three spatial axes"},
+     {.name = "weight", .flags = CNR_PORT_PARAMETER, .help = "out, C / group, the window's axes"},
+     {.name = "offset", .help = "N, offset_group * taps * spatial axes, output's spatial axes"},
+     {.name = "bias", .flags = CNR_PORT_OPTIONAL, .help = "out"},
+     {.name = "mask",
+      .flags = CNR_PORT_OPTIONAL,
+      .help = "N, offset_group * taps, output's spatial axes: a factor for each tap"}};
 static const cnr_port out[] = {{.name = "y", .help = "N out and the spatial axes"}};
 
 static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
@@ -27,8 +33,7 @@ static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_er
                         (long long)x->dim[1], (long long)parts);
     int64_t dim[CNR_MAX_RANK] = {x->dim[0], ops_span(weight, 2, weight->rank)};
     for (int32_t i = 0; i < w.spatial; i++) dim[2 + i] = w.out[i];
-    if (dim[1] > OPS_MAX_DIM / parts)
-        return ops_fail(err, CNR_E_LIMIT, node, "too many offsets");
+    if (dim[1] > OPS_MAX_DIM / parts) return ops_fail(err, CNR_E_LIMIT, node, "too many offsets");
     if (dim[1] >= 0) dim[1] *= parts;
     CNR_TRY(ops_want_shape(node, 4, x->dtype, x->rank, dim, err));
     if (dim[1] >= 0) dim[1] *= w.spatial;
@@ -146,8 +151,10 @@ static cnr_status reference(const cnr_run *run, cnr_error *err) {
     CNR_TRY(ops_conv_check(run->node, x, weight, &w, err));
     ops_geometry_of(&w, x, run, &g);
     shape s = {.group = cnr_attr_int(run->node, "group"),
-               .parts = cnr_attr_int(run->node, "offset_group"), .taps = ops_volume(g.k),
-               .c = weight->dim[1], .spatial = w.spatial};
+               .parts = cnr_attr_int(run->node, "offset_group"),
+               .taps = ops_volume(g.k),
+               .c = weight->dim[1],
+               .spatial = w.spatial};
     s.each = weight->dim[0] / s.group;
     OPS_SPECIALISE(run->outputs[0]->dtype, body(run, &g, &s, dtype));
     return CNR_OK;

@@ -1,15 +1,21 @@
 /* dense: every output from every input of a sample; x is flattened from axis 1 on. */
 #include "ops_kit.h"
 
-static const cnr_attr_spec attrs[] = {
-    {.name = "out", .type = CNR_ATTR_INT, .flags = CNR_ATTR_BOUNDED, .min = 0, .max = 1 << 30,
-     .help = "outputs a sample, where the weight is yet to be made"},
-    {.name = "bias", .type = CNR_ATTR_BOOL, .default_i = 1,
-     .help = "whether a bias is made with the weight"}};
-static const cnr_port in[] = {
-    {.name = "x", .help = "N and any axes, which count as one"},
-    {.name = "weight", .flags = CNR_PORT_PARAMETER, .help = "out, inputs a sample"},
-    {.name = "bias", .flags = CNR_PORT_OPTIONAL | CNR_PORT_PARAMETER, .help = "out"}};
+static const cnr_attr_spec attrs[] = {{.name = "out",
+                                       .type = CNR_ATTR_INT,
+                                       .flags = CNR_ATTR_BOUNDED,
+                                       .min = 0,
+                                       .max = 1 << 30,
+                                       .help =
+                                           "outputs a sample, where the weight is yet to be made"},
+                                      {.name = "bias",
+                                       .type = CNR_ATTR_BOOL,
+                                       .default_i = 1,
+                                       .help = "whether a bias is made with the weight"}};
+static const cnr_port in[] =
+    {{.name = "x", .help = "N and any axes, which count as one"},
+     {.name = "weight", .flags = CNR_PORT_PARAMETER, .help = "out, inputs a sample"},
+     {.name = "bias", .flags = CNR_PORT_OPTIONAL | CNR_PORT_PARAMETER, .help = "out"}};
 static const cnr_port out[] = {{.name = "y", .help = "N out"}};
 static const char *const aliases[] = {"linear", "fully_connected", NULL};
 

@@ -1,34 +1,50 @@
 /* detection_output: from an SSD net's offsets and scores to boxes found (Caffe). */
 #include "nms.h"
 
-static const cnr_port in[] = {
-    {.name = "loc", .help = "N, 4 numbers a prior box: how to move and stretch it"},
-    {.name = "conf", .help = "N, a score for each prior box and class"},
-    {.name = "prior", .help = "1 2 4n, as prior_box makes them"}};
+static const cnr_port in[] = {{.name = "loc",
+                               .help = "N, 4 numbers a prior box: how to move and stretch it"},
+                              {.name = "conf", .help = "N, a score for each prior box and class"},
+                              {.name = "prior", .help = "1 2 4n, as prior_box makes them"}};
 static const cnr_port out[] = {
     {.name = "y", .help = "1 1 found 7: picture, class, score, x0 y0 x1 y1 from 0 to 1"}};
 static const char *const codes[] = {"CORNER", "CENTER_SIZE", "CORNER_SIZE", NULL};
 enum { CORNER, CENTER_SIZE, CORNER_SIZE };
-#define COUNT(NAME, DEFAULT, TEXT)                                                             \
-    {.name = NAME, .type = CNR_ATTR_INT, .flags = CNR_ATTR_BOUNDED, .min = -1, .max = 1 << 30, \
-     .default_i = DEFAULT, .help = TEXT}
-static const cnr_attr_spec attrs[] = {
-    {.name = "num_classes", .type = CNR_ATTR_INT, .flags = CNR_ATTR_REQUIRED | CNR_ATTR_BOUNDED,
-     .min = 1, .max = 1 << 20, .help = "with the background"},
-    {.name = "share_location", .type = CNR_ATTR_BOOL, .default_i = 1,
-     .help = "one offset for all classes"},
-    COUNT("background_label_id", 0, "the class that is no object; -1: none"),
-    {.name = "nms_threshold", .type = CNR_ATTR_FLOAT, .default_f = 0.3,
-     .help = "boxes of a class that overlap more exclude each other"},
-    COUNT("top_k", -1, "boxes of a class that are looked at; -1: all"),
-    {.name = "eta", .type = CNR_ATTR_FLOAT, .default_f = 1, .help = "lowers the threshold"},
-    {.name = "code_type", .type = CNR_ATTR_ENUM, .default_s = "CORNER", .choices = codes,
-     .help = "what the offsets mean"},
-    {.name = "variance_encoded_in_target", .type = CNR_ATTR_BOOL,
-     .help = "the offsets are not to be scaled"},
-    COUNT("keep_top_k", -1, "boxes of a picture that are kept; -1: all"),
-    {.name = "confidence_threshold", .type = CNR_ATTR_FLOAT, .default_f = -INFINITY,
-     .help = "boxes must score more"}};
+#define COUNT(NAME, DEFAULT, TEXT) \
+    { \
+        .name = NAME, .type = CNR_ATTR_INT, .flags = CNR_ATTR_BOUNDED, .min = -1, .max = 1 << 30, \
+        .default_i = DEFAULT, .help = TEXT \
+    }
+static const cnr_attr_spec attrs[] =
+    {{.name = "num_classes",
+      .type = CNR_ATTR_INT,
+      .flags = CNR_ATTR_REQUIRED | CNR_ATTR_BOUNDED,
+      .min = 1,
+      .max = 1 << 20,
+      .help = "with the background"},
+     {.name = "share_location",
+      .type = CNR_ATTR_BOOL,
+      .default_i = 1,
+      .help = "one offset for all classes"},
+     COUNT("background_label_id", 0, "the class that is no object; -1: none"),
+     {.name = "nms_threshold",
+      .type = CNR_ATTR_FLOAT,
+      .default_f = 0.3,
+      .help = "boxes of a class that overlap more exclude each other"},
+     COUNT("top_k", -1, "boxes of a class that are looked at; -1: all"),
+     {.name = "eta", .type = CNR_ATTR_FLOAT, .default_f = 1, .help = "lowers the threshold"},
+     {.name = "code_type",
+      .type = CNR_ATTR_ENUM,
+      .default_s = "CORNER",
+      .choices = codes,
+      .help = "what the offsets mean"},
+     {.name = "variance_encoded_in_target",
+      .type = CNR_ATTR_BOOL,
+      .help = "the offsets are not to be scaled"},
+     COUNT("keep_top_k", -1, "boxes of a picture that are kept; -1: all"),
+     {.name = "confidence_threshold",
+      .type = CNR_ATTR_FLOAT,
+      .default_f = -INFINITY,
+      .help = "boxes must score more"}};
 
 /* Most boxes of a class that suppression looks at, and most rows of a picture. */
 static int64_t looked_at(const cnr_node *node, int64_t priors) {
@@ -95,8 +111,8 @@ typedef struct detection_space {
 
 static uint64_t lay_out(const cnr_node *node, uint8_t *at, detection_space *s) {
     const uint64_t priors = (uint64_t)cnr_span(node->inputs[2], 1, 3) / 8;
-    const uint64_t rows = (uint64_t)looked_at(node, (int64_t)priors) *
-                          (uint64_t)cnr_attr_int(node, "num_classes");
+    const uint64_t rows =
+        (uint64_t)looked_at(node, (int64_t)priors) * (uint64_t)cnr_attr_int(node, "num_classes");
     uint64_t used = 0;
 #define PART(field, count) \
     s->field = at ? (void *)(at + used) : NULL, used += (count) * sizeof *s->field
@@ -178,8 +194,7 @@ static cnr_status reference(const cnr_run *run, cnr_error *err) {
     for (int64_t picture = 0; picture < node->inputs[0]->dim[0]; picture++) {
         int64_t found = 0;
         for (int64_t label = 0; label < classes; label++)
-            if (label != background)
-                found = find_class(node, &s, picture, label, priors, found);
+            if (label != background) found = find_class(node, &s, picture, label, priors, found);
         if (keep >= 0 && found > keep) { /* the best of all classes, still class by class */
             nms_sort(s.found_order, found, s.found_score);
             for (int64_t i = keep; i < found; i++) s.found[s.found_order[i]].label = -1;
@@ -187,7 +202,7 @@ static cnr_status reference(const cnr_run *run, cnr_error *err) {
         for (int64_t i = 0; i < found; i++) {
             const detection *d = &s.found[i];
             const double row[7] = {(double)picture, (double)d->label, d->score, d->box.x0,
-                                   d->box.y0, d->box.x1, d->box.y1};
+                                   d->box.y0,       d->box.x1,        d->box.y1};
             if (d->label < 0) continue;
             for (int k = 0; k < 7; k++) elem_set_f64(y, rows * 7 + k, row[k]);
             rows++;

@@ -2,17 +2,24 @@
  * drawn anew each step. */
 #include "ops_kit.h"
 
-static const cnr_attr_spec attrs[] = {
-    {.name = "ratio", .type = CNR_ATTR_FLOAT, .flags = CNR_ATTR_BOUNDED, .min = 0, .max = 1,
-     .default_f = 0.5, .help = "share of elements that training drops"},
-    {.name = "seed", .type = CNR_ATTR_INT, .help = "of training's choice; not used at inference"}};
-static const cnr_port in[] = {
-    {.name = "x", .help = "anything"},
-    {.name = "ratio", .flags = CNR_PORT_OPTIONAL, .help = "instead of the attribute"},
-    {.name = "training_mode", .flags = CNR_PORT_OPTIONAL | CNR_PORT_CONST, .help = "false"}};
-static const cnr_port out[] = {
-    {.name = "y", .help = "x"},
-    {.name = "mask", .flags = CNR_PORT_OPTIONAL, .help = "which elements are kept: all"}};
+static const cnr_attr_spec attrs[] = {{.name = "ratio",
+                                       .type = CNR_ATTR_FLOAT,
+                                       .flags = CNR_ATTR_BOUNDED,
+                                       .min = 0,
+                                       .max = 1,
+                                       .default_f = 0.5,
+                                       .help = "share of elements that training drops"},
+                                      {.name = "seed",
+                                       .type = CNR_ATTR_INT,
+                                       .help = "of training's choice; not used at inference"}};
+static const cnr_port in[] =
+    {{.name = "x", .help = "anything"},
+     {.name = "ratio", .flags = CNR_PORT_OPTIONAL, .help = "instead of the attribute"},
+     {.name = "training_mode", .flags = CNR_PORT_OPTIONAL | CNR_PORT_CONST, .help = "false"}};
+static const cnr_port out[] = {{.name = "y", .help = "x"},
+                               {.name = "mask",
+                                .flags = CNR_PORT_OPTIONAL,
+                                .help = "which elements are kept: all"}};
 
 static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
     const cnr_status status = ops_want(node, 0, OPS_WHOLE, 0, CNR_MAX_RANK, err);
@@ -37,13 +44,19 @@ static cnr_status reference(const cnr_run *run, cnr_error *err) {
 
 /* ---- training ---- */
 
-static const cnr_attr_spec drawn_attrs[] = {
-    {.name = "ratio", .type = CNR_ATTR_FLOAT, .flags = CNR_ATTR_BOUNDED, .min = 0, .max = 1,
-     .default_f = 0.5, .help = "share of elements that become 0"},
-    {.name = "seed", .type = CNR_ATTR_INT, .help = "of the mask, with the step"}};
-static const cnr_port drawn_in[] = {
-    {.name = "x", .help = "anything"},
-    {.name = "step", .help = "another number, another mask; rank 0"}};
+static const cnr_attr_spec drawn_attrs[] = {{.name = "ratio",
+                                             .type = CNR_ATTR_FLOAT,
+                                             .flags = CNR_ATTR_BOUNDED,
+                                             .min = 0,
+                                             .max = 1,
+                                             .default_f = 0.5,
+                                             .help = "share of elements that become 0"},
+                                            {.name = "seed",
+                                             .type = CNR_ATTR_INT,
+                                             .help = "of the mask, with the step"}};
+static const cnr_port drawn_in[] = {{.name = "x", .help = "anything"},
+                                    {.name = "step",
+                                     .help = "another number, another mask; rank 0"}};
 static const cnr_port drawn_out[] = {
     {.name = "y", .help = "x / (1 - ratio) where it is kept, else 0"}};
 
@@ -81,11 +94,7 @@ OPS_INLINE void drawn_body(const cnr_run *run, int32_t dtype) {
         }
 }
 
-static cnr_status drawn_reference(const cnr_run *run, cnr_error *err) {
-    (void)err;
-    OPS_SPECIALISE(run->outputs[0]->dtype, drawn_body(run, dtype));
-    return CNR_OK;
-}
+OPS_REFERENCE(drawn_reference, drawn_body, outputs[0])
 
 /* What was dropped gets no gradient: the same mask again. */
 static cnr_status drawn_gradient(OPS_GRADIENT_ARGS) {
@@ -103,9 +112,9 @@ static cnr_status training(const cnr_host *host, struct cnr_graph *graph, const 
     const double ratio = kit_scalar(node, 1, "ratio", &known);
     if (!known || !(ratio >= 0 && ratio <= 1))
         return ops_fail(err, CNR_E_UNSUPPORTED, node, "ratio: want a constant from 0 to 1");
-    const cnr_attr list[] = {
-        kit_attr_float("ratio", ratio),
-        kit_attr_int("seed", (int64_t)((t->seed ^ (uint64_t)cnr_attr_int(node, "seed")) >> 1))};
+    const cnr_attr list[] =
+        {kit_attr_float("ratio", ratio),
+         kit_attr_int("seed", (int64_t)((t->seed ^ (uint64_t)cnr_attr_int(node, "seed")) >> 1))};
     const cnr_attr *const attrs_of[] = {&list[0], &list[1]};
     const cnr_value in[] = {inputs[0], t->step};
     return ops_grad_node(host, graph, node, "dropout_drawn", in, 2, attrs_of, 2, &outputs[0], err);

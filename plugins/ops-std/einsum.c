@@ -4,11 +4,14 @@
 static const cnr_port in[] = {
     {.name = "x", .flags = CNR_PORT_VARIADIC, .min = 1, .help = "operands, of one type"}};
 static const cnr_port out[] = {{.name = "y", .help = "an axis for each label behind the arrow"}};
-static const char *const equations[] = {"ij,jk->ik", "bij,bjk->bik", "ij->ji", "ij,ij", "ii->i",
-                                        "...i,i->...", "abc,cd->abd", "i,j->ij", "bij,bkj->bik",
-                                        "ijk->", NULL};
+static const char *const equations[] = {"ij,jk->ik",    "bij,bjk->bik", "ij->ji",      "ij,ij",
+                                        "ii->i",        "...i,i->...",  "abc,cd->abd", "i,j->ij",
+                                        "bij,bkj->bik", "ijk->",        NULL};
 static const cnr_attr_spec attrs[] = {
-    {.name = "equation", .type = CNR_ATTR_STRING, .flags = CNR_ATTR_REQUIRED, .choices = equations,
+    {.name = "equation",
+     .type = CNR_ATTR_STRING,
+     .flags = CNR_ATTR_REQUIRED,
+     .choices = equations,
      .help = "a letter an axis, a comma between operands: bij,bjk->bik; ... stands for any axes"}};
 
 #define DTYPES (OPS_FLOATS | 1u << CNR_i32 | 1u << CNR_i64)
@@ -31,8 +34,10 @@ static cnr_status read_term(const cnr_node *node, const char **at, written *t, c
         if (**at == ' ') continue;
         const int label = label_of(**at);
         if (label < 0 && (strncmp(*at, "...", 3) != 0 || t->dots >= 0))
-            return ops_fail(err, CNR_E_ARG, node, "the equation has \"%.8s\" where a letter or "
-                            "one ... a term is wanted", *at);
+            return ops_fail(err, CNR_E_ARG, node,
+                            "the equation has \"%.8s\" where a letter or "
+                            "one ... a term is wanted",
+                            *at);
         if (label >= 0 && t->n == CNR_MAX_RANK)
             return ops_fail(err, CNR_E_LIMIT, node, "a term has more than %d axes", CNR_MAX_RANK);
         if (label >= 0) t->label[t->n++] = (int8_t)label;
@@ -84,9 +89,10 @@ static cnr_status read_dims(const cnr_node *node, einsum *e, cnr_error *err) {
             if (!seen || *all == 1) *all = dim;
             else if (dim < 0 && *all < 0) *all = CNR_DIM_UNKNOWN;
             else if (dim >= 0 && *all >= 0 && dim != *all && dim != 1)
-                return ops_fail(err, CNR_E_SHAPE, node, "axis %d of operand %d is %lld, its label "
-                                "is %lld elsewhere", (int)i, (int)k, (long long)dim,
-                                (long long)*all);
+                return ops_fail(err, CNR_E_SHAPE, node,
+                                "axis %d of operand %d is %lld, its label "
+                                "is %lld elsewhere",
+                                (int)i, (int)k, (long long)dim, (long long)*all);
             else if (*all < 0 && dim != 1) *all = dim;
         }
     return CNR_OK;
@@ -190,8 +196,7 @@ static void walk_label(const cnr_node *node, const einsum *e, walk *w, int8_t la
         kit_dense_strides(node->inputs[k], strides);
         w->step[k][n] = 0;
         for (int32_t i = 0; i < e->rank[k]; i++) /* a label twice: along the diagonal */
-            if (e->term[k][i] == label && node->inputs[k]->dim[i] != 1)
-                w->step[k][n] += strides[i];
+            if (e->term[k][i] == label && node->inputs[k]->dim[i] != 1) w->step[k][n] += strides[i];
         w->at[k] += lo * w->step[k][n];
     }
 }
@@ -252,8 +257,8 @@ static cnr_status reference(const cnr_run *run, cnr_error *err) {
     do {
         int64_t to = 0;
         for (int32_t i = 0; i < y->rank; i++) to += outer.index[i] * strides[i];
-        if (nothing) memset((char *)y->data + (size_t)to * ops_size(y->dtype), 0,
-                            ops_size(y->dtype));
+        if (nothing)
+            memset((char *)y->data + (size_t)to * ops_size(y->dtype), 0, ops_size(y->dtype));
         else OPS_SPECIALISE(y->dtype, sum_up(run, dtype, e.n_terms, outer.at, &inner, to));
         if (ops_cancelled(run)) return CNR_OK;
     } while (walk_next(&outer, e.n_terms));

@@ -11,7 +11,7 @@ typedef struct einsum {
     int32_t n_terms;
     int8_t term[EINSUM_TERMS + 1][CNR_MAX_RANK]; /* the result's stands behind the operands' */
     int32_t rank[EINSUM_TERMS + 1];
-    int64_t dim[EINSUM_LABELS]; /* of each label; 0 where it is not used, < 0: unknown */
+    int64_t dim[EINSUM_LABELS];      /* of each label; 0 where it is not used, < 0: unknown */
     uint64_t used[EINSUM_TERMS + 1]; /* labels as bits */
 } einsum;
 

@@ -1,14 +1,14 @@
 /* expand, tile: a tensor repeated. */
 #include "move.h"
 
-static const cnr_port expand_in[] = {
-    {.name = "x", .help = "any shape"},
-    {.name = "shape", .flags = CNR_PORT_OPTIONAL | CNR_PORT_CONST,
-     .help = "instead of the attribute"}};
-static const cnr_port tile_in[] = {
-    {.name = "x", .help = "any shape"},
-    {.name = "repeats", .flags = CNR_PORT_OPTIONAL | CNR_PORT_CONST,
-     .help = "instead of the attribute"}};
+static const cnr_port expand_in[] = {{.name = "x", .help = "any shape"},
+                                     {.name = "shape",
+                                      .flags = CNR_PORT_OPTIONAL | CNR_PORT_CONST,
+                                      .help = "instead of the attribute"}};
+static const cnr_port tile_in[] = {{.name = "x", .help = "any shape"},
+                                   {.name = "repeats",
+                                    .flags = CNR_PORT_OPTIONAL | CNR_PORT_CONST,
+                                    .help = "instead of the attribute"}};
 static const cnr_port expand_out[] = {{.name = "y", .help = "x in the shape both broadcast to"}};
 static const cnr_port tile_out[] = {{.name = "y", .help = "x again and again"}};
 static const cnr_attr_spec expand_attrs[] = {
@@ -36,8 +36,8 @@ static cnr_status expand_infer(const cnr_node *node, cnr_tensor *const *outputs,
         if (to == 1) to = dim;
         else if (to < 0 && dim > 1) to = dim;
         else if (dim >= 0 && dim != 1 && dim != to)
-            return ops_fail(err, CNR_E_SHAPE, node, "%lld does not expand to %lld",
-                            (long long)dim, (long long)to);
+            return ops_fail(err, CNR_E_SHAPE, node, "%lld does not expand to %lld", (long long)dim,
+                            (long long)to);
         y->dim[a] = to;
     }
     return CNR_OK;
@@ -78,8 +78,8 @@ static cnr_status tile_infer(const cnr_node *node, cnr_tensor *const *outputs, c
     CNR_TRY(ops_want(node, 0, OPS_WHOLE, 0, CNR_MAX_RANK, err));
     CNR_TRY(kit_ints(node, 1, "repeats", &repeats, err));
     if (repeats.n >= 0 && repeats.n != x->rank)
-        return ops_fail(err, CNR_E_SHAPE, node, "%lld repeats for rank %d",
-                        (long long)repeats.n, (int)x->rank);
+        return ops_fail(err, CNR_E_SHAPE, node, "%lld repeats for rank %d", (long long)repeats.n,
+                        (int)x->rank);
     ops_like(outputs[0], x);
     for (int32_t a = 0; a < x->rank; a++) {
         const int64_t times = repeats.known ? repeats.at[a] : CNR_DIM_UNKNOWN;

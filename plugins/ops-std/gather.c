@@ -6,8 +6,12 @@ static const cnr_port in[] = {{.name = "x", .help = "what is picked from"},
 static const cnr_port out[] = {{.name = "y", .help = "what was picked"}};
 static const cnr_attr_spec axis_attrs[] = {OPS_AXIS_ROW(0, "along which indices count")};
 static const cnr_attr_spec nd_attrs[] = {
-    {.name = "batch_dims", .type = CNR_ATTR_INT, .flags = CNR_ATTR_BOUNDED, .min = 0,
-     .max = CNR_MAX_RANK, .help = "leading axes that x and indices have in common"}};
+    {.name = "batch_dims",
+     .type = CNR_ATTR_INT,
+     .flags = CNR_ATTR_BOUNDED,
+     .min = 0,
+     .max = CNR_MAX_RANK,
+     .help = "leading axes that x and indices have in common"}};
 
 #define INDEX_TYPES (1u << CNR_i32 | 1u << CNR_i64)
 
@@ -139,11 +143,11 @@ static cnr_status gather_nd_reference(const cnr_run *run, cnr_error *err) {
     return CNR_OK;
 }
 
-#define GATHER_OP(NAME, SUMMARY, ATTRS)                                        \
-    const cnr_op ops_##NAME = {                                                \
-        CNR_OP_SIZES, .name = #NAME, .summary = SUMMARY, .flags = CNR_OP_PURE, \
-        CNR_OP_ATTRS(ATTRS),                                                   \
-        CNR_OP_PORTS(in, out), .infer = NAME##_infer, .reference = NAME##_reference}
+#define GATHER_OP(NAME, SUMMARY, ATTRS) \
+    const cnr_op ops_##NAME = {CNR_OP_SIZES,          .name = #NAME, \
+                               .summary = SUMMARY,    .flags = CNR_OP_PURE, \
+                               CNR_OP_ATTRS(ATTRS),   CNR_OP_PORTS(in, out), \
+                               .infer = NAME##_infer, .reference = NAME##_reference}
 
 GATHER_OP(gather, "Slices of x picked by index along an axis.", axis_attrs);
 GATHER_OP(gather_elements, "Elements of x, each picked by an index along an axis.", axis_attrs);

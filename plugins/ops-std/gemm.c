@@ -1,15 +1,16 @@
 /* gemm: alpha * a * b + beta * c on matrices, either one transposed. */
 #include "ops_kit.h"
 
-static const cnr_attr_spec attrs[] = {
-    {.name = "alpha", .type = CNR_ATTR_FLOAT, .default_f = 1, .help = "scales the product"},
-    {.name = "beta", .type = CNR_ATTR_FLOAT, .default_f = 1, .help = "scales c"},
-    {.name = "transA", .type = CNR_ATTR_BOOL, .help = "a is K M"},
-    {.name = "transB", .type = CNR_ATTR_BOOL, .help = "b is N K"}};
-static const cnr_port in[] = {
-    {.name = "a", .help = "M K"},
-    {.name = "b", .help = "K N"},
-    {.name = "c", .flags = CNR_PORT_OPTIONAL, .help = "broadcasts to M N"}};
+static const cnr_attr_spec attrs[] =
+    {{.name = "alpha", .type = CNR_ATTR_FLOAT, .default_f = 1, .help = "scales the product"},
+     {.name = "beta", .type = CNR_ATTR_FLOAT, .default_f = 1, .help = "scales c"},
+     {.name = "transA", .type = CNR_ATTR_BOOL, .help = "a is K M"},
+     {.name = "transB", .type = CNR_ATTR_BOOL, .help = "b is N K"}};
+static const cnr_port in[] = {{.name = "a", .help = "M K"},
+                              {.name = "b", .help = "K N"},
+                              {.name = "c",
+                               .flags = CNR_PORT_OPTIONAL,
+                               .help = "broadcasts to M N"}};
 static const cnr_port out[] = {{.name = "y", .help = "M N"}};
 
 #define DTYPES (OPS_FLOATS | 1u << CNR_i32 | 1u << CNR_u32 | 1u << CNR_i64 | 1u << CNR_u64)
@@ -62,7 +63,8 @@ static int32_t linear(const cnr_node *node, cnr_linear *l) {
     const cnr_tensor *c = cnr_own_input(node, 2);
     if (cnr_attr_float(node, "alpha") != 1 || cnr_attr_float(node, "beta") != 1) return 0;
     if (c && (c->rank != 1 || c->dim[0] != node->outputs[0]->dim[1])) return 0;
-    *l = (cnr_linear){.weight_port = 1, .bias_port = 2,
+    *l = (cnr_linear){.weight_port = 1,
+                      .bias_port = 2,
                       .weight_axis = cnr_attr_int(node, "transB") ? 0 : 1};
     return 1;
 }
@@ -82,11 +84,11 @@ static cnr_status gradient(OPS_GRADIENT_ARGS) {
     (void)outputs;
     if (dy < 0) return CNR_OK;
     if (want[0])
-        grad_in[0] = ta ? product(&build, b, dy, tb, 1, alpha)
-                        : product(&build, dy, b, 0, !tb, alpha);
+        grad_in[0] =
+            ta ? product(&build, b, dy, tb, 1, alpha) : product(&build, dy, b, 0, !tb, alpha);
     if (want[1])
-        grad_in[1] = tb ? product(&build, dy, a, 1, ta, alpha)
-                        : product(&build, a, dy, !ta, 0, alpha);
+        grad_in[1] =
+            tb ? product(&build, dy, a, 1, ta, alpha) : product(&build, a, dy, !ta, 0, alpha);
     if (node->n_inputs > 2 && want[2]) {
         grad_in[2] = kit_unbroadcast(&build, dy, node->outputs[0], node->inputs[2]);
         if (beta != 1)
@@ -107,8 +109,11 @@ static problem problem_of(const cnr_run *run) {
     const cnr_node *node = run->node;
     const int ta = cnr_attr_int(node, "transA") != 0, tb = cnr_attr_int(node, "transB") != 0;
     const cnr_tensor *a = node->inputs[0], *b = node->inputs[1], *c = cnr_own_input(node, 2);
-    problem p = {.m = a->dim[ta ? 1 : 0], .k = a->dim[ta ? 0 : 1], .n = b->dim[tb ? 0 : 1],
-                 .alpha = cnr_attr_float(node, "alpha"), .beta = cnr_attr_float(node, "beta")};
+    problem p = {.m = a->dim[ta ? 1 : 0],
+                 .k = a->dim[ta ? 0 : 1],
+                 .n = b->dim[tb ? 0 : 1],
+                 .alpha = cnr_attr_float(node, "alpha"),
+                 .beta = cnr_attr_float(node, "beta")};
     p.a_row = ta ? 1 : p.k;
     p.a_step = ta ? p.m : 1;
     p.b_column = tb ? p.k : 1;
@@ -147,8 +152,7 @@ static void body_integer(const cnr_run *run, const problem *p, int32_t dtype) {
             for (int64_t k = 0; k < p->k; k++)
                 sum += (uint64_t)ops_get_int(dtype, a, i * p->a_row + k * p->a_step) *
                        (uint64_t)ops_get_int(dtype, b, j * p->b_column + k * p->b_step);
-            if (c)
-                sum += (uint64_t)ops_get_int(dtype, c->data, i * p->c_row + j * p->c_column);
+            if (c) sum += (uint64_t)ops_get_int(dtype, c->data, i * p->c_row + j * p->c_column);
             ops_put_int(dtype, run->outputs[0]->data, i * p->n + j, (int64_t)sum);
         }
     }

@@ -1,9 +1,13 @@
 /* global_average_pool, global_max_pool, global_lp_pool: one number of each channel. */
 #include "ops_kit.h"
 
-static const cnr_attr_spec lp_attrs[] = {
-    {.name = "p", .type = CNR_ATTR_INT, .flags = CNR_ATTR_BOUNDED, .min = 1, .max = 1024,
-     .default_i = 2, .help = "which norm"}};
+static const cnr_attr_spec lp_attrs[] = {{.name = "p",
+                                          .type = CNR_ATTR_INT,
+                                          .flags = CNR_ATTR_BOUNDED,
+                                          .min = 1,
+                                          .max = 1024,
+                                          .default_i = 2,
+                                          .help = "which norm"}};
 static const cnr_port in[] = {{.name = "x", .help = "N C and spatial axes"}};
 static const cnr_port out[] = {{.name = "y", .help = "N C, the spatial axes being 1"}};
 static const cnr_port grad_in_ports[] = {{.name = "dy", .help = "gradient of the output"},
@@ -107,17 +111,21 @@ static cnr_status max_gradient(OPS_GRADIENT_ARGS) {
 }
 
 /* NAME computes by FN over the planes of input PORT; what follows goes into the descriptor. */
-#define GLOBAL_OP(NAME, SUMMARY, PORT, FN, ...)                              \
+#define GLOBAL_OP(NAME, SUMMARY, PORT, FN, ...) \
     static cnr_status NAME##_reference(const cnr_run *run, cnr_error *err) { \
-        (void)err;                                                           \
-        each_plane(run, run->node->inputs[PORT], FN);                        \
-        return CNR_OK;                                                       \
-    }                                                                        \
-    const cnr_op ops_##NAME = {                                              \
-        CNR_OP_SIZES, .name = #NAME, .summary = SUMMARY, .cost = cost,       \
-        .flags = CNR_OP_PURE | CNR_OP_RANGES,                                \
-        .split_axes = ops_split_two, .region = ops_region_every,             \
-        .reference = NAME##_reference, __VA_ARGS__}
+        (void)err; \
+        each_plane(run, run->node->inputs[PORT], FN); \
+        return CNR_OK; \
+    } \
+    const cnr_op ops_##NAME = {CNR_OP_SIZES, \
+                               .name = #NAME, \
+                               .summary = SUMMARY, \
+                               .cost = cost, \
+                               .flags = CNR_OP_PURE | CNR_OP_RANGES, \
+                               .split_axes = ops_split_two, \
+                               .region = ops_region_every, \
+                               .reference = NAME##_reference, \
+                               __VA_ARGS__}
 
 GLOBAL_OP(global_average_pool, "The mean of each channel.", 0, average, .infer = infer,
           CNR_OP_PORTS(in, out), .gradient = average_gradient);
@@ -125,7 +133,7 @@ GLOBAL_OP(global_max_pool, "The largest of each channel.", 0, maximum, .infer = 
           CNR_OP_PORTS(in, out), .gradient = max_gradient);
 GLOBAL_OP(global_lp_pool, "The p-norm of each channel.", 0, norm, .infer = infer,
           CNR_OP_PORTS(in, out), CNR_OP_ATTRS(lp_attrs));
-GLOBAL_OP(global_average_pool_grad, "The gradient of global_average_pool's input.", 1,
-          average_grad, .infer = grad_infer, CNR_OP_PORTS(grad_in_ports, grad_out_ports));
+GLOBAL_OP(global_average_pool_grad, "The gradient of global_average_pool's input.", 1, average_grad,
+          .infer = grad_infer, CNR_OP_PORTS(grad_in_ports, grad_out_ports));
 GLOBAL_OP(global_max_pool_grad, "The gradient of global_max_pool's input.", 1, max_grad,
           .infer = grad_infer, CNR_OP_PORTS(grad_in_ports, grad_out_ports));

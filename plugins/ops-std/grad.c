@@ -29,8 +29,11 @@ cnr_status ops_grad_sum(const cnr_host *host, struct cnr_graph *graph, const cnr
                         cnr_error *err) {
     *out = value;
     if (n_axes == 0) return CNR_OK; /* to reduce_sum no axes are all */
-    const cnr_attr list = {
-        .name = "axes", .type = CNR_ATTR_INTS, .set = 1, .n = n_axes, .ints = axes};
+    const cnr_attr list = {.name = "axes",
+                           .type = CNR_ATTR_INTS,
+                           .set = 1,
+                           .n = n_axes,
+                           .ints = axes};
     const cnr_attr keep = {.name = "keepdims", .type = CNR_ATTR_BOOL, .set = 1, .i = 0};
     const cnr_attr *const attrs[] = {&list, &keep};
     return ops_grad_node(host, graph, node, "reduce_sum", &value, 1, attrs, 2, out, err);

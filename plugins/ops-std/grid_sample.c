@@ -1,22 +1,30 @@
 /* grid_sample: a tensor read at positions that another tensor gives, of 1 to 3 spatial axes. */
 #include "ops_kit.h"
 
-static const cnr_port in[] = {
-    {.name = "x", .help = "N C spatial"},
-    {.name = "grid", .help = "N, output's spatial axes, one number an axis: last axis first, -1 "
-                             "to 1 across x"}};
+static const cnr_port in[] =
+    {{.name = "x", .help = "N C spatial"},
+     {.name = "grid",
+      .help = "N, output's spatial axes, one number an axis: last axis first, -1 "
+              "to 1 across x"}};
 static const cnr_port out[] = {{.name = "y", .help = "N C and the grid's spatial axes"}};
 static const char *const modes[] = {"linear", "nearest", "cubic", "bilinear", "bicubic", NULL};
 static const char *const paddings[] = {"zeros", "border", "reflection", NULL};
 enum { LINEAR, NEAREST, CUBIC };
 enum { ZEROS, BORDER, REFLECTION };
-static const cnr_attr_spec attrs[] = {
-    {.name = "mode", .type = CNR_ATTR_ENUM, .default_s = "linear", .choices = modes,
-     .help = "how values between pixels are made; bilinear and bicubic: older names"},
-    {.name = "padding_mode", .type = CNR_ATTR_ENUM, .default_s = "zeros", .choices = paddings,
-     .help = "what lies outside"},
-    {.name = "align_corners", .type = CNR_ATTR_BOOL,
-     .help = "-1 and 1 are the middles of the outermost pixels, not their outer edges"}};
+static const cnr_attr_spec attrs[] =
+    {{.name = "mode",
+      .type = CNR_ATTR_ENUM,
+      .default_s = "linear",
+      .choices = modes,
+      .help = "how values between pixels are made; bilinear and bicubic: older names"},
+     {.name = "padding_mode",
+      .type = CNR_ATTR_ENUM,
+      .default_s = "zeros",
+      .choices = paddings,
+      .help = "what lies outside"},
+     {.name = "align_corners",
+      .type = CNR_ATTR_BOOL,
+      .help = "-1 and 1 are the middles of the outermost pixels, not their outer edges"}};
 
 static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
     const cnr_tensor *x = node->inputs[0], *grid = node->inputs[1];
@@ -77,8 +85,7 @@ static int taps(const grid_plan *p, double g, int64_t dim, int64_t *at, double *
         double pixel = (double)(first + i);
         const double d = fabs(pixel - v);
         weight[i] = n == 1 ? 1 : n == 2 ? 1 - d : cubic(d);
-        if (n == 4 && p->padding != ZEROS)
-            pixel = fmin(fmax(inside(p, pixel, size), 0), size - 1);
+        if (n == 4 && p->padding != ZEROS) pixel = fmin(fmax(inside(p, pixel, size), 0), size - 1);
         at[i] = pixel >= 0 && pixel < size ? (int64_t)pixel : -1;
     }
     return n;
@@ -99,8 +106,8 @@ static cnr_status reference(const cnr_run *run, cnr_error *err) {
         int n[3] = {1, 1, 1}; /* missing axes come first, with one tap */
         for (int32_t a = 0; a < spatial; a++) {
             const int32_t k = 3 - spatial + a;
-            n[k] = taps(&p, elem_f64(grid, place * spatial + spatial - 1 - a), x->dim[2 + a],
-                        at[k], weight[k]);
+            n[k] = taps(&p, elem_f64(grid, place * spatial + spatial - 1 - a), x->dim[2 + a], at[k],
+                        weight[k]);
         }
         const int64_t h = spatial > 1 ? x->dim[x->rank - 2] : 1, w = x->dim[x->rank - 1];
         for (int64_t c = 0; c < x->dim[1]; c++) {
@@ -119,13 +126,7 @@ static cnr_status reference(const cnr_run *run, cnr_error *err) {
 }
 
 const cnr_op ops_grid_sample = {
-    CNR_OP_SIZES,
-    .name = "grid_sample",
-    .summary = "x read at the positions of a grid.",
-    .flags = CNR_OP_PURE,
-    CNR_OP_ATTRS(attrs),
-    CNR_OP_PORTS(in, out),
-    .infer = infer,
-    .cost = kit_cost_flops,
-    .reference = reference,
+    CNR_OP_SIZES,         .name = "grid_sample",  .summary = "x read at the positions of a grid.",
+    .flags = CNR_OP_PURE, CNR_OP_ATTRS(attrs),    CNR_OP_PORTS(in, out),
+    .infer = infer,       .cost = kit_cost_flops, .reference = reference,
 };

@@ -1,16 +1,24 @@
 /* group_normalization: groups of a sample's channels by their mean and variance. */
 #include "ops_norm.h"
 
-static const cnr_attr_spec attrs[] = {
-    OPS_EPSILON_ROW(1e-5),
-    {.name = "num_groups", .type = CNR_ATTR_INT, .flags = CNR_ATTR_REQUIRED | CNR_ATTR_BOUNDED,
-     .alias = "groups", .min = 1, .max = 1 << 20, .help = "parts that the channels fall into"},
-    {.name = "stash_type", .type = CNR_ATTR_INT, .default_i = 1,
-     .help = "ONNX's: the type to compute in; always double here"}};
-static const cnr_port in[] = {
-    {.name = "x", .help = "N C and any axes"},
-    {.name = "scale", .flags = CNR_PORT_PARAMETER, .help = "C, or one a group"},
-    {.name = "bias", .flags = CNR_PORT_PARAMETER, .help = "as scale"}};
+static const cnr_attr_spec attrs[] = {OPS_EPSILON_ROW(1e-5),
+                                      {.name = "num_groups",
+                                       .type = CNR_ATTR_INT,
+                                       .flags = CNR_ATTR_REQUIRED | CNR_ATTR_BOUNDED,
+                                       .alias = "groups",
+                                       .min = 1,
+                                       .max = 1 << 20,
+                                       .help = "parts that the channels fall into"},
+                                      {.name = "stash_type",
+                                       .type = CNR_ATTR_INT,
+                                       .default_i = 1,
+                                       .help =
+                                           "ONNX's: the type to compute in; always double here"}};
+static const cnr_port in[] = {{.name = "x", .help = "N C and any axes"},
+                              {.name = "scale",
+                               .flags = CNR_PORT_PARAMETER,
+                               .help = "C, or one a group"},
+                              {.name = "bias", .flags = CNR_PORT_PARAMETER, .help = "as scale"}};
 static const cnr_port out[] = {{.name = "y", .help = "the same shape"}};
 static const char *const aliases[] = {"group_norm", NULL};
 

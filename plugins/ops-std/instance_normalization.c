@@ -2,17 +2,15 @@
 #include "ops_norm.h"
 
 static const cnr_attr_spec attrs[] = {OPS_EPSILON_ROW(1e-5)};
-static const cnr_port in[] = {
-    {.name = "x", .help = "N C and spatial axes"},
-    {.name = "scale", .flags = CNR_PORT_PARAMETER, .help = "C"},
-    {.name = "b", .flags = CNR_PORT_PARAMETER, .help = "C, added last"}};
+static const cnr_port in[] = {{.name = "x", .help = "N C and spatial axes"},
+                              {.name = "scale", .flags = CNR_PORT_PARAMETER, .help = "C"},
+                              {.name = "b", .flags = CNR_PORT_PARAMETER, .help = "C, added last"}};
 static const cnr_port out[] = {{.name = "y", .help = "the same shape"}};
 static const char *const aliases[] = {"instance_norm", NULL};
 
 static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
     CNR_TRY(ops_want(node, 0, OPS_FLOATS, 2, CNR_MAX_RANK, err));
-    for (int32_t p = 1; p < 3; p++)
-        CNR_TRY(ops_want_vector(node, p, node->inputs[0]->dim[1], err));
+    for (int32_t p = 1; p < 3; p++) CNR_TRY(ops_want_vector(node, p, node->inputs[0]->dim[1], err));
     ops_like(outputs[0], node->inputs[0]);
     return CNR_OK;
 }
@@ -37,11 +35,7 @@ OPS_INLINE void body(const cnr_run *run, int32_t dtype) {
         }
 }
 
-static cnr_status reference(const cnr_run *run, cnr_error *err) {
-    (void)err;
-    OPS_SPECIALISE(run->outputs[0]->dtype, body(run, dtype));
-    return CNR_OK;
-}
+OPS_REFERENCE(reference, body, outputs[0])
 
 const cnr_op ops_instance_normalization = {
     CNR_OP_SIZES,

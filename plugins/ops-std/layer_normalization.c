@@ -1,19 +1,28 @@
 /* layer_normalization: the axes from one on, by their mean and variance. */
 #include "ops_norm.h"
 
-static const cnr_attr_spec attrs[] = {
-    OPS_AXIS_ROW(-1, "the first axis that is normalised, with all after it"), OPS_EPSILON_ROW(1e-5),
-    {.name = "stash_type", .type = CNR_ATTR_INT, .default_i = 1,
-     .help = "ONNX's: the type of mean and inv_std_dev; always f32 here"},
-    {.name = "bias", .type = CNR_ATTR_BOOL, .default_i = 1, .help = "false: without b, where none is given"}};
-static const cnr_port in[] = {
-    {.name = "x", .help = "any tensor"},
-    {.name = "scale", .flags = CNR_PORT_PARAMETER, .help = "broadcasts to the normalised axes"},
-    {.name = "b", .flags = CNR_PORT_OPTIONAL | CNR_PORT_PARAMETER, .help = "as scale, added last"}};
-static const cnr_port out[] = {
-    {.name = "y", .help = "the same shape"},
-    {.name = "mean", .flags = CNR_PORT_OPTIONAL, .help = "the normalised axes being 1 (f32)"},
-    {.name = "inv_std_dev", .flags = CNR_PORT_OPTIONAL, .help = "1 / deviation, like mean"}};
+static const cnr_attr_spec attrs[] =
+    {OPS_AXIS_ROW(-1, "the first axis that is normalised, with all after it"),
+     OPS_EPSILON_ROW(1e-5),
+     {.name = "stash_type",
+      .type = CNR_ATTR_INT,
+      .default_i = 1,
+      .help = "ONNX's: the type of mean and inv_std_dev; always f32 here"},
+     {.name = "bias",
+      .type = CNR_ATTR_BOOL,
+      .default_i = 1,
+      .help = "false: without b, where none is given"}};
+static const cnr_port in[] = {{.name = "x", .help = "any tensor"},
+                              {.name = "scale",
+                               .flags = CNR_PORT_PARAMETER,
+                               .help = "broadcasts to the normalised axes"},
+                              {.name = "b",
+                               .flags = CNR_PORT_OPTIONAL | CNR_PORT_PARAMETER,
+                               .help = "as scale, added last"}};
+static const cnr_port out[] =
+    {{.name = "y", .help = "the same shape"},
+     {.name = "mean", .flags = CNR_PORT_OPTIONAL, .help = "the normalised axes being 1 (f32)"},
+     {.name = "inv_std_dev", .flags = CNR_PORT_OPTIONAL, .help = "1 / deviation, like mean"}};
 static const char *const aliases[] = {"layer_norm", NULL};
 
 static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {

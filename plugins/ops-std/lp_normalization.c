@@ -1,10 +1,14 @@
 /* lp_normalization: each lane along an axis divided by its norm. */
 #include "ops_lane.h"
 
-static const cnr_attr_spec attrs[] = {
-    OPS_AXIS_ROW(-1, "the axis whose elements share a norm of 1"),
-    {.name = "p", .type = CNR_ATTR_INT, .flags = CNR_ATTR_BOUNDED, .min = 1, .max = 2,
-     .default_i = 2, .help = "which norm"}};
+static const cnr_attr_spec attrs[] = {OPS_AXIS_ROW(-1, "the axis whose elements share a norm of 1"),
+                                      {.name = "p",
+                                       .type = CNR_ATTR_INT,
+                                       .flags = CNR_ATTR_BOUNDED,
+                                       .min = 1,
+                                       .max = 2,
+                                       .default_i = 2,
+                                       .help = "which norm"}};
 static const cnr_port in[] = {{.name = "x", .help = "any tensor"}};
 static const cnr_port out[] = {{.name = "y", .help = "the same shape"}};
 

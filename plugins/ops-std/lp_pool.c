@@ -1,10 +1,15 @@
 /* lp_pool: the p-norm of each window. */
 #include "ops_window.h"
 
-static const cnr_attr_spec attrs[] = {
-    OPS_POOL_ROWS, OPS_WINDOW_ROWS,
-    {.name = "p", .type = CNR_ATTR_INT, .flags = CNR_ATTR_BOUNDED, .min = 1, .max = 1024,
-     .default_i = 2, .help = "which norm"}};
+static const cnr_attr_spec attrs[] = {OPS_POOL_ROWS,
+                                      OPS_WINDOW_ROWS,
+                                      {.name = "p",
+                                       .type = CNR_ATTR_INT,
+                                       .flags = CNR_ATTR_BOUNDED,
+                                       .min = 1,
+                                       .max = 1024,
+                                       .default_i = 2,
+                                       .help = "which norm"}};
 static const cnr_port in[] = {{.name = "x", .help = "N C and one to three spatial axes"}};
 static const cnr_port out[] = {{.name = "y", .help = "the norm of each window"}};
 

@@ -1,13 +1,20 @@
 /* lrn: each element by the squares of its neighbours in other channels; and its gradient. */
 #include "ops_norm.h"
 
-static const cnr_attr_spec attrs[] = {
-    {.name = "size", .type = CNR_ATTR_INT, .flags = CNR_ATTR_REQUIRED | CNR_ATTR_BOUNDED, .min = 1,
-     .max = 1 << 20, .help = "how many channels, the element's own in the middle"},
-    {.name = "alpha", .type = CNR_ATTR_FLOAT, .default_f = 1e-4, .help = "scales the mean square"},
-    {.name = "beta", .type = CNR_ATTR_FLOAT, .default_f = 0.75, .help = "the power"},
-    {.name = "bias", .type = CNR_ATTR_FLOAT, .alias = "k", .default_f = 1,
-     .help = "added before the power"}};
+static const cnr_attr_spec attrs[] =
+    {{.name = "size",
+      .type = CNR_ATTR_INT,
+      .flags = CNR_ATTR_REQUIRED | CNR_ATTR_BOUNDED,
+      .min = 1,
+      .max = 1 << 20,
+      .help = "how many channels, the element's own in the middle"},
+     {.name = "alpha", .type = CNR_ATTR_FLOAT, .default_f = 1e-4, .help = "scales the mean square"},
+     {.name = "beta", .type = CNR_ATTR_FLOAT, .default_f = 0.75, .help = "the power"},
+     {.name = "bias",
+      .type = CNR_ATTR_FLOAT,
+      .alias = "k",
+      .default_f = 1,
+      .help = "added before the power"}};
 static const cnr_port in[] = {{.name = "x", .help = "N C and any axes"}};
 static const cnr_port out[] = {{.name = "y", .help = "the same shape"}};
 static const cnr_port grad_ports[] = {{.name = "dy", .help = "gradient of the output"},
@@ -58,9 +65,13 @@ typedef struct shape {
 static shape shape_of(const cnr_node *node) {
     const cnr_tensor *x = node->inputs[0];
     const int64_t size = cnr_attr_int(node, "size");
-    return (shape){.channels = x->dim[1], .inner = cnr_span(x, 2, x->rank), .below = (size - 1) / 2,
-                   .above = size / 2, .scale = cnr_attr_float(node, "alpha") / (double)size,
-                   .beta = cnr_attr_float(node, "beta"), .bias = cnr_attr_float(node, "bias")};
+    return (shape){.channels = x->dim[1],
+                   .inner = cnr_span(x, 2, x->rank),
+                   .below = (size - 1) / 2,
+                   .above = size / 2,
+                   .scale = cnr_attr_float(node, "alpha") / (double)size,
+                   .beta = cnr_attr_float(node, "beta"),
+                   .bias = cnr_attr_float(node, "bias")};
 }
 
 /* bias + alpha / size * the squares round channel c; `first` is channel 0 at the same place. */
@@ -72,7 +83,7 @@ OPS_INLINE double base(const shape *s, int32_t dtype, const void *x, int64_t fir
         const double v = ops_get(dtype, x, first + i * s->inner);
         sum += v * v;
     }
-    return s->bias + s->scale * sum;
+    return s->bias + s->scale * ops_flushed(dtype, sum);
 }
 
 OPS_INLINE double forward(const cnr_node *node, const shape *s, int32_t dtype, int64_t first,

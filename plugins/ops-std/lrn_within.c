@@ -2,13 +2,20 @@
 #include "ops_norm.h"
 #include "ops_window.h"
 
-static const cnr_attr_spec attrs[] = {
-    {.name = "size", .type = CNR_ATTR_INT, .flags = CNR_ATTR_REQUIRED | CNR_ATTR_BOUNDED, .min = 1,
-     .max = (1 << 20) - 1, .help = "extent of the window along each spatial axis, odd"},
-    {.name = "alpha", .type = CNR_ATTR_FLOAT, .default_f = 1, .help = "scales the mean square"},
-    {.name = "beta", .type = CNR_ATTR_FLOAT, .default_f = 0.75, .help = "the power"},
-    {.name = "bias", .type = CNR_ATTR_FLOAT, .alias = "k", .default_f = 1,
-     .help = "added before the power"}};
+static const cnr_attr_spec attrs[] =
+    {{.name = "size",
+      .type = CNR_ATTR_INT,
+      .flags = CNR_ATTR_REQUIRED | CNR_ATTR_BOUNDED,
+      .min = 1,
+      .max = (1 << 20) - 1,
+      .help = "extent of the window along each spatial axis, odd"},
+     {.name = "alpha", .type = CNR_ATTR_FLOAT, .default_f = 1, .help = "scales the mean square"},
+     {.name = "beta", .type = CNR_ATTR_FLOAT, .default_f = 0.75, .help = "the power"},
+     {.name = "bias",
+      .type = CNR_ATTR_FLOAT,
+      .alias = "k",
+      .default_f = 1,
+      .help = "added before the power"}};
 static const cnr_port in[] = {{.name = "x", .help = "N C and one to three spatial axes"}};
 static const cnr_port out[] = {{.name = "y", .help = "the same shape"}};
 static const cnr_port grad_ports[] = {{.name = "dy", .help = "gradient of the output"},
@@ -65,7 +72,7 @@ OPS_INLINE double base(const cnr_node *node, const ops_geometry *g, int32_t dtyp
         sum += v * v;
     });
     return cnr_attr_float(node, "bias") +
-           cnr_attr_float(node, "alpha") * sum / ops_average_divisor(g, 1, o);
+           cnr_attr_float(node, "alpha") * ops_flushed(dtype, sum) / ops_average_divisor(g, 1, o);
 }
 
 OPS_INLINE void body(const cnr_run *run, const ops_geometry *g, int32_t dtype) {
@@ -80,8 +87,9 @@ OPS_INLINE void body(const cnr_run *run, const ops_geometry *g, int32_t dtype) {
                 for (o[1] = g->lo[3]; o[1] < g->hi[3]; o[1]++)
                     for (o[2] = g->lo[4]; o[2] < g->hi[4]; o[2]++) {
                         const int64_t at = plane + (o[0] * g->in[1] + o[1]) * g->in[2] + o[2];
-                        ops_put(dtype, run->outputs[0]->data, at, ops_get(dtype, x, at) /
-                                pow(base(run->node, g, dtype, x, plane, o), beta));
+                        ops_put(dtype, run->outputs[0]->data, at,
+                                ops_get(dtype, x, at) /
+                                    pow(base(run->node, g, dtype, x, plane, o), beta));
                     }
         }
 }

@@ -33,8 +33,8 @@ static cnr_status product_shape(const cnr_node *node, const cnr_tensor *a, const
         if (da == 1) y->dim[i] = db;
         else if (db == 1 || da == db) y->dim[i] = da;
         else if (da >= 0 && db >= 0)
-            return ops_fail(err, CNR_E_SHAPE, node, "%lld and %lld do not broadcast",
-                            (long long)da, (long long)db);
+            return ops_fail(err, CNR_E_SHAPE, node, "%lld and %lld do not broadcast", (long long)da,
+                            (long long)db);
         else y->dim[i] = da >= 0 ? da : db >= 0 ? db : CNR_DIM_UNKNOWN;
     }
     const int64_t ka = a->dim[a->rank - 1], kb = b->dim[b->rank - 2];
@@ -132,8 +132,8 @@ OPS_INLINE void matrix(const cnr_run *run, int32_t dtype, int64_t at, int64_t bt
             for (int64_t k = 0; k < kk; k++) {
                 const int64_t p = at + i * kk + k, q = bt + k * nn + j;
                 if (exact)
-                    whole += (uint64_t)ops_get_int(dtype, a, p) *
-                             (uint64_t)ops_get_int(dtype, b, q);
+                    whole +=
+                        (uint64_t)ops_get_int(dtype, a, p) * (uint64_t)ops_get_int(dtype, b, q);
                 else sum += ops_get(dtype, a, p) * ops_get(dtype, b, q);
             }
             const int64_t to = yt + i * nn + j;

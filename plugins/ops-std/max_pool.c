@@ -1,16 +1,22 @@
 /* max_pool: the largest of each window, and where it is. */
 #include "ops_window.h"
 
-const cnr_attr_spec ops_max_pool_attrs[] = {
-    OPS_POOL_ROWS, OPS_WINDOW_ROWS,
-    {.name = "storage_order", .type = CNR_ATTR_INT, .flags = CNR_ATTR_BOUNDED, .min = 0, .max = 1,
-     .help = "how indices count a picture's elements: 0 along rows, 1 along columns"}};
+const cnr_attr_spec ops_max_pool_attrs[] =
+    {OPS_POOL_ROWS,
+     OPS_WINDOW_ROWS,
+     {.name = "storage_order",
+      .type = CNR_ATTR_INT,
+      .flags = CNR_ATTR_BOUNDED,
+      .min = 0,
+      .max = 1,
+      .help = "how indices count a picture's elements: 0 along rows, 1 along columns"}};
 _Static_assert(CNR_ROWS(ops_max_pool_attrs) == OPS_MAX_POOL_N_ATTRS, "the schema's length");
 
 static const cnr_port in[] = {{.name = "x", .help = "N C and one to three spatial axes"}};
-static const cnr_port out[] = {
-    {.name = "y", .help = "the largest of each window"},
-    {.name = "indices", .flags = CNR_PORT_OPTIONAL, .help = "where it is in x (i64)"}};
+static const cnr_port out[] = {{.name = "y", .help = "the largest of each window"},
+                               {.name = "indices",
+                                .flags = CNR_PORT_OPTIONAL,
+                                .help = "where it is in x (i64)"}};
 static const char *const aliases[] = {"maxpool", NULL};
 
 static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {

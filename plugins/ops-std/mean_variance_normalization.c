@@ -1,13 +1,22 @@
 /* mean_variance_normalization: over any set of axes, by their mean and variance. */
 #include "ops_norm.h"
 
-static const cnr_attr_spec attrs[] = {
-    {.name = "axes", .type = CNR_ATTR_INTS, .flags = CNR_ATTR_BOUNDED, .min = -CNR_MAX_RANK,
-     .max = CNR_MAX_RANK - 1, .help = "what to normalise over; none given: all but axis 1"},
-    {.name = "normalize_variance", .type = CNR_ATTR_BOOL, .default_i = 1,
-     .help = "divide by the deviation"},
-    {.name = "epsilon", .type = CNR_ATTR_FLOAT, .alias = "eps", .default_f = 1e-9,
-     .help = "added to the deviation, against division by zero"}};
+static const cnr_attr_spec attrs[] = {{.name = "axes",
+                                       .type = CNR_ATTR_INTS,
+                                       .flags = CNR_ATTR_BOUNDED,
+                                       .min = -CNR_MAX_RANK,
+                                       .max = CNR_MAX_RANK - 1,
+                                       .help =
+                                           "what to normalise over; none given: all but axis 1"},
+                                      {.name = "normalize_variance",
+                                       .type = CNR_ATTR_BOOL,
+                                       .default_i = 1,
+                                       .help = "divide by the deviation"},
+                                      {.name = "epsilon",
+                                       .type = CNR_ATTR_FLOAT,
+                                       .alias = "eps",
+                                       .default_f = 1e-9,
+                                       .help = "added to the deviation, against division by zero"}};
 static const cnr_port in[] = {{.name = "x", .help = "any tensor"}};
 static const cnr_port out[] = {{.name = "y", .help = "the same shape"}};
 

@@ -20,11 +20,11 @@ static void simplify(move_map *m) {
     if (to == 0) move_axis(m, 1, 1, 1);
 }
 
-#define COPY_LINE(type)                                                        \
-    do {                                                                       \
-        const type *from = (const type *)in + in_at;                           \
-        type *to = (type *)out + out_at;                                       \
-        for (int64_t i = 0; i < n; i++) to[i * out_step] = from[i * in_step];  \
+#define COPY_LINE(type) \
+    do { \
+        const type *from = (const type *)in + in_at; \
+        type *to = (type *)out + out_at; \
+        for (int64_t i = 0; i < n; i++) to[i * out_step] = from[i * in_step]; \
     } while (0)
 
 static void copy_line(size_t size, const void *in, int64_t in_at, int64_t in_step, void *out,

@@ -30,8 +30,7 @@ static inline void move_limit(move_map *m, int32_t axis, int64_t begin, int64_t 
 }
 /* Only the range of the run; the map's first axes are the output's. */
 static inline void move_run_range(move_map *m, const cnr_run *run) {
-    if (run->range_axis >= 0)
-        move_limit(m, run->range_axis, run->range_begin, run->range_end);
+    if (run->range_axis >= 0) move_limit(m, run->range_axis, run->range_begin, run->range_end);
 }
 
 /* size: bytes of an element, 1 2 4 or 8. */

@@ -52,17 +52,19 @@ int64_t nms_keep(int64_t *order, int64_t n, const nms_box *boxes, double thresho
 
 /* ---- non_max_suppression ---- */
 
-#define NUMBER(NAME, TEXT) {.name = NAME, .flags = CNR_PORT_OPTIONAL, .help = TEXT}
-static const cnr_port in[] = {
-    {.name = "boxes", .help = "N, boxes, 4: y0 x0 y1 x1, or see center_point_box"},
-    {.name = "scores", .help = "N, classes, boxes"},
-    NUMBER("max_output_boxes_per_class", "most boxes of a class and picture; none: 0"),
-    NUMBER("iou_threshold", "boxes that overlap more exclude each other"),
-    NUMBER("score_threshold", "boxes must score more")};
+#define NUMBER(NAME, TEXT) \
+    { .name = NAME, .flags = CNR_PORT_OPTIONAL, .help = TEXT }
+static const cnr_port in[] = {{.name = "boxes",
+                               .help = "N, boxes, 4: y0 x0 y1 x1, or see center_point_box"},
+                              {.name = "scores", .help = "N, classes, boxes"},
+                              NUMBER("max_output_boxes_per_class",
+                                     "most boxes of a class and picture; none: 0"),
+                              NUMBER("iou_threshold", "boxes that overlap more exclude each other"),
+                              NUMBER("score_threshold", "boxes must score more")};
 static const cnr_port out[] = {{.name = "selected", .help = "i64, rows: picture, class, box"}};
-static const cnr_attr_spec attrs[] = {
-    {.name = "center_point_box", .type = CNR_ATTR_BOOL,
-     .help = "boxes are middle x, middle y, width, height"}};
+static const cnr_attr_spec attrs[] = {{.name = "center_point_box",
+                                       .type = CNR_ATTR_BOOL,
+                                       .help = "boxes are middle x, middle y, width, height"}};
 
 static int64_t most_of(const cnr_node *node, int64_t boxes) {
     int known;
@@ -105,8 +107,8 @@ static void load_boxes(const cnr_tensor *t, int64_t first, int64_t n, int centre
         if (centre)
             out_[i] = (nms_box){v[0] - v[2] / 2, v[1] - v[3] / 2, v[0] + v[2] / 2, v[1] + v[3] / 2};
         else /* either diagonal will do */
-            out_[i] = (nms_box){fmin(v[1], v[3]), fmin(v[0], v[2]), fmax(v[1], v[3]),
-                                fmax(v[0], v[2])};
+            out_[i] =
+                (nms_box){fmin(v[1], v[3]), fmin(v[0], v[2]), fmax(v[1], v[3]), fmax(v[0], v[2])};
     }
 }
 
@@ -125,8 +127,8 @@ static cnr_status reference(const cnr_run *run, cnr_error *err) {
     for (int64_t line = 0; line < boxes->dim[0] * classes; line++) {
         int64_t some = 0;
         if (line % classes == 0)
-            load_boxes(boxes, line / classes * n, n,
-                       cnr_attr_int(node, "center_point_box") != 0, box);
+            load_boxes(boxes, line / classes * n, n, cnr_attr_int(node, "center_point_box") != 0,
+                       box);
         for (int64_t i = 0; i < n; i++) {
             score[i] = elem_f64(scores, line * n + i);
             if (all ? score[i] == score[i] : score[i] > least) order[some++] = i;

@@ -6,8 +6,8 @@ cnr_status ops_want_vector(const cnr_node *node, int32_t port, int64_t n, cnr_er
     return ops_want_shape(node, port, node->inputs[port]->dtype, 1, &n, err);
 }
 
-cnr_status ops_channel_parameters(const cnr_node *node, int32_t port, cnr_tensor *t,
-                                  cnr_init *init, cnr_error *err) {
+cnr_status ops_channel_parameters(const cnr_node *node, int32_t port, cnr_tensor *t, cnr_init *init,
+                                  cnr_error *err) {
     CNR_TRY(ops_want(node, 0, OPS_FLOATS, 2, CNR_MAX_RANK, err));
     const cnr_tensor *x = node->inputs[0];
     const char *name = node->desc->inputs[port].name;

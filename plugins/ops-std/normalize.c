@@ -1,16 +1,24 @@
 /* normalize: a sample, or each place of it, divided by its L2 norm and scaled (Caffe's SSD). */
 #include "ops_norm.h"
 
-static const cnr_attr_spec attrs[] = {
-    {.name = "across_spatial", .type = CNR_ATTR_BOOL, .default_i = 1,
-     .help = "one norm a sample; else one for each place, over the channels"},
-    {.name = "channel_shared", .type = CNR_ATTR_BOOL, .default_i = 1,
-     .help = "one scale for all channels, where the scale is yet to be made"},
-    {.name = "epsilon", .type = CNR_ATTR_FLOAT, .alias = "eps", .default_f = 1e-10,
-     .help = "added to the sum of squares"}};
-static const cnr_port in[] = {
-    {.name = "x", .help = "N C and any axes"},
-    {.name = "scale", .flags = CNR_PORT_PARAMETER, .help = "C, or one for all"}};
+static const cnr_attr_spec attrs[] =
+    {{.name = "across_spatial",
+      .type = CNR_ATTR_BOOL,
+      .default_i = 1,
+      .help = "one norm a sample; else one for each place, over the channels"},
+     {.name = "channel_shared",
+      .type = CNR_ATTR_BOOL,
+      .default_i = 1,
+      .help = "one scale for all channels, where the scale is yet to be made"},
+     {.name = "epsilon",
+      .type = CNR_ATTR_FLOAT,
+      .alias = "eps",
+      .default_f = 1e-10,
+      .help = "added to the sum of squares"}};
+static const cnr_port in[] = {{.name = "x", .help = "N C and any axes"},
+                              {.name = "scale",
+                               .flags = CNR_PORT_PARAMETER,
+                               .help = "C, or one for all"}};
 static const cnr_port out[] = {{.name = "y", .help = "the same shape"}};
 
 static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
@@ -77,11 +85,7 @@ OPS_INLINE void body(const cnr_run *run, int32_t dtype) {
     }
 }
 
-static cnr_status reference(const cnr_run *run, cnr_error *err) {
-    (void)err;
-    OPS_SPECIALISE(run->outputs[0]->dtype, body(run, dtype));
-    return CNR_OK;
-}
+OPS_REFERENCE(reference, body, outputs[0])
 
 const cnr_op ops_normalize = {
     CNR_OP_SIZES,

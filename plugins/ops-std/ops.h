@@ -6,10 +6,7 @@
  *     static inline void body(const cnr_run *run, int32_t dtype) {
  *         ... ops_put(dtype, y, i, f(ops_get(dtype, x, i)));
  *     }
- *     static cnr_status reference(const cnr_run *run, cnr_error *err) {
- *         OPS_SPECIALISE(run->node->inputs[0]->dtype, body(run, dtype));
- *         return CNR_OK;
- *     }
+ *     OPS_REFERENCE(reference, body, node->inputs[0])
  */
 #ifndef OPS_H
 #define OPS_H
@@ -28,22 +25,43 @@ extern const cnr_host *ops_host;
 
 /* Rows that several schemas hold. */
 #define OPS_AXIS_ROW(value, text) \
-    {.name = "axis", .type = CNR_ATTR_INT, .default_i = (value), .help = (text)}
-#define OPS_EPSILON_ROW(value)                                                        \
-    {.name = "epsilon", .type = CNR_ATTR_FLOAT, .alias = "eps", .default_f = (value), \
-     .help = "added to the variance, against division by zero"}
-#define OPS_WINDOW_ROWS                                                                          \
-    {.name = "strides", .type = CNR_ATTR_INTS, .flags = CNR_ATTR_SPATIAL | CNR_ATTR_BOUNDED,     \
-     .alias = "stride", .min = 1, .max = 1 << 20, .fill = 1,                                     \
-     .help = "step of the window along each spatial axis"},                                      \
-    {.name = "pads", .type = CNR_ATTR_INTS, .flags = CNR_ATTR_SPATIAL_PAIRS | CNR_ATTR_BOUNDED,  \
-     .alias = "pad", .min = 0, .max = 1 << 20, .fill = 0,                                        \
-     .help = "elements added at the begin and the end of each spatial axis, all begins first"},  \
-    {.name = "dilations", .type = CNR_ATTR_INTS, .flags = CNR_ATTR_SPATIAL | CNR_ATTR_BOUNDED,   \
-     .alias = "dilation", .min = 1, .max = 1 << 20, .fill = 1,                                   \
-     .help = "distance between the window's elements along each spatial axis"},                  \
-    {.name = "auto_pad", .type = CNR_ATTR_ENUM, .default_s = "NOTSET", .choices = ops_auto_pads, \
-     .help = "SAME_*: as many outputs as inputs divided by stride; VALID: no padding"}
+    { .name = "axis", .type = CNR_ATTR_INT, .default_i = (value), .help = (text) }
+#define OPS_EPSILON_ROW(value) \
+    { \
+        .name = "epsilon", .type = CNR_ATTR_FLOAT, .alias = "eps", .default_f = (value), \
+        .help = "added to the variance, against division by zero" \
+    }
+#define OPS_WINDOW_ROWS \
+    {.name = "strides", \
+     .type = CNR_ATTR_INTS, \
+     .flags = CNR_ATTR_SPATIAL | CNR_ATTR_BOUNDED, \
+     .alias = "stride", \
+     .min = 1, \
+     .max = 1 << 20, \
+     .fill = 1, \
+     .help = "step of the window along each spatial axis"}, \
+        {.name = "pads", \
+         .type = CNR_ATTR_INTS, \
+         .flags = CNR_ATTR_SPATIAL_PAIRS | CNR_ATTR_BOUNDED, \
+         .alias = "pad", \
+         .min = 0, \
+         .max = 1 << 20, \
+         .fill = 0, \
+         .help = \
+             "elements added at the begin and the end of each spatial axis, all begins first"}, \
+        {.name = "dilations", \
+         .type = CNR_ATTR_INTS, \
+         .flags = CNR_ATTR_SPATIAL | CNR_ATTR_BOUNDED, \
+         .alias = "dilation", \
+         .min = 1, \
+         .max = 1 << 20, \
+         .fill = 1, \
+         .help = "distance between the window's elements along each spatial axis"}, \
+    { \
+        .name = "auto_pad", .type = CNR_ATTR_ENUM, .default_s = "NOTSET", \
+        .choices = ops_auto_pads, \
+        .help = "SAME_*: as many outputs as inputs divided by stride; VALID: no padding" \
+    }
 extern const char *const ops_auto_pads[];
 
 /* ---- errors: the node's name says where ---- */
@@ -160,10 +178,14 @@ static inline int64_t ops_get_int(int32_t dtype, const void *p, int64_t i) {
 /* Wraps, as C's conversions do. */
 static inline void ops_put_int(int32_t dtype, void *p, int64_t i, int64_t v) {
     switch (dtype) {
-    case CNR_i8: case CNR_u8: ((uint8_t *)p)[i] = (uint8_t)v; break;
-    case CNR_i16: case CNR_u16: ((uint16_t *)p)[i] = (uint16_t)v; break;
-    case CNR_i32: case CNR_u32: ((uint32_t *)p)[i] = (uint32_t)v; break;
-    case CNR_i64: case CNR_u64: ((uint64_t *)p)[i] = (uint64_t)v; break;
+    case CNR_i8:
+    case CNR_u8: ((uint8_t *)p)[i] = (uint8_t)v; break;
+    case CNR_i16:
+    case CNR_u16: ((uint16_t *)p)[i] = (uint16_t)v; break;
+    case CNR_i32:
+    case CNR_u32: ((uint32_t *)p)[i] = (uint32_t)v; break;
+    case CNR_i64:
+    case CNR_u64: ((uint64_t *)p)[i] = (uint64_t)v; break;
     case CNR_bool: ((uint8_t *)p)[i] = v != 0; break;
     default: break;
     }
@@ -171,31 +193,41 @@ static inline void ops_put_int(int32_t dtype, void *p, int64_t i, int64_t v) {
 
 /* Runs `call` with `dtype` as a constant for the commonest types, so that the compiler clears the
  * dtype tests out of its loops, and as a variable for the rest. `call` must inline. */
-#define OPS_SPECIALISE(type, call)                                       \
-    do {                                                                 \
-        const int32_t type_ = (type);                                    \
-        if (type_ == CNR_f32) { enum { dtype = CNR_f32 }; call; }        \
-        else { const int32_t dtype = type_; call; }                      \
+#define OPS_SPECIALISE(type, call) \
+    do { \
+        const int32_t type_ = (type); \
+        if (type_ == CNR_f32) { \
+            enum { dtype = CNR_f32 }; \
+            call; \
+        } else { \
+            const int32_t dtype = type_; \
+            call; \
+        } \
     } while (0)
 #define OPS_INLINE static inline __attribute__((always_inline))
+/* A reference that is a body, by the dtype of a tensor: outputs[0], or node->inputs[0]. */
+#define OPS_REFERENCE(name, body, tensor) \
+    static cnr_status name(const cnr_run *run, cnr_error *err) { \
+        (void)err; \
+        OPS_SPECIALISE(run->tensor->dtype, body(run, dtype)); \
+        return CNR_OK; \
+    }
 
 /* Bytes of an element (types with whole bytes). */
 static inline size_t ops_size(int32_t dtype) { return cnr_dtype_bits(dtype) / 8; }
 
 /* Long loops call this now and then. */
-static inline int ops_cancelled(const cnr_run *run) {
-    return cnr_cancelled(run->stream);
-}
+static inline int ops_cancelled(const cnr_run *run) { return cnr_cancelled(run->stream); }
 
 /* ---- gradients (grad.c) ---- */
 
-#define OPS_GRADIENT_ARGS                                                                         \
+#define OPS_GRADIENT_ARGS \
     const cnr_host *host, struct cnr_graph *graph, const cnr_node *node, const cnr_value *inputs, \
-        const cnr_value *outputs, const cnr_value *grad_out, const int32_t *want,                 \
+        const cnr_value *outputs, const cnr_value *grad_out, const int32_t *want, \
         cnr_value *grad_in, cnr_error *err
-#define OPS_GRADIENT_UNUSED                                                                \
-    (void)host, (void)graph, (void)node, (void)inputs, (void)outputs, (void)grad_out,      \
-        (void)want, (void)grad_in, (void)err
+#define OPS_GRADIENT_UNUSED \
+    (void)host, (void)graph, (void)node, (void)inputs, (void)outputs, (void)grad_out, (void)want, \
+        (void)grad_in, (void)err
 /* Adds a one-output node named after `node`. */
 cnr_status ops_grad_node(const cnr_host *host, struct cnr_graph *graph, const cnr_node *node,
                          const char *op, const cnr_value *inputs, int32_t n_inputs,

@@ -97,8 +97,7 @@ cnr_status kit_ints(const cnr_node *node, int32_t port, const char *attr, kit_li
         CNR_TRY(kit_want(node, port, OPS_INTS, 0, 1, err));
         out->given = 1;
         out->n = t->rank == 0 ? 1 : t->dim[0] < 0 ? -1 : t->dim[0];
-        if (out->n > 2 * CNR_MAX_RANK)
-            return too_long(node, node->desc->inputs[port].name, err);
+        if (out->n > 2 * CNR_MAX_RANK) return too_long(node, node->desc->inputs[port].name, err);
         out->known = t->data != NULL && out->n >= 0;
         for (int64_t i = 0; out->known && i < out->n; i++) out->at[i] = elem_i64(t, i);
         return CNR_OK;
@@ -119,8 +118,8 @@ cnr_status kit_axis_set(const cnr_node *node, const kit_list *axes, int32_t rank
         int32_t axis = 0;
         CNR_TRY(kit_axis(node, axes->at[i], rank, &axis, err));
         if (*out >> axis & 1u)
-            return ops_fail(err, CNR_E_SHAPE, node, "%s: axis %d is given twice",
-                            node->desc->name, (int)axis);
+            return ops_fail(err, CNR_E_SHAPE, node, "%s: axis %d is given twice", node->desc->name,
+                            (int)axis);
         *out |= 1u << axis;
     }
     return CNR_OK;
@@ -138,8 +137,7 @@ cnr_status kit_set_data(const cnr_node *node, cnr_tensor *out, const int64_t *va
                         cnr_error *err) {
     const uint64_t bytes = (uint64_t)n * cnr_dtype_bits(out->dtype) / 8;
     out->data = ops_host->alloc(bytes ? bytes : 1);
-    if (!out->data)
-        return ops_fail(err, CNR_E_MEMORY, node, "%s: out of memory", node->desc->name);
+    if (!out->data) return ops_fail(err, CNR_E_MEMORY, node, "%s: out of memory", node->desc->name);
     out->bytes = bytes;
     for (int64_t i = 0; i < n; i++) elem_set_i64(out, i, values[i]);
     return CNR_OK;
@@ -158,8 +156,8 @@ cnr_value kit_node(kit_build *b, const char *op, const cnr_value *inputs, int32_
     cnr_value out = -1;
     if (b->status != CNR_OK || n_attrs > CNR_ROWS(rows)) return -1;
     for (int32_t i = 0; i < n_attrs; i++) rows[i] = &attrs[i];
-    b->status = b->host->graph_node(b->graph, op, NULL, NULL, inputs, n_inputs, rows, n_attrs,
-                                    &out, 1);
+    b->status =
+        b->host->graph_node(b->graph, op, NULL, NULL, inputs, n_inputs, rows, n_attrs, &out, 1);
     return b->status == CNR_OK ? out : -1;
 }
 

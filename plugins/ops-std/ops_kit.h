@@ -13,8 +13,7 @@ cnr_status kit_want(const cnr_node *node, int32_t port, uint32_t dtypes, int32_t
 /* Of any rank. */
 cnr_status kit_dtype(const cnr_node *node, int32_t port, uint32_t dtypes, cnr_error *err);
 /* A possibly negative axis, as one below rank. */
-cnr_status kit_axis(const cnr_node *node, int64_t axis, int32_t rank, int32_t *out,
-                    cnr_error *err);
+cnr_status kit_axis(const cnr_node *node, int64_t axis, int32_t rank, int32_t *out, cnr_error *err);
 
 /* ---- dimensions: < 0 is unknown, and makes the result unknown ---- */
 cnr_status kit_mul(const cnr_node *node, int64_t a, int64_t b, int64_t *out, cnr_error *err);
@@ -31,9 +30,9 @@ void kit_dense_strides(const cnr_tensor *t, int64_t *strides);
 
 /* ---- lists that are an input, or else an attribute of the same meaning ---- */
 typedef struct kit_list {
-    int known;  /* 0: an input whose data is not known yet */
-    int given;  /* an input, or an attribute that was set */
-    int64_t n;  /* -1 when even that is unknown */
+    int known; /* 0: an input whose data is not known yet */
+    int given; /* an input, or an attribute that was set */
+    int64_t n; /* -1 when even that is unknown */
     int64_t at[2 * CNR_MAX_RANK];
 } kit_list;
 /* port < 0: attribute only; attr NULL: input only. */

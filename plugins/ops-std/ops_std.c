@@ -2,6 +2,7 @@
 #include "ops.h"
 
 const cnr_host *ops_host;
+extern const cnr_rewrite ops_fuse_activations; /* rewrite_activation.c */
 extern const cnr_rewrite ops_merge_transposes; /* rewrite_transpose.c */
 extern const cnr_rewrite ops_einsum_to_matmul; /* rewrite_einsum.c */
 
@@ -9,6 +10,7 @@ static const cnr_item items[] = {
 #define OP(name) {CNR_KIND_OPERATOR, &ops_##name},
 #include "ops.inc"
 #undef OP
+    {CNR_KIND_REWRITE, &ops_fuse_activations},
     {CNR_KIND_REWRITE, &ops_einsum_to_matmul},
     {CNR_KIND_REWRITE, &ops_merge_transposes},
 };

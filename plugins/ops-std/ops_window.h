@@ -7,15 +7,14 @@
 /* N C D H W, absent leading spatial axes having extent 1, so that a loop nest serves all ranks.
  * lo and hi bound the part of output 0 that a run covers, in the same five axes. */
 typedef struct ops_geometry {
-    int64_t n, c;                /* of x */
-    int64_t in[3], out[3], k[3]; /* extents of x, of y, of the window */
+    int64_t n, c;                   /* of x */
+    int64_t in[3], out[3], k[3];    /* extents of x, of y, of the window */
     int64_t s[3], d[3], p[3], e[3]; /* stride, dilation, padding at begin and end */
     int64_t lo[5], hi[5];
 } ops_geometry;
 
 /* From a resolved window and the run's output `y` (N C spatial). */
-void ops_geometry_of(const cnr_window *w, const cnr_tensor *x, const cnr_run *run,
-                     ops_geometry *g);
+void ops_geometry_of(const cnr_window *w, const cnr_tensor *x, const cnr_run *run, ops_geometry *g);
 /* What [begin, end) on spatial axis `i` of the output reads of the input, clipped to it. */
 cnr_region ops_window_region(const cnr_window *w, int32_t i, int64_t begin, int64_t end);
 /* Taps k of a window at output position o that fall inside [0, in): [first, last). */
@@ -34,17 +33,33 @@ static inline int64_t ops_volume(const int64_t *extent) {
 /* ---- conv and its gradients (conv.c) ---- */
 
 /* out is how many channels to make when a script leaves the weight out. */
-#define OPS_CONV_ROWS                                                                            \
-    {.name = "kernel_shape", .type = CNR_ATTR_INTS, .flags = CNR_ATTR_SPATIAL | CNR_ATTR_BOUNDED, \
-     .alias = "kernel", .min = 0, .max = 1 << 20, .fill = 0,                                     \
-     .help = "extent of the window along each spatial axis; 0: the weight's"},                   \
-    {.name = "group", .type = CNR_ATTR_INT, .flags = CNR_ATTR_BOUNDED, .alias = "groups",        \
-     .min = 1, .max = 1 << 20, .default_i = 1,                                                   \
-     .help = "parts that the channels fall into; as many as channels: depthwise"},               \
-    {.name = "out", .type = CNR_ATTR_INT, .flags = CNR_ATTR_BOUNDED, .min = 0,                   \
-     .max = 1 << 30, .help = "output channels, where the weight is yet to be made"},             \
-    {.name = "bias", .type = CNR_ATTR_BOOL, .default_i = 1,                                      \
-     .help = "whether a bias is made with the weight"}
+#define OPS_CONV_ROWS \
+    {.name = "kernel_shape", \
+     .type = CNR_ATTR_INTS, \
+     .flags = CNR_ATTR_SPATIAL | CNR_ATTR_BOUNDED, \
+     .alias = "kernel", \
+     .min = 0, \
+     .max = 1 << 20, \
+     .fill = 0, \
+     .help = "extent of the window along each spatial axis; 0: the weight's"}, \
+        {.name = "group", \
+         .type = CNR_ATTR_INT, \
+         .flags = CNR_ATTR_BOUNDED, \
+         .alias = "groups", \
+         .min = 1, \
+         .max = 1 << 20, \
+         .default_i = 1, \
+         .help = "parts that the channels fall into; as many as channels: depthwise"}, \
+        {.name = "out", \
+         .type = CNR_ATTR_INT, \
+         .flags = CNR_ATTR_BOUNDED, \
+         .min = 0, \
+         .max = 1 << 30, \
+         .help = "output channels, where the weight is yet to be made"}, \
+    { \
+        .name = "bias", .type = CNR_ATTR_BOOL, .default_i = 1, \
+        .help = "whether a bias is made with the weight" \
+    }
 
 /* Window extents: the attribute, else the weight's dims (-1 when neither is known). */
 void ops_conv_kernel(const cnr_node *node, const cnr_tensor *weight, int64_t *kernel);
@@ -68,12 +83,18 @@ void ops_transposed(const cnr_run *run, const ops_geometry *g, int64_t group, co
 
 /* ---- pooling (pool.c) ---- */
 
-#define OPS_POOL_ROWS                                                                            \
-    {.name = "kernel_shape", .type = CNR_ATTR_INTS,                                              \
-     .flags = CNR_ATTR_REQUIRED | CNR_ATTR_SPATIAL | CNR_ATTR_BOUNDED, .alias = "kernel",        \
-     .min = 1, .max = 1 << 20, .help = "extent of the window along each spatial axis"},          \
-    {.name = "ceil_mode", .type = CNR_ATTR_BOOL, .alias = "ceil",                                \
-     .help = "round the number of outputs up, the last window hanging over the end"}
+#define OPS_POOL_ROWS \
+    {.name = "kernel_shape", \
+     .type = CNR_ATTR_INTS, \
+     .flags = CNR_ATTR_REQUIRED | CNR_ATTR_SPATIAL | CNR_ATTR_BOUNDED, \
+     .alias = "kernel", \
+     .min = 1, \
+     .max = 1 << 20, \
+     .help = "extent of the window along each spatial axis"}, \
+    { \
+        .name = "ceil_mode", .type = CNR_ATTR_BOOL, .alias = "ceil", \
+        .help = "round the number of outputs up, the last window hanging over the end" \
+    }
 
 cnr_status ops_pool_window(const cnr_node *node, const cnr_tensor *x, cnr_window *w,
                            cnr_error *err);
@@ -95,19 +116,20 @@ extern const cnr_attr_spec ops_average_pool_attrs[];
 #define OPS_AVERAGE_POOL_N_ATTRS 7
 
 /* Calls visit(index in the plane) for each tap of the window at output position o inside x. */
-#define OPS_EACH_TAP(g, o, index, visit)                                                         \
-    do {                                                                                         \
-        int64_t first_[3], last_[3];                                                             \
-        for (int a_ = 0; a_ < 3; a_++) ops_taps(g, a_, (o)[a_], &first_[a_], &last_[a_]);         \
-        for (int64_t i_ = first_[0]; i_ < last_[0]; i_++)                                        \
-            for (int64_t j_ = first_[1]; j_ < last_[1]; j_++)                                    \
-                for (int64_t k_ = first_[2]; k_ < last_[2]; k_++) {                              \
-                    const int64_t index =                                                        \
-                        (((o)[0] * (g)->s[0] - (g)->p[0] + i_ * (g)->d[0]) * (g)->in[1] +        \
-                         (o)[1] * (g)->s[1] - (g)->p[1] + j_ * (g)->d[1]) * (g)->in[2] +         \
-                        (o)[2] * (g)->s[2] - (g)->p[2] + k_ * (g)->d[2];                         \
-                    visit;                                                                       \
-                }                                                                                \
+#define OPS_EACH_TAP(g, o, index, visit) \
+    do { \
+        int64_t first_[3], last_[3]; \
+        for (int a_ = 0; a_ < 3; a_++) ops_taps(g, a_, (o)[a_], &first_[a_], &last_[a_]); \
+        for (int64_t i_ = first_[0]; i_ < last_[0]; i_++) \
+            for (int64_t j_ = first_[1]; j_ < last_[1]; j_++) \
+                for (int64_t k_ = first_[2]; k_ < last_[2]; k_++) { \
+                    const int64_t index = \
+                        (((o)[0] * (g)->s[0] - (g)->p[0] + i_ * (g)->d[0]) * (g)->in[1] + \
+                         (o)[1] * (g)->s[1] - (g)->p[1] + j_ * (g)->d[1]) * \
+                            (g)->in[2] + \
+                        (o)[2] * (g)->s[2] - (g)->p[2] + k_ * (g)->d[2]; \
+                    visit; \
+                } \
     } while (0)
 
 /* Where in the plane that starts at element `base` the largest of a window is: the first of equals;

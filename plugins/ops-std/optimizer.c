@@ -3,13 +3,17 @@
 
 enum { RATE, STEP, WEIGHT, GRADIENT, MEMORY };
 
-#define OPTIMIZER_PORTS                                           \
-    {.name = "rate", .help = "learning rate; of rank 0"},         \
-    {.name = "step", .help = "its number, from 1 on; of rank 0"}, \
-    {.name = "x", .help = "the weight"}, {.name = "gradient", .help = "of the weight"}
-#define DECAY_ROW                                                               \
-    {.name = "weight_decay", .type = CNR_ATTR_FLOAT, .flags = CNR_ATTR_BOUNDED, \
-     .alias = "decay", .min = 0, .max = 1e6, .help = "times x is added to the gradient"}
+#define OPTIMIZER_PORTS \
+    {.name = "rate", .help = "learning rate; of rank 0"}, \
+        {.name = "step", .help = "its number, from 1 on; of rank 0"}, \
+        {.name = "x", .help = "the weight"}, { \
+        .name = "gradient", .help = "of the weight" \
+    }
+#define DECAY_ROW \
+    { \
+        .name = "weight_decay", .type = CNR_ATTR_FLOAT, .flags = CNR_ATTR_BOUNDED, \
+        .alias = "decay", .min = 0, .max = 1e6, .help = "times x is added to the gradient" \
+    }
 
 /* The weight, its gradient and all memories alike; rate and step single numbers. */
 static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
@@ -40,13 +44,18 @@ static double scalar(const cnr_node *node, int32_t port) {
 
 /* ---- sgd ---- */
 
-static const cnr_attr_spec sgd_attrs[] = {
-    {.name = "momentum", .type = CNR_ATTR_FLOAT, .flags = CNR_ATTR_BOUNDED, .min = 0, .max = 1,
-     .default_f = 0.9, .help = "how much of the velocity is kept"},
-    {.name = "nesterov", .type = CNR_ATTR_BOOL, .help = "look ahead along the new velocity"},
-    DECAY_ROW};
-static const cnr_port sgd_in[] = {OPTIMIZER_PORTS,
-                                  {.name = "velocity", .help = "0 at first"}};
+static const cnr_attr_spec sgd_attrs[] = {{.name = "momentum",
+                                           .type = CNR_ATTR_FLOAT,
+                                           .flags = CNR_ATTR_BOUNDED,
+                                           .min = 0,
+                                           .max = 1,
+                                           .default_f = 0.9,
+                                           .help = "how much of the velocity is kept"},
+                                          {.name = "nesterov",
+                                           .type = CNR_ATTR_BOOL,
+                                           .help = "look ahead along the new velocity"},
+                                          DECAY_ROW};
+static const cnr_port sgd_in[] = {OPTIMIZER_PORTS, {.name = "velocity", .help = "0 at first"}};
 static const cnr_port sgd_out[] = {{.name = "y", .help = "the new weight"},
                                    {.name = "new_velocity", .help = "to be kept"}};
 
@@ -65,11 +74,7 @@ OPS_INLINE void sgd_body(const cnr_run *run, int32_t dtype) {
     }
 }
 
-static cnr_status sgd_reference(const cnr_run *run, cnr_error *err) {
-    (void)err;
-    OPS_SPECIALISE(run->outputs[0]->dtype, sgd_body(run, dtype));
-    return CNR_OK;
-}
+OPS_REFERENCE(sgd_reference, sgd_body, outputs[0])
 
 static void sgd_cost(const cnr_node *node, cnr_cost *c) {
     c->flops = ops_mul(ops_elements(node->inputs[WEIGHT]), 6);
@@ -90,17 +95,32 @@ const cnr_op ops_sgd = {
 
 /* ---- adam ---- */
 
-static const cnr_attr_spec adam_attrs[] = {
-    {.name = "beta1", .type = CNR_ATTR_FLOAT, .flags = CNR_ATTR_BOUNDED, .min = 0, .max = 0.999999,
-     .default_f = 0.9, .help = "how much of the mean is kept"},
-    {.name = "beta2", .type = CNR_ATTR_FLOAT, .flags = CNR_ATTR_BOUNDED, .min = 0, .max = 0.999999,
-     .default_f = 0.999, .help = "how much of the mean square is kept"},
-    {.name = "epsilon", .type = CNR_ATTR_FLOAT, .flags = CNR_ATTR_BOUNDED, .alias = "eps",
-     .min = 1e-30, .max = 1, .default_f = 1e-8, .help = "added to what is divided by"},
-    DECAY_ROW};
-static const cnr_port adam_in[] = {
-    OPTIMIZER_PORTS, {.name = "mean", .help = "of gradients; 0 at first"},
-    {.name = "square", .help = "mean of their squares; 0 at first"}};
+static const cnr_attr_spec adam_attrs[] = {{.name = "beta1",
+                                            .type = CNR_ATTR_FLOAT,
+                                            .flags = CNR_ATTR_BOUNDED,
+                                            .min = 0,
+                                            .max = 0.999999,
+                                            .default_f = 0.9,
+                                            .help = "how much of the mean is kept"},
+                                           {.name = "beta2",
+                                            .type = CNR_ATTR_FLOAT,
+                                            .flags = CNR_ATTR_BOUNDED,
+                                            .min = 0,
+                                            .max = 0.999999,
+                                            .default_f = 0.999,
+                                            .help = "how much of the mean square is kept"},
+                                           {.name = "epsilon",
+                                            .type = CNR_ATTR_FLOAT,
+                                            .flags = CNR_ATTR_BOUNDED,
+                                            .alias = "eps",
+                                            .min = 1e-30,
+                                            .max = 1,
+                                            .default_f = 1e-8,
+                                            .help = "added to what is divided by"},
+                                           DECAY_ROW};
+static const cnr_port adam_in[] = {OPTIMIZER_PORTS,
+                                   {.name = "mean", .help = "of gradients; 0 at first"},
+                                   {.name = "square", .help = "mean of their squares; 0 at first"}};
 static const cnr_port adam_out[] = {{.name = "y", .help = "the new weight"},
                                     {.name = "new_mean", .help = "to be kept"},
                                     {.name = "new_square", .help = "to be kept"}};
@@ -124,11 +144,7 @@ OPS_INLINE void adam_body(const cnr_run *run, int32_t dtype) {
     }
 }
 
-static cnr_status adam_reference(const cnr_run *run, cnr_error *err) {
-    (void)err;
-    OPS_SPECIALISE(run->outputs[0]->dtype, adam_body(run, dtype));
-    return CNR_OK;
-}
+OPS_REFERENCE(adam_reference, adam_body, outputs[0])
 
 static void adam_cost(const cnr_node *node, cnr_cost *c) {
     c->flops = ops_mul(ops_elements(node->inputs[WEIGHT]), 14);

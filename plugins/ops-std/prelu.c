@@ -1,9 +1,10 @@
 /* prelu: x, or slope times x below 0, the slope learnt for each channel. */
 #include "broadcast.h"
 
-static const cnr_port in[] = {
-    {.name = "x", .help = "any shape"},
-    {.name = "slope", .flags = CNR_PORT_PARAMETER, .help = "broadcasts to the shape of x"}};
+static const cnr_port in[] = {{.name = "x", .help = "any shape"},
+                              {.name = "slope",
+                               .flags = CNR_PORT_PARAMETER,
+                               .help = "broadcasts to the shape of x"}};
 static const cnr_port out[] = {{.name = "y", .help = "the shape of x"}};
 static const cnr_attr_spec attrs[] = {
     {.name = "shared", .type = CNR_ATTR_BOOL, .help = "one slope for all channels, when created"}};
@@ -82,8 +83,8 @@ static cnr_status gradient(OPS_GRADIENT_ARGS) {
     }
     if (want[1]) {
         const cnr_value scaled = kit_node2(&b, "mul", grad_out[0], inputs[0]);
-        grad_in[1] = kit_unbroadcast(&b, kit_node3(&b, "where", below, scaled, zero), x,
-                                     node->inputs[1]);
+        grad_in[1] =
+            kit_unbroadcast(&b, kit_node3(&b, "where", below, scaled, zero), x, node->inputs[1]);
     }
     return kit_built(&b, node, err);
 }

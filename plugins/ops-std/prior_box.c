@@ -5,24 +5,31 @@ static const cnr_port in[] = {{.name = "x", .help = "feature map, N C H W; its d
                               {.name = "image", .help = "the picture, N C H W; likewise"}};
 static const cnr_port out[] = {
     {.name = "y", .help = "1 2 n: corners x0 y0 x1 y1 from 0 to 1, and their variances"}};
-#define SIZE(NAME, TEXT)                                                                      \
-    {.name = NAME, .type = CNR_ATTR_INT, .flags = CNR_ATTR_BOUNDED, .min = 0, .max = 1 << 30, \
-     .help = TEXT}
-static const cnr_attr_spec attrs[] = {
-    {.name = "min_size", .type = CNR_ATTR_FLOATS, .flags = CNR_ATTR_REQUIRED,
-     .help = "sides of square boxes, pixels of the picture"},
-    {.name = "max_size", .type = CNR_ATTR_FLOATS,
-     .help = "one for each min_size: one more square, of their geometric mean"},
-    {.name = "aspect_ratio", .type = CNR_ATTR_FLOATS, .help = "width over height of more boxes"},
-    {.name = "flip", .type = CNR_ATTR_BOOL, .default_i = 1, .help = "each ratio upright too"},
-    {.name = "clip", .type = CNR_ATTR_BOOL, .help = "boxes end at the picture's border"},
-    {.name = "variance", .type = CNR_ATTR_FLOATS, .help = "one or four; none: 0.1"},
-    SIZE("img_h", "height of the picture; 0: as it is"),
-    SIZE("img_w", "width of the picture; 0: as it is"),
-    {.name = "step_h", .type = CNR_ATTR_FLOAT, .help = "pixels from place to place; 0: even"},
-    {.name = "step_w", .type = CNR_ATTR_FLOAT, .help = "pixels from place to place; 0: even"},
-    {.name = "offset", .type = CNR_ATTR_FLOAT, .default_f = 0.5,
-     .help = "of a box's middle within its place"}};
+#define SIZE(NAME, TEXT) \
+    { \
+        .name = NAME, .type = CNR_ATTR_INT, .flags = CNR_ATTR_BOUNDED, .min = 0, .max = 1 << 30, \
+        .help = TEXT \
+    }
+static const cnr_attr_spec attrs[] =
+    {{.name = "min_size",
+      .type = CNR_ATTR_FLOATS,
+      .flags = CNR_ATTR_REQUIRED,
+      .help = "sides of square boxes, pixels of the picture"},
+     {.name = "max_size",
+      .type = CNR_ATTR_FLOATS,
+      .help = "one for each min_size: one more square, of their geometric mean"},
+     {.name = "aspect_ratio", .type = CNR_ATTR_FLOATS, .help = "width over height of more boxes"},
+     {.name = "flip", .type = CNR_ATTR_BOOL, .default_i = 1, .help = "each ratio upright too"},
+     {.name = "clip", .type = CNR_ATTR_BOOL, .help = "boxes end at the picture's border"},
+     {.name = "variance", .type = CNR_ATTR_FLOATS, .help = "one or four; none: 0.1"},
+     SIZE("img_h", "height of the picture; 0: as it is"),
+     SIZE("img_w", "width of the picture; 0: as it is"),
+     {.name = "step_h", .type = CNR_ATTR_FLOAT, .help = "pixels from place to place; 0: even"},
+     {.name = "step_w", .type = CNR_ATTR_FLOAT, .help = "pixels from place to place; 0: even"},
+     {.name = "offset",
+      .type = CNR_ATTR_FLOAT,
+      .default_f = 0.5,
+      .help = "of a box's middle within its place"}};
 
 #define MAX_RATIOS 64
 

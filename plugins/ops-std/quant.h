@@ -5,7 +5,8 @@
 #include "ops_kit.h"
 
 #define QUANT_BYTES (1u << CNR_u8 | 1u << CNR_i8)
-#define QUANT_OPTION(NAME, TEXT) {.name = NAME, .flags = CNR_PORT_OPTIONAL, .help = TEXT}
+#define QUANT_OPTION(NAME, TEXT) \
+    { .name = NAME, .flags = CNR_PORT_OPTIONAL, .help = TEXT }
 
 /* The input at a port; negative: the operator has none such. */
 static inline const cnr_tensor *quant_in(const cnr_node *node, int32_t port) {
@@ -18,22 +19,35 @@ static inline double quant_clamp(int32_t dtype, double v) {
     return v < low ? low : v > high ? high : v == v ? v : 0;
 }
 
+/* What a sum of products stands for in steps of y, in f32 as ONNX Runtime has it and processors
+ * compute it alike: the sum rounded to f32, times the scale, which is x_scale w_scale / y_scale
+ * rounded once; each tie to the even neighbour. */
+static inline double quant_steps(int64_t sum, double x_scale, double w_scale, double y_scale) {
+    const float scale = (float)(x_scale * w_scale / y_scale);
+    return (double)rintf((float)sum * scale);
+}
+
 /* An operator by its file's infer_with, cost_with and reference_with, for PREFIX_ports; what
  * follows the summary goes into the descriptor. */
-#define QUANT_OP(NAME, PREFIX, SUMMARY, ...)                                                 \
-    static cnr_status NAME##_infer(const cnr_node *node, cnr_tensor *const *outputs,         \
-                                   cnr_error *err) {                                         \
-        return infer_with(node, &PREFIX##_ports, outputs[0], err);                           \
-    }                                                                                        \
-    static void NAME##_cost(const cnr_node *node, cnr_cost *c) {                             \
-        cost_with(node, &PREFIX##_ports, c);                                                 \
-    }                                                                                        \
-    static cnr_status NAME##_reference(const cnr_run *run, cnr_error *err) {                 \
-        return reference_with(run, &PREFIX##_ports, err);                                    \
-    }                                                                                        \
-    const cnr_op ops_##NAME = {                                                              \
-        CNR_OP_SIZES, .name = #NAME, .summary = SUMMARY, .flags = CNR_OP_PURE,               \
-        CNR_OP_PORTS(PREFIX##_in, PREFIX##_out), .infer = NAME##_infer, .cost = NAME##_cost, \
-        .reference = NAME##_reference, __VA_ARGS__}
+#define QUANT_OP(NAME, PREFIX, SUMMARY, ...) \
+    static cnr_status NAME##_infer(const cnr_node *node, cnr_tensor *const *outputs, \
+                                   cnr_error *err) { \
+        return infer_with(node, &PREFIX##_ports, outputs[0], err); \
+    } \
+    static void NAME##_cost(const cnr_node *node, cnr_cost *c) { \
+        cost_with(node, &PREFIX##_ports, c); \
+    } \
+    static cnr_status NAME##_reference(const cnr_run *run, cnr_error *err) { \
+        return reference_with(run, &PREFIX##_ports, err); \
+    } \
+    const cnr_op ops_##NAME = {CNR_OP_SIZES, \
+                               .name = #NAME, \
+                               .summary = SUMMARY, \
+                               .flags = CNR_OP_PURE, \
+                               CNR_OP_PORTS(PREFIX##_in, PREFIX##_out), \
+                               .infer = NAME##_infer, \
+                               .cost = NAME##_cost, \
+                               .reference = NAME##_reference, \
+                               __VA_ARGS__}
 
 #endif

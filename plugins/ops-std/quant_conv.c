@@ -1,29 +1,35 @@
 /* conv_integer, qlinear_conv: convolution of quantised numbers, exact in whole numbers. */
 #include "quant.h"
 
-static const cnr_port integer_in[] = {
-    {.name = "x", .help = "N C spatial, u8 or i8"},
-    {.name = "w", .help = "M C/group kernel, u8 or i8"},
-    QUANT_OPTION("x_zero_point", "one number"),
-    QUANT_OPTION("w_zero_point", "one, or one a channel of y")};
+static const cnr_port integer_in[] = {{.name = "x", .help = "N C spatial, u8 or i8"},
+                                      {.name = "w", .help = "M C/group kernel, u8 or i8"},
+                                      QUANT_OPTION("x_zero_point", "one number"),
+                                      QUANT_OPTION("w_zero_point", "one, or one a channel of y")};
 static const cnr_port integer_out[] = {{.name = "y", .help = "i32"}};
-static const cnr_port qlinear_in[] = {
-    {.name = "x", .help = "N C spatial, u8 or i8"},
-    {.name = "x_scale", .help = "one number"},
-    {.name = "x_zero_point", .help = "one number"},
-    {.name = "w", .help = "M C/group kernel, u8 or i8"},
-    {.name = "w_scale", .help = "one, or one a channel of y"},
-    {.name = "w_zero_point", .help = "one, or one a channel of y"},
-    {.name = "y_scale", .help = "one number"},
-    {.name = "y_zero_point", .help = "one number; gives the type of y"},
-    QUANT_OPTION("bias", "i32, one a channel of y, in units of x_scale w_scale")};
+static const cnr_port qlinear_in[] =
+    {{.name = "x", .help = "N C spatial, u8 or i8"},
+     {.name = "x_scale", .help = "one number"},
+     {.name = "x_zero_point", .help = "one number"},
+     {.name = "w", .help = "M C/group kernel, u8 or i8"},
+     {.name = "w_scale", .help = "one, or one a channel of y"},
+     {.name = "w_zero_point", .help = "one, or one a channel of y"},
+     {.name = "y_scale", .help = "one number"},
+     {.name = "y_zero_point", .help = "one number; gives the type of y"},
+     QUANT_OPTION("bias", "i32, one a channel of y, in units of x_scale w_scale")};
 static const cnr_port qlinear_out[] = {{.name = "y", .help = "of the type of y_zero_point"}};
-static const cnr_attr_spec attrs[] = {
-    {.name = "kernel_shape", .type = CNR_ATTR_INTS, .alias = "kernel",
-     .help = "none: taken from w"},
-    OPS_WINDOW_ROWS,
-    {.name = "group", .type = CNR_ATTR_INT, .flags = CNR_ATTR_BOUNDED, .alias = "groups",
-     .min = 1, .max = 1 << 20, .default_i = 1, .help = "channels fall into so many groups"}};
+static const cnr_attr_spec attrs[] = {{.name = "kernel_shape",
+                                       .type = CNR_ATTR_INTS,
+                                       .alias = "kernel",
+                                       .help = "none: taken from w"},
+                                      OPS_WINDOW_ROWS,
+                                      {.name = "group",
+                                       .type = CNR_ATTR_INT,
+                                       .flags = CNR_ATTR_BOUNDED,
+                                       .alias = "groups",
+                                       .min = 1,
+                                       .max = 1 << 20,
+                                       .default_i = 1,
+                                       .help = "channels fall into so many groups"}};
 
 /* Which inputs are which; -1: there is none. */
 typedef struct quant_ports {
@@ -40,8 +46,9 @@ static cnr_status window_of(const cnr_node *node, const quant_ports *p, cnr_wind
     for (int32_t i = 0; i < w->rank - 2; i++) {
         kernel[i] = w->dim[2 + i];
         if (n > 0 && i >= n)
-            return ops_fail(err, CNR_E_SHAPE, node, "kernel_shape has %lld numbers, w %d axes of such",
-                            (long long)n, (int)(w->rank - 2));
+            return ops_fail(err, CNR_E_SHAPE, node,
+                            "kernel_shape has %lld numbers, w %d axes of such", (long long)n,
+                            (int)(w->rank - 2));
         if (kernel[i] < 0 || (n > 0 && given[i] != kernel[i]))
             return ops_fail(err, CNR_E_SHAPE, node,
                             "input w: want %lld along axis %d, as kernel_shape has it, got %lld",
@@ -159,9 +166,9 @@ static cnr_status reference_with(const cnr_run *run, const quant_ports *p, cnr_e
     int64_t to = 0;
     for (int64_t line = 0; line < y->dim[0] * m; line++) {
         const int64_t n = line / m, oc = line % m, g = oc / (m / group);
-        const double scale = real_at(quant_in(node, p->x_scale), 0) *
-                             real_at(quant_in(node, p->w_scale), oc) /
-                             real_at(quant_in(node, p->y_scale), 0);
+        const double x_scale = real_at(quant_in(node, p->x_scale), 0);
+        const double w_scale = real_at(quant_in(node, p->w_scale), oc);
+        const double y_scale = real_at(quant_in(node, p->y_scale), 0);
         c.w_zero = whole_at(quant_in(node, p->w_zero), oc);
         if (ops_cancelled(run)) return CNR_E_CANCELLED;
         for (int64_t i = 0; i < points; i++, to++) {
@@ -172,7 +179,8 @@ static cnr_status reference_with(const cnr_run *run, const quant_ports *p, cnr_e
             if (p->y_zero < 0) ops_put_int(y->dtype, y->data, to, sum);
             else
                 elem_set_f64(y, to,
-                             quant_clamp(y->dtype, rint((double)sum * scale) + (double)zero));
+                             quant_clamp(y->dtype, quant_steps(sum, x_scale, w_scale, y_scale) +
+                                                       (double)zero));
         }
     }
     return CNR_OK;

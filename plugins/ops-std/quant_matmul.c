@@ -1,20 +1,20 @@
 /* matmul_integer, qlinear_matmul: matrix products of quantised numbers, exact in whole numbers. */
 #include "quant.h"
 
-static const cnr_port integer_in[] = {
-    {.name = "a", .help = "matrices, u8 or i8"}, {.name = "b", .help = "matrices, u8 or i8"},
-    QUANT_OPTION("a_zero_point", "one, or one a row"),
-    QUANT_OPTION("b_zero_point", "one, or one a column")};
+static const cnr_port integer_in[] = {{.name = "a", .help = "matrices, u8 or i8"},
+                                      {.name = "b", .help = "matrices, u8 or i8"},
+                                      QUANT_OPTION("a_zero_point", "one, or one a row"),
+                                      QUANT_OPTION("b_zero_point", "one, or one a column")};
 static const cnr_port integer_out[] = {{.name = "y", .help = "i32"}};
-static const cnr_port qlinear_in[] = {
-    {.name = "a", .help = "matrices, u8 or i8"},
-    {.name = "a_scale", .help = "one, or one a row"},
-    {.name = "a_zero_point", .help = "one, or one a row"},
-    {.name = "b", .help = "matrices, u8 or i8"},
-    {.name = "b_scale", .help = "one, or one a column"},
-    {.name = "b_zero_point", .help = "one, or one a column"},
-    {.name = "y_scale", .help = "one, or one a row"},
-    {.name = "y_zero_point", .help = "one, or one a row; gives the type of y"}};
+static const cnr_port qlinear_in[] = {{.name = "a", .help = "matrices, u8 or i8"},
+                                      {.name = "a_scale", .help = "one, or one a row"},
+                                      {.name = "a_zero_point", .help = "one, or one a row"},
+                                      {.name = "b", .help = "matrices, u8 or i8"},
+                                      {.name = "b_scale", .help = "one, or one a column"},
+                                      {.name = "b_zero_point", .help = "one, or one a column"},
+                                      {.name = "y_scale", .help = "one, or one a row"},
+                                      {.name = "y_zero_point",
+                                       .help = "one, or one a row; gives the type of y"}};
 static const cnr_port qlinear_out[] = {{.name = "y", .help = "of the type of y_zero_point"}};
 
 typedef struct matmul_ports {
@@ -126,10 +126,9 @@ static cnr_status reference_with(const cnr_run *run, const matmul_ports *p, cnr_
                 ops_put_int(y->dtype, y->data, to, sum);
                 continue;
             }
-            const double scale = real_at(quant_in(node, p->a_scale), m, ma, i) *
-                                 real_at(quant_in(node, p->b_scale), n, mb, j) /
-                                 real_at(quant_in(node, p->y_scale), m, 0, i);
-            const double v = rint((double)sum * scale) +
+            const double v = quant_steps(sum, real_at(quant_in(node, p->a_scale), m, ma, i),
+                                         real_at(quant_in(node, p->b_scale), n, mb, j),
+                                         real_at(quant_in(node, p->y_scale), m, 0, i)) +
                              (double)whole_at(quant_in(node, p->y_zero), m, 0, i);
             elem_set_f64(y, to, quant_clamp(y->dtype, v));
         }

@@ -4,25 +4,31 @@
 
 #define SMALL (1u << CNR_u8 | 1u << CNR_i8 | 1u << CNR_u16 | 1u << CNR_i16 | ELEM_NIBBLES)
 
-static const cnr_port quantize_in[] = {
-    {.name = "x", .help = "real numbers"},
-    {.name = "scale", .help = "one, one a slice of `axis`, or one a block of it"},
-    {.name = "zero_point", .flags = CNR_PORT_OPTIONAL, .help = "stands for 0; shape of scale"}};
+static const cnr_port quantize_in[] =
+    {{.name = "x", .help = "real numbers"},
+     {.name = "scale", .help = "one, one a slice of `axis`, or one a block of it"},
+     {.name = "zero_point", .flags = CNR_PORT_OPTIONAL, .help = "stands for 0; shape of scale"}};
 static const cnr_port quantize_out[] = {{.name = "y", .help = "round(x / scale) + zero_point"}};
-static const cnr_port dequantize_in[] = {
-    {.name = "x", .help = "quantised numbers"},
-    {.name = "scale", .help = "one, one a slice of `axis`, or one a block of it"},
-    {.name = "zero_point", .flags = CNR_PORT_OPTIONAL, .help = "stands for 0; shape of scale"}};
+static const cnr_port dequantize_in[] =
+    {{.name = "x", .help = "quantised numbers"},
+     {.name = "scale", .help = "one, one a slice of `axis`, or one a block of it"},
+     {.name = "zero_point", .flags = CNR_PORT_OPTIONAL, .help = "stands for 0; shape of scale"}};
 static const cnr_port dequantize_out[] = {{.name = "y", .help = "(x - zero_point) scale"}};
-#define ROWS                                                                                  \
-    OPS_AXIS_ROW(1, "the axis that scales belong to"),                                        \
-        {.name = "block_size", .type = CNR_ATTR_INT, .flags = CNR_ATTR_BOUNDED, .min = 0,     \
-         .max = 1 << 30, .help = "elements of the axis that share a scale"},                  \
-        {.name = "output_dtype", .type = CNR_ATTR_DTYPE, .help = "none: from the other inputs"}
-static const cnr_attr_spec quantize_attrs[] = {
-    ROWS,
-    {.name = "saturate", .type = CNR_ATTR_BOOL, .default_i = 1, .help = "of 8-bit floats only"},
-    {.name = "precision", .type = CNR_ATTR_DTYPE, .help = "of the division: f32 in any case"}};
+#define ROWS \
+    OPS_AXIS_ROW(1, "the axis that scales belong to"), \
+        {.name = "block_size", \
+         .type = CNR_ATTR_INT, \
+         .flags = CNR_ATTR_BOUNDED, \
+         .min = 0, \
+         .max = 1 << 30, \
+         .help = "elements of the axis that share a scale"}, \
+    { \
+        .name = "output_dtype", .type = CNR_ATTR_DTYPE, .help = "none: from the other inputs" \
+    }
+static const cnr_attr_spec quantize_attrs[] =
+    {ROWS,
+     {.name = "saturate", .type = CNR_ATTR_BOOL, .default_i = 1, .help = "of 8-bit floats only"},
+     {.name = "precision", .type = CNR_ATTR_DTYPE, .help = "of the division: f32 in any case"}};
 static const cnr_attr_spec dequantize_attrs[] = {ROWS};
 
 /* How scales lie over x: element (outer, c, inner) has scale
@@ -76,22 +82,23 @@ static void map_of(const cnr_node *node, scale_map *m) {
     m->si = 1;
 }
 
-/* Runs flush denormals to zero, which as a scale would make 0 / 0 of an x of 0. Their bits still tell them. */
-static void restore_denormals(const cnr_tensor *t, int64_t at, int64_t step, int64_t n, elem_run *run) {
+/* Runs flush denormals to zero, which as a scale would make 0 / 0 of an x of 0. Their bits still
+ * tell them. */
+static void restore_denormals(const cnr_tensor *t, int64_t at, int64_t step, int64_t n,
+                              elem_run *run) {
     if (t->dtype != CNR_f32 && t->dtype != CNR_bf16) return;
     for (int64_t k = 0; k < n; k++) {
-        uint32_t bits = t->dtype == CNR_f32 ? ((const uint32_t *)t->data)[at + k * step]
-                                            : (uint32_t)((const uint16_t *)t->data)[at + k * step] << 16;
+        uint32_t bits = t->dtype == CNR_f32
+                            ? ((const uint32_t *)t->data)[at + k * step]
+                            : (uint32_t)((const uint16_t *)t->data)[at + k * step] << 16;
         const double size = (double)(bits & 0x7fffffu) * 0x1p-149;
         if ((bits & 0x7f800000u) == 0) run->f[k] = bits >> 31 ? -size : size;
     }
 }
 
-/* round(x / scale) as the division in f32 has it, since ties depend on that: a quotient of two floats that
- * is rounded to double first is the same float. NaN stays NaN. */
-static double quotient(double x, double scale) {
-    return (double)rintf((float)(x / scale));
-}
+/* round(x / scale) as the division in f32 has it, since ties depend on that: a quotient of two
+ * floats that is rounded to double first is the same float. NaN stays NaN. */
+static double quotient(double x, double scale) { return (double)rintf((float)(x / scale)); }
 
 /* Loads the scales and zero points of n elements from inner index i on. */
 static void load_scales(const cnr_node *node, const scale_map *m, int64_t o, int64_t c, int64_t i,
@@ -119,8 +126,7 @@ static double saturate(double v, double low, double high) {
     return v > high ? high : v > low ? v : low;
 }
 
-static cnr_status quantize_infer(const cnr_node *node, cnr_tensor *const *outputs,
-                                 cnr_error *err) {
+static cnr_status quantize_infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
     const cnr_tensor *zero = cnr_own_input(node, 2);
     const int32_t dtype = (int32_t)cnr_attr_int(node, "output_dtype");
     CNR_TRY(ops_want(node, 0, OPS_FLOATS | 1u << CNR_i32, 0, CNR_MAX_RANK, err));

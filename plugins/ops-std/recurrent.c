@@ -1,32 +1,48 @@
-/* rnn, gru, lstm: recurrent layers over a sequence, such as a line of text that convolutions saw. */
+/* rnn, gru, lstm: recurrent layers over a sequence, such as a line of text that convolutions saw.
+ */
 #include "ops_kit.h"
 
 enum { FORWARD, REVERSE, BOTH };
 enum { X, W, R, BIAS, LENGTHS, FIRST_H, FIRST_C, PEEPHOLES }; /* ports */
 
 static const char *const directions[] = {"forward", "reverse", "bidirectional", NULL};
-#define RECURRENT_ROWS                                                                      \
-    {.name = "direction", .type = CNR_ATTR_ENUM, .default_s = "forward",                    \
-     .choices = directions, .help = "which way the sequence is read; both: D is 2"},        \
-    {.name = "hidden_size", .type = CNR_ATTR_INT, .flags = CNR_ATTR_BOUNDED, .min = 0,      \
-     .max = 1 << 20, .help = "H; 0: the weight's"},                                         \
-    {.name = "layout", .type = CNR_ATTR_INT, .flags = CNR_ATTR_BOUNDED, .min = 0, .max = 0, \
-     .help = "0: T comes before N"}
+#define RECURRENT_ROWS \
+    {.name = "direction", \
+     .type = CNR_ATTR_ENUM, \
+     .default_s = "forward", \
+     .choices = directions, \
+     .help = "which way the sequence is read; both: D is 2"}, \
+        {.name = "hidden_size", \
+         .type = CNR_ATTR_INT, \
+         .flags = CNR_ATTR_BOUNDED, \
+         .min = 0, \
+         .max = 1 << 20, \
+         .help = "H; 0: the weight's"}, \
+    { \
+        .name = "layout", .type = CNR_ATTR_INT, .flags = CNR_ATTR_BOUNDED, .min = 0, .max = 0, \
+        .help = "0: T comes before N" \
+    }
 static const cnr_attr_spec attrs[] = {RECURRENT_ROWS};
-static const cnr_attr_spec gru_attrs[] = {
-    RECURRENT_ROWS,
-    {.name = "linear_before_reset", .type = CNR_ATTR_BOOL,
-     .help = "the reset gate is applied behind the product with r, not before it"}};
-static const cnr_attr_spec lstm_attrs[] = {
-    RECURRENT_ROWS,
-    {.name = "input_forget", .type = CNR_ATTR_INT, .flags = CNR_ATTR_BOUNDED, .min = 0, .max = 0,
-     .help = "0: the gates to write and to keep are not coupled"}};
-#define OPTION(NAME, TEXT) {.name = NAME, .flags = CNR_PORT_OPTIONAL, .help = TEXT}
-#define RECURRENT_PORTS                                                                \
-    {.name = "x", .help = "T N I"}, {.name = "w", .help = "D gates*H I"},              \
-    {.name = "r", .help = "D gates*H H"}, OPTION("b", "D 2*gates*H: of w, then of r"), \
-    OPTION("sequence_lens", "i32, one a sequence; none: T each"),                      \
-    OPTION("initial_h", "D N H; none: 0")
+static const cnr_attr_spec gru_attrs[] =
+    {RECURRENT_ROWS,
+     {.name = "linear_before_reset",
+      .type = CNR_ATTR_BOOL,
+      .help = "the reset gate is applied behind the product with r, not before it"}};
+static const cnr_attr_spec lstm_attrs[] =
+    {RECURRENT_ROWS,
+     {.name = "input_forget",
+      .type = CNR_ATTR_INT,
+      .flags = CNR_ATTR_BOUNDED,
+      .min = 0,
+      .max = 0,
+      .help = "0: the gates to write and to keep are not coupled"}};
+#define OPTION(NAME, TEXT) \
+    { .name = NAME, .flags = CNR_PORT_OPTIONAL, .help = TEXT }
+#define RECURRENT_PORTS \
+    {.name = "x", .help = "T N I"}, {.name = "w", .help = "D gates*H I"}, \
+        {.name = "r", .help = "D gates*H H"}, OPTION("b", "D 2*gates*H: of w, then of r"), \
+        OPTION("sequence_lens", "i32, one a sequence; none: T each"), \
+        OPTION("initial_h", "D N H; none: 0")
 static const cnr_port in[] = {RECURRENT_PORTS};
 static const cnr_port lstm_in[] = {RECURRENT_PORTS, OPTION("initial_c", "D N H; none: 0"),
                                    OPTION("p", "D 3*H: what i, o and f see of c")};
@@ -38,7 +54,8 @@ static const cnr_port lstm_out[] = {{.name = "y", .help = "T D N H"},
 
 static int direction_of(const cnr_node *node) {
     return cnr_attr_is(node, "direction", "forward")   ? FORWARD
-           : cnr_attr_is(node, "direction", "reverse") ? REVERSE : BOTH;
+           : cnr_attr_is(node, "direction", "reverse") ? REVERSE
+                                                       : BOTH;
 }
 
 static cnr_status infer_with(const cnr_node *node, int64_t gates, cnr_tensor *const *outputs,
@@ -53,8 +70,8 @@ static cnr_status infer_with(const cnr_node *node, int64_t gates, cnr_tensor *co
         return ops_fail(err, CNR_E_SHAPE, node, "r has %lld columns, hidden_size is %lld",
                         (long long)h, (long long)given);
     const int64_t dims[][3] = {[W] = {d, gates * h, x->dim[2]}, [R] = {d, gates * h, h},
-                               [BIAS] = {d, 2 * gates * h}, [LENGTHS] = {x->dim[1]},
-                               [FIRST_H] = {d, x->dim[1], h}, [FIRST_C] = {d, x->dim[1], h},
+                               [BIAS] = {d, 2 * gates * h},     [LENGTHS] = {x->dim[1]},
+                               [FIRST_H] = {d, x->dim[1], h},   [FIRST_C] = {d, x->dim[1], h},
                                [PEEPHOLES] = {d, 3 * h}};
     static const int32_t ranks[] = {3, 3, 3, 2, 1, 3, 3, 2};
     for (int32_t i = W; i < node->n_inputs; i++)
@@ -124,16 +141,21 @@ static void gru_step(cell *k) { /* gates: update, reset, new */
     }
 }
 
+/* What peephole `i` sees of a cell; without peepholes 0, whatever the cell. */
+static double peep(const cell *k, int64_t i, double c) {
+    return cnr_own_input(k->node, PEEPHOLES) ? of(k, PEEPHOLES, i) * c : 0;
+}
+
 static void lstm_step(cell *k) { /* gates: input, output, forget, new */
     const int64_t n = k->hidden, p = 3 * n * k->direction;
     recur(k, 4, 0, 4 * n, k->h);
     for (int64_t i = 0; i < n; i++) {
         double g[4];
         for (int a = 0; a < 4; a++) g[a] = k->from_x[a * n + i] + k->from_h[a * n + i];
-        const double enter = sigmoid(g[0] + of(k, PEEPHOLES, p + i) * k->c[i]);
-        const double keep = sigmoid(g[2] + of(k, PEEPHOLES, p + 2 * n + i) * k->c[i]);
+        const double enter = sigmoid(g[0] + peep(k, p + i, k->c[i]));
+        const double keep = sigmoid(g[2] + peep(k, p + 2 * n + i, k->c[i]));
         k->c[i] = keep * k->c[i] + enter * tanh(g[3]);
-        k->h[i] = sigmoid(g[1] + of(k, PEEPHOLES, p + n + i) * k->c[i]) * tanh(k->c[i]);
+        k->h[i] = sigmoid(g[1] + peep(k, p + n + i, k->c[i])) * tanh(k->c[i]);
     }
 }
 
@@ -158,7 +180,9 @@ static cnr_status reference_with(const cnr_run *run, int64_t gates, void (*step)
     const cnr_tensor *x = node->inputs[X], *lengths = cnr_own_input(node, LENGTHS);
     const int64_t times = x->dim[0], n = x->dim[1], d = run->outputs[0]->dim[1];
     const int direction = direction_of(node);
-    cell k = {.node = node, .dtype = x->dtype, .inputs = x->dim[2],
+    cell k = {.node = node,
+              .dtype = x->dtype,
+              .inputs = x->dim[2],
               .hidden = run->outputs[0]->dim[3]};
     double **const parts[] = {&k.h, &k.c, &k.scratch, &k.from_x, &k.from_h};
     k.x = (double *)run->workspace_data + VECTORS * k.hidden;
@@ -202,19 +226,24 @@ static void cost(const cnr_node *node, cnr_cost *c) {
     c->macs = ops_mul(steps, ops_elements(node->inputs[W]) + ops_elements(node->inputs[R]));
 }
 
-#define RECURRENT_OP(NAME, GATES, SUMMARY, ATTRS, IN, OUT)                           \
+#define RECURRENT_OP(NAME, GATES, SUMMARY, ATTRS, IN, OUT) \
     static cnr_status NAME##_infer(const cnr_node *node, cnr_tensor *const *outputs, \
-                                   cnr_error *err) {                                 \
-        return infer_with(node, GATES, outputs, err);                                \
-    }                                                                                \
-    static cnr_status NAME##_reference(const cnr_run *run, cnr_error *err) {         \
-        return reference_with(run, GATES, NAME##_step, err);                         \
-    }                                                                                \
-    const cnr_op ops_##NAME = {                                                      \
-        CNR_OP_SIZES, .name = #NAME, .summary = SUMMARY, .flags = CNR_OP_PURE,       \
-        CNR_OP_ATTRS(ATTRS),                                                         \
-        CNR_OP_PORTS(IN, OUT), .infer = NAME##_infer, .cost = cost,                  \
-        .reference = NAME##_reference, .reference_workspace = workspace}
+                                   cnr_error *err) { \
+        return infer_with(node, GATES, outputs, err); \
+    } \
+    static cnr_status NAME##_reference(const cnr_run *run, cnr_error *err) { \
+        return reference_with(run, GATES, NAME##_step, err); \
+    } \
+    const cnr_op ops_##NAME = {CNR_OP_SIZES, \
+                               .name = #NAME, \
+                               .summary = SUMMARY, \
+                               .flags = CNR_OP_PURE, \
+                               CNR_OP_ATTRS(ATTRS), \
+                               CNR_OP_PORTS(IN, OUT), \
+                               .infer = NAME##_infer, \
+                               .cost = cost, \
+                               .reference = NAME##_reference, \
+                               .reference_workspace = workspace}
 RECURRENT_OP(rnn, 1, "A recurrent layer: h is tanh of x and of the h before.", attrs, in, out);
 RECURRENT_OP(gru, 3, "A recurrent layer with gates to update and to reset.", gru_attrs, in, out);
 RECURRENT_OP(lstm, 4, "A recurrent layer with a cell that is written, kept and read by gates.",

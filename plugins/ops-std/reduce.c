@@ -2,21 +2,32 @@
 #include "ops_kit.h"
 
 typedef enum reduce_kind {
-    REDUCE_SUM, REDUCE_MEAN, REDUCE_MAX, REDUCE_MIN, REDUCE_PROD, REDUCE_L1, REDUCE_L2,
-    REDUCE_LOG_SUM, REDUCE_LOG_SUM_EXP, REDUCE_SUM_SQUARE
+    REDUCE_SUM,
+    REDUCE_MEAN,
+    REDUCE_MAX,
+    REDUCE_MIN,
+    REDUCE_PROD,
+    REDUCE_L1,
+    REDUCE_L2,
+    REDUCE_LOG_SUM,
+    REDUCE_LOG_SUM_EXP,
+    REDUCE_SUM_SQUARE
 } reduce_kind;
 
-static const cnr_port in[] = {
-    {.name = "x", .help = "any shape"},
-    {.name = "axes", .flags = CNR_PORT_OPTIONAL | CNR_PORT_CONST,
-     .help = "instead of the attribute"}};
+static const cnr_port in[] = {{.name = "x", .help = "any shape"},
+                              {.name = "axes",
+                               .flags = CNR_PORT_OPTIONAL | CNR_PORT_CONST,
+                               .help = "instead of the attribute"}};
 static const cnr_port out[] = {{.name = "y", .help = "x with those axes reduced"}};
-static const cnr_attr_spec attrs[] = {
-    {.name = "axes", .type = CNR_ATTR_INTS, .alias = "axis", .help = "axes to reduce; none: all"},
-    {.name = "keepdims", .type = CNR_ATTR_BOOL, .default_i = 1,
-     .help = "reduced axes stay, with 1 element"},
-    {.name = "noop_with_empty_axes", .type = CNR_ATTR_BOOL,
-     .help = "without axes nothing is reduced"}};
+static const cnr_attr_spec attrs[] =
+    {{.name = "axes", .type = CNR_ATTR_INTS, .alias = "axis", .help = "axes to reduce; none: all"},
+     {.name = "keepdims",
+      .type = CNR_ATTR_BOOL,
+      .default_i = 1,
+      .help = "reduced axes stay, with 1 element"},
+     {.name = "noop_with_empty_axes",
+      .type = CNR_ATTR_BOOL,
+      .help = "without axes nothing is reduced"}};
 
 /* The axes to reduce as bits. */
 static cnr_status axes_of(const cnr_node *node, kit_list *axes, uint32_t *set, cnr_error *err) {
@@ -51,9 +62,7 @@ static cnr_status infer_as(const cnr_node *node, uint32_t dtypes, cnr_tensor *y,
     return CNR_OK;
 }
 
-static void cost(const cnr_node *node, cnr_cost *c) {
-    c->flops = ops_elements(node->inputs[0]);
-}
+static void cost(const cnr_node *node, cnr_cost *c) { c->flops = ops_elements(node->inputs[0]); }
 
 /* Axis a of the output can be split when no reduced axis lies on it: then it is an axis of x. */
 static int32_t split_axes(const cnr_node *node, cnr_split_axis *split, int32_t max) {
@@ -107,13 +116,28 @@ static int64_t offset_of(const reduce_walk *w, int64_t index, int64_t *out) {
 static void add_f(reduce_kind kind, double *sum, const double *x, int64_t n, double top) {
     double s = *sum;
     switch (kind) {
-    case REDUCE_MAX: for (int64_t k = 0; k < n; k++) s = !(x[k] <= s) && s == s ? x[k] : s; break;
-    case REDUCE_MIN: for (int64_t k = 0; k < n; k++) s = !(x[k] >= s) && s == s ? x[k] : s; break;
-    case REDUCE_PROD: for (int64_t k = 0; k < n; k++) s *= x[k]; break;
-    case REDUCE_L1: for (int64_t k = 0; k < n; k++) s += fabs(x[k]); break;
-    case REDUCE_L2: case REDUCE_SUM_SQUARE: for (int64_t k = 0; k < n; k++) s += x[k] * x[k]; break;
-    case REDUCE_LOG_SUM_EXP: for (int64_t k = 0; k < n; k++) s += exp(x[k] - top); break;
-    default: for (int64_t k = 0; k < n; k++) s += x[k]; break;
+    case REDUCE_MAX:
+        for (int64_t k = 0; k < n; k++) s = !(x[k] <= s) && s == s ? x[k] : s;
+        break;
+    case REDUCE_MIN:
+        for (int64_t k = 0; k < n; k++) s = !(x[k] >= s) && s == s ? x[k] : s;
+        break;
+    case REDUCE_PROD:
+        for (int64_t k = 0; k < n; k++) s *= x[k];
+        break;
+    case REDUCE_L1:
+        for (int64_t k = 0; k < n; k++) s += fabs(x[k]);
+        break;
+    case REDUCE_L2:
+    case REDUCE_SUM_SQUARE:
+        for (int64_t k = 0; k < n; k++) s += x[k] * x[k];
+        break;
+    case REDUCE_LOG_SUM_EXP:
+        for (int64_t k = 0; k < n; k++) s += exp(x[k] - top);
+        break;
+    default:
+        for (int64_t k = 0; k < n; k++) s += x[k];
+        break;
     }
     *sum = s;
 }
@@ -159,8 +183,7 @@ static double empty_f(reduce_kind kind) {
 static uint64_t extreme(int32_t dtype, int largest) {
     const unsigned bits = cnr_dtype_bits(dtype);
     if (dtype == CNR_bool) return (uint64_t)largest;
-    if (elem_domain_of(dtype) == ELEM_U)
-        return largest ? UINT64_MAX >> (64 - bits) : 0;
+    if (elem_domain_of(dtype) == ELEM_U) return largest ? UINT64_MAX >> (64 - bits) : 0;
     const int64_t top = INT64_MAX >> (64 - bits);
     return (uint64_t)(largest ? top : -top - 1);
 }
@@ -172,15 +195,15 @@ static uint64_t empty_i(reduce_kind kind, int32_t dtype) {
 }
 
 /* Calls back with runs along the innermost reduced axis. */
-#define EACH_RUN(BODY)                                                                     \
-    for (int64_t line_ = 0; line_ < lines; line_++) {                                      \
-        int64_t none_;                                                                     \
-        const int64_t at_ = base + offset_of(&outer, line_, &none_);                       \
-        for (int64_t k_ = 0; k_ < length; k_ += ELEM_RUN) {                                \
-            const int64_t n = length - k_ < ELEM_RUN ? length - k_ : ELEM_RUN;             \
-            elem_load(x->dtype, x->data, at_ + k_ * step, step, n, domain, &values);       \
-            BODY;                                                                          \
-        }                                                                                  \
+#define EACH_RUN(BODY) \
+    for (int64_t line_ = 0; line_ < lines; line_++) { \
+        int64_t none_; \
+        const int64_t at_ = base + offset_of(&outer, line_, &none_); \
+        for (int64_t k_ = 0; k_ < length; k_ += ELEM_RUN) { \
+            const int64_t n = length - k_ < ELEM_RUN ? length - k_ : ELEM_RUN; \
+            elem_load(x->dtype, x->data, at_ + k_ * step, step, n, domain, &values); \
+            BODY; \
+        } \
     }
 
 static void reduce_one(reduce_kind kind, const cnr_tensor *x, const reduce_walk *reduced,
@@ -277,33 +300,39 @@ static cnr_status reduce_mean_gradient(OPS_GRADIENT_ARGS) {
     return spread(host, graph, node, grad_out[0], (double)kept / (double)n, &grad_in[0], err);
 }
 
-#define REDUCTIONS(ROW)                                                                         \
-    ROW(reduce_sum, REDUCE_SUM, OPS_NUMBERS, "The sum over axes.", reduce_sum_gradient)         \
-    ROW(reduce_mean, REDUCE_MEAN, OPS_NUMBERS, "The mean over axes.", reduce_mean_gradient)     \
-    ROW(reduce_max, REDUCE_MAX, OPS_WHOLE,                                                      \
-        "The largest value over axes; NaN where one is NaN.", NULL)                             \
-    ROW(reduce_min, REDUCE_MIN, OPS_WHOLE,                                                      \
-        "The smallest value over axes; NaN where one is NaN.", NULL)                            \
-    ROW(reduce_prod, REDUCE_PROD, OPS_NUMBERS, "The product over axes.", NULL)                  \
-    ROW(reduce_l1, REDUCE_L1, OPS_NUMBERS, "The sum of magnitudes over axes.", NULL)            \
-    ROW(reduce_l2, REDUCE_L2, OPS_NUMBERS, "The root of the sum of squares over axes.", NULL)   \
-    ROW(reduce_log_sum, REDUCE_LOG_SUM, OPS_NUMBERS, "The logarithm of the sum over axes.",     \
-        NULL)                                                                                   \
-    ROW(reduce_log_sum_exp, REDUCE_LOG_SUM_EXP, OPS_NUMBERS,                                    \
-        "The logarithm of the sum of exponentials over axes.", NULL)                            \
+#define REDUCTIONS(ROW) \
+    ROW(reduce_sum, REDUCE_SUM, OPS_NUMBERS, "The sum over axes.", reduce_sum_gradient) \
+    ROW(reduce_mean, REDUCE_MEAN, OPS_NUMBERS, "The mean over axes.", reduce_mean_gradient) \
+    ROW(reduce_max, REDUCE_MAX, OPS_WHOLE, "The largest value over axes; NaN where one is NaN.", \
+        NULL) \
+    ROW(reduce_min, REDUCE_MIN, OPS_WHOLE, "The smallest value over axes; NaN where one is NaN.", \
+        NULL) \
+    ROW(reduce_prod, REDUCE_PROD, OPS_NUMBERS, "The product over axes.", NULL) \
+    ROW(reduce_l1, REDUCE_L1, OPS_NUMBERS, "The sum of magnitudes over axes.", NULL) \
+    ROW(reduce_l2, REDUCE_L2, OPS_NUMBERS, "The root of the sum of squares over axes.", NULL) \
+    ROW(reduce_log_sum, REDUCE_LOG_SUM, OPS_NUMBERS, "The logarithm of the sum over axes.", NULL) \
+    ROW(reduce_log_sum_exp, REDUCE_LOG_SUM_EXP, OPS_NUMBERS, \
+        "The logarithm of the sum of exponentials over axes.", NULL) \
     ROW(reduce_sum_square, REDUCE_SUM_SQUARE, OPS_NUMBERS, "The sum of squares over axes.", NULL)
 
-#define ROW(NAME, KIND, DTYPES, SUMMARY, GRADIENT)                                            \
-    static cnr_status NAME##_infer(const cnr_node *node, cnr_tensor *const *outputs,          \
-                                   cnr_error *err) {                                          \
-        return infer_as(node, DTYPES, outputs[0], err);                                       \
-    }                                                                                         \
-    static cnr_status NAME##_reference(const cnr_run *run, cnr_error *err) {                  \
-        return reduce(run, KIND, err);                                                        \
-    }                                                                                         \
-    const cnr_op ops_##NAME = {                                                               \
-        CNR_OP_SIZES, .name = #NAME, .summary = SUMMARY, CNR_OP_ATTRS(attrs),                 \
-        .flags = CNR_OP_PURE | CNR_OP_RANGES,                                                 \
-        CNR_OP_PORTS(in, out), .infer = NAME##_infer, .cost = cost, .split_axes = split_axes, \
-        .region = ops_region_first, .gradient = GRADIENT, .reference = NAME##_reference};
+#define ROW(NAME, KIND, DTYPES, SUMMARY, GRADIENT) \
+    static cnr_status NAME##_infer(const cnr_node *node, cnr_tensor *const *outputs, \
+                                   cnr_error *err) { \
+        return infer_as(node, DTYPES, outputs[0], err); \
+    } \
+    static cnr_status NAME##_reference(const cnr_run *run, cnr_error *err) { \
+        return reduce(run, KIND, err); \
+    } \
+    const cnr_op ops_##NAME = {CNR_OP_SIZES, \
+                               .name = #NAME, \
+                               .summary = SUMMARY, \
+                               CNR_OP_ATTRS(attrs), \
+                               .flags = CNR_OP_PURE | CNR_OP_RANGES, \
+                               CNR_OP_PORTS(in, out), \
+                               .infer = NAME##_infer, \
+                               .cost = cost, \
+                               .split_axes = split_axes, \
+                               .region = ops_region_first, \
+                               .gradient = GRADIENT, \
+                               .reference = NAME##_reference};
 REDUCTIONS(ROW)

@@ -1,18 +1,19 @@
 /* reshape, squeeze, unsqueeze: the same elements in another shape. */
 #include "ops_kit.h"
 
-static const cnr_port reshape_in[] = {
-    {.name = "x", .help = "the elements"},
-    {.name = "shape", .flags = CNR_PORT_OPTIONAL | CNR_PORT_CONST,
-     .help = "new dimensions, instead of the attribute: 0 keeps, -1 takes the rest"}};
-static const cnr_port axes_in[] = {
-    {.name = "x", .help = "the elements"},
-    {.name = "axes", .flags = CNR_PORT_OPTIONAL | CNR_PORT_CONST,
-     .help = "instead of the attribute"}};
+static const cnr_port reshape_in[] =
+    {{.name = "x", .help = "the elements"},
+     {.name = "shape",
+      .flags = CNR_PORT_OPTIONAL | CNR_PORT_CONST,
+      .help = "new dimensions, instead of the attribute: 0 keeps, -1 takes the rest"}};
+static const cnr_port axes_in[] = {{.name = "x", .help = "the elements"},
+                                   {.name = "axes",
+                                    .flags = CNR_PORT_OPTIONAL | CNR_PORT_CONST,
+                                    .help = "instead of the attribute"}};
 static const cnr_port out[] = {{.name = "y", .help = "the elements in their new shape"}};
-static const cnr_attr_spec reshape_attrs[] = {
-    {.name = "shape", .type = CNR_ATTR_INTS, .help = "new dimensions: 0 keeps, -1 takes the rest"},
-    {.name = "allowzero", .type = CNR_ATTR_BOOL, .help = "0 in a shape means zero elements"}};
+static const cnr_attr_spec reshape_attrs[] =
+    {{.name = "shape", .type = CNR_ATTR_INTS, .help = "new dimensions: 0 keeps, -1 takes the rest"},
+     {.name = "allowzero", .type = CNR_ATTR_BOOL, .help = "0 in a shape means zero elements"}};
 static const cnr_attr_spec squeeze_attrs[] = {
     {.name = "axes", .type = CNR_ATTR_INTS, .help = "axes of 1 to remove; none: all of them"}};
 static const cnr_attr_spec unsqueeze_attrs[] = {
@@ -76,8 +77,7 @@ static cnr_status reshape_infer(const cnr_node *node, cnr_tensor *const *outputs
             if (rest >= 0) return ops_fail(err, CNR_E_SHAPE, node, "-1 is given twice");
             rest = i;
         } else if (shape.at[i] < 0 || shape.at[i] > OPS_MAX_DIM) {
-            return ops_fail(err, CNR_E_SHAPE, node, "%lld is no dimension",
-                            (long long)shape.at[i]);
+            return ops_fail(err, CNR_E_SHAPE, node, "%lld is no dimension", (long long)shape.at[i]);
         }
     }
     if (rest >= 0) CNR_TRY(fill_rest(node, x, y, rest, copied, err));
@@ -131,12 +131,17 @@ static cnr_status unsqueeze_infer(const cnr_node *node, cnr_tensor *const *outpu
     return CNR_OK;
 }
 
-#define RESHAPE_OP(NAME, SUMMARY, IN, ATTRS)                                   \
-    const cnr_op ops_##NAME = {                                                \
-        CNR_OP_SIZES, .name = #NAME, .summary = SUMMARY, .flags = CNR_OP_PURE, \
-        CNR_OP_ATTRS(ATTRS), CNR_OP_PORTS(IN, out), .infer = NAME##_infer,     \
-        .aliases_of = ops_alias_view, .gradient = ops_gradient_reshape,        \
-        .reference = ops_reference_copy}
+#define RESHAPE_OP(NAME, SUMMARY, IN, ATTRS) \
+    const cnr_op ops_##NAME = {CNR_OP_SIZES, \
+                               .name = #NAME, \
+                               .summary = SUMMARY, \
+                               .flags = CNR_OP_PURE, \
+                               CNR_OP_ATTRS(ATTRS), \
+                               CNR_OP_PORTS(IN, out), \
+                               .infer = NAME##_infer, \
+                               .aliases_of = ops_alias_view, \
+                               .gradient = ops_gradient_reshape, \
+                               .reference = ops_reference_copy}
 
 RESHAPE_OP(reshape, "The same elements in another shape.", reshape_in, reshape_attrs);
 RESHAPE_OP(squeeze, "Axes of 1 removed.", axes_in, squeeze_attrs);

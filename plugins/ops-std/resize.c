@@ -3,61 +3,59 @@
  * Each axis gets a table: for every output position a few taps (source position and weight). An
  * output element is the sum over all combinations of taps, one an axis. */
 #include "ops_kit.h"
+#include "resize_taps.h"
 
 static const char *const modes[] = {"nearest", "linear", "cubic", NULL};
 static const char *const upsample_modes[] = {"nearest", "linear", "bilinear", NULL};
-static const char *const grids[] = {"half_pixel", "half_pixel_symmetric", "pytorch_half_pixel",
-                                    "align_corners", "asymmetric", "tf_crop_and_resize",
+static const char *const grids[] = {"half_pixel",           "half_pixel_symmetric",
+                                    "pytorch_half_pixel",   "align_corners",
+                                    "asymmetric",           "tf_crop_and_resize",
                                     "tf_half_pixel_for_nn", NULL};
 static const char *const roundings[] = {"round_prefer_floor", "round_prefer_ceil", "floor", "ceil",
                                         NULL};
 static const char *const policies[] = {"stretch", "not_larger", "not_smaller", NULL};
-enum { HALF_PIXEL, HALF_PIXEL_SYMMETRIC, PYTORCH_HALF_PIXEL, ALIGN_CORNERS, ASYMMETRIC,
-       CROP_AND_RESIZE, TF_HALF_PIXEL };
-enum { NEAREST, LINEAR, CUBIC };
 
-#define OPTION(NAME, FLAG, TEXT) {.name = NAME, .flags = CNR_PORT_OPTIONAL | (FLAG), .help = TEXT}
-static const cnr_port resize_in[] = {
-    {.name = "x", .help = "any rank"},
-    OPTION("roi", CNR_PORT_CONST, "region for tf_crop_and_resize: all begins, then all ends"),
-    OPTION("scales", CNR_PORT_CONST, "instead of the attribute"),
-    OPTION("sizes", CNR_PORT_CONST, "instead of the attribute")};
-static const cnr_port upsample_in[] = {
-    {.name = "x", .help = "any rank"},
-    OPTION("scales", CNR_PORT_CONST, "instead of the attribute")};
+#define OPTION(NAME, FLAG, TEXT) \
+    { .name = NAME, .flags = CNR_PORT_OPTIONAL | (FLAG), .help = TEXT }
+static const cnr_port resize_in[] =
+    {{.name = "x", .help = "any rank"},
+     OPTION("roi", CNR_PORT_CONST, "region for tf_crop_and_resize: all begins, then all ends"),
+     OPTION("scales", CNR_PORT_CONST, "instead of the attribute"),
+     OPTION("sizes", CNR_PORT_CONST, "instead of the attribute")};
+static const cnr_port upsample_in[] = {{.name = "x", .help = "any rank"},
+                                       OPTION("scales", CNR_PORT_CONST,
+                                              "instead of the attribute")};
 static const cnr_port out[] = {{.name = "y", .help = "x on its new grid"}};
 
 #define CHOICE(NAME, DEFAULT, CHOICES, TEXT) \
-    {.name = NAME, .type = CNR_ATTR_ENUM, .default_s = DEFAULT, .choices = CHOICES, .help = TEXT}
-static const cnr_attr_spec resize_attrs[] = {
-    CHOICE("mode", "nearest", modes, "how values between pixels are made"),
-    CHOICE("coordinate_transformation_mode", "half_pixel", grids,
-           "how output positions are laid over the input"),
-    CHOICE("nearest_mode", "round_prefer_floor", roundings, "which pixel is nearest"),
-    CHOICE("keep_aspect_ratio_policy", "stretch", policies, "what sizes mean"),
-    {.name = "scales", .type = CNR_ATTR_FLOATS, .alias = "scale",
-     .help = "factor of each axis (of axes, when given)"},
-    {.name = "sizes", .type = CNR_ATTR_INTS, .alias = "size", .help = "new lengths instead"},
-    {.name = "axes", .type = CNR_ATTR_INTS, .help = "axes meant; none: all, or the last ones"},
-    {.name = "cubic_coeff_a", .type = CNR_ATTR_FLOAT, .default_f = -0.75,
-     .help = "shape of the cubic"},
-    {.name = "exclude_outside", .type = CNR_ATTR_BOOL, .help = "pixels outside weigh nothing"},
-    {.name = "extrapolation_value", .type = CNR_ATTR_FLOAT,
-     .help = "outside, for tf_crop_and_resize"},
-    {.name = "antialias", .type = CNR_ATTR_BOOL, .help = "wider taps when shrinking"}};
-static const cnr_attr_spec upsample_attrs[] = {
-    CHOICE("mode", "nearest", upsample_modes, "how values between pixels are made"),
-    {.name = "scales", .type = CNR_ATTR_FLOATS, .alias = "scale",
-     .help = "factor of each axis; fewer: of the last ones"}};
-
-typedef struct resize_plan {
-    int known; /* scales, sizes and axes are there */
-    int mode, grid, rounding, exclude, antialias;
-    double a, outside;
-    double scale[CNR_MAX_RANK];     /* 0: unknown */
-    int64_t size[CNR_MAX_RANK];     /* output dims; < 0 unknown */
-    double begin[CNR_MAX_RANK], end[CNR_MAX_RANK]; /* roi */
-} resize_plan;
+    { .name = NAME, .type = CNR_ATTR_ENUM, .default_s = DEFAULT, .choices = CHOICES, .help = TEXT }
+static const cnr_attr_spec resize_attrs[] =
+    {CHOICE("mode", "nearest", modes, "how values between pixels are made"),
+     CHOICE("coordinate_transformation_mode", "half_pixel", grids,
+            "how output positions are laid over the input"),
+     CHOICE("nearest_mode", "round_prefer_floor", roundings, "which pixel is nearest"),
+     CHOICE("keep_aspect_ratio_policy", "stretch", policies, "what sizes mean"),
+     {.name = "scales",
+      .type = CNR_ATTR_FLOATS,
+      .alias = "scale",
+      .help = "factor of each axis (of axes, when given)"},
+     {.name = "sizes", .type = CNR_ATTR_INTS, .alias = "size", .help = "new lengths instead"},
+     {.name = "axes", .type = CNR_ATTR_INTS, .help = "axes meant; none: all, or the last ones"},
+     {.name = "cubic_coeff_a",
+      .type = CNR_ATTR_FLOAT,
+      .default_f = -0.75,
+      .help = "shape of the cubic"},
+     {.name = "exclude_outside", .type = CNR_ATTR_BOOL, .help = "pixels outside weigh nothing"},
+     {.name = "extrapolation_value",
+      .type = CNR_ATTR_FLOAT,
+      .help = "outside, for tf_crop_and_resize"},
+     {.name = "antialias", .type = CNR_ATTR_BOOL, .help = "wider taps when shrinking"}};
+static const cnr_attr_spec upsample_attrs[] =
+    {CHOICE("mode", "nearest", upsample_modes, "how values between pixels are made"),
+     {.name = "scales",
+      .type = CNR_ATTR_FLOATS,
+      .alias = "scale",
+      .help = "factor of each axis; fewer: of the last ones"}};
 
 static int choice(const cnr_node *node, const char *name) {
     const cnr_attr *a = cnr_attr_find(node, name);
@@ -76,11 +74,11 @@ static cnr_status numbers(const cnr_node *node, int32_t port, const char *attr, 
     }
     if (*n == 0 && a) *n = a->n;
     else if (t && *n > 0 && !t->data) *n = -1;
-    if (*n > max)
-        return ops_fail(err, CNR_E_LIMIT, node, "more than %d numbers", (int)max);
+    if (*n > max) return ops_fail(err, CNR_E_LIMIT, node, "more than %d numbers", (int)max);
     for (int64_t i = 0; i < *n; i++)
-        values[i] = t && cnr_count(t) > 0 ? elem_f64(t, i)
-                    : a->type == CNR_ATTR_INTS ? (double)a->ints[i] : a->floats[i];
+        values[i] = t && cnr_count(t) > 0      ? elem_f64(t, i)
+                    : a->type == CNR_ATTR_INTS ? (double)a->ints[i]
+                                               : a->floats[i];
     return CNR_OK;
 }
 
@@ -93,8 +91,8 @@ static cnr_status from_scales(const cnr_node *node, resize_plan *p, const double
             return ops_fail(err, CNR_E_ARG, node, "a scale of %g", scales[i]);
         p->scale[a] = scales[i];
         double length = (double)x->dim[a] * scales[i];
-        if (p->grid == CROP_AND_RESIZE) length *= p->end[a] - p->begin[a];
-        if (scales[i] == 1 && p->grid != CROP_AND_RESIZE) p->size[a] = x->dim[a];
+        if (p->grid == RESIZE_CROP_AND_RESIZE) length *= p->end[a] - p->begin[a];
+        if (scales[i] == 1 && p->grid != RESIZE_CROP_AND_RESIZE) p->size[a] = x->dim[a];
         else if (x->dim[a] < 0) p->size[a] = CNR_DIM_UNKNOWN;
         else if (!(length >= 0 && length <= (double)OPS_MAX_DIM))
             return ops_fail(err, CNR_E_LIMIT, node, "axis %d would have %g elements", a, length);
@@ -152,8 +150,8 @@ static cnr_status plan_with(const cnr_node *node, int is_resize, resize_plan *p,
     int64_t n_scales, n_sizes = 0, n_roi = 0;
     memset(p, 0, sizeof *p);
     p->mode = choice(node, "mode");
-    if (!is_resize && p->mode > LINEAR) p->mode = LINEAR;
-    p->grid = is_resize ? choice(node, "coordinate_transformation_mode") : ASYMMETRIC;
+    if (!is_resize && p->mode > RESIZE_LINEAR) p->mode = RESIZE_LINEAR;
+    p->grid = is_resize ? choice(node, "coordinate_transformation_mode") : RESIZE_ASYMMETRIC;
     p->rounding = is_resize ? choice(node, "nearest_mode") : 2;
     p->exclude = cnr_attr_int(node, "exclude_outside") != 0;
     p->antialias = cnr_attr_int(node, "antialias") != 0;
@@ -167,7 +165,7 @@ static cnr_status plan_with(const cnr_node *node, int is_resize, resize_plan *p,
     CNR_TRY(numbers(node, is_resize ? 2 : 1, "scales", scales, CNR_MAX_RANK, &n_scales, err));
     if (is_resize) {
         CNR_TRY(numbers(node, 3, "sizes", sizes, CNR_MAX_RANK, &n_sizes, err));
-        if (p->grid == CROP_AND_RESIZE)
+        if (p->grid == RESIZE_CROP_AND_RESIZE)
             CNR_TRY(numbers(node, 1, NULL, roi, 2 * CNR_MAX_RANK, &n_roi, err));
     }
     if (n_scales < 0 || n_sizes < 0 || n_roi < 0) {
@@ -179,7 +177,7 @@ static cnr_status plan_with(const cnr_node *node, int is_resize, resize_plan *p,
     p->known = 1;
     const int64_t n = n_scales > 0 ? n_scales : n_sizes;
     CNR_TRY(plan_axes(node, n, axes, err));
-    if (p->grid == CROP_AND_RESIZE && n_roi != 2 * n)
+    if (p->grid == RESIZE_CROP_AND_RESIZE && n_roi != 2 * n)
         return ops_fail(err, CNR_E_SHAPE, node, "roi has %lld numbers, wanted %lld",
                         (long long)n_roi, (long long)(2 * n));
     for (int64_t i = 0; n_roi > 0 && i < n; i++) {
@@ -204,105 +202,13 @@ static cnr_status infer_with(const cnr_node *node, int is_resize, cnr_tensor *y,
     return CNR_OK;
 }
 
-/* ---- the tables ---- */
-
-typedef struct resize_tap {
-    int64_t at; /* times the axis's stride; -1: outside the region */
-    double weight;
-} resize_tap;
-
-/* Most taps of an output position along axis a. */
-static int64_t taps_of(const resize_plan *p, int32_t a, int64_t in) {
-    if (p->scale[a] == 1 && p->size[a] == in && p->grid != CROP_AND_RESIZE) return 1;
-    if (p->mode == NEAREST) return 1;
-    const double scale = p->antialias && p->scale[a] < 1 ? p->scale[a] : 1;
-    const double reach = p->mode == LINEAR ? 1 : 2;
-    const double half = ceil(reach / scale);
-    return 2 * (int64_t)fmin(half, 4 * (double)in + 4); /* no output has a longer reach */
-}
-
-/* Position i over the scale. Which pixel is nearest hangs on the last bit where it falls between
- * two: single precision then, as frameworks reckon it. */
-static double divided(const resize_plan *p, double i, double scale) {
-    return p->mode == NEAREST ? (double)((float)i / (float)scale) : i / scale;
-}
-
-/* Where output position i falls in the input. */
-static double source_of(const resize_plan *p, int32_t a, int64_t i, int64_t in) {
-    const double scale = p->scale[a], size = (double)in;
-    const double length = p->grid == CROP_AND_RESIZE ? (double)p->size[a] : scale * size;
-    switch (p->grid) {
-    case ALIGN_CORNERS: return length == 1 ? 0 : (double)i * (size - 1) / (length - 1);
-    case ASYMMETRIC: return divided(p, (double)i, scale);
-    case TF_HALF_PIXEL: return divided(p, (double)i + 0.5, scale);
-    case PYTORCH_HALF_PIXEL: /* 0 where there is one element, whatever fraction it was rounded down from */
-        return p->size[a] == 1 ? 0 : divided(p, (double)i + 0.5, scale) - 0.5;
-    case CROP_AND_RESIZE: {
-        const double span = p->end[a] - p->begin[a];
-        if (length == 1) return (p->begin[a] + p->end[a]) * (size - 1) / 2;
-        return p->begin[a] * (size - 1) + (double)i * span * (size - 1) / (length - 1);
-    }
-    case HALF_PIXEL_SYMMETRIC:
-        return size / 2 * (1 - (double)p->size[a] / length) +
-               divided(p, (double)i + 0.5, scale) - 0.5;
-    default: return divided(p, (double)i + 0.5, scale) - 0.5;
-    }
-}
-
-static double cubic(double x, double a) {
-    x = fabs(x);
-    if (x <= 1) return ((a + 2) * x - (a + 3)) * x * x + 1;
-    if (x < 2) return ((a * x - 5 * a) * x + 8 * a) * x - 4 * a;
-    return 0;
-}
-
-static int64_t nearest(const resize_plan *p, double x) {
-    const double base = floor(x), part = x - base;
-    int up = 0;
-    if (part != 0) {
-        if (p->rounding == 0) up = part > 0.5;
-        else if (p->rounding == 1) up = part >= 0.5;
-        else up = p->rounding == 3;
-    }
-    return (int64_t)base + up;
-}
-
-static int64_t inside(int64_t at, int64_t in) {
-    return at < 0 ? 0 : at >= in ? in - 1 : at;
-}
-
-static void fill_taps(const resize_plan *p, int32_t a, int64_t i, int64_t in, int64_t stride,
-                      int64_t n, resize_tap *taps) {
-    const double x = source_of(p, a, i, in);
-    const int identity = p->scale[a] == 1 && p->size[a] == in && p->grid != CROP_AND_RESIZE;
-    double sum = 0;
-    if (p->grid == CROP_AND_RESIZE && !(x >= 0 && x <= (double)in - 1)) {
-        taps[0].at = -1;
-        return;
-    }
-    if (identity || p->mode == NEAREST) {
-        taps[0] = (resize_tap){inside(identity ? i : nearest(p, (double)(float)x), in) * stride, 1};
-        return;
-    }
-    const double scale = p->antialias && p->scale[a] < 1 ? p->scale[a] : 1;
-    const int64_t first = (int64_t)floor(x) - n / 2 + 1;
-    for (int64_t k = 0; k < n; k++) {
-        const double d = ((double)(first + k) - x) * scale;
-        double w = p->mode == LINEAR ? fmax(0, 1 - fabs(d)) : cubic(d, p->a);
-        if (p->exclude && (first + k < 0 || first + k >= in)) w = 0;
-        taps[k] = (resize_tap){inside(first + k, in) * stride, w};
-        sum += w;
-    }
-    for (int64_t k = 0; k < n && sum != 0; k++) taps[k].weight /= sum;
-}
-
 static uint64_t workspace_with(const cnr_node *node, int is_resize) {
     const cnr_tensor *x = node->inputs[0];
     resize_plan p;
     uint64_t taps = 0;
     if (plan_with(node, is_resize, &p, NULL) != CNR_OK) return 0;
     for (int32_t a = 0; a < x->rank; a++)
-        taps += (uint64_t)p.size[a] * (uint64_t)taps_of(&p, a, x->dim[a]);
+        taps += (uint64_t)p.size[a] * (uint64_t)resize_taps(&p, a, x->dim[a]);
     return taps * sizeof(resize_tap);
 }
 
@@ -337,10 +243,10 @@ static cnr_status reference_with(const cnr_run *run, int is_resize, cnr_error *e
     CNR_TRY(plan_with(run->node, is_resize, &p, err));
     kit_dense_strides(x, strides);
     for (int32_t a = 0; a < x->rank; a++) {
-        w.n[a] = taps_of(&p, a, x->dim[a]);
+        w.n[a] = resize_taps(&p, a, x->dim[a]);
         table[a] = taps;
         for (int64_t i = 0; i < y->dim[a]; i++, taps += w.n[a])
-            fill_taps(&p, a, i, x->dim[a], strides[a], w.n[a], taps);
+            resize_fill(&p, a, i, x->dim[a], strides[a], w.n[a], taps);
     }
     for (int64_t i = 0; i < count; i++) {
         int64_t at = 0;
@@ -351,8 +257,9 @@ static cnr_status reference_with(const cnr_run *run, int is_resize, cnr_error *e
             at += w.tap[a]->at;
         }
         if (outside) elem_set_f64(y, i, p.outside);
-        else if (p.mode == NEAREST) memcpy((uint8_t *)y->data + (size_t)i * size,
-                                           (const uint8_t *)x->data + (size_t)at * size, size);
+        else if (p.mode == RESIZE_NEAREST)
+            memcpy((uint8_t *)y->data + (size_t)i * size,
+                   (const uint8_t *)x->data + (size_t)at * size, size);
         else elem_set_f64(y, i, sample(&w, 0, 0));
         for (int32_t a = x->rank - 1; a >= 0 && ++index[a] == y->dim[a]; a--) index[a] = 0;
     }
@@ -364,20 +271,26 @@ static void cost(const cnr_node *node, cnr_cost *c) {
     c->flops = ops_mul(ops_elements(node->outputs[0]), each[choice(node, "mode") % 3]);
 }
 
-#define RESIZE_OP(NAME, SUMMARY, IS_RESIZE)                                              \
-    static cnr_status NAME##_infer(const cnr_node *node, cnr_tensor *const *outputs,     \
-                                   cnr_error *err) {                                     \
-        return infer_with(node, IS_RESIZE, outputs[0], err);                             \
-    }                                                                                    \
-    static uint64_t NAME##_workspace(const cnr_node *node) {                             \
-        return workspace_with(node, IS_RESIZE);                                          \
-    }                                                                                    \
-    static cnr_status NAME##_reference(const cnr_run *run, cnr_error *err) {             \
-        return reference_with(run, IS_RESIZE, err);                                      \
-    }                                                                                    \
-    const cnr_op ops_##NAME = {                                                          \
-        CNR_OP_SIZES, .name = #NAME, .summary = SUMMARY, .flags = CNR_OP_PURE,           \
-        CNR_OP_ATTRS(NAME##_attrs), CNR_OP_PORTS(NAME##_in, out), .infer = NAME##_infer, \
-        .cost = cost, .reference = NAME##_reference, .reference_workspace = NAME##_workspace};
+#define RESIZE_OP(NAME, SUMMARY, IS_RESIZE) \
+    static cnr_status NAME##_infer(const cnr_node *node, cnr_tensor *const *outputs, \
+                                   cnr_error *err) { \
+        return infer_with(node, IS_RESIZE, outputs[0], err); \
+    } \
+    static uint64_t NAME##_workspace(const cnr_node *node) { \
+        return workspace_with(node, IS_RESIZE); \
+    } \
+    static cnr_status NAME##_reference(const cnr_run *run, cnr_error *err) { \
+        return reference_with(run, IS_RESIZE, err); \
+    } \
+    const cnr_op ops_##NAME = {CNR_OP_SIZES, \
+                               .name = #NAME, \
+                               .summary = SUMMARY, \
+                               .flags = CNR_OP_PURE, \
+                               CNR_OP_ATTRS(NAME##_attrs), \
+                               CNR_OP_PORTS(NAME##_in, out), \
+                               .infer = NAME##_infer, \
+                               .cost = cost, \
+                               .reference = NAME##_reference, \
+                               .reference_workspace = NAME##_workspace};
 RESIZE_OP(resize, "x sampled on another grid.", 1)
 RESIZE_OP(upsample, "x enlarged (an older form of resize).", 0)

@@ -4,9 +4,11 @@
 static const cnr_port in[] = {{.name = "x", .help = "rank 2 or more"},
                               {.name = "sequence_lens", .help = "i64, one a sequence"}};
 static const cnr_port out[] = {{.name = "y", .help = "the shape of x"}};
-#define AXIS(NAME, DEFAULT, TEXT)                                                       \
-    {.name = NAME, .type = CNR_ATTR_INT, .flags = CNR_ATTR_BOUNDED, .min = 0, .max = 1, \
-     .default_i = DEFAULT, .help = TEXT}
+#define AXIS(NAME, DEFAULT, TEXT) \
+    { \
+        .name = NAME, .type = CNR_ATTR_INT, .flags = CNR_ATTR_BOUNDED, .min = 0, .max = 1, \
+        .default_i = DEFAULT, .help = TEXT \
+    }
 static const cnr_attr_spec attrs[] = {AXIS("batch_axis", 1, "sequences lie side by side on it"),
                                       AXIS("time_axis", 0, "and run along this one")};
 

@@ -67,8 +67,8 @@ static int32_t apply(struct cnr_graph *g, cnr_error *err) {
         const int bypass = moves_nothing(perm, rank) &&
                            (ops_host->graph_producer(g, from) >= 0 || !is_output(g, old));
         if (!merged && !bypass) continue;
-        const cnr_status status = bypass ? ops_host->graph_replace(g, old, from)
-                                         : merge(g, i, from, perm, rank, old);
+        const cnr_status status =
+            bypass ? ops_host->graph_replace(g, old, from) : merge(g, i, from, perm, rank, old);
         if (status != CNR_OK)
             return ops_host->fail(err, status, ops_merge_transposes.name, "could not be applied");
         changes++;

@@ -1,36 +1,53 @@
 /* max_roi_pool, roi_align: regions of a feature map brought to one size. */
 #include "ops_kit.h"
 
-static const cnr_port pool_in[] = {
-    {.name = "x", .help = "N C H W"},
-    {.name = "rois", .help = "a row each: picture, x0 y0 x1 y1 in pixels"}};
-static const cnr_port align_in[] = {
-    {.name = "x", .help = "N C H W"},
-    {.name = "rois", .help = "a row each: x0 y0 x1 y1"},
-    {.name = "batch_indices", .help = "i64: the picture of each"}};
+static const cnr_port pool_in[] = {{.name = "x", .help = "N C H W"},
+                                   {.name = "rois",
+                                    .help = "a row each: picture, x0 y0 x1 y1 in pixels"}};
+static const cnr_port align_in[] = {{.name = "x", .help = "N C H W"},
+                                    {.name = "rois", .help = "a row each: x0 y0 x1 y1"},
+                                    {.name = "batch_indices", .help = "i64: the picture of each"}};
 static const cnr_port out[] = {{.name = "y", .help = "regions, C, height, width"}};
-#define SCALE_ROW                                                     \
-    {.name = "spatial_scale", .type = CNR_ATTR_FLOAT, .default_f = 1, \
-     .help = "from the rois' pixels to those of x"}
-static const cnr_attr_spec pool_attrs[] = {
-    {.name = "pooled_shape", .type = CNR_ATTR_INTS, .flags = CNR_ATTR_REQUIRED | CNR_ATTR_BOUNDED,
-     .min = 1, .max = 1 << 16, .help = "height and width of y"},
-    SCALE_ROW};
+#define SCALE_ROW \
+    { \
+        .name = "spatial_scale", .type = CNR_ATTR_FLOAT, .default_f = 1, \
+        .help = "from the rois' pixels to those of x" \
+    }
+static const cnr_attr_spec pool_attrs[] = {{.name = "pooled_shape",
+                                            .type = CNR_ATTR_INTS,
+                                            .flags = CNR_ATTR_REQUIRED | CNR_ATTR_BOUNDED,
+                                            .min = 1,
+                                            .max = 1 << 16,
+                                            .help = "height and width of y"},
+                                           SCALE_ROW};
 static const char *const align_modes[] = {"avg", "max", NULL};
 static const char *const align_grids[] = {"half_pixel", "output_half_pixel", NULL};
-#define SIDE(NAME, TEXT)                                                                      \
-    {.name = NAME, .type = CNR_ATTR_INT, .flags = CNR_ATTR_BOUNDED, .min = 1, .max = 1 << 16, \
-     .default_i = 1, .help = TEXT}
-static const cnr_attr_spec align_attrs[] = {
-    {.name = "mode", .type = CNR_ATTR_ENUM, .default_s = "avg", .choices = align_modes,
-     .help = "what becomes of a bin's samples"},
-    SIDE("output_height", "height of y"), SIDE("output_width", "width of y"),
-    {.name = "sampling_ratio", .type = CNR_ATTR_INT, .flags = CNR_ATTR_BOUNDED, .min = 0,
-     .max = 1 << 10, .help = "samples along each side of a bin; 0: as its size asks"},
-    SCALE_ROW,
-    {.name = "coordinate_transformation_mode", .type = CNR_ATTR_ENUM,
-     .default_s = "half_pixel", .choices = align_grids,
-     .help = "half_pixel: a pixel's middle is at one half; output_half_pixel: as before opset 16"}};
+#define SIDE(NAME, TEXT) \
+    { \
+        .name = NAME, .type = CNR_ATTR_INT, .flags = CNR_ATTR_BOUNDED, .min = 1, .max = 1 << 16, \
+        .default_i = 1, .help = TEXT \
+    }
+static const cnr_attr_spec align_attrs[] =
+    {{.name = "mode",
+      .type = CNR_ATTR_ENUM,
+      .default_s = "avg",
+      .choices = align_modes,
+      .help = "what becomes of a bin's samples"},
+     SIDE("output_height", "height of y"),
+     SIDE("output_width", "width of y"),
+     {.name = "sampling_ratio",
+      .type = CNR_ATTR_INT,
+      .flags = CNR_ATTR_BOUNDED,
+      .min = 0,
+      .max = 1 << 10,
+      .help = "samples along each side of a bin; 0: as its size asks"},
+     SCALE_ROW,
+     {.name = "coordinate_transformation_mode",
+      .type = CNR_ATTR_ENUM,
+      .default_s = "half_pixel",
+      .choices = align_grids,
+      .help =
+          "half_pixel: a pixel's middle is at one half; output_half_pixel: as before opset 16"}};
 static const char *const pool_aliases[] = {"roi_pool", NULL};
 
 static cnr_status infer_with(const cnr_node *node, int64_t row, int64_t height, int64_t width,
@@ -104,8 +121,8 @@ static cnr_status pool_reference(const cnr_run *run, cnr_error *err) {
             double best = y1 > y0 && x1 > x0 ? -INFINITY : 0;
             for (int64_t p = y0; p < y1; p++)
                 for (int64_t q = x0; q < x1; q++)
-                    best = larger(
-                        best, elem_f64(x, ((picture * x->dim[1] + channel) * h + p) * w + q));
+                    best = larger(best,
+                                  elem_f64(x, ((picture * x->dim[1] + channel) * h + p) * w + q));
             elem_set_f64(y, to, best);
         }
     }
@@ -156,8 +173,8 @@ static cnr_status align_reference(const cnr_run *run, cnr_error *err) {
             for (int64_t s = 0; s < nh * nw; s++) {
                 const double py = c[1] + (double)(i / pw % ph) * bin_h +
                                   ((double)(s / nw) + 0.5) * bin_h / (double)nh;
-                const double px = c[0] + (double)(i % pw) * bin_w +
-                                  ((double)(s % nw) + 0.5) * bin_w / (double)nw;
+                const double px =
+                    c[0] + (double)(i % pw) * bin_w + ((double)(s % nw) + 0.5) * bin_w / (double)nw;
                 const double v = bilinear(x, base, py, px, largest);
                 sum = largest ? larger(sum, v) : sum + v;
             }

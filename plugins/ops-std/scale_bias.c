@@ -1,14 +1,16 @@
 /* scale_bias: a factor and a shift for each place along an axis, or along several. */
 #include "ops_norm.h"
 
-static const cnr_attr_spec attrs[] = {
-    OPS_AXIS_ROW(1, "the axis of x that the first axis of scale lies along"),
-    {.name = "bias", .type = CNR_ATTR_BOOL, .default_i = 1,
-     .help = "whether a shift is made with the scale"}};
-static const cnr_port in[] = {
-    {.name = "x", .help = "any tensor"},
-    {.name = "scale", .flags = CNR_PORT_PARAMETER, .help = "as x along its axes; or a scalar"},
-    {.name = "bias", .flags = CNR_PORT_OPTIONAL | CNR_PORT_PARAMETER, .help = "as scale"}};
+static const cnr_attr_spec attrs[] =
+    {OPS_AXIS_ROW(1, "the axis of x that the first axis of scale lies along"),
+     {.name = "bias",
+      .type = CNR_ATTR_BOOL,
+      .default_i = 1,
+      .help = "whether a shift is made with the scale"}};
+static const cnr_port in[] =
+    {{.name = "x", .help = "any tensor"},
+     {.name = "scale", .flags = CNR_PORT_PARAMETER, .help = "as x along its axes; or a scalar"},
+     {.name = "bias", .flags = CNR_PORT_OPTIONAL | CNR_PORT_PARAMETER, .help = "as scale"}};
 static const cnr_port out[] = {{.name = "y", .help = "x * scale + bias"}};
 static const char *const aliases[] = {"scale", NULL};
 
@@ -124,11 +126,7 @@ OPS_INLINE void body(const cnr_run *run, int32_t dtype) {
         }
 }
 
-static cnr_status reference(const cnr_run *run, cnr_error *err) {
-    (void)err;
-    OPS_SPECIALISE(run->outputs[0]->dtype, body(run, dtype));
-    return CNR_OK;
-}
+OPS_REFERENCE(reference, body, outputs[0])
 
 const cnr_op ops_scale_bias = {
     CNR_OP_SIZES,

@@ -1,17 +1,18 @@
 /* scatter_elements, scatter_nd: a copy of a tensor with some elements changed. */
 #include "ops_kit.h"
 
-static const cnr_port in[] = {
-    {.name = "x", .help = "what is copied"},
-    {.name = "indices", .help = "i32 or i64; negative: from the end"},
-    {.name = "updates", .help = "the new elements"}};
+static const cnr_port in[] = {{.name = "x", .help = "what is copied"},
+                              {.name = "indices", .help = "i32 or i64; negative: from the end"},
+                              {.name = "updates", .help = "the new elements"}};
 static const cnr_port out[] = {{.name = "y", .help = "the shape of x"}};
 static const char *const reductions[] = {"none", "add", "mul", "max", "min", NULL};
-#define REDUCTION_ROW                                                                          \
-    {.name = "reduction", .type = CNR_ATTR_ENUM, .default_s = "none", .choices = reductions,   \
-     .help = "how a new element joins the old one; none: takes its place"}
-static const cnr_attr_spec elements_attrs[] = {
-    OPS_AXIS_ROW(0, "along which indices count"), REDUCTION_ROW};
+#define REDUCTION_ROW \
+    { \
+        .name = "reduction", .type = CNR_ATTR_ENUM, .default_s = "none", .choices = reductions, \
+        .help = "how a new element joins the old one; none: takes its place" \
+    }
+static const cnr_attr_spec elements_attrs[] = {OPS_AXIS_ROW(0, "along which indices count"),
+                                               REDUCTION_ROW};
 static const cnr_attr_spec nd_attrs[] = {REDUCTION_ROW};
 static const char *const elements_aliases[] = {"scatter", NULL};
 
@@ -42,22 +43,25 @@ static void join(const cnr_tensor *y, int64_t to, const cnr_tensor *updates, int
         elem_run a, b;
         elem_load(updates->dtype, updates->data, from + k, 1, n, domain, &b);
         if (how) elem_load(y->dtype, y->data, to + k, 1, n, domain, &a);
-#define JOIN(v, T)                                                                           \
-    for (int64_t i = 0; how && i < n; i++)                                                   \
-        b.v[i] = how == 1   ? (T)(a.v[i] + b.v[i])                                           \
-                 : how == 2 ? (T)(a.v[i] * b.v[i])                                           \
-                 : how == 3 ? (a.v[i] > b.v[i] ? a.v[i] : b.v[i])                            \
-                            : (a.v[i] < b.v[i] ? a.v[i] : b.v[i])
-        if (domain == ELEM_F) { JOIN(f, double); }
-        else if (domain == ELEM_I && how > 2) { JOIN(i, int64_t); }
-        else { JOIN(u, uint64_t); } /* sums and products have the same bits, signed or not */
+#define JOIN(v, T) \
+    for (int64_t i = 0; how && i < n; i++) \
+    b.v[i] = how == 1   ? (T)(a.v[i] + b.v[i]) \
+             : how == 2 ? (T)(a.v[i] * b.v[i]) \
+             : how == 3 ? (a.v[i] > b.v[i] ? a.v[i] : b.v[i]) \
+                        : (a.v[i] < b.v[i] ? a.v[i] : b.v[i])
+        if (domain == ELEM_F) {
+            JOIN(f, double);
+        } else if (domain == ELEM_I && how > 2) {
+            JOIN(i, int64_t);
+        } else {
+            JOIN(u, uint64_t);
+        } /* sums and products have the same bits, signed or not */
 #undef JOIN
         elem_store(y->dtype, y->data, to + k, n, domain, &b);
     }
 }
 
-static cnr_status elements_infer(const cnr_node *node, cnr_tensor *const *outputs,
-                                 cnr_error *err) {
+static cnr_status elements_infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
     const cnr_tensor *x = node->inputs[0], *indices = node->inputs[1], *updates = node->inputs[2];
     int32_t axis;
     int64_t dim;

@@ -6,9 +6,9 @@
 
 static const cnr_port shape_in[] = {{.name = "x", .help = "its data is not read"}};
 static const cnr_port shape_out[] = {{.name = "y", .help = "i64, one number a dimension"}};
-static const cnr_attr_spec shape_attrs[] = {
-    {.name = "start", .type = CNR_ATTR_INT, .help = "first axis; negative: from the end"},
-    {.name = "end", .type = CNR_ATTR_INT, .default_i = INT64_MAX, .help = "axis to stop before"}};
+static const cnr_attr_spec shape_attrs[] =
+    {{.name = "start", .type = CNR_ATTR_INT, .help = "first axis; negative: from the end"},
+     {.name = "end", .type = CNR_ATTR_INT, .default_i = INT64_MAX, .help = "axis to stop before"}};
 
 static int32_t shape_bound(int64_t axis, int32_t rank) {
     if (axis < 0) axis = axis < -rank ? 0 : axis + rank;
@@ -75,14 +75,14 @@ const cnr_op ops_size_op = {
 
 /* ---- constant_of_shape ---- */
 
-static const cnr_port fill_in[] = {
-    {.name = "shape", .flags = CNR_PORT_OPTIONAL | CNR_PORT_CONST,
-     .help = "instead of the attribute"}};
+static const cnr_port fill_in[] = {{.name = "shape",
+                                    .flags = CNR_PORT_OPTIONAL | CNR_PORT_CONST,
+                                    .help = "instead of the attribute"}};
 static const cnr_port fill_out[] = {{.name = "y", .help = "value everywhere"}};
-static const cnr_attr_spec fill_attrs[] = {
-    {.name = "shape", .type = CNR_ATTR_INTS, .help = "dimensions"},
-    {.name = "value", .type = CNR_ATTR_FLOAT, .help = "of each element"},
-    {.name = "dtype", .type = CNR_ATTR_DTYPE, .default_i = CNR_f32, .help = "of the output"}};
+static const cnr_attr_spec fill_attrs[] =
+    {{.name = "shape", .type = CNR_ATTR_INTS, .help = "dimensions"},
+     {.name = "value", .type = CNR_ATTR_FLOAT, .help = "of each element"},
+     {.name = "dtype", .type = CNR_ATTR_DTYPE, .default_i = CNR_f32, .help = "of the output"}};
 
 static cnr_status fill_infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
     cnr_tensor *y = outputs[0];
@@ -98,8 +98,7 @@ static cnr_status fill_infer(const cnr_node *node, cnr_tensor *const *outputs, c
     for (int32_t a = 0; a < y->rank; a++) {
         y->dim[a] = shape.known ? shape.at[a] : CNR_DIM_UNKNOWN;
         if (shape.known && (y->dim[a] < 0 || y->dim[a] > OPS_MAX_DIM))
-            return ops_fail(err, CNR_E_SHAPE, node, "%lld is no dimension",
-                            (long long)shape.at[a]);
+            return ops_fail(err, CNR_E_SHAPE, node, "%lld is no dimension", (long long)shape.at[a]);
     }
     return CNR_OK;
 }
@@ -130,10 +129,10 @@ const cnr_op ops_constant_of_shape = {
 
 /* ---- range ---- */
 
-static const cnr_port range_in[] = {
-    {.name = "start", .flags = CNR_PORT_CONST, .help = "first number"},
-    {.name = "limit", .flags = CNR_PORT_CONST, .help = "where it stops, itself left out"},
-    {.name = "delta", .flags = CNR_PORT_CONST, .help = "step"}};
+static const cnr_port range_in[] =
+    {{.name = "start", .flags = CNR_PORT_CONST, .help = "first number"},
+     {.name = "limit", .flags = CNR_PORT_CONST, .help = "where it stops, itself left out"},
+     {.name = "delta", .flags = CNR_PORT_CONST, .help = "step"}};
 static const cnr_port range_out[] = {{.name = "y", .help = "the numbers"}};
 
 static cnr_status range_infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
@@ -182,9 +181,9 @@ const cnr_op ops_range_op = {
 
 static const cnr_port eye_in[] = {{.name = "x", .help = "rank 2; its data is not read"}};
 static const cnr_port eye_out[] = {{.name = "y", .help = "1 on the diagonal, else 0"}};
-static const cnr_attr_spec eye_attrs[] = {
-    {.name = "k", .type = CNR_ATTR_INT, .help = "diagonal: 0 main, above it positive"},
-    {.name = "dtype", .type = CNR_ATTR_DTYPE, .help = "of the output; none: that of x"}};
+static const cnr_attr_spec eye_attrs[] =
+    {{.name = "k", .type = CNR_ATTR_INT, .help = "diagonal: 0 main, above it positive"},
+     {.name = "dtype", .type = CNR_ATTR_DTYPE, .help = "of the output; none: that of x"}};
 
 static cnr_status eye_infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
     const int32_t dtype = (int32_t)cnr_attr_int(node, "dtype");
@@ -218,10 +217,10 @@ const cnr_op ops_eye_like = {
 
 /* ---- one_hot ---- */
 
-static const cnr_port hot_in[] = {
-    {.name = "indices", .help = "where; negative: from the end, outside: nowhere"},
-    {.name = "depth", .flags = CNR_PORT_CONST, .help = "length of the new axis"},
-    {.name = "values", .help = "two numbers: elsewhere, there"}};
+static const cnr_port hot_in[] =
+    {{.name = "indices", .help = "where; negative: from the end, outside: nowhere"},
+     {.name = "depth", .flags = CNR_PORT_CONST, .help = "length of the new axis"},
+     {.name = "values", .help = "two numbers: elsewhere, there"}};
 static const cnr_port hot_out[] = {{.name = "y", .help = "indices with one axis more"}};
 static const cnr_attr_spec hot_attrs[] = {OPS_AXIS_ROW(-1, "where the new axis is")};
 
@@ -241,8 +240,8 @@ static cnr_status hot_infer(const cnr_node *node, cnr_tensor *const *outputs, cn
     outputs[0]->dtype = node->inputs[2]->dtype;
     outputs[0]->rank = x->rank + 1;
     for (int32_t a = 0; a <= x->rank; a++)
-        outputs[0]->dim[a] = a == axis ? (known ? (int64_t)depth : CNR_DIM_UNKNOWN)
-                                       : x->dim[a - (a > axis)];
+        outputs[0]->dim[a] =
+            a == axis ? (known ? (int64_t)depth : CNR_DIM_UNKNOWN) : x->dim[a - (a > axis)];
     return CNR_OK;
 }
 

@@ -4,22 +4,41 @@
 static const cnr_port in[] = {{.name = "x", .help = "N C spatial"}};
 static const cnr_port out[] = {{.name = "y", .help = "the same elements elsewhere"}};
 static const char *const d2s_modes[] = {"DCR", "CRD", NULL};
-static const cnr_attr_spec block_attrs[] = {
-    {.name = "blocksize", .type = CNR_ATTR_INT, .flags = CNR_ATTR_REQUIRED | CNR_ATTR_BOUNDED,
-     .alias = "block", .min = 1, .max = 1 << 20, .help = "side of a block of pixels"},
-    {.name = "mode", .type = CNR_ATTR_ENUM, .default_s = "DCR", .choices = d2s_modes,
-     .help = "DCR: the place in the block is the channel's major part; CRD: its minor part"}};
-static const cnr_attr_spec reorg_attrs[] = {
-    {.name = "stride", .type = CNR_ATTR_INT, .flags = CNR_ATTR_BOUNDED, .min = 1, .max = 1 << 20,
-     .default_i = 2, .help = "width and height are divided by it"},
-    {.name = "reverse", .type = CNR_ATTR_BOOL, .help = "the other way round"}};
-static const cnr_attr_spec group_attrs[] = {
-    {.name = "group", .type = CNR_ATTR_INT, .flags = CNR_ATTR_BOUNDED, .alias = "groups",
-     .min = 1, .max = 1 << 20, .default_i = 1, .help = "channels are dealt out from that many"}};
+static const cnr_attr_spec block_attrs[] =
+    {{.name = "blocksize",
+      .type = CNR_ATTR_INT,
+      .flags = CNR_ATTR_REQUIRED | CNR_ATTR_BOUNDED,
+      .alias = "block",
+      .min = 1,
+      .max = 1 << 20,
+      .help = "side of a block of pixels"},
+     {.name = "mode",
+      .type = CNR_ATTR_ENUM,
+      .default_s = "DCR",
+      .choices = d2s_modes,
+      .help = "DCR: the place in the block is the channel's major part; CRD: its minor part"}};
+static const cnr_attr_spec reorg_attrs[] = {{.name = "stride",
+                                             .type = CNR_ATTR_INT,
+                                             .flags = CNR_ATTR_BOUNDED,
+                                             .min = 1,
+                                             .max = 1 << 20,
+                                             .default_i = 2,
+                                             .help = "width and height are divided by it"},
+                                            {.name = "reverse",
+                                             .type = CNR_ATTR_BOOL,
+                                             .help = "the other way round"}};
+static const cnr_attr_spec group_attrs[] = {{.name = "group",
+                                             .type = CNR_ATTR_INT,
+                                             .flags = CNR_ATTR_BOUNDED,
+                                             .alias = "groups",
+                                             .min = 1,
+                                             .max = 1 << 20,
+                                             .default_i = 1,
+                                             .help = "channels are dealt out from that many"}};
 
 /* x * times / over; both unknown-proof. */
-static cnr_status scaled(const cnr_node *node, int64_t x, int64_t times, int64_t over,
-                         int64_t *dim, cnr_error *err) {
+static cnr_status scaled(const cnr_node *node, int64_t x, int64_t times, int64_t over, int64_t *dim,
+                         cnr_error *err) {
     CNR_TRY(kit_mul(node, x, times, dim, err));
     if (*dim < 0) {
         if (over != 1) *dim = CNR_DIM_UNKNOWN;
@@ -68,8 +87,12 @@ static cnr_status reorg_infer(const cnr_node *node, cnr_tensor *const *outputs, 
 static void blocks(const cnr_tensor *x, const cnr_tensor *y, int64_t n, int64_t c, int64_t h,
                    int64_t w, int64_t b, int minor, int from_deep) {
     const int64_t plane = h * w;
-    const int64_t deep[6] = {c * b * b * plane, minor ? b * b * plane : plane, w,
-                             minor ? b * plane : b * c * plane, 1, minor ? plane : c * plane};
+    const int64_t deep[6] = {c * b * b * plane,
+                             minor ? b * b * plane : plane,
+                             w,
+                             minor ? b * plane : b * c * plane,
+                             1,
+                             minor ? plane : c * plane};
     const int64_t wide[6] = {c * b * b * plane, b * b * plane, b * w * b, w * b, b, 1};
     const int64_t dims[6] = {n, c, h, b, w, b};
     move_map m = {.rank = 0};
@@ -81,16 +104,16 @@ static void blocks(const cnr_tensor *x, const cnr_tensor *y, int64_t n, int64_t 
 static cnr_status d2s_reference(const cnr_run *run, cnr_error *err) {
     const cnr_tensor *x = run->node->inputs[0], *y = run->outputs[0];
     (void)err;
-    blocks(x, y, x->dim[0], y->dim[1], x->dim[2], x->dim[3],
-           cnr_attr_int(run->node, "blocksize"), cnr_attr_is(run->node, "mode", "CRD"), 1);
+    blocks(x, y, x->dim[0], y->dim[1], x->dim[2], x->dim[3], cnr_attr_int(run->node, "blocksize"),
+           cnr_attr_is(run->node, "mode", "CRD"), 1);
     return CNR_OK;
 }
 
 static cnr_status s2d_reference(const cnr_run *run, cnr_error *err) {
     const cnr_tensor *x = run->node->inputs[0], *y = run->outputs[0];
     (void)err;
-    blocks(x, y, x->dim[0], x->dim[1], y->dim[2], y->dim[3],
-           cnr_attr_int(run->node, "blocksize"), cnr_attr_is(run->node, "mode", "CRD"), 0);
+    blocks(x, y, x->dim[0], x->dim[1], y->dim[2], y->dim[3], cnr_attr_int(run->node, "blocksize"),
+           cnr_attr_is(run->node, "mode", "CRD"), 0);
     return CNR_OK;
 }
 
@@ -158,11 +181,11 @@ static cnr_status group_gradient(OPS_GRADIENT_ARGS) {
     return kit_built(&b, node, err);
 }
 
-#define SHUFFLE_OP(SYMBOL, NAME, SUMMARY, HOOKS, ATTRS, GRADIENT)                                  \
-    const cnr_op ops_##SYMBOL = {                                                                  \
-        CNR_OP_SIZES, .name = NAME, .summary = SUMMARY, .flags = CNR_OP_PURE, CNR_OP_ATTRS(ATTRS), \
-        CNR_OP_PORTS(in, out), .infer = HOOKS##_infer,                                             \
-        .gradient = GRADIENT, .reference = HOOKS##_reference}
+#define SHUFFLE_OP(SYMBOL, NAME, SUMMARY, HOOKS, ATTRS, GRADIENT) \
+    const cnr_op ops_##SYMBOL = \
+        {CNR_OP_SIZES,           .name = NAME,         .summary = SUMMARY, \
+         .flags = CNR_OP_PURE,   CNR_OP_ATTRS(ATTRS),  CNR_OP_PORTS(in, out), \
+         .infer = HOOKS##_infer, .gradient = GRADIENT, .reference = HOOKS##_reference}
 
 SHUFFLE_OP(depth_to_space, "depth_to_space", "Channels become blocks of pixels.", d2s, block_attrs,
            d2s_gradient);
@@ -176,10 +199,14 @@ SHUFFLE_OP(channel_shuffle, "channel_shuffle", "Channels dealt out from groups i
 
 static const cnr_port crop_in[] = {{.name = "x", .help = "what is cut"},
                                    {.name = "like", .help = "gives the new lengths"}};
-static const cnr_attr_spec crop_attrs[] = {
-    OPS_AXIS_ROW(2, "this and all later axes are cut"),
-    {.name = "offset", .type = CNR_ATTR_INTS, .flags = CNR_ATTR_BOUNDED, .min = 0,
-     .max = 1 << 30, .help = "where the cut begins: one number for all axes, or one each"}};
+static const cnr_attr_spec crop_attrs[] =
+    {OPS_AXIS_ROW(2, "this and all later axes are cut"),
+     {.name = "offset",
+      .type = CNR_ATTR_INTS,
+      .flags = CNR_ATTR_BOUNDED,
+      .min = 0,
+      .max = 1 << 30,
+      .help = "where the cut begins: one number for all axes, or one each"}};
 
 static int64_t crop_offset(const cnr_node *node, int32_t i) {
     int64_t n;

@@ -1,17 +1,24 @@
 /* slice: every step-th element from a start to an end, along some axes. */
 #include "move.h"
 
-#define LIST(NAME, TEXT) {.name = NAME, .type = CNR_ATTR_INTS, .help = TEXT}
-#define PORT(NAME) {.name = NAME, .flags = CNR_PORT_OPTIONAL | CNR_PORT_CONST, \
-                    .help = "instead of the attribute"}
-static const cnr_port in[] = {{.name = "x", .help = "any shape"}, PORT("starts"), PORT("ends"),
-                              PORT("axes"), PORT("steps")};
+#define LIST(NAME, TEXT) \
+    { .name = NAME, .type = CNR_ATTR_INTS, .help = TEXT }
+#define PORT(NAME) \
+    { \
+        .name = NAME, .flags = CNR_PORT_OPTIONAL | CNR_PORT_CONST, \
+        .help = "instead of the attribute" \
+    }
+static const cnr_port in[] = {{.name = "x", .help = "any shape"},
+                              PORT("starts"),
+                              PORT("ends"),
+                              PORT("axes"),
+                              PORT("steps")};
 static const cnr_port out[] = {{.name = "y", .help = "the slice"}};
-static const cnr_attr_spec attrs[] = {
-    LIST("starts", "first element of each axis; negative ones count from the end"),
-    LIST("ends", "first element that is left out; cut to the axis"),
-    LIST("axes", "the axes meant; none: the first ones"),
-    LIST("steps", "distance between elements, not 0; none: 1")};
+static const cnr_attr_spec attrs[] =
+    {LIST("starts", "first element of each axis; negative ones count from the end"),
+     LIST("ends", "first element that is left out; cut to the axis"),
+     LIST("axes", "the axes meant; none: the first ones"),
+     LIST("steps", "distance between elements, not 0; none: 1")};
 
 /* What is taken along each axis. A count < 0 is not known (or the dimension's symbol). */
 typedef struct slice_plan {

@@ -1,17 +1,21 @@
 /* split: an axis cut into several outputs. */
 #include "move.h"
 
-static const cnr_port in[] = {
-    {.name = "x", .help = "rank 1 or more"},
-    {.name = "split", .flags = CNR_PORT_OPTIONAL | CNR_PORT_CONST,
-     .help = "length of each output, instead of the attribute"}};
+static const cnr_port in[] = {{.name = "x", .help = "rank 1 or more"},
+                              {.name = "split",
+                               .flags = CNR_PORT_OPTIONAL | CNR_PORT_CONST,
+                               .help = "length of each output, instead of the attribute"}};
 static const cnr_port out[] = {
     {.name = "y", .flags = CNR_PORT_VARIADIC, .min = 1, .help = "the parts in their order"}};
-static const cnr_attr_spec attrs[] = {
-    OPS_AXIS_ROW(0, "the axis that is cut"),
-    {.name = "split", .type = CNR_ATTR_INTS, .help = "length of each output; none: equal parts"},
-    {.name = "num_outputs", .type = CNR_ATTR_INT, .flags = CNR_ATTR_BOUNDED, .min = 0,
-     .max = 1 << 20, .help = "so many equal parts, the last one shorter if need be"}};
+static const cnr_attr_spec attrs[] =
+    {OPS_AXIS_ROW(0, "the axis that is cut"),
+     {.name = "split", .type = CNR_ATTR_INTS, .help = "length of each output; none: equal parts"},
+     {.name = "num_outputs",
+      .type = CNR_ATTR_INT,
+      .flags = CNR_ATTR_BOUNDED,
+      .min = 0,
+      .max = 1 << 20,
+      .help = "so many equal parts, the last one shorter if need be"}};
 
 static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
     const cnr_tensor *x = node->inputs[0];

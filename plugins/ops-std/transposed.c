@@ -39,8 +39,8 @@ OPS_INLINE void body(const cnr_run *run, const ops_geometry *g, int64_t group, c
     for (int64_t n = g->lo[0]; n < g->hi[0]; n++)
         for (int64_t o = g->lo[1]; o < g->hi[1]; o++) {
             const int64_t first = o / each * channels;
-            const char *from = (const char *)x->data +
-                               (n * x->dim[1] + first) * ops_volume(g->out) * size;
+            const char *from =
+                (const char *)x->data + (n * x->dim[1] + first) * ops_volume(g->out) * size;
             const char *w = (const char *)weight->data + (first * each + o % each) * window * size;
             const double shift = bias ? ops_get(dtype, bias->data, o) : 0;
             const int64_t base = (n * y->dim[1] + o) * ops_volume(g->in);

@@ -1,13 +1,16 @@
 /* trilu: matrices with what lies on one side of a diagonal made zero. */
 #include "ops_kit.h"
 
-static const cnr_port in[] = {
-    {.name = "x", .help = "matrices in the last two axes"},
-    {.name = "k", .flags = CNR_PORT_OPTIONAL,
-     .help = "one whole number: the diagonal, counted from the main one to the right; none: 0"}};
+static const cnr_port in[] =
+    {{.name = "x", .help = "matrices in the last two axes"},
+     {.name = "k",
+      .flags = CNR_PORT_OPTIONAL,
+      .help = "one whole number: the diagonal, counted from the main one to the right; none: 0"}};
 static const cnr_port out[] = {{.name = "y", .help = "the shape of x"}};
 static const cnr_attr_spec attrs[] = {
-    {.name = "upper", .type = CNR_ATTR_BOOL, .default_i = 1,
+    {.name = "upper",
+     .type = CNR_ATTR_BOOL,
+     .default_i = 1,
      .help = "the diagonal and what is right of it stay, else what is left"}};
 
 static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {

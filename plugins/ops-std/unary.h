@@ -31,8 +31,7 @@ typedef struct unary_grad_row {
 cnr_status unary_infer(const cnr_node *node, const unary_row *row, cnr_tensor *const *out,
                        cnr_error *err);
 cnr_status unary_reference(const cnr_run *run, const unary_row *row, cnr_error *err);
-void unary_apply(const cnr_node *node, const unary_row *row, const float *x, float *out,
-                 int64_t n);
+void unary_apply(const cnr_node *node, const unary_row *row, const float *x, float *out, int64_t n);
 int32_t unary_expression(const cnr_node *node, const unary_row *row, char *text, size_t bytes);
 cnr_status unary_gradient(const cnr_host *host, struct cnr_graph *graph, const cnr_node *node,
                           const unary_row *row, const cnr_value *inputs, const cnr_value *outputs,
@@ -45,16 +44,16 @@ extern const cnr_port unary_inputs[1], unary_outputs[1], unary_grad_inputs[2];
 /* In a formula: T is its type, x the operand, and R(c) a constant of that type. */
 #define R(c) ((T)(c))
 
-#define UNARY_LOOP(type, NAME, FORMULA)                                                   \
-    static void NAME(const type *xs, type *out, int64_t n, unary_coef k) {                \
-        typedef type T;                                                                   \
-        const T a = (T)k.a, b = (T)k.b, c = (T)k.c;                                       \
-        (void)a, (void)b, (void)c;                                                        \
-        for (int64_t at = 0; at < n; at++) {                                              \
-            const T x = xs[at];                                                           \
-            (void)x;                                                                      \
-            out[at] = (T)(FORMULA);                                                       \
-        }                                                                                 \
+#define UNARY_LOOP(type, NAME, FORMULA) \
+    static void NAME(const type *xs, type *out, int64_t n, unary_coef k) { \
+        typedef type T; \
+        const T a = (T)k.a, b = (T)k.b, c = (T)k.c; \
+        (void)a, (void)b, (void)c; \
+        for (int64_t at = 0; at < n; at++) { \
+            const T x = xs[at]; \
+            (void)x; \
+            out[at] = (T)(FORMULA); \
+        } \
     }
 
 /* Lists as arguments of macros: in brackets, so that their commas divide nothing. */
@@ -64,72 +63,85 @@ extern const cnr_port unary_inputs[1], unary_outputs[1], unary_grad_inputs[2];
 #define UNARY_LIST(...) __VA_ARGS__
 
 /* The hooks and descriptor of an operator whose row is NAME_row. */
-#define UNARY_OP(NAME, ALIASES, SUMMARY, ATTRS, FLAGS, GRADIENT)                               \
-    static cnr_status NAME##_infer(const cnr_node *node, cnr_tensor *const *out,               \
-                                   cnr_error *err) {                                           \
-        return unary_infer(node, &NAME##_row, out, err);                                       \
-    }                                                                                          \
-    static cnr_status NAME##_reference(const cnr_run *run, cnr_error *err) {                   \
-        return unary_reference(run, &NAME##_row, err);                                         \
-    }                                                                                          \
+#define UNARY_OP(NAME, ALIASES, SUMMARY, ATTRS, FLAGS, GRADIENT) \
+    static cnr_status NAME##_infer(const cnr_node *node, cnr_tensor *const *out, cnr_error *err) { \
+        return unary_infer(node, &NAME##_row, out, err); \
+    } \
+    static cnr_status NAME##_reference(const cnr_run *run, cnr_error *err) { \
+        return unary_reference(run, &NAME##_row, err); \
+    } \
     static void NAME##_apply(const cnr_node *node, const float *x, const float *y, float *out, \
-                             int64_t n) {                                                      \
-        (void)y;                                                                               \
-        unary_apply(node, &NAME##_row, x, out, n);                                             \
-    }                                                                                          \
-    static int32_t NAME##_expression(const cnr_node *node, char *text, size_t bytes) {         \
-        return unary_expression(node, &NAME##_row, text, bytes);                               \
-    }                                                                                          \
-    GRADIENT(NAME)                                                                             \
-    const cnr_op ops_##NAME = {                                                                \
-        CNR_OP_SIZES, .name = #NAME, .summary = SUMMARY,                                       \
-        .aliases = ALIASES,                                                                    \
-        .flags = CNR_OP_ELEMENTWISE | CNR_OP_PURE | CNR_OP_RANGES | (FLAGS),                   \
-        .n_inputs = 1, .n_outputs = 1, UNARY_LIST ATTRS, .inputs = unary_inputs,               \
-        .outputs = unary_outputs, .infer = NAME##_infer, .cost = kit_cost_flops,               \
-        .apply_f32 = ((FLAGS) & CNR_OP_EPILOGUE) ? NAME##_apply : NULL,                        \
-        .expression = ((FLAGS) & CNR_OP_EPILOGUE) ? NAME##_expression : NULL,                  \
-        .reference = NAME##_reference, .gradient = GRADIENT##_HOOK(NAME),                      \
+                             int64_t n) { \
+        (void)y; \
+        unary_apply(node, &NAME##_row, x, out, n); \
+    } \
+    static int32_t NAME##_expression(const cnr_node *node, char *text, size_t bytes) { \
+        return unary_expression(node, &NAME##_row, text, bytes); \
+    } \
+    GRADIENT(NAME) \
+    const cnr_op ops_##NAME = { \
+        CNR_OP_SIZES, \
+        .name = #NAME, \
+        .summary = SUMMARY, \
+        .aliases = ALIASES, \
+        .flags = CNR_OP_ELEMENTWISE | CNR_OP_PURE | CNR_OP_RANGES | (FLAGS), \
+        .n_inputs = 1, \
+        .n_outputs = 1, \
+        UNARY_LIST ATTRS, \
+        .inputs = unary_inputs, \
+        .outputs = unary_outputs, \
+        .infer = NAME##_infer, \
+        .cost = kit_cost_flops, \
+        .apply_f32 = ((FLAGS)&CNR_OP_EPILOGUE) ? NAME##_apply : NULL, \
+        .expression = ((FLAGS)&CNR_OP_EPILOGUE) ? NAME##_expression : NULL, \
+        .reference = NAME##_reference, \
+        .gradient = GRADIENT##_HOOK(NAME), \
     };
 
 #define UNARY_NO_GRAD(NAME)
 #define UNARY_NO_GRAD_HOOK(NAME) NULL
-#define UNARY_GRAD(NAME)                                                                       \
-    static cnr_status NAME##_gradient(                                                         \
-        const cnr_host *host, struct cnr_graph *graph, const cnr_node *node,                   \
-        const cnr_value *inputs, const cnr_value *outputs, const cnr_value *grad_out,          \
-        const int32_t *want, cnr_value *grad_in, cnr_error *err) {                             \
-        (void)err;                                                                             \
+#define UNARY_GRAD(NAME) \
+    static cnr_status NAME##_gradient(const cnr_host *host, struct cnr_graph *graph, \
+                                      const cnr_node *node, const cnr_value *inputs, \
+                                      const cnr_value *outputs, const cnr_value *grad_out, \
+                                      const int32_t *want, cnr_value *grad_in, cnr_error *err) { \
+        (void)err; \
         return unary_gradient(host, graph, node, &NAME##_row, inputs, outputs, grad_out, want, \
-                              grad_in);                                                        \
+                              grad_in); \
     }
 #define UNARY_GRAD_HOOK(NAME) NAME##_gradient
 
 /* The derivative as an operator of its own, NAME_grad(v, dy). D is of v. */
-#define UNARY_GRAD_OP(NAME, ATTRS, COEF, D)                                           \
+#define UNARY_GRAD_OP(NAME, ATTRS, COEF, D) \
     static void NAME##_d(const double *vs, const double *dys, double *out, int64_t n, \
-                         unary_coef k) {                                              \
-        typedef double T;                                                             \
-        const T a = k.a, b = k.b, c = k.c;                                            \
-        (void)a, (void)b, (void)c;                                                    \
-        for (int64_t at = 0; at < n; at++) {                                          \
-            const T v = vs[at];                                                       \
-            (void)v;                                                                  \
-            out[at] = (D) * dys[at];                                                  \
-        }                                                                             \
-    }                                                                                 \
-    static const unary_grad_row NAME##_grad_row = {UNARY_LIST COEF, NAME##_d};        \
-    static cnr_status NAME##_grad_reference(const cnr_run *run, cnr_error *err) {     \
-        (void)err;                                                                    \
-        return unary_grad_reference(run, &NAME##_grad_row);                           \
-    }                                                                                 \
-    const cnr_op ops_##NAME##_grad = {                                                \
-        CNR_OP_SIZES, .name = #NAME "_grad",                                          \
-        .summary = "derivative of " #NAME " times dy",                                \
-        .flags = CNR_OP_ELEMENTWISE | CNR_OP_PURE | CNR_OP_RANGES,                    \
-        .n_inputs = 2, .n_outputs = 1, UNARY_LIST ATTRS, .inputs = unary_grad_inputs, \
-        .outputs = unary_outputs, .infer = unary_grad_infer, .cost = kit_cost_flops,  \
-        .reference = NAME##_grad_reference,                                           \
+                         unary_coef k) { \
+        typedef double T; \
+        const T a = k.a, b = k.b, c = k.c; \
+        (void)a, (void)b, (void)c; \
+        for (int64_t at = 0; at < n; at++) { \
+            const T v = vs[at]; \
+            (void)v; \
+            out[at] = (D)*dys[at]; \
+        } \
+    } \
+    static const unary_grad_row NAME##_grad_row = {UNARY_LIST COEF, NAME##_d}; \
+    static cnr_status NAME##_grad_reference(const cnr_run *run, cnr_error *err) { \
+        (void)err; \
+        return unary_grad_reference(run, &NAME##_grad_row); \
+    } \
+    const cnr_op ops_##NAME##_grad = { \
+        CNR_OP_SIZES, \
+        .name = #NAME "_grad", \
+        .summary = "derivative of " #NAME " times dy", \
+        .flags = CNR_OP_ELEMENTWISE | CNR_OP_PURE | CNR_OP_RANGES, \
+        .n_inputs = 2, \
+        .n_outputs = 1, \
+        UNARY_LIST ATTRS, \
+        .inputs = unary_grad_inputs, \
+        .outputs = unary_outputs, \
+        .infer = unary_grad_infer, \
+        .cost = kit_cost_flops, \
+        .reference = NAME##_grad_reference, \
     };
 
 #endif

@@ -4,9 +4,10 @@
 static const cnr_port in[] = {
     {.name = "x", .flags = CNR_PORT_VARIADIC, .min = 1, .help = "operands; they broadcast"}};
 static const cnr_port out[] = {{.name = "y", .help = "in the broadcast shape"}};
-static const cnr_attr_spec attrs[] = {
-    {.name = "coeffs", .type = CNR_ATTR_FLOATS, .alias = "coeff",
-     .help = "one factor an input; those missing are 1"}};
+static const cnr_attr_spec attrs[] = {{.name = "coeffs",
+                                       .type = CNR_ATTR_FLOATS,
+                                       .alias = "coeff",
+                                       .help = "one factor an input; those missing are 1"}};
 
 static double factor(const cnr_node *node, int32_t i) {
     int64_t n;
@@ -54,8 +55,8 @@ static cnr_status gradient(OPS_GRADIENT_ARGS) {
     for (int32_t i = 0; grad_out[0] >= 0 && i < node->n_inputs; i++) {
         if (!want[i]) continue;
         const cnr_value scale = kit_constant(&b, node->outputs[0]->dtype, factor(node, i));
-        grad_in[i] = kit_unbroadcast(&b, kit_node2(&b, "mul", grad_out[0], scale),
-                                     node->outputs[0], node->inputs[i]);
+        grad_in[i] = kit_unbroadcast(&b, kit_node2(&b, "mul", grad_out[0], scale), node->outputs[0],
+                                     node->inputs[i]);
     }
     return kit_built(&b, node, err);
 }

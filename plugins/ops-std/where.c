@@ -39,11 +39,11 @@ static cnr_status gradient(OPS_GRADIENT_ARGS) {
     if (grad_out[0] < 0 || (!want[1] && !want[2])) return CNR_OK;
     const cnr_value zero = kit_constant(&b, z->dtype, 0);
     if (want[1])
-        grad_in[1] = kit_unbroadcast(
-            &b, kit_node3(&b, "where", inputs[0], grad_out[0], zero), z, node->inputs[1]);
+        grad_in[1] = kit_unbroadcast(&b, kit_node3(&b, "where", inputs[0], grad_out[0], zero), z,
+                                     node->inputs[1]);
     if (want[2])
-        grad_in[2] = kit_unbroadcast(
-            &b, kit_node3(&b, "where", inputs[0], zero, grad_out[0]), z, node->inputs[2]);
+        grad_in[2] = kit_unbroadcast(&b, kit_node3(&b, "where", inputs[0], zero, grad_out[0]), z,
+                                     node->inputs[2]);
     return kit_built(&b, node, err);
 }
 

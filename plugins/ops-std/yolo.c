@@ -5,18 +5,24 @@
 
 static const cnr_port in[] = {{.name = "x", .help = "N, anchors (coords + 1 + classes), H, W"}};
 static const cnr_port out[] = {{.name = "y", .help = "the shape of x"}};
-#define COUNT(NAME, DEFAULT, TEXT)                                                            \
-    {.name = NAME, .type = CNR_ATTR_INT, .flags = CNR_ATTR_BOUNDED, .min = 0, .max = 1 << 20, \
-     .default_i = DEFAULT, .help = TEXT}
-static const cnr_attr_spec yolo_attrs[] = {
-    COUNT("classes", 80, "classes"), COUNT("num", 3, "anchors"),
-    {.name = "scale_x_y", .type = CNR_ATTR_FLOAT, .default_f = 1,
-     .help = "x and y reach over their cell by this factor"}};
-static const cnr_attr_spec region_attrs[] = {
-    COUNT("classes", 20, "classes"), COUNT("num", 5, "anchors"),
-    COUNT("coords", 4, "numbers of a box"),
-    {.name = "softmax", .type = CNR_ATTR_BOOL, .default_i = 1, .help = "over the classes"},
-    {.name = "background", .type = CNR_ATTR_BOOL, .help = "objectness is a class like others"}};
+#define COUNT(NAME, DEFAULT, TEXT) \
+    { \
+        .name = NAME, .type = CNR_ATTR_INT, .flags = CNR_ATTR_BOUNDED, .min = 0, .max = 1 << 20, \
+        .default_i = DEFAULT, .help = TEXT \
+    }
+static const cnr_attr_spec yolo_attrs[] = {COUNT("classes", 80, "classes"),
+                                           COUNT("num", 3, "anchors"),
+                                           {.name = "scale_x_y",
+                                            .type = CNR_ATTR_FLOAT,
+                                            .default_f = 1,
+                                            .help =
+                                                "x and y reach over their cell by this factor"}};
+static const cnr_attr_spec region_attrs[] =
+    {COUNT("classes", 20, "classes"),
+     COUNT("num", 5, "anchors"),
+     COUNT("coords", 4, "numbers of a box"),
+     {.name = "softmax", .type = CNR_ATTR_BOOL, .default_i = 1, .help = "over the classes"},
+     {.name = "background", .type = CNR_ATTR_BOOL, .help = "objectness is a class like others"}};
 
 static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
     const int64_t coords = cnr_attr_find(node, "coords") ? cnr_attr_int(node, "coords") : 4;
@@ -79,17 +85,22 @@ static cnr_status region_reference(const cnr_run *run, cnr_error *err) {
     for (int64_t p = 0; p < planes; p += each) {
         const int64_t scores = coords + !background;
         for (int64_t entry = 0; entry < (soft ? scores : each); entry++)
-            plane(run, p + entry,
-                  entry < 2 || (entry == coords && !background) || entry > coords, 1, 0);
+            plane(run, p + entry, entry < 2 || (entry == coords && !background) || entry > coords,
+                  1, 0);
         if (soft) softmax(run, p + scores, each - scores);
     }
     return CNR_OK;
 }
 
-#define HEAD_OP(NAME, SUMMARY)                                                                     \
-    const cnr_op ops_##NAME = {                                                                    \
-        CNR_OP_SIZES, .name = #NAME, .summary = SUMMARY, .flags = CNR_OP_PURE,                     \
-        CNR_OP_ATTRS(NAME##_attrs), CNR_OP_PORTS(in, out), .infer = infer, .cost = kit_cost_flops, \
-        .reference = NAME##_reference}
+#define HEAD_OP(NAME, SUMMARY) \
+    const cnr_op ops_##NAME = {CNR_OP_SIZES, \
+                               .name = #NAME, \
+                               .summary = SUMMARY, \
+                               .flags = CNR_OP_PURE, \
+                               CNR_OP_ATTRS(NAME##_attrs), \
+                               CNR_OP_PORTS(in, out), \
+                               .infer = infer, \
+                               .cost = kit_cost_flops, \
+                               .reference = NAME##_reference}
 HEAD_OP(yolo, "Activations of a YOLO head (v3 on): logistic but for widths and heights.");
 HEAD_OP(region, "Activations of a YOLO v2 head: logistic, and softmax over the classes.");

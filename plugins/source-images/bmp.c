@@ -1,4 +1,5 @@
-/* BMP: 1 to 32 bits, palettes, run lengths and the layouts of bits in use. No library is kept for it. */
+/* BMP: 1 to 32 bits, palettes, run lengths and the layouts of bits in use. No library is kept for
+ * it. */
 #include "images.h"
 
 enum { RAW = 0, RLE8 = 1, RLE4 = 2, BITFIELDS = 3, FILE_HEADER = 14, PIXELS_A_BYTE = 1 << 16 };
@@ -11,7 +12,7 @@ typedef struct bitmap {
     int top_down;
     uint32_t bits, packing, colours;
     const uint8_t *palette;
-    size_t entry, known; /* bytes of a colour; how many colours the file holds */
+    size_t entry, known;   /* bytes of a colour; how many colours the file holds */
     int shift[3], wide[3]; /* where red, green and blue begin in a pixel, and their bits */
 } bitmap;
 
@@ -35,11 +36,16 @@ int img_is_bmp(const uint8_t *head, size_t n) {
 
 /* The layouts that programs write; others are refused rather than guessed at. */
 static cnr_status read_masks(bitmap *b) {
-    static const struct { uint32_t bits, mask[3]; } known[] = {
-        {32, {0xff0000, 0xff00, 0xff}}, {32, {0xff000000, 0xff0000, 0xff00}},
-        {32, {0xff000000, 0xff00, 0xff}}, {32, {0xff, 0xff00, 0xff0000}},
-        {32, {0, 0, 0}}, {24, {0xff0000, 0xff00, 0xff}},
-        {16, {0xf800, 0x7e0, 0x1f}}, {16, {0x7c00, 0x3e0, 0x1f}}};
+    static const struct {
+        uint32_t bits, mask[3];
+    } known[] = {{32, {0xff0000, 0xff00, 0xff}},
+                 {32, {0xff000000, 0xff0000, 0xff00}},
+                 {32, {0xff000000, 0xff00, 0xff}},
+                 {32, {0xff, 0xff00, 0xff0000}},
+                 {32, {0, 0, 0}},
+                 {24, {0xff0000, 0xff00, 0xff}},
+                 {16, {0xf800, 0x7e0, 0x1f}},
+                 {16, {0x7c00, 0x3e0, 0x1f}}};
     uint32_t mask[3];
     for (int i = 0; i < 3; i++) mask[i] = number(b, FILE_HEADER + 40 + 4 * (size_t)i, 4);
     for (size_t k = 0; k < sizeof known / sizeof known[0]; k++) {
@@ -159,7 +165,7 @@ static cnr_status read_rows(const bitmap *b, const img_picture *p) {
 typedef struct runs {
     const bitmap *b;
     const img_picture *p;
-    size_t at;        /* of the file */
+    size_t at;         /* of the file */
     int64_t n, x, all; /* pixels written, place in the row, in all */
 } runs;
 

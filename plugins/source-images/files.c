@@ -34,7 +34,8 @@ static cnr_status add(img_list *list, char *path, int32_t label, cnr_error *err)
     if (path && list->n == list->room) {
         const int64_t room = list->room ? list->room * 2 : 64;
         img_entry *grown = room > MAX_ENTRIES * 2
-                               ? NULL : img_host->resize(list->at, (size_t)room * sizeof *grown);
+                               ? NULL
+                               : img_host->resize(list->at, (size_t)room * sizeof *grown);
         if (grown) {
             list->at = grown;
             list->room = room;

@@ -1,4 +1,5 @@
-/* Formats of pictures: those that are read here, by whom, and those that are only known by their looks. */
+/* Formats of pictures: those that are read here, by whom, and those that are only known by their
+ * looks. */
 #include "images.h"
 #include <strings.h>
 
@@ -29,18 +30,46 @@ static const format formats[] = {
 enum { FORMATS = sizeof formats / sizeof formats[0] };
 
 /* What others begin with, at a place. */
-static const struct { const char *name; size_t at, n; const char *bytes; } others[] = {
-    {"GIF", 0, 4, "GIF8"}, {"TIFF", 0, 4, "II*\0"}, {"TIFF", 0, 4, "MM\0*"}, {"WebP", 8, 4, "WEBP"},
-    {"AVIF", 4, 8, "ftypavif"}, {"HEIC", 4, 8, "ftyphei"}, {"HEIC", 4, 8, "ftypmif1"},
-    {"JPEG 2000", 4, 4, "jP  "}, {"JPEG 2000", 0, 4, "\xff\x4f\xff\x51"}, {"JPEG XL", 4, 4, "JXL "},
-    {"JPEG XL", 0, 2, "\xff\x0a"}, {"Photoshop's PSD", 0, 4, "8BPS"}, {"ICO", 0, 4, "\0\0\1\0"},
-    {"CUR", 0, 4, "\0\0\2\0"}, {"ICNS", 0, 4, "icns"}, {"DDS", 0, 4, "DDS "}, {"QOI", 0, 4, "qoif"},
-    {"OpenEXR", 0, 4, "\x76\x2f\x31\x01"}, {"Radiance HDR", 0, 2, "#?"}, {"SGI", 0, 2, "\x01\xda"},
-    {"PCX", 0, 2, "\x0a\x05"}, {"Sun raster", 0, 4, "\x59\xa6\x6a\x95"}, {"FITS", 0, 8, "SIMPLE  "},
-    {"DICOM", 128, 4, "DICM"}, {"GIMP's XCF", 0, 8, "gimp xcf"}, {"XPM", 0, 9, "/* XPM */"},
-    {"FLI", 4, 2, "\x11\xaf"}, {"FLC", 4, 2, "\x12\xaf"}, {"MNG", 1, 3, "MNG"}, {"DPX", 0, 4, "SDPX"},
-    {"BLP", 0, 3, "BLP"}, {"WMF", 0, 4, "\xd7\xcd\xc6\x9a"}, {"PDF", 0, 5, "%PDF-"},
-    {"PostScript", 0, 4, "%!PS"}, {"SVG", 0, 4, "<svg"},
+static const struct {
+    const char *name;
+    size_t at, n;
+    const char *bytes;
+} others[] = {
+    {"GIF", 0, 4, "GIF8"},
+    {"TIFF", 0, 4, "II*\0"},
+    {"TIFF", 0, 4, "MM\0*"},
+    {"WebP", 8, 4, "WEBP"},
+    {"AVIF", 4, 8, "ftypavif"},
+    {"HEIC", 4, 8, "ftyphei"},
+    {"HEIC", 4, 8, "ftypmif1"},
+    {"JPEG 2000", 4, 4, "jP  "},
+    {"JPEG 2000", 0, 4, "\xff\x4f\xff\x51"},
+    {"JPEG XL", 4, 4, "JXL "},
+    {"JPEG XL", 0, 2, "\xff\x0a"},
+    {"Photoshop's PSD", 0, 4, "8BPS"},
+    {"ICO", 0, 4, "\0\0\1\0"},
+    {"CUR", 0, 4, "\0\0\2\0"},
+    {"ICNS", 0, 4, "icns"},
+    {"DDS", 0, 4, "DDS "},
+    {"QOI", 0, 4, "qoif"},
+    {"OpenEXR", 0, 4, "\x76\x2f\x31\x01"},
+    {"Radiance HDR", 0, 2, "#?"},
+    {"SGI", 0, 2, "\x01\xda"},
+    {"PCX", 0, 2, "\x0a\x05"},
+    {"Sun raster", 0, 4, "\x59\xa6\x6a\x95"},
+    {"FITS", 0, 8, "SIMPLE  "},
+    {"DICOM", 128, 4, "DICM"},
+    {"GIMP's XCF", 0, 8, "gimp xcf"},
+    {"XPM", 0, 9, "/* XPM */"},
+    {"FLI", 4, 2, "\x11\xaf"},
+    {"FLC", 4, 2, "\x12\xaf"},
+    {"MNG", 1, 3, "MNG"},
+    {"DPX", 0, 4, "SDPX"},
+    {"BLP", 0, 3, "BLP"},
+    {"WMF", 0, 4, "\xd7\xcd\xc6\x9a"},
+    {"PDF", 0, 5, "%PDF-"},
+    {"PostScript", 0, 4, "%!PS"},
+    {"SVG", 0, 4, "<svg"},
 };
 
 static const format *format_of(const uint8_t *head, size_t n) {
@@ -73,7 +102,8 @@ int img_has_picture_name(const char *path) {
 const char *img_formats(char text[IMG_FORMATS_ROOM]) {
     size_t n = 0;
     for (int i = 0; i < FORMATS && n < IMG_FORMATS_ROOM; i++)
-        n += (size_t)snprintf(text + n, IMG_FORMATS_ROOM - n, "%s%s", i ? ", " : "", formats[i].name);
+        n += (size_t)snprintf(text + n, IMG_FORMATS_ROOM - n, "%s%s", i ? ", " : "",
+                              formats[i].name);
     return text;
 }
 
@@ -84,8 +114,8 @@ cnr_status img_decode(const img_bytes *file, img_picture *out, cnr_error *err) {
     if (f) return f->read(file, out, err);
     if (!file->n) return img_host->fail(err, CNR_E_FORMAT, file->path, "the file is empty");
     if (!other)
-        return img_host->fail(err, CNR_E_FORMAT, file->path, "no picture that is known: %s are read",
-                              img_formats(known));
-    return img_host->fail(err, CNR_E_UNSUPPORTED, file->path,
-                          "%s, which is not read here: %s are", other, img_formats(known));
+        return img_host->fail(err, CNR_E_FORMAT, file->path,
+                              "no picture that is known: %s are read", img_formats(known));
+    return img_host->fail(err, CNR_E_UNSUPPORTED, file->path, "%s, which is not read here: %s are",
+                          other, img_formats(known));
 }

@@ -61,12 +61,14 @@ static cnr_status decode(GifFileType *gif, const img_bytes *file, img_picture *o
                          int clear, cnr_error *err) {
     const GifImageDesc *at = &gif->Image;
     const ColorMapObject *map = at->ColorMap ? at->ColorMap : gif->SColorMap;
-    for (int64_t i = 0; i < out->h * out->w; i++) paint(map, clear < 0 ? 0 : clear, out->data + 3 * i);
+    for (int64_t i = 0; i < out->h * out->w; i++)
+        paint(map, clear < 0 ? 0 : clear, out->data + 3 * i);
     for (int64_t i = 0; i < at->Height; i++) {
         const int64_t y = at->Top + row_of(i, at->Height, at->Interlace);
         if (DGifGetLine(gif, line, at->Width) != GIF_OK)
             return img_host->fail(err, CNR_E_FORMAT, file->path, "damaged GIF: %s",
-                                  GifErrorString(gif->Error) ? GifErrorString(gif->Error) : "its end is missing");
+                                  GifErrorString(gif->Error) ? GifErrorString(gif->Error)
+                                                             : "its end is missing");
         for (int64_t x = 0; x < at->Width && y < out->h && at->Left + x < out->w; x++)
             paint(map, line[x], out->data + 3 * (y * out->w + at->Left + x));
     }

@@ -23,10 +23,13 @@ static cnr_status decode(struct heif_image_handle *handle, const img_bytes *file
     if (image) heif_image_release(image);
     if (good) return CNR_OK;
     img_drop(out);
-    return img_host->fail(err, e.code == heif_error_Unsupported_feature ||
-                                       e.code == heif_error_Unsupported_filetype
-                                   ? CNR_E_UNSUPPORTED : CNR_E_FORMAT,
-                          file->path, "damaged HEIF: %s", e.code && e.message ? e.message : "odd sizes");
+    return img_host->fail(err,
+                          e.code == heif_error_Unsupported_feature ||
+                                  e.code == heif_error_Unsupported_filetype
+                              ? CNR_E_UNSUPPORTED
+                              : CNR_E_FORMAT,
+                          file->path, "damaged HEIF: %s",
+                          e.code && e.message ? e.message : "odd sizes");
 }
 
 cnr_status img_read_heif(const img_bytes *file, img_picture *out, cnr_error *err) {
@@ -34,7 +37,8 @@ cnr_status img_read_heif(const img_bytes *file, img_picture *out, cnr_error *err
     struct heif_image_handle *handle = NULL;
     cnr_status status;
     if (!context) return img_host->fail(err, CNR_E_MEMORY, file->path, "out of memory");
-    struct heif_error e = heif_context_read_from_memory_without_copy(context, file->at, file->n, NULL);
+    struct heif_error e =
+        heif_context_read_from_memory_without_copy(context, file->at, file->n, NULL);
     if (e.code == heif_error_Ok) e = heif_context_get_primary_image_handle(context, &handle);
     if (e.code == heif_error_Ok) status = decode(handle, file, out, err);
     else

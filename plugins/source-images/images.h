@@ -32,11 +32,17 @@ cnr_status img_make(img_picture *p, int64_t h, int64_t w, int64_t c, const img_b
 void img_drop(img_picture *p);
 
 /* A file each: whether it begins so, and the picture; *out is empty after an error. */
-#define IMG_READER(format)                             \
+#define IMG_READER(format) \
     int img_is_##format(const uint8_t *head, size_t n); \
     cnr_status img_read_##format(const img_bytes *file, img_picture *out, cnr_error *err);
-IMG_READER(jpeg) IMG_READER(png) IMG_READER(bmp) IMG_READER(pnm)
-IMG_READER(gif) IMG_READER(tiff) IMG_READER(webp) IMG_READER(heif)
+IMG_READER(jpeg)
+IMG_READER(png)
+IMG_READER(bmp)
+IMG_READER(pnm)
+IMG_READER(gif)
+IMG_READER(tiff)
+IMG_READER(webp)
+IMG_READER(heif)
 
 /* codecs.so's readers, by what late.c asks for */
 enum { IMG_TIFF, IMG_WEBP, IMG_HEIF, IMG_CODECS };
@@ -50,7 +56,13 @@ int32_t img_knows(const uint8_t *head, size_t n);
 cnr_status img_decode(const img_bytes *file, img_picture *out, cnr_error *err);
 const char *img_formats(char text[IMG_FORMATS_ROOM]); /* "JPEG, PNG" */
 
+/* ---- write.c ---- */
+int img_is_written(const char *path); /* whether its ending says how */
 /* Writes to a temporary beside `path` and renames. */
+cnr_status img_write(const char *path, const cnr_tensor *picture, cnr_error *err);
+/* codecs.so's; *data by host->alloc */
+typedef cnr_status (*img_webp_fn)(const cnr_host *host, const cnr_tensor *picture, const char *path,
+                                  uint8_t **data, size_t *n, cnr_error *err);
 cnr_status img_write_png(const char *path, const cnr_tensor *picture, cnr_error *err);
 
 /* sequence.c */

@@ -82,12 +82,10 @@ static cnr_status decode(reader *r, const img_bytes *file, cnr_error *err) {
                               jpeg->num_components);
     jpeg->out_color_space = cmyk ? JCS_CMYK : grey ? JCS_GRAYSCALE : JCS_RGB;
     const int64_t w = jpeg->image_width, h = jpeg->image_height;
-    const cnr_status status =
-        img_make(&r->picture, h, w, grey ? 1 : 3, file, PIXELS_A_BYTE, err);
+    const cnr_status status = img_make(&r->picture, h, w, grey ? 1 : 3, file, PIXELS_A_BYTE, err);
     if (status) return status;
     jpeg_start_decompress(jpeg);
-    if (cmyk)
-        r->row = jpeg->mem->alloc_small((j_common_ptr)jpeg, JPOOL_IMAGE, (size_t)w * 4);
+    if (cmyk) r->row = jpeg->mem->alloc_small((j_common_ptr)jpeg, JPOOL_IMAGE, (size_t)w * 4);
     while (jpeg->output_scanline < jpeg->output_height) {
         uint8_t *to = r->picture.data + (int64_t)jpeg->output_scanline * w * r->picture.c;
         JSAMPROW row = cmyk ? r->row : to;

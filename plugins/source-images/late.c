@@ -1,5 +1,5 @@
-/* Formats whose libraries are large: how their files begin; what reads them is in codecs.so, which comes
- * in with the first such file. */
+/* Formats whose libraries are large: how their files begin; what reads them is in codecs.so, which
+ * comes in with the first such file. */
 #include "images.h"
 #include "late.h"
 #include <stdatomic.h>
@@ -7,8 +7,9 @@
 static cnr_status read_by(int codec, const img_bytes *file, img_picture *out, cnr_error *err) {
     static _Atomic(const img_codec *) codecs;
     if (!codecs) {
-        const img_codecs_fn get = (img_codecs_fn)late_function(
-            img_host, &codecs, "source-images/codecs", "img_codecs", err);
+        const img_codecs_fn get =
+            (img_codecs_fn)late_function(img_host, &codecs, "source-images/codecs", "img_codecs",
+                                         err);
         if (!get) return CNR_E_IO;
         codecs = get(img_host);
     }

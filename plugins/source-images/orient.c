@@ -26,7 +26,9 @@ int img_exif_orientation(const uint8_t *tiff, size_t n) {
 }
 
 /* Orientations by the three moves they consist of: exchange rows and columns, then mirror. */
-static const struct { uint8_t exchange, flip_x, flip_y; } moves[9] = {
+static const struct {
+    uint8_t exchange, flip_x, flip_y;
+} moves[9] = {
     {0, 0, 0}, {0, 0, 0}, {0, 1, 0}, {0, 1, 1}, {0, 0, 1},
     {1, 0, 0}, {1, 1, 0}, {1, 1, 1}, {1, 0, 1},
 };

@@ -11,12 +11,11 @@ static int32_t img_accepts(const char *spec, const uint8_t *head, size_t n) {
     if (strncmp(spec, "images:", 7) == 0) return 100;
     if (stat(spec, &about) == 0 && S_ISDIR(about.st_mode)) return 10;
     if (img_is_pattern(spec)) return 10;
-    const char *dot = strrchr(spec, '.');
-    return dot && (strcmp(dot, ".png") == 0 || strcmp(dot, ".PNG") == 0) ? 100 : 0;
+    return img_is_written(spec) ? 100 : 0;
 }
 
-static cnr_status img_open(const char *spec, const char *split, void **state,
-                           cnr_source_info *info, cnr_error *err) {
+static cnr_status img_open(const char *spec, const char *split, void **state, cnr_source_info *info,
+                           cnr_error *err) {
     (void)split;
     img_list *list = img_host->alloc(sizeof *list);
     if (!list) return img_host->fail(err, CNR_E_MEMORY, spec, "out of memory");
@@ -66,25 +65,47 @@ static const cnr_source source = {
     .size = sizeof source,
     .name = "images",
     .syntax = "a picture, a directory, '*.jpg', images:LIST.txt",
-    .summary = "JPEG, PNG, BMP, PNM, and where their libraries are GIF, TIFF, WebP, HEIC, AVIF;\n"
-               "sub-folders are classes; a list has lines \"path index\"",
+    .summary =
+        "JPEG, PNG, BMP, PNM, and where their libraries are GIF, TIFF, WebP, HEIC, AVIF;\n"
+        "sub-folders are classes; a list has lines \"path index\"; writes .png, .jpg, .bmp,\n"
+        ".ppm, .tif, and .webp where its library is",
     .accepts = img_accepts,
     .open = img_open,
     .read = img_read,
     .close = img_close,
-    .write = img_write_png,
+    .write = img_write,
     .write_open = img_sequence_open,
     .write_next = img_sequence_next,
     .write_close = img_sequence_close,
 };
 
-static cnr_status img_init(const cnr_host *given, struct cnr_registrar *registrar,
-                           cnr_error *err) {
+static cnr_status img_init(const cnr_host *given, struct cnr_registrar *registrar, cnr_error *err) {
     (void)err;
     img_host = given;
     return img_host->add(registrar, CNR_KIND_SOURCE, &source);
 }
 
+#ifdef IMG_HAS_GIF
+#define GIF ", GIF"
+#else
+#define GIF ""
+#endif
+#ifdef IMG_HAS_TIFF
+#define TIFF ", TIFF"
+#else
+#define TIFF ""
+#endif
+#ifdef IMG_HAS_WEBP
+#define WEBP ", WebP"
+#else
+#define WEBP ""
+#endif
+#ifdef IMG_HAS_HEIF
+#define HEIF ", HEIC, AVIF"
+#else
+#define HEIF ""
+#endif
 CNR_PLUGIN_TOUCHES("source-images", CNNRUN_VERSION,
-                   "pictures, directories of pictures and label lists", "MIT", img_init,
-                   CNR_TOUCHES_FILES)
+                   "pictures (JPEG, PNG, BMP, PNM" GIF TIFF WEBP HEIF
+                   "), directories of pictures and label lists",
+                   "MIT", img_init, CNR_TOUCHES_FILES)

@@ -1,4 +1,5 @@
-/* PNG by libpng: every colour type and depth, alpha dropped as by Pillow's convert("RGB"); and writing. */
+/* PNG by libpng: every colour type and depth, alpha dropped as by Pillow's convert("RGB"); and
+ * writing. */
 #include "images.h"
 #include <setjmp.h>
 
@@ -18,7 +19,7 @@ typedef struct coder {
     cnr_status failed; /* of out */
     img_picture picture;
     png_bytep *rows;
-    int starved;   /* out of memory while libpng worked */
+    int starved; /* out of memory while libpng worked */
     char text[200];
 } coder;
 
@@ -54,9 +55,7 @@ static void take(png_structp png, png_bytep to, size_t n) {
     c->at += n;
 }
 
-int img_is_png(const uint8_t *head, size_t n) {
-    return n >= 8 && png_sig_cmp(head, 0, 8) == 0;
-}
+int img_is_png(const uint8_t *head, size_t n) { return n >= 8 && png_sig_cmp(head, 0, 8) == 0; }
 
 static int orientation_of(coder *c) {
     png_uint_32 n = 0;
@@ -109,8 +108,8 @@ static coder *coder_new(const img_bytes *from, int reading) {
     if (!c) return NULL;
     memset(c, 0, sizeof *c);
     c->from = *from;
-    c->png = reading ? png_create_read_struct_2(PNG_LIBPNG_VER_STRING, c, fail, warn, c,
-                                                get_memory, free_memory)
+    c->png = reading ? png_create_read_struct_2(PNG_LIBPNG_VER_STRING, c, fail, warn, c, get_memory,
+                                                free_memory)
                      : png_create_write_struct_2(PNG_LIBPNG_VER_STRING, c, fail, warn, c,
                                                  get_memory, free_memory);
     c->info = c->png ? png_create_info_struct(c->png) : NULL;

@@ -23,9 +23,7 @@ int img_is_pnm(const uint8_t *head, size_t n) {
            strchr(" \t\n\v\f\r#", head[2]) && head[2];
 }
 
-static int is_space(int c) {
-    return c == ' ' || (c >= '\t' && c <= '\r');
-}
+static int is_space(int c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
 
 /* A word, comments left out, and the one blank behind it. 0: there is none. */
 static size_t word(pnm *p, char *to, size_t room) {
@@ -67,7 +65,8 @@ static cnr_status read_pam(pnm *p) {
         int64_t *to = strcmp(name, "WIDTH") == 0    ? &p->w
                       : strcmp(name, "HEIGHT") == 0 ? &p->h
                       : strcmp(name, "DEPTH") == 0  ? &p->depth
-                      : strcmp(name, "MAXVAL") == 0 ? &p->most : NULL;
+                      : strcmp(name, "MAXVAL") == 0 ? &p->most
+                                                    : NULL;
         if (to) *to = number(p);
         else if (strcmp(name, "TUPLTYPE") != 0 || !word(p, name, sizeof name))
             return refuse(p, "its header is not understood");
@@ -85,7 +84,8 @@ static cnr_status read_header(pnm *p, double *scale) {
     p->plain = magic[1] <= '3';
     p->bits = magic[1] == '1' || magic[1] == '4';
     p->most = 1;
-    p->packed = magic[1] == '7' && p->at + 4 < p->file->n && memcmp(p->file->at + p->at, "332", 3) == 0;
+    p->packed =
+        magic[1] == '7' && p->at + 4 < p->file->n && memcmp(p->file->at + p->at, "332", 3) == 0;
     if (p->packed) word(p, text, sizeof text);
     if (magic[1] == '7' && !p->packed) {
         p->plain = 0;

@@ -1,11 +1,11 @@
-/* Pictures one behind the other: a PNG file each, numbered from 1 as in "frames-%04d.png". */
+/* Pictures one behind the other: a file each, numbered from 1 as in "frames-%04d.png". */
 #include "images.h"
 #include <stdio.h>
 #include <stdlib.h>
 
 typedef struct sequence {
     int64_t n;
-    int width; /* digits at least */
+    int width;     /* digits at least */
     size_t before; /* bytes of the pattern in front of the number; `after` begins behind it */
     const char *after;
     char pattern[];
@@ -32,7 +32,8 @@ cnr_status img_sequence_open(const char *spec, void **state, cnr_error *err) {
     const char *at = number_in(s->pattern, &s->width, &s->after);
     if (!at) {
         img_host->free(s);
-        return img_host->fail(err, CNR_E_ARG, spec, "want one %%d where the number goes, as in "
+        return img_host->fail(err, CNR_E_ARG, spec,
+                              "want one %%d where the number goes, as in "
                               "frames-%%04d.png");
     }
     s->before = (size_t)(at - s->pattern);
@@ -47,7 +48,7 @@ cnr_status img_sequence_next(void *state, const cnr_sample *sample, cnr_error *e
     if (!path) return img_host->fail(err, CNR_E_MEMORY, s->pattern, "out of memory");
     snprintf(path, room, "%.*s%0*lld%s", (int)s->before, s->pattern, s->width, (long long)++s->n,
              s->after);
-    const cnr_status status = img_write_png(path, &sample->picture, err);
+    const cnr_status status = img_write(path, &sample->picture, err);
     img_host->free(path);
     return status;
 }

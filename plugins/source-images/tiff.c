@@ -84,7 +84,8 @@ static cnr_status look(reader *r, cnr_error *err) {
     TIFFGetFieldDefaulted(t, TIFFTAG_COMPRESSION, &r->packing);
     TIFFGetFieldDefaulted(t, TIFFTAG_ORIENTATION, &r->orientation);
     TIFFGetFieldDefaulted(t, TIFFTAG_EXTRASAMPLES, &r->extra, &kinds);
-    if (!TIFFGetField(t, TIFFTAG_PHOTOMETRIC, &r->photometric)) r->photometric = PHOTOMETRIC_MINISWHITE;
+    if (!TIFFGetField(t, TIFFTAG_PHOTOMETRIC, &r->photometric))
+        r->photometric = PHOTOMETRIC_MINISWHITE;
     const int lab = r->photometric == PHOTOMETRIC_CIELAB && r->bits == 8;
     if (r->photometric == PHOTOMETRIC_RGB || lab) r->colours = 3;
     else if (r->photometric == PHOTOMETRIC_SEPARATED) r->colours = 4;
@@ -158,7 +159,8 @@ static void from_lab(const uint8_t *s, uint8_t *to) {
     const double f[3] = {y + (int8_t)s[1] / 500.0, y, y - (int8_t)s[2] / 200.0};
     double xyz[3];
     for (int i = 0; i < 3; i++)
-        xyz[i] = white[i] * (f[i] > 6.0 / 29 ? f[i] * f[i] * f[i] : 108.0 / 841 * (f[i] - 4.0 / 29));
+        xyz[i] =
+            white[i] * (f[i] > 6.0 / 29 ? f[i] * f[i] * f[i] : 108.0 / 841 * (f[i] - 4.0 / 29));
     for (int c = 0; c < 3; c++) {
         double v = matrix[c][0] * xyz[0] + matrix[c][1] * xyz[1] + matrix[c][2] * xyz[2];
         v = v <= 0.0031308 ? 12.92 * v : 1.055 * pow(v, 1 / 2.4) - 0.055;
@@ -212,9 +214,12 @@ static tmsize_t read_block(const reader *r, const block *b, int plane, int tiled
                            tmsize_t room) {
     const uint16_t sample = (uint16_t)plane;
     if (tiled)
-        return TIFFReadEncodedTile(r->tiff, TIFFComputeTile(r->tiff, (uint32_t)b->x, (uint32_t)b->y, 0,
-                                                            sample), data, room);
-    return TIFFReadEncodedStrip(r->tiff, TIFFComputeStrip(r->tiff, (uint32_t)b->y, sample), data, room);
+        return TIFFReadEncodedTile(r->tiff,
+                                   TIFFComputeTile(r->tiff, (uint32_t)b->x, (uint32_t)b->y, 0,
+                                                   sample),
+                                   data, room);
+    return TIFFReadEncodedStrip(r->tiff, TIFFComputeStrip(r->tiff, (uint32_t)b->y, sample), data,
+                                room);
 }
 
 static cnr_status read_blocks(reader *r, uint8_t *data, tmsize_t room, uint8_t *planes,
@@ -236,7 +241,8 @@ static cnr_status read_blocks(reader *r, uint8_t *data, tmsize_t room, uint8_t *
         for (int64_t y = 0; y < out->h; y += h)
             for (int64_t x = 0; x < out->w; x += w) {
                 const block b = {x, y, w, !tiled && y + h > out->h ? out->h - y : h, stride};
-                if (read_block(r, &b, plane, tiled, data, room) < stride * b.h) return damaged(r, err);
+                if (read_block(r, &b, plane, tiled, data, room) < stride * b.h)
+                    return damaged(r, err);
                 lay(r, &b, data, plane, planes, out);
             }
     for (int64_t i = 0; apart && i < out->h * out->w; i++)

@@ -11,8 +11,9 @@ static const char *why(gzFile file, char *room, size_t bytes) {
     int code = Z_OK;
     const char *text = gzerror(file, &code);
     if (code == Z_ERRNO) text = strerror(errno);
-    snprintf(room, bytes, "%s", code == Z_OK || code == Z_STREAM_END || code == Z_BUF_ERROR
-                                    ? "the file ends too early" : text);
+    snprintf(room, bytes, "%s",
+             code == Z_OK || code == Z_STREAM_END || code == Z_BUF_ERROR ? "the file ends too early"
+                                                                         : text);
     return room;
 }
 
@@ -65,14 +66,12 @@ cnr_status mnist_idx_read(const char *path, int32_t rank, mnist_idx *out, cnr_er
     }
     gzbuffer(file, 1 << 17);
     const int64_t ratio = gzdirect(file) ? 1 : MAX_RATIO;
-    cnr_status status =
-        read_header(file, path, rank, (int64_t)bytes * ratio, out, &count, err);
+    cnr_status status = read_header(file, path, rank, (int64_t)bytes * ratio, out, &count, err);
     if (!status) {
         out->data = mnist_host->alloc((size_t)count);
         if (!out->data) status = mnist_host->fail(err, CNR_E_MEMORY, path, "out of memory");
         else if (!read_all(file, out->data, count))
-            status = mnist_host->fail(err, CNR_E_FORMAT, path, "%s",
-                                      why(file, text, sizeof text));
+            status = mnist_host->fail(err, CNR_E_FORMAT, path, "%s", why(file, text, sizeof text));
     }
     gzclose(file);
     if (status) mnist_idx_free(out);

@@ -1,5 +1,6 @@
-/* What FFmpeg opens, it opens here: pieces of a pattern by the host, URLs of the server that the spec names. What a
- * playlist or a redirect names elsewhere is refused. Protocols, formats and devices are lists of what is allowed. */
+/* What FFmpeg opens, it opens here: pieces of a pattern by the host, URLs of the server that the
+ * spec names. What a playlist or a redirect names elsewhere is refused. Protocols, formats and
+ * devices are lists of what is allowed. */
 #include "video.h"
 #include <errno.h>
 #include <libavutil/avstring.h>
@@ -11,18 +12,20 @@
 enum { PIECE = 1 << 16, MOST_HOPS = 5, MOST_URL = 4096 };
 
 /* None of these opens anything by itself. */
-#define CONTAINERS                                                                              \
+#define CONTAINERS \
     "mov,matroska,webm,avi,flv,live_flv,mpeg,mpegts,mpegvideo,ogg,asf,gif,apng,ivf,yuv4mpegpipe," \
-    "nut,rm,h264,hevc,m4v,h263,mjpeg,mpjpeg,mxf,wtv,dv,vc1,av1,obu,jpeg_pipe,png_pipe,bmp_pipe,"  \
+    "nut,rm,h264,hevc,m4v,h263,mjpeg,mpjpeg,mxf,wtv,dv,vc1,av1,obu,jpeg_pipe,png_pipe,bmp_pipe," \
     "webp_pipe,tiff_pipe,ppm_pipe,pgm_pipe,image2pipe"
 
 const char *vid_formats(const vid_place *p) {
     if (p->kind == VID_PATTERN) return "image2";
-    if (p->is_http) return CONTAINERS ",hls,aac,mp3,ac3,eac3,webvtt"; /* and what else a stream's parts are */
+    if (p->is_http)
+        return CONTAINERS ",hls,aac,mp3,ac3,eac3,webvtt"; /* and what else a stream's parts are */
     return p->kind == VID_URL ? CONTAINERS ",rtsp,rtp" : CONTAINERS;
 }
 
-/* Those that take pictures of something: not those that read files or run filters (tty, lavfi ...). */
+/* Those that take pictures of something: not those that read files or run filters (tty, lavfi ...).
+ */
 int vid_is_device(const char *name) {
     return av_match_list(name, "v4l2,video4linux2,libdc1394,iec61883,fbdev,x11grab,kmsgrab", ',');
 }
@@ -47,7 +50,9 @@ static int64_t seek(void *arg, int64_t to, int whence) {
 
 AVIOContext *vid_reader_of(int *file, int can_seek) {
     uint8_t *piece = av_malloc(PIECE);
-    AVIOContext *io = piece ? avio_alloc_context(piece, PIECE, 0, file, take, NULL, can_seek ? seek : NULL) : NULL;
+    AVIOContext *io =
+        piece ? avio_alloc_context(piece, PIECE, 0, file, take, NULL, can_seek ? seek : NULL)
+              : NULL;
     if (!io) av_free(piece);
     return io;
 }
@@ -72,22 +77,29 @@ static int open_piece(AVIOContext **io, const char *path) {
 
 /* ---- URLs ---- */
 
-typedef struct origin { char scheme[16], host[256]; int port; } origin;
+typedef struct origin {
+    char scheme[16], host[256];
+    int port;
+} origin;
 
 static origin origin_of(const char *url) {
     origin o;
     av_url_split(o.scheme, sizeof o.scheme, NULL, 0, o.host, sizeof o.host, &o.port, NULL, 0, url);
     if (o.port < 0)
-        o.port = !av_strcasecmp(o.scheme, "http") ? 80 : !av_strcasecmp(o.scheme, "https") ? 443 : 554;
+        o.port = !av_strcasecmp(o.scheme, "http")    ? 80
+                 : !av_strcasecmp(o.scheme, "https") ? 443
+                                                     : 554;
     return o;
 }
 
 static int same_origin(const char *a, const char *b) {
     const origin x = origin_of(a), y = origin_of(b);
-    return *x.host && !av_strcasecmp(x.scheme, y.scheme) && !av_strcasecmp(x.host, y.host) && x.port == y.port;
+    return *x.host && !av_strcasecmp(x.scheme, y.scheme) && !av_strcasecmp(x.host, y.host) &&
+           x.port == y.port;
 }
 
-/* Where the last answer on this thread said that the thing is. FFmpeg tells headers to its log alone. */
+/* Where the last answer on this thread said that the thing is. FFmpeg tells headers to its log
+ * alone. */
 static _Thread_local char location[MOST_URL];
 
 /* A server of RTSP that leads elsewhere: no protocol is left to follow it by. */
@@ -129,8 +141,8 @@ static int refuse(vid_input *in, const char *to) {
 }
 
 /* Redirects of its own server are followed, at most so many; with `options` as FFmpeg gave them. */
-static int open_http(vid_input *in, AVIOContext **io, const char *url, int flags, const char *protocols,
-                     AVDictionary **options) {
+static int open_http(vid_input *in, AVIOContext **io, const char *url, int flags,
+                     const char *protocols, AVDictionary **options) {
     char at[MOST_URL], next[MOST_URL];
     const AVClass *http = avio_protocol_get_class("http");
     if (!http || !av_opt_find(&http, "max_redirects", NULL, 0, AV_OPT_SEARCH_FAKE_OBJ))
@@ -153,12 +165,14 @@ static int open_http(vid_input *in, AVIOContext **io, const char *url, int flags
 }
 
 /* AVFormatContext.io_open: of the input itself, and of whatever it names. */
-static int open_named(AVFormatContext *f, AVIOContext **io, const char *url, int flags, AVDictionary **options) {
+static int open_named(AVFormatContext *f, AVIOContext **io, const char *url, int flags,
+                      AVDictionary **options) {
     vid_input *in = f->opaque;
     const char *inner = url, *path = url;
     char protocols[64];
     if (!in || flags & AVIO_FLAG_WRITE) return AVERROR(EPERM);
-    if (in->kind == VID_PATTERN) return av_strstart(url, "file:", &path) ? open_piece(io, path) : refuse(in, url);
+    if (in->kind == VID_PATTERN)
+        return av_strstart(url, "file:", &path) ? open_piece(io, path) : refuse(in, url);
     if (in->kind != VID_URL) return refuse(in, url);
     if (!in->is_http) {
         if (strcmp(url, in->format_url) != 0) return refuse(in, url);

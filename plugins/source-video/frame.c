@@ -6,7 +6,16 @@
 
 int vid_turns(const AVStream *stream) {
     size_t bytes = 0;
+#if LIBAVCODEC_VERSION_MAJOR < 61
     const uint8_t *side = av_stream_get_side_data(stream, AV_PKT_DATA_DISPLAYMATRIX, &bytes);
+#else
+    const AVCodecParameters *c = stream->codecpar;
+    const AVPacketSideData *data =
+        av_packet_side_data_get(c->coded_side_data, c->nb_coded_side_data,
+                                AV_PKT_DATA_DISPLAYMATRIX);
+    const uint8_t *side = data ? data->data : NULL;
+    if (data) bytes = data->size;
+#endif
     int32_t matrix[9];
     if (!side || bytes < sizeof matrix) return 0;
     memcpy(matrix, side, sizeof matrix);
@@ -30,8 +39,9 @@ static int prepare(vid_painter *p, const AVFrame *f) {
         p->space == space && p->range == full)
         return 1;
     vid_painter_close(p);
-    p->scaler = sws_getContext(f->width, f->height, (enum AVPixelFormat)f->format, f->width, f->height,
-                               AV_PIX_FMT_RGB24, SWS_BILINEAR | SWS_ACCURATE_RND, NULL, NULL, NULL);
+    p->scaler =
+        sws_getContext(f->width, f->height, (enum AVPixelFormat)f->format, f->width, f->height,
+                       AV_PIX_FMT_RGB24, SWS_BILINEAR | SWS_ACCURATE_RND, NULL, NULL, NULL);
     if (!p->scaler) return 0;
     const int *matrix = sws_getCoefficients(space);
     sws_setColorspaceDetails(p->scaler, matrix, full, matrix, 1, 0, 1 << 16, 1 << 16);

@@ -1,4 +1,5 @@
-/* Inputs: files by the host, devices and streams by FFmpeg; none opens anything else on its own (access.c). */
+/* Inputs: files by the host, devices and streams by FFmpeg; none opens anything else on its own
+ * (access.c). */
 #include "video.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -10,11 +11,13 @@ cnr_status vid_fail(cnr_error *err, const char *where, const char *what, int cod
     char text[AV_ERROR_MAX_STRING_SIZE];
     if (code == AVERROR(ENOMEM)) return vid_host->fail(err, CNR_E_MEMORY, where, "out of memory");
     if (code == AVERROR_EXIT)
-        return vid_host->fail(err, CNR_E_IO, where, "%s: nothing came in %d seconds", what, (int)VID_PATIENCE_S);
+        return vid_host->fail(err, CNR_E_IO, where, "%s: nothing came in %d seconds", what,
+                              (int)VID_PATIENCE_S);
     av_strerror(code, text, sizeof text);
-    return vid_host->fail(err, code == AVERROR(ENOENT) ? CNR_E_NOT_FOUND
-                               : code == AVERROR_INVALIDDATA || code == AVERROR_EOF ? CNR_E_FORMAT
-                                                                                    : CNR_E_IO,
+    return vid_host->fail(err,
+                          code == AVERROR(ENOENT)                              ? CNR_E_NOT_FOUND
+                          : code == AVERROR_INVALIDDATA || code == AVERROR_EOF ? CNR_E_FORMAT
+                                                                               : CNR_E_IO,
                           where, "%s: %s", what, text);
 }
 
@@ -68,7 +71,8 @@ static cnr_status find_video(vid_input *in, cnr_error *err) {
 /* Why it can't be opened, in words. */
 static cnr_status tell_refusal(vid_input *in, int code, cnr_error *err) {
     if (in->leads)
-        return vid_host->fail(err, CNR_E_ARG, in->spec, "leads to %s, which is elsewhere: give that address itself",
+        return vid_host->fail(err, CNR_E_ARG, in->spec,
+                              "leads to %s, which is elsewhere: give that address itself",
                               in->leads);
     return vid_fail(err, in->spec, "can't be opened", code);
 }
@@ -76,7 +80,11 @@ static cnr_status tell_refusal(vid_input *in, int code, cnr_error *err) {
 /* What FFmpeg is told: the lists of what is allowed, and how to hurry. */
 static AVDictionary *options_of(const vid_place *p) {
     AVDictionary *options = NULL;
-    av_dict_set(&options, "protocol_whitelist", p->kind == VID_DEVICE ? "file" : p->protocols ? p->protocols : "none", 0);
+    av_dict_set(&options, "protocol_whitelist",
+                p->kind == VID_DEVICE ? "file"
+                : p->protocols        ? p->protocols
+                                      : "none",
+                0);
     if (p->kind != VID_DEVICE) av_dict_set(&options, "format_whitelist", vid_formats(p), 0);
     if (p->kind == VID_PATTERN) av_dict_set(&options, "pattern_type", "sequence", 0);
     if (p->kind == VID_URL && !p->is_http) av_dict_set(&options, "rtsp_transport", "tcp", 0);
@@ -84,16 +92,20 @@ static AVDictionary *options_of(const vid_place *p) {
     return options;
 }
 
-static cnr_status kind_of(const vid_input *in, const vid_place *p, const AVInputFormat **kind, cnr_error *err) {
+static cnr_status kind_of(const vid_input *in, const vid_place *p, const AVInputFormat **kind,
+                          cnr_error *err) {
     *kind = NULL;
     if (p->kind == VID_PATTERN) *kind = av_find_input_format("image2");
     if (p->kind != VID_DEVICE) return CNR_OK;
     if (!vid_is_device(p->device))
-        return vid_host->fail(err, CNR_E_UNSUPPORTED, in->spec, "'%s' is no device for cameras or screens: want v4l2, "
-                              "libdc1394, iec61883, fbdev, x11grab or kmsgrab", p->device);
+        return vid_host->fail(err, CNR_E_UNSUPPORTED, in->spec,
+                              "'%s' is no device for cameras or screens: want v4l2, "
+                              "libdc1394, iec61883, fbdev, x11grab or kmsgrab",
+                              p->device);
     *kind = av_find_input_format(p->device);
     return *kind ? CNR_OK
-                 : vid_host->fail(err, CNR_E_UNSUPPORTED, in->spec, "FFmpeg has no device '%s'", p->device);
+                 : vid_host->fail(err, CNR_E_UNSUPPORTED, in->spec, "FFmpeg has no device '%s'",
+                                  p->device);
 }
 
 static cnr_status open_place(vid_input *in, const vid_place *p, cnr_error *err) {
@@ -103,12 +115,15 @@ static cnr_status open_place(vid_input *in, const vid_place *p, cnr_error *err) 
     in->protocols = p->protocols;
     in->is_http = p->is_http;
     in->is_network = p->kind == VID_URL;
-    in->format_url = p->kind == VID_PATTERN ? av_asprintf("file:%s", p->url) : av_strdup(own ? in->spec : p->url);
+    in->format_url = p->kind == VID_PATTERN ? av_asprintf("file:%s", p->url)
+                                            : av_strdup(own ? in->spec : p->url);
     in->format = avformat_alloc_context();
     if (!in->format || !in->format_url) return vid_fail(err, in->spec, "", AVERROR(ENOMEM));
     vid_guard(in, in->format);
     in->format->interrupt_callback = (AVIOInterruptCB){vid_gives_up, in};
-    if (p->kind == VID_DEVICE) in->format->flags |= AVFMT_FLAG_NONBLOCK; /* a camera that hangs is never asked whether it should stop */
+    if (p->kind == VID_DEVICE)
+        in->format->flags |=
+            AVFMT_FLAG_NONBLOCK; /* a camera that hangs is never asked whether it should stop */
     if (in->is_network || p->is_live)
         atomic_store(&in->until, vid_host->now_ns() + (uint64_t)VID_PATIENCE_S * 1000000000u);
     cnr_status status = kind_of(in, p, &kind, err);

@@ -6,11 +6,19 @@
 #include <sys/stat.h>
 
 /* All protocols that are ever used. What is not here is a file's name. */
-static const struct { const char *scheme, *protocols; int is_live; } schemes[] = {
-    {"http://", "http,tcp,httpproxy", 0}, {"https://", "https,tls,tcp,httpproxy", 0},
-    {"rtsp://", "tcp", 1}, {"rtsps://", "tls,tcp", 1}, {"rtmp://", "rtmp,tcp", 1},
-    {"rtmps://", "rtmps,tls,tcp", 1}, {"rtp://", "rtp,udp", 1}, {"udp://", "udp", 1},
-    {"tcp://", "tcp", 1}, {"srt://", "srt", 1}};
+static const struct {
+    const char *scheme, *protocols;
+    int is_live;
+} schemes[] = {{"http://", "http,tcp,httpproxy", 0},
+               {"https://", "https,tls,tcp,httpproxy", 0},
+               {"rtsp://", "tcp", 1},
+               {"rtsps://", "tls,tcp", 1},
+               {"rtmp://", "rtmp,tcp", 1},
+               {"rtmps://", "rtmps,tls,tcp", 1},
+               {"rtp://", "rtp,udp", 1},
+               {"udp://", "udp", 1},
+               {"tcp://", "tcp", 1},
+               {"srt://", "srt", 1}};
 enum { N_SCHEMES = sizeof schemes / sizeof schemes[0] };
 
 static int begins(const char *text, const char *with) {
@@ -28,13 +36,25 @@ static int scheme_of(const char *spec) {
     return -1;
 }
 
+/* "0": the first camera, unless a file has that name. */
+static const char *camera_of(const char *spec) {
+    static const char *const cameras[] = {"/dev/video0", "/dev/video1", "/dev/video2",
+                                          "/dev/video3", "/dev/video4", "/dev/video5",
+                                          "/dev/video6", "/dev/video7", "/dev/video8",
+                                          "/dev/video9"};
+    struct stat about;
+    const int is_digit = *spec >= '0' && *spec <= '9' && !spec[1];
+    return is_digit && stat(spec, &about) != 0 ? cameras[*spec - '0'] : NULL;
+}
+
 int vid_has_prefix(const char *spec) {
-    return begins(spec, "video:") || begins(spec, "device:") || begins(spec, "/dev/video") ||
-           strcmp(spec, "-") == 0 || scheme_of(spec) >= 0;
+    return camera_of(spec) || begins(spec, "video:") || begins(spec, "device:") ||
+           begins(spec, "/dev/video") || strcmp(spec, "-") == 0 || scheme_of(spec) >= 0;
 }
 
 vid_place vid_place_of(const char *spec) {
-    vid_place p = {.url = spec};
+    const char *camera = camera_of(spec);
+    vid_place p = {.url = camera ? camera : spec};
     if (is_file(p.url)) return p;
     if (begins(p.url, "video:")) p.url += 6;
     const int scheme = scheme_of(p.url);

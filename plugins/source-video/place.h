@@ -1,4 +1,5 @@
-/* What a spec stands for, told without FFmpeg: by the plugin, before its libraries come in, and by ffmpeg.so. */
+/* What a spec stands for, told without FFmpeg: by the plugin, before its libraries come in, and by
+ * ffmpeg.so. */
 #ifndef VID_PLACE_H
 #define VID_PLACE_H
 

@@ -13,19 +13,35 @@ typedef const cnr_source *(*source_fn)(const cnr_host *host);
 
 static const cnr_source *load(cnr_error *err) {
     if (loaded) return loaded;
-    const source_fn get = (source_fn)late_function(host, &loaded, "source-video/ffmpeg",
-                                                   "video_source", err);
+    const source_fn get =
+        (source_fn)late_function(host, &loaded, "source-video/ffmpeg", "video_source", err);
     if (get) loaded = get(host);
     return loaded;
 }
 
 /* ---- whose it is ---- */
 
-static const struct { size_t at, n; const char *bytes; } heads[] = {
-    {4, 4, "ftyp"}, {4, 4, "moov"}, {4, 4, "mdat"}, {4, 4, "wide"}, {0, 4, "\x1a\x45\xdf\xa3"},
-    {8, 4, "AVI "}, {0, 3, "FLV"}, {0, 4, "\0\0\1\xba"}, {0, 4, "\0\0\1\xb3"}, {0, 4, "OggS"},
-    {0, 4, "\x30\x26\xb2\x75"}, {0, 4, "GIF8"}, {0, 4, "DKIF"}, {0, 9, "YUV4MPEG2"},
-    {0, 4, "nut/"}, {0, 4, ".RMF"}, {0, 4, "\0\0\0\1"}, {4, 8, "ftypqt  "}};
+static const struct {
+    size_t at, n;
+    const char *bytes;
+} heads[] = {{4, 4, "ftyp"},
+             {4, 4, "moov"},
+             {4, 4, "mdat"},
+             {4, 4, "wide"},
+             {0, 4, "\x1a\x45\xdf\xa3"},
+             {8, 4, "AVI "},
+             {0, 3, "FLV"},
+             {0, 4, "\0\0\1\xba"},
+             {0, 4, "\0\0\1\xb3"},
+             {0, 4, "OggS"},
+             {0, 4, "\x30\x26\xb2\x75"},
+             {0, 4, "GIF8"},
+             {0, 4, "DKIF"},
+             {0, 9, "YUV4MPEG2"},
+             {0, 4, "nut/"},
+             {0, 4, ".RMF"},
+             {0, 4, "\0\0\0\1"},
+             {4, 8, "ftypqt  "}};
 
 static int has_head(const uint8_t *head, size_t n) {
     if (n >= 189 && head[0] == 0x47 && head[188] == 0x47) return 1; /* MPEG-TS */
@@ -37,9 +53,10 @@ static int has_head(const uint8_t *head, size_t n) {
 }
 
 static int has_ending(const char *spec) {
-    static const char *const endings[] = {".mp4", ".m4v", ".mov", ".mkv", ".webm", ".avi", ".mpg",
-                                          ".mpeg", ".ts", ".m2ts", ".flv", ".ogv", ".wmv", ".3gp",
-                                          ".gif", ".y4m", ".h264", ".h265", ".mjpeg", ".mjpg"};
+    static const char *const endings[] = {".mp4", ".m4v",  ".mov",  ".mkv",   ".webm",
+                                          ".avi", ".mpg",  ".mpeg", ".ts",    ".m2ts",
+                                          ".flv", ".ogv",  ".wmv",  ".3gp",   ".gif",
+                                          ".y4m", ".h264", ".h265", ".mjpeg", ".mjpg"};
     const char *dot = strrchr(spec, '.');
     for (size_t i = 0; dot && i < sizeof endings / sizeof endings[0]; i++)
         if (strcasecmp(dot, endings[i]) == 0) return 1;
@@ -49,7 +66,9 @@ static int has_ending(const char *spec) {
 /* Pictures' own source knows those better: a GIF is one to it, unless "video:" says otherwise. */
 static int32_t accepts(const char *spec, const uint8_t *head, size_t n) {
     if (strncmp(spec, "/dev/video", 10) == 0) return 200;
-    if (head) return has_head(head, n) || has_ending(spec) ? 50 : 0; /* a file, whatever its name looks like */
+    if (head)
+        return has_head(head, n) || has_ending(spec) ? 50
+                                                     : 0; /* a file, whatever its name looks like */
     if (vid_has_prefix(spec)) return 200;
     return has_ending(spec) ? 50 : strchr(spec, '%') ? 5 : 0;
 }
@@ -101,10 +120,11 @@ static int32_t reach(const char *spec, int32_t writes) {
 static const cnr_source source = {
     .size = sizeof source,
     .name = "video",
-    .syntax = "a video, /dev/video0, a URL (http, rtsp ...), - for one on standard input",
-    .summary = "Videos, cameras and streams by FFmpeg's libraries, frame by frame, with times;\n"
-               "video:FILE for all pictures of an animation or of frames-%04d.png, device:FORMAT:NAME\n"
-               "for other cameras and screens; writes .mp4, .mkv, .webm, .mov, .avi, .gif",
+    .syntax = "a video, /dev/video0 (or 0), a URL (http, rtsp ...), - for one on standard input",
+    .summary =
+        "Videos, cameras and streams by FFmpeg's libraries, frame by frame, with times;\n"
+        "video:FILE for all pictures of an animation or of frames-%04d.png, device:FORMAT:NAME\n"
+        "for other cameras and screens; writes .mp4, .mkv, .webm, .mov, .avi, .gif",
     .accepts = accepts,
     .open = video_open,
     .read = video_read,
@@ -124,5 +144,5 @@ static cnr_status init(const cnr_host *given, struct cnr_registrar *registrar, c
     return host->add(registrar, CNR_KIND_SOURCE, &source);
 }
 
-CNR_PLUGIN_TOUCHES("source-video", CNNRUN_VERSION, "videos, cameras and streams, in and out",
-                   "MIT", init, CNR_TOUCHES_FILES | CNR_TOUCHES_NETWORK | CNR_TOUCHES_DEVICES)
+CNR_PLUGIN_TOUCHES("source-video", CNNRUN_VERSION, "videos, cameras and streams, in and out", "MIT",
+                   init, CNR_TOUCHES_FILES | CNR_TOUCHES_NETWORK | CNR_TOUCHES_DEVICES)

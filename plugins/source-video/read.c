@@ -15,11 +15,11 @@ typedef struct reader {
     AVFrame *frame;
     vid_painter painter;
     cnr_choice span;
-    int turns, drained, closed; /* no packets come any more; the input is closed */
-    int64_t next, seen;    /* samples given, frames decoded in the span */
+    int turns, drained, closed;          /* no packets come any more; the input is closed */
+    int64_t next, seen;                  /* samples given, frames decoded in the span */
     int64_t last_ns, offset_ns, step_ns; /* of the last frame; added to times; between two */
     uint64_t last_came;
-    int64_t faults;        /* packets and frames that were broken */
+    int64_t faults; /* packets and frames that were broken */
 } reader;
 
 /* ---- opening ---- */
@@ -41,8 +41,10 @@ static cnr_status open_decoder(reader *r, cnr_error *err) {
     if (code >= 0) code = avcodec_open2(r->decoder, codec, NULL);
     if (code < 0) return vid_fail(err, where, "its decoder can't be opened", code);
     r->turns = vid_turns(stream);
-    const AVRational rate = stream->avg_frame_rate.num ? stream->avg_frame_rate : stream->r_frame_rate;
-    r->step_ns = rate.num > 0 && rate.den > 0 ? av_rescale(1000000000, rate.den, rate.num) : 40000000;
+    const AVRational rate =
+        stream->avg_frame_rate.num ? stream->avg_frame_rate : stream->r_frame_rate;
+    r->step_ns =
+        rate.num > 0 && rate.den > 0 ? av_rescale(1000000000, rate.den, rate.num) : 40000000;
     return CNR_OK;
 }
 
@@ -90,8 +92,8 @@ static cnr_status reader_open(const char *spec, const char *split, void **state,
     r->last_ns = -1;
     r->packet = av_packet_alloc();
     r->frame = av_frame_alloc();
-    const cnr_status status = r->packet && r->frame ? open_input(r, spec, err)
-                                                    : vid_fail(err, spec, "", AVERROR(ENOMEM));
+    const cnr_status status =
+        r->packet && r->frame ? open_input(r, spec, err) : vid_fail(err, spec, "", AVERROR(ENOMEM));
     if (status) {
         reader_close(r);
         return status;
@@ -107,10 +109,12 @@ static cnr_status reader_choose(void *state, const cnr_choice *span, cnr_source_
     reader *r = state;
     (void)info;
     if (r->in.is_live && (span->from_ns || span->to_ns))
-        return vid_host->fail(err, CNR_E_ARG, r->in.spec, "has no beginning and no end to count from");
+        return vid_host->fail(err, CNR_E_ARG, r->in.spec,
+                              "has no beginning and no end to count from");
     r->span = *span;
     if (span->from_ns) /* to the key frame before it; what can't be sought is read through */
-        (void)av_seek_frame(r->in.format, -1, (int64_t)(span->from_ns / 1000) + r->in.base_ns / 1000,
+        (void)av_seek_frame(r->in.format, -1,
+                            (int64_t)(span->from_ns / 1000) + r->in.base_ns / 1000,
                             AVSEEK_FLAG_BACKWARD);
     return CNR_OK;
 }
@@ -124,8 +128,8 @@ static void reader_stop(void *state) {
 
 static void note_fault(reader *r, const char *what) {
     if (r->faults++ == 0)
-        vid_host->log(CNR_LOG_WARN, "source-video", "%s: %s after %.2f s: passed over", r->in.spec, what,
-                      r->last_ns < 0 ? 0 : (double)r->last_ns * 1e-9);
+        vid_host->log(CNR_LOG_WARN, "source-video", "%s: %s after %.2f s: passed over", r->in.spec,
+                      what, r->last_ns < 0 ? 0 : (double)r->last_ns * 1e-9);
 }
 
 /* The next packet to the decoder; AVERROR_EOF: there is none. */
@@ -134,7 +138,8 @@ static int feed(reader *r) {
         int code;
         if (r->in.is_network || r->in.is_live)
             atomic_store(&r->in.until, vid_host->now_ns() + VID_PATIENCE_S * SECOND);
-        while ((code = av_read_frame(r->in.format, r->packet)) == AVERROR(EAGAIN)) { /* a device's */
+        while ((code = av_read_frame(r->in.format, r->packet)) ==
+               AVERROR(EAGAIN)) { /* a device's */
             if (vid_gives_up(&r->in)) return AVERROR_EXIT;
             vid_host->wait_until(vid_host->now_ns() + SECOND / 1000);
         }
@@ -191,7 +196,8 @@ static int64_t time_of(reader *r) {
     int64_t pts = r->frame->best_effort_timestamp, ns;
     if (pts == AV_NOPTS_VALUE) ns = r->last_ns < 0 ? 0 : r->last_ns + r->step_ns;
     else ns = av_rescale_q(pts, base, VID_NS) - r->in.base_ns;
-    if (r->in.is_live && pts != AV_NOPTS_VALUE) { /* since the first frame; after a gap, since then */
+    if (r->in.is_live &&
+        pts != AV_NOPTS_VALUE) { /* since the first frame; after a gap, since then */
         if (r->last_came == 0) r->offset_ns = (r->last_ns < 0 ? 0 : r->last_ns + r->step_ns) - ns;
         ns += r->offset_ns;
     }
@@ -255,7 +261,8 @@ static cnr_status reader_read(void *state, int64_t index, cnr_sample *out, cnr_e
     if (status) return status;
     if (r->closed) return vid_host->fail(err, CNR_E_NOT_FOUND, "video", "it has ended");
     if (index != r->next)
-        return vid_host->fail(err, CNR_E_ARG, r->in.spec, "frames come one behind the other: want %lld",
+        return vid_host->fail(err, CNR_E_ARG, r->in.spec,
+                              "frames come one behind the other: want %lld",
                               (long long)r->next + 1);
     for (;;) {
         const int code = next_frame(r);
@@ -264,8 +271,9 @@ static cnr_status reader_read(void *state, int64_t index, cnr_sample *out, cnr_e
         if (code < 0 && r->in.is_live && r->in.is_network) {
             status = reconnect(r, code, err);
             if (status)
-                return atomic_load(&r->in.stopped) ? vid_host->fail(err, CNR_E_CANCELLED, "stream", "stopped")
-                                                   : status;
+                return atomic_load(&r->in.stopped)
+                           ? vid_host->fail(err, CNR_E_CANCELLED, "stream", "stopped")
+                           : status;
             continue;
         }
         if (code < 0) {
@@ -304,11 +312,17 @@ static void say(void *of, int level, const char *format, va_list list) {
     if (*line) vid_host->log(CNR_LOG_INFO, "source-video", "%s", line);
 }
 
-static const cnr_source source = {
-    .size = sizeof source, .name = "video", .open = reader_open, .read = reader_read,
-    .close = reader_close, .write_open = vid_write_open, .write_next = vid_write_next,
-    .write_close = vid_write_close, .write_from = vid_write_from, .choose = reader_choose,
-    .stop = reader_stop};
+static const cnr_source source = {.size = sizeof source,
+                                  .name = "video",
+                                  .open = reader_open,
+                                  .read = reader_read,
+                                  .close = reader_close,
+                                  .write_open = vid_write_open,
+                                  .write_next = vid_write_next,
+                                  .write_close = vid_write_close,
+                                  .write_from = vid_write_from,
+                                  .choose = reader_choose,
+                                  .stop = reader_stop};
 
 CNR_EXPORT const cnr_source *video_source(const cnr_host *host);
 const cnr_source *video_source(const cnr_host *host) {

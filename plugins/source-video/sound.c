@@ -13,8 +13,9 @@ cnr_status vid_sound_begin(vid_sound *s, AVFormatContext *to, cnr_error *err) {
         s->streams[i] = -1;
         if (about->codec_type != AVMEDIA_TYPE_AUDIO) continue;
         if (avformat_query_codec(to->oformat, about->codec_id, FF_COMPLIANCE_NORMAL) != 1) {
-            vid_host->log(CNR_LOG_WARN, "source-video", "%s: its sound (%s) has no place in %s: left out",
-                          s->in.spec, avcodec_get_name(about->codec_id), to->oformat->name);
+            vid_host->log(CNR_LOG_WARN, "source-video",
+                          "%s: its sound (%s) has no place in %s: left out", s->in.spec,
+                          avcodec_get_name(about->codec_id), to->oformat->name);
             continue;
         }
         AVStream *stream = avformat_new_stream(to, NULL);
@@ -65,8 +66,8 @@ cnr_status vid_sound_until(vid_sound *s, int64_t ns, cnr_error *err) {
         const AVStream *from = s->in.format->streams[s->ahead->stream_index];
         const int64_t pts = s->ahead->pts == AV_NOPTS_VALUE ? s->ahead->dts : s->ahead->pts;
         const int64_t at = pts == AV_NOPTS_VALUE ? 0
-                           : av_rescale_q(pts, from->time_base, VID_NS) - s->in.base_ns -
-                                 (int64_t)s->span.from_ns;
+                                                 : av_rescale_q(pts, from->time_base, VID_NS) -
+                                                       s->in.base_ns - (int64_t)s->span.from_ns;
         if (at > ns) return CNR_OK;
         if (at < 0 && s->span.from_ns) { /* before the begin */
             av_packet_unref(s->ahead);

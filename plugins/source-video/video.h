@@ -21,16 +21,16 @@ enum { VID_PATIENCE_S = 10 };
 typedef struct vid_input {
     char *spec;
     AVFormatContext *format;
-    AVIOContext *io;        /* of a file */
-    int file;               /* its descriptor, -1: none */
-    int video;              /* the stream */
-    int is_live;            /* a device or a stream: what is not read is lost */
+    AVIOContext *io; /* of a file */
+    int file;        /* its descriptor, -1: none */
+    int video;       /* the stream */
+    int is_live;     /* a device or a stream: what is not read is lost */
     vid_kind kind;
-    const char *protocols;  /* of a URL: those that may be used */
+    const char *protocols; /* of a URL: those that may be used */
     int is_network, is_http;
-    char *format_url;       /* what FFmpeg was asked to open */
-    char *leads;            /* where it wanted to lead, which was refused; NULL: nowhere */
-    int64_t base_ns;        /* of the container's times; subtracted */
+    char *format_url; /* what FFmpeg was asked to open */
+    char *leads;      /* where it wanted to lead, which was refused; NULL: nowhere */
+    int64_t base_ns;  /* of the container's times; subtracted */
     _Atomic int stopped;
     _Atomic uint64_t until; /* monotonic ns by which something must have come; 0: no hurry */
 } vid_input;

@@ -1,4 +1,5 @@
-/* Writing: pictures to a video, each at its time, in a file that appears whole when it is closed. */
+/* Writing: pictures to a video, each at its time, in a file that appears whole when it is closed.
+ */
 #include "video.h"
 #include <libavutil/avstring.h>
 #include <libavutil/imgutils.h>
@@ -21,13 +22,18 @@ typedef struct writer {
     int has_sound, began, scaled_w, scaled_h, scaled_c;
     vid_sound sound;
     AVRational rate, base, shape; /* of the source; 0/1: not known */
-    cnr_status failed;  /* of the file */
+    cnr_status failed;            /* of the file */
     cnr_error why;
 } writer;
 
 /* ---- the file ---- */
 
-static int give(void *arg, uint8_t *data, int n) {
+#if LIBAVFORMAT_VERSION_MAJOR < 61
+#define PIECE_DATA uint8_t
+#else
+#define PIECE_DATA const uint8_t
+#endif
+static int give(void *arg, PIECE_DATA *data, int n) {
     writer *w = arg;
     if (!w->failed) w->failed = vid_host->output_write(w->out, data, (uint64_t)n, &w->why);
     w->at += n;
@@ -51,13 +57,17 @@ static cnr_status fail(const writer *w, const char *what, int code, cnr_error *e
 
 /* By the ending: of containers that are one file, which the host writes. */
 static const AVOutputFormat *format_of(const char *spec) {
-    static const char allowed[] = "mp4,mov,ipod,3gp,3g2,matroska,webm,avi,gif,apng,mpegts,mpeg,vob,flv,ogg,ogv,"
-                                  "nut,asf,mjpeg,mpjpeg,h264,hevc,m4v,yuv4mpegpipe,mxf,dv";
+    static const char allowed[] =
+        "mp4,mov,ipod,3gp,3g2,matroska,webm,avi,gif,apng,mpegts,mpeg,vob,flv,ogg,ogv,"
+        "nut,asf,mjpeg,mpjpeg,h264,hevc,m4v,yuv4mpegpipe,mxf,dv";
     const AVOutputFormat *format = av_guess_format(NULL, spec, NULL);
-    return format && !(format->flags & AVFMT_NOFILE) && av_match_list(format->name, allowed, ',') ? format : NULL;
+    return format && !(format->flags & AVFMT_NOFILE) && av_match_list(format->name, allowed, ',')
+               ? format
+               : NULL;
 }
 
-static int open_nothing(AVFormatContext *f, AVIOContext **io, const char *url, int flags, AVDictionary **options) {
+static int open_nothing(AVFormatContext *f, AVIOContext **io, const char *url, int flags,
+                        AVDictionary **options) {
     (void)f, (void)io, (void)url, (void)flags, (void)options;
     return AVERROR(EPERM);
 }
@@ -105,8 +115,9 @@ cnr_status vid_write_from(void *state, const char *spec, const cnr_choice *span,
 /* A base in which the source's times are whole numbers, if the container takes it. */
 static AVRational time_base(const writer *w, const AVCodec *codec) {
     const AVRational rate = w->rate.num > 0 ? w->rate : (AVRational){USUAL_RATE, 1};
-    const int even = strcmp(w->format->oformat->name, "avi") == 0 || codec->id == AV_CODEC_ID_MPEG4 ||
-                     w->format->oformat->flags & AVFMT_NOTIMESTAMPS; /* frames have numbers, not times */
+    const int even =
+        strcmp(w->format->oformat->name, "avi") == 0 || codec->id == AV_CODEC_ID_MPEG4 ||
+        w->format->oformat->flags & AVFMT_NOTIMESTAMPS; /* frames have numbers, not times */
     if (even) return av_inv_q(rate);
     if (codec->id == AV_CODEC_ID_GIF) return (AVRational){1, 100};
     return w->base.num ? w->base : (AVRational){1, 90000};
@@ -126,14 +137,13 @@ static const AVCodec *codec_of(const AVOutputFormat *format) {
 static cnr_status open_encoder(writer *w, cnr_error *err) {
     const AVCodec *codec = codec_of(w->format->oformat);
     AVDictionary *options = NULL;
-    if (!codec) return vid_host->fail(err, CNR_E_UNSUPPORTED, w->spec, "FFmpeg has no encoder for it");
+    if (!codec)
+        return vid_host->fail(err, CNR_E_UNSUPPORTED, w->spec, "FFmpeg has no encoder for it");
     w->encoder = avcodec_alloc_context3(codec);
     if (!w->encoder) return vid_fail(err, w->spec, "", AVERROR(ENOMEM));
     AVCodecContext *e = w->encoder;
-    e->pix_fmt = codec->pix_fmts ? codec->pix_fmts[0] : AV_PIX_FMT_YUV420P;
     const int planes = codec->id != AV_CODEC_ID_GIF;
-    if (planes) e->pix_fmt = AV_PIX_FMT_YUV420P;
-    if (codec->id == AV_CODEC_ID_GIF) e->pix_fmt = AV_PIX_FMT_RGB8;
+    e->pix_fmt = planes ? AV_PIX_FMT_YUV420P : AV_PIX_FMT_RGB8;
     e->width = (int)(planes ? (w->w + 1) & ~1 : w->w); /* halved colours want even sides */
     e->height = (int)(planes ? (w->h + 1) & ~1 : w->h);
     e->time_base = time_base(w, codec);
@@ -270,9 +280,11 @@ static cnr_status finish(writer *w, cnr_error *err) {
         return vid_host->fail(err, CNR_E_STATE, w->spec, "no picture was written");
     cnr_status status = encode(w, NULL, err);
     if (!status && w->has_sound) /* cut where the pictures end, if they were cut */
-        status = vid_sound_until(&w->sound, w->sound.span.to_ns
-                                                ? av_rescale_q(w->last + w->step, w->encoder->time_base, VID_NS)
-                                                : INT64_MAX, err);
+        status = vid_sound_until(&w->sound,
+                                 w->sound.span.to_ns ? av_rescale_q(w->last + w->step,
+                                                                    w->encoder->time_base, VID_NS)
+                                                     : INT64_MAX,
+                                 err);
     const int code = status ? 0 : av_write_trailer(w->format);
     if (code < 0) status = fail(w, "can't be ended", code, err);
     if (!status && w->format->pb) avio_flush(w->format->pb);

@@ -2,14 +2,14 @@
  *
  *   csr_header | table f32[] | row_begin u32[blocks + 1] | index, to 4 bytes | values, to 4 bytes
  *
- * A tensor of any rank is the matrix of dim[0] rows and all its other dims as columns. An entry is one
- * column of a block of `block` rows (1 or 4; the last block may have fewer), and has that many values,
- * one behind the other. Columns rise within a block of rows. index: a column each of 16 or 32 bits; or, of
- * 1 to 8 bits, gaps: how many columns lie between an entry and the one before it (or the row's begin),
- * where the largest number stands for that many columns and no entry (a skip). Those of less than 8 bits are
- * packed, the first in the lowest, with 8 bytes behind them, so that a word can be read at each. Where all
- * columns are there, there is no index.
- * table: of CNR_i8 the rows' scales, of CSR_SHARED what the 1 << bits numbers stand for. Little-endian, as
+ * A tensor of any rank is the matrix of dim[0] rows and all its other dims as columns. An entry is
+ * one column of a block of `block` rows (1 or 4; the last block may have fewer), and has that many
+ * values, one behind the other. Columns rise within a block of rows. index: a column each of 16 or
+ * 32 bits; or, of 1 to 8 bits, gaps: how many columns lie between an entry and the one before it
+ * (or the row's begin), where the largest number stands for that many columns and no entry (a
+ * skip). Those of less than 8 bits are packed, the first in the lowest, with 8 bytes behind them,
+ * so that a word can be read at each. Where all columns are there, there is no index. table: of
+ * CNR_i8 the rows' scales, of CSR_SHARED what the 1 << bits numbers stand for. Little-endian, as
  * the native file is. */
 #ifndef CSR_H
 #define CSR_H
@@ -23,12 +23,14 @@ typedef struct csr_header {
     uint8_t block, bits; /* bits: 1 to 8 with CSR_SHARED, else 0 */
     uint64_t rows, columns, entries;
     uint32_t indices; /* how many numbers `index` has: entries and skips */
-    uint32_t longest; /* no more columns than that lie between two entries: told, so as not to look */
+    uint32_t
+        longest; /* no more columns than that lie between two entries: told, so as not to look */
 } csr_header;
 
 enum { CSR_SHARED = 255, CSR_BLOCK = 4 };
 #define CSR_MAGIC 0x33525343u /* "CSR3" */
-/* The second form counted an index in bytes, 1 of gaps, 2 or 4 of columns, and did not tell the longest. */
+/* The second form counted an index in bytes, 1 of gaps, 2 or 4 of columns, and did not tell the
+ * longest. */
 #define CSR_MAGIC_2 0x32525343u
 
 /* The first form: columns of 2 or 4 bytes and f32 values, no table, no blocks. */
@@ -47,7 +49,9 @@ typedef struct csr_matrix {
     const void *index, *value;
 } csr_matrix;
 
-static inline uint64_t csr_blocks(const csr_header *h) { return (h->rows + h->block - 1) / h->block; }
+static inline uint64_t csr_blocks(const csr_header *h) {
+    return (h->rows + h->block - 1) / h->block;
+}
 static inline uint64_t csr_table_length(const csr_header *h) {
     return h->value == CNR_i8 ? h->rows : h->value == CSR_SHARED ? (uint64_t)1 << h->bits : 0;
 }
@@ -58,11 +62,15 @@ static inline uint64_t csr_value_bytes(const csr_header *h) {
 static inline uint32_t csr_skip(uint32_t bits) { return (1u << bits) - 1; }
 /* Of the numbers in `index`, before it is filled up to 4. */
 uint64_t csr_index_bytes(const csr_header *h);
-/* Bytes of the parts behind the header, and of all of it; of a header that csr_header_fault passes. */
-typedef struct csr_parts { uint64_t table, row_begin, index, value, all; } csr_parts;
+/* Bytes of the parts behind the header, and of all of it; of a header that csr_header_fault passes.
+ */
+typedef struct csr_parts {
+    uint64_t table, row_begin, index, value, all;
+} csr_parts;
 csr_parts csr_parts_of(const csr_header *h);
 
-/* The header of any form, as the newest has it, and where what is behind it begins; 0: there is none. */
+/* The header of any form, as the newest has it, and where what is behind it begins; 0: there is
+ * none. */
 int csr_header_read(const void *data, uint64_t bytes, csr_header *h, uint64_t *at);
 /* What is wrong with a header for the tensor it stands for; NULL: nothing. */
 const char *csr_header_fault(const csr_header *h, const cnr_tensor *t);
@@ -72,10 +80,12 @@ csr_matrix csr_view(const void *data);
 const char *csr_check(const cnr_tensor *t);
 void csr_decode(const csr_matrix *m, float *dense);
 
-/* The columns of block `b`, of which *cursor is where its indices begin and, then, the next one's: blocks
- * are asked for in their order, from 0 with *cursor 0. `column` has room for row_begin[b + 1] - [b]. */
+/* The columns of block `b`, of which *cursor is where its indices begin and, then, the next one's:
+ * blocks are asked for in their order, from 0 with *cursor 0. `column` has room for row_begin[b +
+ * 1] - [b]. */
 void csr_columns(const csr_matrix *m, uint64_t b, uint64_t *cursor, uint32_t *column);
 /* The n values from entry `first` on, of row `r` of their block `b`. */
-void csr_values(const csr_matrix *m, uint64_t b, uint64_t r, uint64_t first, uint64_t n, float *out);
+void csr_values(const csr_matrix *m, uint64_t b, uint64_t r, uint64_t first, uint64_t n,
+                float *out);
 
 #endif

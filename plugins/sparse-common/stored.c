@@ -1,4 +1,5 @@
-/* Stored sparse matrices, judged and read. Files are hostile: nothing is believed before csr_check. */
+/* Stored sparse matrices, judged and read. Files are hostile: nothing is believed before csr_check.
+ */
 #include "csr.h"
 
 static uint64_t to_four(uint64_t bytes) { return (bytes + 3) / 4 * 4; }
@@ -39,7 +40,8 @@ const char *csr_header_fault(const csr_header *h, const cnr_tensor *t) {
     if (h->index_bits == 0 ? h->indices != 0 || h->entries != blocks * h->columns
         : h->index_bits > 8
             ? h->indices != h->entries
-            : h->indices < h->entries || h->indices - h->entries > blocks * (h->columns / csr_skip(h->index_bits)))
+            : h->indices < h->entries ||
+                  h->indices - h->entries > blocks * (h->columns / csr_skip(h->index_bits)))
         return "there are not as many indices as entries need";
     return NULL;
 }
@@ -64,9 +66,15 @@ int csr_header_read(const void *data, uint64_t bytes, csr_header *h, uint64_t *a
     if (bytes < sizeof old) return 0;
     memcpy(&old, data, sizeof old);
     if (old.index_bytes != 2 && old.index_bytes != 4) return 0;
-    *h = (csr_header){.magic = CSR_MAGIC, .index_bits = (uint8_t)(8 * old.index_bytes), .value = CNR_f32,
-                      .block = 1, .rows = old.rows, .columns = old.columns, .entries = old.entries,
-                      .indices = (uint32_t)old.entries, .longest = UINT32_MAX};
+    *h = (csr_header){.magic = CSR_MAGIC,
+                      .index_bits = (uint8_t)(8 * old.index_bytes),
+                      .value = CNR_f32,
+                      .block = 1,
+                      .rows = old.rows,
+                      .columns = old.columns,
+                      .entries = old.entries,
+                      .indices = (uint32_t)old.entries,
+                      .longest = UINT32_MAX};
     *at = sizeof old;
     return 1;
 }
@@ -91,11 +99,13 @@ csr_matrix csr_view(const void *data) {
 }
 
 static uint32_t column_at(const csr_matrix *m, uint64_t i) {
-    return m->head.index_bits == 16 ? ((const uint16_t *)m->index)[i] : ((const uint32_t *)m->index)[i];
+    return m->head.index_bits == 16 ? ((const uint16_t *)m->index)[i]
+                                    : ((const uint32_t *)m->index)[i];
 }
 
-/* Reads the index of the next n entries of a row, of gaps: *at is where it begins, *next the column behind
- * the entry before. How many entries there were before the index ended; `column` may be NULL. */
+/* Reads the index of the next n entries of a row, of gaps: *at is where it begins, *next the column
+ * behind the entry before. How many entries there were before the index ended; `column` may be
+ * NULL. */
 static inline uint64_t follow(const csr_matrix *m, uint64_t n, uint64_t *at, uint64_t *next,
                               uint32_t *column, uint64_t *longest) {
     const uint32_t bits = m->head.index_bits, skip = csr_skip(bits), a_word = bits == 8 ? 1 : 8;
@@ -125,7 +135,8 @@ static const char too_long[] = "a gap is longer than the header says";
 
 static const char *check_all(const csr_matrix *m) {
     for (uint64_t b = 0; b < m->blocks; b++)
-        if (m->row_begin[b + 1] - m->row_begin[b] != m->head.columns) return "a row has not all columns";
+        if (m->row_begin[b + 1] - m->row_begin[b] != m->head.columns)
+            return "a row has not all columns";
     return NULL;
 }
 
@@ -134,7 +145,8 @@ static const char *check_columns(const csr_matrix *m) {
         uint64_t next = 0;
         for (uint64_t i = m->row_begin[b]; i < m->row_begin[b + 1]; i++) {
             const uint64_t column = column_at(m, i);
-            if (column >= m->head.columns || column < next) return "the columns of a row do not rise";
+            if (column >= m->head.columns || column < next)
+                return "the columns of a row do not rise";
             if (column - next > m->head.longest) return too_long;
             next = column + 1;
         }
@@ -166,7 +178,8 @@ static const char *check_gaps(const csr_matrix *m) {
     for (uint64_t b = 0; b < m->blocks; b++) {
         const uint64_t n = m->row_begin[b + 1] - m->row_begin[b];
         uint64_t next = 0; /* the column behind the entry before */
-        if (follow(m, n, &at, &next, NULL, &longest) < n) return "there are fewer gaps than entries";
+        if (follow(m, n, &at, &next, NULL, &longest) < n)
+            return "there are fewer gaps than entries";
         if (next > m->head.columns) return "a gap leads out of its row";
     }
     if (longest > m->head.longest) return too_long;
@@ -194,20 +207,24 @@ const char *csr_check(const cnr_tensor *t) {
     if (!csr_header_read(t->data, t->bytes, &h, &at)) return "the header is damaged";
     const char *wrong = csr_header_fault(&h, t);
     if (wrong) return wrong;
-    if (t->bytes != csr_parts_of(&h).all - sizeof h + at) return "its size does not fit its entries";
+    if (t->bytes != csr_parts_of(&h).all - sizeof h + at)
+        return "its size does not fit its entries";
     const csr_matrix m = take_apart(&h, (const char *)t->data + at);
     if (m.row_begin[0] != 0 || m.row_begin[m.blocks] != h.entries)
         return "the row pointers do not cover the entries";
     for (uint64_t b = 0; b < m.blocks; b++)
         if (m.row_begin[b] > m.row_begin[b + 1] || m.row_begin[b + 1] > h.entries)
             return "the row pointers do not rise";
-    wrong = h.index_bits == 0 ? check_all(&m) : h.index_bits <= 8 ? check_gaps(&m) : check_columns(&m);
+    wrong = h.index_bits == 0   ? check_all(&m)
+            : h.index_bits <= 8 ? check_gaps(&m)
+                                : check_columns(&m);
     if (!wrong) wrong = check_table(&m);
     return wrong ? wrong : check_values(&m);
 }
 
 /* The next n columns of a row, as `follow` has them. */
-static void read_columns(const csr_matrix *m, uint64_t n, uint64_t *at, uint64_t *next, uint32_t *column) {
+static void read_columns(const csr_matrix *m, uint64_t n, uint64_t *at, uint64_t *next,
+                         uint32_t *column) {
     const uint32_t bits = m->head.index_bits;
     if (bits > 8)
         for (uint64_t i = 0; i < n; i++) column[i] = column_at(m, (*at)++);
@@ -221,7 +238,8 @@ void csr_columns(const csr_matrix *m, uint64_t b, uint64_t *cursor, uint32_t *co
     read_columns(m, m->row_begin[b + 1] - m->row_begin[b], cursor, &next, column);
 }
 
-void csr_values(const csr_matrix *m, uint64_t b, uint64_t r, uint64_t first, uint64_t n, float *out) {
+void csr_values(const csr_matrix *m, uint64_t b, uint64_t r, uint64_t first, uint64_t n,
+                float *out) {
     const uint64_t step = m->head.block, from = first * step + r;
     const float *f32 = (const float *)m->value + from;
     const uint16_t *f16 = (const uint16_t *)m->value + from;

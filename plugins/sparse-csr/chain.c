@@ -1,5 +1,5 @@
-/* What stands behind a node, on results while they are in the cache: bounds and sums at the processor's
- * speed, all else by the operators' own apply_f32. */
+/* What stands behind a node, on results while they are in the cache: bounds and sums at the
+ * processor's speed, all else by the operators' own apply_f32. */
 #include "sparse.h"
 
 #include <math.h>
@@ -37,8 +37,8 @@ static void bound(const csr_link *link, float *x, int64_t n) {
     }
 }
 
-void csr_chain_run(const csr_chain *chain, int32_t from, const cnr_node *node, float *x, int64_t first,
-                   int64_t n) {
+void csr_chain_run(const csr_chain *chain, int32_t from, const cnr_node *node, float *x,
+                   int64_t first, int64_t n) {
     for (int32_t i = from; i < chain->n; i++) {
         const csr_link *link = &chain->link[i];
         if (link->kind == CSR_LINK_BOUND) bound(link, x, n);

@@ -1,10 +1,10 @@
-/* The stored form, compressed: each of its parts by itself, since their statistics differ, and bytes of a
- * like place in their numbers side by side.
+/* The stored form, compressed: each of its parts by itself, since their statistics differ, and
+ * bytes of a like place in their numbers side by side.
  *
  *   coded_header | csr_header | table | row lengths, indices, values: a frame of zstd each
  *
- * Every size but the frames' follows from the header; none may unpack to more than MOST times the bytes
- * that are there, so that a small file cannot ask for much memory. */
+ * Every size but the frames' follows from the header; none may unpack to more than MOST times the
+ * bytes that are there, so that a small file cannot ask for much memory. */
 #include "sparse.h"
 
 #ifdef CSR_ZSTD
@@ -23,14 +23,16 @@ typedef struct coded_header {
 #define CODED_MAGIC 0x5a525343u /* "CSRZ" */
 
 /* The parts that are packed: where they are in the plain form, and how wide their numbers are. */
-typedef struct part { uint64_t at, bytes, width; } part;
+typedef struct part {
+    uint64_t at, bytes, width;
+} part;
 
 static void parts_of(const csr_header *h, part *out) {
     const csr_parts p = csr_parts_of(h);
     const uint64_t first = sizeof *h + p.table;
     out[0] = (part){first, p.row_begin, 4};
-    out[1] = (part){first + p.row_begin, csr_index_bytes(h),
-                    h->index_bits > 8 ? h->index_bits / 8 : 1};
+    out[1] =
+        (part){first + p.row_begin, csr_index_bytes(h), h->index_bits > 8 ? h->index_bits / 8 : 1};
     out[2] = (part){first + p.row_begin + p.index, h->entries * h->block * csr_value_bytes(h),
                     csr_value_bytes(h)};
 }
@@ -87,7 +89,8 @@ static cnr_status pack(const uint8_t *plain, const csr_header *h, coded_header *
         spread(lengths, p[i].bytes, p[i].width, scratch);
         const size_t made = ZSTD_compress(out + *n, room - *n, scratch, p[i].bytes, LEVEL);
         if (ZSTD_isError(made))
-            return csr_host->fail(err, CNR_E_MEMORY, "sparse-csr", "zstd: %s", ZSTD_getErrorName(made));
+            return csr_host->fail(err, CNR_E_MEMORY, "sparse-csr", "zstd: %s",
+                                  ZSTD_getErrorName(made));
         head->frame[i] = made;
         *n += made;
     }
@@ -103,7 +106,8 @@ static uint64_t largest(const csr_header *h) {
     return (most + 7) / 8 * 8;
 }
 
-cnr_status csr_code(const void *plain, uint64_t bytes, void **out, uint64_t *coded, cnr_error *err) {
+cnr_status csr_code(const void *plain, uint64_t bytes, void **out, uint64_t *coded,
+                    cnr_error *err) {
     const csr_matrix m = csr_view(plain);
     coded_header head = {.magic = CODED_MAGIC};
     const uint64_t fixed = sizeof m.head + csr_parts_of(&m.head).table;
@@ -129,8 +133,8 @@ cnr_status csr_code(const void *plain, uint64_t bytes, void **out, uint64_t *cod
     return CNR_OK;
 }
 
-static const char *unpack(const uint8_t *from, const coded_header *head, const csr_header *h, int frames,
-                          uint8_t *plain, uint8_t *scratch) {
+static const char *unpack(const uint8_t *from, const coded_header *head, const csr_header *h,
+                          int frames, uint8_t *plain, uint8_t *scratch) {
     part p[FRAMES];
     parts_of(h, p);
     for (int i = 0; i < frames; i++) {
@@ -143,8 +147,8 @@ static const char *unpack(const uint8_t *from, const coded_header *head, const c
     return NULL;
 }
 
-/* The plain bytes of a coded tensor, of its first frames, which the caller frees; *wrong says what is
- * damaged. */
+/* The plain bytes of a coded tensor, of its first frames, which the caller frees; *wrong says what
+ * is damaged. */
 static cnr_status uncode(const cnr_tensor *t, int frames, void **out, uint64_t *bytes,
                          const char **wrong, cnr_error *err) {
     coded_header head;
@@ -153,8 +157,8 @@ static cnr_status uncode(const cnr_tensor *t, int frames, void **out, uint64_t *
     if (t->bytes < sizeof head + sizeof h) return CNR_OK;
     memcpy(&head, t->data, sizeof head);
     uint64_t at;
-    if (head.reserved != 0 || !csr_header_read((const char *)t->data + sizeof head, sizeof h, &h, &at) ||
-        at != sizeof h)
+    if (head.reserved != 0 ||
+        !csr_header_read((const char *)t->data + sizeof head, sizeof h, &h, &at) || at != sizeof h)
         return CNR_OK;
     if ((*wrong = csr_header_fault(&h, t)) != NULL) return CNR_OK;
     const csr_parts p = csr_parts_of(&h);
@@ -172,8 +176,8 @@ static cnr_status uncode(const cnr_tensor *t, int frames, void **out, uint64_t *
     uint8_t *scratch = (uint8_t *)csr_host->alloc(largest(&h) + 8);
     if (plain && scratch) {
         memcpy(plain, (const char *)t->data + sizeof head, fixed);
-        *wrong = unpack((const uint8_t *)t->data + sizeof head + fixed, &head, &h, frames,
-                        plain, scratch);
+        *wrong = unpack((const uint8_t *)t->data + sizeof head + fixed, &head, &h, frames, plain,
+                        scratch);
     }
     csr_host->free(scratch);
     *out = plain;
@@ -183,7 +187,8 @@ static cnr_status uncode(const cnr_tensor *t, int frames, void **out, uint64_t *
 
 #else
 
-cnr_status csr_code(const void *plain, uint64_t bytes, void **out, uint64_t *coded, cnr_error *err) {
+cnr_status csr_code(const void *plain, uint64_t bytes, void **out, uint64_t *coded,
+                    cnr_error *err) {
     (void)plain, (void)bytes, (void)out, (void)coded;
     return csr_host->fail(err, CNR_E_UNSUPPORTED, "sparse-csr", "was built without zstd");
 }

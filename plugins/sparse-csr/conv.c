@@ -1,17 +1,19 @@
-/* conv with a sparse weight: each stored number multiplies a run of pixels, without an im2col matrix.
+/* conv with a sparse weight: each stored number multiplies a run of pixels, without an im2col
+ * matrix.
  *
- * The input is copied into padded planes, one for each phase of the strides, so that what one weight
- * reads of all output pixels lies side by side, rows `pitch` apart; the pixels between the rows are
- * computed along and dropped. A 1x1 window reads the input as it is, where planes begin on cache lines. */
+ * The input is copied into padded planes, one for each phase of the strides, so that what one
+ * weight reads of all output pixels lies side by side, rows `pitch` apart; the pixels between the
+ * rows are computed along and dropped. A 1x1 window reads the input as it is, where planes begin on
+ * cache lines. */
 #include "sparse.h"
 
 #include <cnnrun/window.h>
 
 typedef struct geometry {
-    cnr_window w;            /* of 2 axes */
-    int64_t groups, channels, rows; /* channels and rows a group */
+    cnr_window w;                          /* of 2 axes */
+    int64_t groups, channels, rows;        /* channels and rows a group */
     int64_t phases[2], pitch, high, plane; /* a phase's row, rows, all */
-    int64_t columns;         /* products a row of the matrix: (rows - 1) * pitch + width */
+    int64_t columns; /* products a row of the matrix: (rows - 1) * pitch + width */
     int direct;
 } geometry;
 
@@ -19,9 +21,13 @@ typedef struct geometry {
 static cnr_window two_axes(const cnr_window *own) {
     cnr_window w = *own;
     if (own->spatial == 2) return w;
-    w = (cnr_window){.spatial = 2, .in = {1, own->in[0]}, .out = {1, own->out[0]},
-                     .kernel = {1, own->kernel[0]}, .stride = {1, own->stride[0]},
-                     .dilation = {1, own->dilation[0]}, .pad_begin = {0, own->pad_begin[0]},
+    w = (cnr_window){.spatial = 2,
+                     .in = {1, own->in[0]},
+                     .out = {1, own->out[0]},
+                     .kernel = {1, own->kernel[0]},
+                     .stride = {1, own->stride[0]},
+                     .dilation = {1, own->dilation[0]},
+                     .pad_begin = {0, own->pad_begin[0]},
                      .pad_end = {0, own->pad_end[0]}};
     return w;
 }
@@ -34,7 +40,9 @@ static const char *resolve(const cnr_node *node, geometry *g) {
     for (int32_t i = 0; i < w->rank - 2; i++) kernel[i] = w->dim[2 + i];
     const char *why = cnr_window_resolve(node, x, kernel, &own);
     if (why) return why;
-    *g = (geometry){.w = two_axes(&own), .groups = cnr_attr_int(node, "group"), .channels = w->dim[1]};
+    *g = (geometry){.w = two_axes(&own),
+                    .groups = cnr_attr_int(node, "group"),
+                    .channels = w->dim[1]};
     if (g->groups < 1 || g->channels < 1 || w->dim[0] < 1 || w->dim[0] % g->groups)
         return "there is nothing to multiply";
     g->rows = w->dim[0] / g->groups;
@@ -55,7 +63,8 @@ static const char *resolve(const cnr_node *node, geometry *g) {
         g->channels * g->groups > INT32_MAX / a_channel)
         return "its planes are too large";
     g->direct = a_channel == g->w.in[0] * g->w.in[1] && reach[0] + reach[1] == 0 &&
-                g->w.stride[0] * g->w.stride[1] == 1 && g->w.pad_begin[0] + g->w.pad_begin[1] == 0 &&
+                g->w.stride[0] * g->w.stride[1] == 1 &&
+                g->w.pad_begin[0] + g->w.pad_begin[1] == 0 &&
                 g->columns >= csr_tiles_reads(g->columns, 1) &&
                 g->columns >= csr_tiles_reads(g->columns, CSR_BLOCK);
     return NULL;
@@ -81,8 +90,8 @@ static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_ac
         const int64_t pixels = g.w.out[0] * g.w.out[1];
         const double copied = g.direct ? 0 : (double)(g.channels * g.groups * channel_floats(&g));
         out->cost_ns = (double)y->dim[0] * (csr_tiles_ns(&h, g.columns) + 0.25 * copied);
-        sparse = out->cost_ns <
-                 csr_dense_ns((double)(y->dim[0] * pixels) * (double)cnr_count(w), 0);
+        sparse =
+            out->cost_ns < csr_dense_ns((double)(y->dim[0] * pixels) * (double)cnr_count(w), 0);
     }
     out->prepared = 1u << 1;
     out->ranges = 1u << 1;
@@ -147,8 +156,8 @@ static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space
         return csr_host->fail(err, CNR_E_STATE, node->name, "was not accepted");
     }
     if (!g->direct)
-        workspace->bytes = (uint64_t)(g->channels * g->groups * channel_floats(g) + slack(g)) *
-                           sizeof(float);
+        workspace->bytes =
+            (uint64_t)(g->channels * g->groups * channel_floats(g) + slack(g)) * sizeof(float);
     *state = g;
     return CNR_OK;
 }
@@ -201,17 +210,28 @@ static cnr_status run(const cnr_run *run, cnr_error *err) {
     int64_t lo[CNR_MAX_RANK], hi[CNR_MAX_RANK];
     (void)err;
     cnr_range_of(run, lo, hi);
-    csr_tiles_job j = {.run = run, .blob = (const csr_rows *)run->blob_data,
-                       .bias = b ? (const float *)b->data : NULL, .first = lo[1], .end = hi[1],
-                       .group_rows = g->rows, .group_floats = g->channels * channel_floats(g),
-                       .lines = g->w.out[0], .width = g->w.out[1], .pitch = g->pitch,
-                       .row_floats = pixels, .column_floats = 1, .chained = 1,
+    csr_tiles_job j = {.run = run,
+                       .blob = (const csr_rows *)run->blob_data,
+                       .bias = b ? (const float *)b->data : NULL,
+                       .first = lo[1],
+                       .end = hi[1],
+                       .group_rows = g->rows,
+                       .group_floats = g->channels * channel_floats(g),
+                       .lines = g->w.out[0],
+                       .width = g->w.out[1],
+                       .pitch = g->pitch,
+                       .row_floats = pixels,
+                       .column_floats = 1,
+                       .chained = 1,
                        .readable = g->direct ? pixels : INT64_MAX};
     csr_chain_of(node, &j.chain);
-    if (!g->direct) memset((float *)run->workspace_data + channels * channel_floats(g), 0,
-                           (size_t)slack(g) * sizeof(float));
+    if (!g->direct)
+        memset((float *)run->workspace_data + channels * channel_floats(g), 0,
+               (size_t)slack(g) * sizeof(float));
     for (int64_t n = 0; n < run->outputs[0]->dim[0]; n++) {
-        const copying k = {g, (const float *)node->inputs[0]->data + n * channels * g->w.in[0] * g->w.in[1],
+        const copying k = {g,
+                           (const float *)node->inputs[0]->data +
+                               n * channels * g->w.in[0] * g->w.in[1],
                            (float *)run->workspace_data};
         if (!g->direct) cnr_parallel(run->stream, channels, copy_channel, (void *)(uintptr_t)&k);
         j.x = g->direct ? k.x : k.to;

@@ -1,5 +1,5 @@
-/* dense, and gemm in the form of a fully connected layer, with a sparse weight: one sample by slices of
- * rows, some samples side by side as columns. */
+/* dense, and gemm in the form of a fully connected layer, with a sparse weight: one sample by
+ * slices of rows, some samples side by side as columns. */
 #include "sparse.h"
 
 enum { SIDE_BY_SIDE = 4 }; /* samples from which on they are turned into columns */
@@ -45,9 +45,10 @@ static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_ac
         const double samples = (double)samples_of(node);
         out->cost_ns = by_columns(node) ? csr_tiles_ns(&h, samples_of(node)) + (double)cnr_count(x)
                                         : samples * csr_vector_ns(&h);
-        sparse = out->cost_ns < csr_dense_ns(samples * (double)cnr_count(w),
-                                             (double)cnr_dense_bytes(w));
+        sparse =
+            out->cost_ns < csr_dense_ns(samples * (double)cnr_count(w), (double)cnr_dense_bytes(w));
     }
+    if (!sparse) out->cost_ns = 0; /* whoever reads it decoded tells no time to compare with */
     out->prepared = 1u << 1;
     out->ranges = 1u << 1;
     out->epilogue = cnr_chain_length(node, y->rank, y->dim, CSR_LINKS, NULL);
@@ -88,8 +89,8 @@ static cnr_status prepare(const cnr_device *device, const cnr_node *node, void *
     void *own;
     (void)device;
     CNR_TRY(csr_open(node->inputs[1], CSR_USE_ALL, &m, &own, err));
-    const cnr_status status = by_columns(node) ? make_rows(node, &m, blob, err)
-                                               : csr_slices_make(&m, blob, err);
+    const cnr_status status =
+        by_columns(node) ? make_rows(node, &m, blob, err) : csr_slices_make(&m, blob, err);
     csr_host->free(own);
     return status;
 }
@@ -131,11 +132,20 @@ static void run_columns(const cnr_run *run, int64_t first, int64_t end) {
                  samples_of(node), depth_of(node), pitch_of(node)};
     const int64_t outputs = run->outputs[0]->dim[1];
     cnr_parallel(run->stream, cnr_div_up(t.depth, TURNED), turn, &t);
-    csr_tiles_job j = {.run = run, .blob = rows, .x = t.to,
+    csr_tiles_job j = {.run = run,
+                       .blob = rows,
+                       .x = t.to,
                        .bias = b ? (const float *)b->data : NULL,
-                       .y = (float *)run->outputs[0]->data, .first = first, .end = end,
-                       .group_rows = outputs, .lines = 1, .width = t.samples, .pitch = t.pitch,
-                       .row_floats = 1, .column_floats = outputs, .readable = t.pitch};
+                       .y = (float *)run->outputs[0]->data,
+                       .first = first,
+                       .end = end,
+                       .group_rows = outputs,
+                       .lines = 1,
+                       .width = t.samples,
+                       .pitch = t.pitch,
+                       .row_floats = 1,
+                       .column_floats = outputs,
+                       .readable = t.pitch};
     csr_chain_of(node, &j.chain);
     csr_tiles_run(&j);
     for (int64_t n = 0; n < t.samples; n++)
@@ -155,12 +165,14 @@ static cnr_status run(const cnr_run *run, cnr_error *err) {
         return CNR_OK;
     }
     for (int64_t n = 0; n < samples_of(node); n++) {
-        csr_vector_job j = {
-            .run = run, .blob = (const csr_slices *)run->blob_data,
-            .x = (const float *)node->inputs[0]->data + n * depth_of(node),
-            .bias = b ? (const float *)b->data : NULL,
-            .y = (float *)run->outputs[0]->data + n * outputs, .first = lo[1], .end = hi[1],
-            .at = n * outputs};
+        csr_vector_job j = {.run = run,
+                            .blob = (const csr_slices *)run->blob_data,
+                            .x = (const float *)node->inputs[0]->data + n * depth_of(node),
+                            .bias = b ? (const float *)b->data : NULL,
+                            .y = (float *)run->outputs[0]->data + n * outputs,
+                            .first = lo[1],
+                            .end = hi[1],
+                            .at = n * outputs};
         csr_chain_of(node, &j.chain);
         csr_slices_run(&j);
     }
@@ -169,11 +181,18 @@ static cnr_status run(const cnr_run *run, cnr_error *err) {
 
 static const char *const encodings[] = {"", "sparse-csr", "", NULL};
 
-#define KERNEL(variable, kernel_name, op_name)                                                   \
-    const cnr_kernel variable = {                                                                \
-        .size = sizeof(cnr_kernel), .version = 2, .name = kernel_name, .op = op_name,            \
-        .device = "cpu", .encodings = encodings, .accepts = accepts,                             \
-        .prepare_size = prepare_size, .prepare = prepare, .plan = plan, .run = run,            \
-        .flags = CNR_KERNEL_SKIPS_ZEROS}
+#define KERNEL(variable, kernel_name, op_name) \
+    const cnr_kernel variable = {.size = sizeof(cnr_kernel), \
+                                 .version = 2, \
+                                 .name = kernel_name, \
+                                 .op = op_name, \
+                                 .device = "cpu", \
+                                 .encodings = encodings, \
+                                 .accepts = accepts, \
+                                 .prepare_size = prepare_size, \
+                                 .prepare = prepare, \
+                                 .plan = plan, \
+                                 .run = run, \
+                                 .flags = CNR_KERNEL_SKIPS_ZEROS}
 KERNEL(csr_dense, "dense_f32_csr", "dense");
 KERNEL(csr_gemm, "gemm_f32_csr", "gemm");

@@ -9,16 +9,36 @@ enum { KEEP, BLOCK, VALUES, BITS, CODE };
 static const char *const types[] = {"f32", "f16", "int8", "shared", NULL};
 static const char *const codes[] = {"none", "zstd", NULL};
 static const cnr_attr_spec attrs[] = {
-    {.name = "keep", .type = CNR_ATTR_FLOAT, .flags = CNR_ATTR_BOUNDED, .min = 0, .max = 1,
+    {.name = "keep",
+     .type = CNR_ATTR_FLOAT,
+     .flags = CNR_ATTR_BOUNDED,
+     .min = 0,
+     .max = 1,
      .default_f = 1,
      .help = "share of the entries to keep, those of largest magnitude; 1: all that are not 0"},
-    {.name = "block", .type = CNR_ATTR_INT, .flags = CNR_ATTR_BOUNDED, .min = 0, .max = CSR_BLOCK,
+    {.name = "block",
+     .type = CNR_ATTR_INT,
+     .flags = CNR_ATTR_BOUNDED,
+     .min = 0,
+     .max = CSR_BLOCK,
      .help = "rows a block, kept or dropped as one: 1 or 4; 0: as the zeros stand"},
-    {.name = "values", .type = CNR_ATTR_ENUM, .choices = types, .default_s = "f32",
-     .help = "how a value is stored; shared: as a number in a table, all that differ or the nearest"},
-    {.name = "bits", .type = CNR_ATTR_INT, .flags = CNR_ATTR_BOUNDED, .min = 1, .max = 8,
-     .default_i = 5, .help = "of such a number"},
-    {.name = "code", .type = CNR_ATTR_ENUM, .choices = codes, .default_s = "none",
+    {.name = "values",
+     .type = CNR_ATTR_ENUM,
+     .choices = types,
+     .default_s = "f32",
+     .help =
+         "how a value is stored; shared: as a number in a table, all that differ or the nearest"},
+    {.name = "bits",
+     .type = CNR_ATTR_INT,
+     .flags = CNR_ATTR_BOUNDED,
+     .min = 1,
+     .max = 8,
+     .default_i = 5,
+     .help = "of such a number"},
+    {.name = "code",
+     .type = CNR_ATTR_ENUM,
+     .choices = codes,
+     .default_s = "none",
      .help = "what compresses all of it further"},
 };
 
@@ -75,15 +95,16 @@ static uint64_t count_gaps(const csr_kept *k, uint64_t n[9]) {
         for (uint64_t c = 0; c < k->columns; c++, gap++) {
             if (!at[c]) continue;
             if (gap > longest) longest = gap;
-            for (uint32_t bits = 1; bits <= 8 && gap >= csr_skip(bits); bits++) n[bits] += gap / csr_skip(bits);
+            for (uint32_t bits = 1; bits <= 8 && gap >= csr_skip(bits); bits++)
+                n[bits] += gap / csr_skip(bits);
             gap = UINT64_MAX;
         }
     }
     return longest;
 }
 
-/* The index of fewest bytes. Gaps of whole bytes are read faster, and pack better further on: smaller ones
- * must pay. */
+/* The index of fewest bytes. Gaps of whole bytes are read faster, and pack better further on:
+ * smaller ones must pay. */
 static void choose_index(const csr_kept *k, const options *o, csr_header *h) {
     uint64_t n[9];
     if (k->entries == k->blocks * k->columns) {
@@ -102,9 +123,14 @@ static void choose_index(const csr_kept *k, const options *o, csr_header *h) {
 }
 
 static csr_header header_of(const csr_kept *k, const options *o) {
-    csr_header h = {.magic = CSR_MAGIC, .value = o->value, .bits = o->bits,
-                    .block = (uint8_t)k->block, .rows = k->rows, .columns = k->columns,
-                    .entries = k->entries, .indices = (uint32_t)k->entries,
+    csr_header h = {.magic = CSR_MAGIC,
+                    .value = o->value,
+                    .bits = o->bits,
+                    .block = (uint8_t)k->block,
+                    .rows = k->rows,
+                    .columns = k->columns,
+                    .entries = k->entries,
+                    .indices = (uint32_t)k->entries,
                     .index_bits = k->columns <= 65536 ? 16 : 32};
     choose_index(k, o, &h);
     return h;
@@ -166,7 +192,8 @@ static void put_bytes(const csr_matrix *m, const float *value) {
             scale[b * block + r] = step;
             for (uint64_t i = m->row_begin[b]; i < m->row_begin[b + 1]; i++)
                 out[i * block + r] =
-                    step > 0 ? (int8_t)fmaxf(-127, fminf(127, rintf(value[i * block + r] / step))) : 0;
+                    step > 0 ? (int8_t)fmaxf(-127, fminf(127, rintf(value[i * block + r] / step)))
+                             : 0;
         }
 }
 
@@ -193,8 +220,8 @@ static cnr_status put_values(const cnr_tensor *dense, const csr_kept *k, const c
 }
 
 /* All of it; *out passes to the caller. */
-static cnr_status build(const cnr_tensor *dense, const cnr_attr *const *a, void **out, uint64_t *bytes,
-                        cnr_error *err) {
+static cnr_status build(const cnr_tensor *dense, const cnr_attr *const *a, void **out,
+                        uint64_t *bytes, cnr_error *err) {
     const options o = options_of(a);
     csr_kept kept;
     *out = NULL;

@@ -4,9 +4,7 @@
 #include <math.h>
 
 /* No number counts as the largest, so that it stays to be seen. */
-static float magnitude(float v) {
-    return isnan(v) ? INFINITY : fabsf(v);
-}
+static float magnitude(float v) { return isnan(v) ? INFINITY : fabsf(v); }
 
 /* The k-th largest of n, k from 0, in a time that grows with n: they are put in another order. */
 static float kth_largest(float *x, int64_t n, int64_t k) {
@@ -75,11 +73,14 @@ static cnr_status mark(const float *v, double keep, csr_kept *k, cnr_error *err)
 
 static csr_kept kept_of(const cnr_tensor *t, int32_t block) {
     const uint64_t rows = (uint64_t)t->dim[0];
-    return (csr_kept){.rows = rows, .columns = rows ? (uint64_t)cnr_count(t) / rows : 0,
-                      .blocks = (rows + (uint64_t)block - 1) / (uint64_t)block, .block = block};
+    return (csr_kept){.rows = rows,
+                      .columns = rows ? (uint64_t)cnr_count(t) / rows : 0,
+                      .blocks = (rows + (uint64_t)block - 1) / (uint64_t)block,
+                      .block = block};
 }
 
-cnr_status csr_keep(const cnr_tensor *dense, double keep, int64_t block, csr_kept *out, cnr_error *err) {
+cnr_status csr_keep(const cnr_tensor *dense, double keep, int64_t block, csr_kept *out,
+                    cnr_error *err) {
     const float *v = (const float *)dense->data;
     *out = kept_of(dense, block == CSR_BLOCK ? CSR_BLOCK : 1);
     CNR_TRY(mark(v, keep, out, err));

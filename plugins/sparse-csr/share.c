@@ -37,8 +37,8 @@ static double between(const float *table, int32_t i) {
     return ((double)table[i] + (double)table[i + 1]) / 2;
 }
 
-/* Lloyd's rounds on sorted values, begun with centres evenly apart, which keeps the large ones; sums are
- * those of all values below. */
+/* Lloyd's rounds on sorted values, begun with centres evenly apart, which keeps the large ones;
+ * sums are those of all values below. */
 static void settle(const float *sorted, const double *sum, uint64_t n, int32_t k, float *table) {
     const double low = sorted[0], high = sorted[n - 1];
     for (int32_t i = 0; i < k; i++)
@@ -90,5 +90,6 @@ cnr_status csr_share(const float *value, uint64_t n, int32_t bits, float *table,
     }
     csr_host->free(sum);
     csr_host->free(sorted);
-    return sorted && sum ? CNR_OK : csr_host->fail(err, CNR_E_MEMORY, "sparse-csr", "out of memory");
+    return sorted && sum ? CNR_OK
+                         : csr_host->fail(err, CNR_E_MEMORY, "sparse-csr", "out of memory");
 }

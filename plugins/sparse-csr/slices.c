@@ -1,6 +1,7 @@
-/* Sparse matrix by one vector: blocks of rows side by side, a lane each, as the microkernels want them
- * (ukernel/ukernel.h draws a slice). Blocks of a window are sorted by length, so that the lanes of a slice
- * end together; a window's rows are neighbours, so that a range of rows is a range of windows. */
+/* Sparse matrix by one vector: blocks of rows side by side, a lane each, as the microkernels want
+ * them (ukernel/ukernel.h draws a slice). Blocks of a window are sorted by length, so that the
+ * lanes of a slice end together; a window's rows are neighbours, so that a range of rows is a range
+ * of windows. */
 #include "sparse.h"
 
 enum { WINDOW = 4, TASKS = 6 }; /* slices a window; tasks a thread */
@@ -10,9 +11,9 @@ enum { WINDOW = 4, TASKS = 6 }; /* slices a window; tasks a thread */
 struct csr_slices {
     uint64_t rows, columns;
     uint32_t slices, block, type, wide; /* wide: gaps of 2 bytes */
-    uint64_t begin_at; /* u32[slices + 1], steps */
-    uint64_t lane_at;  /* u32[slices][16]: the block in each lane */
-    uint64_t scale_at; /* f32[rows]; 0: none */
+    uint64_t begin_at;                  /* u32[slices + 1], steps */
+    uint64_t lane_at;                   /* u32[slices][16]: the block in each lane */
+    uint64_t scale_at;                  /* f32[rows]; 0: none */
     uint64_t gap_at, value_at, bytes;
 };
 
@@ -48,7 +49,8 @@ static void measure(making *k) {
     const csr_matrix *m = k->m;
     uint64_t steps[2] = {0, 0};
     if (csr_slices_are_told(&m->head)) {
-        for (uint64_t b = 0; b < m->blocks; b++) k->length[b] = m->row_begin[b + 1] - m->row_begin[b];
+        for (uint64_t b = 0; b < m->blocks; b++)
+            k->length[b] = m->row_begin[b + 1] - m->row_begin[b];
         return;
     }
     for (uint32_t wide = 0; wide < 2; wide++) {
@@ -127,9 +129,10 @@ cnr_status csr_slices_size(const csr_matrix *m, uint64_t *bytes, cnr_error *err)
     return CNR_OK;
 }
 
-/* n values, `step` apart, copied as they are stored, or out of their table, to every `pitch`-th place. */
-static void put_values(const csr_matrix *m, uint32_t type, uint64_t first, uint64_t step, uint64_t n,
-                       void *to, uint64_t at, uint64_t pitch) {
+/* n values, `step` apart, copied as they are stored, or out of their table, to every `pitch`-th
+ * place. */
+static void put_values(const csr_matrix *m, uint32_t type, uint64_t first, uint64_t step,
+                       uint64_t n, void *to, uint64_t at, uint64_t pitch) {
     const uint8_t *bytes = (const uint8_t *)m->value + first;
     const uint16_t *halves = (const uint16_t *)m->value + first;
     const float *floats = (const float *)m->value + first;
@@ -160,7 +163,8 @@ static void put_block(const making *k, uint64_t b, uint64_t first_step, char *bl
         if (fills || i == n) {
             for (uint32_t r = 0; r < h->block; r++)
                 put_values(m, h->type, (entry + done) * h->block + r, h->block, i - done,
-                           blob + h->value_at, ((step - (i - done)) * h->block + r) * CSR_LANES + lane,
+                           blob + h->value_at,
+                           ((step - (i - done)) * h->block + r) * CSR_LANES + lane,
                            (uint64_t)h->block * CSR_LANES);
             done = i;
         }

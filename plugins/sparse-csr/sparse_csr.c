@@ -1,5 +1,5 @@
-/* The plugin: sparse weights and the kernels that read them, what these take, and which build of them
- * this processor runs. */
+/* The plugin: sparse weights and the kernels that read them, what these take, and which build of
+ * them this processor runs. */
 #include "sparse.h"
 
 #include <stdlib.h>
@@ -25,8 +25,7 @@ const csr_ukernels *csr_choose_isa(void) {
     int32_t n = 0;
 #if defined(__x86_64__)
     __builtin_cpu_init(); /* asks XGETBV too: the system must save the wide registers */
-    const int avx2 =
-        __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && has_f16c();
+    const int avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && has_f16c();
     if (avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
         __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq"))
         list[n++] = &csr_ukernels_avx512;
@@ -49,7 +48,8 @@ double csr_vector_ns(const csr_header *h) {
 
 double csr_tiles_ns(const csr_header *h, int64_t columns) {
     const double vectors = (double)cnr_div_up(columns, csr_uk->vl) * csr_uk->vl / 16;
-    const double rows = (double)csr_blocks(h) * (h->block > 1 ? 12 : 5); /* to begin and end a tile's */
+    const double rows =
+        (double)csr_blocks(h) * (h->block > 1 ? 12 : 5); /* to begin and end a tile's */
     return 500 + scaled(vectors * ((double)h->entries * (h->block > 1 ? 1.15 : 0.55) + rows));
 }
 

@@ -1,5 +1,5 @@
-/* Sparse matrix by a matrix whose columns lie side by side (pixels, or the samples of a batch): block by
- * block of rows, a tile of columns at a time that stays in the cache. */
+/* Sparse matrix by a matrix whose columns lie side by side (pixels, or the samples of a batch):
+ * block by block of rows, a tile of columns at a time that stays in the cache. */
 #include "sparse.h"
 
 #include <math.h>
@@ -17,7 +17,10 @@ static const uint32_t *begin_of(const csr_rows *s) { return (const uint32_t *)pa
 static uint64_t to_line(uint64_t bytes) { return (bytes + 63) / 64 * 64; }
 
 static csr_rows head_of(const csr_header *h) {
-    csr_rows s = {.rows = h->rows, .blocks = csr_blocks(h), .block = h->block, .entries = h->entries};
+    csr_rows s = {.rows = h->rows,
+                  .blocks = csr_blocks(h),
+                  .block = h->block,
+                  .entries = h->entries};
     s.offset_at = to_line(sizeof s + (s.blocks + 1) * 4);
     s.value_at = to_line(s.offset_at + s.entries * 4);
     return s;
@@ -56,9 +59,9 @@ cnr_status csr_rows_make(const csr_matrix *m, const uint32_t *offset, void *blob
 
 typedef struct tiles_job {
     const csr_tiles_job *job;
-    int64_t first, end;      /* blocks of rows */
+    int64_t first, end;       /* blocks of rows */
     int64_t columns, vectors; /* computed; a tile's */
-    int64_t parts, tiles;    /* tasks along rows and along columns */
+    int64_t parts, tiles;     /* tasks along rows and along columns */
 } tiles_job;
 
 /* The first block of a part, so that all parts have about as many entries. */
@@ -74,15 +77,19 @@ static int64_t part_begin(const tiles_job *t, int64_t i) {
     return i == t->parts ? t->end : low;
 }
 
-/* Of the products of a tile those that are wanted, as runs that follow each other in a row of output 0. */
-typedef struct run_of { int64_t from, to, n; } run_of;
+/* Of the products of a tile those that are wanted, as runs that follow each other in a row of
+ * output 0. */
+typedef struct run_of {
+    int64_t from, to, n;
+} run_of;
 typedef struct tile_runs {
     int32_t n;
     run_of at[WIDEST + 1];
 } tile_runs;
 
 /* Products [column, column + n), which are `from` on in the tile. */
-static void find_runs(const csr_tiles_job *j, int64_t from, int64_t column, int64_t n, tile_runs *out) {
+static void find_runs(const csr_tiles_job *j, int64_t from, int64_t column, int64_t n,
+                      tile_runs *out) {
     int64_t line = column / j->pitch, x = column % j->pitch;
     out->n = 0;
     while (n > 0 && line < j->lines) {
@@ -115,7 +122,8 @@ static void put(const csr_tiles_job *j, int64_t row, const tile_runs *runs, cons
     }
 }
 
-static void one_tile(const tiles_job *t, int64_t from, int64_t to, int64_t column, int64_t vectors) {
+static void one_tile(const tiles_job *t, int64_t from, int64_t to, int64_t column,
+                     int64_t vectors) {
     const csr_tiles_job *j = t->job;
     const csr_rows *s = j->blob;
     const uint32_t *begin = begin_of(s), *offset = (const uint32_t *)part(s, s->offset_at);
@@ -137,9 +145,13 @@ static void one_tile(const tiles_job *t, int64_t from, int64_t to, int64_t colum
         for (int64_t r = 0; r < block && j->bias && row + r < (int64_t)s->rows; r++)
             bias[r] = j->bias[row + r];
         const csr_tile tile = {.x = j->x + row / j->group_rows * j->group_floats + at,
-                               .value = value + begin[b] * block, .bias = bias,
-                               .offset = offset + begin[b], .n = begin[b + 1] - begin[b],
-                               .ld = ld, .out = tile_at, .low = bound ? bound->low : -INFINITY,
+                               .value = value + begin[b] * block,
+                               .bias = bias,
+                               .offset = offset + begin[b],
+                               .n = begin[b + 1] - begin[b],
+                               .ld = ld,
+                               .out = tile_at,
+                               .low = bound ? bound->low : -INFINITY,
                                .high = bound ? bound->high : INFINITY};
         run(&tile);
         for (int64_t r = 0; r < block; r++)

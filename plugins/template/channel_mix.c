@@ -1,10 +1,15 @@
-/* channel_mix: y[n,o,...] = sum over c of weight[o,c] * x[n,c,...], + bias[o]: a layer with weights,
- * described to the core so that it is split, fused, folded with a following batch norm, and trained.
+/* channel_mix: y[n,o,...] = sum over c of weight[o,c] * x[n,c,...], + bias[o]: a layer with
+ * weights, described to the core so that it is split, fused, folded with a following batch norm,
+ * and trained.
  */
 #include "template.h"
 
 static const cnr_attr_spec attrs[] = {
-    {.name = "out", .type = CNR_ATTR_INT, .flags = CNR_ATTR_BOUNDED, .min = 0, .max = 1 << 20,
+    {.name = "out",
+     .type = CNR_ATTR_INT,
+     .flags = CNR_ATTR_BOUNDED,
+     .min = 0,
+     .max = 1 << 20,
      .help = "output channels; only to make missing weights"},
     {.name = "bias", .type = CNR_ATTR_BOOL, .default_i = 1, .help = "make a missing bias"},
 };
@@ -27,8 +32,8 @@ static cnr_status infer(const cnr_node *node, cnr_tensor *const *out, cnr_error 
                                    (long long)w->dim[1]);
     if (b && (b->rank != 1 || b->dtype != CNR_f32 ||
               (b->dim[0] >= 0 && w->dim[0] >= 0 && b->dim[0] != w->dim[0])))
-        return template_host->fail(err, CNR_E_SHAPE, node->name, "bias must be f32 with %lld values",
-                                   (long long)w->dim[0]);
+        return template_host->fail(err, CNR_E_SHAPE, node->name,
+                                   "bias must be f32 with %lld values", (long long)w->dim[0]);
     out[0]->dtype = x->dtype;
     out[0]->rank = x->rank;
     memcpy(out[0]->dim, x->dim, sizeof x->dim);
@@ -104,12 +109,14 @@ static cnr_status gradient(const cnr_host *host, struct cnr_graph *graph, const 
     if (!status && node->n_inputs > 2 && want[2]) {
         int64_t axes[CNR_MAX_RANK] = {0};
         for (int32_t i = 2; i < node->inputs[0]->rank; i++) axes[i - 1] = i;
-        const cnr_attr over = {.name = "axes", .type = CNR_ATTR_INTS,
-                               .n = node->inputs[0]->rank - 1, .ints = axes};
+        const cnr_attr over = {.name = "axes",
+                               .type = CNR_ATTR_INTS,
+                               .n = node->inputs[0]->rank - 1,
+                               .ints = axes};
         const cnr_attr flat = {.name = "keepdims", .type = CNR_ATTR_BOOL, .i = 0};
         const cnr_attr *const list[] = {&over, &flat};
-        status = host->graph_node(graph, "reduce_sum", NULL, NULL, grad_out, 1, list, 2,
-                                  &grad_in[2], 1);
+        status =
+            host->graph_node(graph, "reduce_sum", NULL, NULL, grad_out, 1, list, 2, &grad_in[2], 1);
     }
     return status;
 }
@@ -161,8 +168,8 @@ static cnr_status infer_grad(const cnr_node *node, cnr_tensor *const *out, cnr_e
         return template_host->fail(err, CNR_E_SHAPE, node->name, "x and dy must agree");
     for (int32_t i = 0; i < x->rank; i++)
         if (i != 1 && x->dim[i] >= 0 && dy->dim[i] >= 0 && x->dim[i] != dy->dim[i])
-            return template_host->fail(err, CNR_E_SHAPE, node->name,
-                                       "x and dy differ on axis %d", (int)i);
+            return template_host->fail(err, CNR_E_SHAPE, node->name, "x and dy differ on axis %d",
+                                       (int)i);
     out[0]->dtype = CNR_f32;
     out[0]->rank = 2;
     out[0]->dim[0] = dy->dim[1];

@@ -24,9 +24,7 @@ static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_ac
 }
 
 /* blob: bias[O rounded up], then weight[O / 8][C][8] */
-static int64_t rounded(int64_t o) {
-    return cnr_round_up(o, BLOCK);
-}
+static int64_t rounded(int64_t o) { return cnr_round_up(o, BLOCK); }
 
 static cnr_status prepare_size(const cnr_device *device, const cnr_node *node, cnr_space *out,
                                cnr_error *err) {

@@ -3,8 +3,13 @@
 #include "template.h"
 
 static const cnr_attr_spec attrs[] = {
-    {.name = "threshold", .type = CNR_ATTR_FLOAT, .flags = CNR_ATTR_BOUNDED, .min = 0, .max = 1e30,
-     .default_f = 0.5, .help = "values nearer to 0 than this become 0"},
+    {.name = "threshold",
+     .type = CNR_ATTR_FLOAT,
+     .flags = CNR_ATTR_BOUNDED,
+     .min = 0,
+     .max = 1e30,
+     .default_f = 0.5,
+     .help = "values nearer to 0 than this become 0"},
 };
 static const cnr_port inputs[] = {{.name = "x", .help = "any shape"}};
 static const cnr_port outputs[] = {{.name = "y", .help = "shape of x"}};
@@ -43,7 +48,8 @@ static int32_t expression(const cnr_node *node, char *text, size_t bytes) {
     return (int32_t)sizeof form - 1;
 }
 
-typedef void (*apply_fn)(const cnr_node *node, const float *x, const float *y, float *out, int64_t n);
+typedef void (*apply_fn)(const cnr_node *node, const float *x, const float *y, float *out,
+                         int64_t n);
 
 /* Applies `fn` to what the run asks for (CNR_OP_RANGES), all or a range on one axis. */
 static void apply_range(const cnr_run *run, apply_fn fn) {
@@ -105,8 +111,7 @@ static cnr_status infer_grad(const cnr_node *node, cnr_tensor *const *out, cnr_e
     int same = y->rank == dy->rank && dy->dtype == y->dtype;
     for (int32_t i = 0; same && i < y->rank; i++)
         same = y->dim[i] == dy->dim[i] || y->dim[i] < 0 || dy->dim[i] < 0;
-    if (!same)
-        return template_host->fail(err, CNR_E_SHAPE, node->name, "y and dy must be alike");
+    if (!same) return template_host->fail(err, CNR_E_SHAPE, node->name, "y and dy must be alike");
     return infer(node, out, err);
 }
 

@@ -6,15 +6,13 @@ local json = require "lib.json"
 local pictures = require "lib.pictures"
 
 local spec = {
-  usage = "classify MODEL PICTURE... [options]",
-  about = "Says what pictures show, and writes it on them. MODEL is a file of a net, or a description " ..
-          "and its weights with a comma between. PICTURE is a file, a folder, a pattern, a video, a " ..
-          "camera (/dev/video0) or a stream (rtsp://...).",
+  operands = "NET [WEIGHTS] PICTURE...",
+  about = "Says what pictures show, and writes it on them. NET is a file of a net, or a description with its " ..
+          "weights behind it or behind a comma. PICTURE is a file, a folder, a pattern, a video, a " ..
+          "camera (0, /dev/video0) or a stream (rtsp://...).",
   flags = {
     { "--top COUNT", "how many classes (3)" },
     { "--background COUNT", "so many classes in front of the labels' first are none of them (0)" },
-    { "--resize SIZE", "HxW, or the shorter side" },
-    { "--crop SIZE", "the middle: HxW, N, or a part such as 0.875" },
   },
 }
 

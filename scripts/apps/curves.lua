@@ -2,11 +2,9 @@
 local args = require "lib.args"
 local curves = require "lib.curves"
 
-return function(words)
-  return args.main(words, { usage = "curves.lua CURVES.csv CURVES.png", least = 2,
-                            about = "Draws loss and accuracy of a training, by epoch." },
-    function(options)
-      curves.draw(options[1], options[2])
-      return 0
-    end)
-end
+return args.application({ operands = "CURVES.csv CURVES.png", least = 2, most = 2,
+                          without = "it draws a table, no net runs",
+                          about = "Draws loss and accuracy of a training, by epoch." }, function(options)
+  curves.draw(options[1], options[2])
+  return 0
+end)

@@ -4,28 +4,29 @@ local detector = require "lib.detector"
 local draw = require "lib.draw"
 local families = require "lib.families"
 local json = require "lib.json"
-local labels = require "lib.labels"
 local pictures = require "lib.pictures"
 
 local spec = {
-  usage = "detect MODEL PICTURE... [options]",
-  about = "Finds things in pictures: prints a box for each, and draws them. MODEL is a file of a net, " ..
-          "a description and its weights with a comma between (yolo.cfg,yolo.weights), or a folder " ..
+  operands = "NET [WEIGHTS] PICTURE...",
+  about = "Finds things in pictures: prints a box for each, and draws them. NET is a file of a net, " ..
+          "a description with its weights behind it or behind a comma (yolo.cfg,yolo.weights), or a folder " ..
           "with MTCNN's three nets. PICTURE is a file, a folder, a pattern, a video, a camera " ..
-          "(/dev/video0) or a stream (rtsp://...).",
+          "(0, /dev/video0) or a stream (rtsp://...).",
   flags = {
     { "--score NUMBER", "at least this score (the family's)" },
+    { "--conf NUMBER", "the same" },
+    { "--classes LIST", "only these classes: names or numbers, person,car" },
+    { "--count", "how many there are of each class, instead of each box" },
+    { "--save-crops DIR", "what each box holds, as a picture in this folder" },
     { "--overlap NUMBER", "boxes of a class share at most this part (the family's)" },
     { "--across NUMBER", "boxes of different classes share at most this part (0.8: a dog or a cat, " ..
                          "not both; 1: both)" },
-    { "--family NAME", "who decodes (told by the net)" },
+    { "--family NAME", "output decoder (detected from the model)" },
     { "--size SIZE", "where the net leaves its input's size open: HEIGHTxWIDTH, or net for its own " ..
                      "(the picture's shape, its shorter side as long as the net's)" },
     { "--longest COUNT", "or the picture's shape, with the longer side this long" },
     { "--smallest COUNT", "mtcnn: smallest face, in pixels (20)" },
     { "--swapped ANSWER", "mtcnn: yes, when the nets see rows as columns (when they come from Caffe)" },
-    { "--letterbox LEVEL", "keep the picture's shape, fill with this grey; LEVEL,corner: picture at " ..
-                           "the top left; false: stretch" },
   },
   more = families.help(),
 }
@@ -42,7 +43,13 @@ local function as_object(name, shape, list, find, about)
         points[#points + 1] = { rounded(b.points[k]), rounded(b.points[k + 1]) }
       end
     end
-    found[i] = { class = b.class, label = find:label(b.class), score = b.score, points = points,
+    local mask, area = nil, 0
+    for _, row in ipairs(b.mask or {}) do
+      mask = mask or {}
+      mask[#mask + 1] = { rounded(row.x0), rounded(row.y0), rounded(row.x1), rounded(row.y1) }
+      area = area + (row.x1 - row.x0) * (row.y1 - row.y0)
+    end
+    found[i] = { mask = mask, area = mask and rounded(area), class = b.class, label = find:label(b.class), score = b.score, points = points,
                  box = { rounded(b.x0), rounded(b.y0), rounded(b.x1), rounded(b.y1) } }
   end
   return { picture = name, frame = about and about.frame, seconds = about and about.seconds,
@@ -57,6 +64,32 @@ local function show(name, shape, list, find, about)
   end
 end
 
+-- How many there are of each class, most first.
+local function counted(list, find)
+  local by, order = {}, {}
+  for _, b in ipairs(list) do
+    local name = find:label(b.class)
+    if not by[name] then order[#order + 1] = name end
+    by[name] = (by[name] or 0) + 1
+  end
+  table.sort(order, function(a, b)
+    if by[a] ~= by[b] then return by[a] > by[b] end
+    return a < b
+  end)
+  return by, order
+end
+
+local function show_counts(name, list, find, about, as_json)
+  local by, order = counted(list, find)
+  if as_json then
+    print(json.encode({ picture = name, frame = about and about.frame, seconds = about and about.seconds,
+                        count = #list, counts = by }, 7))
+    return
+  end
+  print(("%s  %d found"):format(pictures.title(name, about), #list))
+  for _, class in ipairs(order) do print(("  %-16s %d"):format(class, by[class])) end
+end
+
 local function has_one_class(list)
   for _, b in ipairs(list) do
     if b.class ~= list[1].class then return false end
@@ -66,10 +99,12 @@ end
 
 return app.main(spec, function(options)
   local find = detector.open(options[1], options)
-  if options.labels then find.names = labels.read(options.labels) end
+  local crops = options.save_crops and pictures.crops(options.save_crops)
   return function(name, picture, about)
     local shape, found = picture:shape(), find:find(picture)
-    if options.json then print(json.encode(as_object(name, shape, found, find, about), 7))
+    if crops then crops(name, picture, about, found, function(b) return find:label(b.class) end) end
+    if options.count then show_counts(name, found, find, about, options.json)
+    elseif options.json then print(json.encode(as_object(name, shape, found, find, about), 7))
     else show(name, shape, found, find, about) end
     local function text(b)
       local label, score = find:label(b.class), ("%d%%"):format((b.score * 100 + .5) // 1)

@@ -2,6 +2,7 @@
 -- Each is a few pen strokes (cubic curves) laid on black in white, as MNIST's digits lie: in the
 -- middle 20 of 28 parts. Those in scripts/nets/digits were drawn by this script.
 local c = require "cnnrun"
+local args = require "lib.args"
 
 -- Strokes in a square from 0 to 1, y down: start, then curves (two handles and an end) or, with a
 -- single point, lines.
@@ -92,9 +93,9 @@ local function draw(name)
   return picture
 end
 
-return function(args)
-  local folder = args[1] or error("usage: cnnrun draw_digits FOLDER")
+return args.application({ operands = "FOLDER", least = 1, most = 1, without = "it draws, no net runs",
+                          about = "Draws the digits that scripts/nets/digits holds, into a folder." }, function(options)
   for name in pairs(glyphs) do
-    draw(name):save(folder .. "/" .. name .. ".png")
+    draw(name):save(options[1] .. "/" .. name .. ".png")
   end
-end
+end)

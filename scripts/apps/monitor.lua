@@ -11,7 +11,9 @@ local pictures = require "lib.pictures"
 local watchers = require "lib.watchers"
 
 local flags = {
-  { "-o, --output FILE", "record what is drawn: .mp4, .mkv, .webm, .mov, .avi" },
+  { "-o, --output PATH", "record what is drawn: .mp4, .mkv, .webm, .mov, .avi; or a folder for what --on saves" },
+  { "--loop", "a file: again from its start, without end" },
+  { "--pace HOW", "a file: real: as fast as it was filmed; fast: as fast as this machine can (fast)" },
   { "--page WHERE", "a live page on this port of this machine alone, or on ADDRESS:PORT" },
   { "--token TEXT", "what the page wants of whoever changes something (one at random)" },
   { "--app NAME", "detect, faces or classify (told by the net: detect)" },
@@ -19,33 +21,30 @@ local flags = {
   { "--place POLICY", "have a policy share the net among devices first: best, fastest, mine.lua" },
   { "--on FILE", "Lua that returns function(found, frame): called with each frame's boxes" },
   { "--post URL", "an address for what --on posts; without --on, for who came and went" },
-  { "--json", "one object a frame, a line each" },
-  { "-q, --quiet", "nothing of who came and went" },
-  { "--labels FILE", "names of the classes, one a line" },
-  { "--every COUNT", "each so-manyth frame (1)" },
-  { "--from NUMBER", "of a video: from that second on" },
-  { "--to NUMBER", "and up to that one" },
+  { "--every COUNT", "process every Nth frame (1)" },
+  { "--from SECONDS", "start position in the video" },
+  { "--to SECONDS", "end position in the video" },
   { "--score NUMBER", "at least this score (the family's)" },
+  { "--conf NUMBER", "the same" },
+  { "--classes LIST", "only these classes: names or numbers, person,car" },
+  { "--save-crops DIR", "what each box that comes holds, as a picture in this folder" },
   { "--overlap NUMBER", "boxes of a class share at most this part (the family's)" },
   { "--across NUMBER", "boxes of different classes share at most this part (0.8)" },
-  { "--family NAME", "who decodes (told by the net)" },
+  { "--family NAME", "output decoder (detected from the model)" },
   { "--size SIZE", "of an input that the net leaves open: HEIGHTxWIDTH, or net for its own" },
   { "--longest COUNT", "or the picture's shape, with the longer side this long" },
   { "--smallest COUNT", "mtcnn: smallest face, in pixels (20)" },
   { "--swapped ANSWER", "mtcnn: yes, when the nets see rows as columns" },
-  { "--letterbox LEVEL", "keep the picture's shape, fill with this grey" },
   { "--top COUNT", "classify: how many classes (3)" },
   { "--background COUNT", "classify: so many classes in front of the labels' first are none of them" },
-  { "--resize SIZE", "classify: HxW, or the shorter side" },
-  { "--crop SIZE", "classify: the middle: HxW, N, or a part such as 0.875" },
 }
-table.move(app.net_flags, 1, #app.net_flags, #flags + 1, flags)
 
 local spec = {
-  usage = "monitor MODEL SOURCE [options]", least = 2, flags = flags,
-  about = "Watches a video, a camera (/dev/video0) or a stream (rtsp://..., http://...): boxes, names and " ..
+  operands = "NET [WEIGHTS] SOURCE", least = 2, most = 2, flags = flags, nets = true, pictures = true,
+  about = "Watches a video, a camera (0, /dev/video0) or a stream (rtsp://..., http://...): boxes, names and " ..
           "numbers are drawn on each frame, recorded with -o and shown on a live page with --page. Of a " ..
-          "camera the latest frame is taken, of a file every one. Ctrl-C ends it, and leaves whole files.",
+          "camera the latest frame is taken, of a file every one. A page stays when the source ends. Ctrl-C ends " ..
+          "all, and leaves whole files.",
   more = families.help(),
 }
 
@@ -81,64 +80,150 @@ local function status_of(s)
   return table.concat(parts, "   ")
 end
 
-local function watch(options)
+-- Where --on may save pictures; all else is recorded to.
+local function is_folder(path) return c.exists(path) == "folder" or not path:match "%.%w+$" and not path:find("%", 1, true) end
+
+-- What comes of all options, before the first frame.
+local function begin(options)
   local model, source = options[1], pictures.spec(options[2], ".mp4") -- of a GIF all pictures
   pictures.refuse(model)
-  if options.output then
+  if options.pace and options.pace ~= "real" and options.pace ~= "fast" then
+    error("--pace: want real or fast, got " .. options.pace, 0)
+  end
+  local self = { options = options, source = source, measured = gauges.new(), paced = pace(), sizes = {},
+                 number = 0, now = 0, at = 0, skipped = 0 }
+  if options.output and is_folder(options.output) then
+    self.folder = options.output
+    c.folder(options.output)
+  elseif options.output then
     if not pictures.is_video(options.output) and not options.output:find("%", 1, true) then
-      error("-o " .. options.output .. ": want .mp4, .mkv, .webm, .mov or .avi", 0)
+      error("-o " .. options.output .. ": want .mp4, .mkv, .webm, .mov or .avi, or a folder for what --on saves", 0)
     end
     c.output(options.output, table.unpack(options))
+    self.records = options.output
   end
-  local drawing = options.output or options.page
-  if drawing then assert(draw.available()) end
-  local on = options.on and live.script(options.on)
-  local watcher = watchers.open(model, options)
-  local switches = live.switches(watcher, options)
-  local feed = c.feed(source, { every = math.max(1, options.every or 1), from = options.from, to = options.to })
-  local out = options.output and c.writer(options.output, { from = source, start = options.from, stop = options.to })
-  local page = options.page and live.page(options.page, options.token)
-  local paced, measured, sizes = pace(), gauges.new(), {}
-  local worker, poster = drawing and c.worker(), options.post and live.poster(options.post)
-  if worker then draw.by(worker) end
-  switches.feed = feed
+  if self.records or options.page then assert(draw.available()) end
+  self.on = options.on and live.script(options.on)
+  self.crops = options.save_crops and pictures.crops(options.save_crops)
+  self.watcher = watchers.open(model, options)
+  self.switches = live.switches(self.watcher, options)
+  self.page = options.page and live.page(options.page, options.token)
+  self.poster = options.post and live.poster(options.post)
+  return self
+end
+
+-- Of a file that is shown at its own pace: waits until the frame is due. False: it is long past, and others come.
+local function is_due(self, frame)
+  if self.options.pace ~= "real" or not frame.seconds or self.feed:live() then return true end
+  local first = self.first or { now = frame.now, seconds = frame.seconds }
+  self.first = first
+  local due = first.now + frame.seconds - first.seconds
+  if due > frame.now then
+    c.wait(math.min(due - frame.now, 60))
+    frame.now = due
+  elseif frame.now - due > .2 and self.skipped < 4 then
+    self.skipped = self.skipped + 1
+    self.passed = (self.passed or 0) + 1
+    return false
+  end
+  self.skipped = 0
+  return true
+end
+
+-- What is in the frame; with the numbers of frames and the seconds of those played before.
+local function look(self, frame)
+  local shape, watcher = frame.picture:shape(), self.watcher
+  local key, found = shape[1] .. "x" .. shape[2], nil
+  if frame.outputs then found = watcher:decode(frame.outputs, frame.place, shape, self.sizes[key])
+  else
+    found = watcher:find(frame.picture)
+    self.sizes[key] = self.switches:through(watcher, frame.picture, shape, key)
+  end
+  frame.number, frame.lost = frame.number + self.number, (frame.lost or 0) + (self.passed or 0)
+  for _, name in ipairs { "now", "came", "done" } do frame[name] = frame[name] and frame[name] + self.now end
+  frame.seconds = frame.seconds and frame.seconds + self.at
+  return found
+end
+
+local function save_crops(self, frame, new)
+  if not self.crops or not new[1] or not new[1].x0 then return end
+  self.crops(self.source:match "[^/]*$", frame.picture, { frame = frame.number }, new, function(b) return b.label end)
+end
+
+local function step(self, frame)
+  local watcher, switches, page, options = self.watcher, self.switches, self.page, self.options
+  if page then switches:take(page:asked()) end
+  local found = look(self, frame)
+  local at = frame.seconds or frame.now
+  local new, gone = watcher:track(found, at)
+  switches:point(frame.picture)
+  save_crops(self, frame, new)
+  local fps, load = self.paced(frame)
+  local state = self.measured:state(frame.now, { fps = fps, load = load, inference = frame.took,
+    latency = frame.now - frame.came, governor = switches.governor, policy = switches.policy })
+  local events = watcher:events(new, gone, at)
+  if self.on then self.on(found, live.frame(frame, state, new, gone, self.poster, self.folder))
+  elseif self.poster then
+    for _, event in ipairs(events) do self.poster:post(event) end
+  end
+  watcher:tell(frame, found, new, gone, at, options)
+  self.last = function()
+    return watcher:draw(frame.picture, found, switches:over(draw.status(status_of(state))))
+  end
+  if self.out or page and page:wanted() == 1 then
+    local drawn = self.last()
+    if self.out then self.worker:write(self.out, drawn, { time = frame.seconds }) end
+    if page then self.worker:call(page, "picture", drawn) end
+    self.worker:send()
+  end
+  if page then switches:show(page, frame, state, watcher:list(found), self.source, events) end
+  self.ends = { number = frame.number, now = frame.now, at = at }
+end
+
+-- The source once, from its first frame to its last.
+local function play(self)
+  local options = self.options
+  local feed = c.feed(self.source, { every = math.max(1, options.every or 1), from = options.from, to = options.to })
+  self.feed, self.switches.feed, self.switches.key, self.first = feed, feed, nil, nil
   for frame in feed:each() do
-    local shape = frame.picture:shape()
-    local key, found = shape[1] .. "x" .. shape[2], nil
-    if page then switches:take(page:asked()) end
-    if frame.outputs then
-      found = watcher:decode(frame.outputs, frame.place, shape, sizes[key])
-    else
-      found = watcher:find(frame.picture)
-      sizes[key] = switches:through(watcher, frame.picture, shape, key)
-    end
-    local at = frame.seconds or frame.now
-    local new, gone = watcher:track(found, at)
-    switches:point(frame.picture)
-    local fps, load = paced(frame)
-    local state = measured:state(frame.now, { fps = fps, load = load, inference = frame.took,
-      latency = frame.now - frame.came, governor = switches.governor, policy = switches.policy })
-    local events = watcher:events(new, gone, at)
-    if on then on(found, live.frame(frame, state, new, gone, poster))
-    elseif poster then
-      for _, event in ipairs(events) do poster:post(event) end
-    end
-    watcher:tell(frame, found, new, gone, at, options)
-    if out or page and page:wanted() == 1 then
-      local drawn = watcher:draw(frame.picture, found, switches:over(draw.status(status_of(state))))
-      if out then worker:write(out, drawn, { time = frame.seconds }) end
-      if page then worker:call(page, "picture", drawn) end
-      worker:send()
-    end
-    if page then
-      switches:show(page, frame, state, watcher:list(found), source, events)
-    end
+    if is_due(self, frame) then step(self, frame) end
   end
-  if worker then worker:close() end
-  if poster then poster:close() end
-  if out then out:close() end
-  switches:stop()
+  self.is_live = feed:live()
+  feed:apart()
+  feed:close()
+  local ends = self.ends
+  if not ends then error(self.source .. ": there are no frames in it", 0) end
+  self.number, self.now, self.at = ends.number, ends.now + .04, ends.at + .04
+end
+
+local function watch(options)
+  local self = begin(app.loading(options))
+  local drawing = self.records or self.page
+  self.out = self.records and c.writer(self.records, { from = self.source, start = options.from, stop = options.to })
+  while true do
+    self.worker = drawing and c.worker()
+    if self.worker then draw.by(self.worker) end
+    repeat play(self) until not options.loop or self.is_live
+    if self.worker then self.worker:close() end
+    if self.out then self.out:close() end
+    self.out = nil
+    if not self.page then break end
+    c.note("the source has ended; the page stays until Ctrl-C")
+    local shown
+    self.switches:stay(self.page, function()
+      if not shown and self.page:wanted() == 1 then
+        shown = true
+        local worker = c.worker()
+        draw.by(worker)
+        worker:call(self.page, "picture", self.last())
+        worker:send()
+        worker:close()
+      end
+    end)
+  end
+  if self.poster then self.poster:close() end
+  self.switches:stop()
   return 0
 end
 
-return function(words) return args.main(words, spec, watch) end
+return args.application(spec, watch)

@@ -22,15 +22,15 @@ local function curves(rows, columns)
 end
 
 local function draw(options)
-  local series, most = curves(csv.read(options[1]))
+  local rows, columns = csv.read(options[1])
+  local series, most = curves(rows, columns)
   if #series == 0 then error(options[1] .. ": holds no watts", 0) end
   plot.lines(series, { x = "s", y = "W", title = options.title, markers = false, width = 720,
+                       simulated = rows[1].simulated == "true",
                        y_range = { 0, most > 0 and most * 1.05 or 1 } }):save(options[2])
   return 0
 end
 
-return function(words)
-  return args.main(words, { usage = "power.lua LOG.csv CURVES.svg", least = 2,
-                            about = "Draws the curves of a log of power.",
-                            flags = { { "--title TEXT", "above the picture" } } }, draw)
-end
+return args.application({ operands = "LOG.csv CURVES.svg", least = 2, most = 2, without = "it draws a table, no net runs",
+                          about = "Draws the curves of a log of power.",
+                          flags = { { "--title TEXT", "above the picture" } } }, draw)

@@ -8,28 +8,27 @@ local json = require "lib.json"
 local pictures = require "lib.pictures"
 
 local spec = {
-  usage = "track SOURCE --box X,Y,W,H [options]",
-  about = "Follows one thing through a folder of pictures, a video or a camera: learns what it looks like " ..
+  operands = "SOURCE... --box X,Y,W,H",
+  about = "Follows one thing through pictures, folders of them, a video or a camera (0, /dev/video0): learns what it looks like " ..
           "while it does, says when it is out of view, and finds it again. Prints a line a frame: its " ..
           "number, x, y, width, height in pixels from the top left, how sure it is (0 to 1).",
   flags = {
     { "--box LIST", "where it is in the first frame: X,Y,WIDTH,HEIGHT" },
     { "-o, --output PATH", "draw: a video (.mp4, .mkv ...), or a folder for a picture a frame" },
-    { "--json", "an object a frame: frame, box ([x, y, w, h] or null), confidence" },
     { "--times", "with --json: ms, what the tracker took for the frame" },
     { "--seed COUNT", "of all that is drawn by lot (1); the same seed gives the same boxes" },
     { "--model FILE", "begin with what was learnt there; without --box it is looked for" },
     { "--save FILE", "keep what was learnt" },
-    { "--from NUMBER", "videos: begin at this second" },
-    { "--to NUMBER", "videos: end at this second" },
-    { "--device NAME", "the detector's first stages run there: cpu, opencl:0 (in the tracker itself)" },
-    { "--policy FILE", "which stage runs where (scripts/place); with --devices" },
-    { "--devices LIST", "of which it may choose: cpu,opencl:0" },
+    { "--every COUNT", "process every Nth frame or picture (1)" },
+    { "--from SECONDS", "videos: begin at this second" },
+    { "--to SECONDS", "videos: end at this second" },
     { "--set TEXT", "NAME=VALUE, an option of the tracker (below); may come again", many = true },
-    { "-q, --quiet", "nothing on stderr but mistakes" },
   },
-  least = 1,
+  least = 1, nets = true, without = "frames go to the tracker as they are",
+  refused = {},
 }
+local no_file = "the tracker's net is made here, of no file"
+for _, name in ipairs { "weights", "labels", "net", "option", "symbol" } do spec.refused["--" .. name] = no_file end
 
 local function box_of(text)
   local box = {}
@@ -39,14 +38,8 @@ local function box_of(text)
   return box
 end
 
-local function words_of(text)
-  local list = {}
-  for word in text:gmatch("[^,]+") do list[#list + 1] = word end
-  return list
-end
-
 local function tracker_of(options)
-  local list = { seed = options.seed or 1 }
+  local list = { seed = options.seed or 1, threads = options.threads }
   for _, word in ipairs(options.set or {}) do
     local name, value = word:match("^([%w_]+)=(.+)$")
     value = tonumber(value)
@@ -64,11 +57,16 @@ local function sink_of(options)
   if not out then return nil end
   local able, why = draw.available()
   if not able then error(why, 0) end
+  local first = options[1]
   if pictures.is_video(out) then
-    c.output(out, options[1])
-    return c.writer(out, { from = options[1], start = options.from, stop = options.to })
+    c.output(out, table.unpack(options))
+    local moves = #options == 1 and #c.samples(first) < 0 -- its sound and its times are kept
+    return c.writer(out, moves and { from = first, start = options.from, stop = options.to } or nil)
   end
   if out:find("%", 1, true) then return c.writer(out) end
+  if pictures.is_picture(out) then
+    error(("-o %s: a frame each wants a folder, a video, or pictures with numbers, frames-%%04d.png"):format(out), 0)
+  end
   c.folder(out)
   return c.writer(out:gsub("/+$", "") .. "/%05d.png")
 end
@@ -88,27 +86,28 @@ end
 local function work(options)
   local box = options.box and box_of(options.box)
   if not box and not options.model then error("what is to be followed? --box X,Y,WIDTH,HEIGHT", 0) end
-  if options.save then
-    local folder = options[1]:gsub("/*$", "/")
+  for i, word in ipairs(options) do options[i] = pictures.spec(word, ".mp4") end -- of a GIF all pictures
+  for _, word in ipairs(options.save and options or {}) do
+    local folder = word:gsub("/*$", "/")
     if options.save:sub(1, #folder) == folder and c.exists(options.save) then
       error(("--save %s: that is among what is looked at"):format(options.save), 0)
     end
-    c.output(options.save, options[1])
+    c.output(options.save, word)
   end
   local tracker = tracker_of(options)
-  local away = options.device or options.policy or options.devices
-  local run = follow.start(tracker, box, options.model ~= nil, away and cascade.new(tracker, {
-    device = options.device, policy = options.policy, devices = options.devices and words_of(options.devices) }))
+  local away = next(options.load) ~= nil -- any option of nets
+  local run = follow.start(tracker, box, options.model ~= nil, away and cascade.new(tracker, options.load))
   local sink, frames = sink_of(options), 0
-  local failed = follow.each(options[1], { from = options.from, to = options.to }, function(frame, picture, seconds, why)
+  local failed = follow.each({ table.unpack(options) }, { every = math.max(1, options.every or 1), from = options.from,
+    to = options.to }, function(frame, picture, seconds, why)
     frames = frame
-    if why then c.note(("%s: frame %d: %s"):format(options[1], frame, why)) end
+    if why then c.note(("frame %d: %s"):format(frame, why)) end
     local r = run:frame(picture, why)
     tell(options, frame, r)
     if sink and picture then sink:write(run:drawn(picture, r), { time = seconds }) end
   end)
   if sink then sink:close() end
-  if frames == 0 then error(options[1] .. ": there are no pictures in it", 0) end
+  if frames == 0 then error(table.concat(options, ", ") .. ": there are no pictures in it", 0) end
   if options.save then c.write(options.save, run.tracker:save()) end
   if not options.quiet and not options.json then
     c.note(("%d frames, in %d of them it is absent; %.2f ms a frame"):format(frames, run.absent, run:milliseconds()))
@@ -116,16 +115,19 @@ local function work(options)
   return failed
 end
 
-return function(words)
+-- The tracker's own options.
+function spec.more()
   local good, tracker = pcall(c.object, "tld")
-  if good then
-    local lines = { "Options of the tracker, with what they are by themselves (\"document\": the thesis; " ..
-                    "\"authors\": OpenTLD):" }
-    for line in tracker:options():gmatch("[^\n]+") do
-      local name, value, help = line:match("^(%S+) (%S+) (.*)$")
-      lines[#lines + 1] = ("  %-25s %s"):format(name .. "=" .. value, args.wrap(help, 68, 28))
-    end
-    spec.more = table.concat(lines, "\n")
+  if not good then return "The plugin object-tld, which tracks, is missing." end
+  local lines = { "With --json an object a frame: frame, box ([x, y, w, h] or null), confidence.",
+                  "Options of nets are for the detector's first stages, which then run as a net beside the tracker:",
+                  "--device opencl:0, or --policy fastest --devices cpu,opencl:0.",
+                  "Options of the tracker, with their defaults (\"document\": the thesis; \"authors\": OpenTLD):" }
+  for line in tracker:options():gmatch("[^\n]+") do
+    local name, value, help = line:match("^(%S+) (%S+) (.*)$")
+    lines[#lines + 1] = ("  %-25s %s"):format(name .. "=" .. value, args.wrap(help, 68, 28))
   end
-  return args.main(words, spec, work)
+  return table.concat(lines, "\n")
 end
+
+return args.application(spec, work)

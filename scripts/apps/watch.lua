@@ -1,17 +1,15 @@
 -- Each frame's boxes in a loop of one's own: cnnrun watch MODEL SOURCE [OUT.mp4]
 -- To start from: what monitor does, without its page and its switches.
 local c = require "cnnrun"
+local app = require "lib.app"
+local args = require "lib.args"
 local detector = require "lib.detector"
 local draw = require "lib.draw"
 local tracks = require "lib.tracks"
 
-return function(words)
+local function work(words)
   local model, source, output = words[1], words[2], words[3]
-  if not source then
-    c.note("usage: cnnrun watch MODEL SOURCE [OUT.mp4]")
-    return 1
-  end
-  local find, tracked, size = detector.open(model, {}), tracks.new(), nil
+  local find, tracked, size = detector.open(model, app.loading(words)), tracks.new(), nil
   local feed = c.feed(source)                     -- reads ahead, on threads
   local out = output and c.writer(output, { from = source })
   for frame in feed:each() do
@@ -35,3 +33,6 @@ return function(words)
   end
   if out then out:close() end
 end
+
+return args.application({ operands = "NET [WEIGHTS] SOURCE [OUT.mp4]", least = 2, most = 3, nets = true, pictures = true,
+                          about = "Prints what comes into view of a video or a camera; an example to start from." }, work)

@@ -1,8 +1,8 @@
 -- How well and how fast the tracker follows: success and precision plots, precision, recall and F at an
 -- overlap of .25 over sequences with ground truth, by seed, and times by module as the thesis has them (S16,
--- tables 4.1 and 4.2). Writes track.csv, times.csv, success.png, precision.png.
+-- tables 4.1 and 4.2). Writes track.csv, summary.csv, times.csv, success.png, precision.png.
 --
---   cnnrun scripts/bench/track.lua -o FOLDER DIR... [--seeds N] [--set NAME=VALUE]
+--   cnnrun scripts/bench/track.lua -o FOLDER DIR... [--seeds N] [--set NAME=VALUE] [--try NAME=VALUE,...]
 local c = require "cnnrun"
 local args = require "lib.args"
 local csv = require "lib.csv"
@@ -14,11 +14,15 @@ local sequence = require "lib.sequence"
 local spec = {
   usage = "scripts/bench/track.lua -o FOLDER DIR...",
   about = "DIR: a folder of pictures with gt.txt (x1,y1,x2,y2 a line, NaN: out of view) or " ..
-          "groundtruth_rect.txt (x,y,w,h).",
+          "groundtruth_rect.txt (x,y,w,h). false_present: the share of the frames without the object in which a box is " ..
+          "given. Made sequences (scripts/bench/scenes.lua) count together as one; effects.txt says what happens there.",
   flags = {
     { "-o, --output FOLDER", "where tables and plots go" },
-    { "--seeds COUNT", "runs of each sequence, with the seeds 1 to that (5)" },
+    { "--seeds COUNT", "runs of each sequence (5)" },
+    { "--first COUNT", "the first run's seed (1); the next has the next" },
     { "--set TEXT", "NAME=VALUE, an option of the tracker; may come again", many = true },
+    { "--try LIST", "NAME=VALUE,NAME=VALUE on top of those as one configuration, or defaults; may come again. Each " ..
+      "sequence is then judged with the configuration that does best on the others (left_out)", many = true },
     { "-q, --quiet", "nothing on stderr" },
   },
   least = 1,
@@ -26,7 +30,8 @@ local spec = {
 
 -- As tracker:times() has them.
 local modules = { "view", "flow", "detector", "variance", "ferns", "nearest", "learning", "all" }
-local columns = { "sequence", "seed", "f", "precision", "recall", "absent", "false_alarms", "frames" }
+local columns = { "sequence", "options", "seed", "f", "precision", "recall", "false_present", "false_alarms", "frames" }
+local summary = { "sequence", "options", "f_median", "f_worst", "false_present", "left_out", "left_out_options" }
 
 local function median(list)
   local sorted = table.move(list, 1, #list, 1, {})
@@ -34,11 +39,21 @@ local function median(list)
   return sorted[(#sorted + 1) // 2]
 end
 
-local function options_of(words, seed)
+local function mean(list)
+  local sum = 0
+  for _, v in ipairs(list) do sum = sum + v end
+  return #list > 0 and sum / #list or nil
+end
+
+local function options_of(words, try, seed)
   local list = { seed = seed }
-  for _, word in ipairs(words or {}) do
+  local function take(flag, word)
     local name, value = word:match("^([%w_]+)=(.+)$")
-    list[name or word] = tonumber(value) or error(("--set %s: want NAME=NUMBER"):format(word), 0)
+    list[name or word] = tonumber(value) or error(("%s %s: want NAME=NUMBER"):format(flag, word), 0)
+  end
+  for _, word in ipairs(words or {}) do take("--set", word) end
+  if try ~= "defaults" then
+    for word in try:gmatch("[^,]+") do take("--try", word) end
   end
   return list
 end
@@ -63,47 +78,131 @@ local function run(folder, truth, options)
   return boxes, ms, size
 end
 
-local function work(options)
-  local folder, n = options.output or error("where do results go? -o FOLDER", 0), options.seeds or 5
-  local rows, times, success, precision = {}, {}, {}, {}
-  c.folder(folder)
-  for _, dir in ipairs(options) do
-    local truth, name = sequence.truth(dir), dir:gsub("/+$", ""):match("[^/]*$")
-    if not truth or not truth[1] then error(dir .. ": no gt.txt or groundtruth_rect.txt with a first box", 0) end
-    local fs, curves = {}, { {}, {} }
-    for seed = 1, n do
-      local boxes, ms, size = run(dir, truth, options_of(options.set, seed))
-      local j = sequence.judge(boxes, truth)
-      rows[#rows + 1] = { name, seed, j.f, j.precision, j.recall, j.absent, j.false_alarms, j.frames }
-      fs[seed] = j.f
-      for k, v in ipairs(j.success) do curves[1][k] = (curves[1][k] or 0) + v / n end
-      for k, v in ipairs(j.distances) do curves[2][k] = (curves[2][k] or 0) + v / n end
-      if seed == 1 then
-        local row = { name, size }
-        for k = 1, #modules do row[k + 2] = median(ms[k]) end
-        times[#times + 1] = row
-      end
-      if not options.quiet then c.note((("%s, seed %d: F %.3f"):format(name, seed, j.f):gsub("(%d),(%d)", "%1.%2"))) end
-    end
-    table.sort(fs)
-    rows[#rows + 1] = { name, "median", fs[(n + 1) // 2] }
-    rows[#rows + 1] = { name, "worst", fs[1] }
-    local one, two = {}, {}
-    for k, v in ipairs(curves[1]) do one[k] = { (k - 1) / 20, v } end
-    for k, v in ipairs(curves[2]) do two[k] = { k - 1, v } end
-    success[#success + 1] = { one, label = name }
-    precision[#precision + 1] = { two, label = name }
+-- ---- what comes of it ----
+
+-- Sequences are judged one by one, made ones together: groups[name] = { made =, tries = { { f =, hidden = } } }.
+local function group_of(groups, dir, name)
+  local made = c.exists(dir .. "/effects.txt") == "file"
+  local key = made and "made" or name
+  if not groups[key] then
+    groups[key] = { name = key, tries = {}, effects = {} }
+    groups[#groups + 1] = groups[key]
   end
-  experiment.print(columns, rows)
-  print()
-  local heads = table.move(modules, 1, #modules, 3, { "sequence", "size" })
-  experiment.print(heads, times)
-  csv.write(folder .. "/track.csv", columns, rows)
-  csv.write(folder .. "/times.csv", heads, times)
+  return groups[key], made and c.text(dir .. "/effects.txt") or nil
+end
+
+-- Of a group and a configuration: the median and the worst of its seeds' means over sequences, and false presents.
+local function figures(try)
+  local fs = {}
+  for k, list in ipairs(try.by_seed) do fs[k] = mean(list) end
+  return median(fs), math.min(table.unpack(fs)), mean(try.present)
+end
+
+-- The configuration with the best mean over the groups, `left` not among them.
+local function best_of(groups, n, left)
+  local best, value
+  for k = 1, n do
+    local list = {}
+    for _, group in ipairs(groups) do
+      if group ~= left then list[#list + 1] = (figures(group.tries[k])) end
+    end
+    local now = mean(list)
+    if now and (not value or now > value) then best, value = k, now end
+  end
+  return best
+end
+
+local function summary_of(groups, tries)
+  local rows, all = {}, best_of(groups, #tries)
+  for _, group in ipairs(groups) do
+    local left = #groups > 1 and best_of(groups, #tries, group) or nil
+    for k, name in ipairs(tries) do
+      local middle, worst, present = figures(group.tries[k])
+      local row = { group.name, name .. (#tries > 1 and k == all and " (all in)" or ""), middle, worst, present or "" }
+      if #tries > 1 and left and k == all then row[6], row[7] = (figures(group.tries[left])), tries[left] end
+      rows[#rows + 1] = row
+    end
+    for _, effect in ipairs(group.effects) do
+      rows[#rows + 1] = { group.name .. ": " .. effect, #group.effects[effect] .. " runs", mean(group.effects[effect]) }
+    end
+  end
+  return rows
+end
+
+local function note_effects(group, text, f)
+  for effect in (text or ""):gmatch("%S+") do
+    if not group.effects[effect] then
+      group.effects[effect] = {}
+      group.effects[#group.effects + 1] = effect
+    end
+    table.insert(group.effects[effect], f)
+  end
+end
+
+local function draw(folder, success, precision)
   plot.lines(success, { x = "overlap", y = "share of frames", title = "Success", y_range = { 0, 1 } })
     :save(folder .. "/success.png")
   plot.lines(precision, { x = "pixels between the middles", y = "share of frames", title = "Precision",
                           y_range = { 0, 1 } }):save(folder .. "/precision.png")
+end
+
+local function add_curves(group, success, precision, curves, n)
+  if group.drawn then return end -- one curve for all made ones would hide them: the first stands for them
+  group.drawn = true
+  local one, two = {}, {}
+  for k, v in ipairs(curves[1]) do one[k] = { (k - 1) / 20, v / n } end
+  for k, v in ipairs(curves[2]) do two[k] = { k - 1, v / n } end
+  success[#success + 1] = { one, label = group.name }
+  precision[#precision + 1] = { two, label = group.name }
+end
+
+local function work(options)
+  local folder, n = options.output or error("where do results go? -o FOLDER", 0), options.seeds or 5
+  local tries, first = options.try or { "defaults" }, options.first or 1
+  local rows, times, success, precision, groups = {}, {}, {}, {}, {}
+  c.folder(folder)
+  for _, dir in ipairs(options) do
+    local truth, name = sequence.truth(dir), dir:gsub("/+$", ""):match("[^/]*$")
+    if not truth or not truth[1] then error(dir .. ": no gt.txt or groundtruth_rect.txt with a first box", 0) end
+    local group, effects = group_of(groups, dir, name)
+    for t, try in ipairs(tries) do
+      local results = group.tries[t] or { by_seed = {}, present = {} }
+      group.tries[t] = results
+      local curves = { {}, {} }
+      for seed = 1, n do
+        local boxes, ms, size = run(dir, truth, options_of(options.set, try, first + seed - 1))
+        local j = sequence.judge(boxes, truth)
+        rows[#rows + 1] = { name, try, first + seed - 1, j.f, j.precision, j.recall, j.absent and 1 - j.absent or "",
+                            j.false_alarms, j.frames }
+        results.by_seed[seed] = results.by_seed[seed] or {}
+        table.insert(results.by_seed[seed], j.f)
+        if j.absent then table.insert(results.present, 1 - j.absent) end
+        if t == 1 then note_effects(group, effects, j.f) end
+        for k, v in ipairs(j.success) do curves[1][k] = (curves[1][k] or 0) + v end
+        for k, v in ipairs(j.distances) do curves[2][k] = (curves[2][k] or 0) + v end
+        if seed == 1 and t == 1 and not group.timed then
+          group.timed = true
+          local row = { name, size }
+          for k = 1, #modules do row[k + 2] = median(ms[k]) end
+          times[#times + 1] = row
+        end
+        if not options.quiet then
+          c.note((("%s, %s, seed %d: F %.3f"):format(name, try, first + seed - 1, j.f):gsub("(%d),(%d%d%d)$", "%1.%2")))
+        end
+      end
+      if t == 1 then add_curves(group, success, precision, curves, n) end
+    end
+  end
+  local short, heads = summary_of(groups, tries), table.move(modules, 1, #modules, 3, { "sequence", "size" })
+  experiment.print(columns, rows)
+  print()
+  experiment.print(summary, short)
+  print()
+  experiment.print(heads, times)
+  csv.write(folder .. "/track.csv", columns, rows)
+  csv.write(folder .. "/summary.csv", summary, short)
+  csv.write(folder .. "/times.csv", heads, times)
+  draw(folder, success, precision)
 end
 
 return function(words) return args.main(words, spec, work) end

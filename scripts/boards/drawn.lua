@@ -1,23 +1,7 @@
 -- A board drawn by a seed, --board drawn,seed=7: a processor of two clusters, one to three accelerators,
 -- out of ranges that hold what phones and boards of 2013 to 2024 have.
 local board = require "lib.board"
-
--- Of a generator of its own, so that a seed means the same everywhere.
-local function dice(seed)
-  local state = (seed * 2654435761 + 12345) & 0xffffffff
-  local function next()
-    state = state ~ (state << 13) & 0xffffffff
-    state = state ~ (state >> 17)
-    state = (state ~ (state << 5)) & 0xffffffff
-    return state / 4294967296
-  end
-  for _ = 1, 8 do next() end
-  local d = {}
-  function d.from(low, high) return low + (high - low) * next() end
-  function d.scale(low, high) return low * (high / low) ^ next() end -- as likely in each octave
-  function d.whole(low, high) return low + math.floor(next() * (high - low + 1)) end
-  return d
-end
+local dice = require "lib.dice"
 
 local function clock(d, name, low, high)
   local steps, n = {}, d.whole(3, 8)
@@ -50,8 +34,7 @@ local function unit(d, name, title, of)
 end
 
 return function(values)
-  local seed = math.tointeger(values.seed or 1)
-  if not seed or seed < 0 then error("seed: want a whole number, not below 0", 0) end
+  local seed = values.seed or 1
   local d = dice(seed)
   local b = { name = "drawn", seed = seed, rails = {}, clocks = {}, units = {} }
   local function add(u, low, high)

@@ -1,11 +1,12 @@
 -- Nets of the documents as lists of layers, for sums without a planner: op, flops (a multiply and add
--- is two; what follows in the same kernel is in it), bytes (values in, weights, values out; f32), and
+-- is two; what follows in the same kernel is in it), products (of those), bytes (values in, weights, values out; f32), and
 -- size: the pieces that a layer may be cut into.
 local nets = {}
 
 function nets.conv(maps, side, out, to, kernel, after)
   local outputs = out * to * to
-  return { op = "conv", size = out, flops = 2 * outputs * maps * kernel * kernel + (1 + (after or 0)) * outputs,
+  local products = 2 * outputs * maps * kernel * kernel
+  return { op = "conv", size = out, products = products, flops = products + (1 + (after or 0)) * outputs,
            bytes = 4 * (maps * side * side + out * maps * kernel * kernel + out + outputs) }
 end
 
@@ -14,7 +15,7 @@ function nets.pool(maps, side)
 end
 
 function nets.dense(n, out, after)
-  return { op = "dense", size = out, flops = 2 * n * out + (1 + (after or 0)) * out, bytes = 4 * (n + n * out + 2 * out) }
+  return { op = "dense", size = out, products = 2 * n * out, flops = 2 * n * out + (1 + (after or 0)) * out, bytes = 4 * (n + n * out + 2 * out) }
 end
 
 -- W18 table 4.2: scripts/nets/yolo_v1_tiny.lua.
@@ -39,7 +40,7 @@ end
 function nets.alexnet()
   local function grouped(...)
     local layer = nets.conv(...)
-    layer.flops = layer.flops / 2
+    layer.flops, layer.products = layer.flops / 2, layer.products / 2
     return layer
   end
   return { nets.conv(3, 227, 96, 55, 11, 1), grouped(96, 27, 256, 27, 5, 1), nets.conv(256, 13, 384, 13, 3, 1),
@@ -53,7 +54,7 @@ function nets.fastpoornet()
   for _, s in ipairs { { 2916, 64, 363 }, { 625, 192, 576 }, { 144, 96, 1728 }, { 144, 160, 864 },
                        { 144, 144, 1440 }, { 144, 160, 1296 }, { 144, 256, 1440 } } do
     local m, n, k = table.unpack(s)
-    list[#list + 1] = { op = "conv", size = n, flops = 2 * m * n * k, bytes = 4 * (m * k + k * n + m * n) }
+    list[#list + 1] = { op = "conv", size = n, flops = 2 * m * n * k, products = 2 * m * n * k, bytes = 4 * (m * k + k * n + m * n) }
   end
   return list
 end

@@ -14,32 +14,27 @@ local pictures = require "lib.pictures"
 local M = {}
 
 local before = {
-  { "-o, --output PATH", "draw: a .png for one picture, an .mp4 (.mkv, .webm, .avi, .gif) for a video, " ..
+  { "-o, --output PATH", "draw: a .png, .jpg ... for one picture, an .mp4 (.mkv, .webm, .avi, .gif) for a video, " ..
                          "a folder for several" },
   { "--contact FILE", "all drawn pictures, small, on one sheet" },
-  { "--json", "one object a picture or frame, a line each" },
-  { "-q, --quiet", "no progress" },
-  { "--labels FILE", "names of the classes, one a line" },
-  { "--every COUNT", "each so-manyth frame or picture (1)" },
-  { "--from NUMBER", "of a video: from that second on" },
-  { "--to NUMBER", "and up to that one" },
+  { "--every COUNT", "process every Nth frame or picture (1)" },
+  { "--from SECONDS", "start position in the video" },
+  { "--to SECONDS", "end position in the video" },
 }
 
-local after = {
-  { "--device NAME", "where to run: cpu, opencl:0 (the best)" },
-  { "--option TEXT", "NAME=VALUE for the importer, such as shape=3,224,224", many = true },
-  { "--channels ORDER", "rgb, bgr or gray" },
-  { "--mean LIST", "subtract: a number a channel" },
-  { "--std LIST", "divide: a number a channel" },
-  { "--scale NUMBER", "multiply: value = (pixel - mean) * scale / std" },
-}
-
-M.net_flags = after
+-- What the net is loaded with: the program's options of nets. Labels are the application's.
+function M.loading(options)
+  options.labels, options.load.labels = options.load.labels, nil
+  if options.mean and not options.mean:match "^[%s%d.,+eE-]+$" then
+    error(("--mean %s: want a number a channel; a mean picture goes with cnnrun run"):format(options.mean), 0)
+  end
+  return options
+end
 
 -- The flags of all, around those of one.
 local function flags(own)
   local list = {}
-  for _, part in ipairs { before, own, after } do table.move(part, 1, #part, #list + 1, list) end
+  for _, part in ipairs { before, own } do table.move(part, 1, #part, #list + 1, list) end
   return list
 end
 
@@ -55,7 +50,7 @@ local function work(options, open)
   pictures.refuse(options[1])
   local inputs = { options.labels or options[1], table.unpack(options) }
   if drawing and options.contact then c.output(options.contact, table.unpack(inputs)) end
-  if drawing and options.output and options.output:match("%.png$") and
+  if drawing and options.output and pictures.is_picture(options.output) and
     c.exists(options.output) == "file" then
     c.output(options.output, table.unpack(inputs)) -- a folder's are looked at one by one
   end
@@ -84,10 +79,8 @@ local function work(options, open)
 end
 
 function M.main(spec, open)
-  spec.flags, spec.least = flags(spec.flags), 2
-  return function(words)
-    return args.main(words, spec, function(options) return work(options, open) end)
-  end
+  spec.flags, spec.least, spec.nets, spec.pictures = flags(spec.flags), 2, true, true
+  return args.application(spec, function(options) return work(M.loading(options), open) end)
 end
 
 return M

@@ -9,6 +9,11 @@
 -- args.main(words, spec, work) does it with what a program does around it: work(options) gives
 -- the exit code, and an error in it is told in a line.
 --
+-- args.application(spec, work) is what an application returns: the program itself parses its words
+-- then, with the options that commands have in common (`nets`, `pictures`: which of them besides the
+-- general ones), and tells errors with its own exit codes. options.load has those of nets, for c.load.
+-- `refused`: { ["--weights"] = "why it has no use here" }; `without`: why none of nets' has.
+--
 -- A flag with a word in capitals behind it takes a value; NUMBER and COUNT (whole, not negative)
 -- are checked. With `many = true` in its row it may come again, and its option is a list. Gives
 -- nil and an exit code after --help or a mistake.
@@ -45,6 +50,32 @@ function M.wrap(text, width, indent)
   end
   lines[#lines + 1] = line
   return table.concat(lines, "\n" .. (" "):rep(indent))
+end
+
+-- ---- applications, whose words the program parses ----
+
+local function application_flags(spec)
+  local flags = {}
+  for i, row in ipairs((rows_of(spec))) do
+    flags[i] = { name = row.text:match("%-%-[%w-]+"), letter = row.text:match("^%-(%a)"), argument = row.value,
+                 help = row.help, repeats = row.many }
+  end
+  local names = {}
+  for name in pairs(spec.refused or {}) do names[#names + 1] = name end
+  table.sort(names)
+  for _, name in ipairs(names) do flags[#flags + 1] = { name = name, refused = spec.refused[name] } end
+  return flags
+end
+
+function M.application(spec, work)
+  return { operands = spec.operands, about = M.wrap(spec.about, 95, 0), details = spec.more, nets = spec.nets,
+           pictures = spec.pictures, without = spec.without, least = spec.least, most = spec.most,
+           flags = application_flags(spec), main = function(options)
+    options.load = options.load or {}
+    local good, result = pcall(work, options)
+    if good then return result end
+    error(M.plain(result), 0)
+  end }
 end
 
 local function help(spec, rows)
@@ -113,7 +144,9 @@ end
 
 -- An error's text without the place in the script that raised it: users look at their files first.
 function M.plain(why)
-  return (tostring(why):gsub("^[^\n:]+%.lua:%d+: ", ""))
+  local text = tostring(why)
+  local plain = text:gsub("^[^\n:]+%.lua:%d+: ", "")
+  return plain:match "^attempt to " and text or plain
 end
 
 function M.main(words, spec, work)

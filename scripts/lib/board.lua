@@ -1,5 +1,4 @@
--- Boards: parameters that say where they come from, and the sums that a simulated machine does.
--- plugins/device-sim/model.c does the same in C, at run time.
+-- Boards: parameters that say where they come from, and what nets take on them.
 local board = {}
 
 -- ---- parameters ----
@@ -56,70 +55,33 @@ function board.named(list, name)
   error("the board has no '" .. tostring(name) .. "'", 2)
 end
 
--- ---- what work takes: work = { op =, flops =, bytes =, share = (of it; nil: all) } ----
+-- ---- what work takes: work = { op =, flops =, products = (of those), bytes =, share = (of it; nil: all) } ----
 
-local function matches(pattern, text)
-  return text:find("^" .. pattern:gsub("%W", "%%%0"):gsub("%%%*", ".*") .. "$") ~= nil
-end
-
-local function class_of(unit, op)
-  for _, class in ipairs(unit.classes or {}) do
-    if matches(class.op, op) then return class end
+local function lines(out, path, value)
+  if type(value) == "table" then
+    if path ~= "" then out[#out + 1] = path .. "=" .. #value end
+    for key, inner in pairs(value) do lines(out, path == "" and key or path .. "." .. key, inner) end
+  else
+    if type(value) == "boolean" then value = value and 1 or 0 end
+    out[#out + 1] = path .. "=" .. (type(value) == "number" and ("%.17g"):format(value) or value)
   end
+  return out
 end
 
--- Speed and power of the unit's clock, as parts of those at its fastest step.
-local function pace(b, unit, mhz)
-  if not unit.clock then return 1, 1 end
-  local steps = board.named(b.clocks, unit.clock).steps
-  local top, is = steps[#steps], steps[#steps]
-  for _, step in ipairs(steps) do
-    if mhz and step.mhz <= mhz then is = step end
+local machines = setmetatable({}, { __mode = "k" })
+
+-- The simulated machine that the board describes, of whom all that follows is asked; its clocks are at the
+-- highest step, unless they are set. `anew`: the board may have changed.
+function board.machine(b, anew)
+  if anew or not machines[b] then
+    machines[b] = require "cnnrun".object("simulated", { board = table.concat(lines({}, "", b), "\n") })
   end
-  if mhz and mhz < steps[1].mhz then is = steps[1] end
-  return is.mhz / top.mhz, is.volts ^ 2 * is.mhz / (top.volts ^ 2 * top.mhz)
-end
-
-local function rates(b, unit, op, mhz)
-  local class = class_of(unit, op)
-  if class then return (class.gflops or 0) * 1e9 * pace(b, unit, mhz), (class.gbytes or 0) * 1e9 end
-  local flops, bytes = 0, 0
-  for _, name in ipairs(unit.members or {}) do
-    local f, m = rates(b, board.named(b.units, name), op, mhz)
-    flops, bytes = flops + f, bytes + m
-  end
-  return flops, bytes
-end
-
--- Seconds of a piece of work, without what a split costs.
-function board.seconds(b, unit, work, mhz)
-  local flops, bytes = rates(b, unit, work.op, mhz)
-  local share = work.share or 1
-  local compute = flops > 0 and work.flops * share / flops or 0
-  local memory = bytes > 0 and work.bytes * share / bytes or 0
-  return (unit.launch or 0) + math.max(compute, memory)
-end
-
--- Watts above idle while it works.
-function board.watts(b, unit, op, mhz)
-  if unit.members then
-    local sum = 0
-    for _, name in ipairs(unit.members) do sum = sum + board.watts(b, board.named(b.units, name), op, mhz) end
-    return sum
-  end
-  local class, _, power = class_of(unit, op), pace(b, unit, mhz)
-  return (unit.power.static or 0) + (unit.power.dynamic or 0) * power * (class and class.activity or 1)
+  return machines[b]
 end
 
 function board.idle_watts(b)
   local sum = 0
   for _, rail in ipairs(b.rails) do sum = sum + (rail.idle or 0) end
-  return sum
-end
-
-local function per_byte(b)
-  local sum = 0
-  for _, rail in ipairs(b.rails) do sum = sum + (rail.per_byte or 0) end
   return sum
 end
 
@@ -136,14 +98,10 @@ function board.ranges(shares, size)
 end
 
 -- One piece of work on one unit: seconds, joules above idle.
-function board.work(b, unit, work, part, mhz)
-  local seconds = board.seconds(b, unit, work, mhz)
-  local joules = seconds * board.watts(b, unit, work.op, mhz) + work.bytes * (work.share or 1) * per_byte(b)
-  if part and unit.split then
-    seconds = seconds + (unit.split.seconds or 0)
-    joules = joules + (unit.split.joules or 0)
-  end
-  return seconds, joules
+function board.work(b, unit, work, part)
+  local share = work.share or 1
+  return board.machine(b):takes(unit.name, work.op, { work.flops * share, (work.products or 0) * share,
+                                                      work.bytes * share, part and 1 or 0 })
 end
 
 -- Layers, each { op, flops, bytes, size (pieces it may be cut into; nil: none) }, by shares of units,
@@ -152,6 +110,7 @@ end
 function board.run(b, layers, shares)
   local seconds, joules, each = 0, 0, {}
   local list = {}
+  board.machine(b, true)
   for i, s in ipairs(shares) do list[i] = s.share end
   for i, layer in ipairs(layers) do
     local most, sum = 0, 0
@@ -159,7 +118,7 @@ function board.run(b, layers, shares)
     for k, s in ipairs(shares) do
       local share = sizes and sizes[k] / layer.size or (k == 1 and 1 or 0)
       if share > 0 then
-        local work = { op = layer.op, flops = layer.flops, bytes = layer.bytes, share = share }
+        local work = { op = layer.op, flops = layer.flops, products = layer.products, bytes = layer.bytes, share = share }
         local t, e = board.work(b, board.named(b.units, s.unit), work, sizes and true)
         most, sum = math.max(most, t), sum + e
       end

@@ -1,4 +1,5 @@
--- Boxes: { class = from 0, score =, x0 =, y0 =, x1 =, y1 =, points = { x, y, ... } or nil }.
+-- Boxes: { class = from 0, score =, x0 =, y0 =, x1 =, y1 =, points = { x, y, ... } or nil, mask = rectangles (lib.masks)
+-- or nil }.
 local M = {}
 
 local most = 3000 -- of the best that suppression looks at
@@ -59,11 +60,15 @@ end
 -- `place` is what net:prepare says: input = picture * factor + shift, for y and x.
 function M.to_picture(list, place, width, height)
   local sy, sx, dy, dx = place.factor[1], place.factor[2], place.shift[1], place.shift[2]
-  for _, b in ipairs(list) do
+  local function move(b)
     b.x0 = math.max(0, math.min(width, (b.x0 - dx) / sx))
     b.x1 = math.max(0, math.min(width, (b.x1 - dx) / sx))
     b.y0 = math.max(0, math.min(height, (b.y0 - dy) / sy))
     b.y1 = math.max(0, math.min(height, (b.y1 - dy) / sy))
+  end
+  for _, b in ipairs(list) do
+    move(b)
+    for _, row in ipairs(b.mask or {}) do move(row) end
     for i = 1, b.points and #b.points or 0, 2 do
       b.points[i] = (b.points[i] - dx) / sx
       b.points[i + 1] = (b.points[i + 1] - dy) / sy

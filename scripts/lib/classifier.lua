@@ -1,6 +1,7 @@
 -- A classifier: a net with names for its classes. classifier.open(path, options):see(picture) gives the best
 -- classes as lines { name, part of 1, class }.
 local c = require "cnnrun"
+local families = require "lib.families"
 local labels = require "lib.labels"
 local nets = require "lib.nets"
 local M = {}
@@ -8,7 +9,33 @@ local M = {}
 local Classifier = {}
 Classifier.__index = Classifier
 
-local steps = { "resize", "crop", "channels", "mean", "std", "scale" }
+local steps = { "preset", "resize", "crop", "channels", "mean", "std", "scale", "letterbox" }
+
+-- A net of another task is named, with the command for it.
+local function check_task(net, path, options)
+  local weights = options.load and options.load.weights
+  local words = weights and path .. " " .. weights or path
+  local family = families.find(net)
+  if family then
+    error(("%s is %s: cnnrun detect %s PICTURE"):format(path, family.regions and "a segmentation net" or
+      "a detector (" .. family.name .. ")", words), 0)
+  end
+  if families.scores(net) then return end
+  local port = net.outputs[1]
+  error(("%s: its output %s [%s] is no score for each class; cnnrun run %s PICTURE tells what it gives"):format(path,
+    port.name, table.concat(port.sizes, ","), words), 0)
+end
+
+-- A net of another framework rarely takes levels from 0 to 255 as they are.
+local function warn_raw(net, path, options)
+  for _, step in ipairs { "preset", "mean", "std", "scale" } do
+    if options[step] or net.meta("input." .. net.input.name .. "." .. step) then return end
+  end
+  local file = path:match "^[^,]*"
+  if file:match "%.lua$" or file:match "%.cnr$" or #net.input.sizes ~= 4 then return end
+  c.note(("warning: %s does not say how pictures are prepared, so levels from 0 to 255 go in as they are; --preset NAME " ..
+          "(torchvision, tf ...) or --mean, --std, --scale say it (--scale 1: this is right)"):format(file))
+end
 
 -- Scores as parts of 1: as they are when the net ends in a softmax, else through one.
 local function parts(t)
@@ -24,6 +51,8 @@ end
 
 function M.open(path, options)
   local self = setmetatable({ net = nets.open(path, options), steps = {}, options = options }, Classifier)
+  check_task(self.net, path, options)
+  if not options.quiet then warn_raw(self.net, path, options) end
   self.names = options.labels and labels.read(options.labels)
   for _, step in ipairs(steps) do self.steps[step] = options[step] end
   return self

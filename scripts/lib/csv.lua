@@ -51,11 +51,33 @@ function M.encode(columns, rows)
   return table.concat(lines, "\n")
 end
 
----Writes a table to a file.
+---The same table with a column "simulated" behind, true in each row, while times and joules are a
+---simulated board's; else as it is.
+---@param columns string[]
+---@param rows any[]
+---@return string[] columns
+---@return any[] rows
+function M.marked(columns, rows)
+  local n, marked = #columns, {}
+  if not c.simulated() or columns[n] == "simulated" then return columns, rows end
+  for i, row in ipairs(rows) do
+    local copy, named = {}, row[1] == nil
+    for k, name in ipairs(columns) do
+      if named then copy[k] = row[name] else copy[k] = row[k] end
+    end
+    copy[n + 1] = true
+    marked[i] = copy
+  end
+  local names = table.move(columns, 1, n, 1, {})
+  names[n + 1] = "simulated"
+  return names, marked
+end
+
+---Writes a table to a file, marked as simulated where it is.
 ---@param path string
 ---@param columns string[]
 ---@param rows any[]
-function M.write(path, columns, rows) c.write(path, M.encode(columns, rows)) end
+function M.write(path, columns, rows) c.write(path, M.encode(M.marked(columns, rows))) end
 
 -- What a field without quotes means.
 local function value(text)

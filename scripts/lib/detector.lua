@@ -3,6 +3,7 @@
 local c = require "cnnrun"
 local boxes = require "lib.boxes"
 local families = require "lib.families"
+local labels = require "lib.labels"
 local mtcnn = require "lib.mtcnn"
 local nets = require "lib.nets"
 local M = {}
@@ -20,6 +21,7 @@ local function preprocessing(net, family, options)
   if type(input) == "function" then input = input(net) end
   local result = {}
   local function said(step) return net.meta("input." .. net.input.name .. "." .. step) end
+  result.preset, own.values = options.preset, options.preset ~= nil
   for _, step in ipairs(steps) do
     if said(step) and values[step] then own.values = true end
     if said(step) and (step == "letterbox" or step == "resize" or step == "crop") then
@@ -65,16 +67,20 @@ local function fixed_size(net, text, longest)
   return size
 end
 
+-- path: of a file or a folder, or a net that is open.
 function M.open(path, options)
-  if c.exists(path) == "folder" then return mtcnn.open(path, options) end
+  if type(path) == "string" and c.exists(path) == "folder" then return mtcnn.open(path, options) end
   local net = nets.open(path, options)
   local family = families.of(net, options.family)
   local self = setmetatable({ net = net, family = family }, Detector)
   self.steps = preprocessing(net, family, options)
-  self.score = options.score or family.score
+  self.score = options.score or options.conf or family.score
   self.overlap = options.overlap or family.overlap
   self.size, self.longest = fixed_size(net, options.size, options.longest), options.longest
   self.across = options.across or .8
+  local names = options.labels -- a file, or a list
+  if names then self.names = type(names) == "table" and names or labels.read(names) end
+  if options.classes then self:only(options.classes) end
   return self
 end
 
@@ -92,9 +98,19 @@ end
 
 -- Boxes out of the net's outputs: of a picture of that shape, which lies in the input at `place`.
 function Detector:decode(outputs, place, shape, size)
-  local found = self.family.decode(self.net:named(outputs), self.net, size, self.score)
+  local family, named = self.family, self.net:named(outputs)
+  local found = family.decode(named, self.net, size, self.score)
+  for _, b in ipairs(family.mask and found or {}) do
+    b.inside = { x0 = b.x0, y0 = b.y0, x1 = b.x1, y1 = b.y1 } -- in pixels of the input
+  end
   boxes.to_picture(found, place, shape[2], shape[1])
-  return boxes.suppress(found, self.overlap, self.across)
+  if not family.regions then found = boxes.suppress(found, self.overlap, self.across) end
+  found = labels.filter(found, self.wanted, function(class) return self:label(class) end)
+  for _, b in ipairs(family.mask and found or {}) do -- those that are kept
+    b.mask = family.mask(named, self.net, size, b)
+    if b.mask then boxes.to_picture(b.mask, place, shape[2], shape[1]) end
+  end
+  return found
 end
 
 function Detector:find(picture)
@@ -103,6 +119,18 @@ function Detector:find(picture)
   local batch, place = self.net.model:prepare(picture, how)
   return self:decode({ self.net.model:run { batch } }, place, shape, size)
 end
+
+-- The names of all classes; nil: it is not known how many there are.
+function Detector:classes()
+  local n = self.family.classes and self.family.classes(self.net) or self.names and #self.names or
+            self.family.labels and #self.family.labels
+  local list = {}
+  for i = 1, n or 0 do list[i] = self:label(i - 1) end
+  return n and n > 0 and list or nil
+end
+
+-- Only these from now on: names and numbers with commas between; nil: all.
+function Detector:only(text) self.wanted = text and labels.wanted(text, self:classes()) end
 
 function Detector:label(class)
   self.known = self.known or {}

@@ -177,6 +177,31 @@ local function draw_points(canvas, b, m)
   end
 end
 
+-- The bones between the 17 points of COCO's people.
+local bones = { 1, 2, 1, 3, 2, 4, 3, 5, 6, 7, 6, 8, 8, 10, 7, 9, 9, 11, 6, 12, 7, 13, 12, 13, 12, 14, 14, 16, 13, 15, 15, 17 }
+
+local function draw_bones(canvas, b, m)
+  if #b.points ~= 34 then return end
+  local p = b.points
+  for i = 1, #bones, 2 do
+    local a, z = 2 * bones[i], 2 * bones[i + 1]
+    if p[a] == p[a] and p[z] == p[z] then
+      canvas:line({ p[a - 1], p[a], p[z - 1], p[z] }, with(M.colour(b.class), .9), math.max(1, m.line * .8))
+    end
+  end
+end
+
+-- The pixels of a thing in its colour, that of its class. Whole pixels, so that rows meet without a seam.
+local function draw_mask(canvas, b, zoom)
+  local function whole(v) return math.floor(v * zoom + .5) end
+  local colour = with(M.colour(b.class), b.is_region and .55 or .4)
+  for _, row in ipairs(b.mask or {}) do
+    local x, y = whole(row.x0), whole(row.y0)
+    local w, h = whole(row.x1) - x, whole(row.y1) - y
+    if w > 0 and h > 0 then canvas:fill({ x, y, w, h }, colour) end
+  end
+end
+
 -- Boxes with their texts in a picture that is drawn `zoom` times as large.
 local function enlarged(list, zoom, text)
   local result = {}
@@ -185,6 +210,7 @@ local function enlarged(list, zoom, text)
                    y1 = b.y1 * zoom, score = b.score, points = {} }
     copy.text, copy.short = text(b)
     for k = 1, b.points and #b.points or 0 do copy.points[k] = b.points[k] * zoom end
+    copy.mask, copy.is_region = b.mask, b.is_region
     result[i] = copy
   end
   return result
@@ -214,13 +240,17 @@ function M.boxes(picture, list, text, tile, more)
     if x ~= y then return x > y end
     return a.score > b.score
   end)
+  for _, b in ipairs(sorted) do draw_mask(canvas, b, zoom) end
   for _, b in ipairs(sorted) do
+    if b.is_region then goto next end -- no thing, but all places of a class
     local line = math.min(m.line, math.max(1, math.sqrt(boxes.area(b)) / 25))
     local r = { b.x0 + line / 2, b.y0 + line / 2, math.max(1, b.x1 - b.x0 - line),
                 math.max(1, b.y1 - b.y0 - line) }
     canvas:outline(r, { 0, 0, 0, .4 }, line + 1.5, line)
     canvas:outline(r, with(M.colour(b.class), 1), line, line)
+    draw_bones(canvas, b, m)
     draw_points(canvas, b, m)
+    ::next::
   end
   local plates = {}
   table.sort(sorted, function(a, b) return a.score > b.score end)

@@ -85,6 +85,7 @@ function M.main(spec, work)
         if not options.quiet then c.note((format:format(...):gsub("(%d),(%d)", "%1.%2"))) end
       end
       local columns, rows, plot = work(options, say)
+      columns, rows = csv.marked(columns, rows)
       M.print(columns, rows)
       csv.write(path .. ".csv", columns, rows)
       plot:save(path .. ".png")

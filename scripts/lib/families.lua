@@ -8,8 +8,12 @@
 --   classes(net)        how many, where it can be told
 --   labels              names when there are no others
 --   decode(outputs, net, size, least)   boxes in pixels of an input of that size
+--   mask(outputs, net, size, box)       the mask of a box that is kept (box.inside: where, in those
+--                       pixels), as lib.masks has them; nil: none
+--   regions             what is decoded are regions, which do not suppress each other
 local heads = require "lib.heads"
 local labels = require "lib.labels"
+local masks = require "lib.masks"
 local priors = require "lib.priors"
 
 local function dim(port, i)
@@ -36,6 +40,25 @@ local function strides_of(n, size)
   for _, strides in ipairs { { 8, 16, 32 }, { 8, 16, 32, 64 } } do
     if cells(size, strides) == n then return strides end
   end
+end
+
+-- The prototypes of masks, [batch, n, height, width] behind the boxes; nil: there are none.
+local function prototypes(net)
+  local port = net.outputs[2]
+  return #net.outputs == 2 and #port.sizes == 4 and port or nil
+end
+
+-- Segmentation: scores [batch, classes, height, width] no larger than the picture, or [batch, height, width] of whole
+-- numbers. Three planes are rather a picture.
+local function scores_places(net)
+  local port = net.outputs[1]
+  local rank = port and #port.sizes
+  local h, w = dim(port, rank and rank - 1), dim(port, rank)
+  local size = net.size
+  if not h or not w or h < 8 or w < 8 or size.height > 0 and (h > size.height or w > size.width) then return false end
+  local classes = rank == 4 and dim(port, 2) or rank == 3 and 1
+  if classes == 1 then return port.dtype == "i64" or port.dtype == "i32" or port.dtype == "u8" end
+  return classes and classes ~= 3 and classes <= 1000
 end
 
 -- Names that the exporter left: {0: 'person', 1: 'bicycle'}; numbers are none.
@@ -280,7 +303,7 @@ M.list = {
     decode = heads.yolov5,
   },
   {
-    name = "yolov8", about = "YOLOv8, YOLO11 and others of Ultralytics: (4 + classes) x cells",
+    name = "yolov8", about = "YOLOv8, YOLO11 and others of Ultralytics: (4 + classes) x cells, masks, points",
     fits = function(net)
       local out, task = net.outputs[1], net.meta "onnx.task"
       local n = dim(out, 3)
@@ -292,11 +315,21 @@ M.list = {
     score = .3, overlap = .45,
     classes = function(net)
       local _, n = exported_names(net)
-      return n > 0 and n or (dim(net.outputs[1], 2) or 84) - 4
+      local protos = prototypes(net)
+      return n > 0 and n or (dim(net.outputs[1], 2) or 84) - 4 - (protos and dim(protos, 2) or 0)
     end,
     decode = function(outputs, net, _, least)
-      return heads.yolov8(outputs, { classes = M.yolov8.classes(net),
-                                     points = net.meta "onnx.kpt_shape" }, least)
+      local points = net.meta "onnx.kpt_shape"
+      return heads.yolov8(outputs, { classes = M.yolov8.classes(net), points = points,
+                                     numbers = points and tonumber(points:match ",%s*(%d+)") }, least)
+    end,
+    mask = function(outputs, net, size, box)
+      local protos = prototypes(net) and outputs[2]
+      if not protos then return nil end
+      local t, weights = outputs[1], {}
+      local first, n = 4 + M.yolov8.classes(net), t:shape()[3]
+      for k = 1, protos:shape()[2] do weights[k] = t[(first + k - 1) * n + box.cell] end
+      return masks.of_prototypes(protos, weights, box.inside, size)
     end,
   },
   {
@@ -417,9 +450,42 @@ M.list = {
       return heads.nanodet(outputs, { levels = levels, size = size }, least)
     end,
   },
+  {
+    name = "segmentation", about = "a class for each place: classes x height x width, as FCN, DeepLab, LR-ASPP",
+    fits = scores_places,
+    input = { channels = "rgb", mean = { 123.675, 116.28, 103.53 }, std = { 58.395, 57.12, 57.375 } },
+    score = .005, overlap = 1, regions = true,
+    classes = function(net) return #net.outputs[1].sizes == 4 and dim(net.outputs[1], 2) or nil end,
+    decode = function(outputs, net, size, least)
+      local classes = M.segmentation.classes(net)
+      local background = (classes == 21 or classes == 2) and 0 or nil
+      return masks.of_classes(outputs[1], size, background, least)
+    end,
+  },
 }
 
 for _, family in ipairs(M.list) do M[family.name] = family end
+
+-- The family that the net looks like; nil: none.
+function M.find(net)
+  for _, family in ipairs(M.list) do
+    if family.fits(net) then return family end
+  end
+end
+
+-- How many classes the net's first output has a score for, if it is nothing but that; else nil.
+function M.scores(net)
+  local port, n = net.outputs[1], 1
+  for i, d in ipairs(port and port.sizes or {}) do
+    if math.type(d) == "integer" then n = n * d
+    elseif i > 1 then return nil end -- only the batch may be open
+  end
+  local long = 0
+  for i, d in ipairs(port and port.sizes or {}) do
+    if i > 1 and d ~= 1 then long = long + 1 end
+  end
+  return port and long == 1 and n > 1 and n or nil
+end
 
 -- The family called `name`, or the first that fits.
 function M.of(net, name)
@@ -440,6 +506,11 @@ function M.of(net, name)
   for i, port in ipairs(net.outputs) do
     ports[i] = port.name .. " [" .. table.concat(port.sizes, ",") .. "]"
   end
+  local classes = not named and M.scores(net)
+  if classes and #net.outputs == 1 then
+    error(("its output %s is a score for each of %d classes, so it is a classifier: cnnrun classify NET PICTURE " ..
+           "(if it is a detector all the same, say --family NAME: %s)"):format(ports[1], classes, known), 0)
+  end
   error("no family of detectors known here has the outputs " .. table.concat(ports, ", ") ..
         "; if it is one of them all the same, say --family NAME: " .. known, 0)
 end
@@ -450,7 +521,8 @@ function M.label(net, family, class)
   local own = net.model:label(class) or exported_names(net)[class + 1]
   if own then return own end
   local n = family.classes and family.classes(net)
-  local usual = family.labels or n == 80 and labels.coco or n == 20 and labels.voc or
+  local usual = family.labels or family.regions and (n == 21 and labels.voc_places or n == 19 and labels.streets) or
+                n == 80 and labels.coco or n == 20 and labels.voc or
                 n == 1 and { family.name == "ssd" and "face" or "object" }
   return usual and usual[class + 1] or "class " .. class
 end
@@ -460,7 +532,7 @@ function M.help()
   for _, family in ipairs(M.list) do
     lines[#lines + 1] = ("  %-12s %s"):format(family.name, family.about)
   end
-  lines[#lines + 1] = "  mtcnn        MODEL is a folder with the three nets det1, det2, det3"
+  lines[#lines + 1] = "  mtcnn        NET is a folder with the three nets det1, det2, det3"
   return table.concat(lines, "\n")
 end
 

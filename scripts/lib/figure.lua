@@ -319,6 +319,10 @@ function Plot:save(path)
   return self
 end
 
+---As the text of an SVG.
+---@return string
+function Plot:svg() return draw(self, true):svg() end
+
 ---Its pixels, u8 [height,width,3].
 ---@return cnnrun.Tensor
 function Plot:picture() return draw(self, false):pixels() end
@@ -326,7 +330,7 @@ function Plot:picture() return draw(self, false):pixels() end
 -- ---- beginning one ----
 
 local common = { "title", "x", "y", "log", "x_range", "y_range", "width", "height", "scale",
-                 "legend" }
+                 "legend", "simulated" }
 
 local function check_options(kind, options, own)
   if type(options) ~= "table" then error(("plot.%s: options: want a table"):format(kind), 4) end
@@ -348,6 +352,12 @@ function M.new(kind, options, own)
   options = options or {}
   check_options(kind, options, own)
   local log = options.log or ""
+  if options.simulated or c.simulated() then
+    local marked = {}
+    for name, value in pairs(options) do marked[name] = value end
+    marked.title = options.title and options.title .. " (simulated)" or "simulated"
+    options = marked
+  end
   local x = axis.new(log:find("x") ~= nil, options.x_range)
   local y = axis.new(log:find("y") ~= nil, options.y_range)
   return setmetatable({ options = options, entries = {}, x = x, y = y }, Plot)

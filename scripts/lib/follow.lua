@@ -5,27 +5,34 @@ local c = require "cnnrun"
 ---@class lib.follow
 local M = {}
 
----Calls fn(frame, picture, seconds, why) for each frame of a folder, a video or a camera, from 1 on; a picture
----of a folder that cannot be read comes without it and with the reason. Gives the exit code: 1 if one did.
----@param source string
+---Calls fn(frame, picture, seconds, why) for each frame of what words name one behind the other, pictures, folders,
+---patterns, videos or a camera, from 1 on; a picture that cannot be read comes without it and with the reason. Gives the
+---exit code: that of the first that did.
+---@param words string|string[]
 ---@param choice table? which of them, as c.samples takes it
 ---@param fn fun(frame: integer, picture: cnnrun.Tensor?, seconds: number?, why: string?)
 ---@return integer
-function M.each(source, choice, fn)
-  local samples, failed = c.samples(source, nil, choice), 0
-  if #samples < 0 then
-    for i, picture, _, _, seconds in samples:each() do fn(i, picture, seconds) end
-    return 0
-  end
-  for i = 1, #samples do
-    local good, picture, _, _, seconds = pcall(samples.at, samples, i)
-    if good then fn(i, picture, seconds)
-    else
-      failed = 1
-      fn(i, nil, nil, (tostring(picture):gsub("^[^\n:]+%.lua:%d+: ", "")))
+function M.each(words, choice, fn)
+  local code, n = 0, 0
+  for _, word in ipairs(type(words) == "table" and words or { words }) do
+    local samples = c.samples(word, nil, choice)
+    if #samples < 0 then
+      for _, picture, _, _, seconds in samples:each() do
+        n = n + 1
+        fn(n, picture, seconds)
+      end
+    end
+    for i = 1, #samples do
+      local good, picture, _, _, seconds = pcall(samples.at, samples, i)
+      n = n + 1
+      if good then fn(n, picture, seconds)
+      else
+        code = code > 0 and code or c.exit_code(picture)
+        fn(n, nil, nil, (tostring(picture):gsub("^[^\n:]+%.lua:%d+: ", "")))
+      end
     end
   end
-  return failed
+  return code
 end
 
 local remembered = 1000 -- frames' times; a camera may run for weeks

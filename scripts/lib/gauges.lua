@@ -31,7 +31,7 @@ end
 
 local function look(self)
   local good, list = pcall(c.gauges)
-  local seen = {}
+  local seen = { simulated = c.simulated() or nil }
   self.before = self.before or {}
   for _, g in ipairs(good and list or {}) do
     if g.quantity == "knob" and g.hz then

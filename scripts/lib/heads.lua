@@ -176,7 +176,8 @@ function M.yolov5(outputs, _, _, least)
 end
 
 -- YOLOv8, planes of cells: centre and size in pixels, classes, what finds masks or points. Points
--- (x, y and how well seen) that are hidden become not-a-number.
+-- (x, y and, unless `about.numbers` is 2, how well seen) that are hidden become not-a-number. `cell` of a box: where it
+-- was found, from 1.
 function M.yolov8(outputs, about, least)
   local t, list, done = outputs[1], {}, {}
   local shape = t:shape()
@@ -187,14 +188,16 @@ function M.yolov8(outputs, about, least)
       done[cell] = true
       local class, score = largest(t, 4 * n + cell, n, about.classes)
       local points
-      for p = first - 1, about.points and shape[2] - 3 or 0, 3 do
+      local numbers = about.numbers or 3
+      for p = first - 1, about.points and shape[2] - numbers or 0, numbers do
         points = points or {}
-        local seen = t[(p + 2) * n + cell] >= .5
+        local seen = numbers < 3 or t[(p + 2) * n + cell] >= .5
         points[#points + 1] = seen and t[p * n + cell] or 0 / 0
         points[#points + 1] = seen and t[(p + 1) * n + cell] or 0 / 0
       end
       add_centred(list, class, score, t[cell], t[n + cell], t[2 * n + cell], t[3 * n + cell],
                   points)
+      list[#list].cell = cell
     end
   end
   return list

@@ -27,6 +27,14 @@ M.voc = words [[
   motorbike, person, pottedplant, sheep, sofa, train, tvmonitor
 ]]
 
+M.voc_places = { "background", table.unpack(M.voc) } -- of places, not of things
+
+-- Cityscapes.
+M.streets = words [[
+  road, sidewalk, building, wall, fence, pole, traffic light, traffic sign, vegetation, terrain, sky, person, rider,
+  car, truck, bus, train, motorcycle, bicycle
+]]
+
 -- One name a line; quotes around a line, and a WordNet id in front, go.
 function M.parse(text)
   local list = {}
@@ -36,6 +44,71 @@ function M.parse(text)
   end
   while #list > 0 and list[#list] == "" do list[#list] = nil end
   return list
+end
+
+-- How many letters differ.
+local function distance(a, b)
+  local row = {}
+  for j = 0, #b do row[j] = j end
+  for i = 1, #a do
+    local corner = row[0]
+    row[0] = i
+    for j = 1, #b do
+      local same = a:byte(i) == b:byte(j) and 0 or 1
+      corner, row[j] = row[j], math.min(row[j] + 1, row[j - 1] + 1, corner + same)
+    end
+  end
+  return row[#b]
+end
+
+local function letters(name)
+  local list = { name:lower():byte(1, -1) }
+  table.sort(list)
+  return table.concat(list, " ")
+end
+
+---The name that is nearly that one; nil: none is.
+function M.nearest(name, list)
+  local best, least
+  for _, other in ipairs(list) do
+    local d = distance(name:lower(), other:lower())
+    if d == 2 and #name == #other and letters(name) == letters(other) then d = 1 end -- two that changed places
+    if not least or d < least then best, least = other, d end
+  end
+  return least and least <= math.max(1, #name // 3) and best or nil
+end
+
+---A set of the classes that a text names, "person,car" or "0,2": names in small letters, and numbers. Names that are
+---none of `all` (nil: unknown) are an error.
+function M.wanted(text, all)
+  local set = { names = {}, numbers = {} }
+  for word in text:gmatch "[^,]+" do
+    local name = word:match "^%s*(.-)%s*$"
+    local number, known = math.tointeger(tonumber(name)), not all
+    for _, other in ipairs(all or {}) do known = known or other:lower() == name:lower() end
+    if number and not (all and known) then
+      if number < 0 or all and number >= #all then
+        error(("--classes %s: classes are 0 to %s"):format(name, all and #all - 1 or "..."), 0)
+      end
+      set.numbers[number] = true
+    elseif known then set.names[name:lower()] = true
+    else
+      local near = M.nearest(name, all)
+      error(("--classes %s: this net has no such class%s"):format(name, near and "; did you mean " .. near .. "?" or
+        ": it has " .. table.concat(all, ", ", 1, math.min(8, #all)) .. (#all > 8 and " ..." or "")), 0)
+    end
+  end
+  return set
+end
+
+---The boxes of those classes; label(class) gives a class's name.
+function M.filter(list, set, label)
+  if not set then return list end
+  local kept = {}
+  for _, b in ipairs(list) do
+    if set.numbers[b.class] or set.names[label(b.class):lower()] then kept[#kept + 1] = b end
+  end
+  return kept
 end
 
 function M.read(path)

@@ -33,10 +33,21 @@ local function with(list, own) -- what the command line says is a choice, too
   return result
 end
 
+-- Whether a frequency can be read here, so that a governor has something to say.
+local function has_knob()
+  local good, list = pcall(c.gauges)
+  for _, g in ipairs(good and list or {}) do
+    if g.quantity == "knob" then return true end
+  end
+  return false
+end
+
 function M.switches(watcher, options)
-  local self = setmetatable({ watcher = watcher, governors = with(M.governors, options.governor),
-                              policies = with(M.policies, options.place), events = {}, pending = {}, told = -1,
+  local self = setmetatable({ watcher = watcher, events = {}, pending = {}, told = -1, classes = options.classes,
                               pointed = options.page and pointed.new() }, Switches)
+  local placeable = watcher.net and watcher.net.model
+  if options.governor or options.page and has_knob() then self.governors = with(M.governors, options.governor) end
+  if options.place or placeable then self.policies = with(M.policies, options.place) end
   if options.place then self:note(self:place(options.place)) end
   if options.governor then self:note(self:govern(options.governor)) end
   return self
@@ -100,7 +111,7 @@ function Switches:place(policy)
 end
 
 local function is_one(list, value)
-  for _, name in ipairs(list) do
+  for _, name in ipairs(list or {}) do
     if name == value then return true end
   end
 end
@@ -120,6 +131,19 @@ local setters = {
   policy = function(self, value)
     if not is_one(self.policies, value) then error("policy: none of the choices", 0) end
     return self:place(value)
+  end,
+  classes = function(self, value) -- "person,car"; "" or false: all
+    local finder = self.watcher.finder
+    if not finder.only then error("classes: this application has none", 0) end
+    if value ~= false and type(value) ~= "string" then error('classes: want "person,car", or false for all', 0) end
+    local text = value and value:match "%S" and value or nil
+    finder:only(text)
+    self.classes = text
+    return "classes: " .. (text or "all")
+  end,
+  again = function(self) -- of a source that has ended
+    if not self.ended then error("again: the source has not ended", 0) end
+    self.again = true
   end,
   follow = function(self, value) -- what comes of it is told with the next frame
     if not self.pointed then error("the plugin object-tld is missing", 0) end
@@ -145,6 +169,8 @@ end
 
 function Switches:note(text) self.pending[#self.pending + 1] = text end
 
+local remembered = 50 -- events
+
 local function kept(list, one, most)
   table.insert(list, 1, one)
   list[most + 1] = nil
@@ -153,7 +179,7 @@ end
 -- What is told before the next frame comes.
 function Switches:now(text)
   if not self.shown then return end
-  kept(self.events, { seconds = self.shown.seconds or self.shown.now, text = text }, 20)
+  kept(self.events, { seconds = self.shown.seconds or self.shown.now, now = self.shown.now, text = text }, remembered)
   self:send()
 end
 
@@ -161,6 +187,8 @@ function Switches:send()
   local list = { n = #self.events }
   for i, event in ipairs(self.events) do list[i] = event end
   self.shown.events = list
+  self.shown.classes, self.shown.threshold = self.classes, self.watcher.finder.score
+  self.shown.governor, self.shown.policy, self.shown.placed = self.governor or "none", self.policy or "none", self.placed
   self.page:tell(json.encode(self.shown, 6))
 end
 
@@ -183,22 +211,58 @@ function Switches:through(watcher, picture, shape, key)
   return size
 end
 
+-- The names that a class filter can have; nil: there is none to set.
+function Switches:all_classes()
+  local finder = self.watcher.finder
+  if self.names == nil then
+    local names = finder.only and finder.classes and finder:classes()
+    self.names = names and #names > 1 and #names <= 1000 and names or false
+    if self.names then self.names.n = #self.names end
+  end
+  return self.names or nil
+end
+
+-- The source has ended: said once, and what is switched from now on is told at once. Ends when it is to be played
+-- again; idle() is called now and then.
+function Switches:stay(page, idle)
+  self.ended, self.again = true, nil
+  if self.shown then
+    self.shown.ended = true
+    self:now("the source has ended")
+  else
+    page:tell(json.encode({ ended = true, events = { n = 0 }, found = { n = 0 }, now = 0 }, 6))
+  end
+  repeat
+    c.wait(.1)
+    self:take(page:asked())
+    for _, text in ipairs(self.pending) do self:now(text) end
+    self.pending = {}
+    idle()
+  until self.again
+  self.ended = nil
+  if self.shown then self.shown.ended = nil end
+end
+
 -- Tells the page, ten times a second at most.
 function Switches:show(page, frame, state, found, source, events)
-  for _, event in ipairs(events) do kept(self.events, event, 20) end
+  for _, event in ipairs(events) do
+    event.now = frame.now
+    kept(self.events, event, remembered)
+  end
   for _, text in ipairs(self.pending) do
-    kept(self.events, { seconds = frame.seconds or frame.now, text = text }, 20)
+    kept(self.events, { seconds = frame.seconds or frame.now, now = frame.now, text = text }, remembered)
   end
   self.pending = {}
-  if frame.now - self.told < .1 then return end
-  self.told = frame.now
   local shape = frame.picture:shape()
   state.found, state.source, state.frame, state.lost = found, source, frame.number, frame.lost
   state.seconds, state.width, state.height, state.app = frame.seconds, shape[2], shape[1], self.watcher.kind
   state.threshold, state.governors, state.policies = self.watcher.finder.score, self.governors, self.policies
   state.governor, state.policy, state.placed = self.governor or "none", self.policy or "none", self.placed
   state.now, state.follow = frame.now, self.pointed and self.pointed:state()
+  state.classes, state.all_classes = self.classes, self:all_classes()
   self.page, self.shown = page, state
+  if frame.now - self.told < .1 then return end
+  self.told = frame.now
   self:send()
 end
 
@@ -226,8 +290,8 @@ function M.poster(url)
 end
 
 -- What it sees beside the boxes.
-function M.frame(frame, state, new, gone, poster)
-  return { picture = frame.picture, number = frame.number, seconds = frame.seconds or frame.now, state = state,
+function M.frame(frame, state, new, gone, poster, folder)
+  return { folder = folder, posts = poster ~= nil, picture = frame.picture, number = frame.number, seconds = frame.seconds or frame.now, state = state,
            new = new, gone = gone,
            save = function(path) frame.picture:save(path) end,
            tell = function(t) print(json.encode(t, 7)) end,

@@ -1,14 +1,24 @@
--- A net from the word that names it: one file, or more with commas between (description, weights).
+-- A net from the word that names it: one file, or more with commas between (description, weights); or a
+-- net that is open.
 local c = require "cnnrun"
 local M = {}
 
 local Net = {}
 
+-- Options of the program (options.load), and those that scripts give: device, option.
+local function loading(options)
+  local load = {}
+  for key, value in pairs(options.load or {}) do load[key] = value end
+  load.device, load.import = options.device or load.device, options.option or load.import
+  return load
+end
+
 function M.open(word, options)
   options = options or {}
-  local model = c.load(word, { device = options.device, import = options.option })
+  local model = word
+  if type(word) == "string" then model = c.load(word, loading(options)) end
   local self = { model = model, inputs = model:inputs(), outputs = model:outputs() }
-  self.input = self.inputs[1] or error(word .. " has no input", 0)
+  self.input = self.inputs[1] or error(tostring(word) .. " has no input", 0)
   self.meta = function(key) return model:meta(key) end
   local sizes = self.input.sizes
   local last = #sizes == 4 and (sizes[4] == 1 or sizes[4] == 3) and sizes[2] ~= 1 and sizes[2] ~= 3

@@ -16,8 +16,8 @@ for i = -8, 8 do SLOPES[#SLOPES + 1] = 2 ^ (i / 2) end
 -- ---- the ways of each layer ----
 
 local function part_of(b, layer, units, u, from, to, split)
-  local seconds, joules = board.work(b, units[u], { op = layer.op, flops = layer.flops, bytes = layer.bytes,
-                                                   share = (to - from) / (layer.size or 1) }, split)
+  local seconds, joules = board.work(b, units[u], { op = layer.op, flops = layer.flops, products = layer.products,
+                                                   bytes = layer.bytes, share = (to - from) / (layer.size or 1) }, split)
   return { u = u, from = from, to = to, seconds = seconds, joules = joules }
 end
 

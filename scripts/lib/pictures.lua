@@ -3,10 +3,15 @@ local c = require "cnnrun"
 local args = require "lib.args"
 local M = {}
 
+local written = {} -- endings of pictures that are written
+for kind in ("png jpg jpeg jpe jfif bmp dib ppm pgm pnm tif tiff webp"):gmatch "%w+" do written[kind] = true end
+
+-- Whether a path names a picture that can be written, by its ending.
+function M.is_picture(path) return written[(path:lower():match("%.(%w+)$"))] or false end
+
 -- The word in front of them is no picture.
 function M.refuse(model)
-  local ending = model:lower():match("%.(%w+)$")
-  if ending == "png" or ending == "jpg" or ending == "jpeg" or M.is_video(model) then
+  if M.is_picture(model) or M.is_video(model) then
     error("the model comes first; " .. model .. " is a picture", 0)
   end
 end
@@ -38,7 +43,7 @@ function M.list(words, choice, output)
       list[#list + 1], samples = { name = word, why = why, read = function() error(why, 0) end }, {}
     elseif #samples < 0 then
       list[#list + 1], samples = { name = word, frames = samples }, {}
-    elseif #samples == 1 and c.exists(word) == "file" then
+    elseif #samples == 1 and c.exists(word) ~= "folder" and not word:find "[*?%[:]" then
       list[#list + 1] = { name = word, read = function() return (samples:at(1)) end }
       goto next
     end
@@ -75,9 +80,9 @@ function M.places(output, list)
   local is_file, n = output:match("%.(%w+)$") and c.exists(output) ~= "folder", #list
   local video = list[1] and list[1].frames
   if is_file and n > 1 then error("-o " .. output .. ": several pictures want a folder", 0) end
-  if is_file and not video and not output:lower():match("%.png$") then
+  if is_file and not video and not M.is_picture(output) then
     if list[1] and list[1].why then error(list[1].why, 0) end -- it may have been a video
-    error("-o " .. output .. ": pictures are written as .png", 0)
+    error("-o " .. output .. ": pictures are written as .png, .jpg, .bmp, .ppm, .tif or .webp", 0)
   end
   if is_file and video and not M.is_video(output) and not output:find("%", 1, true) then
     error("-o " .. output .. ": videos are written as .mp4, .mkv, .webm, .mov, .avi or .gif, or as " ..
@@ -94,6 +99,30 @@ function M.places(output, list)
     if not is_file then path = folder .. "/" .. stem .. ending end
     c.output(path, entry.name)
     return path
+  end
+end
+
+-- Saves what boxes hold into a folder, which is made: a function of a picture's name, the picture, its frame, its boxes
+-- and label(box).
+function M.crops(folder)
+  c.folder(folder)
+  local used = {}
+  return function(name, picture, about, found, label)
+    local shape, stem = picture:shape(), M.stem(name)
+    if not about then
+      used[stem] = (used[stem] or 0) + 1
+      if used[stem] > 1 then stem = stem .. "-" .. used[stem] end
+    end
+    if about then stem = ("%s-%06d"):format(stem, about.frame) end
+    for i, b in ipairs(found) do
+      local x0, y0 = math.max(0, math.floor(b.x0)), math.max(0, math.floor(b.y0))
+      local x1, y1 = math.min(shape[2], math.ceil(b.x1)), math.min(shape[1], math.ceil(b.y1))
+      if x1 > x0 and y1 > y0 then
+        local kind = label(b):gsub("[^%w]+", "-")
+        local crop = picture:region({ y0 + 1, x0 + 1, 1 }, { y1 - y0, x1 - x0, shape[3] })
+        crop:save(("%s/%s-%d-%s.png"):format((folder:gsub("/+$", "")), stem, i, kind))
+      end
+    end
   end
 end
 
@@ -114,7 +143,7 @@ end
 -- how far it is when there are several unless `quiet`, and goes on after a picture that fails. begin(entry)
 -- and finish(entry) stand around those of an entry. Gives the exit code.
 function M.each(list, quiet, work, begin, finish)
-  local failed = 0
+  local failed, code = 0, 0
   for i, entry in ipairs(list) do
     local good, why = pcall(function()
       local picture = entry.read and entry.read()
@@ -125,13 +154,14 @@ function M.each(list, quiet, work, begin, finish)
     end)
     if not good then
       failed = failed + 1
+      code = code > 0 and code or c.exit_code(why)
       why = args.plain(why)
       local named = why:find(entry.name, 1, true)
       c.note(named and why or entry.name .. ": " .. why)
     end
   end
   if failed > 0 and #list > 1 then c.note(("%d of %d pictures failed"):format(failed, #list)) end
-  return failed > 0 and 1 or 0
+  return code
 end
 
 return M

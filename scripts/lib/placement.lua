@@ -168,7 +168,7 @@ function M.run(b, net, plan, host)
     for k, part in ipairs(plan[i]) do
       local unit = board.named(b.units, part.unit)
       local share = (part.to - part.from) / (layer.size or 1)
-      local seconds, e = board.work(b, unit, { op = layer.op, flops = layer.flops, bytes = layer.bytes, share = share }, #plan[i] > 1)
+      local seconds, e = board.work(b, unit, { op = layer.op, flops = layer.flops, products = layer.products, bytes = layer.bytes, share = share }, #plan[i] > 1)
       local stop = math.max(starts[k], ready[part.unit]) + seconds
       ready[part.unit] = stop
       joules = joules + e

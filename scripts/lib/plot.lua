@@ -18,6 +18,7 @@ local M = {}
 
 ---@class lib.plot.Options
 ---@field title? string above the picture
+---@field simulated? boolean the title says "simulated" (while a simulated board's clock is in force)
 ---@field x? string what the x axis shows
 ---@field y? string what the y axis shows
 ---@field log? "x"|"y"|"xy" logarithmic axes

@@ -72,7 +72,8 @@ function Work:say(format, ...)
 end
 
 function Work:tell(row)
-  if self.options.json then print(json.encode(row)) end
+  if self.options.tell then self.options.tell(json.encode(row))
+  elseif self.options.json then print(json.encode(row)) end
 end
 
 -- ---- judging and training ----
@@ -93,25 +94,12 @@ function Work:train(net, own, name, on_epoch)
   return net:train(options)
 end
 
--- As the command line has it: devices, kernels, limits.
-local function loaded(path, options, weights)
-  local settings
-  for _, word in ipairs(options.policy_option or {}) do
-    local name, value = word:match("^([^=]+)=(.*)$")
-    if not name then error("--policy-option: want NAME=VALUE, got " .. word, 0) end
-    settings = settings or {}
-    settings[name] = value
-  end
-  local function names(text)
-    local list = text and {}
-    for name in (text or ""):gmatch("[^,]+") do list[#list + 1] = name end
-    return list
-  end
-  return c.load(path, { weights = weights, weights_type = options.weights_type, device = options.device,
-                        devices = names(options.devices), fallback = names(options.fallback),
-                        kernels = options.kernel, policy = options.policy, policy_options = settings,
-                        deterministic = options.deterministic, memory_limit = options.memory_limit,
-                        verify = not options.no_verify })
+-- As the command line has it: devices, kernels, limits. Its weights are of the net as it was.
+local function loaded(path, options)
+  local how = {}
+  for key, value in pairs(options.load) do how[key] = value end
+  how.weights = path == options[1] and how.weights or nil
+  return c.load(path, how)
 end
 
 function Work:load(file)
@@ -273,7 +261,8 @@ function Work:measure(net, file)
   end
   return { ms = p.ms_median, load_ms = load.seconds and 1000 * load.seconds,
            load_joules = load.joules, arena_bytes = p.arena_bytes, weight_bytes = p.weight_bytes,
-           joules = p.energy and p.energy.joules or nil, energy_source = p.energy and p.energy.source or nil }
+           joules = p.energy and p.energy.joules or nil, energy_source = p.energy and p.energy.source or nil,
+           simulated = p.simulated }
 end
 
 -- Of the test split once, when nothing is left to be decided: both nets.
@@ -346,39 +335,11 @@ end
 
 -- ---- all of it ----
 
-local flags = {
-  { "--data SPEC", "labelled pictures; words behind it vary them: mnist:DIR,shift=2" },
-  { "-o, --output FILE", "the .cnr to write" },
-  { "--folder DIR", "where work is kept, and the report" },
-  { "--weights FILE", "of the net" },
-  { "--weights-type TYPE", "fp16, bf16: kernels that can store prepared weights so (f32)" },
-  { "--device NAME", "where to run (the best)" },
-  { "--devices A,B", "make candidates for these; the first runs what nobody places" },
-  { "--fallback A,B", "where a device fails, go on on the next of these, and say so (an error)" },
-  { "--kernel NODE=NAME", "have this kernel run a node, or all of an operator (repeatable)", many = true },
-  { "--policy FILE", "have a file of Lua pick among candidates" },
-  { "--policy-option NAME=VALUE", "a setting of it (repeatable)", many = true },
-  { "--deterministic", "never let a clock choose" },
-  { "--memory-limit COUNT", "most bytes for activations, inputs and outputs" },
-  { "--no-verify", "believe the weights of a .cnr" },
-  { "--validation NUMBER", "the part that rates and epochs are judged by (0.1)" },
-  { "--validation-seed COUNT", "which pictures those are (1)" },
-  { "--limit COUNT", "only the first so many pictures to train on and judge by" },
-  { "--eval SPEC", "pictures for the test, looked at once (the same source's other split; \"\": none)" },
-  { "--seed COUNT", "of order and variations (1)" },
-  { "--no-scan", "leave the scan out, where the schedule names all shares" },
-  { "--restart", "begin anew, whatever the folder holds" },
-  { "--json", "results as JSON, a line each" },
-  { "-q, --quiet", "results in files alone" } }
-
 local function run(schedule, options)
   pruning.check(schedule)
-  for _, key in ipairs { "data", "output", "folder" } do
-    if not options[key] then error("--" .. key .. " is missing", 0) end
-  end
   c.folder(options.folder)
   c.output(options.output, options[1])
-  local net = loaded(options[1], options, options.weights)
+  local net = loaded(options[1], options)
   local work = setmetatable({ schedule = schedule, options = options, folder = options.folder,
                               seed = options.seed or 1, validation = options.validation or 0.1,
                               validation_seed = options.validation_seed or 1 }, Work)
@@ -406,16 +367,25 @@ local function run(schedule, options)
   work:tell_results(result)
 end
 
----A function main(words) that prunes by this schedule.
+-- An application's call: the options are JSON, numbers and texts by the names of cnnrun prune, the net
+-- is `model`, and rows go to `tell`.
+local function called(text, tell)
+  local options = json.decode(text)
+  options[1], options.load, options.quiet, options.tell = options.model, options.load or {}, true, tell
+  return options
+end
+
+---A function main(options) that prunes by this schedule: with the options of cnnrun prune, which runs it,
+---or of an application (cnnrun/script.h).
 ---@param schedule table
----@return fun(words: string[]): integer?
+---@return fun(options: table|string, tell?: fun(row: string)): integer?
 function M.schedule(schedule)
-  return function(words)
-    local options, code = args.parse(words, { usage = "prune NET SCHEDULE --data SPEC -o OUT.cnr", least = 1,
-                                              flags = flags, about = schedule.about or "Prunes a net." })
-    if not options then return code end
+  return function(options, tell)
+    local by_application = type(options) == "string"
+    if by_application then options = called(options, tell) end
+    if not options.load then error("a schedule, for cnnrun prune: " .. (schedule.about or ""), 0) end
     local good, why = pcall(run, schedule, options)
-    if good then return 0 end
+    if good then return not by_application and 0 or nil end
     why = type(why) == "string" and why:gsub("^[^\n:]*lib/[%w_]+%.lua:%d+: ", "") or why -- no place of ours
     return error(why, 0)
   end

@@ -3,7 +3,6 @@ local classifiers = require "lib.classifier"
 local detector = require "lib.detector"
 local draw = require "lib.draw"
 local json = require "lib.json"
-local labels = require "lib.labels"
 local tracks = require "lib.tracks"
 local M = {}
 
@@ -108,7 +107,6 @@ function M.open(path, options)
     error("--app: want detect, faces or classify, got " .. kind, 0)
   end
   local finder = detector.open(path, options)
-  if options.labels then finder.names = labels.read(options.labels) end
   return setmetatable({ kind = kind, finder = finder, net = finder.net, tracks = tracks.new() }, Boxes)
 end
 

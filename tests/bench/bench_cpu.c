@@ -1,5 +1,5 @@
-/* Times kernels of cpu-neon: matrix products and a dense layer's (beside OpenBLAS where it is installed), and
- * layers.
+/* Times kernels of cpu-neon: matrix products and a dense layer's (beside OpenBLAS where it is
+ * installed), and layers.
  *
  *     bench_cpu [threads [part of a row's name [fp16 or bf16]]]
  *
@@ -50,10 +50,14 @@ static int make_ready(ready *r, const cnr_node *node) {
     cnr_space blob = {.size = sizeof blob}, space = {.size = sizeof space};
     for (int32_t i = 0; i < neon_state.n_kernels; i++) {
         const cnr_kernel *k = neon_state.kernels[i];
-        cnr_accept a = {.size = sizeof a, .in_block = layout[0], .out_block = layout[1],
-                        .in_class = layout[2], .out_class = layout[3]};
+        cnr_accept a = {.size = sizeof a,
+                        .in_block = layout[0],
+                        .out_block = layout[1],
+                        .in_class = layout[2],
+                        .out_class = layout[3]};
         if (strcmp(k->op, node->desc->name) != 0 && strcmp(k->op, CNR_ANY_OP) != 0) continue;
-        if (k->accepts(&device, node, &a) != CNR_OK || a.score <= 0 || worth(k, &a) <= best) continue;
+        if (k->accepts(&device, node, &a) != CNR_OK || a.score <= 0 || worth(k, &a) <= best)
+            continue;
         best = worth(k, &a);
         r->kernel = k;
     }
@@ -61,15 +65,17 @@ static int make_ready(ready *r, const cnr_node *node) {
     r->out = *node->outputs[0];
     r->outs[0] = &r->out;
     r->out.data = kernel_memory(cnr_dense_bytes(&r->out));
-    r->run = (cnr_run){.size = sizeof r->run, .range_axis = -1, .node = node, .outputs = r->outs,
+    r->run = (cnr_run){.size = sizeof r->run,
+                       .range_axis = -1,
+                       .node = node,
+                       .outputs = r->outs,
                        .stream = &stream};
     if (r->kernel->prepare_size) r->kernel->prepare_size(&device, node, &blob, &err);
     if (blob.bytes) {
         r->run.blob_data = kernel_memory(blob.bytes);
         r->kernel->prepare(&device, node, r->run.blob_data, &err);
     }
-    if (r->kernel->plan &&
-        r->kernel->plan(&device, node, &space, &r->run.state, &err) != CNR_OK)
+    if (r->kernel->plan && r->kernel->plan(&device, node, &space, &r->run.state, &err) != CNR_OK)
         return 0;
     if (space.bytes) r->run.workspace_data = kernel_memory(space.bytes);
     return 1;
@@ -230,9 +236,11 @@ static void all_layers(const blas_call *blas, const char *only) {
         if (node->desc->cost) node->desc->cost(node, &cost);
         const double t = least(run_ready, &r);
         const double flops = 2.0 * (double)cost.macs + (double)cost.flops;
-        printf("%-28s %9.3f ms %7.1f GFLOP/s   %s", layers[i].name, t * 1e3, flops / t * 1e-9, r.kernel->name);
+        printf("%-28s %9.3f ms %7.1f GFLOP/s   %s", layers[i].name, t * 1e3, flops / t * 1e-9,
+               r.kernel->name);
         const cnr_tensor *x = node->inputs[0], *w = node->inputs[node->n_inputs - 1];
-        blas_call call = {NULL, blas->sgemv, 1, (int)w->dim[0], (int)x->dim[1], x->data, w->data, r.out.data};
+        blas_call call = {NULL,           blas->sgemv, 1,       (int)w->dim[0],
+                          (int)x->dim[1], x->data,     w->data, r.out.data};
         if (blas->sgemv && strcmp(layers[i].op, "dense") == 0 && x->dim[0] == 1)
             print_blas(t, least(run_gemv, &call), flops);
         printf("\n");

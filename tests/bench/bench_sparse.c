@@ -1,16 +1,23 @@
-/* Times a sparse matrix by a vector beside the dense one, in turns: cold, with 1 GiB read between runs, and
- * warm, behind three other runs of the same (caches that take what others drop fill by the second).
+/* Times a sparse matrix by a vector beside the dense one, in turns: cold, with 1 GiB read between
+ * runs, and warm, behind three other runs of the same (caches that take what others drop fill by
+ * the second).
  *
  *     bench_sparse [--json] [rows columns keep [rounds [threads]]]       4096 9216 0.15 9 1
  *
- * Each number is the least of the rounds, the median beside it; "over" is dense by sparse, of the least. */
+ * Each number is the least of the rounds, the median beside it; "over" is dense by sparse, of the
+ * least. */
 #include "plugins/int8/int8call.h"
 #include <sys/mman.h>
 #include <time.h>
 
 enum { SWEEP = 1 << 30, MOST = 64, FORMS = 6 };
 
-typedef struct shape { int64_t rows, columns; double keep; int rounds, threads; bool json; } shape;
+typedef struct shape {
+    int64_t rows, columns;
+    double keep;
+    int rounds, threads;
+    bool json;
+} shape;
 
 typedef struct ready {
     const char *name;
@@ -45,18 +52,25 @@ static void make_ready(ready *r, const char *name, const cnr_kernel *kernel, con
     cnr_error err = CNR_ERROR_INIT;
     cnr_space blob = {.size = sizeof blob}, space = {.size = sizeof space};
     const cnr_tensor *in[] = {x, w};
-    *r = (ready){.name = name, .kernel = kernel, .node = op_node(op_find("dense"), NULL, 0, in, 2, 1)};
+    *r = (ready){.name = name,
+                 .kernel = kernel,
+                 .node = op_node(op_find("dense"), NULL, 0, in, 2, 1)};
     r->out = *r->node->outputs[0];
     r->outs[0] = &r->out;
     r->out.data = kernel_memory(cnr_dense_bytes(&r->out));
-    r->run = (cnr_run){.size = sizeof r->run, .range_axis = -1, .node = r->node, .outputs = r->outs,
+    r->run = (cnr_run){.size = sizeof r->run,
+                       .range_axis = -1,
+                       .node = r->node,
+                       .outputs = r->outs,
                        .stream = &stream};
-    if (kernel->prepare_size && kernel->prepare_size(&device, r->node, &blob, &err) != CNR_OK) exit(1);
+    if (kernel->prepare_size && kernel->prepare_size(&device, r->node, &blob, &err) != CNR_OK)
+        exit(1);
     if (blob.bytes) {
         r->run.blob_data = room(&r->blob, blob.bytes);
         if (kernel->prepare(&device, r->node, r->run.blob_data, &err) != CNR_OK) exit(1);
     }
-    if (kernel->plan && kernel->plan(&device, r->node, &space, &r->run.state, &err) != CNR_OK) exit(1);
+    if (kernel->plan && kernel->plan(&device, r->node, &space, &r->run.state, &err) != CNR_OK)
+        exit(1);
     if (space.bytes) r->run.workspace_data = kernel_memory(space.bytes);
 }
 
@@ -84,21 +98,26 @@ static void tell(const shape *s, ready *r, const ready *dense, double bytes) {
     qsort(r->cold, (size_t)s->rounds, sizeof(double), order);
     qsort(r->warm, (size_t)s->rounds, sizeof(double), order);
     const double cold = dense->cold[0] / r->cold[0], warm = dense->warm[0] / r->warm[0];
-    printf(s->json ? "{\"form\":\"%s\",\"kernel\":\"%s\",\"rows\":%lld,\"columns\":%lld,\"keep\":%g,"
-                     "\"threads\":%d,\"megabytes\":%.1f,\"ms_cold\":%.3f,\"ms_cold_median\":%.3f,"
-                     "\"ms_warm\":%.3f,\"ms_warm_median\":%.3f,\"over_cold\":%.2f,\"over_warm\":%.2f}\n"
-                   : "%-18s %-14s %lldx%lld at %g, %d threads  %7.1f MB  cold %7.3f (%7.3f)  warm %7.3f "
-                     "(%7.3f) ms  over dense %.2f cold, %.2f warm\n",
+    printf(s->json
+               ? "{\"form\":\"%s\",\"kernel\":\"%s\",\"rows\":%lld,\"columns\":%lld,\"keep\":%g,"
+                 "\"threads\":%d,\"megabytes\":%.1f,\"ms_cold\":%.3f,\"ms_cold_median\":%.3f,"
+                 "\"ms_warm\":%.3f,\"ms_warm_median\":%.3f,\"over_cold\":%.2f,\"over_warm\":%.2f}\n"
+               : "%-18s %-14s %lldx%lld at %g, %d threads  %7.1f MB  cold %7.3f (%7.3f)  warm "
+                 "%7.3f "
+                 "(%7.3f) ms  over dense %.2f cold, %.2f warm\n",
            r->name, r->kernel->name, (long long)s->rows, (long long)s->columns, s->keep, s->threads,
-           bytes / 1e6, r->cold[0], r->cold[s->rounds / 2], r->warm[0], r->warm[s->rounds / 2], cold,
-           warm);
+           bytes / 1e6, r->cold[0], r->cold[s->rounds / 2], r->warm[0], r->warm[s->rounds / 2],
+           cold, warm);
 }
 
-static cnr_tensor *encode(const cnr_encoding *e, const cnr_tensor *dense, double keep, int64_t block,
-                          int64_t values) {
+static cnr_tensor *encode(const cnr_encoding *e, const cnr_tensor *dense, double keep,
+                          int64_t block, int64_t values) {
     cnr_error err = CNR_ERROR_INIT;
-    const cnr_attr a[] = {{.type = CNR_ATTR_FLOAT, .set = 1, .f = keep}, {.set = 1, .i = block},
-                          {.set = 1, .i = values}, {.set = 1, .i = 5}, {.set = 1}};
+    const cnr_attr a[] = {{.type = CNR_ATTR_FLOAT, .set = 1, .f = keep},
+                          {.set = 1, .i = block},
+                          {.set = 1, .i = values},
+                          {.set = 1, .i = 5},
+                          {.set = 1}};
     const cnr_attr *attrs[] = {&a[0], &a[1], &a[2], &a[3], &a[4]};
     cnr_tensor *t = int8_const(t_copy(dense));
     if (e->encode_size(dense, attrs, &t->bytes, &err) != CNR_OK) exit(1);
@@ -115,9 +134,12 @@ static const cnr_kernel *kernel_named(const char *name) {
 }
 
 static void measure(const shape *s) {
-    static const struct { const char *name; int64_t block, values; } forms[FORMS] = {
-        {"rows, f32", 1, 0},        {"rows, f16", 1, 1},        {"rows, int8", 1, 2},
-        {"blocks of 4, f32", 4, 0}, {"blocks of 4, f16", 4, 1}, {"blocks of 4, int8", 4, 2}};
+    static const struct {
+        const char *name;
+        int64_t block, values;
+    } forms[FORMS] = {{"rows, f32", 1, 0},        {"rows, f16", 1, 1},
+                      {"rows, int8", 1, 2},       {"blocks of 4, f32", 4, 0},
+                      {"blocks of 4, f16", 4, 1}, {"blocks of 4, int8", 4, 2}};
     static ready all[FORMS + 1];
     char text[64];
     cnr_mem dense_mem;

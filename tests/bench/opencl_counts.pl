@@ -23,9 +23,9 @@ my @families = grep { !/\.lua$/ } @ARGV;
 # 8 by floats are 1.5; whoever multiplies by a weight once reads 4 for it, and some for the other factor.
 my @limits = (
     [qr/^(midgard|mali)/, qr/./, barriers => 0, local => 0, scratch => 0],
-    [qr/^(midgard|mali)/, qr/^conv_(panel|buffer)/, bytes => 2.5],
+    [qr/^(midgard|mali)/, qr/^conv_(panel|packed)/, bytes => 2.5],
     [qr/^adreno/, qr/^(conv_(?!stage)|dense)/, images => 1, bytes => 1.25],
-    [qr/./, qr/^(depthwise|dense_buffer)$/, bytes => 6],
+    [qr/./, qr/^(depthwise|dense_packed)$/, bytes => 6],
 );
 
 my $dir = tempdir(CLEANUP => 1);

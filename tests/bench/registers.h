@@ -1,11 +1,12 @@
-/* OpenCL's functions that kernels use, for opencl_counts.pl's compiler, which has the language, but no library
- * for its target: which registers they take is what counts. A work-item has 64; ids are its own in all
- * directions. */
+/* OpenCL's functions that kernels use, for opencl_counts.pl's compiler, which has the language, but
+ * no library for its target: which registers they take is what counts. A work-item has 64; ids are
+ * its own in all directions. */
 #define __kernel __attribute__((amdgpu_num_vgpr(64))) kernel
 #define OWN static __attribute__((overloadable, always_inline))
 OWN uint own_id(uint d) {
-    return d == 0 ? __builtin_amdgcn_workitem_id_x()
-                  : d == 1 ? __builtin_amdgcn_workitem_id_y() : __builtin_amdgcn_workitem_id_z();
+    return d == 0   ? __builtin_amdgcn_workitem_id_x()
+           : d == 1 ? __builtin_amdgcn_workitem_id_y()
+                    : __builtin_amdgcn_workitem_id_z();
 }
 #define get_global_id(d) ((int)own_id(d))
 #define get_group_id(d) ((int)own_id(d))
@@ -21,20 +22,22 @@ OWN uint own_id(uint d) {
 #define sqrt(a) __builtin_sqrtf(a)
 #define fabs(a) __builtin_fabsf(a)
 #define floor(a) __builtin_floorf(a)
-#define pow(a, b) __builtin_exp2f((b) * __builtin_log2f(a))
+#define pow(a, b) __builtin_exp2f((b)*__builtin_log2f(a))
 #define tanh(a) (1.0f - 2.0f / (1.0f + exp(2.0f * (a))))
 #define __read_only __global
 #define image2d_t const float4 *
 #define sampler_t uint
 #define read_imagef(image, sampler, at) ((image)[(at).y * 4096 + (at).x])
 
-#define VECTOR(n)                                                                                         \
-    typedef float __attribute__((ext_vector_type(n), aligned(4))) float_##n;                              \
-    OWN float##n vload##n(size_t i, const __global float *p) {                                            \
-        return *(const __global float_##n *)(p + n * i);                                                  \
-    }                                                                                                     \
-    OWN float##n vload##n(size_t i, const float *p) { return *(const float_##n *)(p + n * i); }           \
-    OWN void vstore##n(float##n v, size_t i, __global float *p) { *(__global float_##n *)(p + n * i) = v; } \
+#define VECTOR(n) \
+    typedef float __attribute__((ext_vector_type(n), aligned(4))) float_##n; \
+    OWN float##n vload##n(size_t i, const __global float *p) { \
+        return *(const __global float_##n *)(p + n * i); \
+    } \
+    OWN float##n vload##n(size_t i, const float *p) { return *(const float_##n *)(p + n * i); } \
+    OWN void vstore##n(float##n v, size_t i, __global float *p) { \
+        *(__global float_##n *)(p + n * i) = v; \
+    } \
     OWN void vstore##n(float##n v, size_t i, float *p) { *(float_##n *)(p + n * i) = v; }
 VECTOR(4)
 VECTOR(8)

@@ -10,8 +10,10 @@ typedef uint64_t qemu_plugin_id_t;
 void qemu_plugin_register_vcpu_tb_trans_cb(qemu_plugin_id_t id,
                                            void (*fn)(qemu_plugin_id_t, struct qemu_plugin_tb *));
 size_t qemu_plugin_tb_n_insns(const struct qemu_plugin_tb *tb);
-void qemu_plugin_register_vcpu_tb_exec_inline(struct qemu_plugin_tb *tb, int add, void *to, uint64_t n);
-void qemu_plugin_register_atexit_cb(qemu_plugin_id_t id, void (*fn)(qemu_plugin_id_t, void *), void *arg);
+void qemu_plugin_register_vcpu_tb_exec_inline(struct qemu_plugin_tb *tb, int add, void *to,
+                                              uint64_t n);
+void qemu_plugin_register_atexit_cb(qemu_plugin_id_t id, void (*fn)(qemu_plugin_id_t, void *),
+                                    void *arg);
 void qemu_plugin_outs(const char *text);
 int qemu_plugin_install(qemu_plugin_id_t id, const void *info, int argc, char **argv);
 
@@ -31,8 +33,8 @@ static void end(qemu_plugin_id_t id, void *arg) {
     qemu_plugin_outs(text);
 }
 
-__attribute__((visibility("default"))) int qemu_plugin_install(qemu_plugin_id_t id, const void *info,
-                                                               int argc, char **argv) {
+__attribute__((visibility("default"))) int
+qemu_plugin_install(qemu_plugin_id_t id, const void *info, int argc, char **argv) {
     (void)info;
     (void)argc;
     (void)argv;

@@ -2,18 +2,18 @@
  * found, and damaged models all go by here.
  *
  * A road is named "import-NAME" or "source-NAME" for each registered importer and source, and
- * "object-NAME" for each object that loads what it saved, so that new ones are covered as they come;
- * and "load" (whatever the content says), "weights" (the same, for
- * a net in Lua), "native" (.cnr), "plan-cache", "lua" and "schema" (attributes).
+ * "object-NAME" for each object that loads what it saved, so that new ones are covered as they
+ * come; and "load" (whatever the content says), "weights" (the same, for a net in Lua), "native"
+ * (.cnr), "plan-cache", "lua" and "schema" (attributes).
  *
  * Bytes are one file, or two when they begin with "PAIR" and a little-endian u32: the length of the
  * first; the rest is the second. */
 #ifndef CNRT_ROADS_H
 #define CNRT_ROADS_H
 
-#include "core/lua/script.h"
-#include "core/run/run.h"
-#include "core/store/store.h"
+#include "lua/script.h"
+#include "run/run.h"
+#include "store/store.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -41,8 +41,11 @@ static void roads_silence(void *arg, int32_t level, const char *who, const char 
  */
 ROADS_UNUSED int roads_open(const char *plugins) {
     const char *dirs[] = {plugins, NULL};
-    cnr_open_options options = {.size = sizeof options, .plugin_dirs = dirs, .threads = 1,
-                                .no_default_dirs = 1, .log = roads_silence};
+    cnr_open_options options = {.size = sizeof options,
+                                .plugin_dirs = dirs,
+                                .threads = 1,
+                                .no_default_dirs = 1,
+                                .log = roads_silence};
     cnr_error err = CNR_ERROR_INIT;
     cnri_lua_install();
     if (cnr_open(&roads.rt, &options, &err) != CNR_OK) {
@@ -93,8 +96,11 @@ static int roads_files(const uint8_t *data, size_t n, const char *first, const c
 }
 
 static cnr_runtime *roads_runtime(void) {
-    cnr_open_options options = {.size = sizeof options, .plugin_dirs = roads.dirs, .threads = 1,
-                                .no_default_dirs = 1, .log = roads_silence};
+    cnr_open_options options = {.size = sizeof options,
+                                .plugin_dirs = roads.dirs,
+                                .threads = 1,
+                                .no_default_dirs = 1,
+                                .log = roads_silence};
     if (!roads.here || roads.pid != getpid()) {
         if (cnr_open(&roads.here, &options, NULL)) return NULL;
         roads.pid = getpid();
@@ -111,7 +117,7 @@ static void roads_run_once(cnr_graph *g) {
     cnr_graph *copy = cnri_graph_copy(g);
     if (!copy || cnri_model_from_graph(roads_runtime(), copy, NULL, &model, NULL)) return;
     const int32_t n = cnr_input_count(model);
-    int good = n <= MOST && cnri_model_usual_sizes(model, 1, types, in, NULL) == CNR_OK;
+    int good = n <= MOST && cnri_model_default_sizes(model, 1, types, in, NULL) == CNR_OK;
     for (int32_t i = 0; i < n && i < MOST; i++) {
         in[i] = &types[i];
         types[i].data = NULL;
@@ -129,7 +135,7 @@ static void roads_run_once(cnr_graph *g) {
 static int roads_use(cnr_graph *g) {
     cnr_error err = CNR_ERROR_INIT;
     cnri_text text = {0};
-    if (cnri_graph_verdict(g, false, &err) != CNR_OK) {
+    if (cnri_graph_status(g, false, &err) != CNR_OK) {
         snprintf(roads.why, sizeof roads.why, "%s: %s", err.where, err.text);
         return 0;
     }
@@ -139,7 +145,7 @@ static int roads_use(cnr_graph *g) {
     if (copy && cnri_graph_bind(copy, NULL, 0, &err) == CNR_OK)
         cnri_graph_rewrite(copy, NULL, &err);
     cnri_graph_free(copy);
-    if (roads.runs && cnri_graph_verdict(g, true, &err) == CNR_OK) roads_run_once(g);
+    if (roads.runs && cnri_graph_status(g, true, &err) == CNR_OK) roads_run_once(g);
     return 1;
 }
 
@@ -199,7 +205,8 @@ static int roads_source(const cnr_source *source, const uint8_t *data, size_t n)
 
 static int roads_load(const uint8_t *data, size_t n, const char *name, const char *weights) {
     const char *const settings[] = {roads.option, NULL};
-    cnr_load_options options = {.size = sizeof options, .weights = weights,
+    cnr_load_options options = {.size = sizeof options,
+                                .weights = weights,
                                 .import_options = settings};
     cnr_error err = CNR_ERROR_INIT;
     cnr_graph *g = NULL;
@@ -223,7 +230,8 @@ static int roads_weights(const uint8_t *data, size_t n) {
     cnr_graph *g = NULL;
     roads_files(data, n, "weights", "net.lua");
     roads_write(roads.second, (const uint8_t *)net, sizeof net - 1);
-    const cnr_load_options options = {.size = sizeof options, .weights = roads.first,
+    const cnr_load_options options = {.size = sizeof options,
+                                      .weights = roads.first,
                                       .import_options = settings};
     const cnr_status status = cnri_load_graph(roads.rt, roads.second, &options, &g, &err);
     const int good = status ? roads_refused(status, &err) : roads_use(g);
@@ -251,11 +259,11 @@ static int roads_plan_cache(const uint8_t *data, size_t n) {
 
 /* ---- attributes: bytes choose an operator, names and values ---- */
 
-typedef struct roads_bytes { const uint8_t *at, *end; } roads_bytes;
+typedef struct roads_bytes {
+    const uint8_t *at, *end;
+} roads_bytes;
 
-static uint8_t roads_byte(roads_bytes *b) {
-    return b->at < b->end ? *b->at++ : 0;
-}
+static uint8_t roads_byte(roads_bytes *b) { return b->at < b->end ? *b->at++ : 0; }
 
 static int64_t roads_number(roads_bytes *b) {
     const uint8_t way = roads_byte(b);
@@ -284,9 +292,9 @@ static int roads_schema(const uint8_t *data, size_t n) {
     int64_t ints[MOST][LIST];
     double floats[MOST][LIST];
     char names[MOST][16], texts[MOST][16];
-    const int32_t ops = cnri_count(CNR_KIND_OPERATOR);
+    const int32_t ops = cnri_descriptor_count(CNR_KIND_OPERATOR);
     const int32_t which = roads_byte(&b) | roads_byte(&b) << 8;
-    const cnr_op *op = cnri_at(CNR_KIND_OPERATOR, ops ? which % ops : 0);
+    const cnr_op *op = cnri_descriptor_at(CNR_KIND_OPERATOR, ops ? which % ops : 0);
     const int32_t many = roads_byte(&b) % (MOST + 1), spatial = roads_byte(&b) % 5 - 1;
     size_t said = 0;
     cnr_attr **out = NULL;
@@ -347,10 +355,18 @@ static void roads_show(cnr_instance *o, double *box) {
     enum { W = 64, H = 48 };
     static uint8_t pixels[H * W];
     for (uint32_t i = 0; i < H * W; i++) pixels[i] = (uint8_t)(i * 2654435761u >> 24);
-    const cnr_tensor picture = {.size = sizeof picture, .dtype = CNR_u8, .rank = 3, .dim = {H, W, 1},
-                                .data = pixels, .bytes = sizeof pixels};
-    const cnr_tensor where = {.size = sizeof where, .dtype = CNR_f64, .rank = 1, .dim = {4},
-                              .data = box, .bytes = 4 * sizeof *box};
+    const cnr_tensor picture = {.size = sizeof picture,
+                                .dtype = CNR_u8,
+                                .rank = 3,
+                                .dim = {H, W, 1},
+                                .data = pixels,
+                                .bytes = sizeof pixels};
+    const cnr_tensor where = {.size = sizeof where,
+                              .dtype = CNR_f64,
+                              .rank = 1,
+                              .dim = {4},
+                              .data = box,
+                              .bytes = 4 * sizeof *box};
     const cnr_tensor *const both[] = {&picture, &where};
     for (int i = 0; i < 2; i++) roads_call(o, "track", both, 1);
     roads_call(o, "place", both, 2);
@@ -379,8 +395,12 @@ static int roads_object(const cnr_object *object, const uint8_t *data, size_t n)
     cnr_instance *o = NULL;
     const cnr_status status = cnr_object_make(roads.rt, object->name, options, &o, &err);
     if (status) return roads_refused(status, &err);
-    const cnr_tensor saved = {.size = sizeof saved, .dtype = CNR_u8, .rank = 1, .dim = {(int64_t)n},
-                              .data = (void *)(uintptr_t)data, .bytes = n};
+    const cnr_tensor saved = {.size = sizeof saved,
+                              .dtype = CNR_u8,
+                              .rank = 1,
+                              .dim = {(int64_t)n},
+                              .data = (void *)(uintptr_t)data,
+                              .bytes = n};
     const cnr_tensor *const in[] = {&saved};
     const int good = roads_call(o, "load", in, 1);
     roads_show(o, box);
@@ -401,15 +421,15 @@ static int roads_loads(const cnr_object *object) {
 ROADS_UNUSED int roads_run(const char *name, const uint8_t *data, size_t n) {
     roads.why[0] = 0;
     if (strncmp(name, "import-", 7) == 0) {
-        const cnr_importer *importer = cnri_find(CNR_KIND_IMPORTER, name + 7);
+        const cnr_importer *importer = cnri_descriptor_find(CNR_KIND_IMPORTER, name + 7);
         return importer ? roads_import(importer, data, n) : -1;
     }
     if (strncmp(name, "source-", 7) == 0) {
-        const cnr_source *source = cnri_find(CNR_KIND_SOURCE, name + 7);
+        const cnr_source *source = cnri_descriptor_find(CNR_KIND_SOURCE, name + 7);
         return source ? roads_source(source, data, n) : -1;
     }
     if (strncmp(name, "object-", 7) == 0) {
-        const cnr_object *object = cnri_find(CNR_KIND_OBJECT, name + 7);
+        const cnr_object *object = cnri_descriptor_find(CNR_KIND_OBJECT, name + 7);
         return roads_loads(object) ? roads_object(object, data, n) : -1;
     }
     if (strcmp(name, "load") == 0)
@@ -422,13 +442,14 @@ ROADS_UNUSED int roads_run(const char *name, const uint8_t *data, size_t n) {
 }
 
 ROADS_UNUSED void roads_list(FILE *to) {
-    for (int32_t i = 0; i < cnri_count(CNR_KIND_IMPORTER); i++)
+    for (int32_t i = 0; i < cnri_descriptor_count(CNR_KIND_IMPORTER); i++)
         fprintf(to, "import-%s\n",
-                cnri_item_name(CNR_KIND_IMPORTER, cnri_at(CNR_KIND_IMPORTER, i)));
-    for (int32_t i = 0; i < cnri_count(CNR_KIND_SOURCE); i++)
-        fprintf(to, "source-%s\n", cnri_item_name(CNR_KIND_SOURCE, cnri_at(CNR_KIND_SOURCE, i)));
-    for (int32_t i = 0; i < cnri_count(CNR_KIND_OBJECT); i++) {
-        const cnr_object *object = cnri_at(CNR_KIND_OBJECT, i);
+                cnri_item_name(CNR_KIND_IMPORTER, cnri_descriptor_at(CNR_KIND_IMPORTER, i)));
+    for (int32_t i = 0; i < cnri_descriptor_count(CNR_KIND_SOURCE); i++)
+        fprintf(to, "source-%s\n",
+                cnri_item_name(CNR_KIND_SOURCE, cnri_descriptor_at(CNR_KIND_SOURCE, i)));
+    for (int32_t i = 0; i < cnri_descriptor_count(CNR_KIND_OBJECT); i++) {
+        const cnr_object *object = cnri_descriptor_at(CNR_KIND_OBJECT, i);
         if (roads_loads(object)) fprintf(to, "object-%s\n", object->name);
     }
     fprintf(to, "lua\nnative\nplan-cache\nschema\nweights\n");

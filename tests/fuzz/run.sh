@@ -17,7 +17,7 @@ cmake -S . -B "$build" -G Ninja -DCMAKE_C_COMPILER=clang -DCMAKE_CXX_COMPILER=cl
 # No devices: microkernels take minutes to build with counters, and no road runs a kernel.
 plugins=$(ninja -C "$build" -t targets all |
     sed -n 's/^\(plugins\/\(import\|source\|ops\|sparse\|object\)-[a-z0-9-]*\.so\):.*/\1/p')
-ninja -C "$build" fuzz_road $plugins >/dev/null
+built=$(ninja -C "$build" fuzz_road $plugins) || { echo "$built" | tail -n 20 >&2; exit 1; }
 shared=${CNNRUN_SHARED:-../shared}/data
 failed=0
 roads=${*:-$(CNNRUN_FUZZ_ROAD=list "$build/tests/fuzz/fuzz_road")}

@@ -2,7 +2,7 @@
 #ifndef CNRT_GUESTS_H
 #define CNRT_GUESTS_H
 
-#include "core/run/run.h"
+#include "run/run.h"
 #include "tap.h"
 
 enum { DIGIT = 784, MOST_DIGITS = 200 };
@@ -13,8 +13,10 @@ static int32_t guests_labels[MOST_DIGITS];
 
 __attribute__((unused)) static cnr_status guests_open(int32_t threads, cnr_error *err) {
     const char *dirs[] = {CNRT_BUILD_DIR "/plugins", CNRT_BUILD_DIR "/tests/guests/packed", NULL};
-    const cnr_open_options options = {.size = sizeof options, .plugin_dirs = dirs,
-                                      .threads = threads, .no_default_dirs = 1,
+    const cnr_open_options options = {.size = sizeof options,
+                                      .plugin_dirs = dirs,
+                                      .threads = threads,
+                                      .no_default_dirs = 1,
                                       .log_level = CNR_LOG_ERROR};
     return cnr_open(&guests_rt, &options, err);
 }
@@ -47,8 +49,11 @@ __attribute__((unused)) static int32_t guests_load_digits(const cnr_graph *net) 
         if (cnri_samples_open(spec, "eval", &s, &err)) break;
         for (int64_t i = 0; n < MOST_DIGITS && (s.info.count < 0 ? i < 1 : i < s.info.count); i++) {
             cnr_sample sample = {.size = sizeof sample};
-            cnr_tensor out = {.size = sizeof out, .dtype = CNR_f32, .rank = 4,
-                              .dim = {1, 1, 28, 28}, .data = guests_digits + n * DIGIT,
+            cnr_tensor out = {.size = sizeof out,
+                              .dtype = CNR_f32,
+                              .rank = 4,
+                              .dim = {1, 1, 28, 28},
+                              .data = guests_digits + n * DIGIT,
                               .bytes = DIGIT * sizeof(float)};
             if (cnri_samples_read(&s, i, &sample, &err)) break;
             guests_labels[n] = shared ? sample.label : at;
@@ -66,8 +71,11 @@ __attribute__((unused)) static int32_t guests_load_digits(const cnr_graph *net) 
 __attribute__((unused)) static cnr_status guests_run(cnr_model *m, int32_t n, int32_t batch,
                                                      float *scores, cnr_error *err) {
     for (int32_t at = 0; at + batch <= n; at += batch) {
-        const cnr_tensor in = {.size = sizeof in, .dtype = CNR_f32, .rank = 4,
-                               .dim = {batch, 1, 28, 28}, .data = guests_digits + at * DIGIT,
+        const cnr_tensor in = {.size = sizeof in,
+                               .dtype = CNR_f32,
+                               .rank = 4,
+                               .dim = {batch, 1, 28, 28},
+                               .data = guests_digits + at * DIGIT,
                                .bytes = (uint64_t)batch * DIGIT * sizeof(float)};
         const cnr_tensor *list[] = {&in}, *out;
         const cnr_status status = cnr_run_tensors(m, list, 1, &out, 1, err);

@@ -38,7 +38,7 @@ grep -q 'stale: threads changed: was 0, is 1' "$work/err"; ok $? "other threads:
 mkdir "$work/plugins" && cp "$build"/plugins/*.so "$work/plugins" && "$build/cnnrun" plugins --json \
     >"$work/list" 2>/dev/null
 printf 'x' >>"$work/plugins/cpu-neon.so"
-cnnrun warm "$net" --cache "$work/cache" --threads 1 --plugin-dir "$work/plugins"
+cnnrun warm "$net" --cache "$work/cache" --threads 1 --plugin-dir "$work/plugins" --plugin-order cpu-neon
 grep -q 'stale: plugin cpu-neon changed' "$work/err"; ok $? "another build of a plugin: stale"
 rm -rf "$work/cache"
 for i in 1 2 3 4; do

@@ -1,6 +1,7 @@
 /* Dynamic batch and company: batches of 1, 3 and 16 through one model, four sessions at once on one
  * plan, runtimes opened and used by several threads. The thread sanitiser watches this one. */
 #include "guests.h"
+#include "work/work.h"
 #include <pthread.h>
 
 enum { DIGITS = 48, SESSIONS = 4 }; /* a multiple of all batches */
@@ -32,7 +33,9 @@ static void batches(cnr_model *m) {
         }
         ok(off < 1e-6 && guests_right(many, DIGITS) == guests_right(one, DIGITS),
            "answers as one by one, within %.1e", off);
-        const cnr_tensor in = {.size = sizeof in, .dtype = CNR_f32, .rank = 4,
+        const cnr_tensor in = {.size = sizeof in,
+                               .dtype = CNR_f32,
+                               .rank = 4,
                                .dim = {sizes[i], 1, 28, 28}};
         const cnr_tensor *list[] = {&in};
         ok(!cnr_plan_for(m, list, 1, &plans[i], &err) && (i < 3 || plans[i] == plans[i - 3]),
@@ -58,8 +61,11 @@ static void *work(void *arg) {
     w->status = cnr_session_open(w->plan, &s, &err);
     for (int32_t i = 0; i < DIGITS && !w->status; i++) {
         const int32_t at = (i + w->id * 11) % DIGITS; /* each in an order of its own */
-        const cnr_tensor in = {.size = sizeof in, .dtype = CNR_f32, .rank = 4,
-                               .dim = {1, 1, 28, 28}, .data = guests_digits + at * DIGIT,
+        const cnr_tensor in = {.size = sizeof in,
+                               .dtype = CNR_f32,
+                               .rank = 4,
+                               .dim = {1, 1, 28, 28},
+                               .data = guests_digits + at * DIGIT,
                                .bytes = DIGIT * sizeof(float)};
         w->status = cnr_session_set_input(s, 0, &in, &err);
         if (!w->status) w->status = cnr_session_run(s, &err);
@@ -94,12 +100,55 @@ static void sessions(const cnri_plan_options *o, const char *what) {
     cnr_release(m);
 }
 
+/* ---- a bound batch that is not the one asked for ---- */
+
+static void count_run(void *arg, const cnri_event *e) {
+    *(int32_t *)arg += e->kind == CNRI_EVENT_RUN_BEGIN;
+}
+
+/* A listener goes with its session: who is heard in each batch shows that one session runs all. */
+static void bound_batch(void) {
+    static const char *const names[] = {"batch"};
+    static const int64_t sizes[] = {8};
+    const cnr_load_options load = {.size = sizeof load,
+                                   .device = "cpu",
+                                   .n_symbols = 1,
+                                   .symbols = names,
+                                   .symbol_values = sizes};
+    const cnr_tensor picture = {.size = sizeof picture,
+                                .dtype = CNR_u8,
+                                .rank = 3,
+                                .dim = {28, 28, 1},
+                                .bytes = DIGIT};
+    cnr_error err = CNR_ERROR_INIT;
+    cnr_model *m = NULL;
+    cnri_runner r = {.model = NULL};
+    int32_t runs = 0, id;
+    uint64_t ns;
+    cnr_status status =
+        cnr_load(guests_rt, CNRT_SOURCE_DIR "/scripts/nets/lenet5.lua", &load, &m, &err);
+    if (!status) status = cnri_runner_open(&r, m, NULL, &err);
+    for (int32_t i = 0; i < 3 && !status; i++) {
+        status = cnri_runner_shape(&r, 3, &picture, &err);
+        if (!status && i == 0)
+            status = cnri_session_listen(r.session, count_run, &runs, false, &id, &err);
+        if (!status) status = cnri_runner_run(&r, &ns, &err);
+    }
+    ok(!status, "batches of 3 where the net's is bound to 8: %s", err.text);
+    is_int(runs, 3, "one session runs them all");
+    cnri_runner_close(&r);
+    cnr_release(m);
+}
+
 /* ---- runtimes of their own ---- */
 
 static void *own_runtime(void *arg) {
     const char *dirs[] = {CNRT_BUILD_DIR "/plugins", NULL};
-    const cnr_open_options options = {.size = sizeof options, .plugin_dirs = dirs, .threads = 1,
-                                      .no_default_dirs = 1, .log_level = CNR_LOG_ERROR};
+    const cnr_open_options options = {.size = sizeof options,
+                                      .plugin_dirs = dirs,
+                                      .threads = 1,
+                                      .no_default_dirs = 1,
+                                      .log_level = CNR_LOG_ERROR};
     const cnr_load_options load = {.size = sizeof load, .device = "cpu"};
     cnr_error err = CNR_ERROR_INIT;
     cnr_runtime *rt = NULL;
@@ -137,6 +186,7 @@ int main(void) {
     batches(m);
     sessions(&plain, "plain");
     sessions(&bound, "blobs that come and go");
+    bound_batch();
     runtimes(); /* beside one that is open */
     cnr_close(guests_rt);
     runtimes();

@@ -1,5 +1,6 @@
-/* Cancel: a run of a large net stops within 50 ms of being asked to, wherever it is. What is judged is
- * the work done after that, in time of processors: others on the machine make no difference to it. */
+/* Cancel: a run of a large net stops within 50 ms of being asked to, wherever it is. What is judged
+ * is the work done after that, in time of processors: others on the machine make no difference to
+ * it. */
 #include "guests.h"
 #include <math.h>
 #include <pthread.h>
@@ -39,8 +40,10 @@ static cnr_status load_net(const cnr_load_options *load, cnr_graph **out, cnr_er
     char folder[] = "/tmp/cnnrun-net-XXXXXX", net[64], command[4 * sizeof CNRT_SOURCE_DIR + 300];
     if (!mkdtemp(folder)) return cnri_fail(err, CNR_E_IO, folder, "can't be made");
     snprintf(net, sizeof net, "%s/vgg16.lua", folder);
-    snprintf(command, sizeof command, "cp '" CNRT_SOURCE_DIR "/scripts/nets/vgg16.lua' %s && "
-             "cp -r '" CNRT_SOURCE_DIR "/scripts/lib' %s", folder, folder);
+    snprintf(command, sizeof command,
+             "cp '" CNRT_SOURCE_DIR "/scripts/nets/vgg16.lua' %s && "
+             "cp -r '" CNRT_SOURCE_DIR "/scripts/lib' %s",
+             folder, folder);
     const cnr_status status = system(command) == 0
                                   ? cnri_load_graph(guests_rt, net, load, out, err)
                                   : cnri_fail(err, CNR_E_IO, folder, "can't be filled");

@@ -104,7 +104,8 @@ int main(void) {
     under(sum - 1, blobs, n, false);
     under(largest + 4096, blobs, n, false);
     under(largest, blobs, n, false);
-    const cnri_plan_options small = {.device = "cpu", .kernels = packed,
+    const cnri_plan_options small = {.device = "cpu",
+                                     .kernels = packed,
                                      .memory_bound = largest - 1};
     m = guests_lenet(&small);
     is_int(cnr_plan_for(m, NULL, 0, &plan, &err), CNR_E_LIMIT, "a bound below the largest is none");

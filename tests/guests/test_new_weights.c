@@ -1,6 +1,6 @@
 /* Weight replacement: new weights in a plan that is in use answer as a plan does that was made for
  * them, prepared or plain, with and without a bound; training changes weights the same way. */
-#include "core/train/train.h"
+#include "train/train.h"
 #include "guests.h"
 
 static const char *const packed[] = {"dense=dense_f32_turned", NULL};
@@ -29,8 +29,8 @@ static void replace(const cnri_plan_options *o, int32_t n, const char *what) {
     cnr_error err = CNR_ERROR_INIT;
     cnr_model *m = guests_lenet(o), *judge = guests_lenet(o);
     cnr_plan *plan = NULL;
-    bool good = m && judge && !guests_run(m, n, 1, was, &err) &&
-                !cnr_plan_for(m, NULL, 0, &plan, &err);
+    bool good =
+        m && judge && !guests_run(m, n, 1, was, &err) && !cnr_plan_for(m, NULL, 0, &plan, &err);
     int32_t plans = m ? cnri_plans_count(m) : 0, alike = 0;
     for (size_t i = 0; i < CNRI_COUNT(names) && good; i++) { /* one after the other, in one plan */
         cnr_tensor w = changed(judge->graph, names[i], (uint32_t)i + 7);
@@ -47,8 +47,12 @@ static void replace(const cnri_plan_options *o, int32_t n, const char *what) {
     is_int(alike, (int)CNRI_COUNT(names), "each time it answers as a plan made for them");
     is_int(cnri_plans_count(m), plans, "and no plan was made for it");
     float one[4] = {0};
-    const cnr_tensor bad = {.size = sizeof bad, .dtype = CNR_f32, .rank = 1, .dim = {4},
-                            .data = one, .bytes = sizeof one};
+    const cnr_tensor bad = {.size = sizeof bad,
+                            .dtype = CNR_f32,
+                            .rank = 1,
+                            .dim = {4},
+                            .data = one,
+                            .bytes = sizeof one};
     is_int(cnr_plan_set_weight(plan, "conv1.bias", &bad, &err), CNR_E_SHAPE, "no wrong shape");
     is_int(cnr_plan_set_weight(plan, "conv9.bias", &bad, &err), CNR_E_NOT_FOUND, "nor wrong name");
     ok(!guests_run(m, n, 1, got, &err) && memcmp(got, was, sizeof got) == 0,
@@ -63,12 +67,13 @@ static void trained(void) {
     cnr_error err = CNR_ERROR_INIT;
     cnr_graph *g = NULL;
     const cnr_load_options load = {.size = sizeof load, .weights = "random:3"};
-    const cnri_train_options options = {.batch = 10, .epochs = 1, .rate = 0.05, .momentum = 0.9,
-                                        .seed = 1, .device = "cpu"};
+    const cnri_train_options options =
+        {.batch = 10, .epochs = 1, .rate = 0.05, .momentum = 0.9, .seed = 1, .device = "cpu"};
     cnri_trainer *t = NULL;
     const char *net = CNRT_SOURCE_DIR "/scripts/nets/lenet5.lua";
     if (!ok(!cnri_load_graph(guests_rt, net, &load, &g, &err) &&
-            !cnri_trainer_open(guests_rt, g, &options, &t, &err), "a trainer: %s", err.text))
+                !cnri_trainer_open(guests_rt, g, &options, &t, &err),
+            "a trainer: %s", err.text))
         return;
     int64_t correct = 0, right = 0, by_plan = 0;
     double loss, first = 0;
@@ -87,7 +92,7 @@ static void trained(void) {
     ok(!status && loss < first, "eight steps on ten digits: loss %.3f to %.3f: %s", first, loss,
        err.text);
     ok(t->plan == plan && t->judge_plan == judge &&
-       cnri_plans_count(t->model) + cnri_plans_count(t->judge) == plans,
+           cnri_plans_count(t->model) + cnri_plans_count(t->judge) == plans,
        "in the plans there were from the start");
     status = cnri_trainer_keep(t, &err);
     if (!status) status = cnri_trainer_finish(t, &err);

@@ -1,7 +1,7 @@
 /* A stored plan: taken over by whoever plans the same, refused with a reason when anything that it
  * depends on is another, never trusted, on a device in host memory and on one with its own. */
-#include "../core/plan/lab.h"
-#include "core/store/store.h"
+#include "core/plan/lab.h"
+#include "store/store.h"
 #include <dirent.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -21,7 +21,9 @@ static cnr_model *model(const char *device, uint32_t seed, uint64_t cache_bytes)
     cnr_value x = cnri_graph_input(g, "x", &t);
     for (uint32_t i = 0; i < BLURS; i++) x = lab_blur(g, x, 4, seed + i);
     cnri_graph_output(g, lab_affine(g, x, 2, 1), "y");
-    const cnr_load_options load = {.size = sizeof load, .cache = folder, .device = device,
+    const cnr_load_options load = {.size = sizeof load,
+                                   .cache = folder,
+                                   .device = device,
                                    .cache_bytes = cache_bytes};
     if (cnri_model_from_graph(lab_rt, g, &load, &m, &err)) {
         note("%s: %s", err.where, err.text);
@@ -33,7 +35,11 @@ static cnr_model *model(const char *device, uint32_t seed, uint64_t cache_bytes)
 }
 
 /* What one look at the cache gave: the plan's own word for it, and the net's answer. */
-typedef struct look { char origin[512]; float answer[24 * 16]; cnri_residency_stats stats; } look;
+typedef struct look {
+    char origin[512];
+    float answer[24 * 16];
+    cnri_residency_stats stats;
+} look;
 
 static bool ask(cnr_model *m, int64_t batch, look *out) {
     static float data[24 * 16];
@@ -68,17 +74,16 @@ static bool begins(const look *l, const char *with) {
     return strncmp(l->origin, with, strlen(with)) == 0;
 }
 
-static char *only_file(void) {
-    return cnri_cache_latest(folder, "");
-}
+static char *only_file(void) { return cnri_cache_latest(folder, ""); }
 
-static void empty(void) {
-    cnri_cache_trim(folder, 0, NULL);
-}
+static void empty(void) { cnri_cache_trim(folder, 0, NULL); }
 
 /* ---- bytes of the file ---- */
 
-typedef struct bytes { uint8_t *at; size_t n; } bytes;
+typedef struct bytes {
+    uint8_t *at;
+    size_t n;
+} bytes;
 
 static bytes slurp(const char *path) {
     bytes b = {malloc(MOST_BYTES), 0};
@@ -132,7 +137,8 @@ static void round_trip(const char *device) {
     ok(fresh(device, 3, 2, &second) && begins(&second, "miss: shapes changed: was f32x1x4x3x2"),
        "another batch: %s", second.origin);
     ok(fresh(device, 3, 1, &second) && begins(&second, "hit") && fresh(device, 3, 2, &second) &&
-       begins(&second, "hit"), "both are kept side by side");
+           begins(&second, "hit"),
+       "both are kept side by side");
     const char *other = device[0] == 'f' ? "far:1" : "far:0";
     ok(fresh(other, 3, 1, &second) && begins(&second, "miss: ") && strstr(second.origin, "changed"),
        "another device: %s", second.origin);
@@ -222,7 +228,7 @@ static void tampering(const char *device) {
     spill(path, b.at, b.n);
     look now;
     ok(fresh(device, 2, 1, &now) && begins(&now, "hit") && now.stats.prepared == 1 &&
-       now.stats.kept == BLURS - 1 && memcmp(was.answer, now.answer, sizeof was.answer) == 0,
+           now.stats.kept == BLURS - 1 && memcmp(was.answer, now.answer, sizeof was.answer) == 0,
        "%s: a damaged blob is prepared again", device);
     free(b.at);
     free(good.at);
@@ -248,12 +254,20 @@ static void lies(const char *device) {
         one_tampering(path, b, &was, device, &wrong, "stale: ");
     }
     is_int(wrong, 0, "choices that are not what a kernel would say are refused");
-    static const struct { int where, size; uint64_t value; const char *want; } numbers[] = {
-        {0, 8, 1, "stale: damaged"}, {0, 8, UINT64_MAX & ~UINT64_C(4095), "stale: damaged"},
-        {0, 8, 0, "stale: damaged"}, {0, 8, UINT64_C(1) << 40, "stale: damaged"},
-        {8, 8, UINT64_MAX, "stale: damaged"}, {8, 8, 0, "stale: "}, {8, 8, 31, "stale: "},
-        {32, 4, UINT32_MAX, "stale: damaged"}, {32, 4, 0, "stale: damaged"},
-        {36, 1, 'q', "stale: "}};
+    static const struct {
+        int where, size;
+        uint64_t value;
+        const char *want;
+    } numbers[] = {{0, 8, 1, "stale: damaged"},
+                   {0, 8, UINT64_MAX & ~UINT64_C(4095), "stale: damaged"},
+                   {0, 8, 0, "stale: damaged"},
+                   {0, 8, UINT64_C(1) << 40, "stale: damaged"},
+                   {8, 8, UINT64_MAX, "stale: damaged"},
+                   {8, 8, 0, "stale: "},
+                   {8, 8, 31, "stale: "},
+                   {32, 4, UINT32_MAX, "stale: damaged"},
+                   {32, 4, 0, "stale: damaged"},
+                   {36, 1, 'q', "stale: "}};
     for (size_t i = 0; i < CNRI_COUNT(numbers); i++) { /* the first blob's row */
         memcpy(b.at, good.at, good.n);
         for (int k = 0; k < numbers[i].size; k++)
@@ -290,7 +304,11 @@ static void new_weight(const char *device) {
     look was, now;
     cnr_error err = CNR_ERROR_INIT;
     float numbers[4] = {1, -2, 3, 0.5f};
-    cnr_tensor w = {.size = sizeof w, .dtype = CNR_f32, .rank = 1, .dim = {4}, .data = numbers,
+    cnr_tensor w = {.size = sizeof w,
+                    .dtype = CNR_f32,
+                    .rank = 1,
+                    .dim = {4},
+                    .data = numbers,
                     .bytes = sizeof numbers};
     empty();
     fresh(device, 2, 1, &was);
@@ -311,13 +329,14 @@ static void new_weight(const char *device) {
     cnri_graph_fill(b->graph, cnri_graph_find(b->graph, name), &w, &err);
     ask(b, 1, &plain);
     ok(memcmp(after.answer, before.answer, sizeof after.answer) != 0 &&
-       memcmp(after.answer, plain.answer, sizeof after.answer) == 0,
+           memcmp(after.answer, plain.answer, sizeof after.answer) == 0,
        "answers as a plan does that was made for it");
     cnr_plan_release(plan);
     cnr_release(a);
     cnr_release(b);
     ok(fresh(device, 2, 1, &now) && begins(&now, "hit") &&
-       memcmp(now.answer, was.answer, sizeof was.answer) == 0, "and the file is as it was");
+           memcmp(now.answer, was.answer, sizeof was.answer) == 0,
+       "and the file is as it was");
 }
 
 static void bounded(const char *device) {
@@ -335,7 +354,7 @@ static void bounded(const char *device) {
     cnri_model_set_options(m, &o, &err);
     const bool ran = ask(m, 1, &now) && ask(m, 1, &now);
     ok(ran && begins(&now, "hit") && now.stats.peak <= bound && now.stats.evicted > 0 &&
-       now.stats.prepared == 0 && memcmp(now.answer, was.answer, sizeof was.answer) == 0,
+           now.stats.prepared == 0 && memcmp(now.answer, was.answer, sizeof was.answer) == 0,
        "%s: under a bound blobs come from the file and go: at most %d bytes, %d came, %d went",
        device, (int)now.stats.peak, (int)now.stats.kept, (int)now.stats.evicted);
     cnr_release(m);
@@ -375,7 +394,8 @@ static void limit(void) {
        (unsigned long long)folder_bytes(&files), (unsigned long long)most);
     cnr_release(m);
     ok(fresh("near", 2, 9, &l) && begins(&l, "hit") && fresh("near", 2, 2, &l) &&
-       begins(&l, "miss"), "the oldest went");
+           begins(&l, "miss"),
+       "the oldest went");
     m = model("near", 2, 1000);
     ok(ask(m, 5, &l) && begins(&l, "miss"), "one that is larger than the folder is not stored");
     cnr_release(m);

@@ -1,6 +1,6 @@
 /* Operators that only the template plugin knows: folded, fused, laid out in blocks, split and
  * differentiated by a core that has never heard of them. */
-#include "core/train/train.h"
+#include "train/train.h"
 #include "tap.h"
 #include <math.h>
 
@@ -13,8 +13,11 @@ static CNRI_VEC(cnr_graph *) nets; /* plans borrow their weights, so they live t
 static cnr_status open_plugins(cnr_error *err) {
     const char *dirs[] = {CNRT_BUILD_DIR "/plugins", CNRT_BUILD_DIR "/tests/guests/template",
                           CNRT_BUILD_DIR "/tests/core/plan/fake", NULL};
-    const cnr_open_options options = {.size = sizeof options, .plugin_dirs = dirs, .threads = 1,
-                                      .no_default_dirs = 1, .log_level = CNR_LOG_ERROR};
+    const cnr_open_options options = {.size = sizeof options,
+                                      .plugin_dirs = dirs,
+                                      .threads = 1,
+                                      .no_default_dirs = 1,
+                                      .log_level = CNR_LOG_ERROR};
     return cnr_open(&rt, &options, err);
 }
 
@@ -23,8 +26,12 @@ static cnr_status open_plugins(cnr_error *err) {
 static cnr_value op(cnr_graph *g, const char *name, cnr_value a, cnr_value b, const char *attr,
                     double x) {
     const cnr_value in[] = {a, b};
-    const cnr_attr one = {.name = attr, .type = x == (double)(int64_t)x && strcmp(attr, "threshold")
-                          ? CNR_ATTR_INT : CNR_ATTR_FLOAT, .i = (int64_t)x, .f = x};
+    const cnr_attr one = {.name = attr,
+                          .type = x == (double)(int64_t)x && strcmp(attr, "threshold")
+                                      ? CNR_ATTR_INT
+                                      : CNR_ATTR_FLOAT,
+                          .i = (int64_t)x,
+                          .f = x};
     const cnr_attr *const list[] = {&one};
     cnr_value out = -1;
     cnri_graph_node(g, name, NULL, NULL, in, b >= 0 ? 2 : 1, list, *attr ? 1 : 0, &out, 1);
@@ -47,8 +54,12 @@ static cnr_value norm(cnr_graph *g, cnr_value x, int64_t channels) {
     cnr_value in[5] = {x}, out = -1;
     for (int k = 1; k < 5; k++) {
         float data[WEIGHTS];
-        const cnr_tensor t = {.size = sizeof t, .dtype = CNR_f32, .rank = 1, .dim = {channels},
-                              .data = data, .flags = CNR_TENSOR_CONST};
+        const cnr_tensor t = {.size = sizeof t,
+                              .dtype = CNR_f32,
+                              .rank = 1,
+                              .dim = {channels},
+                              .data = data,
+                              .flags = CNR_TENSOR_CONST};
         for (int64_t c = 0; c < channels; c++)
             data[c] = k == 4 ? 0.5f + 0.1f * (float)c : (float)((c * 7 + k * 3) % 5) * 0.4f + 0.3f;
         in[k] = cnri_graph_constant(g, NULL, &t);
@@ -95,7 +106,7 @@ static float *run(cnr_graph *(*net)(void), const cnri_plan_options *o, cnr_plan 
     float *copy = NULL;
     cnr_status status = cnri_graph_fill_random(g, 5, &err);
     *plan = NULL;
-    if (!status) status = cnri_graph_verdict(g, true, &err);
+    if (!status) status = cnri_graph_status(g, true, &err);
     if (!status) status = cnri_plan_make(g, &rt->devices, o, types, 1, plan, &err);
     in.data = input;
     if (!status) status = cnr_session_open(*plan, &s, &err);
@@ -175,13 +186,17 @@ static void rewrites(void) {
 }
 
 static void splits(void) {
-    static const struct { int32_t axis; const char *what; } axes[] = {
-        {0, "split over two devices by samples"}, {1, "by output channels"}, {2, "by rows"}};
+    static const struct {
+        int32_t axis;
+        const char *what;
+    } axes[] = {{0, "split over two devices by samples"},
+                {1, "by output channels"},
+                {2, "by rows"}};
     for (size_t i = 0; i < CNRI_COUNT(axes); i++) {
         cnri_part parts[] = {{"cpu", 0.5}, {"near", 0.5}};
         char all[] = "*";
-        const cnri_placement w[] = {{.node = all, .n_parts = 2, .axis = axes[i].axis,
-                                     .parts = parts}};
+        const cnri_placement w[] = {
+            {.node = all, .n_parts = 2, .axis = axes[i].axis, .parts = parts}};
         const cnri_plan_options o = {.device = "cpu", .placements = w, .n_placements = 1};
         cnr_plan *plan = same(blocked, &o, "\"device\":\"cpu+near\"", axes[i].what);
         cnri_plan_free(plan);
@@ -220,7 +235,7 @@ static void gradients(void) {
     const cnri_plan_options o = {.device = "cpu", .training = true};
     cnr_status status = cnri_graph_fill_random(g, 5, &err);
     if (!status) status = cnri_train_loss("softmax_cross_entropy", &loss, &err);
-    if (!status) status = cnri_train_backward(g, loss, &b, &err);
+    if (!status) status = cnri_train_backward(g, loss, NULL, &b, &err);
     for (int32_t i = 0; i < b.weights.n && !status; i++)
         status = cnri_graph_output(g, b.weights.at[i].gradient, NULL);
     const cnr_tensor *types[] = {g->values.at[g->inputs.at[0]].type,
@@ -249,7 +264,7 @@ static void gradients(void) {
         else memcpy(got, out->data, (size_t)w.bytes);
         w.data = own;
         w.quant = NULL;
-        for (int64_t k = 0; k < n; k += n > 16 ? n / 9 : 1) {
+        for (int64_t k = 0; k<n; k += n> 16 ? n / 9 : 1) {
             const float was = own[k], step = 1e-2f;
             double side[2];
             for (int d = 0; d < 2; d++) {

@@ -1,5 +1,5 @@
-/* Real kernels in many sessions at once, cancelled and closed in the middle: for the thread sanitiser,
- * and what was not cancelled is right. */
+/* Real kernels in many sessions at once, cancelled and closed in the middle: for the thread
+ * sanitiser, and what was not cancelled is right. */
 #include "guests.h"
 #include <pthread.h>
 #include <stdatomic.h>
@@ -11,10 +11,12 @@ static const char net_text[] =
     "local c = require 'cnnrun'\n"
     "return c.net { name = 'threads', input = { 'data', shape = { 1, 3, 40, 40 } },\n"
     "  c.conv2d { 'wide', out = 16, kernel = 3, pad = 1 }, c.relu {},\n"
-    "  c.conv2d { 'deep', out = 16, kernel = 3, pad = 1, groups = 16 }, c.clip { min = 0, max = 6 },\n"
+    "  c.conv2d { 'deep', out = 16, kernel = 3, pad = 1, groups = 16 }, c.clip { min = 0, max = 6 "
+    "},\n"
     "  c.conv2d { 'point', out = 24, kernel = 1 }, c.maxpool { kernel = 2, stride = 2 },\n"
     "  c.conv2d { 'last', out = 32, kernel = 3, stride = 2 }, c.lrn { size = 5 },\n"
-    "  c.avgpool { kernel = 2, stride = 2 }, c.flatten {}, c.dense { 'fc', out = 10 }, c.softmax {} }\n";
+    "  c.avgpool { kernel = 2, stride = 2 }, c.flatten {}, c.dense { 'fc', out = 10 }, c.softmax "
+    "{} }\n";
 
 typedef struct racer {
     pthread_t thread;
@@ -59,7 +61,8 @@ static void cancelled(cnr_plan *plan, const cnr_tensor *in, const float *want, i
         racers[i] = (racer){.want = want, .n = n};
         if (open_session(plan, in, &racers[i].session)) return;
     }
-    for (int32_t i = 0; i < SESSIONS; i++) pthread_create(&racers[i].thread, NULL, race, &racers[i]);
+    for (int32_t i = 0; i < SESSIONS; i++)
+        pthread_create(&racers[i].thread, NULL, race, &racers[i]);
     for (uint32_t turn = 1; atomic_load(&running) > 0; turn = turn * 1664525u + 1013904223u) {
         usleep((turn >> 8) % 300);
         cnr_session_cancel(racers[(turn >> 16) % SESSIONS].session);
@@ -136,8 +139,11 @@ int main(void) {
     char folder[] = "/tmp/cnnrun-threads-XXXXXX", path[64];
     cnr_error err = CNR_ERROR_INIT;
     const char *dirs[] = {CNRT_BUILD_DIR "/plugins", NULL};
-    const cnr_open_options options = {.size = sizeof options, .plugin_dirs = dirs, .threads = 2,
-                                      .no_default_dirs = 1, .log_level = CNR_LOG_ERROR};
+    const cnr_open_options options = {.size = sizeof options,
+                                      .plugin_dirs = dirs,
+                                      .threads = 2,
+                                      .no_default_dirs = 1,
+                                      .log_level = CNR_LOG_ERROR};
     if (!ok(mkdtemp(folder) && !cnr_open(&guests_rt, &options, &err), "plugins load: %s", err.text))
         return done();
     snprintf(path, sizeof path, "%s/net.lua", folder);

@@ -1,8 +1,8 @@
 /* Choice by measurement: only tuning asks a clock, the record of what it saw decides from then on,
  * always the same way; a deterministic plan looks at neither. */
-#include "../core/plan/lab.h"
-#include "core/store/store.h"
-#include "core/work/work.h"
+#include "core/plan/lab.h"
+#include "store/store.h"
+#include "work/work.h"
 #include <unistd.h>
 
 static cnr_graph *net(void) {
@@ -22,8 +22,7 @@ typedef struct clockwork {
 } clockwork;
 
 static cnr_status made_up(void *arg, const cnr_graph *segment, const char *device,
-                          const char *const *kernels, int32_t n, cnri_cost *costs,
-                          cnr_error *err) {
+                          const char *const *kernels, int32_t n, cnri_cost *costs, cnr_error *err) {
     clockwork *c = arg;
     (void)device;
     (void)err;
@@ -63,8 +62,10 @@ static void decides(const char *fast, const char *slow) {
     cnr_plan *plan = plan_by(&t, false);
     is_int(count_kernel(plan, fast), 3, fast);
     is_int(count_kernel(plan, slow), 0, "what was slow is not taken");
-    ok(c.asked >= 1 && c.asked <= 3 && t.rows.n >= 2, "%d layers measured, alike ones once, "
-       "%d times on record", (int)c.asked, (int)t.rows.n);
+    ok(c.asked >= 1 && c.asked <= 3 && t.rows.n >= 2,
+       "%d layers measured, alike ones once, "
+       "%d times on record",
+       (int)c.asked, (int)t.rows.n);
     cnri_plan_free(plan);
     const int32_t asked = c.asked;
     cnri_text text = {0};
@@ -72,7 +73,7 @@ static void decides(const char *fast, const char *slow) {
     cnr_error err = CNR_ERROR_INIT;
     cnri_tuning_print(&t, &text);
     ok(!cnri_tuning_parse(&read, text.at, &err) && read.rows.n == t.rows.n &&
-       memcmp(read.rows.at, t.rows.at, (size_t)t.rows.n * sizeof *t.rows.at) == 0,
+           memcmp(read.rows.at, t.rows.at, (size_t)t.rows.n * sizeof *t.rows.at) == 0,
        "the record reads back as it was written");
     int32_t alike = 0;
     for (int32_t i = 0; i < 20; i++) {
@@ -119,12 +120,13 @@ static void malformed(void) {
     cnri_tuning t = {0};
     cnr_error err = CNR_ERROR_INIT;
     char *whole = sealed(text);
-    ok(!cnri_tuning_parse(&t, whole, &err) && t.rows.n == 2 &&
-       ns_of(&t, "ab", "k") == 5 && ns_of(&t, "ef", "k") == 7,
+    ok(!cnri_tuning_parse(&t, whole, &err) && t.rows.n == 2 && ns_of(&t, "ab", "k") == 5 &&
+           ns_of(&t, "ef", "k") == 7,
        "lines that are malformed are passed over");
     cnri_vec_free(&t.rows);
     whole[30] ^= 1;
-    is_int(cnri_tuning_parse(&t, whole, &err), CNR_E_FORMAT, "a record that was changed is refused");
+    is_int(cnri_tuning_parse(&t, whole, &err), CNR_E_FORMAT,
+           "a record that was changed is refused");
     is_int(cnri_tuning_parse(&t, text, &err), CNR_E_FORMAT, "so is one that was cut short");
     is_int(cnri_tuning_parse(&t, "", &err), CNR_E_FORMAT, "and an empty one");
     ok(t.rows.n == 0, "nothing of them is believed");
@@ -150,8 +152,9 @@ static void large(void) {
     }
     is_int(right, ROWS, "and each is found");
     ok(!cnri_tuning_set(&t, "00000007x", "a", (cnri_cost){.ns = 1}, &err) && t.rows.n == ROWS + 1 &&
-       !cnri_tuning_set(&t, "00000007x", "a", (cnri_cost){.ns = 2}, &err) && t.rows.n == ROWS + 1 &&
-       ns_of(&t, "00000007x", "a") == 2 && ns_of(&t, "00000008", "k") == 9,
+           !cnri_tuning_set(&t, "00000007x", "a", (cnri_cost){.ns = 2}, &err) &&
+           t.rows.n == ROWS + 1 && ns_of(&t, "00000007x", "a") == 2 &&
+           ns_of(&t, "00000008", "k") == 9,
        "another takes its place among them");
     cnri_free(whole);
     cnri_text_free(&text);
@@ -191,7 +194,8 @@ static void measured(void) {
     ok(!status && t.rows.n >= 2, "by the real clock: %d times on record: %s", (int)t.rows.n,
        err.text);
     ok(!cnri_tuning_save(folder, &t, &err) && !cnri_tuning_load(folder, &back, print, &err) &&
-       back.rows.n == t.rows.n, "kept in the folder");
+           back.rows.n == t.rows.n,
+       "kept in the folder");
     has_text(origin_of(folder, origin, sizeof origin), "stale: tuning changed",
              "a plan from before the record is stale");
     has_text(origin_of(folder, origin, sizeof origin), "hit", "and made by it then");

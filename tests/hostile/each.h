@@ -11,7 +11,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Of the processor, so that a busy machine changes nothing; asleep a case may be twelve times that. */
+/* Of the processor, so that a busy machine changes nothing; asleep a case may be twelve times that.
+ */
 enum { EACH_SECONDS = 5 };
 
 typedef struct each {
@@ -21,7 +22,9 @@ typedef struct each {
     long grown;         /* MB that all cases together may make the child larger; 0: no limit */
 } each;
 
-typedef struct each_result { int done, taken, bad; } each_result;
+typedef struct each_result {
+    int done, taken, bad;
+} each_result;
 
 static uint64_t each_state;
 
@@ -65,8 +68,8 @@ static void each_tell(int i, int status) {
         return;
     }
     const int number = WTERMSIG(status);
-    note("case %d: %s", i, number == SIGPROF || number == SIGALRM ? "took too long"
-                                                                  : strsignal(number));
+    note("case %d: %s", i,
+         number == SIGPROF || number == SIGALRM ? "took too long" : strsignal(number));
 }
 
 __attribute__((unused)) static each_result each_run(const each *e, int many) {

@@ -3,12 +3,13 @@
  *
  *     sweep PLUGINS FOLDER POINTS COMMAND WORDS...
  *
- * A checkpoint may be left behind an error: then the command, run again, has to end with the same files.
- * The command works in a copy of FOLDER. POINTS: how many allocations to try (0: all of them), each
- * failing once and then failing on. Plugins are loaded once; every try is a fork of that. */
+ * A checkpoint may be left behind an error: then the command, run again, has to end with the same
+ * files. The command works in a copy of FOLDER. POINTS: how many allocations to try (0: all of
+ * them), each failing once and then failing on. Plugins are loaded once; every try is a fork of
+ * that. */
 #define _GNU_SOURCE
-#include "core/lua/script.h"
-#include "core/run/run.h"
+#include "lua/script.h"
+#include "run/run.h"
 #include <ctype.h>
 #include <dirent.h>
 #include <fcntl.h>
@@ -20,13 +21,19 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-int cnnrun_main(int argc, char **argv); /* core/cli/main.c */
+int cnnrun_main(int argc, char **argv); /* core/program/cli/main.c */
 
 enum { MOST_FILES = 64, MOST_SECONDS = 120, SHOWN = 6 };
 typedef enum mode { ONCE, ON, MODES } mode;
 
-typedef struct file { char name[256]; uint8_t print[16]; } file;
-typedef struct folder { file at[MOST_FILES]; int n; } folder;
+typedef struct file {
+    char name[256];
+    uint8_t print[16];
+} file;
+typedef struct folder {
+    file at[MOST_FILES];
+    int n;
+} folder;
 typedef struct outcome {
     char *out, *err;
     int status; /* of waitpid */
@@ -151,7 +158,8 @@ static bool is_time(const char *text, const char *at) {
     return false;
 }
 
-/* Blanks the numbers that a clock made: "ms":1.25, "fps":8e2 and 1.25 ms, whatever else differs is told. */
+/* Blanks the numbers that a clock made: "ms":1.25, "fps":8e2 and 1.25 ms, whatever else differs is
+ * told. */
 static void without_times(char *text) {
     for (char *at = text; *at;) {
         const bool before = is_time(text, at);
@@ -200,8 +208,7 @@ static void forget(outcome *o) {
 /* NULL: it is as it should be. */
 static const char *fault(const outcome *o) {
     static char text[400];
-    if (WIFSIGNALED(o->status))
-        return WTERMSIG(o->status) == SIGALRM ? "does not end" : "crashes";
+    if (WIFSIGNALED(o->status)) return WTERMSIG(o->status) == SIGALRM ? "does not end" : "crashes";
     if (strstr(o->err, "Sanitizer") || strstr(o->err, "runtime error:")) return "is unsound";
     const bool fine = WEXITSTATUS(o->status) == 0;
     if (fine && strcmp(o->out, sweep.good.out) != 0) return "gives another answer";
@@ -235,8 +242,8 @@ static int all(mode how, int64_t count, int64_t points) {
         try(n, how, &o);
         const char *what = fault(&o);
         if (what && bad++ < SHOWN)
-            printf("# allocation %lld failing %s: %s (code %d): %.300s\n", (long long)n,
-                   names[how], what, WIFEXITED(o.status) ? WEXITSTATUS(o.status) : -1, o.err);
+            printf("# allocation %lld failing %s: %s (code %d): %.300s\n", (long long)n, names[how],
+                   what, WIFEXITED(o.status) ? WEXITSTATUS(o.status) : -1, o.err);
         if (!what && WEXITSTATUS(o.status) == 0) identical++;
         else if (!what) errors++;
         forget(&o);
@@ -259,7 +266,8 @@ static int64_t learn(void) {
     }
     try(0, ONCE, &again);
     if (strcmp(again.out, sweep.good.out) != 0 || !same_folder(&again.left, &sweep.good.left)) {
-        printf("# the command gives one thing now, another then: %s%s\n", sweep.good.out, again.out);
+        printf("# the command gives one thing now, another then: %s%s\n", sweep.good.out,
+               again.out);
         clean();
         exit(2);
     }
@@ -270,8 +278,11 @@ static int64_t learn(void) {
 int main(int argc, char **argv) {
     if (argc < 5) return 2;
     const char *dirs[] = {argv[1], NULL};
-    const cnr_open_options options = {.size = sizeof options, .plugin_dirs = dirs, .threads = 1,
-                                      .no_default_dirs = 1, .log_level = CNR_LOG_WARN};
+    const cnr_open_options options = {.size = sizeof options,
+                                      .plugin_dirs = dirs,
+                                      .threads = 1,
+                                      .no_default_dirs = 1,
+                                      .log_level = CNR_LOG_WARN};
     cnr_runtime *rt = NULL;
     cnr_error err = CNR_ERROR_INIT;
     cnri_lua_install();
@@ -289,8 +300,8 @@ int main(int argc, char **argv) {
     snprintf(sweep.work, sizeof sweep.work, "%s/work", sweep.base);
     snprintf(sweep.out, sizeof sweep.out, "%s/out", sweep.base);
     snprintf(sweep.err, sizeof sweep.err, "%s/err", sweep.base);
-    sweep.count = mmap(NULL, sizeof *sweep.count, PROT_READ | PROT_WRITE,
-                       MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    sweep.count =
+        mmap(NULL, sizeof *sweep.count, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (sweep.count == MAP_FAILED) die("mmap");
     renew_work();
     look(sweep.work, "", &sweep.before);

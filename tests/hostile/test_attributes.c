@@ -8,14 +8,29 @@
 enum { MOST_PORTS = 8, MOST_ATTRS = 48, LIST = 9 };
 
 static int64_t number(void) {
-    static const int64_t nasty[] = {0, 1, 2, 3, -1, -2, 7, 16, 255, 65536, -65536, INT32_MAX,
-                                    (int64_t)1 << 31, (int64_t)1 << 40, INT64_MAX, INT64_MIN};
+    static const int64_t nasty[] = {0,
+                                    1,
+                                    2,
+                                    3,
+                                    -1,
+                                    -2,
+                                    7,
+                                    16,
+                                    255,
+                                    65536,
+                                    -65536,
+                                    INT32_MAX,
+                                    (int64_t)1 << 31,
+                                    (int64_t)1 << 40,
+                                    INT64_MAX,
+                                    INT64_MIN};
     const size_t n = sizeof nasty / sizeof *nasty;
     return nasty[each_dice(each_dice(3) ? 7 : n)]; /* mostly small, so that some are taken */
 }
 
 static double real(void) {
-    static const double nasty[] = {0, 1, 0.5, -1, 2, 1e-300, 1e300, DBL_MAX, NAN, INFINITY, -INFINITY};
+    static const double nasty[] = {0,     1,       0.5, -1,       2,        1e-300,
+                                   1e300, DBL_MAX, NAN, INFINITY, -INFINITY};
     return nasty[each_dice(each_dice(3) ? 5 : sizeof nasty / sizeof *nasty)];
 }
 
@@ -30,7 +45,8 @@ typedef struct drawn {
 } drawn;
 
 static const char *text_of(const cnr_attr_spec *row) {
-    static const char *const nasty[] = {"", "x", "%s%n", "\033]52;c;eA==\007", "\xff\xfe", "i,j,k->"};
+    static const char *const nasty[] = {"",         "x",      "%s%n", "\033]52;c;eA==\007",
+                                        "\xff\xfe", "i,j,k->"};
     int32_t n = 0;
     while (row->choices && row->choices[n]) n++;
     if (n && each_dice(4)) return row->choices[each_dice((uint64_t)n)];
@@ -68,8 +84,8 @@ static void draw_attrs(drawn *d, const cnr_op *op) {
 
 static void draw_type(cnr_tensor *t, int constant) {
     static const int64_t sizes[] = {1, 2, 3, 4, 5, 8, 16, 0};
-    static const int32_t types[] = {CNR_f32, CNR_f64, CNR_f16, CNR_i64, CNR_i32, CNR_u8, CNR_i8,
-                                    CNR_bool, CNR_bf16};
+    static const int32_t types[] = {CNR_f32, CNR_f64, CNR_f16,  CNR_i64, CNR_i32,
+                                    CNR_u8,  CNR_i8,  CNR_bool, CNR_bf16};
     memset(t, 0, sizeof *t);
     t->size = sizeof *t;
     t->dtype = each_dice(5) ? (constant && each_dice(2) ? CNR_i64 : CNR_f32)
@@ -135,11 +151,14 @@ static int run_graph(cnr_graph *g, cnr_runtime *rt) {
 
 static int one(void *arg, int i) {
     static cnr_runtime *rt; /* a runtime is not for the children of its process */
-    const int32_t ops = cnri_count(CNR_KIND_OPERATOR);
-    const cnr_op *op = cnri_at(CNR_KIND_OPERATOR, i % ops);
+    const int32_t ops = cnri_descriptor_count(CNR_KIND_OPERATOR);
+    const cnr_op *op = cnri_descriptor_at(CNR_KIND_OPERATOR, i % ops);
     const char *const *dirs = arg;
-    cnr_open_options options = {.size = sizeof options, .plugin_dirs = dirs, .threads = 1,
-                                .no_default_dirs = 1, .log = roads_silence};
+    cnr_open_options options = {.size = sizeof options,
+                                .plugin_dirs = dirs,
+                                .threads = 1,
+                                .no_default_dirs = 1,
+                                .log = roads_silence};
     cnr_error err = CNR_ERROR_INIT;
     cnr_value in[MOST_PORTS], out[MOST_PORTS] = {0};
     drawn *d = calloc(1, sizeof *d);
@@ -150,12 +169,12 @@ static int one(void *arg, int i) {
     draw_attrs(d, op);
     const int32_t n = draw_inputs(g, op, in);
     const int32_t n_out = op->n_outputs < 1 ? 1 : op->n_outputs < 4 ? op->n_outputs : 4;
-    cnr_status status = cnri_host.graph_node(g, op->name, "node", "test:1", in, n, d->list, d->n, out,
-                                             n_out);
+    cnr_status status =
+        cnri_host.graph_node(g, op->name, "node", "test:1", in, n, d->list, d->n, out, n_out);
     for (int32_t k = 0; k < n_out && !status; k++)
         if (out[k] >= 0) status = cnri_host.graph_output(g, out[k], NULL);
     free(d);
-    status = cnri_graph_verdict(g, false, &err);
+    status = cnri_graph_status(g, false, &err);
     if (!status) status = cnri_graph_fill_random(g, 1, &err);
     if (!status) return run_graph(g, rt);
     cnri_graph_free(g);
@@ -168,12 +187,12 @@ int main(void) {
     const int many = wanted ? atoi(wanted) : 600;
     const each e = {.one = one, .arg = (void *)dirs, .addresses = (uint64_t)2 << 30};
     if (!roads_open(CNRT_BUILD_DIR "/plugins")) return 1;
-    if (cnri_count(CNR_KIND_OPERATOR) == 0) {
+    if (cnri_descriptor_count(CNR_KIND_OPERATOR) == 0) {
         skip("attributes", "no operators");
     } else {
         const each_result r = each_run(&e, many);
-        ok(!r.bad, "%d nodes of %d operators, %d ran", many, (int)cnri_count(CNR_KIND_OPERATOR),
-           r.taken);
+        ok(!r.bad, "%d nodes of %d operators, %d ran", many,
+           (int)cnri_descriptor_count(CNR_KIND_OPERATOR), r.taken);
         ok(r.taken > many / 50, "some do run");
     }
     roads_close();

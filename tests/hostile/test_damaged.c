@@ -78,9 +78,7 @@ static const char *const known[][3] = {
 /* ---- damage ---- */
 
 /* A place: anywhere, or near the front, where headers are. */
-static size_t place(size_t n) {
-    return each_dice(2) ? each_dice(n) : each_dice(n < 512 ? n : 512);
-}
+static size_t place(size_t n) { return each_dice(2) ? each_dice(n) : each_dice(n < 512 ? n : 512); }
 
 /* `room` has space for n + 64 bytes; returns the new length. */
 static size_t damage(uint8_t *data, size_t n) {
@@ -118,7 +116,11 @@ static size_t damage(uint8_t *data, size_t n) {
 /* Running takes longer than loading: in a plain run only every tenth copy does. */
 static int run_every = 10;
 
-typedef struct model { char path[600]; uint8_t *first, *second; size_t n, m; } model;
+typedef struct model {
+    char path[600];
+    uint8_t *first, *second;
+    size_t n, m;
+} model;
 
 static double now(void) {
     struct timespec t;
@@ -153,7 +155,9 @@ static int copy_of(void *arg, int i) {
 static void check(const model *x, int many) {
     const double begun = now();
     const int sound = one(x, -1);
-    const each e = {.one = copy_of, .arg = (void *)x, .addresses = (uint64_t)2 << 30,
+    const each e = {.one = copy_of,
+                    .arg = (void *)x,
+                    .addresses = (uint64_t)2 << 30,
                     .grown = run_every > 1 ? 256 + 8 * (long)((x->n + x->m) >> 20) : 0};
     const each_result r = each_run(&e, many);
     ok(!r.bad, "%s: %d copies, %d taken (%s, %.1f s)", x->path, many, r.taken,
@@ -180,8 +184,8 @@ static int load(model *x, const char *shared, const char *first, const char *sec
     return x->second != NULL;
 }
 
-static void one_model(const char *shared, const char *first, const char *second,
-                      const char *option, int many) {
+static void one_model(const char *shared, const char *first, const char *second, const char *option,
+                      int many) {
     model x;
     roads.option = option;
     if (load(&x, shared, first, second)) check(&x, many);
@@ -234,9 +238,11 @@ int main(void) {
     if (copies_wanted) run_every = 1;
     if (!roads_open(dirs[0])) return 1;
     roads.dirs = dirs;
-    if (!cnri_find(CNR_KIND_SOURCE, "images")) skip("pictures", "source-images is not there");
-    else pictures(CNRT_SOURCE_DIR "/tests/plugins/source-images/pictures",
-                  pictures_wanted ? atoi(pictures_wanted) : 100);
+    if (!cnri_descriptor_find(CNR_KIND_SOURCE, "images"))
+        skip("pictures", "source-images is not there");
+    else
+        pictures(CNRT_SOURCE_DIR "/tests/plugins/source-images/pictures",
+                 pictures_wanted ? atoi(pictures_wanted) : 100);
     one_model(CNRT_SOURCE_DIR, "scripts/nets/lenet5.cnr", NULL, NULL, many);
     one_model(CNRT_SOURCE_DIR, "tests/fuzz/corpus/native/tiny.cnr", NULL, NULL, 10 * many);
     one_model(CNRT_SOURCE_DIR, "tests/fuzz/tiny.lua", "tests/fuzz/corpus/weights/named.npz", NULL,

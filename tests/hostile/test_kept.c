@@ -1,7 +1,7 @@
-/* What is kept between runs, damaged and forged: stored plans, records of times, plugins' blocks. The
- * answer stays right, nothing crashes, waits or grows. CNNRUN_KEPT: how many of each. */
+/* What is kept between runs, damaged and forged: stored plans, records of times, plugins' blocks.
+ * The answer stays right, nothing crashes, waits or grows. CNNRUN_KEPT: how many of each. */
 #include "../guests/guests.h"
-#include "core/store/store.h"
+#include "store/store.h"
 #include <dirent.h>
 #include <math.h>
 #include <sys/resource.h>
@@ -16,11 +16,12 @@ static uint32_t dice(uint32_t n) {
     return n ? (uint32_t)((uint64_t)(seed >> 4) * n >> 28) : 0;
 }
 
-typedef struct bytes { uint8_t *at; size_t n; } bytes;
+typedef struct bytes {
+    uint8_t *at;
+    size_t n;
+} bytes;
 
-static char *path_of(const char *name) {
-    return cnri_path_join(folder, name);
-}
+static char *path_of(const char *name) { return cnri_path_join(folder, name); }
 
 static bytes slurp(const char *path) {
     bytes b = {0};
@@ -48,11 +49,15 @@ static bytes mutated(const bytes *from, size_t limit) {
         switch (dice(7)) {
         case 0: b.at[at] ^= (uint8_t)(1u << dice(8)); break;
         case 1: memset(b.at + at, (int)dice(2) * 255, n); break;
-        case 2: for (size_t i = 0; i < n; i++) b.at[at + i] = (uint8_t)dice(256); break;
+        case 2:
+            for (size_t i = 0; i < n; i++) b.at[at + i] = (uint8_t)dice(256);
+            break;
         case 3: b.n = at; break;
         case 4: memmove(b.at + at, b.at + at + n, b.n - at - n), b.n -= n; break;
-        case 5: if (b.n + n > 2 * from->n) break;
-                memmove(b.at + at + n, b.at + at, b.n - at), b.n += n; break;
+        case 5:
+            if (b.n + n > 2 * from->n) break;
+            memmove(b.at + at + n, b.at + at, b.n - at), b.n += n;
+            break;
         default: memmove(b.at + at, b.at + dice((uint32_t)(b.n - n + 1)), n);
         }
     }
@@ -68,8 +73,12 @@ static const char *origin_of(char *room, size_t n, float *scores) {
     cnr_plan *plan = NULL;
     cnr_session *s = NULL;
     const cnr_tensor *out = NULL;
-    cnr_tensor in = {.size = sizeof in, .dtype = CNR_f32, .rank = 4, .dim = {1, 1, 28, 28},
-                     .data = guests_digits, .bytes = DIGIT * sizeof(float)};
+    cnr_tensor in = {.size = sizeof in,
+                     .dtype = CNR_f32,
+                     .rank = 4,
+                     .dim = {1, 1, 28, 28},
+                     .data = guests_digits,
+                     .bytes = DIGIT * sizeof(float)};
     memset(scores, 0, 10 * sizeof *scores);
     cnr_status status =
         cnr_load(guests_rt, CNRT_SOURCE_DIR "/scripts/nets/lenet5.lua", &load, &m, &err);
@@ -87,7 +96,10 @@ static const char *origin_of(char *room, size_t n, float *scores) {
     return room;
 }
 
-typedef struct tally { int32_t right, hits; uint64_t longest; } tally;
+typedef struct tally {
+    int32_t right, hits;
+    uint64_t longest;
+} tally;
 
 static void judge(tally *t, const float *want) {
     alarm(TAP_SANITISED ? 240 : 60); /* whoever hangs ends here; others wait for milliseconds */
@@ -107,7 +119,8 @@ static void judge(tally *t, const float *want) {
 static void report(const tally *t, int32_t n, const char *what) {
     struct rusage used;
     getrusage(RUSAGE_SELF, &used);
-    ok(t->right == n, "%s: %d of %d answers are right, %d were taken over", what, t->right, n, t->hits);
+    ok(t->right == n, "%s: %d of %d answers are right, %d were taken over", what, t->right, n,
+       t->hits);
     note("the longest took %.0f ms; %.0f MB at most", (double)t->longest * 1e-6,
          (double)used.ru_maxrss / 1024);
 }
@@ -195,7 +208,9 @@ static void records(int32_t n, const float *want) {
         uint8_t raw[16];
         for (int32_t k = 0; k < 16; k++) raw[k] = (uint8_t)dice(256);
         cnri_hex(raw, 16, key);
-        if (cnri_tuning_set(&t, key, i % 2 ? "conv_f32_gemm" : "dense_f32_dot", (cnri_cost){.ns = i + 1}, &err)) break;
+        if (cnri_tuning_set(&t, key, i % 2 ? "conv_f32_gemm" : "dense_f32_dot",
+                            (cnri_cost){.ns = i + 1}, &err))
+            break;
     }
     cnri_tuning_print(&t, &text);
     const bytes good = {(uint8_t *)text.at, text.n};
@@ -226,7 +241,8 @@ static void blocks(int32_t n) {
     int32_t right = 0, same = 0;
     for (size_t i = 0; i < sizeof block; i++) block[i] = (uint8_t)dice(256);
     setenv("CNNRUN_CACHE", folder, 1);
-    is_int(cnri_kept_save(NULL, "program.clbin", block, sizeof block, &err), CNR_OK, "a block is kept");
+    is_int(cnri_kept_save(NULL, "program.clbin", block, sizeof block, &err), CNR_OK,
+           "a block is kept");
     bytes good = slurp(path);
     for (int32_t i = 0; i < n; i++) {
         bytes b = mutated(&good, dice(2) ? 80 : good.n);

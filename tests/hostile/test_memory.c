@@ -1,7 +1,7 @@
-/* Memory runs out at the n-th allocation of importing, planning and running real nets, for good or for
- * that one: an error that says so, or the same answer; no crash, and nothing lost (the sanitised build
- * tells). CNNRUN_STARVE sets how many places are tried of each net (60); 0: all of them. sweep.t does
- * the same to the program's commands. */
+/* Memory runs out at the n-th allocation of importing, planning and running real nets, for good or
+ * for that one: an error that says so, or the same answer; no crash, and nothing lost (the
+ * sanitised build tells). CNNRUN_STARVE sets how many places are tried of each net (60); 0: all of
+ * them. sweep.t does the same to the program's commands. */
 #include "tests/fuzz/roads.h"
 #include "tests/tap.h"
 #include <dirent.h>

@@ -1,7 +1,7 @@
 /* A native file of 244 MB is ready at once: it is mapped, not read. */
 #define _GNU_SOURCE 1
-#include "core/base/base.h"
-#include "core/run/run.h"
+#include "base/base.h"
+#include "run/run.h"
 #include "tap.h"
 #include <sys/stat.h>
 #include <unistd.h>
@@ -42,14 +42,18 @@ int main(void) {
     skip("a native file of 244 MB", "left out: a time under a sanitiser says nothing");
     return done();
 #endif
-    const cnr_open_options options = {.size = sizeof options, .log = quiet,
-        .plugin_dirs = (const char *const[]){CNRT_BUILD_DIR "/plugins", NULL}};
+    const cnr_open_options options = {.size = sizeof options,
+                                      .log = quiet,
+                                      .plugin_dirs =
+                                          (const char *const[]){CNRT_BUILD_DIR "/plugins", NULL}};
     is_int(cnr_open(&rt, &options, &err), CNR_OK, "the runtime opens");
     const int file = mkstemps(path, 4);
     if (file >= 0) close(file);
     char *command = NULL;
-    if (asprintf(&command, "'%s/cnnrun' convert '%s/scripts/nets/alexnet.lua' -q "
-                 "--weights random:1 -o %s", CNRT_BUILD_DIR, CNRT_SOURCE_DIR, path) > 0 &&
+    if (asprintf(&command,
+                 "'%s/cnnrun' convert '%s/scripts/nets/alexnet.lua' -q "
+                 "--weights random:1 -o %s",
+                 CNRT_BUILD_DIR, CNRT_SOURCE_DIR, path) > 0 &&
         is_int(system(command), 0, "AlexNet with random weights, converted")) {
         struct stat st = {0};
         stat(path, &st);

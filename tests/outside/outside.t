@@ -26,7 +26,7 @@ find "$build" -name cmake_install.cmake -exec cat {} + | grep -o "\"$build/[^\"\
     grep -q 'libcnnrun\.a$' "$work/wanted" || exit 1
     while read -r file; do
         name=${file#"$build/"}
-        case $name in cnnrunConfig*.cmake | cnnrun.pc | cnnrun-engine.pc | cnnrun-helper.service | include/cnnrun/version.h) continue ;; esac
+        case $name in cnnrunConfig*.cmake | cnnrun.pc | cnnrun-engine.pc | cnnrun-helper.service | reference/cnnrun-kernelcheck.1 | include/cnnrun/version.h) continue ;; esac
         grep -qF -- "$name" "$work/commands" || { echo "$name" >"$work/log"; exit 1; }
     done <"$work/wanted"
 )
@@ -51,6 +51,22 @@ done
 [ ! -f "$work/missing" ] || cp "$work/missing" "$work/log"
 [ ! -f "$work/missing" ]; ok $? "with man page, completions, recipes and examples"
 
+cat >"$work/one.cpp" <<'END'
+#include <cnnrun/cnnrun.hpp>
+#include <iostream>
+int main(int, char **argv) {
+    cnnrun::runtime rt;
+    cnnrun::net net = rt.load(argv[1]);
+    for (auto [index, score] : cnnrun::topk(net.run(argv[2]), 1)) std::cout << index << " " << score << "\n";
+}
+END
+run c++ -std=c++17 -Wall -Wextra -Werror "-I$prefix/include" "$work/one.cpp" -o "$work/one" \
+    "-L$libdir" -lcnnrun "-Wl,-rpath,$libdir" &&
+    run env -i "$work/one" \
+        "$prefix/share/cnnrun/scripts/nets/lenet5.lua" "$prefix/share/cnnrun/scripts/nets/digits/three.png" &&
+    grep -q '^3 ' "$work/log"
+ok $? "a C++ program of a page recognises a picture"
+
 cp -r "$prefix/share/cnnrun/template" "$work/template"
 run cmake -S template -B template/build "-DCMAKE_PREFIX_PATH=$prefix" &&
     run cmake --build template/build
@@ -62,6 +78,9 @@ nm -D --defined-only template/build/plugins/template.so >"$work/log"
     cnnrun --plugin-dir build/plugins kernelcheck --plugin template) >"$work/log" 2>&1
 [ $? = 0 ] && grep -q '^template ' "$work/log" && grep -q '^ok .*channel_mix' "$work/log"
 ok $? "the commands of its README list and judge it"
+run "$prefix/bin/cnnrun-kernelcheck" --plugin-dir template/build/plugins --plugin template &&
+    grep -q '^ok .*channel_mix' "$work/log"
+ok $? "and cnnrun-kernelcheck, over the engine alone, does too"
 run "$prefix/bin/cnnrun" plugins --check template/build/plugins/template.so
 ok $? "plugins --check approves of it"
 run "$prefix/bin/cnnrun" run --plugin-dir template/build/plugins --weights random:1 \
@@ -108,7 +127,6 @@ done
 ok $? "and answers alike with one thread and with two"
 
 export PKG_CONFIG_PATH=$libdir/pkgconfig
-plugins=$(pkg-config --variable=plugindir cnnrun)
 flags=$(pkg-config --cflags cnnrun) libs=$(pkg-config --libs cnnrun)
 for language in c c++; do
     # shellcheck disable=SC2086
@@ -117,13 +135,14 @@ for language in c c++; do
     *) run c++ -std=c++11 -Wall -Wextra -Werror $flags -x c++ -o embed "$prefix/share/doc/cnnrun/examples/embed.c" -x none $libs ;;
     esac
     ok $? "an application builds as $language by pkg-config"
-    run env "CNNRUN_PLUGIN_PATH=$plugins" "LD_LIBRARY_PATH=$libdir" ./embed \
+    run env -i "LD_LIBRARY_PATH=$libdir" ./embed \
         "$prefix/share/cnnrun/scripts/nets/lenet5.lua" "$prefix/share/cnnrun/scripts/nets/digits/three.png"
-    ok $? "and runs in five calls"
+    ok $? "and runs in five calls: plugins are found beside the library of a moved tree"
     head -n 1 "$work/log" | grep -q '^3 '; ok $? "and sees a three"
 done
 mkdir "$work/empty" && cp embed "$work/empty" && cd "$work/empty" || exit 1
-run env -i "LD_LIBRARY_PATH=$libdir" ./embed "$prefix/share/cnnrun/scripts/nets/lenet5.lua" \
+cp "$libdir/libcnnrun.so.1" "$work/empty"
+run env -i "LD_LIBRARY_PATH=$work/empty" ./embed "$prefix/share/cnnrun/scripts/nets/lenet5.lua" \
     "$prefix/share/cnnrun/scripts/nets/digits/three.png"
 grep -q "no plugins (looked for in .*$work/empty/plugins (not there)" "$work/log"
 ok $? "in an empty folder it is told where plugins were looked for"
@@ -150,10 +169,11 @@ run cmake -S engine -B engine/build -DCMAKE_BUILD_TYPE=Release "-DCMAKE_PREFIX_P
 ok $? "an application links the engine alone, shared and static"
 for program in alone alone-static; do
     for net in lenet.cnr lenet.onnx; do
-        run env -i "CNNRUN_PLUGIN_PATH=$plugins" "engine/build/$program" $net "$three"
+        case $program in *static) where=CNNRUN_PLUGIN_PATH=$libdir/cnnrun/plugins ;; *) where=beside=the-library ;; esac
+        run env -i "$where" "engine/build/$program" $net "$three"
         head -n 1 "$work/log" | grep -q '^3 '; ok $? "$program recognises a picture with $net"
     done
-    run env -i "CNNRUN_PLUGIN_PATH=$plugins" "engine/build/$program" "$lenet" "$three"
+    run env -i "$where" "engine/build/$program" "$lenet" "$three"
     grep -q 'is in no format that is known here' "$work/log"; ok $? "$program refuses a script"
 done
 ldd engine/build/alone >"$work/log"

@@ -17,6 +17,8 @@ my $overlay = 'mount -t tmpfs none $0 && mkdir $0/new $0/work && ' .
     "mount -t overlay none -o lowerdir=$root,upperdir=\$0/new,workdir=\$0/work $root && cd $root && ";
 my $tmp = tempdir(CLEANUP => 1);
 mkdir "$tmp/mount";
+# CMake removes this empty folder and makes it again, which a user's overlay does not allow.
+rmdir "$build/CMakeFiles/pkgRedirects";
 my ($unshare) = grep { system("$_ sh -c '$overlay true' $tmp/mount >/dev/null 2>&1") == 0 }
     'unshare -m', 'unshare -rm';
 plan skip_all => 'overlays cannot be mounted here (root, or user namespaces)' unless $unshare;
@@ -66,6 +68,7 @@ my @files = (
 # Not run, and why.
 my @left_out = (
     [qr{tools/test\.sh}, 'this is run by it'],
+    [qr{tools/package\.sh}, 'takes minutes: builds in bare machines'],
     [qr/^cnnrun kernelcheck$/, 'tests/kernelcheck runs it, at counts that fit'],
     [qr{tests/peers/venv|from mxnet|python3 tests/bench/}, 'wants Python packages of other frameworks'],
     [qr/video0/, 'wants a camera; tests/plugins/source-video/camera.t makes one up'],

@@ -1,5 +1,5 @@
-/* An application that studies a net: devices, times, placement, evaluating, training with an observer.
- * Builds as C and as C++.  study NET LIST OUT.cnr: LIST has lines "picture label". */
+/* An application that studies a net: devices, times, placement, evaluating, training with an
+ * observer. Builds as C and as C++.  study NET LIST OUT.cnr: LIST has lines "picture label". */
 #include <cnnrun/cnnrun.h>
 #include <stdio.h>
 #include <string.h>
@@ -58,7 +58,8 @@ static int place(cnr_model *net, const char *node, cnr_error *err) {
     return cnr_place(net, &o, err) ? fail(err) : 0;
 }
 
-static int evaluate(cnr_model *net, const char *data, const cnr_observer *observer, cnr_error *err) {
+static int evaluate(cnr_model *net, const char *data, const cnr_observer *observer,
+                    cnr_error *err) {
     cnr_evaluate_options o;
     cnr_evaluation e;
     memset(&o, 0, sizeof o);
@@ -80,7 +81,7 @@ static int train(cnr_runtime *rt, const char *net, const char *data, const char 
     memset(&r, 0, sizeof r);
     o.size = sizeof o;
     r.size = sizeof r;
-    cnr_train_usual(&o);
+    cnr_train_options_default(&o);
     o.data = data;
     o.output = out;
     o.batch = 5;

@@ -1,9 +1,11 @@
-/* Runs nets for a script of another language, over stdin and stdout: peers/random_nets.py. A request is a line
- * of words with tabs between, and the data behind it; so is an answer, "ok" or "error TEXT".
+/* Runs nets for a script of another language, over stdin and stdout: peers/random_nets.py. A
+ * request is a line of words with tabs between, and the data behind it; so is an answer, "ok" or
+ * "error TEXT".
  *
  *     serve PLUGIN_FOLDER [ISA]
  *     load NET DEVICE THREADS CACHE MEMORY LIMIT WEIGHTS_TYPE     "-": left out; 0: as usual
- *     run N, then N times: DTYPE RANK DIM... BYTES and the bytes  -> ok N, and N outputs in the same form */
+ *     run N, then N times: DTYPE RANK DIM... BYTES and the bytes  -> ok N, and N outputs in the
+ * same form */
 #include <cnnrun/cnnrun.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -44,11 +46,18 @@ static const char *given(const char *word) { return strcmp(word, "-") == 0 ? NUL
 static cnr_status load(char **w, const char *plugins, const char *isa, cnr_error *err) {
     const char *dirs[] = {plugins, NULL};
     const int threads = atoi(w[3]);
-    const cnr_open_options open = {.size = sizeof open, .plugin_dirs = dirs, .no_default_dirs = 1,
-                                   .threads = threads, .cpu_isa = isa, .log = quiet};
-    const cnr_load_options o = {.size = sizeof o, .device = given(w[2]), .cache = given(w[4]),
+    const cnr_open_options open = {.size = sizeof open,
+                                   .plugin_dirs = dirs,
+                                   .no_default_dirs = 1,
+                                   .threads = threads,
+                                   .cpu_isa = isa,
+                                   .log = quiet};
+    const cnr_load_options o = {.size = sizeof o,
+                                .device = given(w[2]),
+                                .cache = given(w[4]),
                                 .memory_bound = strtoull(w[5], NULL, 10),
-                                .memory_limit = strtoull(w[6], NULL, 10), .weights_type = given(w[7])};
+                                .memory_limit = strtoull(w[6], NULL, 10),
+                                .weights_type = given(w[7])};
     if (threads < 0 || threads > MOST_THREADS) return CNR_E_ARG;
     if (model) cnr_release(model);
     model = NULL;
@@ -86,8 +95,8 @@ static int run(int32_t n) {
         list[i] = &in[i];
     }
     const int32_t n_out = cnr_output_count(model);
-    const cnr_status status = n_out > MOST_TENSORS ? CNR_E_LIMIT
-                                                   : cnr_run_tensors(model, list, n, out, n_out, &err);
+    const cnr_status status =
+        n_out > MOST_TENSORS ? CNR_E_LIMIT : cnr_run_tensors(model, list, n, out, n_out, &err);
     for (int32_t i = 0; i < n; i++) free(in[i].data);
     if (status) {
         answer(status, &err);

@@ -3,7 +3,7 @@
 #ifndef CNRT_IMPORTING_H
 #define CNRT_IMPORTING_H
 
-#include "core/run/run.h"
+#include "run/run.h"
 #include "tap.h"
 #include <math.h>
 #include <sys/resource.h>
@@ -22,15 +22,18 @@ static void CNRT_UNUSED cnrt_quiet(void *arg, int32_t level, const char *who, co
 /* 0: the importer was not built (its library is missing): the test is to be skipped. */
 static int CNRT_UNUSED cnrt_begin(const char *importer) {
     static const char *const dirs[] = {CNRT_BUILD_DIR "/plugins", NULL};
-    const cnr_open_options options = {.size = sizeof options, .threads = 1, .plugin_dirs = dirs,
-                                      .no_default_dirs = 1, .log = cnrt_quiet};
+    const cnr_open_options options = {.size = sizeof options,
+                                      .threads = 1,
+                                      .plugin_dirs = dirs,
+                                      .no_default_dirs = 1,
+                                      .log = cnrt_quiet};
     snprintf(cnrt_dir, sizeof cnrt_dir, "/tmp/cnrt-import-XXXXXX");
     if (!mkdtemp(cnrt_dir) || cnr_open(&cnrt_runtime, &options, &cnrt_err) != CNR_OK) {
         note("%s: %s", cnrt_err.where, cnrt_err.text);
         ok(0, "a runtime opens");
         exit(done());
     }
-    return cnri_find(CNR_KIND_IMPORTER, importer) != NULL;
+    return cnri_descriptor_find(CNR_KIND_IMPORTER, importer) != NULL;
 }
 
 static int CNRT_UNUSED cnrt_end(void) {
@@ -68,13 +71,16 @@ CNRT_UNUSED static void *cnrt_read(const char *path, size_t *bytes) {
 CNRT_UNUSED static cnr_graph *cnrt_import(const char *importer, const char *const *paths,
                                           int32_t n_paths, const char *const *options,
                                           int32_t n_options) {
-    const cnr_importer *i = cnri_find(CNR_KIND_IMPORTER, importer);
-    const cnr_import_args args = {.size = sizeof args, .n_paths = n_paths, .paths = paths,
-                                  .n_options = n_options, .options = options};
+    const cnr_importer *i = cnri_descriptor_find(CNR_KIND_IMPORTER, importer);
+    const cnr_import_args args = {.size = sizeof args,
+                                  .n_paths = n_paths,
+                                  .paths = paths,
+                                  .n_options = n_options,
+                                  .options = options};
     cnr_graph *g = cnri_graph_new("net");
     cnrt_err = (cnr_error)CNR_ERROR_INIT;
     cnr_status status = i->import(&args, g, &cnrt_err);
-    if (!status) status = cnri_graph_verdict(g, true, &cnrt_err);
+    if (!status) status = cnri_graph_status(g, true, &cnrt_err);
     if (!status) return g;
     cnri_graph_free(g);
     return NULL;
@@ -137,18 +143,18 @@ static size_t CNRT_UNUSED cnrt_damage(const uint8_t *from, size_t n, uint8_t *to
     if (length > n - at) length = n - at;
     memcpy(to, from, n);
     switch (cnrt_random() % 6) {
-    case 0: case 1:
+    case 0:
+    case 1:
         for (uint32_t k = 1 + cnrt_random() % 4; k > 0; k--)
             to[cnrt_random() % 2 ? at : cnrt_random() % n] ^= (uint8_t)(1u << cnrt_random() % 8);
         return n;
-    case 2: case 3: {
+    case 2:
+    case 3: {
         const uint32_t word = extremes[cnrt_random() % CNRI_COUNT(extremes)];
         memcpy(to + at, &word, n - at < 4 ? n - at : 4);
         return n;
     }
-    case 4:
-        memmove(to + at, to + at + length, n - at - length);
-        return n - length;
+    case 4: memmove(to + at, to + at + length, n - at - length); return n - length;
     default: return at;
     }
 }

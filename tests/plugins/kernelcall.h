@@ -1,14 +1,16 @@
-/* Runs kernels on nodes that a test chooses, as core/check runs them on nodes that it draws: in guarded,
- * poisoned memory, whole, in ranges and in place, compared with the reference within bounds that follow
- * from the numbers; on devices with host memory byte for byte the same, however many threads.
+/* Runs kernels on nodes that a test chooses, as core/check/judge runs them on nodes that it draws:
+ * in guarded, poisoned memory, whole, in ranges and in place, compared with the reference within
+ * bounds that follow from the numbers; on devices with host memory byte for byte the same, however
+ * many threads.
  *
- *     kernel_check(kernels, n_kernels, devices, n_devices, "", "conv", "pads=1", "relu; add", 3, inputs);
+ *     kernel_check(kernels, n_kernels, devices, n_devices, "", "conv", "pads=1", "relu; add", 3,
+ * inputs);
  *
  * The chain's operands are drawn; "~sub" makes what came before the second operand. */
 #ifndef KERNELCALL_H
 #define KERNELCALL_H
 
-#include "core/check/check.h"
+#include "judge/judge.h"
 #include "plugins/ops-std/opcall.h"
 
 /* Exactly this many bytes, 64-byte aligned, so that a sanitiser sees the first one past them. */
@@ -40,7 +42,8 @@ static int kernel_node(cnr_node *node, cnr_attr ***attrs, const char *text, cons
     const int32_t n = op_parse(op, text, room, 32);
     for (int32_t i = 0; i < n; i++) given[i] = &room[i];
     if (cnri_attrs_resolve(op->attrs, op->attr_spec_size, op->n_attrs, given, n,
-                           first && first->rank >= 2 ? first->rank - 2 : -1, op_problem, NULL, attrs))
+                           first && first->rank >= 2 ? first->rank - 2 : -1, op_problem, NULL,
+                           attrs))
         return 0;
     node->attrs = (const cnr_attr *const *)*attrs;
     *out = (cnr_tensor){.size = sizeof *out};
@@ -56,12 +59,23 @@ static int kernel_node(cnr_node *node, cnr_attr ***attrs, const char *text, cons
 
 static cnr_node kernel_blank(const cnr_op *op, int32_t n_inputs, const cnr_tensor **inputs,
                              const cnr_tensor **outputs) {
-    return (cnr_node){.size = sizeof(cnr_node), .op = cnri_intern(op->name), .desc = op,
-                      .name = op->name, .n_attrs = op->n_attrs, .n_inputs = n_inputs, .n_outputs = 1,
-                      .inputs = inputs, .outputs = outputs};
+    return (cnr_node){.size = sizeof(cnr_node),
+                      .op = cnri_intern(op->name),
+                      .desc = op,
+                      .name = op->name,
+                      .n_attrs = op->n_attrs,
+                      .n_inputs = n_inputs,
+                      .n_outputs = 1,
+                      .inputs = inputs,
+                      .outputs = outputs};
 }
 
-static int kernel_link(cnri_case *c, const char *name, const char *attrs, int second) {
+/* A link as it is written: "~NAME", the chain is its second operand; "_NAME", its other operand is
+ * a row, "^NAME", a number a channel, and ".NAME", one number. */
+static int kernel_link(cnri_case *c, const char *name, const char *attrs) {
+    const char form = strchr("~_.^", *name) ? *name : 0;
+    const int second = form == '~';
+    name += form != 0;
     cnri_link *link = &c->chain[c->n_chain];
     const cnr_op *op = op_find(name);
     memset(link, 0, sizeof *link);
@@ -74,6 +88,10 @@ static int kernel_link(cnri_case *c, const char *name, const char *attrs, int se
     if (two) {
         cnr_tensor *operand = &link->in[1];
         *operand = link->in[0];
+        for (int32_t a = 0; a < operand->rank; a++)
+            if (form == '.' || (form == '_' && a < operand->rank - 1) || (form == '^' && a != 1))
+                operand->dim[a] = 1;
+        operand->bytes = cnr_dense_bytes(operand);
         operand->data = cnri_alloc((size_t)operand->bytes + 1);
         for (int64_t i = 0; i < cnr_count(operand); i++)
             cnri_element_set(operand->dtype, operand->data, i, (double)(i % 17) * 0.25 - 2);
@@ -86,11 +104,13 @@ static int kernel_link(cnri_case *c, const char *name, const char *attrs, int se
 }
 
 static uint32_t kernel_stores(const cnr_kernel *k) {
-    return k && CNRI_HAS(k, flags) ? k->flags & (CNR_KERNEL_F16 | CNR_KERNEL_BF16 | CNR_KERNEL_F16_MATH) : 0;
+    return k && CNRI_HAS(k, flags)
+               ? k->flags & (CNR_KERNEL_F16 | CNR_KERNEL_BF16 | CNR_KERNEL_F16_MATH)
+               : 0;
 }
 
-/* The case of kernels that store weights as this one, with what the reference says of it; to be freed
- * in any event. 0: op_state.problem. */
+/* The case of kernels that store weights as this one, with what the reference says of it; to be
+ * freed in any event. 0: op_state.problem. */
 OP_UNUSED int kernel_case(cnri_case *c, const cnr_kernel *k, const char *name, const char *attrs,
                           const char *chain, int32_t n, const cnr_tensor *const *inputs) {
     cnr_error err = CNR_ERROR_INIT;
@@ -115,7 +135,7 @@ OP_UNUSED int kernel_case(cnri_case *c, const cnr_kernel *k, const char *name, c
         while (*part == ' ') part++;
         char *text = strchr(part, ' ');
         if (text) *text++ = 0;
-        if (!kernel_link(c, part + (*part == '~'), text, *part == '~')) return 0;
+        if (!kernel_link(c, part, text)) return 0;
     }
     const cnr_status status = cnri_judge_reference(c, c->n_chain, 1, &err);
     if (status == CNR_OK) return 1;
@@ -127,7 +147,8 @@ OP_UNUSED int kernel_case(cnri_case *c, const cnr_kernel *k, const char *name, c
     return 0;
 }
 
-/* -1: it does not take the node with all that stands behind it; 0: it was wrong, and a note said so. */
+/* -1: it does not take the node with all that stands behind it; 0: it was wrong, and a note said
+ * so. */
 OP_UNUSED int kernel_run(const cnr_kernel *k, const cnr_device *device, cnri_case *c) {
     static cnri_trial t;
     cnri_dice dice = {1};
@@ -145,13 +166,15 @@ static int kernel_is_of(const cnr_kernel *k, const char *op) {
 }
 
 /* The next of the operator's kernels that stores weights as this one; -1: none. */
-static int32_t kernel_like(const cnr_kernel *const *kernels, int32_t i, int32_t n, const char *op, uint32_t stores) {
+static int32_t kernel_like(const cnr_kernel *const *kernels, int32_t i, int32_t n, const char *op,
+                           uint32_t stores) {
     while (i < n && !(kernel_is_of(kernels[i], op) && kernel_stores(kernels[i]) == stores)) i++;
     return i < n ? i : -1;
 }
 
-/* All kernels of the operator on all devices: a test each. Returns how many took the node. Those that store weights
- * alike come one after the other: the reference, which is slow, says once what is right for them. */
+/* All kernels of the operator on all devices: a test each. Returns how many took the node. Those
+ * that store weights alike come one after the other: the reference, which is slow, says once what
+ * is right for them. */
 OP_UNUSED int kernel_check(const cnr_kernel *const *kernels, int32_t n_kernels,
                            const cnr_device *devices, int32_t n_devices, const char *head,
                            const char *name, const char *attrs, const char *chain, int32_t n,
@@ -169,9 +192,11 @@ OP_UNUSED int kernel_check(const cnr_kernel *const *kernels, int32_t n_kernels,
         built = kernel_case(&c, kernels[first], name, attrs, chain, n, inputs);
         if (!what.n) cnri_case_text(&c, &what);
         if (!built) ok(0, "%s: %s", what.at, op_state.problem);
-        for (int32_t i = first; i >= 0 && built; i = kernel_like(kernels, i + 1, n_kernels, name, stores)) {
+        for (int32_t i = first; i >= 0 && built;
+             i = kernel_like(kernels, i + 1, n_kernels, name, stores)) {
             int good = -1;
-            for (int32_t d = 0; d < n_devices && good != 0; d++) good = kernel_run(kernels[i], &devices[d], &c);
+            for (int32_t d = 0; d < n_devices && good != 0; d++)
+                good = kernel_run(kernels[i], &devices[d], &c);
             if (good >= 0) ok(good, "%s%s %s", head, kernels[i]->name, what.at);
             taken += good >= 0;
         }

@@ -1,5 +1,5 @@
 #!/usr/bin/perl
-# Files are written in one place: core/base/output.c, which plugins reach through the host.
+# Files are written in one place: core/engine/base/output.c, which plugins reach through the host.
 use strict;
 use warnings;
 use File::Find;
@@ -10,10 +10,10 @@ $root =~ s{(.)/$}{$1};
 
 # What only the writer may call; removing is for it and for who keeps folders small.
 my %excused = (
-    'core/base/output.c' => 'the writer',
-    'core/govern/socket.c' => 'a socket: its own is removed, and one that nobody listens at',
-    'core/store/plan_cache.c' => 'throws the oldest plans away',
-    'core/train/checkpoint.c' => 'throws away what a finished training needs no more',
+    'core/engine/base/output.c' => 'the writer',
+    'core/power/govern/socket.c' => 'a socket: its own is removed, and one that nobody listens at',
+    'core/engine/store/plan_cache.c' => 'throws the oldest plans away',
+    'core/lab/train/checkpoint.c' => 'throws away what a finished training needs no more',
     'plugins/opencl-common/probe.c' => 'takes its own links away, which a driver\'s loader has read',
     'plugins/gauge-common/sysfs.c' => 'an attribute of /sys takes orders; nothing is made or replaced',
 );

@@ -13,8 +13,8 @@ my %made = ('tests/plugins/ops-std/test_rms_normalization.c' => 'by a recipe', '
 for my $map (qw(README.md core/README.md plugins/README.md kernels/README.md governors/README.md)) {
     open my $in, '<', "$root/$map" or die "$map: $!";
     my $text = do { local $/; <$in> };
-    my @below = ('', dirname($map) . '/', 'core/', 'core/include/cnnrun/', 'core/plan/', 'kernels/common/',
-                 'plugins/opencl-common/', 'plugins/ops-std/', 'tests/plugins/ops-std/', 'core/lua/');
+    my @below = ('', dirname($map) . '/', 'core/', 'core/include/cnnrun/', map({ "core/$_/" } qw(engine power lab script check program)), 'core/engine/plan/', 'kernels/common/',
+                 'plugins/opencl-common/', 'plugins/ops-std/', 'tests/plugins/ops-std/', 'core/script/lua/');
     my ($n, @lost) = 0;
     while ($text =~ m{`([\w./*-]+(?:\.(?:c|h|t|cl|lua|sh|md|inc)|/))`}g) {
         my $path = $1;
@@ -25,4 +25,6 @@ for my $map (qw(README.md core/README.md plugins/README.md kernels/README.md gov
     }
     is(join(' ', @lost), '', "$map: $n files and folders that it names are there") if $n;
 }
+# prove executes each script, and a suite ends at the first that it can't execute.
+is(join(' ', grep { !-x } split /\n/, `find $root/tests -name '*.t'`), '', 'every script of the tests is executable');
 done_testing;

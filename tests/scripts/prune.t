@@ -160,6 +160,8 @@ for (['--memory-limit', '1K', qr/memory/], ['--policy', "$dir/none.lua", qr/none
     isnt(whole(command('held', '--no-scan', $option, $value)), 0, "$option $value");
     like(slurp("$dir/err"), $text, 'is told');
 }
-is(whole(command('held', '--no-scan', '--restart', '--kernel', 'ip1=dense_f32_dot')), 0, 'a kernel that is wished for') or
-    diag slurp("$dir/err");
+for (['--kernel', 'ip1=dense_f32_dot'], ['--arithmetic', 'fp16'], ['--weights-type', 'fp16'], ['--fallback', 'cpu'],
+    ['--policy', 'best', '--policy-option', 'objective=time'], ['--no-verify'], ['--memory-limit', '1G']) {
+    is(whole(command('held', '--no-scan', '--restart', @$_)), 0, "@$_ holds for what is loaded") or diag slurp("$dir/err");
+}
 done_testing;

@@ -6,5 +6,6 @@
 #include <cnnrun/lab.h>
 #include <cnnrun/object.h>
 #include <cnnrun/power.h>
+#include <cnnrun/script.h>
 
 #endif

@@ -24,19 +24,20 @@ typedef struct cnr_memory_class {
 } cnr_memory_class;
 
 /* What a device is, before it is opened. Plugins that can drive the same piece of hardware give
- * the same family and key; the highest score gets it. */
+ * the same family and key; the highest score gets it. Scores are compared among plugins that come
+ * with cnnrun, and among those that do not; the former go before the latter. */
 typedef struct cnr_device_info {
     uint32_t size;
-    int32_t score;       /* 0: can't be driven; `why` then says so */
-    char key[128];       /* identifies the hardware within the family */
-    char name[128];      /* for people: "Mali-G78" */
-    char driver[128];    /* vendor and driver version; part of every cache key */
+    int32_t score;    /* 0: can't be driven; `why` then says so */
+    char key[128];    /* identifies the hardware within the family */
+    char name[128];   /* for people: "Mali-G78" */
+    char driver[128]; /* vendor and driver version; part of every cache key */
     char why[128];
     int32_t concurrency; /* threads or compute units */
     int32_t reserved;
     uint64_t memory_bytes; /* 0: unknown */
-    /* (since 1.2) "big": a part of the family's hardware that may be asked for, as "cpu:big"; "": all
-     * of it. Check `size` before filling it in. */
+    /* "big": a part of the family's hardware that may be asked for, as "cpu:big"; "":
+     * all of it. Check `size` before filling it in. */
     char part[24];
 } cnr_device_info;
 
@@ -47,13 +48,13 @@ typedef struct cnr_device {
     uint32_t size;
     int32_t index; /* within its class */
     const struct cnr_device_class *cls;
-    const char *name; /* "cpu", "opencl:0" */
-    void *state;      /* the plugin's */
+    const char *name;               /* "cpu", "opencl:0" */
+    void *state;                    /* the plugin's */
     const cnr_memory_class *memory; /* class 0 is the default one; filled by open */
     int32_t n_memory;
     int32_t concurrency; /* threads that streams of this device use; filled by open */
-    /* (since 1.2) for host->kept_load and kept_save; NULL: the user's own folder. Set before open; one
-     * that was NULL may change while no call is under way. */
+    /* for host->kept_load and kept_save; NULL: the user's own folder. Set before open;
+     * one that was NULL may change while no call is under way. */
     const char *keeps;
 } cnr_device;
 
@@ -69,13 +70,14 @@ typedef struct cnr_stream {
                      void (*fn)(void *arg, int64_t i, int32_t thread), void *arg);
     /* non-zero: long kernels are asked to return early; set by other threads: see cnr_cancelled */
     const volatile int32_t *cancel;
-    uint32_t flags; /* (since 1.2) CNR_STREAM_...; set before stream_open, and constant */
+    uint32_t flags; /* CNR_STREAM_...; set before stream_open, and constant */
     uint32_t reserved_flags;
 } cnr_stream;
 
 enum {
-    /* elapsed is asked about its marks: whoever can't, need not prepare. A sync that was cancelled for a
-     * second or two may give the device up, with CNR_E_CANCELLED, though something still runs there. */
+    /* elapsed is asked about its marks: whoever can't, need not prepare. A sync that was cancelled
+     * for a second or two may give the device up, with CNR_E_CANCELLED, though something still runs
+     * there. */
     CNR_STREAM_TIMED = 1 << 0
 };
 
@@ -97,15 +99,15 @@ enum {
     CNR_DEVICE_ONLY = 1 << 0 /* there is never a second one: named family, not family:0 */
 };
 
-/* One thing to tell of a device (since 1.2): a text, or (text NULL) a number. `name` is of a-z, 0-9 and _;
- * "caches.l2" is l2 within caches. Both are copied. */
+/* One thing to tell of a device: a text, or (text NULL) a number. `name` is of a-z, 0-9
+ * and _; "caches.l2" is l2 within caches. Both are copied. */
 typedef void (*cnr_fact_fn)(void *arg, const char *name, const char *text, double value);
 
 /* A device class. Constant, owned by the plugin. */
 typedef struct cnr_device_class {
     uint32_t size, flags; /* CNR_DEVICE_... */
-    const char *name;   /* "cpu-neon", "opencl-mali" */
-    const char *family; /* "cpu", "opencl": devices are named family:N, or family with ONLY */
+    const char *name;     /* "cpu-neon", "opencl-mali" */
+    const char *family;   /* "cpu", "opencl": devices are named family:N, or family with ONLY */
     const char *summary;
     /* How many devices there are; 0 is fine. Negative: a cnr_status, err filled. */
     int32_t (*count)(cnr_error *err);
@@ -145,24 +147,25 @@ typedef struct cnr_device_class {
     /* (optional) starts what was queued */
     void (*flush)(cnr_stream *stream);
 
-    /* (optional: unknown; since 1.1) The most that a device of this class could score on this
+    /* (optional: unknown) The most that a device of this class could score on this
      * machine, told without waking any driver: while better devices are known, or another is asked
      * for by its name, count is not called. */
     int32_t (*most)(void);
-    /* (optional: sync; since 1.2) Returns when what was queued before the mark has run; what was
+    /* (optional: sync) Returns when what was queued before the mark has run; what was
      * queued behind it may go on. */
     cnr_status (*await)(const cnr_device *device, void *event, cnr_error *err);
 
-    /* (optional: nothing; since 1.2) What else there is to tell of device `index`. stream NULL: what is
-     * known without opening it, such as "caches.NAME", bytes of a cache. Else its stream, open and idle, and the device times itself too, within a
-     * second or so: "fma_gflops", the most arithmetic in f32 (a multiply-add is two), and "read_gbs", 1e9
-     * bytes a second out of its own memory; others are its own. */
+    /* (optional: nothing) What else there is to tell of device `index`. stream NULL:
+     * what is known without opening it, such as "caches.NAME", bytes of a cache. Else its stream,
+     * open and idle, and the device times itself too, within a second or so: "fma_gflops", the most
+     * arithmetic in f32 (a multiply-add is two), and "read_gbs", 1e9 bytes a second out of its own
+     * memory; others are its own. */
     cnr_status (*facts)(int32_t index, cnr_stream *stream, cnr_fact_fn tell, void *arg,
                         cnr_error *err);
 
-    /* (optional: nothing; since 1.2) The thread that calls this has called kernels' `plan` for all that
-     * it will: what they began on other threads, compiling, has ended when it returns, or it says what
-     * failed. Planning that failed calls it too. */
+    /* (optional: nothing) The thread that calls this has called kernels' `plan` for all
+     * that it will: what they began on other threads, compiling, has ended when it returns, or it
+     * says what failed. Planning that failed calls it too. */
     cnr_status (*planned)(const cnr_device *device, cnr_error *err);
 } cnr_device_class;
 

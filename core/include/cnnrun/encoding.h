@@ -31,8 +31,8 @@ typedef struct cnr_encoding {
     cnr_status (*decode)(const cnr_tensor *encoded, void *dense, cnr_error *err);
     uint32_t flags; /* CNR_ENCODING_...; without any, kernels that read it are what it is for */
     uint32_t reserved;
-    /* (optional: all; since 1.2) How many of the dense tensor's numbers a kernel that reads `encoded`
-     * multiplies by: those that are stored. */
+    /* (optional: all) How many of the dense tensor's numbers a kernel that reads
+     * `encoded` multiplies by: those that are stored. */
     uint64_t (*numbers)(const cnr_tensor *encoded);
 } cnr_encoding;
 

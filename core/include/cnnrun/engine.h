@@ -1,5 +1,5 @@
-/* For applications that embed the engine: open, load, run, top-k, close; then shapes, plans, sessions,
- * weights and devices. libcnnrun-engine has all of this header.
+/* For applications that embed the engine: open, load, run, top-k, close; then shapes, plans,
+ * sessions, weights and devices. libcnnrun-engine has all of this header.
  *
  *     cnr_runtime *rt; cnr_model *net; const cnr_tensor *scores; cnr_top best[5];
  *     cnr_error err = CNR_ERROR_INIT;
@@ -25,7 +25,7 @@ extern "C" {
 
 typedef struct cnr_runtime cnr_runtime; /* loaded plugins and open devices */
 typedef struct cnr_model cnr_model;     /* a graph with its weights; shared between sessions */
-typedef struct cnr_plan cnr_plan;       /* a model for given shapes and devices; immutable, shared */
+typedef struct cnr_plan cnr_plan; /* a model for given shapes and devices; immutable, shared */
 typedef struct cnr_session cnr_session; /* memory to run a plan in; one thread at a time */
 
 /* Every struct begins with its size. A member of 0 or NULL has its default. */
@@ -39,38 +39,45 @@ typedef struct cnr_open_options {
     int32_t no_default_dirs; /* 1: search plugin_dirs alone */
     int32_t trust_scripts;   /* 1: Lua scripts may use any file and the clock, as --trust */
     const char *clock;       /* a plugin's clock, for the whole process; NULL: the machine's */
-    /* Folder of what plugins keep between runs, such as compiled kernels. NULL: the first `cache` of a
-     * model, else CNNRUN_CACHE, else ~/.cache/cnnrun. */
+    /* Folder of what plugins keep between runs, such as compiled kernels. NULL: the first `cache`
+     * of a model, else CNNRUN_CACHE, else ~/.cache/cnnrun. */
     const char *cache;
     const char *sysfs_root;    /* root below which meters and knobs look for /sys; NULL: "/" */
     const char *meter_address; /* of a meter that is no file below it, such as /dev/ttyUSB0 */
     /* Name or file of a board description, with values to replace behind commas: "odroid_xu3",
      * "mine.lua,seed=3". For the whole process. */
     const char *board;
-    /* Instruction set of the CPU device's kernels: "avx512", "avx2", "neon", "generic". For the whole
-     * process, before its first runtime. NULL: CNNRUN_CPU_ISA, else the widest that the CPU has. */
+    /* Instruction set of the CPU device's kernels: "avx512", "avx2", "neon", "generic". For the
+     * whole process, before its first runtime. NULL: CNNRUN_CPU_ISA, else the widest that the CPU
+     * has. */
     const char *cpu_isa;
+    /* Names of plugins that load before all others, in this order, and so win where two bring the
+     * same; a score counts among equals alone. Behind them those that come with cnnrun load, then
+     * the rest. Ends in NULL; NULL: none. */
+    const char *const *plugin_order;
+    const char *const *skip_plugins; /* names of plugins that do not load; ends in NULL */
 } cnr_open_options;
 
 typedef struct cnr_load_options {
     uint32_t size;
     int32_t n_symbols;
-    /* Weights that fill the net: files with commas between, or "random:SEED". NULL: the files behind a
-     * comma in the path, or the net's own. */
+    /* Weights that fill the net: files with commas between, or "random:SEED". NULL: the files
+     * behind a comma in the path, or the net's own. */
     const char *weights;
-    const char *net;              /* which net of a script that holds several; NULL: the only one */
-    const char *const *symbols;   /* names of n_symbols open dimensions, and their sizes in the plan */
-    const int64_t *symbol_values; /* that is made implicitly; others are 1 */
-    const char *const *no_rewrite; /* rewrites to leave out; ends in NULL */
-    const char *device;            /* "cpu", "opencl:0"; NULL: the best */
-    uint64_t memory_bound;         /* bytes of prepared weights, at most; 0: no bound */
-    int32_t deterministic;         /* 1: no measured time decides */
-    const char *cache;             /* folder of stored plans and tuning records; NULL: none */
-    uint64_t cache_bytes;          /* size of the stored plans there, at most; 0: 4 GiB */
+    const char *net; /* which net of a script that holds several; NULL: the only one */
+    /* names of n_symbols open dimensions, and their sizes in the plan */
+    const char *const *symbols;
+    const int64_t *symbol_values;      /* that is made implicitly; others are 1 */
+    const char *const *no_rewrite;     /* rewrites to leave out; ends in NULL */
+    const char *device;                /* "cpu", "opencl:0"; NULL: the best */
+    uint64_t memory_bound;             /* bytes of prepared weights, at most; 0: no bound */
+    int32_t deterministic;             /* 1: no measured time decides */
+    const char *cache;                 /* folder of stored plans and tuning records; NULL: none */
+    uint64_t cache_bytes;              /* size of the stored plans there, at most; 0: 4 GiB */
     const char *const *import_options; /* "name=value" for the importer; ends in NULL */
     const char *preset; /* preparation of pictures, such as "torchvision"; NULL: the net's own */
-    /* 1: weights of a .cnr are not compared with their fingerprints. 0: damage is CNR_E_FORMAT when the
-     * data is first read. */
+    /* 1: weights of a .cnr are not compared with their fingerprints. 0: damage is CNR_E_FORMAT when
+     * the data is first read. */
     int32_t no_verify;
     /* Kernels that must run: "NODE=KERNEL" or "OPERATOR=KERNEL", on one device alone with "@DEVICE"
      * before the "=". "reference" is the operator's own. Ends in NULL. */
@@ -86,13 +93,14 @@ typedef struct cnr_load_options {
      * names another. Ends in NULL. NULL: those that the net and its policy name. */
     const char *const *devices;
     const char *labels; /* file of class names, one a line; NULL: the net's own */
-    /* Devices to go on with when one fails: the whole model moves to the next of these, and a warning is
-     * logged. Ends in NULL. NULL: a failure is an error. */
+    /* Devices to go on with when one fails: the whole model moves to the next of these, and a
+     * warning is logged. Ends in NULL. NULL: a failure is an error. */
     const char *const *fallback;
-    /* "fp16" or "bf16": kernels that can store prepared weights so and multiply in f32. NULL: "f32". */
+    /* "fp16" or "bf16": kernels that can store prepared weights so and multiply in f32. NULL:
+     * "f32". */
     const char *weights_type;
-    /* "fp16": kernels multiply in f16 where the device can (CNR_KERNEL_F16_MATH); a device that cannot
-     * logs a warning. NULL: "f32". */
+    /* "fp16": kernels multiply in f16 where the device can (CNR_KERNEL_F16_MATH); a device that
+     * cannot logs a warning. NULL: "f32". */
     const char *arithmetic;
 } cnr_load_options;
 
@@ -101,18 +109,18 @@ typedef struct cnr_top {
     float score;
 } cnr_top;
 
-/* NULL for a required object, name, list or *out is CNR_E_INVALID. So is a tensor with an impossible
- * rank, type or size, or with fewer `bytes` than its elements take (0: as many as they take). Functions
- * that return no status then return 0 or NULL. err may always be NULL. */
+/* NULL for a required object, name, list or *out is CNR_E_INVALID. So is a tensor with an
+ * impossible rank, type or size, or with fewer `bytes` than its elements take (0: as many as they
+ * take). Functions that return no status then return 0 or NULL. err may always be NULL. */
 
 /* Finds and loads all plugins. After an error *out is NULL. */
 cnr_status cnr_open(cnr_runtime **out, const cnr_open_options *options, cnr_error *err);
 /* Frees the runtime and everything made from it, models and sessions included. */
 void cnr_close(cnr_runtime *rt);
-/* Loads .cnr, .lua, or what an importer recognises. rt owns the model; cnr_release frees it earlier.
- * A .cnr that only the caller may write stays mapped while the model lives: replace it by renaming
- * another file over it. Cutting it short would end the process by SIGBUS, since the library installs no
- * signal handlers. A file that others may write is copied instead. */
+/* Loads .cnr, .lua, or what an importer recognises. rt owns the model; cnr_release frees it
+ * earlier. A .cnr that only the caller may write stays mapped while the model lives: replace it by
+ * renaming another file over it. Cutting it short would end the process by SIGBUS, since the
+ * library installs no signal handlers. A file that others may write is copied instead. */
 cnr_status cnr_load(cnr_runtime *rt, const char *path, const cnr_load_options *options,
                     cnr_model **out, cnr_error *err);
 void cnr_release(cnr_model *model);
@@ -150,8 +158,8 @@ typedef struct cnr_layer {
 /* Layer `index` of the net as it was loaded. CNR_E_NOT_FOUND past the last. */
 cnr_status cnr_layer_at(cnr_model *model, int32_t index, cnr_layer *out, cnr_error *err);
 
-/* ---- weights: changes while a plan or session of the model is held are CNR_E_STATE. One thread at a
- * time. ---- */
+/* ---- weights: changes while a plan or session of the model is held are CNR_E_STATE. One thread at
+ * a time. ---- */
 
 /* A model of its own, with its own weights and placements. The runtime owns it. */
 cnr_status cnr_copy(const cnr_model *model, cnr_model **out, cnr_error *err);
@@ -167,15 +175,16 @@ cnr_status cnr_mask(cnr_model *model, const char *weight, int32_t on, cnr_error 
 
 /* ---- plans and sessions ---- */
 
-/* shapes[i] gives the dimensions of input i; NULL: open dimensions are 1. Its data counts only where it
- * decides shapes, as the axes of a reduction do: the plan is then for that data, and its sessions take
- * no other. Plans are kept by shape and such data, so asking again is cheap. */
+/* shapes[i] gives the dimensions of input i; NULL: open dimensions are 1. Its data counts only
+ * where it decides shapes, as the axes of a reduction do: the plan is then for that data, and its
+ * sessions take no other. Plans are kept by shape and such data, so asking again is cheap. */
 cnr_status cnr_plan_for(cnr_model *model, const cnr_tensor *const *shapes, int32_t n_shapes,
                         cnr_plan **out, cnr_error *err);
 void cnr_plan_release(cnr_plan *plan);
 uint64_t cnr_plan_arena_bytes(const cnr_plan *plan);
 uint64_t cnr_plan_weight_bytes(const cnr_plan *plan);
-/* Replaces the data of weight `name` and prepares it again. No session of the plan may be running. */
+/* Replaces the data of weight `name` and prepares it again. No session of the plan may be
+ * running. */
 cnr_status cnr_plan_set_weight(cnr_plan *plan, const char *name, const cnr_tensor *value,
                                cnr_error *err);
 
@@ -199,14 +208,17 @@ void cnr_session_tap(cnr_session *session, cnr_tap_fn fn, void *arg);
 
 /* Listeners are called on the thread that runs, and must not touch the session. */
 typedef enum cnr_run_event_kind {
-    CNR_RUN_BEGIN = 1, CNR_RUN_END = 2, CNR_STEP_BEGIN = 3, CNR_STEP_END = 4,
+    CNR_RUN_BEGIN = 1,
+    CNR_RUN_END = 2,
+    CNR_STEP_BEGIN = 3,
+    CNR_STEP_END = 4,
     CNR_RUN_EVENT_FORCE_32_ = 0x7fffffff
 } cnr_run_event_kind;
 typedef struct cnr_run_event {
     uint32_t size;
-    int32_t kind, step, reserved; /* step -1: of the whole run */
+    int32_t kind, step, reserved;            /* step -1: of the whole run */
     const char *node, *op, *kernel, *device; /* of a step; valid as long as the plan */
-    uint64_t now_ns;  /* with CNR_LISTEN_TIMES; else 0 */
+    uint64_t now_ns;                         /* with CNR_LISTEN_TIMES; else 0 */
     uint64_t took_ns; /* of a step that ended, by the device's own events; 0: unknown */
 } cnr_run_event;
 enum {
@@ -223,20 +235,45 @@ void cnr_session_unlisten(cnr_session *session, int32_t id); /* an id that is no
 
 typedef struct cnr_device_entry {
     uint32_t size;
-    int32_t concurrency;   /* threads or compute units */
-    const char *name;      /* "cpu", "opencl:0": as options and placements take it */
+    int32_t concurrency; /* threads or compute units */
+    const char *name;    /* "cpu", "opencl:0": as options and placements take it */
     const char *family, *hardware, *driver; /* "opencl"; "Mali-G78"; vendor and version */
-    const char *plugin;    /* the device class that drives it */
-    uint64_t memory_bytes; /* 0: unknown */
+    const char *plugin;                     /* the device class that drives it */
+    uint64_t memory_bytes;                  /* 0: unknown */
 } cnr_device_entry;
-/* Device `index` of all devices, best first. Initialises drivers. CNR_E_NOT_FOUND past the last. The
- * runtime owns the texts. */
+/* Device `index` of all devices, best first. Initialises drivers. CNR_E_NOT_FOUND past the last.
+ * The runtime owns the texts. */
 cnr_status cnr_device_at(cnr_runtime *rt, int32_t index, cnr_device_entry *out, cnr_error *err);
 
-/* A property that a plugin reports of its device: a text, or a number if text is NULL. device.h lists
- * the names. measure 1: the device is opened and measures itself, too. Free by cnr_facts_free. */
-typedef struct cnr_fact { const char *name, *text; double value; } cnr_fact;
-typedef struct cnr_fact_list { uint32_t size; int32_t n; cnr_fact *at; } cnr_fact_list;
+/* Whether `device` is the default: it runs what neither an option nor the net places. Of the
+ * plugins with the highest precedence (cnr_open_options.plugin_order, then those that come with
+ * cnnrun, then all others) it is the device with the highest score that opens. `reason` (may be
+ * NULL) receives at most `room` bytes of text that says why, or why it is not. */
+cnr_status cnr_device_default(cnr_runtime *rt, const char *device, int32_t *is_default,
+                              char *reason, size_t room, cnr_error *err);
+
+/* A plugin that was found: name and version as it says, why it was refused (NULL: it is loaded). */
+typedef struct cnr_plugin_entry {
+    uint32_t size;
+    uint32_t reserved;
+    const char *name, *version, *file, *summary, *refused;
+} cnr_plugin_entry;
+/* Plugin `index` of all that were found by the process. CNR_E_NOT_FOUND past the last. The texts
+ * live as long as the process. */
+cnr_status cnr_plugin_at(cnr_runtime *rt, int32_t index, cnr_plugin_entry *out, cnr_error *err);
+
+/* A property that a plugin reports of its device: a text, or a number if text is NULL. device.h
+ * lists the names. measure 1: the device is opened and measures itself, too. Free by
+ * cnr_facts_free. */
+typedef struct cnr_fact {
+    const char *name, *text;
+    double value;
+} cnr_fact;
+typedef struct cnr_fact_list {
+    uint32_t size;
+    int32_t n;
+    cnr_fact *at;
+} cnr_fact_list;
 cnr_status cnr_device_facts(cnr_runtime *rt, const char *device, int32_t measure,
                             cnr_fact_list *out, cnr_error *err);
 void cnr_facts_free(cnr_fact_list *list);
@@ -247,13 +284,13 @@ typedef struct cnr_place_options {
     const char *node; /* "*": every node without a placement of its own */
     const char *const *devices;
     const double *shares; /* of the output along `axis`, 1 in all; NULL: equal shares */
-    /* Not NULL: a policy places the whole net, as in cnr_load_options; "" removes it. `node` may then be
-     * NULL. */
+    /* Not NULL: a policy places the whole net, as in cnr_load_options; "" removes it. `node` may
+     * then be NULL. */
     const char *policy;
     const char *const *policy_options;
 } cnr_place_options;
-/* Places a node on one device, or on several that share its output. n_devices 0 removes the placement.
- * Plans made afterwards follow. */
+/* Places a node on one device, or on several that share its output. n_devices 0 removes the
+ * placement. Plans made afterwards follow. */
 cnr_status cnr_place(cnr_model *model, const cnr_place_options *options, cnr_error *err);
 
 #ifdef __GNUC__

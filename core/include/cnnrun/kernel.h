@@ -13,19 +13,20 @@ extern "C" {
  * neighbours offer (0 or 1: plain), classes to the device's class 0, epilogue to 0. */
 typedef struct cnr_accept {
     uint32_t size;
-    int32_t score;    /* 0: no; 1 to 1000, higher is preferred at equal cost */
-    int32_t epilogue; /* how many of node->epilogue, from the first, the kernel computes itself */
-    uint32_t ranges;  /* bit a: run accepts a range on axis a of output 0 */
+    int32_t score;     /* 0: no; 1 to 1000, higher is preferred at equal cost */
+    int32_t epilogue;  /* how many of node->epilogue, from the first, the kernel computes itself */
+    uint32_t ranges;   /* bit a: run accepts a range on axis a of output 0 */
     uint32_t prepared; /* bit i: input i is consumed by prepare and not needed at run (i < 32) */
-    uint32_t flags;   /* (since 1.2; 0 before) CNR_ACCEPT_... */
-    double cost_ns;   /* estimate; 0: unknown */
+    uint32_t flags;    /* CNR_ACCEPT_... */
+    double cost_ns;    /* estimate; 0: unknown */
     int32_t *in_block, *out_block; /* channel block wanted of each input, produced of each output */
     int32_t *in_class, *out_class; /* memory class of each, on this device */
-    const char *why;  /* (optional) static text: why not */
+    const char *why;               /* (optional) static text: why not */
 } cnr_accept;
 
 enum {
-    /* what it takes there is made up, and of figures for other operators: results say "extrapolated" */
+    /* what it takes there is made up, and of figures for other operators: results say
+       "extrapolated" */
     CNR_ACCEPT_EXTRAPOLATED = 1 << 0
 };
 
@@ -44,13 +45,13 @@ typedef struct cnr_run {
     uint32_t size;
     int32_t range_axis; /* -1: all of output 0; else only [range_begin, range_end) on that axis */
     int64_t range_begin, range_end;
-    const cnr_node *node;       /* tensors have data (host memory) and mem (device memory) */
-    cnr_tensor *const *outputs; /* as node->outputs; DYNAMIC ones may have dim[] lowered */
-    const cnr_mem *blob;        /* the prepared blob, on the device; NULL without one */
-    const cnr_mem *workspace;   /* NULL without one */
+    const cnr_node *node;             /* tensors have data (host memory) and mem (device memory) */
+    cnr_tensor *const *outputs;       /* as node->outputs; DYNAMIC ones may have dim[] lowered */
+    const cnr_mem *blob;              /* the prepared blob, on the device; NULL without one */
+    const cnr_mem *workspace;         /* NULL without one */
     void *blob_data, *workspace_data; /* host addresses of the two, in host-visible memory */
-    void *state;                /* what plan returned */
-    cnr_stream *stream;         /* queue here; the CPU's stream has finished when run returns */
+    void *state;                      /* what plan returned */
+    cnr_stream *stream; /* queue here; the CPU's stream has finished when run returns */
 } cnr_run;
 
 /* cnr_kernel.op of a kernel that is asked for the nodes of every operator, after the operator's own
@@ -58,24 +59,28 @@ typedef struct cnr_run {
 #define CNR_ANY_OP "*"
 
 enum {
-    CNR_KERNEL_FORCED = 1 << 0, /* a baseline: never chosen, only taken when it is asked for by name */
-    /* (since 1.2) prepare stores weights in that type: only chosen from where cnr_load_options.weights_type
-     * says so, and then before what stores them as they are; or asked for by name */
+    CNR_KERNEL_FORCED =
+        1 << 0, /* a baseline: never chosen, only taken when it is asked for by name */
+    /* prepare stores weights in that type: only chosen from where
+     * cnr_load_options.weights_type says so, and then before what stores them as they are; or asked
+     * for by name */
     CNR_KERNEL_F16 = 1 << 1,
     CNR_KERNEL_BF16 = 1 << 2,
-    /* (since 1.2) weights are stored in f16, and operands multiplied so: sums of at most CNR_F16_TERMS
-     * products are of f16, sums of those of f32, so that a result lies within (CNR_F16_TERMS + 2) * 2^-11 of
-     * the sum of the products' sizes, however many they are. Only chosen from where
-     * cnr_load_options.arithmetic says so, as above */
+    /* weights are stored in f16, and operands multiplied so: sums of at most
+     * CNR_F16_TERMS products are of f16, sums of those of f32, so that a result lies within
+     * (CNR_F16_TERMS + 2) * 2^-11 of the sum of the products' sizes, however many they are. Only
+     * chosen from where cnr_load_options.arithmetic says so, as above */
     CNR_KERNEL_F16_MATH = 1 << 3,
-    CNR_KERNEL_UNTRIED = 1 << 4, /* (since 1.2) never run on the hardware that it is for: whoever shows plans says so */
-    /* A result is NaN where the reference has NaN, infinite where that is, and nowhere else; denormals may be
-     * read and written as 0. Constant weights are finite: kernels may multiply them by padding. Two kinds of
-     * kernels may keep to less where inputs hold NaN or infinities:
-     * (since 1.2) results up to CNR_SPREAD positions away, of any channel of the same sample, may become NaN or
-     * infinite too, and infinities NaN: Winograd's transforms mix the positions of a tile */
+    CNR_KERNEL_UNTRIED = 1 << 4, /* never run on the hardware that it is for: whoever
+                                    shows plans says so */
+    /* A result is NaN where the reference has NaN, infinite where that is, and nowhere else;
+     * denormals may be read and written as 0. Constant weights are finite: kernels may multiply
+     * them by padding. Two kinds of kernels may keep to less where inputs hold NaN or infinities:
+     * results up to CNR_SPREAD positions away, of any channel of the same sample, may
+     * become NaN or infinite too, and infinities NaN: Winograd's transforms mix the positions of a
+     * tile */
     CNR_KERNEL_SPREADS = 1 << 5,
-    /* (since 1.2) products with a weight of 0 may be left out: there 0 times NaN or infinity is 0 */
+    /* products with a weight of 0 may be left out: there 0 times NaN or infinity is 0 */
     CNR_KERNEL_SKIPS_ZEROS = 1 << 6
 };
 enum { CNR_F16_TERMS = 16, CNR_SPREAD = 8 };
@@ -92,8 +97,8 @@ typedef struct cnr_kernel {
      * NULL-terminated, in the order of the ports; "" for dense. */
     const char *const *encodings;
     cnr_status (*accepts)(const cnr_device *device, const cnr_node *node, cnr_accept *out);
-    /* (optional: no blob) Size of the blob; then its bytes, from the constant inputs (host, dense or
-     * in the encoding above). A blob is position-independent and depends on nothing but node,
+    /* (optional: no blob) Size of the blob; then its bytes, from the constant inputs (host, dense
+     * or in the encoding above). A blob is position-independent and depends on nothing but node,
      * device and version, so it can be stored, evicted and made again. */
     cnr_status (*prepare_size)(const cnr_device *device, const cnr_node *node, cnr_space *out,
                                cnr_error *err);
@@ -106,10 +111,11 @@ typedef struct cnr_kernel {
     void (*unplan)(const cnr_device *device, void *state);
     /* No allocation and no locks that other sessions could wait on. */
     cnr_status (*run)(const cnr_run *run, cnr_error *err);
-    uint32_t flags; /* (since 1.2) CNR_KERNEL_... */
+    uint32_t flags; /* CNR_KERNEL_... */
     uint32_t reserved;
-    /* (optional: what the operator's cost says; since 1.2) Operations that run does for a whole node, where its way
-     * takes others than the definition: a Winograd convolution multiplies less. A multiply-add is two. */
+    /* (optional: what the operator's cost says) Operations that run does for a whole
+     * node, where its way takes others than the definition: a Winograd convolution multiplies less.
+     * A multiply-add is two. */
     double (*flops)(const cnr_device *device, const cnr_node *node);
 } cnr_kernel;
 

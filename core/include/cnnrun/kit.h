@@ -12,29 +12,37 @@ extern "C" {
 
 /* `field` lies within the size that `object` was built with, and is not 0: asked before an optional
  * field, or one younger than 1.0, of somebody else's struct is used. */
-#define CNR_HAS(object, field)                                                                   \
-    ((object)->size >= offsetof(__typeof__(*(object)), field) + sizeof((object)->field) &&       \
+#define CNR_HAS(object, field) \
+    ((object)->size >= offsetof(__typeof__(*(object)), field) + sizeof((object)->field) && \
      (object)->field)
 /* Rows of a table. */
 #define CNR_ROWS(rows) ((int32_t)(sizeof(rows) / sizeof((rows)[0])))
 /* In a cnr_op's initialiser: its sizes and first version; its schema; its ports. */
-#define CNR_OP_SIZES                                                                             \
-    .size = sizeof(cnr_op), .version = 1, .attr_spec_size = sizeof(cnr_attr_spec),               \
+#define CNR_OP_SIZES \
+    .size = sizeof(cnr_op), .version = 1, .attr_spec_size = sizeof(cnr_attr_spec), \
     .port_size = sizeof(cnr_port)
 #define CNR_OP_ATTRS(rows) .n_attrs = CNR_ROWS(rows), .attrs = (rows)
-#define CNR_OP_PORTS(in, out)                                                                    \
+#define CNR_OP_PORTS(in, out) \
     .n_inputs = CNR_ROWS(in), .inputs = (in), .n_outputs = CNR_ROWS(out), .outputs = (out)
 
 /* The plugin's entry. INIT ends with cnr_add_all. TOUCHES: CNR_TOUCHES_... */
-#define CNR_PLUGIN(NAME, VERSION, SUMMARY, LICENCE, INIT)                                        \
+#define CNR_PLUGIN(NAME, VERSION, SUMMARY, LICENCE, INIT) \
     CNR_PLUGIN_TOUCHES(NAME, VERSION, SUMMARY, LICENCE, INIT, 0)
-#define CNR_PLUGIN_TOUCHES(NAME, VERSION, SUMMARY, LICENCE, INIT, TOUCHES)                       \
-    CNR_PLUGIN_ENTRY {                                                                           \
-        static const cnr_plugin plugin = {sizeof(cnr_plugin), CNR_PLUGIN_MAGIC, CNR_ABI,         \
-                                          CNR_SIGNATURE, NAME, VERSION, SUMMARY, LICENCE, INIT,  \
-                                          NULL, TOUCHES};                                        \
-        (void)host_abi;                                                                          \
-        return &plugin;                                                                          \
+#define CNR_PLUGIN_TOUCHES(NAME, VERSION, SUMMARY, LICENCE, INIT, TOUCHES) \
+    CNR_PLUGIN_ENTRY { \
+        static const cnr_plugin plugin = {sizeof(cnr_plugin), \
+                                          CNR_PLUGIN_MAGIC, \
+                                          CNR_ABI, \
+                                          CNR_SIGNATURE, \
+                                          NAME, \
+                                          VERSION, \
+                                          SUMMARY, \
+                                          LICENCE, \
+                                          INIT, \
+                                          NULL, \
+                                          TOUCHES}; \
+        (void)host_abi; \
+        return &plugin; \
     }
 
 /* What a plugin brings: CNR_KIND_..., and the struct of that kind. */
@@ -53,9 +61,9 @@ static inline cnr_status cnr_add_all(const cnr_host *host, struct cnr_registrar 
 }
 
 /* Leaves the function with the status of a call that failed. */
-#define CNR_TRY(call)                          \
-    do {                                       \
-        const cnr_status status_ = (call);     \
+#define CNR_TRY(call) \
+    do { \
+        const cnr_status status_ = (call); \
         if (status_ != CNR_OK) return status_; \
     } while (0)
 
@@ -173,8 +181,8 @@ static inline int32_t cnr_chain_length(const cnr_node *node, int32_t rank, const
 /* One link on x[0 .. n), which are the elements of output 0 from `first` on as they are stored. */
 static inline void cnr_link_run(const cnr_node *node, const cnr_epilogue *link, float *x,
                                 int64_t first, int64_t n) {
-    const float *y = link->operand < 0 ? NULL
-                                       : (const float *)node->inputs[link->operand]->data + first;
+    const float *y =
+        link->operand < 0 ? NULL : (const float *)node->inputs[link->operand]->data + first;
     link->node->desc->apply_f32(link->node, link->chain_port == 0 ? x : y,
                                 link->chain_port == 0 ? y : x, x, n);
 }

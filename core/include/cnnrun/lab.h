@@ -14,27 +14,31 @@ extern "C" {
 /* Writes a .cnr, or the format of the exporter that takes this file name. */
 cnr_status cnr_save(cnr_model *model, const char *path, cnr_error *err);
 
-/* What a plan is chosen from: a row for each kernel that takes a node on a device of the plan, whether it
- * was taken or not. A number that is not known is 0, a text that is not NULL. */
+/* What a plan is chosen from: a row for each kernel that takes a node on a device of the plan,
+ * whether it was taken or not. A number that is not known is 0, a text that is not NULL. */
 typedef struct cnr_candidate {
     uint32_t size;
-    int32_t takes;           /* nodes that it computes: its own and some that follow */
+    int32_t takes; /* nodes that it computes: its own and some that follow */
     const char *node, *op, *kernel, *device; /* kernel "reference": the operator's own */
-    const char *layout_in, *layout_out, *encodings; /* "plain", "c4": channels in blocks; "sparse-csr" */
-    double ns, joules, mhz;  /* of these nodes; mhz: of the device when it was measured */
+    /* layouts: "plain", "c4" (channels in blocks of 4); encodings of weights: "sparse-csr" */
+    const char *layout_in, *layout_out, *encodings;
+    double ns, joules, mhz;            /* of these nodes; mhz: of the device when it was measured */
     const char *ns_from, *joules_from; /* "measured", "estimate", "guess" */
-    uint64_t bytes, flops;   /* inputs, weights and outputs; a multiply-accumulate is two */
-    int32_t score, splits;   /* 1: it can compute a part of its node */
-    const char *by, *why;    /* who took it for the plan: "record", "score", "policy" ...; NULL: nobody */
-    double share;            /* of the node, if it was taken */
-    int32_t extrapolated, reserved; /* 1: a simulated time, of figures for another class of operators */
+    uint64_t bytes, flops; /* inputs, weights and outputs; a multiply-accumulate is two */
+    int32_t score, splits; /* 1: it can compute a part of its node */
+    /* by: the rule that took it for the plan ("record", "score", "policy" ...), NULL if none did */
+    const char *by, *why;
+    double share; /* of the node, if it was taken */
+    /* extrapolated: 1, the time is simulated from figures for another class of operators */
+    int32_t extrapolated, reserved;
 } cnr_candidate;
 typedef struct cnr_candidate_list {
     uint32_t size;
     int32_t n;
-    cnr_candidate *at;       /* in the order of the net */
-    const char *policy, *failure, *notes; /* that was asked; why it was not followed; what it shows (JSON) */
-    cnr_plan *plan;          /* behind the texts */
+    cnr_candidate *at; /* in the order of the net */
+    /* the policy that was asked; why it was not followed; what it shows (JSON) */
+    const char *policy, *failure, *notes;
+    cnr_plan *plan; /* behind the texts */
 } cnr_candidate_list;
 /* shapes as in cnr_plan_for. Texts live as long as the list. */
 cnr_status cnr_candidates(cnr_model *model, const cnr_tensor *const *shapes, int32_t n_shapes,
@@ -44,17 +48,24 @@ void cnr_candidates_free(cnr_candidate_list *list);
 /* How often a net is right on labelled pictures. */
 typedef struct cnr_evaluate_options {
     uint32_t size;
-    int32_t reserved;
-    const char *data;      /* what a source reads: "mnist:DIR", a folder, "images:LIST" */
-    const char *split;     /* NULL: "eval" */
-    int64_t limit, batch;  /* pictures at most (0: all), at a time (0: 8) */
-    const int64_t *labels; /* of each class of the net; NULL: its class is the label plus `offset` */
+    int32_t rows;         /* 1: the result has a row for each picture */
+    const char *data;     /* what a source reads: "mnist:DIR", a folder, "images:LIST" */
+    const char *split;    /* NULL: "eval" */
+    int64_t limit, batch; /* pictures at most (0: all), at a time (0: 8) */
+    /* the label of each class of the net; NULL: a class is its label plus `offset` */
+    const int64_t *labels;
     int64_t n_labels, offset;
     int32_t energy, reserved2; /* 1: energy too, where there is a meter */
     /* Not 0: only the part that training with the same numbers (and limit) judges epochs by. */
     double validation;
     uint64_t validation_seed;
 } cnr_evaluate_options;
+/* One picture. Shares are parts of 1: scores that sum to 1, else their softmax. */
+typedef struct cnr_evaluated {
+    int64_t index;             /* in the source */
+    int64_t label, answer;     /* answer -1: a class that no label stands for */
+    double share, label_share; /* of the answer; of the label */
+} cnr_evaluated;
 typedef struct cnr_evaluation {
     uint32_t size;
     int32_t reserved;
@@ -62,7 +73,9 @@ typedef struct cnr_evaluation {
     double top1, top5, loss;     /* the same as parts of 1; mean -log of the label's share */
     double seconds;
     int64_t labels, *confusion; /* labels x labels, [label][answer]; NULL above 1024 of them */
-    cnr_energy *energy; /* of a picture; NULL: not asked for. All is repeated until sensors can tell */
+    /* of a picture; NULL: not asked for. The work is repeated until sensors can tell */
+    cnr_energy *energy;
+    cnr_evaluated *rows; /* of the n pictures; NULL: not asked for */
 } cnr_evaluation;
 cnr_status cnr_evaluate(cnr_model *model, const cnr_evaluate_options *options,
                         const cnr_observer *observer, cnr_evaluation *out, cnr_error *err);
@@ -71,43 +84,52 @@ void cnr_evaluation_free(cnr_evaluation *evaluation);
 /* Time and memory of a net on made-up inputs, with whatever weights it has. */
 typedef struct cnr_profile_options {
     uint32_t size;
-    int32_t steps;    /* 1: the time of each step too, from runs of their own */
-    int64_t batch, runs, warm; /* pictures at a time (0: 1), timed runs (0: 20), others before them
-                                  (0: 2, -1: none) */
+    int32_t steps; /* 1: the time of each step too, from runs of their own */
+    /* pictures at a time (0: 1), timed runs (0: 20), runs before them (0: 2, -1: none) */
+    int64_t batch, runs, warm;
     int32_t energy; /* 1: energy too, where there is a meter; runs go on until it can be told */
-    int32_t repeat; /* 1: that of each step by repeating it until it can be told, not by its time */
-    const char *trace; /* a file to write one more run into, step by step, as Chrome and Perfetto read it */
+    int32_t repeat; /* 1: energy of each step by repeating the step, not by its share of time */
+    /* a file to write one more run into, step by step, as Chrome and Perfetto read it */
+    const char *trace;
 } cnr_profile_options;
 typedef struct cnr_step_timing {
     uint32_t size;
     int32_t step;
     const char *node, *op, *kernel, *device; /* op "(copy)", "(layout)": between operators */
-    double ms, ms_min, flops; /* mean and least; a multiply-accumulate is two */
+    double ms, ms_min, flops;                /* mean and least; a multiply-accumulate is two */
     double joules; /* a share of the run's, as told by cnr_timing.joules_by; NaN: unmeasured */
     const char *from, *to; /* of a copy: devices (NULL: it is none) */
     uint64_t bytes;        /* that it moves; of a kernel: its inputs, weights and outputs */
-    double kernel_flops;   /* that its kernel does: fewer than `flops` where it computes differently (Winograd) */
-    double memory_bytes;   /* that it reads and that the device's caches can't have kept since they were last
-                              used: all of them on a device that tells of no caches */
+    /* operations that its kernel does: fewer than `flops` where it computes differently (Winograd)
+     */
+    double kernel_flops;
+    /* bytes that it reads and that the device's caches can't have kept since their last use: all of
+     * them on a device that tells of no caches */
+    double memory_bytes;
     const char *arithmetic; /* the type that it computes with: "f32" */
-    int32_t extrapolated, reserved2; /* 1: a simulated time, of figures for another class of operators */
+    /* extrapolated: 1, the time is simulated from figures for another class of operators */
+    int32_t extrapolated, reserved2;
 } cnr_step_timing;
 enum {
-    CNR_JOULES_COUNTED = 1, /* at each step, by counters that are exact at any time (simulated ones) */
+    /* at each step, by counters that are exact at any time (simulated ones) */
+    CNR_JOULES_COUNTED = 1,
     CNR_JOULES_BY_TIME = 2, /* the run's, shared out by the time of steps */
     CNR_JOULES_REPEATED = 3 /* by repeating the layer alone until sensors could tell */
 };
 typedef struct cnr_timing {
     uint32_t size;
-    int32_t threads, n_steps, reserved;
+    /* extrapolated: 1, a step's time is (cnr_step_timing) */
+    int32_t threads, n_steps, extrapolated;
     const char *device; /* the first of the plan's */
     int64_t batch, runs;
     double ms_min, ms_median, ms_max, flops; /* of a run */
-    uint64_t arena_bytes, arena_bound_bytes, weight_bytes, peak_rss_bytes; /* the last: the process's */
+    /* peak_rss_bytes is of the whole process */
+    uint64_t arena_bytes, arena_bound_bytes, weight_bytes, peak_rss_bytes;
     cnr_step_timing *steps;
-    cnr_energy *energy; /* of a run; NULL: not asked for */
+    cnr_energy *energy;           /* of a run; NULL: not asked for */
     int32_t joules_by, reserved2; /* of steps: CNR_JOULES_..., 0: unmeasured */
-    double enqueue_ms; /* of a run, until all is queued (the median); NaN: all its devices finish at once */
+    /* of a run, until all is queued (the median); NaN: all its devices finish at once */
+    double enqueue_ms;
 } cnr_timing;
 cnr_status cnr_profile(cnr_model *model, const cnr_profile_options *options,
                        const cnr_observer *observer, cnr_timing *out, cnr_error *err);
@@ -117,7 +139,7 @@ void cnr_timing_free(cnr_timing *timing);
  * plan takes. The model then runs so, or on the device alone that is better. */
 typedef struct cnr_share_options {
     uint32_t size;
-    int32_t unguarded;           /* 1: by the plan, even where one device alone is better */
+    int32_t accept_slower_plan;  /* 1: keep the plan even where one device alone is better */
     const char *policy;          /* a file, or an installed one's name: "best" */
     const char *const *settings; /* of it: "threshold=1", NULL-terminated; NULL: none */
     const char *const *devices;  /* NULL-terminated; NULL: those that nets are run on unasked */
@@ -125,29 +147,40 @@ typedef struct cnr_share_options {
     int64_t runs, batch;         /* timed runs of each (0: 5), pictures at a time (0: 1) */
     int32_t again, reserved;     /* 1: measure, even if one is kept in the folder */
 } cnr_share_options;
-typedef struct cnr_share_row { char name[32]; double seconds, joules, watts, edp; } cnr_share_row; /* of a
-                                run; the last three NaN: unmeasured */
-typedef struct cnr_share_part { const char *node, *device; double share; } cnr_share_part;
+/* What a run takes; joules, watts and edp are NaN where they are unmeasured. */
+typedef struct cnr_share_row {
+    char name[32];
+    double seconds, joules, watts, edp;
+} cnr_share_row;
+typedef struct cnr_share_part {
+    const char *node, *device;
+    double share;
+} cnr_share_part;
 typedef struct cnr_sharing {
     uint32_t size;
-    int32_t n_alone, n_parts, found; /* found: kept in the folder, so nothing is known of devices alone */
-    cnr_share_row predicted, measured; /* of the policy's plan; predicted from the devices alone, and a division */
-    char kept[32];               /* the device alone that is better; "": the plan is */
-    const char *notes, *file;    /* the policy's steps as JSON; in the folder; NULL: none */
+    /* found: 1, the placement was kept in the folder: devices alone were not timed */
+    int32_t n_alone, n_parts, found;
+    /* the policy's plan; predicted: from the times of the devices alone */
+    cnr_share_row predicted, measured;
+    char kept[32];            /* the device alone that is better; "": the plan is */
+    const char *notes, *file; /* the policy's steps as JSON; in the folder; NULL: none */
     const cnr_share_row *alone;
     const cnr_share_part *parts; /* of each node, in the net's order */
     void *state;                 /* behind all of these */
-    cnr_share_row chosen;        /* how the model runs from now on: the plan, or the device alone that is kept */
+    /* how the model runs from now on: the plan, or the device alone that is kept */
+    cnr_share_row chosen;
 } cnr_sharing;
 cnr_status cnr_share(cnr_model *model, const cnr_share_options *options,
                      const cnr_observer *observer, cnr_sharing *out, cnr_error *err);
 void cnr_sharing_free(cnr_sharing *sharing);
 /* The model runs by the placement that was last kept in the folder for this net, whoever made
- * it: *follows is 1. -1: that is for other devices or drivers, 0: none is kept; then nothing is changed. */
+ * it: *follows is 1. -1: that is for other devices or drivers, 0: none is kept; then nothing is
+ * changed. */
 cnr_status cnr_follow(cnr_model *model, const char *folder, int32_t *follows, cnr_error *err);
 
-/* Training by gradient descent. The weights of the epoch that is best on a part of the pictures that
- * isn't trained on are written; a file that is there already is replaced by a better net only. */
+/* Training by gradient descent. The weights of the epoch that is best on a part of the pictures
+ * that isn't trained on are written; a file that is there already is replaced by a better net
+ * only. */
 typedef enum cnr_rate_policy {
     CNR_RATE_FIXED = 0,
     CNR_RATE_INVERSE = 1,   /* rate * (1 + gamma step) ^ -power; 1e-4, 0.75 */
@@ -159,29 +192,31 @@ typedef enum cnr_rate_policy {
 } cnr_rate_policy;
 typedef struct cnr_train_options {
     uint32_t size;
-    int32_t policy;              /* a cnr_rate_policy */
-    const char *data, *test;     /* specs; what the best epoch is tested on (NULL: data's "eval"; "": none) */
-    const char *output;          /* the .cnr to write */
+    int32_t policy; /* a cnr_rate_policy */
+    /* specs of samples; test: for the best epoch (NULL: the "eval" split of data; "": no test) */
+    const char *data, *test;
+    const char *output;           /* the .cnr to write */
     const char *loss, *optimizer; /* operators; NULL: the net's own, or the first there is */
     int64_t epochs, batch, limit; /* limit: pictures at most, 0: all */
     double rate, momentum, decay; /* momentum < 0: the optimiser's own */
-    double validation;           /* the part judged by, or a number of pictures; 0: the last epoch is kept */
+    double validation; /* the part judged by, or a number of pictures; 0: the last epoch is kept */
     uint64_t seed, validation_seed;
-    int32_t nesterov, overwrite; /* overwrite: even what is better */
-    int32_t energy, reserved; /* 1: energy too, where there is a meter */
+    int32_t nesterov, overwrite;  /* overwrite: even what is better */
+    int32_t energy, reserved;     /* 1: energy too, where there is a meter */
     double beta1, beta2, epsilon; /* of optimisers that have such; 0: their own */
     const char *split;            /* of data; NULL: "train" */
     /* the rate of step 0, 1 ... of `steps`, instead of rate and policy; NULL: those */
     double (*schedule)(void *arg, int64_t step, int64_t steps);
     void *schedule_arg;
-    const char *keep_zeros; /* a pattern of weights whose zeros stay; NULL: masked ones only */
+    const char *keep_zeros;  /* a pattern of weights whose zeros stay; NULL: masked ones only */
     double gamma, power;     /* of policies that have such; 0: as told there */
     const char *rate_epochs; /* "10,15"; NULL: as told there */
     /* A file that training is kept in on its way, each so many seconds (0: 30) and behind epochs;
-     * where it is there, training goes on from it, to the same end. It goes when the output is written. */
+     * where it is there, training goes on from it, to the same end. It goes when the output is
+     * written. */
     const char *checkpoint;
     double checkpoint_seconds;
-    const char *curves;      /* a .csv with a row an epoch; NULL: none */
+    const char *curves; /* a .csv with a row an epoch; NULL: none */
 } cnr_train_options;
 typedef enum cnr_event_kind {
     CNR_EVENT_EPOCH = 1,    /* cnr_epoch: one is over */
@@ -192,7 +227,8 @@ typedef struct cnr_epoch {
     uint32_t size;
     int32_t reserved;
     int64_t epoch, epochs; /* from 1 */
-    double loss, train_top1, top1, best; /* the last two on the validation part; NaN: there is none */
+    /* top1 and best are of the validation part; NaN: there is none */
+    double loss, train_top1, top1, best;
     double seconds;
 } cnr_epoch;
 enum { CNR_TRAIN_STOPPED = 1, CNR_TRAIN_DIVERGED = 2 };
@@ -205,8 +241,10 @@ typedef struct cnr_train_result {
     cnr_energy *energy; /* of all of it; NULL: not asked for. cnr_train_result_free */
 } cnr_train_result;
 void cnr_train_result_free(cnr_train_result *result);
-void cnr_train_usual(cnr_train_options *options); /* fills all, by its size, which is set */
-/* load NULL: weights at random from the seed. An observer that stops it has the best so far kept. */
+/* Fills all fields that options->size, which the caller sets, has room for. */
+void cnr_train_options_default(cnr_train_options *options);
+/* load NULL: weights at random from the seed. Where the observer stops it, the best weights so far
+ * are kept. */
 cnr_status cnr_train(cnr_runtime *rt, const char *net, const cnr_load_options *load,
                      const cnr_train_options *options, const cnr_observer *observer,
                      cnr_train_result *out, cnr_error *err);
@@ -227,12 +265,12 @@ typedef struct cnr_gradients {
     uint32_t size;
     int32_t n;
     double loss;
-    const char *const *names;     /* of the n weights that the loss depends on */
-    const cnr_tensor *const *at;  /* their gradients; 0 where a mask holds a 0 */
-    const cnr_tensor *scores;     /* what the loss is of */
+    const char *const *names;    /* of the n weights that the loss depends on */
+    const cnr_tensor *const *at; /* their gradients; 0 where a mask holds a 0 */
+    const cnr_tensor *scores;    /* what the loss is of */
 } cnr_gradients;
-/* `input` of the net's only one, its first size the batch's; a label for each of the batch. *out is good
- * until the next call for the model, or its release. */
+/* `input` of the net's only one, its first size the batch's; a label for each of the batch. *out is
+ * good until the next call for the model, or its release. */
 cnr_status cnr_gradients_of(cnr_model *model, const cnr_gradient_options *options,
                             const cnr_tensor *input, const int32_t *labels, int64_t n_labels,
                             cnr_gradients *out, cnr_error *err);
@@ -245,6 +283,8 @@ typedef struct cnr_quantize_options {
     const char *layers;   /* a pattern of names: only those; NULL: all */
     int64_t limit, check; /* pictures (0: 100); to compare both nets on (0: as limit, -1: none) */
     double least;         /* decibels: a layer with less signal to noise stays float (0: 10) */
+    const char *method; /* ranges: NULL or "minmax", "percentile", "mse", "kl"; "auto": the one with
+                           the least noise */
 } cnr_quantize_options;
 typedef struct cnr_quantized_layer {
     const char *name;
@@ -258,12 +298,14 @@ typedef struct cnr_quantizing {
     double top1[2], ms[2]; /* parts of 1 (NaN without labels); of a picture */
     double agree;          /* part with the same answer; NaN: answers are no classes */
     cnr_quantized_layer *layers;
-    double decibels;       /* signal to noise of the output with the most noise; NaN: not compared */
-    char **warnings;       /* slower here, less accurate, other answers: as the program tells them */
-    int32_t n_warnings, reserved2;
+    double decibels; /* signal to noise of the output with the most noise; NaN: not compared */
+    char **warnings; /* slower here, less accurate, other answers: as the program tells them */
+    int32_t n_warnings;
+    int32_t n_float;    /* layers that could be quantised and were not */
+    const char *method; /* of the ranges; static */
 } cnr_quantizing;
-/* *net is a model of its own; the one given stays as it is. CNR_E_STATE: both were compared, and outputs have
- * nothing in common. */
+/* *net is a model of its own; the one given stays as it is. CNR_E_STATE: both were compared, and
+ * outputs have nothing in common. */
 cnr_status cnr_quantize(cnr_model *model, const cnr_quantize_options *options,
                         const cnr_observer *observer, cnr_model **net, cnr_quantizing *out,
                         cnr_error *err);

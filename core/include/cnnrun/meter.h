@@ -1,4 +1,5 @@
-/* Meters: energy, power or temperature of one or more domains (a CPU cluster, the GPU, the board). */
+/* Meters: energy, power or temperature of one or more domains (a CPU cluster, the GPU, the
+ * board). */
 #ifndef CNNRUN_METER_H
 #define CNNRUN_METER_H
 
@@ -31,8 +32,9 @@ typedef struct cnr_meter_domain {
     int32_t period_ms; /* how often the sensor renews its value; 0: at each reading */
     int32_t estimated; /* 1: worked out from a model of the machine, measured by nothing */
     uint64_t wraps_at; /* ENERGY: the value at which it starts again from 0; 0: never */
-    int32_t within;    /* 1 + the domain of the same meter that this one's energy is part of; 0: none */
-    int32_t covers;    /* 1: the whole machine, with what all other domains of all meters take */
+    /* 1 + the domain of the same meter that this one's energy is part of; 0: none */
+    int32_t within;
+    int32_t covers; /* 1: the whole machine, with what all other domains of all meters take */
 } cnr_meter_domain;
 
 typedef struct cnr_reading {

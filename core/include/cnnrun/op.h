@@ -59,12 +59,12 @@ typedef struct cnr_attr_spec {
     uint32_t flags;
     const char *alias; /* (optional) a second name that scripts may use, "kernel" */
     const char *help;
-    double min, max;            /* with CNR_ATTR_BOUNDED */
-    int64_t default_i, fill;    /* INT, BOOL, DTYPE; each missing entry of a spatial list */
-    double default_f;           /* FLOAT */
-    const char *default_s;      /* ENUM, STRING; NULL: "" */
-    /* ENUM: NULL-terminated. STRING (optional; since 1.2): texts that make sense, likewise, for help
-     * and for who draws nodes; others are welcome. */
+    double min, max;         /* with CNR_ATTR_BOUNDED */
+    int64_t default_i, fill; /* INT, BOOL, DTYPE; each missing entry of a spatial list */
+    double default_f;        /* FLOAT */
+    const char *default_s;   /* ENUM, STRING; NULL: "" */
+    /* ENUM: NULL-terminated. STRING (optional): texts that make sense, likewise, for
+     * help and for who draws nodes; others are welcome. */
     const char *const *choices;
 } cnr_attr_spec;
 
@@ -88,7 +88,7 @@ typedef struct cnr_node {
     int32_t n_attrs; /* in the order of the schema; every row present, defaults filled */
     int32_t n_inputs, n_outputs, n_epilogue;
     const cnr_attr *const *attrs;
-    const cnr_tensor *const *inputs; /* operands of the epilogue come after the operator's own */
+    const cnr_tensor *const *inputs;  /* operands of the epilogue come after the operator's own */
     const cnr_tensor *const *outputs; /* with an epilogue: the chain's last outputs */
     const cnr_epilogue *const *epilogue;
 } cnr_node;
@@ -100,8 +100,8 @@ enum {
     CNR_PORT_VARIADIC = 1 << 1,  /* last port only: any number, at least `min` */
     CNR_PORT_PARAMETER = 1 << 2, /* a weight: made by `parameters` when a script omits it */
     CNR_PORT_CONST = 1 << 3,     /* its data must be known at plan (a shape, an axis list) */
-    /* With PARAMETER: measured, not learned; parameter counts skip it. Of an output (since 1.2): nothing
-     * is learned through it, its gradient is taken for 0. */
+    /* With PARAMETER: measured, not learned; parameter counts skip it. Of an output:
+     * nothing is learned through it, its gradient is taken for 0. */
     CNR_PORT_STATISTIC = 1 << 4
 };
 
@@ -123,21 +123,21 @@ typedef struct cnr_port {
  *              with the first such operator.
  * LOSS         inputs are what the net says and the labels, output 0 is the scalar that training
  *              makes small.
- * RANGES       (since 1.2) `reference` keeps to the range that cnr_run gives: it computes and stores
- *              [range_begin, range_end) on range_axis of output 0 and touches no other element of it.
- *              Only nodes with one output are asked so. A range is of an axis that split_axes tells
- *              (ELEMENTWISE without it: of any), begins at a multiple of the alignment told with it,
- *              and ends at another or at the axis' end. Several calls for one node may be under way at
- *              once, each with a range and a workspace of its own; element for element they give what
- *              the whole gives, from no more of the inputs than `region` tells. Without this flag a
- *              reference is only ever asked for all of its outputs.
- * MULTIPLIES   (since 1.2) output 0 is the product of two inputs; training masks gradients with the
+ * RANGES       `reference` keeps to the range that cnr_run gives: it computes and stores
+ *              [range_begin, range_end) on range_axis of output 0 and touches no other element of
+ * it. Only nodes with one output are asked so. A range is of an axis that split_axes tells
+ *              (ELEMENTWISE without it: of any), begins at a multiple of the alignment told with
+ * it, and ends at another or at the axis' end. Several calls for one node may be under way at once,
+ * each with a range and a workspace of its own; element for element they give what the whole gives,
+ * from no more of the inputs than `region` tells. Without this flag a reference is only ever asked
+ * for all of its outputs.
+ * MULTIPLIES   output 0 is the product of two inputs; training masks gradients with the
  *              first such operator.
- * OPTIMIZER    (since 1.2) one step of an optimiser for one weight. Inputs: the learning rate and the
- *              number of the step (from 1 on), both f32 of rank 0; the weight; its gradient; then what
- *              it remembers, each of the weight's shape and 0 at first. Outputs: the new weight, then
- *              the new memories, with CNR_ALIAS_UPDATE. Attributes that mean the same in all of them
- *              have the same names: momentum, nesterov, weight_decay, beta1, beta2, epsilon. */
+ * OPTIMIZER    one step of an optimiser for one weight. Inputs: the learning rate and the
+ *              number of the step (from 1 on), both f32 of rank 0; the weight; its gradient; then
+ * what it remembers, each of the weight's shape and 0 at first. Outputs: the new weight, then the
+ * new memories, with CNR_ALIAS_UPDATE. Attributes that mean the same in all of them have the same
+ * names: momentum, nesterov, weight_decay, beta1, beta2, epsilon. */
 enum {
     CNR_OP_ELEMENTWISE = 1 << 0,
     CNR_OP_EPILOGUE = 1 << 1,
@@ -173,9 +173,9 @@ typedef enum cnr_alias_kind {
     CNR_ALIAS_INPLACE = 1, /* the output may overwrite the input, same bytes */
     CNR_ALIAS_VIEW = 2,    /* the output is the input's bytes from `offset` on (reshape, slice) */
     CNR_ALIAS_JOIN = 3,    /* the input may be produced at `offset` in the output (concat) */
-    /* (since 1.2) The output is what the input is to be from now on. In training, an input that is
-     * VARIABLE is overwritten with it, when all that read it have run; such a node is never dead and
-     * is not split. Else the same as INPLACE. */
+    /* The output is what the input is to be from now on. In training, an input that is
+     * VARIABLE is overwritten with it, when all that read it have run; such a node is never dead
+     * and is not split. Else the same as INPLACE. */
     CNR_ALIAS_UPDATE = 4,
     CNR_ALIAS_FORCE_32_ = 0x7fffffff
 } cnr_alias_kind;
@@ -207,7 +207,7 @@ typedef struct cnr_region {
 typedef int32_t cnr_value;
 struct cnr_graph;
 
-/* (since 1.2) What an operator's `training` gets to work with. */
+/* What an operator's `training` gets to work with. */
 typedef struct cnr_training {
     uint32_t size;
     cnr_value step; /* its number, from 1 on: f32, rank 0 */
@@ -222,22 +222,23 @@ typedef struct cnr_op {
     const char *summary;
     const char *const *aliases; /* (optional) other names for scripts, NULL-terminated */
     uint32_t flags;
-    uint32_t attr_spec_size, port_size; /* sizeof of the rows below */
+    uint32_t attr_spec_size, port_size;   /* sizeof of the rows below */
     int32_t n_attrs, n_inputs, n_outputs; /* rows */
     const cnr_attr_spec *attrs;
     const cnr_port *inputs;
     const cnr_port *outputs;
 
-    /* Fills dtype, rank and dim of each output (given size-stamped and zeroed) from the inputs and
-     * attributes; unknown in, unknown out. All checks that the schema can't express are here. A
-     * PURE shape-like operator may set `data` when it is a constant (host memory by host->alloc). */
+    /* Fills dtype, rank and dim of each output (given size-stamped and zeroed) from the inputs
+     * and attributes; unknown in, unknown out. All checks that the schema can't express are
+     * here. A PURE shape-like operator may set `data` when it is a constant (host memory by
+     * host->alloc). */
     cnr_status (*infer)(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err);
     /* (optional: 0) */
     void (*cost)(const cnr_node *node, cnr_cost *out);
     /* (optional: none) Writes at most `max`, returns how many. */
     int32_t (*aliases_of)(const cnr_node *node, cnr_alias *out, int32_t max);
-    /* (optional: not split) The axes of output 0 that kernels, and with RANGES the reference, may be
-     * asked to compute a part of. */
+    /* (optional: not split) The axes of output 0 that kernels, and with RANGES the reference, may
+     * be asked to compute a part of. */
     int32_t (*split_axes)(const cnr_node *node, cnr_split_axis *out, int32_t max);
     /* (optional: all inputs whole) What input `port` must hold for the output range (halo). */
     void (*region)(const cnr_node *node, int32_t axis, int64_t begin, int64_t end, int32_t port,
@@ -264,15 +265,16 @@ typedef struct cnr_op {
     /* (optional) The same as an OpenCL C expression in float `x` (and `y`), for GPU kernels that
      * build their source: "fmax(x, 0.0f)". Returns its length, or -1 when it does not fit. */
     int32_t (*expression)(const cnr_node *node, char *text, size_t bytes);
-    /* The plain C kernel: host memory, dense, unblocked, every dtype that infer admits, one thread;
-     * accumulates in double. The judge of all other kernels. All of the outputs, but with RANGES. */
+    /* The plain C kernel: host memory, dense, unblocked, every dtype that infer admits, one
+     * thread; accumulates in double. The judge of all other kernels. All of the outputs, but
+     * with RANGES. */
     cnr_status (*reference)(const struct cnr_run *run, cnr_error *err);
     /* (optional: 0) bytes of scratch that `reference` wants */
     uint64_t (*reference_workspace)(const cnr_node *node);
     /* (optional) The operator that this one includes on its input 0, so that one standing before it
      * must be left out: a loss on logits includes the net's last softmax. */
     const char *absorbs;
-    /* (since 1.2, optional: as at inference) Adds nodes that compute the outputs as training does:
+    /* (optional: as at inference) Adds nodes that compute the outputs as training does:
      * with a mask that is drawn, with the statistics of the batch. outputs[i] is preset to -1. The
      * same seed and step give the same, however many threads there are. */
     cnr_status (*training)(const struct cnr_host *host, struct cnr_graph *graph,

@@ -22,9 +22,9 @@ extern "C" {
  *
  * A method is told by its signature, "track(picture) -> box, score": the words behind the arrow are
  * its results. A call gets tensors on the host: a number is f64 of rank 0, a list of numbers f64 of
- * rank 1, a text u8 of rank 1; results are read so, too. It fills dtype, rank, dim and data of each;
- * the data is from host->alloc and passes to the caller, after an error too (NULL: none). Options are
- * BOOL, INT, FLOAT, STRING or FLOATS, with f set beside i. One thread at a time. */
+ * rank 1, a text u8 of rank 1; results are read so, too. It fills dtype, rank, dim and data of
+ * each; the data is from host->alloc and passes to the caller, after an error too (NULL: none).
+ * Options are BOOL, INT, FLOAT, STRING or FLOATS, with f set beside i. One thread at a time. */
 typedef struct cnr_object {
     uint32_t size;
     int32_t n_methods;
@@ -35,14 +35,14 @@ typedef struct cnr_object {
     cnr_status (*call)(void *state, int32_t method, const cnr_tensor *const *in, int32_t n_in,
                        cnr_tensor *const *out, int32_t n_out, cnr_error *err);
     void (*destroy)(void *state);
-    /* (optional; since 1.2) What an object with these options touches (CNR_TOUCHES_...), and in `name` the
-     * address or device as users name it: "http://host/path", "0.0.0.0:8080". Without it nobody knows, and
-     * scripts need --trust where the plugin touches more than files. */
+    /* (optional) What an object with these options touches (CNR_TOUCHES_...), and in
+     * `name` the address or device as users name it: "http://host/path", "0.0.0.0:8080". Without it
+     * nobody knows, and scripts need --trust where the plugin touches more than files. */
     int32_t (*reach)(const cnr_attr *const *options, int32_t n, char *name, size_t room);
 } cnr_object;
 
-/* A clock for all that is measured and waited for (since 1.2): virtual time, when the devices are
- * simulated. In force when it is asked for by name (cnr_open_options.clock). Any thread calls it. */
+/* A clock for all that is measured and waited for: virtual time, when the devices are simulated.
+ * In force when it is asked for by name (cnr_open_options.clock). Any thread calls it. */
 typedef struct cnr_clock {
     uint32_t size;
     uint32_t reserved;
@@ -62,21 +62,23 @@ typedef struct cnr_retired {
 } cnr_retired;
 
 /* The kinds of things a plugin brings, and the descriptor that `add` expects for each. */
-#define CNR_KIND_LIST(X)                                                                   \
-    X(OPERATOR, 1, "operator", cnr_op)         X(KERNEL, 2, "kernel", cnr_kernel)          \
-    X(DEVICE, 3, "device", cnr_device_class)   X(ENCODING, 4, "encoding", cnr_encoding)    \
-    X(REWRITE, 5, "rewrite", cnr_rewrite)      X(IMPORTER, 6, "importer", cnr_importer)    \
-    X(EXPORTER, 7, "exporter", cnr_exporter)   X(SOURCE, 8, "source", cnr_source)          \
-    X(RETIRED_METER, 9, "retired meter", cnr_retired)                                      \
-    X(RETIRED_KNOB, 10, "retired knob", cnr_retired)                                       \
-    X(OBJECT, 11, "object", cnr_object)        X(METER, 12, "meter", cnr_meter)            \
+/* clang-format off */
+#define CNR_KIND_LIST(X) \
+    X(OPERATOR, 1, "operator", cnr_op)         X(KERNEL, 2, "kernel", cnr_kernel) \
+    X(DEVICE, 3, "device", cnr_device_class)   X(ENCODING, 4, "encoding", cnr_encoding) \
+    X(REWRITE, 5, "rewrite", cnr_rewrite)      X(IMPORTER, 6, "importer", cnr_importer) \
+    X(EXPORTER, 7, "exporter", cnr_exporter)   X(SOURCE, 8, "source", cnr_source) \
+    X(RETIRED_METER, 9, "retired meter", cnr_retired) \
+    X(RETIRED_KNOB, 10, "retired knob", cnr_retired) \
+    X(OBJECT, 11, "object", cnr_object)        X(METER, 12, "meter", cnr_meter) \
     X(KNOB, 13, "knob", cnr_knob)              X(CLOCK, 14, "clock", cnr_clock)
+/* clang-format on */
 
 typedef enum cnr_kind {
 #define X(NAME, value, text, type) CNR_KIND_##NAME = value,
     CNR_KIND_LIST(X)
 #undef X
-    CNR_KIND_FORCE_32_ = 0x7fffffff
+        CNR_KIND_FORCE_32_ = 0x7fffffff
 } cnr_kind;
 
 typedef enum cnr_log_level {
@@ -110,7 +112,8 @@ typedef struct cnr_host {
     uint32_t abi; /* CNR_ABI of the host */
 
     /* Registers `descriptor` (its kind's struct) for as long as the process lives. Only during
-     * init; takes effect only when init succeeds. */
+     * init; takes effect only when init succeeds. CNR_OK too when another plugin holds its name:
+     * then this descriptor alone is left out, with a warning. */
     cnr_status (*add)(struct cnr_registrar *registrar, int32_t kind, const void *descriptor);
 
     cnr_id (*intern)(const char *name);
@@ -135,8 +138,8 @@ typedef struct cnr_host {
     /* An input; dims may be CNR_DIM_SYMBOL(graph_symbol(...)). */
     cnr_value (*graph_input)(struct cnr_graph *graph, const char *name, const cnr_tensor *type);
     int32_t (*graph_symbol)(struct cnr_graph *graph, const char *name);
-    /* A constant or weight. data != NULL is copied; NULL makes a weight yet to be filled. name NULL:
-     * one is found. */
+    /* A constant or weight. data != NULL is copied; NULL makes a weight yet to be filled. name
+     * NULL: one is found. */
     cnr_value (*graph_constant)(struct cnr_graph *graph, const char *name, const cnr_tensor *type);
     /* Adds a node; outputs[0 .. n_outputs) receives its values. attrs may hold any subset of the
      * schema. Parameter ports given as -1 are created by the operator. where: the place in the
@@ -175,8 +178,9 @@ typedef struct cnr_host {
     void (*graph_insert_before)(struct cnr_graph *graph, int32_t node);
     const char *(*graph_symbol_name)(const struct cnr_graph *graph, int32_t symbol);
 
-    /* ---- writing files (since 1.2): exporters, sources, caches. A file appears whole under its
-     * name or not at all, whatever ends the process; one that is there keeps its mode and owner. ---- */
+    /* ---- writing files: exporters, sources, caches. A file appears whole under its
+     * name or not at all, whatever ends the process; one that is there keeps its mode and owner.
+     * ---- */
 
     cnr_status (*output_begin)(const char *path, uint32_t flags, struct cnr_output **out,
                                cnr_error *err);
@@ -186,7 +190,7 @@ typedef struct cnr_host {
      * returned with err as it was. */
     cnr_status (*output_end)(struct cnr_output *output, int32_t status, cnr_error *err);
 
-    /* ---- calibration (since 1.2): what a rewrite that quantises is asked, and answers ---- */
+    /* ---- calibration: what a rewrite that quantises is asked, and answers ---- */
 
     /* 1: this node is to work on whole numbers, if it can. */
     int32_t (*graph_quantise_asked)(const struct cnr_graph *graph, int32_t node);
@@ -198,7 +202,7 @@ typedef struct cnr_host {
     cnr_status (*graph_quantised)(struct cnr_graph *graph, cnr_value real, cnr_value stored,
                                   double scale, double zero, double low);
 
-    /* ---- reading files (since 1.2): regular ones only. Pipes and devices are refused and never
+    /* ---- reading files: regular ones only. Pipes and devices are refused and never
      * waited for, so nothing else should open what a user or a model names. ---- */
 
     /* The whole file, at most `limit` bytes, a NUL behind them; data passes to the caller. */
@@ -212,55 +216,59 @@ typedef struct cnr_host {
      * passes to the caller. CNR_E_NOT_FOUND: there is none. CNR_E_FORMAT: it leads out. */
     cnr_status (*file_beside)(const char *from, const char *name, char **path, cnr_error *err);
 
-    /* ---- what is kept between runs (since 1.2): blocks by name ("0123ab.clbin") in a folder: a
-     * device's `keeps`, or NULL, the user's own. What comes back is what was kept, whole: a file that
-     * others could have written, or that is damaged, is refused. CNR_E_NOT_FOUND: there is none. ---- */
+    /* ---- what is kept between runs: blocks by name ("0123ab.clbin") in a folder: a
+     * device's `keeps`, or NULL, the user's own. What comes back is what was kept, whole: a file
+     * that others could have written, or that is damaged, is refused. CNR_E_NOT_FOUND: there is
+     * none. ---- */
 
     cnr_status (*kept_load)(const char *folder, const char *name, uint64_t limit, void **data,
                             uint64_t *bytes, cnr_error *err);
     cnr_status (*kept_save)(const char *folder, const char *name, const void *data, uint64_t bytes,
                             cnr_error *err);
-    void (*wait_until)(uint64_t ns); /* (since 1.2) by the clock in force */
+    void (*wait_until)(uint64_t ns); /* by the clock in force */
 
-    /* ---- what importers, sources and references would write again (since 1.2) ---- */
+    /* ---- what importers, sources and references would write again ---- */
 
-    /* The decimal number at the begin of `text`, "-1.5e3", "inf" or "nan", read alike in every locale.
-     * *end: behind it (NULL: nothing may follow). 0: there is none, and *out is as it was. */
+    /* The decimal number at the begin of `text`, "-1.5e3", "inf" or "nan", read alike in every
+     * locale. *end: behind it (NULL: nothing may follow). 0: there is none, and *out is as it
+     * was. */
     int32_t (*parse_number)(const char *text, const char **end, double *out);
     /* The shortest text that reads back as the same f32 or f64, as dtype says: 32 bytes hold any.
      * Returns its length, as snprintf does. */
     int32_t (*print_number)(char *text, size_t room, int32_t dtype, double value);
     /* A map of names. map_set copies the key, `length` bytes without a NUL; *map NULL: a new map is
-     * made. CNR_E_MEMORY: nothing has changed. map_get takes a NULL map; NULL: there is no such key.
-     * map_free does not touch what the values are. */
+     * made. CNR_E_MEMORY: nothing has changed. map_get takes a NULL map; NULL: there is no such
+     * key. map_free does not touch what the values are. */
     cnr_status (*map_set)(struct cnr_map **map, const char *key, size_t length, void *value);
     void *(*map_get)(const struct cnr_map *map, const char *key, size_t length);
     void (*map_free)(struct cnr_map *map);
-    /* n elements of dense data of any type, from `first` on and `stride` apart, as numbers of type `as`:
-     * CNR_f64, CNR_i64 or CNR_u64. Floats become whole numbers by truncation, kept in range; NaN is 0. */
+    /* n elements of dense data of any type, from `first` on and `stride` apart, as numbers of type
+     * `as`: CNR_f64, CNR_i64 or CNR_u64. Floats become whole numbers by truncation, kept in range;
+     * NaN is 0. */
     void (*elements_read)(int32_t dtype, const void *data, int64_t first, int64_t stride, int64_t n,
                           int32_t as, void *out);
-    /* The reverse, side by side. From f64 as above, and kept in the type's range; whole numbers are cut
-     * to the type's bits; bool is "not 0". */
+    /* The reverse, side by side. From f64 as above, and kept in the type's range; whole numbers are
+     * cut to the type's bits; bool is "not 0". */
     void (*elements_write)(int32_t dtype, void *data, int64_t first, int64_t n, int32_t as,
                            const void *in);
-    /* ---- the board (since 1.2): what the file says that describes the machine (cnr_open_options.
+    /* ---- the board: what the file says that describes the machine (cnr_open_options.
      * board), by path, "units.2.name"; lists count from 1. Nothing is there without one. ---- */
 
     int32_t (*board_count)(const char *path); /* entries of the list there; 0: none, or no list */
     int32_t (*board_number)(const char *path, double *out); /* 1: there is one, and in *out */
     const char *(*board_text)(const char *path); /* NULL: none. "" is for a digest of all of it */
-    /* (since 1.2) What is written next goes there: headers that are known last. */
+    /* What is written next goes there: headers that are known last. */
     cnr_status (*output_seek)(struct cnr_output *output, uint64_t offset, cnr_error *err);
-    const char *(*cpu_isa)(void); /* (since 1.2) cnr_open_options.cpu_isa, CNNRUN_CPU_ISA, or NULL */
-    /* (since 1.2) An error where a script has this call and may not read (write) the file or folder. The
-     * host's own calls ask it; plugins ask before they open anything in another way, in the thread that
-     * called them. */
+    const char *(*cpu_isa)(void); /* cnr_open_options.cpu_isa, CNNRUN_CPU_ISA, or NULL */
+    /* An error where a script has this call and may not read (write) the file or
+     * folder. The host's own calls ask it; plugins ask before they open anything in another way, in
+     * the thread that called them. */
     cnr_status (*may_open)(const char *path, int32_t writes, cnr_error *err);
 } cnr_host;
 
-/* What a plugin opens outside the process, beyond its own libraries and their settings. Scripts without
- * --trust get no more of it than their command line names: files by the host's calls, the rest by `reach`. */
+/* What a plugin opens outside the process, beyond its own libraries and their settings. Scripts
+ * without --trust get no more of it than their command line names: files by the host's calls,
+ * the rest by `reach`. */
 enum {
     CNR_TOUCHES_NOTHING = 1,
     CNR_TOUCHES_FILES = 2,   /* only by the host's calls, or where may_open agrees */
@@ -282,11 +290,11 @@ typedef struct cnr_plugin {
     cnr_status (*init)(const cnr_host *host, struct cnr_registrar *registrar, cnr_error *err);
     /* (optional) at exit; the library itself stays loaded */
     void (*fini)(void);
-    int32_t touches; /* (since 1.2) CNR_TOUCHES_...; 0: not told, which counts as everything */
+    int32_t touches; /* CNR_TOUCHES_...; 0: not told, which counts as everything */
 } cnr_plugin;
 
 #define CNR_PLUGIN_MAGIC 0x504e4e43u /* "CNNP" */
-#define CNR_SIGNATURE                                                                         \
+#define CNR_SIGNATURE \
     ((uint32_t)sizeof(void *) | (uint32_t)sizeof(size_t) << 8 | (uint32_t)sizeof(long) << 16 | \
      (uint32_t)(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? 1u : 2u) << 24)
 
@@ -296,15 +304,15 @@ typedef struct cnr_plugin {
 #ifdef __cplusplus
 #define CNR_PLUGIN_ENTRY extern "C" CNR_EXPORT const cnr_plugin *cnr_plugin_query(uint32_t host_abi)
 #else
-#define CNR_PLUGIN_ENTRY                                                     \
-    CNR_EXPORT const cnr_plugin *cnr_plugin_query(uint32_t host_abi);        \
+#define CNR_PLUGIN_ENTRY \
+    CNR_EXPORT const cnr_plugin *cnr_plugin_query(uint32_t host_abi); \
     const cnr_plugin *cnr_plugin_query(uint32_t host_abi)
 #endif
 typedef const cnr_plugin *(*cnr_plugin_query_fn)(uint32_t host_abi);
 
 /* Processor features without which the library must not even be opened, "avx512f fma"; read from
  * the file's section .cnnrun.needs before dlopen. Names as in /proc/cpuinfo. */
-#define CNR_PLUGIN_NEEDS(text)                                                            \
+#define CNR_PLUGIN_NEEDS(text) \
     __attribute__((section(".cnnrun.needs"), used)) static const char cnr_needs_[] = text
 
 #ifdef __cplusplus

@@ -14,28 +14,28 @@ typedef struct cnr_source_info {
     uint32_t reserved;
     int64_t count;   /* samples; -1: a stream without known end */
     int64_t classes; /* 0: unlabelled */
-    /* (since 1.2) 1: there are several splits, and these are the samples of the one asked for; 0: they
-     * are all that there is, or those that the spec names */
+    /* 1: there are several splits, and these are the samples of the one asked for; 0:
+     * they are all that there is, or those that the spec names */
     int32_t is_split;
-    int32_t is_live; /* (since 1.2) 1: a camera or a stream; what is not read in time is lost */
+    int32_t is_live; /* 1: a camera or a stream; what is not read in time is lost */
 } cnr_source_info;
 
 /* One sample. The picture is u8, rank 3, H W C with C 1 (grey) or 3 (RGB); its data is from
  * host->alloc and passes to the caller. */
 typedef struct cnr_sample {
     uint32_t size;
-    int32_t label; /* -1: none */
+    int32_t label;  /* -1: none */
     char name[512]; /* the file, or a number */
     cnr_tensor picture;
-    uint64_t time_ns; /* (since 1.2) when it was taken, since some moment; 0: not told */
-    int32_t is_timed; /* (since 1.2) 1: that moment was at 0 */
+    uint64_t time_ns; /* when it was taken, since some moment; 0: not told */
+    int32_t is_timed; /* 1: that moment was at 0 */
     int32_t reserved;
 } cnr_sample;
 
-/* Which samples are wanted of those with times (since 1.2). */
+/* Which samples are wanted of those with times. */
 typedef struct cnr_choice {
     uint32_t size;
-    int32_t every;          /* each so-manyth, the first one included; 0 and 1: all */
+    int32_t every;           /* each so-manyth, the first one included; 0 and 1: all */
     uint64_t from_ns, to_ns; /* from that time on, before that one; to_ns 0: to the end */
 } cnr_choice;
 
@@ -53,26 +53,28 @@ typedef struct cnr_source {
                        cnr_error *err);
     cnr_status (*read)(void *state, int64_t index, cnr_sample *out, cnr_error *err);
     void (*close)(void *state);
-    /* (optional) Writes a picture (u8 H W C) to a path; chosen by what accepts says of the path with
-     * head NULL. Through host->output_begin. */
+    /* (optional) Writes a picture (u8 H W C) to a path; chosen by what accepts says of the path
+     * with head NULL. Through host->output_begin. */
     cnr_status (*write)(const char *path, const cnr_tensor *picture, cnr_error *err);
-    /* (optional, all three; since 1.2) A writer of pictures one behind the other: to a film, a stream,
+    /* (optional, all three) A writer of pictures one behind the other: to a film, a stream,
      * "frames-%04d.png". Chosen as `write` is. The names and times of samples are wishes. */
     cnr_status (*write_open)(const char *spec, void **state, cnr_error *err);
     cnr_status (*write_next)(void *state, const cnr_sample *sample, cnr_error *err);
     /* Releases it, after a failure too. status not CNR_OK: what was begun is given up, and the same
      * status returned with err as it was. */
     cnr_status (*write_close)(void *state, int32_t status, cnr_error *err);
-    /* (optional; since 1.2) Before the first write_next: what the pictures are made of. Its sound and
-     * frame rate are kept; times are counted from the span's begin. */
+    /* (optional) Before the first write_next: what the pictures are made of. Its sound
+     * and frame rate are kept; times are counted from the span's begin. */
     cnr_status (*write_from)(void *state, const char *spec, const cnr_choice *span, cnr_error *err);
-    /* (optional; since 1.2) Before the first read: only these, counted anew. count -1 in info: samples are
-     * read in order, 0 1 2 ..., until CNR_E_NOT_FOUND. */
-    cnr_status (*choose)(void *state, const cnr_choice *span, cnr_source_info *info, cnr_error *err);
-    /* (optional; since 1.2) From any thread: a read that waits returns CNR_E_CANCELLED soon. */
+    /* (optional) Before the first read: only these, counted anew. count -1 in info:
+     * samples are read in order, 0 1 2 ..., until CNR_E_NOT_FOUND. */
+    cnr_status (*choose)(void *state, const cnr_choice *span, cnr_source_info *info,
+                         cnr_error *err);
+    /* (optional) From any thread: a read that waits returns CNR_E_CANCELLED soon. */
     void (*stop)(void *state);
-    /* (optional; since 1.2) What opening (writes: writing) the spec touches, CNR_TOUCHES_...; asked of
-     * sources whose plugin touches more than files. Without it the whole spec must be named by the user. */
+    /* (optional) What opening (writes: writing) the spec touches, CNR_TOUCHES_...; asked
+     * of sources whose plugin touches more than files. Without it the whole spec must be named by
+     * the user. */
     int32_t (*reach)(const char *spec, int32_t writes);
 } cnr_source;
 

@@ -9,27 +9,29 @@ extern "C" {
 #endif
 
 /* Values are pinned: they cross the plugin boundary and become exit codes. */
-#define CNR_STATUS_LIST(X)                                            \
-    X(OK,            0, "ok")                                         \
-    X(E_ARG,        -1, "bad argument")                               \
-    X(E_MEMORY,     -2, "out of memory")                              \
-    X(E_IO,         -3, "input or output failed")                     \
-    X(E_FORMAT,     -4, "malformed data")                             \
-    X(E_UNSUPPORTED,-5, "not supported")                              \
-    X(E_NOT_FOUND,  -6, "not found")                                  \
-    X(E_VERSION,    -7, "version mismatch")                           \
-    X(E_SHAPE,      -8, "shapes do not fit")                          \
-    X(E_LIMIT,      -9, "limit exceeded")                             \
-    X(E_DEVICE,    -10, "device failed")                              \
-    X(E_SCRIPT,    -11, "script failed")                              \
-    X(E_CANCELLED, -12, "cancelled")                                  \
+/* clang-format off */
+#define CNR_STATUS_LIST(X) \
+    X(OK,            0, "ok") \
+    X(E_ARG,        -1, "bad argument") \
+    X(E_MEMORY,     -2, "out of memory") \
+    X(E_IO,         -3, "input or output failed") \
+    X(E_FORMAT,     -4, "malformed data") \
+    X(E_UNSUPPORTED,-5, "not supported") \
+    X(E_NOT_FOUND,  -6, "not found") \
+    X(E_VERSION,    -7, "version mismatch") \
+    X(E_SHAPE,      -8, "shapes do not fit") \
+    X(E_LIMIT,      -9, "limit exceeded") \
+    X(E_DEVICE,    -10, "device failed") \
+    X(E_SCRIPT,    -11, "script failed") \
+    X(E_CANCELLED, -12, "cancelled") \
     X(E_STATE,     -13, "called in the wrong state")
+/* clang-format on */
 
 typedef enum cnr_status {
 #define X(name, value, text) CNR_##name = value,
     CNR_STATUS_LIST(X)
 #undef X
-    CNR_E_INVALID = CNR_E_ARG, /* (since 1.2) its name where an object is NULL or broken */
+        CNR_E_INVALID = CNR_E_ARG, /* its name where an object is NULL or broken */
     CNR_STATUS_FORCE_32_ = 0x7fffffff
 } cnr_status;
 
@@ -42,7 +44,10 @@ typedef struct cnr_error {
     char text[1024];
 } cnr_error;
 
-#define CNR_ERROR_INIT {(uint32_t)sizeof(cnr_error), 0, {0}, {0}}
+#define CNR_ERROR_INIT \
+    { \
+        (uint32_t)sizeof(cnr_error), 0, {0}, { 0 } \
+    }
 
 #ifdef __cplusplus
 }

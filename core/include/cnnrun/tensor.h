@@ -14,17 +14,19 @@ extern "C" {
 typedef uint32_t cnr_id;
 
 /* name, pinned value, bits an element takes */
-#define CNR_DTYPE_LIST(X)                                                                \
-    X(f32, 1, 32) X(f64, 2, 64) X(f16, 3, 16) X(bf16, 4, 16) X(i8, 5, 8) X(u8, 6, 8)      \
+/* clang-format off */
+#define CNR_DTYPE_LIST(X) \
+    X(f32, 1, 32) X(f64, 2, 64) X(f16, 3, 16) X(bf16, 4, 16) X(i8, 5, 8) X(u8, 6, 8) \
     X(i16, 7, 16) X(u16, 8, 16) X(i32, 9, 32) X(u32, 10, 32) X(i64, 11, 64) X(u64, 12, 64) \
     X(bool, 13, 8) X(i4, 14, 4) X(u4, 15, 4)
+/* clang-format on */
 
 typedef enum cnr_dtype {
     CNR_DTYPE_NONE = 0,
 #define X(name, value, bits) CNR_##name = value,
     CNR_DTYPE_LIST(X)
 #undef X
-    CNR_DTYPE_FORCE_32_ = 0x7fffffff
+        CNR_DTYPE_FORCE_32_ = 0x7fffffff
 } cnr_dtype;
 
 #define CNR_MAX_RANK 8
@@ -36,7 +38,8 @@ typedef enum cnr_dtype {
 #define CNR_SYMBOL_OF_DIM(d) ((int32_t)(-2 - (d)))
 
 /* A piece of a device's memory. `handle` belongs to the device (a host pointer on the CPU, a
- * cl_mem in OpenCL); `offset` and `bytes` are in bytes. `memory_class` indexes the device's list. */
+ * cl_mem in OpenCL); `offset` and `bytes` are in bytes. `memory_class` indexes the device's
+ * list. */
 typedef struct cnr_mem {
     void *handle;
     uint64_t offset, bytes;
@@ -57,8 +60,8 @@ typedef struct cnr_quant {
 enum {
     CNR_TENSOR_CONST = 1 << 0,    /* data is known before anything runs, and `data` is set */
     CNR_TENSOR_VARIABLE = 1 << 1, /* constant to one run, changed between runs (training) */
-    CNR_TENSOR_DYNAMIC = 1 << 2   /* dim[] are upper bounds; the kernel lowers them at run. Data that
-                                   * is there while planning is what would come of those bounds */
+    CNR_TENSOR_DYNAMIC = 1 << 2 /* dim[] are upper bounds; the kernel lowers them at run. Data that
+                                 * is there while planning is what would come of those bounds */
 };
 
 /* A tensor: contiguous, row-major (NCHW order for pictures), rank 0 to CNR_MAX_RANK.
@@ -75,15 +78,16 @@ typedef struct cnr_tensor {
     int64_t dim[CNR_MAX_RANK];
     int32_t block; /* 0 or 1: plain */
     uint32_t flags;
-    void *data;     /* host address, or NULL while the data is elsewhere or nowhere */
-    uint64_t bytes; /* of the stored data */
-    cnr_mem mem;    /* device memory; handle NULL when none */
+    void *data;             /* host address, or NULL while the data is elsewhere or nowhere */
+    uint64_t bytes;         /* of the stored data */
+    cnr_mem mem;            /* device memory; handle NULL when none */
     const cnr_quant *quant; /* NULL: none */
 } cnr_tensor;
 
 static inline unsigned cnr_dtype_bits(int32_t dtype) {
     switch (dtype) {
-#define X(name, value, bits) case value: return bits;
+#define X(name, value, bits) \
+    case value: return bits;
         CNR_DTYPE_LIST(X)
 #undef X
     default: return 0;
@@ -92,7 +96,8 @@ static inline unsigned cnr_dtype_bits(int32_t dtype) {
 
 static inline const char *cnr_dtype_name(int32_t dtype) {
     switch (dtype) {
-#define X(name, value, bits) case value: return #name;
+#define X(name, value, bits) \
+    case value: return #name;
         CNR_DTYPE_LIST(X)
 #undef X
     default: return "none";
@@ -100,7 +105,8 @@ static inline const char *cnr_dtype_name(int32_t dtype) {
 }
 
 static inline int32_t cnr_dtype_of(const char *name) {
-#define X(n, value, bits) if (strcmp(name, #n) == 0) return value;
+#define X(n, value, bits) \
+    if (strcmp(name, #n) == 0) return value;
     CNR_DTYPE_LIST(X)
 #undef X
     return CNR_DTYPE_NONE;
@@ -135,8 +141,7 @@ static inline int64_t cnr_span(const cnr_tensor *t, int32_t from, int32_t to) {
 }
 
 static inline int cnr_same_shape(const cnr_tensor *a, const cnr_tensor *b) {
-    return a->rank == b->rank &&
-           memcmp(a->dim, b->dim, (size_t)a->rank * sizeof a->dim[0]) == 0;
+    return a->rank == b->rank && memcmp(a->dim, b->dim, (size_t)a->rank * sizeof a->dim[0]) == 0;
 }
 
 static inline float cnr_f16_to_f32(uint16_t h) {
@@ -146,8 +151,7 @@ static inline float cnr_f16_to_f32(uint16_t h) {
     float f;
     if (exp == 31) bits = sign | 0x7f800000u | (mant << 13);
     else if (exp != 0) bits = sign | ((exp + 112) << 23) | (mant << 13);
-    else { /* zero or subnormal: mant * 2^-24 */
-        f = (float)mant * 5.9604644775390625e-8f;
+    else { /* zero or subnormal: mant * 2^-24 */ f = (float)mant * 5.9604644775390625e-8f;
         return sign ? -f : f;
     }
     memcpy(&f, &bits, sizeof f);

@@ -23,7 +23,8 @@ typedef struct cnr_window {
 static inline int64_t cnr_window_count(int64_t in, int64_t reach, int64_t stride, int64_t begin,
                                        int64_t end, int ceil_mode) {
     const int64_t room = in + begin + end - reach;
-    if (room < 0) return ceil_mode && -room < stride && in + begin > 0; /* rounded up from a part of one */
+    if (room < 0)
+        return ceil_mode && -room < stride && in + begin > 0; /* rounded up from a part of one */
     int64_t n = room / stride + 1;
     if (ceil_mode && room % stride != 0) {
         n++;

@@ -12,7 +12,8 @@
 #define TILE_VECTORS 2
 #endif
 
-/* ---- convolution: the sum in registers; how it begins and ends, in memory of the tile's own ---- */
+/* ---- convolution: the sum in registers; how it begins and ends, in memory of the tile's own ----
+ */
 
 /* Columns of one vector of y, or of what is laid out like it; `high` NULL: half a vector. */
 static void read_columns(const float *low, const float *high, int64_t step, int64_t n, float *to) {
@@ -72,8 +73,8 @@ static void finish_vector(const neon_conv_tile *t, int64_t v, float *sum) {
     write_columns(low, high, t->y_column, t->n, sum);
 }
 
-/* Weights pass through once a tile, from the second-level cache or farther: asked for so many floats
- * ahead (128: 10% slower over vgg16's layers, 1024: 5%). */
+/* Weights pass through once a tile, from the second-level cache or farther: asked for so many
+ * floats ahead (128: 10% slower over vgg16's layers, 1024: 5%). */
 #define WEIGHT_AHEAD 512
 
 /* From the registers to y, where whole vectors lie side by side. */
@@ -104,8 +105,8 @@ INLINE void conv_store(const neon_conv_tile *t, float *to, vec acc[TILE_COLUMNS]
 #define LANE_PRODUCTS 0
 #endif
 
-INLINE const float *conv_channel(vec acc[TILE_COLUMNS][TILE_VECTORS], const float *x, const float *w,
-                                 const int n, const int nv, const int64_t column) {
+INLINE const float *conv_channel(vec acc[TILE_COLUMNS][TILE_VECTORS], const float *x,
+                                 const float *w, const int n, const int nv, const int64_t column) {
     vec k[TILE_VECTORS];
     UNROLL(4)
     for (int v = 0; v < nv; v++) {
@@ -122,24 +123,24 @@ INLINE const float *conv_channel(vec acc[TILE_COLUMNS][TILE_VECTORS], const floa
 }
 
 #if defined(__aarch64__)
-#define CONV_LANE(lane)                                                                      \
-    do {                                                                                     \
-        if (nv == 4) {                                                                       \
-            const float32x4x4_t four = vld1q_f32_x4(w);                                      \
-            for (int v = 0; v < nv; v++) k[v] = four.val[v];                                 \
-        } else {                                                                             \
-            for (int v = 0; v < nv; v++) k[v] = vld1q_f32(w + v * VL);                       \
-        }                                                                                    \
-        w += nv * VL;                                                                        \
-        FORGET(w);                                                                           \
-        for (int j = 0; j < n; j++)                                                          \
-            for (int v = 0; v < nv; v++)                                                     \
-                acc[j][v] = (vec)vfmaq_laneq_f32((float32x4_t)acc[j][v], k[v], x[j], lane);  \
+#define CONV_LANE(lane) \
+    do { \
+        if (nv == 4) { \
+            const float32x4x4_t four = vld1q_f32_x4(w); \
+            for (int v = 0; v < nv; v++) k[v] = four.val[v]; \
+        } else { \
+            for (int v = 0; v < nv; v++) k[v] = vld1q_f32(w + v * VL); \
+        } \
+        w += nv * VL; \
+        FORGET(w); \
+        for (int j = 0; j < n; j++) \
+            for (int v = 0; v < nv; v++) \
+                acc[j][v] = (vec)vfmaq_laneq_f32((float32x4_t)acc[j][v], k[v], x[j], lane); \
     } while (0)
 
 /* Four channels side by side: their lanes need no broadcasts. Returns the weights behind. */
-INLINE const float *conv_quad(vec acc[TILE_COLUMNS][TILE_VECTORS], const float *from, const float *w,
-                              const int n, const int nv, const int64_t column) {
+INLINE const float *conv_quad(vec acc[TILE_COLUMNS][TILE_VECTORS], const float *from,
+                              const float *w, const int n, const int nv, const int64_t column) {
     float32x4_t x[TILE_COLUMNS], k[TILE_VECTORS];
     FORGET(from);
     for (int j = 0; j < n; j++) x[j] = vld1q_f32(from + j * column);
@@ -150,14 +151,15 @@ INLINE const float *conv_quad(vec acc[TILE_COLUMNS][TILE_VECTORS], const float *
     return w;
 }
 #else
-INLINE const float *conv_quad(vec acc[TILE_COLUMNS][TILE_VECTORS], const float *from, const float *w,
-                              const int n, const int nv, const int64_t column) {
+INLINE const float *conv_quad(vec acc[TILE_COLUMNS][TILE_VECTORS], const float *from,
+                              const float *w, const int n, const int nv, const int64_t column) {
     for (int i = 0; i < 4; i++) w = conv_channel(acc, from + i, w, n, nv, column);
     return w;
 }
 #endif
 
-/* The runs of four channels, two at a time (four at a time run out of registers); how many that were. */
+/* The runs of four channels, two at a time (four at a time run out of registers); how many that
+ * were. */
 INLINE int64_t conv_quads(const neon_conv_tile *t, const float *x, const float **w,
                           vec acc[TILE_COLUMNS][TILE_VECTORS], const int n, const int nv,
                           const int64_t column) {
@@ -199,7 +201,8 @@ INLINE void conv_sum(const neon_conv_tile *t, float *sum, const int n, const int
         for (; r < t->runs; r++) {
             const float *x = from + t->run[r];
             int64_t i = count;
-            for (int64_t l = t->ahead_lines; l > 0; l--, ahead += 16) __builtin_prefetch(ahead, 0, 2);
+            for (int64_t l = t->ahead_lines; l > 0; l--, ahead += 16)
+                __builtin_prefetch(ahead, 0, 2);
             for (; LANE_PRODUCTS && i >= 4; i -= 4, x += 4) w = conv_quad(acc, x, w, n, nv, column);
             for (; i > 0; i--, x++) w = conv_channel(acc, x, w, n, nv, column);
         }
@@ -220,8 +223,10 @@ INLINE void conv_sum(const neon_conv_tile *t, float *sum, const int n, const int
     }
 }
 
-#define CONV_TILE(n, nv, column, count)                                                      \
-    case (n) * 8 + (nv): conv_sum(t, sum, n, nv, column, count); return;
+#define CONV_TILE(n, nv, column, count) \
+    case (n)*8 + (nv): \
+        conv_sum(t, sum, n, nv, column, count); \
+        return;
 #define CONV_TILES_(n, c, k) CONV_TILE(n, 1, c, k) CONV_TILE(n, 2, c, k)
 #if TILE_VECTORS == 4
 #define CONV_TILES(n, c, k) CONV_TILES_(n, c, k) CONV_TILE(n, 3, c, k) CONV_TILE(n, 4, c, k)
@@ -229,22 +234,32 @@ INLINE void conv_sum(const neon_conv_tile *t, float *sum, const int n, const int
 #define CONV_TILES(n, c, k) CONV_TILES_(n, c, k)
 #endif
 #if TILE_COLUMNS == 14
-#define CONV_MORE(c, k)                                                                         \
-    CONV_TILES(6, c, k) CONV_TILES(7, c, k) CONV_TILES(8, c, k) CONV_TILES(9, c, k) CONV_TILES(10, c, k) CONV_TILES(11, c, k)   \
-    CONV_TILES(12, c, k) CONV_TILES(13, c, k) CONV_TILES(14, c, k)
+#define CONV_MORE(c, k) \
+    CONV_TILES(6, c, k) \
+    CONV_TILES(7, c, k) \
+    CONV_TILES(8, c, k) \
+    CONV_TILES(9, c, k) \
+    CONV_TILES(10, c, k) \
+    CONV_TILES(11, c, k) \
+    CONV_TILES(12, c, k) \
+    CONV_TILES(13, c, k) \
+    CONV_TILES(14, c, k)
 #elif TILE_COLUMNS == 6
 #define CONV_MORE(c, k) CONV_TILES(6, c, k)
 #else
 #define CONV_MORE(c, k)
 #endif
 /* Constant distances become displacements; all others take registers. k: channels of a run. */
-#define CONV_TILE_FOR(name, c, k)                                                              \
-    static void name(const neon_conv_tile *t, float *sum) {                                              \
-        switch (t->n * 8 + t->vectors) {                                                     \
-            CONV_TILES(1, c, k) CONV_TILES(2, c, k) CONV_TILES(3, c, k) CONV_TILES(4, c, k)              \
-            CONV_TILES(5, c, k) CONV_MORE(c, k)                                                    \
-        default: return;                                                                     \
-        }                                                                                    \
+#define CONV_TILE_FOR(name, c, k) \
+    static void name(const neon_conv_tile *t, float *sum) { \
+        switch (t->n * 8 + t->vectors) { \
+            CONV_TILES(1, c, k) \
+            CONV_TILES(2, c, k) \
+            CONV_TILES(3, c, k) \
+            CONV_TILES(4, c, k) \
+            CONV_TILES(5, c, k) \
+            CONV_MORE(c, k) default : return; \
+        } \
     }
 
 #define RUN (VL == 4 ? VL : t->count)
@@ -367,7 +382,6 @@ static void affine_block(const float *x, const float *scale, const float *shift,
         return;
     }
 #endif
-    for (int64_t l = 0; l < block; l += VL)
-        NEON_PASTE(affine_block_, VL)(x + l, scale ? scale + l : NULL, shift ? shift + l : NULL,
-                                      block, n, out + l);
+    for (int64_t l = 0; l < block; l += VL) NEON_PASTE(affine_block_, VL)
+    (x + l, scale ? scale + l : NULL, shift ? shift + l : NULL, block, n, out + l);
 }

@@ -1,11 +1,14 @@
-/* Weights stored as halves, fp16 and bf16, to vectors of floats and back; template.h includes this. */
+/* Weights stored as halves, fp16 and bf16, to vectors of floats and back; template.h includes this.
+ */
 #include <cnnrun/tensor.h>
 
 typedef uint16_t hvec __attribute__((vector_size(VL * 2)));
 typedef uint16_t hvec_u __attribute__((vector_size(VL * 2), aligned(2), may_alias));
 typedef uint32_t uvec __attribute__((vector_size(VL * 4)));
 
-INLINE uvec load_halves(const void *p) { return __builtin_convertvector((hvec)*(const hvec_u *)p, uvec); }
+INLINE uvec load_halves(const void *p) {
+    return __builtin_convertvector((hvec) * (const hvec_u *)p, uvec);
+}
 
 INLINE vec load_bf16(const void *p) { return (vec)(load_halves(p) << 16); }
 
@@ -16,8 +19,8 @@ INLINE vec load_f16(const void *p) { return (vec)_mm256_cvtph_ps(_mm_loadu_si128
 #elif defined(__aarch64__)
 INLINE vec load_f16(const void *p) { return (vec)vcvt_f32_f16(vreinterpret_f16_u16(vld1_u16(p))); }
 #else
-/* The exponent goes from bias 15 to 127; infinity and NaN go on to the top, and numbers below the least
- * normal one lose the bit that was put before them. */
+/* The exponent goes from bias 15 to 127; infinity and NaN go on to the top, and numbers below the
+ * least normal one lose the bit that was put before them. */
 INLINE vec load_f16(const void *p) {
     const uvec h = load_halves(p), bits = (h & 0x7fffu) << 13, exponent = bits & 0x0f800000u;
     const uvec top = (uvec)(exponent == 0x0f800000u), least = (uvec)(exponent == 0u);
@@ -47,10 +50,12 @@ static void narrow_f16(const float *from, uint16_t *to, int64_t n) {
     int64_t i = 0;
 #if defined(__AVX512F__)
     for (; i + VL <= n; i += VL)
-        _mm256_storeu_si256((void *)(to + i), _mm512_cvtps_ph((__m512)load(from + i), _MM_FROUND_TO_NEAREST_INT));
+        _mm256_storeu_si256((void *)(to + i),
+                            _mm512_cvtps_ph((__m512)load(from + i), _MM_FROUND_TO_NEAREST_INT));
 #elif defined(__F16C__)
     for (; i + VL <= n; i += VL)
-        _mm_storeu_si128((void *)(to + i), _mm256_cvtps_ph((__m256)load(from + i), _MM_FROUND_TO_NEAREST_INT));
+        _mm_storeu_si128((void *)(to + i),
+                         _mm256_cvtps_ph((__m256)load(from + i), _MM_FROUND_TO_NEAREST_INT));
 #elif defined(__aarch64__)
     for (; i + VL <= n; i += VL)
         vst1_u16(to + i, vreinterpret_u16_f16(vcvt_f16_f32((float32x4_t)load(from + i))));

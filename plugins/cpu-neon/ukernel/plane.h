@@ -1,5 +1,5 @@
-/* Sliding windows over planes of channel blocks, as wide as VEC; blocked.h includes this once for each
- * width that a block may have. */
+/* Sliding windows over planes of channel blocks, as wide as VEC; blocked.h includes this once for
+ * each width that a block may have. */
 
 #define INTO(name) NEON_PASTE(name, LANES)
 
@@ -25,10 +25,13 @@ INLINE VEC INTO(limit_)(const neon_bound b, VEC x) {
 /* What of the taps lies within the input. */
 #ifndef PLANE_TAPS
 #define PLANE_TAPS
-typedef struct tap_range { int64_t y0, y1, x0, x1; } tap_range;
+typedef struct tap_range {
+    int64_t y0, y1, x0, x1;
+} tap_range;
 #endif
 
-/* `wide` taps side by side, `stride` columns apart from one output to the next: each column is read once. */
+/* `wide` taps side by side, `stride` columns apart from one output to the next: each column is read
+ * once. */
 INLINE void INTO(line_)(neon_window_kind kind, const float *x, const float *weight, VEC *acc,
                         const int n, const int wide, const int stride) {
     VEC v[2 * 7 + 5], w;
@@ -43,22 +46,24 @@ INLINE void INTO(line_)(neon_window_kind kind, const float *x, const float *weig
     }
 }
 
-INLINE void INTO(end_)(neon_bound_kind kind, const neon_plane *p, const VEC *acc, const int n, float *y) {
+INLINE void INTO(end_)(neon_bound_kind kind, const neon_plane *p, const VEC *acc, const int n,
+                       float *y) {
     const neon_bound bound = {kind, p->bound.low, p->bound.high};
     UNROLL(8)
     for (int j = 0; j < n; j++) *(VEC_U *)(y + j * LANES) = INTO(limit_)(bound, acc[j]);
 }
 
-/* Output columns [c, c + n) of row r, of which all have these taps; wide: how many of them are side by
- * side, with so large a stride, or 0: any; full: and as many rows of three. */
+/* Output columns [c, c + n) of row r, of which all have these taps; wide: how many of them are side
+ * by side, with so large a stride, or 0: any; full: and as many rows of three. */
 INLINE void INTO(columns_)(neon_window_kind kind, const neon_plane *p, int64_t r, int64_t c,
                            const tap_range taps, const int n, const int wide, const int stride,
                            const int full) {
     const int64_t b = LANES, step = p->stride[1] * b;
-    const float *x = p->x + ((r * p->stride[0] - p->pad[0]) * p->in[1] + c * p->stride[1] -
-                             p->pad[1]) * b;
-    const VEC start = kind == NEON_WINDOW_FMA ? INTO(lanes_)(p->start)
-                                              : INTO(all_)(kind == NEON_WINDOW_MAX ? -INFINITY : 0.0f);
+    const float *x =
+        p->x + ((r * p->stride[0] - p->pad[0]) * p->in[1] + c * p->stride[1] - p->pad[1]) * b;
+    const VEC start = kind == NEON_WINDOW_FMA
+                          ? INTO(lanes_)(p->start)
+                          : INTO(all_)(kind == NEON_WINDOW_MAX ? -INFINITY : 0.0f);
     VEC acc[8];
     UNROLL(8)
     for (int j = 0; j < n; j++) acc[j] = start;
@@ -75,7 +80,8 @@ INLINE void INTO(columns_)(neon_window_kind kind, const neon_plane *p, int64_t r
             for (int64_t kx = taps.x0; kx < taps.x1; kx++) {
                 const float *at = x + ky * line + kx * p->dilation[1] * b;
                 const VEC w = kind == NEON_WINDOW_FMA
-                                  ? INTO(lanes_)(p->weight + (ky * p->kernel[1] + kx) * b) : start;
+                                  ? INTO(lanes_)(p->weight + (ky * p->kernel[1] + kx) * b)
+                                  : start;
                 UNROLL(8)
                 for (int j = 0; j < n; j++)
                     acc[j] = INTO(take_)(kind, acc[j], INTO(lanes_)(at + j * step), w);
@@ -95,8 +101,7 @@ INLINE void INTO(columns_)(neon_window_kind kind, const neon_plane *p, int64_t r
 
 /* Columns that have all taps of a row, in steps that differ little. */
 INLINE void INTO(stretch_)(neon_window_kind kind, const neon_plane *p, int64_t r,
-                           const tap_range taps, const int wide, const int stride,
-                           const int full) {
+                           const tap_range taps, const int wide, const int stride, const int full) {
     int64_t c = p->whole0, end = p->whole1;
     const int64_t steps = (end - c + 7) / 8;
     const int64_t most = steps ? (end - c + steps - 1) / steps : 0;
@@ -116,8 +121,8 @@ INLINE void INTO(stretch_)(neon_window_kind kind, const neon_plane *p, int64_t r
 }
 
 /* A column at the edge; of three taps, the two that are most often left are constants. */
-INLINE void INTO(edge_)(neon_window_kind kind, const neon_plane *p, int64_t r, int64_t c, tap_range t,
-                        const int wide, const int full) {
+INLINE void INTO(edge_)(neon_window_kind kind, const neon_plane *p, int64_t r, int64_t c,
+                        tap_range t, const int wide, const int full) {
     taps_within(p, 1, c, &t.x0, &t.x1);
     if (full && t.x0 == 1 && t.x1 == 3)
         INTO(columns_)(kind, p, r, c, (tap_range){0, 3, 1, 3}, 1, 0, 0, 0);
@@ -145,7 +150,8 @@ INLINE void INTO(row_)(neon_window_kind kind, const neon_plane *p, int64_t r, ta
 
 INLINE void INTO(plane_)(neon_window_kind kind, const neon_plane *p) {
     const int64_t wide = p->kernel[1], stride = p->stride[1];
-    const int line = kind != NEON_WINDOW_SUM && NEON_REGISTERS == 32 && p->dilation[1] == 1 && stride < 3;
+    const int line =
+        kind != NEON_WINDOW_SUM && NEON_REGISTERS == 32 && p->dilation[1] == 1 && stride < 3;
     for (int64_t r = p->row0; r < p->row1; r++) {
         tap_range t;
         taps_within(p, 0, r, &t.y0, &t.y1);
@@ -202,7 +208,8 @@ static void INTO(affine_block_)(const float *x, const float *scale, const float 
     else if (!scale)
         for (int64_t i = 0; i < n; i++) *(VEC_U *)(out + i * b) = INTO(lanes_)(x + i * b) + a;
     else
-        for (int64_t i = 0; i < n; i++) *(VEC_U *)(out + i * b) = FUSE(INTO(lanes_)(x + i * b), m, a);
+        for (int64_t i = 0; i < n; i++)
+            *(VEC_U *)(out + i * b) = FUSE(INTO(lanes_)(x + i * b), m, a);
 }
 
 #undef INTO

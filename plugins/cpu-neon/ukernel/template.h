@@ -33,7 +33,8 @@
 #else
 #define UNROLL(n) _Pragma(NEON_TEXT(GCC unroll n))
 #endif
-/* What a pointer was made of is forgotten: else compilers keep a register for each of many loads. */
+/* What a pointer was made of is forgotten: else compilers keep a register for each of many loads.
+ */
 #define FORGET(p) __asm__("" : "+r"(p))
 
 typedef float vec __attribute__((vector_size(VL * 4)));
@@ -67,9 +68,7 @@ INLINE vec splat(float x) { return x - (vec){0}; }
 
 #include "peak.h"
 #include "half.h"
-INLINE vec choose(ivec mask, vec a, vec b) {
-    return (vec)(((ivec)a & mask) | ((ivec)b & ~mask));
-}
+INLINE vec choose(ivec mask, vec a, vec b) { return (vec)(((ivec)a & mask) | ((ivec)b & ~mask)); }
 /* NaN wins in vmax, on either side, and stays in positive and within, whose limits are no NaN
  * (neon_link_of). */
 #if defined(__aarch64__)
@@ -164,8 +163,7 @@ INLINE void tile(int64_t k, const float *restrict a, const float *restrict b, fl
         UNROLL(3)
         for (int j = 0; j < nv; j++) {
             if (!add) acc[i][j] = splat(bias ? bias[i] : 0.0f);
-            else if (j == nv - 1 && last < VL)
-                acc[i][j] = load_part(c + i * ldc + j * VL, last);
+            else if (j == nv - 1 && last < VL) acc[i][j] = load_part(c + i * ldc + j * VL, last);
             else acc[i][j] = load(c + i * ldc + j * VL);
         }
     }
@@ -192,16 +190,24 @@ INLINE void tile(int64_t k, const float *restrict a, const float *restrict b, fl
     }
 }
 
-#define TILE(m, nv)                                                                          \
-    case (m) * 4 + (nv): tile(k, a, b, c, ldc, m, nv, n - ((nv) - 1) * VL, bias, add); break;
+#define TILE(m, nv) \
+    case (m)*4 + (nv): \
+        tile(k, a, b, c, ldc, m, nv, n - ((nv)-1) * VL, bias, add); \
+        break;
 #define TILES(m) TILE(m, 1) TILE(m, 2) TILE(m, 3)
 
 static void sgemm(int64_t k, const float *a, const float *b, float *c, int64_t ldc, int64_t m,
                   int64_t n, const float *bias, int add) {
     switch (m * 4 + (n + VL - 1) / VL) {
-        TILES(1) TILES(2) TILES(3) TILES(4)
+        TILES(1)
+        TILES(2)
+        TILES(3)
+        TILES(4)
 #if MR == 8
-        TILES(5) TILES(6) TILES(7) TILES(8)
+        TILES(5)
+        TILES(6)
+        TILES(7)
+        TILES(8)
 #endif
     default: break;
     }
@@ -210,14 +216,14 @@ static void sgemm(int64_t k, const float *a, const float *b, float *c, int64_t l
 /* ---- matrix product, the summed axis along the vector ---- */
 
 /* Weights that pass through once come sooner when asked for this many floats ahead, if from memory:
- * 4096 x 9216 in 6.65 ms instead of 7.1; those in the second-level cache come later (500 x 800: 14.7 us
- * instead of 13.4), so only long rows are asked for. */
+ * 4096 x 9216 in 6.65 ms instead of 7.1; those in the second-level cache come later (500 x
+ * 800: 14.7 us instead of 13.4), so only long rows are asked for. */
 #define DOT_AHEAD 128
 #define DOT_LONG 2048
 
 INLINE void dot_tile(const neon_stored as, int64_t k, const float *restrict a, int64_t lda,
-                     const char *restrict b, int64_t ldb, float *restrict c, int64_t ldc, const int m,
-                     const int n, const float *bias, int add) {
+                     const char *restrict b, int64_t ldb, float *restrict c, int64_t ldc,
+                     const int m, const int n, const float *bias, int add) {
     const int ahead = m == 1 && k >= DOT_LONG;
     const int64_t size = as == NEON_F32 ? 4 : 2;
     ldb *= size;
@@ -248,7 +254,8 @@ INLINE void dot_tile(const neon_stored as, int64_t k, const float *restrict a, i
         UNROLL(6)
         for (int j = 0; j < n; j++) {
             const char *row = b + j * ldb;
-            const vec y = as == NEON_F32 ? load_part((const float *)(const void *)row, k) : load_as(as, row);
+            const vec y =
+                as == NEON_F32 ? load_part((const float *)(const void *)row, k) : load_as(as, row);
             UNROLL(4)
             for (int i = 0; i < m; i++) acc[i][j] = fuse(x[i], y, acc[i][j]);
         }
@@ -261,22 +268,25 @@ INLINE void dot_tile(const neon_stored as, int64_t k, const float *restrict a, i
     }
 }
 
-#define DOT(as, m, n)                                                                        \
-    case (m) * 8 + (n): dot_tile(as, k, a, lda, b, ldb, c, ldc, m, n, bias, add); break;
+#define DOT(as, m, n) \
+    case (m)*8 + (n): \
+        dot_tile(as, k, a, lda, b, ldb, c, ldc, m, n, bias, add); \
+        break;
 #if DOT_N == 6
-#define DOTS(as, m) DOT(as, m, 1) DOT(as, m, 2) DOT(as, m, 3) DOT(as, m, 4) DOT(as, m, 5) DOT(as, m, 6)
+#define DOTS(as, m) \
+    DOT(as, m, 1) DOT(as, m, 2) DOT(as, m, 3) DOT(as, m, 4) DOT(as, m, 5) DOT(as, m, 6)
 #define ALL_DOTS(as) DOTS(as, 1) DOTS(as, 2) DOTS(as, 3) DOTS(as, 4)
 #else
 #define DOTS(as, m) DOT(as, m, 1) DOT(as, m, 2) DOT(as, m, 3) DOT(as, m, 4)
 #define ALL_DOTS(as) DOTS(as, 1) DOTS(as, 2) DOTS(as, 3)
 #endif
-#define DOT_OF(name, as)                                                                        \
+#define DOT_OF(name, as) \
     static void name(int64_t k, const float *a, int64_t lda, const void *b, int64_t ldb, float *c, \
-                     int64_t ldc, int64_t m, int64_t n, const float *bias, int add) {            \
-        switch (m * 8 + n) {                                                                     \
-            ALL_DOTS(as)                                                                         \
-        default: break;                                                                          \
-        }                                                                                        \
+                     int64_t ldc, int64_t m, int64_t n, const float *bias, int add) { \
+        switch (m * 8 + n) { \
+            ALL_DOTS(as) \
+        default: break; \
+        } \
     }
 DOT_OF(dot_f32, NEON_F32)
 DOT_OF(dot_f16, NEON_F16)
@@ -384,8 +394,7 @@ INLINE void window_strip(neon_window_kind kind, const neon_window_rows *w, int64
     float *out = w->out + row * w->out_stride;
     int64_t x = 0;
     for (; x + VL < w->n; x += 2 * VL)
-        window_tile(kind, w, base + x, out + x, rows, 2,
-                    w->n - x - VL < VL ? w->n - x - VL : VL);
+        window_tile(kind, w, base + x, out + x, rows, 2, w->n - x - VL < VL ? w->n - x - VL : VL);
     if (x < w->n) window_tile(kind, w, base + x, out + x, rows, 1, w->n - x);
 }
 
@@ -429,8 +438,8 @@ INLINE void pairs_all(neon_window_kind kind, const float *top, const float *bott
             b = pair(kind, load_part(top + 2 * i + first, 2 * here - first),
                      load_part(bottom + 2 * i + first, 2 * here - first));
         }
-        const vec v = pair(kind, __builtin_shufflevector(a, b, EVENS),
-                           __builtin_shufflevector(a, b, ODDS));
+        const vec v =
+            pair(kind, __builtin_shufflevector(a, b, EVENS), __builtin_shufflevector(a, b, ODDS));
         if (here == VL) store(out + i, v);
         else store_part(out + i, v, here);
     }
@@ -483,6 +492,10 @@ static void mul(float *x, const float *y, int64_t n) {
     for (int64_t i = 0; i < n; i++) x[i] *= y[i];
 }
 
+static void divide(float *x, const float *y, int64_t n) {
+    for (int64_t i = 0; i < n; i++) x[i] /= y[i];
+}
+
 static void affine(const float *x, float scale, float shift, float *out, int64_t n) {
     for (int64_t i = 0; i < n; i++) out[i] = x[i] * scale + shift;
 }
@@ -529,7 +542,7 @@ INLINE vec scaled(vec p, vec k, vec shifted) {
 INLINE vec vexp(vec x) {
     x = choose(x < splat(-87.33f), splat(-87.33f), x);
     x = choose(x > splat(89.0f), splat(89.0f), x); /* exp of which is infinite */
-    const vec magic = splat(12582912.0f); /* 1.5 * 2^23: adding it rounds to an integer */
+    const vec magic = splat(12582912.0f);          /* 1.5 * 2^23: adding it rounds to an integer */
     const vec shifted = fuse(x, splat(1.44269504f), magic);
     const vec k = shifted - magic;
     const vec r = fuse(k, splat(2.12194440e-4f), fuse(k, splat(-0.693359375f), x));
@@ -587,17 +600,10 @@ INLINE vec vtanh(vec x) {
     return choose(s < splat(0.390625f), near, far);
 }
 
-static void sigmoid(const float *x, float *out, int64_t n) {
-    int64_t i = 0;
-    for (; i + VL <= n; i += VL) store(out + i, vsigmoid(load(x + i)));
-    if (i < n) store_part(out + i, vsigmoid(load_part(x + i, n - i)), n - i);
-}
+#include "erf.h"
 
-static void tanh_of(const float *x, float *out, int64_t n) {
-    int64_t i = 0;
-    for (; i + VL <= n; i += VL) store(out + i, vtanh(load(x + i)));
-    if (i < n) store_part(out + i, vtanh(load_part(x + i, n - i)), n - i);
-}
+static void sigmoid(const float *x, float *out, int64_t n) { EACH_VECTOR(vsigmoid); }
+static void tanh_of(const float *x, float *out, int64_t n) { EACH_VECTOR(vtanh); }
 
 static void swish(const float *x, float alpha, float *out, int64_t n) {
     int64_t i = 0;
@@ -685,6 +691,10 @@ static void adam(float *restrict x, float *restrict mean, float *restrict square
     }
 }
 
+#include "norm.h"
+#include "recurrent.h"
+#include "resample.h"
+#include "turn.h"
 #include "blocked.h"
 #include "winograd.h"
 
@@ -725,17 +735,29 @@ const neon_ukernels NEON_PASTE(neon_ukernels_, NEON_ISA) = {
     .clip = clip,
     .add = add,
     .mul = mul,
+    .divide = divide,
     .affine = affine,
     .max = max_of,
     .sum = sum_of,
     .exp_sum = exp_sum,
     .sigmoid = sigmoid,
     .tanh = tanh_of,
+    .erf = erf_of,
+    .gelu = gelu,
+    .gelu_tanh = gelu_tanh,
     .swish = swish,
     .hard_sigmoid = hard_sigmoid,
     .hard_swish = hard_swish,
     .add_squares = add_squares,
     .lrn = lrn,
+    .lstm_cell = lstm_cell,
+    .gru_reset = gru_reset,
+    .gru_cell = gru_cell,
+    .turn = turn,
+    .resample = resample,
+    .add_scaled = add_scaled,
+    .moments = moments,
+    .normalise = normalise,
     .centred = centred,
     .blend = blend,
     .sgd = sgd,

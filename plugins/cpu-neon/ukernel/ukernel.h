@@ -26,9 +26,9 @@ typedef enum neon_window_kind {
 
 /* Taps of a sliding window over a padded plane, and the rows of its output. */
 typedef struct neon_window_rows {
-    const float *base;  /* of the first output row's first position */
-    int64_t row_stride; /* floats from one output row's base to the next */
-    const int64_t *tap; /* floats from the base to each tap */
+    const float *base;   /* of the first output row's first position */
+    int64_t row_stride;  /* floats from one output row's base to the next */
+    const int64_t *tap;  /* floats from the base to each tap */
     const float *weight; /* FMA: one a tap */
     int64_t taps;
     float start; /* FMA: the bias; else ignored */
@@ -36,10 +36,29 @@ typedef struct neon_window_rows {
     int64_t out_stride, rows, n;
 } neon_window_rows;
 
+/* y = (x - mean - mean_rest) * factor * scale + shift + start; no scale is 1, no shift 0. */
+typedef struct neon_normal {
+    float mean, mean_rest, factor, start;
+    const float *scale, *shift;
+} neon_normal;
+
+/* Position i of n is the sum over k of weight[k * pitch + i] times position at[k * pitch + i] of
+ * the source; a position is `inner` floats. pitch is a multiple of vl, and the rest of it is
+ * filled. */
+typedef struct neon_resample {
+    int64_t n, taps, pitch, inner;
+    const int32_t *at;
+    const float *weight;
+} neon_resample;
+
 /* v = momentum v + g, x -= along v + down g, where g is the gradient + decay x. */
-typedef struct neon_sgd { float momentum, decay, along, down; } neon_sgd;
+typedef struct neon_sgd {
+    float momentum, decay, along, down;
+} neon_sgd;
 /* x -= rate mean / (sqrt(square * fill) + epsilon) */
-typedef struct neon_adam { float beta1, rest1, beta2, rest2, decay, rate, fill, epsilon; } neon_adam;
+typedef struct neon_adam {
+    float beta1, rest1, beta2, rest2, decay, rate, fill, epsilon;
+} neon_adam;
 
 /* What ends a result, on its way out of the registers. */
 typedef enum neon_bound_kind {
@@ -48,7 +67,10 @@ typedef enum neon_bound_kind {
     NEON_BOUND_LEAKY, /* low: the slope */
     NEON_BOUND_CLIP
 } neon_bound_kind;
-typedef struct neon_bound { neon_bound_kind kind; float low, high; } neon_bound;
+typedef struct neon_bound {
+    neon_bound_kind kind;
+    float low, high;
+} neon_bound;
 
 /* Output columns by vectors of output channels, in blocks: y = bound(start + sum + operand). */
 typedef struct neon_conv_tile {
@@ -66,8 +88,8 @@ typedef struct neon_conv_tile {
     const int64_t *low, *high; /* floats from y to each half of each vector; high -1: none */
     const float *operand;      /* laid out like y; NULL: none */
     neon_bound bound;
-    int straight;              /* no half vectors, y_column is vl, and the bound is not LEAKY */
-    const float *ahead;        /* what is read soon: so many cache lines of it a run */
+    int straight;       /* no half vectors, y_column is vl, and the bound is not LEAKY */
+    const float *ahead; /* what is read soon: so many cache lines of it a run */
     int64_t ahead_lines;
 } neon_conv_tile;
 
@@ -77,17 +99,17 @@ typedef struct neon_plane {
     float *y;
     int64_t block, in[2], kernel[2], stride[2], dilation[2], pad[2];
     int64_t out_wide;
-    int64_t whole0, whole1;     /* columns that have all taps within the input */
-    int64_t row0, row1;         /* rows to compute */
+    int64_t whole0, whole1;      /* columns that have all taps within the input */
+    int64_t row0, row1;          /* rows to compute */
     const float *weight, *start; /* FMA: [tap][block]; [block] */
-    const float *scale;         /* SUM: one an output position */
+    const float *scale;          /* SUM: one an output position */
     neon_bound bound;
 } neon_plane;
 /* Tiles [first, first + n) of a plane, row by row; the k-th of these is in or out at k * lanes of a
  * component (k * vl of m). A tile is 4x4 outputs, and 6x6 of the input and in components. */
 typedef struct neon_wino_input {
-    const float *x; /* of these lanes; positions are `step` floats apart */
-    int64_t out_side; /* outputs of a tile, each way: 4 or 2 */
+    const float *x;                     /* of these lanes; positions are `step` floats apart */
+    int64_t out_side;                   /* outputs of a tile, each way: 4 or 2 */
     int64_t lanes, step, in[2], pad[2]; /* lanes: vl, or half of it on the widest vectors */
     int64_t tiles_wide, first, n;
     float *v;
@@ -115,19 +137,21 @@ typedef struct neon_ukernels {
                          int64_t n, float *out);
     void (*plane)(neon_window_kind kind, const neon_plane *job);
     /* y[block] = scale * the sum, or the largest, of n positions */
-    void (*whole_plane)(neon_window_kind kind, const float *x, int64_t block, int64_t n, float scale,
-                        float *y);
+    void (*whole_plane)(neon_window_kind kind, const float *x, int64_t block, int64_t n,
+                        float scale, float *y);
     /* Only the sum, to sum[tile][vector][column][vl]; the tile has a bias and no y. */
     void (*conv_sum)(const neon_conv_tile *tile, float *sum);
     void (*wino_input)(const neon_wino_input *job);
     void (*wino_output)(const neon_wino_output *job);
-    /* The components of n <= vl filters of 9, `step` floats apart, a vector each: (out_side + 2)^2. */
+    /* The components of n <= vl filters of 9, `step` floats apart, a vector each: (out_side + 2)^2.
+     */
     void (*wino_weights)(int64_t out_side, const float *w, int64_t step, int64_t n, float *u,
                          int64_t component);
 
-    /* The same of n input channels' halves, w[channel][9][vectors][vl], to u[component][channel][...]. */
-    void (*wino_halves)(int64_t out_side, neon_stored as, const uint16_t *w, int64_t n, int64_t vectors,
-                        float *u, int64_t component);
+    /* The same of n input channels' halves, w[channel][9][vectors][vl], to
+     * u[component][channel][...]. */
+    void (*wino_halves)(int64_t out_side, neon_stored as, const uint16_t *w, int64_t n,
+                        int64_t vectors, float *u, int64_t component);
 
     /* c[m][n] = bias (NULL: 0), or c when `add`, + the product of a panel of A (rows m <= mr of it)
      * and one of B (n <= nr). */
@@ -136,8 +160,10 @@ typedef struct neon_ukernels {
     /* c[i][j] = (add ? c : bias ? bias[j] : 0) + sum over k of a[i][k] * b[j][k]; m <= dot_m,
      * n <= dot_n. By how b is stored: rows of halves go on, with zeros, to a multiple of vl. */
     void (*sdot[NEON_STORED])(int64_t k, const float *a, int64_t lda, const void *b, int64_t ldb,
-                              float *c, int64_t ldc, int64_t m, int64_t n, const float *bias, int add);
-    /* Halves of n floats, rounded to the nearest, and floats of n halves. Of NEON_F32 there are none. */
+                              float *c, int64_t ldc, int64_t m, int64_t n, const float *bias,
+                              int add);
+    /* Halves of n floats, rounded to the nearest, and floats of n halves. Of NEON_F32 there are
+     * none. */
     void (*narrow[NEON_STORED])(const float *from, uint16_t *to, int64_t n);
     void (*widen[NEON_STORED])(const uint16_t *from, float *to, int64_t n);
     /* A panel of B for rows (channel, tap) [k0, k1) of an im2col matrix: row k comes from
@@ -154,7 +180,8 @@ typedef struct neon_ukernels {
     /* May read vl floats past the last position of each row. */
     void (*window)(neon_window_kind kind, const neon_window_rows *job);
 
-    /* Windows of 2 by 2, a stride apart: out[i] of top and bottom, [2 i] and [2 i + 1]. MAX or SUM. */
+    /* Windows of 2 by 2, a stride apart: out[i] of top and bottom, [2 i] and [2 i + 1]. MAX or SUM.
+     */
     void (*pairs)(neon_window_kind kind, const float *top, const float *bottom, float *out,
                   int64_t n);
 
@@ -169,6 +196,7 @@ typedef struct neon_ukernels {
     void (*clip)(float *x, float low, float high, int64_t n);
     void (*add)(float *x, const float *y, int64_t n);
     void (*mul)(float *x, const float *y, int64_t n);
+    void (*divide)(float *x, const float *y, int64_t n);
     /* out = x * scale + shift */
     void (*affine)(const float *x, float scale, float shift, float *out, int64_t n);
     float (*max)(const float *x, int64_t n);
@@ -184,7 +212,27 @@ typedef struct neon_ukernels {
     void (*lrn)(const float *x, const float *acc, float scale, float bias, float beta, float *out,
                 int64_t n);
     void (*tanh)(const float *x, float *out, int64_t n);
-    /* In double, since much cancels. The sum of (x - mean_x) (y - mean_y); and out = a x + b (y - mean)
+    void (*erf)(const float *x, float *out, int64_t n);
+    void (*gelu)(const float *x, float *out, int64_t n); /* by the error function */
+    void (*gelu_tanh)(const float *x, float *out, int64_t n);
+    /* A step of a recurrent layer, of n numbers: its gates lie one behind the other, n each, in
+     * ONNX's order. lstm_cell: c and h become the next ones; peepholes (of input, output, forget
+     * gate; NULL: none) see c. gru_reset: out = reset gate * h. gru_cell: h becomes the next one;
+     * from_h NULL: the new gate is whole, else reset gate * from_h is added to it. */
+    void (*lstm_cell)(const float *gates, const float *peepholes, float *c, float *h, int64_t n);
+    void (*gru_reset)(const float *gates, const float *h, float *out, int64_t n);
+    void (*gru_cell)(const float *gates, const float *from_h, float *h, int64_t n);
+    /* to[j * to_step + i] = from[i * from_step + j] of 4-byte elements, i < rows, j < columns. */
+    void (*turn)(const float *from, int64_t from_step, float *to, int64_t to_step, int64_t rows,
+                 int64_t columns);
+    void (*resample)(const neon_resample *by, const float *x, float *out);
+    void (*add_scaled)(float *x, const float *y, float scale, int64_t n); /* x += scale y */
+    /* Mean and variance (of the population) of n > 0 elements; and y of x, which may be the same.
+     */
+    void (*moments)(const float *x, int64_t n, double *mean, double *variance);
+    void (*normalise)(const neon_normal *by, const float *x, float *out, int64_t n);
+    /* In double, since much cancels. The sum of (x - mean_x) (y - mean_y); and out = a x + b (y -
+     * mean)
      * + c, where out is neither x nor y. */
     double (*centred)(const float *x, double mean_x, const float *y, double mean_y, int64_t n);
     void (*blend)(const float *x, double a, const float *y, double mean, double b, double c,
@@ -193,8 +241,9 @@ typedef struct neon_ukernels {
     void (*sgd)(float *x, float *velocity, const float *gradient, const neon_sgd *by, int64_t n);
     void (*adam)(float *x, float *mean, float *square, const float *gradient, const neon_adam *by,
                  int64_t n);
-    /* The most that a core can do: 2 * NEON_PEAK * vl floating-point operations a round, in registers;
-     * and n floats (a multiple of 16 vl) read once. What they return is nothing to go by. */
+    /* The most that a core can do: 2 * NEON_PEAK * vl floating-point operations a round, in
+     * registers; and n floats (a multiple of 16 vl) read once. What they return is nothing to go
+     * by. */
     float (*peak)(int64_t rounds, float by);
     float (*read)(const float *x, int64_t n);
 } neon_ukernels;

@@ -68,8 +68,8 @@ static void W(wino_input_)(const neon_wino_input *p) {
         const int64_t x = (p->first + t) % p->tiles_wide * OUT - p->pad[1];
         float *v = p->v + t * LANES;
         if (y >= 0 && x >= 0 && y + SIDE <= p->in[0] && x + SIDE <= p->in[1]) {
-            W(wino_in_tile_)(p->x + (y * p->in[1] + x) * p->step, p->in[1] * p->step, p->step, v,
-                             p->v_component);
+            W(wino_in_tile_)
+            (p->x + (y * p->in[1] + x) * p->step, p->in[1] * p->step, p->step, v, p->v_component);
             continue;
         }
         VEC room[SIDE * SIDE] = {{0}};

@@ -41,16 +41,16 @@ typedef int32_t ioct __attribute__((vector_size(32)));
 
 /* By the tile's width, then by the lanes. */
 #if VL == 16
-#define WINO_RUN(name, job)                                                    \
-    do {                                                                       \
+#define WINO_RUN(name, job) \
+    do { \
         if ((job)->out_side == 2) (job)->lanes == 8 ? name##2x8(job) : name##2x16(job); \
-        else (job)->lanes == 8 ? name##4x8(job) : name##4x16(job);             \
+        else (job)->lanes == 8 ? name##4x8(job) : name##4x16(job); \
     } while (0)
 #else
-#define WINO_RUN(name, job)                                             \
-    do {                                                                \
-        if ((job)->out_side == 2) NEON_PASTE(name##2x, VL)(job);        \
-        else NEON_PASTE(name##4x, VL)(job);                             \
+#define WINO_RUN(name, job) \
+    do { \
+        if ((job)->out_side == 2) NEON_PASTE(name##2x, VL)(job); \
+        else NEON_PASTE(name##4x, VL)(job); \
     } while (0)
 #endif
 
@@ -77,17 +77,17 @@ INLINE void wino_weight4(const vec *w, int step, vec *out) {
     out[5] = w[2 * step];
 }
 
-#define WINO_WEIGHTS(N, SIDE)                                                                   \
-    INLINE void wino_filters##N(const vec *given, float *u, int64_t component) {                 \
-        vec half_way[3 * SIDE], one[SIDE];                                                      \
-        UNROLL(3)                                                                               \
-        for (int j = 0; j < 3; j++) wino_weight##N(given + j, 3, half_way + SIDE * j);          \
-        UNROLL(SIDE)                                                                            \
-        for (int i = 0; i < SIDE; i++) {                                                        \
-            wino_weight##N(half_way + i, SIDE, one);                                            \
-            UNROLL(SIDE)                                                                        \
-            for (int j = 0; j < SIDE; j++) store(u + (i * SIDE + j) * component, one[j]);       \
-        }                                                                                       \
+#define WINO_WEIGHTS(N, SIDE) \
+    INLINE void wino_filters##N(const vec *given, float *u, int64_t component) { \
+        vec half_way[3 * SIDE], one[SIDE]; \
+        UNROLL(3) \
+        for (int j = 0; j < 3; j++) wino_weight##N(given + j, 3, half_way + SIDE * j); \
+        UNROLL(SIDE) \
+        for (int i = 0; i < SIDE; i++) { \
+            wino_weight##N(half_way + i, SIDE, one); \
+            UNROLL(SIDE) \
+            for (int j = 0; j < SIDE; j++) store(u + (i * SIDE + j) * component, one[j]); \
+        } \
     }
 WINO_WEIGHTS(2, 4)
 WINO_WEIGHTS(4, 6)
@@ -115,8 +115,8 @@ INLINE void wino_widened(const int side, const neon_stored as, const uint16_t *w
         }
 }
 
-static void wino_halves(int64_t out_side, neon_stored as, const uint16_t *w, int64_t n, int64_t vectors,
-                        float *u, int64_t component) {
+static void wino_halves(int64_t out_side, neon_stored as, const uint16_t *w, int64_t n,
+                        int64_t vectors, float *u, int64_t component) {
     if (out_side == 2 && as == NEON_F16) wino_widened(2, NEON_F16, w, n, vectors, u, component);
     else if (out_side == 2) wino_widened(2, NEON_BF16, w, n, vectors, u, component);
     else if (as == NEON_F16) wino_widened(4, NEON_F16, w, n, vectors, u, component);

@@ -23,6 +23,11 @@ static int32_t four(const int8_t *w) {
     return v;
 }
 
+/* sum += four products of each lane. In assembly: gcc 12 copies every sum before it adds to it. */
+static inline __attribute__((always_inline)) void add_products(__m512i *sum, __m512i x, __m512i w) {
+    __asm__("vpdpbusd %2, %1, %0" : "+v"(*sum) : "v"(x), "v"(w));
+}
+
 static void gemm(int64_t k4, const int8_t *w, const uint8_t *x, int32_t *sums) {
     __m512i s[INT8_MR][2];
     for (int r = 0; r < INT8_MR; r++) s[r][0] = s[r][1] = _mm512_setzero_si512();
@@ -31,8 +36,8 @@ static void gemm(int64_t k4, const int8_t *w, const uint8_t *x, int32_t *sums) {
 #pragma GCC unroll 8
         for (int r = 0; r < INT8_MR; r++) {
             const __m512i b = _mm512_set1_epi32(four(w + 4 * r));
-            s[r][0] = _mm512_dpbusd_epi32(s[r][0], x0, b);
-            s[r][1] = _mm512_dpbusd_epi32(s[r][1], x1, b);
+            add_products(&s[r][0], x0, b);
+            add_products(&s[r][1], x1, b);
         }
     }
     for (int r = 0; r < INT8_MR; r++) {
@@ -48,7 +53,7 @@ static void dot(int64_t n, const uint8_t *x, const int8_t *w, int64_t stride, in
         const __m512i a = _mm512_loadu_si512(x + i);
 #pragma GCC unroll 4
         for (int r = 0; r < INT8_DOT_ROWS; r++)
-            s[r] = _mm512_dpbusd_epi32(s[r], a, _mm512_loadu_si512(w + r * stride + i));
+            add_products(&s[r], a, _mm512_loadu_si512(w + r * stride + i));
     }
     for (int r = 0; r < INT8_DOT_ROWS; r++) sums[r] = _mm512_reduce_add_epi32(s[r]);
 }
@@ -144,17 +149,15 @@ static int8_bytes load16(const uint8_t *x) {
     return v;
 }
 
-static void store16(uint8_t *out, int8_bytes v) {
-    memcpy(out, &v, sizeof v);
-}
+static void store16(uint8_t *out, int8_bytes v) { memcpy(out, &v, sizeof v); }
 
-#define ZIP1(a, b, from)                                                                        \
-    __builtin_shufflevector(a, b, from, from + 16, from + 1, from + 17, from + 2, from + 18,    \
-                            from + 3, from + 19, from + 4, from + 20, from + 5, from + 21,      \
+#define ZIP1(a, b, from) \
+    __builtin_shufflevector(a, b, from, from + 16, from + 1, from + 17, from + 2, from + 18, \
+                            from + 3, from + 19, from + 4, from + 20, from + 5, from + 21, \
                             from + 6, from + 22, from + 7, from + 23)
-#define ZIP2(a, b, from)                                                                        \
-    __builtin_shufflevector(a, b, from, from + 1, from + 16, from + 17, from + 2, from + 3,     \
-                            from + 18, from + 19, from + 4, from + 5, from + 20, from + 21,     \
+#define ZIP2(a, b, from) \
+    __builtin_shufflevector(a, b, from, from + 1, from + 16, from + 17, from + 2, from + 3, \
+                            from + 18, from + 19, from + 4, from + 5, from + 20, from + 21, \
                             from + 6, from + 7, from + 22, from + 23)
 
 static void interleave(const uint8_t *const rows[4], uint8_t *out) {
@@ -172,13 +175,14 @@ static void interleave(const uint8_t *const rows[4], uint8_t *out) {
 
 /* ---- between sums, bytes and reals ---- */
 
-/* Adding and taking away 1.5 * 2^52 (2^23) rounds to the nearest even whole number, as rint does;
- * bounds are whole, so keeping within them first changes nothing. */
+/* Adding and taking away 1.5 * 2^23 rounds to the nearest even whole number, as rintf does; bounds
+ * are whole, so keeping within them first changes nothing. Selecting between the product and the
+ * sum keeps a compiler from contracting them. */
 static inline uint8_t requantized(int32_t sum, const int8_requant *how) {
-    double v = ((double)sum + how->offset) * how->scale;
+    float v = (float)(int32_t)((uint32_t)sum + (uint32_t)how->offset) * how->scale;
     v = v < how->low ? how->low : v;
     v = v > how->high ? how->high : v;
-    v = (v + 0x1.8p52) - 0x1.8p52;
+    v = (v + 0x1.8p23f) - 0x1.8p23f;
     return (uint8_t)((int32_t)v + how->zero);
 }
 
@@ -240,7 +244,25 @@ static void max_along(const uint8_t *x, int64_t n, int64_t window, int64_t strid
     else along(x, n, window, stride, 1, flip, out);
 }
 
+#include "blocked.h"
+#include "pointwise.h"
+
 const int8_ukernels INT8_PASTE(int8_ukernels_, INT8_ISA) = {
-    INT8_TEXT(INT8_ISA), gemm, dot, interleave, requantize, quantize, dequantize, max,
-    max_along,
+    .name = INT8_TEXT(INT8_ISA),
+    .gemm = gemm,
+    .dot = dot,
+    .interleave = interleave,
+    .requantize = requantize,
+    .quantize = quantize,
+    .dequantize = dequantize,
+    .max = max,
+    .max_along = max_along,
+    .max_blocks = max_blocks,
+    .tile = tile,
+    .window = window,
+    .add = add,
+    .mul = mul,
+    .scale = scale,
+    .table = table,
+    .mean = mean,
 };

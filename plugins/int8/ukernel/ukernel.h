@@ -11,11 +11,61 @@
 
 enum { INT8_MR = 8, INT8_NR = 32, INT8_DOT_ROWS = 4, INT8_DOT_STEP = 64 };
 
-/* From a sum to a stored byte: round((sum + offset) * scale), kept in [low, high], plus zero. */
+/* From a sum to a stored byte: round((f32)(sum + offset) * scale), kept in [low, high], plus zero.
+ * All of it is f32, each step rounded to the nearest, ties to even: the same on any processor. */
 typedef struct int8_requant {
-    double offset, scale, low, high;
-    int32_t zero;
+    int32_t offset, zero;
+    float scale, low, high;
 } int8_requant;
+
+/* ---- channels in blocks: vectors run along the outputs ---- */
+
+enum { INT8_PANEL = 16, INT8_MOST_PIXELS = 14, INT8_MOST_PANELS = 2 };
+
+/* Sums to bytes of INT8_PANEL outputs: offsets and scales of each; the bounds are of all. */
+typedef struct int8_finish {
+    const int32_t *offset;
+    const float *scale;
+    float low, high;
+    int32_t zero;
+} int8_finish;
+
+/* One or two panels of outputs of up to INT8_MOST_PIXELS positions, `pixel` bytes apart (4, 8 or
+ * 16). Step k multiplies four bytes at x + tap[k] of each by weights [k][INT8_PANEL][4]. */
+typedef struct int8_tile {
+    const uint8_t *x;
+    const int32_t *tap;
+    int64_t k4, pixels, pixel;
+    const int8_t *w;
+    int64_t panels, panel_bytes; /* from one panel of w to the next */
+    int8_finish finish;          /* of both panels, one behind the other */
+    uint8_t *y;                  /* INT8_PANEL bytes a position */
+    int64_t y_panel;             /* from one panel of y to the next */
+} int8_tile;
+
+/* A window over each channel of a block (16 or 8) by itself. Weights are there three times:
+ *     quads, shifted: [row][quad][channel][4], the taps of a row in fours, shifted by one
+ *     words:          [row][column][channel], of 16 bits
+ * 64 bytes are read from each place of x that a quad begins at. */
+typedef struct int8_window {
+    const uint8_t *x;
+    const int32_t *row; /* from the first row of the window to each */
+    int64_t rows, columns, quads;
+    int64_t step, dilation; /* bytes between outputs, and between columns, in x */
+    const int8_t *quad, *shifted;
+    const int16_t *word;
+    int64_t pixels, block;
+    int8_finish finish;
+    uint8_t *y; /* `block` bytes a position */
+} int8_window;
+
+/* Two values made one: zero points are of flipped bytes; the bounds are of y less zero. Products
+ * take a_factor alone. */
+typedef struct int8_pair {
+    float a_factor, b_factor, low, high;
+    int32_t a_zero, b_zero, zero;
+    uint8_t a_flip, b_flip;
+} int8_pair;
 
 typedef struct int8_ukernels {
     const char *name;
@@ -35,8 +85,21 @@ typedef struct int8_ukernels {
     /* out = max(out, x); flip 0x80 for signed bytes, else 0. */
     void (*max)(uint8_t *out, const uint8_t *x, int64_t n, uint8_t flip);
     /* out[i] = the largest of x[i * stride + k * dilation], k < window */
-    void (*max_along)(const uint8_t *x, int64_t n, int64_t window, int64_t stride,
-                      int64_t dilation, uint8_t flip, uint8_t *out);
+    void (*max_along)(const uint8_t *x, int64_t n, int64_t window, int64_t stride, int64_t dilation,
+                      uint8_t flip, uint8_t *out);
+    /* The same of positions of `block` bytes (16 or 8); stride and dilation are in bytes. */
+    void (*max_blocks)(const uint8_t *x, int64_t n, int64_t window, int64_t stride,
+                       int64_t dilation, int64_t block, uint8_t flip, uint8_t *out);
+    void (*tile)(const int8_tile *t);
+    void (*window)(const int8_window *t);
+    void (*add)(const uint8_t *a, const uint8_t *b, int64_t n, const int8_pair *how, uint8_t *y);
+    void (*mul)(const uint8_t *a, const uint8_t *b, int64_t n, const int8_pair *how, uint8_t *y);
+    /* n positions of `block` bytes (16, 8 or 1), each by the same bytes b. */
+    void (*scale)(const uint8_t *a, int64_t n, int64_t block, const uint8_t *b,
+                  const int8_pair *how, uint8_t *y);
+    void (*table)(const uint8_t *x, int64_t n, const uint8_t *t, uint8_t *y);
+    /* The sum of n positions of `block` bytes, times a_factor. */
+    void (*mean)(const uint8_t *x, int64_t n, int64_t block, const int8_pair *how, uint8_t *y);
 } int8_ukernels;
 
 extern const int8_ukernels int8_ukernels_generic, int8_ukernels_avx2, int8_ukernels_avx512vnni;

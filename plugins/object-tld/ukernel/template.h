@@ -10,7 +10,9 @@
 
 static void grey(const uint8_t *rgb, int64_t n, uint8_t *out) {
     for (int64_t i = 0; i < n; i++) /* 0.299 R + 0.587 G + 0.114 B */
-        out[i] = (uint8_t)((77u * rgb[3 * i] + 150u * rgb[3 * i + 1] + 29u * rgb[3 * i + 2] + 128u) >> 8);
+        out[i] =
+            (uint8_t)((77u * rgb[3 * i] + 150u * rgb[3 * i + 1] + 29u * rgb[3 * i + 2] + 128u) >>
+                      8);
 }
 
 enum { BLOCK = 32, MOST_TAPS = 64 };
@@ -33,7 +35,8 @@ static void blur_across(const uint8_t *in, int32_t w, const uint16_t *taps, int3
                         uint16_t *restrict out) {
     for (int32_t x = 0; x < w; x += BLOCK) { /* the rows have room behind */
         words acc = taps[0] * words_of(in + x) + 128;
-        for (int32_t k = 1; k <= radius; k++) acc += taps[k] * (words_of(in + x - k) + words_of(in + x + k));
+        for (int32_t k = 1; k <= radius; k++)
+            acc += taps[k] * (words_of(in + x - k) + words_of(in + x + k));
         acc >>= 8;
         memcpy(out + x, &acc, sizeof acc);
     }
@@ -120,10 +123,20 @@ static void spread(const uint8_t *row, int32_t w, int32_t step, int64_t pitch, u
         const uint8_t *from = row + p;
         switch (step) { /* known strides become shuffles */
         case 1: memcpy(to, from, (size_t)whole); break;
-#define STRIDE(n) case n: for (int32_t i = 0; i < whole; i++) to[i] = from[n * i]; break;
-        STRIDE(2) STRIDE(3) STRIDE(4) STRIDE(5) STRIDE(6) STRIDE(7) STRIDE(8)
+#define STRIDE(n) \
+    case n: \
+        for (int32_t i = 0; i < whole; i++) to[i] = from[n * i]; \
+        break;
+            STRIDE(2)
+            STRIDE(3)
+            STRIDE(4)
+            STRIDE(5)
+            STRIDE(6)
+            STRIDE(7)
+            STRIDE(8)
 #undef STRIDE
-        default: for (int32_t i = 0; i < whole; i++) to[i] = from[(int64_t)i * step];
+        default:
+            for (int32_t i = 0; i < whole; i++) to[i] = from[(int64_t)i * step];
         }
         if (p < w - whole * step) to[whole] = from[(int64_t)whole * step];
     }
@@ -151,10 +164,10 @@ static void codes(const uint8_t *at, const int32_t *offsets, int32_t bits, uint8
     memcpy(high, &h, sizeof h);
 }
 
-/* Sums of TLD_BLOCK windows and the posteriors of their codes; returns how many may still reach what is
- * wanted, of those that pass. */
-static int32_t add(const float *posterior, const uint8_t *low, const uint8_t *high, const uint8_t *pass,
-                   float least, float *restrict sum) {
+/* Sums of TLD_BLOCK windows and the posteriors of their codes; returns how many may still reach
+ * what is wanted, of those that pass. */
+static int32_t add(const float *posterior, const uint8_t *low, const uint8_t *high,
+                   const uint8_t *pass, float least, float *restrict sum) {
     int32_t alive = 0;
     for (int32_t i = 0; i < TLD_BLOCK; i++) sum[i] += posterior[(uint32_t)high[i] << 8 | low[i]];
     for (int32_t i = 0; i < TLD_BLOCK; i++) alive += (sum[i] > least) & pass[i];
@@ -226,7 +239,12 @@ static inline float all_of(lanes v) {
 }
 
 /* Rows that begin at (x, y), one after the other. */
-typedef struct sampler { const uint8_t *p; int64_t pitch; float fx, fy; lanes above; } sampler;
+typedef struct sampler {
+    const uint8_t *p;
+    int64_t pitch;
+    float fx, fy;
+    lanes above;
+} sampler;
 
 static inline sampler sample_from(const uint8_t *at, int64_t pitch, float x, float y) {
     const int32_t ix = (int32_t)floorf(x), iy = (int32_t)floorf(y);
@@ -269,8 +287,10 @@ static bool climb(const tld_pair *pair, float px, float py, float *x, float *y) 
         yy += gy[r] * gy[r];
     }
     const float a = all_of(xx), b = all_of(xy), c = all_of(yy), det = a * c - b * b;
-    /* the smaller eigenvalue, as OpenCV judges it by default: flat surroundings can't be followed */
-    if (0.5f * (a + c - sqrtf((a - c) * (a - c) + 4 * b * b)) < 0.05f * WIN * WIN || det <= 0) return false;
+    /* the smaller eigenvalue, as OpenCV judges it by default: flat surroundings can't be followed
+     */
+    if (0.5f * (a + c - sqrtf((a - c) * (a - c) + 4 * b * b)) < 0.05f * WIN * WIN || det <= 0)
+        return false;
     for (int32_t step = 0; step < STEPS; step++) {
         lanes ex = {0}, ey = {0};
         if (!inside(pair, *x, *y)) return false;
@@ -312,5 +332,6 @@ static float alike(const tld_pair *pair, float px, float py, float x, float y) {
 
 #define TEXT2(x) #x
 #define TEXT(x) TEXT2(x)
-const tld_vectors PASTE(tld_vectors_, TLD_ISA) = {
-    TEXT(TLD_ISA), grey, blur, halve, integrate, variance, spread, codes, add, products, climb, alike};
+const tld_vectors PASTE(tld_vectors_, TLD_ISA) = {TEXT(TLD_ISA), grey,     blur,   halve,
+                                                  integrate,     variance, spread, codes,
+                                                  add,           products, climb,  alike};

@@ -9,26 +9,27 @@
 #define CSR_WIDE_4 2
 
 #define CSR_SLICE_STATE __m256i low = _mm256_setzero_si256(), high = low
-#define CSR_SLICE_STEP(x, gap, step, wide)                                                       \
-    if (wide) {                                                                                  \
-        const __m128i *at = (const __m128i *)(gap) + (step) * 2;                                 \
-        low = _mm256_add_epi32(low, _mm256_cvtepu16_epi32(_mm_loadu_si128(at)));                 \
-        high = _mm256_add_epi32(high, _mm256_cvtepu16_epi32(_mm_loadu_si128(at + 1)));           \
-    } else {                                                                                     \
-        const __m128i b = _mm_loadu_si128((const __m128i *)(gap) + (step));                      \
-        low = _mm256_add_epi32(low, _mm256_cvtepu8_epi32(b));                                    \
-        high = _mm256_add_epi32(high, _mm256_cvtepu8_epi32(_mm_srli_si128(b, 8)));               \
-    }                                                                                            \
+#define CSR_SLICE_STEP(x, gap, step, wide) \
+    if (wide) { \
+        const __m128i *at = (const __m128i *)(gap) + (step)*2; \
+        low = _mm256_add_epi32(low, _mm256_cvtepu16_epi32(_mm_loadu_si128(at))); \
+        high = _mm256_add_epi32(high, _mm256_cvtepu16_epi32(_mm_loadu_si128(at + 1))); \
+    } else { \
+        const __m128i b = _mm_loadu_si128((const __m128i *)(gap) + (step)); \
+        low = _mm256_add_epi32(low, _mm256_cvtepu8_epi32(b)); \
+        high = _mm256_add_epi32(high, _mm256_cvtepu8_epi32(_mm_srli_si128(b, 8))); \
+    } \
     const __m256 g0 = _mm256_i32gather_ps(x, low, 4), g1 = _mm256_i32gather_ps(x, high, 4)
-#define CSR_SLICE_SUM(r, value, at, type)                                                        \
-    sums[r][0] = _mm256_fmadd_ps(g0, load(value, at, type), sums[r][0]);                         \
+#define CSR_SLICE_SUM(r, value, at, type) \
+    sums[r][0] = _mm256_fmadd_ps(g0, load(value, at, type), sums[r][0]); \
     sums[r][1] = _mm256_fmadd_ps(g1, load(value, (at) + 8, type), sums[r][1])
-#define CSR_SLICE_SUMS __m256 sums[4][2] = {{_mm256_setzero_ps(), _mm256_setzero_ps()}, \
-    {_mm256_setzero_ps(), _mm256_setzero_ps()}, {_mm256_setzero_ps(), _mm256_setzero_ps()}, \
-    {_mm256_setzero_ps(), _mm256_setzero_ps()}}
-#define CSR_SLICE_STORE(r, out)                                                                  \
+#define CSR_SLICE_SUMS \
+    __m256 sums[4][2] = {{_mm256_setzero_ps(), _mm256_setzero_ps()}, \
+                         {_mm256_setzero_ps(), _mm256_setzero_ps()}, \
+                         {_mm256_setzero_ps(), _mm256_setzero_ps()}, \
+                         {_mm256_setzero_ps(), _mm256_setzero_ps()}}
+#define CSR_SLICE_STORE(r, out) \
     (_mm256_storeu_ps(out, sums[r][0]), _mm256_storeu_ps((out) + 8, sums[r][1]))
-
 
 static inline __attribute__((always_inline)) __m256 load(const void *value, int64_t at, int type) {
     if (type == CSR_VALUE_F32) return _mm256_loadu_ps((const float *)value + at);

@@ -9,12 +9,13 @@
 #define CSR_WIDE_4 6
 
 #define CSR_SLICE_STATE __m512i index = _mm512_setzero_si512()
-#define CSR_SLICE_STEP(x, gap, step, wide)                                                       \
-    index = _mm512_add_epi32(index, gaps(gap, step, wide));                                      \
+#define CSR_SLICE_STEP(x, gap, step, wide) \
+    index = _mm512_add_epi32(index, gaps(gap, step, wide)); \
     const __m512 g = _mm512_i32gather_ps(index, x, 4)
-#define CSR_SLICE_SUM(r, value, at, type) sums[r] = _mm512_fmadd_ps(g, load(value, at, type), sums[r])
-#define CSR_SLICE_SUMS                                                                           \
-    __m512 sums[4] = {_mm512_setzero_ps(), _mm512_setzero_ps(), _mm512_setzero_ps(),             \
+#define CSR_SLICE_SUM(r, value, at, type) \
+    sums[r] = _mm512_fmadd_ps(g, load(value, at, type), sums[r])
+#define CSR_SLICE_SUMS \
+    __m512 sums[4] = {_mm512_setzero_ps(), _mm512_setzero_ps(), _mm512_setzero_ps(), \
                       _mm512_setzero_ps()}
 #define CSR_SLICE_STORE(r, out) _mm512_storeu_ps(out, sums[r])
 
@@ -25,7 +26,6 @@ static inline __attribute__((always_inline)) __m512i gaps(const void *gap, int64
     return _mm512_cvtepu8_epi32(
         _mm_loadu_si128((const __m128i *)(const void *)((const char *)gap + step * 16)));
 }
-
 
 static inline __attribute__((always_inline)) __m512 load(const void *value, long at, int type) {
     if (type == CSR_VALUE_F32) return _mm512_loadu_ps((const float *)value + at);

@@ -23,23 +23,24 @@ static inline float f16_to_f32(uint16_t h) {
 #endif
 }
 
-static inline __attribute__((always_inline)) float value_at(const void *value, int64_t at, int type) {
+static inline __attribute__((always_inline)) float value_at(const void *value, int64_t at,
+                                                            int type) {
     if (type == CSR_VALUE_F32) return ((const float *)value)[at];
     if (type == CSR_VALUE_F16) return f16_to_f32(((const uint16_t *)value)[at]);
     return (float)((const int8_t *)value)[at];
 }
 
 #define CSR_SLICE_STATE uint32_t index[16] = {0}
-#define CSR_SLICE_STEP(x, gap, step, wide)                                                       \
-    float g[16];                                                                                 \
-    for (int l = 0; l < 16; l++) {                                                               \
-        index[l] += (wide) ? ((const uint16_t *)(gap))[(step) * 16 + l]                          \
-                           : ((const uint8_t *)(gap))[(step) * 16 + l];                          \
-        g[l] = (x)[index[l]];                                                                    \
+#define CSR_SLICE_STEP(x, gap, step, wide) \
+    float g[16]; \
+    for (int l = 0; l < 16; l++) { \
+        index[l] += (wide) ? ((const uint16_t *)(gap))[(step)*16 + l] \
+                           : ((const uint8_t *)(gap))[(step)*16 + l]; \
+        g[l] = (x)[index[l]]; \
     }
-#define CSR_SLICE_SUM(r, value, at, type)                                                        \
+#define CSR_SLICE_SUM(r, value, at, type) \
     for (int l = 0; l < 16; l++) sums[r][l] += g[l] * value_at(value, (at) + l, type)
 #define CSR_SLICE_SUMS float sums[4][16] = {{0}}
-#define CSR_SLICE_STORE(r, out)                                                                  \
+#define CSR_SLICE_STORE(r, out) \
     for (int l = 0; l < 16; l++) (out)[l] = sums[r][l]
 #include "template.h"

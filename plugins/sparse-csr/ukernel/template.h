@@ -1,5 +1,5 @@
-/* The microkernels' source. Who includes it defines CSR_ISA, CSR_VL floats a vector, CSR_WIDE_1 and _4
- * vectors a tile, and how a step of a slice is taken:
+/* The microkernels' source. Who includes it defines CSR_ISA, CSR_VL floats a vector, CSR_WIDE_1 and
+ * _4 vectors a tile, and how a step of a slice is taken:
  *     CSR_SLICE_STATE    where the lanes are        CSR_SLICE_STEP   moves them on, gathers x there
  *     CSR_SLICE_SUMS     the sums, zeros            CSR_SLICE_SUM    adds the products of one row
  *     CSR_SLICE_STORE    one row's sums */
@@ -17,7 +17,8 @@ CSR_INLINE void slice(const void *gap, const void *value, int64_t steps, const f
     CSR_SLICE_STATE;
     CSR_SLICE_SUMS;
     for (int64_t s = 0; s < steps; s++) {
-        /* Values come once, from memory: the processor's own prefetching left a fifth of the time. */
+        /* Values come once, from memory: the processor's own prefetching left a fifth of the time.
+         */
         for (int at = 0; at < bytes; at += 64)
             __builtin_prefetch((const char *)value + s * bytes + AHEAD + at, 0, 3);
         __builtin_prefetch((const char *)gap + s * (wide ? 32 : 16) + AHEAD / 2, 0, 3);
@@ -35,12 +36,12 @@ CSR_INLINE void slice(const void *gap, const void *value, int64_t steps, const f
     CSR_SLICE_STORE(3, sum + 48);
 }
 
-#define CSR_SLICE(block, wide, type)                                                             \
+#define CSR_SLICE(block, wide, type) \
     static void slice_##block##_##wide##_##type(const void *gap, const void *value, int64_t steps, \
-                                                const float *x, float *sum) {                    \
-        slice(gap, value, steps, x, sum, block, wide, type);                                     \
+                                                const float *x, float *sum) { \
+        slice(gap, value, steps, x, sum, block, wide, type); \
     }
-#define CSR_SLICES(block, wide)                                                                  \
+#define CSR_SLICES(block, wide) \
     CSR_SLICE(block, wide, 0) CSR_SLICE(block, wide, 1) CSR_SLICE(block, wide, 2)
 CSR_SLICES(1, 0)
 CSR_SLICES(1, 1)
@@ -79,23 +80,27 @@ CSR_INLINE void tile(const csr_tile *t, const int block, const int wide) {
         }
 }
 
-#define CSR_TILE(block, wide)                                                                    \
-    static void tile_##block##_##wide(const csr_tile *t) {                                       \
-        tile(t, block, wide <= CSR_WIDE_##block ? wide : CSR_WIDE_##block);                      \
+#define CSR_TILE(block, wide) \
+    static void tile_##block##_##wide(const csr_tile *t) { \
+        tile(t, block, wide <= CSR_WIDE_##block ? wide : CSR_WIDE_##block); \
     }
-#define CSR_TILES(block)                                                                         \
-    CSR_TILE(block, 1) CSR_TILE(block, 2) CSR_TILE(block, 3) CSR_TILE(block, 4)                  \
-    CSR_TILE(block, 5) CSR_TILE(block, 6) CSR_TILE(block, 7) CSR_TILE(block, 8)
+#define CSR_TILES(block) \
+    CSR_TILE(block, 1) \
+    CSR_TILE(block, 2) \
+    CSR_TILE(block, 3) \
+    CSR_TILE(block, 4) CSR_TILE(block, 5) CSR_TILE(block, 6) CSR_TILE(block, 7) CSR_TILE(block, 8)
 CSR_TILES(1)
 CSR_TILES(4)
 
 #define CSR_TEXT_(a) #a
 #define CSR_TEXT(a) CSR_TEXT_(a)
-#define CSR_ROW(block, wide)                                                                     \
-    {slice_##block##_##wide##_0, slice_##block##_##wide##_1, slice_##block##_##wide##_2}
-#define CSR_TILE_ROW(b)                                                                          \
-    {tile_##b##_1, tile_##b##_2, tile_##b##_3, tile_##b##_4,                                     \
-     tile_##b##_5, tile_##b##_6, tile_##b##_7, tile_##b##_8}
+#define CSR_ROW(block, wide) \
+    { slice_##block##_##wide##_0, slice_##block##_##wide##_1, slice_##block##_##wide##_2 }
+#define CSR_TILE_ROW(b) \
+    { \
+        tile_##b##_1, tile_##b##_2, tile_##b##_3, tile_##b##_4, tile_##b##_5, tile_##b##_6, \
+            tile_##b##_7, tile_##b##_8 \
+    }
 
 const csr_ukernels CSR_JOIN(csr_ukernels_, CSR_ISA) = {
     .name = CSR_TEXT(CSR_ISA),

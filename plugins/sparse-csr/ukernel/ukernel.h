@@ -1,7 +1,7 @@
 /* The microkernels: what is built once for each instruction set, and chosen as a whole.
  *
- * A slice is 16 blocks of rows side by side, a lane each, stored step by step, an entry of every lane a
- * step (lanes that have no more get zeros):
+ * A slice is 16 blocks of rows side by side, a lane each, stored step by step, an entry of every
+ * lane a step (lanes that have no more get zeros):
  *     gap:   [step][16]          columns from a lane's entry before (the first: from column 0)
  *     value: [step][block][16]
  * so that a vector of columns is one addition, and no sum has to be taken across lanes. */
@@ -31,8 +31,8 @@ enum { CSR_VALUE_F32, CSR_VALUE_F16, CSR_VALUE_I8, CSR_VALUES };
 
 typedef struct csr_ukernels {
     const char *name;
-    int32_t vl; /* floats a vector */
-    int32_t widest[2]; /* vectors a tile: blocks of 1 row, of 4 */
+    int32_t vl;                           /* floats a vector */
+    int32_t widest[2];                    /* vectors a tile: blocks of 1 row, of 4 */
     csr_slice_fn slice[2][2][CSR_VALUES]; /* blocks of 4; gaps of 2 bytes; value */
     csr_tile_fn tile[2][CSR_WIDEST];      /* blocks of 4; vectors, less 1 */
 } csr_ukernels;

@@ -1,5 +1,5 @@
 /* The bound of control groups: the least of a group and those around it, in both versions. */
-#include "core/base/base.h"
+#include "base/base.h"
 #include "tests/tap.h"
 #include <sys/stat.h>
 #include <unistd.h>
@@ -43,10 +43,11 @@ int main(void) {
     ok(cnri_memory_share() > 1 << 20 && cnri_memory_share() < UINT64_MAX / 2, "a share there is");
     cnr_error err = CNR_ERROR_INIT;
     ok(!cnri_memory_fits(60, 60, "here", "it", &err), "all of the limit");
-    ok(cnri_memory_fits(61, 60, "here", "it", &err) == CNR_E_LIMIT && strstr(err.text, "61 bytes") &&
-           strstr(err.text, "limit is 60"), "more: both figures are named");
-    const char *files[] = {"list", "a/memory.max", "a/b/memory.max", "memory/c/memory.limit_in_bytes",
-                           "memory.max"};
+    ok(cnri_memory_fits(61, 60, "here", "it", &err) == CNR_E_LIMIT &&
+           strstr(err.text, "61 bytes") && strstr(err.text, "limit is 60"),
+       "more: both figures are named");
+    const char *files[] = {"list", "a/memory.max", "a/b/memory.max",
+                           "memory/c/memory.limit_in_bytes", "memory.max"};
     char path[256];
     for (size_t i = 0; i < CNRI_COUNT(files); i++) {
         snprintf(path, sizeof path, "%s/%s", folder, files[i]);

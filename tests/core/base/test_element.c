@@ -1,16 +1,27 @@
 /* Elements of each type as numbers: back as they were stored, cut to what the type holds. */
-#include "core/base/base.h"
+#include "base/base.h"
 #include "tap.h"
 #include <math.h>
 
-static const struct { int32_t dtype; const char *name; double low, high, step; } types[] = {
-    {CNR_f32, "f32", -INFINITY, INFINITY, 0x1p-20}, {CNR_f64, "f64", -INFINITY, INFINITY, 0x1p-40},
-    {CNR_f16, "f16", -INFINITY, INFINITY, 0x1p-9}, {CNR_bf16, "bf16", -INFINITY, INFINITY, 0x1p-6},
-    {CNR_i8, "i8", -128, 127, 1}, {CNR_u8, "u8", 0, 255, 1}, {CNR_bool, "bool", 0, 1, 1},
-    {CNR_i16, "i16", -32768, 32767, 1}, {CNR_u16, "u16", 0, 65535, 1},
-    {CNR_i32, "i32", INT32_MIN, INT32_MAX, 1}, {CNR_u32, "u32", 0, UINT32_MAX, 1},
-    {CNR_i64, "i64", -0x1p63, 0x1p63, 1}, /* the highest, as a double has it */
-    {CNR_u64, "u64", 0, 0x1p64, 1}, {CNR_i4, "i4", -8, 7, 1}, {CNR_u4, "u4", 0, 15, 1}};
+static const struct {
+    int32_t dtype;
+    const char *name;
+    double low, high, step;
+} types[] = {{CNR_f32, "f32", -INFINITY, INFINITY, 0x1p-20},
+             {CNR_f64, "f64", -INFINITY, INFINITY, 0x1p-40},
+             {CNR_f16, "f16", -INFINITY, INFINITY, 0x1p-9},
+             {CNR_bf16, "bf16", -INFINITY, INFINITY, 0x1p-6},
+             {CNR_i8, "i8", -128, 127, 1},
+             {CNR_u8, "u8", 0, 255, 1},
+             {CNR_bool, "bool", 0, 1, 1},
+             {CNR_i16, "i16", -32768, 32767, 1},
+             {CNR_u16, "u16", 0, 65535, 1},
+             {CNR_i32, "i32", INT32_MIN, INT32_MAX, 1},
+             {CNR_u32, "u32", 0, UINT32_MAX, 1},
+             {CNR_i64, "i64", -0x1p63, 0x1p63, 1}, /* the highest, as a double has it */
+             {CNR_u64, "u64", 0, 0x1p64, 1},
+             {CNR_i4, "i4", -8, 7, 1},
+             {CNR_u4, "u4", 0, 15, 1}};
 
 int main(void) {
     for (size_t k = 0; k < CNRI_COUNT(types); k++) {

@@ -1,5 +1,5 @@
 /* Files mapped, read and written whole; paths; digests; clock. */
-#include "core/base/base.h"
+#include "base/base.h"
 #include "tests/tap.h"
 #include <dirent.h>
 #include <sys/stat.h>
@@ -18,7 +18,8 @@ static const char *in_folder(const char *name) {
 static int files_in_folder(void) {
     DIR *d = opendir(folder);
     int n = 0;
-    for (struct dirent *e; d && (e = readdir(d)) != NULL;) n += strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0;
+    for (struct dirent *e; d && (e = readdir(d)) != NULL;)
+        n += strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0;
     if (d) closedir(d);
     return n;
 }
@@ -98,7 +99,8 @@ static void test_reading(void) {
         status = write_file(in_folder("a"), "third", &err);
         cnri_alloc_fail_at(0);
     } while (status == CNR_E_MEMORY);
-    ok(status == CNR_OK && n > 3 && files_in_folder() == 1, "in writing too, leaving nothing behind");
+    ok(status == CNR_OK && n > 3 && files_in_folder() == 1,
+       "in writing too, leaving nothing behind");
 }
 
 static void test_mapping(void) {

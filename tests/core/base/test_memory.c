@@ -1,5 +1,5 @@
 /* Allocation, growable arrays, maps and interned names, with memory running out everywhere. */
-#include "core/base/base.h"
+#include "base/base.h"
 #include "tests/tap.h"
 #include <pthread.h>
 
@@ -22,7 +22,8 @@ static void test_blocks(void) {
     for (int i = 0; all && i < 1000; i++) all = zero[i] == 0;
     ok(all, "alloc_zero clears");
     cnri_free(zero);
-    ok(cnri_alloc(SIZE_MAX) == NULL && cnri_alloc(SIZE_MAX - 64) == NULL, "absurd sizes are refused");
+    ok(cnri_alloc(SIZE_MAX) == NULL && cnri_alloc(SIZE_MAX - 64) == NULL,
+       "absurd sizes are refused");
     void *none = cnri_alloc(0);
     ok(none != NULL, "an empty block is a block");
     cnri_free(none);

@@ -1,5 +1,6 @@
-/* Files written whole or not at all: rights kept, links followed, who else writes, who was killed. */
-#include "core/base/base.h"
+/* Files written whole or not at all: rights kept, links followed, who else writes, who was killed.
+ */
+#include "base/base.h"
 #include "tests/tap.h"
 #include <dirent.h>
 #include <fcntl.h>
@@ -133,7 +134,8 @@ static void test_links(void) {
         lchown(in_folder("his"), 65534, 65534);
         is_int(write_text(in_folder("his"), "4", 0, &err), CNR_OK, "another's link in our folder");
         chmod(folder, 01777);
-        is_int(write_text(in_folder("his"), "5", 0, &err), CNR_E_STATE, "not where anybody may put it");
+        is_int(write_text(in_folder("his"), "5", 0, &err), CNR_E_STATE,
+               "not where anybody may put it");
         chmod(folder, 0700);
         holds(in_folder("far/target"), "4", "nothing was written there");
     }
@@ -293,8 +295,8 @@ static void test_check(void) {
     char listed[320], pair[640];
     snprintf(listed, sizeof listed, "images:%s", in_folder("hard"));
     snprintf(pair, sizeof pair, "%s,%s", in_folder("x"), in_folder("hard"));
-    const char *const words[] = {NULL, path, in_folder("hard"), in_folder("soft"), listed, pair,
-                                 in_folder("other"), "none"};
+    const char *const words[] = {NULL,   path, in_folder("hard"),  in_folder("soft"),
+                                 listed, pair, in_folder("other"), "none"};
     for (int32_t i = 1; i < 6; i++) {
         is_int(cnri_write_check(path, &words[i], 1, &err), CNR_E_ARG, "an input is no output");
         has_text(err.text, words[i], "and which is told");

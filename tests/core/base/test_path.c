@@ -1,6 +1,6 @@
 /* Where paths lead: what a file names lies beside it, whatever links say. */
 #define _GNU_SOURCE
-#include "core/base/base.h"
+#include "base/base.h"
 #include "tests/tap.h"
 #include <fcntl.h>
 #include <limits.h>
@@ -32,8 +32,9 @@ static void beside(const char *from, const char *name, const char *want, cnr_sta
     cnr_error err = CNR_ERROR_INIT;
     char *path = NULL;
     const cnr_status status = cnri_path_beside(at(from), name, &path, &err);
-    if (want) ok(status == CNR_OK && path && strcmp(path, at(want)) == 0, "%s of %s is %s: %s %s", name,
-                 from, want, path ? path : "", err.text);
+    if (want)
+        ok(status == CNR_OK && path && strcmp(path, at(want)) == 0, "%s of %s is %s: %s %s", name,
+           from, want, path ? path : "", err.text);
     else ok(status == code && !path, "%s of %s is refused: %s", name, from, err.text);
     cnri_free(path);
 }
@@ -42,7 +43,8 @@ static void test_beside(void) {
     mkdir(at("net"), 0755);
     mkdir(at("net/deep"), 0755);
     mkdir(at("other"), 0755);
-    make("net/a.lua"), make("net/labels"), make("net/deep/w"), make("other/secret"), make("netsecret");
+    make("net/a.lua"), make("net/labels"), make("net/deep/w"), make("other/secret"),
+        make("netsecret");
     link_to("labels", "net/near");
     link_to("deep/../labels", "net/round");
     link_to("../other/secret", "net/out");
@@ -109,7 +111,7 @@ static void test_leads(void) {
     leads("netsecret", "net", false);
     if (chdir(at("net")) != 0) note("can't go there");
     ok(cnri_path_leads_below("labels", ".") && cnri_path_leads_below("new", ".") &&
-       !cnri_path_leads_below("out", ".") && cnri_path_leads_below("/etc/passwd", "/"),
+           !cnri_path_leads_below("out", ".") && cnri_path_leads_below("/etc/passwd", "/"),
        "relative ones, and the root");
 }
 

@@ -1,7 +1,7 @@
 /* Reading: nothing waits, nothing is believed that others could have written, nothing mapped that
  * others could cut short. */
 #define _GNU_SOURCE
-#include "core/base/base.h"
+#include "base/base.h"
 #include "tests/tap.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -66,8 +66,10 @@ static void test_head(void) {
     char head[4];
     size_t n;
     ok(!cnri_read_head(spill("long", "abcdef", 0600), head, 4, &n, &err) && n == 4 &&
-       memcmp(head, "abcd", 4) == 0, "the first bytes of a long file");
-    ok(!cnri_read_head(spill("short", "ab", 0600), head, 4, &n, &err) && n == 2, "all of a short one");
+           memcmp(head, "abcd", 4) == 0,
+       "the first bytes of a long file");
+    ok(!cnri_read_head(spill("short", "ab", 0600), head, 4, &n, &err) && n == 2,
+       "all of a short one");
     is_int(cnri_read_head(in_folder("none"), head, 4, &n, &err), CNR_E_NOT_FOUND, "none of none");
 }
 
@@ -80,7 +82,8 @@ static bool is_copied(const char *path) {
     const bool copied = m.copied;
     const int fd = open(path, O_WRONLY | O_TRUNC);
     close(fd);
-    if (copied) ok(m.bytes == 6 && memcmp(m.at, "weight", 6) == 0, "what was cut short is still there");
+    if (copied)
+        ok(m.bytes == 6 && memcmp(m.at, "weight", 6) == 0, "what was cut short is still there");
     cnri_unmap_file(&m);
     return copied;
 }
@@ -181,7 +184,7 @@ static void test_blocks(void) {
     is_int(load("a.bin", "block"), CNR_OK, "and comes back");
     struct stat info;
     ok(stat(in_folder("deep/er/cache"), &info) == 0 && (info.st_mode & 0777) == 0700 &&
-       stat(in_folder("deep/er/cache/a.bin"), &info) == 0 && (info.st_mode & 0777) == 0600,
+           stat(in_folder("deep/er/cache/a.bin"), &info) == 0 && (info.st_mode & 0777) == 0600,
        "nobody else sees it");
     is_int(cnri_kept_save(NULL, "a.bin", "", 0, &err), CNR_OK, "an empty one takes its place");
     is_int(load("a.bin", ""), CNR_OK, "and comes back");
@@ -212,7 +215,8 @@ static void test_blocks(void) {
     chmod(path, 0666);
     is_int(load("a.bin", ""), CNR_E_STATE, "so is what others could have written");
     chmod(in_folder("deep/er/cache"), 0777);
-    is_int(cnri_kept_save(NULL, "c.bin", "x", 1, &err), CNR_E_STATE, "nothing is put where others write");
+    is_int(cnri_kept_save(NULL, "c.bin", "x", 1, &err), CNR_E_STATE,
+           "nothing is put where others write");
     chmod(in_folder("deep/er/cache"), 0700);
     unsetenv("CNNRUN_CACHE");
     setenv("HOME", in_folder("home"), 1);

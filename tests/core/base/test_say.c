@@ -1,5 +1,5 @@
 /* Text for people: formats as printf has them, and nothing that a terminal would obey. */
-#include "core/base/base.h"
+#include "base/base.h"
 #include "tests/tap.h"
 
 static char told[8192];
@@ -21,15 +21,16 @@ static const char *CNRI_PRINTF(1, 2) said(const char *format, ...) {
 static void test_formats(void) {
     char want[400];
     const char *volatile none = NULL; /* the compiler would see it */
-#define SAME(...)                                    \
+#define SAME(...) \
     (snprintf(want, sizeof want, __VA_ARGS__), is_text(said(__VA_ARGS__), want, "as printf"))
     SAME("plain 100%% sure\n");
     SAME("[%d] [%5d] [%-5d] [%05d] [%+d] [%*d]", -3, 42, 42, 42, 42, 7, 1);
     SAME("[%lld] [%llu] [%zu] [%ld] [%u] [%x] [%#X] [%o]", -(1ll << 40), ~0ull, (size_t)9, -5l, 7u,
          255u, 255u, 8u);
-    SAME("[%.3f] [%8.2f] [%-8.1f] [%g] [%.6g] [%10.4g] [%e]", 1.5, 3.14159, 2.0, 1e-9, 0.1, 1e6, 2.5);
-    SAME("[%s] [%6s] [%-6s] [%.2s] [%.*s] [%*s] [%-*s]", "a", "b", "c", "defg", 3, "hijkl", 4, "m", 4,
-         "n");
+    SAME("[%.3f] [%8.2f] [%-8.1f] [%g] [%.6g] [%10.4g] [%e]", 1.5, 3.14159, 2.0, 1e-9, 0.1, 1e6,
+         2.5);
+    SAME("[%s] [%6s] [%-6s] [%.2s] [%.*s] [%*s] [%-*s]", "a", "b", "c", "defg", 3, "hijkl", 4, "m",
+         4, "n");
     SAME("[%c%c] [%3c]", 'x', 'y', 'z');
     SAME("%300d", 1);
 #undef SAME
@@ -42,20 +43,30 @@ static void test_formats(void) {
 }
 
 static void test_escapes(void) {
-    static const struct { const char *text, *want, *what; } rows[] = {
-        {"\x1b]52;c;aGk=\x07", "\\x1b]52;c;aGk=\\x07", "a clipboard's escape"},
-        {"a\nok 1 - forged", "a\\nok 1 - forged", "a newline"},
-        {"a\tb\rc\x7f", "a\\tb\\rc\\x7f", "tab, return, delete"},
-        {"\xc2\x9b" "31m", "\\u009b31m", "C1 in UTF-8"},
-        {"\x9b" "31m", "\\x9b31m", "C1 as a byte"},
-        {"\xe2\x80\xae" "gpj", "\\u202egpj", "an override of direction"},
-        {"\xe2\x81\xa6" "x\xe2\x81\xa9", "\\u2066x\\u2069", "an isolate"},
-        {"\xe2\x80\xa8", "\\u2028", "a separator of lines"},
-        {"\xf3\xa0\x81\x81", "\\U0e0041", "a tag"},
-        {"\xc0\xaf\xed\xa0\x80\xf5", "\\xc0\\xaf\\xed\\xa0\\x80\\xf5", "what is no UTF-8"},
-        {"\xe2\x82", "\\xe2\\x82", "a sequence that ends early"},
-        {"\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80 \\ \"", "\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80 \\ \"",
-         "letters, signs and pictures stay"}};
+    static const struct {
+        const char *text, *want, *what;
+    } rows[] = {{"\x1b]52;c;aGk=\x07", "\\x1b]52;c;aGk=\\x07", "a clipboard's escape"},
+                {"a\nok 1 - forged", "a\\nok 1 - forged", "a newline"},
+                {"a\tb\rc\x7f", "a\\tb\\rc\\x7f", "tab, return, delete"},
+                {"\xc2\x9b"
+                 "31m",
+                 "\\u009b31m", "C1 in UTF-8"},
+                {"\x9b"
+                 "31m",
+                 "\\x9b31m", "C1 as a byte"},
+                {"\xe2\x80\xae"
+                 "gpj",
+                 "\\u202egpj", "an override of direction"},
+                {"\xe2\x81\xa6"
+                 "x\xe2\x81\xa9",
+                 "\\u2066x\\u2069", "an isolate"},
+                {"\xe2\x80\xa8", "\\u2028", "a separator of lines"},
+                {"\xf3\xa0\x81\x81", "\\U0e0041", "a tag"},
+                {"\xc0\xaf\xed\xa0\x80\xf5", "\\xc0\\xaf\\xed\\xa0\\x80\\xf5", "what is no UTF-8"},
+                {"\xe2\x82", "\\xe2\\x82", "a sequence that ends early"},
+                {"\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80 \\ \"",
+                 "\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80 \\ \"",
+                 "letters, signs and pictures stay"}};
     for (size_t i = 0; i < CNRI_COUNT(rows); i++)
         is_text(said("%s", rows[i].text), rows[i].want, rows[i].what);
     is_text(said("%c", 0x1b), "\\x1b", "a character too");

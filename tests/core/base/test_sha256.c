@@ -1,7 +1,7 @@
 /* SHA-256 by the processor's own instructions and in plain C give the same, over all lengths near
  * a block and however the data comes in; fingerprints of much data. */
-#include "core/base/base.h"
-#include "core/base/sha256.h"
+#include "base/base.h"
+#include "base/sha256.h"
 #include "tests/tap.h"
 
 static uint8_t data[4096];
@@ -31,19 +31,20 @@ static void test_prints(void) {
     cnri_fingerprint(pieces, sizeof pieces, whole);
     for (int32_t threads = 0; threads < 5; threads++) {
         memset(list[0].sum, 0, sizeof list[0].sum);
-        ok(cnri_prints(list, 3, threads) && memcmp(list[0].sum, whole, sizeof whole) == 0,
+        ok(cnri_fingerprints(list, 3, threads) && memcmp(list[0].sum, whole, sizeof whole) == 0,
            "the fingerprint of each MiB's, %d threads", (int)threads);
     }
     for (size_t at = 0; at < MUCH; at += at < 200 || at > MUCH - 200 ? 1 : 77777) {
         much[at] ^= 1;
-        cnri_prints(list, 1, 1);
+        cnri_fingerprints(list, 1, 1);
         same += memcmp(list[0].sum, whole, sizeof whole) == 0;
         much[at] ^= 1;
     }
     is_int(same, 0, "a bit anywhere changes it");
     for (size_t n = 0; n < 100; n++) {
         cnri_digest a = {data, n, {0}}, b = {data, n + 1, {0}};
-        same += !cnri_prints(&a, 1, 1) || !cnri_prints(&b, 1, 1) || memcmp(a.sum, b.sum, 16) == 0;
+        same += !cnri_fingerprints(&a, 1, 1) || !cnri_fingerprints(&b, 1, 1) ||
+                memcmp(a.sum, b.sum, 16) == 0;
     }
     is_int(same, 0, "so does a byte more");
     free(much);

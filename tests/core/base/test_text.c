@@ -1,17 +1,29 @@
 /* Numbers that no locale touches, suggestions, growing strings, JSON quoting, errors, log. */
-#include "core/base/base.h"
+#include "base/base.h"
 #include "tests/tap.h"
 #include <float.h>
 #include <locale.h>
 #include <math.h>
 
 static void test_parse_double(void) {
-    static const struct { const char *text; double want; const char *rest; } good[] = {
-        {"0", 0, ""}, {"-1.5", -1.5, ""}, {"+2e3", 2000, ""}, {".5", .5, ""}, {"5.", 5, ""},
-        {"1e-3x", 1e-3, "x"}, {"1,5", 1, ",5"}, {"0x10", 0, "x10"}, {"1e", 1, "e"},
-        {"12e+", 12, "e+"}, {"1e400", INFINITY, ""}, {"-inf", -INFINITY, ""},
-        {"4.9406564584124654e-324", 4.9406564584124654e-324, ""},
-        {"0.1000000000000000055511151231257827", 0.1, ""}};
+    static const struct {
+        const char *text;
+        double want;
+        const char *rest;
+    } good[] = {{"0", 0, ""},
+                {"-1.5", -1.5, ""},
+                {"+2e3", 2000, ""},
+                {".5", .5, ""},
+                {"5.", 5, ""},
+                {"1e-3x", 1e-3, "x"},
+                {"1,5", 1, ",5"},
+                {"0x10", 0, "x10"},
+                {"1e", 1, "e"},
+                {"12e+", 12, "e+"},
+                {"1e400", INFINITY, ""},
+                {"-inf", -INFINITY, ""},
+                {"4.9406564584124654e-324", 4.9406564584124654e-324, ""},
+                {"0.1000000000000000055511151231257827", 0.1, ""}};
     for (size_t i = 0; i < CNRI_COUNT(good); i++) {
         const char *end = NULL;
         double value = 42;
@@ -30,10 +42,20 @@ static void test_parse_double(void) {
 }
 
 static void test_print_double(void) {
-    static const struct { double value; const char *want; } rows[] = {
-        {0, "0"}, {-0.0, "-0"}, {1, "1"}, {0.1, "0.1"}, {1.0 / 3, "0.3333333333333333"},
-        {1e21, "1e+21"}, {5e-324, "5e-324"}, {-2.5, "-2.5"}, {INFINITY, "inf"},
-        {-INFINITY, "-inf"}, {DBL_MAX, "1.7976931348623157e+308"}};
+    static const struct {
+        double value;
+        const char *want;
+    } rows[] = {{0, "0"},
+                {-0.0, "-0"},
+                {1, "1"},
+                {0.1, "0.1"},
+                {1.0 / 3, "0.3333333333333333"},
+                {1e21, "1e+21"},
+                {5e-324, "5e-324"},
+                {-2.5, "-2.5"},
+                {INFINITY, "inf"},
+                {-INFINITY, "-inf"},
+                {DBL_MAX, "1.7976931348623157e+308"}};
     char text[40];
     for (size_t i = 0; i < CNRI_COUNT(rows); i++) {
         cnri_print_double(text, sizeof text, rows[i].value);
@@ -88,8 +110,8 @@ static void test_parse_int(void) {
     ok(cnri_parse_int("-9223372036854775808", &value) && value == INT64_MIN, "the least");
     ok(cnri_parse_int("9223372036854775807", &value) && value == INT64_MAX, "the largest");
     ok(cnri_parse_int("+7", &value) && value == 7, "a plus");
-    static const char *const bad[] = {"", "-", "9223372036854775808", "-9223372036854775809",
-                                      "1 ", "1.0", "0x1"};
+    static const char *const bad[] =
+        {"", "-", "9223372036854775808", "-9223372036854775809", "1 ", "1.0", "0x1"};
     for (size_t i = 0; i < CNRI_COUNT(bad); i++)
         ok(!cnri_parse_int(bad[i], &value), "\"%s\" is no integer", bad[i]);
 }
@@ -97,17 +119,18 @@ static void test_parse_int(void) {
 static void test_nearest(void) {
     static const char *const words[] = {"stride", "padding", "dilation", "kernel"};
     const int32_t n = CNRI_COUNT(words);
-    is_text(cnri_nearest("strides", words, n), "stride", "a letter too many");
-    is_text(cnri_nearest("pading", words, n), "padding", "a letter too few");
-    is_text(cnri_nearest("kernle", words, n), "kernel", "letters swapped");
-    is_text(cnri_nearest("KERNEL", words, n), "kernel", "case");
-    ok(cnri_nearest("banana", words, n) == NULL, "nothing near");
-    ok(cnri_nearest("", words, n) == NULL && cnri_nearest(NULL, words, n) == NULL, "no word");
-    ok(cnri_nearest("x", words, 0) == NULL, "no candidates");
+    is_text(cnri_nearest_word("strides", words, n), "stride", "a letter too many");
+    is_text(cnri_nearest_word("pading", words, n), "padding", "a letter too few");
+    is_text(cnri_nearest_word("kernle", words, n), "kernel", "letters swapped");
+    is_text(cnri_nearest_word("KERNEL", words, n), "kernel", "case");
+    ok(cnri_nearest_word("banana", words, n) == NULL, "nothing near");
+    ok(cnri_nearest_word("", words, n) == NULL && cnri_nearest_word(NULL, words, n) == NULL,
+       "no word");
+    ok(cnri_nearest_word("x", words, 0) == NULL, "no candidates");
     char long_word[200];
     memset(long_word, 'a', sizeof long_word);
     long_word[199] = 0;
-    ok(cnri_nearest(long_word, words, n) == NULL, "a word too long to be compared");
+    ok(cnri_nearest_word(long_word, words, n) == NULL, "a word too long to be compared");
 }
 
 static void test_strings(void) {
@@ -116,8 +139,9 @@ static void test_strings(void) {
     ok(!t.failed && t.n == strlen(t.at) && strncmp(t.at, "0,1,2,", 6) == 0, "a string grows");
     cnri_text_free(&t);
     cnri_text_json(&t, "a\"b\\c\n\t\x01 \xc3\xa9 \xff \xe2\x82 \xf0\x9f\x98\x80 \xed\xa0\x80");
-    is_text(t.at, "\"a\\\"b\\\\c\\n\\t\\u0001 \xc3\xa9 \xef\xbf\xbd \xef\xbf\xbd\xef\xbf\xbd "
-                  "\xf0\x9f\x98\x80 \xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\"",
+    is_text(t.at,
+            "\"a\\\"b\\\\c\\n\\t\\u0001 \xc3\xa9 \xef\xbf\xbd \xef\xbf\xbd\xef\xbf\xbd "
+            "\xf0\x9f\x98\x80 \xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\"",
             "JSON is escaped, and bytes that are no UTF-8 are replaced");
     cnri_text_free(&t);
     cnri_alloc_fail_at(1);

@@ -142,7 +142,7 @@ ok $code == 0 && $out =~ /^digraph/, 'show --dot';
 ok $code == 0 && $out =~ /7x20x24x24/, 'show --batch';
 ($code, $out) = run('bench', $net, qw(--weights random:1 --threads 1 --runs 3 --batch 2 --json));
 $list = objects($out);
-is_deeply [sort keys %{$list->[0]}], [sort qw(net device threads batch runs ms_min ms_median gflops
+is_deeply [sort keys %{$list->[0]}], [sort qw(net device threads batch runs ms_min ms_median gflops extrapolated
     arena_bytes arena_bound_bytes weights_bytes peak_rss_bytes energy_source joules joules_net watts
     idle_watts edp fps fps_per_watt samples rounds)], 'bench --json: its fields';
 ok $list->[0]{batch} == 2 && $list->[0]{runs} == 3 && $list->[0]{threads} == 1, 'as asked';
@@ -217,7 +217,7 @@ for my $words (['classify'], ['run', 'classify'], ['-q', 'classify']) {
     ok $code == 0 && $out =~ /^ +[\d.]+%  \d$/m, "cnnrun @$words" or diag "$code $err";
 }
 ($code, $out, $err) = run('help', 'detect');
-ok $code == 0 && $out =~ /^usage: cnnrun detect MODEL/, 'help detect is that of the application';
+ok $code == 0 && $out =~ /^usage: cnnrun detect NET/, 'help detect is that of the application';
 like +(run('--help'))[1], qr/^applications:.* classify\b.* detect\b/m, 'the help lists them';
 ($code, $out, $err) = run('clasify', $net, $digits[0]);
 ok $code == 1 && $err =~ /did you mean classify\?/, 'and a near miss is told';

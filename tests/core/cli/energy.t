@@ -210,11 +210,11 @@ my $rest;
 ($whole, $rest) = busy_run('', set_to(3) . '; sleep 0.6');
 ok(exists $whole->{joules_net} && !defined $whole->{joules_net} && !defined $whole->{idle_watts}, 'less than before: nothing is net of that');
 cmp_ok($whole->{joules}, '>', 1, 'joules are told');
-like($whole->{net_unmeasured}, qr/^the baseline was under load: 9 W before, 3 behind/, 'and why it is not');
+like($whole->{net_unmeasured}, qr/^the baseline was taken under load: 9 W before the run, 3 W after it/, 'and why it is not');
 ok(!defined $rest->{joules_net} && $rest->{net_unmeasured} eq $whole->{net_unmeasured} && $rest->{energy_source} eq 'measured', 'by domain, too');
 ($whole) = busy_run('', set_to(12) . '; sleep 0.6; ' . set_to(3));
 cmp_ok($whole->{watts}, '>', 9, 'more than before');
-like($whole->{net_unmeasured}, qr/under load: 9 W before, 3 behind/, 'but less behind, where the other work is over');
+like($whole->{net_unmeasured}, qr/under load: 9 W before the run, 3 W after it/, 'but less behind, where the other work is over');
 ($whole) = busy_run('', set_to(12) . '; sleep 0.6; ' . set_to(10));
 near($whole->{joules_net}, ($whole->{watts} - 9) * $whole->{seconds}, 1e-6, 'what is warm draws more behind, which is no fault');
 ok(!exists $whole->{net_unmeasured}, 'nothing is said then');
@@ -222,9 +222,9 @@ ok(!exists $whole->{net_unmeasured}, 'nothing is said then');
 near($whole->{joules_net}, ($whole->{watts} - 2) * $whole->{seconds}, 1e-6, '--idle: net of what is told');
 is($whole->{idle_watts}, 2, 'which is shown');
 ($whole) = busy_run('--idle 50', 'sleep 0.2');
-like($whole->{net_unmeasured}, qr/^50 W at rest were told, and 9 are drawn/, 'unless it can not be');
+like($whole->{net_unmeasured}, qr/^idle power was given as 50 W, but only 9 W are drawn/, 'unless it can not be');
 $out = `$build/cnnrun energy run --sysfs-root @{[$busy->root]} -- sh -c '@{[set_to(3)]}; sleep 0.4' 2>&1`;
-like($out, qr/^energy +[\d.]+ J in all, [\d.]+ W,.*^ +net of idle unmeasured: the baseline was under load/ms, 'people are told');
+like($out, qr/^energy +[\d.]+ J in all, [\d.]+ W,.*^ +net of idle unmeasured: the baseline was taken under load/ms, 'people are told');
 # behind other work what is drawn goes down for a while: it is waited for
 draw(9);
 $pid = fork;
@@ -250,7 +250,7 @@ end
 LUA
 close $script;
 is(scalar `$build/cnnrun --trust --sysfs-root @{[$busy->root]} $work/regions.lua 2>&1`,
-   "8.000\t1.0\tnil\nnil\tnil\t50 W at rest were told, and 9 are drawn\n0.000\t9.0\tnil\n", 'from Lua');
+   "8.000\t1.0\tnil\nnil\tnil\tidle power was given as 50 W, but only 9 W are drawn\n0.000\t9.0\tnil\n", 'from Lua');
 
 # ---- a sensor that stops, and one whose counter stands ----
 my $stop = Tree->new("sys/class/hwmon/hwmon0/name = ina226\nsys/class/hwmon/hwmon0/power1_input = 1000000\n" .

@@ -83,7 +83,7 @@ my $begin = time;
 is(scalar <$half>, undef, 'who does not end its line is shown out');
 cmp_ok(time - $begin, '<', 10, 'soon');
 SKIP: {
-    skip 'needs root, for clients of another user', 1 if $>;
+    skip 'only root can connect as another user', 1 if $>;
     my $open = 0;
     my @busy = map { my $s = dialled(); print $s "hello\n" if $s; $s ? ($s) : () } 1 .. 64;
     chmod 0666, $path;

@@ -97,7 +97,7 @@ is(substr($one, 0, length $whole), $whole, 'by its whole name; objects of plugin
 is(run('lua', 'cnnrun.load'), $whole, 'or the module\'s');
 like(run('lua', 'conv2d'), qr/c\.conv .*kernel_shape.*weight +.*an? weight/s, 'a constructor, by an alias');
 like(run('lua', 'Tensor:topk'), qr/tensor:topk/, 'a method');
-like(run('lua', 'csv'), qr/^lib\.csv: .*\n(?:  csv\.\w+\(.*\n){4}$/, 'a part');
+like(run('lua', 'csv'), qr/^lib\.csv: .*\n(?:  csv\.\w+\(.*\n){5}$/, 'a part');
 like(run('lua', 'plot.bars'), qr/title .*horizontal +boolean/s, 'the options that one extends, too');
 $out = run('lua', 'laod');
 ok($? != 0 && $out =~ /laod: no such function; did you mean load\?/, 'a name that is none');

@@ -96,16 +96,23 @@ my %decided = (
     '--again' => { same => 'it looks for none' },
     '--output' => { same => 'it says where else to write' },
     '--device' => { same => 'each of --devices is measured' },
-    '--fallback' => { same => 'nobody fails while it is measured, or all does' },
-    '--memory-limit' => { same => 'it refuses, or changes nothing' },
-    '--cache' => { same => 'it is the folder' }, '--cache-limit' => { same => 'it bounds the folder' },
-    '--no-verify' => { same => 'damage is refused, or not' },
-    '--option' => { same => 'the net that comes of it counts' }, '--net' => { same => 'the net counts' },
     '--plugin-dir' => { same => 'the plugins that are loaded count' },
+    map({ $_ => { same => 'the plugins that are loaded and drive devices count' } } qw(--plugin-order --skip-plugin)),
     '--trust' => { same => 'the net that comes of it counts' },
-    map({ $_ => { same => 'it says how things are told' } } qw(--json --verbose --quiet --help --labels)),
+    map({ $_ => { same => 'it says how things are told' } } qw(--json --verbose --quiet --help)),
     map({ $_ => { same => 'pictures are not looked at' } }
         qw(--preset --crop --mean --std --scale --channels --letterbox)));
+
+# Of load options the table says which keys they enter: a net's, and what its weights come of, may have words above.
+my $table = do { local (@ARGV, $/) = "$root/core/engine/run/load_options.h"; <> };
+my %enters = $table =~ /X\((?:ALL|PROGRAM), [^"]*"[^"]*",[\s\\]*"(--[a-z-]+)",[\s\\]*(?:"[^"]*"|NULL),[\s\\]*\w+,[\s\\]*([A-Z]+),/g;
+cmp_ok(scalar keys %enters, '>', 18, 'rows of the table');
+for my $option (sort keys %enters) {
+    my $counts = $enters{$option} !~ /^(?:NOTHING|PASSES|NET)$/;
+    is($decided{$option}{other} || $decided{$option}{same} ? 1 : 0, 1, "$option enters a key: words that show it") if $counts;
+    is($decided{$option}{other}, undef, "$option enters none: none that deny it") if $enters{$option} =~ /^(?:NOTHING|PASSES)$/;
+    $decided{$option} //= { same => 'by the table' };
+}
 
 # The command's own and what commands have in common.
 my %known;

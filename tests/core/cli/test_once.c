@@ -1,5 +1,5 @@
-/* cnnrun NET.lua PICTURE searches for plugins once and opens and runs the script once: the system tells
- * how often folders and files are opened (inotify). */
+/* cnnrun NET.lua PICTURE searches for plugins once and opens and runs the script once: the system
+ * tells how often folders and files are opened (inotify). */
 #define _GNU_SOURCE
 #include "tap.h"
 #include <sys/inotify.h>
@@ -10,7 +10,10 @@ static char folder[] = "/tmp/cnnrun-once-XXXXXX", path[128], out[128];
 
 /* Opens that the watch saw: of the folder itself, and of what is called `name` in it. */
 static void opens(int fd, const char *name, int *folders, int *files) {
-    union { struct inotify_event event; char bytes[65536]; } buffer;
+    union {
+        struct inotify_event event;
+        char bytes[65536];
+    } buffer;
     *folders = *files = 0;
     for (ssize_t n; (n = read(fd, &buffer, sizeof buffer)) > 0;)
         for (char *at = buffer.bytes; at < buffer.bytes + n;) {

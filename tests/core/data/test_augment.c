@@ -1,14 +1,18 @@
-/* Pictures varied by the words behind a spec: what the words mean, and that seed, round and index alone
- * decide. */
-#include "core/data/data.h"
+/* Pictures varied by the words behind a spec: what the words mean, and that seed, round and index
+ * alone decide. */
+#include "data/data.h"
 #include "tap.h"
 
 enum { SIDE = 12, N = SIDE * SIDE };
 
 static cnr_tensor picture(uint8_t *data, int64_t channels) {
     for (int i = 0; i < N * channels; i++) data[i] = (uint8_t)(i * 37 + 11);
-    return (cnr_tensor){.size = sizeof(cnr_tensor), .dtype = CNR_u8, .rank = 3,
-                        .dim = {SIDE, SIDE, channels}, .data = data, .bytes = (uint64_t)(N * channels)};
+    return (cnr_tensor){.size = sizeof(cnr_tensor),
+                        .dtype = CNR_u8,
+                        .rank = 3,
+                        .dim = {SIDE, SIDE, channels},
+                        .data = data,
+                        .bytes = (uint64_t)(N * channels)};
 }
 
 static bool reads(const char *words, cnri_augment *out, char *left, size_t room) {
@@ -27,16 +31,20 @@ static cnri_augment of(const char *words) {
 static void words(void) {
     cnri_augment a;
     char left[100];
-    ok(reads("mnist:/d,shift=2,flip", &a, left, sizeof left) && a.shift == 2 && a.flip == 0.5 && a.any &&
-       strcmp(left, "mnist:/d") == 0, "words are read, and cut off: %s", left);
-    ok(reads("images:a,b.txt", &a, left, sizeof left) && !a.any && strcmp(left, "images:a,b.txt") == 0,
+    ok(reads("mnist:/d,shift=2,flip", &a, left, sizeof left) && a.shift == 2 && a.flip == 0.5 &&
+           a.any && strcmp(left, "mnist:/d") == 0,
+       "words are read, and cut off: %s", left);
+    ok(reads("images:a,b.txt", &a, left, sizeof left) && !a.any &&
+           strcmp(left, "images:a,b.txt") == 0,
        "a path keeps its commas");
     ok(reads("d,shift=1,x,turn=3", &a, left, sizeof left) && strcmp(left, "d,shift=1,x") == 0 &&
-       a.turn == 3 && a.shift == 0, "what stands before a strange word belongs to the path");
+           a.turn == 3 && a.shift == 0,
+       "what stands before a strange word belongs to the path");
     ok(cnri_augment_cut("mnist:/d:test,crop=.8,colour=.2") == 13, "what names files is the rest");
     ok(!reads("d,shift=-1", &a, left, sizeof left) && !reads("d,shift", &a, left, sizeof left) &&
-       !reads("d,flip=2", &a, left, sizeof left) && !reads("d,turn=x", &a, left, sizeof left) &&
-       !reads("d,crop=0", &a, left, sizeof left), "numbers out of range are refused");
+           !reads("d,flip=2", &a, left, sizeof left) && !reads("d,turn=x", &a, left, sizeof left) &&
+           !reads("d,crop=0", &a, left, sizeof left),
+       "numbers out of range are refused");
 }
 
 static bool equal(const uint8_t *a, const uint8_t *b) { return memcmp(a, b, N) == 0; }
@@ -58,7 +66,12 @@ static void moves(void) {
             for (int dx = -3; dx <= 3; dx++) {
                 for (int i = 0; i < N; i++) {
                     const int y = i / SIDE - dy, x = i % SIDE - dx;
-                    const int cy = y < 0 ? 0 : y >= SIDE ? SIDE - 1 : y, cx = x < 0 ? 0 : x >= SIDE ? SIDE - 1 : x;
+                    const int cy = y < 0       ? 0
+                                   : y >= SIDE ? SIDE - 1
+                                               : y,
+                              cx = x < 0       ? 0
+                                   : x >= SIDE ? SIDE - 1
+                                               : x;
                     want[i] = plain[cy * SIDE + cx];
                 }
                 if (!equal(got, want)) continue;
@@ -66,7 +79,8 @@ static void moves(void) {
                 all += !seen[dy + 3][dx + 3]++;
             }
     }
-    ok(found == 2000 && all == 49, "shift=3 moves by whole pixels, each of the 49 ways: %d, %d", found, all);
+    ok(found == 2000 && all == 49, "shift=3 moves by whole pixels, each of the 49 ways: %d, %d",
+       found, all);
 }
 
 static void draws(void) {
@@ -85,7 +99,8 @@ static void draws(void) {
         cnri_augment_apply(&o, 2, 0, k, &u, NULL);
         seeds += equal(a, b);
     }
-    ok(same == 50 && rounds == 0 && seeds == 0, "the same for seed, round and index, and another for others");
+    ok(same == 50 && rounds == 0 && seeds == 0,
+       "the same for seed, round and index, and another for others");
     const cnri_augment more = of("d,shift=2,colour=0"), less = of("d,shift=2");
     cnr_tensor t = picture(a, 1), u = picture(b, 1);
     cnri_augment_apply(&more, 3, 4, 5, &t, NULL);
@@ -100,7 +115,8 @@ static void colours(void) {
     for (int i = 0; i < 3 * N; i++) grey[i] = data[i] = (uint8_t)(i / 3 % 100 + 50);
     cnri_augment_apply(&o, 1, 0, 1, &t, NULL);
     bool even = true;
-    for (int i = 0; i < N; i++) even = even && data[3 * i] == data[3 * i + 1] && data[3 * i] == data[3 * i + 2];
+    for (int i = 0; i < N; i++)
+        even = even && data[3 * i] == data[3 * i + 1] && data[3 * i] == data[3 * i + 2];
     ok(even && memcmp(data, grey, sizeof data) != 0, "grey stays grey, of another brightness");
 }
 

@@ -1,6 +1,6 @@
 /* Preprocessing: texts in metadata, and what they do to pictures. */
-#include "core/graph/graph.h"
-#include "core/run/run.h"
+#include "graph/graph.h"
+#include "run/run.h"
 #include "tap.h"
 #include <math.h>
 
@@ -8,13 +8,21 @@ static cnr_graph *graph;
 static cnr_error err = CNR_ERROR_INIT;
 
 static cnr_tensor picture(uint8_t *data, int64_t h, int64_t w, int64_t c) {
-    return (cnr_tensor){.size = sizeof(cnr_tensor), .dtype = CNR_u8, .rank = 3, .dim = {h, w, c},
-                        .data = data, .bytes = (uint64_t)(h * w * c)};
+    return (cnr_tensor){.size = sizeof(cnr_tensor),
+                        .dtype = CNR_u8,
+                        .rank = 3,
+                        .dim = {h, w, c},
+                        .data = data,
+                        .bytes = (uint64_t)(h * w * c)};
 }
 
 static cnr_tensor input(float *data, int64_t c, int64_t h, int64_t w) {
-    return (cnr_tensor){.size = sizeof(cnr_tensor), .dtype = CNR_f32, .rank = 4,
-                        .dim = {1, c, h, w}, .data = data, .bytes = (uint64_t)(c * h * w) * 4};
+    return (cnr_tensor){.size = sizeof(cnr_tensor),
+                        .dtype = CNR_f32,
+                        .rank = 4,
+                        .dim = {1, c, h, w},
+                        .data = data,
+                        .bytes = (uint64_t)(c * h * w) * 4};
 }
 
 /* Sets the keys given as "key=text;key=text" in a new graph and applies them. */
@@ -111,10 +119,12 @@ static void test_mistakes(void) {
     graph = cnri_graph_new("test");
     is_int(cnri_preprocess_set(graph, "data", "mena", "1", &err), CNR_E_ARG, "an unknown step");
     has_text(err.text, "mean", "is answered by the right one");
-    static const char *const wrong[][2] = {
-        {"resize", "0"}, {"resize", "256x"}, {"resize", "12.5"}, {"crop", "-4"}, {"mean", "1,,2"},
-        {"mean", ""}, {"std", "0"}, {"std", "1,2,3,4,5"}, {"scale", "x"}, {"scale", "inf"},
-        {"channels", "rbg"}, {"letterbox", "300"}};
+    static const char *const wrong[][2] = {{"resize", "0"},     {"resize", "256x"},
+                                           {"resize", "12.5"},  {"crop", "-4"},
+                                           {"mean", "1,,2"},    {"mean", ""},
+                                           {"std", "0"},        {"std", "1,2,3,4,5"},
+                                           {"scale", "x"},      {"scale", "inf"},
+                                           {"channels", "rbg"}, {"letterbox", "300"}};
     for (size_t i = 0; i < CNRI_COUNT(wrong); i++)
         ok(cnri_preprocess_set(graph, "data", wrong[i][0], wrong[i][1], &err) == CNR_E_ARG,
            "%s=\"%s\" is refused: %s", wrong[i][0], wrong[i][1], err.text);
@@ -128,8 +138,10 @@ static void test_memory(void) {
     int bad = 0, n = 0;
     for (n = 1; n < 200; n++) {
         cnri_alloc_fail_at(n);
-        const cnr_status status = apply("resize=4;mean=1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,"
-                                        "19,20,21,22,23,24,25,26,27", &p, &t);
+        const cnr_status status =
+            apply("resize=4;mean=1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,"
+                  "19,20,21,22,23,24,25,26,27",
+                  &p, &t);
         cnri_alloc_fail_at(0);
         if (status == CNR_OK) break;
         if (status != CNR_E_MEMORY) {

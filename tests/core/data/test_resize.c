@@ -1,8 +1,11 @@
 /* Scaling against checksums of Pillow's results for many sizes. */
-#include "core/run/run.h"
+#include "run/run.h"
 #include "tap.h"
 
-static const struct { int h, w, c, out_h, out_w; uint32_t sum; } cases[] = {
+static const struct {
+    int h, w, c, out_h, out_w;
+    uint32_t sum;
+} cases[] = {
 #include "resize_expected.inc"
 };
 

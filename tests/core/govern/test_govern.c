@@ -1,8 +1,8 @@
 /* Frequency policies: what is wished is kept within bounds, faults keep the last good setting, a
  * limit of temperature wins; policies in Lua that throw, loop, allocate and ask for nonsense; time
  * warping, played machines, recordings. */
-#include "core/govern/govern.h"
-#include "core/work/work.h"
+#include "govern/govern.h"
+#include "work/work.h"
 #include "tests/tap.h"
 #include <math.h>
 #include <unistd.h>
@@ -77,8 +77,8 @@ static void hear(void *arg, int32_t level, const char *who, const char *text) {
 
 static cnri_governor governor_of(fake *f, cnri_frequency_policy policy) {
     *f = (fake){.temperature = NAN, .hz = {480000000, 480000000}, .cores = 4};
-    return (cnri_governor){
-        .machine = {f, look, set}, .policy = policy, .limit = NAN, .period = 0.1};
+    return (
+        cnri_governor){.machine = {f, look, set}, .policy = policy, .limit = NAN, .period = 0.1};
 }
 
 static void tick(cnri_governor *g, int n) {
@@ -102,7 +102,7 @@ static void test_clamps(void) {
     wished = 1;
     tick(&g, 1);
     is_int((long long)f.hz[0], 177000000, "below them: the lowest");
-    is_int(g.so_far.switches, 4, "changes are counted");
+    is_int(g.stats.switches, 4, "changes are counted");
     is_int((long long)f.hz[1], 480000000, "what nobody wished for is as it was");
     f.hz[0] = 480000000;
     g = governor_of(&f, (cnri_frequency_policy){.step = wish});
@@ -110,7 +110,7 @@ static void test_clamps(void) {
     look(&f, &g.seen, NULL);
     g.seen.knobs[0].writable = 0;
     tick(&g, 2);
-    ok(g.so_far.advises && f.sets == 0 && g.so_far.switches == 1,
+    ok(g.stats.advises && f.sets == 0 && g.stats.switches == 1,
        "a knob that can't be set: advice, nothing more");
 }
 
@@ -126,7 +126,7 @@ static void test_faults(void) {
         tick(&g, 1);
         ok(f.hz[0] == 350000000 && warnings == 1, "%g Hz: the last good setting, told", wished);
         tick(&g, 10);
-        ok(g.so_far.off && g.so_far.faults == CNRI_MOST_FAULTS && f.hz[0] == 350000000 &&
+        ok(g.stats.off && g.stats.faults == CNRI_MAX_FAULTS && f.hz[0] == 350000000 &&
                warnings == 2,
            "three turn it off, told once");
     }
@@ -135,8 +135,8 @@ static void test_faults(void) {
     wished = 350e6;
     f.broken = true;
     tick(&g, 5);
-    ok(g.so_far.off && f.hz[0] == 480000000, "a knob that can't be set any more is a fault, too");
-    has_text(g.so_far.fault.text, "permission is gone", "whose first is kept");
+    ok(g.stats.off && f.hz[0] == 480000000, "a knob that can't be set any more is a fault, too");
+    has_text(g.stats.fault.text, "permission is gone", "whose first is kept");
 }
 
 static void test_limit(void) {
@@ -158,7 +158,7 @@ static void test_limit(void) {
     f.temperature = 60;
     tick(&g, 3);
     is_int((long long)f.hz[0], 543000000, "then gives them back");
-    ok(g.so_far.throttled > 0.5 && g.so_far.throttled < 0.9, "how often it held is told");
+    ok(g.stats.throttled > 0.5 && g.stats.throttled < 0.9, "how often it held is told");
 }
 
 /* ---- policies in Lua ---- */
@@ -191,35 +191,38 @@ static cnri_governor run_policy(const char *text, fake *f, int ticks) {
     return g;
 }
 
-#define AFTER_ONE                                                                                  \
+#define AFTER_ONE \
     "return { step = function(s, m) m.n = (m.n or 0) + 1 if m.n == 1 then return { gpu = 350e6 } " \
     "end "
 
 static void test_bad_policies(void) {
-    static const struct { const char *text, *what, *told;
-    } bad[] = {
-        {AFTER_ONE "error('no more') end }", "throws", "no more"},
-        {AFTER_ONE "while true do end end }", "loops", "longer than it may"},
-        {AFTER_ONE "while true do pcall(function() while true do end end) end end }",
-         "loops and catches", "longer than it may"},
-        {AFTER_ONE "local t = 'x' while true do t = t .. t end end }", "allocates", "memory"},
-        {AFTER_ONE "return { gpu = 10e12 } end }", "asks for 10 THz", "wants 1e+13 Hz of gpu"},
-        {AFTER_ONE "return { gpu = -1 } end }", "asks for a negative number", "wants -1 Hz of gpu"},
-        {AFTER_ONE "return { gpu = 0/0 } end }", "asks for no number", "Hz of gpu"},
-        {AFTER_ONE "return { gpu = 'highes' } end }", "misspells a word", "did you mean 'highest'"},
-        {AFTER_ONE "return { gpv = 350e6 } end }", "sets no knob", "did you mean 'gpu'"},
-        {AFTER_ONE "return { gpu = {} , ['cpu0-3'] = { cores = -1 } } end }", "asks for no cores",
-         "no number of cores"},
-        {AFTER_ONE "return { period = 0 } end }", "never wants to sleep", "want seconds"},
-        {AFTER_ONE "return { true } end }", "answers a list", "want names of knobs"},
-        {AFTER_ONE "return io.open('/etc/passwd') end }", "wants files", "unknown global 'io'"}};
+    static const struct {
+        const char *text, *what, *told;
+    } bad[] =
+        {{AFTER_ONE "error('no more') end }", "throws", "no more"},
+         {AFTER_ONE "while true do end end }", "loops", "longer than it may"},
+         {AFTER_ONE "while true do pcall(function() while true do end end) end end }",
+          "loops and catches", "longer than it may"},
+         {AFTER_ONE "local t = 'x' while true do t = t .. t end end }", "allocates", "memory"},
+         {AFTER_ONE "return { gpu = 10e12 } end }", "asks for 10 THz", "wants 1e+13 Hz of gpu"},
+         {AFTER_ONE "return { gpu = -1 } end }", "asks for a negative number",
+          "wants -1 Hz of gpu"},
+         {AFTER_ONE "return { gpu = 0/0 } end }", "asks for no number", "Hz of gpu"},
+         {AFTER_ONE "return { gpu = 'highes' } end }", "misspells a word",
+          "did you mean 'highest'"},
+         {AFTER_ONE "return { gpv = 350e6 } end }", "sets no knob", "did you mean 'gpu'"},
+         {AFTER_ONE "return { gpu = {} , ['cpu0-3'] = { cores = -1 } } end }", "asks for no cores",
+          "no number of cores"},
+         {AFTER_ONE "return { period = 0 } end }", "never wants to sleep", "want seconds"},
+         {AFTER_ONE "return { true } end }", "answers a list", "want names of knobs"},
+         {AFTER_ONE "return io.open('/etc/passwd') end }", "wants files", "unknown global 'io'"}};
     for (size_t i = 0; i < CNRI_COUNT(bad); i++) {
         fake f;
         const cnri_governor g = run_policy(bad[i].text, &f, 8);
-        ok(f.hz[0] == 350000000 && g.so_far.off && g.so_far.faults == 3 && warnings == 2 &&
+        ok(f.hz[0] == 350000000 && g.stats.off && g.stats.faults == 3 && warnings == 2 &&
                f.sets == 1,
            "one that %s: last good setting, off after three, told once", bad[i].what);
-        has_text(g.so_far.fault.text, bad[i].told, "and why");
+        has_text(g.stats.fault.text, bad[i].told, "and why");
     }
     cnr_error err = CNR_ERROR_INIT;
     cnri_frequency_policy p;
@@ -241,8 +244,9 @@ static void test_good_policies(void) {
                &f, 1);
     ok(f.hz[1] == 200000000 && f.cores == 2 && f.hz[0] == 177000000,
        "by device, cores, several knobs");
-    cnri_governor g = run_policy(
-        "return { step = function(s) return { ['*'] = 'lowest', period = 99 } end }", &f, 1);
+    cnri_governor g =
+        run_policy("return { step = function(s) return { ['*'] = 'lowest', period = 99 } end }", &f,
+                   1);
     ok(f.hz[0] == 177000000 && f.hz[1] == 177000000, "all of them");
     ok(g.period == CNRI_TICK_MOST, "ticks are never too rare");
     run_policy("return { step = function(s) assert(s.knob.name == 'gpu' and s.knob.load == .5 and "
@@ -392,7 +396,8 @@ static void test_trace(void) {
     is_int(cnr_govern(rt, &again, NULL, &g, &err), CNR_OK, "replayed");
     ok(fabs(g.load - 0.5) < 0.02 && g.runs >= 49, "the work that was recorded (load %g)", g.load);
     cnr_governed_free(&g);
-    static const struct { const char *text, *told;
+    static const struct {
+        const char *text, *told;
     } wrong[] = {{"", "no two rows"},
                  {"time,gpu.hz\n0,1\n", "no two rows"},
                  {"gpu.hz\n1\n2\n", "no column \"time\""},
@@ -453,8 +458,12 @@ static void test_live(void) {
 }
 
 int main(void) {
-    const cnr_open_options o = {
-        .size = sizeof o, .no_default_dirs = 1, .log_level = CNR_LOG_WARN, .log = hear};
+    const char *const dirs[] = {CNRT_BUILD_DIR "/plugins/device-sim.so", NULL};
+    const cnr_open_options o = {.size = sizeof o,
+                                .plugin_dirs = dirs,
+                                .no_default_dirs = 1,
+                                .log_level = CNR_LOG_WARN,
+                                .log = hear};
     cnr_error err = CNR_ERROR_INIT;
     if (!mkdtemp(folder)) return 2;
     setenv("CNNRUN_CACHE", folder, 1);

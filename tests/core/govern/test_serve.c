@@ -1,7 +1,7 @@
 /* The helper's protocol: right answers, wrong lines, hundreds of thousands of made-up ones; who
  * sets, and that all is put back when a client goes. */
-#include "core/govern/govern.h"
-#include "core/work/work.h"
+#include "govern/govern.h"
+#include "work/work.h"
 #include "tests/tap.h"
 #include <unistd.h>
 
@@ -137,8 +137,10 @@ static void test_fuzz(void) {
 
 int main(void) {
     const char *const dirs[] = {CNRT_BUILD_DIR "/tests/core/host/gauges/gauges.so", NULL};
-    const cnr_open_options o = {
-        .size = sizeof o, .plugin_dirs = dirs, .no_default_dirs = 1, .log_level = CNR_LOG_ERROR};
+    const cnr_open_options o = {.size = sizeof o,
+                                .plugin_dirs = dirs,
+                                .no_default_dirs = 1,
+                                .log_level = CNR_LOG_ERROR};
     const cnr_gauge_options gauges = {.size = sizeof gauges};
     cnr_error err = CNR_ERROR_INIT;
     cnr_runtime *rt;

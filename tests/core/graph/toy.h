@@ -3,15 +3,19 @@
 #ifndef CNRT_TOY_H
 #define CNRT_TOY_H
 
-#include "core/graph/graph.h"
-#include "core/host/internal.h"
+#include "graph/graph.h"
+#include "host/internal.h"
 #include "tap.h"
 
-#define TOY_PORTS(...) (const cnr_port[]){__VA_ARGS__}, (const cnr_port[]){{.name = "y"}}
+#define TOY_PORTS(...) \
+    (const cnr_port[]){__VA_ARGS__}, (const cnr_port[]) { \
+        { .name = "y" } \
+    }
 
 static cnr_status toy_same(const cnr_node *node, cnr_tensor *const *out, cnr_error *err) {
     (void)err;
-    *out[0] = (cnr_tensor){.size = sizeof(cnr_tensor), .dtype = node->inputs[0]->dtype,
+    *out[0] = (cnr_tensor){.size = sizeof(cnr_tensor),
+                           .dtype = node->inputs[0]->dtype,
                            .rank = node->inputs[0]->rank};
     memcpy(out[0]->dim, node->inputs[0]->dim, sizeof out[0]->dim);
     return CNR_OK;
@@ -60,7 +64,9 @@ static cnr_status toy_linear_infer(const cnr_node *node, cnr_tensor *const *out,
     const cnr_tensor *x = node->inputs[0], *w = node->inputs[1];
     if (x->rank != 2 || w->rank != 2 || (x->dim[1] >= 0 && x->dim[1] != w->dim[1]))
         return cnri_fail(err, CNR_E_SHAPE, node->name, "want x [n,k] and weight [m,k]");
-    *out[0] = (cnr_tensor){.size = sizeof(cnr_tensor), .dtype = x->dtype, .rank = 2,
+    *out[0] = (cnr_tensor){.size = sizeof(cnr_tensor),
+                           .dtype = x->dtype,
+                           .rank = 2,
                            .dim = {x->dim[0], w->dim[0]}};
     return CNR_OK;
 }
@@ -71,8 +77,10 @@ static cnr_status toy_linear_parameters(const cnr_node *node, int32_t port, cnr_
     if (port == 2 && !cnr_attr_int(node, "bias")) return CNR_E_NOT_FOUND;
     if (x->rank != 2 || x->dim[1] < 0)
         return cnri_fail(err, CNR_E_SHAPE, node->name, "the width of x is not known");
-    *out = (cnr_tensor){.size = sizeof(cnr_tensor), .dtype = CNR_f32,
-                        .rank = port == 1 ? 2 : 1, .dim = {cnr_attr_int(node, "out"), x->dim[1]}};
+    *out = (cnr_tensor){.size = sizeof(cnr_tensor),
+                        .dtype = CNR_f32,
+                        .rank = port == 1 ? 2 : 1,
+                        .dim = {cnr_attr_int(node, "out"), x->dim[1]}};
     *init = (cnr_init){port == 1 ? CNR_INIT_HE : CNR_INIT_ZERO, x->dim[1], 0};
     return CNR_OK;
 }
@@ -124,8 +132,8 @@ static cnr_status toy_affine_run(const cnr_run *run, cnr_error *err) {
 
 static cnr_status toy_shape_infer(const cnr_node *node, cnr_tensor *const *out, cnr_error *err) {
     const cnr_tensor *x = node->inputs[0];
-    *out[0] = (cnr_tensor){.size = sizeof(cnr_tensor), .dtype = CNR_i64, .rank = 1,
-                           .dim = {x->rank}};
+    *out[0] =
+        (cnr_tensor){.size = sizeof(cnr_tensor), .dtype = CNR_i64, .rank = 1, .dim = {x->rank}};
     if (cnr_count(x) < 0) return CNR_OK;
     int64_t *data = cnri_alloc((size_t)x->rank * sizeof *data + 1);
     if (!data) return cnri_fail(err, CNR_E_MEMORY, node->name, "out of memory");
@@ -169,8 +177,12 @@ static cnr_status toy_halves_run(const cnr_run *run, cnr_error *err) {
 
 static const char *const toy_modes[] = {"near", "far", NULL};
 static const cnr_attr_spec toy_window_attrs[] = {
-    {.name = "kernel", .type = CNR_ATTR_INTS, .flags = CNR_ATTR_REQUIRED | CNR_ATTR_SPATIAL |
-     CNR_ATTR_BOUNDED, .min = 1, .max = 100, .help = "extent"},
+    {.name = "kernel",
+     .type = CNR_ATTR_INTS,
+     .flags = CNR_ATTR_REQUIRED | CNR_ATTR_SPATIAL | CNR_ATTR_BOUNDED,
+     .min = 1,
+     .max = 100,
+     .help = "extent"},
     {.name = "mode", .type = CNR_ATTR_ENUM, .choices = toy_modes, .default_s = "near"},
     {.name = "label", .type = CNR_ATTR_STRING},
     {.name = "weights", .type = CNR_ATTR_FLOATS},
@@ -178,22 +190,29 @@ static const cnr_attr_spec toy_window_attrs[] = {
     {.name = "to", .type = CNR_ATTR_DTYPE},
 };
 static const cnr_attr_spec toy_linear_attrs[] = {
-    {.name = "out", .type = CNR_ATTR_INT, .flags = CNR_ATTR_BOUNDED, .min = 1, .max = 1e6,
+    {.name = "out",
+     .type = CNR_ATTR_INT,
+     .flags = CNR_ATTR_BOUNDED,
+     .min = 1,
+     .max = 1e6,
      .default_i = 1},
     {.name = "bias", .type = CNR_ATTR_BOOL, .default_i = 1},
 };
 
-#define TOY(n, version_, flags_, n_in, infer_, run_, ...)                                       \
-    {.size = sizeof(cnr_op), .version = version_, .name = n, .summary = "made up", .flags = flags_, \
-     .attr_spec_size = sizeof(cnr_attr_spec), .port_size = sizeof(cnr_port), .n_inputs = n_in,  \
-     .n_outputs = 1, .infer = infer_, .reference = run_, __VA_ARGS__}
+#define TOY(n, version_, flags_, n_in, infer_, run_, ...) \
+    { \
+        .size = sizeof(cnr_op), .version = version_, .name = n, .summary = "made up", \
+        .flags = flags_, .attr_spec_size = sizeof(cnr_attr_spec), .port_size = sizeof(cnr_port), \
+        .n_inputs = n_in, .n_outputs = 1, .infer = infer_, .reference = run_, __VA_ARGS__ \
+    }
 
 static const cnr_port toy_x[] = {{.name = "x"}, {.name = "y"}};
 static const cnr_port toy_many[] = {{.name = "x", .flags = CNR_PORT_VARIADIC, .min = 1}};
 static const cnr_port toy_y[] = {{.name = "y"}, {.name = "z"}};
-static const cnr_port toy_linear_ports[] = {
-    {.name = "x"}, {.name = "weight", .flags = CNR_PORT_PARAMETER},
-    {.name = "bias", .flags = CNR_PORT_PARAMETER | CNR_PORT_OPTIONAL}};
+static const cnr_port toy_linear_ports[] = {{.name = "x"},
+                                            {.name = "weight", .flags = CNR_PORT_PARAMETER},
+                                            {.name = "bias",
+                                             .flags = CNR_PORT_PARAMETER | CNR_PORT_OPTIONAL}};
 static const cnr_port toy_affine_ports[] = {{.name = "x"}, {.name = "scale"}, {.name = "shift"}};
 static const cnr_port toy_reshape_ports[] = {{.name = "x"},
                                              {.name = "shape", .flags = CNR_PORT_CONST}};
@@ -214,15 +233,23 @@ static const cnr_op toy_ops[] = {
         .outputs = toy_y),
     TOY("toy_reshape", 1, CNR_OP_PURE, 2, toy_reshape_infer, toy_pass_run,
         .inputs = toy_reshape_ports, .outputs = toy_y),
-    TOY("toy_window", 1, CNR_OP_PURE, 1, toy_same, toy_pass_run, .inputs = toy_x,
-        .outputs = toy_y, .attrs = toy_window_attrs, .n_attrs = 6),
-    {.size = sizeof(cnr_op), .version = 1, .name = "toy_halves", .summary = "made up",
-     .flags = CNR_OP_PURE, .port_size = sizeof(cnr_port), .n_inputs = 1, .n_outputs = 2,
-     .inputs = toy_x, .outputs = toy_y, .infer = toy_halves_infer, .reference = toy_halves_run},
+    TOY("toy_window", 1, CNR_OP_PURE, 1, toy_same, toy_pass_run, .inputs = toy_x, .outputs = toy_y,
+        .attrs = toy_window_attrs, .n_attrs = 6),
+    {.size = sizeof(cnr_op),
+     .version = 1,
+     .name = "toy_halves",
+     .summary = "made up",
+     .flags = CNR_OP_PURE,
+     .port_size = sizeof(cnr_port),
+     .n_inputs = 1,
+     .n_outputs = 2,
+     .inputs = toy_x,
+     .outputs = toy_y,
+     .infer = toy_halves_infer,
+     .reference = toy_halves_run},
 };
 
-__attribute__((unused))
-static void toy_register(int32_t kind, const void *descriptor) {
+__attribute__((unused)) static void toy_register(int32_t kind, const void *descriptor) {
     static const cnri_plugin plugin = {.name = (char *)"toy", .version = (char *)"1"};
     struct cnr_registrar r = {.plugin = &plugin, .open = true};
     if (cnri_registrar_add(&r, kind, descriptor) != CNR_OK || cnri_registry_commit(&r) != CNR_OK)
@@ -230,44 +257,41 @@ static void toy_register(int32_t kind, const void *descriptor) {
     cnri_registrar_free(&r);
 }
 
-__attribute__((unused))
-static void toy_begin(void) {
+__attribute__((unused)) static void toy_begin(void) {
     cnri_graph_install(cnri_host_mutable());
-    for (size_t i = 0; i < CNRI_COUNT(toy_ops); i++)
-        toy_register(CNR_KIND_OPERATOR, &toy_ops[i]);
+    for (size_t i = 0; i < CNRI_COUNT(toy_ops); i++) toy_register(CNR_KIND_OPERATOR, &toy_ops[i]);
 }
 
 /* ---- shorthands ---- */
 
-__attribute__((unused))
-static cnr_tensor toy_type(int32_t dtype, int32_t rank, const int64_t *dim) {
+__attribute__((unused)) static cnr_tensor toy_type(int32_t dtype, int32_t rank,
+                                                   const int64_t *dim) {
     cnr_tensor t = {.size = sizeof t, .dtype = dtype, .rank = rank};
     for (int32_t i = 0; i < rank; i++) t.dim[i] = dim[i];
     return t;
 }
-#define TOY_TYPE(dtype, ...)                                                              \
-    toy_type(dtype, (int32_t)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)),        \
+#define TOY_TYPE(dtype, ...) \
+    toy_type(dtype, (int32_t)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), \
              (const int64_t[]){__VA_ARGS__})
 
-__attribute__((unused))
-static cnr_value toy_input(cnr_graph *g, const char *name, cnr_tensor type) {
+__attribute__((unused)) static cnr_value toy_input(cnr_graph *g, const char *name,
+                                                   cnr_tensor type) {
     return cnri_graph_input(g, name, &type);
 }
 
-__attribute__((unused))
-static cnr_value toy_const(cnr_graph *g, const char *name, cnr_tensor type, const void *data) {
+__attribute__((unused)) static cnr_value toy_const(cnr_graph *g, const char *name, cnr_tensor type,
+                                                   const void *data) {
     type.data = (void *)data;
     return cnri_graph_constant(g, name, &type);
 }
 
 /* A node of one output; -1 ends the inputs. */
-#define TOY_NODE(g, op, name, attrs, n_attrs, ...)                                           \
-    toy_node(g, op, name, attrs, n_attrs, (const cnr_value[]){__VA_ARGS__},                  \
+#define TOY_NODE(g, op, name, attrs, n_attrs, ...) \
+    toy_node(g, op, name, attrs, n_attrs, (const cnr_value[]){__VA_ARGS__}, \
              (int32_t)(sizeof((cnr_value[]){__VA_ARGS__}) / sizeof(cnr_value)))
-__attribute__((unused))
-static cnr_value toy_node(cnr_graph *g, const char *op, const char *name,
-                          const cnr_attr *const *attrs, int32_t n_attrs, const cnr_value *in,
-                          int32_t n_in) {
+__attribute__((unused)) static cnr_value toy_node(cnr_graph *g, const char *op, const char *name,
+                                                  const cnr_attr *const *attrs, int32_t n_attrs,
+                                                  const cnr_value *in, int32_t n_in) {
     cnr_value out = -1;
     cnri_graph_node(g, op, name, "net:1", in, n_in, attrs, n_attrs, &out, 1);
     return out;
@@ -276,8 +300,8 @@ static cnr_value toy_node(cnr_graph *g, const char *op, const char *name,
 /* ---- the interpreter ---- */
 
 /* Output 0 of a bound graph for inputs (host data), as new memory; NULL when something failed. */
-__attribute__((unused))
-static float *toy_run(cnr_graph *g, const float *const *inputs, int64_t *count) {
+__attribute__((unused)) static float *toy_run(cnr_graph *g, const float *const *inputs,
+                                              int64_t *count) {
     cnr_error err = CNR_ERROR_INIT;
     void **made = calloc((size_t)g->values.n + 1, sizeof *made);
     float *result = NULL;
@@ -291,7 +315,9 @@ static float *toy_run(cnr_graph *g, const float *const *inputs, int64_t *count) 
             if (t->data) continue;
             t->data = made[node->out[k]] = malloc(cnr_dense_bytes(t) + 1);
         }
-        const cnr_run run = {.size = sizeof run, .range_axis = -1, .node = &node->view,
+        const cnr_run run = {.size = sizeof run,
+                             .range_axis = -1,
+                             .node = &node->view,
                              .outputs = (cnr_tensor *const *)node->view.outputs};
         good = node->view.desc->reference(&run, &err) == CNR_OK;
     }
@@ -311,8 +337,7 @@ static float *toy_run(cnr_graph *g, const float *const *inputs, int64_t *count) 
     return result;
 }
 
-__attribute__((unused))
-static bool toy_close(const float *a, const float *b, int64_t n) {
+__attribute__((unused)) static bool toy_close(const float *a, const float *b, int64_t n) {
     for (int64_t i = 0; i < n; i++) {
         const float d = a[i] - b[i], m = a[i] < 0 ? -a[i] : a[i];
         if (!(d <= 1e-5f * (1 + m) && d >= -1e-5f * (1 + m))) return false;

@@ -101,7 +101,9 @@ for my $case (1 .. 64) {
             'and named when a net wants it') or diag("exit code $code: $err");
         next;
     }
-    is($code, 0, "$case loads") or diag($err);
+    is($code, $case == 9 ? 7 : 0, "$case loads") or diag($err);
+    like($err, qr/has 100000 problems beside the installed plugins/, 'for operators that nobody has')
+        if $case == 9;
     my $device = $case >= 57 && $case <= 62 ? 'hostile' : 'cpu';
     ($out, $err, $code) =
         run("run --json --top 9 --device $device --plugin-dir $file $work/net.lua $digit");

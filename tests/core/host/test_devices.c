@@ -1,5 +1,5 @@
 /* Devices: the best driver of each piece of hardware, names, opening by name. */
-#include "core/host/internal.h"
+#include "host/internal.h"
 #include "tests/tap.h"
 
 /* Two drivers of one family: `plain` knows boards A, B and a broken one; `fast` drives B better. */
@@ -60,9 +60,7 @@ static cnr_status alloc_none(const cnr_device *d, cnr_mem *out, cnr_error *err) 
     (void)d, (void)out, (void)err;
     return CNR_E_MEMORY;
 }
-static void free_none(const cnr_device *d, cnr_mem *mem) {
-    (void)d, (void)mem;
-}
+static void free_none(const cnr_device *d, cnr_mem *mem) { (void)d, (void)mem; }
 static cnr_status write_none(cnr_stream *s, const cnr_mem *to, uint64_t offset, const void *from,
                              uint64_t bytes, cnr_error *err) {
     (void)s, (void)to, (void)offset, (void)from, (void)bytes, (void)err;
@@ -77,9 +75,7 @@ static cnr_status stream_open(const cnr_device *d, cnr_stream *s, cnr_error *err
     (void)d, (void)s, (void)err;
     return CNR_OK;
 }
-static void stream_close(cnr_stream *s) {
-    (void)s;
-}
+static void stream_close(cnr_stream *s) { (void)s; }
 static cnr_status sync_none(cnr_stream *s, cnr_error *err) {
     (void)s, (void)err;
     return CNR_OK;
@@ -89,13 +85,23 @@ static int32_t most;
 static int32_t most_of_boards(void) { return most; }
 static int32_t most_of_none(void) { return 0; }
 
-#define CLASS(var, text, of, bits, count_fn, describe_fn, open_fn, most_fn)                \
-    static const cnr_device_class var = {                                                 \
-        .size = sizeof(cnr_device_class), .flags = bits, .name = text, .family = of,          \
-        .count = count_fn, .describe = describe_fn, .open = open_fn, .close = close_it,       \
-        .alloc = alloc_none, .free = free_none, .write = write_none, .read = read_none,       \
-        .stream_open = stream_open, .stream_close = stream_close, .sync = sync_none,   \
-        .most = most_fn}
+#define CLASS(var, text, of, bits, count_fn, describe_fn, open_fn, most_fn) \
+    static const cnr_device_class var = {.size = sizeof(cnr_device_class), \
+                                         .flags = bits, \
+                                         .name = text, \
+                                         .family = of, \
+                                         .count = count_fn, \
+                                         .describe = describe_fn, \
+                                         .open = open_fn, \
+                                         .close = close_it, \
+                                         .alloc = alloc_none, \
+                                         .free = free_none, \
+                                         .write = write_none, \
+                                         .read = read_none, \
+                                         .stream_open = stream_open, \
+                                         .stream_close = stream_close, \
+                                         .sync = sync_none, \
+                                         .most = most_fn}
 CLASS(plain, "plain", "board", 0, count_three, describe_plain, open_it, most_of_boards);
 CLASS(fast, "fast", "board", 0, count_one, describe_fast, open_it, most_of_boards);
 CLASS(single, "single", "own", CNR_DEVICE_ONLY, count_one, describe_only, open_it, NULL);

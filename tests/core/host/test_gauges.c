@@ -1,5 +1,6 @@
 /* Meters and knobs: found, read, bounded, put back; by a plugin's clock, where time is made up. */
-#include "core/work/work.h"
+#include "gauges/gauges.h"
+#include "work/work.h"
 #include "tests/tap.h"
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -9,8 +10,11 @@
 
 static cnr_runtime *open_runtime(const char *clock, cnr_error *err) {
     static const char *const dirs[] = {PLUGIN, NULL};
-    const cnr_open_options o = {.size = sizeof o, .plugin_dirs = dirs, .no_default_dirs = 1,
-                                .log_level = CNR_LOG_ERROR, .clock = clock};
+    const cnr_open_options o = {.size = sizeof o,
+                                .plugin_dirs = dirs,
+                                .no_default_dirs = 1,
+                                .log_level = CNR_LOG_ERROR,
+                                .clock = clock};
     cnr_runtime *rt = NULL;
     cnr_open(&rt, &o, err);
     return rt;
@@ -46,7 +50,8 @@ static void test_list(void) {
     is_int(cnr_gauges(rt, NULL, NULL, &list, &err), CNR_OK, "what there is, is read");
     is_int(list.n, 4, "two domains of the meter, two of the knob, none of what is absent");
     const cnr_gauge *gpu = row_of(&list, "fake-meter", "gpu");
-    ok(gpu->quantity == CNR_QUANTITY_ENERGY && gpu->period_ms == 20 && !gpu->estimated, "a counter");
+    ok(gpu->quantity == CNR_QUANTITY_ENERGY && gpu->period_ms == 20 && !gpu->estimated,
+       "a counter");
     is_text(gpu->feeds, "opencl:0", "which says what it feeds");
     ok(gpu->time_ns > 0 && gpu->value == (int64_t)(gpu->time_ns / 1000 * 6 % 1000000),
        "and when its value was so");
@@ -54,11 +59,12 @@ static void test_list(void) {
     ok(chip->quantity == CNR_QUANTITY_TEMPERATURE && chip->value == 45500, "a temperature");
     const cnr_gauge *knob = row_of(&list, "fake-knob", "gpu");
     ok(knob->quantity == 0 && knob->hz == 600000000 && knob->min_hz == 177000000 &&
-       knob->load_percent == 37 && knob->cores == 4 && knob->temperature_mc == 45500,
+           knob->load_percent == 37 && knob->cores == 4 && knob->temperature_mc == 45500,
        "a knob with load, cores and temperature");
     const cnr_gauge *bus = row_of(&list, "fake-knob", "bus");
     ok(bus->load_percent == -1 && bus->cores == -1 && bus->temperature_mc == INT32_MIN &&
-       !bus->writable, "one that tells less");
+           !bus->writable,
+       "one that tells less");
     cnr_gauges_free(&list);
     is_int(cnr_gauges(rt, NULL, "/dev/ttyFAKE", &list, &err), CNR_OK, "with an address");
     const cnr_gauge *serial = row_of(&list, "fake-meter", "serial");

@@ -1,14 +1,20 @@
-/* Host functions called without what they need: an error, or nothing, never a fault; and what those do
- * that plugins would else write again: numbers, maps, elements. */
-#include "core/host/host.h"
+/* Host functions called without what they need: an error, or nothing, never a fault; and what those
+ * do that plugins would else write again: numbers, maps, elements. */
+#include "host/host.h"
 #include "tests/tap.h"
 #include <locale.h>
 #include <math.h>
 #include <unistd.h>
 
 static void check_numbers(void) {
-    static const struct { const char *text, *rest; double value; } rows[] = {
-        {"1.5,2", ",2", 1.5}, {"-2e3x", "x", -2000}, {"inf", "", INFINITY}, {".5", "", 0.5}, {"7", "", 7}};
+    static const struct {
+        const char *text, *rest;
+        double value;
+    } rows[] = {{"1.5,2", ",2", 1.5},
+                {"-2e3x", "x", -2000},
+                {"inf", "", INFINITY},
+                {".5", "", 0.5},
+                {"7", "", 7}};
     const char *end;
     char text[32];
     double v = 3;
@@ -22,11 +28,13 @@ static void check_numbers(void) {
     ok(!cnri_host.parse_number("x1", &end, &v) && !cnri_host.parse_number("1 ", NULL, &v) &&
            !cnri_host.parse_number(NULL, NULL, &v) && v == 3,
        "and nothing else");
-    is_int(cnri_host.print_number(text, sizeof text, CNR_f32, (double)0.1f), 3, "an f32 is printed short");
+    is_int(cnri_host.print_number(text, sizeof text, CNR_f32, (double)0.1f), 3,
+           "an f32 is printed short");
     is_text(text, "0.1", "as a float reads it");
     cnri_host.print_number(text, sizeof text, CNR_f64, (double)0.1f);
     is_text(text, "0.10000000149011612", "an f64 whole");
-    ok(cnri_host.print_number(text, 3, CNR_f64, 1234.5) == 6 && strcmp(text, "12") == 0, "cut to its room");
+    ok(cnri_host.print_number(text, 3, CNR_f64, 1234.5) == 6 && strcmp(text, "12") == 0,
+       "cut to its room");
     is_int(cnri_host.print_number(NULL, 9, CNR_f32, 1), 1, "print_number: text");
     setlocale(LC_ALL, "C");
 }
@@ -56,13 +64,15 @@ static void check_maps(void) {
 
 /* 300: more than are worked on at a time. */
 static void check_elements(void) {
-    static const int32_t whole[] = {CNR_i8, CNR_u8, CNR_i16, CNR_u16, CNR_i32, CNR_u32, CNR_i64, CNR_u64};
+    static const int32_t whole[] = {CNR_i8,  CNR_u8,  CNR_i16, CNR_u16,
+                                    CNR_i32, CNR_u32, CNR_i64, CNR_u64};
     static double reals[300], back[300];
     static int64_t numbers[300], got[300];
     static uint8_t room[300 * 8];
     for (int i = 0; i < 300; i++) reals[i] = numbers[i] = i % 100;
     for (int32_t t = CNR_f32; t <= CNR_u4; t++) {
-        const int64_t n = t == CNR_i4 || t == CNR_u4 || t == CNR_bool ? 2 : 300; /* 0 and 1 fit all */
+        const int64_t n =
+            t == CNR_i4 || t == CNR_u4 || t == CNR_bool ? 2 : 300; /* 0 and 1 fit all */
         cnri_host.elements_write(t, room, 0, n, CNR_f64, reals);
         cnri_host.elements_read(t, room, 0, 1, n, CNR_i64, got);
         int good = memcmp(got, numbers, (size_t)n * sizeof got[0]) == 0;
@@ -96,11 +106,14 @@ int main(void) {
     void *data = &err;
     uint64_t bytes = 1;
     ok(cnri_host.output_begin(NULL, 0, &out, &err) == CNR_E_INVALID && !out, "output_begin: path");
-    is_int(cnri_host.output_begin("/nonexistent/x", 0, NULL, &err), CNR_E_INVALID, "output_begin: out");
+    is_int(cnri_host.output_begin("/nonexistent/x", 0, NULL, &err), CNR_E_INVALID,
+           "output_begin: out");
     is_int(cnri_host.output_write(NULL, "x", 1, &err), CNR_E_INVALID, "output_write: output");
     is_int(cnri_host.file_read(NULL, 1, &data, &bytes, &err), CNR_E_INVALID, "file_read: path");
-    is_int(cnri_host.file_read("/dev/null", 1, NULL, &bytes, &err), CNR_E_INVALID, "file_read: data");
-    is_int(cnri_host.file_read("/dev/null", 1, &data, NULL, NULL), CNR_E_INVALID, "file_read: bytes");
+    is_int(cnri_host.file_read("/dev/null", 1, NULL, &bytes, &err), CNR_E_INVALID,
+           "file_read: data");
+    is_int(cnri_host.file_read("/dev/null", 1, &data, NULL, NULL), CNR_E_INVALID,
+           "file_read: bytes");
     is_int(cnri_host.file_open(NULL, &bytes, &err), -1, "file_open: path");
     ok(!cnri_host.find_op(NULL), "find_op: name");
     is_int(cnri_host.intern(NULL), 0, "intern: name");

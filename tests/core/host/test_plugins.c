@@ -1,5 +1,5 @@
 /* Broken plugins are refused with their reason, harmlessly; sound ones load once. */
-#include "core/host/internal.h"
+#include "host/internal.h"
 #include "tests/tap.h"
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -55,21 +55,24 @@ static void test_sound(void) {
         why = cnri_plugin_check(BROKEN "sound.so");
         cnri_alloc_fail_at(0);
         cnri_free(why);
-    } while (!cnri_op("test_sound") && n < 1000);
-    ok(cnri_op("test_sound") != NULL, "the sound plugin loads, after memory ran out at %d points",
-       (int)n - 1);
+    } while (!cnri_op_find("test_sound") && n < 1000);
+    ok(cnri_op_find("test_sound") != NULL,
+       "the sound plugin loads, after memory ran out at %d points", (int)n - 1);
     ok(n > 5, "and there were some");
     ok(cnri_plugin_check(BROKEN "sound.so") == NULL, "checked again, it is still good");
     is_int(cnri_plugin_count(), 1, "and seen once");
     int32_t kind = 0;
     const char *name = "";
     ok(cnri_plugin_item(0, 0, &kind, &name) && kind == CNR_KIND_OPERATOR &&
-       strcmp(name, "test_sound") == 0, "what it brought");
+           strcmp(name, "test_sound") == 0,
+       "what it brought");
     ok(!cnri_plugin_item(0, 1, &kind, &name) && !cnri_plugin_item(5, 0, &kind, &name), "no more");
     const cnri_plugin *p = cnri_plugin_at(0);
     ok(p->desc && !p->refused && strcmp(p->version, "1.2") == 0 && p->path[0] == '/', "its entry");
-    ok(cnri_owner(cnri_op("test_sound")) == p, "owns the operator");
+    ok(cnri_owner(cnri_op_find("test_sound")) == p, "owns the operator");
 }
+
+static void keep_problem(void *arg, const char *text) { snprintf(arg, 512, "%s", text); }
 
 static void test_refusals(void) {
     refused("wrong_magic", "wrong magic deadbeef, want 504e4e43");
@@ -84,12 +87,21 @@ static void test_refusals(void) {
     refused("declines", "declines this host");
     refused("undefined", "cnrt_nobody_has_this");
     refused("duplicate", "a plugin of that name is loaded already, from " BROKEN "sound.so");
-    ok(cnri_op("test_duplicate") == NULL, "the second of a name registers nothing");
+    ok(cnri_op_find("test_duplicate") == NULL, "the second of a name registers nothing");
     refused("failing_init", "its init failed: failing: the vendor's library said no");
-    ok(cnri_op("test_failing_init") == NULL, "what a failing init registered is not there");
-    refused("same_operator", "operator \"test_sound\" is refused: plugin sound has one of that name");
-    ok(cnri_op("test_same_own") == NULL, "nor what it registered before that");
-    is_int(cnri_count(CNR_KIND_OPERATOR), 1, "one operator in all");
+    ok(cnri_op_find("test_failing_init") == NULL, "what a failing init registered is not there");
+    is_int(cnri_descriptor_count(CNR_KIND_OPERATOR), 1, "one operator in all");
+    char *why = cnri_plugin_check(BROKEN "same_operator.so");
+    ok(why == NULL && cnri_op_find("test_same_own"), "a name that is taken leaves the rest");
+    ok(strcmp(cnri_owner(cnri_op_find("test_sound"))->name, "sound") == 0, "the first one has it");
+    char text[512] = "";
+    const cnri_plugin *p = cnri_owner(cnri_op_find("test_same_own"));
+    is_int(cnri_plugin_problems(p, keep_problem, text), 1, "which is a problem of the second");
+    is_text(text,
+            "operator \"test_sound\" of plugin same-operator is left out: plugin sound has one of "
+            "that name",
+            "told with both names");
+    cnri_free(why);
     refused("nothing_there", "No such file");
 }
 
@@ -145,7 +157,8 @@ static void test_hostile_files(void) {
     cnri_free(data);
     unlink(in_folder("hostile.so"));
     FILE *text = fopen(in_folder("text.so"), "w");
-    if (text) fputs("This is not a library, and yet it is longer than an ELF header must be.", text);
+    if (text)
+        fputs("This is not a library, and yet it is longer than an ELF header must be.", text);
     if (text) fclose(text);
     char *why = cnri_plugin_check(in_folder("text.so"));
     has_text(why, "not a shared library", "a text file");
@@ -171,7 +184,8 @@ static void test_folders(void) {
     has_text(heard, "2 ", "which is nothing to worry about");
     has_text(heard, "linked.so: skipped: the same file as", "a link by its inode");
     has_text(heard, "magic.so: skipped: wrong magic", "a broken one is logged");
-    has_text(heard, "open.so: the file can be written by anyone", "so is one that anyone can change");
+    has_text(heard, "open.so: the file can be written by anyone",
+             "so is one that anyone can change");
     ok(strstr(heard, "notes.txt") == NULL, "other files are left alone");
     const cnri_plugin *p = plugin_at_path(in_folder("magic.so"));
     ok(p && !p->desc && p->refused && strcmp(p->name, "magic") == 0, "the reason is kept");
@@ -190,7 +204,8 @@ static void test_folders(void) {
 static void test_named(void) {
     cnr_error err = CNR_ERROR_INIT;
     const char *file[] = {in_folder("magic.so"), NULL};
-    is_int(cnri_plugins_load(file, false, &err), CNR_E_VERSION, "a bad plugin named outright fails");
+    is_int(cnri_plugins_load(file, false, &err), CNR_E_VERSION,
+           "a bad plugin named outright fails");
     has_text(err.text, "refused: wrong magic", "with the reason");
     has_text(err.where, "magic.so", "and the file");
     unlink(in_folder("magic.so"));

@@ -1,5 +1,5 @@
 /* The registry: staging, refusals, lookup by name and alias, kernels by operator, many readers. */
-#include "core/host/internal.h"
+#include "host/internal.h"
 #include "tests/tap.h"
 #include <pthread.h>
 #include <stdatomic.h>
@@ -19,13 +19,24 @@ static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_ac
 
 static const cnr_port ports[] = {{"x", 0, 0, NULL}};
 static const char *const aliases[] = {"second_name", "third_name", NULL};
-#define OP(var, text, ...)                                                                \
-    static const cnr_op var = {.size = sizeof(cnr_op), .name = text, .port_size = sizeof(cnr_port), \
-                               .n_inputs = 1, .n_outputs = 1, .inputs = ports, .outputs = ports,   \
-                               .infer = infer, .reference = reference, __VA_ARGS__}
-#define KERNEL(var, text, of)                                                             \
-    static const cnr_kernel var = {.size = sizeof(cnr_kernel), .name = text, .op = of,        \
-                                   .device = "any", .accepts = accepts, .run = reference}
+#define OP(var, text, ...) \
+    static const cnr_op var = {.size = sizeof(cnr_op), \
+                               .name = text, \
+                               .port_size = sizeof(cnr_port), \
+                               .n_inputs = 1, \
+                               .n_outputs = 1, \
+                               .inputs = ports, \
+                               .outputs = ports, \
+                               .infer = infer, \
+                               .reference = reference, \
+                               __VA_ARGS__}
+#define KERNEL(var, text, of) \
+    static const cnr_kernel var = {.size = sizeof(cnr_kernel), \
+                                   .name = text, \
+                                   .op = of, \
+                                   .device = "any", \
+                                   .accepts = accepts, \
+                                   .run = reference}
 
 OP(first, "first", .aliases = aliases);
 OP(second, "second", .version = 1);
@@ -35,6 +46,7 @@ KERNEL(k1, "k1", "second");
 KERNEL(k2, "k2", "first");
 KERNEL(k3, "k3", "second");
 KERNEL(k4, "k4", "nobody");
+KERNEL(lost, "lost", "second_name");
 KERNEL(any1, "any1", CNR_ANY_OP);
 KERNEL(any2, "any2", CNR_ANY_OP);
 
@@ -43,7 +55,8 @@ static cnri_plugin one = {.name = (char *)"one"}, two = {.name = (char *)"two"};
 static void test_adding(void) {
     struct cnr_registrar r = {.plugin = &one, .open = true};
     is_int(cnri_registrar_add(&r, CNR_KIND_OPERATOR, &first), CNR_OK, "an operator is staged");
-    ok(cnri_op("first") == NULL && cnri_count(CNR_KIND_OPERATOR) == 0, "and not there yet");
+    ok(cnri_op_find("first") == NULL && cnri_descriptor_count(CNR_KIND_OPERATOR) == 0,
+       "and not there yet");
     is_int(cnri_registrar_add(&r, CNR_KIND_OPERATOR, &first), CNR_E_ARG, "not twice");
     has_text(r.fault, "operator \"first\" is refused: plugin one has one", "as it says");
     is_int(cnri_registrar_add(&r, CNR_KIND_OPERATOR, &clash), CNR_E_ARG, "nor by another's alias");
@@ -56,7 +69,7 @@ static void test_adding(void) {
     cnri_alloc_fail_at(1);
     is_int(cnri_registry_commit(&r), CNR_E_MEMORY, "without memory nothing is committed");
     cnri_alloc_fail_at(0);
-    ok(cnri_op("first") == NULL, "nothing at all");
+    ok(cnri_op_find("first") == NULL, "nothing at all");
     is_int(cnri_registry_commit(&r), CNR_OK, "with memory all is");
     r.open = false;
     is_int(cnri_registrar_add(&r, CNR_KIND_OPERATOR, &second), CNR_E_STATE, "init is over");
@@ -65,9 +78,13 @@ static void test_adding(void) {
 
 static void test_second_plugin(void) {
     struct cnr_registrar r = {.plugin = &two, .open = true};
-    is_int(cnri_registrar_add(&r, CNR_KIND_OPERATOR, &clash), CNR_E_ARG,
-           "an alias of a registered operator is taken");
-    has_text(r.fault, "plugin one has one of that name", "by the first plugin");
+    cnri_registrar_add(&r, CNR_KIND_KERNEL, &lost);
+    is_int(cnri_registrar_add(&r, CNR_KIND_OPERATOR, &clash), CNR_OK,
+           "an alias of a registered operator is taken, and the plugin goes on");
+    ok(r.collisions.n == 1 && r.collisions.at[0].holder == &one, "the first plugin has it");
+    ok(cnri_registrar_settle(&r) == CNR_OK && r.staged.n == 0 && r.collisions.n == 2,
+       "a kernel for the operator that was left out is left out, too");
+    ok(strcmp(r.collisions.at[1].op, "second_name") == 0, "as one of it");
     cnri_registrar_add(&r, CNR_KIND_OPERATOR, &second);
     cnri_registrar_add(&r, CNR_KIND_KERNEL, &k3);
     cnri_registrar_add(&r, CNR_KIND_KERNEL, &k4);
@@ -113,8 +130,11 @@ static void test_faults(void) {
 #undef X
     };
     for (int32_t kind = 1; cnri_kind_name(kind); kind++) {
-        static struct { uint32_t size, other; const char *name[2]; void *hooks[60]; } empty = {
-            0, 0, {"empty", "empty"}, {0}};
+        static struct {
+            uint32_t size, other;
+            const char *name[2];
+            void *hooks[60];
+        } empty = {0, 0, {"empty", "empty"}, {0}};
         if (kind == CNR_KIND_RETIRED_METER || kind == CNR_KIND_RETIRED_KNOB) continue;
         empty.size = sizes[kind];
         r.fault[0] = 0;
@@ -132,13 +152,20 @@ static void test_faults(void) {
 
 static void test_looking_up(void) {
     const cnr_kernel *const *kernels;
-    ok(cnri_op("first") == &first && cnri_op("second_name") == &first &&
-       cnri_op("third_name") == &first, "by name and by alias");
-    ok(cnri_op("fourth") == NULL && cnri_find(CNR_KIND_KERNEL, "first") == NULL, "kinds are apart");
-    ok(cnri_find(99, "first") == NULL && cnri_count(99) == 0 && cnri_at(0, 0) == NULL, "no kind");
-    ok(cnri_count(CNR_KIND_OPERATOR) == 2 && cnri_at(CNR_KIND_OPERATOR, 0) == &first &&
-       cnri_at(CNR_KIND_OPERATOR, 1) == &second && cnri_at(CNR_KIND_OPERATOR, 2) == NULL &&
-       cnri_at(CNR_KIND_OPERATOR, -1) == NULL, "in order of registration");
+    ok(cnri_op_find("first") == &first && cnri_op_find("second_name") == &first &&
+           cnri_op_find("third_name") == &first,
+       "by name and by alias");
+    ok(cnri_op_find("fourth") == NULL && cnri_descriptor_find(CNR_KIND_KERNEL, "first") == NULL,
+       "kinds are apart");
+    ok(cnri_descriptor_find(99, "first") == NULL && cnri_descriptor_count(99) == 0 &&
+           cnri_descriptor_at(0, 0) == NULL,
+       "no kind");
+    ok(cnri_descriptor_count(CNR_KIND_OPERATOR) == 2 &&
+           cnri_descriptor_at(CNR_KIND_OPERATOR, 0) == &first &&
+           cnri_descriptor_at(CNR_KIND_OPERATOR, 1) == &second &&
+           cnri_descriptor_at(CNR_KIND_OPERATOR, 2) == NULL &&
+           cnri_descriptor_at(CNR_KIND_OPERATOR, -1) == NULL,
+       "in order of registration");
     ok(cnri_kernels_for(&second, &kernels) == 2 && kernels[0] == &k1 && kernels[1] == &k3,
        "kernels of an operator, from both plugins, in order");
     ok(cnri_kernels_for(&first, &kernels) == 1 && kernels[0] == &k2, "and of another");
@@ -151,10 +178,10 @@ static atomic_int stop;
 static void *reader(void *bad) {
     const cnr_kernel *const *kernels;
     while (!atomic_load(&stop)) {
-        const int32_t n = cnri_count(CNR_KIND_OPERATOR);
-        if (n < 2 || cnri_at(CNR_KIND_OPERATOR, n - 1) == NULL) *(int *)bad = 1;
+        const int32_t n = cnri_descriptor_count(CNR_KIND_OPERATOR);
+        if (n < 2 || cnri_descriptor_at(CNR_KIND_OPERATOR, n - 1) == NULL) *(int *)bad = 1;
         if (cnri_kernels_for(&second, &kernels) != 2 || kernels[1] != &k3) *(int *)bad = 1;
-        if (cnri_op("third_name") != &first) *(int *)bad = 1;
+        if (cnri_op_find("third_name") != &first) *(int *)bad = 1;
     }
     return NULL;
 }
@@ -177,7 +204,7 @@ static void test_threads(void) {
     atomic_store(&stop, 1);
     for (int t = 0; t < 3; t++) pthread_join(threads[t], NULL);
     ok(!bad[0] && !bad[1] && !bad[2], "readers see whole registries while plugins come");
-    is_int(cnri_count(CNR_KIND_OPERATOR), 52, "and all came");
+    is_int(cnri_descriptor_count(CNR_KIND_OPERATOR), 52, "and all came");
 }
 
 static void test_table(void) {
@@ -200,9 +227,10 @@ static void test_any(void) {
     is_int(cnri_registry_commit(&r), CNR_OK, "kernels for any operator are committed");
     cnri_registrar_free(&r);
     ok(cnri_kernels_for(&second, &kernels) == 4 && kernels[0] == &k1 && kernels[1] == &k3 &&
-       kernels[2] == &any1 && kernels[3] == &any2, "they come after an operator's own");
+           kernels[2] == &any1 && kernels[3] == &any2,
+       "they come after an operator's own");
     ok(cnri_kernels_for(&clash, &kernels) == 2 && kernels[0] == &any1, "or alone");
-    ok(cnri_count(CNR_KIND_KERNEL) >= 5, "and are counted once");
+    ok(cnri_descriptor_count(CNR_KIND_KERNEL) >= 5, "and are counted once");
 }
 
 int main(void) {

@@ -1,5 +1,5 @@
 /* Attributes against a schema: defaults, conversions, spatial lists, and every mistake reported. */
-#include "core/host/host.h"
+#include "host/host.h"
 #include "tests/tap.h"
 
 static const char *const choices[] = {"NOTSET", "SAME_UPPER", "VALID", NULL};
@@ -34,28 +34,38 @@ static cnr_attr **resolve(const cnr_attr *given, int32_t n, int32_t spatial) {
     for (int32_t i = 0; i < n; i++) list[i] = &given[i];
     problems[0] = 0;
     n_problems = 0;
-    const cnr_status status = cnri_attrs_resolve(rows, sizeof *rows, N, list, n, spatial,
-                                                 note_problem, NULL, &out);
+    const cnr_status status =
+        cnri_attrs_resolve(rows, sizeof *rows, N, list, n, spatial, note_problem, NULL, &out);
     if ((status == CNR_OK) != (out != NULL) || (status == CNR_OK) != (n_problems == 0))
         ok(0, "status, result and problems agree");
     return out;
 }
-#define RESOLVE(spatial, ...)                                                             \
-    resolve((const cnr_attr[]){__VA_ARGS__},                                              \
+#define RESOLVE(spatial, ...) \
+    resolve((const cnr_attr[]){__VA_ARGS__}, \
             (int32_t)(sizeof((const cnr_attr[]){__VA_ARGS__}) / sizeof(cnr_attr)), spatial)
 
-#define INT(key, value) {.name = key, .type = CNR_ATTR_INT, .i = value}
-#define FLOAT(key, value) {.name = key, .type = CNR_ATTR_FLOAT, .f = value}
-#define BOOL(key, value) {.name = key, .type = CNR_ATTR_BOOL, .i = value}
-#define TEXT(key, value) {.name = key, .type = CNR_ATTR_STRING, .s = value}
-#define INTS(key, ...)                                                                    \
-    {.name = key, .type = CNR_ATTR_INTS,                                                  \
-     .n = sizeof((const int64_t[]){__VA_ARGS__}) / sizeof(int64_t),                        \
-     .ints = (const int64_t[]){__VA_ARGS__}}
-#define FLOATS(key, ...)                                                                  \
-    {.name = key, .type = CNR_ATTR_FLOATS,                                                \
-     .n = sizeof((const double[]){__VA_ARGS__}) / sizeof(double),                          \
-     .floats = (const double[]){__VA_ARGS__}}
+#define INT(key, value) \
+    { .name = key, .type = CNR_ATTR_INT, .i = value }
+#define FLOAT(key, value) \
+    { .name = key, .type = CNR_ATTR_FLOAT, .f = value }
+#define BOOL(key, value) \
+    { .name = key, .type = CNR_ATTR_BOOL, .i = value }
+#define TEXT(key, value) \
+    { .name = key, .type = CNR_ATTR_STRING, .s = value }
+#define INTS(key, ...) \
+    { \
+        .name = key, .type = CNR_ATTR_INTS, \
+        .n = sizeof((const int64_t[]){__VA_ARGS__}) / sizeof(int64_t), .ints = (const int64_t[]) { \
+            __VA_ARGS__ \
+        } \
+    }
+#define FLOATS(key, ...) \
+    { \
+        .name = key, .type = CNR_ATTR_FLOATS, \
+        .n = sizeof((const double[]){__VA_ARGS__}) / sizeof(double), .floats = (const double[]) { \
+            __VA_ARGS__ \
+        } \
+    }
 
 static void list_is(const cnr_attr *a, const char *want, const char *what) {
     cnri_text text = {0};
@@ -85,10 +95,10 @@ static void test_defaults(void) {
 }
 
 static void test_conversions(void) {
-    cnr_attr **a = RESOLVE(2, FLOAT("out", 20), INT("alpha", 1), INT("bias", 0),
-                           TEXT("auto_pad", "VALID"), TEXT("label", "x y"), INT("stride", 2),
-                           INTS("pads", 1, 2), INTS("scales", 3, 4), TEXT("to", "i8"),
-                           FLOATS("axes", -1, 2));
+    cnr_attr **a =
+        RESOLVE(2, FLOAT("out", 20), INT("alpha", 1), INT("bias", 0), TEXT("auto_pad", "VALID"),
+                TEXT("label", "x y"), INT("stride", 2), INTS("pads", 1, 2), INTS("scales", 3, 4),
+                TEXT("to", "i8"), FLOATS("axes", -1, 2));
     if (!ok(a != NULL, "all forms that mean the same")) return note("%s", problems);
     is_int(a[COUNT]->i, 20, "an integral float is an int; an alias is a name");
     ok(a[ALPHA]->f == 1, "an int is a float");
@@ -162,8 +172,8 @@ static void test_mistakes(void) {
     mistake(RESOLVE(2, one, {.name = "axes", .type = CNR_ATTR_INTS, .n = -1}), "axes: want");
     mistake(RESOLVE(2, one, {.name = NULL, .type = CNR_ATTR_INT}), "an attribute without a name");
     mistake(RESOLVE(2, one, {.name = "alpha", .type = 77}), "got a value of another kind");
-    cnri_free(RESOLVE(2, FLOAT("alpha", 2), INT("strides", 0), INT("nonsense", 1),
-                      TEXT("bias", "yes")));
+    cnri_free(
+        RESOLVE(2, FLOAT("alpha", 2), INT("strides", 0), INT("nonsense", 1), TEXT("bias", "yes")));
     is_int(n_problems, 5, "all five mistakes are told at once");
 }
 
@@ -176,9 +186,8 @@ static void test_short_rows(void) {
     const cnr_attr given = INT("count", 3);
     const cnr_attr *list[] = {&given};
     cnr_attr **a = NULL;
-    const cnr_status status =
-        cnri_attrs_resolve((const cnr_attr_spec *)(const void *)packed, short_size, 2, list, 1, 1,
-                           note_problem, NULL, &a);
+    const cnr_status status = cnri_attrs_resolve((const cnr_attr_spec *)(const void *)packed,
+                                                 short_size, 2, list, 1, 1, note_problem, NULL, &a);
     if (ok(status == CNR_OK, "rows shorter than ours")) list_is(a[1], "1", "are read in full");
     cnri_free(a);
     const cnr_attr nothing = INT("x", 1);

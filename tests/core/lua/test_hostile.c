@@ -1,11 +1,11 @@
-/* Every script of hostile/ is run as a net: it ends in time, with the words of its first line, "-- want:
- * text" (or "ok": it returns no net, and nothing else is wrong with it). */
-#include "core/lua/script.h"
+/* Every script of hostile/ is run as a net: it ends in time, with the words of its first line, "--
+ * want: text" (or "ok": it returns no net, and nothing else is wrong with it). */
+#include "lua/script.h"
 #include "tap.h"
 #include <dirent.h>
 #include <unistd.h>
 
-enum { MOST_SECONDS = 60 };
+enum { MAX_SECONDS = 60 };
 
 static int compare(const void *a, const void *b) {
     return strcmp(*(char *const *)a, *(char *const *)b);
@@ -30,7 +30,7 @@ static void judge(const char *name) {
     snprintf(path, sizeof path, CNRT_SOURCE_DIR "/tests/core/lua/hostile/%s", name);
     read_want(path, want, sizeof want);
     const char *said = strcmp(want, "ok") == 0 ? "the script returns nothing" : want;
-    alarm(MOST_SECONDS);
+    alarm(MAX_SECONDS);
     const uint64_t begun = cnri_now_ns();
     const cnr_status status = cnri_lua_load(NULL, path, &options, &g, &err);
     const double seconds = (double)(cnri_now_ns() - begun) / 1e9;
@@ -54,7 +54,7 @@ static void long_to_parse(void) {
     for (int i = 0; i < 200000; i++) fputs("elseif x then\n", f);
     fputs("end\n", f);
     fclose(f);
-    alarm(MOST_SECONDS);
+    alarm(MAX_SECONDS);
     const cnr_status status = cnri_lua_load(NULL, path, NULL, &g, &err);
     alarm(0);
     ok(status != CNR_OK && !g, "200,000 times elseif: refused");
@@ -76,8 +76,9 @@ int main(void) {
     const char *dirs[] = {CNRT_BUILD_DIR "/plugins", NULL};
     if (cnri_plugins_load(dirs, false, &err) != CNR_OK) note("%s", err.text);
     cnri_log_to(NULL, NULL, CNR_LOG_ERROR);
-    if (!cnri_op("conv")) skip("hostile scripts", "no operators: build the plugins");
-    else for (int i = 0; i < n; i++) judge(names[i]);
+    if (!cnri_op_find("conv")) skip("hostile scripts", "no operators: build the plugins");
+    else
+        for (int i = 0; i < n; i++) judge(names[i]);
     long_to_parse();
     for (int i = 0; i < n; i++) free(names[i]);
     return done();

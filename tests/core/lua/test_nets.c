@@ -1,5 +1,5 @@
 /* Nets in Lua: what they become, and what is said of their mistakes. */
-#include "core/lua/script.h"
+#include "lua/script.h"
 #include "tap.h"
 #include <unistd.h>
 
@@ -43,16 +43,18 @@ static void is_type(const cnr_graph *g, const char *value, const char *want) {
 }
 
 static void good_nets(void) {
-    cnr_graph *g = load(HEAD
-        "return c.net { name = 'lenet5', weights = 'lenet5.cnr',\n"
-        "  input = { 'data', shape = { 1, 1, 28, 28 }, scale = 1/255, mean = {1, 2.5} },\n"
-        "  labels = { 'zero', 'one' },\n"
-        "  c.conv2d { 'conv1', out = 20, kernel = 5 },\n"
-        "  c.maxpool { 'pool1', kernel = 2, stride = 2 },\n"
-        "  c.conv2d { 'conv2', out = 50, kernel = 5 },\n"
-        "  c.maxpool { 'pool2', kernel = 2, stride = 2 },\n"
-        "  c.dense { 'ip1', out = 500 }, c.relu {},\n"
-        "  c.dense { 'ip2', out = 10 }, c.softmax {} }\n", "random:1", NULL);
+    cnr_graph *g =
+        load(HEAD
+             "return c.net { name = 'lenet5', weights = 'lenet5.cnr',\n"
+             "  input = { 'data', shape = { 1, 1, 28, 28 }, scale = 1/255, mean = {1, 2.5} },\n"
+             "  labels = { 'zero', 'one' },\n"
+             "  c.conv2d { 'conv1', out = 20, kernel = 5 },\n"
+             "  c.maxpool { 'pool1', kernel = 2, stride = 2 },\n"
+             "  c.conv2d { 'conv2', out = 50, kernel = 5 },\n"
+             "  c.maxpool { 'pool2', kernel = 2, stride = 2 },\n"
+             "  c.dense { 'ip1', out = 500 }, c.relu {},\n"
+             "  c.dense { 'ip2', out = 10 }, c.softmax {} }\n",
+             "random:1", NULL);
     if (ok(g != NULL, "the net of the field notes")) {
         is_int(g->nodes.n, 8, "eight nodes");
         is_text(g->name, "lenet5", "its name");
@@ -67,12 +69,11 @@ static void good_nets(void) {
     } else note("%s: %s", err.where, err.text);
     cnri_graph_free(g);
 
-    g = load(HEAD
-        "local x = c.input { 'x', shape = { 'batch', 3, 8, 8 } }\n"
-        "local y = c.conv2d { x, out = 4, kernel = 3, pad = 1 }\n"
-        "local z = c.relu(y)\n"
-        "return c.net { outputs = { c.add { y, z }, c.concat { y, z, axis = 1 } } }\n",
-        "random:1", NULL);
+    g = load(HEAD "local x = c.input { 'x', shape = { 'batch', 3, 8, 8 } }\n"
+                  "local y = c.conv2d { x, out = 4, kernel = 3, pad = 1 }\n"
+                  "local z = c.relu(y)\n"
+                  "return c.net { outputs = { c.add { y, z }, c.concat { y, z, axis = 1 } } }\n",
+             "random:1", NULL);
     if (ok(g != NULL, "a functional net")) {
         is_int(g->inputs.n, 1, "one input");
         is_int(g->outputs.n, 2, "two outputs");
@@ -83,16 +84,17 @@ static void good_nets(void) {
     } else note("%s: %s", err.where, err.text);
     cnri_graph_free(g);
 
-    g = load(HEAD
-        "local function block(name, n)\n"
-        "  return c.seq { name, c.conv2d { 'conv', out = n, kernel = 1 }, c.relu {} }\n"
-        "end\n"
-        "local body = { }\n"
-        "for i = 1, 3 do body[i] = block('block' .. i, 4 * i) end\n"
-        "return c.net { input = { 'x', shape = { 1, 3, 8, 8 } }, body,\n"
-        "  c.concat { axis = 1, c.conv2d { out = 2, kernel = 1 }, c.seq {}, { c.relu {}, c.relu {} } },\n"
-        "  function(x) return c.add { x, c.relu { x } } end,\n"
-        "  c.parallel { c.relu { 'a' }, c.sigmoid { 'b' } } }\n", "random:1", NULL);
+    g = load(HEAD "local function block(name, n)\n"
+                  "  return c.seq { name, c.conv2d { 'conv', out = n, kernel = 1 }, c.relu {} }\n"
+                  "end\n"
+                  "local body = { }\n"
+                  "for i = 1, 3 do body[i] = block('block' .. i, 4 * i) end\n"
+                  "return c.net { input = { 'x', shape = { 1, 3, 8, 8 } }, body,\n"
+                  "  c.concat { axis = 1, c.conv2d { out = 2, kernel = 1 }, c.seq {}, { c.relu {}, "
+                  "c.relu {} } },\n"
+                  "  function(x) return c.add { x, c.relu { x } } end,\n"
+                  "  c.parallel { c.relu { 'a' }, c.sigmoid { 'b' } } }\n",
+             "random:1", NULL);
     if (ok(g != NULL, "lists, loops, branches, functions")) {
         is_type(g, "block3.conv", "1,12,8,8");
         is_type(g, "block3.conv.weight", "12,8,1,1");
@@ -102,10 +104,11 @@ static void good_nets(void) {
     } else note("%s: %s", err.where, err.text);
     cnri_graph_free(g);
 
-    g = load(HEAD
-        "local shared = c.conv2d { 'tower', out = 4, kernel = 3 }\n"
-        "local a, b = c.input { 'a', shape = { 1, 3, 8, 8 } }, c.input { 'b', shape = { 1, 3, 9, 9 } }\n"
-        "return c.net { inputs = { b, a }, outputs = { shared(a), shared(b) } }\n", "random:1", NULL);
+    g = load(HEAD "local shared = c.conv2d { 'tower', out = 4, kernel = 3 }\n"
+                  "local a, b = c.input { 'a', shape = { 1, 3, 8, 8 } }, c.input { 'b', shape = { "
+                  "1, 3, 9, 9 } }\n"
+                  "return c.net { inputs = { b, a }, outputs = { shared(a), shared(b) } }\n",
+             "random:1", NULL);
     if (ok(g != NULL, "a layer applied twice")) {
         is_int(g->nodes.n, 2, "two nodes");
         is_int(g->nodes.at[0]->in[1], g->nodes.at[1]->in[1], "share their weights");
@@ -113,14 +116,13 @@ static void good_nets(void) {
     } else note("%s: %s", err.where, err.text);
     cnri_graph_free(g);
 
-    g = load(HEAD
-        "local x = c.input { 'x', shape = { 2, 3 } }\n"
-        "local y = c.mul { x, 2 }\n"
-        "y = c.add { y, c.data { 1, 2, 3 } }\n"
-        "y = c.add { y, { 0.5, 1.5, 2.5 } }\n"
-        "y = c.mul { y, c.weight { 'gain', shape = { 3 }, init = 0.25 } }\n"
-        "return { one = c.net { output = y }, two = c.net { output = c.relu(x) } }\n",
-        "random:1", "one");
+    g = load(HEAD "local x = c.input { 'x', shape = { 2, 3 } }\n"
+                  "local y = c.mul { x, 2 }\n"
+                  "y = c.add { y, c.data { 1, 2, 3 } }\n"
+                  "y = c.add { y, { 0.5, 1.5, 2.5 } }\n"
+                  "y = c.mul { y, c.weight { 'gain', shape = { 3 }, init = 0.25 } }\n"
+                  "return { one = c.net { output = y }, two = c.net { output = c.relu(x) } }\n",
+             "random:1", "one");
     if (ok(g != NULL, "constants, weights, and one net of several")) {
         is_int(g->nodes.n, 4, "four nodes");
         const cnr_value gain = cnri_graph_find(g, "gain");
@@ -143,10 +145,10 @@ static void mistaken(const char *text, const char *where, const char *part) {
 #define NET(layers) HEAD "return c.net { input = { 'x', shape = { 1, 3, 8, 8 } },\n" layers " }\n"
 
 static void mistakes(void) {
-    mistaken(NET("c.conv2d { out = 4, kernel = 1 },\nc.relu {},\nc.maxpool { kernel = 2, stride = 0 }"),
+    mistaken(NET("c.conv2d { out = 4, kernel = 1 },\nc.relu {},\nc.maxpool { kernel = 2, stride = "
+                 "0 }"),
              "net.lua:5", "body[3].stride: want 1 to");
-    mistaken(NET("c.conv2d { out = 4, kernel = 1, strid = 2 }"), "net.lua:3",
-             "did you mean");
+    mistaken(NET("c.conv2d { out = 4, kernel = 1, strid = 2 }"), "net.lua:3", "did you mean");
     mistaken(NET("c.conv2dd { out = 4 }"), "net.lua:3",
              "unknown operator 'conv2dd' (did you mean 'conv2d'?)");
     mistaken(NET("c.seq { c.relu {}, { c.maxpool { kernel = 0 } } }"), "net.lua:3",
@@ -175,8 +177,8 @@ static void mistakes(void) {
     mistaken(HEAD "local l = {}\nl[1] = l\nreturn c.net { input = { 'x', shape = { 1 } }, l }\n",
              "net.lua:4", "nest deeper");
     mistaken(HEAD "local x = c.input { 'x', shape = { 1 } }\n"
-             "return { a = c.net { output = c.relu(x) }, b = c.net { output = c.relu(x) } }\n", NULL,
-             "several nets, of which one is wanted (--net): a, b");
+                  "return { a = c.net { output = c.relu(x) }, b = c.net { output = c.relu(x) } }\n",
+             NULL, "several nets, of which one is wanted (--net): a, b");
 
     cnr_graph *named = load(NET("c.relu {}"), "random:1", "other");
     ok(!named, "another net than the script's");
@@ -196,11 +198,13 @@ static void mistakes(void) {
     has_text(err.text, "net.lua:6: body[4].out", "the fifth");
 
     g = load(HEAD "return c.net { weights = 'absent.cnr', input = { 'x', shape = { 1, 4 } },\n"
-             "  c.dense { out = 3 } }\n", NULL, NULL);
+                  "  c.dense { out = 3 } }\n",
+             NULL, NULL);
     ok(g == NULL && err.code == CNR_E_NOT_FOUND, "absent weights");
     has_text(err.text, "--weights random:SEED", "and what to do");
     g = load(HEAD "return c.net { weights = 'absent.cnr', input = { 'x', shape = { 1, 4 } },\n"
-             "  c.dense { out = 3 } }\n", "none", NULL);
+                  "  c.dense { out = 3 } }\n",
+             "none", NULL);
     ok(g != NULL, "weights none: to look at the net");
     cnri_graph_free(g);
 }
@@ -257,7 +261,7 @@ int main(void) {
     cnri_graph_install(cnri_host_mutable());
     const char *dirs[] = {CNRT_BUILD_DIR "/plugins", NULL};
     if (cnri_plugins_load(dirs, false, &err) != CNR_OK) note("%s", err.text);
-    if (!cnri_op("conv")) {
+    if (!cnri_op_find("conv")) {
         skip("nets in Lua", "no operators: build the plugins");
         return done();
     }

@@ -1,5 +1,5 @@
 /* .npy: every type there and back, and what is said of damaged files. */
-#include "core/lua/npy.h"
+#include "lua/npy.h"
 #include "tap.h"
 #include <unistd.h>
 
@@ -65,8 +65,12 @@ int main(void) {
     cnr_tensor t;
     size_t offset;
     cnr_error err = CNR_ERROR_INIT;
-    ok(cnri_npy_read("x", "\x93NUMPY\x01\0\xff\xff""abc", 13, &t, &offset, &err) != CNR_OK &&
-           strstr(err.text, "header is cut short"), "a header longer than the file");
+    ok(cnri_npy_read("x",
+                     "\x93NUMPY\x01\0\xff\xff"
+                     "abc",
+                     13, &t, &offset, &err) != CNR_OK &&
+           strstr(err.text, "header is cut short"),
+       "a header longer than the file");
     ok(cnri_npy_read("x", "", 0, &t, &offset, &err) != CNR_OK, "an empty file");
     return done();
 }

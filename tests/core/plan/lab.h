@@ -2,15 +2,17 @@
 #ifndef CNRT_LAB_H
 #define CNRT_LAB_H
 
-#include "core/run/run.h"
+#include "run/run.h"
 #include "tap.h"
 
 static cnr_runtime *lab_rt;
 
 __attribute__((unused)) static cnr_status lab_open(cnr_error *err) {
     const char *dirs[] = {CNRT_BUILD_DIR "/tests/core/plan/fake", NULL};
-    const cnr_open_options options = {.size = sizeof options, .plugin_dirs = dirs,
-                                      .no_default_dirs = 1, .log_level = CNR_LOG_ERROR};
+    const cnr_open_options options = {.size = sizeof options,
+                                      .plugin_dirs = dirs,
+                                      .no_default_dirs = 1,
+                                      .log_level = CNR_LOG_ERROR};
     return cnr_open(&lab_rt, &options, err);
 }
 

@@ -1,5 +1,5 @@
 /* Offsets of the arena: never overlapping, and within 5% of the best that brute force finds. */
-#include "core/plan/plan.h"
+#include "plan/plan.h"
 #include "tap.h"
 #include <sys/resource.h>
 
@@ -102,7 +102,8 @@ static int32_t net_blocks(cnri_block *b, int32_t layers) {
         const uint64_t bytes = 1000 + dice(1000000);
         const int32_t branches = dice(3) == 0 ? 2 + (int32_t)dice(3) : 1;
         for (int32_t k = 0; k < branches; k++) {
-            b[n++] = (cnri_block){.bytes = bytes / (uint64_t)branches, .first = step + k,
+            b[n++] = (cnri_block){.bytes = bytes / (uint64_t)branches,
+                                  .first = step + k,
                                   .last = step + branches + (dice(6) == 0 ? (int32_t)dice(6) : 0)};
             if (dice(2))
                 b[n++] = (cnri_block){.bytes = dice(500000), .first = step + k, .last = step + k};
@@ -149,8 +150,9 @@ static void long_net(void) {
     is_int((long long)cnri_arena_bound(b, N, 64), (long long)most, "a long net: the bound");
     const uint64_t total = cnri_arena_place(b, N, 64);
     for (int32_t i = 1; i < N && good; i++)
-        good = b[i].offset + b[i].bytes <= total && (b[i].offset >= b[i - 1].offset + b[i - 1].bytes ||
-                                                     b[i - 1].offset >= b[i].offset + b[i].bytes);
+        good =
+            b[i].offset + b[i].bytes <= total && (b[i].offset >= b[i - 1].offset + b[i - 1].bytes ||
+                                                  b[i - 1].offset >= b[i].offset + b[i].bytes);
     ok(good, "and its blocks are placed soundly");
     cnri_free(b);
 }

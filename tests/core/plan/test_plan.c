@@ -134,8 +134,8 @@ static int32_t steps_by(const cnr_plan *plan, const char *kernel) {
     return n;
 }
 
-/* One kernel packs a weight, another reads the same weight while it runs: it needs it on the device, whoever
- * came first. */
+/* One kernel packs a weight, another reads the same weight while it runs: it needs it on the
+ * device, whoever came first. */
 static void shared_weight(void) {
     for (int32_t first = 0; first < 2; first++) {
         cnr_graph *g = cnri_graph_new("shared");
@@ -156,8 +156,8 @@ static void shared_weight(void) {
     }
 }
 
-/* What the host's part of a layer waits for was queued before the other part began, in whose queue it
- * would else stand behind that. */
+/* What the host's part of a layer waits for was queued before the other part began, in whose queue
+ * it would else stand behind that. */
 static void side_by_side(const cnr_graph *g) {
     cnri_part parts[] = {{"near", 0.5}, {"far:0", 0.5}};
     cnri_placement w[] = {{.node = (char *)"*", .n_parts = 2, .axis = 2, .parts = parts}};
@@ -177,8 +177,10 @@ static void side_by_side(const cnr_graph *g) {
                 behind += s->waits[k] > begun;
             }
     }
-    ok(waited > 0 && behind == 0, "%d parts on the host wait, %d of them for what was queued behind "
-       "the other part", (int)waited, (int)behind);
+    ok(waited > 0 && behind == 0,
+       "%d parts on the host wait, %d of them for what was queued behind "
+       "the other part",
+       (int)waited, (int)behind);
     cnri_plan_free(plan);
 }
 
@@ -191,7 +193,8 @@ static void stored_as_asked(void) {
     for (int i = 0; i < 3; i++) {
         o.stores = stores[i];
         lab_check(g, &o, &plan, "weights as they are, or as halves");
-        is_int(steps_by(plan, "near_blur_half"), i == 2 ? 2 : 0, "the kernel that stores fp16 has the least score");
+        is_int(steps_by(plan, "near_blur_half"), i == 2 ? 2 : 0,
+               "the kernel that stores fp16 has the least score");
         cnri_plan_free(plan);
     }
     o.kernels = all;
@@ -229,7 +232,8 @@ static void forced_kernels(void) {
     o.kernels = own;
     cnr_error err = CNR_ERROR_INIT;
     int64_t n;
-    ok(!lab_run(g, &o, &n, NULL, &err), "a kernel of another device can't be forced for a node here");
+    ok(!lab_run(g, &o, &n, NULL, &err),
+       "a kernel of another device can't be forced for a node here");
     has_text(err.text, "was asked for but does not take this node", "and that is told");
     cnri_graph_free(g);
 }
@@ -274,8 +278,11 @@ static void splits(void) {
         const int32_t node = promised ? 5 : 3; /* f_affine, f_sum */
         cnri_placement w[] = {
             {.node = g->nodes.at[node]->name, .n_parts = 2, .axis = 2, .parts = parts}};
-        cnri_plan_options o = {.device = "near", .placements = w, .n_placements = 1,
-                               .kernels = references, .no_rewrite = off};
+        cnri_plan_options o = {.device = "near",
+                               .placements = w,
+                               .n_placements = 1,
+                               .kernels = references,
+                               .no_rewrite = off};
         lab_check(g, &o, &plan, promised ? "a reference in ranges" : "one that promises none");
         int32_t parted = 0, whole = 0;
         for (int32_t i = 0; i < plan->steps.n; i++) {
@@ -360,8 +367,10 @@ static int32_t random_case(uint32_t seed) {
     static const char *const kernels[3][3] = {{NULL},
                                               {"f_blur=near_blur_block", NULL},
                                               {"f_blur=far_blur_image", "f_sum=reference", NULL}};
-    static const char *const offs[4][2] = {
-        {NULL}, {"fuse", NULL}, {"alias", NULL}, {"layout", NULL}};
+    static const char *const offs[4][2] = {{NULL},
+                                           {"fuse", NULL},
+                                           {"alias", NULL},
+                                           {"layout", NULL}};
     static const char *const names[] = {"near", "far:0", "far:1"};
     cnri_part parts[16][3];
     cnri_placement wish[16];
@@ -385,8 +394,11 @@ static int32_t random_case(uint32_t seed) {
         }
         n++;
     }
-    cnri_plan_options o = {.device = names[dice(3)], .placements = wish, .n_placements = n,
-                           .no_rewrite = offs[dice(4)], .kernels = kernels[dice(6) % 3]};
+    cnri_plan_options o = {.device = names[dice(3)],
+                           .placements = wish,
+                           .n_placements = n,
+                           .no_rewrite = offs[dice(4)],
+                           .kernels = kernels[dice(6) % 3]};
     if (dice(3) == 0) o.memory_bound = 200;
     int64_t a, b;
     cnr_error err = CNR_ERROR_INIT;
@@ -432,8 +444,10 @@ int main(int argc, char **argv) {
         good += one > 0;
         bad += one < 0;
     }
-    ok(bad == 0 && good > cases / 2, "random nets on random devices: %d equal to the references, "
-       "%d wrong", (int)good, (int)bad);
+    ok(bad == 0 && good > cases / 2,
+       "random nets on random devices: %d equal to the references, "
+       "%d wrong",
+       (int)good, (int)bad);
     cnr_close(lab_rt);
     return done();
 }

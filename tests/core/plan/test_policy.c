@@ -1,7 +1,7 @@
-/* Rows of a net, rules that pick among them, and policies of the whole net: whatever they answer, the net's
- * numbers are right; what cannot be followed leaves the default plan, told once. */
+/* Rows of a net, rules that pick among them, and policies of the whole net: whatever they answer,
+ * the net's numbers are right; what cannot be followed leaves the default plan, told once. */
 #include "lab.h"
-#include "core/store/store.h"
+#include "store/store.h"
 #include <unistd.h>
 
 static cnr_graph *chain_net(void) {
@@ -44,8 +44,11 @@ static cnr_status place(cnri_policy *self, const cnri_table *t, cnri_policy_answ
 static void free_nothing(cnri_policy *self) { (void)self; }
 
 static scripted policy(void (*answer)(scripted *, const cnri_table *, cnri_policy_answer *)) {
-    scripted s = {.policy = {.name = "made-up", .where = "made-up:1", .devices = both,
-                             .place = place, .free = free_nothing},
+    scripted s = {.policy = {.name = "made-up",
+                             .where = "made-up:1",
+                             .devices = both,
+                             .place = place,
+                             .free = free_nothing},
                   .answer = answer};
     return s;
 }
@@ -93,7 +96,8 @@ static void table(void) {
     const cnri_plan_options plain = {.device = "near"}, o = {.devices = both, .candidates = true};
     cnr_plan *without = plan_of(g, &plain), *plan = plan_of(g, &o);
     ok(without && !without->table, "nobody asks for rows: none are kept");
-    ok(same_plan(without, plan), "they don't change the plan; the first of --devices is the default");
+    ok(same_plan(without, plan),
+       "they don't change the plan; the first of --devices is the default");
     const cnri_table *t = plan->table;
     is_int(t->nodes.n, 6, "a node each");
     int32_t chosen = 0, listed = 0, guessed = 0;
@@ -115,7 +119,7 @@ static void table(void) {
     const int32_t next = find_row(t, 4, "near_blur_block", "near", "c4");
     const int32_t next_plain = find_row(t, 4, "near_blur", "near", "plain");
     if (ok(block >= 0 && far >= 0 && next >= 0 && next_plain >= 0, "kernels of both devices, in "
-           "blocks too")) {
+                                                                   "blocks too")) {
         ok(t->rows.at[block].takes == 3, "with what they take along");
         ok(cnri_table_between(t, block, next) == 0, "blocks to blocks: nothing lies between");
         ok(cnri_table_between(t, block, next_plain) > 0, "blocks to plain: a conversion");
@@ -135,7 +139,8 @@ static void blocks_there(scripted *s, const cnri_table *t, cnri_policy_answer *a
     (void)s;
     for (int32_t i = 0; i < t->rows.n; i++) {
         const cnri_table_row *r = &t->rows.at[i];
-        if (!strcmp(r->kernel, "near_blur_block") && !strcmp(r->layout_in, "c4")) a[r->node].row = i;
+        if (!strcmp(r->kernel, "near_blur_block") && !strcmp(r->layout_in, "c4"))
+            a[r->node].row = i;
     }
 }
 
@@ -149,7 +154,9 @@ static void halves(scripted *s, const cnri_table *t, cnri_policy_answer *a) {
     (void)s;
     for (int32_t i = 0; i < t->nodes.n; i++)
         if (t->nodes.at[i].axes)
-            a[i] = (cnri_policy_answer){.row = -1, .n_parts = 2, .axis = -1,
+            a[i] = (cnri_policy_answer){.row = -1,
+                                        .n_parts = 2,
+                                        .axis = -1,
                                         .parts = {{"far:0", 0.5}, {"near", 0.5}}};
 }
 
@@ -220,17 +227,26 @@ static void no_such_device(scripted *s, const cnri_table *t, cnri_policy_answer 
 static void too_much(scripted *s, const cnri_table *t, cnri_policy_answer *a) {
     (void)s;
     (void)t;
-    a[1] = (cnri_policy_answer){.row = -1, .n_parts = 2, .axis = 1, .parts = {{"near", 0.6}, {"far:0", 0.6}}};
+    a[1] = (cnri_policy_answer){.row = -1,
+                                .n_parts = 2,
+                                .axis = 1,
+                                .parts = {{"near", 0.6}, {"far:0", 0.6}}};
 }
 static void less_than_none(scripted *s, const cnri_table *t, cnri_policy_answer *a) {
     (void)s;
     (void)t;
-    a[1] = (cnri_policy_answer){.row = -1, .n_parts = 2, .axis = 1, .parts = {{"near", -1}, {"far:0", 2}}};
+    a[1] = (cnri_policy_answer){.row = -1,
+                                .n_parts = 2,
+                                .axis = 1,
+                                .parts = {{"near", -1}, {"far:0", 2}}};
 }
 static void not_there(scripted *s, const cnri_table *t, cnri_policy_answer *a) {
     (void)s;
     (void)t;
-    a[1] = (cnri_policy_answer){.row = -1, .n_parts = 2, .axis = 3, .parts = {{"near", 0.5}, {"far:0", 0.5}}};
+    a[1] = (cnri_policy_answer){.row = -1,
+                                .n_parts = 2,
+                                .axis = 3,
+                                .parts = {{"near", 0.5}, {"far:0", 0.5}}};
 }
 
 static int32_t told;
@@ -295,14 +311,17 @@ static void stored(void) {
 }
 
 static cnr_status clockwork(void *arg, const cnr_graph *segment, const char *device,
-                            const char *const *kernels, int32_t n, cnri_cost *costs, cnr_error *err) {
+                            const char *const *kernels, int32_t n, cnri_cost *costs,
+                            cnr_error *err) {
     (void)arg;
     (void)segment;
     (void)device;
     (void)err;
     for (int32_t i = 0; i < n; i++)
-        costs[i] = (cnri_cost){.ns = strcmp(kernels[i], "near_blur_block") ? 5e3 : 1e3, .rest = 500,
-                               .joules = 2e-6, .mhz = 1200};
+        costs[i] = (cnri_cost){.ns = strcmp(kernels[i], "near_blur_block") ? 5e3 : 1e3,
+                               .remainder_ns = 500,
+                               .joules = 2e-6,
+                               .mhz = 1200};
     return CNR_OK;
 }
 
@@ -316,7 +335,8 @@ static void on_record(void) {
     if (ok(block >= 0, "measured rows")) {
         const cnri_table_row *r = &plan->table->rows.at[block];
         ok(r->cost.from == CNRI_MEASURED && r->cost.ns == 500 && r->cost.joules == 1e-6 &&
-           r->cost.mhz == 1200, "time of its own, energy, clock");
+               r->cost.mhz == 1200,
+           "time of its own, energy, clock");
         ok(r->by && !strcmp(r->by, "record"), "taken by the record");
         is_text(cnri_row_why(plan->table, block), "the least time on record", "and why");
     }
@@ -344,7 +364,9 @@ static void at_random(scripted *s, const cnri_table *t, cnri_policy_answer *a) {
         if (what == 0) continue;
         if (what == 1 && n->axes) {
             const double share = dice(&s->seed, 11) / 10.0;
-            a[i] = (cnri_policy_answer){.row = -1, .n_parts = 2, .axis = -1,
+            a[i] = (cnri_policy_answer){.row = -1,
+                                        .n_parts = 2,
+                                        .axis = -1,
                                         .parts = {{"far:0", share}, {"near", 1 - share}}};
         } else a[i].row = n->first + (int32_t)dice(&s->seed, (uint32_t)n->n_rows);
     }

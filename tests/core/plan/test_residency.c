@@ -79,11 +79,12 @@ static void replaced(const char *device) {
     weight.data = now;
     weight.bytes = sizeof now;
     ok(!cnri_plan_make(g, &lab_rt->devices, &o, types, 1, &plan, &err) &&
-       !cnr_session_open(plan, &s, &err) && !cnr_session_set_input(s, 0, &input, &err) &&
-       !cnr_session_run(s, &err), "%s: runs with the old weights", device);
+           !cnr_session_open(plan, &s, &err) && !cnr_session_set_input(s, 0, &input, &err) &&
+           !cnr_session_run(s, &err),
+       "%s: runs with the old weights", device);
     ok(!cnr_plan_set_weight(plan, "w", &weight, &err), "new weights are taken: %s", err.text);
     ok(!cnr_session_run(s, &err) && !cnr_session_output(s, 0, &out, &err) &&
-       ((const float *)out->data)[3] == 8000 && ((const float *)out->data)[1] == 40,
+           ((const float *)out->data)[3] == 8000 && ((const float *)out->data)[1] == 40,
        "the same session answers by them");
     weight.dim[0] = 3;
     ok(cnr_plan_set_weight(plan, "w", &weight, &err) != CNR_OK, "a wrong shape is refused");
@@ -112,7 +113,8 @@ static void encoded(void) {
     x = cnri_graph_input(h, "x", &t);
     cnri_graph_output(h, lab_op(h, "f_blur", x, cnri_graph_constant(h, "w", &w)), "out");
     static const char *const plain[] = {"f_blur=reference", NULL};
-    const cnri_plan_options all[] = {{.device = "near"}, {.device = "far:0"},
+    const cnri_plan_options all[] = {{.device = "near"},
+                                     {.device = "far:0"},
                                      {.device = "near", .kernels = plain}};
     cnr_error err = CNR_ERROR_INIT;
     int64_t a, b;

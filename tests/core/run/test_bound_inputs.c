@@ -1,22 +1,30 @@
 /* Inputs that decide shapes: a plan is made for their data, and answers for no other. */
-#include "core/run/run.h"
+#include "run/run.h"
 #include "tap.h"
 #include <unistd.h>
 
-static const char net[] =
-    "local c = require 'cnnrun'\n"
-    "local x = c.input { 'x', shape = { 2, 3 } }\n"
-    "local axes = c.input { 'axes', shape = { 1 }, dtype = 'i64' }\n"
-    "return c.net { name = 'sums', inputs = { x, axes }, outputs = { c.reduce_sum { 'sum', x, axes } } }\n";
+static const char net[] = "local c = require 'cnnrun'\n"
+                          "local x = c.input { 'x', shape = { 2, 3 } }\n"
+                          "local axes = c.input { 'axes', shape = { 1 }, dtype = 'i64' }\n"
+                          "return c.net { name = 'sums', inputs = { x, axes }, outputs = { "
+                          "c.reduce_sum { 'sum', x, axes } } }\n";
 
 static float numbers[] = {1, 2, 3, 10, 20, 30};
 static int64_t first = 0, second = 1, minus = -1;
-static cnr_tensor x = {.size = sizeof x, .dtype = CNR_f32, .rank = 2, .dim = {2, 3},
-                       .bytes = sizeof numbers, .data = numbers};
+static cnr_tensor x = {.size = sizeof x,
+                       .dtype = CNR_f32,
+                       .rank = 2,
+                       .dim = {2, 3},
+                       .bytes = sizeof numbers,
+                       .data = numbers};
 
 static cnr_tensor axes_of(int64_t *axis) {
-    return (cnr_tensor){.size = sizeof(cnr_tensor), .dtype = CNR_i64, .rank = 1, .dim = {1},
-                        .bytes = 8, .data = axis};
+    return (cnr_tensor){.size = sizeof(cnr_tensor),
+                        .dtype = CNR_i64,
+                        .rank = 1,
+                        .dim = {1},
+                        .bytes = 8,
+                        .data = axis};
 }
 
 static bool is_sum(const cnr_tensor *out, const float *want, int64_t n) {
@@ -31,11 +39,14 @@ static void whole_runs(cnr_model *m) {
     cnr_error err = CNR_ERROR_INIT;
     const cnr_tensor a = axes_of(&first), b = axes_of(&second), *out = NULL;
     ok(!cnr_run_tensors(m, (const cnr_tensor *[]){&x, &a}, 2, &out, 1, &err) &&
-           is_sum(out, columns, 3), "axis 0: sums of columns %s", err.text);
+           is_sum(out, columns, 3),
+       "axis 0: sums of columns %s", err.text);
     ok(!cnr_run_tensors(m, (const cnr_tensor *[]){&x, &b}, 2, &out, 1, &err) &&
-           is_sum(out, rows, 2), "axis 1: sums of rows %s", err.text);
+           is_sum(out, rows, 2),
+       "axis 1: sums of rows %s", err.text);
     ok(!cnr_run_tensors(m, (const cnr_tensor *[]){&x, &a}, 2, &out, 1, &err) &&
-           is_sum(out, columns, 3), "axis 0 again %s", err.text);
+           is_sum(out, columns, 3),
+       "axis 0 again %s", err.text);
 }
 
 /* By shapes alone: an error, whatever was run before. */
@@ -59,7 +70,8 @@ static void other_data(cnr_model *m) {
     cnr_plan *plan = NULL;
     cnr_session *s = NULL;
     ok(!cnr_plan_for(m, (const cnr_tensor *[]){&x, &b}, 2, &plan, &err) &&
-           !cnr_session_open(plan, &s, &err), "a session for axis 1 %s", err.text);
+           !cnr_session_open(plan, &s, &err),
+       "a session for axis 1 %s", err.text);
     if (!s) return;
     ok(!cnr_session_set_input(s, 0, &x, &err) && !cnr_session_set_input(s, 1, &b, &err),
        "takes axis 1 %s", err.text);
@@ -78,7 +90,9 @@ static void other_data(cnr_model *m) {
 int main(void) {
     const char *dirs[] = {CNRT_BUILD_DIR "/plugins", NULL};
     char folder[] = "/tmp/cnnrun-test-bound-XXXXXX", path[80], cache[80], command[80];
-    const cnr_open_options options = {.size = sizeof options, .plugin_dirs = dirs, .threads = 1,
+    const cnr_open_options options = {.size = sizeof options,
+                                      .plugin_dirs = dirs,
+                                      .threads = 1,
                                       .no_default_dirs = 1};
     cnr_error err = CNR_ERROR_INIT;
     cnr_runtime *rt = NULL;
@@ -89,7 +103,9 @@ int main(void) {
     FILE *file = fopen(path, "w");
     ok(file && fputs(net, file) >= 0 && fclose(file) == 0, "a net is written");
     const cnr_load_options loads[] = {{.size = sizeof(cnr_load_options), .device = "cpu"},
-                                      {.size = sizeof(cnr_load_options), .device = "cpu", .cache = cache}};
+                                      {.size = sizeof(cnr_load_options),
+                                       .device = "cpu",
+                                       .cache = cache}};
     for (int32_t i = 0; i < 4; i++) { /* the last two with a cache, filled by the first of them */
         cnr_model *m = NULL;
         if (!ok(!cnr_load(rt, path, &loads[i / 2], &m, &err), "a net whose axes are an input %s",

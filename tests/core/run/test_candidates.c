@@ -1,11 +1,13 @@
-/* Candidates and policies as applications have them: rows of a model, a file of Lua that picks, and that it is
- * taken back. */
+/* Candidates and policies as applications have them: rows of a model, a file of Lua that picks, and
+ * that it is taken back. */
 #include "../plan/lab.h"
 #include <unistd.h>
 
 static cnr_model *model(const char *policy, const char *const *options) {
     static const char *const devices[] = {"near", "far:0", NULL};
-    const cnr_load_options load = {.size = sizeof load, .devices = devices, .policy = policy,
+    const cnr_load_options load = {.size = sizeof load,
+                                   .devices = devices,
+                                   .policy = policy,
                                    .policy_options = options};
     cnr_graph *g = cnri_graph_new("net");
     const cnr_tensor t = lab_type(1, 8, 6, 5);
@@ -41,7 +43,8 @@ static void rows(void) {
     for (int32_t i = 0; i < list.n; i++) {
         const cnr_candidate *c = &list.at[i];
         sane = sane && c->size == sizeof *c && c->node && c->op && c->kernel && c->layout_in &&
-               c->layout_out && c->encodings && c->ns > 0 && c->ns_from && c->takes > 0 && !c->joules_from;
+               c->layout_out && c->encodings && c->ns > 0 && c->ns_from && c->takes > 0 &&
+               !c->joules_from;
         sane = sane && !c->by == !c->why && (c->by ? c->share == 1 : c->share == 0);
         far = far || !strcmp(c->device, "far:0");
     }
@@ -63,7 +66,8 @@ static void policies(const char *path) {
     cnr_model *m = model(path, options);
     cnr_candidate_list list = {.size = sizeof list};
     ok(taken(m, "far:0", &list) > 0, "a policy puts it elsewhere");
-    ok(list.policy && list.notes && !strcmp(list.notes, "{\"seen\":\"far:0\"}"), "and says what it saw");
+    ok(list.policy && list.notes && !strcmp(list.notes, "{\"seen\":\"far:0\"}"),
+       "and says what it saw");
     cnr_candidates_free(&list);
     cnr_place_options o = {.size = sizeof o, .policy = ""};
     is_int(cnr_place(m, &o, &err), CNR_OK, "cnr_place takes it back");
@@ -95,8 +99,10 @@ int main(void) {
     const int fd = mkstemp(path);
     static const char text[] =
         "return { place = function(rows, seen)\n  local all, to = {}, seen.options.where\n"
-        "  for _, n in ipairs(seen.nodes) do all[n.name] = to end\n  return all, { seen = to }\nend }\n";
-    if (ok(fd >= 0 && write(fd, text, sizeof text - 1) == (ssize_t)sizeof text - 1, "a file of Lua"))
+        "  for _, n in ipairs(seen.nodes) do all[n.name] = to end\n  return all, { seen = to "
+        "}\nend }\n";
+    if (ok(fd >= 0 && write(fd, text, sizeof text - 1) == (ssize_t)sizeof text - 1,
+           "a file of Lua"))
         policies(path);
     close(fd);
     unlink(path);

@@ -65,8 +65,11 @@ static bool road(cnr_error *err) {
 
 static void starve_road(void) {
     const char *dirs[] = {CNRT_BUILD_DIR "/plugins", NULL};
-    const cnr_open_options options = {.size = sizeof options, .plugin_dirs = dirs, .threads = 1,
-                                      .no_default_dirs = 1, .log_level = -1};
+    const cnr_open_options options = {.size = sizeof options,
+                                      .plugin_dirs = dirs,
+                                      .threads = 1,
+                                      .no_default_dirs = 1,
+                                      .log_level = -1};
     cnr_error err = CNR_ERROR_INIT;
     cnr_close(lab_rt);
     lab_rt = NULL;

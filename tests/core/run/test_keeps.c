@@ -20,7 +20,8 @@ static const cnr_device *device_of(cnr_model *m, cnr_plan **plan) {
 }
 
 int main(void) {
-    char folder[] = "/tmp/cnnrun-keeps-XXXXXX", other[] = "/tmp/cnnrun-other-XXXXXX", line[200], file[64];
+    char folder[] = "/tmp/cnnrun-keeps-XXXXXX", other[] = "/tmp/cnnrun-other-XXXXXX", line[200],
+         file[64];
     cnr_error err = CNR_ERROR_INIT;
     cnr_plan *plan = NULL;
     void *data = NULL;
@@ -31,21 +32,25 @@ int main(void) {
     ok(before && !before->keeps, "nobody named a folder");
     cnr_plan_release(plan);
     const cnr_device *d = device_of(model(folder), &plan);
-    ok(d && d->keeps && strcmp(d->keeps, folder) == 0, "a model's folder is what its device keeps in");
+    ok(d && d->keeps && strcmp(d->keeps, folder) == 0,
+       "a model's folder is what its device keeps in");
     cnr_plan_release(plan);
     d = device_of(model(other), &plan);
-    ok(d && d->keeps && strcmp(d->keeps, folder) == 0, "the first stays, blobs are where they were");
+    ok(d && d->keeps && strcmp(d->keeps, folder) == 0,
+       "the first stays, blobs are where they were");
     cnr_plan_release(plan);
     ok(!cnri_host.kept_save(d->keeps, "a.bin", "block", 5, &err), "a block is kept: %s", err.text);
     snprintf(file, sizeof file, "%s/a.bin", folder);
     ok(stat(file, &about) == 0, "there");
     ok(!cnri_host.kept_load(d->keeps, "a.bin", 100, &data, &bytes, &err) && bytes == 5 &&
-       memcmp(data, "block", 5) == 0, "and comes back");
+           memcmp(data, "block", 5) == 0,
+       "and comes back");
     cnri_free(data);
     cnr_close(lab_rt);
     const cnr_open_options o = {.size = sizeof o, .no_default_dirs = 1, .cache = folder};
-    ok(!cnr_open(&lab_rt, &o, &err) && lab_rt->devices.keeps &&
-       strcmp(lab_rt->devices.keeps, folder) == 0, "a runtime's folder is its devices'");
+    ok(!cnr_open(&lab_rt, &o, &err) && lab_rt->devices.cache_dir &&
+           strcmp(lab_rt->devices.cache_dir, folder) == 0,
+       "a runtime's folder is its devices'");
     cnr_close(lab_rt);
     snprintf(line, sizeof line, "rm -r %s %s", folder, other);
     if (system(line) != 0) note("left behind");

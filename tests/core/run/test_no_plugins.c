@@ -13,8 +13,10 @@ int main(void) {
     snprintf(other, sizeof other, "%s/net.caffemodel", folder);
     FILE *f = fopen(net, "w");
     if (f) {
-        fputs("local c = require 'cnnrun'\nreturn c.net { input = { 'x', shape = { 1, 1, 8, 8 } },\n"
-              "  c.conv2d { 'conv1', out = 2, kernel = 3 } }\n", f);
+        fputs("local c = require 'cnnrun'\nreturn c.net { input = { 'x', shape = { 1, 1, 8, 8 } "
+              "},\n"
+              "  c.conv2d { 'conv1', out = 2, kernel = 3 } }\n",
+              f);
         fclose(f);
     }
     f = fopen(other, "w");
@@ -30,7 +32,8 @@ int main(void) {
         const cnr_status status = cnr_load(rt, paths[i], NULL, &m, &err);
         ok(status && strstr(err.text, "there are no plugins") && strstr(err.text, folder) &&
                strstr(err.text, "CNNRUN_PLUGIN_PATH"),
-           "%s: the reason is told, and where they were looked for", i ? "an unknown file" : "a net");
+           "%s: the reason is told, and where they were looked for",
+           i ? "an unknown file" : "a net");
         if (!strstr(err.text, folder)) note("%s: %s", err.where, err.text);
         if (i == 0) ok(strstr(err.text, "conv2d") != NULL, "and what was wanted of them");
     }

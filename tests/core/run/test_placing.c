@@ -18,11 +18,13 @@ static void devices(void) {
     int32_t n = 0;
     bool sane = true, near = false, far = false;
     for (; !cnr_device_at(lab_rt, n, &e, &err) && n < 100; n++) {
-        sane = sane && *e.name && *e.family && *e.plugin && strncmp(e.name, e.family, strlen(e.family)) == 0;
+        sane = sane && *e.name && *e.family && *e.plugin &&
+               strncmp(e.name, e.family, strlen(e.family)) == 0;
         near = near || strcmp(e.name, "near") == 0;
         far = far || strcmp(e.name, "far:0") == 0;
     }
-    ok(err.code == CNR_E_NOT_FOUND && n >= 2, "past the last of %d there is none: %s", (int)n, err.text);
+    ok(err.code == CNR_E_NOT_FOUND && n >= 2, "past the last of %d there is none: %s", (int)n,
+       err.text);
     ok(sane && near && far, "all have names of their family");
     ok(cnr_device_at(lab_rt, -1, &e, &err) == CNR_E_NOT_FOUND, "nor before the first");
     e.size = 4;
@@ -37,7 +39,8 @@ static const char *who(cnr_model *m, const char *name, cnr_error *err) {
     if (cnr_plan_for(m, NULL, 0, &plan, err)) return err->text;
     for (int32_t i = 0; i < plan->steps.n; i++) {
         const cnri_step *s = &plan->steps.at[i];
-        if (s->kind != CNRI_STEP_KERNEL || strcmp(plan->graph->nodes.at[s->node]->name, name) != 0) continue;
+        if (s->kind != CNRI_STEP_KERNEL || strcmp(plan->graph->nodes.at[s->node]->name, name) != 0)
+            continue;
         if (*text) strcat(text, " ");
         strcat(text, plan->devices[s->device]->name);
     }
@@ -46,12 +49,14 @@ static const char *who(cnr_model *m, const char *name, cnr_error *err) {
 }
 
 static void placed(cnr_model *m) {
-    const char *far[] = {"far:0"}, *both[] = {"near", "far:0"}, *none[] = {"moon"}, *near[] = {"near"};
+    const char *far[] = {"far:0"}, *both[] = {"near", "far:0"}, *none[] = {"moon"},
+               *near[] = {"near"};
     const double shares[] = {0.25, 0.75}, few[] = {0.2, 0.2};
     const char *blur = NULL;
     cnr_error err = CNR_ERROR_INIT;
     for (int32_t i = 0; i < m->graph->nodes.n; i++)
-        if (strstr(m->graph->nodes.at[i]->view.desc->name, "blur")) blur = m->graph->nodes.at[i]->name;
+        if (strstr(m->graph->nodes.at[i]->view.desc->name, "blur"))
+            blur = m->graph->nodes.at[i]->name;
     cnr_place_options o = {.size = sizeof o, .node = "*", .devices = near, .n_devices = 1};
     ok(!cnr_place(m, &o, &err), "every node: %s", err.text);
     is_text(who(m, blur, &err), "near", "is where it was wished");

@@ -1,6 +1,6 @@
 /* Plans of one model wanted by several threads at once: different shapes are planned side by side,
  * since no lock of the runtime is held meanwhile; the same shape is planned once. */
-#include "core/run/run.h"
+#include "run/run.h"
 #include "tap.h"
 #include <pthread.h>
 #include <time.h>
@@ -28,11 +28,18 @@ static void hear(void *arg, int32_t level, const char *who, const char *text) {
     pthread_mutex_unlock(&lock);
 }
 
-typedef struct asking { cnr_model *model; int64_t batch; cnr_plan *plan; cnr_status status; } asking;
+typedef struct asking {
+    cnr_model *model;
+    int64_t batch;
+    cnr_plan *plan;
+    cnr_status status;
+} asking;
 
 static void *ask(void *arg) {
     asking *a = arg;
-    cnr_tensor shape = {.size = sizeof shape, .dtype = CNR_f32, .rank = 4,
+    cnr_tensor shape = {.size = sizeof shape,
+                        .dtype = CNR_f32,
+                        .rank = 4,
                         .dim = {a->batch, 1, 28, 28}};
     const cnr_tensor *list[] = {&shape};
     a->status = cnr_plan_for(a->model, list, 1, &a->plan, NULL);
@@ -79,16 +86,18 @@ static void changed_meanwhile(cnr_model *m) {
 int main(void) {
     const char *dirs[] = {CNRT_BUILD_DIR "/plugins", NULL};
     char cache[] = "/tmp/cnnrun-test-plans-XXXXXX", command[80];
-    const cnr_open_options options = {.size = sizeof options, .plugin_dirs = dirs, .threads = 1,
-                                      .no_default_dirs = 1, .log = hear,
+    const cnr_open_options options = {.size = sizeof options,
+                                      .plugin_dirs = dirs,
+                                      .threads = 1,
+                                      .no_default_dirs = 1,
+                                      .log = hear,
                                       .log_level = CNR_LOG_INFO};
     cnr_runtime *rt = NULL;
     cnr_model *m = NULL;
     asking all[THREADS];
     cnr_error err = CNR_ERROR_INIT;
     wanted = 1;
-    const cnr_load_options load = {.size = sizeof load, .device = "cpu",
-                                   .cache = mkdtemp(cache)};
+    const cnr_load_options load = {.size = sizeof load, .device = "cpu", .cache = mkdtemp(cache)};
     if (!ok(!cnr_open(&rt, &options, &err) &&
                 !cnr_load(rt, CNRT_SOURCE_DIR "/scripts/nets/lenet5.lua", &load, &m, &err),
             "LeNet loads %s", err.text))

@@ -1,7 +1,9 @@
 /* Models, plans by shape, sessions: the application's side, on made-up operators. */
 #include "../plan/lab.h"
+#include <dlfcn.h>
 #include <math.h>
 #include <pthread.h>
+#include <sched.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -22,9 +24,7 @@ static cnr_model *deep_model(const cnri_plan_options *options, uint32_t blurs) {
     return m;
 }
 
-static cnr_model *model(const cnri_plan_options *options) {
-    return deep_model(options, 1);
-}
+static cnr_model *model(const cnri_plan_options *options) { return deep_model(options, 1); }
 
 static cnr_tensor input_of(int64_t batch, float *data) {
     cnr_tensor t = lab_type(batch, 4, 3, 2);
@@ -90,7 +90,10 @@ static void topk(void) {
 
 /* ---- what watches and stops a run ---- */
 
-typedef struct heard { int32_t begins, ends, steps; bool order; } heard;
+typedef struct heard {
+    int32_t begins, ends, steps;
+    bool order;
+} heard;
 
 static void hear(void *arg, const cnri_event *e) {
     heard *h = arg;
@@ -101,7 +104,11 @@ static void hear(void *arg, const cnri_event *e) {
     if (e->now_ns == 0) h->order = false;
 }
 
-typedef struct tapped { char names[256]; float first[8]; int32_t n; } tapped;
+typedef struct tapped {
+    char names[256];
+    float first[8];
+    int32_t n;
+} tapped;
 
 static void tap(void *arg, const char *node, int32_t output, const cnr_tensor *value) {
     tapped *t = arg;
@@ -140,7 +147,8 @@ static void watching(const char *device) {
     is_int(h.begins, 1, "a listener that was sent away hears no more");
     is_int(cnr_session_wait(s, &err), CNR_E_STATE, "nothing to wait for");
     ok(!cnr_session_start(s, &err) && cnr_session_start(s, &err) == CNR_E_STATE &&
-       !cnr_session_wait(s, &err), "one run at a time");
+           !cnr_session_wait(s, &err),
+       "one run at a time");
     fflush(stdout);
     const pid_t child = fork();
     if (child == 0) {
@@ -155,12 +163,16 @@ static void watching(const char *device) {
     cnr_release(m);
 }
 
-typedef struct stopper { cnr_session *session; int over; } stopper;
+typedef struct stopper {
+    cnr_session *session;
+    int over;
+} stopper;
 
 static void *stop_it(void *arg) {
     stopper *s = arg;
     const struct timespec nap = {0, 20000000};
-    while (!__atomic_load_n(&s->over, __ATOMIC_RELAXED)) { /* before the run has begun it is of no use */
+    while (!__atomic_load_n(&s->over,
+                            __ATOMIC_RELAXED)) { /* before the run has begun it is of no use */
         nanosleep(&nap, NULL);
         cnr_session_cancel(s->session);
     }
@@ -182,16 +194,92 @@ static void cancel(void) {
     in.data = data;
     pthread_t thread;
     ok(!cnri_plan_make(g, &lab_rt->devices, &o, types, 1, &plan, &err) &&
-       !cnr_session_open(plan, &s, &err) && !cnr_session_set_input(s, 0, &in, &err), "a slow net");
+           !cnr_session_open(plan, &s, &err) && !cnr_session_set_input(s, 0, &in, &err),
+       "a slow net");
     stopper one = {.session = s};
     pthread_create(&thread, NULL, stop_it, &one);
-    is_int(cnr_session_run(s, &err), CNR_E_CANCELLED, "a run that has no other end is cancelled from another thread");
+    is_int(cnr_session_run(s, &err), CNR_E_CANCELLED,
+           "a run that has no other end is cancelled from another thread");
     __atomic_store_n(&one.over, 1, __ATOMIC_RELAXED);
     is_int(cnr_session_output(s, 0, &out, &err), CNR_E_STATE, "and leaves no outputs");
     pthread_join(thread, NULL);
     cnr_session_close(s);
     cnri_plan_free(plan);
     cnri_graph_free(g);
+}
+
+enum { MOVES = 60, TRIES = 3000 };
+
+typedef struct canceller {
+    cnr_session *session; /* NULL: none yet, or the one that was there is cancelled */
+    int *closed, over, in_time;
+} canceller;
+
+/* Cancels each session once, right behind its first move. */
+static void *cancel_once(void *arg) {
+    canceller *c = arg;
+    uint32_t seed = 1;
+    while (!__atomic_load_n(&c->over, __ATOMIC_SEQ_CST)) {
+        cnr_session *s = __atomic_load_n(&c->session, __ATOMIC_SEQ_CST);
+        if (!s || !__atomic_load_n(c->closed, __ATOMIC_SEQ_CST)) continue;
+        seed = seed * 1664525u + 1013904223u;
+        for (uint32_t i = seed >> 22; i > 0; i--) __atomic_signal_fence(__ATOMIC_SEQ_CST);
+        cnr_session_cancel(s);
+        c->in_time = __atomic_load_n(c->closed, __ATOMIC_SEQ_CST) < MOVES;
+        __atomic_store_n(&c->session, NULL, __ATOMIC_SEQ_CST);
+    }
+    return NULL;
+}
+
+/* A net whose device fails, and so does each of those that it moves to. */
+static cnr_session *failing(cnr_model **m, cnr_error *err) {
+    const char *next[MOVES + 1] = {NULL};
+    for (int32_t i = 0; i < MOVES; i++) next[i] = "near";
+    const cnri_plan_options o = {.device = "near", .fallback = next};
+    float data[4] = {0};
+    cnr_tensor t = lab_type(1, 1, 1, 4);
+    cnr_graph *g = cnri_graph_new("failing");
+    cnr_plan *plan = NULL;
+    cnr_session *s = NULL;
+    cnri_graph_output(g, lab_op(g, "f_fail", cnri_graph_input(g, "x", &t), -1), "y");
+    if (!cnri_model_from_graph(lab_rt, g, NULL, m, err) && !cnri_model_set_options(*m, &o, err) &&
+        !cnr_plan_for(*m, NULL, 0, &plan, err) && !cnr_session_open(plan, &s, err)) {
+        t.data = data;
+        (void)cnr_session_set_input(s, 0, &t, err);
+    }
+    cnr_plan_release(plan);
+    return s;
+}
+
+/* Whoever cancels between two moves is heard, at any moment. */
+static void cancel_while_moving(void) {
+    void *plugin = dlopen(CNRT_BUILD_DIR "/tests/core/plan/fake/fake.so", RTLD_NOW | RTLD_NOLOAD);
+    canceller c = {.closed = plugin ? dlsym(plugin, "fake_closed") : NULL};
+    pthread_t thread;
+    int32_t lost = 0, heard = 0;
+    if (!ok(c.closed != NULL, "the device counts streams that close")) return;
+    cnri_log_to(NULL, NULL, CNR_LOG_ERROR); /* each move is a warning */
+    pthread_create(&thread, NULL, cancel_once, &c);
+    for (int32_t i = 0; i < TRIES && !lost; i++) {
+        cnr_error err = CNR_ERROR_INIT;
+        cnr_model *m = NULL;
+        cnr_session *s = failing(&m, &err);
+        if (!s) break;
+        __atomic_store_n(c.closed, 0, __ATOMIC_SEQ_CST);
+        __atomic_store_n(&c.session, s, __ATOMIC_SEQ_CST);
+        const cnr_status status = cnr_session_run(s, &err);
+        while (__atomic_load_n(c.closed, __ATOMIC_SEQ_CST) &&
+               __atomic_load_n(&c.session, __ATOMIC_SEQ_CST))
+            sched_yield();
+        heard += status == CNR_E_CANCELLED;
+        lost += c.in_time && status != CNR_E_CANCELLED;
+        cnr_session_close(s);
+        cnr_release(m);
+    }
+    __atomic_store_n(&c.over, 1, __ATOMIC_SEQ_CST);
+    pthread_join(thread, NULL);
+    dlclose(plugin);
+    ok(heard > 0 && !lost, "no cancel is lost between two moves: %d heard", (int)heard);
 }
 
 static void denormals(void) {
@@ -208,8 +296,9 @@ static void denormals(void) {
     cnr_tensor in = t;
     in.data = data;
     ok(!cnri_plan_make(g, &lab_rt->devices, &o, types, 1, &plan, &err) &&
-       !cnr_session_open(plan, &s, &err) && !cnr_session_set_input(s, 0, &in, &err) &&
-       !cnr_session_run(s, &err) && !cnr_session_output(s, 0, &out, &err), "tiny numbers run");
+           !cnr_session_open(plan, &s, &err) && !cnr_session_set_input(s, 0, &in, &err) &&
+           !cnr_session_run(s, &err) && !cnr_session_output(s, 0, &out, &err),
+       "tiny numbers run");
     ok(out && ((const float *)out->data)[0] == 0 && ((const float *)out->data)[1] == 1,
        "denormals are flushed in a run");
     volatile float tiny = 1e-40f, half = 0.5f;
@@ -254,7 +343,9 @@ static void *work(void *arg) {
 static void threads(const char *device, uint64_t bound) {
     static const char *const off[] = {"fuse", NULL};
     static const char *const blob[] = {"f_blur=far_blur_blob", NULL};
-    const cnri_plan_options o = {.device = device, .memory_bound = bound, .no_rewrite = off,
+    const cnri_plan_options o = {.device = device,
+                                 .memory_bound = bound,
+                                 .no_rewrite = off,
                                  .kernels = device[0] == 'f' ? blob : NULL};
     cnr_model *m = deep_model(&o, 4);
     cnr_error err = CNR_ERROR_INIT;
@@ -276,8 +367,10 @@ static void threads(const char *device, uint64_t bound) {
     is_int(wrong, 0, "four sessions at once have each its own answers");
     cnri_residency_stats stats;
     cnri_residency_stats_of(plan, &stats);
-    ok(!bound || (stats.peak <= bound && stats.evicted > 10), "the bound held: %d of %d bytes, %d "
-       "times a blob went", (int)stats.peak, (int)bound, (int)stats.evicted);
+    ok(!bound || (stats.peak <= bound && stats.evicted > 10),
+       "the bound held: %d of %d bytes, %d "
+       "times a blob went",
+       (int)stats.peak, (int)bound, (int)stats.evicted);
     cnr_plan_release(plan);
     cnr_release(m);
 }
@@ -290,6 +383,7 @@ int main(void) {
     watching("near");
     watching("far:0");
     cancel();
+    cancel_while_moving();
     denormals();
     threads("near", 0);
     threads("near", 80); /* blobs are of 32 bytes: one stays, one comes and goes */

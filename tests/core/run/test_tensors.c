@@ -17,7 +17,7 @@ static void make(void) {
     const cnr_value x = cnri_graph_input(g, "x", &t);
     cnri_graph_output(g, lab_blur(g, x, 4, 2), "y");
     ok(!cnri_model_from_graph(lab_rt, g, NULL, &model, &err) &&
-       !cnr_plan_for(model, NULL, 0, &plan, &err) && !cnr_session_open(plan, &session, &err),
+           !cnr_plan_for(model, NULL, 0, &plan, &err) && !cnr_session_open(plan, &session, &err),
        "a net: %s", err.text);
 }
 
@@ -39,7 +39,8 @@ static void refused(const char *what, const cnr_tensor *t) {
     ok(cnr_plan_set_weight(plan, "w2.1", t, &err) == CNR_E_INVALID, "%s: as a weight", what);
     is_int(cnr_topk(t, 3, top), 0, what);
     if (t->rank >= 0 && t->rank <= CNR_MAX_RANK) return; /* a shape needs no data */
-    ok(cnr_plan_for(model, list, 1, &other, &err) == CNR_E_INVALID && !other, "%s: as a shape", what);
+    ok(cnr_plan_for(model, list, 1, &other, &err) == CNR_E_INVALID && !other, "%s: as a shape",
+       what);
 }
 
 int main(void) {
@@ -48,7 +49,8 @@ int main(void) {
     cnr_tensor good = lab_type(1, 4, 3, 2), t;
     const cnr_tensor *out, *list[] = {&good};
     good.data = edge(good.bytes);
-    ok(good.data && !cnr_run_tensors(model, list, 1, &out, 1, &err), "one that can be: %s", err.text);
+    ok(good.data && !cnr_run_tensors(model, list, 1, &out, 1, &err), "one that can be: %s",
+       err.text);
     t = good;
     t.data = edge(t.bytes = 92);
     refused("an element too few", &t);

@@ -1,7 +1,7 @@
 /* The .cnr file: roundtrip, needs, weights by name, and damage of every kind. */
 #define _GNU_SOURCE 1
 #include "core/graph/toy.h"
-#include "core/store/format.h"
+#include "store/format.h"
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -18,8 +18,11 @@ static cnr_status half_check(const cnr_tensor *encoded, cnr_error *err) {
         return cnri_fail(err, CNR_E_FORMAT, "toy-half", "wrong size");
     return CNR_OK;
 }
-static cnr_encoding half = {.size = sizeof(cnr_encoding), .version = 2, .name = "toy-half",
-                            .summary = "made up", .check = half_check};
+static cnr_encoding half = {.size = sizeof(cnr_encoding),
+                            .version = 2,
+                            .name = "toy-half",
+                            .summary = "made up",
+                            .check = half_check};
 static cnr_status half_size(const cnr_tensor *dense, const cnr_attr *const *attrs, uint64_t *bytes,
                             cnr_error *err) {
     (void)attrs, (void)err;
@@ -47,9 +50,15 @@ static cnr_graph *make(bool whole) {
     const cnr_value w = toy_const(g, "w", TOY_TYPE(CNR_f32, 2, 3), weights);
     g->values.at[w].type->flags |= CNR_TENSOR_VARIABLE;
     const cnr_attr label = {.name = "label", .type = CNR_ATTR_STRING, .set = 1, .s = "a \"b\"\n"};
-    const cnr_attr kernel = {.name = "kernel", .type = CNR_ATTR_INTS, .set = 1, .n = 2,
+    const cnr_attr kernel = {.name = "kernel",
+                             .type = CNR_ATTR_INTS,
+                             .set = 1,
+                             .n = 2,
                              .ints = (const int64_t[]){3, 1}};
-    const cnr_attr floats = {.name = "weights", .type = CNR_ATTR_FLOATS, .set = 1, .n = 3,
+    const cnr_attr floats = {.name = "weights",
+                             .type = CNR_ATTR_FLOATS,
+                             .set = 1,
+                             .n = 3,
                              .floats = (const double[]){.1, -1e300, 0}};
     const cnr_attr alpha = {.name = "alpha", .type = CNR_ATTR_FLOAT, .set = 1, .f = 0.1};
     const cnr_attr mode = {.name = "mode", .type = CNR_ATTR_ENUM, .set = 1, .s = "far"};
@@ -58,13 +67,15 @@ static cnr_graph *make(bool whole) {
     cnr_value y = TOY_NODE(g, "toy_linear", "fc", (const cnr_attr *[]){&bias}, 1, x, w);
     cnri_graph_output(g, y, "scores");
     const cnr_value p = toy_input(g, "picture", TOY_TYPE(CNR_u8, 1, 2, 5, 7));
-    y = TOY_NODE(g, "toy_window", "win", ((const cnr_attr *[]){&label, &kernel, &floats, &alpha,
-                                          &mode, &to}), 6, p);
+    y = TOY_NODE(g, "toy_window", "win",
+                 ((const cnr_attr *[]){&label, &kernel, &floats, &alpha, &mode, &to}), 6, p);
     cnr_value h[2];
     cnri_graph_node(g, "toy_halves", "halves", NULL, &y, 1, NULL, 0, h, 2);
     cnri_graph_output(g, h[1], "half");
     cnr_tensor coded = TOY_TYPE(CNR_i8, 4, 4);
-    const cnr_quant quant = {.size = sizeof quant, .axis = 0, .count = 4,
+    const cnr_quant quant = {.size = sizeof quant,
+                             .axis = 0,
+                             .count = 4,
                              .scale = (const float[]){1, 2, 3, 4},
                              .zero_point = (const int32_t[]){0, -1, 5, 7}};
     coded.quant = &quant;
@@ -123,7 +134,8 @@ static void test_roundtrip(void) {
     const cnr_tensor *w = cnri_graph_type(back, cnri_graph_find(back, "w"));
     ok(w->data && memcmp(w->data, weights, sizeof weights) == 0, "weights");
     ok((uintptr_t)w->data % 64 == 0 && (char *)w->data > (char *)back->file.at &&
-       (char *)w->data < (char *)back->file.at + back->file.bytes, "mapped, not copied; aligned");
+           (char *)w->data < (char *)back->file.at + back->file.bytes,
+       "mapped, not copied; aligned");
     ok(w->flags & CNR_TENSOR_VARIABLE, "their flags");
     const cnr_tensor *c = cnri_graph_type(back, cnri_graph_find(back, "coded"));
     is_text(cnri_name(c->encoding), "toy-half", "encoding");
@@ -170,8 +182,9 @@ static void test_fill(void) {
                  toy_input(g, "data", TOY_TYPE(CNR_f32, 1, 3)));
     cnri_graph_output(g, y, "y");
     is_int(cnri_store_fill(g, other, &err), CNR_OK, "the same net takes the weights");
-    is_int(cnri_graph_verdict(g, true, &err), CNR_OK, "all of them");
-    ok(*(float *)cnri_graph_type(g, cnri_graph_find(g, "fc.weight"))->data == first, "as they were");
+    is_int(cnri_graph_status(g, true, &err), CNR_OK, "all of them");
+    ok(*(float *)cnri_graph_type(g, cnri_graph_find(g, "fc.weight"))->data == first,
+       "as they were");
     cnri_graph_free(g);
     g = cnri_graph_new("script");
     y = TOY_NODE(g, "toy_linear", "fc", (const cnr_attr *[]){&out}, 1,
@@ -201,7 +214,8 @@ static void test_needs(void) {
     if (pass) pass[9] = 77; /* its version */
     sign((uint8_t *)file, bytes);
     spill(other, file, bytes);
-    is_int(cnri_store_read(other, true, &back, &err), CNR_E_UNSUPPORTED, "unknown operators: refused");
+    is_int(cnri_store_read(other, true, &back, &err), CNR_E_UNSUPPORTED,
+           "unknown operators: refused");
     for (size_t i = 0; i < 2; i++) {
         char want[32];
         snprintf(want, sizeof want, "toy_Z%s", names[i] + 5);
@@ -307,8 +321,8 @@ static void put64(char *at, uint64_t x) {
 
 /* Sizes near the ends of 64 bits, in the header and in a tensor. */
 static void test_huge(const char *file, size_t bytes) {
-    static const uint64_t huge[] = {UINT64_MAX, UINT64_MAX - 63, INT64_MAX, UINT64_C(1) << 63,
-                                    UINT64_MAX - 127, UINT64_C(1) << 32};
+    static const uint64_t huge[] = {UINT64_MAX,        UINT64_MAX - 63,  INT64_MAX,
+                                    UINT64_C(1) << 63, UINT64_MAX - 127, UINT64_C(1) << 32};
     int32_t let_through = 0, silent = 0;
     bool loaded;
     char *copy = malloc(bytes);
@@ -367,7 +381,8 @@ static void test_damage(void) {
     spill(other, "", 0);
     ok(survives(other, &loaded) && !loaded, "an empty file is refused");
     cnr_graph *g;
-    is_int(cnri_store_read("/nonexistent/x.cnr", true, &g, &err), CNR_E_NOT_FOUND, "a missing one too");
+    is_int(cnri_store_read("/nonexistent/x.cnr", true, &g, &err), CNR_E_NOT_FOUND,
+           "a missing one too");
     g = make(true);
     is_int(cnri_store_write(g, "/nonexistent/x.cnr", &err) == CNR_OK, 0, "nowhere to write: error");
     cnri_graph_free(g);
@@ -382,7 +397,8 @@ static void test_seals(void) {
     cnri_sha256_of(weights, sizeof weights, digest);
     char *own = memmem(file, bytes, digest, sizeof digest), *prints = NULL;
     cnri_digest print = {weights, sizeof weights, {0}};
-    ok(own && cnri_prints(&print, 1, 0) && (prints = memmem(file, bytes, print.sum, 16)) != NULL,
+    ok(own && cnri_fingerprints(&print, 1, 0) &&
+           (prints = memmem(file, bytes, print.sum, 16)) != NULL,
        "a tensor's digest is there, and its fingerprint");
     for (int by_print = 0; own && prints && by_print < 2; by_print++) {
         cnr_graph *g = NULL;
@@ -394,9 +410,9 @@ static void test_seals(void) {
         cnri_store_check(other, &bad, &err);
         is_int(bad, 1, "check asks for both");
         is_int(cnri_store_read(other, true, &g, &err), CNR_OK, "loading for neither");
-        is_int(cnri_graph_sound(g, NULL, false, 2, &err), by_print ? CNR_E_FORMAT : CNR_OK,
+        is_int(cnri_graph_verify_weights(g, NULL, false, 2, &err), by_print ? CNR_E_FORMAT : CNR_OK,
                "data is compared with the fingerprint");
-        is_int(cnri_graph_sound(g, NULL, true, 2, &err), by_print ? CNR_OK : CNR_E_FORMAT,
+        is_int(cnri_graph_verify_weights(g, NULL, true, 2, &err), by_print ? CNR_OK : CNR_E_FORMAT,
                "exactly: with the digest, though the fingerprint was right");
         cnri_graph_free(g);
         *at ^= 16;
@@ -411,8 +427,10 @@ static void test_seals(void) {
         spill(other, file, bytes);
         cnr_graph *g = NULL;
         const cnr_status status = cnri_store_read(other, true, &g, &err);
-        is_int(status, i == 0 ? CNR_OK : CNR_E_FORMAT, i == 0 ? "without fingerprints" : "fingerprints elsewhere");
-        if (!status) is_int(cnri_graph_sound(g, NULL, false, 2, &err), CNR_OK, "none: digests do");
+        is_int(status, i == 0 ? CNR_OK : CNR_E_FORMAT,
+               i == 0 ? "without fingerprints" : "fingerprints elsewhere");
+        if (!status)
+            is_int(cnri_graph_verify_weights(g, NULL, false, 2, &err), CNR_OK, "none: digests do");
         cnri_graph_free(g);
     }
     cnri_free(file);
@@ -450,7 +468,8 @@ static void test_large(void) {
     const cnr_value w = data ? cnri_graph_borrow(g, "w", &t) : -1;
     const cnr_value x = toy_input(g, "x", TOY_TYPE(CNR_f32, 1, 1024));
     const cnr_attr none = {.name = "bias", .type = CNR_ATTR_BOOL, .set = 1};
-    cnri_graph_output(g, TOY_NODE(g, "toy_linear", "fc", (const cnr_attr *[]){&none}, 1, x, w), "y");
+    cnri_graph_output(g, TOY_NODE(g, "toy_linear", "fc", (const cnr_attr *[]){&none}, 1, x, w),
+                      "y");
     if (cnri_store_write(g, other, &err) != CNR_OK) skip("a large file", err.text);
     else {
         uint64_t best = UINT64_MAX;

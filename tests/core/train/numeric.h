@@ -1,17 +1,17 @@
-/* Graphs in f64 run by references, a loss that any shape will do for, and gradients by differences. */
+/* Graphs in f64 run by references, a loss that any shape will do for, and gradients by differences.
+ */
 #ifndef CNRT_NUMERIC_H
 #define CNRT_NUMERIC_H
 
-#include "core/host/internal.h"
-#include "core/train/train.h"
+#include "host/internal.h"
+#include "train/train.h"
 #include "tap.h"
 #include <math.h>
 
-/* ---- toy_loss: the sum of scores, each times a weight of its own; labels are not looked at ---- */
+/* ---- toy_loss: the sum of scores, each times a weight of its own; labels are not looked at ----
+ */
 
-static double numeric_pattern(int64_t i) {
-    return 1 + 0.5 * sin(0.7 + 1.3 * (double)i);
-}
+static double numeric_pattern(int64_t i) { return 1 + 0.5 * sin(0.7 + 1.3 * (double)i); }
 static cnr_status numeric_loss_infer(const cnr_node *node, cnr_tensor *const *out, cnr_error *err) {
     (void)err;
     out[0]->dtype = node->inputs[0]->dtype;
@@ -51,20 +51,38 @@ static cnr_status numeric_gradient(const struct cnr_host *host, struct cnr_graph
 
 static const cnr_port numeric_ports[] = {{.name = "a"}, {.name = "b"}};
 static const cnr_op numeric_ops[] = {
-    {.size = sizeof(cnr_op), .version = 1, .name = "toy_loss", .summary = "made up",
-     .flags = CNR_OP_LOSS, .port_size = sizeof(cnr_port), .n_inputs = 2, .n_outputs = 1,
-     .inputs = numeric_ports, .outputs = numeric_ports, .infer = numeric_loss_infer,
-     .reference = numeric_loss_run, .gradient = numeric_gradient},
-    {.size = sizeof(cnr_op), .version = 1, .name = "toy_loss_grad", .summary = "made up",
-     .port_size = sizeof(cnr_port), .n_inputs = 2, .n_outputs = 1, .inputs = numeric_ports,
-     .outputs = numeric_ports, .infer = numeric_grad_infer, .reference = numeric_grad_run},
+    {.size = sizeof(cnr_op),
+     .version = 1,
+     .name = "toy_loss",
+     .summary = "made up",
+     .flags = CNR_OP_LOSS,
+     .port_size = sizeof(cnr_port),
+     .n_inputs = 2,
+     .n_outputs = 1,
+     .inputs = numeric_ports,
+     .outputs = numeric_ports,
+     .infer = numeric_loss_infer,
+     .reference = numeric_loss_run,
+     .gradient = numeric_gradient},
+    {.size = sizeof(cnr_op),
+     .version = 1,
+     .name = "toy_loss_grad",
+     .summary = "made up",
+     .port_size = sizeof(cnr_port),
+     .n_inputs = 2,
+     .n_outputs = 1,
+     .inputs = numeric_ports,
+     .outputs = numeric_ports,
+     .infer = numeric_grad_infer,
+     .reference = numeric_grad_run},
 };
 
 /* A runtime with the plugins of the build, and the operators above. */
 static cnr_runtime *numeric_open(void) {
     static const cnri_plugin plugin = {.name = (char *)"numeric", .version = (char *)"1"};
     const char *const dirs[] = {CNRT_BUILD_DIR "/plugins", NULL};
-    const cnr_open_options options = {.size = sizeof options, .plugin_dirs = dirs,
+    const cnr_open_options options = {.size = sizeof options,
+                                      .plugin_dirs = dirs,
                                       .no_default_dirs = 1};
     cnr_runtime *rt = NULL;
     cnr_error err = CNR_ERROR_INIT;
@@ -88,9 +106,8 @@ static double numeric_random(void) {
     return (double)(numeric_state >> 11) * 0x1p-53;
 }
 
-__attribute__((unused))
-static cnr_value numeric_weight(cnr_graph *g, const char *name, cnr_tensor type, double low,
-                                double high) {
+__attribute__((unused)) static cnr_value numeric_weight(cnr_graph *g, const char *name,
+                                                        cnr_tensor type, double low, double high) {
     const int64_t n = cnr_count(&type);
     double *data = calloc((size_t)n + 1, sizeof *data);
     for (int64_t i = 0; i < n; i++) data[i] = low + (high - low) * numeric_random();
@@ -103,8 +120,7 @@ static cnr_value numeric_weight(cnr_graph *g, const char *name, cnr_tensor type,
 }
 
 /* Runs every node by its reference; each output gets memory that stays with the graph. */
-__attribute__((unused))
-static cnr_status numeric_run(cnr_graph *g, cnr_error *err) {
+__attribute__((unused)) static cnr_status numeric_run(cnr_graph *g, cnr_error *err) {
     for (int32_t i = 0; i < g->nodes.n; i++) {
         cnri_node *node = g->nodes.at[i];
         const cnr_op *op = node->view.desc;
@@ -116,7 +132,9 @@ static cnr_status numeric_run(cnr_graph *g, cnr_error *err) {
         const uint64_t bytes =
             CNRI_HAS(op, reference_workspace) ? op->reference_workspace(&node->view) : 0;
         void *work = malloc(bytes + 1);
-        const cnr_run run = {.size = sizeof run, .range_axis = -1, .node = &node->view,
+        const cnr_run run = {.size = sizeof run,
+                             .range_axis = -1,
+                             .node = &node->view,
                              .outputs = (cnr_tensor *const *)node->view.outputs,
                              .workspace_data = work};
         const cnr_status status = op->reference(&run, err);
@@ -126,8 +144,7 @@ static cnr_status numeric_run(cnr_graph *g, cnr_error *err) {
     return CNR_OK;
 }
 
-__attribute__((unused))
-static double numeric_loss(cnr_graph *g, cnr_value loss) {
+__attribute__((unused)) static double numeric_loss(cnr_graph *g, cnr_value loss) {
     cnr_error err = CNR_ERROR_INIT;
     if (numeric_run(g, &err) != CNR_OK) return NAN;
     return *(const double *)cnri_graph_type(g, loss)->data;
@@ -135,15 +152,15 @@ static double numeric_loss(cnr_graph *g, cnr_value loss) {
 
 /* The gradient of each VARIABLE constant of `g` against central differences. The graph has one
  * output; it is changed. */
-__attribute__((unused))
-static bool numeric_check(cnr_graph *g, const char *loss_name, const char *what) {
+__attribute__((unused)) static bool numeric_check(cnr_graph *g, const char *loss_name,
+                                                  const char *what) {
     cnr_error err = CNR_ERROR_INIT;
     const cnr_op *loss = NULL;
     cnri_backward b = {0};
     cnr_status status = cnri_graph_bind(g, NULL, 0, &err);
     if (status == CNR_OK) status = cnri_train_loss(loss_name, &loss, &err);
     const int32_t n_forward = g->values.n;
-    if (status == CNR_OK) status = cnri_train_backward(g, loss, &b, &err);
+    if (status == CNR_OK) status = cnri_train_backward(g, loss, NULL, &b, &err);
     if (status == CNR_OK) {
         for (int32_t i = 0; i < g->inputs.n; i++) { /* labels */
             cnr_tensor *t = g->values.at[g->inputs.at[i]].type;
@@ -173,7 +190,7 @@ static bool numeric_check(cnr_graph *g, const char *loss_name, const char *what)
         double *copy = calloc(4096, sizeof *copy);
         for (int64_t i = 0; i < n; i++) copy[i] = gradient ? gradient[i] : 0;
         double *x = value->type->data;
-        for (int64_t i = 0; i < n; i += n > 60 ? 7 : 1) {
+        for (int64_t i = 0; i<n; i += n> 60 ? 7 : 1) {
             const double kept = x[i], h = 1e-6;
             x[i] = kept + h;
             const double above = numeric_loss(g, b.loss);

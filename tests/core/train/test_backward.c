@@ -7,7 +7,7 @@ static cnr_value node(cnr_graph *g, const char *op, const char *name, int32_t n,
     cnri_graph_node(g, op, name, NULL, in, n, NULL, 0, &out, 1);
     return out;
 }
-#define NODE(g, op, name, ...)                                             \
+#define NODE(g, op, name, ...) \
     node(g, op, name, (int32_t)(sizeof((cnr_value[]){__VA_ARGS__}) / sizeof(cnr_value)), \
          (const cnr_value[]){__VA_ARGS__})
 
@@ -57,7 +57,7 @@ static void test_want(void) {
         g->values.at[cnri_graph_find(g, fixed[i])].type->flags &= ~(uint32_t)CNR_TENSOR_VARIABLE;
     cnri_graph_bind(g, NULL, 0, &err);
     is_int(cnri_train_loss(NULL, &loss, &err), CNR_OK, "some loss is found without a name");
-    is_int(cnri_train_backward(g, loss, &b, &err), CNR_OK, "only some weights are trained");
+    is_int(cnri_train_backward(g, loss, NULL, &b, &err), CNR_OK, "only some weights are trained");
     is_int(b.weights.n, 3, "and only those have gradients");
     for (int32_t i = 0; i < b.weights.n; i++)
         ok(cnr_same_shape(cnri_graph_type(g, b.weights.at[i].weight),
@@ -79,16 +79,16 @@ static void test_refused(void) {
     cnr_graph *g = cnri_graph_new("hard");
     const cnr_value x = weight(g, "x", 2, 3, 4);
     cnri_graph_output(g, NODE(g, "hardmax", "h", x), "h");
-    is_int(cnri_train_backward(g, loss, &b, &err), CNR_E_UNSUPPORTED, "no gradient: refused");
+    is_int(cnri_train_backward(g, loss, NULL, &b, &err), CNR_E_UNSUPPORTED, "no gradient: refused");
     has_text(err.text, "h (hardmax) has no gradient", "with the node's name");
     cnri_graph_free(g);
     g = cnri_graph_new("still");
     const cnr_value y = weight(g, "y", 2, 3, 4);
     g->values.at[y].type->flags &= ~(uint32_t)CNR_TENSOR_VARIABLE;
     cnri_graph_output(g, NODE(g, "relu", "r", y), "r");
-    is_int(cnri_train_backward(g, loss, &b, &err), CNR_E_ARG, "nothing to train: refused");
+    is_int(cnri_train_backward(g, loss, NULL, &b, &err), CNR_E_ARG, "nothing to train: refused");
     cnri_graph_output(g, y, "second");
-    is_int(cnri_train_backward(g, loss, &b, &err), CNR_E_UNSUPPORTED, "two outputs: refused");
+    is_int(cnri_train_backward(g, loss, NULL, &b, &err), CNR_E_UNSUPPORTED, "two outputs: refused");
     cnri_graph_free(g);
 }
 

@@ -4,7 +4,10 @@
 /* n_out: outputs, of which the last is read; negative: the first.
  * inputs: "2x3" weights within -0.9..0.9, "+2x3" 0.2..1.8, "^2x3" 1.5..3, "i1,2" constants i64,
  * "b2x3" truth values, "=3" no weight. attrs: "axis=1;kernel_shape=2,2;alpha=0.5;mode=word". */
-static const struct { const char *op, *attrs, *inputs; int32_t n_out; } cases[] = {
+static const struct {
+    const char *op, *attrs, *inputs;
+    int32_t n_out;
+} cases[] = {
     {"dropout", "", "2x3", 1},
     {"dropout_drawn", "ratio=0.4;seed=7", "5x6 =", 1},
     {"flatten", "", "2x3x2", 1},
@@ -30,33 +33,72 @@ static const struct { const char *op, *attrs, *inputs; int32_t n_out; } cases[] 
     {"softmax", "axis=1", "3x4", 1},
     {"softmax", "axis=1", "2x3x2", 1},
     {"log_softmax", "axis=-1", "3x4", 1},
-    {"relu", "", "3x5", 1}, {"relu6", "", "3x5", 1},
-    {"leaky_relu", "alpha=0.1", "3x5", 1}, {"thresholded_relu", "alpha=0.3", "3x5", 1},
-    {"elu", "alpha=0.7", "3x5", 1}, {"selu", "", "3x5", 1}, {"celu", "alpha=0.5", "3x5", 1},
-    {"hard_sigmoid", "", "3x5", 1}, {"hard_swish", "", "3x5", 1}, {"sigmoid", "", "3x5", 1},
-    {"swish", "", "3x5", 1}, {"mish", "", "3x5", 1}, {"gelu", "", "3x5", 1},
-    {"softplus", "", "3x5", 1}, {"softsign", "", "3x5", 1}, {"tanh", "", "3x5", 1},
-    {"erf", "", "3x5", 1}, {"shrink", "lambd=0.3;bias=0.1", "3x5", 1}, {"exp", "", "3x5", 1},
-    {"log", "", "+3x5", 1}, {"sqrt", "", "+3x5", 1}, {"reciprocal", "", "+3x5", 1},
-    {"sin", "", "3x5", 1}, {"cos", "", "3x5", 1}, {"tan", "", "3x5", 1}, {"asin", "", "3x5", 1},
-    {"acos", "", "3x5", 1}, {"atan", "", "3x5", 1}, {"sinh", "", "3x5", 1}, {"cosh", "", "3x5", 1},
-    {"asinh", "", "3x5", 1}, {"acosh", "", "^3x5", 1}, {"atanh", "", "3x5", 1},
-    {"abs", "", "3x5", 1}, {"neg", "", "3x5", 1}, {"sign", "", "3x5", 1}, {"floor", "", "3x5", 1},
-    {"ceil", "", "3x5", 1}, {"round", "", "3x5", 1},
-    {"add", "", "2x3 2x3", 1}, {"add", "", "2x3x4 3x1", 1}, {"sub", "", "2x3 3", 1},
-    {"mul", "", "2x3 2x1", 1}, {"div", "", "2x3 +3", 1}, {"sum", "", "2x3 2x3 3", 1},
-    {"mean", "", "2x3 2x3", 1}, {"pow", "", "+2x3 +3", 1},
+    {"relu", "", "3x5", 1},
+    {"relu6", "", "3x5", 1},
+    {"leaky_relu", "alpha=0.1", "3x5", 1},
+    {"thresholded_relu", "alpha=0.3", "3x5", 1},
+    {"elu", "alpha=0.7", "3x5", 1},
+    {"selu", "", "3x5", 1},
+    {"celu", "alpha=0.5", "3x5", 1},
+    {"hard_sigmoid", "", "3x5", 1},
+    {"hard_swish", "", "3x5", 1},
+    {"sigmoid", "", "3x5", 1},
+    {"swish", "", "3x5", 1},
+    {"mish", "", "3x5", 1},
+    {"gelu", "", "3x5", 1},
+    {"softplus", "", "3x5", 1},
+    {"softsign", "", "3x5", 1},
+    {"tanh", "", "3x5", 1},
+    {"erf", "", "3x5", 1},
+    {"shrink", "lambd=0.3;bias=0.1", "3x5", 1},
+    {"exp", "", "3x5", 1},
+    {"log", "", "+3x5", 1},
+    {"sqrt", "", "+3x5", 1},
+    {"reciprocal", "", "+3x5", 1},
+    {"sin", "", "3x5", 1},
+    {"cos", "", "3x5", 1},
+    {"tan", "", "3x5", 1},
+    {"asin", "", "3x5", 1},
+    {"acos", "", "3x5", 1},
+    {"atan", "", "3x5", 1},
+    {"sinh", "", "3x5", 1},
+    {"cosh", "", "3x5", 1},
+    {"asinh", "", "3x5", 1},
+    {"acosh", "", "^3x5", 1},
+    {"atanh", "", "3x5", 1},
+    {"abs", "", "3x5", 1},
+    {"neg", "", "3x5", 1},
+    {"sign", "", "3x5", 1},
+    {"floor", "", "3x5", 1},
+    {"ceil", "", "3x5", 1},
+    {"round", "", "3x5", 1},
+    {"add", "", "2x3 2x3", 1},
+    {"add", "", "2x3x4 3x1", 1},
+    {"sub", "", "2x3 3", 1},
+    {"mul", "", "2x3 2x1", 1},
+    {"div", "", "2x3 +3", 1},
+    {"sum", "", "2x3 2x3 3", 1},
+    {"mean", "", "2x3 2x3", 1},
+    {"pow", "", "+2x3 +3", 1},
     {"concat", "axis=1", "2x3 2x1 2x2", 1},
-    {"reshape", "", "2x6 i3,4", 1}, {"squeeze", "", "2x1x3 i1", 1}, {"unsqueeze", "", "2x3 i1", 1},
-    {"reduce_sum", "axes=1;keepdims=0", "2x3x2", 1}, {"reduce_mean", "axes=0,2", "2x3x2", 1},
-    {"prelu", "", "2x3x2 3x1", 1}, {"clip", "min=-0.4;max=0.5", "3x5", 1},
-    {"weighted_sum", "coeff=1.0,-2.0", "2x3 2x3", 1}, {"where", "", "b2x3 2x3 3", 1},
-    {"cast", "to=f64", "2x3", 1}, {"cast_like", "", "2x3 2", 1},
+    {"reshape", "", "2x6 i3,4", 1},
+    {"squeeze", "", "2x1x3 i1", 1},
+    {"unsqueeze", "", "2x3 i1", 1},
+    {"reduce_sum", "axes=1;keepdims=0", "2x3x2", 1},
+    {"reduce_mean", "axes=0,2", "2x3x2", 1},
+    {"prelu", "", "2x3x2 3x1", 1},
+    {"clip", "min=-0.4;max=0.5", "3x5", 1},
+    {"weighted_sum", "coeff=1.0,-2.0", "2x3 2x3", 1},
+    {"where", "", "b2x3 2x3 3", 1},
+    {"cast", "to=f64", "2x3", 1},
+    {"cast_like", "", "2x3 2", 1},
     {"transpose", "perm=2,0,1", "2x3x4", 1},
     {"slice", "", "4x5 i1,0 i3,4 i0,1", 1},
-    {"split", "axis=1", "2x4 i1,3", 2}, {"expand", "", "3x1 i2,3,4", 1},
+    {"split", "axis=1", "2x4 i1,3", 2},
+    {"expand", "", "3x1 i2,3,4", 1},
     {"pad", "", "2x3 i0,1,2,0", 1},
-    {"depth_to_space", "blocksize=2", "1x4x2x3", 1}, {"space_to_depth", "blocksize=2", "1x2x4x2", 1},
+    {"depth_to_space", "blocksize=2", "1x4x2x3", 1},
+    {"space_to_depth", "blocksize=2", "1x2x4x2", 1},
     {"channel_shuffle", "group=2", "1x4x2x2", 1},
     {"batch_normalization", "epsilon=0.01", "2x3x2x2 3 3 =3 =+3", 1},
     {"batch_statistics", "epsilon=0.01", "3x2x2x2 2 2 =2 =+2", -5},
@@ -143,8 +185,13 @@ static cnr_value read_input(cnr_graph *g, int32_t index, const char *text) {
         type.data = data;
         return cnri_graph_constant(g, name, &type);
     }
-    const cnr_value v = numeric_weight(g, name, type, positive ? .2 : large ? 1.5 : -.9,
-                                       positive ? 1.8 : large ? 3 : .9);
+    const cnr_value v = numeric_weight(g, name, type,
+                                       positive ? .2
+                                       : large  ? 1.5
+                                                : -.9,
+                                       positive ? 1.8
+                                       : large  ? 3
+                                                : .9);
     if (fixed) g->values.at[v].type->flags &= ~(uint32_t)CNR_TENSOR_VARIABLE;
     return v;
 }
@@ -165,7 +212,8 @@ static void run_case(size_t i) {
         in[n] = read_input(g, n, t);
         n++;
     }
-    const bool is_loss = cnri_op(cases[i].op) && cnri_op(cases[i].op)->flags & CNR_OP_LOSS;
+    const bool is_loss =
+        cnri_op_find(cases[i].op) && cnri_op_find(cases[i].op)->flags & CNR_OP_LOSS;
     if (is_loss) { /* the loss itself, on a value that an identity makes */
         cnri_graph_node(g, "identity", "x", NULL, in, 1, NULL, 0, out, 1);
         cnri_graph_output(g, out[0], "y");
@@ -188,11 +236,11 @@ int main(void) {
     cnr_runtime *rt = numeric_open();
     if (!rt) return done();
     for (size_t i = 0; i < CNRI_COUNT(cases); i++) {
-        if (cnri_op(cases[i].op)) run_case(i);
+        if (cnri_op_find(cases[i].op)) run_case(i);
         else ok(0, "there is an operator %s", cases[i].op);
     }
-    for (int32_t i = 0; i < cnri_count(CNR_KIND_OPERATOR); i++) {
-        const cnr_op *op = cnri_at(CNR_KIND_OPERATOR, i);
+    for (int32_t i = 0; i < cnri_descriptor_count(CNR_KIND_OPERATOR); i++) {
+        const cnr_op *op = cnri_descriptor_at(CNR_KIND_OPERATOR, i);
         const cnri_plugin *owner = cnri_owner(op);
         if (!CNRI_HAS(op, gradient) || !owner || strcmp(owner->name, "ops-std") != 0) continue;
         if (!has_case(op->name)) ok(0, "%s has a gradient and a case here", op->name);

@@ -49,7 +49,8 @@ static bool step_by_plan(cnr_runtime *rt, const char *op, const cnr_attr *attrs,
     given[0].bytes = given[1].bytes = sizeof(float);
     given[2].bytes = N * sizeof(float);
     given[2].flags = 0;
-    for (int32_t i = 0; i < 3 && !status; i++) status = cnr_session_set_input(s, i, &given[i], &err);
+    for (int32_t i = 0; i < 3 && !status; i++)
+        status = cnr_session_set_input(s, i, &given[i], &err);
     if (!status) status = cnr_session_run(s, &err);
     if (status) note("%s: %s", err.where, err.text);
     cnr_session_close(s);
@@ -91,7 +92,8 @@ static void test_sgd(cnr_runtime *rt, double momentum, bool nesterov, double dec
         }
     }
     ok(good && worst(x, want_x) < 2e-6 && worst(v, want_v) < 2e-6,
-       "sgd, momentum %g, nesterov %d, decay %g: three steps as by hand", momentum, nesterov, decay);
+       "sgd, momentum %g, nesterov %d, decay %g: three steps as by hand", momentum, nesterov,
+       decay);
 }
 
 static void test_adam(cnr_runtime *rt, double decay) {
@@ -208,19 +210,24 @@ static void test_threads(const char *optimizer) {
     float kept[SAMPLE * 4];
     for (int32_t threads = 1; threads <= 3; threads++) {
         const char *const dirs[] = {CNRT_BUILD_DIR "/plugins", NULL};
-        const cnr_open_options options = {.size = sizeof options, .plugin_dirs = dirs,
-                                          .no_default_dirs = 1, .threads = threads};
+        const cnr_open_options options = {.size = sizeof options,
+                                          .plugin_dirs = dirs,
+                                          .no_default_dirs = 1,
+                                          .threads = threads};
         cnr_runtime *rt = NULL;
         cnr_error err = CNR_ERROR_INIT;
         double loss = 0;
         if (cnr_open(&rt, &options, &err)) continue;
         cnr_graph *g = net();
-        cnri_trainer *t = train(rt, g, (cnri_train_options){.rate = 0.02, .optimizer = optimizer,
-                                                            .deterministic = true}, 6, &loss);
+        cnri_trainer *t =
+            train(rt, g,
+                  (cnri_train_options){.rate = 0.02, .optimizer = optimizer, .deterministic = true},
+                  6, &loss);
         const cnri_trained *w = t ? weight_of(t, "ip.weight") : NULL;
         if (threads == 1 && w) memcpy(kept, w->data, sizeof kept);
-        else ok(w && memcmp(kept, w->data, sizeof kept) == 0,
-                "%s: %d threads train as one does, bit for bit", optimizer, (int)threads);
+        else
+            ok(w && memcmp(kept, w->data, sizeof kept) == 0,
+               "%s: %d threads train as one does, bit for bit", optimizer, (int)threads);
         cnri_trainer_free(t);
         cnri_graph_free(g);
         cnr_close(rt);
@@ -243,8 +250,9 @@ static void test_hook(cnr_runtime *rt) {
     cnr_graph *g[] = {net(), net(), net()};
     cnri_trainer *none = train(rt, g[0], (cnri_train_options){.rate = 0}, 1, &loss);
     cnri_trainer *plain = train(rt, g[1], (cnri_train_options){.rate = 0.02}, 1, &loss);
-    cnri_trainer *twice = train(rt, g[2], (cnri_train_options){.rate = 0.01, .hook = doubled,
-                                                               .hook_arg = &calls}, 1, &loss);
+    cnri_trainer *twice =
+        train(rt, g[2], (cnri_train_options){.rate = 0.01, .hook = doubled, .hook_arg = &calls}, 1,
+              &loss);
     if (!ok(none && plain && twice, "trainers open")) return;
     const float *a = weight_of(plain, "ip.weight")->data, *b = weight_of(twice, "ip.weight")->data,
                 *o = weight_of(none, "ip.weight")->data;

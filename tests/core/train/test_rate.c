@@ -1,5 +1,5 @@
 /* Rates by policy, against what the policies' makers give as their formulas. */
-#include "core/train/train.h"
+#include "train/train.h"
 #include "tap.h"
 #include <math.h>
 
@@ -21,18 +21,21 @@ int main(void) {
     o.power = 0;
     ok(near(cnri_rate_at(&o, 300, steps), 0.375), "straight when nothing is said");
     o.policy = CNRI_RATE_COSINE;
-    ok(near(cnri_rate_at(&o, 600, steps), 0.25) && near(cnri_rate_at(&o, 1200, steps), 0), "cosine");
+    ok(near(cnri_rate_at(&o, 600, steps), 0.25) && near(cnri_rate_at(&o, 1200, steps), 0),
+       "cosine");
     o.gamma = 0;
     o.policy = CNRI_RATE_STEP;
     ok(near(cnri_rate_at(&o, 399, steps), 0.5) && near(cnri_rate_at(&o, 400, steps), 0.05),
        "step: a tenth after each third");
     o.rate_epochs = "2";
     o.gamma = 0.5;
-    ok(near(cnri_rate_at(&o, 199, steps), 0.5) && near(cnri_rate_at(&o, 500, steps), 0.125), "or each two epochs");
+    ok(near(cnri_rate_at(&o, 199, steps), 0.5) && near(cnri_rate_at(&o, 500, steps), 0.125),
+       "or each two epochs");
     o.policy = CNRI_RATE_MULTISTEP;
     o.rate_epochs = "1,1.5,10";
     ok(near(cnri_rate_at(&o, 99, steps), 0.5) && near(cnri_rate_at(&o, 149, steps), 0.25) &&
-       near(cnri_rate_at(&o, 150, steps), 0.125) && near(cnri_rate_at(&o, 1100, steps), 0.0625), "multistep");
+           near(cnri_rate_at(&o, 150, steps), 0.125) && near(cnri_rate_at(&o, 1100, steps), 0.0625),
+       "multistep");
     o.rate_epochs = NULL;
     ok(near(cnri_rate_at(&o, 599, steps), 0.5) && near(cnri_rate_at(&o, 900, steps), 0.125),
        "at half and three quarters when nothing is said");

@@ -1,4 +1,5 @@
-/* Training end to end on made-up pictures: it learns, repeats itself, masks, stops, keeps the best. */
+/* Training end to end on made-up pictures: it learns, repeats itself, masks, stops, keeps the best.
+ */
 #include "numeric.h"
 
 enum { SIDE = 8, COUNT = 480, HELD = 240, STEPS = (COUNT - HELD) / 16 };
@@ -16,26 +17,34 @@ static cnr_status bars_read(void *state, int64_t index, cnr_sample *out, cnr_err
     const int row = (int)(index / 3 % SIDE), column = (int)(index / 24 % SIDE);
     for (int i = 0; i < SIDE * SIDE; i++) {
         s = s * UINT64_C(6364136223846793005) + 1442695040888963407u;
-        const bool bar = (out->label != 1 && i % SIDE == column) ||
-                         (out->label != 0 && i / SIDE == row);
+        const bool bar =
+            (out->label != 1 && i % SIDE == column) || (out->label != 0 && i / SIDE == row);
         data[i] = (uint8_t)((s >> 58) + (bar ? 150 : 0));
     }
-    out->picture = (cnr_tensor){.size = sizeof(cnr_tensor), .dtype = CNR_u8, .rank = 3,
-                                .dim = {SIDE, SIDE, 1}, .data = data, .bytes = SIDE * SIDE};
+    out->picture = (cnr_tensor){.size = sizeof(cnr_tensor),
+                                .dtype = CNR_u8,
+                                .rank = 3,
+                                .dim = {SIDE, SIDE, 1},
+                                .data = data,
+                                .bytes = SIDE * SIDE};
     return CNR_OK;
 }
 static void bars_close(void *state) { (void)state; }
-static const cnr_source bars = {.size = sizeof(cnr_source), .name = "bars", .syntax = "bars",
-                                .read = bars_read, .close = bars_close};
+static const cnr_source bars = {.size = sizeof(cnr_source),
+                                .name = "bars",
+                                .syntax = "bars",
+                                .read = bars_read,
+                                .close = bars_close};
 
 static uint8_t seen[COUNT];
 static cnri_samples samples_of(void) {
-    return (cnri_samples){.source = &bars, .state = seen,
+    return (cnri_samples){.source = &bars,
+                          .state = seen,
                           .info = {.size = sizeof(cnr_source_info), .count = COUNT, .classes = 3}};
 }
 
-static cnr_value add(cnr_graph *g, const char *op, const char *name, cnr_value x,
-                     const char *attr, int64_t i, const char *attr2, int64_t i2) {
+static cnr_value add(cnr_graph *g, const char *op, const char *name, cnr_value x, const char *attr,
+                     int64_t i, const char *attr2, int64_t i2) {
     const cnr_attr a = {.name = attr, .type = CNR_ATTR_INT, .set = 1, .i = i},
                    b = {.name = attr2, .type = CNR_ATTR_INT, .set = 1, .i = i2};
     const cnr_attr *list[] = {&a, &b};
@@ -47,7 +56,9 @@ static cnr_value add(cnr_graph *g, const char *op, const char *name, cnr_value x
 /* Written for one picture; trained in batches. */
 static cnr_graph *net(void) {
     cnr_graph *g = cnri_graph_new("bars");
-    const cnr_tensor type = {.size = sizeof type, .dtype = CNR_f32, .rank = 4,
+    const cnr_tensor type = {.size = sizeof type,
+                             .dtype = CNR_f32,
+                             .rank = 4,
                              .dim = {1, 1, SIDE, SIDE}};
     cnr_value x = cnri_graph_input(g, "data", &type);
     cnri_graph_set_meta(g, "input.data.scale", "0.00390625");
@@ -61,7 +72,10 @@ static cnr_graph *net(void) {
     return g;
 }
 
-typedef struct watcher { int64_t calls, epochs, stop_at; double first, last, left; } watcher;
+typedef struct watcher {
+    int64_t calls, epochs, stop_at;
+    double first, last, left;
+} watcher;
 static bool watch(void *arg, const cnri_train_progress *p) {
     watcher *w = arg;
     if (w->calls++ == 0) w->first = p->loss;
@@ -86,9 +100,15 @@ static const float *weight(const cnr_graph *g, const char *name) {
     return cnri_graph_type(g, cnri_graph_find(g, name))->data;
 }
 
-static const cnri_train_options usual = {.batch = 16, .epochs = 25, .rate = .05, .momentum = .9,
-                                         .decay = .0005, .policy = CNRI_RATE_COSINE, .seed = 5,
-                                         .validation = .5, .validation_seed = 3,
+static const cnri_train_options usual = {.batch = 16,
+                                         .epochs = 25,
+                                         .rate = .05,
+                                         .momentum = .9,
+                                         .decay = .0005,
+                                         .policy = CNRI_RATE_COSINE,
+                                         .seed = 5,
+                                         .validation = .5,
+                                         .validation_seed = 3,
                                          .deterministic = true};
 
 static void test_learns(cnr_runtime *rt) {
@@ -126,7 +146,7 @@ static void test_policies(cnr_runtime *rt) {
         cnri_train_progress p = {0};
         watcher w = {0};
         cnr_graph *g = net();
-        o.policy = (cnri_train_policy)i;
+        o.policy = (cnri_rate_policy)i;
         o.epochs = 10;
         ok(train(rt, g, &o, &w, &p, &err) == CNR_OK && p.best > .6, "rate policy %d learns", i);
         cnri_graph_free(g);
@@ -175,7 +195,8 @@ static void test_diverges(cnr_runtime *rt) {
     ok(p.diverged && !p.stopped && p.epoch == 1, "it ends training, and is told");
     ok(p.best_epoch == 1, "the best epoch is kept");
     cnri_trainer_free(t);
-    is_int(cnri_train_score(rt, g, &o, &samples, true, &score, NULL, &err), CNR_OK, "the net is judged");
+    is_int(cnri_train_score(rt, g, &o, &samples, true, &score, NULL, &err), CNR_OK,
+           "the net is judged");
     ok(score == p.best, "and is what it was then");
     cnri_graph_free(g);
 }
@@ -223,7 +244,9 @@ static void test_refused(cnr_runtime *rt) {
     has_text(err.text, "want a smaller rate", "with advice");
     cnri_graph_free(g);
     g = cnri_graph_new("two");
-    const cnr_tensor type = {.size = sizeof type, .dtype = CNR_f32, .rank = 4,
+    const cnr_tensor type = {.size = sizeof type,
+                             .dtype = CNR_f32,
+                             .rank = 4,
                              .dim = {1, 1, SIDE, SIDE}};
     cnr_value x = cnri_graph_input(g, "data", &type);
     x = add(g, "dense", "ip", x, "out", 2, NULL, 0);
@@ -235,8 +258,10 @@ static void test_refused(cnr_runtime *rt) {
 
 /* Sizes of a file whose product is more than 64 bits hold. */
 static void test_large(cnr_runtime *rt) {
-    const int64_t dims[][4] = {{1, INT64_C(1) << 40, INT64_C(1) << 40, 1}, {0, INT64_C(1) << 62, 2, 2},
-                               {-1, INT64_C(1) << 32, INT64_C(1) << 32, -1}, {1, -1, -1, 1}};
+    const int64_t dims[][4] = {{1, INT64_C(1) << 40, INT64_C(1) << 40, 1},
+                               {0, INT64_C(1) << 62, 2, 2},
+                               {-1, INT64_C(1) << 32, INT64_C(1) << 32, -1},
+                               {1, -1, -1, 1}};
     for (int i = 0; i < 4; i++) {
         cnr_error err = CNR_ERROR_INIT;
         cnr_graph *g = cnri_graph_new("large");
@@ -250,7 +275,8 @@ static void test_large(cnr_runtime *rt) {
             cnri_trainer *t = NULL;
             x = add(g, "global_avg_pool", "pool", x, NULL, 0, NULL, 0);
             cnri_graph_output(g, x, "prob");
-            is_int(cnri_trainer_open_judge(rt, g, &o, &t, &err), CNR_E_SHAPE, "unknown sizes are none: -1 times -1");
+            is_int(cnri_trainer_open_judge(rt, g, &o, &t, &err), CNR_E_SHAPE,
+                   "unknown sizes are none: -1 times -1");
             cnri_trainer_free(t);
         }
         cnri_graph_free(g);

@@ -1,6 +1,6 @@
 /* The sampler: counters, power and what goes wrong with them; regions by a plugin's clock. */
-#include "core/watch/watch.h"
-#include "core/work/work.h"
+#include "watch/watch.h"
+#include "work/work.h"
 #include "tests/tap.h"
 #include <math.h>
 
@@ -20,7 +20,7 @@ static void at(cnri_sampled_domain *d, double ms, int64_t micro) {
     cnri_sampled(d, &r);
 }
 static void is_joules(const cnri_sampled_domain *d, double joules, const char *what) {
-    ok(fabs(d->told.joules - joules) < 1e-9, "%s (%.6f J)", what, d->told.joules);
+    ok(fabs(d->totals.joules - joules) < 1e-9, "%s (%.6f J)", what, d->totals.joules);
 }
 
 static void test_counters(void) {
@@ -31,11 +31,13 @@ static void test_counters(void) {
     at(&d, 200, 5500000);
     at(&d, 250, 6500000);
     is_joules(&d, 1.5, "a counter, by difference");
-    ok(d.told.covered_ns == 150000000 && d.told.n == 2, "of all of the time; two values are new");
-    ok(fabs(d.told.sum - (0.5 / 0.05 + 1 / 0.1)) < 1e-9, "watts go by when it last had another value");
+    ok(d.totals.covered_ns == 150000000 && d.totals.n == 2,
+       "of all of the time; two values are new");
+    ok(fabs(d.totals.sum - (0.5 / 0.05 + 1 / 0.1)) < 1e-9,
+       "watts go by when it last had another value");
     at(&d, 300, 7);
     is_joules(&d, 1.5, "one that goes back and never wraps adds nothing");
-    is_int(d.told.lapses, 1, "and that is told");
+    is_int(d.totals.lapses, 1, "and that is told");
     at(&d, 350, 1000007);
     is_joules(&d, 2.5, "from there it goes on");
 
@@ -47,10 +49,10 @@ static void test_counters(void) {
     is_joules(&d, 0.2, "a wrap");
     at(&d, 100, 50000);
     is_joules(&d, 0.2, "a reset, which would be nearly all of its range, is none");
-    ok(d.told.lapses == 1 && strstr(d.told.lapse, "went back"), "but told");
+    ok(d.totals.lapses == 1 && strstr(d.totals.lapse, "went back"), "but told");
     at(&d, 150, 12000000);
     at(&d, 200, 1);
-    ok(d.told.joules > 0 && d.told.lapses == 2, "a value above its own range is no wrap");
+    ok(d.totals.joules > 0 && d.totals.lapses == 2, "a value above its own range is no wrap");
 }
 
 static void test_power(void) {
@@ -66,9 +68,10 @@ static void test_power(void) {
     is_joules(&d, 2.6, "readings may come late");
     at(&d, 3600000, 3000000);
     is_joules(&d, 2.6, "an hour between two readings is nobody's");
-    ok(d.told.lapses == 1 && strstr(d.told.lapse, "not read for long"), "and told");
+    ok(d.totals.lapses == 1 && strstr(d.totals.lapse, "not read for long"), "and told");
     at(&d, 1000, 3000000);
-    ok(d.told.lapses == 2 && strstr(d.told.lapse, "clock went back"), "a clock that goes back, too");
+    ok(d.totals.lapses == 2 && strstr(d.totals.lapse, "clock went back"),
+       "a clock that goes back, too");
     at(&d, 1100, 5000000);
     is_joules(&d, 3.0, "from there it goes on");
     at(&d, 1200, -1000000);
@@ -77,45 +80,52 @@ static void test_power(void) {
 
 /* ---- what is drawn at rest ---- */
 
-/* A stretch of twenty readings of 50 ms, at `first` micro watts and `by` more each; as counted, or not. */
-static bool rest_of(const cnr_meter_domain *desc, int64_t first, int64_t by, int64_t noise, cnri_rest *out) {
+/* A stretch of twenty readings of 50 ms, at `first` micro watts and `by` more each; as counted, or
+ * not. */
+static bool rest_of(const cnr_meter_domain *desc, int64_t first, int64_t by, int64_t noise,
+                    cnri_idle_baseline *out) {
     cnri_sampled_domain d = domain_of(desc);
-    cnri_told_energy told[3] = {{0}};
+    cnri_domain_totals told[3] = {{0}};
     int64_t joules = 0;
     at(&d, 100, desc == &counter ? 0 : first);
-    told[0] = d.told;
+    told[0] = d.totals;
     for (int i = 1; i <= 20; i++) {
         const int64_t watts = first + i * by + (i % 2 ? noise : -noise);
         joules += watts / 20;
         at(&d, 100 + 50 * i, desc == &counter ? joules : watts);
-        if (i % 10 == 0) told[i / 10] = d.told;
+        if (i % 10 == 0) told[i / 10] = d.totals;
     }
-    return cnri_rest_of(&told[0], &told[1], &told[2], out);
+    return cnri_idle_baseline_of(&told[0], &told[1], &told[2], out);
 }
 
 static void test_rest(void) {
     const cnr_meter_domain *both[] = {&counter, &power};
-    cnri_rest r, later;
+    cnri_idle_baseline r, later;
     for (int i = 0; i < 2; i++) {
-        ok(rest_of(both[i], 40000000, 0, 0, &r) && fabs(r.watts - 40) < 1e-6 && r.spread == 0 && !*r.why,
+        ok(rest_of(both[i], 40000000, 0, 0, &r) && fabs(r.watts - 40) < 1e-6 && r.spread == 0 &&
+               !*r.why,
            "what holds still is at rest (%.6f W +- %.6f)", r.watts, r.spread);
-        ok(rest_of(both[i], 40000000, 0, 12000000, &r) && fabs(r.spread - 12) < 1, "and so is what strays evenly");
+        ok(rest_of(both[i], 40000000, 0, 12000000, &r) && fabs(r.spread - 12) < 1,
+           "and so is what strays evenly");
         ok(rest_of(both[i], 40000000, -100000, 0, &r), "a drift of a twentieth is none");
         ok(!rest_of(both[i], 40000000, -1000000, 500000, &r), "what goes down has been at work");
-        has_text(r.why, "did not hold still: 34", "and is told");
+        has_text(r.why, "idle power drifted while the baseline was measured (34", "and is told");
         ok(!rest_of(both[i], 40000000, 1000000, 0, &r), "as what goes up");
     }
     rest_of(&power, 40000000, 0, 0, &r);
     rest_of(&power, 39500000, 0, 0, &later);
-    ok(cnri_rest_confirm(&r, &later) && !*r.why, "a fiftieth less behind is the sensor's noise");
+    ok(cnri_idle_baseline_recheck(&r, &later) && !*r.why,
+       "a fiftieth less behind is the sensor's noise");
     rest_of(&power, 90000000, 0, 0, &later);
-    ok(cnri_rest_confirm(&r, &later), "a machine that is warm draws more behind");
+    ok(cnri_idle_baseline_recheck(&r, &later), "a machine that is warm draws more behind");
     rest_of(&power, 22000000, 0, 0, &later);
-    ok(!cnri_rest_confirm(&r, &later), "who draws less behind was not at rest");
-    is_text(r.why, "the baseline was under load: 40 W before, 22 behind", "which is told");
-    cnri_told_energy none = {.status = CNR_E_IO};
-    ok(cnri_rest_of(&none, &none, &none, &later) && isnan(later.watts), "without readings nothing is known");
-    ok(cnri_rest_confirm(&r, &later), "and nothing against anybody");
+    ok(!cnri_idle_baseline_recheck(&r, &later), "who draws less behind was not at rest");
+    is_text(r.why, "the baseline was taken under load: 40 W before the run, 22 W after it",
+            "which is told");
+    cnri_domain_totals none = {.status = CNR_E_IO};
+    ok(cnri_idle_baseline_of(&none, &none, &none, &later) && isnan(later.watts),
+       "without readings nothing is known");
+    ok(cnri_idle_baseline_recheck(&r, &later), "and nothing against anybody");
 }
 
 /* ---- regions of made-up machines ---- */
@@ -123,8 +133,12 @@ static void test_rest(void) {
 static cnr_runtime *open_runtime(const char *plugin, const char *clock, const char *root) {
     const char *const dirs[] = {plugin, NULL};
     cnr_error err = CNR_ERROR_INIT;
-    const cnr_open_options o = {.size = sizeof o, .plugin_dirs = dirs, .no_default_dirs = 1,
-                                .log_level = CNR_LOG_ERROR, .clock = clock, .sysfs_root = root};
+    const cnr_open_options o = {.size = sizeof o,
+                                .plugin_dirs = dirs,
+                                .no_default_dirs = 1,
+                                .log_level = CNR_LOG_ERROR,
+                                .clock = clock,
+                                .sysfs_root = root};
     cnr_runtime *rt = NULL;
     ok(cnr_open(&rt, &o, &err) == CNR_OK, "a runtime %s", err.text);
     return rt;
@@ -197,7 +211,8 @@ static void test_real(void) {
     if (bad) fclose(bad);
     cnr_close(rt);
     rt = open_runtime(PLUGIN, NULL, root);
-    is_int(cnr_energy_of(rt, work, &ms, &o, NULL, &e, &err), CNR_OK, "a sensor that does not answer");
+    is_int(cnr_energy_of(rt, work, &ms, &o, NULL, &e, &err), CNR_OK,
+           "a sensor that does not answer");
     ok(e.source == CNR_ENERGY_UNMEASURED && isnan(e.joules) && isnan(e.edp) && e.unmeasured == 1,
        "is unmeasured, not 0");
     ok(e.at[0].status == CNR_E_IO && strstr(e.at[0].why, "does not answer"), "and why");
@@ -206,7 +221,8 @@ static void test_real(void) {
     remove(path);
     remove(root);
     cnr_close(rt);
-    is_int(cnr_energy_of(NULL, work, &ms, NULL, NULL, &e, &err), CNR_E_INVALID, "without a runtime");
+    is_int(cnr_energy_of(NULL, work, &ms, NULL, NULL, &e, &err), CNR_E_INVALID,
+           "without a runtime");
 }
 
 int main(void) {

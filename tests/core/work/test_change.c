@@ -12,7 +12,8 @@ static double sum(const cnr_model *m, const char *name) {
     const cnr_tensor *t = NULL;
     double s = 0;
     if (cnr_weight(m, name, &t, NULL)) return NAN;
-    for (int64_t i = 0; i < cnr_count(t); i++) s += ((const float *)t->data)[i] * (double)(i % 7 + 1);
+    for (int64_t i = 0; i < cnr_count(t); i++)
+        s += ((const float *)t->data)[i] * (double)(i % 7 + 1);
     return s;
 }
 
@@ -25,7 +26,8 @@ static int64_t zeros(const cnr_model *m, const char *name) {
 }
 
 /* Writes a multiple of a weight back; every `hole`-th element is 0. */
-static cnr_status scale(cnr_model *m, const char *name, float factor, int64_t hole, cnr_error *err) {
+static cnr_status scale(cnr_model *m, const char *name, float factor, int64_t hole,
+                        cnr_error *err) {
     const cnr_tensor *t = NULL;
     cnr_status status = cnr_weight(m, name, &t, err);
     if (status) return status;
@@ -41,7 +43,7 @@ static cnr_status scale(cnr_model *m, const char *name, float factor, int64_t ho
 
 static cnr_train_options usual(void) {
     cnr_train_options o = {.size = sizeof o};
-    cnr_train_usual(&o);
+    cnr_train_options_default(&o);
     o.data = spec;
     o.test = "";
     o.batch = 10;
@@ -57,20 +59,23 @@ static void test_copies(cnr_model *m) {
     const double before = sum(m, first);
     ok(cnr_weight_count(m) == 8 && cnr_weight_name(m, 8) == NULL, "eight weights");
     ok(!cnr_copy(m, &copy, &err) && sum(copy, first) == before, "a copy has the same weights");
-    ok(!scale(copy, first, 2, 0, &err) && fabs(sum(copy, first) - 2 * before) < 1e-6 * fabs(before) + 1e-6,
+    ok(!scale(copy, first, 2, 0, &err) &&
+           fabs(sum(copy, first) - 2 * before) < 1e-6 * fabs(before) + 1e-6,
        "they change: %s", err.text);
     ok(sum(m, first) == before, "alone");
     ok(cnr_weight(m, "ip1.weigth", &t, &err) == CNR_E_NOT_FOUND && strstr(err.text, first),
        "a slip is told with what was meant: %s", err.text);
-    cnr_tensor wrong = {.size = sizeof wrong, .dtype = CNR_f32, .rank = 1, .dim = {3},
-                        .data = &err, .bytes = 12};
+    cnr_tensor wrong =
+        {.size = sizeof wrong, .dtype = CNR_f32, .rank = 1, .dim = {3}, .data = &err, .bytes = 12};
     ok(cnr_set_weight(copy, first, &wrong, &err) == CNR_E_SHAPE, "another shape: %s", err.text);
-    ok(cnr_set_weight(copy, "data", &wrong, &err) == CNR_E_NOT_FOUND, "an input is no weight: %s", err.text);
+    ok(cnr_set_weight(copy, "data", &wrong, &err) == CNR_E_NOT_FOUND, "an input is no weight: %s",
+       err.text);
     cnr_plan *plan = NULL;
     ok(!cnr_plan_for(copy, NULL, 0, &plan, &err) && scale(copy, first, 2, 0, &err) == CNR_E_STATE,
        "not while a plan is held: %s", err.text);
     cnr_plan_release(plan);
-    ok(!scale(copy, first, 0.5f, 0, &err) && fabs(sum(copy, first) - before) < 1e-4 * fabs(before) + 1e-4,
+    ok(!scale(copy, first, 0.5f, 0, &err) &&
+           fabs(sum(copy, first) - before) < 1e-4 * fabs(before) + 1e-4,
        "but then");
     cnr_release(copy);
 }
@@ -79,14 +84,21 @@ static void test_runs_follow(cnr_model *m) {
     cnr_error err = CNR_ERROR_INIT;
     const cnr_tensor *out;
     float pixels[784], before[10], after[10];
-    const cnr_tensor in = {.size = sizeof in, .dtype = CNR_f32, .rank = 4, .dim = {1, 1, 28, 28},
-                           .data = pixels, .bytes = sizeof pixels}, *const list[] = {&in};
+    const cnr_tensor in = {.size = sizeof in,
+                           .dtype = CNR_f32,
+                           .rank = 4,
+                           .dim = {1, 1, 28, 28},
+                           .data = pixels,
+                           .bytes = sizeof pixels},
+                     *const list[] = {&in};
     for (int i = 0; i < 784; i++) pixels[i] = (float)(i % 13) / 13;
     cnr_model *copy = NULL;
-    if (!ok(!cnr_copy(m, &copy, &err) && !cnr_run_tensors(copy, list, 1, &out, 1, &err), "runs: %s", err.text))
+    if (!ok(!cnr_copy(m, &copy, &err) && !cnr_run_tensors(copy, list, 1, &out, 1, &err), "runs: %s",
+            err.text))
         return;
     memcpy(before, out->data, sizeof before);
-    ok(!scale(copy, last, 0, 0, &err) && !cnr_run_tensors(copy, list, 1, &out, 1, &err), "and again");
+    ok(!scale(copy, last, 0, 0, &err) && !cnr_run_tensors(copy, list, 1, &out, 1, &err),
+       "and again");
     memcpy(after, out->data, sizeof after);
     ok(memcmp(before, after, sizeof before) != 0, "with the new weight");
     cnr_release(copy);
@@ -97,28 +109,36 @@ static void test_masks(cnr_model *m) {
     cnr_train_options o = usual();
     cnr_train_result r = {.size = sizeof r};
     cnr_model *copy = NULL, *again = NULL;
-    ok(!cnr_copy(m, &copy, &err) && !scale(copy, first, 1, 3, &err) && !cnr_mask(copy, first, 1, &err),
+    ok(!cnr_copy(m, &copy, &err) && !scale(copy, first, 1, 3, &err) &&
+           !cnr_mask(copy, first, 1, &err),
        "a third of a weight is 0, and masked: %s", err.text);
     const int64_t before = zeros(copy, first);
     const double was = sum(copy, first);
     o.optimizer = "adam";
     o.momentum = -1;
     o.beta1 = 0.8;
-    ok(!cnr_train_model(copy, &o, NULL, &r, &err) && r.epochs == 1 && isnan(r.test), "trains: %s", err.text);
+    ok(!cnr_train_model(copy, &o, NULL, &r, &err) && r.epochs == 1 && isnan(r.test), "trains: %s",
+       err.text);
     ok(zeros(copy, first) == before && sum(copy, first) != was, "zeros stay, the rest moves");
     ok(!cnr_copy(copy, &again, &err) && !cnr_train_model(again, &o, NULL, &r, &err) &&
-           zeros(again, first) == before, "a copy's as well");
+           zeros(again, first) == before,
+       "a copy's as well");
     ok(!cnr_mask(again, first, 0, &err) && !cnr_train_model(again, &o, NULL, &r, &err) &&
-           zeros(again, first) < before / 2, "let go, they move");
+           zeros(again, first) < before / 2,
+       "let go, they move");
     ok(cnr_mask(copy, "nothing", 1, &err) == CNR_E_NOT_FOUND, "a mask of nothing: %s", err.text);
     o.beta1 = 0.5;
     o.optimizer = "sgd";
-    ok(cnr_train_model(copy, &o, NULL, &r, &err) && strstr(err.text, "beta1"), "sgd has no beta1: %s", err.text);
+    ok(cnr_train_model(copy, &o, NULL, &r, &err) && strstr(err.text, "beta1"),
+       "sgd has no beta1: %s", err.text);
     cnr_release(copy);
     cnr_release(again);
 }
 
-typedef struct rates { int64_t n, steps; double worst; } rates;
+typedef struct rates {
+    int64_t n, steps;
+    double worst;
+} rates;
 
 static double rate(void *arg, int64_t step, int64_t steps) {
     rates *r = arg;
@@ -170,8 +190,12 @@ static void test_gradients(cnr_model *m) {
     cnr_gradients g;
     float pixels[3 * 784];
     static const int32_t labels[] = {3, 1, 7};
-    const cnr_tensor in = {.size = sizeof in, .dtype = CNR_f32, .rank = 4, .dim = {3, 1, 28, 28},
-                           .data = pixels, .bytes = sizeof pixels};
+    const cnr_tensor in = {.size = sizeof in,
+                           .dtype = CNR_f32,
+                           .rank = 4,
+                           .dim = {3, 1, 28, 28},
+                           .data = pixels,
+                           .bytes = sizeof pixels};
     const cnr_tensor *w = NULL;
     cnr_model *copy = NULL;
     for (int i = 0; i < 3 * 784; i++) pixels[i] = (float)((i * 37) % 101) / 101;
@@ -206,14 +230,22 @@ static void test_gradients(cnr_model *m) {
     for (int64_t i = 0; d && i < cnr_count(d); i += 2) wrong += ((const float *)d->data)[i] != 0;
     ok(d && wrong == 0, "and has no gradient there");
     g = (cnr_gradients){.size = sizeof g};
-    ok(cnr_gradients_of(copy, NULL, &in, labels, 2, &g, &err) == CNR_E_ARG, "labels for all: %s", err.text);
+    ok(cnr_gradients_of(copy, NULL, &in, labels, 2, &g, &err) == CNR_E_ARG, "labels for all: %s",
+       err.text);
     static const int32_t high[] = {3, 1, 10};
-    ok(cnr_gradients_of(copy, NULL, &in, high, 3, &g, &err) == CNR_E_ARG, "that there are: %s", err.text);
-    const cnr_tensor flat = {.size = sizeof flat, .dtype = CNR_f32, .rank = 2, .dim = {3, 784},
-                             .data = pixels, .bytes = sizeof pixels};
-    ok(cnr_gradients_of(copy, NULL, &flat, labels, 3, &g, &err) == CNR_E_SHAPE, "a batch: %s", err.text);
+    ok(cnr_gradients_of(copy, NULL, &in, high, 3, &g, &err) == CNR_E_ARG, "that there are: %s",
+       err.text);
+    const cnr_tensor flat = {.size = sizeof flat,
+                             .dtype = CNR_f32,
+                             .rank = 2,
+                             .dim = {3, 784},
+                             .data = pixels,
+                             .bytes = sizeof pixels};
+    ok(cnr_gradients_of(copy, NULL, &flat, labels, 3, &g, &err) == CNR_E_SHAPE, "a batch: %s",
+       err.text);
     const cnr_gradient_options none = {.size = sizeof none, .loss = "sgd"};
-    ok(cnr_gradients_of(copy, &none, &in, labels, 3, &g, &err) == CNR_E_NOT_FOUND, "a loss: %s", err.text);
+    ok(cnr_gradients_of(copy, &none, &in, labels, 3, &g, &err) == CNR_E_NOT_FOUND, "a loss: %s",
+       err.text);
     free(moved);
     cnr_release(copy);
 }
@@ -229,8 +261,9 @@ static void test_layers(cnr_model *m) {
     }
     ok(err.code == CNR_E_NOT_FOUND && n > 6 && weights == 8, "%d layers: %s", (int)n, err.text);
     ok(flops > 4e6 && flops < 1e7, "%g operations", flops);
-    ok(!cnr_layer_at(m, 0, &l, &err) && l.n_inputs == 1 && strcmp(l.inputs[0], cnr_input_name(m, 0)) == 0 &&
-           l.type->dim[0] == 1, "the first reads the input, one picture");
+    ok(!cnr_layer_at(m, 0, &l, &err) && l.n_inputs == 1 &&
+           strcmp(l.inputs[0], cnr_input_name(m, 0)) == 0 && l.type->dim[0] == 1,
+       "the first reads the input, one picture");
 }
 
 static void test_files(cnr_model *m) {
@@ -239,10 +272,12 @@ static void test_files(cnr_model *m) {
     cnr_model *back = NULL;
     snprintf(path, sizeof path, "%s.cnr", spec + 7);
     ok(!cnr_save(m, path, &err) && !cnr_load(guests_rt, path, NULL, &back, &err) &&
-           sum(back, first) == sum(m, first), "saved and back: %s", err.text);
+           sum(back, first) == sum(m, first),
+       "saved and back: %s", err.text);
     cnr_release(back);
     unlink(path);
-    ok(cnr_save(m, "/tmp/net.nothing", &err) == CNR_E_UNSUPPORTED, "nobody writes that: %s", err.text);
+    ok(cnr_save(m, "/tmp/net.nothing", &err) == CNR_E_UNSUPPORTED, "nobody writes that: %s",
+       err.text);
 }
 
 static void test_quantised(cnr_model *m) {
@@ -252,7 +287,8 @@ static void test_quantised(cnr_model *m) {
     const cnr_quantize_options o = {.size = sizeof o, .data = spec, .limit = 10};
     const double before = sum(m, first);
     ok(!cnr_quantize(m, &o, NULL, &small, &q, &err) && q.n_layers == 4 && q.n_quantized == 4 &&
-           q.checked == 10 && strcmp(q.layers[0].name, "conv1") == 0, "four layers: %s", err.text);
+           q.checked == 10 && strcmp(q.layers[0].name, "conv1") == 0,
+       "four layers: %s", err.text);
     cnr_quantizing_free(&q);
     cnr_evaluation e = {.size = sizeof e};
     const cnr_evaluate_options how = {.size = sizeof how, .data = spec};

@@ -1,10 +1,16 @@
-/* Comparing models with given outputs: which file is the model is asked of who reads it, not its name. */
+/* Comparing models with given outputs: which file is the model is asked of who reads it, not its
+ * name. */
 #include "../../guests/guests.h"
-#include "core/work/work.h"
+#include "work/work.h"
 #include <sys/stat.h>
 #include <unistd.h>
 
-typedef struct heard { int32_t n, differences; cnri_outcome last; char name[64]; int32_t stop_at; } heard;
+typedef struct heard {
+    int32_t n, differences;
+    cnri_outcome last;
+    char name[64];
+    int32_t stop_at;
+} heard;
 
 static int32_t hear(void *arg, int32_t kind, const void *of) {
     heard *h = arg;
@@ -52,22 +58,25 @@ int main(void) {
         skip("models compared", "no shared data");
         return done();
     }
-    if (guests_open(1, &err) || !mkdtemp(folder) || !copy_case(data, "a", "model.onnx", "output_0.pb") ||
+    if (guests_open(1, &err) || !mkdtemp(folder) ||
+        !copy_case(data, "a", "model.onnx", "output_0.pb") ||
         !copy_case(data, "b/right", "whatever", "output_0.pb") ||
         !copy_case(data, "b/wrong", "net.onnx", "input_0.pb")) {
         ok(0, "cases: %s", err.text);
         return done();
     }
     snprintf(path, sizeof path, "%s/a", folder);
-    ok(!cnri_compare_models(guests_rt, path, &o, &observer, &got, &err) && got.n[CNRI_CASE_RIGHT] == 1 &&
-       h.n == 1 && strcmp(h.name, "a") == 0, "one case: %s", err.text);
+    ok(!cnri_compare_models(guests_rt, path, &o, &observer, &got, &err) &&
+           got.n[CNRI_CASE_RIGHT] == 1 && h.n == 1 && strcmp(h.name, "a") == 0,
+       "one case: %s", err.text);
     ok(!cnri_compare_models(guests_rt, folder, &o, &observer, &got, &err), "a folder of folders");
     is_int(got.n[CNRI_CASE_RIGHT], 2, "a model of any name is found");
     is_int(got.n[CNRI_CASE_WRONG], 1, "one is wrong");
     ok(h.n == 4 && h.last == CNRI_CASE_WRONG && h.differences == 1 && strcmp(h.name, "wrong") == 0,
        "and is told with where");
     h = (heard){.stop_at = 1};
-    ok(cnri_compare_models(guests_rt, folder, &o, &observer, &got, &err) == CNR_E_CANCELLED && h.n == 1,
+    ok(cnri_compare_models(guests_rt, folder, &o, &observer, &got, &err) == CNR_E_CANCELLED &&
+           h.n == 1,
        "an observer stops it");
     snprintf(path, sizeof path, "%s/a/test_data_set_0", folder);
     ok(cnri_compare_models(guests_rt, path, &o, NULL, &got, &err) == CNR_E_NOT_FOUND,

@@ -1,5 +1,5 @@
 /* Energy of work: profiles, evaluation, training, a command; a log, and a counter for others. */
-#include "core/work/work.h"
+#include "work/work.h"
 #include "tests/tap.h"
 #include <math.h>
 #include <signal.h>
@@ -18,15 +18,18 @@ static const char *in_folder(const char *name) {
 }
 
 /* By the machine's clock a sensor of 6 W in a tree, however late it is read; by the made-up one the
- * made-up counter, which goes through its range every 167 ms. That one is of "opencl:0"; a board says
- * that it feeds the processor. */
+ * made-up counter, which goes through its range every 167 ms. That one is of "opencl:0"; a board
+ * says that it feeds the processor. */
 static bool fed = true;
 static cnr_runtime *open_runtime(const char *clock) {
     static const char *const real[] = {CNRT_BUILD_DIR "/plugins", NULL};
     static const char *const made_up[] = {GAUGES, CNRT_BUILD_DIR "/plugins", NULL};
     cnr_error err = CNR_ERROR_INIT;
-    const cnr_open_options o = {.size = sizeof o, .plugin_dirs = clock ? made_up : real,
-                                .no_default_dirs = 1, .log_level = CNR_LOG_ERROR, .clock = clock,
+    const cnr_open_options o = {.size = sizeof o,
+                                .plugin_dirs = clock ? made_up : real,
+                                .no_default_dirs = 1,
+                                .log_level = CNR_LOG_ERROR,
+                                .clock = clock,
                                 .board = clock && fed ? in_folder("board.lua") : NULL,
                                 .sysfs_root = clock ? "/no/such/tree" : folder};
     cnr_runtime *rt = NULL;
@@ -43,9 +46,11 @@ static cnr_model *load(cnr_runtime *rt) {
     return model;
 }
 
-/* A loaded machine may leave the sensor unread for seconds; that is told, and then it is asked again. */
+/* A loaded machine may leave the sensor unread for seconds; that is told, and then it is asked
+ * again. */
 static bool again(const cnr_energy *e, int *tries) {
-    return e && !e->source && e->n && strstr(e->at[0].why, "it was not read for long") && --*tries > 0;
+    return e && !e->source && e->n && strstr(e->at[0].why, "it was not read for long") &&
+           --*tries > 0;
 }
 
 /* ---- profiles ---- */
@@ -59,10 +64,12 @@ static void test_profile(const char *clock) {
     int tries = 5;
     do {
         cnr_timing_free(&t);
-        is_int(cnr_profile(model, &o, NULL, &t, &err), CNR_OK, clock ? "a profile, counted" : "a profile");
+        is_int(cnr_profile(model, &o, NULL, &t, &err), CNR_OK,
+               clock ? "a profile, counted" : "a profile");
     } while (again(t.energy, &tries));
     const cnr_energy *e = t.energy;
-    is_int(e ? e->source : -1, clock ? CNR_ENERGY_SIMULATED : CNR_ENERGY_MEASURED, "of a real machine or not");
+    is_int(e ? e->source : -1, clock ? CNR_ENERGY_SIMULATED : CNR_ENERGY_MEASURED,
+           "of a real machine or not");
     ok(e && fabs(e->watts - 6) < 0.5, "6 W");
     if (!e) return;
     ok(clock || e->rounds * e->seconds > 0.4, "runs go on for 20 periods (%d of %.6f s)",
@@ -74,20 +81,28 @@ static void test_profile(const char *clock) {
     ok(clock ? all > 0 : fabs(all / e->joules - 1) < 1e-6, "and the steps' are shares of them");
     cnr_timing_free(&t);
     ok(!t.energy, "it is freed");
-    const cnr_profile_options alone = {.size = sizeof alone, .steps = 1, .runs = 3, .energy = 1, .repeat = 1};
+    const cnr_profile_options alone = {.size = sizeof alone,
+                                       .steps = 1,
+                                       .runs = 3,
+                                       .energy = 1,
+                                       .repeat = 1};
     bool good = false;
-    for (tries = 5; tries > 0 && !good; tries--) { /* while a machine is busy a round may take seconds */
+    for (tries = 5; tries > 0 && !good;
+         tries--) { /* while a machine is busy a round may take seconds */
         cnr_timing_free(&t);
         is_int(cnr_profile(model, &alone, NULL, &t, &err), CNR_OK, "steps that are repeated");
         good = t.n_steps > 0 && t.joules_by == (clock ? CNR_JOULES_COUNTED : CNR_JOULES_REPEATED);
-        for (int32_t i = 0; i < t.n_steps; i++) /* at 6 W; a region is of a second, in many rounds */
+        for (int32_t i = 0; i < t.n_steps;
+             i++) /* at 6 W; a region is of a second, in many rounds */
             good = good && t.steps[i].joules > 0 && (clock || t.steps[i].joules < 1);
     }
-    is_int(t.joules_by, clock ? CNR_JOULES_COUNTED : CNR_JOULES_REPEATED, "are told so, unless counted");
+    is_int(t.joules_by, clock ? CNR_JOULES_COUNTED : CNR_JOULES_REPEATED,
+           "are told so, unless counted");
     ok(good, "and have joules of their own");
     cnr_timing_free(&t);
     const cnr_profile_options none = {.size = sizeof none, .runs = 1, .steps = 1};
-    is_int(cnr_profile(model, &none, NULL, &t, &err), CNR_OK, "energy is told when it is asked for");
+    is_int(cnr_profile(model, &none, NULL, &t, &err), CNR_OK,
+           "energy is told when it is asked for");
     ok(!t.energy && isnan(t.steps[0].joules) && t.joules_by == 0, "and not else");
     cnr_timing_free(&t);
     cnr_close(rt);
@@ -101,7 +116,8 @@ static void test_repeat(void) {
     cnr_session *session = NULL;
     cnr_plan_for(model, NULL, 0, &plan, &err);
     cnr_session_open(plan, &session, &err);
-    is_int(cnri_session_repeat(session, 0, 1, &err), CNR_E_STATE, "what has not run can't be repeated");
+    is_int(cnri_session_repeat(session, 0, 1, &err), CNR_E_STATE,
+           "what has not run can't be repeated");
     cnr_tensor in = *cnr_input_type(model, 0);
     in.dim[0] = 1;
     in.bytes = cnr_dense_bytes(&in);
@@ -126,7 +142,8 @@ static void test_cancelled(void) {
     const cnr_profile_options p = {.size = sizeof p, .energy = 1};
     cnr_timing t = {.size = sizeof t};
     cancel = 1;
-    is_int(cnr_profile(model, &p, &o, &t, &err), CNR_E_CANCELLED, "stopped while it asks what is idle");
+    is_int(cnr_profile(model, &p, &o, &t, &err), CNR_E_CANCELLED,
+           "stopped while it asks what is idle");
     cancel = 0;
     cnr_close(rt);
 }
@@ -149,14 +166,15 @@ static void test_long_work(void) {
         cnr_evaluation_free(&e);
         is_int(cnr_evaluate(model, &o, NULL, &e, &err), CNR_OK, "pictures are judged");
     } while (again(e.energy, &tries));
-    ok(e.energy && e.energy->rounds >= 200 && e.energy->rounds % 200 == 0 && fabs(e.energy->watts - 6) < 1,
+    ok(e.energy && e.energy->rounds >= 200 && e.energy->rounds % 200 == 0 &&
+           fabs(e.energy->watts - 6) < 1,
        "energy is of a picture, in as many rounds as the sensor wants");
     ok(e.energy && e.energy->rounds * e.energy->seconds > 0.4, "which go on for 20 periods");
     cnr_evaluation_free(&e);
     cnr_train_options t;
     memset(&t, 0, sizeof t);
     t.size = sizeof t;
-    cnr_train_usual(&t);
+    cnr_train_options_default(&t);
     t.data = data;
     t.output = in_folder("trained.cnr");
     t.epochs = 1;
@@ -166,10 +184,11 @@ static void test_long_work(void) {
     tries = 5;
     do {
         cnr_train_result_free(&r);
-        is_int(cnr_train(rt, CNRT_SOURCE_DIR "/scripts/nets/lenet5.lua", NULL, &t, NULL, &r, &err), CNR_OK,
-               "a net is trained");
+        is_int(cnr_train(rt, CNRT_SOURCE_DIR "/scripts/nets/lenet5.lua", NULL, &t, NULL, &r, &err),
+               CNR_OK, "a net is trained");
     } while (again(r.energy, &tries));
-    ok(r.energy && fabs(r.energy->watts - 6) < 1 && r.energy->rounds == 1, "energy is of all of it");
+    ok(r.energy && fabs(r.energy->watts - 6) < 1 && r.energy->rounds == 1,
+       "energy is of all of it");
     cnr_train_result_free(&r);
     ok(!r.energy, "it is freed");
     cnr_close(rt);
@@ -186,26 +205,30 @@ static void test_command(void) {
     const cnr_energy_options without = {.size = sizeof without, .no_idle = 1, .idle_behind = 1};
     int code = -1;
     double around = 0;
-    for (int tries = 5; tries > 0 && (e.samples < 5 || !e.source); tries--) { /* of a thread that gets its turn */
+    for (int tries = 5; tries > 0 && (e.samples < 5 || !e.source);
+         tries--) { /* of a thread that gets its turn */
         cnr_energy_free(&e);
         const uint64_t begin = cnri_now_ns();
         is_int(cnri_energy_command(rt, nap, NULL, NULL, &e, &code, &err), CNR_OK, "a command");
         around = (double)(cnri_now_ns() - begin) * 1e-9;
         is_int(code, 7, "its exit code");
     }
-    ok(e.seconds > 0.29 && e.seconds <= around && fabs(e.watts - 6) < 1, "its time and power (%.3f s, %.3f W)",
-       e.seconds, e.watts);
+    ok(e.seconds > 0.29 && e.seconds <= around && fabs(e.watts - 6) < 1,
+       "its time and power (%.3f s, %.3f W)", e.seconds, e.watts);
     ok(e.samples >= 5 && fabs(e.idle_watts - 6) < 1, "samples, and what was drawn before");
     cnr_energy_free(&e);
-    is_int(cnri_energy_command(rt, killed, &without, NULL, &e, &code, &err), CNR_OK, "one that is killed");
+    is_int(cnri_energy_command(rt, killed, &without, NULL, &e, &code, &err), CNR_OK,
+           "one that is killed");
     is_int(code, 128 + SIGTERM, "as shells tell it");
     cnr_energy_free(&e);
-    is_int(cnri_energy_command(rt, none, NULL, NULL, &e, &code, &err), CNR_E_NOT_FOUND, "one that isn't there");
+    is_int(cnri_energy_command(rt, none, NULL, NULL, &e, &code, &err), CNR_E_NOT_FOUND,
+           "one that isn't there");
     has_text(err.text, "can't be started", "is told");
     is_int(code, 127, "as shells tell it");
     const cnr_observer o = {.size = sizeof o, .cancel = &cancel};
     cancel = SIGTERM;
-    is_int(cnri_energy_command(rt, long_one, NULL, &o, &e, &code, &err), CNR_OK, "one that is stopped");
+    is_int(cnri_energy_command(rt, long_one, NULL, &o, &e, &code, &err), CNR_OK,
+           "one that is stopped");
     is_int(code, 128 + SIGTERM, "gets the signal");
     ok(e.seconds < 10, "and is waited for");
     cancel = 0;
@@ -232,19 +255,25 @@ static void test_loaded(void) {
     cnr_runtime *rt = open_runtime(NULL);
     cnr_energy e = {.size = sizeof e};
     uint64_t long_enough = 1200000000, slow = 600000000;
-    is_int(cnr_energy_of(rt, calm_down, &long_enough, NULL, NULL, &e, &err), CNR_OK, "less is drawn than before");
-    ok(e.source == CNR_ENERGY_MEASURED && e.joules > 0 && isnan(e.joules_net) && isnan(e.idle_watts),
+    is_int(cnr_energy_of(rt, calm_down, &long_enough, NULL, NULL, &e, &err), CNR_OK,
+           "less is drawn than before");
+    ok(e.source == CNR_ENERGY_MEASURED && e.joules > 0 && isnan(e.joules_net) &&
+           isnan(e.idle_watts),
        "then nothing is net of that");
-    has_text(e.why, "the baseline was under load: 6 W, and ", "and it is told why");
-    ok(!e.at[0].status && isnan(e.at[0].joules_net) && strstr(e.at[0].why, "under load"), "of the domain, too");
+    has_text(e.why, "the baseline was taken under load: 6 W before the run, ",
+             "and it is told why");
+    ok(!e.at[0].status && isnan(e.at[0].joules_net) && strstr(e.at[0].why, "under load"),
+       "of the domain, too");
     cnr_energy_free(&e);
     is_int(cnr_energy_of(rt, calm_down, &slow, NULL, NULL, &e, &err), CNR_OK, "the next region");
     ok(fabs(e.idle_watts - 2) < 1e-6 && e.joules_net == 0 && !*e.why, "has a baseline of its own");
     cnr_energy_free(&e);
     draw("6000000");
     const cnr_energy_options told = {.size = sizeof told, .idle_watts = 1};
-    is_int(cnr_energy_of(rt, calm_down, &slow, &told, NULL, &e, &err), CNR_OK, "or what the caller says");
-    ok(fabs(e.idle_watts - 1) < 1e-9 && fabs(e.joules_net - (e.watts - 1) * e.seconds) < 1e-9, "of the sum");
+    is_int(cnr_energy_of(rt, calm_down, &slow, &told, NULL, &e, &err), CNR_OK,
+           "or what the caller says");
+    ok(fabs(e.idle_watts - 1) < 1e-9 && fabs(e.joules_net - (e.watts - 1) * e.seconds) < 1e-9,
+       "of the sum");
     cnr_energy_free(&e);
     draw("6000000");
     cnr_close(rt);
@@ -252,7 +281,10 @@ static void test_loaded(void) {
 
 /* ---- a log, and a counter ---- */
 
-typedef struct seen { int rows; double seconds, joules; } seen;
+typedef struct seen {
+    int rows;
+    double seconds, joules;
+} seen;
 static int32_t see(void *arg, int32_t kind, const void *of) {
     const cnri_energy_row *row = of;
     seen *s = arg;
@@ -277,17 +309,20 @@ static void test_follow(void) {
     cnr_energy e = {.size = sizeof e};
     seen s = {0};
     const cnr_observer o = {.size = sizeof o, .arg = &s, .event = see};
-    cnri_follow_options f = {.seconds = 1, .csv = in_folder("log.csv"), .counter = in_folder("counter.json")};
+    cnri_follow_options f = {.seconds = 1,
+                             .csv = in_folder("log.csv"),
+                             .counter = in_folder("counter.json")};
     is_int(cnri_energy_follow(rt, &f, &o, &e, &err), CNR_OK, "a second is followed");
     ok(s.rows >= 18 && s.rows <= 21 && s.seconds >= 1, "every 50 ms (%d rows)", s.rows);
     ok(fabs(e.joules - s.joules) < 1e-9 && fabs(s.joules / s.seconds - 6) < 0.1, "and adds up");
     cnr_energy_free(&e);
     char *csv = text_of(f.csv), *counter = text_of(f.counter);
-    ok(strncmp(csv, "time_s,gpu_W,gpu_J\n", 19) == 0, "the log begins with names");
+    ok(strncmp(csv, "time_s,gpu_W,gpu_J,simulated\n", 29) == 0, "the log begins with names");
     int lines = 0;
     for (const char *p = csv; *p; p++) lines += *p == '\n';
     is_int(lines, s.rows + 1, "and has a line for each row");
-    ok(strstr(counter, "\"running\":false") && strstr(counter, "{\"meter\":\"fake-meter\",\"name\":\"gpu\",\"joules\":"),
+    ok(strstr(counter, "\"running\":false") &&
+           strstr(counter, "{\"meter\":\"fake-meter\",\"name\":\"gpu\",\"joules\":"),
        "the counter is what it came to");
     cnri_free(csv);
     cnri_free(counter);
@@ -297,7 +332,8 @@ static void test_follow(void) {
     is_int(s.rows, 30, "which is no error");
     cnr_energy_free(&e);
     f.csv = "/no/such/folder/log.csv";
-    is_int(cnri_energy_follow(rt, &f, &o, &e, &err), CNR_E_NOT_FOUND, "a log that can't be written");
+    is_int(cnri_energy_follow(rt, &f, &o, &e, &err), CNR_E_NOT_FOUND,
+           "a log that can't be written");
     cnr_close(rt);
 }
 
@@ -312,7 +348,8 @@ static void test_unfed(void) {
     cnr_timing t = {.size = sizeof t};
     is_int(cnr_profile(model, &o, NULL, &t, &err), CNR_OK, "a profile of what no meter feeds");
     const cnr_energy *e = t.energy;
-    ok(e && e->source == CNR_ENERGY_UNMEASURED && isnan(e->joules) && isnan(e->edp), "has no joules");
+    ok(e && e->source == CNR_ENERGY_UNMEASURED && isnan(e->joules) && isnan(e->edp),
+       "has no joules");
     if (e) is_text(e->why, "no meter feeds cpu", "and says why");
     ok(e && e->n > 0 && e->at[0].joules > 0 && !e->at[0].summed, "though a domain is told");
     cnr_timing_free(&t);
@@ -322,7 +359,8 @@ static void test_unfed(void) {
 
 /* sys/class/hwmon/hwmon0 with what is in `files`: names and texts in turns; or it all goes. */
 static void tree(bool make) {
-    static const char *const folders[] = {"sys", "sys/class", "sys/class/hwmon", "sys/class/hwmon/hwmon0"};
+    static const char *const folders[] = {"sys", "sys/class", "sys/class/hwmon",
+                                          "sys/class/hwmon/hwmon0"};
     static const char *const files[][2] = {{"sys/class/hwmon/hwmon0/name", "ina226"},
                                            {"sys/class/hwmon/hwmon0/power1_input", "6000000"}};
     for (int i = 0; i < 4 && make; i++) mkdir(in_folder(folders[i]), 0700);
@@ -347,7 +385,8 @@ int main(void) {
     FILE *board = fopen(in_folder("board.lua"), "w");
     if (board) fputs("return { domains = { { match = \"gpu\", feeds = \"cpu\" } } }\n", board);
     if (board) fclose(board);
-    test_profile("fake-time"); /* plugins stay loaded: the made-up meter would be in the sums above */
+    test_profile(
+        "fake-time"); /* plugins stay loaded: the made-up meter would be in the sums above */
     test_unfed();
     test_follow();
     unlink(in_folder("board.lua"));

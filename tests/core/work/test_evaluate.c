@@ -1,4 +1,5 @@
-/* Evaluating through the public header: counts against a loop of cnr_run_picture, maps, observers. */
+/* Evaluating through the public header: counts against a loop of cnr_run_picture, maps, observers.
+ */
 #include "../../guests/guests.h"
 #include <math.h>
 #include <unistd.h>
@@ -40,7 +41,10 @@ static int64_t by_hand(cnr_model *m, double *loss) {
     return right;
 }
 
-typedef struct heard { int64_t calls, done, total, stop_at; double top1; } heard;
+typedef struct heard {
+    int64_t calls, done, total, stop_at;
+    double top1;
+} heard;
 
 static int32_t hear(void *arg, const cnr_progress *p) {
     heard *h = arg;
@@ -71,12 +75,45 @@ static void counts(cnr_model *m) {
         all += e.confusion[i];
         if (i % (DIGITS + 1) == 0) trace += e.confusion[i];
     }
-    ok(all == e.n && trace == e.right, "the confusion has every answer, those right on its diagonal");
+    ok(all == e.n && trace == e.right,
+       "the confusion has every answer, those right on its diagonal");
     ok(h.calls == DIGITS && h.done == DIGITS && h.total == DIGITS && h.top1 == e.top1,
        "the observer hears of each picture");
     cnr_evaluation_free(&e);
     o.limit = 4;
     ok(!cnr_evaluate(m, &o, NULL, &e, &err) && e.n == 4, "a limit, and no observer");
+    cnr_evaluation_free(&e);
+}
+
+static void rows_of(cnr_model *m) {
+    cnr_evaluate_options o = {.size = sizeof o, .data = spec, .batch = 3, .rows = 1};
+    cnr_evaluation e = {.size = sizeof e};
+    cnr_error err = CNR_ERROR_INIT;
+    double loss = 0;
+    int64_t right = 0, good = 0;
+    if (!ok(!cnr_evaluate(m, &o, NULL, &e, &err) && e.rows, "a row a picture: %s", err.text))
+        return;
+    for (int64_t i = 0; i < e.n; i++) {
+        const cnr_evaluated *r = &e.rows[i];
+        right += r->label == r->answer;
+        loss -= log(fmax(r->label_share, 1e-12));
+        good += r->index == i && r->label == i && r->share >= r->label_share && r->share <= 1 &&
+                (r->label != r->answer || r->share == r->label_share);
+    }
+    ok(good == e.n && right == e.right, "with index, label, answer and shares");
+    ok(fabs(loss / DIGITS - e.loss) < 1e-9, "which make up the loss");
+    cnr_evaluation_free(&e);
+    ok(!e.rows, "and are freed");
+    o.validation = 0.5;
+    o.validation_seed = 1;
+    ok(!cnr_evaluate(m, &o, NULL, &e, &err) && e.n == DIGITS / 2, "a part: %s", err.text);
+    good = 0;
+    for (int64_t i = 0; i < e.n; i++) good += e.rows[i].index == e.rows[i].label;
+    is_int(good, e.n, "has the source's indices");
+    cnr_evaluation_free(&e);
+    e = (cnr_evaluation){.size = offsetof(cnr_evaluation, rows)}; /* an older application's */
+    ok(!cnr_evaluate(m, &o, NULL, &e, &err) && e.n == DIGITS / 2 && !e.rows,
+       "a result that has no room for them: %s", err.text);
     cnr_evaluation_free(&e);
 }
 
@@ -145,6 +182,7 @@ int main(void) {
         return done();
     }
     counts(m);
+    rows_of(m);
     maps(m, by_hand(m, &loss));
     stopping(m);
     refusals(m);

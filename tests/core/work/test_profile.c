@@ -1,8 +1,10 @@
 /* Profiling through the public header: counts of runs, steps, their sums, and stopping. */
 #include "../../guests/guests.h"
-#include "core/work/work.h"
+#include "work/work.h"
 
-typedef struct heard { int64_t calls, total, stop_at; } heard;
+typedef struct heard {
+    int64_t calls, total, stop_at;
+} heard;
 
 static int32_t hear(void *arg, const cnr_progress *p) {
     heard *h = arg;
@@ -24,7 +26,8 @@ static void whole(cnr_model *m) {
     ok(t.flops >= 4 * 4586000.0 && t.flops < 4 * 4700000.0, "work: %.0f", t.flops);
     ok(strcmp(t.device, "cpu") == 0 && t.threads == 2, "who runs it");
     ok(t.arena_bytes >= t.arena_bound_bytes && t.weight_bytes > 1000000 &&
-       t.peak_rss_bytes > t.weight_bytes, "memory");
+           t.peak_rss_bytes > t.weight_bytes,
+       "memory");
     ok(t.n_steps == 0 && !t.steps, "no steps unless asked for");
     cnr_timing_free(&t);
     ok(!cnr_profile(m, NULL, NULL, &t, &err) && t.runs == 20 && t.batch == 1, "without options");
@@ -57,7 +60,8 @@ static void steps(cnr_model *m) {
         n_steps += sums[i].steps;
         falling = falling && (i == 0 || sums[i].ms <= sums[i - 1].ms);
     }
-    ok(n > 1 && n <= t.n_steps && n_steps == t.n_steps && falling, "sums by operator, longest first");
+    ok(n > 1 && n <= t.n_steps && n_steps == t.n_steps && falling,
+       "sums by operator, longest first");
     ok(by_op > all * 0.999 && by_op < all * 1.001, "that are the whole");
     cnr_timing_free(&t);
     ok(!t.steps && t.n_steps == 0, "freed");
@@ -83,7 +87,8 @@ static void stopping(cnr_model *m) {
 
 static void medians(void) {
     double odd[] = {5, 1, 3}, even[] = {4, 1, 2, 8};
-    ok(cnri_median(odd, 3) == 3 && cnri_median(even, 4) == 3 && cnri_median(odd, 0) == 0, "medians");
+    ok(cnri_median(odd, 3) == 3 && cnri_median(even, 4) == 3 && cnri_median(odd, 0) == 0,
+       "medians");
 }
 
 int main(void) {

@@ -1,6 +1,6 @@
 /* Quantising: what it tells of layers and of both nets; typed asking and answering; stopping. */
 #include "../../guests/guests.h"
-#include "core/work/work.h"
+#include "work/calibrate.h"
 #include <unistd.h>
 
 static char list[] = "/tmp/cnnrun-work-XXXXXX", spec[64];
@@ -8,6 +8,36 @@ static char list[] = "/tmp/cnnrun-work-XXXXXX", spec[64];
 static int32_t count_down(void *arg, const cnr_progress *p) {
     (void)p;
     return --*(int64_t *)arg <= 0;
+}
+
+/* 100,000 numbers within 1, and one of 100 that would take 99% of the steps. */
+static void methods(void) {
+    enum { N = 100000 };
+    float *v = cnri_alloc_zero((N + 1) * sizeof *v);
+    const cnr_tensor t = {.size = sizeof t, .dtype = CNR_f32, .rank = 1, .dim = {N + 1}, .data = v};
+    const cnri_range all = {-1, 100, true};
+    cnri_histogram h = {0};
+    for (int i = 0; i < N; i++) v[i] = (float)(i % 2001 - 1000) / 1000;
+    v[N] = 100;
+    cnri_histogram_add(&h, &all, &t);
+    const cnri_range whole = cnri_range_by(CNRI_METHOD_MINMAX, false, &h, &all);
+    ok(whole.low == -1 && whole.high == 100, "minmax holds all that was seen");
+    for (int m = CNRI_METHOD_PERCENTILE; m < CNRI_METHODS; m++) {
+        const cnri_range r = cnri_range_by((cnri_method)m, false, &h, &all);
+        ok(r.low <= -0.8 && r.low >= -1.05 && r.high >= 0.9 &&
+               r.high < (m == CNRI_METHOD_MSE ? 99 : 20),
+           "%s cuts off the one that is far away: %g to %g", cnri_range_method_name((cnri_method)m),
+           r.low, r.high);
+    }
+    const cnri_range kept = cnri_range_by(CNRI_METHOD_KL, true, &h, &all);
+    ok(kept.high == 100, "but not with care, when it is a quarter of all");
+    cnri_method method;
+    cnr_error err = CNR_ERROR_INIT;
+    ok(!cnri_range_method(NULL, &method, &err) && method == CNRI_METHOD_MINMAX, "minmax by itself");
+    ok(cnri_range_method("mean", &method, &err) && strstr(err.text, "want auto, minmax"),
+       "another name is refused: %s", err.text);
+    cnri_free(h.bin);
+    cnri_free(v);
 }
 
 static void quantised(const cnr_graph *net) {
@@ -24,6 +54,7 @@ static void quantised(const cnr_graph *net) {
     ok(sane, "each with what it was seen to hold, and its noise");
     ok(q.checked == 10 && q.agree == 1 && q.top1[0] == 1 && q.top1[1] == 1 && q.ms[1] > 0,
        "both nets read all digits");
+    ok(q.n_float == 0 && q.method && strcmp(q.method, "auto") != 0, "ranges by %s", q.method);
     ok(!q.quantized->calibration && !cnri_graph_meta(q.quantized, "quantize"),
        "nothing of the asking stays with the net");
     cnri_quantising_free(&q);
@@ -46,13 +77,16 @@ static void stopped(const cnr_graph *net) {
     cnr_error err = CNR_ERROR_INIT;
     for (int64_t at = 1; at <= 15; at += 7) { /* calibrating, and checking */
         int64_t left = at;
-        const cnr_observer observer = {.size = sizeof observer, .arg = &left,
+        const cnr_observer observer = {.size = sizeof observer,
+                                       .arg = &left,
                                        .progress = count_down};
         ok(cnri_quantise(guests_rt, net, &o, &observer, &q, &err) == CNR_E_CANCELLED && left == 0 &&
-           !q.quantized, "stopped at call %d", (int)at);
+               !q.quantized,
+           "stopped at call %d", (int)at);
     }
     o.data = "/nowhere/at/all";
-    ok(cnri_quantise(guests_rt, net, &o, NULL, &q, &err) == CNR_E_NOT_FOUND, "no data: %s", err.text);
+    ok(cnri_quantise(guests_rt, net, &o, NULL, &q, &err) == CNR_E_NOT_FOUND, "no data: %s",
+       err.text);
 }
 
 /* The host table, as a rewrite sees it. */
@@ -68,19 +102,22 @@ static void asked(const cnr_graph *net) {
     ok(cnri_host.graph_quantised(g, v, v, 1, 0, 0) == CNR_E_ARG, "so nobody answers");
     wanted[1] = true;
     ranges[v] = (cnri_range){-0.1, 1.0 / 3, true};
-    cnri_graph_ask_quantise(g, wanted, ranges, &err);
+    cnri_graph_request_quantise(g, wanted, ranges, &err);
     ok(cnri_host.graph_quantise_asked(g, 1) == 1 && !cnri_host.graph_quantise_asked(g, 0) &&
-       !cnri_host.graph_quantise_asked(g, g->nodes.n) && !cnri_host.graph_quantise_asked(g, -1),
+           !cnri_host.graph_quantise_asked(g, g->nodes.n) && !cnri_host.graph_quantise_asked(g, -1),
        "one node is asked");
     ok(cnri_host.graph_range(g, v, &low, &high) == 1 && low == -0.1 && high == 1.0 / 3,
        "numbers come as they are");
     ok(!cnri_host.graph_range(g, 0, &low, &high) && !cnri_host.graph_range(g, -1, &low, &high) &&
-       !cnri_host.graph_range(g, g->values.n, &low, &high), "of others nothing is known");
+           !cnri_host.graph_range(g, g->values.n, &low, &high),
+       "of others nothing is known");
     ok(cnri_host.graph_quantised(g, v, g->values.n, 1, 0, 0) == CNR_E_ARG &&
-       cnri_host.graph_quantised(g, -1, v, 1, 0, 0) == CNR_E_ARG &&
-       cnri_host.graph_quantised(g, v, v, 0, 0, 0) == CNR_E_ARG, "answers that are none");
-    ok(!cnri_host.graph_quantised(g, v, 0, 0.5, 3, -1.5) && cnri_graph_quantised_at(g, 0)->zero == 3 &&
-       !cnri_graph_quantised_at(g, 1), "an answer");
+           cnri_host.graph_quantised(g, -1, v, 1, 0, 0) == CNR_E_ARG &&
+           cnri_host.graph_quantised(g, v, v, 0, 0, 0) == CNR_E_ARG,
+       "answers that are none");
+    ok(!cnri_host.graph_quantised(g, v, 0, 0.5, 3, -1.5) &&
+           cnri_graph_quantised_at(g, 0)->zero == 3 && !cnri_graph_quantised_at(g, 1),
+       "an answer");
     cnri_graph_free(g);
     cnri_free(wanted);
     cnri_free(ranges);
@@ -97,11 +134,12 @@ int main(void) {
         fprintf(f, "%s/scripts/nets/digits/%s.png %d\n", CNRT_SOURCE_DIR, names[i], i);
     if (f) fclose(f);
     snprintf(spec, sizeof spec, "images:%s", list);
-    if (guests_open(2, &err) || cnri_load_graph(guests_rt, CNRT_SOURCE_DIR "/scripts/nets/lenet5.lua",
-                                                NULL, &net, &err)) {
+    if (guests_open(2, &err) ||
+        cnri_load_graph(guests_rt, CNRT_SOURCE_DIR "/scripts/nets/lenet5.lua", NULL, &net, &err)) {
         ok(0, "a net: %s", err.text);
         return done();
     }
+    methods();
     quantised(net);
     stopped(net);
     asked(net);

@@ -3,7 +3,11 @@
 #include <math.h>
 #include <unistd.h>
 
-typedef struct heard { int64_t steps, epochs, stop_at; double replaces; cnr_epoch last; } heard;
+typedef struct heard {
+    int64_t steps, epochs, stop_at;
+    double replaces;
+    cnr_epoch last;
+} heard;
 
 static int32_t hear_progress(void *arg, const cnr_progress *p) {
     heard *h = arg;
@@ -27,7 +31,9 @@ int main(void) {
     static const char net[] = CNRT_SOURCE_DIR "/scripts/nets/lenet5.lua";
     cnr_error err = CNR_ERROR_INIT;
     heard h = {.replaces = -1};
-    const cnr_observer observer = {.size = sizeof observer, .arg = &h, .progress = hear_progress,
+    const cnr_observer observer = {.size = sizeof observer,
+                                   .arg = &h,
+                                   .progress = hear_progress,
                                    .event = hear_event};
     cnr_train_options o = {.size = sizeof o}, shorter = {.size = 12};
     cnr_train_result r = {.size = sizeof r};
@@ -43,9 +49,10 @@ int main(void) {
         ok(0, "opens: %s", err.text);
         return done();
     }
-    cnr_train_usual(&o);
-    cnr_train_usual(&shorter);
-    ok(o.epochs == 6 && o.batch == 64 && shorter.epochs == 0, "what is usual, as far as there is room");
+    cnr_train_options_default(&o);
+    cnr_train_options_default(&shorter);
+    ok(o.epochs == 6 && o.batch == 64 && shorter.epochs == 0,
+       "what is usual, as far as there is room");
     o.data = spec;
     o.output = out;
     o.batch = 10;
@@ -54,7 +61,8 @@ int main(void) {
     ok(!cnr_train(guests_rt, net, NULL, &o, &observer, &r, &err), "trains: %s", err.text);
     ok(r.ended == 0 && r.epochs == 3 && r.trained == 30 && r.validated == 10 && r.best_epoch >= 1,
        "three epochs");
-    ok(h.epochs == 3 && h.steps == 9 && h.last.epoch == 3 && h.last.epochs == 3 && h.last.best == r.best,
+    ok(h.epochs == 3 && h.steps == 9 && h.last.epoch == 3 && h.last.epochs == 3 &&
+           h.last.best == r.best,
        "each is heard of, and each step: %d", (int)h.steps);
     ok(isnan(r.replaced) && h.replaces < 0, "nothing was there");
     ok(!cnr_load(guests_rt, out, NULL, &m, &err) && cnr_output_count(m) == 1, "the net is written");
@@ -67,9 +75,11 @@ int main(void) {
     o.overwrite = 1;
     h = (heard){.stop_at = 8, .replaces = -1}; /* behind two epochs of three */
     ok(!cnr_train(guests_rt, net, NULL, &o, &observer, &r, &err) && r.ended == CNR_TRAIN_STOPPED &&
-       access(kept, F_OK) == 0, "stopped with a checkpoint, it is there: %s", err.text);
+           access(kept, F_OK) == 0,
+       "stopped with a checkpoint, it is there: %s", err.text);
     h = (heard){.replaces = -1};
-    ok(!cnr_train(guests_rt, net, NULL, &o, &observer, &r, &err) && r.epochs == 3 && h.steps == 1 && h.epochs == 1,
+    ok(!cnr_train(guests_rt, net, NULL, &o, &observer, &r, &err) && r.epochs == 3 && h.steps == 1 &&
+           h.epochs == 1,
        "and goes on from there: a step more, an epoch more");
     ok(access(kept, F_OK) != 0, "then the checkpoint is gone");
     f = fopen(curves, "r");
@@ -82,7 +92,8 @@ int main(void) {
     h = (heard){.stop_at = 1, .replaces = -1};
     o.seed = 9;
     ok(cnr_train(guests_rt, net, NULL, &o, &observer, &r, &err) != CNR_OK && h.epochs == 0 &&
-       h.replaces >= 0, "stopped before an epoch was judged: nothing to write (%s)", err.text);
+           h.replaces >= 0,
+       "stopped before an epoch was judged: nothing to write (%s)", err.text);
     ok(cnr_train(NULL, net, NULL, &o, NULL, &r, &err) == CNR_E_INVALID, "no runtime");
     o.data = NULL;
     ok(cnr_train(guests_rt, net, NULL, &o, NULL, &r, &err) == CNR_E_INVALID, "no data");

@@ -1,6 +1,6 @@
 /* Tuning: the record that it leaves, what it tells of the choices, and stopping. */
 #include "../../guests/guests.h"
-#include "core/work/work.h"
+#include "work/work.h"
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -18,7 +18,8 @@ int main(void) {
     int64_t calls = 0;
     struct stat about;
     cnr_model *m = guests_open(1, &err) || !mkdtemp(folder) ? NULL : guests_lenet(NULL);
-    const cnr_observer stopping = {.size = sizeof stopping, .arg = &calls,
+    const cnr_observer stopping = {.size = sizeof stopping,
+                                   .arg = &calls,
                                    .progress = stop_at_second};
     cnri_tune_options o = {.folder = folder, .batch = 1, .repeat = 3};
     if (!m) {
@@ -35,7 +36,8 @@ int main(void) {
     ok(!cnri_tuning_load(folder, &record, print, &err) && record.rows.n == t.rows, "on record");
     o.repeat = 1;
     cnri_tuning later = {0};
-    ok(!cnri_tune_model(m, &o, NULL, &t, &err) && t.rows == record.rows.n, "once more: %s", err.text);
+    ok(!cnri_tune_model(m, &o, NULL, &t, &err) && t.rows == record.rows.n, "once more: %s",
+       err.text);
     ok(!cnri_tuning_load(folder, &later, print, &err) && later.rows.n == record.rows.n,
        "the same rows");
     bool same = true;

@@ -56,9 +56,15 @@ static cnr_status run(const cnr_run *run, cnr_error *err) {
     return CNR_OK;
 }
 
-static const cnr_kernel kernel = {
-    .size = sizeof kernel, .version = 1, .name = "dense_f32_turned", .op = "dense", .device = "cpu",
-    .accepts = accepts, .prepare_size = prepare_size, .prepare = prepare, .run = run};
+static const cnr_kernel kernel = {.size = sizeof kernel,
+                                  .version = 1,
+                                  .name = "dense_f32_turned",
+                                  .op = "dense",
+                                  .device = "cpu",
+                                  .accepts = accepts,
+                                  .prepare_size = prepare_size,
+                                  .prepare = prepare,
+                                  .run = run};
 
 static cnr_status init(const cnr_host *h, struct cnr_registrar *registrar, cnr_error *err) {
     host = h;
@@ -66,10 +72,15 @@ static cnr_status init(const cnr_host *h, struct cnr_registrar *registrar, cnr_e
     return host->add(registrar, CNR_KIND_KERNEL, &kernel);
 }
 
-static const cnr_plugin plugin = {
-    .size = sizeof plugin, .magic = CNR_PLUGIN_MAGIC, .abi = CNR_ABI, .signature = CNR_SIGNATURE,
-    .name = "packed", .version = "1", .summary = "dense layers from prepared weights",
-    .licence = "MIT", .init = init};
+static const cnr_plugin plugin = {.size = sizeof plugin,
+                                  .magic = CNR_PLUGIN_MAGIC,
+                                  .abi = CNR_ABI,
+                                  .signature = CNR_SIGNATURE,
+                                  .name = "packed",
+                                  .version = "1",
+                                  .summary = "dense layers from prepared weights",
+                                  .licence = "MIT",
+                                  .init = init};
 
 CNR_PLUGIN_ENTRY {
     (void)host_abi;

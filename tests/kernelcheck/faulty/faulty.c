@@ -72,25 +72,20 @@ static cnr_status right(const cnr_run *run, cnr_error *err) {
     const cnr_op *op = run->node->desc;
     const uint64_t bytes = op->reference_workspace ? op->reference_workspace(run->node) : 0;
     own.workspace_data = bytes ? faulty_host->alloc((size_t)bytes) : NULL;
-    if (bytes && !own.workspace_data) return faulty_host->fail(err, CNR_E_MEMORY, "faulty", "no memory");
+    if (bytes && !own.workspace_data)
+        return faulty_host->fail(err, CNR_E_MEMORY, "faulty", "no memory");
     const cnr_status status = op->reference(&own, err);
     faulty_host->free(own.workspace_data);
     return status;
 }
 
-static float *result(const cnr_run *run) {
-    return (float *)run->outputs[0]->data;
-}
+static float *result(const cnr_run *run) { return (float *)run->outputs[0]->data; }
 
-static int64_t last(const cnr_run *run) {
-    return cnr_count(run->outputs[0]) - 1;
-}
+static int64_t last(const cnr_run *run) { return cnr_count(run->outputs[0]) - 1; }
 
 /* ---- the faults ---- */
 
-static cnr_status sound(const cnr_run *run, cnr_error *err) {
-    return right(run, err);
-}
+static cnr_status sound(const cnr_run *run, cnr_error *err) { return right(run, err); }
 
 static cnr_status overrun(const cnr_run *run, cnr_error *err) {
     const cnr_status status = right(run, err);
@@ -182,8 +177,7 @@ static cnr_status range_short(const cnr_run *run, cnr_error *err) {
 static cnr_status clobbered(const cnr_run *run, cnr_error *err) {
     const cnr_status status = right(run, err);
     const cnr_tensor *x = run->node->inputs[0];
-    if (x->data && cnr_count(x) > 0 && x->data != run->outputs[0]->data)
-        ((float *)x->data)[0] += 1;
+    if (x->data && cnr_count(x) > 0 && x->data != run->outputs[0]->data) ((float *)x->data)[0] += 1;
     return status;
 }
 
@@ -196,9 +190,7 @@ static cnr_status inexact(const cnr_run *run, cnr_error *err) {
 }
 
 /* Computes the node and leaves out what it said it would compute behind it. */
-static cnr_status no_chain(const cnr_run *run, cnr_error *err) {
-    return right(run, err);
-}
+static cnr_status no_chain(const cnr_run *run, cnr_error *err) { return right(run, err); }
 
 /* Right, but for what rounding may do to sums: no chain behind it may make a fault of that. */
 static cnr_status rounded(const cnr_run *run, cnr_error *err) {
@@ -208,7 +200,8 @@ static cnr_status rounded(const cnr_run *run, cnr_error *err) {
         const float v = result(run)[i];
         if (isfinite(v) && fabsf(v) > most) most = fabsf(v);
     }
-    for (int64_t i = 0; i <= last(run); i++) result(run)[i] += i % 2 ? most * 0x1p-21f : most * -0x1p-22f;
+    for (int64_t i = 0; i <= last(run); i++)
+        result(run)[i] += i % 2 ? most * 0x1p-21f : most * -0x1p-22f;
     for (int32_t k = 0; k < run->node->n_epilogue && !status; k++) {
         const cnr_node *node = run->node->epilogue[k]->node;
         node->desc->apply_f32(node, result(run), NULL, result(run), last(run) + 1);
@@ -231,9 +224,7 @@ static cnr_status blocked(const cnr_run *run, cnr_error *err) {
 }
 
 /* The weight was consumed by prepare; this one still looks at it. */
-static cnr_status not_prepared(const cnr_run *run, cnr_error *err) {
-    return right(run, err);
-}
+static cnr_status not_prepared(const cnr_run *run, cnr_error *err) { return right(run, err); }
 
 static cnr_status blob_changed(const cnr_run *run, cnr_error *err) {
     cnr_tensor weight = *run->node->inputs[1];
@@ -270,7 +261,8 @@ static cnr_status workspace(const cnr_run *run, cnr_error *err) {
 static cnr_status particular(const cnr_run *run, cnr_error *err) {
     const cnr_status status = right(run, err);
     const cnr_tensor *x = run->node->inputs[0];
-    if (x->rank == 4 && x->dim[1] == 1 && x->dim[2] == 28 && x->dim[3] == 28) result(run)[last(run)] += 1;
+    if (x->rank == 4 && x->dim[1] == 1 && x->dim[2] == 28 && x->dim[3] == 28)
+        result(run)[last(run)] += 1;
     return status;
 }
 
@@ -313,9 +305,75 @@ static cnr_status spreads_nan(const cnr_run *run, cnr_error *err) {
     return status;
 }
 
-#define KERNEL(name_, op_, ...)                                                             \
-    {.size = sizeof(cnr_kernel), .version = 1, .name = "faulty_" #name_, .op = op_,          \
-     .device = "cpu", .run = name_, __VA_ARGS__}
+/* ---- an encoding that loses three of four weights ---- */
+
+static cnr_status encode_size(const cnr_tensor *dense, const cnr_attr *const *attrs,
+                              uint64_t *bytes, cnr_error *err) {
+    (void)attrs;
+    if (dense->dtype != CNR_f32)
+        return faulty_host->fail(err, CNR_E_UNSUPPORTED, "faulty", "f32 is wanted");
+    *bytes = cnr_dense_bytes(dense);
+    return CNR_OK;
+}
+
+static cnr_status encode(const cnr_tensor *dense, const cnr_attr *const *attrs, void *out,
+                         uint64_t bytes, cnr_error *err) {
+    (void)attrs;
+    (void)err;
+    memcpy(out, dense->data, (size_t)bytes);
+    return CNR_OK;
+}
+
+static cnr_status check(const cnr_tensor *encoded, cnr_error *err) {
+    (void)encoded;
+    (void)err;
+    return CNR_OK;
+}
+
+static cnr_status decode(const cnr_tensor *encoded, void *dense, cnr_error *err) {
+    const int64_t n = cnr_count(encoded);
+    (void)err;
+    for (int64_t i = 0; i < n; i++)
+        ((float *)dense)[i] = i % 4 ? 0 : ((const float *)encoded->data)[i];
+    return CNR_OK;
+}
+
+static const cnr_encoding lossy_encoding = {.size = sizeof lossy_encoding,
+                                            .version = 1,
+                                            .name = "faulty-lossy",
+                                            .encode_size = encode_size,
+                                            .encode = encode,
+                                            .check = check,
+                                            .decode = decode};
+static const char *const lossy_encodings[] = {"", "faulty-lossy", NULL};
+
+/* A kernel that is right for what that decodes to. */
+static cnr_status lossy(const cnr_run *run, cnr_error *err) {
+    cnr_tensor weight = *run->node->inputs[1];
+    const cnr_tensor *inputs[8];
+    cnr_node node = *run->node;
+    cnr_run own = *run;
+    const uint64_t bytes = cnr_dense_bytes(&weight);
+    for (int32_t i = 0; i < node.n_inputs && i < 8; i++) inputs[i] = node.inputs[i];
+    void *data = faulty_host->alloc((size_t)bytes + 1);
+    if (!data) return faulty_host->fail(err, CNR_E_MEMORY, "faulty", "no memory");
+    decode(&weight, data, err);
+    weight.data = data;
+    weight.bytes = bytes;
+    weight.encoding = 0;
+    inputs[1] = &weight;
+    node.inputs = inputs;
+    own.node = &node;
+    const cnr_status status = right(&own, err);
+    faulty_host->free(data);
+    return status;
+}
+
+#define KERNEL(name_, op_, ...) \
+    { \
+        .size = sizeof(cnr_kernel), .version = 1, .name = "faulty_" #name_, .op = op_, \
+        .device = "cpu", .run = name_, __VA_ARGS__ \
+    }
 static const cnr_kernel kernels[] = {
     KERNEL(sound, "conv", .accepts = accepts),
     KERNEL(overrun, "conv", .accepts = accepts),
@@ -332,14 +390,21 @@ static const cnr_kernel kernels[] = {
     KERNEL(clobbered, "average_pool", .accepts = accepts),
     KERNEL(inexact, "dense", .accepts = accepts),
     KERNEL(no_chain, "conv", .accepts = accepts_chain),
+    KERNEL(lossy, "dense", .accepts = accepts, .encodings = lossy_encodings),
     KERNEL(rounded, "conv", .accepts = accepts_chain),
     KERNEL(blocked, "tanh", .accepts = accepts_blocks),
     KERNEL(not_prepared, "dense", .accepts = accepts_prepared, .prepare_size = prepare_size,
            .prepare = prepare),
     KERNEL(blob_changed, "dense", .accepts = accepts_prepared, .prepare_size = prepare_size,
            .prepare = prepare),
-    {.size = sizeof(cnr_kernel), .version = 1, .name = "faulty_blob_overrun", .op = "dense",
-     .device = "cpu", .run = sound, .accepts = accepts_prepared, .prepare_size = prepare_size,
+    {.size = sizeof(cnr_kernel),
+     .version = 1,
+     .name = "faulty_blob_overrun",
+     .op = "dense",
+     .device = "cpu",
+     .run = sound,
+     .accepts = accepts_prepared,
+     .prepare_size = prepare_size,
      .prepare = prepare_too_much},
     KERNEL(particular, "conv", .accepts = accepts),
     KERNEL(lethal, "conv", .accepts = accepts),
@@ -356,16 +421,22 @@ static cnr_status init(const cnr_host *from, struct cnr_registrar *registrar, cn
     faulty_host = from;
     for (size_t i = 0; i < sizeof kernels / sizeof kernels[0] && !status; i++)
         status = faulty_host->add(registrar, CNR_KIND_KERNEL, &kernels[i]);
+    if (!status) status = faulty_host->add(registrar, CNR_KIND_ENCODING, &lossy_encoding);
     if (!status) status = faulty_add_ops(registrar);
     if (!status) status = faulty_add_lonely(registrar);
     return status;
 }
 
 CNR_PLUGIN_ENTRY {
-    static const cnr_plugin plugin = {
-        .size = sizeof plugin, .magic = CNR_PLUGIN_MAGIC, .abi = CNR_ABI,
-        .signature = CNR_SIGNATURE, .name = "faulty", .version = "1", .summary = "planted faults",
-        .licence = "MIT", .init = init};
+    static const cnr_plugin plugin = {.size = sizeof plugin,
+                                      .magic = CNR_PLUGIN_MAGIC,
+                                      .abi = CNR_ABI,
+                                      .signature = CNR_SIGNATURE,
+                                      .name = "faulty",
+                                      .version = "1",
+                                      .summary = "planted faults",
+                                      .licence = "MIT",
+                                      .init = init};
     (void)host_abi;
     return &plugin;
 }

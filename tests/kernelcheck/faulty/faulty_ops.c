@@ -115,14 +115,16 @@ static int32_t alias_view(const cnr_node *node, cnr_alias *a, int32_t max) {
     return 1;
 }
 
-static void apply_right(const cnr_node *node, const float *x, const float *y, float *to, int64_t n) {
+static void apply_right(const cnr_node *node, const float *x, const float *y, float *to,
+                        int64_t n) {
     (void)node;
     (void)y;
     for (int64_t i = 0; i < n; i++) to[i] = 3 * x[i];
 }
 
 /* The last element of an odd number is forgotten, as by a loop over pairs. */
-static void apply_pairs(const cnr_node *node, const float *x, const float *y, float *to, int64_t n) {
+static void apply_pairs(const cnr_node *node, const float *x, const float *y, float *to,
+                        int64_t n) {
     apply_right(node, x, y, to, n - n % 2);
 }
 
@@ -139,7 +141,9 @@ static int32_t shifted(const cnr_node *node, int64_t channels, float *scale, flo
 static cnr_status gradient_of(const cnr_host *host, struct cnr_graph *graph, const cnr_node *node,
                               cnr_value dy, double times, cnr_value *out, cnr_error *err) {
     uint8_t room[8];
-    cnr_tensor t = {.size = sizeof t, .dtype = node->inputs[0]->dtype, .data = room,
+    cnr_tensor t = {.size = sizeof t,
+                    .dtype = node->inputs[0]->dtype,
+                    .data = room,
                     .flags = CNR_TENSOR_CONST};
     put(&t, 0, times);
     t.bytes = cnr_dense_bytes(&t);
@@ -148,25 +152,28 @@ static cnr_status gradient_of(const cnr_host *host, struct cnr_graph *graph, con
     return status ? host->fail(err, status, node->name, "no gradient") : CNR_OK;
 }
 
-#define GRADIENT(name, ...)                                                                      \
-    static cnr_status name(const cnr_host *host, struct cnr_graph *graph, const cnr_node *node,   \
-                           const cnr_value *inputs, const cnr_value *outputs,                     \
-                           const cnr_value *grad_out, const int32_t *want, cnr_value *grad_in,    \
-                           cnr_error *err) {                                                      \
-        (void)inputs, (void)outputs, (void)host, (void)graph, (void)node, (void)err, (void)grad_in; \
-        if (!want[0] || grad_out[0] < 0) return CNR_OK;                                           \
-        __VA_ARGS__                                                                               \
+#define GRADIENT(name, ...) \
+    static cnr_status name(const cnr_host *host, struct cnr_graph *graph, const cnr_node *node, \
+                           const cnr_value *inputs, const cnr_value *outputs, \
+                           const cnr_value *grad_out, const int32_t *want, cnr_value *grad_in, \
+                           cnr_error *err) { \
+        (void)inputs, (void)outputs, (void)host, (void)graph, (void)node, (void)err, \
+            (void)grad_in; \
+        if (!want[0] || grad_out[0] < 0) return CNR_OK; \
+        __VA_ARGS__ \
     }
 GRADIENT(gradient_right, return gradient_of(host, graph, node, grad_out[0], 3, &grad_in[0], err);)
 GRADIENT(gradient_flipped,
          return gradient_of(host, graph, node, grad_out[0], -3, &grad_in[0], err);)
 GRADIENT(gradient_none, return CNR_OK;)
 
-#define OPERATOR(name_, ports, reference_, ...)                                                  \
-    {.size = sizeof(cnr_op), .version = 1, .name = "faulty_op_" #name_, .summary = "faulty",     \
-     .attr_spec_size = sizeof(cnr_attr_spec), .port_size = sizeof(cnr_port),                     \
-     .n_inputs = sizeof(ports) / sizeof(ports)[0], .n_outputs = 1, .inputs = ports,              \
-     .outputs = out, .infer = infer, .reference = reference_, __VA_ARGS__}
+#define OPERATOR(name_, ports, reference_, ...) \
+    { \
+        .size = sizeof(cnr_op), .version = 1, .name = "faulty_op_" #name_, .summary = "faulty", \
+        .attr_spec_size = sizeof(cnr_attr_spec), .port_size = sizeof(cnr_port), \
+        .n_inputs = sizeof(ports) / sizeof(ports)[0], .n_outputs = 1, .inputs = ports, \
+        .outputs = out, .infer = infer, .reference = reference_, __VA_ARGS__ \
+    }
 #define EACH CNR_OP_ELEMENTWISE | CNR_OP_PURE
 static const cnr_op ops[] = {
     OPERATOR(sound, one, right, .flags = EACH | CNR_OP_RANGES, .apply_f32 = apply_right,

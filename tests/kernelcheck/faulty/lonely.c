@@ -29,8 +29,10 @@ static cnr_status describe(int32_t index, cnr_device_info *info, cnr_error *err)
 
 static cnr_status open_device(cnr_device *device, const cnr_device_options *options,
                               cnr_error *err) {
-    static const cnr_memory_class memory = {.name = "host", .flags = CNR_MEMORY_HOST | CNR_MEMORY_PARTS,
-                                            .alignment = 64, .max_bytes = 1 << 28};
+    static const cnr_memory_class memory = {.name = "host",
+                                            .flags = CNR_MEMORY_HOST | CNR_MEMORY_PARTS,
+                                            .alignment = 64,
+                                            .max_bytes = 1 << 28};
     (void)options;
     (void)err;
     device->memory = &memory;
@@ -88,19 +90,31 @@ static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_ac
     return CNR_OK;
 }
 
-static cnr_status run(const cnr_run *r, cnr_error *err) {
-    return r->node->desc->reference(r, err);
-}
+static cnr_status run(const cnr_run *r, cnr_error *err) { return r->node->desc->reference(r, err); }
 
 cnr_status faulty_add_lonely(struct cnr_registrar *registrar) {
-    static const cnr_device_class cls = {
-        .size = sizeof cls, .flags = CNR_DEVICE_ONLY, .name = "lonely", .family = "lonely",
-        .summary = "one process at a time", .count = count, .describe = describe,
-        .open = open_device, .close = close_device, .alloc = allocate, .free = release,
-        .write = write_to, .read = read_from, .stream_open = stream_open,
-        .stream_close = stream_close, .sync = sync};
-    static const cnr_kernel kernel = {.size = sizeof kernel, .version = 1, .name = "lonely_tanh",
-                                      .op = "tanh", .device = "lonely", .accepts = accepts,
+    static const cnr_device_class cls = {.size = sizeof cls,
+                                         .flags = CNR_DEVICE_ONLY,
+                                         .name = "lonely",
+                                         .family = "lonely",
+                                         .summary = "one process at a time",
+                                         .count = count,
+                                         .describe = describe,
+                                         .open = open_device,
+                                         .close = close_device,
+                                         .alloc = allocate,
+                                         .free = release,
+                                         .write = write_to,
+                                         .read = read_from,
+                                         .stream_open = stream_open,
+                                         .stream_close = stream_close,
+                                         .sync = sync};
+    static const cnr_kernel kernel = {.size = sizeof kernel,
+                                      .version = 1,
+                                      .name = "lonely_tanh",
+                                      .op = "tanh",
+                                      .device = "lonely",
+                                      .accepts = accepts,
                                       .run = run};
     const cnr_status status = faulty_host->add(registrar, CNR_KIND_DEVICE, &cls);
     return status ? status : faulty_host->add(registrar, CNR_KIND_KERNEL, &kernel);

@@ -55,7 +55,8 @@ OP_UNUSED int neon_use_isa(int i) {
     return 0;
 }
 #define NEON_EACH_ISA \
-    for (int isa_ = 0; isa_ < 3; isa_++) if (neon_use_isa(isa_))
+    for (int isa_ = 0; isa_ < 3; isa_++) \
+        if (neon_use_isa(isa_))
 
 /* Devices of 1 to `most` (3) threads. */
 OP_UNUSED void neon_devices(cnr_device devices[3], int32_t most) {

@@ -39,7 +39,8 @@ static const shape shapes[] = {
     {"1x2x5x5", "3x2x1x1", "pads=2", 1},
     {"1x1x28x28", "20x1x5x5", "", 0},
     {"2x3x6x6", "4x3x3x3", "strides=5", 0},
-    /* small windows of many channels: whole tiles, pieces of them, pads, several blocks and images */
+    /* small windows of many channels: whole tiles, pieces of them, pads, several blocks and images
+     */
     {"1x16x14x14", "32x16x3x3", "pads=1", 0},
     {"2x24x9x17", "40x24x3x3", "pads=1,0,2,1", 0},
     {"1x16x8x8", "16x16x3x3", "", 0},
@@ -73,8 +74,7 @@ static void gradients(void) {
         *dy = *t_copy(y[0]);
         for (int64_t e = 0; e < cnr_count(dy); e++)
             t_set(dy, e, (double)(e * 7919 % 201) / 100 - 1);
-        neon_check("conv_grad_input", s->attrs, "", 3, dy,
-                   w, x);
+        neon_check("conv_grad_input", s->attrs, "", 3, dy, w, x);
         if (!s->beside) neon_check("conv_grad_weight", s->attrs, "", 3, dy, x, w);
     }
 }
@@ -97,11 +97,12 @@ static void transposed(void) {
     }
 }
 
-/* A NaN or infinity in the windows that hold it, whatever is fused behind, and nowhere else: channels that
- * fill up a block or a panel are multiplied by nothing. */
+/* A NaN or infinity in the windows that hold it, whatever is fused behind, and nowhere else:
+ * channels that fill up a block or a panel are multiplied by nothing. */
 static void not_numbers(void) {
-    static const char *const chains[] = {"", "relu", "relu6", "clip min=-1 max=2", "leaky_relu alpha=0.1",
-                                         "hard_swish", "add; relu", "tanh"};
+    static const char *const chains[] =
+        {"",           "relu",      "relu6", "clip min=-1 max=2", "leaky_relu alpha=0.1",
+         "hard_swish", "add; relu", "tanh"};
     static const char *const xs[] = {"2x3x9x11", "1x16x9x11", "1x8x9x11", "1x19x9x11"};
     static const char *const ws[] = {"5x3x1x1", "16x16x1x1", "24x8x1x1", "33x19x1x1"};
     for (size_t i = 0; i < sizeof chains / sizeof chains[0]; i++) {

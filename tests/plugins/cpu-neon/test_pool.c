@@ -1,5 +1,6 @@
 /* Poolings, their gradients, softmax and normalisations of cpu-neon against the references. */
 #include "plugins/cpu-neon/neoncall.h"
+#include <math.h>
 
 static uint64_t seed = 23;
 
@@ -78,11 +79,63 @@ static void normalisations(void) {
         snprintf(channels, sizeof channels, "%lld", (long long)x->dim[1]);
         for (int k = 0; k < 4; k++) list[k] = draw(channels);
         for (int64_t e = 0; e < x->dim[1]; e++) t_set(list[3], e, t_get(list[3], e) + 1.5);
-        neon_check("batch_normalization", "", i % 2 ? "relu" : "", 5, x, list[0], list[1],
-                   list[2], list[3]);
+        neon_check("batch_normalization", "", i % 2 ? "relu" : "", 5, x, list[0], list[1], list[2],
+                   list[3]);
         neon_check("lrn", "size=5; alpha=0.1; beta=0.75; bias=2", "", 1, x);
         neon_check("lrn", "size=4; alpha=1; beta=0.5", i % 2 ? "" : "relu", 1, x);
         neon_check("lrn", "size=3; alpha=0.5; beta=0.6", "", 1, x);
+    }
+}
+
+/* Rows by their own moments, also where the mean is large and little is left of it. */
+static void row_normalisations(void) {
+    static const char *const scales[] = {"37", "1", "5x37", "5x1", ""};
+    for (size_t i = 0; i < sizeof scales / sizeof scales[0]; i++) {
+        cnr_tensor *x = draw("3x5x37");
+        for (int64_t e = 0; e < cnr_count(x); e++) t_set(x, e, t_get(x, e) + (i == 1 ? 1000 : 0));
+        neon_check("layer_normalization", i < 2 ? "axis=-1" : "axis=1", i ? "" : "relu", 3, x,
+                   draw(scales[i]), draw(scales[i]));
+        neon_check("layer_normalization", "axis=1", "", 3, x, draw(scales[i]), draw("37"));
+        neon_check("layer_normalization", "axis=-1", "", 2, x, draw("37"));
+    }
+    neon_check("instance_normalization", "", "relu", 3, draw("2x5x9x7"), draw("5"), draw("5"));
+    neon_check("group_normalization", "num_groups=3", "relu", 3, draw("2x6x9x7"), draw("6"),
+               draw("6"));
+    neon_check("group_normalization", "num_groups=3", "", 3, draw("2x6x50"), draw("3"), draw("3"));
+    cnr_tensor *x = draw("6x40");
+    t_set(x, 3, NAN);
+    t_set(x, 90, INFINITY);
+    for (int64_t e = 120; e < 160; e++) t_set(x, e, 2.5); /* no variance */
+    neon_check("layer_normalization", "axis=-1", "", 3, x, draw("40"), draw("40"));
+}
+
+/* Axes at the end, the begin and between; one task and several; a NaN in each place. */
+static void reductions(void) {
+    static const char *const ops[] = {"reduce_sum", "reduce_mean", "reduce_max", "reduce_min"};
+    cnr_tensor *x = t_random(CNR_f32, "3x70x5x290", 31), *odd = t_random(CNR_f32, "5x7x19", 32);
+    t_set(odd, 0, NAN);
+    t_set(odd, 200, NAN);
+    for (size_t i = 0; i < sizeof ops / sizeof ops[0]; i++) {
+        neon_check(ops[i], "axes=-1", "", 1, x);
+        neon_check(ops[i], "axes=1,2; keepdims=0", "", 1, x);
+        neon_check(ops[i], "axes=0", "", 1, odd);
+        neon_check(ops[i], "axes=1,2", "", 1, odd);
+        neon_check(ops[i], "", "", 1, x);
+    }
+}
+
+/* A grid that reaches beyond the plane, every mode; more positions than a task's. */
+static void grids(void) {
+    static const char *const paddings[] = {"zeros", "border", "reflection"};
+    cnr_tensor *x = t_random(CNR_f32, "2x3x9x13", 33), *grid = t_random(CNR_f32, "2x70x90x2", 34);
+    for (int64_t i = 0; i < cnr_count(grid); i++) t_set(grid, i, t_get(grid, i) * 1.4);
+    t_set(grid, 7, NAN);
+    t_set(grid, 20, INFINITY);
+    for (int i = 0; i < 12; i++) {
+        char attrs[96];
+        snprintf(attrs, sizeof attrs, "mode=%s; padding_mode=%s; align_corners=%d",
+                 i % 2 ? "nearest" : "linear", paddings[i / 2 % 3], i / 6);
+        neon_check("grid_sample", attrs, "", 2, x, grid);
     }
 }
 
@@ -94,6 +147,9 @@ int main(void) {
         softmax();
         global_pools();
         normalisations();
+        row_normalisations();
+        reductions();
+        grids();
     }
     return op_done();
 }

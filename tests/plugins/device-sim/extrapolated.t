@@ -38,5 +38,11 @@ like(run("show $conv --board $bytes $how --candidates"), qr/^\* simulated .* ext
 like(run("show $conv --board $bytes $how --candidates --json"), qr/"node":"x".*"extrapolated":true/, 'in JSON');
 like(run("place $conv --board $bytes --policy fastest --runs 1"), qr/^ +x +sim:gpu.* extrapolated$/m, 'place names the layer');
 like(run("place $conv --board $bytes --policy fastest --runs 1 --json"), qr/"node":"x","placed":"sim:gpu","extrapolated":true/, 'in JSON');
+my $gemm = "bench --gemm 64,64,64 --runs 1 --device sim:gpu --board";
+like(run("$gemm $bytes"), qr/GFLOPS, extrapolated$/m, 'a product of matrices says so');
+like(run("$gemm $bytes --json"), qr/"extrapolated":true/, 'in JSON');
+like(run("bench $conv --board $bytes $how --runs 1"), qr/GFLOPS, extrapolated$/m, 'so does a net as a whole');
+like(run("bench $conv --board $bytes $how --runs 1 --json"), qr/^\{"net".*"extrapolated":true/m, 'in JSON');
+like(run("bench $conv --board $known $how --runs 1 --json"), qr/^\{"net".*"extrapolated":false/m, 'one whose classes the board has does not');
 
 done_testing;

@@ -1,7 +1,8 @@
 /* Knobs of cpufreq, devfreq, kgsl and NVML in trees of files: what is found, set, read back and put
  * back, by the process, by a signal's handler, and by the next one where a process was killed. */
-#include "core/host/host.h"
-#include "core/graph/graph.h"
+#include "gauges/gauges.h"
+#include "host/host.h"
+#include "graph/graph.h"
 #include "tests/tap.h"
 #include <fcntl.h>
 #include <signal.h>
@@ -278,12 +279,13 @@ static void test_restarted(void) {
     int32_t brought = 9;
     const pid_t pid = start_switching(ready);
     if (read(ready[0], &byte, 1) != 1) {
-            ok(0, "a process that switches");
-            return;
-        }
+        ok(0, "a process that switches");
+        return;
+    }
     cnr_error err = CNR_ERROR_INIT;
     cnr_status status = CNR_E_UNSUPPORTED;
-    for (int i = 0; i < 100 && status == CNR_E_UNSUPPORTED; i++) { /* a file here is empty while it is written */
+    for (int i = 0; i < 100 && status == CNR_E_UNSUPPORTED;
+         i++) { /* a file here is empty while it is written */
         if (i) cnri_gauges_close(&g, NULL);
         open_gauges();
         status = cnri_knob_set_to(set_of("devfreq"), 0, 266000000, -1, &err);
@@ -308,7 +310,7 @@ static void test_signal(void) {
         open_gauges();
         cnri_knob_set_to(set_of("devfreq"), 0, 266000000, -1, NULL);
         if (is_as_found()) _exit(3);
-        cnri_ending_now(); /* what handlers call */
+        cnri_exit_hooks_run(); /* what handlers call */
         _exit(is_as_found() ? 0 : 4);
     }
     int how = 0;
@@ -317,9 +319,10 @@ static void test_signal(void) {
 }
 
 int main(void) {
-    const char *const dirs[] = {
-        CNRT_BUILD_DIR "/plugins/knob-cpufreq.so", CNRT_BUILD_DIR "/plugins/knob-devfreq.so",
-        CNRT_BUILD_DIR "/plugins/knob-kgsl.so", CNRT_BUILD_DIR "/plugins/knob-nvml.so", NULL};
+    const char *const dirs[] = {CNRT_BUILD_DIR "/plugins/knob-cpufreq.so",
+                                CNRT_BUILD_DIR "/plugins/knob-devfreq.so",
+                                CNRT_BUILD_DIR "/plugins/knob-kgsl.so",
+                                CNRT_BUILD_DIR "/plugins/knob-nvml.so", NULL};
     cnr_error err = CNR_ERROR_INIT;
     char cache[300];
     snprintf(root, sizeof root, "/tmp/cnnrun-knobs-XXXXXX");
@@ -341,6 +344,7 @@ int main(void) {
     test_signal();
     char command[300];
     snprintf(command, sizeof command, "rm -r %s", root);
-    if (getenv("KEEP")) note("%s", root); else if (system(command)) note("%s is left", root);
+    if (getenv("KEEP")) note("%s", root);
+    else if (system(command)) note("%s is left", root);
     return done();
 }

@@ -27,42 +27,46 @@ static void gives(const char *what, const char *text, const float *x, const int6
     if (m) cnr_release(m);
 }
 
-#define INPUT(C, H, W)                                                                        \
-    "layer { name: 'd' type: 'Input' top: 'x' input_param { shape { dim: 1 dim: " C           \
-    " dim: " H " dim: " W " } } }\n"
+#define INPUT(C, H, W) \
+    "layer { name: 'd' type: 'Input' top: 'x' input_param { shape { dim: 1 dim: " C " dim: " H \
+    " dim: " W " } } }\n"
 #define BLOB(SHAPE, DATA) " blobs { shape { " SHAPE " } data: [" DATA "] }"
 
 static void test_layers(void) {
     static const float x[] = {1, 2, 3, 4};
     gives("Upsample: each place becomes a square",
           INPUT("1", "1", "2") "layer { name: 'u' type: 'Upsample' bottom: 'x' top: 'y' "
-          "upsample_param { scale: 2 } }", x, (const int64_t[]){1, 1, 1, 2}, NULL, NULL,
-          (const float[]){1, 1, 2, 2, 1, 1, 2, 2}, 8);
+                               "upsample_param { scale: 2 } }",
+          x, (const int64_t[]){1, 1, 1, 2}, NULL, NULL, (const float[]){1, 1, 2, 2, 1, 1, 2, 2}, 8);
     gives("Interp to the size of another bottom",
-          INPUT("1", "1", "2")
-          "layer { name: 'c' type: 'Pooling' bottom: 'x' top: 'p' pooling_param { kernel_size: 1 "
-          "pad: 0 } }\n"
-          "layer { name: 'k' type: 'Concat' bottom: 'x' bottom: 'p' top: 'k' concat_param { axis: 3 "
-          "} }\n"
-          "layer { name: 'i' type: 'Interp' bottom: 'x' bottom: 'k' top: 'i' interp_param { "
-          "use_blob_size: true } }", x, (const int64_t[]){1, 1, 1, 2}, NULL, NULL,
-          (const float[]){1, 4 / 3.f, 5 / 3.f, 2}, 4);
+          INPUT("1", "1", "2") "layer { name: 'c' type: 'Pooling' bottom: 'x' top: 'p' "
+                               "pooling_param { kernel_size: 1 "
+                               "pad: 0 } }\n"
+                               "layer { name: 'k' type: 'Concat' bottom: 'x' bottom: 'p' top: 'k' "
+                               "concat_param { axis: 3 "
+                               "} }\n"
+                               "layer { name: 'i' type: 'Interp' bottom: 'x' bottom: 'k' top: 'i' "
+                               "interp_param { "
+                               "use_blob_size: true } }",
+          x, (const int64_t[]){1, 1, 1, 2}, NULL, NULL, (const float[]){1, 4 / 3.f, 5 / 3.f, 2}, 4);
     gives("ROIPooling: the largest of each bin",
-          INPUT("1", "2", "2")
-          "layer { name: 'e' type: 'Input' top: 'r' input_param { shape { dim: 2 dim: 5 } } }\n"
-          "layer { name: 'p' type: 'ROIPooling' bottom: 'x' bottom: 'r' top: 'y' "
-          "roi_pooling_param { pooled_h: 1 pooled_w: 1 spatial_scale: 0.5 } }", x,
-          (const int64_t[]){1, 1, 2, 2}, (const float[]){0, 0, 0, 2, 2, 0, 0, 0, 2, 0},
+          INPUT("1", "2",
+                "2") "layer { name: 'e' type: 'Input' top: 'r' input_param { shape { dim: 2 dim: 5 "
+                     "} } }\n"
+                     "layer { name: 'p' type: 'ROIPooling' bottom: 'x' bottom: 'r' top: 'y' "
+                     "roi_pooling_param { pooled_h: 1 pooled_w: 1 spatial_scale: 0.5 } }",
+          x, (const int64_t[]){1, 1, 2, 2}, (const float[]){0, 0, 0, 2, 2, 0, 0, 0, 2, 0},
           (const int64_t[]){2, 5}, (const float[]){4, 2}, 2);
     gives("a loss without a top is the output",
           INPUT("2", "1", "1") "layer { name: 'loss' type: 'SoftmaxWithLoss' bottom: 'x' bottom: "
-          "'label' }", (const float[]){0, 1.0986123f}, (const int64_t[]){1, 2, 1, 1}, NULL, NULL,
+                               "'label' }",
+          (const float[]){0, 1.0986123f}, (const int64_t[]){1, 2, 1, 1}, NULL, NULL,
           (const float[]){.25f, .75f}, 2);
     gives("statistics are divided by their count",
           INPUT("1", "1", "2") "layer { name: 'n' type: 'BatchNorm' bottom: 'x' top: 'y' "
-          "batch_norm_param { eps: 0 }" BLOB("dim: 1", "2") BLOB("dim: 1", "8")
-          BLOB("dim: 1", "2") " }", x, (const int64_t[]){1, 1, 1, 2}, NULL, NULL,
-          (const float[]){0, .5f}, 2);
+                               "batch_norm_param { eps: 0 }" BLOB("dim: 1", "2") BLOB("dim: 1", "8")
+                                   BLOB("dim: 1", "2") " }",
+          x, (const int64_t[]){1, 1, 1, 2}, NULL, NULL, (const float[]){0, .5f}, 2);
 }
 
 static const char v1[] =
@@ -94,8 +98,8 @@ static void test_forms(void) {
     static const float x[] = {-1, 2, 3, 4, 1, 1, 1, 1, 2, 2, 2, 2};
     gives("layers and blobs of 2014", v1, x, (const int64_t[]){1, 1, 1, 2}, NULL, NULL,
           (const float[]){-1, 7}, 2);
-    gives("layers of 2013, padded by one of their own", v0, x + 1, (const int64_t[]){1, 1, 1, 3}, NULL,
-          NULL, (const float[]){13 + 110 + 5}, 1);
+    gives("layers of 2013, padded by one of their own", v0, x + 1, (const int64_t[]){1, 1, 1, 3},
+          NULL, NULL, (const float[]){13 + 110 + 5}, 1);
     gives("training's data where testing has none", data, x, (const int64_t[]){1, 3, 2, 2}, NULL,
           NULL, (const float[]){2, 1, 2}, 3);
 }
@@ -111,11 +115,15 @@ static void test_refused(void) {
     refused("net: 'train_val.prototxt'\nbase_lr: 0.01\nmax_iter: 10\n", "solver");
     refused("layer { name: 'd' type: 'Data' top: 'x' }", "shape=CHANNELS");
     refused(INPUT("1", "1", "1") "layer { name: 'q' type: 'Python' bottom: 'x' top: 'y' }\n"
-            "layer { name: 's' type: 'Strange' bottom: 'y' top: 'z' }", "Strange");
+                                 "layer { name: 's' type: 'Strange' bottom: 'y' top: 'z' }",
+            "Strange");
     refused(INPUT("1", "1", "1") "layer { name: 'u' type: 'Upsample' bottom: 'x' top: 'y' "
-            "upsample_param { scale: 0 } }", "scale");
-    refused(INPUT("1", "1", "1") "layer { name: 'c' type: 'Convolution' bottom: 'x' top: 'y' "
-            "convolution_param { num_output: 1 kernel_size: 1 }" BLOB("dim: 2", "1, 2") " }",
+                                 "upsample_param { scale: 0 } }",
+            "scale");
+    refused(INPUT("1", "1",
+                  "1") "layer { name: 'c' type: 'Convolution' bottom: 'x' top: 'y' "
+                       "convolution_param { num_output: 1 kernel_size: 1 }" BLOB("dim: 2",
+                                                                                 "1, 2") " }",
             "blob 0 holds 2 values, 1 are wanted");
     refused("layer { name: 'x' unknown: 1e999 relu_param { negative_slope: 1e999 } }", "number");
 }

@@ -74,8 +74,10 @@ static void test_small(void) {
      * to the picture: 2 x 2; two sums of those */
     static const float x[] = {4, 2, 1, 0, 3, 2, 2, 2, 0, 1, 2, 4};
     write_weights();
-    const char *path = netfile("net.txt", "allocated_ram: 2\nexecution_mode: \"sequential\"\n"
-                                          "auto_tuning: \"off\"", "c.msg");
+    const char *path = netfile("net.txt",
+                               "allocated_ram: 2\nexecution_mode: \"sequential\"\n"
+                               "auto_tuning: \"off\"",
+                               "c.msg");
     cnr_model *m = cnrt_model("cnndroid", path, NULL, "shape=1,3,4");
     if (!m) note("%s", cnrt_err.text);
     /* rows: 2.5 1.5 1.5; 1.5 .5 .5; -.5 -.5 -1.5; means 1.5 1, -.5 -1.5; relu 1.5 1 0 0 */
@@ -95,8 +97,7 @@ static void test_small(void) {
     if (cnri_load_graph(cnrt_runtime, path, NULL, &g, &cnrt_err) == CNR_OK &&
         cnri_model_from_graph(cnrt_runtime, g, &own, &m, &cnrt_err) == CNR_OK)
         is_int((long long)m->plan_options.memory_bound, 77, "the caller's wish goes first");
-    else
-        ok(0, "the net is known by its content: %s", cnrt_err.text);
+    else ok(0, "the net is known by its content: %s", cnrt_err.text);
 }
 
 /* As CNNdroid reads and computes: any case, outputs rounded up, borders of zeros, doubles. */
@@ -117,8 +118,7 @@ static void test_spelling(void) {
     nested(&w, (const float[]){1, 0}, (const uint32_t[]){1, 1, 1, 2}, 4);
     floats(&w, (const float[]){0}, 1);
     save("c.msg");
-    nested(&w, (const float[]){1, 1, 1, 1, 1, 1, 1, 2, 3, 4, 5, 6}, (const uint32_t[]){2, 6},
-           2);
+    nested(&w, (const float[]){1, 1, 1, 1, 1, 1, 1, 2, 3, 4, 5, 6}, (const uint32_t[]){2, 6}, 2);
     list(&w, 2);
     for (int i = 0; i < 2; i++) {
         memcpy(w.at + w.n, half, sizeof half);

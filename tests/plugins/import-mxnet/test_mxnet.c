@@ -13,12 +13,8 @@ static void put(writer *w, const void *data, size_t n) {
     memcpy(w->at + w->n, data, n);
     w->n += n;
 }
-static void put32(writer *w, uint32_t v) {
-    put(w, &v, 4);
-}
-static void put64(writer *w, uint64_t v) {
-    put(w, &v, 8);
-}
+static void put32(writer *w, uint32_t v) { put(w, &v, 4); }
+static void put64(writer *w, uint64_t v) { put(w, &v, 8); }
 
 typedef struct array {
     const char *name;
@@ -82,8 +78,10 @@ static const char net_text[] =
 
 static const float conv[] = {1, 0, 0, 1}, five[] = {5, 5}, shift[] = {0, 1}, mean[] = {1, 1};
 static const float var[] = {1, 4};
-static const array arrays[] = {{"arg:w", conv, 4, {2, 1, 1, 2}}, {"arg:g", five, 1, {2}},
-                               {"arg:b", shift, 1, {2}}, {"aux:n_moving_mean", mean, 1, {2}},
+static const array arrays[] = {{"arg:w", conv, 4, {2, 1, 1, 2}},
+                               {"arg:g", five, 1, {2}},
+                               {"arg:b", shift, 1, {2}},
+                               {"aux:n_moving_mean", mean, 1, {2}},
                                {"aux:n_moving_var", var, 1, {2}}};
 
 static writer w;
@@ -127,43 +125,90 @@ static const struct one {
     float want[12];
 } ones[] = {
     /* a border of the old poolings is made of zeros, and a mean counts whole windows */
-    {"Pooling_v1", "'kernel': '(2,)', 'pad': '(1,)', 'stride': '(2,)', 'pool_type': 'max'",
-     "1,2", {1, 1, 2}, 2, {0, 0}},
-    {"Pooling_v1", "'kernel': '(2,)', 'stride': '(2,)', 'pool_type': 'avg', "
-     "'pooling_convention': 'full'", "1,3", {1, 1, 3}, 2, {-2.5f, -0.5f}},
-    {"Pooling", "'kernel': '(2,)', 'stride': '(2,)', 'pool_type': 'sum', "
-     "'pooling_convention': 'full'", "1,3", {1, 1, 3}, 2, {-5, -1}},
-    {"Pooling", "'kernel': '(2,)', 'stride': '(2,)', 'pool_type': 'lp'", "1,2", {1, 1, 2}, 1,
+    {"Pooling_v1",
+     "'kernel': '(2,)', 'pad': '(1,)', 'stride': '(2,)', 'pool_type': 'max'",
+     "1,2",
+     {1, 1, 2},
+     2,
+     {0, 0}},
+    {"Pooling_v1",
+     "'kernel': '(2,)', 'stride': '(2,)', 'pool_type': 'avg', "
+     "'pooling_convention': 'full'",
+     "1,3",
+     {1, 1, 3},
+     2,
+     {-2.5f, -0.5f}},
+    {"Pooling",
+     "'kernel': '(2,)', 'stride': '(2,)', 'pool_type': 'sum', "
+     "'pooling_convention': 'full'",
+     "1,3",
+     {1, 1, 3},
+     2,
+     {-5, -1}},
+    {"Pooling",
+     "'kernel': '(2,)', 'stride': '(2,)', 'pool_type': 'lp'",
+     "1,2",
+     {1, 1, 2},
+     1,
      {2.236068f}},
-    {"Pooling", "'global_pool': 'True', 'pool_type': 'sum', 'kernel': '(1, 1)'", "1,1,3",
-     {1, 1, 1, 3}, 1, {-6}},
+    {"Pooling",
+     "'global_pool': 'True', 'pool_type': 'sum', 'kernel': '(1, 1)'",
+     "1,1,3",
+     {1, 1, 1, 3},
+     1,
+     {-6}},
     /* the last window would see no pixel: MXNet gives -FLT_MAX for it */
-    {"Pooling", "'kernel': '(1, 1)', 'stride': '(3, 3)', 'pooling_convention': 'full'", "1,5,5",
-     {1, 1, 5, 5}, 0, {0}},
+    {"Pooling",
+     "'kernel': '(1, 1)', 'stride': '(3, 3)', 'pooling_convention': 'full'",
+     "1,5,5",
+     {1, 1, 5, 5},
+     0,
+     {0}},
     {"Cast", "'dtype': 'int32'", "3", {1, 3}, 3, {-3, -2, -1}},
     {"round", "", "2", {1, 2}, 2, {-2, -1}},
     {"SoftmaxActivation", "", "2,1,1", {1, 2, 1, 1}, 2, {1, 1}},
     {"SoftmaxOutput", "", "2,1,1", {1, 2, 1, 1}, 2, {0.2689414f, 0.7310586f}},
     {"softmin", "'axis': '1'", "2", {1, 2}, 2, {0.7310586f, 0.2689414f}},
     {"softmax", "'temperature': '2'", "2", {1, 2}, 2, {0.3775407f, 0.6224593f}},
-    {"Reshape", "'shape': '(-1, 0)', 'reverse': 'True'", "2,3", {1, 2, 3}, 6,
+    {"Reshape",
+     "'shape': '(-1, 0)', 'reverse': 'True'",
+     "2,3",
+     {1, 2, 3},
+     6,
      {-6, -5, -4, -3, -2, -1}},
     {"reverse", "'axis': '(1,)'", "3", {1, 3}, 3, {-1, -2, -3}},
-    {"slice", "'begin': '(None, None)', 'end': '(None, None)', 'step': '(None, -2)'", "3", {1, 3},
-     2, {-1, -3}},
+    {"slice",
+     "'begin': '(None, None)', 'end': '(None, None)', 'step': '(None, -2)'",
+     "3",
+     {1, 3},
+     2,
+     {-1, -3}},
     {"repeat", "'repeats': '2', 'axis': '1'", "2", {1, 2}, 4, {-2, -2, -1, -1}},
     {"tile", "'reps': '(2,)'", "2", {1, 2}, 4, {-2, -1, -2, -1}},
     {"argmax", "'axis': '1'", "3", {1, 3}, 1, {2}},
     {"norm", "'axis': '1'", "2", {1, 2}, 1, {2.236068f}},
     {"_lesser_equal_scalar", "'scalar': '-2'", "3", {1, 3}, 3, {1, 1, 0}},
     {"_RDivScalar", "'scalar': '6'", "3", {1, 3}, 3, {-2, -3, -6}},
-    {"_contrib_AdaptiveAvgPooling2D", "'output_size': '(1, 2)'", "1,1,3", {1, 1, 1, 3}, 2,
+    {"_contrib_AdaptiveAvgPooling2D",
+     "'output_size': '(1, 2)'",
+     "1,1,3",
+     {1, 1, 1, 3},
+     2,
      {-2.5f, -1.5f}},
-    {"_contrib_MultiBoxPrior", "'sizes': '(0.5,)', 'ratios': '(1.0,)'", "1,1,2", {1, 1, 1, 2}, 8,
+    {"_contrib_MultiBoxPrior",
+     "'sizes': '(0.5,)', 'ratios': '(1.0,)'",
+     "1,1,2",
+     {1, 1, 1, 2},
+     8,
      {0.125f, 0.25f, 0.375f, 0.75f, 0.625f, 0.25f, 0.875f, 0.75f}},
-    {"_contrib_box_nms", "'valid_thresh': '-99'", "2,6", {1, 2, 6}, 12,
+    {"_contrib_box_nms",
+     "'valid_thresh': '-99'",
+     "2,6",
+     {1, 2, 6},
+     12,
      {-6, -5, -4, -3, -2, -1, -12, -11, -10, -9, -8, -7}},
-    {"RNN", "'mode': 'lstm'", "3", {1, 3}, 0, {0}}, {"Custom", "", "3", {1, 3}, 0, {0}},
+    {"RNN", "'mode': 'lstm'", "3", {1, 3}, 0, {0}},
+    {"Custom", "", "3", {1, 3}, 0, {0}},
     {"Embedding", "'input_dim': '3', 'output_dim': '2'", "3", {1, 3}, 0, {0}},
 };
 
@@ -176,7 +221,8 @@ static void test_ones(void) {
         int32_t rank = 0;
         snprintf(text, sizeof text,
                  "{'nodes': [{'op': 'null', 'name': 'data', 'inputs': []}, {'op': '%s', 'name': "
-                 "'y', 'attrs': {%s}, 'inputs': [[0, 0]]}], 'heads': [[1, 0]]}", t->op, t->attrs);
+                 "'y', 'attrs': {%s}, 'inputs': [[0, 0]]}], 'heads': [[1, 0]]}",
+                 t->op, t->attrs);
         for (char *c = text; *c; c++)
             if (*c == '\'') *c = '"';
         for (; t->dim[rank]; rank++) n *= t->dim[rank];
@@ -265,7 +311,8 @@ static void test_weights(void) {
                               "  c.conv2d { 'c', out = 2, kernel = { 1, 2 }, bias = false },\n"
                               "  c.batch_norm { 'n' } }\n";
     static const array named[] = {{"arg:net0_c_weight", conv, 4, {2, 1, 1, 2}},
-                                  {"arg:n_gamma", five, 1, {2}}, {"arg:n_beta", shift, 1, {2}},
+                                  {"arg:n_gamma", five, 1, {2}},
+                                  {"arg:n_beta", shift, 1, {2}},
                                   {"aux:n_moving_mean", mean, 1, {2}},
                                   {"aux:n_moving_var", var, 1, {2}}};
     static const char *const names[] = {"c.weight", "n.scale", "n.b", "n.mean", "n.var"};
@@ -307,7 +354,10 @@ static const cnr_tensor *named(cnr_model *m, const cnr_tensor *const *out, const
 
 static int run_all(cnr_model *m, const float *data, int64_t h, int64_t width,
                    const cnr_tensor **out) {
-    cnr_tensor t = {.size = sizeof t, .dtype = CNR_f32, .rank = 4, .dim = {1, 3, h, width},
+    cnr_tensor t = {.size = sizeof t,
+                    .dtype = CNR_f32,
+                    .rank = 4,
+                    .dim = {1, 3, h, width},
                     .data = (void *)data};
     const cnr_tensor *in = &t;
     t.bytes = cnr_dense_bytes(&t);
@@ -317,10 +367,10 @@ static int run_all(cnr_model *m, const float *data, int64_t h, int64_t width,
 }
 
 static void test_mtcnn(const char *shared, int stage, int64_t h, int64_t width, const char *shape) {
-    static const char *const heads[3][3][2] = {
-        {{"prob1", "prob1"}, {"conv4_2", "conv4-2"}, {NULL, NULL}},
-        {{"prob1", "prob1"}, {"conv5_2", "conv5-2"}, {NULL, NULL}},
-        {{"prob1", "prob1"}, {"conv6_2", "conv6-2"}, {"conv6_3", "conv6-3"}}};
+    static const char *const heads[3][3][2] =
+        {{{"prob1", "prob1"}, {"conv4_2", "conv4-2"}, {NULL, NULL}},
+         {{"prob1", "prob1"}, {"conv5_2", "conv5-2"}, {NULL, NULL}},
+         {{"prob1", "prob1"}, {"conv6_2", "conv6-2"}, {"conv6_3", "conv6-3"}}};
     static float x[3 * 64 * 64], xt[3 * 64 * 64], yt[1 << 14];
     char json[1200], params[1200];
     const cnr_tensor *a[4], *b[4];
@@ -338,10 +388,8 @@ static void test_mtcnn(const char *shared, int stage, int64_t h, int64_t width, 
     for (int i = 0; i < 3 && heads[stage - 1][i][0]; i++) {
         const cnr_tensor *y = good ? named(mx, a, heads[stage - 1][i][0]) : NULL;
         const cnr_tensor *z = good ? named(caffe, b, heads[stage - 1][i][1]) : NULL;
-        if (y && y->rank == 4)
-            turn((const float *)y->data, yt, y->dim[1], y->dim[2], y->dim[3], 0);
-        else if (y)
-            memcpy(yt, y->data, y->bytes);
+        if (y && y->rank == 4) turn((const float *)y->data, yt, y->dim[1], y->dim[2], y->dim[3], 0);
+        else if (y) memcpy(yt, y->data, y->bytes);
         const double d = y ? cnrt_distance(z, yt, cnr_count(y)) : 1e30;
         ok(d < 1e-5, "det%d %s as from Caffe, turned (%g)", stage, heads[stage - 1][i][0], d);
     }
@@ -360,7 +408,8 @@ static void test_real(void) {
     const char *both[] = {json, params};
     cnrt_survives("mxnet", both, 2, 0, "shape=1,28,28", 1000);
     cnrt_survives("mxnet", both, 2, 1, "shape=1,28,28", 1000);
-    if (!cnri_find(CNR_KIND_IMPORTER, "caffe")) return skip("MTCNN", "plugin import-caffe");
+    if (!cnri_descriptor_find(CNR_KIND_IMPORTER, "caffe"))
+        return skip("MTCNN", "plugin import-caffe");
     test_mtcnn(shared, 1, 31, 40, NULL);
     test_mtcnn(shared, 2, 24, 24, "shape=3,24,24");
     test_mtcnn(shared, 3, 48, 48, "shape=3,48,48");

@@ -4,7 +4,10 @@
 
 #include "plugins/importing.h"
 
-typedef struct bytes { uint8_t *at; size_t n, room; } bytes;
+typedef struct bytes {
+    uint8_t *at;
+    size_t n, room;
+} bytes;
 
 static void put(bytes *b, const void *data, size_t n) {
     if (n == 0) return;
@@ -49,7 +52,10 @@ static bytes CNRT_UNUSED floats(const char *shape, const float *data, int64_t n)
 
 /* ---- deflate: literals and runs of the byte before, in the fixed code ---- */
 
-typedef struct bits { bytes out; uint32_t last, n; } bits;
+typedef struct bits {
+    bytes out;
+    uint32_t last, n;
+} bits;
 
 static void put_bits(bits *b, uint32_t value, uint32_t n, int high_first) {
     for (uint32_t i = 0; i < n; i++) {
@@ -87,7 +93,10 @@ static bytes CNRT_UNUSED deflated(const uint8_t *data, size_t n) {
 
 enum { ZIP_DEFLATED = 1, ZIP_64 = 2, ZIP_BAD_SUM = 4 };
 
-typedef struct archive { bytes out, directory; int n; } archive;
+typedef struct archive {
+    bytes out, directory;
+    int n;
+} archive;
 
 static uint32_t crc(const uint8_t *data, size_t n) {
     uint32_t sum = 0xffffffff;

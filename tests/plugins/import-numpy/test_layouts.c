@@ -76,20 +76,26 @@ static void test_lasagne(void) {
     zip_add(&z, "arr_2.npy", floats("(36, 3)", d, CNRI_COUNT(d)), 0, 0);
     zip_add(&z, "arr_3.npy", floats("(3,)", e, M), 0, 0);
     zip_save(&z, "net.npz");
-    snprintf(head, sizeof head, "local c = require 'cnnrun'\nreturn c.net {\n"
-                                "  weights = { 'net.npz', flip = true },\n%s", layers);
+    snprintf(head, sizeof head,
+             "local c = require 'cnnrun'\nreturn c.net {\n"
+             "  weights = { 'net.npz', flip = true },\n%s",
+             layers);
     snprintf(text, sizeof text, head, "", "");
     same_answer(text, x, (const int64_t[]){1, C, S, S}, want, M, "Lasagne, by position");
 
     lasagne(want, 1);
     save_norm((const char *const[]){"arr_0.npy", "arr_1.npy", "arr_2.npy", "arr_3.npy", "arr_4.npy",
                                     "arr_5.npy", "arr_6.npy"});
-    snprintf(head, sizeof head, "local c = require 'cnnrun'\nreturn c.net {\nweights = { "
-             "'norm.npz', flip = true, batch_norm = 'beta,gamma,mean,inv_std' },\n%s", layers);
+    snprintf(head, sizeof head,
+             "local c = require 'cnnrun'\nreturn c.net {\nweights = { "
+             "'norm.npz', flip = true, batch_norm = 'beta,gamma,mean,inv_std' },\n%s",
+             layers);
     snprintf(text, sizeof text, head, ", bias = false", "c.batch_norm { 'bn' },");
     same_answer(text, x, (const int64_t[]){1, C, S, S}, want, M, "with a normalisation");
-    snprintf(head, sizeof head, "local c = require 'cnnrun'\nreturn c.net {\nweights = { "
-             "'norm.npz', flip = true },\n%s", layers);
+    snprintf(head, sizeof head,
+             "local c = require 'cnnrun'\nreturn c.net {\nweights = { "
+             "'norm.npz', flip = true },\n%s",
+             layers);
     snprintf(text, sizeof text, head, ", bias = false", "c.batch_norm { 'bn' },");
     ok(!load(text), "a normalisation without names in no given order");
     has_text(cnrt_err.text, "batch_norm = \"beta,gamma,mean,inv_std\" (Lasagne)", "is refused");
@@ -110,8 +116,8 @@ static void test_keras(void) {
             float sum = b[o];
             for (int k = 0; k < K * K; k++)
                 for (int c = 0; c < C; c++)
-                    sum += w[(k * C + c) * O + o] *
-                           x[c * S * S + (i / R + k / K) * S + i % R + k % K];
+                    sum +=
+                        w[(k * C + c) * O + o] * x[c * S * S + (i / R + k / K) * S + i % R + k % K];
             y[i * O + o] = sum;
         }
     enum { Q = R - 1 }; /* depthwise 2 x 2, multiplier 1: (h, w, in, 1) */
@@ -148,8 +154,10 @@ static void test_keras(void) {
 static void holds(const char *settings, const char *layers, const char *name, const float *want,
                   int64_t n, const char *what) {
     char text[800];
-    snprintf(text, sizeof text, "local c = require 'cnnrun'\nreturn c.net { weights = { "
-             "'w.npy'%s },\n%s }\n", settings, layers);
+    snprintf(text, sizeof text,
+             "local c = require 'cnnrun'\nreturn c.net { weights = { "
+             "'w.npy'%s },\n%s }\n",
+             settings, layers);
     cnr_graph *g = load(text);
     const cnr_value v = g ? cnri_graph_find(g, name) : -1;
     ok(v >= 0 && cnrt_distance(cnri_graph_type(g, v), want, n) < 1e-7, "%s", what);
@@ -179,24 +187,36 @@ static void test_turns(void) {
     static const float back[] = {1, 3, 5, 7, 2, 4, 6, 8};
     npy_save("w.npy", floats("(1, 2, 2, 2)", n, 8)); /* h 1, w 2, out 2, in 2 */
     static const float up[] = {1, 5, 3, 7, 2, 6, 4, 8};
-    holds(", layout = 'hwio'", "input = { 'x', shape = { 'b', 2, 4, 4 } }, c.conv_transpose { 't', "
-          "out = 2, kernel = { 1, 2 }, bias = false }", "t.weight", up, 8, "transposed kernels");
+    holds(", layout = 'hwio'",
+          "input = { 'x', shape = { 'b', 2, 4, 4 } }, c.conv_transpose { 't', "
+          "out = 2, kernel = { 1, 2 }, bias = false }",
+          "t.weight", up, 8, "transposed kernels");
     npy_save("w.npy", floats("(4, 1, 2)", n, 8)); /* w 4, in 1, out 2 */
-    holds(", layout = 'hwio'", "input = { 'x', shape = { 'b', 1, 9 } }, c.conv1d { 'k', out = 2, "
-          "kernel = 4, bias = false }", "k.weight", back, 8, "kernels of one axis");
+    holds(", layout = 'hwio'",
+          "input = { 'x', shape = { 'b', 1, 9 } }, c.conv1d { 'k', out = 2, "
+          "kernel = 4, bias = false }",
+          "k.weight", back, 8, "kernels of one axis");
     npy_save("w.npy", floats("(2, 1, 4)", n, 8));
     static const float flipped[] = {4, 3, 2, 1, 8, 7, 6, 5};
-    holds(", flip = true", "input = { 'x', shape = { 'b', 1, 9 } }, c.conv1d { 'k', out = 2, "
-          "kernel = 4, bias = false }", "k.weight", flipped, 8, "turned");
+    holds(", flip = true",
+          "input = { 'x', shape = { 'b', 1, 9 } }, c.conv1d { 'k', out = 2, "
+          "kernel = 4, bias = false }",
+          "k.weight", flipped, 8, "turned");
     npy_save("w.npy", floats("(1, 2, 2, 2)", n, 8)); /* h 1, w 2, in 2, multiplier 2 */
-    holds(", layout = 'hwio'", "input = { 'x', shape = { 'b', 2, 4, 4 } }, c.conv2d { 'k', "
-          "out = 4, group = 2, kernel = { 1, 2 }, bias = false }", "k.weight",
-          (const float[]){1, 5, 2, 6, 3, 7, 4, 8}, 8, "kernels of each channel its own");
+    holds(", layout = 'hwio'",
+          "input = { 'x', shape = { 'b', 2, 4, 4 } }, c.conv2d { 'k', "
+          "out = 4, group = 2, kernel = { 1, 2 }, bias = false }",
+          "k.weight", (const float[]){1, 5, 2, 6, 3, 7, 4, 8}, 8,
+          "kernels of each channel its own");
     npy_save("w.npy", floats("(8, 1)", n, 8));
-    holds(", layout = 'hwio'", "input = { 'x', shape = { 'b', 2, 2, 2 } }, "
-          "c.dense { 'fc', out = 1, bias = false }", "fc.weight", back, 8, "rows behind pictures");
-    holds(", layout = 'hwio', flatten = 'chw'", "input = { 'x', shape = { 'b', 2, 2, 2 } }, "
-          "c.dense { 'fc', out = 1, bias = false }", "fc.weight", n, 8, "of channels first");
+    holds(", layout = 'hwio'",
+          "input = { 'x', shape = { 'b', 2, 2, 2 } }, "
+          "c.dense { 'fc', out = 1, bias = false }",
+          "fc.weight", back, 8, "rows behind pictures");
+    holds(", layout = 'hwio', flatten = 'chw'",
+          "input = { 'x', shape = { 'b', 2, 2, 2 } }, "
+          "c.dense { 'fc', out = 1, bias = false }",
+          "fc.weight", n, 8, "of channels first");
 }
 
 /* PReLU: PyTorch keeps a slope for each channel, Keras one for each element or (1, 1, channels). */
@@ -224,8 +244,9 @@ static bytes turned_about(const cnr_tensor *t) {
     const int64_t n = cnr_count(t), rows = t->dim[0], row = n / rows;
     float *to = malloc((size_t)n * sizeof *to);
     char shape[100];
-    if (t->rank == 4) snprintf(shape, sizeof shape, "(%d, %d, %d, %d)", (int)rows,
-                               (int)t->dim[1], (int)t->dim[2], (int)t->dim[3]);
+    if (t->rank == 4)
+        snprintf(shape, sizeof shape, "(%d, %d, %d, %d)", (int)rows, (int)t->dim[1], (int)t->dim[2],
+                 (int)t->dim[3]);
     else if (t->rank == 2) snprintf(shape, sizeof shape, "(%d, %d)", (int)row, (int)rows);
     else snprintf(shape, sizeof shape, "(%d,)", (int)n);
     const int64_t k = t->rank == 4 ? t->dim[2] * t->dim[3] : 1;
@@ -241,7 +262,7 @@ static bytes turned_about(const cnr_tensor *t) {
 
 static void test_lenet(void) {
     static const char *const names[] = {"conv1.weight", "conv1.bias", "conv2.weight", "conv2.bias",
-                                        "ip1.weight", "ip1.bias", "ip2.weight", "ip2.bias"};
+                                        "ip1.weight",   "ip1.bias",   "ip2.weight",   "ip2.bias"};
     cnr_graph *g = NULL, *h;
     archive z = {0};
     char name[32];

@@ -1,7 +1,7 @@
 /* Arrays of NumPy as weights of nets in Lua: types, orders and heads, archives, names, places and
  * layouts, against numbers known here; mistakes, hostile archives, damage. */
 #include "arrays.h"
-#include "core/store/store.h"
+#include "store/store.h"
 
 #include <sys/stat.h>
 
@@ -65,8 +65,10 @@ static void test_types(void) {
         float want[6];
         bytes data = {0};
         for (int k = 0; k < 6; k++) {
-            want[k] = type[1] == 'f' ? (float)k / 4 - 1 : type[1] == 'i' ? (float)(20 * k - 50)
-                    : type[1] == 'u' ? (float)(40 * k) : (float)(k % 2);
+            want[k] = type[1] == 'f'   ? (float)k / 4 - 1
+                      : type[1] == 'i' ? (float)(20 * k - 50)
+                      : type[1] == 'u' ? (float)(40 * k)
+                                       : (float)(k % 2);
             put_element(&data, type, (double)want[k]);
         }
         npy_save("w.npy", npy(type, 0, "(2, 3)", data.at, data.n));
@@ -88,7 +90,10 @@ static void test_types(void) {
 }
 
 static void test_heads(void) {
-    static const struct { int version; const char *text, *wrong; } heads[] = {
+    static const struct {
+        int version;
+        const char *text, *wrong;
+    } heads[] = {
         {1, "{'shape': (2, 3), 'descr': '<f4', 'fortran_order': False}\n", NULL},
         {2, "{\"descr\":\"<f4\",\"fortran_order\":False,\"shape\":(2,3,)}\n", NULL},
         {3, " { 'descr' : '<f4' , 'fortran_order' : False , 'shape' : ( 2L , 3L ) , } \n", NULL},
@@ -210,14 +215,16 @@ static void test_mistakes(void) {
     zip_add(&z, "fc.weight.npy", floats("(2, 18)", matrix, 36), 0, 0);
     zip_add(&z, names[3], floats("(2,)", shift, 2), 0, 0);
     zip_save(&z, "w.npz");
-    refused(load("'w.npz'", conv_net), "'conv1.W' is 2x2x2, but "
-            "conv1.weight wants 2x1x2x2", "a shape: both are told");
+    refused(load("'w.npz'", conv_net),
+            "'conv1.W' is 2x2x2, but "
+            "conv1.weight wants 2x1x2x2",
+            "a shape: both are told");
     has_text(cnrt_err.text, "'conv1.b': its elements are '|O' (Python objects); want f2",
              "and the type of another");
     has_text(cnrt_err.text, "'other', 2 numbers, is no parameter", "and what is left over");
     has_text(cnrt_err.text, "no array for fc.bias, 2 numbers", "and what is missing");
-    refused(load("{ 'w.npz', flop = true }", conv_net), "no option \"flop\", did you mean \"flip\"?",
-            "what no setting is called");
+    refused(load("{ 'w.npz', flop = true }", conv_net),
+            "no option \"flop\", did you mean \"flip\"?", "what no setting is called");
     zip_add(&z, "fc.W.npy", floats("(2, 18)", matrix, 36), 0, 0);
     zip_add(&z, "fc_weight.npy", floats("(2, 18)", matrix, 36), 0, 0);
     zip_save(&z, "w.npz");

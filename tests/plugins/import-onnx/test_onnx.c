@@ -1,5 +1,5 @@
-/* import-onnx on models made here: control flow, numbers known only at run, what older operator sets
- * meant, damaged files. */
+/* import-onnx on models made here: control flow, numbers known only at run, what older operator
+ * sets meant, damaged files. */
 #include "plugins/importing.h"
 
 /* ---- as much of protobuf's writing as models need ---- */
@@ -59,8 +59,10 @@ static msg tensor(const char *name, int type, int64_t rows, int64_t columns, con
     if (columns >= 0) number(&t, 1, columns);
     number(&t, 2, type);
     text(&t, 8, name);
-    bytes(&t, 9, data, (size_t)((rows < 0 ? 1 : rows) * (columns < 0 ? 1 : columns)) *
-                           (type == FLOAT ? 4 : type == UINT8 ? 1 : 8));
+    bytes(&t, 9, data,
+          (size_t)((rows < 0 ? 1 : rows) * (columns < 0 ? 1 : columns)) * (type == FLOAT   ? 4
+                                                                           : type == UINT8 ? 1
+                                                                                           : 8));
     return t;
 }
 static void value(msg *g, int field, const char *name, int64_t rows, int64_t columns) {
@@ -111,8 +113,7 @@ static void gives(const msg *g, int64_t opset, const float *x, int64_t rows, int
 static void refuses(const msg *g, int64_t opset, const char *why, const char *what) {
     const char *path = model_file(g, opset, "net.onnx");
     cnr_graph *graph = cnrt_import("onnx", &path, 1, NULL, 0);
-    if (!ok(!graph && strstr(cnrt_err.text, why), "%s is refused", what))
-        note("%s", cnrt_err.text);
+    if (!ok(!graph && strstr(cnrt_err.text, why), "%s is refused", what)) note("%s", cnrt_err.text);
     cnri_graph_free(graph);
 }
 

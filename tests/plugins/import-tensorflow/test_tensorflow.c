@@ -22,9 +22,7 @@ static void bytes(int field, const void *data, size_t n) {
     memcpy(file + n_file, data, n);
     n_file += n;
 }
-static void text(int field, const char *s) {
-    bytes(field, s, strlen(s));
-}
+static void text(int field, const char *s) { bytes(field, s, strlen(s)); }
 static void open(int field) {
     varint((uint64_t)field << 3 | 2);
     opened[depth++] = n_file;
@@ -66,7 +64,7 @@ static void list(const int64_t *v, int n) {
     for (int i = 0; i < n; i++) number(3, v[i]);
     shut();
 }
-#define INTS(key, ...)                                                                       \
+#define INTS(key, ...) \
     ATTR(key, list((const int64_t[]){__VA_ARGS__}, (int)(sizeof((int64_t[]){__VA_ARGS__}) / 8)))
 static void sizes(const int64_t *d, int rank) {
     for (int i = 0; i < rank; i++) {
@@ -107,14 +105,14 @@ static void constant(const char *name, int type, int rank, const int64_t *d, int
 static void floats(const char *name, int rank, const int64_t *d, const float *v, int n) {
     constant(name, F32, rank, d, 4, v, n, 4);
 }
-#define VECTOR(name, ...)                                                          \
-    do {                                                                           \
-        const float v_[] = {__VA_ARGS__};                                          \
-        const int n_ = (int)(sizeof v_ / 4);                                       \
-        floats(name, 1, (const int64_t[]){n_}, v_, n_);                            \
+#define VECTOR(name, ...) \
+    do { \
+        const float v_[] = {__VA_ARGS__}; \
+        const int n_ = (int)(sizeof v_ / 4); \
+        floats(name, 1, (const int64_t[]){n_}, v_, n_); \
     } while (0)
 #define SCALAR(name, v) floats(name, 0, NULL, (const float[]){v}, 1)
-#define WHOLE(name, ...)                                                                    \
+#define WHOLE(name, ...) \
     constant(name, I32, 1, (const int64_t[]){(int)(sizeof((int64_t[]){__VA_ARGS__}) / 8)}, 7, \
              (const int64_t[]){__VA_ARGS__}, (int)(sizeof((int64_t[]){__VA_ARGS__}) / 8), 8)
 #define ONE(name, v) constant(name, I32, 0, NULL, 7, (const int64_t[]){v}, 1, 8)
@@ -129,19 +127,21 @@ static cnr_model *loaded(const char *option) {
     return cnrt_model("tensorflow", path, NULL, option);
 }
 
-#define X(...) (const float[]){__VA_ARGS__}
+#define X(...) \
+    (const float[]) { __VA_ARGS__ }
 #define DIM(...) (const int64_t[]){__VA_ARGS__}, (int)(sizeof((int64_t[]){__VA_ARGS__}) / 8)
 #define WANT(...) (const float[]){__VA_ARGS__}, (int)(sizeof((float[]){__VA_ARGS__}) / 4)
 
 /* The graph written so far, on x, gives `want`. */
-static void gives(const char *what, const char *option, const float *x, const int64_t *dim, int rank,
-                  const float *want, int n) {
+static void gives(const char *what, const char *option, const float *x, const int64_t *dim,
+                  int rank, const float *want, int n) {
     cnr_model *m = loaded(option);
     if (!m) note("%s: %s", cnrt_err.where, cnrt_err.text);
     const cnr_tensor *y = m ? cnrt_run(m, x, dim, rank) : NULL;
     if (!ok(cnrt_distance(y, want, n) < 1e-6, "%s", what))
         for (int64_t i = 0; y && i < cnr_count(y); i++)
-            note("%g, wanted %g", (double)((const float *)y->data)[i], i < n ? (double)want[i] : NAN);
+            note("%g, wanted %g", (double)((const float *)y->data)[i],
+                 i < n ? (double)want[i] : NAN);
     if (m) cnr_release(m);
 }
 
@@ -251,7 +251,8 @@ static void test_shapes(void) {
     ATTR("new_axis_mask", number(3, 2));
     ATTR("shrink_axis_mask", number(3, 4));
     shut();
-    gives("an ellipsis, a new axis, one place", NULL, X(1, 2, 3, 4, 5, 6), DIM(1, 2, 3), WANT(2, 5));
+    gives("an ellipsis, a new axis, one place", NULL, X(1, 2, 3, 4, 5, 6), DIM(1, 2, 3),
+          WANT(2, 5));
 
     INPUT("x", 1, 5);
     ONE("axis", 1);
@@ -267,7 +268,8 @@ static void test_shapes(void) {
     node("y", "MirrorPad", "x p");
     ATTR("mode", text(2, "SYMMETRIC"));
     shut();
-    gives("a symmetric border has the edge twice", NULL, X(1, 2, 3), DIM(3), WANT(2, 1, 1, 2, 3, 3));
+    gives("a symmetric border has the edge twice", NULL, X(1, 2, 3), DIM(3),
+          WANT(2, 1, 1, 2, 3, 3));
 
     INPUT("x", 1, 3, 1);
     WHOLE("two", 2);
@@ -418,7 +420,8 @@ static void test_files(void) {
     refused("all kinds of nodes that are not supported are told at once", NULL,
             "2 nodes Strange (the first: a)");
     ok(strstr(cnrt_err.text, "1 node Enter (the first: e): control flow") &&
-           strstr(cnrt_err.text, "1 node Other"), "and each once");
+           strstr(cnrt_err.text, "1 node Other"),
+       "and each once");
 
     number(1, 1); /* a SavedModel */
     open(2);
@@ -447,7 +450,8 @@ static void test_files(void) {
     shut();
     shut();
     shut();
-    gives("a SavedModel of constants: the outputs of its signature", NULL, X(1, -2), DIM(2), WANT(-1, 2));
+    gives("a SavedModel of constants: the outputs of its signature", NULL, X(1, -2), DIM(2),
+          WANT(-1, 2));
 
     static const char words[] = "node {\n  name: \"x\"\n  op: \"Placeholder\"\n}\n";
     memcpy(file, words, n_file = sizeof words - 1);

@@ -181,7 +181,10 @@ static void test_narrow(void) { /* of a machine whose long has 32 bits */
 static const struct one {
     const char *class, *shape;
     int64_t dim[5]; /* with a batch of 1 in front; 0: the end */
-    struct { const char *key; double value; } fields[8];
+    struct {
+        const char *key;
+        double value;
+    } fields[8];
     int n_want; /* 0: it is refused */
     float want[8];
 } ones[] = {
@@ -192,18 +195,34 @@ static const struct one {
     {"nn.SoftShrink", "3", {1, 3}, {{"lambda", 2}}, 3, {-1, 0, 0}},
     {"nn.HardShrink", "3", {1, 3}, {{"lambda", 2}}, 3, {-3, 0, 0}},
     {"cudnn.ClippedReLU", "2", {1, 2}, {{"ceiling", 6}}, 2, {0, 0}},
-    {"nn.Padding", "2", {1, 2}, {{"dim", 1}, {"pad", -1}, {"nInputDim", 1}, {"value", 4}}, 3,
+    {"nn.Padding",
+     "2",
+     {1, 2},
+     {{"dim", 1}, {"pad", -1}, {"nInputDim", 1}, {"value", 4}},
+     3,
      {4, -2, -1}},
     {"nn.Narrow", "4", {1, 4}, {{"dimension", 2}, {"index", 2}, {"length", -2}}, 2, {-3, -2}},
     {"nn.Select", "2,2", {1, 2, 2}, {{"dimension", 2}, {"index", -1}}, 2, {-2, -1}},
     {"nn.ShaveImage", "1,3,3", {1, 1, 3, 3}, {{"size", 1}}, 1, {-5}},
-    {"nn.SpatialAdaptiveAveragePooling", "1,1,3", {1, 1, 1, 3}, {{"H", 1}, {"W", 2}}, 2,
+    {"nn.SpatialAdaptiveAveragePooling",
+     "1,1,3",
+     {1, 1, 1, 3},
+     {{"H", 1}, {"W", 2}},
+     2,
      {-2.5f, -1.5f}},
-    {"nn.SpatialAveragePooling", "1,1,3", {1, 1, 1, 3},
-     {{"kW", 2}, {"kH", 1}, {"dW", 2}, {"dH", 1}, {"?ceil_mode", 1}, {"?divide", 0}}, 2, {-5, -1}},
+    {"nn.SpatialAveragePooling",
+     "1,1,3",
+     {1, 1, 1, 3},
+     {{"kW", 2}, {"kH", 1}, {"dW", 2}, {"dH", 1}, {"?ceil_mode", 1}, {"?divide", 0}},
+     2,
+     {-5, -1}},
     /* the second window would begin behind the picture, where Torch says -inf */
-    {"nn.SpatialMaxPooling", "1,1,3", {1, 1, 1, 3},
-     {{"kW", 1}, {"kH", 1}, {"dW", 3}, {"dH", 1}, {"?ceil_mode", 1}}, 0, {0}},
+    {"nn.SpatialMaxPooling",
+     "1,1,3",
+     {1, 1, 1, 3},
+     {{"kW", 1}, {"kH", 1}, {"dW", 3}, {"dH", 1}, {"?ceil_mode", 1}},
+     0,
+     {0}},
     {"nn.SpatialLPPooling", "1,1,3", {1, 1, 1, 3}, {{"kW", 1}, {"kH", 1}}, 0, {0}},
     {"nn.SpatialContrastiveNormalization", "1,1,3", {1, 1, 1, 3}, {{NULL, 0}}, 0, {0}},
 };
@@ -386,7 +405,7 @@ static void test_real(void) {
     cnrt_noise(x, 4 * 784, 3);
     const int64_t dim[] = {4, 1, 28, 28};
     const cnr_tensor *t = cnrt_run(net, x, dim, 4);
-    if (!cnri_find(CNR_KIND_IMPORTER, "caffe")) {
+    if (!cnri_descriptor_find(CNR_KIND_IMPORTER, "caffe")) {
         skip("the same net from Caffe", "plugin import-caffe");
     } else if (t && cnr_count(t) == 40) {
         cnr_model *other = cnrt_model("caffe", path, weights, NULL);
@@ -404,8 +423,8 @@ static void test_real(void) {
     t = cnrt_run(cnrt_model("torch7", path, NULL, NULL), x, (const int64_t[]){4, 784}, 2);
     ok(t && t->rank == 2 && t->dim[0] == 4 && t->dim[1] == 10, "a perceptron of CudaTensors");
     snprintf(path, sizeof path, "%s/torch7/bumper/model.net", shared);
-    t = cnrt_run(cnrt_model("torch7", path, NULL, NULL), picture,
-                 (const int64_t[]){1, 3, 256, 256}, 4);
+    t = cnrt_run(cnrt_model("torch7", path, NULL, NULL), picture, (const int64_t[]){1, 3, 256, 256},
+                 4);
     ok(t && t->rank == 2 && t->dim[1] == 2, "bumper: 3 x 256 x 256 in, two classes out");
     snprintf(path, sizeof path, "%s/torch7/hw1/model.t7", shared);
     cnrt_survives("torch7", (const char *const[]){path}, 1, 0, NULL, 50);

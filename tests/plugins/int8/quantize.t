@@ -73,15 +73,15 @@ ok !(grep { !$_->{quantized} || $_->{snr_db} < 20 } @lines), 'each of 8 bits, ab
 my @snr = sort { $a <=> $b } map { $_->{snr_db} } @lines;
 my @ops = operators("$dir/branch.cnr");
 is "@ops", 'quantize_linear qlinear_conv max_pool qlinear_conv qlinear_conv concat qlinear_conv '
-    . 'max_pool qlinear_dense dequantize_linear tanh quantize_linear qlinear_dense dequantize_linear',
-    'whole numbers pass through pools, concat and relus';
+    . 'max_pool qlinear_dense qlinear_table qlinear_dense dequantize_linear',
+    'whole numbers pass through pools, concat, relus and functions';
 @ops = operators("$dir/branch.cnr", '--no-rewrite', 'quantized-pass-through');
-is scalar(@ops), 14, 'and are stored that way';
+is scalar(@ops), 12, 'and are stored that way';
 
 ($code, $out) = run('quantize', $net, '--weights', 'random:3', '--data', $pictures,
     '-o', "$dir/pairs.cnr", '--no-rewrite', 'quantized-pass-through');
 @ops = operators("$dir/pairs.cnr", '--no-rewrite', 'quantized-pass-through');
-cmp_ok scalar(grep { $_ eq 'quantize_linear' } @ops), '==', 6, 'switched off, each layer has its pair';
+cmp_ok scalar(grep { $_ eq 'quantize_linear' } @ops), '==', 7, 'switched off, each has its pair';
 is join(' ', operators("$dir/pairs.cnr")), join(' ', operators("$dir/branch.cnr")),
     'which planning still cancels';
 my @answers = map {
@@ -109,8 +109,98 @@ is scalar(grep { /^qlinear/ } @ops), scalar(@bytes), 'and the others do not';
 ($code, $out, $err) = run('quantize', $net, '--weights', 'random:3', '--data', $pictures,
     '-o', "$dir/none.cnr", '--min-snr', 200);
 ok $code && $err =~ /no layer is left to be quantised/ && !-e "$dir/none.cnr", 'none left: an error';
+($code, $out, $err) = run('quantize', $net, '--weights', 'random:3', '--data', $pictures,
+    '-o', "$dir/mse.cnr", '--check', 0, '--method', 'mse', '--json');
+is $code ? $err : (objects($out))[-1]{method}, 'mse', '--method says how ranges are made';
+($code, $out, $err) = run('quantize', $net, '--weights', 'random:3', '--data', $pictures,
+    '-o', "$dir/x.cnr", '--method', 'mean');
+ok $code && $err =~ /method "mean" is unknown; want auto, minmax/, 'others are refused' or diag $err;
 ($code, $out, $err) = run('quantize', $net, '--weights', 'random:3', '-o', "$dir/x.cnr");
 ok $code && $err =~ /--data SPEC is missing/, 'without pictures it says so';
+
+# ---- depthwise layers and clipped relus: bytes from end to end, in blocks ----
+my $mobile = file('mobile.lua', <<'LUA');
+local c = require "cnnrun"
+return c.net {
+  name = "mobile",
+  input = { "data", shape = { "batch", 3, 32, 32 }, scale = 1 / 255 },
+  c.conv2d { "c1", out = 16, kernel = 3, pad = 1, stride = 2 },
+  c.relu6 {},
+  c.conv2d { "dw", out = 16, kernel = 3, pad = 1, group = 16 },
+  c.relu6 {},
+  c.conv2d { "pw", out = 24, kernel = 1 },
+  c.clip { min = 0, max = 6 },
+  c.conv2d { "dw5", out = 24, kernel = 5, pad = 2, stride = 2, group = 24 },
+  c.clip { min = -1, max = 6 },
+  c.conv2d { "last", out = 10, kernel = 8 },
+}
+LUA
+($code, $out, $err) = run('quantize', $mobile, '--weights', 'random:3', '--data', $pictures,
+    '-o', "$dir/mobile.cnr");
+is $code, 0, 'a net of depthwise layers' or diag $err;
+@ops = operators("$dir/mobile.cnr");
+is "@ops", 'quantize_linear qlinear_conv qlinear_conv qlinear_conv qlinear_conv qlinear_table '
+    . 'qlinear_conv dequantize_linear',
+    'relu6 and a clip from 0 on become the saturation of bytes, others a table';
+($code, $out) = run('bench', "$dir/mobile.cnr", '--device', 'cpu', '--runs', 1, '--profile', '--json');
+my @steps = $code ? () : grep { ($_->{op} // '') eq 'qlinear_conv' && $_->{kernel} } objects($out);
+is join(' ', map { $_->{kernel} =~ s/qlinear_conv_int8_//r } @steps),
+    'blocked depthwise blocked depthwise blocked', 'each has its kernel';
+ok !(grep { ($_->{kernel} // $_->{op} // '') =~ /layout/ } $code ? () : objects($out)),
+    'and no layout is changed between them' or diag $out;
+
+# ---- residual sums, gates by channel, means: whole numbers between layers ----
+my $residual = file('residual.lua', <<'LUA');
+local c = require "cnnrun"
+local function block(name, n)
+  return c.add { name,
+    c.conv2d { name .. "a", out = n, kernel = 3, pad = 1 },
+    c.conv2d { name .. "b", out = n, kernel = 1 } }
+end
+return c.net {
+  name = "residual",
+  input = { "data", shape = { "batch", 3, 32, 32 }, scale = 1 / 255 },
+  c.conv2d { "c1", out = 16, kernel = 3, pad = 1, stride = 2 },
+  c.hard_swish {},
+  block("r1", 16),
+  c.relu {},
+  c.mul { "gate",
+    c.identity { "all" },
+    c.seq { "se", c.global_average_pool {}, c.conv2d { "squeeze", out = 16, kernel = 1 },
+            c.hard_sigmoid {} } },
+  block("r2", 24),
+  c.global_average_pool {},
+  c.flatten {},
+  c.dense { "fc", out = 10 },
+}
+LUA
+($code, $out, $err) = run('quantize', $residual, '--weights', 'random:3', '--data', $pictures,
+    '-o', "$dir/residual.cnr");
+is $code, 0, 'a net of residual blocks' or diag $err;
+@ops = operators("$dir/residual.cnr");
+is "@ops", 'quantize_linear qlinear_conv qlinear_table qlinear_conv qlinear_conv qlinear_add '
+    . 'qlinear_global_average_pool qlinear_conv qlinear_table qlinear_mul qlinear_conv qlinear_conv '
+    . 'qlinear_add qlinear_global_average_pool flatten qlinear_dense dequantize_linear', 'sums, gates, functions and means between layers work on bytes';
+my @values = map {
+    my ($c, $o) = run('run', @$_, "$pictures/alpha.png", '--json');
+    $c ? [] : [map { $_->{score} } sort { $a->{index} <=> $b->{index} } @{(objects($o))[0]{top} // []}];
+} [$residual, '--weights', 'random:3'], ["$dir/residual.cnr"];
+is scalar(@{$values[1]}), scalar(@{$values[0]}), 'it runs';
+
+# ---- a value whose own weights have the names that its scale could have had ----
+my $named = file('named.lua', <<'LUA');
+local c = require "cnnrun"
+return c.net {
+  name = "named",
+  input = { "data", shape = { "batch", 3, 32, 32 }, scale = 1 / 255 },
+  c.conv2d { "c1", out = 8, kernel = 3 }, c.relu {},
+  c.batch_normalization { "b" },
+  c.conv2d { "c2", out = 8, kernel = 3 },
+}
+LUA
+($code, $out, $err) = run('quantize', $named, '--weights', 'random:3', '--data', $pictures,
+    '-o', "$dir/named.cnr", '--check', 0);
+is $code, 0, 'weights called "b.scale" are in nobody\'s way' or diag $err;
 
 # ---- the encoding of weights ----
 for my $bits (8, 4) {

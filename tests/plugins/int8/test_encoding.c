@@ -31,7 +31,8 @@ static int follows(const cnr_tensor *dense, const cnr_tensor *coded, int64_t bit
     const double want = most / (top * pow(2, ceil(log2(most / top))));
     if (position != (int)ceil(log2(most / top)) || fabs(scale - want) > 1e-6 || scale <= 0.5f ||
         scale > 1) {
-        note("position %d, scale %g, wanted %g and %g", position, scale, ceil(log2(most / top)), want);
+        note("position %d, scale %g, wanted %g and %g", position, scale, ceil(log2(most / top)),
+             want);
         return 0;
     }
     float *back = kernel_memory(cnr_dense_bytes(dense));
@@ -75,7 +76,8 @@ static void scheme(void) {
 
 static void hostile(void) {
     cnr_error err = CNR_ERROR_INIT;
-    cnr_tensor *t = t_random(CNR_f32, "9x5", 3), *odd = t_copy(t), *ints = t_random(CNR_i32, "4", 1);
+    cnr_tensor *t = t_random(CNR_f32, "9x5", 3), *odd = t_copy(t),
+               *ints = t_random(CNR_i32, "4", 1);
     ((float *)odd->data)[7] = NAN;
     ok(!encoded(odd, 8, &err) && strstr(err.text, "weight 7"), "NaN is refused, and told where");
     ok(!encoded(ints, 8, &err), "whole numbers are refused");
@@ -87,8 +89,8 @@ static void hostile(void) {
         memcpy(cut.data, good->data, n < good->bytes ? n : good->bytes);
         cut.bytes = n;
         const int passes = e->check(&cut, &err) == CNR_OK;
-        if (passes != (n == good->bytes)) ok(0, "%llu bytes of %llu", (unsigned long long)n,
-                                             (unsigned long long)good->bytes);
+        if (passes != (n == good->bytes))
+            ok(0, "%llu bytes of %llu", (unsigned long long)n, (unsigned long long)good->bytes);
     }
     int caught = 0, tried = 0;
     for (uint64_t byte = 0; byte < 24; byte++)
@@ -102,7 +104,8 @@ static void hostile(void) {
             if (e->check(&bad, &err)) caught++;
             else e->decode(&bad, out, &err); /* then it is harmless: a sanitiser would see */
         }
-    ok(caught > 100 && caught < tried, "flipped bits of the header: %d of %d refused", caught, tried);
+    ok(caught > 100 && caught < tried, "flipped bits of the header: %d of %d refused", caught,
+       tried);
     ok(e->check(good, &err) == CNR_OK, "the untouched one passes");
 }
 

@@ -4,9 +4,7 @@
 static const char *const isas[] = {"generic", "avx2", "avx512"};
 enum { X_SCALE = 1, X_ZERO, W, W_SCALE, W_ZERO, Y_SCALE, Y_ZERO, BIAS };
 
-static int32_t byte_type(void) {
-    return int8_draw(0, 1) ? CNR_u8 : CNR_i8;
-}
+static int32_t byte_type(void) { return int8_draw(0, 1) ? CNR_u8 : CNR_i8; }
 
 /* The inputs of a layer of x with w; depth: products a sum. */
 static int32_t layer_inputs(const cnr_tensor **in, cnr_tensor *x, cnr_tensor *w, int64_t depth) {
@@ -27,8 +25,8 @@ static int32_t layer_inputs(const cnr_tensor **in, cnr_tensor *x, cnr_tensor *w,
     in[W_SCALE] = int8_const(scale);
     in[W_ZERO] = int8_number(w->dtype, w->dtype == CNR_u8 ? 128 : 0);
     /* some outputs saturate, some do not */
-    in[Y_SCALE] = int8_number(CNR_f32, 0.037 * 0.02 * 70 * sqrt((double)depth) *
-                                           (double)int8_draw(1, 4) / 2);
+    in[Y_SCALE] =
+        int8_number(CNR_f32, 0.037 * 0.02 * 70 * sqrt((double)depth) * (double)int8_draw(1, 4) / 2);
     in[Y_ZERO] = int8_number(y_type, (double)int8_draw(y_type == CNR_u8 ? 0 : -60, 90));
     if (!int8_draw(0, 3)) return 8;
     cnr_tensor *bias = t_type(CNR_i32, dims);
@@ -40,14 +38,23 @@ static int32_t layer_inputs(const cnr_tensor **in, cnr_tensor *x, cnr_tensor *w,
 
 static int draw_conv(const char *isa) {
     const int32_t spatial = (int32_t)int8_draw(1, 3);
-    const int64_t groups = int8_draw(0, 2) ? 1 : int8_draw(1, 4);
+    const int blocks = !int8_draw(0, 2), depthwise = blocks && int8_draw(0, 1);
+    const int64_t groups = depthwise                   ? 8 * int8_draw(1, 6)
+                           : int8_draw(0, 2) || blocks ? 1
+                                                       : int8_draw(1, 4);
     int64_t x_dim[5] = {int8_draw(1, 3), groups * int8_draw(1, int8_draw(0, 4) ? 9 : 70)};
     int64_t w_dim[5] = {groups * int8_draw(1, 21), x_dim[1] / groups};
+    if (blocks) {
+        x_dim[1] = depthwise ? groups : 8 * int8_draw(1, 9);
+        w_dim[0] = depthwise ? groups : 8 * int8_draw(1, 9);
+        w_dim[1] = x_dim[1] / groups;
+    }
     char attrs[256], strides[64] = "", dilations[64] = "", pads[64] = "", ends[64] = "";
     const int pointwise = !int8_draw(0, 2);
     int64_t depth = w_dim[1];
     for (int32_t i = 0; i < spatial; i++) {
-        const int64_t k = pointwise ? 1 : int8_draw(1, 4), d = pointwise ? 1 : int8_draw(1, 2);
+        const int64_t k = pointwise ? 1 : int8_draw(1, spatial == 2 ? 7 : 4);
+        const int64_t d = pointwise ? 1 : int8_draw(1, int8_draw(0, 2) ? 1 : 2);
         const int64_t reach = (k - 1) * d + 1;
         x_dim[2 + i] = reach + int8_draw(0, spatial == 1 ? 90 : spatial == 2 ? 17 : 6);
         w_dim[2 + i] = k;
@@ -66,7 +73,7 @@ static int draw_conv(const char *isa) {
                                    int8_bytes(byte_type(), spatial + 2, w_dim), depth);
     int good;
     const int taken = int8_run("qlinear_conv", attrs, n, in, &good);
-    if (taken == 1 && good) return 1;
+    if (taken == (groups == 1 || depthwise ? 2 : 1) && good) return 1;
     note("%s: x %lldx%lldx%lld.., w %lldx%lld, %s: %d kernels", isa, (long long)x_dim[0],
          (long long)x_dim[1], (long long)x_dim[2], (long long)w_dim[0], (long long)w_dim[1], attrs,
          taken);
@@ -74,12 +81,12 @@ static int draw_conv(const char *isa) {
 }
 
 static int draw_dense(const char *isa) {
-    const int64_t k = int8_draw(0, 3) ? int8_draw(1, 300) : 64 * int8_draw(1, 9);
+    const int64_t k = int8_draw(0, 3) ? int8_draw(1, 200) : 64 * int8_draw(1, 9);
     const int64_t x_dim[3] = {int8_draw(1, 5), k % 4 ? 1 : 4, k % 4 ? k : k / 4};
     const int64_t w_dim[2] = {int8_draw(1, 45), k};
     const cnr_tensor *in[9];
-    const int32_t n = layer_inputs(in, int8_bytes(byte_type(), 3, x_dim),
-                                   int8_bytes(byte_type(), 2, w_dim), k);
+    const int32_t n =
+        layer_inputs(in, int8_bytes(byte_type(), 3, x_dim), int8_bytes(byte_type(), 2, w_dim), k);
     int good;
     const int taken = int8_run("qlinear_dense", "", n, in, &good);
     if (taken == 1 && good) return 1;
@@ -89,7 +96,7 @@ static int draw_dense(const char *isa) {
 
 static int draw_pool(const char *isa) {
     const int32_t spatial = (int32_t)int8_draw(1, 3);
-    int64_t dim[5] = {int8_draw(1, 2), int8_draw(1, 5)};
+    int64_t dim[5] = {int8_draw(1, 2), int8_draw(0, 1) ? int8_draw(1, 5) : 8 * int8_draw(1, 5)};
     char attrs[256], kernel[64] = "", strides[64] = "", pads[64] = "", ends[64] = "";
     for (int32_t i = 0; i < spatial; i++) {
         const int64_t k = int8_draw(1, 4);
@@ -109,12 +116,65 @@ static int draw_pool(const char *isa) {
     return 0;
 }
 
+/* Joined channels in blocks of 16, of 8, or of which only some can be. */
+static int draw_concat(const char *isa) {
+    const int32_t n = (int32_t)int8_draw(1, 4), type = byte_type();
+    const int64_t unit = int8_draw(0, 2) ? 16 : 8;
+    int64_t dim[4] = {int8_draw(1, 3), 0, int8_draw(1, 9), int8_draw(1, 9)};
+    const cnr_tensor *in[4];
+    for (int32_t i = 0; i < n; i++) {
+        dim[1] = unit * int8_draw(1, 3);
+        in[i] = int8_bytes(type, 4, dim);
+    }
+    int good;
+    const int taken = int8_run("concat", "axis=1", n, in, &good);
+    if (good && taken == 1) return 1;
+    note("%s: concat of %d: %d kernels", isa, n, taken);
+    return 0;
+}
+
+/* Sums, products of values and by channels, tables and means. */
+static int draw_pointwise(const char *isa) {
+    static const char *const ops[] = {"qlinear_add", "qlinear_mul", "qlinear_mul", "qlinear_table",
+                                      "qlinear_global_average_pool"};
+    const int which = (int)int8_draw(0, 4), type = byte_type(), other = byte_type();
+    int64_t dim[4] = {int8_draw(1, 3), int8_draw(0, 1) ? int8_draw(1, 20) : 8 * int8_draw(1, 6),
+                      int8_draw(1, 40), int8_draw(1, 40)};
+    const cnr_tensor *in[8] = {int8_bytes(type, 4, dim)};
+    const int64_t y_type = byte_type(), all = 256;
+    in[1] = int8_number(CNR_f32, 0.01 * (double)int8_draw(1, 9));
+    in[2] = int8_number(type, (double)int8_draw(type == CNR_u8 ? 0 : -128, 127));
+    int32_t n = 8;
+    if (which == 2) dim[2] = dim[3] = 1;
+    if (which < 3) {
+        in[3] = int8_bytes(other, 4, dim);
+        in[4] = int8_number(CNR_f32, 0.01 * (double)int8_draw(1, 9));
+        in[5] = int8_number(other, (double)int8_draw(other == CNR_u8 ? 0 : -128, 127));
+        in[6] = int8_number(CNR_f32, (which ? 0.5 : 0.07) * (double)int8_draw(1, 5) / 3);
+        in[7] = int8_number((int32_t)y_type, (double)int8_draw(y_type == CNR_u8 ? 0 : -60, 90));
+    } else if (which == 3) {
+        in[1] = int8_const(int8_bytes(other, 1, &all));
+        n = 2;
+    } else {
+        in[3] = int8_number(CNR_f32, 0.01 * (double)int8_draw(1, 9));
+        in[4] = int8_number((int32_t)y_type, (double)int8_draw(y_type == CNR_u8 ? 0 : -60, 90));
+        n = 5;
+    }
+    int good;
+    const int taken = int8_run(ops[which], "", n, in, &good);
+    if (good && taken == 1) return 1;
+    note("%s: %s, %lldx%lldx%lldx%lld: %d kernels", isa, ops[which], (long long)dim[0],
+         (long long)dim[1], (long long)dim[2], (long long)dim[3], taken);
+    return 0;
+}
+
 static int draw_linear(const char *isa) {
     const int32_t type = byte_type();
     const int64_t n = int8_draw(1, 40000);
     const double scale = (double)int8_draw(1, 1000) / 512;
     const cnr_tensor *in[3] = {NULL, int8_number(CNR_f32, scale),
-                               int8_number(type, (double)int8_draw(type == CNR_u8 ? 0 : -128, 127))};
+                               int8_number(type,
+                                           (double)int8_draw(type == CNR_u8 ? 0 : -128, 127))};
     const int32_t n_in = int8_draw(0, 3) || type == CNR_i8 ? 3 : 2;
     cnr_tensor *x = t_type(CNR_f32, "");
     x->rank = 1;
@@ -141,7 +201,7 @@ static void edges(const char *isa) {
     cnr_tensor *x = int8_bytes(CNR_u8, 2, x_dim), *w = int8_bytes(CNR_i8, 2, w_dim);
     const cnr_tensor *in[9];
     int good;
-    const int32_t n = layer_inputs(in, x, w, k);
+    const int32_t n = (int32_t)cnr_min(8, layer_inputs(in, x, w, k)); /* a bias would not fit */
     memset(x->data, 255, (size_t)(2 * k));
     memset(w->data, 0x80, (size_t)k);
     memset((char *)w->data + k, 0x7f, (size_t)k);
@@ -152,22 +212,27 @@ static void edges(const char *isa) {
     in[Y_SCALE] = int8_number(CNR_f32, 0);
     ok(int8_run("qlinear_dense", "", n, in, &good) == 0, "%s: a scale of 0 is refused", isa);
     const int64_t more = k + 1, x_more[2] = {1, more}, w_more[2] = {1, more};
-    const int32_t m = layer_inputs(in, int8_bytes(CNR_u8, 2, x_more), int8_bytes(CNR_i8, 2, w_more), k);
+    const int32_t m =
+        layer_inputs(in, int8_bytes(CNR_u8, 2, x_more), int8_bytes(CNR_i8, 2, w_more), k);
     ok(int8_run("qlinear_dense", "", m, in, &good) == 0, "%s: longer sums are refused", isa);
 }
 
 int main(void) {
     int8_open("int8");
     for (size_t i = 0; i < sizeof isas / sizeof isas[0]; i++) {
-        int conv = 0, dense = 0, pool = 0, linear = 0;
+        int conv = 0, dense = 0, pool = 0, concat = 0, pointwise = 0, linear = 0;
         int8_use(isas[i]);
-        for (int c = 0; c < 150; c++) conv += draw_conv(isas[i]);
+        for (int c = 0; c < 200; c++) conv += draw_conv(isas[i]);
         for (int c = 0; c < 60; c++) dense += draw_dense(isas[i]);
         for (int c = 0; c < 80; c++) pool += draw_pool(isas[i]);
+        for (int c = 0; c < 30; c++) concat += draw_concat(isas[i]);
+        for (int c = 0; c < 60; c++) pointwise += draw_pointwise(isas[i]);
         for (int c = 0; c < 12; c++) linear += draw_linear(isas[i]);
-        ok(conv == 150, "%s: 150 convolutions, byte for byte", isas[i]);
+        ok(conv == 200, "%s: 200 convolutions, byte for byte", isas[i]);
         ok(dense == 60, "%s: 60 dense layers", isas[i]);
         ok(pool == 80, "%s: 80 pools", isas[i]);
+        ok(concat == 30, "%s: 30 concatenations of blocks", isas[i]);
+        ok(pointwise == 60, "%s: 60 sums, products, tables and means", isas[i]);
         ok(linear == 12, "%s: to bytes and back, ties and oddities too", isas[i]);
         edges(isas[i]);
     }

@@ -1,5 +1,6 @@
 #!/usr/bin/perl
 # A plugin's second module is judged as the plugin: beside a sound one, code that others can change stays out.
+# Where the module is missing, its package is named.
 use strict;
 use warnings;
 use File::Temp qw(tempdir);
@@ -25,7 +26,7 @@ print $picture 'II', pack('v V v', 42, 8, 8),
 close $picture;
 
 sub reads {
-    my $text = `$build/cnnrun run --trust --plugin-dir $dir $dir/read.lua $dir/a.tif 2>&1`;
+    my $text = `$build/cnnrun run --trust --plugin-dir $dir --plugin-order source-images $dir/read.lua $dir/a.tif 2>&1`;
     return ($? >> 8, $text);
 }
 my ($code, $text) = reads();
@@ -43,4 +44,9 @@ chmod 0777, "$dir/source-images.so", "$dir/source-images/codecs.so";
 ($code, $text) = reads();
 is $code, 0, 'who lets a weak plugin in is warned of that, and gets all of it' or diag $text;
 like $text, qr/source-images\.so: the file can be written by anyone/, 'once';
+unlink "$dir/source-images/codecs.so";
+($code, $text) = reads();
+isnt $code, 0, 'without its second module';
+like $text, qr/codecs\.so: this part of the plugin is not installed \(in Debian: cnnrun-source-images\)/,
+    'the package is named' or diag $text;
 done_testing;

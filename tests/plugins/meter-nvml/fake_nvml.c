@@ -1,7 +1,7 @@
-/* A made-up libnvidia-ml: two cards of 250 W, of which the second has no counter; by its mean of the last
- * second the second has 90 W, and so has the first where "mean" is all that there is. CNNRUN_FAKE_NVML says
- * what is wrong with them: "start", "count", "lost" (the second), "read", "mean", "slow" (each call
- * takes two milliseconds of a processor, as those of real ones do). */
+/* A made-up libnvidia-ml: two cards of 250 W, of which the second has no counter; by its mean of
+ * the last second the second has 90 W, and so has the first where "mean" is all that there is.
+ * CNNRUN_FAKE_NVML says what is wrong with them: "start", "count", "lost" (the second), "read",
+ * "mean", "slow" (each call takes two milliseconds of a processor, as those of real ones do). */
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -29,12 +29,8 @@ int nvmlDeviceGetTotalEnergyConsumption(void *device, unsigned long long *millij
 int nvmlDeviceGetPowerUsage(void *device, unsigned *milliwatts);
 const char *nvmlErrorString(int code);
 
-int nvmlInit_v2(void) {
-    return wrong("start") ? 9 : 0;
-}
-int nvmlShutdown(void) {
-    return 0;
-}
+int nvmlInit_v2(void) { return wrong("start") ? 9 : 0; }
+int nvmlShutdown(void) { return 0; }
 int nvmlDeviceGetCount_v2(unsigned *n) {
     *n = 2;
     return wrong("count") ? 999 : 0;
@@ -58,7 +54,12 @@ int nvmlDeviceGetPowerUsage(void *device, unsigned *milliwatts) {
     *milliwatts = 90000;
     return 0;
 }
-struct field { unsigned id, scope; long long time, latency; int type, status; unsigned long long value; };
+struct field {
+    unsigned id, scope;
+    long long time, latency;
+    int type, status;
+    unsigned long long value;
+};
 int nvmlDeviceGetFieldValues(void *device, int n, struct field *f);
 int nvmlDeviceGetFieldValues(void *device, int n, struct field *f) {
     work();
@@ -83,7 +84,8 @@ int nvmlDeviceGetAPIRestriction(void *device, int what, int *is);
 int nvmlDeviceGetUtilizationRates(void *device, unsigned out[2]);
 int nvmlDeviceGetTemperature(void *device, int sensor, unsigned *degrees);
 
-int nvmlDeviceGetSupportedGraphicsClocks(void *device, unsigned memory, unsigned *n, unsigned *mhz) {
+int nvmlDeviceGetSupportedGraphicsClocks(void *device, unsigned memory, unsigned *n,
+                                         unsigned *mhz) {
     static const unsigned all[] = {1980, 1500, 1000, 345};
     (void)device;
     if (memory != 2619 || *n < 4) return 7;

@@ -55,7 +55,8 @@ $browser->go('http://127.0.0.1:' . $monitor->port . '/#token=abcdefgh');
 ok($browser->until("document.getElementById('link').textContent === 'live'"), 'it is connected');
 ok($browser->until("document.getElementById('picture').naturalWidth === 480"), 'the picture is shown');
 is($browser->js('location.href'), 'http://127.0.0.1:' . $monitor->port . '/', 'the token is taken out of the address');
-is($browser->js("document.getElementById('token').value"), 'abcdefgh', 'and kept');
+is($browser->js("sessionStorage.getItem('token')"), 'abcdefgh', 'and kept');
+is($browser->js("document.querySelectorAll('input[type=password], input[type=text]').length"), 0, 'nothing looks like a login');
 for my $chart (0 .. 5) {
     my $look = <<END;
 (() => { const f = document.querySelectorAll('.charts figure')[$chart], v = f.querySelector('figcaption span').textContent,
@@ -128,11 +129,11 @@ my @stops;
 $browser->js("document.body.focus()");
 for (1 .. 20) {
     $browser->key('Tab', 9);
-    my $stop = $browser->js("(() => { const e = document.activeElement; return e === document.body ? '' : e.id || e.className; })()");
+    my $stop = $browser->js("(() => { const e = document.activeElement; return e === document.body ? '' : e.id || e.className || e.tagName; })()");
     last if $stop eq '';
     push @stops, $stop;
 }
-my @wanted = ('skip', qw(found events), $detects ? 'threshold' : (), qw(governor policy token));
+my @wanted = ('skip', qw(pause snapshot full found events), $detects ? qw(threshold classes) : (), qw(governor policy SUMMARY));
 is_deeply([grep { !/^(mark|let-go)$/ } @stops], \@wanted, 'keys reach everything, in order: ' . join ' ', @stops);
 $browser->js("document.getElementById('governor').focus()");
 $browser->key('Tab', 9);
@@ -157,9 +158,35 @@ SKIP: {
     ok($browser->until("document.getElementById('found').innerText.trim() === 'nothing'"), 'with a threshold of 1 nothing is found');
     is($monitor->state->{threshold}, 1, 'and it is told');
 }
-$browser->js("document.getElementById('token').value = 'wrongwrong'");
+SKIP: {
+    skip 'no shared/data/darknet, images: there is one class', 3 unless $detects;
+    my $only = sub { $browser->js("(() => { const t = document.getElementById('classes'); t.value = '$_[0]'; t.dispatchEvent(new Event('change')); })()") };
+    $monitor->set('{"threshold":0.3}');
+    $only->('dog');
+    ok($monitor->until(sub { my ($s) = @_; ($s->{classes} // '') eq 'dog' && !grep { $_->{label} ne 'dog' } @{ $s->{found} } }), 'one class alone');
+    $only->('dgo');
+    ok($browser->until("document.getElementById('events').innerText.includes('did you mean dog?')"), 'a class that there is not is told');
+    $only->('');
+    ok($monitor->until(sub { !defined $_[0]{classes} && @{ $_[0]{found} } > 1 }), 'all of them again');
+}
+
+# ---- what is done with the picture ----
+$browser->js("document.getElementById('pause').click()");
+ok($browser->until("document.getElementById('picture').src.includes('picture.jpg')"), 'a picture is held');
+is($browser->js("document.getElementById('pause').getAttribute('aria-pressed')"), 'true', 'which the button says');
+$browser->js("document.getElementById('pause').click()");
+ok($browser->until("document.getElementById('picture').src.includes('picture.mjpg')"), 'and let go');
+$browser->js("document.getElementById('snapshot').click()");
+ok($browser->until("document.getElementById('answer').textContent.match(/saved as cnnrun-.*\\.jpg/)"), 'one is saved');
+is($browser->js("[...document.querySelectorAll('#pause, #snapshot, #full, #mark, .charts figcaption, .switches label')]"
+   . ".filter((e) => !e.title).map((e) => e.id || e.textContent).join()"), '', 'words are explained where one points at them');
+like($browser->js("document.querySelector('#events li span:last-child').textContent"), qr/^\d\d:\d\d:\d\d$/, 'events have the time of the day');
+like($browser->js("document.title"), qr/^\d.* FPS . .* . cnnrun monitor$/, 'the title says what it is');
+
+$browser->js("sessionStorage.setItem('token', 'wrongwrong')");
 choose('policy', 'none');
 ok($browser->until("document.getElementById('answer').textContent.includes('token')"), 'without the token nothing is changed');
+ok($browser->js("!document.getElementById('locked').hidden && document.getElementById('policy').disabled"), 'and what to open is said');
 
 # ---- nothing else is asked for, nothing breaks ----
 my @elsewhere = grep { $_ !~ m{^(http://127\.0\.0\.1:\d+/|data:,)} } map { $_->{request}{url} } $browser->heard('Network.requestWillBeSent');
@@ -170,4 +197,34 @@ my @logged = grep { !/401/ } map { $_->{entry}{text} } $browser->heard('Log.entr
 is("@logged", '', 'the browser has nothing to complain of');
 is($monitor->stop, 130, 'the monitor is ended');
 ok($browser->until("document.getElementById('link').classList.contains('bad')"), 'and the page says so');
+
+# ---- a machine without gauges, and a file that ends ----
+SKIP: {
+    my $film = "$dir/film.mp4";
+    skip 'no ffmpeg, which makes the film', 12 if system(qw(ffmpeg -v error -y -f lavfi -i testsrc2=size=320x240:rate=30:duration=1 -c:v libx264), $film);
+    mkdir "$dir/bare";
+    my $ends = Monitor->start($build, $dir, '--sysfs-root', "$dir/bare", 'monitor', "$root/scripts/nets/lenet5.lua", $film, qw(--app classify --json));
+    $browser->look(1280, 800, 0, 'light');
+    $browser->go('http://127.0.0.1:' . $ends->port . '/');
+    ok($browser->until("document.getElementById('link').textContent.includes('the source has ended')"), 'the page stays when the source ends, and says so');
+    ok($browser->until("document.getElementById('picture').naturalWidth === 320"), 'with its last frame');
+    like($browser->js("document.title"), qr/^ended/, 'the title says it, too');
+    is($ends->state->{frame}, 30, 'which is the last one');
+    ok($browser->js("!document.getElementById('locked').hidden && document.getElementById('again').disabled"), 'without the link nothing can be set');
+    is($browser->js("[...document.querySelectorAll('#governor-row, #threshold-row, #classes-row')].filter((e) => e.getClientRects().length).length"), 0,
+       'settings without a source are hidden');
+    is($browser->js("[...document.querySelectorAll('.charts figure')].filter((f) => f.getClientRects().length && /Power|Frequency|EDP/.test(f.textContent)).length"), 0,
+       'and charts');
+    my $name = 'after the end';
+    $browser->shot("$ENV{CNNRUN_SHOTS}/ended.png") if $ENV{CNNRUN_SHOTS};
+    is($browser->js($contrast), '', "$name: text has a contrast of 4.5 and more");
+    $browser->go('about:blank'); # to another fragment of the same page nothing is loaded
+    $browser->go('http://127.0.0.1:' . $ends->port . '/#token=abcdefgh');
+    ok($browser->until("!document.getElementById('again').hidden && !document.getElementById('again').disabled"), 'with it, it can');
+    $browser->js("document.getElementById('again').click()");
+    ok($ends->until(sub { $_[0]{frame} == 60 && $_[0]{ended} }), 'such as to play it again');
+    is($ends->stop, 130, 'Ctrl-C ends it');
+    open my $lines, '<', "$dir/lines" or die;
+    is(scalar(grep { /"frame"/ } <$lines>), 60, 'each frame was told');
+}
 done_testing();

@@ -1,4 +1,5 @@
-/* The tracker by the C door: a square that moves, hides, comes back; seeds, threads, saved models, bad input. */
+/* The tracker by the C door: a square that moves, hides, comes back; seeds, threads, saved models,
+ * bad input. */
 #include "tap.h"
 #include <cnnrun/cnnrun.h>
 #include <math.h>
@@ -11,8 +12,12 @@ enum { W = 160, H = 120, SIDE = 36, GONE = 30, BACK = 45, FRAMES = 60 };
 
 static cnr_runtime *rt;
 static uint8_t pixels[W * H * 3];
-static const cnr_tensor picture = {.size = sizeof picture, .dtype = CNR_u8, .rank = 3, .dim = {H, W, 3},
-                                   .data = pixels, .bytes = sizeof pixels};
+static const cnr_tensor picture = {.size = sizeof picture,
+                                   .dtype = CNR_u8,
+                                   .rank = 3,
+                                   .dim = {H, W, 3},
+                                   .data = pixels,
+                                   .bytes = sizeof pixels};
 
 static uint32_t noise(uint32_t x) {
     x = (x ^ 61) ^ (x >> 16);
@@ -23,8 +28,9 @@ static uint32_t noise(uint32_t x) {
 
 /* Blotches of 4 pixels, between two levels. */
 static uint8_t blotch(int x, int y, uint32_t seed, int low, int high) {
-    return (uint8_t)(low + (int)(noise((uint32_t)(x / 4) * 7919u + (uint32_t)(y / 4) * 104729u + seed) %
-                                 (uint32_t)(high - low)));
+    return (uint8_t)(low +
+                     (int)(noise((uint32_t)(x / 4) * 7919u + (uint32_t)(y / 4) * 104729u + seed) %
+                           (uint32_t)(high - low)));
 }
 
 static void draw(int frame, double *box) {
@@ -62,8 +68,8 @@ static cnr_instance *make(const char *options) {
 }
 
 static cnr_status begin(cnr_instance *o, const cnr_tensor *p, double *box, cnr_error *err) {
-    const cnr_tensor where = {.size = sizeof where, .dtype = CNR_f64, .rank = 1, .dim = {4}, .data = box,
-                              .bytes = 32};
+    const cnr_tensor where =
+        {.size = sizeof where, .dtype = CNR_f64, .rank = 1, .dim = {4}, .data = box, .bytes = 32};
     const cnr_tensor *in[] = {p, &where};
     return cnr_object_call(o, "init", in, 2, NULL, 0, err);
 }
@@ -76,7 +82,10 @@ static double step(cnr_instance *o, const cnr_tensor *p, double *box, cnr_error 
     return *(const double *)out[1]->data;
 }
 
-typedef struct run { double box[FRAMES][4], confidence[FRAMES]; int right, absent, lost, back; } run;
+typedef struct run {
+    double box[FRAMES][4], confidence[FRAMES];
+    int right, absent, lost, back;
+} run;
 
 static void play(cnr_instance *o, int from, run *r) {
     cnr_error err = CNR_ERROR_INIT;
@@ -108,7 +117,8 @@ static void follows(void) {
     play(same, 0, &b);
     ok(memcmp(&a, &b, sizeof a) == 0, "the same boxes with three threads");
     play(other, 0, &c);
-    ok(memcmp(&a, &c, sizeof a) != 0 && c.right >= 40, "other ones by another seed, and right as well");
+    ok(memcmp(&a, &c, sizeof a) != 0 && c.right >= 40,
+       "other ones by another seed, and right as well");
     cnr_object_free(one);
     cnr_object_free(same);
     cnr_object_free(other);
@@ -120,12 +130,15 @@ static void draw_board(int frame, double *box) {
     int at = W; /* its left side */
     draw(0, box);
     if (frame >= COMES && frame < GOES + TAKES) {
-        const int in = frame < COMES + TAKES ? frame - COMES : frame < GOES ? TAKES : GOES + TAKES - frame;
+        const int in = frame < COMES + TAKES ? frame - COMES
+                       : frame < GOES        ? TAKES
+                                             : GOES + TAKES - frame;
         at = W - (W - (int)box[0] + 10) * in / TAKES;
     }
     for (int y = 10; y < 90; y++)
         for (int x = at; x < W && x < at + WIDE; x++)
-            for (int c = 0; c < 3; c++) pixels[(y * W + x) * 3 + c] = blotch(x - at, y, 44, 20, 230);
+            for (int c = 0; c < 3; c++)
+                pixels[(y * W + x) * 3 + c] = blotch(x - at, y, 44, 20, 230);
 }
 
 static void occluded(const char *options) {
@@ -144,14 +157,16 @@ static void occluded(const char *options) {
         if (back < 0 && i >= SHOWN && there && overlap(box, truth) > 0.5) back = i;
         wrong += i >= FREE && there && overlap(box, truth) < 0.5;
     }
-    note("%s: right %d, said while hidden %d, back at %d, wrong %d", options, right, said, back, wrong);
+    note("%s: right %d, said while hidden %d, back at %d, wrong %d", options, right, said, back,
+         wrong);
     ok(right == 29, "nothing is lost while it is in view: %s", options);
     ok(said <= 3, "what hides it is not taken for it");
     ok(back >= 0 && back < FREE + 10 && wrong == 0, "and it is found again behind that");
     cnr_object_free(o);
 }
 
-/* The square changes until it is no more sure to be what was learnt, then a veil covers it for some frames. */
+/* The square changes until it is no more sure to be what was learnt, then a veil covers it for some
+ * frames. */
 static void draw_veiled(int frame, double *box) {
     enum { CHANGED = 60, PART = 10, COMES = 90, GOES = 93 };
     const int part = PART * (frame < CHANGED ? frame : CHANGED) / CHANGED;
@@ -203,7 +218,8 @@ static double grown(const char *options, double *truth) {
             const int x = at % W, y = at / W;
             const double ox = x + 0.5 - truth[0], oy = y + 0.5 - truth[1];
             const bool in = ox >= 0 && oy >= 0 && ox < side && oy < side;
-            const uint8_t v = in ? blotch((int)(ox / by), (int)(oy / by), 99, 0, 255) : blotch(x, y, 5, 90, 150);
+            const uint8_t v =
+                in ? blotch((int)(ox / by), (int)(oy / by), 99, 0, 255) : blotch(x, y, 5, 90, 150);
             for (int c = 0; c < 3; c++) pixels[at * 3 + c] = v;
         }
         if (i == 0) begin(o, &picture, truth, &err);
@@ -215,17 +231,90 @@ static double grown(const char *options, double *truth) {
 
 static void grows(void) {
     double truth[4];
-    const double free = grown("", truth), bound = grown("align=0 pull=1e6 learning=0 growth=1.01", truth);
+    const double free = grown("", truth),
+                 bound = grown("align=0 pull=1e6 learning=0 growth=1.01", truth);
     note("%.1f wide, told %.1f; bound %.1f", truth[2], free, bound);
     ok(fabs(free / truth[2] - 1) < 0.1, "a box grows with what is in it");
     ok(fabs(bound / SIDE - 1) < 0.02, "but not by more than it may");
+}
+
+/* A narrow thing that goes 6 pixels a frame to the right, before blotches that go 5 to the left.
+ * Flow and nothing else; frames in which it is followed. */
+static int narrow(const char *options) {
+    enum { ALL = 16, WIDE = 14, HIGH = 36 };
+    cnr_error err = CNR_ERROR_INIT;
+    double box[4] = {0};
+    int right = 0;
+    cnr_instance *o = make(options);
+    for (int i = 0; i < ALL; i++) {
+        double truth[4] = {20 + 6 * i, 40, WIDE, HIGH};
+        for (int at = 0; at < W * H; at++) {
+            const int x = at % W, y = at / W, ox = x - (int)truth[0], oy = y - (int)truth[1];
+            const bool in = ox >= 0 && oy >= 0 && ox < WIDE && oy < HIGH;
+            const uint8_t v = in ? blotch(ox, oy, 99, 0, 255) : blotch(x + 5 * i, y, 5, 30, 220);
+            for (int c = 0; c < 3; c++) pixels[at * 3 + c] = v;
+        }
+        if (i == 0) begin(o, &picture, truth, &err);
+        else right += step(o, &picture, box, &err) >= 0 && overlap(truth, box) > 0.5;
+    }
+    cnr_object_free(o);
+    return right;
+}
+
+static void searched(void) {
+    const char *const flow = "learning=0 align=0 anchor=1 nn_threshold=1 patience=1e6 surprise=1e6";
+    char points[128], whole[128], random[128];
+    snprintf(points, sizeof points, "%s search=0", flow);
+    snprintf(whole, sizeof whole, "%s search=1", flow);
+    snprintf(random, sizeof random, "%s search=1 random_points=1", flow);
+    const int by_points = narrow(points), by_whole = narrow(whole), by_random = narrow(random);
+    note("followed in %d of 15 frames by points, %d with a search, %d by points at random",
+         by_points, by_whole, by_random);
+    ok(by_points < 8, "points alone go with what is around a narrow thing");
+    ok(by_whole >= 14, "the box as a whole is found");
+    ok(by_random >= 14, "with points at random as well");
+}
+
+/* The square fades into something else by a third, and for `shown` frames its first look is seen
+ * elsewhere. Whether the box is there in the last of them. */
+static bool taken_over(const char *options, int shown) {
+    enum { COMES = 10 };
+    cnr_error err = CNR_ERROR_INIT;
+    double box[4] = {0}, truth[4] = {20, 40, SIDE, SIDE};
+    const double other[4] = {100, 60, SIDE, SIDE};
+    cnr_instance *o = make(options);
+    for (int i = 0; i < COMES + shown; i++) {
+        for (int at = 0; at < W * H; at++) {
+            const int x = at % W, y = at / W, ox = x - 20, oy = y - 40, rx = x - 100, ry = y - 60;
+            int v = blotch(x, y, 5, 90, 150);
+            if (ox >= 0 && oy >= 0 && ox < SIDE && oy < SIDE) {
+                v = blotch(ox, oy, 99, 0, 255);
+                if (i > 0) v = (2 * v + blotch(ox, oy, 7, 0, 255)) / 3;
+            } else if (i >= COMES && rx >= 0 && ry >= 0 && rx < SIDE && ry < SIDE) {
+                v = blotch(rx, ry, 99, 0, 255);
+            }
+            for (int c = 0; c < 3; c++) pixels[at * 3 + c] = (uint8_t)v;
+        }
+        if (i == 0) begin(o, &picture, truth, &err);
+        else step(o, &picture, box, &err);
+    }
+    cnr_object_free(o);
+    return overlap(other, box) > 0.5;
+}
+
+static void rivalled(void) {
+    ok(taken_over("learning=0 rivalry=1", 1), "one frame takes a path over where that is enough");
+    ok(!taken_over("learning=0", 1), "but not by default");
+    ok(!taken_over("learning=0", 2), "nor do two");
+    ok(taken_over("learning=0", 3), "three do");
 }
 
 static void detector_alone(void) {
     static run r;
     cnr_error err = CNR_ERROR_INIT;
     double truth[4], box[4], off = 0;
-    const cnr_tensor no = {.size = sizeof no, .dtype = CNR_f64, .data = &off, .bytes = 8}, *in = &no;
+    const cnr_tensor no = {.size = sizeof no, .dtype = CNR_f64, .data = &off, .bytes = 8},
+                     *in = &no;
     cnr_instance *o = make("");
     draw(0, truth);
     begin(o, &picture, truth, &err);
@@ -233,7 +322,8 @@ static void detector_alone(void) {
         draw(i, truth);
         step(o, &picture, box, &err);
     }
-    ok(cnr_object_call(o, "tracking", &in, 1, NULL, 0, &err) == CNR_OK, "the flow can be turned off");
+    ok(cnr_object_call(o, "tracking", &in, 1, NULL, 0, &err) == CNR_OK,
+       "the flow can be turned off");
     play(o, GONE, &r);
     ok(r.back >= 0 && r.back < 10, "the detector alone finds it within 10 frames of its return");
     cnr_object_free(o);
@@ -244,7 +334,8 @@ static void models(void) {
     cnr_error err = CNR_ERROR_INIT;
     const cnr_tensor *model;
     cnr_instance *o = make(""), *fresh = make("");
-    ok(cnr_object_call(o, "save", NULL, 0, &model, 1, &err) == CNR_E_STATE, "nothing learnt: nothing saved");
+    ok(cnr_object_call(o, "save", NULL, 0, &model, 1, &err) == CNR_E_STATE,
+       "nothing learnt: nothing saved");
     play(o, 0, &r);
     ok(cnr_object_call(o, "save", NULL, 0, &model, 1, &err) == CNR_OK && model->dtype == CNR_u8,
        "what was learnt is saved");
@@ -270,7 +361,8 @@ static void models(void) {
         double box[4];
         const size_t at = noise((uint32_t)k) % (k % 2 ? 200u : (uint32_t)model->bytes);
         copy[at] ^= (uint8_t)(1u << k % 8);
-        if (cnr_object_call(fresh, "load", &in, 1, NULL, 0, &err) == CNR_OK) step(fresh, &picture, box, &err);
+        if (cnr_object_call(fresh, "load", &in, 1, NULL, 0, &err) == CNR_OK)
+            step(fresh, &picture, box, &err);
         copy[at] = ((const uint8_t *)model->data)[at];
     }
     ok(true, "one with other bytes does no harm");
@@ -285,17 +377,19 @@ static void bad_input(void) {
     cnr_instance *o = make("");
     draw(0, truth);
     ok(isnan(step(o, &picture, box, &err)) && err.code == CNR_E_STATE, "init comes first");
-    const double wrong[][4] = {{-50, 0, 40, 40}, {200, 10, 30, 30}, {10, 10, 0, 30}, {10, 10, -5, 5},
-                               {10, 10, NAN, 5}, {158, 118, 30, 30}, {1e300, 0, 1e300, 5}};
+    const double wrong[][4] = {{-50, 0, 40, 40},    {200, 10, 30, 30}, {10, 10, 0, 30},
+                               {10, 10, -5, 5},     {10, 10, NAN, 5},  {158, 118, 30, 30},
+                               {1e300, 0, 1e300, 5}};
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
         memcpy(box, wrong[i], sizeof box);
-        ok(begin(o, &picture, box, &err) == CNR_E_ARG, "no such box: %g %g %g %g", box[0], box[1], box[2],
-               box[3]);
+        ok(begin(o, &picture, box, &err) == CNR_E_ARG, "no such box: %g %g %g %g", box[0], box[1],
+           box[2], box[3]);
     }
     ok(strstr(err.text, "160 x 120") != NULL, "the message tells the picture's size");
     memset(pixels, 77, sizeof pixels);
     is_int(begin(o, &picture, truth, &err), CNR_E_ARG, "one colour is nothing to follow");
-    ok(isnan(step(o, &picture, box, &err)) && err.code == CNR_E_STATE, "and nothing is followed then");
+    ok(isnan(step(o, &picture, box, &err)) && err.code == CNR_E_STATE,
+       "and nothing is followed then");
     draw(0, truth);
     is_int(begin(o, &picture, truth, &err), CNR_OK, "a good box after bad ones");
     cnr_tensor small = picture, flat = picture;
@@ -333,9 +427,11 @@ static void by_c(void) {
     is_int(cnr_object_make(rt, "tld", NULL, &o, &err), CNR_OK, "none at all: the defaults");
     is_int(cnr_object_call(o, "tack", NULL, 0, out, 2, &err), CNR_E_NOT_FOUND, "no such method");
     is_int(cnr_object_call(o, "track", NULL, 0, out, 2, &err), CNR_E_ARG, "too few arguments");
-    is_int(cnr_object_call(o, "options", NULL, 0, out, 2, &err), CNR_E_ARG, "more results than there are");
+    is_int(cnr_object_call(o, "options", NULL, 0, out, 2, &err), CNR_E_ARG,
+           "more results than there are");
     is_int(cnr_object_call(o, "options", NULL, 0, out, 1, &err), CNR_OK, "results are tensors");
-    ok(out[0]->dtype == CNR_u8 && strstr(out[0]->data, "nn_threshold 0.65") != NULL, "texts are bytes");
+    ok(out[0]->dtype == CNR_u8 && strstr(out[0]->data, "nn_threshold 0.65") != NULL,
+       "texts are bytes");
     cnr_object_free(o);
     cnr_object_free(NULL);
 }
@@ -343,7 +439,9 @@ static void by_c(void) {
 int main(void) {
     cnr_error err = CNR_ERROR_INIT;
     const char *const dirs[] = {CNRT_BUILD_DIR "/plugins", NULL};
-    const cnr_open_options options = {.size = sizeof options, .plugin_dirs = dirs, .no_default_dirs = 1};
+    const cnr_open_options options = {.size = sizeof options,
+                                      .plugin_dirs = dirs,
+                                      .no_default_dirs = 1};
     if (cnr_open(&rt, &options, &err)) {
         ok(false, "%s", err.text);
         return done();
@@ -363,6 +461,8 @@ int main(void) {
     }
     doubted();
     grows();
+    searched();
+    rivalled();
     detector_alone();
     models();
     bad_input();

@@ -13,8 +13,11 @@ int main(void) {
     ocl_open("opencl-adreno");
     OCL_EACH_DEVICE {
         const uint32_t constant = CNR_TENSOR_CONST;
-        ocl_check("conv", "pads=1", "relu", 3, draw("2x5x9x11", 0),
-                  draw("7x5x3x3", constant), draw("7", constant));
+        ocl_check("conv", "pads=1", "relu", 3, draw("2x5x9x11", 0), draw("7x5x3x3", constant),
+                  draw("7", constant));
+        /* padding alone makes the output deep */
+        ocl_check("conv", "pads=0,0,2,1,1,0", "", 2, draw("2x16x1x1x31", 0),
+                  draw("6x16x1x1x1", constant));
         ocl_check("dense", "", "relu", 3, draw("3x70", 0), draw("21x70", constant),
                   draw("21", constant));
         ocl_check("max_pool", "kernel_shape=2; strides=2", "", 1, draw("1x3x8x8", 0));

@@ -55,8 +55,8 @@ mkdir "$dir/kernels/common";
 $ENV{CNNRUN_KERNEL_DIR} = "$dir/kernels";
 for (['mali', 'conv_panel', '"unroll 1"', '"unroll"', 'scratch'],
      ['mali', 'softmax', 'float largest', 'barrier(CLK_LOCAL_MEM_FENCE); float largest', 'barriers'],
-     ['mali', 'dense_buffer', 'ROW\(0\)', 'ROW(0) + x[k] + x[k + 1]', 'bytes'],
-     ['adreno', 'conv_image', 'READ4\(weight, nearest, .*\)\);', '(real4)(1.0f);', 'images']) {
+     ['mali', 'dense_packed', '\* K \+ k\]', '* K + k] + x[k] + x[k + 1]', 'bytes'],
+     ['adreno', 'conv_packed', 'READ4\(weight, nearest, .*\)', '(real4)(1.0f)', 'images']) {
     my ($family, $file, $right, $wrong, $what) = @$_;
     my $text = do { local (@ARGV, $/) = "$root/kernels/common/$file.cl"; <> };
     my $changes = $text =~ s/$right/$wrong/g;

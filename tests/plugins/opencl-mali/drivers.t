@@ -124,14 +124,14 @@ ok $code == 9 && (() = $err =~ /from here on/g) == 1, 'a device of two names fal
 
 my @tune = ('tune', "$nets/lenet5.lua", '--devices', 'opencl:0', '--no-energy', '--cache', "$dir/tuned",
             '--hang-ms', 4000);
-($code, $out, $err) = cnnrun({%on, SHIM_HANG => 'conv_buffer'}, @tune);
+($code, $out, $err) = cnnrun({%on, SHIM_HANG => 'conv_packed'}, @tune);
 my $record = `cat $dir/tuned/tuning.jsonl`;
 ok $code == 0 && $err =~ /conv_f32_buffer does not end on opencl:0 in 4 s: left out/ &&
     $record =~ /conv_f32_buffer","ns":9(e\+?14|0{14})\b/ && $record =~ /_softmax_f32/,
     'a kernel that hangs is left out, and the others are timed' or diag "exit $code\n$err\n$record";
-($code, $out, $err) = cnnrun({%on, SHIM_HANG => 'conv_buffer'}, @tune, '--again');
+($code, $out, $err) = cnnrun({%on, SHIM_HANG => 'conv_packed'}, @tune, '--again');
 ok $code == 0 && $err !~ /does not end/, 'for good' or diag "exit $code\n$err";
-($code, $out, $err) = cnnrun({%on, SHIM_HANG => 'conv_buffer'}, @tune[0 .. 4], '--repeat', 2, '--cache',
+($code, $out, $err) = cnnrun({%on, SHIM_HANG => 'conv_packed'}, @tune[0 .. 4], '--repeat', 2, '--cache',
                              "$dir/twice", '--hang-ms', 4000);
 ok $code == 0 && (() = $err =~ /conv_f32_buffer does not end/g) == 2, 'once a layer, with repeats too'
     or diag "exit $code\n$err";

@@ -30,7 +30,7 @@ cmp_ok $halves, '>=', 4, 'by kernels that store them: all convolutions and dense
 like $text, qr/no kernel there stores weights of this net as bf16: they stay as they are/, 'bf16 in vain, and that is told';
 ($code, $text) = told('show', @net, '--weights-type', 'fp8');
 isnt $code, 0, 'another type is none';
-like $text, qr/"fp8": want f32, fp16 or bf16/, 'and what would be is told';
+like $text, qr/wanted one of f32 fp16 bf16, got "fp8"/, 'and what would be is told';
 
 my ($file, $digit) = tempfile(SUFFIX => '.pgm', UNLINK => 1);
 print $file "P5\n28 28\n255\n", map { chr((($_ % 28 - 14)**2 + (int($_ / 28) - 14)**2 < 80) ? 255 : 0) } 0 .. 783;

@@ -74,8 +74,10 @@ sub window {
 }
 
 my @whole = ([[3, 3, 3], [1, 2, 1], [1, 1, 2]], @windows);
-is_half("conv_$_", "conv_$_", 'Dv4_Dh', map { [window(0, @$_)] } @whole) for qw(buffer image);
-is_half("dense_$_", "dense_$_", 'Dv4_Dh', ['-DROWS=1'], ['-DROWS=4']) for qw(buffer image);
+for my $image ([], ['-DIMAGE']) {
+    is_half('conv_packed', 'conv_packed', 'Dv4_Dh', map { [window(0, @$_), @$image] } @whole);
+    is_half('dense_packed', 'dense_packed', 'Dv4_Dh', map { ["-DROWS=$_", @$image] } 1, 4);
+}
 
 my %panels;
 for my $file (glob "$root/plugins/opencl-*/tune/*.c") {

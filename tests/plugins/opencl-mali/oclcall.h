@@ -7,8 +7,8 @@
  *     }
  *     return ocl_done();
  *
- * Each check runs every kernel that accepts the node (kernelcall.h). Built programs stay in the build
- * folder, so that only the first run of all waits for compilers. */
+ * Each check runs every kernel that accepts the node (kernelcall.h). Built programs stay in the
+ * build folder, so that only the first run of all waits for compilers. */
 #ifndef OCLCALL_H
 #define OCLCALL_H
 
@@ -68,7 +68,9 @@ OP_UNUSED int ocl_use_device(int32_t i) {
         return 0;
     }
     note("%s (%s)", info.name, info.driver);
-    ocl_state.device = (cnr_device){.size = sizeof(cnr_device), .index = i, .cls = ocl_state.cls,
+    ocl_state.device = (cnr_device){.size = sizeof(cnr_device),
+                                    .index = i,
+                                    .cls = ocl_state.cls,
                                     .name = "opencl:0"};
     if (ocl_state.cls->open(&ocl_state.device, NULL, &err) != CNR_OK) {
         ok(0, "%s opens: %s", info.name, err.text);
@@ -86,7 +88,7 @@ OP_UNUSED int ocl_leave_device(void) {
     return 0;
 }
 
-#define OCL_EACH_DEVICE                                          \
+#define OCL_EACH_DEVICE \
     for (int32_t device_ = 0; device_ < ocl_state.n_devices; device_++) \
         for (int used_ = ocl_use_device(device_); used_; used_ = ocl_leave_device())
 

@@ -1,5 +1,5 @@
-/* An OpenCL library for tests: passes each call on to the machine's own, but lies, counts, refuses and
- * fails as the environment says.
+/* An OpenCL library for tests: passes each call on to the machine's own, but lies, counts, refuses
+ * and fails as the environment says.
  *
  *     SHIM_VERSION=1.1      what each device says it is; calls that came with 1.2 end the process (99)
  *     SHIM_NAME=text        each device's name
@@ -28,36 +28,45 @@
 #include <string.h>
 #include <unistd.h>
 
-/* `code`: the argument that gets the error of a function that returns a handle; -1: it returns the code. */
-#define EACH(X)                                                                                      \
-    X(clGetPlatformIDs, -1) X(clGetPlatformInfo, -1) X(clGetDeviceIDs, -1) X(clCreateContext, 5)     \
-    X(clReleaseContext, -1) X(clCreateCommandQueue, 3) X(clReleaseCommandQueue, -1)                  \
-    X(clCreateBuffer, 4) X(clReleaseMemObject, -1) X(clCreateProgramWithSource, 4)                   \
-    X(clCreateProgramWithBinary, 6) X(clGetProgramInfo, -1)                                          \
-    X(clGetProgramBuildInfo, -1) X(clReleaseProgram, -1) X(clCreateKernel, 2)                        \
-    X(clCreateKernelsInProgram, -1) X(clReleaseKernel, -1) X(clSetKernelArg, -1)                     \
-    X(clGetKernelWorkGroupInfo, -1) X(clEnqueueNDRangeKernel, -1) X(clEnqueueReadBuffer, -1)         \
-    X(clEnqueueWriteBuffer, -1) X(clEnqueueCopyBuffer, -1) X(clEnqueueReadImage, -1)                 \
-    X(clEnqueueWriteImage, -1) X(clEnqueueCopyImage, -1) X(clEnqueueMapBuffer, 9)                    \
-    X(clEnqueueUnmapMemObject, -1) X(clWaitForEvents, -1) X(clGetEventInfo, -1)                      \
-    X(clGetEventProfilingInfo, -1) X(clReleaseEvent, -1) X(clFlush, -1) X(clFinish, -1)              \
+/* `code`: the argument that gets the error of a function that returns a handle; -1: it returns the
+ * code. */
+/* clang-format off */
+#define EACH(X) \
+    X(clGetPlatformIDs, -1) X(clGetPlatformInfo, -1) X(clGetDeviceIDs, -1) X(clCreateContext, 5) \
+    X(clReleaseContext, -1) X(clCreateCommandQueue, 3) X(clReleaseCommandQueue, -1) \
+    X(clCreateBuffer, 4) X(clReleaseMemObject, -1) X(clCreateProgramWithSource, 4) \
+    X(clCreateProgramWithBinary, 6) X(clGetProgramInfo, -1) \
+    X(clGetProgramBuildInfo, -1) X(clReleaseProgram, -1) X(clCreateKernel, 2) \
+    X(clCreateKernelsInProgram, -1) X(clReleaseKernel, -1) X(clSetKernelArg, -1) \
+    X(clGetKernelWorkGroupInfo, -1) X(clEnqueueNDRangeKernel, -1) X(clEnqueueReadBuffer, -1) \
+    X(clEnqueueWriteBuffer, -1) X(clEnqueueCopyBuffer, -1) X(clEnqueueReadImage, -1) \
+    X(clEnqueueWriteImage, -1) X(clEnqueueCopyImage, -1) X(clEnqueueMapBuffer, 9) \
+    X(clEnqueueUnmapMemObject, -1) X(clWaitForEvents, -1) X(clGetEventInfo, -1) \
+    X(clGetEventProfilingInfo, -1) X(clReleaseEvent, -1) X(clFlush, -1) X(clFinish, -1) \
     X(clCreateImage2D, 7) X(clEnqueueMarker, -1) X(clEnqueueWaitForEvents, -1)
+/* clang-format on */
 
 /* Those that a device of 1.1 does not have. */
-#define EACH_NEW(X)                                                                                  \
+/* clang-format off */
+#define EACH_NEW(X) \
     X(clCreateImage, 5) X(clEnqueueMarkerWithWaitList, -1) X(clEnqueueBarrierWithWaitList, -1)
+/* clang-format on */
 
 enum {
 #define X(name, code) AT_##name,
-    EACH(X) EACH_NEW(X)
+    EACH (X) EACH_NEW(X)
 #undef X
-    AT_clGetDeviceInfo, AT_clBuildProgram, AT_clGetExtensionFunctionAddressForPlatform, COUNT
+        AT_clGetDeviceInfo,
+    AT_clBuildProgram,
+    AT_clGetExtensionFunctionAddressForPlatform,
+    COUNT
 };
 static const char *const names[] = {
 #define X(name, code) #name,
-    EACH(X) EACH_NEW(X)
+    EACH (X) EACH_NEW(X)
 #undef X
-    "clGetDeviceInfo", "clBuildProgram", "clGetExtensionFunctionAddressForPlatform"};
+        "clGetDeviceInfo",
+    "clBuildProgram", "clGetExtensionFunctionAddressForPlatform"};
 static int calls[COUNT], builds, builds_at_once;
 
 static void say_calls(void) {
@@ -107,7 +116,8 @@ static int old(void) {
 
 static int hung;
 
-/* The queue stands still from the first kernel of the name on. Whether the call is not passed on. */
+/* The queue stands still from the first kernel of the name on. Whether the call is not passed on.
+ */
 static int hangs(int at, const word *words) {
     const char *name = getenv("SHIM_HANG");
     if (!name) return 0;
@@ -136,8 +146,10 @@ static void say_launch(const word *words) {
     if (!getenv("SHIM_LAUNCHES") || (!out && !(out = fopen(getenv("SHIM_LAUNCHES"), "w")))) return;
     REAL(clGetKernelInfo)(kernel, CL_KERNEL_FUNCTION_NAME, sizeof name, name, NULL);
     REAL(clGetKernelInfo)(kernel, CL_KERNEL_PROGRAM, sizeof program, &program, NULL);
-    REAL(clGetKernelWorkGroupInfo)(kernel, NULL, CL_KERNEL_LOCAL_MEM_SIZE, sizeof local, &local, NULL);
-    REAL(clGetKernelWorkGroupInfo)(kernel, NULL, CL_KERNEL_PRIVATE_MEM_SIZE, sizeof own, &own, NULL);
+    REAL(clGetKernelWorkGroupInfo)
+    (kernel, NULL, CL_KERNEL_LOCAL_MEM_SIZE, sizeof local, &local, NULL);
+    REAL(clGetKernelWorkGroupInfo)
+    (kernel, NULL, CL_KERNEL_PRIVATE_MEM_SIZE, sizeof own, &own, NULL);
     fprintf(out, "%s %p", name, (void *)program);
     for (int i = 0; i < 3; i++) fprintf(out, " %zu", i < words[2] ? items[i] : 1);
     for (int i = 0; i < 3; i++) fprintf(out, " %zu", i < words[2] ? group[i] : 1);
@@ -156,7 +168,8 @@ static void keep(const char *folder, cl_program program, const char *kind, const
 static void keep_source(cl_program program, const char *options) {
     const char *folder = getenv("SHIM_SOURCES");
     size_t n = 0;
-    if (!folder || REAL(clGetProgramInfo)(program, CL_PROGRAM_SOURCE, 0, NULL, &n) != CL_SUCCESS) return;
+    if (!folder || REAL(clGetProgramInfo)(program, CL_PROGRAM_SOURCE, 0, NULL, &n) != CL_SUCCESS)
+        return;
     char *text = calloc(n + 1, 1);
     if (text && REAL(clGetProgramInfo)(program, CL_PROGRAM_SOURCE, n, text, NULL) == CL_SUCCESS) {
         keep(folder, program, "cl", text);
@@ -165,33 +178,34 @@ static void keep_source(cl_program program, const char *options) {
     free(text);
 }
 
-/* The library's names are the real ones; the header's prototypes stand in the way of defining them. */
-#define X(name, at)                                                                                  \
-    word shim_##name(word a, word b, word c, word d, word e, word f, word g, word h, word i, word j, \
-                     word k) __asm__(#name);
-EACH(X) EACH_NEW(X)
+/* The library's names are the real ones; the header's prototypes stand in the way of defining them.
+ */
+#define X(name, at) \
+    word shim_##name(word a, word b, word c, word d, word e, word f, word g, word h, word i, \
+                     word j, word k) __asm__(#name);
+EACH (X) EACH_NEW(X)
 #undef X
 /* All take words only, so as many are passed on as any of them takes. */
-#define PASS(name, at, new)                                                                          \
-    word shim_##name(word a, word b, word c, word d, word e, word f, word g, word h, word i, word j, \
-                     word k) {                                                                       \
-        static word (*to)(word, word, word, word, word, word, word, word, word, word, word);         \
-        const word words[] = {a, b, c, d, e, f, g, h, i, j, k};                                      \
-        const int code = fails(AT_##name);                                                           \
-        if (new && old()) {                                                                          \
-            fprintf(stderr, "shim: " #name " came with 1.2\n");                                      \
-            _exit(99);                                                                               \
-        }                                                                                            \
-        if (!to) to = (__typeof__(to))real(#name);                                                   \
-        if (!code && hangs(AT_##name, words)) return 0;                                              \
-        if (AT_##name == AT_clEnqueueNDRangeKernel) say_launch(words);                               \
-        return code ? failed(code, at, words) : to(a, b, c, d, e, f, g, h, i, j, k);                 \
+#define PASS(name, at, new) \
+    word shim_##name(word a, word b, word c, word d, word e, word f, word g, word h, word i, \
+                     word j, word k) { \
+        static word (*to)(word, word, word, word, word, word, word, word, word, word, word); \
+        const word words[] = {a, b, c, d, e, f, g, h, i, j, k}; \
+        const int code = fails(AT_##name); \
+        if (new &&old()) { \
+            fprintf(stderr, "shim: " #name " came with 1.2\n"); \
+            _exit(99); \
+        } \
+        if (!to) to = (__typeof__(to))real(#name); \
+        if (!code && hangs(AT_##name, words)) return 0; \
+        if (AT_##name == AT_clEnqueueNDRangeKernel) say_launch(words); \
+        return code ? failed(code, at, words) : to(a, b, c, d, e, f, g, h, i, j, k); \
     }
 #define X(name, at) PASS(name, at, 0)
-EACH(X)
+EACH (X)
 #undef X
 #define X(name, at) PASS(name, at, 1)
-EACH_NEW(X)
+    EACH_NEW(X)
 #undef X
 
 static cl_int give(const void *from, size_t bytes, size_t room, void *out, size_t *n) {

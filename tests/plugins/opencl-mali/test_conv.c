@@ -34,6 +34,8 @@ static const shape shapes[] = {
     {"1x4x31", "6x4x1", "", ""},
     {"2x3x5x6x7", "4x3x2x3x2", "pads=1; strides=1,2,1", ""},
     {"2x3x3x4x5", "4x3x1x1x1", "", ""},
+    {"2x16x1x1x31", "6x16x1x1x1", "pads=0,0,2,1,1,0", ""}, /* deep by padding alone */
+    {"1x6x1x7x9", "6x1x1x3x3", "group=6; pads=1", ""},
     {"1x40x9x9", "33x40x3x3", "pads=1", ""},
     {"1x2x5x5", "3x2x1x1", "pads=2", ""},
     {"1x1x28x28", "20x1x5x5", "", ""},
@@ -43,15 +45,15 @@ static const shape shapes[] = {
 int main(void) {
     ocl_open("opencl-mali");
     OCL_EACH_DEVICE
-        for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++) {
-            const shape *s = &shapes[i];
-            cnr_tensor *x = draw(s->x, 0), *w = draw(s->weight, 1), *b;
-            char dims[32];
-            snprintf(dims, sizeof dims, "%lld", (long long)w->dim[0]);
-            b = draw(dims, 1);
-            ocl_check("conv", s->attrs, s->chain, i % 3 ? 3 : 2, x, w, b);
-            w->flags = CNR_TENSOR_VARIABLE; /* one that training changes */
-            ocl_check("conv", s->attrs, s->chain, i % 3 ? 2 : 3, x, w, b);
-        }
+    for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++) {
+        const shape *s = &shapes[i];
+        cnr_tensor *x = draw(s->x, 0), *w = draw(s->weight, 1), *b;
+        char dims[32];
+        snprintf(dims, sizeof dims, "%lld", (long long)w->dim[0]);
+        b = draw(dims, 1);
+        ocl_check("conv", s->attrs, s->chain, i % 3 ? 3 : 2, x, w, b);
+        w->flags = CNR_TENSOR_VARIABLE; /* one that training changes */
+        ocl_check("conv", s->attrs, s->chain, i % 3 ? 2 : 3, x, w, b);
+    }
     return ocl_done();
 }

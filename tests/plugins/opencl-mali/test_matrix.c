@@ -37,8 +37,10 @@ static void gemm(void) {
             char attrs[128];
             cnr_tensor *a = t & 1 ? draw(0, "%dx%d", k, m) : draw(0, "%dx%d", m, k);
             cnr_tensor *b = t & 2 ? draw(i & 1, "%dx%d", n, k) : draw(i & 1, "%dx%d", k, n);
-            cnr_tensor *c = t == 0 ? draw(1, "%d", n) : t == 1 ? draw(1, "%dx1", m)
-                          : t == 2 ? draw(1, "%dx%d", m, n) : draw(1, "1");
+            cnr_tensor *c = t == 0   ? draw(1, "%d", n)
+                            : t == 1 ? draw(1, "%dx1", m)
+                            : t == 2 ? draw(1, "%dx%d", m, n)
+                                     : draw(1, "1");
             snprintf(attrs, sizeof attrs, "transA=%d; transB=%d; alpha=0.5; beta=2", t & 1, t >> 1);
             ocl_check("gemm", attrs, "relu", 3, a, b, c);
             snprintf(attrs, sizeof attrs, "transA=%d; transB=%d", t & 1, t >> 1);
@@ -50,13 +52,15 @@ static void gemm(void) {
 }
 
 static void matmul(void) {
-    static const char *const shapes[][2] = {
-        {"5x7", "7x9"}, {"2x3x20x30", "2x3x30x40"}, {"4x5x6", "6x50"}, {"3x1x2x9", "9x5"},
-        {"2x9", "4x9x5"}};
+    static const char *const shapes[][2] = {{"5x7", "7x9"},
+                                            {"2x3x20x30", "2x3x30x40"},
+                                            {"4x5x6", "6x50"},
+                                            {"3x1x2x9", "9x5"},
+                                            {"2x9", "4x9x5"}};
     for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++)
         for (int constant = 0; constant < 2; constant++)
-            ocl_check("matmul", "", i == 0 ? "relu" : "", 2,
-                      draw(0, "%s", shapes[i][0]), draw(constant, "%s", shapes[i][1]));
+            ocl_check("matmul", "", i == 0 ? "relu" : "", 2, draw(0, "%s", shapes[i][0]),
+                      draw(constant, "%s", shapes[i][1]));
 }
 
 int main(void) {

@@ -58,10 +58,10 @@ static void lanes(void) {
 }
 
 static void channels(void) {
-    ocl_check("batch_normalization", "", "", 5, draw("2x7x5x9"), weight("7", 0.5),
-              weight("7", 0), weight("7", 0), weight("7", 0.2));
-    ocl_check("batch_normalization", "epsilon=0.01", "relu", 5, draw("1x3x40"),
-              weight("3", 0.5), weight("3", 0), weight("3", 0), weight("3", 0.2));
+    ocl_check("batch_normalization", "", "", 5, draw("2x7x5x9"), weight("7", 0.5), weight("7", 0),
+              weight("7", 0), weight("7", 0.2));
+    ocl_check("batch_normalization", "epsilon=0.01", "relu", 5, draw("1x3x40"), weight("3", 0.5),
+              weight("3", 0), weight("3", 0), weight("3", 0.2));
     ocl_check("scale_bias", "", "", 3, draw("2x6x5"), weight("6", 0), weight("6", 0));
 }
 
@@ -78,13 +78,18 @@ static void elementwise(void) {
     }
     ocl_check("clip", "min=-0.5; max=0.25", "clip min=-0.1", 1, draw("3x70"));
     ocl_check("clip", "", "", 3, draw("3x70"), weight("", 0.1), weight("", 0.4));
-    static const char *const shapes[][2] = {
-        {"7", "7"},           {"2x3x4x5", "2x3x4x5"}, {"2x3x4x5", "3x1x1"}, {"1", "5x6"},
-        {"3x1x5x1", "4x1x6"}, {"2x1x33", "2x9x33"},   {"64x50", "50"},      {"", "3x4"},
-        {"2x1x3x1x2x1x2x2", "1x2x1x2x1x2x1x2"}};
+    static const char *const shapes[][2] = {{"7", "7"},
+                                            {"2x3x4x5", "2x3x4x5"},
+                                            {"2x3x4x5", "3x1x1"},
+                                            {"1", "5x6"},
+                                            {"3x1x5x1", "4x1x6"},
+                                            {"2x1x33", "2x9x33"},
+                                            {"64x50", "50"},
+                                            {"", "3x4"},
+                                            {"2x1x3x1x2x1x2x2", "1x2x1x2x1x2x1x2"}};
     for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++)
-        ocl_check(i % 2 ? "sub" : "div", "", i == 1 ? "relu; add" : "", 2,
-                  draw(shapes[i][0]), draw(shapes[i][1]));
+        ocl_check(i % 2 ? "sub" : "div", "", i == 1 ? "relu; add" : "", 2, draw(shapes[i][0]),
+                  draw(shapes[i][1]));
     ocl_check("prelu", "", "", 2, draw("2x5x6x7"), weight("5x1x1", 0.1));
     ocl_check("max", "", "", 2, draw("2x5"), draw("2x5"));
 }

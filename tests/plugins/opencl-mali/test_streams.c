@@ -126,8 +126,12 @@ static void *run_often(void *arg) {
     cnr_tensor *outs[1] = {&r->y};
     float x[1000], back[1000];
     if (cls()->stream_open(&ocl_state.device, &s, &err) != CNR_OK) return NULL;
-    cnr_run run = {.size = sizeof run, .range_axis = -1, .node = &r->node, .outputs = outs,
-                   .state = r->state, .stream = &s};
+    cnr_run run = {.size = sizeof run,
+                   .range_axis = -1,
+                   .node = &r->node,
+                   .outputs = outs,
+                   .state = r->state,
+                   .stream = &s};
     r->good = 1;
     for (int turn = 0; turn < 50 && r->good; turn++) {
         for (int i = 0; i < 1000; i++) x[i] = r->scale * (float)(i + turn);

@@ -11,7 +11,7 @@
 #define OPCALL_H
 
 #include "tap.h"
-#include "core/host/host.h"
+#include "host/host.h"
 #include <dlfcn.h>
 #include <math.h>
 
@@ -61,7 +61,8 @@ static double t_get(const cnr_tensor *t, int64_t i) {
     case CNR_f16: return cnr_f16_to_f32(((uint16_t *)t->data)[i]);
     case CNR_bf16: return cnr_bf16_to_f32(((uint16_t *)t->data)[i]);
     case CNR_i8: return ((int8_t *)t->data)[i];
-    case CNR_u8: case CNR_bool: return ((uint8_t *)t->data)[i];
+    case CNR_u8:
+    case CNR_bool: return ((uint8_t *)t->data)[i];
     case CNR_i16: return ((int16_t *)t->data)[i];
     case CNR_u16: return ((uint16_t *)t->data)[i];
     case CNR_i32: return ((int32_t *)t->data)[i];
@@ -79,7 +80,8 @@ static void t_set(cnr_tensor *t, int64_t i, double v) {
     case CNR_f16: ((uint16_t *)t->data)[i] = cnr_f32_to_f16((float)v); break;
     case CNR_bf16: ((uint16_t *)t->data)[i] = cnr_f32_to_bf16((float)v); break;
     case CNR_i8: ((int8_t *)t->data)[i] = (int8_t)v; break;
-    case CNR_u8: case CNR_bool: ((uint8_t *)t->data)[i] = (uint8_t)v; break;
+    case CNR_u8:
+    case CNR_bool: ((uint8_t *)t->data)[i] = (uint8_t)v; break;
     case CNR_i16: ((int16_t *)t->data)[i] = (int16_t)v; break;
     case CNR_u16: ((uint16_t *)t->data)[i] = (uint16_t)v; break;
     case CNR_i32: ((int32_t *)t->data)[i] = (int32_t)v; break;
@@ -93,7 +95,10 @@ static void t_set(cnr_tensor *t, int64_t i, double v) {
 /* Host data, every byte poisoned, so that an unwritten element shows. */
 static void t_alloc(cnr_tensor *t) {
     const uint64_t bytes = cnr_dense_bytes(t);
-    if (bytes > (uint64_t)1 << 30) { note("a test tensor is too large"); exit(1); }
+    if (bytes > (uint64_t)1 << 30) {
+        note("a test tensor is too large");
+        exit(1);
+    }
     t->bytes = bytes;
     t->data = op_keep(malloc(bytes ? bytes : 1));
     memset(t->data, 0xab, bytes ? bytes : 1);
@@ -117,8 +122,11 @@ OP_UNUSED cnr_tensor *t_random(int32_t dtype, const char *dims, uint64_t seed) {
         z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
         const double u = (double)((z ^ (z >> 31)) >> 11) / 9007199254740992.0;
         const char kind = cnr_dtype_name(dtype)[0];
-        t_set(t, i, kind == 'i' ? floor(u * 16) - 8 : kind == 'u' ? floor(u * 16)
-                  : dtype == CNR_bool ? floor(u * 2) : 2 * u - 1);
+        t_set(t, i,
+              kind == 'i'         ? floor(u * 16) - 8
+              : kind == 'u'       ? floor(u * 16)
+              : dtype == CNR_bool ? floor(u * 2)
+                                  : 2 * u - 1);
     }
     return t;
 }
@@ -247,9 +255,14 @@ static cnr_node *op_node(const cnr_op *op, const cnr_attr *const *given, int32_t
         outs[i] = op_keep(calloc(1, sizeof **outs));
         outs[i]->size = sizeof **outs;
     }
-    *node = (cnr_node){.size = sizeof *node, .desc = op, .name = op->name, .n_attrs = op->n_attrs,
-                       .n_inputs = n_inputs, .n_outputs = n_outputs,
-                       .attrs = (const cnr_attr *const *)attrs, .inputs = ins,
+    *node = (cnr_node){.size = sizeof *node,
+                       .desc = op,
+                       .name = op->name,
+                       .n_attrs = op->n_attrs,
+                       .n_inputs = n_inputs,
+                       .n_outputs = n_outputs,
+                       .attrs = (const cnr_attr *const *)attrs,
+                       .inputs = ins,
                        .outputs = (const cnr_tensor *const *)outs};
     if (op->infer(node, outs, &err) == CNR_OK) return node;
     snprintf(op_state.problem, sizeof op_state.problem, "%s: %s", err.where, err.text);
@@ -257,9 +270,7 @@ static cnr_node *op_node(const cnr_op *op, const cnr_attr *const *given, int32_t
     return NULL;
 }
 
-static void op_node_free(cnr_node *node) {
-    cnri_free((void *)(uintptr_t)node->attrs);
-}
+static void op_node_free(cnr_node *node) { cnri_free((void *)(uintptr_t)node->attrs); }
 
 static cnr_status op_reference(const cnr_node *node, int32_t axis, int64_t begin, int64_t end) {
     cnr_error err = CNR_ERROR_INIT;
@@ -267,8 +278,12 @@ static cnr_status op_reference(const cnr_node *node, int32_t axis, int64_t begin
     const uint64_t bytes = op->reference_workspace ? op->reference_workspace(node) : 0;
     cnr_mem space = {.bytes = bytes};
     cnr_stream stream = {.size = sizeof stream};
-    cnr_run run = {.size = sizeof run, .range_axis = axis, .range_begin = begin, .range_end = end,
-                   .node = node, .outputs = (cnr_tensor *const *)(uintptr_t)node->outputs,
+    cnr_run run = {.size = sizeof run,
+                   .range_axis = axis,
+                   .range_begin = begin,
+                   .range_end = end,
+                   .node = node,
+                   .outputs = (cnr_tensor *const *)(uintptr_t)node->outputs,
                    .stream = &stream};
     if (bytes) {
         run.workspace_data = space.handle = op_keep(malloc(bytes));
@@ -316,9 +331,10 @@ OP_UNUSED int op_called(cnr_status status, const char *name, const char *attrs) 
 }
 
 /* op_call(name, attrs, outputs, n_outputs, n_inputs, x, w, ...): ends the test on a failure. */
-#define op_call(name, attrs, outputs, n_outputs, n_inputs, ...)                          \
-    op_called(op_try(name, attrs, outputs, n_outputs, n_inputs,                          \
-                     (const cnr_tensor *[]){__VA_ARGS__}), name, attrs)
+#define op_call(name, attrs, outputs, n_outputs, n_inputs, ...) \
+    op_called(op_try(name, attrs, outputs, n_outputs, n_inputs, \
+                     (const cnr_tensor *[]){__VA_ARGS__}), \
+              name, attrs)
 
 /* The call must be refused, with a message that holds `part`. */
 OP_UNUSED int op_refused(const char *name, const char *attrs, const char *part, int32_t n_inputs,
@@ -413,8 +429,8 @@ OP_UNUSED int op_gradcheck(const char *name, const char *attrs, int32_t port, in
     grad_out[0] = op_value(g);
     want[port] = 1;
     cnr_node *node = op_node(op, given, n, ins, n_inputs, 1);
-    const cnr_status status = op->gradient(&op_state.host, NULL, node, in, out, grad_out, want,
-                                           grad_in, &err);
+    const cnr_status status =
+        op->gradient(&op_state.host, NULL, node, in, out, grad_out, want, grad_in, &err);
     op_node_free(node);
     if (status != CNR_OK || grad_in[port] < 0) {
         note("%s: %s", err.where, err.text);

@@ -1,7 +1,8 @@
 /* conv and its gradients: values by hand, a naive formulation, splits, differences, refusals. */
 #include "opcall.h"
 
-#define IN(...) (const cnr_tensor *[]){__VA_ARGS__}
+#define IN(...) \
+    (const cnr_tensor *[]) { __VA_ARGS__ }
 
 /* Straight from the definition, in two dimensions, walking the input instead of the output. */
 static cnr_tensor *naive(const cnr_tensor *x, const cnr_tensor *w, const cnr_tensor *b, int64_t s,
@@ -10,8 +11,7 @@ static cnr_tensor *naive(const cnr_tensor *x, const cnr_tensor *w, const cnr_ten
     t_alloc(y);
     const int64_t C = x->dim[1], H = x->dim[2], W = x->dim[3], K = w->dim[2], L = w->dim[3];
     const int64_t O = y->dim[1], OH = y->dim[2], OW = y->dim[3], Cg = C / group, Og = O / group;
-    for (int64_t i = 0; i < cnr_count(y); i++)
-        t_set(y, i, b ? t_get(b, i / (OH * OW) % O) : 0);
+    for (int64_t i = 0; i < cnr_count(y); i++) t_set(y, i, b ? t_get(b, i / (OH * OW) % O) : 0);
     for (int64_t n = 0; n < x->dim[0]; n++)
         for (int64_t o = 0; o < O; o++)
             for (int64_t c = 0; c < C; c++)
@@ -53,8 +53,8 @@ static void against_naive(void) {
             snprintf(what, sizeof what, "%s by %s %s, %s", at[i].x, at[i].w, at[i].attrs,
                      cnr_dtype_name(types[t]));
             op_call("conv", at[i].attrs, y, 1, 3, x, w, b);
-            t_same(y[0], naive(x, w, b, at[i].s, at[i].p, at[i].d, at[i].group, at[i].y),
-                   bounds[t], what);
+            t_same(y[0], naive(x, w, b, at[i].s, at[i].p, at[i].d, at[i].group, at[i].y), bounds[t],
+                   what);
         }
     }
 }
@@ -89,7 +89,9 @@ static void ranks_and_pads(void) {
 }
 
 static void gradients(void) {
-    static const struct { const char *x, *w, *attrs; } at[] = {
+    static const struct {
+        const char *x, *w, *attrs;
+    } at[] = {
         {"2x2x5x4", "4x1x3x2", "strides=2,1;pads=1,0,0,1;group=2"},
         {"1x2x7", "2x2x3", "dilations=2;auto_pad=SAME_UPPER"},
         {"1x1x3x3x3", "2x1x2x2x2", "pads=1;strides=2"},
@@ -141,9 +143,10 @@ static void parameters(void) {
     cnr_init init = {0};
     if (!ok(node != NULL, "a node to make parameters for")) return;
     ok(op->parameters(node, 1, &made, &init, &err) == CNR_OK && cnr_same_shape(&made, w) &&
-           init.kind == CNR_INIT_HE && init.fan_in == 30, "the weight's shape and fan-in");
-    ok(op->parameters(node, 2, &made, &init, &err) == CNR_OK && made.rank == 1 &&
-           made.dim[0] == 8, "the bias");
+           init.kind == CNR_INIT_HE && init.fan_in == 30,
+       "the weight's shape and fan-in");
+    ok(op->parameters(node, 2, &made, &init, &err) == CNR_OK && made.rank == 1 && made.dim[0] == 8,
+       "the bias");
     op_node_free(node);
 }
 

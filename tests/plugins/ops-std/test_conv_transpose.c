@@ -1,7 +1,8 @@
 /* conv_transpose: hand-worked values, the adjoint of conv, output sizes, gradients, splits. */
 #include "opcall.h"
 
-#define IN(...) (const cnr_tensor *[]){__VA_ARGS__}
+#define IN(...) \
+    (const cnr_tensor *[]) { __VA_ARGS__ }
 
 static void values(void) {
     cnr_tensor *y[1], *x = t_of(CNR_f32, "1x1x3", (double[]){1, 2, 3});
@@ -25,7 +26,9 @@ static void values(void) {
 
 /* <conv(a), b> == <a, conv_transpose(b)>, whatever the attributes. */
 static void adjoint(void) {
-    static const struct { const char *a, *w, *b, *attrs; } at[] = {
+    static const struct {
+        const char *a, *w, *b, *attrs;
+    } at[] = {
         {"2x4x7x8", "6x2x3x2", "2x6x4x3", "strides=2,3;pads=1,0,1,0;group=2"},
         {"1x3x5x4x6", "2x3x2x2x3", "1x2x4x3x4", ""},
         {"1x4x9", "4x1x3", "1x4x5", "dilations=2;group=4"},

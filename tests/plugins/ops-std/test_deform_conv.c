@@ -1,7 +1,8 @@
 /* deform_conv: without offsets it is conv; whole offsets shift; fractions interpolate. */
 #include "opcall.h"
 
-#define IN(...) (const cnr_tensor *[]){__VA_ARGS__}
+#define IN(...) \
+    (const cnr_tensor *[]) { __VA_ARGS__ }
 
 static cnr_tensor *constant(const char *dims, double value) {
     cnr_tensor *t = t_random(CNR_f64, dims, 1);

@@ -2,7 +2,8 @@
 #include "opcall.h"
 #include <unistd.h>
 
-#define IN(...) (const cnr_tensor *[]){__VA_ARGS__}
+#define IN(...) \
+    (const cnr_tensor *[]) { __VA_ARGS__ }
 
 static void products(void) {
     cnr_tensor *y[1];

@@ -1,14 +1,18 @@
 /* Quantised operators and those of detectors: hand-worked values. */
 #include "opcall.h"
 
-#define IN(...) (const cnr_tensor *[]){__VA_ARGS__}
+#define IN(...) \
+    (const cnr_tensor *[]) { __VA_ARGS__ }
 
 /* Scales that runs flush to zero; the answers are ONNX Runtime's. */
 static void denormals(void) {
-    cnr_tensor *y[1], *x = t_of(CNR_f32, "11", (double[]){0, 1e-40, -1e-40, 3e-42, 1, -1, INFINITY, -INFINITY,
-                                                          NAN, 1e-30, -0.0});
+    cnr_tensor *y[1],
+        *x =
+            t_of(CNR_f32, "11",
+                 (double[]){0, 1e-40, -1e-40, 3e-42, 1, -1, INFINITY, -INFINITY, NAN, 1e-30, -0.0});
     cnr_tensor *zero = t_of(CNR_u8, "", (double[]){7});
-    cnr_tensor *scales[] = {t_of(CNR_f32, "", (double[]){1e-40}), t_of(CNR_f32, "", (double[]){1e-45}),
+    cnr_tensor *scales[] = {t_of(CNR_f32, "", (double[]){1e-40}),
+                            t_of(CNR_f32, "", (double[]){1e-45}),
                             t_of(CNR_f32, "", (double[]){1e-38}), t_of(CNR_f32, "", (double[]){0})};
     const double want[][11] = {{7, 8, 6, 7, 255, 0, 255, 0, 0, 255, 7},
                                {7, 255, 0, 255, 255, 0, 255, 0, 0, 255, 7},
@@ -23,7 +27,8 @@ static void denormals(void) {
 #ifdef __SSE__
         __builtin_ia32_ldmxcsr(before);
 #endif
-        t_near(y[0], want[i], 0, "a scale that is a denormal, or 0: 0 is the zero point where ONNX Runtime has it");
+        t_near(y[0], want[i], 0,
+               "a scale that is a denormal, or 0: 0 is the zero point where ONNX Runtime has it");
     }
 }
 
@@ -54,6 +59,11 @@ static void quantised(void) {
     cnr_tensor *bias = t_of(CNR_i32, "2", (double[]){0, 900});
     op_call("qlinear_conv", "", y, 1, 9, a, s, az, w, ws, wz, s, yz, bias);
     t_near(y[0], (double[]){0, 255}, 0, "requantised and saturated");
+    cnr_tensor *odd = t_of(CNR_i32, "2", (double[]){16777219, 16777207});
+    op_call("qlinear_conv", "", y, 1, 9, a, t_of(CNR_f32, "", (double[]){0x1p-25}), az, w,
+            t_of(CNR_f32, "", (double[]){1}), t_of(CNR_i8, "", (double[]){0}),
+            t_of(CNR_f32, "", (double[]){1}), yz, odd);
+    t_near(y[0], (double[]){1, 2}, 0, "a sum is rounded to f32 before it is scaled");
     cnr_tensor *m = t_of(CNR_i8, "2x2", (double[]){1, 2, 3, 4});
     op_call("matmul_integer", "", y, 1, 4, m, m, t_of(CNR_i8, "2", (double[]){0, 1}),
             t_of(CNR_i8, "2", (double[]){1, 0}));
@@ -75,17 +85,19 @@ static void boxes(void) {
     for (int i = 0; i < 8; i++) good &= fabs(t_get(y[0], i) - first[i]) < 1e-6;
     ok(good, "the square and the larger square");
     ok(fabs(t_get(y[0], 8) - 0.05) < 1e-6 && fabs(t_get(y[0], 9) - 0.4) < 1e-6 &&
-           fabs(t_get(y[0], 34) - 0.2) < 1e-6, "the wide one; variances");
+           fabs(t_get(y[0], 34) - 0.2) < 1e-6,
+       "the wide one; variances");
 
     /* two priors, one class beside the background; the second box lies almost on the first */
-    cnr_tensor *prior = t_of(CNR_f32, "1x2x12", (double[]){
-        0, 0, 0.5, 0.5, 0, 0, 0.5, 0.4, 0.5, 0.5, 1, 1,
-        0.1, 0.1, 0.2, 0.2, 0.1, 0.1, 0.2, 0.2, 0.1, 0.1, 0.2, 0.2});
+    cnr_tensor *prior = t_of(CNR_f32, "1x2x12", (double[]){0,   0,   0.5, 0.5, 0,   0,   0.5, 0.4,
+                                                           0.5, 0.5, 1,   1,   0.1, 0.1, 0.2, 0.2,
+                                                           0.1, 0.1, 0.2, 0.2, 0.1, 0.1, 0.2, 0.2});
     cnr_tensor *loc = t_of(CNR_f32, "1x12", (double[]){0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0});
     cnr_tensor *conf = t_of(CNR_f32, "1x6", (double[]){0.1, 0.9, 0.2, 0.8, 0.4, 0.6});
     op_call("detection_output",
             "num_classes=2;code_type=CENTER_SIZE;nms_threshold=0.45;top_k=10;keep_top_k=5;"
-            "confidence_threshold=0.3", y, 1, 3, loc, conf, prior);
+            "confidence_threshold=0.3",
+            y, 1, 3, loc, conf, prior);
     t_shape(y[0], "1x1x2x7", "one of the two, and the other");
     t_near(y[0], (double[]){0, 1, 0.9, 0, 0, 0.5, 0.5, 0, 1, 0.6, 0.55, 0.5, 1.05, 1}, 1e-6,
            "moved by its variance");
@@ -107,15 +119,14 @@ static void heads(void) {
     op_call("region", "classes=2;num=1", y, 1, 1, x);
     t_near(y[0], (double[]){0.5, 0.5, 3, 4, 0.5, 0.5, 0.5}, 1e-6, "region: softmax of classes");
     op_refused("yolo", "classes=3;num=1", "channels", 1, IN(x));
-    cnr_tensor *map = t_of(CNR_f32, "1x1x4x4", (double[]){0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12,
-                                                          13, 14, 15});
+    cnr_tensor *map =
+        t_of(CNR_f32, "1x1x4x4", (double[]){0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15});
     double neighbours[64];
     for (int i = 0; i < 64; i++) neighbours[i] = 1e6 + i;
     cnr_tensor *no_pixels = t_type(CNR_f64, "1x2x0x3");
     no_pixels->data = neighbours + 32; /* whoever reads a pixel reads one of those */
     op_call("roi_align", "output_height=2;output_width=2;sampling_ratio=1", y, 1, 3, no_pixels,
-            t_of(CNR_f64, "1x4", (double[]){0, 0, 2, 2}),
-            t_of(CNR_i64, "1", (double[]){0}));
+            t_of(CNR_f64, "1x4", (double[]){0, 0, 2, 2}), t_of(CNR_i64, "1", (double[]){0}));
     t_near(y[0], (double[]){0, 0, 0, 0, 0, 0, 0, 0}, 0, "roi_align of a map without pixels");
     op_call("roi_pool", "pooled_shape=2,2;spatial_scale=0.5", y, 1, 2, map,
             t_of(CNR_f32, "1x5", (double[]){0, 0, 0, 6, 4}));
@@ -127,14 +138,17 @@ static void heads(void) {
 
 /* Rows: class, score, corners. */
 static void thinned(void) {
-    cnr_tensor *y[1], *x = t_of(CNR_f32, "1x4x6", (double[]){
-        0, 0.5, 1, 1, 3, 3, 1, 0.4, 1, 1, 3, 3, 0, 0.3, 1, 1, 3, 2.5, 2, 0.6, 5, 5, 7, 8});
+    cnr_tensor *y[1],
+        *x = t_of(CNR_f32, "1x4x6", (double[]){0, 0.5, 1, 1, 3, 3,   1, 0.4, 1, 1, 3, 3,
+                                               0, 0.3, 1, 1, 3, 2.5, 2, 0.6, 5, 5, 7, 8});
     op_call("box_nms", "id_index=0", y, 1, 1, x);
-    t_near(y[0], (double[]){2, 0.6, 5, 5, 7, 8, 0, 0.5, 1, 1, 3, 3, 1, 0.4, 1, 1, 3, 3,
-                            -1, -1, -1, -1, -1, -1}, 1e-6, "one box of a class stays, in order");
+    t_near(y[0], (double[]){2, 0.6, 5, 5, 7, 8, 0,  0.5, 1,  1,  3,  3,
+                            1, 0.4, 1, 1, 3, 3, -1, -1,  -1, -1, -1, -1},
+           1e-6, "one box of a class stays, in order");
     op_call("box_nms", "id_index=0;force_suppress=1;center_out=1", y, 1, 1, x);
-    t_near(y[0], (double[]){2, 0.6, 6, 6.5, 2, 3, 0, 0.5, 2, 2, 2, 2, -1, -1, -1, -1, -1, -1,
-                            -1, -1, -1, -1, -1, -1}, 1e-6, "whatever the class; as middles");
+    t_near(y[0], (double[]){2,  0.6, 6,  6.5, 2,  3,  0,  0.5, 2,  2,  2,  2,
+                            -1, -1,  -1, -1,  -1, -1, -1, -1,  -1, -1, -1, -1},
+           1e-6, "whatever the class; as middles");
     op_call("box_nms", "id_index=0;background_id=2;valid_thresh=0.35;topk=1", y, 1, 1, x);
     ok(t_get(y[0], 1) == 0.5 && t_get(y[0], 7) == -1, "the best of what is an object");
     op_refused("box_nms", "coord_start=3", "row", 1, IN(x));

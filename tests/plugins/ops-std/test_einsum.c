@@ -1,7 +1,8 @@
 /* einsum: equations of all forms by hand and against matmul; splits; refusals. */
 #include "opcall.h"
 
-#define IN(...) (const cnr_tensor *[]){__VA_ARGS__}
+#define IN(...) \
+    (const cnr_tensor *[]) { __VA_ARGS__ }
 
 int main(void) {
     cnr_tensor *y[1], *z[1];
@@ -29,7 +30,8 @@ int main(void) {
     op_call("matmul", "", z, 1, 2, a, b);
     op_call("einsum", "equation=...ij,...jk->...ik", y, 1, 2, a, b);
     t_same(y[0], z[0], 1e-12, "dots broadcast: matmul");
-    op_call("einsum", "equation=b...,...c->c...b", y, 1, 2, t_of(CNR_f32, "2", (double[]){1, 2}), m);
+    op_call("einsum", "equation=b...,...c->c...b", y, 1, 2, t_of(CNR_f32, "2", (double[]){1, 2}),
+            m);
     t_near(y[0], (double[]){1, 2, 4, 8, 2, 4, 5, 10, 3, 6, 6, 12}, 0, "dots for no and one axis");
     op_splitcheck("einsum", "equation=...ij,...jk->k...i", 2, IN(a, b));
     op_splitcheck("einsum", "equation=bhii,bh->bi", 2,

@@ -1,17 +1,20 @@
 /* Activations, unary and binary operators: hand-worked values, fast forms, gradients, types. */
 #include "opcall.h"
 
-#define IN(...) (const cnr_tensor *[]){__VA_ARGS__}
+#define IN(...) \
+    (const cnr_tensor *[]) { __VA_ARGS__ }
 
-static const char *const activations[] = {
-    "relu", "relu6", "leaky_relu", "thresholded_relu", "elu", "selu", "celu", "hard_sigmoid",
-    "hard_swish", "sigmoid", "swish", "mish", "gelu", "softplus", "softsign", "tanh", "erf",
-    "shrink", "clip"};
-static const char *const smooth[] = {"exp", "sin", "cos", "tan", "asin", "acos", "atan", "sinh",
-                                     "cosh", "asinh", "atanh", "abs", "neg"};
+static const char *const activations[] =
+    {"relu",       "relu6",    "leaky_relu", "thresholded_relu",
+     "elu",        "selu",     "celu",       "hard_sigmoid",
+     "hard_swish", "sigmoid",  "swish",      "mish",
+     "gelu",       "softplus", "softsign",   "tanh",
+     "erf",        "shrink",   "clip"};
+static const char *const smooth[] = {"exp",  "sin",  "cos",   "tan",   "asin", "acos", "atan",
+                                     "sinh", "cosh", "asinh", "atanh", "abs",  "neg"};
 static const char *const positive[] = {"log", "sqrt", "reciprocal"};
-static const char *const pairs[] = {"add", "sub", "mul", "div", "pow", "sum", "mean",
-                                    "weighted_sum"};
+static const char *const pairs[] = {"add", "sub", "mul",  "div",
+                                    "pow", "sum", "mean", "weighted_sum"};
 
 /* apply_f32 is what the reference gives, in f32's accuracy. */
 static void fast_form(const char *name, const char *attrs, const cnr_tensor *x) {

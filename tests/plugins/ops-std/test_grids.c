@@ -1,15 +1,16 @@
 /* affine_grid, col2im, trilu: values by hand, splits, gradients, refusals. */
 #include "opcall.h"
 
-#define IN(...) (const cnr_tensor *[]){__VA_ARGS__}
+#define IN(...) \
+    (const cnr_tensor *[]) { __VA_ARGS__ }
 
 static void affine_grid(void) {
     cnr_tensor *y[1], *size = t_of(CNR_i64, "4", (double[]){1, 1, 2, 2});
     cnr_tensor *same = t_of(CNR_f64, "1x2x3", (double[]){1, 0, 0, 0, 1, 0});
     op_call("affine_grid", "align_corners=1", y, 1, 2, same, size);
     t_near(y[0], (double[]){-1, -1, 1, -1, -1, 1, 1, 1}, 1e-12, "the same places, x first");
-    op_call("affine_grid", "", y, 1, 2,
-            t_of(CNR_f64, "1x2x3", (double[]){0, 2, 0.25, 1, 0, 0}), size);
+    op_call("affine_grid", "", y, 1, 2, t_of(CNR_f64, "1x2x3", (double[]){0, 2, 0.25, 1, 0, 0}),
+            size);
     t_near(y[0], (double[]){-0.75, -0.5, -0.75, 0.5, 1.25, -0.5, 1.25, 0.5}, 1e-12,
            "turned, scaled and moved, by pixels' middles");
     cnr_tensor *size3 = t_of(CNR_i64, "5", (double[]){2, 1, 2, 3, 4});

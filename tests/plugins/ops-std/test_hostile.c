@@ -15,8 +15,26 @@ static int tame; /* this case draws mostly numbers that may fit together */
 
 static int64_t awkward(void) {
     if (tame && dice(30)) return (int64_t)(1 + dice(2));
-    static const int64_t list[] = {0, 1, 2, 3, 4, 5, 7, 8, -1, -2, -3, 16, 224, 1 << 20, INT32_MAX,
-                                   (int64_t)1 << 40, INT64_MAX, INT64_MIN, INT64_MAX / 2, -8};
+    static const int64_t list[] = {0,
+                                   1,
+                                   2,
+                                   3,
+                                   4,
+                                   5,
+                                   7,
+                                   8,
+                                   -1,
+                                   -2,
+                                   -3,
+                                   16,
+                                   224,
+                                   1 << 20,
+                                   INT32_MAX,
+                                   (int64_t)1 << 40,
+                                   INT64_MAX,
+                                   INT64_MIN,
+                                   INT64_MAX / 2,
+                                   -8};
     /* Mostly small, so that some calls get past the first check. */
     return list[dice(5) ? dice(8) : dice(sizeof list / sizeof list[0])];
 }
@@ -26,8 +44,14 @@ static void random_attr(const cnr_attr_spec *spec, cnr_attr *a) {
     static double floats[32][12];
     static int32_t turn;
     turn = (turn + 1) % 32;
-    *a = (cnr_attr){.name = spec->name, .type = spec->type, .set = 1, .s = "", .i = awkward(),
-                    .ints = ints[turn], .floats = floats[turn], .n = (int64_t)dice(9)};
+    *a = (cnr_attr){.name = spec->name,
+                    .type = spec->type,
+                    .set = 1,
+                    .s = "",
+                    .i = awkward(),
+                    .ints = ints[turn],
+                    .floats = floats[turn],
+                    .n = (int64_t)dice(9)};
     if (tame) a->n = (int64_t)(1 + dice(4));
     a->f = dice(4) ? (double)a->i : dice(2) ? NAN : INFINITY;
     for (int i = 0; i < 12; i++) {
@@ -101,8 +125,9 @@ static int ask(const cnr_op *op, cnr_node *node) {
             region = (cnr_region){.axis = -1};
             op->region(node, axes[a].axis, 0, d, p, &region);
             const cnr_tensor *x = node->inputs[p];
-            good &= region.axis < 0 || !x || (region.axis < x->rank && region.begin >= 0 &&
-                    region.begin <= region.end && region.end <= x->dim[region.axis]);
+            good &= region.axis < 0 || !x ||
+                    (region.axis < x->rank && region.begin >= 0 && region.begin <= region.end &&
+                     region.end <= x->dim[region.axis]);
         }
     }
     return good;
@@ -141,9 +166,15 @@ static void attack(const cnr_op *op, int cases) {
         }
         cnr_tensor *writable[8];
         for (int i = 0; i < 8; i++) writable[i] = &outs[i];
-        cnr_node node = {.size = sizeof node, .desc = op, .name = "hostile", .n_attrs = op->n_attrs,
-                         .n_inputs = n_in, .n_outputs = op->n_outputs > 8 ? 8 : op->n_outputs,
-                         .attrs = (const cnr_attr *const *)attrs, .inputs = in, .outputs = out};
+        cnr_node node = {.size = sizeof node,
+                         .desc = op,
+                         .name = "hostile",
+                         .n_attrs = op->n_attrs,
+                         .n_inputs = n_in,
+                         .n_outputs = op->n_outputs > 8 ? 8 : op->n_outputs,
+                         .attrs = (const cnr_attr *const *)attrs,
+                         .inputs = in,
+                         .outputs = out};
         cnr_tensor made = {.size = sizeof made};
         cnr_init init;
         for (int32_t p = 0; op->parameters && in[0] && p < op->n_inputs; p++)

@@ -2,7 +2,8 @@
  * splits, unknown and hostile shapes. */
 #include "opcall.h"
 
-#define IN(...) (const cnr_tensor *[]){__VA_ARGS__}
+#define IN(...) \
+    (const cnr_tensor *[]) { __VA_ARGS__ }
 
 static void values(void) {
     cnr_tensor *y[3], *x = t_of(CNR_f32, "2x3", (double[]){1, 2, 3, 4, 5, 6});
@@ -188,11 +189,11 @@ static void refusals(void) {
     op_refused("reduce_sum", "axes=0,-2", "twice", 1, IN(x));
     op_refused("top_k", "k=4", "of an axis", 1, IN(x));
     op_refused("split", "axis=0;split=1,2", "lengths", 1, IN(x));
-    ok(op_try("gather", "", y, 1, 2, IN(t_random(CNR_f32, "3", 1),
-                                        t_of(CNR_i64, "1", (double[]){3}))) == CNR_E_ARG,
+    ok(op_try("gather", "", y, 1, 2,
+              IN(t_random(CNR_f32, "3", 1), t_of(CNR_i64, "1", (double[]){3}))) == CNR_E_ARG,
        "an index past the end is refused at run");
-    ok(op_try("gather_nd", "", y, 1, 2, IN(t_random(CNR_f32, "3", 1),
-                                           t_of(CNR_i64, "1x1", (double[]){-4}))) == CNR_E_ARG,
+    ok(op_try("gather_nd", "", y, 1, 2,
+              IN(t_random(CNR_f32, "3", 1), t_of(CNR_i64, "1x1", (double[]){-4}))) == CNR_E_ARG,
        "and one before the begin");
 }
 

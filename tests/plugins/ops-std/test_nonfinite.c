@@ -12,7 +12,10 @@
 static const double x_values[] = {N, I, -I, -0.0, TINY, -TINY, 1.5, -2.5, 7};
 
 static void activations(void) {
-    static const struct { const char *op, *attrs; double y[9]; } rows[] = {
+    static const struct {
+        const char *op, *attrs;
+        double y[9];
+    } rows[] = {
         {"relu", "", {N, I, 0, 0, TINY, 0, 1.5, 0, 7}},
         {"relu6", "", {N, 6, 0, 0, TINY, 0, 1.5, 0, 6}},
         {"clip", "min=0; max=6", {N, 6, 0, 0, TINY, 0, 1.5, 0, 6}},
@@ -59,7 +62,10 @@ static void activations(void) {
 
 static void operands(void) {
     static const double a[] = {N, I, -I, 1, 2, -0.0, N, 0}, b[] = {0, N, N, 1, -I, 0, N, N};
-    static const struct { const char *op; double y[8]; } rows[] = {
+    static const struct {
+        const char *op;
+        double y[8];
+    } rows[] = {
         {"max", {N, N, N, 1, 2, 0, N, N}},
         {"min", {N, N, N, 1, -I, 0, N, N}},
         {"equal", {0, 0, 0, 1, 0, 1, 0, 0}},
@@ -83,8 +89,8 @@ static void operands(void) {
 }
 
 /* Rows whose NaN is in the middle, first, last, everywhere. */
-static const double rows_of_4[] = {1, N, 3, 2, N, 5, 1, 2, 1, 2, 3, N, N, N, N, N, -I, -I, -I, N,
-    I, I, N, 1, -0.0, 0, -0.0, 0};
+static const double rows_of_4[] = {1, N, 3,  2,  N,  5, 1, 2, 1, 2, 3,    N, N,    N,
+                                   N, N, -I, -I, -I, N, I, I, N, 1, -0.0, 0, -0.0, 0};
 
 static void along_axes(void) {
     cnr_tensor *y[2], *x = t_of(CNR_f32, "7x4", rows_of_4);
@@ -98,17 +104,20 @@ static void along_axes(void) {
     t_near(y[1], (double[]){1, 2, 3, 0, 1, 3, 3, 2, 1, 0, 1, 2, 3, 0, 1, 2, 0, 1, 0, 1, 2}, 0,
            "top_k: NaN is larger than all");
     op_call("top_k", "k=4; axis=1; largest=0", y, 2, 1, x);
-    t_near(y[1], (double[]){0, 3, 2, 1, 2, 3, 1, 0, 0, 1, 2, 3, 0, 1, 2, 3, 0, 1, 2, 3, 3, 0, 1, 2,
-           0, 1, 2, 3}, 0, "top_k, smallest");
+    t_near(y[1], (double[]){0, 3, 2, 1, 2, 3, 1, 0, 0, 1, 2, 3, 0, 1,
+                            2, 3, 0, 1, 2, 3, 3, 0, 1, 2, 0, 1, 2, 3},
+           0, "top_k, smallest");
     op_call("hardmax", "axis=1", y, 1, 1, x);
-    t_near(y[0], (double[]){0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0,
-           1, 0, 0, 0}, 0, "hardmax");
-    op_call("softmax", "axis=1", y, 1, 1, t_of(CNR_f32, "3x3", (double[]){1, N, 2, 1, I, 2, 1, -I,
-           2}));
+    t_near(y[0], (double[]){0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0,
+                            0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0},
+           0, "hardmax");
+    op_call("softmax", "axis=1", y, 1, 1,
+            t_of(CNR_f32, "3x3", (double[]){1, N, 2, 1, I, 2, 1, -I, 2}));
     t_near(y[0], (double[]){N, N, N, N, N, N, 0.268941, 0, 0.731059}, 2e-6, "softmax");
     op_call("log_softmax", "axis=1", y, 1, 1, t_of(CNR_f32, "2x3", (double[]){1, N, 2, 1, -I, 2}));
     t_near(y[0], (double[]){N, N, N, -1.313262, -I, -0.313262}, 2e-6, "log_softmax");
-    /* ONNX Runtime's extremes follow its vectors: a NaN counts in one lane and is lost in another */
+    /* ONNX Runtime's extremes follow its vectors: a NaN counts in one lane and is lost in another
+     */
     op_call("reduce_max", "axes=1; keepdims=0", y, 1, 1, x);
     t_near(y[0], (double[]){N, N, N, N, N, N, 0}, 0, "reduce_max: NaN where one is");
     op_call("reduce_min", "axes=1; keepdims=0", y, 1, 1, x);
@@ -131,11 +140,11 @@ static void windows(void) {
     t_near(y[0], (double[]){N, 5.5, -I, I}, 0, "average_pool");
     op_call("global_max_pool", "", y, 1, 1, x);
     t_near(y[0], (double[]){N}, 0, "global_max_pool");
-    op_call("max_roi_pool", "pooled_shape=1,1", y, 1, 2, x, t_of(CNR_f32, "2x5", (double[]){0, 0,
-           0, 1, 1, 0, 2, 2, 3, 3}));
+    op_call("max_roi_pool", "pooled_shape=1,1", y, 1, 2, x,
+            t_of(CNR_f32, "2x5", (double[]){0, 0, 0, 1, 1, 0, 2, 2, 3, 3}));
     t_near(y[0], (double[]){N, I}, 0, "max_roi_pool");
-    op_call("conv", "pads=1,1,1,1", y, 1, 2, x, t_of(CNR_f32, "1x1x3x3", (double[]){0, 0, 0, 0, 1,
-           0, 0, 0, 0}));
+    op_call("conv", "pads=1,1,1,1", y, 1, 2, x,
+            t_of(CNR_f32, "1x1x3x3", (double[]){0, 0, 0, 0, 1, 0, 0, 0, 0}));
     t_near(y[0], (double[]){N, N, N, 4, N, N, N, N, N, N, N, N, N, N, N, N}, 0,
            "conv: 0 times NaN or infinity is NaN");
 }
@@ -143,12 +152,12 @@ static void windows(void) {
 static void whole_numbers(void) {
     const double v[] = {N, I, -I, -0.0, 300, -300, 2.5, -1.5};
     cnr_tensor *y[3], *x = t_of(CNR_f32, "8", v);
-    op_call("quantize_linear", "", y, 1, 3, x, t_of(CNR_f32, "", (double[]){0.1f}), t_of(CNR_u8,
-           "", (double[]){128}));
+    op_call("quantize_linear", "", y, 1, 3, x, t_of(CNR_f32, "", (double[]){0.1f}),
+            t_of(CNR_u8, "", (double[]){128}));
     t_near(y[0], (double[]){0, 255, 0, 128, 255, 0, 153, 113}, 0,
            "quantize_linear to u8: NaN as the least");
-    op_call("quantize_linear", "", y, 1, 3, x, t_of(CNR_f32, "", (double[]){0.1f}), t_of(CNR_i8,
-           "", (double[]){3}));
+    op_call("quantize_linear", "", y, 1, 3, x, t_of(CNR_f32, "", (double[]){0.1f}),
+            t_of(CNR_i8, "", (double[]){3}));
     t_near(y[0], (double[]){-128, 127, -128, 3, 127, -128, 28, -12}, 0, "to i8");
     op_call("dynamic_quantize_linear", "", y, 3, 1, t_of(CNR_f32, "4", (double[]){1, 2, N, -1}));
     t_near(y[0], (double[]){170, 255, 0, 0}, 0, "dynamic_quantize_linear");

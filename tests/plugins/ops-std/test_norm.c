@@ -1,7 +1,8 @@
 /* The normalising operators: values by hand or from the definition, gradients, splits, refusals. */
 #include "opcall.h"
 
-#define IN(...) (const cnr_tensor *[]){__VA_ARGS__}
+#define IN(...) \
+    (const cnr_tensor *[]) { __VA_ARGS__ }
 
 static void batch_and_scale(void) {
     cnr_tensor *y[1], *x = t_of(CNR_f32, "1x2x2", (double[]){1, 2, 3, 4});
@@ -26,8 +27,8 @@ static void batch_and_scale(void) {
     op_parse(op, "epsilon=1", room, 4);
     cnr_node *node = op_node(op, given, 1, IN(x, s, b, m, v), 5, 1);
     ok(op->channel_affine(node, 2, scale, shift) == 1 && fabsf(scale[0] - 1) < 1e-6f &&
-           fabsf(shift[0]) < 1e-6f && fabsf(scale[1] - 10) < 1e-5f &&
-           fabsf(shift[1] + 30) < 1e-5f, "batch normalisation as an affine map");
+           fabsf(shift[0]) < 1e-6f && fabsf(scale[1] - 10) < 1e-5f && fabsf(shift[1] + 30) < 1e-5f,
+       "batch normalisation as an affine map");
     op_node_free(node);
     op_refused("batch_norm", "", "var", 5, IN(x, s, b, m, t_random(CNR_f32, "3", 1)));
     op_refused("batch_norm", "training_mode=1", "training_mode", 5, IN(x, s, b, m, v));
@@ -48,6 +49,13 @@ static void local_response(void) {
     op_call("lrn_within", "size=3;alpha=3;beta=1", y, 1, 1,
             t_of(CNR_f64, "1x1x3", (double[]){1, 2, 3}));
     t_near(y[0], (double[]){1 / 6., 2 / 15., 3 / 14.}, 1e-12, "lrn_within in 1-D");
+    static const char *const names[] = {"lrn", "lrn_within"};
+    for (int i = 0; i < 2; i++) { /* the square is no float, the base therefore 0 and not below */
+        op_call(names[i], "size=1;alpha=-1;bias=0", y, 1, 1,
+                t_of(CNR_f32, "1x1x2", (double[]){1e-30, -1e-30}));
+        ok(t_get(y[0], 0) == INFINITY && t_get(y[0], 1) == -INFINITY,
+           "%s of squares that underflow", names[i]);
+    }
     cnr_tensor *big = t_random(CNR_f64, "2x5x3x4", 1);
     static const char *const attrs[] = {"size=3;alpha=2;beta=0.75", "size=4;alpha=2;beta=0.5;k=2",
                                         "size=11;alpha=1"};

@@ -5,8 +5,14 @@
 
 /* ---- as much of protobuf as these files use ---- */
 
-typedef struct bytes { const uint8_t *at, *end; } bytes;
-typedef struct field { int number, wire; uint64_t value; bytes data; } field;
+typedef struct bytes {
+    const uint8_t *at, *end;
+} bytes;
+typedef struct field {
+    int number, wire;
+    uint64_t value;
+    bytes data;
+} field;
 
 static uint64_t varint(bytes *b) {
     uint64_t v = 0;
@@ -40,7 +46,8 @@ static char *text(bytes b) {
 static void each_int(const field *f, int64_t *list, int64_t *n) {
     bytes b = f->data;
     if (f->wire == 0) list[(*n)++] = (int64_t)f->value;
-    else while (b.at < b.end && *n < 64) list[(*n)++] = (int64_t)varint(&b);
+    else
+        while (b.at < b.end && *n < 64) list[(*n)++] = (int64_t)varint(&b);
 }
 
 static bytes whole_file(const char *path) {
@@ -56,9 +63,9 @@ static bytes whole_file(const char *path) {
 }
 
 static int32_t dtype_of(uint64_t onnx) {
-    static const int32_t types[] = {0,        CNR_f32, CNR_u8,  CNR_i8,  CNR_u16, CNR_i16,
-                                    CNR_i32,  CNR_i64, 0,       CNR_bool, CNR_f16, CNR_f64,
-                                    CNR_u32,  CNR_u64, 0,       0,       CNR_bf16};
+    static const int32_t types[] = {0,       CNR_f32, CNR_u8, CNR_i8,   CNR_u16, CNR_i16,
+                                    CNR_i32, CNR_i64, 0,      CNR_bool, CNR_f16, CNR_f64,
+                                    CNR_u32, CNR_u64, 0,      0,        CNR_bf16};
     return onnx < sizeof types / sizeof types[0] ? types[onnx] : 0;
 }
 
@@ -102,10 +109,24 @@ static void read_attr(bytes b, cnr_attr *a) {
     *a = (cnr_attr){.set = 1, .ints = ints, .floats = floats, .s = ""};
     while (next(&b, &f)) {
         if (f.number == 1) a->name = text(f.data);
-        if (f.number == 2) { memcpy(&v, f.data.at, 4); a->f = (double)v; a->type = CNR_ATTR_FLOAT; }
-        if (f.number == 3) { a->i = (int64_t)f.value; a->f = (double)a->i; a->type = CNR_ATTR_INT; }
-        if (f.number == 4) { a->s = text(f.data); a->type = CNR_ATTR_STRING; }
-        if (f.number == 8) { each_int(&f, ints, &a->n); a->type = CNR_ATTR_INTS; }
+        if (f.number == 2) {
+            memcpy(&v, f.data.at, 4);
+            a->f = (double)v;
+            a->type = CNR_ATTR_FLOAT;
+        }
+        if (f.number == 3) {
+            a->i = (int64_t)f.value;
+            a->f = (double)a->i;
+            a->type = CNR_ATTR_INT;
+        }
+        if (f.number == 4) {
+            a->s = text(f.data);
+            a->type = CNR_ATTR_STRING;
+        }
+        if (f.number == 8) {
+            each_int(&f, ints, &a->n);
+            a->type = CNR_ATTR_INTS;
+        }
         for (; f.number == 7 && f.data.at < f.data.end; f.data.at += 4, a->n++) {
             memcpy(&v, f.data.at, 4);
             floats[a->n] = (double)v;
@@ -200,7 +221,8 @@ static void check(const char *name, const char *folder) {
     if (m.n_nodes != 1 || m.n_outputs > 16) return skip(name, "left out: a model of several nodes");
     if (!op) return skip(name, m.op);
     for (int32_t i = 0; i < m.n_attrs; i++)
-        if (!m.attrs[i].type) return skip(name, "left out: a tensor as an attribute, which the importer reads");
+        if (!m.attrs[i].type)
+            return skip(name, "left out: a tensor as an attribute, which the importer reads");
     /* The text says that results saturate; these two files hold results that wrapped. */
     if (strstr(name, "qlinearmatmul") && strstr(name, "_int8_"))
         return skip(name, "left out: its output contradicts ONNX's text");
@@ -211,8 +233,8 @@ static void check(const char *name, const char *folder) {
             if (m.inputs[i][0] && strcmp(m.inputs[i], m.graph_inputs[k]) == 0 &&
                 (inputs[i] = vector(folder, "input", k)) == NULL)
                 return skip(name, "left out: a type that tensors do not have");
-    const cnr_status status = op_eager(op, attrs, m.n_attrs, inputs, m.n_inputs, outputs,
-                                       m.n_outputs);
+    const cnr_status status =
+        op_eager(op, attrs, m.n_attrs, inputs, m.n_inputs, outputs, m.n_outputs);
     int good = status == CNR_OK;
     if (!good) note("%s", op_state.problem);
     for (int32_t i = 0; good && i < m.n_outputs; i++) {

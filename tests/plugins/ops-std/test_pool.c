@@ -1,7 +1,8 @@
 /* max_pool, average_pool and their gradients. */
 #include "opcall.h"
 
-#define IN(...) (const cnr_tensor *[]){__VA_ARGS__}
+#define IN(...) \
+    (const cnr_tensor *[]) { __VA_ARGS__ }
 
 static const double five[] = {1,  2,  3,  4,  5,  6,  7,  8,  9,  10, 11, 12, 13,
                               14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25};
@@ -9,10 +10,12 @@ static const double five[] = {1,  2,  3,  4,  5,  6,  7,  8,  9,  10, 11, 12, 13
 static void max_by_hand(void) {
     cnr_tensor *y[2], *x = t_of(CNR_f32, "1x1x5x5", five);
     op_call("max_pool", "kernel_shape=5;pads=2", y, 2, 1, x);
-    t_near(y[0], (double[]){13, 14, 15, 15, 15, 18, 19, 20, 20, 20, 23, 24, 25, 25, 25,
-                            23, 24, 25, 25, 25, 23, 24, 25, 25, 25}, 0, "padded");
-    t_near(y[1], (double[]){12, 13, 14, 14, 14, 17, 18, 19, 19, 19, 22, 23, 24, 24, 24,
-                            22, 23, 24, 24, 24, 22, 23, 24, 24, 24}, 0, "its indices");
+    t_near(y[0], (double[]){13, 14, 15, 15, 15, 18, 19, 20, 20, 20, 23, 24, 25,
+                            25, 25, 23, 24, 25, 25, 25, 23, 24, 25, 25, 25},
+           0, "padded");
+    t_near(y[1], (double[]){12, 13, 14, 14, 14, 17, 18, 19, 19, 19, 22, 23, 24,
+                            24, 24, 22, 23, 24, 24, 24, 22, 23, 24, 24, 24},
+           0, "its indices");
     op_call("maxpool", "kernel=2;stride=2;storage_order=1", y, 2, 1, x);
     t_near(y[0], (double[]){7, 9, 17, 19}, 0, "strided");
     t_near(y[1], (double[]){6, 16, 8, 18}, 0, "indices along columns");
@@ -44,8 +47,9 @@ static void average_by_hand(void) {
     op_call("average_pool", "kernel=3;stride=2;pads=1", y, 1, 1, x);
     t_near(y[0], (double[]){4, 5.5, 7, 11.5, 13, 14.5, 19, 20.5, 22}, 1e-6, "inside only");
     op_call("avgpool", "kernel=3;stride=2;pads=1;count_include_pad=1", y, 1, 1, x);
-    t_near(y[0], (double[]){16 / 9., 33 / 9., 28 / 9., 69 / 9., 13, 87 / 9., 76 / 9., 123 / 9.,
-                            88 / 9.}, 1e-6, "padding counted");
+    t_near(y[0],
+           (double[]){16 / 9., 33 / 9., 28 / 9., 69 / 9., 13, 87 / 9., 76 / 9., 123 / 9., 88 / 9.},
+           1e-6, "padding counted");
     /* Caffe: the window is cut at input + pad, and that is what it divides by. */
     op_call("avgpool", "kernel=3;stride=3;pads=1;count_include_pad=1;ceil_mode=1", y, 1, 1,
             t_of(CNR_f32, "1x1x6", (double[]){1, 2, 3, 4, 5, 6}));
@@ -55,8 +59,8 @@ static void average_by_hand(void) {
     op_call("average_pool", "kernel=2;dilations=2", y, 1, 1,
             t_of(CNR_f64, "1x1x4", (double[]){1, 2, 3, 4}));
     t_near(y[0], (double[]){2, 3}, 1e-12, "dilated");
-    op_call("average_pool", "kernel=2,2,2", y, 1, 1, t_of(CNR_f16, "1x1x2x2x2",
-            (double[]){1, 2, 3, 4, 5, 6, 7, 8}));
+    op_call("average_pool", "kernel=2,2,2", y, 1, 1,
+            t_of(CNR_f16, "1x1x2x2x2", (double[]){1, 2, 3, 4, 5, 6, 7, 8}));
     t_near(y[0], (double[]){4.5}, 0, "3-D, f16");
 }
 

@@ -1,7 +1,8 @@
 /* rnn, gru, lstm: one step by hand, directions against each other, lengths, refusals. */
 #include "opcall.h"
 
-#define IN(...) (const cnr_tensor *[]){__VA_ARGS__}
+#define IN(...) \
+    (const cnr_tensor *[]) { __VA_ARGS__ }
 
 static double s(double v) { return 1 / (1 + exp(-v)); }
 
@@ -33,6 +34,15 @@ static void by_hand(void) {
             t_of(CNR_f64, "1x3", (double[]){0.3, 0.1, 0.2}));
     t_near(y[0], (double[]){o * tanh(cell)}, 1e-12, "lstm: gates i o f c, with peepholes");
     t_near(y[2], (double[]){cell}, 1e-12, "its cell");
+}
+
+/* A cell without peepholes is not multiplied by any, so that an infinite one stays so. */
+static void infinite(void) {
+    cnr_tensor *y[3], *x = t_of(CNR_f64, "1x1x1", (double[]){1});
+    cnr_tensor *w = t_of(CNR_f64, "1x4x1", (double[]){0, 0, 0, 0});
+    op_call("lstm", "", y, 3, 7, x, w, w, NULL, NULL, NULL,
+            t_of(CNR_f64, "1x1x1", (double[]){-INFINITY}));
+    t_near(y[0], (double[]){-0.5}, 1e-12, "lstm: half of the tanh of an infinite cell");
 }
 
 /* Row `at` of the last but one axes of `t` as a tensor of its own. */
@@ -74,6 +84,7 @@ static void directions(void) {
 int main(void) {
     op_open();
     by_hand();
+    infinite();
     directions();
     return op_done();
 }

@@ -1,6 +1,6 @@
 /* Rewrites with the real operators: affine folding into convolutions, merging transposes, Einstein
- * sums as matmul. */
-#include "core/run/run.h"
+ * sums as matmul, activations that exporters write as several nodes. */
+#include "run/run.h"
 #include "tap.h"
 #include <math.h>
 
@@ -23,7 +23,8 @@ static cnr_value weight(cnr_graph *g, const char *name, int32_t rank, const int6
     free(data);
     return v;
 }
-#define DIMS(...) (int32_t)(sizeof((int64_t[]){__VA_ARGS__}) / 8), (const int64_t[]){__VA_ARGS__}
+#define DIMS(...) \
+    (int32_t)(sizeof((int64_t[]){__VA_ARGS__}) / 8), (const int64_t[]) { __VA_ARGS__ }
 
 static cnr_value node(cnr_graph *g, const char *op, int32_t n, const cnr_value *in,
                       const cnr_attr *attr) {
@@ -31,8 +32,8 @@ static cnr_value node(cnr_graph *g, const char *op, int32_t n, const cnr_value *
     cnri_graph_node(g, op, NULL, NULL, in, n, &attr, attr ? 1 : 0, &out, 1);
     return out;
 }
-#define NODE(g, op, attr, ...)                                                             \
-    node(g, op, (int32_t)(sizeof((cnr_value[]){__VA_ARGS__}) / sizeof(cnr_value)),         \
+#define NODE(g, op, attr, ...) \
+    node(g, op, (int32_t)(sizeof((cnr_value[]){__VA_ARGS__}) / sizeof(cnr_value)), \
          (const cnr_value[]){__VA_ARGS__}, attr)
 
 static const cnr_attr no_bias = {.name = "bias", .type = CNR_ATTR_BOOL, .set = 1, .i = 0};
@@ -57,16 +58,22 @@ static cnr_graph *begin(cnr_value *x) {
 
 /* Runs the graph with all rewrites and with none; they agree, and `nodes` are left. */
 static void compare(cnr_graph *g, cnr_value y, int32_t nodes, const char *what) {
-    static const char *const off[] = {"remove-dead", "remove-identity", "fold-constants",
-                                      "fold-affine", "merge-transposes", "einsum-to-matmul", NULL};
+    static const char *const off[] = {"remove-dead",      "remove-identity",
+                                      "fold-constants",   "fold-affine",
+                                      "merge-transposes", "einsum-to-matmul",
+                                      "fuse-activations", NULL};
     cnr_error err = CNR_ERROR_INIT;
     float input[200], *kept = NULL;
     int64_t n = 0;
     double worst = 0;
     cnri_graph_output(g, y, "y");
     for (int i = 0; i < 200; i++) input[i] = (float)sin(0.37 * i);
-    const cnr_tensor in = {.size = sizeof in, .dtype = CNR_f32, .rank = 4, .dim = {2, 4, 5, 5},
-                           .data = input, .bytes = sizeof input};
+    const cnr_tensor in = {.size = sizeof in,
+                           .dtype = CNR_f32,
+                           .rank = 4,
+                           .dim = {2, 4, 5, 5},
+                           .data = input,
+                           .bytes = sizeof input};
     for (int round = 0; round < 2; round++) {
         cnr_graph *copy = cnri_graph_copy(g);
         const cnr_load_options o = {.size = sizeof o, .no_rewrite = round ? off : NULL};
@@ -97,9 +104,104 @@ static void compare(cnr_graph *g, cnr_value y, int32_t nodes, const char *what) 
 }
 
 static cnr_value transpose(cnr_graph *g, cnr_value x, int64_t a, int64_t b, int64_t c, int64_t d) {
-    const cnr_attr perm = {.name = "perm", .type = CNR_ATTR_INTS, .set = 1, .n = 4,
+    const cnr_attr perm = {.name = "perm",
+                           .type = CNR_ATTR_INTS,
+                           .set = 1,
+                           .n = 4,
                            .ints = (const int64_t[]){a, b, c, d}};
     return NODE(g, "transpose", &perm, x);
+}
+
+/* ---- activations ---- */
+
+static cnr_value number(cnr_graph *g, double value) {
+    static int count;
+    char name[16];
+    float data = (float)value;
+    const cnr_tensor t = {.size = sizeof t, .dtype = CNR_f32, .rank = 0, .data = &data};
+    snprintf(name, sizeof name, "k%d", count++);
+    return cnri_graph_constant(g, name, &t);
+}
+#define N(value) number(g, value)
+#define MUL(a, b) NODE(g, "mul", NULL, a, b)
+#define DIV(a, b) NODE(g, "div", NULL, a, b)
+#define ADD(a, b) NODE(g, "add", NULL, a, b)
+#define OF(op, a) NODE(g, op, NULL, a)
+
+static cnr_value gelu_torch(cnr_graph *g, cnr_value x) { /* torch.onnx of nn.GELU */
+    return MUL(MUL(x, ADD(OF("erf", DIV(x, N(1.4142135381698608))), N(1))), N(0.5));
+}
+static cnr_value gelu_keras(cnr_graph *g, cnr_value x) { /* tf2onnx of keras.activations.gelu */
+    return MUL(MUL(N(0.5), x), ADD(N(1), OF("erf", DIV(x, N(1.4142135623730951)))));
+}
+static cnr_value gelu_bert(cnr_graph *g, cnr_value x) { /* the original BERT's, of TensorFlow */
+    return MUL(x, MUL(N(0.5), ADD(N(1), OF("erf", MUL(x, N(0.70710678118654752))))));
+}
+static cnr_value tanh_transformers(cnr_graph *g, cnr_value x) { /* gelu_new */
+    const cnr_value inner =
+        MUL(ADD(x, MUL(NODE(g, "pow", NULL, x, N(3)), N(0.044715))), N(0.7978845608028654));
+    return MUL(MUL(x, N(0.5)), ADD(OF("tanh", inner), N(1)));
+}
+static cnr_value tanh_torch(cnr_graph *g, cnr_value x) { /* its decomposition */
+    const cnr_value cube = MUL(MUL(x, x), x);
+    const cnr_value inner = MUL(N(0.7978845608028654), ADD(x, MUL(N(0.044715), cube)));
+    return MUL(MUL(N(0.5), x), ADD(OF("tanh", inner), N(1)));
+}
+static cnr_value tanh_fast(cnr_graph *g, cnr_value x) { /* gelu_fast: factored out */
+    const cnr_value inner =
+        MUL(MUL(x, N(0.7978845608028654)), ADD(N(1), MUL(MUL(N(0.044715), x), x)));
+    return MUL(MUL(N(0.5), x), ADD(N(1), OF("tanh", inner)));
+}
+static cnr_value silu(cnr_graph *g, cnr_value x) { return MUL(x, OF("sigmoid", x)); }
+static cnr_value silu_left(cnr_graph *g, cnr_value x) { return MUL(OF("sigmoid", x), x); }
+static cnr_value silu_scaled(cnr_graph *g, cnr_value x) {
+    return MUL(x, OF("sigmoid", MUL(x, N(1.702))));
+}
+static cnr_value six(cnr_graph *g, cnr_value x) {
+    return DIV(MUL(x, OF("relu6", ADD(x, N(3)))), N(6));
+}
+static cnr_value six_first(cnr_graph *g, cnr_value x) {
+    return MUL(x, MUL(OF("relu6", ADD(N(3), x)), N(1.0 / 6)));
+}
+static cnr_value hard(cnr_graph *g, cnr_value x) {
+    const cnr_attr alpha = {.name = "alpha", .type = CNR_ATTR_FLOAT, .set = 1, .f = 1.0 / 6};
+    return MUL(x, NODE(g, "hard_sigmoid", &alpha, x));
+}
+/* These are none. */
+static cnr_value other_factor(cnr_graph *g, cnr_value x) {
+    return MUL(MUL(x, ADD(OF("erf", DIV(x, N(1.4))), N(1))), N(0.5));
+}
+static cnr_value gate(cnr_graph *g, cnr_value x) { return MUL(OF("relu", x), OF("sigmoid", x)); }
+
+static void activations(void) {
+    static const struct {
+        cnr_value (*make)(cnr_graph *g, cnr_value x);
+        const char *what;
+        int32_t nodes;
+    } rows[] = {{gelu_torch, "gelu of erf, torch", 1},
+                {gelu_keras, "keras", 1},
+                {gelu_bert, "bert", 1},
+                {tanh_transformers, "gelu of tanh, transformers", 1},
+                {tanh_torch, "torch", 1},
+                {tanh_fast, "factored", 1},
+                {silu, "silu", 1},
+                {silu_left, "the sigmoid first", 1},
+                {silu_scaled, "a scaled one", 1},
+                {six, "hard-swish of relu6", 1},
+                {six_first, "the other way", 1},
+                {hard, "of hard_sigmoid", 1},
+                {other_factor, "another factor stays", 5},
+                {gate, "a gate stays", 3}};
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        cnr_value x;
+        cnr_graph *g = begin(&x);
+        compare(g, rows[i].make(g, x), rows[i].nodes, rows[i].what);
+    }
+    /* x is no input but computed, and of a form that the search looks into */
+    cnr_value x;
+    cnr_graph *g = begin(&x);
+    const cnr_value scaled = MUL(OF("sin", x), N(0.5));
+    compare(g, gelu_torch(g, scaled), 3, "of a value that is a product");
 }
 
 int main(void) {
@@ -163,12 +265,15 @@ int main(void) {
                 {"abcd,abef->abf", 1, "a sum within one operand too"}};
     for (size_t i = 0; i < sizeof sums / sizeof sums[0]; i++) {
         g = begin(&x);
-        const cnr_attr sum = {.name = "equation", .type = CNR_ATTR_STRING, .set = 1,
+        const cnr_attr sum = {.name = "equation",
+                              .type = CNR_ATTR_STRING,
+                              .set = 1,
                               .s = sums[i].equation};
         const cnr_value w = i == 2 ? weight(g, "w", DIMS(4, 5, 5, 3), -1, 1)
                                    : weight(g, "w", DIMS(2, 4, 5, 5), -1, 1);
         compare(g, NODE(g, "einsum", &sum, x, w), sums[i].nodes, sums[i].what);
     }
+    activations();
     cnr_close(rt);
     return done();
 }

@@ -1,7 +1,8 @@
 /* softmax, log_softmax, hardmax, the classifier's loss, and their gradients. */
 #include "opcall.h"
 
-#define IN(...) (const cnr_tensor *[]){__VA_ARGS__}
+#define IN(...) \
+    (const cnr_tensor *[]) { __VA_ARGS__ }
 
 static void values(void) {
     cnr_tensor *y[1], *x = t_of(CNR_f32, "2x2", (double[]){0, log(3), 1000, 1000});
@@ -45,10 +46,12 @@ static void loss(void) {
     t_near(y[0], (double[]){(log(4. / 3) + log(2)) / 2}, 1e-6, "labels may be floats");
     cnr_tensor *out[1];
     ok(op_try("softmax_cross_entropy", "", out, 1, 2,
-              IN(x, t_of(CNR_i32, "2", (double[]){0, 2}))) == CNR_E_ARG, "a label out of range");
+              IN(x, t_of(CNR_i32, "2", (double[]){0, 2}))) == CNR_E_ARG,
+       "a label out of range");
     has_text(op_state.problem, "label 1", "is named");
     ok(op_try("softmax_cross_entropy", "", out, 1, 2,
-              IN(x, t_of(CNR_f32, "2", (double[]){0, NAN}))) == CNR_E_ARG, "NaN is no label");
+              IN(x, t_of(CNR_f32, "2", (double[]){0, NAN}))) == CNR_E_ARG,
+       "NaN is no label");
     op_gradcheck("softmax_cross_entropy", "", 0, 2,
                  IN(t_random(CNR_f64, "3x4", 1), t_of(CNR_u8, "3", (double[]){3, 0, 1})));
     op_refused("softmax_cross_entropy", "", "labels", 2, IN(x, t_random(CNR_u8, "3", 1)));

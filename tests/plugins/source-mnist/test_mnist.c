@@ -1,6 +1,6 @@
 /* IDX digits: splits, plain and compressed, and files that lie. */
-#include "core/graph/graph.h"
-#include "core/run/run.h"
+#include "graph/graph.h"
+#include "run/run.h"
 #include "tap.h"
 #include <stdlib.h>
 
@@ -24,11 +24,11 @@ static cnr_status open_set(const char *tail, const char *split, cnri_samples *s)
 }
 
 static void test_small(void) {
-    static const uint8_t pictures[] = {0, 0, 8, 3, 0, 0, 0, 2, 0, 0, 0, 2, 0, 0, 0, 3,
-                                       1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12};
+    static const uint8_t pictures[] = {0, 0, 8, 3, 0, 0, 0, 2, 0, 0, 0, 2,  0,  0,
+                                       0, 3, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12};
     static const uint8_t labels[] = {0, 0, 8, 1, 0, 0, 0, 2, 4, 9};
-    static const uint8_t lying[] = {0, 0, 8, 3, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff,
-                                    0xff, 0xff, 0xff, 0xff, 1};
+    static const uint8_t lying[] = {0,    0,    8,    3,    0xff, 0xff, 0xff, 0xff, 0xff,
+                                    0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1};
     cnri_samples s;
     cnr_sample sample;
     is_int(open_set("", "eval", &s), CNR_E_NOT_FOUND, "an empty folder");
@@ -86,7 +86,7 @@ int main(void) {
     const char *dirs[] = {CNRT_BUILD_DIR "/plugins", NULL};
     cnri_graph_install(cnri_host_mutable());
     cnri_plugins_load(dirs, false, &err);
-    if (!cnri_find(CNR_KIND_SOURCE, "mnist")) {
+    if (!cnri_descriptor_find(CNR_KIND_SOURCE, "mnist")) {
         skip("digits", "source-mnist was not built (zlib)");
         return done();
     }

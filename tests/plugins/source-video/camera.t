@@ -127,7 +127,7 @@ SKIP: {
 
 # ---- pulled out ----
 ($code, $said, $wait, @lines) = watch({ FAKE_CAMERA_GONE => 30 }, 1e9, 60, $net, '/dev/video1', qw(--app classify -o), "$dir/gone.mkv");
-is($code, 1, 'one that is pulled out ends it');
+is($code, 3, 'one that is pulled out ends it, with the code of input and output');
 like($said, qr{/dev/video1: can't be read on: No such device}, 'with its name');
 cmp_ok(-s "$dir/gone.mkv", '>', 1000, 'what was recorded stays');
 

@@ -1,5 +1,6 @@
-/* A V4L2 camera that is not there, for LD_PRELOAD: /dev/video* gives frames of YUYV at a rate, in as many buffers
- * as are asked for, as a driver would: one that is not taken in time is lost. By the environment:
+/* A V4L2 camera that is not there, for LD_PRELOAD: /dev/video* gives frames of YUYV at a rate, in
+ * as many buffers as are asked for, as a driver would: one that is not taken in time is lost. By
+ * the environment:
  *     FAKE_CAMERA_RATE    frames a second (30)
  *     FAKE_CAMERA_LOG     a file: a line "number nanoseconds" (monotonic) for each frame that was taken
  *     FAKE_CAMERA_GONE    so many frames, then it is pulled out
@@ -22,7 +23,10 @@
 
 enum { WIDTH = 640, HEIGHT = 480, BYTES = WIDTH * HEIGHT * 2, MOST = 32 };
 
-typedef struct buffer { uint8_t *at; uint64_t number, ns; } buffer;
+typedef struct buffer {
+    uint8_t *at;
+    uint64_t number, ns;
+} buffer;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct {
@@ -112,39 +116,52 @@ static int take(struct v4l2_buffer *b) {
 static int request(struct v4l2_requestbuffers *r) {
     if (r->count > MOST) r->count = MOST;
     for (; camera.n < r->count; camera.n++) {
-        camera.buffers[camera.n].at = mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        camera.buffers[camera.n].at =
+            mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         if (camera.buffers[camera.n].at == MAP_FAILED) return ENOMEM;
     }
     return 0;
 }
 
 static void format(struct v4l2_pix_format *p) {
-    *p = (struct v4l2_pix_format){.width = WIDTH, .height = HEIGHT, .pixelformat = V4L2_PIX_FMT_YUYV,
-                                  .field = V4L2_FIELD_NONE, .bytesperline = WIDTH * 2, .sizeimage = BYTES};
+    *p = (struct v4l2_pix_format){.width = WIDTH,
+                                  .height = HEIGHT,
+                                  .pixelformat = V4L2_PIX_FMT_YUYV,
+                                  .field = V4L2_FIELD_NONE,
+                                  .bytesperline = WIDTH * 2,
+                                  .sizeimage = BYTES};
 }
 
 static void rate(struct v4l2_streamparm *p) {
     p->parm.capture.capability = V4L2_CAP_TIMEPERFRAME;
-    p->parm.capture.timeperframe = (struct v4l2_fract){1, (uint32_t)number_of("FAKE_CAMERA_RATE", 30)};
+    p->parm.capture.timeperframe =
+        (struct v4l2_fract){1, (uint32_t)number_of("FAKE_CAMERA_RATE", 30)};
 }
 
 static int answer(unsigned long what, void *at) {
     switch (what) {
     case VIDIOC_QUERYCAP:
-        *(struct v4l2_capability *)at = (struct v4l2_capability){
-            .driver = "fake", .card = "a camera", .bus_info = "none",
-            .capabilities = V4L2_CAP_VIDEO_CAPTURE | V4L2_CAP_STREAMING};
+        *(struct v4l2_capability *)at =
+            (struct v4l2_capability){.driver = "fake",
+                                     .card = "a camera",
+                                     .bus_info = "none",
+                                     .capabilities = V4L2_CAP_VIDEO_CAPTURE | V4L2_CAP_STREAMING};
         return 0;
     case VIDIOC_G_INPUT: *(int *)at = 0; return 0;
     case VIDIOC_S_INPUT: return 0;
     case VIDIOC_ENUMINPUT: return ((struct v4l2_input *)at)->index ? EINVAL : 0;
-    case VIDIOC_G_FMT: case VIDIOC_S_FMT: case VIDIOC_TRY_FMT: {
+    case VIDIOC_G_FMT:
+    case VIDIOC_S_FMT:
+    case VIDIOC_TRY_FMT: {
         struct v4l2_format *f = at;
-        if (what != VIDIOC_G_FMT && f->fmt.pix.pixelformat && f->fmt.pix.pixelformat != V4L2_PIX_FMT_YUYV) return EINVAL;
+        if (what != VIDIOC_G_FMT && f->fmt.pix.pixelformat &&
+            f->fmt.pix.pixelformat != V4L2_PIX_FMT_YUYV)
+            return EINVAL;
         format(&f->fmt.pix);
         return 0;
     }
-    case VIDIOC_G_PARM: case VIDIOC_S_PARM: rate(at); return 0;
+    case VIDIOC_G_PARM:
+    case VIDIOC_S_PARM: rate(at); return 0;
     case VIDIOC_REQBUFS: return request(at);
     case VIDIOC_QUERYBUF: describe(at); return 0;
     case VIDIOC_QBUF:
@@ -220,7 +237,8 @@ int ioctl(int fd, unsigned long what, ...) {
 
 static void *map_by(const char *with, void *to, size_t n, int prot, int flags, int fd, off_t at) {
     void *(*theirs)(void *, size_t, int, int, int, off_t);
-    if (camera.is_open && fd == camera.fd && at / BYTES < camera.n) return camera.buffers[at / BYTES].at;
+    if (camera.is_open && fd == camera.fd && at / BYTES < camera.n)
+        return camera.buffers[at / BYTES].at;
     *(void **)&theirs = dlsym(RTLD_NEXT, with);
     return theirs(to, n, prot, flags, fd, at);
 }

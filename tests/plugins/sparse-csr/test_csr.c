@@ -7,7 +7,10 @@ static int packs; /* was built with zstd: else what should be coded is plain */
 enum { F32, F16, INT8, SHARED }; /* values, as the schema has them */
 
 /* The encoding's options, in the order of its schema. */
-typedef struct form { double keep; int64_t block, values, bits, code; } form;
+typedef struct form {
+    double keep;
+    int64_t block, values, bits, code;
+} form;
 
 static cnr_tensor *encoded_as(const cnr_tensor *dense, form f, cnr_error *err) {
     const cnr_attr a[] = {{.name = "keep", .type = CNR_ATTR_FLOAT, .set = 1, .f = f.keep},
@@ -65,7 +68,8 @@ static void round_trip(void) {
     static const double keeps[] = {1, 0.5, 0.1, 0};
     for (size_t s = 0; s < sizeof shapes / sizeof shapes[0]; s++) {
         int good = 0;
-        for (size_t k = 0; k < 4; k++) good += prunes(t_random(CNR_f32, shapes[s], 11 + s), keeps[k]);
+        for (size_t k = 0; k < 4; k++)
+            good += prunes(t_random(CNR_f32, shapes[s], 11 + s), keeps[k]);
         ok(good == 4, "%s: keeps the largest 100%%, 50%%, 10%% and none", shapes[s]);
     }
     double ties[24];
@@ -90,7 +94,10 @@ static int prepares(const cnr_tensor *coded, int64_t samples) {
     w->encoding = coded->encoding;
     const cnr_tensor *in[] = {x, w};
     cnr_node *node = op_node(op_find("dense"), NULL, 0, in, 2, 1);
-    cnr_device device = {.size = sizeof device, .cls = neon_state.cls, .name = "cpu", .concurrency = 1};
+    cnr_device device = {.size = sizeof device,
+                         .cls = neon_state.cls,
+                         .name = "cpu",
+                         .concurrency = 1};
     cnr_space space = {.size = sizeof space};
     const cnr_kernel *k = neon_state.kernels[0];
     int good = node && k->prepare_size(&device, node, &space, &err) == CNR_OK;
@@ -112,7 +119,8 @@ static void damage(const cnr_tensor *good, const char *what) {
             ((uint8_t *)bad.data)[byte] ^= ways[way];
             float *out = kernel_memory(cnr_dense_bytes(good));
             if (e->check(&bad, &err)) refused++;
-            else if (e->decode(&bad, out, &err) != CNR_OK || !prepares(&bad, 1) || !prepares(&bad, 5))
+            else if (e->decode(&bad, out, &err) != CNR_OK || !prepares(&bad, 1) ||
+                     !prepares(&bad, 5))
                 tripped++;
             else passed++;
         }
@@ -141,12 +149,20 @@ static void coded_bound(const cnr_tensor *dense) {
 
 /* How far what is stored so is from what it stands for: most of a magnitude, or exact. */
 static void values_of_all_kinds(void) {
-    static const struct { form form; double bound; const char *what; } rows[] = {
-        {{1, 1, F32, 5, 0}, 0, "f32"},        {{1, 4, F32, 5, 0}, 0, "f32 in blocks"},
-        {{1, 1, F16, 5, 0}, 1e-3, "f16"},     {{1, 4, F16, 5, 1}, 1e-3, "f16 in blocks, coded"},
-        {{1, 1, INT8, 5, 0}, 0.01, "int8"},   {{1, 4, INT8, 5, 1}, 0.01, "int8 in blocks, coded"},
-        {{1, 1, SHARED, 8, 0}, 0.03, "shared, 8 bits"}, {{1, 1, SHARED, 8, 1}, 0.03, "the same coded"},
-        {{1, 4, SHARED, 5, 1}, 0.2, "shared in blocks, 5 bits, coded"}, {{1, 1, F32, 5, 1}, 0, "f32 coded"}};
+    static const struct {
+        form form;
+        double bound;
+        const char *what;
+    } rows[] = {{{1, 1, F32, 5, 0}, 0, "f32"},
+                {{1, 4, F32, 5, 0}, 0, "f32 in blocks"},
+                {{1, 1, F16, 5, 0}, 1e-3, "f16"},
+                {{1, 4, F16, 5, 1}, 1e-3, "f16 in blocks, coded"},
+                {{1, 1, INT8, 5, 0}, 0.01, "int8"},
+                {{1, 4, INT8, 5, 1}, 0.01, "int8 in blocks, coded"},
+                {{1, 1, SHARED, 8, 0}, 0.03, "shared, 8 bits"},
+                {{1, 1, SHARED, 8, 1}, 0.03, "the same coded"},
+                {{1, 4, SHARED, 5, 1}, 0.2, "shared in blocks, 5 bits, coded"},
+                {{1, 1, F32, 5, 1}, 0, "f32 coded"}};
     cnr_error err = CNR_ERROR_INIT;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         cnr_tensor *dense = t_random(CNR_f32, "18x300", 7), *coded, *back;
@@ -192,23 +208,52 @@ static void earlier_form(const uint32_t *words, size_t bytes, const char *what) 
 }
 
 static void earlier_forms(void) {
-    static const uint32_t first[] = {0x31525343, 2, 3, 0, 5, 0, 4, 0, 0, 2, 2, 4,
-                                     1u | 4u << 16, 0u | 3u << 16, 0x3f800000, 0xc0000000,
-                                     0x3f000000, 0x40400000}; /* no blocks, gaps, types */
-    static const uint32_t second[] = {0x32525343, 1u | CNR_f32 << 8 | 1u << 16, 3, 0, 5, 0, 4, 0, 4, 0,
-                                      0, 2, 2, 4, 0x02000201, 0x3f800000, 0xc0000000, 0x3f000000,
+    static const uint32_t first[] = {0x31525343,
+                                     2,
+                                     3,
+                                     0,
+                                     5,
+                                     0,
+                                     4,
+                                     0,
+                                     0,
+                                     2,
+                                     2,
+                                     4,
+                                     1u | 4u << 16,
+                                     0u | 3u << 16,
+                                     0x3f800000,
+                                     0xc0000000,
+                                     0x3f000000,
+                                     0x40400000}; /* no blocks, gaps, types */
+    static const uint32_t second[] = {0x32525343, 1u | CNR_f32 << 8 | 1u << 16,
+                                      3,          0,
+                                      5,          0,
+                                      4,          0,
+                                      4,          0,
+                                      0,          2,
+                                      2,          4,
+                                      0x02000201, 0x3f800000,
+                                      0xc0000000, 0x3f000000,
                                       0x40400000}; /* gaps of whole bytes */
     earlier_form(first, sizeof first, "first version");
     earlier_form(second, sizeof second, "second version");
 }
 
 static void hostile(void) {
-    static const struct { const char *shape; form form; const char *what; } rows[] = {
-        {"3x5", {0.6, 1, F32, 5, 0}, "f32"},            {"1x70000", {0.0001, 1, F32, 5, 0}, "wide"},
-        {"9x700", {0.003, 4, F16, 5, 0}, "f16, blocks"}, {"6x30", {0.3, 1, INT8, 5, 0}, "int8"},
-        {"8x40", {0.3, 4, SHARED, 3, 0}, "shared"},      {"12x90", {0.3, 1, SHARED, 2, 1}, "coded"},
-        {"5x300", {0.02, 1, F32, 5, 1}, "f32 coded"},    {"16x70", {0.2, 1, F16, 5, 0}, "small gaps"},
-        {"3x9", {1, 0, F16, 5, 0}, "all columns"}};
+    static const struct {
+        const char *shape;
+        form form;
+        const char *what;
+    } rows[] = {{"3x5", {0.6, 1, F32, 5, 0}, "f32"},
+                {"1x70000", {0.0001, 1, F32, 5, 0}, "wide"},
+                {"9x700", {0.003, 4, F16, 5, 0}, "f16, blocks"},
+                {"6x30", {0.3, 1, INT8, 5, 0}, "int8"},
+                {"8x40", {0.3, 4, SHARED, 3, 0}, "shared"},
+                {"12x90", {0.3, 1, SHARED, 2, 1}, "coded"},
+                {"5x300", {0.02, 1, F32, 5, 1}, "f32 coded"},
+                {"16x70", {0.2, 1, F16, 5, 0}, "small gaps"},
+                {"3x9", {1, 0, F16, 5, 0}, "all columns"}};
     cnr_error err = CNR_ERROR_INIT;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         cnr_tensor *good = encoded_as(t_random(CNR_f32, rows[i].shape, 4), rows[i].form, &err);
@@ -236,7 +281,8 @@ static int agrees(const char *op, const char *attrs, cnr_tensor *x, cnr_tensor *
     memcpy(c.encoded[1].data, coded->data, (size_t)coded->bytes);
     neon_devices(devices, 2);
     for (int32_t k = 0; k < neon_state.n_kernels; k++)
-        for (int32_t d = 0; d < 2 && good && strcmp(neon_state.kernels[k]->op, op) == 0; d++, taken++)
+        for (int32_t d = 0; d < 2 && good && strcmp(neon_state.kernels[k]->op, op) == 0;
+             d++, taken++)
             good = kernel_run(neon_state.kernels[k], &devices[d], &c) > 0;
     neon_devices_close(devices, 2);
     cnri_case_free(&c);
@@ -245,8 +291,7 @@ static int agrees(const char *op, const char *attrs, cnr_tensor *x, cnr_tensor *
 
 static form drawn_form(void) {
     return (form){(double)int8_draw(0, 10) / 10, (int64_t[]){0, 1, 4}[int8_draw(0, 2)],
-                  int8_draw(F32, SHARED),
-                  int8_draw(1, 8), int8_draw(0, 1)};
+                  int8_draw(F32, SHARED), int8_draw(1, 8), int8_draw(0, 1)};
 }
 
 static int conv_agrees(void) {
@@ -258,7 +303,8 @@ static int conv_agrees(void) {
              (long long)high, (long long)wide);
     snprintf(ws, sizeof ws, "%lldx%lldx%lldx%lld", (long long)out, (long long)(in / group),
              (long long)k, (long long)k);
-    snprintf(attrs, sizeof attrs, "group=%lld; strides=%lld,%lld; pads=%lld,%lld,%lld,%lld; dilations=%lld",
+    snprintf(attrs, sizeof attrs,
+             "group=%lld; strides=%lld,%lld; pads=%lld,%lld,%lld,%lld; dilations=%lld",
              (long long)group, (long long)int8_draw(1, 3), (long long)int8_draw(1, 3),
              (long long)int8_draw(0, 2), (long long)int8_draw(0, 3), (long long)int8_draw(0, 2),
              (long long)int8_draw(0, 1), (long long)(k > 1 ? int8_draw(1, 2) : 1));
@@ -272,7 +318,8 @@ static int dense_agrees(int64_t batch, int64_t k, int64_t m, form f, int with_bi
     char xs[64], ws[64];
     snprintf(xs, sizeof xs, "%lldx%lld", (long long)batch, (long long)k);
     snprintf(ws, sizeof ws, "%lldx%lld", (long long)m, (long long)k);
-    return agrees("dense", "", t_random(CNR_f32, xs, 1), t_random(CNR_f32, ws, 2), f, with_bias, chain);
+    return agrees("dense", "", t_random(CNR_f32, xs, 1), t_random(CNR_f32, ws, 2), f, with_bias,
+                  chain);
 }
 
 static void one_isa(const char *isa) {
@@ -289,7 +336,8 @@ static void one_isa(const char *isa) {
     const form tenth = {0.1, 1, F32, 5, 0}, none = {0, 1, F32, 5, 0};
     ok(dense_agrees(3, 70000, 5, (form){0.01, 1, F32, 5, 0}, 1, "relu; leaky_relu alpha=0.1"),
        "%s: columns past 65536, gaps above 255", isa);
-    ok(dense_agrees(1, 90000, 3, (form){0.0001, 4, F16, 5, 0}, 1, ""), "%s: gaps of two bytes", isa);
+    ok(dense_agrees(1, 90000, 3, (form){0.0001, 4, F16, 5, 0}, 1, ""), "%s: gaps of two bytes",
+       isa);
     ok(dense_agrees(9, 40, 33, none, 1, ""), "%s: nothing kept: the bias alone", isa);
     ok(dense_agrees(150, 64, 70, tenth, 1, "leaky_relu alpha=0.1"), "%s: many samples", isa);
 }
@@ -298,8 +346,11 @@ static void one_isa(const char *isa) {
 static void declines_blocks(void) {
     cnr_error err = CNR_ERROR_INIT;
     int32_t in_block[4] = {4, 0, 0, 0}, out_block[1] = {4}, none[4] = {0};
-    cnr_accept a = {.size = sizeof a, .in_block = in_block, .out_block = out_block,
-                    .in_class = none, .out_class = none};
+    cnr_accept a = {.size = sizeof a,
+                    .in_block = in_block,
+                    .out_block = out_block,
+                    .in_class = none,
+                    .out_class = none};
     const cnr_tensor *in[] = {t_random(CNR_f32, "1x8x3x3", 3),
                               int8_const(encoded(t_random(CNR_f32, "5x72", 4), 0.2, &err))};
     cnr_node *node = op_node(op_find("dense"), NULL, 0, in, 2, 1);

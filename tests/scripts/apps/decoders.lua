@@ -7,6 +7,7 @@ local families = require "lib.families"
 local heads = require "lib.heads"
 local json = require "lib.json"
 local labels = require "lib.labels"
+local masks = require "lib.masks"
 local nets = require "lib.nets"
 local pictures = require "lib.pictures"
 local priors = require "lib.priors"
@@ -158,12 +159,67 @@ local function pixels()
   local p = found[1].points
   ok(#p == 4 and p[1] == 11 and p[2] == 12 and p[3] ~= p[3], "yolov8: points, hidden ones are none")
   is(heads.yolov8({ t }, { classes = 2 }, .3)[1].points, nil, "yolov8: masks are no points")
+  is(heads.yolov8({ t }, { classes = 2 }, .3)[1].cell, 4, "yolov8: where it was found")
+  p = heads.yolov8({ t }, { classes = 2, points = true, numbers = 2 }, .3)[1].points
+  ok(#p == 6 and math.abs(p[3] - .9) < 1e-6 and math.abs(p[6] - .1) < 1e-6, "yolov8: points of two numbers are all seen")
 
   t = zeros(1, 3, 6)
   for k, v in ipairs { 1, 2, 30, 40, .6, 7 } do t[6 + k] = v end
   found = heads.rows({ t }, nil, nil, .3)
   is(#found, 1, "rows: the rest is empty")
   is_box(found[1], 7, .6, 1, 2, 30, 40, "rows: as they are")
+end
+
+-- Masks of prototypes, by hand: 8 x 8 cells of 4 pixels; the first prototype is 1 in the left half and -1 in the right
+-- one, the second 1 above and -1 below.
+local function masked()
+  local protos = c.tensor { shape = { 1, 2, 8, 8 } }
+  for y = 0, 7 do
+    for x = 0, 7 do
+      protos[y * 8 + x + 1], protos[64 + y * 8 + x + 1] = x < 4 and 1 or -1, y < 4 and 1 or -1
+    end
+  end
+  local size = { width = 32, height = 32 }
+  local function covered(mask, x, y)
+    local n = 0
+    for _, r in ipairs(mask) do
+      if x > r.x0 and x < r.x1 and y >= r.y0 and y < r.y1 then n = n + 1 end
+    end
+    return n
+  end
+  local function area(mask)
+    local sum = 0
+    for _, r in ipairs(mask) do sum = sum + (r.x1 - r.x0) * (r.y1 - r.y0) end
+    return sum
+  end
+  local all = { x0 = 0, y0 = 0, x1 = 32, y1 = 32 }
+  local left = masks.of_prototypes(protos, { 1, 0 }, all, size)
+  ok(covered(left, 5, 20) == 1 and covered(left, 27, 20) == 0, "masks: where the sum is above 0, once")
+  is(area(left), 512, "masks: half of the picture")
+  is(area(masks.of_prototypes(protos, { -1, 0 }, all, size)), 512, "masks: the other half by the other sign")
+  -- 1 in the upper left quarter, 0 beside and below, -1 in the last one; minus .5 makes a quarter of it
+  local quarter = masks.of_prototypes(protos, { .5, .5 }, all, size)
+  ok(covered(quarter, 5, 5) == 1 and covered(quarter, 27, 27) == 0, "masks: prototypes are added")
+  local cut = masks.of_prototypes(protos, { 1, 0 }, { x0 = 8, y0 = 8, x1 = 24, y1 = 12 }, size)
+  is(area(cut), 8 * 4, "masks: cut at the box")
+  ok(covered(cut, 9, 9) == 1 and covered(cut, 4, 9) == 0, "masks: nothing outside of it")
+  is(#masks.of_prototypes(protos, { 0, 0 }, all, size), 0, "masks: 0 is no mask")
+
+  local t = zeros(1, 5, 4, 6) -- five classes
+  local function set(class, x, y) t[class * 24 + y * 6 + x + 1] = 2 end
+  for x = 0, 5 do for y = 0, 3 do set(0, x, y) end end
+  for x = 0, 2 do for y = 0, 1 do t[3 * 24 + y * 6 + x + 1] = 3 end end
+  t[4 * 24 + 3 * 6 + 5 + 1] = 9
+  local found = masks.of_classes(t, { width = 60, height = 40 }, 0, .001)
+  is(#found, 2, "classes: those that are seen, without the background")
+  is_box(found[1], 3, 6 / 24, 0, 0, 30, 20, "classes: the part of the picture, and what is around it")
+  is_box(found[2], 4, 1 / 24, 50, 30, 60, 40, "classes: a single place")
+  is(area(found[1].mask), 600, "classes: its pixels")
+  is(#masks.of_classes(t, { width = 60, height = 40 }, nil, .001), 3, "classes: the first is one, too")
+  is(#masks.of_classes(t, { width = 60, height = 40 }, 0, .1), 1, "classes: small ones are left out")
+  local whole = c.tensor { shape = { 1, 2, 3 }, dtype = "i64", data = { 0, 7, 7, 0, 0, 7 } }
+  found = masks.of_classes(whole, { width = 3, height = 2 }, 0, 0)
+  is_box(found[1], 7, .5, 1, 0, 3, 2, "classes: as whole numbers")
 end
 
 local function sizes()
@@ -261,6 +317,8 @@ local function recognised()
   is(of(1280, 1280, { "o", { 1, 102000, 85 } }), "yolov5", "of four strides")
   is(of(640, 640, { "o", { 1, 84, 8400 } }), "yolov8", "by planes of cells")
   is(of(640, 640, { "o", { 1, 116, 8400 }, "masks", { 1, 32, 160, 160 } }), "yolov8", "with masks")
+  is(of(520, 520, { "out", { 1, 21, 520, 520 }, "aux", { 1, 21, 520, 520 } }), "segmentation", "by scores for each place")
+  is(of(512, 1024, { "out", { 1, 19, 64, 128 } }), "segmentation", "that are fewer than pixels")
   is(of(0, 0, { "o", { "batch", 84, "anchors" } }, { ["onnx.task"] = "detect" }), "yolov8",
      "by what the exporter says")
   is(of(0, 0, { "o", { "?", "?", "?" } }, { ["onnx.task"] = "detect" }), "yolov8", "whatever its sizes")
@@ -299,6 +357,8 @@ local function recognised()
   ok(not good and why:find("scores [1,10]", 1, true) and why:find("--family", 1, true),
      "what fits nothing is told")
   ok(not pcall(families.of, net(1, 1, {}), "nonsense"), "no such family")
+  ok(not pcall(families.of, net(224, 224, { "larger", { 1, 21, 672, 672 } })), "larger than the picture: rather another one")
+  ok(not pcall(families.of, net(224, 224, { "picture", { 1, 3, 224, 224 } })), "three planes are rather a picture")
 end
 
 local function host()
@@ -394,6 +454,25 @@ local function drawn()
      math.abs(b - 255 * want[3]) < 12, "the outline lies on the box, in its class's colour")
   ok(({ pixel(250, 200) })[1] == 0 and ({ pixel(500, 400) })[2] == 0, "inside and outside stay")
   ok(({ pixel(104, 90) })[2] > 100, "a plate above")
+  local mask = { { x0 = 150, y0 = 150, x1 = 200, y1 = 160 }, { x0 = 150, y0 = 160, x1 = 180, y1 = 170 } }
+  local masked_box = { class = 0, score = .5, x0 = 100, y0 = 100, x1 = 400, y1 = 300, mask = mask }
+  result = draw.boxes(picture, { masked_box }, function() return "thing", "thing" end)
+  local function is_tinted(x, y, opacity)
+    local pr, pg, pb = pixel(x, y)
+    local colour = draw.colour(0)
+    return math.abs(pr - 255 * colour[1] * opacity) < 6 and math.abs(pg - 255 * colour[2] * opacity) < 6 and
+           math.abs(pb - 255 * colour[3] * opacity) < 6
+  end
+  ok(is_tinted(170, 155, .4) and is_tinted(170, 165, .4) and is_tinted(170, 160, .4) and is_tinted(190, 165, 0),
+     "a mask lies on its pixels, without a seam")
+  masked_box.is_region = true
+  result = draw.boxes(picture, { masked_box }, function() return "thing", "thing" end)
+  ok(is_tinted(170, 155, .55) and is_tinted(250, 299, 0), "a region is a colour, without an outline")
+  local joints = {}
+  for k = 1, 17 do joints[2 * k - 1], joints[2 * k] = 110 + 16 * k, k % 2 == 0 and 120 or 280 end
+  result = draw.boxes(picture, { { class = 0, score = .5, x0 = 100, y0 = 100, x1 = 400, y1 = 300, points = joints } },
+                      function() return "thing", "thing" end)
+  ok(({ pixel((joints[11] + joints[13]) // 2, 200) })[2] > 100, "points of a person are joined by bones")
   result = draw.boxes(c.tensor { shape = { 5, 5, 1 }, dtype = "u8" }, {}, tostring)
   is(result:shape()[1], 20, "small grey pictures are drawn larger")
   local canvas = c.object("canvas", { width = 50, height = 20 })
@@ -427,6 +506,7 @@ end
 return function()
   darknet()
   grids()
+  masked()
   pixels()
   sizes()
   ssd()

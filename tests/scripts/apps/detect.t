@@ -99,20 +99,34 @@ ok $? "a folder as JSON, with progress beside it"
 ok $? "a pattern in quotes"
 echo "no picture" >"$work/in/bad.jpg"
 "$build/cnnrun" "$app/detect.lua" "$net" "$work/in" >"$work/out" 2>"$work/log"
-[ $? = 1 ] && [ "$(grep -c found "$work/out")" = 2 ] && grep -q "bad.jpg" "$work/log"
+[ $? = 4 ] && [ "$(grep -c found "$work/out")" = 2 ] && grep -q "bad.jpg" "$work/log"
 ok $? "a damaged picture is told, the others are done"
 "$build/cnnrun" "$app/detect.lua" "$net" "$work/none.jpg" "$work/in/bad.jpg" "$work/in/fish-bike.jpg" \
     -q >"$work/out" 2>"$work/log"
-[ $? = 1 ] && [ "$(grep -c found "$work/out")" = 1 ] && grep -q "none.jpg" "$work/log" &&
+[ $? = 6 ] && [ "$(grep -c found "$work/out")" = 1 ] && grep -q "none.jpg" "$work/log" &&
     ! grep -q '^\[' "$work/log"
 ok $? "so is a missing one; no progress with -q"
 rm "$work/in/bad.jpg"
+"$build/cnnrun" "$app/detect.lua" "$net" "$work/in" --count --conf .9 --save-crops "$work/crops" -q >"$work/out" 2>"$work/log"
+[ $? = 0 ] && grep -q '^  face  *3$' "$work/out" && [ "$(ls "$work/crops")" = "mtcnn_test2-1-face.png
+mtcnn_test2-2-face.png
+mtcnn_test2-3-face.png" ]
+ok $? "counted, and what the boxes hold saved"
+"$build/cnnrun" "$app/detect.lua" "$net" "$work/in/mtcnn_test2.jpg" --json --classes 0 --score .9 >"$work/out" 2>"$work/log"
+[ $? = 0 ] && [ "$(grep -o '"label":"face"' "$work/out" | wc -l)" = 3 ]
+ok $? "a class by its number"
 if "$build/cnnrun" plugins | grep -q '^draw-cairo'; then
     "$build/cnnrun" "$app/detect.lua" "$net" "$work/in" -o "$work/drawn" --contact "$work/sheet.png" \
         >"$work/out" 2>"$work/log"
     [ $? = 0 ] && [ -s "$work/drawn/fish-bike.png" ] && [ -s "$work/drawn/mtcnn_test2.png" ] &&
         [ -s "$work/sheet.png" ]
     ok $? "drawn into a folder, and a sheet"
+    for ending in jpg bmp ppm tif; do
+        "$build/cnnrun" "$app/detect.lua" "$net" "$work/in/fish-bike.jpg" -o "$work/a.$ending" >"$work/out" \
+            2>"$work/log" && "$build/cnnrun" "$app/detect.lua" "$net" "$work/a.$ending" >"$work/out" 2>>"$work/log"
+        [ $? = 0 ] && grep -q "481 x 323" "$work/out"
+        ok $? "a picture written as .$ending is one"
+    done
     squeeze=$data/caffe/squeezenet_v1.1
     "$build/cnnrun" "$app/classify.lua" \
         "$squeeze/deploy.prototxt,$squeeze/squeezenet_v1.1_fp16values.caffemodel" "$images/cat.jpg" \
@@ -127,12 +141,14 @@ fi
     >"$work/out" 2>"$work/log"
 [ $? != 0 ]
 ok $? "a folder that is not there"
-# refused TEXT WORDS... -- one line that says so, and nothing is written
+echo face >"$work/face"
+# refused TEXT WORDS... -- one line that says so, the program's exit code, and nothing is written
 refused() {
-    text=$1
+    text=$1 code=1
+    case $text in "no such file") code=6 ;; esac
     shift
     "$build/cnnrun" "$app/detect.lua" "$@" >"$work/out" 2>"$work/log"
-    [ $? = 1 ] && [ ! -s "$work/out" ] && [ "$(wc -l <"$work/log")" = 1 ] && grep -q "$text" "$work/log"
+    [ $? = $code ] && [ ! -s "$work/out" ] && [ "$(wc -l <"$work/log")" = 1 ] && grep -q "$text" "$work/log"
     ok $? "refused: $text"
 }
 one=$work/in/fish-bike.jpg
@@ -142,8 +158,29 @@ refused "there are darknet, yolox" "$net" "$one" --family none
 refused "say --family NAME" "$app/../nets/lenet5.lua" "$one"
 refused "takes 320x320 only" "$net" "$one" --size 320x640
 refused "several pictures want a folder" "$net" "$work/in" -o "$work/a.png"
-refused "written as .png" "$net" "$one" -o "$work/a.jpg"
+refused "written as .png" "$net" "$one" -o "$work/a.gif"
+refused "no such class; did you mean face" "$net" "$one" --labels "$work/face" --classes fcae
+xl=$data/darknet/yolo-fastest/yolo-fastest-1.1-xl
+if [ -e "$xl.weights" ]; then
+    "$build/cnnrun" detect "$xl.cfg" "$xl.weights" "$images/dog.jpg" --classes Dog,car --threads 1 >"$work/out" 2>"$work/log"
+    [ $? = 0 ] && [ "$(grep -c '^  ' "$work/out")" = 2 ] && grep -q '^  dog ' "$work/out"
+    ok $? "weights behind the net, and two classes of three"
+    "$build/cnnrun" classify "$xl.cfg" "$xl.weights" "$images/dog.jpg" >"$work/out" 2>"$work/log"
+    [ $? = 1 ] && grep -q "is a detector (darknet): cnnrun detect" "$work/log"
+    ok $? "a detector is no classifier"
+else
+    skip "weights behind the net" "no $xl.weights"
+fi
+"$build/cnnrun" "$app/detect.lua" "$app/../nets/lenet5.lua" "$one" >"$work/out" 2>"$work/log"
+[ $? = 1 ] && grep -q "it is a classifier: cnnrun classify" "$work/log"
+ok $? "a classifier is no detector"
+for ending in pt tflite param; do
+    touch "$work/net.$ending"
+    "$build/cnnrun" detect "$work/net.$ending" "$one" >"$work/out" 2>"$work/log"
+    [ $? = 5 ] && grep -q "which is not read: " "$work/log"
+    ok $? "how .$ending is exported is told"
+done
 "$build/cnnrun" "$app/detect.lua" "$net" >"$work/out" 2>"$work/log"
-[ $? = 1 ] && grep -q usage "$work/log"
+[ $? = 1 ] && grep -q "something is missing: cnnrun detect NET" "$work/log"
 ok $? "too few words"
 echo "1..$n"

@@ -47,6 +47,12 @@ is(scalar lines(scalar `$build/cnnrun monitor $net $film --app classify --json -
     my @told = lines(scalar `$build/cnnrun --output $dir monitor $net $film --app classify -q --on $dir/on.lua`);
     is_deeply([map { $_->{n} } @told], [20, 40, 60], '--on hears of each frame');
     ok(-s "$dir/saved.png", 'and saves one where it may');
+    mkdir "$dir/folder";
+    open $on, '>', "$dir/on.lua" or die;
+    print $on "return function(found, frame) if frame.number == 5 then frame.save(frame.folder .. '/five.jpg') end end\n";
+    close $on;
+    my $said = `$build/cnnrun monitor $net $film --app classify -q --on $dir/on.lua --output $dir/folder 2>&1`;
+    ok($? == 0 && -s "$dir/folder/five.jpg", 'and below the folder of --output behind it') or diag($said);
 }
 SKIP: {
     skip 'object-post was not built (libcurl)', 1 unless -e "$build/plugins/object-post.so";
@@ -82,6 +88,31 @@ SKIP: {
     my @came = $events =~ /(\w+) \d+ came/g;
     is("@{[sort @came]}", 'bicycle car dog', 'what stands still comes once');
     unlike($events, qr/went/, 'and stays');
+}
+
+{
+    my $begun = time;
+    my @paced = lines(scalar `$build/cnnrun monitor $net $film --app classify --json --pace real`);
+    cmp_ok(time - $begun, '>=', 1.9, 'at its own pace two seconds take two seconds');
+    ok(@paced > 10 && $paced[-1]{frame} + $paced[-1]{lost} >= 60, 'of which every frame is seen or counted');
+    my $pid = open my $looped, '-|', "exec $build/cnnrun monitor $net $film --app classify --json --loop" or die;
+    my ($last, $n) = ({}, 0);
+    while (my $line = <$looped>) {
+        $last = decode_json($line);
+        last if ++$n == 100;
+    }
+    kill 'INT', $pid;
+    close $looped;
+    is($last->{frame}, 100, 'a loop goes on behind the last frame');
+    cmp_ok($last->{seconds}, '>', 2, 'and so do the seconds');
+}
+SKIP: {
+    my $xl = "$data/darknet/yolo-fastest/yolo-fastest-1.1-xl";
+    skip 'no shared/data/darknet, images', 1 unless -e "$xl.weights" && -e "$data/images/person.jpg";
+    system(qw(ffmpeg -v error -y -loop 1 -t 1 -i), "$data/images/person.jpg", qw(-vf scale=640:424 -r 10 -c:v libx264), "$dir/person.mp4");
+    my $said = `$build/cnnrun monitor $xl.cfg $xl.weights $dir/person.mp4 -q --classes person --on ${root}scripts/on/person.lua -o $dir/came --save-crops $dir/crops 2>&1`;
+    my @came = map { s{.*/}{}r } glob "$dir/came/* $dir/crops/*";
+    like("@came", qr/^person-1\.jpg person\.mp4-?\S*-1-person-?1?\.png$|^person-1\.jpg person-000003-1-person\.png$/, 'a person who comes is written') or diag($said);
 }
 
 # ---- a camera, and its page ----

@@ -39,7 +39,7 @@ for my $box ('1,2,3', '1,2,3,x', '') {
 ok $code != 0 && $err =~ /--box/, 'nothing to follow is told';
 
 SKIP: {
-    skip "no $data", 15 unless -d $data;
+    skip "no $data", 17 unless -d $data;
     mkdir 'short';
     # copies: what is written through a link would change the data itself
     copy(sprintf("$data/%05d.jpg", $_), sprintf('short/%05d.jpg', $_)) for 1 .. 40;
@@ -52,6 +52,13 @@ SKIP: {
     is scalar(grep { $_ } @seen), 40, 'the car is seen in all of them';
     ok abs($seen[39][0] + 41) < 12 && abs($seen[39][2] - 90) < 18, "and where it is: @{$seen[39]}";
     is scalar(() = glob 'drawn/*.png'), 40, 'a picture is drawn a frame';
+    my ($few) = track('short/00001.jpg short/00002.jpg short/00003.jpg --box 142,125,90,39 --json --threads 1');
+    is scalar(split /\n/, $few), 3, 'pictures one by one are frames, too';
+  SKIP: {
+        skip 'source-video was not built', 1 unless -e "$build/plugins/source-video.so";
+        my @made = track('short --box 142,125,90,39 -q -o short.mp4');
+        ok $made[2] == 0 && -s 'short.mp4', 'a folder becomes a video' or diag($made[1]);
+    }
     is((track('short --box 142,125,90,39 --json --set threads=3'))[0], $out, 'the same with three threads');
     isnt((track('short --box 142,125,90,39 --json --seed 7'))[0], $out, 'not the same by another seed');
     ($out, $err, $code) = track('short --json --model model.tld');
@@ -77,7 +84,7 @@ SKIP: {
     @lines = split /\n/, $out;
     @seen = boxes($out);
     is scalar @lines, 40, 'a broken frame and one of another size are survived';
-    ok !$seen[9] && $lines[9] =~ /"error"/ && $err =~ /frame 10/ && $code == 1, 'the broken one is told';
+    ok !$seen[9] && $lines[9] =~ /"error"/ && $err =~ /frame 10/ && $code == 4, 'the broken one is told';
     ok !$seen[19], 'nothing is seen in the other';
     ok $seen[12] && $seen[30], 'and it goes on behind both';
 }

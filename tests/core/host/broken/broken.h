@@ -20,21 +20,23 @@ static cnr_status broken_reference(const cnr_run *run, cnr_error *err) {
 
 static const cnr_port broken_port = {"x", 0, 0, 0};
 
-#define BROKEN_OP(text)                                                                     \
-    {.size = sizeof(cnr_op), .version = 1, .name = text, .port_size = sizeof(cnr_port),        \
-     .n_inputs = 1, .n_outputs = 1, .inputs = &broken_port, .outputs = &broken_port,            \
-     .infer = broken_infer, .reference = broken_reference}
+#define BROKEN_OP(text) \
+    { \
+        .size = sizeof(cnr_op), .version = 1, .name = text, .port_size = sizeof(cnr_port), \
+        .n_inputs = 1, .n_outputs = 1, .inputs = &broken_port, .outputs = &broken_port, \
+        .infer = broken_infer, .reference = broken_reference \
+    }
 
 /* The description of a sound plugin; later fields given behind it replace earlier ones. */
-#define BROKEN_SOUND(text, init_fn)                                                         \
-    .size = sizeof(cnr_plugin), .magic = CNR_PLUGIN_MAGIC, .abi = CNR_ABI,                     \
-    .signature = CNR_SIGNATURE, .name = text, .version = "1.2", .summary = "a test",           \
+#define BROKEN_SOUND(text, init_fn) \
+    .size = sizeof(cnr_plugin), .magic = CNR_PLUGIN_MAGIC, .abi = CNR_ABI, \
+    .signature = CNR_SIGNATURE, .name = text, .version = "1.2", .summary = "a test", \
     .licence = "MIT", .init = init_fn
 
-#define BROKEN_ENTRY(plugin)                                                                \
-    CNR_PLUGIN_ENTRY {                                                                        \
-        (void)host_abi;                                                                      \
-        return plugin;                                                                       \
+#define BROKEN_ENTRY(plugin) \
+    CNR_PLUGIN_ENTRY { \
+        (void)host_abi; \
+        return plugin; \
     }
 
 #endif

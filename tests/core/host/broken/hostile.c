@@ -17,22 +17,24 @@ static cnr_status add(int32_t kind, const void *descriptor, size_t bytes) {
     memcpy(kept, descriptor, bytes);
     return host->add(to, kind, kept);
 }
-static cnr_status add_op(const cnr_op *op) {
-    return add(CNR_KIND_OPERATOR, op, sizeof *op);
-}
+static cnr_status add_op(const cnr_op *op) { return add(CNR_KIND_OPERATOR, op, sizeof *op); }
 
 /* ---- pieces for devices, kernels and the rest that are wrong in one place ---- */
 
-static int32_t count_one(cnr_error *err) { (void)err; return 1; }
+static int32_t count_one(cnr_error *err) {
+    (void)err;
+    return 1;
+}
 static cnr_status describe(int32_t index, cnr_device_info *out, cnr_error *err) {
     (void)index, (void)err;
     out->score = 1000;
     memcpy(out->key, "hostile", sizeof "hostile");
     return CNR_OK;
 }
-static const cnr_memory_class memory[] = {
-    {.name = "buffer", .flags = CNR_MEMORY_HOST | CNR_MEMORY_PARTS, .alignment = 64,
-     .max_bytes = (uint64_t)1 << 40}};
+static const cnr_memory_class memory[] = {{.name = "buffer",
+                                           .flags = CNR_MEMORY_HOST | CNR_MEMORY_PARTS,
+                                           .alignment = 64,
+                                           .max_bytes = (uint64_t)1 << 40}};
 static cnr_status open_it(cnr_device *d, const cnr_device_options *o, cnr_error *err) {
     (void)o, (void)err;
     d->memory = memory;
@@ -63,18 +65,34 @@ static cnr_status stream_open(const cnr_device *d, cnr_stream *s, cnr_error *err
     return CNR_OK;
 }
 static void stream_close(cnr_stream *s) { (void)s; }
-static cnr_status sync_it(cnr_stream *s, cnr_error *err) { (void)s, (void)err; return CNR_OK; }
+static cnr_status sync_it(cnr_stream *s, cnr_error *err) {
+    (void)s, (void)err;
+    return CNR_OK;
+}
 static cnr_status record(cnr_stream *s, void **e, cnr_error *err) {
     (void)s, (void)err;
     *e = NULL;
     return CNR_OK;
 }
-static int64_t elapsed(const cnr_device *d, void *a, void *b) { (void)d, (void)a, (void)b; return 0; }
-#define DEVICE                                                                                  \
-    cnr_device_class device = {.size = sizeof device, .name = "hostile", .family = "hostile",       \
-        .count = count_one, .describe = describe, .open = open_it, .close = close_it,                \
-        .alloc = alloc_it, .free = free_it, .write = put, .read = get, .stream_open = stream_open,    \
-        .stream_close = stream_close, .sync = sync_it}
+static int64_t elapsed(const cnr_device *d, void *a, void *b) {
+    (void)d, (void)a, (void)b;
+    return 0;
+}
+#define DEVICE \
+    cnr_device_class device = {.size = sizeof device, \
+                               .name = "hostile", \
+                               .family = "hostile", \
+                               .count = count_one, \
+                               .describe = describe, \
+                               .open = open_it, \
+                               .close = close_it, \
+                               .alloc = alloc_it, \
+                               .free = free_it, \
+                               .write = put, \
+                               .read = get, \
+                               .stream_open = stream_open, \
+                               .stream_close = stream_close, \
+                               .sync = sync_it}
 
 static cnr_status accepts(const cnr_device *d, const cnr_node *n, cnr_accept *out) {
     (void)d, (void)n;
@@ -86,9 +104,13 @@ static cnr_status prepare_it(const cnr_device *d, const cnr_node *n, void *blob,
     (void)d, (void)n, (void)blob, (void)err;
     return CNR_OK;
 }
-#define KERNEL                                                                                  \
-    cnr_kernel kernel = {.size = sizeof kernel, .name = "hostile_kernel", .op = "hostile",         \
-                         .device = "cpu", .accepts = accepts, .run = run_it}
+#define KERNEL \
+    cnr_kernel kernel = {.size = sizeof kernel, \
+                         .name = "hostile_kernel", \
+                         .op = "hostile", \
+                         .device = "cpu", \
+                         .accepts = accepts, \
+                         .run = run_it}
 
 static void endless(void) {
     for (;;) pause();
@@ -133,7 +155,10 @@ static cnr_status reference_fails(const cnr_run *run, cnr_error *err) {
     (void)run, (void)err;
     return CNR_E_DEVICE;
 }
-static uint64_t workspace_huge(const cnr_node *n) { (void)n; return UINT64_MAX - 8; }
+static uint64_t workspace_huge(const cnr_node *n) {
+    (void)n;
+    return UINT64_MAX - 8;
+}
 static int32_t aliases_many(const cnr_node *n, cnr_alias *out, int32_t max) {
     (void)n, (void)out, (void)max;
     return 1 << 20;
@@ -176,8 +201,10 @@ static cnr_status open_nothing(cnr_device *d, const cnr_device_options *o, cnr_e
 }
 static cnr_status open_many(cnr_device *d, const cnr_device_options *o, cnr_error *err) {
     (void)o, (void)err;
-    static const cnr_memory_class odd[] = {
-        {.name = "odd", .flags = CNR_MEMORY_HOST | CNR_MEMORY_PARTS, .alignment = 3, .max_bytes = 1}};
+    static const cnr_memory_class odd[] = {{.name = "odd",
+                                            .flags = CNR_MEMORY_HOST | CNR_MEMORY_PARTS,
+                                            .alignment = 3,
+                                            .max_bytes = 1}};
     d->memory = odd;
     d->n_memory = 1;
     return CNR_OK;
@@ -187,8 +214,14 @@ static cnr_status alloc_null(const cnr_device *d, cnr_mem *out, cnr_error *err) 
     out->handle = NULL;
     return CNR_OK;
 }
-static int32_t count_many(cnr_error *err) { (void)err; return INT_MAX; }
-static int32_t count_failed(cnr_error *err) { (void)err; return CNR_E_DEVICE; }
+static int32_t count_many(cnr_error *err) {
+    (void)err;
+    return INT_MAX;
+}
+static int32_t count_failed(cnr_error *err) {
+    (void)err;
+    return CNR_E_DEVICE;
+}
 static cnr_status describe_unended(int32_t index, cnr_device_info *out, cnr_error *err) {
     (void)err;
     if (index > 0) return CNR_E_NOT_FOUND;
@@ -196,7 +229,10 @@ static cnr_status describe_unended(int32_t index, cnr_device_info *out, cnr_erro
     out->score = 1000;
     return CNR_OK;
 }
-static int32_t rewrite_endless(struct cnr_graph *g, cnr_error *err) { (void)g, (void)err; return 1; }
+static int32_t rewrite_endless(struct cnr_graph *g, cnr_error *err) {
+    (void)g, (void)err;
+    return 1;
+}
 static int32_t rewrite_fails(struct cnr_graph *g, cnr_error *err) {
     (void)g, (void)err;
     return -4711;
@@ -209,7 +245,8 @@ static const cnr_attr_spec attr[] = {{.name = "a", .type = CNR_ATTR_INT}};
 static const cnr_attr_spec attr_nameless[] = {{.type = CNR_ATTR_INT}};
 static const cnr_attr_spec attr_long[] = {{.name = long_name, .type = CNR_ATTR_INT}};
 static const char *filled[6000];
-static const cnr_attr_spec attr_choices[] = {{.name = "a", .type = CNR_ATTR_ENUM, .choices = filled}};
+static const cnr_attr_spec attr_choices[] = {
+    {.name = "a", .type = CNR_ATTR_ENUM, .choices = filled}};
 
 static cnr_status init(const cnr_host *h, struct cnr_registrar *registrar, cnr_error *err) {
     host = h;
@@ -229,7 +266,7 @@ static cnr_status init(const cnr_host *h, struct cnr_registrar *registrar, cnr_e
 #elif HOSTILE == 3
     abort(); /* what a C++ exception without a catch comes to */
 #elif HOSTILE == 4
-    return ((cnr_status (*)(void))NULL)();
+    return ((cnr_status(*)(void))NULL)();
 #elif HOSTILE == 5
     return (cnr_status)deep(0);
 #elif HOSTILE == 6
@@ -310,7 +347,8 @@ static cnr_status init(const cnr_host *h, struct cnr_registrar *registrar, cnr_e
     op.aliases = filled;
     return add_op(&op);
 #elif HOSTILE == 27
-    op.region = (void (*)(const cnr_node *, int32_t, int64_t, int64_t, int32_t, cnr_region *))(void (*)(void))endless;
+    op.region = (void (*)(const cnr_node *, int32_t, int64_t, int64_t, int32_t, cnr_region *))(
+        void (*)(void))endless;
     return add_op(&op);
 #elif HOSTILE == 28
     return host->add(to, CNR_KIND_OPERATOR, NULL);
@@ -334,7 +372,9 @@ static cnr_status init(const cnr_host *h, struct cnr_registrar *registrar, cnr_e
     device.sync = NULL;
     return add(CNR_KIND_DEVICE, &device, sizeof device);
 #elif HOSTILE == 36
-    cnr_object object = {.size = sizeof object, .name = "hostile", .n_methods = INT_MAX,
+    cnr_object object = {.size = sizeof object,
+                         .name = "hostile",
+                         .n_methods = INT_MAX,
                          .methods = filled};
     return add(CNR_KIND_OBJECT, &object, sizeof object);
 #elif HOSTILE == 37

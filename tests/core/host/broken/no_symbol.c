@@ -2,6 +2,4 @@
 #include <cnnrun/plugin.h>
 
 CNR_EXPORT int cnr_plugin_querry(void);
-int cnr_plugin_querry(void) {
-    return 0;
-}
+int cnr_plugin_querry(void) { return 0; }

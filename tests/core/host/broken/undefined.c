@@ -1,4 +1,5 @@
-/* Needs a function that nobody has, which must come out when it is opened and not when it is run. */
+/* Needs a function that nobody has, which must come out when it is opened and not when it is run.
+ */
 #include "broken.h"
 
 int cnrt_nobody_has_this(void);

@@ -1,12 +1,11 @@
-/* Needs what no processor has; its constructor tells whether the library was opened all the same. */
+/* Needs what no processor has; its constructor tells whether the library was opened all the same.
+ */
 #include "broken.h"
 #include <stdlib.h>
 
 CNR_PLUGIN_NEEDS(CNRT_NEEDS);
 
-__attribute__((constructor)) static void ran(void) {
-    setenv(CNRT_MARK, "1", 1);
-}
+__attribute__((constructor)) static void ran(void) { setenv(CNRT_MARK, "1", 1); }
 static cnr_status init(const cnr_host *host, struct cnr_registrar *registrar, cnr_error *err) {
     (void)host, (void)registrar, (void)err;
     return CNR_OK;

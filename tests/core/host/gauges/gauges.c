@@ -11,15 +11,16 @@ static const cnr_host *host;
 /* ---- the clock ---- */
 
 static uint64_t now; /* atomically: any thread looks */
-static uint64_t now_ns(void) {
-    return __atomic_add_fetch(&now, 1000000, __ATOMIC_RELAXED);
-}
+static uint64_t now_ns(void) { return __atomic_add_fetch(&now, 1000000, __ATOMIC_RELAXED); }
 static void wait_until(uint64_t ns) {
     uint64_t is = __atomic_load_n(&now, __ATOMIC_RELAXED);
-    while (is < ns && !__atomic_compare_exchange_n(&now, &is, ns, 1, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {}
+    while (is < ns &&
+           !__atomic_compare_exchange_n(&now, &is, ns, 1, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {}
 }
-static const cnr_clock fake_clock = {.size = sizeof(cnr_clock), .name = "fake-time",
-                                     .summary = "a millisecond a look", .now_ns = now_ns,
+static const cnr_clock fake_clock = {.size = sizeof(cnr_clock),
+                                     .name = "fake-time",
+                                     .summary = "a millisecond a look",
+                                     .now_ns = now_ns,
                                      .wait_until = wait_until};
 
 /* ---- the machine ---- */
@@ -46,9 +47,7 @@ static cnr_status open_machine(const cnr_gauge_options *options, void **state, c
     *state = m;
     return CNR_OK;
 }
-static void close_machine(void *state) {
-    free(state);
-}
+static void close_machine(void *state) { free(state); }
 
 /* ---- meters: energy that wraps, power at an address, temperature ---- */
 
@@ -80,18 +79,25 @@ static cnr_status read_meter(void *state, int32_t domain, cnr_reading *out, cnr_
     if (domain == 0) out->time_ns = time;
     return CNR_OK;
 }
-static const cnr_meter fake_meter = {.size = sizeof(cnr_meter), .name = "fake-meter", .summary = "fake",
-                                     .open = open_meter, .describe = describe_meter,
-                                     .read = read_meter, .close = close_machine};
+static const cnr_meter fake_meter = {.size = sizeof(cnr_meter),
+                                     .name = "fake-meter",
+                                     .summary = "fake",
+                                     .open = open_meter,
+                                     .describe = describe_meter,
+                                     .read = read_meter,
+                                     .close = close_machine};
 
 static cnr_status open_absent(const cnr_gauge_options *options, void **state, int32_t *n,
                               cnr_error *err) {
     (void)options, (void)state, (void)n;
     return host->fail(err, CNR_E_NOT_FOUND, "absent", "this machine has none");
 }
-static const cnr_meter absent_meter = {.size = sizeof(cnr_meter), .name = "absent-meter",
-                                       .summary = "fake", .open = open_absent,
-                                       .describe = describe_meter, .read = read_meter,
+static const cnr_meter absent_meter = {.size = sizeof(cnr_meter),
+                                       .name = "absent-meter",
+                                       .summary = "fake",
+                                       .open = open_absent,
+                                       .describe = describe_meter,
+                                       .read = read_meter,
                                        .close = close_machine};
 
 /* ---- knobs: one with steps and cores, one that is only read ---- */
@@ -142,9 +148,15 @@ static cnr_status restore(void *state, cnr_error *err) {
     cores = m->cores;
     return CNR_OK;
 }
-static const cnr_knob fake_knob = {.size = sizeof(cnr_knob), .name = "fake-knob", .summary = "fake",
-                                   .open = open_knob, .describe = describe_knob, .step = step,
-                                   .read = read_knob, .set = set_knob, .restore = restore,
+static const cnr_knob fake_knob = {.size = sizeof(cnr_knob),
+                                   .name = "fake-knob",
+                                   .summary = "fake",
+                                   .open = open_knob,
+                                   .describe = describe_knob,
+                                   .step = step,
+                                   .read = read_knob,
+                                   .set = set_knob,
+                                   .restore = restore,
                                    .close = close_machine};
 
 /* ---- a source of "ticks:N" pictures, 40 ms apart; a writer of lines to "ticks:FILE" ---- */
@@ -173,9 +185,7 @@ static cnr_status read_tick(void *state, int64_t index, cnr_sample *out, cnr_err
     out->time_ns = (uint64_t)(index + 1) * 40000000;
     return CNR_OK;
 }
-static void close_ticks(void *state) {
-    (void)state;
-}
+static void close_ticks(void *state) { (void)state; }
 static cnr_status write_open(const char *spec, void **state, cnr_error *err) {
     *state = fopen(spec, "w");
     return *state ? CNR_OK : host->fail(err, CNR_E_IO, spec, "can't be written");
@@ -192,10 +202,17 @@ static cnr_status write_close(void *state, int32_t status, cnr_error *err) {
     fclose(state);
     return (cnr_status)status;
 }
-static const cnr_source ticks = {
-    .size = sizeof(cnr_source), .name = "ticks", .syntax = "ticks:N", .summary = "for tests",
-    .accepts = accepts_ticks, .open = open_ticks, .read = read_tick, .close = close_ticks,
-    .write_open = write_open, .write_next = write_next, .write_close = write_close};
+static const cnr_source ticks = {.size = sizeof(cnr_source),
+                                 .name = "ticks",
+                                 .syntax = "ticks:N",
+                                 .summary = "for tests",
+                                 .accepts = accepts_ticks,
+                                 .open = open_ticks,
+                                 .read = read_tick,
+                                 .close = close_ticks,
+                                 .write_open = write_open,
+                                 .write_next = write_next,
+                                 .write_close = write_close};
 
 /* ---- the plugin ---- */
 
@@ -211,10 +228,15 @@ static cnr_status init(const cnr_host *h, struct cnr_registrar *registrar, cnr_e
     return status;
 }
 
-static const cnr_plugin plugin = {
-    .size = sizeof(cnr_plugin), .magic = CNR_PLUGIN_MAGIC, .abi = CNR_ABI,
-    .signature = CNR_SIGNATURE, .name = "gauges", .version = "1", .summary = "for tests of gauges",
-    .licence = "MIT", .init = init};
+static const cnr_plugin plugin = {.size = sizeof(cnr_plugin),
+                                  .magic = CNR_PLUGIN_MAGIC,
+                                  .abi = CNR_ABI,
+                                  .signature = CNR_SIGNATURE,
+                                  .name = "gauges",
+                                  .version = "1",
+                                  .summary = "for tests of gauges",
+                                  .licence = "MIT",
+                                  .init = init};
 
 CNR_PLUGIN_ENTRY {
     (void)host_abi;

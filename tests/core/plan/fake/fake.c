@@ -16,10 +16,15 @@ static cnr_status init(const cnr_host *host, struct cnr_registrar *r, cnr_error 
     return status;
 }
 
-static const cnr_plugin plugin = {
-    .size = sizeof(cnr_plugin), .magic = CNR_PLUGIN_MAGIC, .abi = CNR_ABI,
-    .signature = CNR_SIGNATURE, .name = "fake", .version = "1", .summary = "for tests of planning",
-    .licence = "MIT", .init = init};
+static const cnr_plugin plugin = {.size = sizeof(cnr_plugin),
+                                  .magic = CNR_PLUGIN_MAGIC,
+                                  .abi = CNR_ABI,
+                                  .signature = CNR_SIGNATURE,
+                                  .name = "fake",
+                                  .version = "1",
+                                  .summary = "for tests of planning",
+                                  .licence = "MIT",
+                                  .init = init};
 
 CNR_PLUGIN_ENTRY {
     (void)host_abi;

@@ -16,7 +16,8 @@ typedef struct queue {
     command *at;
     int64_t n, room, done;
     int32_t timed;
-    int64_t before; /* commands of earlier turns, which are gone: marks count from the first of all */
+    int64_t
+        before; /* commands of earlier turns, which are gone: marks count from the first of all */
 } queue;
 
 typedef struct mark {
@@ -38,9 +39,8 @@ static cnr_status describe(int32_t index, cnr_device_info *out, cnr_error *err) 
     return CNR_OK;
 }
 
-static const cnr_memory_class memory[] = {
-    {"buffer", CNR_MEMORY_PARTS, 128, 1 << 22, 0, 0},
-    {"image", CNR_MEMORY_IMAGE, 16, 1 << 20, 4096, 4096}};
+static const cnr_memory_class memory[] = {{"buffer", CNR_MEMORY_PARTS, 128, 1 << 22, 0, 0},
+                                          {"image", CNR_MEMORY_IMAGE, 16, 1 << 20, 4096, 4096}};
 
 static cnr_status open_it(cnr_device *device, const cnr_device_options *options, cnr_error *err) {
     (void)options;
@@ -51,9 +51,7 @@ static cnr_status open_it(cnr_device *device, const cnr_device_options *options,
     return CNR_OK;
 }
 
-static void close_it(cnr_device *device) {
-    (void)device;
-}
+static void close_it(cnr_device *device) { (void)device; }
 
 static cnr_status allocate(const cnr_device *device, cnr_mem *out, cnr_error *err) {
     (void)device;
@@ -132,7 +130,11 @@ cnr_status fake_queue(cnr_stream *stream, fake_fn fn, const void *arg, size_t by
     return CNR_OK;
 }
 
-typedef struct move { void *to; const void *from; uint64_t bytes; } move;
+typedef struct move {
+    void *to;
+    const void *from;
+    uint64_t bytes;
+} move;
 
 static void do_move(void *arg) {
     const move *m = arg;
@@ -220,10 +222,25 @@ static int64_t elapsed(const cnr_device *device, void *from, void *to) {
     return a->timed && b->timed ? (b->upto - a->upto) * 7 : -1;
 }
 
-const cnr_device_class fake_far = {
-    .size = sizeof(cnr_device_class), .name = "far-fake", .family = "far",
-    .summary = "memory of its own", .count = count, .describe = describe, .open = open_it,
-    .close = close_it, .alloc = allocate, .free = release, .view = view, .unview = unview,
-    .write = put, .read = get, .stream_open = stream_open, .stream_close = stream_close,
-    .sync = sync, .record = record, .wait = wait, .await = await, .event_free = event_free,
-    .elapsed = elapsed};
+const cnr_device_class fake_far = {.size = sizeof(cnr_device_class),
+                                   .name = "far-fake",
+                                   .family = "far",
+                                   .summary = "memory of its own",
+                                   .count = count,
+                                   .describe = describe,
+                                   .open = open_it,
+                                   .close = close_it,
+                                   .alloc = allocate,
+                                   .free = release,
+                                   .view = view,
+                                   .unview = unview,
+                                   .write = put,
+                                   .read = get,
+                                   .stream_open = stream_open,
+                                   .stream_close = stream_close,
+                                   .sync = sync,
+                                   .record = record,
+                                   .wait = wait,
+                                   .await = await,
+                                   .event_free = event_free,
+                                   .elapsed = elapsed};

@@ -55,8 +55,14 @@ static void blur_compute(void *arg) {
 
 static blur blur_of(const cnr_run *run) {
     const cnr_tensor *x = run->node->inputs[0];
-    return (blur){.node = run->node, .n = x->dim[0], .c = x->dim[1], .h = x->dim[2], .w = x->dim[3],
-                  .block = x->block, .axis = run->range_axis, .begin = run->range_begin,
+    return (blur){.node = run->node,
+                  .n = x->dim[0],
+                  .c = x->dim[1],
+                  .h = x->dim[2],
+                  .w = x->dim[3],
+                  .block = x->block,
+                  .axis = run->range_axis,
+                  .begin = run->range_begin,
                   .end = run->range_end};
 }
 
@@ -226,21 +232,21 @@ static cnr_status far_each(const cnr_run *run, cnr_error *err) {
 
 #define KERNEL(n, o, d) .size = sizeof(cnr_kernel), .version = 1, .name = n, .op = o, .device = d
 
-const cnr_kernel fake_kernels[] = {
-    {KERNEL("near_blur", "f_blur", "near"), .accepts = near_accepts, .prepare_size = near_size,
-     .prepare = near_prepare, .plan = near_plan, .unplan = unplan, .run = near_blur},
-    {KERNEL("near_blur_block", "f_blur", "near"), .accepts = block_accepts,
-     .prepare_size = near_size, .prepare = near_prepare, .plan = near_plan, .unplan = unplan,
-     .run = near_blur},
-    {KERNEL("near_blur_half", "f_blur", "near"), .accepts = half_accepts, .prepare_size = near_size,
-     .prepare = near_prepare, .plan = near_plan, .unplan = unplan, .run = near_blur,
-     .flags = CNR_KERNEL_F16},
-    {KERNEL("near_blur_base", "f_blur", "near"), .accepts = base_accepts, .run = base_run,
-     .flags = CNR_KERNEL_FORCED},
-    {KERNEL("far_blur", "f_blur", "far"), .accepts = far_accepts, .run = far_blur},
-    {KERNEL("far_blur_blob", "f_blur", "far"), .accepts = far_blob_accepts,
-     .prepare_size = float_size, .prepare = float_prepare, .run = far_blur},
-    {KERNEL("far_blur_image", "f_blur", "far-fake"), .accepts = image_accepts, .run = far_blur},
-    {KERNEL("far_affine", "f_affine", "far"), .accepts = each_accepts, .run = far_each},
-    {KERNEL("far_sum", "f_sum", "far"), .accepts = each_accepts, .run = far_each}};
+const cnr_kernel fake_kernels[] =
+    {{KERNEL("near_blur", "f_blur", "near"), .accepts = near_accepts, .prepare_size = near_size,
+      .prepare = near_prepare, .plan = near_plan, .unplan = unplan, .run = near_blur},
+     {KERNEL("near_blur_block", "f_blur", "near"), .accepts = block_accepts,
+      .prepare_size = near_size, .prepare = near_prepare, .plan = near_plan, .unplan = unplan,
+      .run = near_blur},
+     {KERNEL("near_blur_half", "f_blur", "near"), .accepts = half_accepts,
+      .prepare_size = near_size, .prepare = near_prepare, .plan = near_plan, .unplan = unplan,
+      .run = near_blur, .flags = CNR_KERNEL_F16},
+     {KERNEL("near_blur_base", "f_blur", "near"), .accepts = base_accepts, .run = base_run,
+      .flags = CNR_KERNEL_FORCED},
+     {KERNEL("far_blur", "f_blur", "far"), .accepts = far_accepts, .run = far_blur},
+     {KERNEL("far_blur_blob", "f_blur", "far"), .accepts = far_blob_accepts,
+      .prepare_size = float_size, .prepare = float_prepare, .run = far_blur},
+     {KERNEL("far_blur_image", "f_blur", "far-fake"), .accepts = image_accepts, .run = far_blur},
+     {KERNEL("far_affine", "f_affine", "far"), .accepts = each_accepts, .run = far_each},
+     {KERNEL("far_sum", "f_sum", "far"), .accepts = each_accepts, .run = far_each}};
 const int32_t fake_n_kernels = sizeof fake_kernels / sizeof fake_kernels[0];

@@ -27,9 +27,7 @@ static cnr_status open_it(cnr_device *device, const cnr_device_options *options,
     return CNR_OK;
 }
 
-static void close_it(cnr_device *device) {
-    (void)device;
-}
+static void close_it(cnr_device *device) { (void)device; }
 
 static cnr_status allocate(const cnr_device *device, cnr_mem *out, cnr_error *err) {
     (void)device;
@@ -75,8 +73,13 @@ static cnr_status stream_open(const cnr_device *device, cnr_stream *stream, cnr_
     return CNR_OK;
 }
 
+/* Streams that were closed: what a session that moves does last. */
+__attribute__((visibility("default"))) extern int fake_closed;
+int fake_closed;
+
 static void stream_close(cnr_stream *stream) {
     (void)stream;
+    __atomic_fetch_add(&fake_closed, 1, __ATOMIC_SEQ_CST);
 }
 
 static cnr_status sync(cnr_stream *stream, cnr_error *err) {
@@ -85,8 +88,19 @@ static cnr_status sync(cnr_stream *stream, cnr_error *err) {
     return CNR_OK;
 }
 
-const cnr_device_class fake_near = {
-    .size = sizeof(cnr_device_class), .flags = CNR_DEVICE_ONLY, .name = "near-fake",
-    .family = "near", .summary = "host memory", .count = count, .describe = describe,
-    .open = open_it, .close = close_it, .alloc = allocate, .free = release, .write = put,
-    .read = get, .stream_open = stream_open, .stream_close = stream_close, .sync = sync};
+const cnr_device_class fake_near = {.size = sizeof(cnr_device_class),
+                                    .flags = CNR_DEVICE_ONLY,
+                                    .name = "near-fake",
+                                    .family = "near",
+                                    .summary = "host memory",
+                                    .count = count,
+                                    .describe = describe,
+                                    .open = open_it,
+                                    .close = close_it,
+                                    .alloc = allocate,
+                                    .free = release,
+                                    .write = put,
+                                    .read = get,
+                                    .stream_open = stream_open,
+                                    .stream_close = stream_close,
+                                    .sync = sync};

@@ -1,9 +1,7 @@
 /* Made-up operators, each with one trait that planning must heed. */
 #include "fake.h"
 
-static const float *f32(const cnr_tensor *t) {
-    return (const float *)t->data;
-}
+static const float *f32(const cnr_tensor *t) { return (const float *)t->data; }
 
 static cnr_status like_input(const cnr_node *node, cnr_tensor *const *out, cnr_error *err) {
     (void)err;
@@ -15,9 +13,9 @@ static cnr_status like_input(const cnr_node *node, cnr_tensor *const *out, cnr_e
 
 /* ---- f_affine: element by element; its reference keeps to ranges ---- */
 
-static const cnr_attr_spec affine_attrs[] = {
-    {.name = "a", .type = CNR_ATTR_FLOAT, .default_f = 1, .help = "factor"},
-    {.name = "b", .type = CNR_ATTR_FLOAT, .help = "summand"}};
+static const cnr_attr_spec affine_attrs[] =
+    {{.name = "a", .type = CNR_ATTR_FLOAT, .default_f = 1, .help = "factor"},
+     {.name = "b", .type = CNR_ATTR_FLOAT, .help = "summand"}};
 static const cnr_port one_in[] = {{.name = "x", .help = "any"}};
 static const cnr_port two_in[] = {{.name = "x", .help = "any"}, {.name = "y", .help = "alike"}};
 static const cnr_port many_in[] = {
@@ -176,8 +174,12 @@ static cnr_status cut_reference(const cnr_run *run, cnr_error *err) {
     return CNR_OK;
 }
 
-/* ---- f_some: the positive elements, known when it runs; f_wait: runs until it is cancelled ----
- */
+/* ---- f_some: the positive elements, known when it runs; f_wait: runs until it is cancelled;
+ * f_fail: its device fails ---- */
+
+static cnr_status fail_reference(const cnr_run *run, cnr_error *err) {
+    return fake_host->fail(err, CNR_E_DEVICE, run->node->name, "fails");
+}
 
 static cnr_status some_infer(const cnr_node *node, cnr_tensor *const *out, cnr_error *err) {
     view_infer(node, out, err);
@@ -202,28 +204,31 @@ static cnr_status wait_reference(const cnr_run *run, cnr_error *err) {
     return affine_reference(run, err);
 }
 
-#define HEAD(text) .size = sizeof(cnr_op), .version = 1, .name = text, .summary = "made up", \
+#define HEAD(text) \
+    .size = sizeof(cnr_op), .version = 1, .name = text, .summary = "made up", \
     .attr_spec_size = sizeof(cnr_attr_spec), .port_size = sizeof(cnr_port)
-#define PORTS(in, out) .n_inputs = sizeof in / sizeof in[0], .inputs = in, \
-    .n_outputs = sizeof out / sizeof out[0], .outputs = out
+#define PORTS(in, out) \
+    .n_inputs = sizeof in / sizeof in[0], .inputs = in, .n_outputs = sizeof out / sizeof out[0], \
+    .outputs = out
 
-const cnr_op fake_ops[] = {
-    {HEAD("f_affine"), PORTS(one_in, one_out), .n_attrs = 2, .attrs = affine_attrs,
-     .flags = CNR_OP_ELEMENTWISE | CNR_OP_EPILOGUE | CNR_OP_RANGES, .infer = like_input,
-     .apply_f32 = affine_f32, .reference = affine_reference},
-    {HEAD("f_sum"), PORTS(two_in, one_out), .flags = CNR_OP_ELEMENTWISE | CNR_OP_EPILOGUE,
-     .infer = sum_infer, .apply_f32 = sum_f32, .reference = sum_reference},
-    {HEAD("f_blur"), PORTS(blur_in, one_out), .infer = like_input, .split_axes = blur_split,
-     .region = blur_region, .cost = blur_cost, .reference = blur_reference},
-    {HEAD("f_join"), PORTS(many_in, one_out), .infer = join_infer, .aliases_of = join_aliases,
-     .reference = join_reference},
-    {HEAD("f_view"), PORTS(one_in, one_out), .infer = view_infer, .aliases_of = view_aliases,
-     .reference = join_reference},
-    {HEAD("f_cut"), PORTS(one_in, two_out), .infer = cut_infer, .aliases_of = cut_aliases,
-     .reference = cut_reference},
-    {HEAD("f_some"), PORTS(one_in, one_out), .infer = some_infer, .reference = some_reference},
-    {HEAD("f_wait"), PORTS(one_in, one_out), .n_attrs = 2, .attrs = affine_attrs,
-     .infer = like_input, .reference = wait_reference}};
+const cnr_op fake_ops[] =
+    {{HEAD("f_affine"), PORTS(one_in, one_out), .n_attrs = 2, .attrs = affine_attrs,
+      .flags = CNR_OP_ELEMENTWISE | CNR_OP_EPILOGUE | CNR_OP_RANGES, .infer = like_input,
+      .apply_f32 = affine_f32, .reference = affine_reference},
+     {HEAD("f_sum"), PORTS(two_in, one_out), .flags = CNR_OP_ELEMENTWISE | CNR_OP_EPILOGUE,
+      .infer = sum_infer, .apply_f32 = sum_f32, .reference = sum_reference},
+     {HEAD("f_blur"), PORTS(blur_in, one_out), .infer = like_input, .split_axes = blur_split,
+      .region = blur_region, .cost = blur_cost, .reference = blur_reference},
+     {HEAD("f_join"), PORTS(many_in, one_out), .infer = join_infer, .aliases_of = join_aliases,
+      .reference = join_reference},
+     {HEAD("f_view"), PORTS(one_in, one_out), .infer = view_infer, .aliases_of = view_aliases,
+      .reference = join_reference},
+     {HEAD("f_cut"), PORTS(one_in, two_out), .infer = cut_infer, .aliases_of = cut_aliases,
+      .reference = cut_reference},
+     {HEAD("f_some"), PORTS(one_in, one_out), .infer = some_infer, .reference = some_reference},
+     {HEAD("f_fail"), PORTS(one_in, one_out), .infer = like_input, .reference = fail_reference},
+     {HEAD("f_wait"), PORTS(one_in, one_out), .n_attrs = 2, .attrs = affine_attrs,
+      .infer = like_input, .reference = wait_reference}};
 const int32_t fake_n_ops = sizeof fake_ops / sizeof fake_ops[0];
 
 /* ---- an encoding that the kernels cannot read ---- */
@@ -257,7 +262,12 @@ static cnr_status halves_decode(const cnr_tensor *encoded, void *dense, cnr_erro
     return CNR_OK;
 }
 
-const cnr_encoding fake_halves = {
-    .size = sizeof(cnr_encoding), .version = 1, .name = "f_halves", .summary = "for tests",
-    .attr_spec_size = sizeof(cnr_attr_spec), .encode_size = halves_size, .encode = halves_encode,
-    .check = halves_check, .decode = halves_decode};
+const cnr_encoding fake_halves = {.size = sizeof(cnr_encoding),
+                                  .version = 1,
+                                  .name = "f_halves",
+                                  .summary = "for tests",
+                                  .attr_spec_size = sizeof(cnr_attr_spec),
+                                  .encode_size = halves_size,
+                                  .encode = halves_encode,
+                                  .check = halves_check,
+                                  .decode = halves_decode};

@@ -1,0 +1,1 @@
+"""Where ONNX Runtime has its exceptions."""

@@ -1,0 +1,66 @@
+/* Memory of a trial with guard bands round it; inside check/ only. */
+#ifndef CNRI_CHECK_TRIAL_H
+#define CNRI_CHECK_TRIAL_H
+
+#include "judge/judge.h"
+#include <cnnrun/cnnrun.h>
+
+/* Memory on the device:   | guard | bytes | guard |   Images have no guards: they have no offsets
+ */
+typedef struct cnri_piece {
+    const cnr_device *device;
+    cnr_stream *stream;
+    cnr_mem whole, mem; /* mem: what the kernel sees */
+    void *host;         /* address of mem; NULL on devices without host memory */
+    uint64_t head, bytes, total;
+    uint8_t *before; /* all of it as last filled */
+    bool made, viewed;
+} cnri_piece;
+
+/* `at`: where in an arena it would lie, in bytes. */
+bool cnri_piece_make(cnri_piece *p, cnr_stream *stream, const cnr_space *space, uint64_t at,
+                     cnri_text *why);
+/* `data`, or all bytes `poison` when it is NULL; and the guards. */
+bool cnri_piece_fill(cnri_piece *p, const void *data, uint8_t poison, cnri_text *why);
+/* Are the guards (and, when asked, the bytes) as they were filled? `data` (may be NULL) gets the
+ * bytes. `name` is for `why`. */
+bool cnri_piece_check(cnri_piece *p, bool bytes, const char *name, void *data, cnri_text *why);
+void cnri_piece_free(cnri_piece *p);
+/* A failed call in words; true when it did not fail. */
+bool cnri_said(cnri_text *why, const char *what, cnr_status status, const cnr_error *err);
+
+/* One way of running a kernel. */
+typedef struct cnri_way {
+    uint8_t poison;
+    int32_t in_place; /* input whose memory output 0 takes; -1 */
+    int32_t axis;     /* -1: whole */
+    int64_t begin, end;
+} cnri_way;
+
+typedef struct cnri_stage {
+    cnri_trial *t;
+    cnr_stream stream;
+    bool open, planned, has_blob, has_workspace;
+    void *state;
+    cnri_piece in[CNRI_CHECK_PORTS + CNRI_CHECK_CHAIN], out[CNRI_CHECK_PORTS], blob, workspace;
+    int64_t dims[CNRI_CHECK_PORTS][CNR_MAX_RANK]; /* of the outputs, before any were lowered */
+} cnri_stage;
+
+/* ask.c: the node as the kernel sees it with the first `links` behind it, without data yet to come.
+ */
+void cnri_trial_view(cnri_trial *t, int32_t links);
+
+static inline bool cnri_trial_prepared(const cnri_trial *t, int32_t i) {
+    return i < 32 && (t->answer.prepared >> i & 1);
+}
+
+/* Pixels of a tensor in an image class: the last dimension is a row, a channel block a pixel. */
+static inline void cnri_trial_image(const cnr_tensor *t, int32_t block, int64_t *width,
+                                    int64_t *height) {
+    const int64_t b = block > 1 ? block : 1, count = cnr_count(t);
+    *width = t->rank > 0 ? t->dim[t->rank - 1] : 1;
+    if (block > 1 && t->rank == 2) *width = t->dim[1] / b;
+    *height = *width > 0 && count > 0 ? count / b / *width : 0;
+}
+
+#endif

@@ -1,0 +1,22 @@
+/* kernelcheck: the command, in a program of its own and among those of cnnrun. */
+#ifndef CNRI_KERNELCHECK_H
+#define CNRI_KERNELCHECK_H
+
+#include "front/front.h"
+
+extern const cnri_command cnri_cmd_kernelcheck;
+
+/* ---- check_net.c: --net, in a child ---- */
+typedef struct cnri_checked_net {
+    cnr_runtime *rt;
+    const char *path, *weights, *weights_type, *arithmetic; /* all but the path may be NULL */
+    cnri_shapes shapes;                                     /* these two are filled by open */
+    cnr_plan *plan;
+} cnri_checked_net;
+
+/* For cnri_check_options, whose `net_arg` is a cnri_checked_net. */
+cnr_status cnri_checked_open(void *arg, const char *device, cnr_plan **plan, const cnr_device **on,
+                             cnr_error *err);
+bool cnri_checked_whole(void *arg, int64_t number, cnri_text *why);
+
+#endif

@@ -1,0 +1,11 @@
+/* cnnrun-kernelcheck: the command kernelcheck over the engine alone. */
+#include "kernelcheck/kernelcheck.h"
+
+/* A child is begun with the words of a command of cnnrun. */
+static int run(int argc, char **argv) {
+    const int named = argc > 1 && strcmp(argv[1], cnri_cmd_kernelcheck.name) == 0;
+    argv[named] = (char *)(uintptr_t)cnri_cmd_kernelcheck.name;
+    return cnri_command_run(&cnri_cmd_kernelcheck, argc - named, argv + named);
+}
+
+int main(int argc, char **argv) { return cnri_program(argc, argv, run); }

@@ -1,0 +1,223 @@
+/* Elements of any type as numbers: the only place in the core that knows how each is stored. */
+#include "base/base.h"
+#include <math.h>
+#include <string.h>
+
+/* The types that C has: name, C type; floats and the rest. */
+#define REAL(X) X(f32, float) X(f64, double)
+/* clang-format off */
+#define WHOLE(X) \
+    X(i8, int8_t) X(u8, uint8_t) X(i16, int16_t) X(u16, uint16_t) X(i32, int32_t) \
+    X(u32, uint32_t) X(i64, int64_t) X(u64, uint64_t) X(bool, uint8_t)
+/* clang-format on */
+
+static bool is_known(int32_t dtype) { return cnr_dtype_bits(dtype) != 0; }
+
+static bool is_real(int32_t dtype) {
+    return dtype == CNR_f32 || dtype == CNR_f64 || dtype == CNR_f16 || dtype == CNR_bf16;
+}
+
+/* ---- doubles to whole numbers: cut, kept in range, NaN as 0 ---- */
+
+static int64_t to_i64(double v) {
+    if (isnan(v)) return 0;
+    return v >= 0x1p63 ? INT64_MAX : v < -0x1p63 ? INT64_MIN : (int64_t)v;
+}
+
+static uint64_t to_u64(double v) {
+    if (isnan(v) || v <= -1) return 0;
+    return v >= 0x1p64 ? UINT64_MAX : (uint64_t)v;
+}
+
+static int64_t within(int64_t v, int64_t low, int64_t high) {
+    return v < low ? low : v > high ? high : v;
+}
+
+/* As a number of that type, whose range it is kept in. */
+static int64_t stored_of(int32_t dtype, double v) {
+    if (dtype == CNR_bool) return v != 0;
+    if (dtype == CNR_u64) return (int64_t)to_u64(v);
+    const unsigned bits = cnr_dtype_bits(dtype);
+    const bool is_signed = dtype == CNR_i8 || dtype == CNR_i16 || dtype == CNR_i32 ||
+                           dtype == CNR_i64 || dtype == CNR_i4;
+    if (bits == 64) return to_i64(v);
+    const int64_t high = ((int64_t)1 << (bits - is_signed)) - 1;
+    return within(to_i64(v), is_signed ? -high - 1 : 0, high);
+}
+
+/* ---- as they lie in memory ---- */
+
+/* Two a byte, the first in the low bits. */
+static int nibble(const void *data, int64_t i) {
+    return ((const uint8_t *)data)[i >> 1] >> ((i & 1) * 4) & 15;
+}
+
+static void set_nibble(void *data, int64_t i, unsigned v) {
+    uint8_t *byte = (uint8_t *)data + (i >> 1);
+    const int shift = (int)(i & 1) * 4;
+    *byte = (uint8_t)((*byte & ~(15u << shift)) | (v & 15u) << shift);
+}
+
+#define EACH for (int64_t k = 0; k < n; k++)
+
+static void read_real(int32_t dtype, const void *data, int64_t at, int64_t step, int64_t n,
+                      double *out) {
+    switch (dtype) {
+#define X(name, type) \
+    case CNR_##name: \
+        EACH \
+            out[k] = (double)((const type *)data)[at + k * step]; \
+        break;
+        REAL(X)
+        WHOLE(X)
+#undef X
+    case CNR_f16:
+        EACH
+            out[k] = cnr_f16_to_f32(((const uint16_t *)data)[at + k * step]);
+        break;
+    case CNR_bf16:
+        EACH
+            out[k] = cnr_bf16_to_f32(((const uint16_t *)data)[at + k * step]);
+        break;
+    case CNR_u4:
+        EACH
+            out[k] = nibble(data, at + k * step);
+        break;
+    case CNR_i4:
+        EACH
+            out[k] = (nibble(data, at + k * step) ^ 8) - 8;
+        break;
+    default: break;
+    }
+}
+
+static void read_whole(int32_t dtype, const void *data, int64_t at, int64_t step, int64_t n,
+                       int64_t *out) {
+    switch (dtype) {
+#define X(name, type) \
+    case CNR_##name: \
+        EACH \
+            out[k] = (int64_t)((const type *)data)[at + k * step]; \
+        break;
+        WHOLE(X)
+#undef X
+    case CNR_u4:
+        EACH
+            out[k] = nibble(data, at + k * step);
+        break;
+    case CNR_i4:
+        EACH
+            out[k] = (nibble(data, at + k * step) ^ 8) - 8;
+        break;
+    default: break;
+    }
+}
+
+/* A float that keeps in its last bit that something was cut off, so that rounding it once more, to
+ * fewer bits, gives what rounding the double at once would. */
+static float to_odd(double v) {
+    float f = (float)v;
+    uint32_t bits;
+    if (isnan(v) || (double)f == v || isinf(f)) return f;
+    memcpy(&bits, &f, sizeof bits);
+    if (fabs((double)f) > fabs(v)) bits--; /* back towards zero */
+    bits |= 1u;
+    memcpy(&f, &bits, sizeof f);
+    return f;
+}
+
+static void write_real(int32_t dtype, void *data, int64_t at, int64_t n, const double *in) {
+    switch (dtype) {
+    case CNR_f32:
+        EACH ((float *)data) [at + k] = (float)in[k];
+        break;
+    case CNR_f64:
+        EACH ((double *)data) [at + k] = in[k];
+        break;
+    case CNR_f16:
+        EACH ((uint16_t *)data) [at + k] = cnr_f32_to_f16(to_odd(in[k]));
+        break;
+    default:
+        EACH ((uint16_t *)data) [at + k] = cnr_f32_to_bf16(to_odd(in[k]));
+        break;
+    }
+}
+
+static void write_whole(int32_t dtype, void *data, int64_t at, int64_t n, const int64_t *in) {
+    if (dtype == CNR_bool) {
+        EACH ((uint8_t *)data) [at + k] = in[k] != 0;
+        return;
+    }
+    switch (cnr_dtype_bits(dtype)) {
+    case 4:
+        EACH
+            set_nibble(data, at + k, (unsigned)in[k] & 15u);
+        break;
+    case 8:
+        EACH ((uint8_t *)data) [at + k] = (uint8_t)in[k];
+        break;
+    case 16:
+        EACH ((uint16_t *)data) [at + k] = (uint16_t)in[k];
+        break;
+    case 32:
+        EACH ((uint32_t *)data) [at + k] = (uint32_t)in[k];
+        break;
+    default:
+        EACH ((uint64_t *)data) [at + k] = (uint64_t)in[k];
+        break;
+    }
+}
+
+/* ---- as numbers: RUN of them at a time where one kind becomes the other ---- */
+
+enum { RUN = 128 };
+
+bool cnri_elements_read(int32_t dtype, const void *data, int64_t first, int64_t stride, int64_t n,
+                        int32_t as, void *out) {
+    if (!is_known(dtype)) return false;
+    if (as == CNR_f64) read_real(dtype, data, first, stride, n, out);
+    else if (!is_real(dtype)) read_whole(dtype, data, first, stride, n, out);
+    else
+        for (int64_t at = 0; at < n; at += RUN) {
+            double wide[RUN];
+            const int64_t end = n - at < RUN ? n : at + RUN;
+            read_real(dtype, data, first + at * stride, stride, end - at, wide);
+            for (int64_t k = at; k < end; k++) {
+                if (as == CNR_i64) ((int64_t *)out)[k] = to_i64(wide[k - at]);
+                else ((uint64_t *)out)[k] = to_u64(wide[k - at]);
+            }
+        }
+    return true;
+}
+
+bool cnri_elements_write(int32_t dtype, void *data, int64_t first, int64_t n, int32_t as,
+                         const void *in) {
+    if (!is_known(dtype)) return false;
+    const double *real = in;
+    const int64_t *whole = in;
+    if (as == CNR_f64 && is_real(dtype)) write_real(dtype, data, first, n, in);
+    else if (as != CNR_f64 && !is_real(dtype)) write_whole(dtype, data, first, n, in);
+    else
+        for (int64_t at = 0; at < n; at += RUN) {
+            double wide[RUN];
+            int64_t stored[RUN];
+            const int64_t end = n - at < RUN ? n : at + RUN;
+            for (int64_t k = at; k < end; k++) {
+                if (as == CNR_f64) stored[k - at] = stored_of(dtype, real[k]);
+                else wide[k - at] = as == CNR_i64 ? (double)whole[k] : (double)(uint64_t)whole[k];
+            }
+            if (as == CNR_f64) write_whole(dtype, data, first + at, end - at, stored);
+            else write_real(dtype, data, first + at, end - at, wide);
+        }
+    return true;
+}
+
+double cnri_element(int32_t dtype, const void *data, int64_t i) {
+    double v = (double)NAN;
+    cnri_elements_read(dtype, data, i, 1, 1, CNR_f64, &v);
+    return v;
+}
+
+bool cnri_element_set(int32_t dtype, void *data, int64_t i, double value) {
+    return cnri_elements_write(dtype, data, i, 1, CNR_f64, &value);
+}

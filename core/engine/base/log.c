@@ -1,0 +1,47 @@
+/* One process-wide sink for messages; standard error until someone asks for them. */
+#include "base/base.h"
+#include <pthread.h>
+
+enum { DEFAULT_LEVEL = 1 /* warnings */ };
+
+static struct {
+    pthread_mutex_t lock;
+    cnri_log_fn fn;
+    void *arg;
+    int32_t level;
+} sink = {PTHREAD_MUTEX_INITIALIZER, NULL, NULL, DEFAULT_LEVEL};
+
+static void to_stderr(int32_t level, const char *who, const char *text) {
+    static const char *const words[] = {"error: ", "warning: ", "", ""};
+    const char *word = words[level < 0 ? 0 : level > 3 ? 3 : level];
+    cnri_say_message(stderr, text, "cnnrun: %s%s%s", word, who ? who : "", who && *who ? ": " : "");
+}
+
+void cnri_log_to(cnri_log_fn fn, void *arg, int32_t level) {
+    pthread_mutex_lock(&sink.lock);
+    sink.fn = fn;
+    sink.arg = arg;
+    sink.level = level;
+    pthread_mutex_unlock(&sink.lock);
+}
+
+void cnri_logv(int32_t level, const char *who, const char *format, va_list args) {
+    char text[4096];
+    pthread_mutex_lock(&sink.lock);
+    const cnri_log_fn fn = sink.fn;
+    void *arg = sink.arg;
+    const bool wanted = level <= sink.level;
+    pthread_mutex_unlock(&sink.lock);
+    if (!wanted) return;
+    /* The lock is not held while the text is written, so that a sink may log itself. */
+    vsnprintf(text, sizeof text, format, args);
+    if (fn) fn(arg, level, who ? who : "", text);
+    else to_stderr(level, who, text);
+}
+
+void cnri_log(int32_t level, const char *who, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    cnri_logv(level, who, format, args);
+    va_end(args);
+}

@@ -1,0 +1,487 @@
+/* From a picture (u8 H W C) to a net's input: crop, scale, order channels, subtract, divide.
+ *
+ *   picture --grey?--> part --> resize or letterbox --> crop --> (pixel - mean) * scale / std
+ *
+ * Kept as texts in the graph's metadata, "input.NAME.KEY":
+ *   resize     "256x224" height x width; "256": the shorter side
+ *   crop       "224x224" or "224": the middle, after resize; "0.875": the middle part, before it
+ *   mean, std  one number, or one a channel in the net's order; mean also C H W numbers
+ *   scale      one number
+ *   channels   "rgb", "bgr" or "gray"
+ *   letterbox  "true", or the grey level of the border; "114,corner": the picture goes to the top
+ *              left instead of the middle
+ * What is left at another size than the input's is cut to it after a shorter-side resize, else
+ * scaled. */
+#include "data/data.h"
+#include <math.h>
+
+enum { MAX_SIDE = 1 << 16, DEFAULT_FILL = 114 };
+
+/* ---- texts to fields ---- */
+
+static const char no_memory[] = "out of memory"; /* told from mistakes by its address */
+
+static cnr_status complain(const char *why, int32_t code, const char *where, const char *text,
+                           cnr_error *err) {
+    if (why == no_memory) return cnri_fail(err, CNR_E_MEMORY, where, "%s", why);
+    return cnri_fail(err, code, where, "%s, got \"%.80s\"", why, text);
+}
+
+/* "256x224" or "256" (then *w is -1). */
+static bool parse_size(const char *text, int64_t *h, int64_t *w) {
+    const char *end;
+    double a, b;
+    if (!cnri_parse_double(text, &end, &a) || a < 1 || a > MAX_SIDE || a != floor(a)) return false;
+    *h = (int64_t)a;
+    *w = -1;
+    if (*end == 0) return true;
+    if (*end != 'x' && *end != ',') return false;
+    if (!cnri_parse_double(end + 1, &end, &b) || *end || b < 1 || b > MAX_SIDE || b != floor(b))
+        return false;
+    *w = (int64_t)b;
+    return true;
+}
+
+static const char *set_resize(cnri_preprocess *p, const char *text) {
+    return parse_size(text, &p->resize_h, &p->resize_w)
+               ? NULL
+               : "wanted HxW, or one number for the shorter side";
+}
+
+static const char *set_crop(cnri_preprocess *p, const char *text) {
+    const char *end;
+    double part;
+    if (cnri_parse_double(text, &end, &part) && *end == 0 && part > 0 && part < 1) {
+        p->crop_part = part;
+        return NULL;
+    }
+    if (!parse_size(text, &p->crop_h, &p->crop_w))
+        return "wanted HxW, one number for both, or a part like 0.875";
+    if (p->crop_w < 0) p->crop_w = p->crop_h;
+    return NULL;
+}
+
+/* Up to `capacity` finite numbers with commas or spaces between; returns how many the text has, -1
+ * when it is malformed. `out` may be NULL. */
+static int64_t parse_numbers(const char *text, float *out, int64_t capacity) {
+    int64_t n = 0;
+    double value;
+    for (;;) {
+        while (*text == ' ') text++;
+        if (!cnri_parse_double(text, &text, &value) || !isfinite(value)) return -1;
+        if (out && n < capacity) out[n] = (float)value;
+        n++;
+        while (*text == ' ') text++;
+        if (*text == 0) return n;
+        if (*text == ',') text++;
+    }
+}
+
+static const char *set_few(double *out, int32_t *n, const char *text) {
+    float values[4];
+    const int64_t count = parse_numbers(text, values, 4);
+    if (count < 1 || count > 4) return "wanted 1 to 4 numbers with commas between";
+    for (int64_t i = 0; i < count; i++) out[i] = (double)values[i];
+    *n = (int32_t)count;
+    return NULL;
+}
+
+static const char *set_mean(cnri_preprocess *p, const char *text) {
+    const int64_t count = parse_numbers(text, NULL, 0);
+    if (count < 1) return "wanted numbers with commas between";
+    cnri_free(p->mean_image);
+    p->mean_image = NULL;
+    p->mean_count = 0;
+    p->n_mean = 0;
+    if (count <= 4) return set_few(p->mean, &p->n_mean, text);
+    p->mean_image = cnri_alloc((size_t)count * sizeof *p->mean_image);
+    if (!p->mean_image) return no_memory;
+    p->mean_count = (uint64_t)count;
+    parse_numbers(text, p->mean_image, count);
+    return NULL;
+}
+
+static const char *set_std(cnri_preprocess *p, const char *text) {
+    const char *why = set_few(p->std, &p->n_std, text);
+    for (int32_t i = 0; !why && i < p->n_std; i++)
+        if (p->std[i] == 0) why = "a standard deviation can't be 0";
+    return why;
+}
+
+static const char *set_scale(cnri_preprocess *p, const char *text) {
+    const char *end;
+    if (!cnri_parse_double(text, &end, &p->scale) || *end || !isfinite(p->scale))
+        return "wanted a number";
+    return NULL;
+}
+
+static const char *set_channels(cnri_preprocess *p, const char *text) {
+    static const struct {
+        const char *name;
+        int32_t value;
+    } orders[] = {{"rgb", 3}, {"bgr", -3}, {"gray", 1}, {"grey", 1}};
+    for (size_t i = 0; i < CNRI_COUNT(orders); i++)
+        if (strcmp(text, orders[i].name) == 0) {
+            p->channels = orders[i].value;
+            return NULL;
+        }
+    return "wanted rgb, bgr or gray";
+}
+
+static const char *set_letterbox(cnri_preprocess *p, const char *text) {
+    const char *end;
+    double fill = DEFAULT_FILL;
+    p->letterbox = strcmp(text, "false") != 0;
+    p->letterbox_corner = false;
+    if (p->letterbox && strcmp(text, "true") != 0) {
+        const bool number = cnri_parse_double(text, &end, &fill) && fill >= 0 && fill <= 255;
+        p->letterbox_corner = number && strcmp(end, ",corner") == 0;
+        if (!number || (*end && !p->letterbox_corner))
+            return "wanted true, false, or a grey level from 0 to 255, maybe with \",corner\"";
+    }
+    p->letterbox_fill = (float)fill;
+    return NULL;
+}
+
+static const struct key {
+    const char *suffix;                                       /* of the metadata key */
+    const char *(*set)(cnri_preprocess *p, const char *text); /* NULL, or what was wanted */
+} keys[] = {
+    {".resize", set_resize},       {".crop", set_crop},
+    {".mean", set_mean},           {".std", set_std},
+    {".scale", set_scale},         {".channels", set_channels},
+    {".letterbox", set_letterbox},
+};
+
+static void defaults(cnri_preprocess *p) {
+    memset(p, 0, sizeof *p);
+    p->scale = 1;
+    p->letterbox_fill = DEFAULT_FILL;
+}
+
+void cnri_preprocess_free(cnri_preprocess *p) {
+    cnri_free(p->mean_image);
+    p->mean_image = NULL;
+    p->mean_count = 0;
+}
+
+cnr_status cnri_preprocess_read(const cnr_graph *g, const char *input, cnri_preprocess *out,
+                                cnr_error *err) {
+    cnr_status status = CNR_OK;
+    defaults(out);
+    for (size_t i = 0; i < CNRI_COUNT(keys) && !status; i++) {
+        char *name = cnri_format("input.%s%s", input, keys[i].suffix);
+        if (!name) status = cnri_out_of_memory(err, input);
+        const char *text = name ? cnri_host.graph_meta(g, name) : NULL;
+        const char *why = text ? keys[i].set(out, text) : NULL;
+        if (why) status = complain(why, CNR_E_FORMAT, name, text, err);
+        cnri_free(name);
+    }
+    if (status) cnri_preprocess_free(out);
+    return status;
+}
+
+static cnr_status change_step(void *p, const char *key, const char *text, cnr_error *err) {
+    return cnri_preprocess_change(p, key, text, err);
+}
+
+cnr_status cnri_preprocess_change(cnri_preprocess *p, const char *key, const char *text,
+                                  cnr_error *err) {
+    if (strcmp(key, "preset") == 0) return cnri_preset_each(text, change_step, p, err);
+    const char *names[CNRI_COUNT(keys)];
+    for (size_t i = 0; i < CNRI_COUNT(keys); i++) {
+        names[i] = keys[i].suffix + 1;
+        if (strcmp(names[i], key) != 0) continue;
+        const char *why = keys[i].set(p, text);
+        return why ? complain(why, CNR_E_ARG, key, text, err) : CNR_OK;
+    }
+    const char *near = cnri_nearest_word(key, names, CNRI_COUNT(names));
+    return cnri_fail(err, CNR_E_ARG, key, "no such step of preprocessing%s%s%s",
+                     near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
+}
+
+typedef struct input {
+    cnr_graph *g;
+    const char *name;
+} input;
+
+static cnr_status set_step(void *arg, const char *key, const char *text, cnr_error *err) {
+    const input *i = arg;
+    return cnri_preprocess_set(i->g, i->name, key, text, err);
+}
+
+cnr_status cnri_preprocess_set(cnr_graph *g, const char *input_name, const char *key,
+                               const char *text, cnr_error *err) {
+    cnri_preprocess p;
+    input whole = {g, input_name};
+    if (strcmp(key, "preset") == 0) return cnri_preset_each(text, set_step, &whole, err);
+    defaults(&p);
+    cnr_status status = cnri_preprocess_change(&p, key, text, err);
+    cnri_preprocess_free(&p);
+    if (status) return status;
+    char *name = cnri_format("input.%s.%s", input_name, key);
+    status = name ? cnri_host.graph_set_meta(g, name, text) : CNR_E_MEMORY;
+    cnri_free(name);
+    return status ? cnri_fail(err, status, key, "out of memory") : CNR_OK;
+}
+
+/* ---- pictures ---- */
+
+typedef struct picture {
+    int64_t h, w, c;
+    const uint8_t *at;
+    uint8_t *own;         /* at, when it is ours */
+    cnri_framing framing; /* of the whole picture, so far */
+    uint64_t limit;       /* bytes of any one on the way */
+    cnr_error *err;
+} picture;
+
+/* One that `from` is to become. */
+static cnr_status picture_make(const picture *from, picture *p, int64_t h, int64_t w, int64_t c) {
+    bool overflow = false;
+    const size_t n = cnri_mul(cnri_mul((size_t)h, (size_t)w, &overflow), (size_t)c, &overflow);
+    const cnr_status status = cnri_memory_fits(overflow ? UINT64_MAX : n, from->limit, "picture",
+                                               "scaled or cut", from->err);
+    if (status) return status;
+    p->limit = from->limit;
+    p->err = from->err;
+    p->h = h;
+    p->w = w;
+    p->c = c;
+    p->own = cnri_alloc(n);
+    p->at = p->own;
+    return p->own ? CNR_OK : cnri_fail(from->err, CNR_E_MEMORY, "picture", "out of memory");
+}
+
+static void picture_move(picture *to, picture *from) {
+    cnri_free(to->own);
+    from->framing = to->framing;
+    *to = *from;
+}
+
+static void shift(picture *p, int64_t y, int64_t x) {
+    p->framing.shift[0] += (double)y;
+    p->framing.shift[1] += (double)x;
+}
+
+/* Pillow's weights of red, green and blue, 16 bits each. */
+static cnr_status to_grey(picture *p) {
+    picture grey;
+    if (p->c == 1) return CNR_OK;
+    const cnr_status made = picture_make(p, &grey, p->h, p->w, 1);
+    if (made) return made;
+    for (int64_t i = 0; i < p->h * p->w; i++) {
+        const uint8_t *v = p->at + 3 * i;
+        grey.own[i] = (uint8_t)((v[0] * 19595u + v[1] * 38470u + v[2] * 7471u + 0x8000u) >> 16);
+    }
+    picture_move(p, &grey);
+    return CNR_OK;
+}
+
+static cnr_status scale_to(picture *p, int64_t h, int64_t w) {
+    picture scaled;
+    if (p->h == h && p->w == w) return CNR_OK;
+    const cnr_status made = picture_make(p, &scaled, h, w, p->c);
+    if (made) return made;
+    const double ratio[2] = {(double)h / (double)p->h, (double)w / (double)p->w};
+    for (int i = 0; i < 2; i++) {
+        p->framing.scale[i] *= ratio[i];
+        p->framing.shift[i] *= ratio[i];
+    }
+    const cnr_status status = cnri_resize_u8(p->at, p->h, p->w, p->c, scaled.own, h, w);
+    if (!status) {
+        picture_move(p, &scaled);
+        return CNR_OK;
+    }
+    cnri_free(scaled.own);
+    return cnri_fail(p->err, status, "picture", "out of memory");
+}
+
+/* The middle; no more than there is. */
+static cnr_status cut_to(picture *p, int64_t h, int64_t w) {
+    picture cut;
+    if (h > p->h) h = p->h;
+    if (w > p->w) w = p->w;
+    if (p->h == h && p->w == w) return CNR_OK;
+    const cnr_status made = picture_make(p, &cut, h, w, p->c);
+    if (made) return made;
+    const int64_t y0 = (p->h - h) / 2, x0 = (p->w - w) / 2;
+    for (int64_t y = 0; y < h; y++)
+        memcpy(cut.own + y * w * p->c, p->at + ((y0 + y) * p->w + x0) * p->c, (size_t)(w * p->c));
+    shift(p, -y0, -x0);
+    picture_move(p, &cut);
+    return CNR_OK;
+}
+
+/* Scales to fit and fills the rest. */
+static cnr_status box_to(picture *p, int64_t h, int64_t w, const cnri_preprocess *how) {
+    picture boxed;
+    double ratio = (double)h / (double)p->h;
+    if ((double)w / (double)p->w < ratio) ratio = (double)w / (double)p->w;
+    int64_t ih = (int64_t)((double)p->h * ratio + 0.5), iw = (int64_t)((double)p->w * ratio + 0.5);
+    ih = ih < 1 ? 1 : ih > h ? h : ih;
+    iw = iw < 1 ? 1 : iw > w ? w : iw;
+    cnr_status status = scale_to(p, ih, iw);
+    if (status) return status;
+    const cnr_status made = picture_make(p, &boxed, h, w, p->c);
+    if (made) return made;
+    memset(boxed.own, (int)(how->letterbox_fill + 0.5f), (size_t)(h * w * p->c));
+    const int64_t y0 = how->letterbox_corner ? 0 : (h - ih) / 2;
+    const int64_t x0 = how->letterbox_corner ? 0 : (w - iw) / 2;
+    for (int64_t y = 0; y < ih; y++)
+        memcpy(boxed.own + ((y0 + y) * w + x0) * p->c, p->at + y * iw * p->c, (size_t)(iw * p->c));
+    shift(p, y0, x0);
+    picture_move(p, &boxed);
+    return CNR_OK;
+}
+
+static cnr_status shorter_side_to(picture *p, int64_t side) {
+    const bool tall = p->h > p->w;
+    const int64_t shorter = tall ? p->w : p->h, longer = tall ? p->h : p->w;
+    const int64_t other = (int64_t)((double)side * (double)longer / (double)shorter);
+    if (other > MAX_SIDE)
+        return cnri_fail(p->err, CNR_E_LIMIT, "picture", "too long and thin to scale");
+    return scale_to(p, tall ? other : side, tall ? side : other);
+}
+
+/* Brings the picture to h x w; either may be -1: whatever comes out. */
+static cnr_status geometry(const cnri_preprocess *p, picture *pic, int64_t h, int64_t w) {
+    cnr_status status = CNR_OK;
+    if (p->crop_part > 0) {
+        const int64_t ph = (int64_t)((double)pic->h * p->crop_part + 0.5);
+        const int64_t pw = (int64_t)((double)pic->w * p->crop_part + 0.5);
+        status = cut_to(pic, ph < 1 ? 1 : ph, pw < 1 ? 1 : pw);
+    }
+    if (!status && p->letterbox && h > 0 && w > 0) return box_to(pic, h, w, p);
+    if (!status && p->resize_h > 0)
+        status = p->resize_w > 0 ? scale_to(pic, p->resize_h, p->resize_w)
+                                 : shorter_side_to(pic, p->resize_h);
+    if (!status && p->crop_h > 0) status = cut_to(pic, p->crop_h, p->crop_w);
+    if (h < 0) h = pic->h;
+    if (w < 0) w = pic->w;
+    if (!status && p->resize_h > 0 && p->resize_w < 0 && p->crop_h == 0) status = cut_to(pic, h, w);
+    return status ? status : scale_to(pic, h, w);
+}
+
+/* ---- numbers ---- */
+
+/* How the input is laid out: strides in elements. */
+typedef struct layout {
+    int64_t c, h, w, stride_c, stride_h, stride_w;
+} layout;
+
+static layout layout_of(const cnr_tensor *t, const picture *p) {
+    layout l = {0};
+    if (t->rank < 3) { /* flat: as many numbers as the picture has, planes one after another */
+        l.c = p->c;
+        l.h = l.w = -1;
+        return l;
+    }
+    const cnri_axes axes = cnri_picture_axes(t);
+    const bool last = axes.channels > axes.height;
+    l.c = t->dim[axes.channels];
+    l.h = t->dim[axes.height];
+    l.w = t->dim[axes.height + 1];
+    l.stride_c = last ? 1 : l.h * l.w;
+    l.stride_h = last ? l.w * l.c : l.w;
+    l.stride_w = last ? l.c : 1;
+    return l;
+}
+
+static void store(const cnr_tensor *out, int64_t index, float value) {
+    if (out->dtype == CNR_f32) {
+        ((float *)out->data)[index] = value;
+    } else {
+        const float v = value < 0 ? 0 : value > 255 ? 255 : value;
+        ((uint8_t *)out->data)[index] = (uint8_t)(v + 0.5f);
+    }
+}
+
+static void write_channel(const cnri_preprocess *p, const picture *pic, const layout *l, int64_t c,
+                          cnr_tensor *out) {
+    const int64_t from = pic->c == 1 ? 0 : p->channels == -3 ? 2 - c : c;
+    const double std = p->n_std == 0 ? 1 : p->std[c < p->n_std ? c : p->n_std - 1];
+    const double mean = p->n_mean == 0 ? 0 : p->mean[c < p->n_mean ? c : p->n_mean - 1];
+    const double factor = p->scale / std;
+    const float *image = p->mean_image ? p->mean_image + c * l->h * l->w : NULL;
+    for (int64_t y = 0; y < l->h; y++)
+        for (int64_t x = 0; x < l->w; x++) {
+            const double pixel = pic->at[(y * l->w + x) * pic->c + from];
+            const double less = image ? (double)image[y * l->w + x] : mean;
+            store(out, c * l->stride_c + y * l->stride_h + x * l->stride_w,
+                  (float)((pixel - less) * factor));
+        }
+}
+
+static cnr_status check(const cnri_preprocess *p, const cnr_tensor *picture_, const cnr_tensor *out,
+                        const layout *l, cnr_error *err) {
+    if (out->dtype != CNR_f32 && out->dtype != CNR_u8)
+        return cnri_fail(err, CNR_E_UNSUPPORTED, "input",
+                         "pictures go into inputs of f32 or u8, this one is %s",
+                         cnr_dtype_name(out->dtype));
+    if (picture_->dtype != CNR_u8 || picture_->rank != 3 || !picture_->data || !out->data)
+        return cnri_fail(err, CNR_E_ARG, "picture", "wanted u8, H W C");
+    if (l->c != 1 && l->c != 3)
+        return cnri_fail(err, CNR_E_SHAPE, "input",
+                         "pictures have 1 or 3 channels, this input wants %lld", (long long)l->c);
+    if (l->c == 1 && p->channels != 0 && p->channels != 1)
+        return cnri_fail(err, CNR_E_SHAPE, "input",
+                         "channels rgb or bgr, but the input has one channel");
+    return CNR_OK;
+}
+
+/* Once the size is known: does it all fit together? */
+static cnr_status check_size(const cnri_preprocess *p, const layout *l, const cnr_tensor *out,
+                             cnr_error *err) {
+    if (cnr_count(out) != l->c * l->h * l->w)
+        return cnri_fail(err, CNR_E_SHAPE, "input",
+                         "%lld x %lld x %lld values do not fill an input of %lld (one sample)",
+                         (long long)l->c, (long long)l->h, (long long)l->w,
+                         (long long)cnr_count(out));
+    const struct {
+        const char *what;
+        int32_t n;
+    } lists[] = {{"means", p->n_mean}, {"stds", p->n_std}};
+    for (int32_t i = 0; i < 2; i++)
+        if (lists[i].n > 1 && lists[i].n != l->c)
+            return cnri_fail(err, CNR_E_SHAPE, lists[i].what,
+                             "%d numbers for an input of %lld channel%s; want one, or one a "
+                             "channel",
+                             (int)lists[i].n, (long long)l->c, l->c == 1 ? "" : "s");
+    if (p->mean_image && p->mean_count != (uint64_t)(l->c * l->h * l->w))
+        return cnri_fail(err, CNR_E_SHAPE, "mean image",
+                         "it has %llu values, the input %lld x %lld x %lld",
+                         (unsigned long long)p->mean_count, (long long)l->c, (long long)l->h,
+                         (long long)l->w);
+    return CNR_OK;
+}
+
+cnr_status cnri_preprocess_framed(const cnri_preprocess *p, const cnr_tensor *from, cnr_tensor *out,
+                                  cnri_framing *framing, cnr_error *err) {
+    picture pic = {.h = from->dim[0],
+                   .w = from->dim[1],
+                   .c = from->dim[2],
+                   .at = from->data,
+                   .framing = {.scale = {1, 1}},
+                   .limit = p->memory_limit,
+                   .err = err};
+    layout l = layout_of(out, &pic);
+    cnr_status status = check(p, from, out, &l, err);
+    if (status) return status;
+    if (l.c == 1 || p->channels == 1) status = to_grey(&pic);
+    if (!status) status = geometry(p, &pic, l.h, l.w);
+    if (!status) {
+        if (out->rank < 3) l = (layout){pic.c, pic.h, pic.w, pic.h * pic.w, pic.w, 1};
+        status = check_size(p, &l, out, err);
+    }
+    for (int64_t c = 0; c < l.c && !status; c++) write_channel(p, &pic, &l, c, out);
+    cnri_free(pic.own);
+    *framing = pic.framing;
+    return status;
+}
+
+cnr_status cnri_preprocess_apply(const cnri_preprocess *p, const cnr_tensor *from, cnr_tensor *out,
+                                 cnr_error *err) {
+    cnri_framing framing;
+    return cnri_preprocess_framed(p, from, out, &framing, err);
+}

@@ -1,0 +1,44 @@
+/* Graphs whose weights take other sizes: channels that go take what reads them along. */
+#include "graph/parts.h"
+
+static cnr_status resize_weight(cnr_graph *g, const char *name, const cnr_tensor *data,
+                                cnr_error *err) {
+    const cnr_value v = cnri_graph_find(g, name);
+    cnr_tensor *type = v >= 0 ? g->values.at[v].type : NULL;
+    if (!type || g->values.at[v].producer >= 0 || g->values.at[v].is_input)
+        return cnri_fail(err, CNR_E_NOT_FOUND, name, "the net has no such weight");
+    if (type->encoding)
+        return cnri_fail(err, CNR_E_UNSUPPORTED, name, "is encoded as %s",
+                         cnri_name(type->encoding));
+    type->rank = data->rank;
+    for (int32_t i = 0; i < data->rank; i++) type->dim[i] = data->dim[i];
+    return cnri_graph_fill(g, v, data, err);
+}
+
+/* The attributes are the graph's own, as in a clone. */
+static cnr_status set_attribute(cnr_graph *g, const cnri_resizing *to, cnr_error *err) {
+    for (int32_t i = 0; i < g->nodes.n; i++) {
+        const cnri_node *node = g->nodes.at[i];
+        if (strcmp(node->name, to->name) != 0) continue;
+        for (int32_t k = 0; k < node->view.n_attrs; k++) {
+            cnr_attr *a = (cnr_attr *)(uintptr_t)node->view.attrs[k];
+            if (strcmp(a->name, to->attribute) != 0 || a->type != CNR_ATTR_INT) continue;
+            a->i = to->value;
+            a->set = 1;
+            return CNR_OK;
+        }
+        return cnri_fail(err, CNR_E_NOT_FOUND, to->name,
+                         "%s has no attribute %s that is a whole number", node->view.desc->name,
+                         to->attribute);
+    }
+    return cnri_fail(err, CNR_E_NOT_FOUND, to->name, "the net has no such layer");
+}
+
+cnr_status cnri_graph_resize(cnr_graph *g, const cnri_resizing *list, int32_t n, cnr_error *err) {
+    cnr_status status = CNR_OK;
+    for (int32_t i = 0; i < n && !status; i++)
+        status = list[i].attribute ? set_attribute(g, &list[i], err)
+                                   : resize_weight(g, list[i].name, list[i].data, err);
+    for (int32_t i = 0; i < g->nodes.n && !status; i++) (void)cnri_node_infer(g, g->nodes.at[i]);
+    return status ? status : cnri_graph_status(g, false, err);
+}

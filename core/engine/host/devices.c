@@ -1,0 +1,411 @@
+/* The devices of this machine: asked for by families, named, each given to its best driver, opened
+ * on first use. */
+#include "host/host.h"
+#include <pthread.h>
+#include <string.h>
+
+/* Of one family, in the order of discovery. */
+typedef CNRI_VEC(cnri_device *) device_list;
+
+/* Plans may be made at once, and any may be the first to want a family or a device. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+static void free_devices(device_list *list) {
+    for (int32_t i = 0; i < list->n; i++) cnri_free(list->at[i]);
+    cnri_vec_free(list);
+}
+
+/* ---- asking a family ---- */
+
+static void terminate(cnr_device_info *info) {
+    info->key[sizeof info->key - 1] = 0;
+    info->name[sizeof info->name - 1] = 0;
+    info->driver[sizeof info->driver - 1] = 0;
+    info->why[sizeof info->why - 1] = 0;
+    info->part[sizeof info->part - 1] = 0;
+}
+
+/* The entry of the same piece of hardware, or NULL. */
+static cnri_device *same_hardware(const device_list *list, const char *key) {
+    for (int32_t i = 0; i < list->n; i++)
+        if (strcmp(list->at[i]->info.key, key) == 0) return list->at[i];
+    return NULL;
+}
+
+static cnri_device *add_device(device_list *list) {
+    cnri_device *d = cnri_alloc_zero(sizeof *d), **slot = d ? cnri_push(list) : NULL;
+    if (slot) return *slot = d;
+    cnri_free(d);
+    return NULL;
+}
+
+static int32_t precedence_of(const cnr_device_class *cls) {
+    const cnri_plugin *owner = cnri_owner(cls);
+    return owner ? owner->precedence : 0;
+}
+
+/* The highest score wins among plugins of one precedence; names decide between equals, so that
+ * every start chooses alike. */
+static bool beats(const cnr_device_class *cls, const cnr_device_info *info,
+                  const cnri_device *other) {
+    const int32_t mine = precedence_of(cls), its = precedence_of(other->device.cls);
+    if (mine != its) return mine > its;
+    if (info->score != other->info.score) return info->score > other->info.score;
+    return strcmp(cls->name, other->device.cls->name) < 0;
+}
+
+static cnr_status consider(device_list *list, const cnr_device_class *cls, int32_t index,
+                           cnr_error *err) {
+    cnr_device_info info = {.size = sizeof info};
+    cnr_error why = CNR_ERROR_INIT;
+    const cnr_status status = cls->describe(index, &info, &why);
+    terminate(&info);
+    if (status != CNR_OK || info.score <= 0) {
+        cnri_log(CNR_LOG_INFO, cls->name, "device %d is left out: %s", (int)index,
+                 status != CNR_OK ? why.text : info.why);
+        return CNR_OK;
+    }
+    cnri_device *d = same_hardware(list, info.key);
+    if (d && !beats(cls, &info, d)) return CNR_OK;
+    if (!d) d = add_device(list);
+    if (!d) return cnri_fail(err, CNR_E_MEMORY, cls->name, "no memory for a device");
+    d->info = info;
+    d->device = (cnr_device){.size = sizeof d->device, .index = index, .cls = cls};
+    return CNR_OK;
+}
+
+enum { MAX_DEVICES = 64 }; /* of one class */
+
+static cnr_status consider_class(device_list *list, const cnr_device_class *cls, cnr_error *err) {
+    cnr_error why = CNR_ERROR_INIT;
+    int32_t n = cls->count(&why);
+    cnr_status status = CNR_OK;
+    if (n < 0) cnri_log(CNR_LOG_INFO, cls->name, "no devices: %s", why.text);
+    if (n > MAX_DEVICES)
+        cnri_log(CNR_LOG_WARN, cls->name, "claims %d devices; the first %d are looked at", (int)n,
+                 MAX_DEVICES);
+    n = n > MAX_DEVICES ? MAX_DEVICES : n;
+    for (int32_t i = 0; i < n && status == CNR_OK; i++) status = consider(list, cls, i, err);
+    return status;
+}
+
+static void name_devices(const device_list *list) {
+    for (int32_t i = 0; i < list->n; i++) {
+        cnri_device *d = list->at[i];
+        const cnr_device_class *cls = d->device.cls;
+        d->device.name = d->name;
+        const char *part = d->info.part;
+        if (*part) snprintf(d->name, sizeof d->name, "%.6s:%s", cls->family, part);
+        else if (cls->flags & CNR_DEVICE_ONLY) snprintf(d->name, sizeof d->name, "%s", cls->family);
+        else snprintf(d->name, sizeof d->name, "%.20s:%d", cls->family, (int)i);
+    }
+}
+
+static bool is_better(const cnri_device *a, int32_t precedence, int32_t score) {
+    const int32_t its = precedence_of(a->device.cls);
+    return its != precedence ? its > precedence : a->info.score > score;
+}
+
+/* Best first; of equals those asked for earlier. False: out of memory, nothing changed. */
+static bool merge(cnri_devices *set, const device_list *list, const char *family) {
+    const char **asked_families = cnri_push(&set->asked_families);
+    const int32_t was = set->n;
+    if (!asked_families) return false;
+    *asked_families = family;
+    for (int32_t i = 0; i < list->n; i++)
+        if (!cnri_push(set)) {
+            set->n = was;
+            set->asked_families.n--;
+            return false;
+        }
+    for (int32_t i = 0; i < list->n; i++) {
+        int32_t to = was + i;
+        for (; to > 0 && is_better(list->at[i], precedence_of(set->at[to - 1]->device.cls),
+                                   set->at[to - 1]->info.score);
+             to--)
+            set->at[to] = set->at[to - 1];
+        set->at[to] = list->at[i];
+    }
+    return true;
+}
+
+static cnr_status ask(cnri_devices *set, const char *family, cnr_error *err) {
+    device_list list = {0};
+    cnr_status status = CNR_OK;
+    if (CNRI_INDEX_OF(set->asked_families.at, set->asked_families.n, family) >= 0) return CNR_OK;
+    for (int32_t i = 0; i < cnri_descriptor_count(CNR_KIND_DEVICE) && status == CNR_OK; i++) {
+        const cnr_device_class *cls = cnri_descriptor_at(CNR_KIND_DEVICE, i);
+        if (strcmp(cls->family, family) == 0) status = consider_class(&list, cls, err);
+    }
+    name_devices(&list);
+    if (status == CNR_OK && merge(set, &list, family)) list.n = 0; /* the set's now */
+    else if (status == CNR_OK)
+        status = cnri_fail(err, CNR_E_MEMORY, family, "no memory for its devices");
+    free_devices(&list);
+    return status;
+}
+
+static cnr_status ask_all(cnri_devices *set, cnr_error *err) {
+    cnr_status status = CNR_OK;
+    for (int32_t i = 0; i < cnri_descriptor_count(CNR_KIND_DEVICE) && status == CNR_OK; i++)
+        status =
+            ask(set, ((const cnr_device_class *)cnri_descriptor_at(CNR_KIND_DEVICE, i))->family,
+                err);
+    return status;
+}
+
+/* The family, not asked yet, that could have the best device above `known` (NULL: any); NULL: none
+ * could. Plugins that were installed later are not asked while one of ours has a device. */
+static const char *family_above(const cnri_devices *set, const cnri_device *known) {
+    const char *family = NULL;
+    int32_t precedence = known ? precedence_of(known->device.cls) : 0;
+    int32_t score = known ? known->info.score : 0;
+    for (int32_t i = 0; i < cnri_descriptor_count(CNR_KIND_DEVICE); i++) {
+        const cnr_device_class *cls = cnri_descriptor_at(CNR_KIND_DEVICE, i);
+        if (CNRI_INDEX_OF(set->asked_families.at, set->asked_families.n, cls->family) >= 0)
+            continue;
+        const int32_t its = precedence_of(cls);
+        if (its < precedence) continue;
+        const int32_t maximum = CNRI_HAS(cls, most) ? cls->most() : INT32_MAX;
+        if (maximum <= (its > precedence ? 0 : score)) continue;
+        precedence = its;
+        score = maximum;
+        family = cls->family;
+    }
+    return family;
+}
+
+/* ---- by name ---- */
+
+/* A family alone means the first of it, "family:0" the one that needs no number. */
+static cnri_device *known_device(const cnri_devices *set, const char *name) {
+    cnri_device *first = NULL;
+    for (int32_t i = 0; i < set->n; i++) {
+        cnri_device *d = set->at[i];
+        const char *family = d->device.cls->family;
+        const size_t n = strlen(family);
+        if (strcmp(d->name, name) == 0) return d;
+        if (strncmp(name, family, n) != 0) continue;
+        if (name[n] == 0 && (!first || strcmp(d->name, first->name) < 0)) first = d;
+        if (strcmp(name + n, ":0") == 0 && strcmp(d->name, family) == 0) first = d;
+    }
+    return first;
+}
+
+static cnr_status ask_for(cnri_devices *set, const char *name, cnr_error *err) {
+    cnr_status status = CNR_OK;
+    for (int32_t i = 0; i < cnri_descriptor_count(CNR_KIND_DEVICE) && status == CNR_OK; i++) {
+        const char *family =
+            ((const cnr_device_class *)cnri_descriptor_at(CNR_KIND_DEVICE, i))->family;
+        const size_t n = strlen(family);
+        if (strncmp(name, family, n) == 0 && (name[n] == 0 || name[n] == ':'))
+            status = ask(set, family, err);
+    }
+    return status;
+}
+
+static cnr_status unknown_device(const cnri_devices *set, const char *name, cnr_error *err) {
+    char there[512] = "";
+    size_t n = 0;
+    for (int32_t i = 0; i < set->n && n < sizeof there; i++)
+        n += (size_t)snprintf(there + n, sizeof there - n, "%s%s", i ? ", " : "", set->at[i]->name);
+    return cnri_fail(err, CNR_E_NOT_FOUND, name, "no such device; %s%s",
+                     set->n ? "there are: " : "no plugin has brought any", there);
+}
+
+static cnr_status find(cnri_devices *set, const char *name, cnri_device **out, cnr_error *err) {
+    cnr_status status = ask_for(set, name, err);
+    *out = known_device(set, name);
+    if (status != CNR_OK || *out) return status;
+    status = ask_all(set, err); /* a mistake, most likely: to tell what there is */
+    *out = known_device(set, name);
+    return status != CNR_OK || *out ? status : unknown_device(set, name, err);
+}
+
+/* ---- opening ---- */
+
+static cnr_status open_device(const cnri_devices *set, cnri_device *d, cnr_error *err) {
+    if (d->open) return CNR_OK;
+    d->device.keeps = set->cache_dir;
+    const cnr_status status =
+        cnri_plugin_status(err, d->device.cls->open(&d->device, &set->options, err), d->name,
+                           "opening it");
+    if (status != CNR_OK) return status;
+    if (!d->device.memory || d->device.n_memory < 1) {
+        d->device.cls->close(&d->device);
+        return cnri_fail(err, CNR_E_DEVICE, d->name, "opened without any memory");
+    }
+    d->open = true;
+    return CNR_OK;
+}
+
+static bool has_host_memory(const cnri_device *d) {
+    return (d->device.memory[0].flags & CNR_MEMORY_HOST) != 0;
+}
+
+/* Only a family that could beat what is known is asked before the next of those is tried. */
+static cnr_status best(cnri_devices *set, bool host, cnri_device **out, cnr_error *err) {
+    cnr_error why = CNR_ERROR_INIT;
+    for (int32_t i = 0; host && i < set->n; i++)
+        if (set->at[i]->open && has_host_memory(set->at[i])) {
+            *out = set->at[i];
+            return CNR_OK;
+        }
+    for (int32_t i = 0;;) {
+        const char *family = family_above(set, i < set->n ? set->at[i] : NULL);
+        if (family) {
+            const cnr_status status = ask(set, family, err);
+            if (status) return status;
+            continue;
+        }
+        if (i == set->n) break;
+        cnri_device *d = set->at[i++];
+        if (open_device(set, d, &why)) {
+            if (why.code == CNR_E_ARG) /* asked for what it can't be */
+                return cnri_fail(err, why.code, why.where, "%s", why.text);
+            cnri_log(CNR_LOG_WARN, "cnnrun", "%s left out: %s", d->name, why.text);
+        } else if (!host || has_host_memory(d)) {
+            *out = d;
+            return CNR_OK;
+        }
+    }
+    if (why.code == CNR_E_MEMORY) return cnri_fail(err, why.code, why.where, "%s", why.text);
+    return cnri_fail(err, CNR_E_NOT_FOUND, "plan",
+                     "no device%s: want a plugin that drives one (see \"cnnrun plugins\")",
+                     host ? " with host memory" : "");
+}
+
+/* ---- why it is the default ---- */
+
+static const char *plugin_of(const cnri_device *d) {
+    const cnri_plugin *owner = cnri_owner(d->device.cls);
+    return owner ? owner->name : d->device.cls->name;
+}
+
+char *cnri_device_reason(const cnri_device *d, const cnri_device *best) {
+    const int32_t its = precedence_of(d->device.cls), score = d->info.score;
+    if (!best) return cnri_format("no device opens");
+    if (d == best)
+        return its == CNRI_ORDERED ? cnri_format("--plugin-order names plugin %s", plugin_of(d))
+               : its == CNRI_SHIPPED
+                   ? cnri_format("its score, %d, is the highest among the plugins that come with "
+                                 "cnnrun",
+                                 (int)score)
+                   : cnri_format("no plugin that comes with cnnrun drives a device; its score, %d, "
+                                 "is the highest",
+                                 (int)score);
+    if (its < precedence_of(best->device.cls))
+        return cnri_format("plugin %s does not come with cnnrun, so its score, %d, does not count; "
+                           "--device %s or --plugin-order %s chooses it",
+                           plugin_of(d), (int)score, d->name, plugin_of(d));
+    if (is_better(d, precedence_of(best->device.cls), best->info.score))
+        return cnri_format("it can't be opened");
+    return cnri_format("its score, %d, is not above %s's, %d", (int)score, best->name,
+                       (int)best->info.score);
+}
+
+/* ---- clocks ---- */
+
+bool cnri_device_is_timed(const cnr_device *device) {
+    const void *clock = cnri_clock_descriptor();
+    const cnri_plugin *owner = clock ? cnri_owner(clock) : NULL;
+    bool has_devices = false;
+    for (int32_t i = 0; owner && i < cnri_descriptor_count(CNR_KIND_DEVICE); i++) {
+        const cnr_device_class *cls = cnri_descriptor_at(CNR_KIND_DEVICE, i);
+        has_devices = has_devices || (cnri_owner(cls) == owner && cls->count(NULL) > 0);
+    }
+    return !has_devices || cnri_owner(device->cls) == owner;
+}
+
+cnr_status cnri_devices_check_clock(const cnri_device *const *devices, int32_t n, cnr_error *err) {
+    const cnri_device *timed = NULL, *untimed = NULL;
+    for (int32_t i = 0; i < n; i++) {
+        const cnri_device **first = cnri_device_is_timed(&devices[i]->device) ? &timed : &untimed;
+        if (!*first) *first = devices[i];
+    }
+    if (!timed || !untimed) return CNR_OK;
+    return cnri_fail(err, CNR_E_ARG, untimed->name,
+                     "a real device beside %s, which is simulated: on the board's clock real work "
+                     "takes no time; name devices of one kind (see \"cnnrun devices\")",
+                     timed->name);
+}
+
+cnr_status cnri_device_check_timed(const cnr_device *device, cnr_error *err) {
+    if (cnri_device_is_timed(device)) return CNR_OK;
+    return cnri_fail(err, CNR_E_ARG, device->name,
+                     "a real device can't be timed by a simulated board's clock; leave --board "
+                     "out, "
+                     "or name one of the board's devices (\"cnnrun devices --board NAME\")");
+}
+
+/* ---- for the other rooms ---- */
+
+cnr_status cnri_device_alloc(const cnr_device *device, cnr_mem *out, cnr_error *err) {
+    cnr_status status = device->cls->alloc(device, out, err);
+    if (status == CNR_OK && !out->handle)
+        status = cnri_fail(err, CNR_E_DEVICE, device->name, "gave no memory for %llu bytes",
+                           (unsigned long long)out->bytes);
+    return cnri_plugin_status(err, status, device->name, "allocating");
+}
+
+void cnri_devices_init(cnri_devices *set, int32_t threads) {
+    *set = (cnri_devices){.options = {.size = sizeof set->options, .threads = threads}};
+}
+
+cnr_status cnri_devices_ask(cnri_devices *set, const char *family, cnr_error *err) {
+    pthread_mutex_lock(&lock);
+    const cnr_status status = family ? ask(set, family, err) : ask_all(set, err);
+    pthread_mutex_unlock(&lock);
+    return status;
+}
+
+cnr_status cnri_device_find(cnri_devices *set, const char *name, const cnri_device **out,
+                            cnr_error *err) {
+    cnri_device *d = NULL;
+    pthread_mutex_lock(&lock);
+    const cnr_status status = find(set, name, &d, err);
+    pthread_mutex_unlock(&lock);
+    *out = d;
+    return status;
+}
+
+cnr_status cnri_device_open(cnri_devices *set, const char *name, const cnr_device **out,
+                            cnr_error *err) {
+    cnri_device *d = NULL;
+    pthread_mutex_lock(&lock);
+    cnr_status status = find(set, name, &d, err);
+    if (status == CNR_OK) status = open_device(set, d, err);
+    pthread_mutex_unlock(&lock);
+    *out = status == CNR_OK ? &d->device : NULL;
+    return status;
+}
+
+cnr_status cnri_device_best(cnri_devices *set, bool host, const cnri_device **out, cnr_error *err) {
+    cnri_device *d = NULL;
+    pthread_mutex_lock(&lock);
+    const cnr_status status = best(set, host, &d, err);
+    pthread_mutex_unlock(&lock);
+    *out = d;
+    return status;
+}
+
+cnr_status cnri_devices_keep(cnri_devices *set, const char *folder, cnr_error *err) {
+    cnr_status status = CNR_OK;
+    pthread_mutex_lock(&lock);
+    if (folder && !set->cache_dir && !(set->cache_dir = cnri_strdup(folder)))
+        status = cnri_out_of_memory(err, folder);
+    for (int32_t i = 0; i < set->n; i++) set->at[i]->device.keeps = set->cache_dir;
+    pthread_mutex_unlock(&lock);
+    return status;
+}
+
+void cnri_devices_close(cnri_devices *set) {
+    for (int32_t i = 0; i < set->n; i++) {
+        if (set->at[i]->open) set->at[i]->device.cls->close(&set->at[i]->device);
+        cnri_free(set->at[i]);
+    }
+    cnri_free(set->at);
+    cnri_free(set->cache_dir);
+    cnri_vec_free(&set->asked_families);
+    *set = (cnri_devices){0};
+}

@@ -1,0 +1,78 @@
+/* Encodings by their words: "sparse-csr:density=0.1", with options by the encoding's own schema. */
+#include "host/host.h"
+
+enum { MOST = 32 };
+
+static void setting_problem(void *arg, const char *path, const char *text) {
+    cnr_error *err = arg;
+    if (!err->code) cnri_fail(err, CNR_E_ARG, NULL, "%s: %s", path, text);
+}
+
+/* "density=0.1" by the type that the schema has for it. The text is cut at its '='. */
+static cnr_status parse_setting(const cnr_encoding *e, char *text, cnr_attr *out, cnr_error *err) {
+    cnr_attr_spec row_buffer;
+    const char *end;
+    char *equals = strchr(text, '=');
+    if (!equals) return cnri_fail(err, CNR_E_ARG, e->name, "wanted OPTION=VALUE, got \"%s\"", text);
+    *equals = 0;
+    *out = (cnr_attr){.name = text, .set = 1, .s = equals + 1, .type = CNR_ATTR_STRING};
+    for (int32_t i = 0; i < e->n_attrs; i++) {
+        const cnr_attr_spec *row = cnri_spec_at(e->attrs, e->attr_spec_size, i, &row_buffer);
+        const bool words = row->type == CNR_ATTR_ENUM || row->type == CNR_ATTR_STRING ||
+                           row->type == CNR_ATTR_DTYPE;
+        if (strcmp(row->name, text) != 0 || words) continue;
+        if (cnri_parse_int(out->s, &out->i))
+            out->type = row->type == CNR_ATTR_BOOL ? CNR_ATTR_BOOL : CNR_ATTR_INT;
+        else if (cnri_parse_double(out->s, &end, &out->f) && *end == 0) out->type = CNR_ATTR_FLOAT;
+    }
+    return CNR_OK;
+}
+
+static cnr_status none_such(const char *name, cnr_error *err) {
+    cnri_text all = {0};
+    for (int32_t i = 0; i < cnri_descriptor_count(CNR_KIND_ENCODING); i++)
+        cnri_text_add(&all, "%s%s", i ? ", " : "",
+                      ((const cnr_encoding *)cnri_descriptor_at(CNR_KIND_ENCODING, i))->name);
+    const cnr_status status = cnri_fail(err, CNR_E_NOT_FOUND, name,
+                                        "no encoding of that name; there "
+                                        "are: %s",
+                                        all.at ? all.at : "none");
+    cnri_text_free(&all);
+    return status;
+}
+
+static cnr_status parse_settings(const cnr_encoding *e, char *text, cnr_attr ***out,
+                                 cnr_error *err) {
+    cnr_attr given[MOST];
+    const cnr_attr *list[MOST];
+    cnr_error problem = CNR_ERROR_INIT;
+    int32_t n = 0;
+    for (char *next; text && *text; text = next) {
+        next = strchr(text, ',');
+        if (next) *next++ = 0;
+        if (n == MOST) return cnri_fail(err, CNR_E_LIMIT, e->name, "too many options");
+        const cnr_status status = parse_setting(e, text, &given[n], err);
+        if (status) return status;
+        list[n] = &given[n];
+        n++;
+    }
+    const cnr_status status = cnri_attrs_resolve(e->attrs, e->attr_spec_size, e->n_attrs, list, n,
+                                                 -1, setting_problem, &problem, out);
+    if (!status) return CNR_OK;
+    return cnri_fail(err, status, e->name, "%s",
+                     problem.code ? problem.text : "its options could not be read");
+}
+
+cnr_status cnri_encoding_parse(const char *words, const cnr_encoding **encoding,
+                               cnr_attr ***settings, cnr_error *err) {
+    char *text = cnri_strdup(words);
+    *settings = NULL;
+    if (!text) return cnri_out_of_memory(err, words);
+    char *rest = strchr(text, ':');
+    if (rest) *rest++ = 0;
+    *encoding = cnri_descriptor_find(CNR_KIND_ENCODING, text);
+    const cnr_status status =
+        *encoding ? parse_settings(*encoding, rest, settings, err) : none_such(text, err);
+    cnri_free(text);
+    return status;
+}

@@ -1,0 +1,210 @@
+/* Makes a plan from a graph, phase by phase, and frees it. */
+#include "plan/planner.h"
+
+static void free_planner(cnri_planner *p) {
+    cnri_choices_drop(p);
+    for (int32_t i = 0; i < p->reach.n; i++) cnri_free(p->reach.at[i].spans);
+    cnri_vec_free(&p->reach);
+    cnri_rows_free(&p->rows);
+    cnri_free((void *)p->answers);
+    cnri_free(p->wish);
+    cnri_free(p->first_home);
+    cnri_free(p->elided);
+}
+
+/* Twins that no running kernel reads give their data back; prepare decodes them again. */
+static void drop_twins(cnr_plan *plan) {
+    for (int32_t i = 0; i < plan->twins.n; i++) {
+        cnr_tensor *type = plan->graph->values.at[plan->twins.at[i].dense].type;
+        if (plan->twins.at[i].kept) continue;
+        cnri_free(type->data);
+        type->data = NULL;
+    }
+}
+
+/* Weights that kernels read plainly, each counted once a device. */
+static void count_weights(cnri_planner *p) {
+    cnr_plan *plan = p->plan;
+    for (int32_t i = 0; i < plan->homes.n; i++) {
+        const cnri_home *h = &plan->homes.at[i];
+        if (!p->reach.at[i].hidden && cnri_is_weight(plan->graph, h->value))
+            plan->weight_bytes += h->bytes;
+    }
+}
+
+static cnr_status check_values(const cnr_graph *g, cnr_error *err) {
+    for (int32_t i = 0; i < g->values.n; i++) {
+        const cnr_tensor *t = g->values.at[i].type;
+        if (cnri_is_type_unknown(t)) continue; /* of a node that a rewrite removed */
+        if (cnr_count(t) < 0 || (!t->encoding && cnr_dense_bytes(t) == UINT64_MAX))
+            return cnri_fail(err, cnr_count(t) < 0 ? CNR_E_SHAPE : CNR_E_LIMIT,
+                             g->values.at[i].name,
+                             "has no size that can be planned for: want all dimensions known and "
+                             "their product to fit");
+    }
+    return CNR_OK;
+}
+
+/* Before rewriting, which folds what was learned into less. */
+static cnr_status count_params(cnr_plan *plan, cnr_error *err) {
+    bool *seen = cnri_alloc_zero((size_t)plan->graph->values.n + 1);
+    if (!seen) return cnri_no_memory(err);
+    for (int32_t i = 0; i < plan->graph->nodes.n; i++)
+        plan->params += cnri_node_params(plan->graph, i, seen);
+    cnri_free(seen);
+    return CNR_OK;
+}
+
+/* The default plan stands; that is told once, however many plans are made. */
+static cnr_status fall_back(cnri_planner *p, const cnr_error *why, cnr_error *err) {
+    cnri_policy *policy = p->options->policy;
+    cnri_answer_drop(p);
+    p->plan->policy_failed = true;
+    p->plan->table->failure = cnri_format("%s: %s", why->where, why->text);
+    if (!p->plan->table->failure) return cnri_no_memory(err);
+    if (!atomic_exchange(&policy->reported, true))
+        cnri_log(CNR_LOG_WARN, "policy", "%s; the default plan stands", p->plan->table->failure);
+    if (p->picks) return CNR_OK; /* nothing was begun after the answer */
+    return cnri_plan_choose(p, err);
+}
+
+static cnr_status ask_policy(cnri_planner *p, cnr_error *err) {
+    cnr_error why = CNR_ERROR_INIT;
+    cnr_status status = cnri_answer_take(p, &why);
+    if (!status && p->plan->placed.n > 0) {
+        cnri_choices_drop(p);
+        status = cnri_plan_choose(p, &why);
+        if (status && status != CNR_E_MEMORY) cnri_choices_drop(p);
+    }
+    if (status == CNR_E_MEMORY) return cnri_no_memory(err);
+    return status ? fall_back(p, &why, err) : CNR_OK;
+}
+
+/* By the rules; then, if there is a policy of the whole net, as it answers. A stored plan has the
+ * answer that was given then. */
+static cnr_status choose(cnri_planner *p, cnr_error *err) {
+    const bool asks = p->options->policy && !p->options->memo;
+    cnr_status status = cnri_plan_choose(p, err);
+    if (status || !(asks || p->options->candidates)) return status;
+    status = cnri_table_make(p, err);
+    if (!status) cnri_table_mark(p);
+    if (!status && asks) status = ask_policy(p, err);
+    if (!status) cnri_table_mark(p);
+    if (!p->options->candidates) {
+        cnri_table_free(p->plan->table);
+        p->plan->table = NULL;
+    }
+    return status;
+}
+
+const char *const cnri_plan_steps[] = {"fuse", "alias", "layout", NULL};
+
+static cnr_status make(cnri_planner *p, const cnr_tensor *const *types, int32_t n_types,
+                       cnr_error *err) {
+    cnr_plan *plan = p->plan;
+    const char *const *off = p->options->no_rewrite;
+    cnr_status status = cnri_graph_bind(p->graph, types, n_types, err);
+    if (!status) status = count_params(plan, err);
+    if (!status) status = cnri_graph_rewrite(p->graph, off, err);
+    if (!status) status = check_values(p->graph, err);
+    p->fuse = !cnri_is_listed(off, cnri_plan_steps[0]);
+    p->alias = !cnri_is_listed(off, cnri_plan_steps[1]);
+    p->layout = !cnri_is_listed(off, cnri_plan_steps[2]);
+    if (!status) status = cnri_plan_place(p, err);
+    if (!status) status = choose(p, err);
+    if (!status) status = cnri_plan_emit(p, err);
+    if (!status) status = cnri_plan_links(p, err);
+    if (!status) status = cnri_plan_alias(p, err);
+    if (!status) status = cnri_plan_views(p, err);
+    if (!status) status = cnri_plan_lay(p, err);
+    if (!status) status = cnri_plan_waits(p, err);
+    if (!status) status = cnri_residency_make(plan, p->options->memo, err);
+    if (!status) status = cnri_plan_constants(plan, -1, err);
+    if (status) return status;
+    count_weights(p);
+    drop_twins(plan);
+    return CNR_OK;
+}
+
+/* What kernels began to build for the plan is there. */
+static cnr_status await_kernels(const cnr_plan *plan, cnr_status status, cnr_error *err) {
+    for (int32_t i = 0; i < plan->n_devices; i++) {
+        const cnr_device *d = plan->devices[i];
+        const cnr_status one =
+            CNRI_HAS(d->cls, planned) ? d->cls->planned(d, status ? NULL : err) : CNR_OK;
+        if (!status) status = one;
+    }
+    return status;
+}
+
+cnr_status cnri_plan_make_on(const cnr_graph *graph, const cnri_device_set *set,
+                             const cnri_plan_options *options, const cnr_tensor *const *input_types,
+                             int32_t n_inputs, cnr_plan **out, cnr_error *err) {
+    cnri_planner p = {.set = set, .options = options};
+    const int64_t before = cnri_alloc_failures();
+    *out = NULL;
+    cnr_plan *plan = cnri_alloc_zero(sizeof *plan);
+    if (!plan) return cnri_no_memory(err);
+    p.plan = plan;
+    plan->memory_bound = p.options->memory_bound;
+    plan->memory_limit = p.options->memory_limit;
+    p.graph = plan->graph = cnri_graph_copy(graph);
+    if (plan->graph) plan->graph->late_folds = true;
+    cnr_status status = plan->graph ? make(&p, input_types, n_inputs, err) : cnri_no_memory(err);
+    status = await_kernels(plan, status, err);
+    free_planner(&p);
+    status = cnri_alloc_verdict(before, status, "plan", err);
+    if (status) cnri_plan_free(plan);
+    else *out = plan;
+    return status;
+}
+
+cnr_status cnri_plan_make(const cnr_graph *graph, cnri_devices *devices,
+                          const cnri_plan_options *options, const cnr_tensor *const *input_types,
+                          int32_t n_inputs, cnr_plan **out, cnr_error *err) {
+    static const cnri_plan_options defaults;
+    const cnri_plan_options *o = options ? options : &defaults;
+    cnri_device_set set;
+    *out = NULL;
+    cnr_status status = cnri_device_set_make(&set, devices, graph, o, err);
+    if (status) return status;
+    status = cnri_plan_make_on(graph, &set, o, input_types, n_inputs, out, err);
+    cnri_device_set_free(&set);
+    return status;
+}
+
+static void free_step(cnr_plan *plan, cnri_step *s) {
+    if (s->state && s->kernel && CNRI_HAS(s->kernel, unplan))
+        s->kernel->unplan(plan->devices[s->device], s->state);
+    cnri_free(s->in);
+    cnri_free(s->waits);
+    cnri_free(s->view_memory);
+}
+
+void cnri_plan_free(cnr_plan *plan) {
+    if (!plan) return;
+    cnri_residency_free(plan);
+    for (int32_t i = 0; i < plan->steps.n; i++) free_step(plan, &plan->steps.at[i]);
+    for (int32_t i = 0; plan->constants && i < plan->storages.n; i++)
+        if (plan->constants[i].handle) {
+            const cnr_device *device = plan->devices[plan->storages.at[i].device];
+            device->cls->free(device, &plan->constants[i]);
+        }
+    for (int32_t i = 0; i < plan->twins.n; i++)
+        cnri_free(plan->graph->values.at[plan->twins.at[i].dense].type->data);
+    cnri_vec_free(&plan->steps);
+    cnri_vec_free(&plan->homes);
+    cnri_vec_free(&plan->storages);
+    cnri_vec_free(&plan->twins);
+    cnri_vec_free(&plan->decisions);
+    cnri_unmap_file(&plan->kept);
+    cnri_table_free(plan->table);
+    cnri_plan_unplace(plan);
+    cnri_free(plan->origin);
+    cnri_free(plan->constants);
+    cnri_free(plan->input_homes);
+    cnri_free(plan->output_homes);
+    cnri_free(plan->devices);
+    cnri_graph_free(plan->graph);
+    cnri_free(plan);
+}

@@ -1,0 +1,603 @@
+/* Prepared weights: made when first wanted; under a bound the largest stay, the rest come and go.
+ *
+ * A blob that stays is read without the lock once it is there. The others are held while a step
+ * uses them; at any time each session holds one at most, so waiting for memory always ends. */
+#include "plan/planner.h"
+#include <pthread.h>
+#include <stdatomic.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+typedef struct blob {
+    int32_t step; /* whose kernel prepares it */
+    int32_t holders;
+    atomic_bool resident;
+    bool stays, mapped; /* mapped: mem is the kept blob itself */
+    uint64_t bytes, used;
+    cnr_mem mem;
+    const cnri_kept_blob *kept; /* prepared by another process; NULL: not, or out of date */
+} blob;
+
+struct cnri_residency {
+    pthread_mutex_t lock;
+    pthread_cond_t freed;
+    CNRI_VEC(blob) blobs;
+    cnri_kept_blob *kept; /* by blob; NULL without a memo */
+    uint64_t clock;
+    cnri_residency_stats stats;
+    cnr_value late;            /* whose data is in `scratch` for now; -1 */
+    void *scratch, *late_home; /* late_home: its address in the graph */
+    uint64_t scratch_bytes;
+};
+
+/* ---- which steps share a blob ---- */
+
+static bool same_type(const cnr_tensor *a, const cnr_tensor *b) {
+    if (!a || !b) return a == b;
+    return a->dtype == b->dtype && cnr_same_shape(a, b) && a->block == b->block &&
+           a->encoding == b->encoding && a->quant == b->quant;
+}
+
+static bool same_attr(const cnr_attr *a, const cnr_attr *b) {
+    if (a->type != b->type || a->i != b->i || a->n != b->n || a->f != b->f) return false;
+    if ((a->s || b->s) && (!a->s || !b->s || strcmp(a->s, b->s) != 0)) return false;
+    const size_t n = a->n > 0 ? (size_t)a->n : 0;
+    if (n && (!a->ints != !b->ints || !a->floats != !b->floats)) return false;
+    if (n && a->ints && memcmp(a->ints, b->ints, n * sizeof *a->ints) != 0) return false;
+    return !(n && a->floats) || memcmp(a->floats, b->floats, n * sizeof *a->floats) == 0;
+}
+
+static bool same_blob(const cnr_plan *plan, const cnri_step *a, const cnri_step *b) {
+    const cnr_node *x = &a->view, *y = &b->view;
+    if (a->kernel != b->kernel || a->device != b->device || a->prepared != b->prepared)
+        return false;
+    if (x->op != y->op || x->n_attrs != y->n_attrs || a->n_in != b->n_in || a->n_out != b->n_out)
+        return false;
+    if (x->n_epilogue || y->n_epilogue) return a->node == b->node;
+    for (int32_t i = 0; i < x->n_attrs; i++)
+        if (!same_attr(x->attrs[i], y->attrs[i])) return false;
+    for (int32_t i = 0; i < a->n_in; i++) {
+        if (!same_type(x->inputs[i], y->inputs[i])) return false;
+        const bool weight =
+            a->in[i] >= 0 && cnri_is_weight(plan->graph, plan->homes.at[a->in[i]].value);
+        if (weight && plan->homes.at[a->in[i]].value != plan->homes.at[b->in[i]].value)
+            return false;
+    }
+    for (int32_t i = 0; i < a->n_out; i++)
+        if (!same_type(x->outputs[i], y->outputs[i])) return false;
+    return true;
+}
+
+/* ---- making and dropping; the lock is held ---- */
+
+typedef struct late_job {
+    const cnr_graph *g;
+    cnr_value v;
+    int64_t rows, tasks;
+    float *to;
+} late_job;
+
+static void late_rows(void *arg, int64_t i, int32_t thread) {
+    const late_job *j = arg;
+    (void)thread;
+    for (int64_t row = i * j->rows / j->tasks; row < (i + 1) * j->rows / j->tasks; row++)
+        cnri_late_write(j->g, j->v, row, j->to);
+}
+
+/* As it is packed, not all at once: then what was compared is still in the caches, and no more of
+ * a file is in memory than one weight. */
+static cnr_status weight_sound(const cnr_plan *plan, const cnr_device *device, cnr_value v,
+                               cnr_error *err) {
+    const int32_t threads = (int32_t)cnr_max(1, device->concurrency);
+    return cnri_value_verify(&plan->graph->values.at[v], false, threads, err);
+}
+
+/* Weights that others are folded into are made where those before them were, by all threads. */
+static cnr_status make_late(cnr_plan *plan, const cnr_device *device, cnr_value v, cnr_error *err) {
+    struct cnri_residency *r = plan->residency;
+    cnri_value *value = &plan->graph->values.at[v];
+    cnr_stream stream = {.size = sizeof stream, .device = device};
+    cnr_status status = weight_sound(plan, device, value->late->from, err);
+    if (status) return status;
+    if (r->late == v) return CNR_OK; /* the same one again */
+    if (r->late >= 0) {              /* a second one of the same node */
+        cnri_late_keep(plan->graph, v);
+        return CNR_OK;
+    }
+    if (r->scratch_bytes < value->type->bytes) {
+        cnri_free(r->scratch);
+        r->scratch_bytes = 0;
+        r->scratch = cnri_alloc((size_t)value->type->bytes + 1);
+        if (!r->scratch) return cnri_no_memory(err);
+        r->scratch_bytes = value->type->bytes;
+    }
+    if ((status = device->cls->stream_open(device, &stream, err))) return status;
+    late_job job = {plan->graph, v, cnri_late_rows(plan->graph, v), 1, r->scratch};
+    job.tasks = cnr_min(job.rows, 4 * (int64_t)cnr_max(1, device->concurrency));
+    cnr_parallel(&stream, job.tasks, late_rows, &job);
+    device->cls->stream_close(&stream);
+    r->late = v;
+    r->late_home = value->type->data;
+    value->type->data = r->scratch;
+    return CNR_OK;
+}
+
+static void end_late(cnr_plan *plan) {
+    struct cnri_residency *r = plan->residency;
+    if (r->late >= 0) plan->graph->values.at[r->late].type->data = r->late_home;
+    r->late = -1;
+}
+
+static void drop_scratch(struct cnri_residency *r) {
+    cnri_free(r->scratch);
+    r->scratch = NULL;
+    r->scratch_bytes = 0;
+}
+
+/* Weights that are decoded only to be prepared have their data for the length of this call. */
+static cnr_status decode_inputs(cnr_plan *plan, const cnri_step *s, bool begin, cnr_error *err) {
+    const cnr_device *device = plan->devices[s->device];
+    cnr_status status = CNR_OK;
+    for (int32_t i = 0; i < s->n_in && !status; i++) {
+        if (s->in[i] < 0) continue;
+        const cnr_value v = plan->homes.at[s->in[i]].value;
+        cnr_tensor *type = plan->graph->values.at[v].type;
+        if (begin) status = weight_sound(plan, device, v, err);
+        if (begin && !status && plan->graph->values.at[v].late)
+            status = make_late(plan, device, v, err);
+        for (int32_t t = 0; t < plan->twins.n && !status; t++) {
+            const cnri_twin *twin = &plan->twins.at[t];
+            if (twin->dense != v || twin->kept) continue;
+            if (begin) status = weight_sound(plan, device, twin->encoded, err);
+            if (status) break;
+            if (!begin) {
+                cnri_free(type->data);
+                type->data = NULL;
+            } else if (!type->data) {
+                const cnr_tensor *from = plan->graph->values.at[twin->encoded].type;
+                const cnr_encoding *how =
+                    cnri_descriptor_find(CNR_KIND_ENCODING, cnri_name(from->encoding));
+                if (!(type->data = cnri_alloc((size_t)type->bytes + 1)))
+                    status = cnri_no_memory(err);
+                else status = how->decode(from, type->data, err);
+            }
+        }
+        if (begin && !status && cnri_is_weight(plan->graph, v) && !type->data)
+            status = cnri_fail(err, CNR_E_STATE, plan->graph->values.at[v].name,
+                               "has no data yet: want the net's weights filled before it runs");
+    }
+    if (!begin) end_late(plan);
+    return status;
+}
+
+/* Some step reads the weight as it is. */
+static bool is_read(const cnr_plan *plan, cnr_value v) {
+    for (int32_t i = 0; i < plan->steps.n; i++) {
+        const cnri_step *s = &plan->steps.at[i];
+        for (int32_t k = 0; k < s->n_in; k++)
+            if (s->in[k] >= 0 && plan->homes.at[s->in[k]].value == v &&
+                !(s->blob >= 0 && k < 32 && s->prepared >> k & 1))
+                return true;
+    }
+    return false;
+}
+
+/* Weights that were packed into a blob that stays are not read again: their pages are released. */
+static void release_inputs(const cnr_plan *plan, const cnri_step *s) {
+    for (int32_t k = 0; k < s->n_in && k < 32; k++) {
+        const cnr_value v = s->in[k] < 0 ? -1 : plan->homes.at[s->in[k]].value;
+        if (v >= 0 && s->prepared >> k & 1 && !is_read(plan, v))
+            cnri_value_release_pages(plan->graph, v);
+    }
+}
+
+/* Host data to memory of the device. */
+static cnr_status upload(const cnr_device *device, const cnr_mem *mem, const void *data,
+                         cnr_error *err) {
+    cnr_stream stream = {.size = sizeof stream, .device = device};
+    cnr_status status = device->cls->stream_open(device, &stream, err);
+    if (status) return status;
+    status = device->cls->write(&stream, mem, 0, data, mem->bytes, err);
+    const cnr_status synced = device->cls->sync(&stream, status ? NULL : err);
+    device->cls->stream_close(&stream);
+    return status ? status : synced;
+}
+
+static cnr_status prepare_into(cnr_plan *plan, const cnri_step *s, const cnr_mem *mem,
+                               cnr_error *err) {
+    const cnr_device *device = plan->devices[s->device];
+    const bool host = cnri_in_host(device, mem->memory_class);
+    void *data = host ? (char *)mem->handle + mem->offset : cnri_alloc((size_t)mem->bytes + 1);
+    if (!data) return cnri_no_memory(err);
+    const int64_t before = cnri_alloc_failures();
+    cnr_status status = decode_inputs(plan, s, true, err);
+    if (!status) {
+        CNRI_DURING(status, s->kernel->prepare(device, &s->view, data, err),
+                    .verb = "preparing weights of kernel", .descriptor = s->kernel,
+                    .name = s->kernel->name, .node = s->view.name, .device = device->name);
+        status = cnri_plugin_status(err, status, s->view.name, s->kernel->name);
+    }
+    status = cnri_alloc_verdict(before, status, s->view.name, err);
+    decode_inputs(plan, s, false, NULL);
+    if (!host) {
+        if (!status) status = upload(device, mem, data, err);
+        cnri_free(data);
+    }
+    return status;
+}
+
+/* A kept blob is used where it lies, if the device can read it there. */
+static bool map_kept(const cnr_device *device, blob *b) {
+    const cnr_memory_class *m = &device->memory[b->mem.memory_class];
+    if (!(m->flags & CNR_MEMORY_HOST) || (m->flags & CNR_MEMORY_IMAGE)) return false;
+    if (m->alignment && (uintptr_t)b->kept->data % m->alignment) return false;
+    b->mem.handle = (void *)b->kept->data; /* kernels only read their blobs */
+    b->mapped = true;
+    return true;
+}
+
+/* The pages go back to the system; they are read from the file again if they are wanted again. */
+static void unmap_kept(blob *b) {
+    const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), begin = (uintptr_t)b->kept->data;
+    const uintptr_t first = (begin + page - 1) / page * page;
+    const uintptr_t last = (begin + b->bytes) / page * page;
+    if (last > first) (void)madvise((void *)first, last - first, MADV_DONTNEED);
+    b->mapped = false;
+}
+
+static void drop(cnr_plan *plan, blob *b) {
+    if (!atomic_load(&b->resident)) return;
+    atomic_store(&b->resident, false);
+    const cnr_device *device = plan->devices[plan->steps.at[b->step].device];
+    if (b->mapped) unmap_kept(b);
+    else device->cls->free(device, &b->mem);
+    plan->residency->stats.now -= b->bytes;
+}
+
+static cnr_status bring(cnr_plan *plan, blob *b, cnr_error *err) {
+    struct cnri_residency *r = plan->residency;
+    const cnri_step *s = &plan->steps.at[b->step];
+    const cnr_device *device = plan->devices[s->device];
+    b->mem = (cnr_mem){.bytes = b->bytes,
+                       .width = s->blob_space.width,
+                       .height = s->blob_space.height,
+                       .memory_class = s->blob_space.memory_class};
+    if (b->kept && !cnri_same_fingerprint(b->kept->data, b->kept->bytes, b->kept->print)) {
+        cnri_log(CNR_LOG_WARN, "plan", "the stored blob of %s is damaged: prepared again",
+                 b->kept->name);
+        b->kept = NULL;
+    }
+    if (!b->kept || !map_kept(device, b)) {
+        cnr_status status = cnri_device_alloc(device, &b->mem, err);
+        if (status) return status;
+        status = b->kept ? upload(device, &b->mem, b->kept->data, err)
+                         : prepare_into(plan, s, &b->mem, err);
+        if (status) {
+            device->cls->free(device, &b->mem);
+            if (err && !err->where[0])
+                snprintf(err->where, sizeof err->where, "%s", s->view.name ? s->view.name : "");
+            return status;
+        }
+    }
+    r->stats.now += b->bytes;
+    if (b->kept) r->stats.kept++;
+    else r->stats.prepared++;
+    if (!b->kept && b->stays) release_inputs(plan, s);
+    if (r->stats.now > r->stats.peak) r->stats.peak = r->stats.now;
+    atomic_store(&b->resident, true);
+    return CNR_OK;
+}
+
+/* Drops until `bytes` fit. Steps run in a cycle, so what was used last is wanted again last. */
+static cnr_status make_room(cnr_plan *plan, uint64_t bytes, cnr_error *err) {
+    struct cnri_residency *r = plan->residency;
+    while (plan->memory_bound && r->stats.now + bytes > plan->memory_bound) {
+        blob *victim = NULL;
+        bool held = false;
+        for (int32_t i = 0; i < r->blobs.n; i++) {
+            blob *b = &r->blobs.at[i];
+            if (b->stays || !atomic_load(&b->resident)) continue;
+            if (b->holders > 0) held = true;
+            else if (!victim || b->used > victim->used) victim = b;
+        }
+        if (victim) {
+            drop(plan, victim);
+            r->stats.evicted++;
+        } else if (held) {
+            pthread_cond_wait(&r->freed, &r->lock);
+        } else {
+            return cnri_fail(err, CNR_E_LIMIT, "plan", "%llu bytes do not fit the memory bound",
+                             (unsigned long long)bytes);
+        }
+    }
+    return CNR_OK;
+}
+
+/* ---- which stay ---- */
+
+/* From the largest down, each stays if the largest of those that come and go still fits beside. */
+static cnr_status choose_stays(cnr_plan *plan, cnr_error *err) {
+    struct cnri_residency *r = plan->residency;
+    const blob *largest = NULL;
+    uint64_t sum = 0, all = 0;
+    for (int32_t i = 0; i < r->blobs.n; i++) {
+        const blob *b = &r->blobs.at[i];
+        if (!largest || b->bytes > largest->bytes) largest = b;
+        all += b->bytes;
+        r->blobs.at[i].stays = false;
+    }
+    if (!largest) return CNR_OK;
+    if (plan->memory_bound && largest->bytes > plan->memory_bound) {
+        const cnri_step *s = &plan->steps.at[largest->step];
+        return cnri_fail(err, CNR_E_LIMIT, s->view.name,
+                         "a memory bound of %llu bytes is too small: the prepared weights of this "
+                         "node take %llu bytes, so want at least that",
+                         (unsigned long long)plan->memory_bound,
+                         (unsigned long long)largest->bytes);
+    }
+    const bool every = !plan->memory_bound || all <= plan->memory_bound;
+    bool *seen = cnri_alloc_zero((size_t)r->blobs.n);
+    if (!seen) return cnri_no_memory(err);
+    for (int32_t turn = 0; turn < r->blobs.n; turn++) {
+        blob *b = NULL;
+        for (int32_t i = 0; i < r->blobs.n; i++)
+            if (!seen[i] && (!b || r->blobs.at[i].bytes > b->bytes)) b = &r->blobs.at[i];
+        seen[b - r->blobs.at] = true;
+        uint64_t largest_other = 0;
+        for (int32_t i = 0; i < r->blobs.n; i++) {
+            const blob *o = &r->blobs.at[i];
+            if (o != b && !o->stays && o->bytes > largest_other) largest_other = o->bytes;
+        }
+        if (!every && sum + b->bytes + largest_other > plan->memory_bound) continue;
+        b->stays = true;
+        sum += b->bytes;
+    }
+    cnri_free(seen);
+    return CNR_OK;
+}
+
+static cnr_status size_blob(cnr_plan *plan, cnri_step *s, cnr_error *err) {
+    const cnr_device *device = plan->devices[s->device];
+    s->blob_space = (cnr_space){.size = sizeof(cnr_space)};
+    cnr_status status =
+        cnri_plugin_status(err, s->kernel->prepare_size(device, &s->view, &s->blob_space, err),
+                           s->view.name, s->kernel->name);
+    if (!status && (s->blob_space.bytes > INT64_MAX / 4 || s->blob_space.memory_class < 0 ||
+                    s->blob_space.memory_class >= device->n_memory))
+        status = cnri_fail(err, CNR_E_LIMIT, s->view.name,
+                           "kernel \"%s\" wants a blob that cannot be had", s->kernel->name);
+    return status;
+}
+
+bool cnri_residency_blob(const cnr_plan *plan, int32_t index, const char **name, uint64_t *bytes) {
+    const struct cnri_residency *r = plan->residency;
+    if (index < 0 || index >= r->blobs.n) return false;
+    const char *node = plan->steps.at[r->blobs.at[index].step].view.name;
+    *name = node ? node : "";
+    *bytes = r->blobs.at[index].bytes;
+    return true;
+}
+
+bool cnri_residency_kept(const cnr_plan *plan, int32_t index) {
+    return plan->residency->blobs.at[index].kept != NULL;
+}
+
+/* The memo's blobs are those of this plan, or none of them is taken. */
+static cnr_status take_kept(cnr_plan *plan, const cnri_memo *memo, cnr_error *err) {
+    struct cnri_residency *r = plan->residency;
+    if (!memo) return CNR_OK;
+    if (memo->blobs.n != r->blobs.n)
+        return cnri_fail(err, CNR_E_VERSION, "blobs", "%d are stored, %d are wanted",
+                         (int)memo->blobs.n, (int)r->blobs.n);
+    r->kept = cnri_alloc((size_t)(r->blobs.n + 1) * sizeof *r->kept);
+    if (!r->kept) return cnri_no_memory(err);
+    for (int32_t i = 0; i < r->blobs.n; i++) {
+        const char *name = "";
+        uint64_t bytes = 0;
+        cnri_residency_blob(plan, i, &name, &bytes);
+        r->kept[i] = memo->blobs.at[i];
+        if (r->kept[i].bytes != bytes || strcmp(r->kept[i].name, name) != 0)
+            return cnri_fail(err, CNR_E_VERSION, name,
+                             "its blob takes %llu bytes, stored are %llu "
+                             "of \"%s\"",
+                             (unsigned long long)bytes, (unsigned long long)r->kept[i].bytes,
+                             r->kept[i].name);
+        r->blobs.at[i].kept = &r->kept[i];
+    }
+    return CNR_OK;
+}
+
+cnr_status cnri_residency_make(cnr_plan *plan, const cnri_memo *memo, cnr_error *err) {
+    struct cnri_residency *r = cnri_alloc_zero(sizeof *r);
+    if (!r) return cnri_no_memory(err);
+    pthread_mutex_init(&r->lock, NULL);
+    pthread_cond_init(&r->freed, NULL);
+    plan->residency = r;
+    r->late = -1;
+    for (int32_t i = 0; i < plan->steps.n; i++) {
+        cnri_step *s = &plan->steps.at[i];
+        if (s->kind != CNRI_STEP_KERNEL || !s->kernel) continue;
+        if (!CNRI_HAS(s->kernel, prepare_size) || !CNRI_HAS(s->kernel, prepare)) continue;
+        const cnr_status status = size_blob(plan, s, err);
+        if (status) return status;
+        if (s->blob_space.bytes == 0) continue;
+        for (int32_t k = 0; k < r->blobs.n && s->blob < 0; k++)
+            if (same_blob(plan, s, &plan->steps.at[r->blobs.at[k].step])) s->blob = k;
+        if (s->blob >= 0) continue;
+        blob *b = cnri_push(&r->blobs);
+        if (!b) return cnri_no_memory(err);
+        b->step = i;
+        b->bytes = s->blob_space.bytes;
+        s->blob = r->blobs.n - 1;
+        plan->weight_bytes += b->bytes;
+    }
+    for (cnr_value v = 0; v < plan->graph->values.n; v++)
+        if (plan->graph->values.at[v].late && is_read(plan, v)) cnri_late_keep(plan->graph, v);
+    const cnr_status status = take_kept(plan, memo, err);
+    return status ? status : choose_stays(plan, err);
+}
+
+cnr_status cnri_residency_read(cnr_plan *plan, int32_t index, void **buffer, const void **data,
+                               cnr_error *err) {
+    struct cnri_residency *r = plan->residency;
+    blob *b = &r->blobs.at[index];
+    const cnr_device *device = plan->devices[plan->steps.at[b->step].device];
+    pthread_mutex_lock(&r->lock);
+    cnr_status status = CNR_OK;
+    if (!atomic_load(&b->resident)) {
+        status = make_room(plan, b->bytes, err);
+        if (!status) status = bring(plan, b, err);
+        b->used = ++r->clock;
+    }
+    if (!status && cnri_in_host(device, b->mem.memory_class)) {
+        *data = (const char *)b->mem.handle + b->mem.offset;
+    } else if (!status) {
+        void *at = cnri_resize(*buffer, (size_t)b->bytes + 1);
+        cnr_stream stream = {.size = sizeof stream, .device = device};
+        if (!at) status = cnri_no_memory(err);
+        else *data = *buffer = at;
+        if (!status && (status = device->cls->stream_open(device, &stream, err)) == CNR_OK) {
+            status = device->cls->read(&stream, &b->mem, 0, at, b->bytes, err);
+            const cnr_status synced = device->cls->sync(&stream, status ? NULL : err);
+            if (!status) status = synced;
+            device->cls->stream_close(&stream);
+        }
+    }
+    pthread_mutex_unlock(&r->lock);
+    return status;
+}
+
+void cnri_residency_free(cnr_plan *plan) {
+    struct cnri_residency *r = plan->residency;
+    if (!r) return;
+    for (int32_t i = 0; i < r->blobs.n; i++) drop(plan, &r->blobs.at[i]);
+    cnri_vec_free(&r->blobs);
+    drop_scratch(r);
+    cnri_free(r->kept);
+    pthread_cond_destroy(&r->freed);
+    pthread_mutex_destroy(&r->lock);
+    cnri_free(r);
+    plan->residency = NULL;
+}
+
+cnr_status cnri_residency_acquire(cnr_plan *plan, int32_t step, cnr_stream *stream, cnr_mem **out,
+                                  cnr_error *err) {
+    struct cnri_residency *r = plan->residency;
+    const int32_t index = plan->steps.at[step].blob;
+    (void)stream;
+    *out = NULL;
+    if (index < 0) return CNR_OK;
+    blob *b = &r->blobs.at[index];
+    *out = &b->mem;
+    if (b->stays && atomic_load_explicit(&b->resident, memory_order_acquire)) return CNR_OK;
+    cnr_status status = CNR_OK;
+    pthread_mutex_lock(&r->lock);
+    while (!status && !atomic_load(&b->resident)) {
+        status = make_room(plan, b->bytes, err); /* may wait: another may bring it meanwhile */
+        if (!status && !atomic_load(&b->resident)) status = bring(plan, b, err);
+    }
+    if (!status) {
+        b->holders++;
+        b->used = ++r->clock;
+    }
+    pthread_mutex_unlock(&r->lock);
+    return status;
+}
+
+void cnri_residency_release(cnr_plan *plan, int32_t step) {
+    struct cnri_residency *r = plan->residency;
+    const int32_t index = plan->steps.at[step].blob;
+    if (index < 0 || r->blobs.at[index].stays) return;
+    pthread_mutex_lock(&r->lock);
+    r->blobs.at[index].holders--;
+    pthread_cond_broadcast(&r->freed);
+    pthread_mutex_unlock(&r->lock);
+}
+
+bool cnri_residency_stays(const cnr_plan *plan, int32_t step) {
+    const int32_t index = plan->steps.at[step].blob;
+    return index < 0 || plan->residency->blobs.at[index].stays;
+}
+
+cnr_status cnri_residency_warm(cnr_plan *plan, cnr_error *err) {
+    struct cnri_residency *r = plan->residency;
+    cnr_status status = CNR_OK;
+    pthread_mutex_lock(&r->lock);
+    for (int32_t i = 0; i < r->blobs.n && !status; i++) {
+        blob *b = &r->blobs.at[i];
+        if (!b->stays || atomic_load(&b->resident)) continue;
+        status = make_room(plan, b->bytes, err);
+        if (!status && !atomic_load(&b->resident)) status = bring(plan, b, err);
+    }
+    drop_scratch(r);
+    pthread_mutex_unlock(&r->lock);
+    return status;
+}
+
+static bool made_of(const cnr_plan *plan, const cnri_step *s, cnr_value value) {
+    for (int32_t i = 0; i < s->n_in; i++)
+        if (s->in[i] >= 0 && plan->homes.at[s->in[i]].value == value) return true;
+    return false;
+}
+
+bool cnri_residency_uses(const cnr_plan *plan, cnr_value value) {
+    const struct cnri_residency *r = plan->residency;
+    for (int32_t i = 0; i < r->blobs.n; i++)
+        if (made_of(plan, &plan->steps.at[r->blobs.at[i].step], value)) return true;
+    return false;
+}
+
+static cnr_status renew_blobs(cnr_plan *plan, cnr_value value, cnr_error *err) {
+    struct cnri_residency *r = plan->residency;
+    cnr_status status = CNR_OK;
+    bool resized = false;
+    for (int32_t i = 0; i < r->blobs.n && !status; i++) {
+        blob *b = &r->blobs.at[i];
+        cnri_step *s = &plan->steps.at[b->step];
+        if (!made_of(plan, s, value)) continue;
+        if (b->mapped) drop(plan, b); /* a file of the old weights: made again when it is wanted */
+        b->kept = NULL;
+        status = size_blob(plan, s, err);
+        if (status || s->blob_space.bytes != b->bytes) { /* sizes may depend on the data */
+            drop(plan, b);
+            plan->weight_bytes += s->blob_space.bytes - b->bytes;
+            b->bytes = s->blob_space.bytes;
+            resized = true;
+        }
+        if (!status && atomic_load(&b->resident)) {
+            status = prepare_into(plan, s, &b->mem, err);
+            if (status) drop(plan, b);
+            else r->stats.prepared++;
+        }
+    }
+    if (resized && !status) {
+        status = choose_stays(plan, err);
+        for (int32_t i = 0; i < r->blobs.n; i++)
+            if (!r->blobs.at[i].stays && plan->memory_bound) drop(plan, &r->blobs.at[i]);
+    }
+    return status;
+}
+
+cnr_status cnri_residency_renew(cnr_plan *plan, cnr_value value, cnr_error *err) {
+    pthread_mutex_lock(&plan->residency->lock);
+    cnr_status status = renew_blobs(plan, value, err);
+    pthread_mutex_unlock(&plan->residency->lock);
+    if (!status) status = cnri_plan_constants(plan, value, err);
+    for (int32_t i = 0; i < plan->twins.n && !status; i++) {
+        const cnri_twin *twin = &plan->twins.at[i];
+        if (twin->encoded != value) continue;
+        const cnr_tensor *from = plan->graph->values.at[value].type;
+        const cnr_encoding *how =
+            cnri_descriptor_find(CNR_KIND_ENCODING, cnri_name(from->encoding));
+        cnr_tensor *to = plan->graph->values.at[twin->dense].type;
+        if (twin->kept) status = how->decode(from, to->data, err);
+        if (!status) status = cnri_residency_renew(plan, twin->dense, err);
+    }
+    return status;
+}
+
+void cnri_residency_stats_of(const cnr_plan *plan, cnri_residency_stats *out) {
+    pthread_mutex_lock(&plan->residency->lock);
+    *out = plan->residency->stats;
+    pthread_mutex_unlock(&plan->residency->lock);
+}

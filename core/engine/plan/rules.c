@@ -1,0 +1,155 @@
+/* Selects the kernel for a node. Rules are tried in order; the first that applies decides. Each is
+ * a pure function of the rows. */
+#include "plan/planner.h"
+
+bool cnri_kernel_only_forced(const cnr_kernel *k) {
+    return CNRI_HAS(k, flags) && k->flags & CNR_KERNEL_FORCED;
+}
+
+bool cnri_kernel_storage_allowed(const cnri_kernel_query *q, const cnr_kernel *k) {
+    const uint32_t asked = CNR_KERNEL_F16 | CNR_KERNEL_BF16 | CNR_KERNEL_F16_MATH;
+    const uint32_t stores = CNRI_HAS(k, flags) ? k->flags & asked : 0;
+    return (stores & ~q->stores) == 0;
+}
+
+bool cnri_kernel_drives(const cnr_kernel *k, const cnr_device *device) {
+    return strcmp(k->device, device->cls->name) == 0 || strcmp(k->device, device->cls->family) == 0;
+}
+
+/* ---- what rules are made of ---- */
+
+static bool applies_always(const cnri_kernel_query *q) {
+    (void)q;
+    return true;
+}
+
+static bool is_default_candidate(const cnri_kernel_query *q, const cnr_kernel *k) {
+    return !cnri_kernel_only_forced(k) && cnri_kernel_storage_allowed(q, k);
+}
+
+/* Less time, where both times are known, or where one is known and less than a guess of the
+ * other's; else the higher score; else the longer chain. */
+static bool is_better(const cnri_candidate *a, const cnri_candidate *b) {
+    if (!a->score || !b->score) return a->score > b->score; /* the reference comes last */
+    const double x = a->cost.ns + a->around_ns, y = b->cost.ns + b->around_ns;
+    if (a->cost.ns > 0 && b->cost.ns > 0 && x != y) return x < y;
+    if (a->cost.ns > 0 && b->cost.ns <= 0 && x < b->guess_ns) return true;
+    if (b->cost.ns > 0 && a->cost.ns <= 0 && y < a->guess_ns) return false;
+    if (a->score != b->score) return a->score > b->score;
+    return a->n_chain > b->n_chain;
+}
+
+/* True if the candidate stores weights in the requested 16-bit type and reads the original weights.
+ * Rows of types that were not requested are not made. */
+static bool honours_requested_precision(const cnri_candidate *c) {
+    return c->kernel && CNRI_HAS(c->kernel, flags) && !c->dense &&
+           c->kernel->flags & (CNR_KERNEL_F16 | CNR_KERNEL_BF16 | CNR_KERNEL_F16_MATH);
+}
+
+/* The best row among those whose times come from min_source or a surer source. Rows that honour the
+ * requested precision go before the others. */
+static int32_t best_row(const cnri_rows *rows, cnri_source min_source) {
+    int32_t found = -1;
+    bool requested = false;
+    for (int32_t i = 0; i < rows->n; i++)
+        requested = requested || honours_requested_precision(&rows->at[i]);
+    for (int32_t i = 0; i < rows->n; i++) {
+        const cnri_candidate *c = &rows->at[i];
+        if (requested && !honours_requested_precision(c)) continue;
+        if (min_source > CNRI_GUESSED && (c->cost.from < min_source || !c->kernel)) continue;
+        if (found < 0 || is_better(c, &rows->at[found])) found = i;
+    }
+    return found;
+}
+
+static int32_t by_score(const cnri_kernel_query *q, const cnri_rows *rows) {
+    (void)q;
+    return best_row(rows, CNRI_GUESSED);
+}
+
+/* ---- by a stored plan: only the row that it stored is made ---- */
+
+static bool is_stored(const cnri_kernel_query *q) { return q->stored_choice != NULL; }
+
+static bool wants_stored(const cnri_kernel_query *q, const cnr_kernel *k) {
+    return strcmp(k->name, q->stored_choice->kernel) == 0;
+}
+
+/* ---- inputs whose sizes are only known at run time: kernels are made for sizes ---- */
+
+static bool is_dynamic(const cnri_kernel_query *q) { return q->dynamic; }
+
+static bool wants_none(const cnri_kernel_query *q, const cnr_kernel *k) {
+    (void)q;
+    (void)k;
+    return false;
+}
+
+/* ---- forced by name ---- */
+
+static bool is_forced(const cnri_kernel_query *q) { return q->forced_name != NULL; }
+
+static bool wants_forced(const cnri_kernel_query *q, const cnr_kernel *k) {
+    return strcmp(k->name, q->forced_name) == 0;
+}
+
+/* Falls back to the reference if it was forced by its name, or if the device has no kernel of the
+ * forced name. */
+static int32_t by_force(const cnri_kernel_query *q, const cnri_rows *rows) {
+    const int32_t i = best_row(rows, CNRI_GUESSED);
+    const bool reference = strcmp(q->forced_name, cnri_reference_name) == 0;
+    if (i < 0 || rows->at[i].kernel || reference) return i;
+    return rows->named || q->forced_here ? -1 : i;
+}
+
+/* ---- by a policy: its row; if layouts of neighbours changed since, the best of its kernel ---- */
+
+static bool is_answered(const cnri_kernel_query *q) { return q->policy_row != NULL; }
+
+static bool wants_answered(const cnri_kernel_query *q, const cnr_kernel *k) {
+    return k == q->policy_row->kernel;
+}
+
+static bool same_layouts(const cnri_candidate *a, const cnri_candidate *b) {
+    return a->n_chain == b->n_chain && a->n_in == b->n_in && a->n_out == b->n_out &&
+           memcmp(a->layout, b->layout, 2 * (size_t)(a->n_in + a->n_out) * sizeof *a->layout) == 0;
+}
+
+static int32_t by_answer(const cnri_kernel_query *q, const cnri_rows *rows) {
+    for (int32_t i = 0; i < rows->n; i++)
+        if (rows->at[i].kernel == q->policy_row->kernel &&
+            same_layouts(&rows->at[i], q->policy_row))
+            return i;
+    return best_row(rows, CNRI_GUESSED);
+}
+
+/* ---- by the record, by score ---- */
+
+static bool is_untimed(const cnri_kernel_query *q) { return q->ignores_times; }
+
+static int32_t by_record(const cnri_kernel_query *q, const cnri_rows *rows) {
+    (void)q;
+    return best_row(rows, CNRI_MEASURED);
+}
+
+static const cnri_rule rules[] = {
+    {"stored", is_stored, wants_stored, by_score},
+    {"dynamic", is_dynamic, wants_none, by_score},
+    {"forced", is_forced, wants_forced, by_force},
+    {"policy", is_answered, wants_answered, by_answer},
+    {"deterministic", is_untimed, is_default_candidate, by_score},
+    {"record", applies_always, is_default_candidate, by_record}, /* where the record has times */
+    {"score", applies_always, is_default_candidate, by_score},
+};
+
+const cnri_rule *cnri_rule_for(const cnri_kernel_query *q) {
+    const cnri_rule *rule = rules;
+    while (!rule->applies(q)) rule++;
+    return rule;
+}
+
+int32_t cnri_rule_pick(const cnri_rule **rule, const cnri_kernel_query *q, const cnri_rows *rows) {
+    const int32_t i = (*rule)->pick(q, rows);
+    if (i >= 0 || (*rule)->pick != by_record) return i;
+    return (++*rule)->pick(q, rows);
+}

@@ -1,0 +1,63 @@
+/* Which weights of a file a plan will read, so that their digests are compared before anything
+ * runs. */
+#include "plan/planner.h"
+
+/* What only went into blobs that are kept (`stored`: that will be) is not read; what no step reads
+ * any more was rewritten into something, while the plan was made. */
+static void mark(const cnr_plan *plan, bool stored, bool *reads, bool *used) {
+    for (int32_t i = 0; i < plan->steps.n; i++) {
+        const cnri_step *s = &plan->steps.at[i];
+        for (int32_t k = 0; k < s->n_in; k++) {
+            if (s->in[k] < 0) continue;
+            const cnr_value v = plan->homes.at[s->in[k]].value;
+            const bool packed = k < 32 && (s->prepared >> k & 1) && s->blob >= 0;
+            used[v] = true;
+            if (!packed || !(stored || cnri_residency_kept(plan, s->blob))) reads[v] = true;
+        }
+    }
+    for (int32_t i = 0; i < plan->twins.n; i++) {
+        const cnri_twin *t = &plan->twins.at[i];
+        used[t->encoded] = used[t->encoded] || used[t->dense];
+        reads[t->encoded] = reads[t->encoded] || reads[t->dense] || t->kept;
+    }
+    for (int32_t i = 0; i < plan->graph->values.n; i++) {
+        const cnri_late *late = plan->graph->values.at[i].late;
+        if (!late || !used[i]) continue;
+        used[late->from] = true;
+        reads[late->from] = reads[late->from] || reads[i];
+    }
+    for (int32_t i = 0; i < plan->graph->values.n; i++) reads[i] = reads[i] || !used[i];
+}
+
+bool cnri_plan_reads(const cnr_plan *plan, char print[33]) {
+    const size_t n = (size_t)plan->graph->values.n + 1;
+    bool *reads = cnri_alloc_zero(2 * n);
+    uint8_t(*prints)[16] = cnri_alloc(n * sizeof *prints);
+    uint8_t all[16];
+    uint64_t count = 0;
+    if (reads && prints) {
+        mark(plan, true, reads, reads + n);
+        for (size_t i = 0; i + 1 < n; i++) {
+            const cnri_seal *seal = plan->graph->values.at[i].seal;
+            if (seal && reads[i]) cnri_fingerprint(seal->data, seal->bytes, prints[count++]);
+        }
+        cnri_fingerprint(prints, count * sizeof *prints, all);
+        cnri_hex(all, count > 0 ? sizeof all : 0, print);
+    }
+    const bool good = reads && prints;
+    cnri_free(reads);
+    cnri_free(prints);
+    return good;
+}
+
+cnr_status cnri_plan_verify_weights(cnr_plan *plan, bool exact, int32_t threads, cnr_error *err) {
+    const size_t n = (size_t)plan->graph->values.n + 1;
+    if (!exact && atomic_load_explicit(&plan->sound, memory_order_acquire)) return CNR_OK;
+    bool *reads = cnri_alloc_zero(2 * n);
+    if (!reads) return cnri_no_memory(err);
+    mark(plan, false, reads, reads + n);
+    const cnr_status status = cnri_graph_verify_weights(plan->graph, reads, exact, threads, err);
+    cnri_free(reads);
+    if (!status) atomic_store_explicit(&plan->sound, true, memory_order_release);
+    return status;
+}

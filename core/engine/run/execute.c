@@ -1,0 +1,352 @@
+/* Runs the steps of a plan: queues them on their devices' streams, waits where bytes depend. */
+#include "run/session.h"
+
+static bool is_async(const cnr_device *device) { return CNRI_HAS(device->cls, record); }
+
+static bool cancelled(const cnr_session *s) {
+    return __atomic_load_n(&s->cancel, __ATOMIC_RELAXED) != 0 ||
+           (s->outer_cancel && __atomic_load_n(s->outer_cancel, __ATOMIC_RELAXED) != 0);
+}
+
+static cnr_status say_cancelled(cnr_error *err) {
+    return cnri_fail(err, CNR_E_CANCELLED, "session", "cancelled");
+}
+
+static cnr_status sync_device(cnr_session *s, int32_t device, int32_t upto, cnr_error *err) {
+    cnr_stream *stream = &s->streams[device];
+    cnr_status status;
+    s->pending[device] = false;
+    CNRI_DURING(status, stream->device->cls->sync(stream, err), .verb = "waiting for its device",
+                .descriptor = stream->device->cls, .device = stream->device->name);
+    if (!status && upto > s->finished[device]) s->finished[device] = upto;
+    return status;
+}
+
+static void flush(cnr_session *s, int32_t device) {
+    cnr_stream *stream = &s->streams[device];
+    if (s->pending[device] && CNRI_HAS(stream->device->cls, flush))
+        stream->device->cls->flush(stream);
+    s->pending[device] = false;
+}
+
+static void flush_all(cnr_session *s) {
+    for (int32_t i = 0; i < s->plan->n_devices; i++)
+        if (s->pending[i]) flush(s, i);
+}
+
+/* Step `other` of the device has run when this returns; where only all can be waited for, all that
+ * was queued up to `upto` has. */
+static cnr_status await(cnr_session *s, int32_t device, int32_t other, int32_t upto,
+                        cnr_error *err) {
+    const cnr_device *d = s->streams[device].device;
+    if (!s->calls[other].event || !CNRI_HAS(d->cls, await))
+        return sync_device(s, device, upto, err);
+    flush(s, device);
+    cnr_status status;
+    CNRI_DURING(status, d->cls->await(d, s->calls[other].event, err),
+                .verb = "waiting for its device", .descriptor = d->cls,
+                .node = s->plan->steps.at[other].view.name, .device = d->name);
+    if (!status && other > s->finished[device]) s->finished[device] = other;
+    return status;
+}
+
+/* ---- one step ---- */
+
+static cnr_status wait_for(cnr_session *s, int32_t index, cnr_error *err) {
+    const cnri_step *step = &s->plan->steps.at[index];
+    cnr_stream *stream = &s->streams[step->device];
+    for (int32_t i = 0; i < step->n_waits; i++) {
+        const int32_t other = step->waits[i], device = s->plan->steps.at[other].device;
+        if (s->finished[device] >= other) continue;
+        cnr_status status;
+        if (is_async(stream->device) && stream->device->cls == s->streams[device].device->cls &&
+            s->calls[other].event && CNRI_HAS(stream->device->cls, wait)) {
+            flush(s, device);
+            status = stream->device->cls->wait(stream, s->calls[other].event, err);
+        } else {
+            status = await(s, device, other, index - 1, err);
+        }
+        if (status) return status;
+    }
+    return CNR_OK;
+}
+
+/* Shapes that are known only now: what the operator says of the inputs as they came out. */
+static cnr_status lower_shapes(cnri_call *call, cnr_error *err) {
+    enum { MOST = 16 };
+    cnr_tensor made[MOST], *own[MOST] = {0};
+    const int32_t n = call->view.n_outputs;
+    if (n > MOST)
+        return cnri_fail(err, CNR_E_LIMIT, call->view.name,
+                         "more than %d outputs of shapes known only when running", (int)MOST);
+    memset(made, 0, sizeof made);
+    for (int32_t k = 0; k < n; k++) {
+        made[k].size = sizeof made[k];
+        own[k] = &made[k];
+    }
+    cnr_status status = call->view.desc->infer(&call->view, own, err);
+    for (int32_t k = 0; k < n; k++) {
+        cnr_tensor *t = call->outputs[k];
+        cnri_free(made[k].data);
+        if (status || cnr_count(&made[k]) < 0) continue;
+        if (made[k].rank != t->rank || cnr_dense_bytes(&made[k]) > t->bytes)
+            status = cnri_fail(err, CNR_E_SHAPE, call->view.name,
+                               "output %d came out larger than was planned for", (int)k);
+        else memcpy(t->dim, made[k].dim, sizeof t->dim);
+    }
+    return status;
+}
+
+static cnr_status run_kernel(cnr_session *s, int32_t index, cnr_error *err) {
+    const cnri_step *step = &s->plan->steps.at[index];
+    cnri_call *call = &s->calls[index];
+    cnr_stream *stream = &s->streams[step->device];
+    cnr_mem *blob = NULL;
+    cnr_status status = call->dynamic ? lower_shapes(call, err) : CNR_OK;
+    if (!status) status = cnri_residency_acquire(s->plan, index, stream, &blob, err);
+    if (status) return status;
+    cnr_run run = {.size = sizeof run,
+                   .range_axis = step->range_axis,
+                   .node = &call->view,
+                   .range_begin = step->range_begin,
+                   .range_end = step->range_end,
+                   .outputs = call->outputs,
+                   .blob = blob,
+                   .state = step->state,
+                   .stream = stream};
+    const cnr_memory_class *memory = stream->device->memory;
+    if (blob && (memory[blob->memory_class].flags & CNR_MEMORY_HOST))
+        run.blob_data = (char *)blob->handle + blob->offset;
+    if (call->has_workspace) {
+        run.workspace = &call->workspace;
+        if (memory[call->workspace.memory_class].flags & CNR_MEMORY_HOST)
+            run.workspace_data = (char *)call->workspace.handle + call->workspace.offset;
+    }
+    cnri_activity activity = {.verb = step->kernel ? "running kernel" : "running the reference of",
+                              .descriptor = step->kernel ? (const void *)step->kernel
+                                                         : (const void *)call->view.desc,
+                              .name = step->kernel ? step->kernel->name : call->view.desc->name,
+                              .node = call->view.name,
+                              .device = stream->device->name};
+    cnri_activity_begin(&activity);
+    status = step->kernel ? step->kernel->run(&run, err) : call->view.desc->reference(&run, err);
+    cnri_activity_end(&activity);
+    if (blob) { /* one that does not stay may go at once: its user must be done */
+        if (is_async(stream->device) && !cnri_residency_stays(s->plan, index)) {
+            const cnr_status synced = sync_device(s, step->device, index, status ? NULL : err);
+            if (!status) status = synced;
+        }
+        cnri_residency_release(s->plan, index);
+    }
+    return status;
+}
+
+/* The step's values as the tap's owner sees them: on the host and plain. */
+static cnr_status tap_step(cnr_session *s, int32_t index, cnr_error *err) {
+    const cnri_step *step = &s->plan->steps.at[index];
+    const cnri_call *call = &s->calls[index];
+    if (step->kind != CNRI_STEP_KERNEL) return CNR_OK;
+    const int32_t n = call->view.n_epilogue;
+    const char *name = n ? call->view.epilogue[n - 1]->node->name : call->view.name;
+    for (int32_t i = 0; i < step->n_out; i++) {
+        cnr_tensor value = s->flats[step->out[i]];
+        memcpy(value.dim, call->outputs[i]->dim, sizeof value.dim);
+        void *copy = cnri_alloc((size_t)s->plan->homes.at[step->out[i]].bytes + 1);
+        if (!copy) return cnri_out_of_memory(err, "session");
+        const cnr_status status = cnri_download(s, step->out[i], copy, err);
+        value.data = copy;
+        value.mem = (cnr_mem){0};
+        value.bytes = cnr_dense_bytes(&value);
+        if (!status) s->tap(s->tap_arg, name, i, &value);
+        cnri_free(copy);
+        if (status) return status;
+    }
+    return CNR_OK;
+}
+
+/* A plugin that failed without a word, or without saying where. */
+static void explain(const cnr_session *s, int32_t index, cnr_status status, cnr_error *err) {
+    const cnri_step *step = &s->plan->steps.at[index];
+    const char *name = step->kind == CNRI_STEP_KERNEL && step->view.name ? step->view.name : "";
+    if (!err) return;
+    cnri_plugin_status(err, status, name, step->kernel ? step->kernel->name : "the reference");
+    if (!err->where[0]) snprintf(err->where, sizeof err->where, "%s", name);
+}
+
+/* Two marks round a step, where its device can say what lay between them. */
+typedef struct span {
+    void *from, *to;
+} span;
+
+static cnr_status mark(const cnr_session *s, cnr_stream *stream, void **to, cnr_error *err) {
+    if (!s->timed || !CNRI_HAS(stream->device->cls, elapsed)) return CNR_OK;
+    return stream->device->cls->record(stream, to, err);
+}
+
+static uint64_t measure(const cnr_stream *stream, const span *t) {
+    const cnr_device *device = stream->device;
+    const int64_t ns = t->from && t->to ? device->cls->elapsed(device, t->from, t->to) : 0;
+    if (t->from) device->cls->event_free(device, t->from);
+    if (t->to) device->cls->event_free(device, t->to);
+    return ns > 0 ? (uint64_t)ns : 0;
+}
+
+static cnr_status run_step(cnr_session *s, int32_t index, cnr_error *err) {
+    const cnri_step *step = &s->plan->steps.at[index];
+    cnr_stream *stream = &s->streams[step->device];
+    if (err) err->code = err->where[0] = err->text[0] = 0;
+    cnr_status status = wait_for(s, index, err);
+    if (status) return status;
+    if (!is_async(stream->device)) flush_all(s); /* the others work while this one does */
+    cnri_session_notify(s, CNRI_EVENT_STEP_BEGIN, index, 0);
+    span span = {0};
+    status = mark(s, stream, &span.from, err);
+    if (!status && step->kind == CNRI_STEP_KERNEL) status = run_kernel(s, index, err);
+    else if (!status)
+        CNRI_DURING(status, cnri_transfer(s, step, err), .verb = "copying a value",
+                    .descriptor = stream->device->cls, .device = stream->device->name);
+    if (!status) status = mark(s, stream, &span.to, err);
+    if (is_async(stream->device)) s->pending[step->device] = true;
+    cnri_call *call = &s->calls[index];
+    if (!status && step->marks && is_async(stream->device)) {
+        if (call->event) stream->device->cls->event_free(stream->device, call->event);
+        call->event = NULL;
+        status = stream->device->cls->record(stream, &call->event, err);
+    }
+    if (!status && (s->sync || s->tap) && is_async(stream->device))
+        status = sync_device(s, step->device, index, err);
+    cnri_session_notify(s, CNRI_EVENT_STEP_END, index, measure(stream, &span));
+    if (!status && s->tap) status = tap_step(s, index, err);
+    if (status) explain(s, index, status, err);
+    return status;
+}
+
+/* ---- a whole run ---- */
+
+static cnr_status put_inputs(cnr_session *s, cnr_error *err) {
+    const cnr_plan *plan = s->plan;
+    for (int32_t i = 0; i < plan->graph->inputs.n; i++) {
+        const int32_t home = plan->input_homes[i];
+        if (home < 0) continue;
+        if (!s->given[i])
+            return cnri_fail(err, CNR_E_STATE,
+                             plan->graph->values.at[plan->graph->inputs.at[i]].name,
+                             "input %d was not set before the run", (int)i);
+        const cnri_home *h = &plan->homes.at[home];
+        cnr_stream *stream = &s->streams[h->device];
+        cnr_status status = CNR_OK;
+        if (s->tensors[home].data) memcpy(s->tensors[home].data, s->inputs[i], h->bytes);
+        else if (h->bytes) {
+            status = stream->device->cls->write(stream, &s->tensors[home].mem, 0, s->inputs[i],
+                                                h->bytes, err);
+            s->pending[h->device] = true;
+        }
+        if (status) return status;
+    }
+    return CNR_OK;
+}
+
+static void reset(cnr_session *s) {
+    const cnr_plan *plan = s->plan;
+    for (int32_t i = 0; i < plan->homes.n; i++)
+        if (plan->homes.at[i].type.flags & CNR_TENSOR_DYNAMIC)
+            memcpy(s->tensors[i].dim, plan->homes.at[i].type.dim, sizeof s->tensors[i].dim);
+    for (int32_t i = 0; i < plan->n_devices; i++) {
+        s->finished[i] = -1;
+        s->pending[i] = false;
+    }
+    s->done = false;
+}
+
+static void settle(cnr_session *s) { /* after an error nothing may still be under way */
+    for (int32_t i = 0; i < s->plan->n_devices; i++)
+        s->streams[i].device->cls->sync(&s->streams[i], NULL);
+    s->running = false;
+}
+
+static cnr_status start(cnr_session *s, cnr_error *err) {
+    if (s->running)
+        return cnri_fail(err, CNR_E_STATE, "session", "a run is under way: wait for it first");
+    cnr_status status = s->model ? cnri_check_process(s->model->rt, err) : CNR_OK;
+    if (status) return status;
+    s->running = true;
+    reset(s);
+    cnri_floats floats;
+    cnri_floats_enter(&floats);
+    cnri_session_notify(s, CNRI_EVENT_RUN_BEGIN, -1, 0);
+    status = put_inputs(s, err);
+    for (int32_t i = 0; i < s->plan->steps.n && !status; i++)
+        status = cancelled(s) ? say_cancelled(err) : run_step(s, i, err);
+    flush_all(s);
+    if (status) settle(s);
+    cnri_floats_leave(&floats);
+    if (status && status != CNR_E_CANCELLED && cancelled(s)) status = say_cancelled(err);
+    return status;
+}
+
+/* Where it fails, on another device; a cancel holds from the first start to the last. */
+static cnr_status start_somewhere(cnr_session *s, cnr_error *err) {
+    cnr_error why = CNR_ERROR_INIT;
+    const cnr_status status = start(s, &why);
+    if (!status) return CNR_OK;
+    if (cnri_session_move_to_fallback(s, status, &why))
+        return cancelled(s) ? say_cancelled(err) : start_somewhere(s, err);
+    return cnri_fail(err, status, why.where, "%s", why.text);
+}
+
+cnr_status cnr_session_start(cnr_session *s, cnr_error *err) {
+    const cnr_status status = cnri_require_arguments(err, "session", s, NULL);
+    if (status) return status;
+    if (!s->running) __atomic_store_n(&s->cancel, 0, __ATOMIC_RELAXED);
+    return start_somewhere(s, err);
+}
+
+static cnr_status wait_for_run(cnr_session *s, cnr_error *err) {
+    cnr_status status = CNR_OK;
+    if (!s->running)
+        return cnri_fail(err, CNR_E_STATE, "session", "no run is under way: start one first");
+    for (int32_t i = 0; i < s->plan->n_devices; i++) {
+        const cnr_status one = sync_device(s, i, s->plan->steps.n, status ? NULL : err);
+        if (!status) status = one;
+    }
+    cnri_session_notify(s, CNRI_EVENT_RUN_END, -1, 0);
+    s->running = false;
+    if (cancelled(s)) return say_cancelled(err);
+    s->done = status == CNR_OK;
+    return status;
+}
+
+cnr_status cnr_session_wait(cnr_session *s, cnr_error *err) {
+    cnr_error why = CNR_ERROR_INIT;
+    cnr_status status = cnri_require_arguments(err, "session", s, NULL);
+    if (status) return status;
+    status = wait_for_run(s, &why);
+    if (!status) return CNR_OK;
+    if (cnri_session_move_to_fallback(s, status, &why)) {
+        status = cancelled(s) ? say_cancelled(err) : start_somewhere(s, err);
+        return status ? status : cnr_session_wait(s, err);
+    }
+    return cnri_fail(err, status, why.where, "%s", why.text);
+}
+
+cnr_status cnri_session_repeat(cnr_session *s, int32_t step, int64_t rounds, cnr_error *err) {
+    cnri_floats floats;
+    cnr_status status = CNR_OK;
+    if (!s->done || s->running)
+        return cnri_fail(err, CNR_E_STATE, "session", "only what has run can be repeated");
+    s->running = true;
+    cnri_floats_enter(&floats);
+    for (int64_t i = 0; i < rounds && !status; i++)
+        status = cancelled(s) ? say_cancelled(err) : run_step(s, step, err);
+    flush_all(s);
+    if (status) settle(s);
+    else status = sync_device(s, s->plan->steps.at[step].device, s->plan->steps.n, err);
+    cnri_floats_leave(&floats);
+    s->running = false;
+    return status;
+}
+
+cnr_status cnr_session_run(cnr_session *s, cnr_error *err) {
+    const cnr_status status = cnr_session_start(s, err);
+    return status ? status : cnr_session_wait(s, err);
+}

@@ -1,0 +1,77 @@
+/* What a device's plugin tells of it, measured by the device itself if that is asked for. */
+#include "run/run.h"
+#include <math.h>
+
+enum { MAX_FACTS = 256, MAX_TEXT = 1024 };
+
+typedef struct collected_facts {
+    CNRI_VEC(cnr_fact) list;
+    const char *device;
+    bool failed; /* for want of memory */
+} collected_facts;
+
+static bool is_name(const char *name) {
+    size_t n = 0;
+    for (; name && n < 64 && name[n]; n++)
+        if (!((name[n] >= 'a' && name[n] <= 'z') || (name[n] >= '0' && name[n] <= '9') ||
+              name[n] == '_' || (name[n] == '.' && n > 0 && name[n + 1])))
+            return false;
+    return n > 0 && n < 64;
+}
+
+/* Names are a plugin's: one that could not be a key is left out. */
+static void tell(void *arg, const char *name, const char *text, double value) {
+    collected_facts *t = arg;
+    if (!is_name(name) || t->list.n >= MAX_FACTS || (!text && !isfinite(value))) {
+        cnri_log(CNR_LOG_INFO, t->device, "a fact of no possible name or number is left out");
+        return;
+    }
+    cnr_fact *to = cnri_push(&t->list);
+    if (to) *to = (cnr_fact){.name = cnri_strdup(name), .value = value};
+    if (to && text) to->text = cnri_format("%.*s", (int)strnlen(text, MAX_TEXT), text);
+    if (!to || !to->name || (text && !to->text)) t->failed = true;
+}
+
+static cnr_status measure(cnr_runtime *rt, const cnri_device *d, collected_facts *to,
+                          cnr_error *err) {
+    const cnr_device *open;
+    cnr_status status = cnri_device_open(&rt->devices, d->name, &open, err);
+    if (status) return status;
+    cnr_stream stream = {.size = sizeof stream, .device = open};
+    status = open->cls->stream_open(open, &stream, err);
+    if (status) return status;
+    status = open->cls->facts(open->index, &stream, tell, to, err);
+    open->cls->stream_close(&stream);
+    return status;
+}
+
+cnr_status cnr_device_facts(cnr_runtime *rt, const char *device, int32_t measured,
+                            cnr_fact_list *out, cnr_error *err) {
+    const cnri_device *d = NULL;
+    cnr_status status =
+        cnri_require_arguments(err, "runtime", rt, "device", device, "out", out, NULL);
+    if (!status && out->size < sizeof *out)
+        status = cnri_fail(err, CNR_E_INVALID, "out", "its size is to be set before the call");
+    if (!status) status = cnri_check_process(rt, err);
+    if (!status) status = cnri_device_find(&rt->devices, device, &d, err);
+    if (status) return status;
+    collected_facts t = {.device = d->name};
+    if (CNRI_HAS(d->device.cls, facts) && measured) status = measure(rt, d, &t, err);
+    else if (CNRI_HAS(d->device.cls, facts))
+        status = d->device.cls->facts(d->device.index, NULL, tell, &t, err);
+    if (!status && t.failed) status = cnri_out_of_memory(err, d->name);
+    *out = (cnr_fact_list){sizeof *out, t.list.n, t.list.at};
+    if (status) cnr_facts_free(out);
+    return status;
+}
+
+void cnr_facts_free(cnr_fact_list *list) {
+    if (!list) return;
+    for (int32_t i = 0; i < list->n; i++) {
+        cnri_free((void *)list->at[i].name);
+        cnri_free((void *)list->at[i].text);
+    }
+    cnri_free(list->at);
+    list->at = NULL;
+    list->n = 0;
+}

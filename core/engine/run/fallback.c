@@ -1,0 +1,53 @@
+/* A session whose device fails goes on on the next that is allowed, if one is. */
+#include "run/session.h"
+#include <stddef.h>
+
+static bool open_again(const cnr_plan *plan, const cnr_tensor *const *types, int32_t n,
+                       cnr_session **out, cnr_error *why) {
+    cnr_plan *other = NULL;
+    cnr_status status = cnr_plan_for(cnri_plan_model(plan), types, n, &other, why);
+    if (!status)
+        status = cnr_session_open(other, out, why); /* where that fails too, it falls further */
+    cnr_plan_release(other);
+    return !status;
+}
+
+bool cnri_session_on_fallback(const cnr_plan *plan, cnr_status status, const cnr_error *why,
+                              cnr_session **out) {
+    const cnr_graph *g = plan->graph;
+    cnr_error unused = CNR_ERROR_INIT;
+    *out = NULL;
+    if (plan->own_weights || !plan->n_devices ||
+        !cnri_fall_back(cnri_plan_model(plan), plan->devices[0]->name, cnri_plan_version(plan),
+                        status, why))
+        return false;
+    const cnr_tensor **types = cnri_alloc(((size_t)g->inputs.n + 1) * sizeof *types);
+    if (!types) return false;
+    for (int32_t i = 0; i < g->inputs.n; i++) types[i] = g->values.at[g->inputs.at[i]].type;
+    const bool good = open_again(plan, types, g->inputs.n, out, &unused);
+    if (!good && unused.code)
+        cnri_log(CNR_LOG_ERROR, "fallback", "%s: %s", unused.where, unused.text);
+    cnri_free(types);
+    return good;
+}
+
+/* Listeners know the steps of one plan. */
+bool cnri_session_move_to_fallback(cnr_session *s, cnr_status status, const cnr_error *why) {
+    const cnr_graph *g = s->plan->graph;
+    cnr_session *fresh;
+    if (s->listeners.n || s->tap || !cnri_session_on_fallback(s->plan, status, why, &fresh))
+        return false;
+    for (int32_t i = 0; i < g->inputs.n; i++) {
+        const uint64_t bytes = cnr_dense_bytes(g->values.at[g->inputs.at[i]].type);
+        fresh->given[i] = s->given[i];
+        if (s->inputs[i] && fresh->inputs[i]) memcpy(fresh->inputs[i], s->inputs[i], (size_t)bytes);
+    }
+    cnr_session old; /* all but `cancel`, which other threads write at any time */
+    memcpy(&old, s, offsetof(cnr_session, cancel));
+    memcpy(s, fresh, offsetof(cnr_session, cancel));
+    memcpy(fresh, &old, offsetof(cnr_session, cancel));
+    cnri_session_cancel_by(s, old.outer_cancel); /* streams point into the session */
+    cnri_session_cancel_by(fresh, NULL);
+    cnr_session_close(fresh);
+    return true;
+}

@@ -1,0 +1,178 @@
+/* What a stored plan depends on, as text: it is good as long as this is the same. */
+#include "run/run.h"
+#include "store/store.h"
+
+static void add_digest(cnri_text *out, const char *key, const uint8_t *digest) {
+    char hex[33];
+    cnri_hex(digest, 16, hex);
+    cnri_text_add(out, "%s %s\n", key, hex);
+}
+
+/* Of a text that was gathered for this; frees it. */
+static void add_digest_of(cnri_text *out, const char *key, cnri_text *gathered) {
+    uint8_t digest[32];
+    out->failed = out->failed || gathered->failed;
+    cnri_sha256_of(gathered->at, gathered->n, digest);
+    add_digest(out, key, digest);
+    cnri_text_free(gathered);
+}
+
+static void add_type(cnri_text *out, const cnr_tensor *t) {
+    cnri_text_add(out, "%s", cnr_dtype_name(t->dtype));
+    for (int32_t i = 0; i < t->rank; i++) cnri_text_add(out, "x%lld", (long long)t->dim[i]);
+}
+
+static void add_net(cnri_text *out, const cnr_graph *g) {
+    cnri_text t = {0};
+    for (int32_t i = 0; i < g->values.n; i++) {
+        const cnri_value *v = &g->values.at[i];
+        cnri_text_add(&t, "value %d %d ", (int)v->producer, (int)v->is_input);
+        add_type(&t, v->type);
+        cnri_text_add(&t, " %s %u\n", cnri_name(v->type->encoding), (unsigned)v->type->flags);
+    }
+    for (int32_t i = 0; i < g->nodes.n; i++) {
+        const cnri_node *n = g->nodes.at[i];
+        cnri_text_add(&t, "node %s %u %s", n->view.desc->name, (unsigned)n->view.desc->version,
+                      n->name ? n->name : "");
+        for (int32_t k = 0; k < n->view.n_attrs; k++) {
+            cnri_text_add(&t, " ");
+            cnri_attr_print(n->view.attrs[k], &t);
+        }
+        for (int32_t k = 0; k < n->view.n_inputs; k++) cnri_text_add(&t, " %d", (int)n->in[k]);
+        for (int32_t k = 0; k < n->view.n_outputs; k++) cnri_text_add(&t, " >%d", (int)n->out[k]);
+        cnri_text_add(&t, "\n");
+    }
+    for (int32_t i = 0; i < g->outputs.n; i++)
+        cnri_text_add(&t, "output %d\n", (int)g->outputs.at[i]);
+    add_digest_of(out, "net", &t);
+}
+
+static void add_weights(cnri_text *out, const cnr_graph *g) {
+    cnri_text t = {0};
+    for (int32_t i = 0; i < g->values.n; i++) {
+        const cnr_tensor *type = g->values.at[i].type;
+        const cnr_quant *q = type->quant;
+        uint8_t print[16];
+        if (g->values.at[i].producer >= 0 || !type->data) continue;
+        const cnri_seal *seal = g->values.at[i].seal; /* then no weight need be read */
+        if (!seal)
+            cnri_fingerprint(type->data, type->encoding ? type->bytes : cnr_dense_bytes(type),
+                             print);
+        add_digest(&t, "w", seal ? seal->digest : print);
+        if (!q) continue;
+        cnri_fingerprint(q->scale, (uint64_t)q->count * sizeof *q->scale, print);
+        add_digest(&t, "q", print);
+        if (!q->zero_point) continue;
+        cnri_fingerprint(q->zero_point, (uint64_t)q->count * sizeof *q->zero_point, print);
+        add_digest(&t, "z", print);
+    }
+    add_digest_of(out, "weights", &t);
+}
+
+/* Metadata by which the net says how it is planned. Its policy has a digest of its own. */
+static bool is_wish(const char *key) {
+    return strncmp(key, CNRI_PLACE_PREFIX, strlen(CNRI_PLACE_PREFIX)) == 0 ||
+           (strncmp(key, "plan.", 5) == 0 &&
+            strncmp(key, CNRI_POLICY_META, strlen(CNRI_POLICY_META)) != 0);
+}
+
+static void add_options(cnri_text *out, const cnri_plan_request *r) {
+    const cnri_plan_options *o = r->options;
+    const cnr_graph *g = r->model->graph;
+    cnri_text_add(out, "options");
+    cnri_load_enter(o, CNRI_ENTERS_PLAN, out);
+    if (o->policy) cnri_text_add(out, " policy=%s", o->policy->name);
+    if (o->on_fallback) cnri_text_add(out, " fell");
+    if (o->stores) cnri_text_add(out, " stores=%u", (unsigned)o->stores);
+    for (int32_t i = 0; i < o->n_placements; i++) {
+        const cnri_placement *p = &o->placements[i];
+        cnri_text_add(out, " place=%s/%d", p->node, (int)p->axis);
+        for (int32_t k = 0; k < p->n_parts; k++) {
+            char ratio[64];
+            cnri_print_double(ratio, sizeof ratio, p->parts[k].ratio);
+            cnri_text_add(out, ",%s:%s", p->parts[k].device, ratio);
+        }
+    }
+    for (int32_t i = 0; i < g->meta.n; i++)
+        if (is_wish(g->meta.keys[i]))
+            cnri_text_add(out, " %s=%s", g->meta.keys[i], g->meta.texts[i]);
+    cnri_text_add(out, "\n");
+}
+
+static void add_shapes(cnri_text *out, const cnr_tensor *const *types, int32_t n) {
+    cnri_text_add(out, "shapes");
+    for (int32_t i = 0; i < n; i++) {
+        cnri_text_add(out, " ");
+        add_type(out, types[i]);
+        if (types[i]->data) { /* it decides shapes */
+            uint8_t print[16];
+            char hex[33];
+            cnri_fingerprint(types[i]->data, types[i]->bytes, print);
+            cnri_hex(print, sizeof print, hex);
+            cnri_text_add(out, "=%s", hex);
+        }
+    }
+    cnri_text_add(out, "\n");
+}
+
+/* Plugins that bring one of these kinds: told apart by their files, since a version is not always
+ * raised while one is worked on. */
+void cnri_identity_plugins(cnri_text *out, uint32_t kinds) {
+    for (int32_t i = 0; i < cnri_plugin_count(); i++) {
+        const cnri_plugin *p = cnri_plugin_at(i);
+        int32_t kind;
+        const char *name;
+        bool matters = false;
+        if (!p->desc) continue;
+        for (int32_t k = 0; cnri_plugin_item(i, k, &kind, &name); k++)
+            matters = matters || kinds & 1u << kind;
+        cnri_mapping file;
+        if (!matters) continue;
+        uint8_t print[16] = {0};
+        if (cnri_map_file(p->path, &file, NULL) == CNR_OK)
+            cnri_fingerprint(file.at, file.bytes, print);
+        cnri_unmap_file(&file);
+        char hex[33];
+        cnri_hex(print, sizeof print, hex);
+        cnri_text_add(out, "plugin %s %s %s\n", p->name, p->version, hex);
+    }
+}
+
+static void add_devices(cnri_text *out, const cnri_device_set *set) {
+    for (int32_t i = 0; i < set->n; i++) {
+        const cnri_device *d = set->at[i];
+        cnri_text_add(out, "device %s %s, %s, %s, driver %s, %d units\n", d->name,
+                      d->device.cls->name, d->info.key, d->info.name, d->info.driver,
+                      (int)d->info.concurrency);
+    }
+}
+
+void cnri_plan_identity(const cnri_plan_request *r, cnri_text *out) {
+    const cnr_model *m = r->model;
+    cnri_text_add(out, "program %s abi %d.%d signature %08x\n", CNNRUN_VERSION, CNR_ABI_MAJOR,
+                  CNR_ABI_MINOR, (unsigned)CNR_SIGNATURE);
+    add_shapes(out, r->types, r->n);
+    add_options(out, r);
+    /* what a policy sees is made of this text, of its options, and of the other lines */
+    if (r->options->policy) add_digest(out, "policy", r->options->policy->print);
+    add_devices(out, r->set);
+    cnri_text_add(out, "threads %d\n", (int)m->rt->devices.options.threads);
+    cnri_identity_plugins(out, 1u << CNR_KIND_OPERATOR | 1u << CNR_KIND_KERNEL |
+                                   1u << CNR_KIND_DEVICE | 1u << CNR_KIND_ENCODING |
+                                   1u << CNR_KIND_REWRITE);
+    if (m->cache && !r->options->deterministic) {
+        cnri_tuning none = {0};
+        uint8_t print[16];
+        (void)cnri_tuning_load(m->cache, &none, print, NULL);
+        add_digest(out, "tuning", print);
+        cnri_vec_free(&none.rows);
+    }
+    add_net(out, m->graph);
+    add_weights(out, m->graph);
+}
+
+void cnri_plan_slot(const cnri_plan_request *r, cnri_text *out) {
+    cnri_text_add(out, "%s\n", r->model->graph->name ? r->model->graph->name : "");
+    add_shapes(out, r->types, r->n);
+    add_options(out, r);
+}

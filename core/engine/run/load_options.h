@@ -1,0 +1,113 @@
+/* The load options: one row each. Members of cnr_load_options, the program's options, the keys of
+ * c.load, what plans and cache keys take of them are made of these rows.
+ *
+ *     X(who, kind, member, key, option, argument, choices, enters, usual, help)
+ *
+ * who      has it besides C: ALL, PROGRAM or SCRIPT. (A script that could write a cache would
+ *          choose what kernels read as prepared weights.)
+ * kind     TEXT; FILE, a text; FLAG; NOT, a flag whose key says the opposite; BYTES; LIST of texts;
+ *          COMMAS, a list that the program has in one word; SETTINGS, a list of "name=value", for
+ *          scripts a table; SIZES, the symbols
+ * choices  all that a TEXT may be
+ * enters   PLAN: the identity of plans; PLACE: that of kept placements alone; PASSES: neither, but
+ *          planning has it. Of these, cnri_plan_options has the member, too. STORES: as PLAN, by
+ *          its `stores`. NET and POLICY: what comes of it has a digest. NOTHING: no key
+ * usual    what holds without it, or "(repeatable)", behind the help */
+#ifndef CNRI_LOAD_OPTIONS_H
+#define CNRI_LOAD_OPTIONS_H
+
+#define CNRI_LOAD_OPTIONS(X) \
+    X(ALL, TEXT, device, "device", "--device", "NAME", NULL, PLAN, " (the best)", \
+      "where to run: cpu, cpu:little, opencl:0 ...") \
+    X(ALL, FILE, weights, "weights", "--weights", "FILE,..", NULL, NET, " (the net's own)", \
+      "weights from files (.cnr, .npz ...), random:SEED, or none (to look at)") \
+    X(ALL, TEXT, weights_type, "weights_type", "--weights-type", "TYPE", cnri_weights_types, \
+      STORES, " (f32)", \
+      "kernels that can store weights so, and multiply in f32, take what they can") \
+    X(ALL, TEXT, arithmetic, "arithmetic", "--arithmetic", "TYPE", cnri_arithmetics, STORES, \
+      " (f32)", "kernels that can multiply so take what they can, where the device does, too") \
+    X(ALL, FILE, labels, "labels", "--labels", "FILE", NULL, NOTHING, " (the net's own)", \
+      "names of the classes, one a line") \
+    X(ALL, TEXT, net, "net", "--net", "NAME", NULL, NET, " (the only one)", \
+      "which net of a script that holds several") \
+    X(ALL, LIST, import_options, "import", "--option", "NAME=VALUE", NULL, NET, " (repeatable)", \
+      "a setting of the importer") \
+    X(ALL, SIZES, symbols, "sizes", "--symbol", "NAME=VALUE", NULL, NET, " (repeatable)", \
+      "bind a named dimension") \
+    X(ALL, LIST, no_rewrite, "no_rewrite", "--no-rewrite", "NAME", NULL, PLAN, " (repeatable)", \
+      "leave a rewrite out") \
+    X(ALL, LIST, kernels, "kernels", "--kernel", "NODE=NAME", NULL, PLAN, " (repeatable)", \
+      "have this kernel run a node, or all of an operator; NODE@DEVICE: there alone") \
+    X(ALL, FILE, policy, "policy", "--policy", "FILE", NULL, POLICY, " (the net's own)", \
+      "have a file of Lua pick among the net's candidates: kernels, devices, shares") \
+    X(ALL, SETTINGS, policy_options, "policy_options", "--policy-option", "NAME=VALUE", NULL, \
+      POLICY, " (repeatable)", "a setting of the policy") \
+    X(ALL, COMMAS, devices, "devices", "--devices", "A,B", NULL, PLAN, " (as the net says)", \
+      "make candidates for these devices; the first runs what nobody places") \
+    X(ALL, COMMAS, fallback, "fallback", "--fallback", "A,B", NULL, PASSES, " (an error)", \
+      "where a device fails, go on on the next of these, and say so") \
+    X(ALL, BYTES, memory_bound, "memory_bound", "--memory", "BYTES", NULL, PLACE, " (no bound)", \
+      "most bytes of prepared weights") \
+    X(ALL, BYTES, memory_limit, "memory_limit", "--memory-limit", "BYTES", NULL, PASSES, \
+      " (3/4 of what there is)", "most bytes of activations, inputs and outputs; more is refused") \
+    X(PROGRAM, TEXT, cache, "", "--cache", "DIR", NULL, NOTHING, " (CNNRUN_CACHE; none)", \
+      "keep plans and prepared weights here for the next time") \
+    X(PROGRAM, BYTES, cache_bytes, "", "--cache-limit", "BYTES", NULL, NOTHING, " (4G)", \
+      "most bytes that they may take; the oldest go first") \
+    X(ALL, FLAG, deterministic, "deterministic", "--deterministic", NULL, NULL, PLAN, "", \
+      "never let a clock choose") \
+    X(ALL, NOT, no_verify, "verify", "--no-verify", NULL, NULL, NOTHING, "", \
+      "believe the weights of a .cnr: their digests are not compared") \
+    X(SCRIPT, TEXT, preset, "preset", "", NULL, NULL, NOTHING, " (the net's own)", \
+      "how pictures are prepared: torchvision, tf ...")
+
+extern const char *const cnri_weights_types[], *const cnri_arithmetics[]; /* end in NULL */
+
+typedef enum cnri_load_kind {
+    CNRI_LOAD_TEXT,
+    CNRI_LOAD_FILE,
+    CNRI_LOAD_FLAG,
+    CNRI_LOAD_NOT,
+    CNRI_LOAD_BYTES,
+    CNRI_LOAD_LIST, /* and what follows is a list */
+    CNRI_LOAD_COMMAS,
+    CNRI_LOAD_SETTINGS,
+    CNRI_LOAD_SIZES
+} cnri_load_kind;
+
+typedef enum cnri_load_enters {
+    CNRI_ENTERS_NOTHING,
+    CNRI_ENTERS_NET,
+    CNRI_ENTERS_POLICY,
+    CNRI_ENTERS_STORES,
+    CNRI_ENTERS_PASSES, /* this and what follows is in cnri_plan_options */
+    CNRI_ENTERS_PLAN,
+    CNRI_ENTERS_PLACE
+} cnri_load_enters;
+
+typedef struct cnri_load_option {
+    const char *name, *key, *option; /* of C, of scripts and of the program; "": has none */
+    cnri_load_kind kind;
+    cnri_load_enters enters;
+    const char *const *choices; /* NULL: any */
+    size_t at, plan_at;         /* in cnr_load_options, and in cnri_plan_options if it is there */
+} cnri_load_option;
+
+#define CNRI_LOAD_ROW(who, kind, member, ...) CNRI_LOAD_##member,
+enum { CNRI_LOAD_OPTIONS(CNRI_LOAD_ROW) CNRI_N_LOAD_OPTIONS };
+#undef CNRI_LOAD_ROW
+extern const cnri_load_option cnri_load_options[CNRI_N_LOAD_OPTIONS];
+
+/* Which of the choices it is, 0 for NULL; -1: none. */
+int32_t cnri_choice(const char *const *choices, const char *text);
+/* All that have choices are one of them. */
+cnr_status cnri_load_check(const cnr_load_options *o, cnr_error *err);
+/* What planning has of it; lists and texts stay the caller's. */
+void cnri_load_take(const cnr_load_options *from, cnri_plan_options *to);
+/* Puts copies of lists and texts in their places; to be dropped after a failure, too. */
+bool cnri_load_own(cnri_plan_options *o);
+void cnri_load_drop(cnri_plan_options *o);
+/* Adds " name=value" for what is set of those that enter there. */
+void cnri_load_enter(const cnri_plan_options *o, cnri_load_enters where, cnri_text *out);
+
+#endif

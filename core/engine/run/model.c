@@ -1,0 +1,497 @@
+/* Models: a graph with its labels and what its plans are made by. */
+#include "run/run.h"
+#include <pthread.h>
+
+static cnr_status no_memory(cnr_error *err) {
+    return cnri_fail(err, CNR_E_MEMORY, "model", "out of memory");
+}
+
+/* ---- planning options, owned by the model ---- */
+
+void cnri_plan_options_free(cnri_plan_options *o) {
+    for (int32_t i = 0; o->placements && i < o->n_placements; i++) {
+        cnri_free(o->placements[i].node);
+        cnri_free(o->placements[i].parts);
+    }
+    cnri_free((void *)o->placements);
+    cnri_load_drop(o);
+    cnri_policy_release(o->policy);
+    memset(o, 0, sizeof *o);
+}
+
+bool cnri_plan_options_copy(const cnri_plan_options *from, cnri_plan_options *to) {
+    *to = *from;
+    to->placements = NULL;
+    cnri_policy_retain(to->policy);
+    if (!cnri_load_own(to)) return false;
+    if (from->n_placements <= 0) return true;
+    cnri_placement *all = cnri_alloc_zero((size_t)from->n_placements * sizeof *all);
+    to->placements = all;
+    for (int32_t i = 0; all && i < from->n_placements; i++) {
+        const cnri_placement *p = &from->placements[i];
+        const size_t bytes = (size_t)p->n_parts * sizeof *p->parts;
+        all[i] = *p;
+        all[i].node = cnri_strdup(p->node);
+        all[i].parts = cnri_alloc(bytes + 1);
+        if (!all[i].node || !all[i].parts) return false;
+        memcpy(all[i].parts, p->parts, bytes);
+    }
+    return all != NULL;
+}
+
+static void take_over(cnr_model *m, const cnri_plan_options *options) { /* the lock is held */
+    cnri_plan_options_free(&m->plan_options);
+    m->plan_options = *options;
+    cnri_plans_invalidate(m);
+}
+
+cnr_status cnri_model_set_options(cnr_model *m, const cnri_plan_options *options, cnr_error *err) {
+    cnri_plan_options copy;
+    if (!cnri_plan_options_copy(options, &copy)) {
+        cnri_plan_options_free(&copy);
+        return no_memory(err);
+    }
+    pthread_mutex_lock(m->rt->lock);
+    take_over(m, &copy);
+    pthread_mutex_unlock(m->rt->lock);
+    return CNR_OK;
+}
+
+/* What is left of the options on the next device: what they say of others is void. */
+static bool options_after(const cnri_plan_options *o, cnri_plan_options *copy) {
+    cnri_plan_options next = *o;
+    next.device = o->fallback[0];
+    next.fallback = o->fallback + 1;
+    next.on_fallback = true;
+    next.placements = NULL;
+    next.n_placements = 0;
+    next.kernels = next.devices = NULL;
+    next.policy = NULL;
+    const bool good = cnri_plan_options_copy(&next, copy);
+    if (!good) cnri_plan_options_free(copy);
+    return good;
+}
+
+bool cnri_fall_back(cnr_model *m, const char *device, uint64_t version, cnr_status status,
+                    const cnr_error *why) {
+    const bool fails = status == CNR_E_DEVICE || status == CNR_E_MEMORY || status == CNR_E_LIMIT ||
+                       status == CNR_E_NOT_FOUND;
+    cnri_plan_options copy;
+    char to[sizeof((cnr_device_info *)0)->name] = "";
+    if (!m || !fails) return false;
+    pthread_mutex_lock(m->rt->lock);
+    const cnri_plan_options *o = &m->plan_options;
+    const bool gone = o->on_fallback && version != cnri_plans_version(m); /* another was first */
+    const bool falls =
+        !gone && !o->training && o->fallback && *o->fallback && options_after(o, &copy);
+    if (falls) snprintf(to, sizeof to, "%s", copy.device);
+    if (falls) take_over(m, &copy);
+    pthread_mutex_unlock(m->rt->lock);
+    if (falls)
+        cnri_log(CNR_LOG_WARN, device, "%s: %s; from here on %s runs on %s", why->where, why->text,
+                 m->graph->name && *m->graph->name ? m->graph->name : "the net", to);
+    return falls || gone;
+}
+
+/* ---- making and releasing ---- */
+
+static bool copy_labels(cnr_model *m) {
+    const char *text = cnri_graph_meta(m->graph, "labels");
+    while (text && *text) {
+        const size_t n = strcspn(text, "\n");
+        char **grown = cnri_resize(m->labels, (size_t)(m->n_labels + 1) * sizeof *grown);
+        if (!grown) return false;
+        m->labels = grown;
+        const size_t shown = n && text[n - 1] == '\r' ? n - 1 : n;
+        if (!(grown[m->n_labels] = cnri_format("%.*s", (int)shown, text))) return false;
+        m->n_labels++;
+        text += n + (text[n] == '\n');
+    }
+    return true;
+}
+
+static bool copy_symbols(cnr_model *m, const cnr_load_options *o) {
+    if (!o || o->n_symbols <= 0) return true;
+    m->symbols = cnri_alloc_zero((size_t)o->n_symbols * sizeof *m->symbols);
+    m->symbol_values = cnri_alloc((size_t)o->n_symbols * sizeof *m->symbol_values);
+    if (!m->symbols || !m->symbol_values) return false;
+    for (int32_t i = 0; i < o->n_symbols; i++) {
+        if (!(m->symbols[i] = cnri_strdup(o->symbols[i]))) return false;
+        m->symbol_values[i] = o->symbol_values[i];
+        m->n_symbols++;
+    }
+    return true;
+}
+
+static void take_symbols(const cnr_model *m, cnri_sizes *from) {
+    from->symbols = (const char *const *)m->symbols;
+    from->values = m->symbol_values;
+    from->n_symbols = m->n_symbols;
+}
+
+void cnri_model_sizes(const cnr_model *m, int32_t index, cnri_sizes from, cnr_tensor *out) {
+    take_symbols(m, &from);
+    cnri_input_sizes(m->graph, index, &from, out);
+}
+
+static cnr_status default_sizes(const cnr_graph *g, const cnri_sizes *wanted, cnr_tensor *shapes,
+                                const cnr_tensor **list, cnr_error *err) {
+    const cnr_tensor any = {.rank = 3, .dim = {224, 224, 3}};
+    cnri_preprocess p;
+    cnri_sizes from = *wanted;
+    from.preprocess = &p;
+    from.picture = &any;
+    cnr_status status = cnri_symbols_check(g, wanted, err);
+    for (int32_t i = 0; i < g->inputs.n && !status; i++) {
+        const cnri_value *input = &g->values.at[g->inputs.at[i]];
+        status = cnri_preprocess_read(g, input->name, &p, err);
+        if (status) break;
+        cnri_input_sizes(g, i, &from, &shapes[i]);
+        if (from.batch > 1 && cnri_picture_axes(input->type).batch == 0)
+            shapes[i].dim[0] = from.batch; /* one that was made for another size may take it */
+        cnri_preprocess_free(&p);
+        list[i] = &shapes[i];
+    }
+    return status;
+}
+
+cnr_status cnri_model_default_sizes(const cnr_model *m, int64_t batch, cnr_tensor *shapes,
+                                    const cnr_tensor **list, cnr_error *err) {
+    cnri_sizes from = {.batch = batch};
+    take_symbols(m, &from);
+    return default_sizes(m->graph, &from, shapes, list, err);
+}
+
+cnr_status cnri_input_shapes(const cnr_model *model, int64_t batch, cnri_shapes *out,
+                             cnr_error *err) {
+    const int32_t n = cnr_input_count(model);
+    out->n = n;
+    out->at = cnri_alloc_zero((size_t)(n + 1) * sizeof *out->at);
+    out->list = cnri_alloc_zero((size_t)(n + 1) * sizeof *out->list);
+    if (!out->at || !out->list) return cnri_fail(err, CNR_E_MEMORY, "inputs", "out of memory");
+    return cnri_model_default_sizes(model, batch, out->at, out->list, err);
+}
+
+void cnri_shapes_free(cnri_shapes *s) {
+    cnri_free(s->at);
+    cnri_free(s->list);
+    *s = (cnri_shapes){0};
+}
+
+void cnri_fill_made_up(cnr_tensor *t) {
+    uint64_t state = 1;
+    const int64_t n = t->dtype == CNR_f32 ? cnr_count(t) : 0;
+    memset(t->data, 0, (size_t)t->bytes);
+    for (int64_t i = 0; i < n; i++) {
+        state = state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+        ((float *)t->data)[i] = (float)(state >> 40) * 0x1p-24f;
+    }
+}
+
+static cnr_status bind_inputs(cnr_model *m, cnr_error *err) {
+    const cnr_graph *g = m->graph;
+    const cnri_sizes given = {.symbols = (const char *const *)m->symbols,
+                              .n_symbols = m->n_symbols};
+    const cnr_status status = cnri_symbols_check(g, &given, err);
+    if (status) return status;
+    for (int32_t i = 0; i < g->inputs.n; i++) {
+        cnr_tensor *t = cnri_push(&m->input_types);
+        if (!t) return no_memory(err);
+        cnri_model_sizes(m, i, (cnri_sizes){0}, t);
+    }
+    return CNR_OK;
+}
+
+static cnr_status take_preset(cnr_model *m, const char *preset, cnr_error *err) {
+    cnr_status status = CNR_OK;
+    for (int32_t i = 0; i < m->graph->inputs.n && !status; i++)
+        status = cnri_preprocess_set(m->graph, cnr_input_name(m, i), "preset", preset, err);
+    return status;
+}
+
+/* Warns of labels that are not those of the classes, and of preprocessing with odd units. */
+static void warn_of_metadata(cnr_model *m) {
+    cnr_error why = CNR_ERROR_INIT;
+    int32_t named = m->n_labels;
+    while (named > 0 && !m->labels[named - 1][0]) named--;
+    if (cnri_labels_check(m->graph, named, NULL, &why))
+        cnri_graph_warn(m->graph, m->graph->name, "%s", why.text);
+    for (int32_t i = 0; i < m->graph->inputs.n; i++) {
+        cnri_preprocess p;
+        if (cnri_preprocess_read(m->graph, cnr_input_name(m, i), &p, NULL)) continue;
+        if (cnri_preprocess_units(&p, NULL, &why))
+            cnri_graph_warn(m->graph, m->graph->name, "%s", why.text);
+        cnri_preprocess_free(&p);
+    }
+}
+
+static bool has_kernel(const cnr_op *op, const char *name) {
+    const cnr_kernel *const *kernels;
+    const int32_t n = cnri_kernels_for(op, &kernels);
+    for (int32_t i = 0; i < n; i++)
+        if (strcmp(kernels[i]->name, name) == 0) return true;
+    return strcmp(name, "reference") == 0;
+}
+
+static bool is_name(const char *name, const char *text, size_t length) {
+    return name && strlen(name) == length && strncmp(name, text, length) == 0;
+}
+
+/* Whether the net has the node or operator, and that has the kernel. */
+static cnr_status look_for(const cnr_graph *g, const char *word, size_t length, const char *kernel,
+                           cnr_error *err) {
+    CNRI_VEC(const char *) names = {0};
+    bool there = false, good = false;
+    for (int32_t i = 0; i < g->nodes.n && !good; i++) {
+        const char *const both[] = {g->nodes.at[i]->name, g->nodes.at[i]->view.desc->name};
+        for (int k = 0; k < 2; k++) {
+            const char **slot = both[k] ? cnri_push(&names) : NULL;
+            if (slot) *slot = both[k];
+            if (!is_name(both[k], word, length)) continue;
+            there = true;
+            good = good || has_kernel(g->nodes.at[i]->view.desc, kernel);
+        }
+    }
+    char key[256];
+    snprintf(key, sizeof key, "%.*s", (int)(length < 255 ? length : 255), word);
+    const char *near = cnri_nearest_word(key, names.at, names.n);
+    cnr_status status = CNR_OK;
+    if (!there)
+        status =
+            cnri_fail(err, CNR_E_NOT_FOUND, word, "no node or operator \"%s\" is in the net%s%s",
+                      key, near ? "; did you mean " : "", near ? near : "");
+    else if (!good)
+        status = cnri_fail(err, CNR_E_NOT_FOUND, word,
+                           "no kernel \"%s\" is there for it: see "
+                           "cnnrun ops",
+                           kernel);
+    cnri_vec_free(&names);
+    return status;
+}
+
+/* NODE=KERNEL, or NODE@DEVICE=KERNEL; names of nodes may hold an @, too. */
+static cnr_status check_kernel(const cnr_model *m, const char *word, cnr_error *err) {
+    const char *equals = strchr(word, '='), *at = equals;
+    if (!equals || equals == word || !equals[1])
+        return cnri_fail(err, CNR_E_ARG, word,
+                         "want NODE=KERNEL, OPERATOR=KERNEL or NODE@DEVICE=KERNEL");
+    while (at > word && *at != '@') at--;
+    bool whole = at == word;
+    for (int32_t i = 0; i < m->graph->nodes.n; i++)
+        whole = whole || is_name(m->graph->nodes.at[i]->name, word, (size_t)(equals - word));
+    cnr_status status =
+        look_for(m->graph, word, (size_t)((whole ? equals : at) - word), equals + 1, err);
+    if (status || whole) return status;
+    const cnri_device *found;
+    char *device = cnri_format("%.*s", (int)(equals - at - 1), at + 1);
+    status = device ? cnri_device_find(&m->rt->devices, device, &found, err) : no_memory(err);
+    cnri_free(device);
+    return status;
+}
+
+/* Kernels that do so may be chosen. */
+static uint32_t stores_of(const cnr_load_options *o) {
+    static const uint32_t weights[] = {0, CNR_KERNEL_F16, CNR_KERNEL_BF16},
+                          arithmetic[] = {0, CNR_KERNEL_F16_MATH};
+    return weights[cnri_choice(cnri_weights_types, o->weights_type)] |
+           arithmetic[cnri_choice(cnri_arithmetics, o->arithmetic)];
+}
+
+/* The one that was asked for, else the net's own. */
+static cnr_status open_policy(const cnr_model *m, const cnr_load_options *o, cnri_policy **out,
+                              cnr_error *err) {
+    const char *own = cnri_graph_meta(m->graph, CNRI_POLICY_META);
+    const char *name = cnri_graph_meta(m->graph, CNRI_POLICY_META ".name");
+    const char *const *options = o ? o->policy_options : NULL;
+    if (o && o->policy && *o->policy) return cnri_policy_open(o->policy, NULL, options, out, err);
+    if (!own || !*own || (o && o->policy)) return CNR_OK;
+    return cnri_policy_open(name ? name : "policy", own, options, out, err);
+}
+
+static cnr_status fill(cnr_model *m, const cnr_load_options *o, cnr_error *err) {
+    cnri_plan_options options = {0};
+    for (const char *const *k = o ? o->kernels : NULL; k && *k; k++) {
+        const cnr_status status = check_kernel(m, *k, err);
+        if (status) return status;
+    }
+    if (o) {
+        CNR_TRY(cnri_load_check(o, err));
+        cnri_load_take(o, &options);
+        options.stores = stores_of(o);
+        m->cache_bytes = o->cache_bytes;
+        if (o->cache && !(m->cache = cnri_strdup(o->cache))) return no_memory(err);
+        const cnr_status status = cnri_devices_keep(&m->rt->devices, o->cache, err);
+        if (status) return status;
+    }
+    cnri_plan_defaults(m->graph, &options);
+    cnr_status status = open_policy(m, o, &options.policy, err);
+    if (status) return status;
+    const bool copied = cnri_plan_options_copy(&options, &m->plan_options);
+    cnri_policy_release(options.policy);
+    if (!copied) return no_memory(err);
+    if (!copy_symbols(m, o) || !copy_labels(m)) return no_memory(err);
+    status = o && o->preset ? take_preset(m, o->preset, err) : CNR_OK;
+    if (status) return status;
+    warn_of_metadata(m);
+    return bind_inputs(m, err);
+}
+
+cnr_status cnri_model_from_graph(cnr_runtime *rt, cnr_graph *graph, const cnr_load_options *options,
+                                 cnr_model **out, cnr_error *err) {
+    const int64_t before = cnri_alloc_failures();
+    *out = NULL;
+    cnr_model *m = cnri_alloc_zero(sizeof *m);
+    if (!m) {
+        cnri_graph_free(graph);
+        return no_memory(err);
+    }
+    m->rt = rt;
+    m->graph = graph;
+    cnr_status status = cnri_plans_open(m, err);
+    if (!status) status = fill(m, options, err);
+    status = cnri_alloc_verdict(before, status, "model", err);
+    if (!status) {
+        pthread_mutex_lock(rt->lock);
+        cnr_model **slot = cnri_push(&rt->models);
+        if (slot) *slot = m;
+        else status = no_memory(err);
+        pthread_mutex_unlock(rt->lock);
+    }
+    if (status) cnr_release(m);
+    else *out = m;
+    return status;
+}
+
+cnr_status cnr_load(cnr_runtime *rt, const char *path, const cnr_load_options *options,
+                    cnr_model **out, cnr_error *err) {
+    cnr_load_options given = {.size = sizeof given};
+    cnr_graph *g = NULL;
+    if (out) *out = NULL;
+    cnr_status status = cnri_require_arguments(err, "runtime", rt, "path", path, "out", out, NULL);
+    if (status) return status;
+    if (options) /* an older caller's struct is shorter */
+        memcpy(&given, options, options->size < sizeof given ? options->size : sizeof given);
+    if (given.n_symbols > 0)
+        status = cnri_require_arguments(err, "symbols", given.symbols, "symbol_values",
+                                        given.symbol_values, NULL);
+    if (!status) status = cnri_check_process(rt, err);
+    if (!status) status = cnri_load_graph(rt, path, &given, &g, err);
+    if (!status && (status = cnri_graph_status(g, true, err)) != CNR_OK) cnri_graph_free(g);
+    if (!status) status = cnri_model_from_graph(rt, g, &given, out, err);
+    if (!status && !((*out)->path = cnri_strdup(path))) {
+        cnr_release(*out);
+        *out = NULL;
+        status = no_memory(err);
+    }
+    return status;
+}
+
+void cnr_release(cnr_model *m) {
+    if (!m) return;
+    while (m->sessions.n > 0) cnr_session_close(m->sessions.at[m->sessions.n - 1]);
+    cnri_model_drop_gradients(m);
+    for (int32_t i = 0; i < m->masked.n; i++) cnri_free(m->masked.at[i]);
+    cnri_vec_free(&m->masked);
+    cnri_graph_free(m->layers);
+    cnri_free((void *)m->layer_names);
+    cnri_plans_close(m);
+    pthread_mutex_lock(m->rt->lock);
+    for (int32_t i = 0; i < m->rt->models.n; i++)
+        if (m->rt->models.at[i] == m) {
+            for (int32_t k = i + 1; k < m->rt->models.n; k++)
+                m->rt->models.at[k - 1] = m->rt->models.at[k];
+            m->rt->models.n--;
+        }
+    pthread_mutex_unlock(m->rt->lock);
+    cnri_plan_options_free(&m->plan_options);
+    for (int32_t i = 0; i < m->n_labels; i++) cnri_free(m->labels[i]);
+    for (int32_t i = 0; i < m->n_symbols; i++) cnri_free(m->symbols[i]);
+    cnri_free(m->labels);
+    cnri_free(m->symbols);
+    cnri_free(m->symbol_values);
+    cnri_free(m->path);
+    cnri_free(m->cache);
+    cnri_vec_free(&m->sessions);
+    cnri_vec_free(&m->input_types);
+    cnri_graph_free(m->graph);
+    cnri_free(m);
+}
+
+uint64_t cnr_plan_arena_bytes(const cnr_plan *plan) { return plan ? plan->arena_bytes : 0; }
+
+uint64_t cnr_plan_weight_bytes(const cnr_plan *plan) { return plan ? plan->weight_bytes : 0; }
+
+/* Nothing reads it as it is, but what a rewrite made of it. */
+static bool is_folded(const cnr_graph *g, cnr_value v) {
+    for (cnr_value i = 0; i < g->values.n; i++)
+        if (g->values.at[i].late && g->values.at[i].late->from == v) return true;
+    return g->values.at[v].uses == 0;
+}
+
+/* Sessions of the plan are another device's by now, or soon. */
+static bool left_behind(const cnr_plan *plan) {
+    cnr_model *m = cnri_plan_model(plan);
+    if (!m) return false;
+    pthread_mutex_lock(m->rt->lock);
+    const bool left =
+        m->plan_options.on_fallback && cnri_plan_version(plan) != cnri_plans_version(m);
+    pthread_mutex_unlock(m->rt->lock);
+    return left;
+}
+
+cnr_status cnr_plan_set_weight(cnr_plan *plan, const char *name, const cnr_tensor *value,
+                               cnr_error *err) {
+    cnr_status status =
+        cnri_require_arguments(err, "plan", plan, "name", name, "value", value, NULL);
+    if (!status) status = cnri_tensor_check(value, name, err);
+    if (!status && left_behind(plan))
+        status = cnri_fail(err, CNR_E_STATE, name,
+                           "the net goes on on another device: ask for a plan anew");
+    if (status) return status;
+    const cnr_value v = cnri_graph_find(plan->graph, name);
+    if (v < 0 || plan->graph->values.at[v].producer >= 0 || plan->graph->values.at[v].is_input ||
+        is_folded(plan->graph, v))
+        return cnri_fail(err, CNR_E_NOT_FOUND, name,
+                         "is no weight of this plan (a rewrite may have folded it: see "
+                         "no_rewrite)");
+    if (cnri_value_decides_shapes(plan->graph, v))
+        return cnri_fail(err, CNR_E_STATE, name,
+                         "its data decides shapes, for which this plan was made: "
+                         "want a plan made by cnr_plan_for with this data");
+    if (value->encoding !=
+        plan->graph->values.at[v].type->encoding) /* kernels were chosen for that */
+        return cnri_fail(err, CNR_E_SHAPE, name,
+                         "is encoded otherwise than the weight of this plan");
+    status = cnri_graph_fill(plan->graph, v, value, err);
+    plan->own_weights = plan->own_weights || !status;
+    return status ? status : cnri_residency_renew(plan, v, err);
+}
+
+/* ---- what the net takes and gives ---- */
+
+const char *cnr_label(const cnr_model *m, int64_t index) {
+    return m && index >= 0 && index < m->n_labels ? m->labels[index] : NULL;
+}
+
+int32_t cnr_input_count(const cnr_model *m) { return m ? m->graph->inputs.n : 0; }
+
+int32_t cnr_output_count(const cnr_model *m) { return m ? m->graph->outputs.n : 0; }
+
+const char *cnr_input_name(const cnr_model *m, int32_t i) {
+    return i >= 0 && i < cnr_input_count(m) ? m->graph->values.at[m->graph->inputs.at[i]].name
+                                            : NULL;
+}
+
+const char *cnr_output_name(const cnr_model *m, int32_t i) {
+    return i >= 0 && i < cnr_output_count(m) ? m->graph->outputs.names[i] : NULL;
+}
+
+const cnr_tensor *cnr_input_type(const cnr_model *m, int32_t i) {
+    return i >= 0 && i < cnr_input_count(m) ? m->graph->values.at[m->graph->inputs.at[i]].type
+                                            : NULL;
+}
+
+const cnr_tensor *cnr_output_type(const cnr_model *m, int32_t i) {
+    return i >= 0 && i < cnr_output_count(m) ? m->graph->values.at[m->graph->outputs.at[i]].type
+                                             : NULL;
+}

@@ -1,0 +1,388 @@
+/* Sessions: the memory to run a plan in, its inputs and its outputs. */
+#include "run/session.h"
+#include <pthread.h>
+
+static bool host_class(const cnr_device *device, int32_t memory_class) {
+    return (device->memory[memory_class].flags & CNR_MEMORY_HOST) != 0;
+}
+
+/* ---- opening ---- */
+
+static cnr_status open_streams(cnr_session *s, cnr_error *err) {
+    const cnr_plan *plan = s->plan;
+    for (int32_t i = 0; i < plan->n_devices; i++) {
+        cnr_stream *stream = &s->streams[i];
+        *stream =
+            (cnr_stream){.size = sizeof *stream, .device = plan->devices[i], .cancel = &s->cancel};
+        const cnr_status status = plan->devices[i]->cls->stream_open(plan->devices[i], stream, err);
+        if (status) return status;
+        s->opened = i + 1;
+    }
+    return CNR_OK;
+}
+
+static cnr_status allocate(cnr_session *s, cnr_error *err) {
+    const cnr_plan *plan = s->plan;
+    for (int32_t i = 0; i < plan->storages.n; i++) {
+        const cnri_storage *at = &plan->storages.at[i];
+        cnr_mem *mem = &s->mems[i];
+        if (at->constant) {
+            *mem = plan->constants[i];
+            if (!mem->handle)
+                return cnri_fail(err, CNR_E_STATE, "session",
+                                 "a weight has no data yet: want the net's weights filled");
+            continue;
+        }
+        mem->bytes = at->bytes ? at->bytes : 1;
+        mem->memory_class = at->memory_class;
+        mem->width = at->width;
+        mem->height = at->height;
+        const cnr_device *device = plan->devices[at->device];
+        const cnr_status status = cnri_device_alloc(device, mem, err);
+        if (status) {
+            mem->handle = NULL;
+            return status;
+        }
+    }
+    return CNR_OK;
+}
+
+/* A part of a storage; *viewed when it is to be given back. */
+static cnr_status part(cnr_session *s, int32_t storage, uint64_t offset, uint64_t bytes,
+                       cnr_mem *out, bool *viewed, cnr_error *err) {
+    const cnri_storage *at = &s->plan->storages.at[storage];
+    const cnr_device *device = s->plan->devices[at->device];
+    const cnr_memory_class *m = &device->memory[at->memory_class];
+    *out = s->mems[storage];
+    if (at->constant || bytes == 0 || !(m->flags & CNR_MEMORY_PARTS)) return CNR_OK;
+    if (CNRI_HAS(device->cls, view)) {
+        const cnr_status status =
+            device->cls->view(device, &s->mems[storage], offset, bytes, out, err);
+        *viewed = status == CNR_OK;
+        return status;
+    }
+    out->offset += offset;
+    out->bytes = bytes;
+    return CNR_OK;
+}
+
+static cnr_status place_homes(cnr_session *s, cnr_error *err) {
+    const cnr_plan *plan = s->plan;
+    for (int32_t i = 0; i < plan->homes.n; i++) {
+        const cnri_home *h = &plan->homes.at[i];
+        cnr_tensor *t = &s->tensors[i];
+        *t = h->type;
+        if (h->storage >= 0) {
+            const cnr_status status =
+                part(s, h->storage, h->offset, h->bytes, &t->mem, &s->viewed[i], err);
+            if (status) return status;
+            t->data = NULL;
+            if (host_class(plan->devices[h->device], h->memory_class))
+                t->data = (char *)t->mem.handle + t->mem.offset;
+        }
+        s->flats[i] = *t;
+        s->flats[i].block = 0;
+    }
+    return CNR_OK;
+}
+
+/* Weights are seen through the graph's tensors, as in the plan; all else through this session's. */
+static cnr_status make_call(cnr_session *s, int32_t index, cnr_error *err) {
+    const cnr_plan *plan = s->plan;
+    const cnri_step *step = &plan->steps.at[index];
+    cnri_call *call = &s->calls[index];
+    if (step->kind != CNRI_STEP_KERNEL) return CNR_OK;
+    const size_t n = (size_t)step->n_in + (size_t)step->n_out + 1;
+    void **pointers = cnri_alloc(n * sizeof *pointers);
+    if (!pointers) return cnri_out_of_memory(err, "session");
+    call->inputs = (const cnr_tensor **)pointers;
+    call->outputs = (cnr_tensor **)(pointers + step->n_in);
+    cnr_tensor *own = step->passes ? s->flats : s->tensors;
+    for (int32_t i = 0; i < step->n_in; i++) {
+        const int32_t home = step->in[i];
+        const bool ours = home >= 0 && plan->homes.at[home].storage >= 0;
+        call->inputs[i] = ours ? &own[home] : step->view.inputs[i];
+        if (ours && (own[home].flags & CNR_TENSOR_DYNAMIC)) call->dynamic = true;
+    }
+    for (int32_t i = 0; i < step->n_out; i++) {
+        const cnri_home *h = &plan->homes.at[step->out[i]];
+        call->outputs[i] = h->storage < 0 ? plan->graph->values.at[h->value].type /* an update */
+                                          : &own[step->out[i]];
+    }
+    call->view = step->view;
+    call->view.inputs = call->inputs;
+    call->view.outputs = (const cnr_tensor *const *)call->outputs;
+    if (step->workspace < 0) return CNR_OK;
+    call->has_workspace = true;
+    return part(s, step->workspace, step->workspace_offset, step->workspace_space.bytes,
+                &call->workspace, &call->viewed, err);
+}
+
+static cnr_status make_ends(cnr_session *s, cnr_error *err) {
+    const cnr_graph *g = s->plan->graph;
+    for (int32_t i = 0; i < g->inputs.n; i++) {
+        const uint64_t bytes = cnr_dense_bytes(g->values.at[g->inputs.at[i]].type);
+        if (s->plan->input_homes[i] < 0) continue;
+        if (!(s->inputs[i] = cnri_alloc_zero((size_t)bytes + 1)))
+            return cnri_out_of_memory(err, "session");
+    }
+    for (int32_t i = 0; i < g->outputs.n; i++) {
+        const int32_t home = s->plan->output_homes[i];
+        cnr_tensor *out = &s->outputs[i];
+        *out = *g->values.at[g->outputs.at[i]].type;
+        out->bytes = cnr_dense_bytes(out);
+        if (home < 0) continue; /* a constant */
+        const cnri_home *h = &s->plan->homes.at[home];
+        if (host_class(s->plan->devices[h->device], h->memory_class)) {
+            out->data = s->tensors[home].data;
+            continue;
+        }
+        if (!(s->output_data[i] = cnri_alloc((size_t)h->bytes + 1)))
+            return cnri_out_of_memory(err, "session");
+        out->data = s->output_data[i];
+    }
+    const uint64_t staging = cnri_staging_bytes(s->plan);
+    for (int32_t i = 0; staging && i < 2; i++)
+        if (!(s->staging[i] = cnri_alloc((size_t)staging)))
+            return cnri_out_of_memory(err, "session");
+    return CNR_OK;
+}
+
+static bool make_lists(cnr_session *s) {
+    const cnr_plan *p = s->plan;
+    const size_t devices = (size_t)p->n_devices + 1, homes = (size_t)p->homes.n + 1;
+    s->streams = cnri_alloc_zero(devices * sizeof *s->streams);
+    s->finished = cnri_alloc_zero(devices * sizeof *s->finished);
+    s->pending = cnri_alloc_zero(devices * sizeof *s->pending);
+    s->mems = cnri_alloc_zero(((size_t)p->storages.n + 1) * sizeof *s->mems);
+    s->tensors = cnri_alloc_zero(homes * sizeof *s->tensors);
+    s->flats = cnri_alloc_zero(homes * sizeof *s->flats);
+    s->viewed = cnri_alloc_zero(homes * sizeof *s->viewed);
+    s->calls = cnri_alloc_zero(((size_t)p->steps.n + 1) * sizeof *s->calls);
+    s->inputs = cnri_alloc_zero(((size_t)p->graph->inputs.n + 1) * sizeof *s->inputs);
+    s->given = cnri_alloc_zero(((size_t)p->graph->inputs.n + 1) * sizeof *s->given);
+    s->outputs = cnri_alloc_zero(((size_t)p->graph->outputs.n + 1) * sizeof *s->outputs);
+    s->output_data = cnri_alloc_zero(((size_t)p->graph->outputs.n + 1) * sizeof *s->output_data);
+    return s->streams && s->finished && s->pending && s->mems && s->tensors && s->flats &&
+           s->viewed && s->calls && s->inputs && s->given && s->outputs && s->output_data;
+}
+
+static uint64_t sum(uint64_t a, uint64_t b) { return a > UINT64_MAX - b ? UINT64_MAX : a + b; }
+
+/* Before anything is allocated: the arena in host memory, what make_ends takes, and the batch that
+ * whoever runs it puts together. Other devices know their own bounds. */
+static cnr_status afford(const cnr_plan *plan, cnr_error *err) {
+    const cnr_graph *g = plan->graph;
+    const uint64_t staging = cnri_staging_bytes(plan);
+    uint64_t bytes = sum(staging, staging);
+    for (int32_t i = 0; i < plan->storages.n; i++) {
+        const cnri_storage *at = &plan->storages.at[i];
+        if (!at->constant && host_class(plan->devices[at->device], at->memory_class))
+            bytes = sum(bytes, at->bytes);
+    }
+    for (int32_t i = 0; i < g->inputs.n; i++) {
+        const uint64_t one = cnr_dense_bytes(g->values.at[g->inputs.at[i]].type);
+        if (plan->input_homes[i] >= 0) bytes = sum(bytes, sum(one, one));
+    }
+    for (int32_t i = 0; i < g->outputs.n; i++) {
+        const int32_t home = plan->output_homes[i];
+        const cnri_home *h = home < 0 ? NULL : &plan->homes.at[home];
+        if (h && !host_class(plan->devices[h->device], h->memory_class))
+            bytes = sum(bytes, h->bytes);
+    }
+    return cnri_memory_fits(bytes, plan->memory_limit, g->name && *g->name ? g->name : "session",
+                            "activations, inputs and outputs", err);
+}
+
+/* On an error the half-open session is left to free. */
+static cnr_status fill(cnr_session *s, cnr_error *err) {
+    cnr_status status = make_lists(s) ? CNR_OK : cnri_out_of_memory(err, "session");
+    if (!status) status = open_streams(s, err);
+    if (!status) status = allocate(s, err);
+    if (!status) status = place_homes(s, err);
+    for (int32_t i = 0; i < s->plan->steps.n && !status; i++) status = make_call(s, i, err);
+    if (!status) status = make_ends(s, err);
+    return status ? status : cnri_residency_warm(s->plan, err);
+}
+
+static void release(cnr_session *s) {
+    const cnr_plan *p = s->plan;
+    for (int32_t i = 0; i < s->opened; i++) s->streams[i].device->cls->sync(&s->streams[i], NULL);
+    for (int32_t i = 0; s->calls && i < p->steps.n; i++) {
+        const cnri_call *call = &s->calls[i];
+        const cnr_device *device = p->devices[p->steps.at[i].device];
+        if (call->event) device->cls->event_free(device, call->event);
+        if (call->viewed && CNRI_HAS(device->cls, unview))
+            device->cls->unview(device, &s->calls[i].workspace);
+        cnri_free(call->inputs);
+    }
+    for (int32_t i = 0; s->viewed && i < p->homes.n; i++) {
+        const cnr_device *device = p->devices[p->homes.at[i].device];
+        if (s->viewed[i] && CNRI_HAS(device->cls, unview))
+            device->cls->unview(device, &s->tensors[i].mem);
+    }
+    for (int32_t i = 0; s->mems && i < p->storages.n; i++) {
+        const cnr_device *device = p->devices[p->storages.at[i].device];
+        if (!p->storages.at[i].constant && s->mems[i].handle)
+            device->cls->free(device, &s->mems[i]);
+    }
+    for (int32_t i = 0; i < s->opened; i++) s->streams[i].device->cls->stream_close(&s->streams[i]);
+    for (int32_t i = 0; s->inputs && i < p->graph->inputs.n; i++) cnri_free(s->inputs[i]);
+    for (int32_t i = 0; s->output_data && i < p->graph->outputs.n; i++)
+        cnri_free(s->output_data[i]);
+    void *lists[] = {s->streams, s->finished,    s->pending,    s->mems,      s->tensors,
+                     s->flats,   s->viewed,      s->calls,      s->inputs,    s->given,
+                     s->outputs, s->output_data, s->staging[0], s->staging[1]};
+    for (size_t i = 0; i < CNRI_COUNT(lists); i++) cnri_free(lists[i]);
+    cnri_vec_free(&s->listeners);
+    cnri_free(s);
+}
+
+static cnr_status open_session(cnr_plan *plan, cnr_session **out, cnr_error *err) {
+    cnr_model *model = cnri_plan_model(plan);
+    cnr_status status = model ? cnri_check_process(model->rt, err) : CNR_OK;
+    if (!status) status = afford(plan, err);
+    if (status) return status;
+    const int64_t before = cnri_alloc_failures();
+    cnr_session *s = cnri_alloc_zero(sizeof *s);
+    if (!s) return cnri_out_of_memory(err, "session");
+    s->plan = plan;
+    s->model = model;
+    status =
+        cnri_plan_verify_weights(plan, false, model ? model->rt->devices.options.threads : 0, err);
+    if (!status) status = fill(s, err);
+    status = cnri_alloc_verdict(before, status, "session", err);
+    if (!status && model) {
+        pthread_mutex_lock(model->rt->lock);
+        cnr_session **slot = cnri_push(&model->sessions);
+        if (slot) {
+            *slot = s;
+            cnri_plan_retain(plan);
+        } else {
+            status = cnri_out_of_memory(err, "session");
+        }
+        pthread_mutex_unlock(model->rt->lock);
+    }
+    if (status) release(s);
+    else *out = s;
+    return status;
+}
+
+cnr_status cnr_session_open(cnr_plan *plan, cnr_session **out, cnr_error *err) {
+    cnr_error why = CNR_ERROR_INIT;
+    if (out) *out = NULL;
+    cnr_status status = cnri_require_arguments(err, "plan", plan, "out", out, NULL);
+    if (status) return status;
+    status = open_session(plan, out, &why);
+    if (!status || cnri_session_on_fallback(plan, status, &why, out)) return CNR_OK;
+    return cnri_fail(err, status, why.where, "%s", why.text);
+}
+
+void cnr_session_close(cnr_session *s) {
+    if (!s) return;
+    cnr_model *model = s->model;
+    cnr_plan *plan = s->plan;
+    if (model) {
+        pthread_mutex_lock(model->rt->lock);
+        for (int32_t i = 0; i < model->sessions.n; i++)
+            if (model->sessions.at[i] == s)
+                model->sessions.at[i] = model->sessions.at[--model->sessions.n];
+        if (model->session == s) model->session = NULL;
+        pthread_mutex_unlock(model->rt->lock);
+    }
+    release(s);
+    if (model) cnr_plan_release(plan);
+}
+
+/* ---- inputs and outputs ---- */
+
+static void type_text(const cnr_tensor *t, char *text, size_t capacity) {
+    size_t at = (size_t)snprintf(text, capacity, "%s [", cnr_dtype_name(t->dtype));
+    for (int32_t i = 0; i < t->rank && at < capacity; i++)
+        at += (size_t)snprintf(text + at, capacity - at, "%s%lld", i ? "," : "",
+                               (long long)t->dim[i]);
+    if (at < capacity) snprintf(text + at, capacity - at, "]");
+}
+
+cnr_status cnr_session_set_input(cnr_session *s, int32_t index, const cnr_tensor *value,
+                                 cnr_error *err) {
+    cnr_status status = cnri_require_arguments(err, "session", s, "value", value, NULL);
+    if (status) return status;
+    const cnr_graph *g = s->plan->graph;
+    if (index < 0 || index >= g->inputs.n)
+        return cnri_fail(err, CNR_E_ARG, "session", "input %d: want 0 to %d", (int)index,
+                         (int)g->inputs.n - 1);
+    const cnri_value *v = &g->values.at[g->inputs.at[index]];
+    const char *fault = cnri_tensor_fault(value);
+    if (fault) return cnri_fail(err, CNR_E_INVALID, v->name, "input: %s", fault);
+    if (value->dtype != v->type->dtype || !cnr_same_shape(value, v->type) || value->encoding ||
+        value->block > 1) {
+        char want[160], got[160];
+        type_text(v->type, want, sizeof want);
+        type_text(value, got, sizeof got);
+        return cnri_fail(err, CNR_E_SHAPE, v->name, "input: want %s, plain; got %s", want, got);
+    }
+    if (!value->data && cnr_count(value) > 0)
+        return cnri_fail(err, CNR_E_ARG, v->name, "input has no data on the host");
+    status = cnri_tensor_check(value, v->name, err);
+    if (status) return status;
+    if (v->type->data && value->data &&
+        memcmp(v->type->data, value->data, (size_t)v->type->bytes) != 0)
+        return cnri_fail(err, CNR_E_STATE, v->name,
+                         "input: its data decides shapes, and this plan is for "
+                         "other data: want a plan made by cnr_plan_for with this data");
+    s->given[index] = true;
+    if (s->inputs[index] && value->data && value->data != s->inputs[index])
+        memcpy(s->inputs[index], value->data, (size_t)cnr_dense_bytes(value));
+    return CNR_OK;
+}
+
+void *cnri_session_input_buffer(const cnr_session *s, int32_t index) { return s->inputs[index]; }
+
+cnr_status cnr_session_output(cnr_session *s, int32_t index, const cnr_tensor **out,
+                              cnr_error *err) {
+    if (out) *out = NULL;
+    cnr_status status = cnri_require_arguments(err, "session", s, "out", out, NULL);
+    if (status) return status;
+    const cnr_graph *g = s->plan->graph;
+    if (index < 0 || index >= g->outputs.n)
+        return cnri_fail(err, CNR_E_ARG, "session", "output %d: want 0 to %d", (int)index,
+                         (int)g->outputs.n - 1);
+    if (!s->done || s->running)
+        return cnri_fail(err, CNR_E_STATE, "session", "outputs are there when a run has succeeded");
+    const int32_t home = s->plan->output_homes[index];
+    cnr_tensor *t = &s->outputs[index];
+    if (home >= 0) {
+        memcpy(t->dim, s->tensors[home].dim, sizeof t->dim);
+        t->bytes = cnr_dense_bytes(t);
+    }
+    *out = t;
+    if (!s->output_data[index]) return CNR_OK;
+    cnr_error why = CNR_ERROR_INIT;
+    status = cnri_download(s, home, s->output_data[index], &why);
+    if (!status) return CNR_OK;
+    /* another's data would go with the device's memory */
+    if (g->outputs.n == 1 && cnri_session_move_to_fallback(s, status, &why) &&
+        !cnr_session_run(s, &why))
+        return cnr_session_output(s, index, out, err);
+    return cnri_fail(err, status, why.where, "%s", why.text);
+}
+
+cnr_plan *cnri_session_plan(const cnr_session *s) { return s->plan; }
+
+/* ---- what watches ---- */
+
+void cnr_session_tap(cnr_session *s, cnr_tap_fn fn, void *arg) {
+    if (!s) return;
+    s->tap = fn;
+    s->tap_arg = arg;
+}
+
+void cnr_session_cancel(cnr_session *s) {
+    if (s) __atomic_store_n(&s->cancel, 1, __ATOMIC_RELAXED);
+}
+
+void cnri_session_cancel_by(cnr_session *s, const volatile int32_t *flag) {
+    s->outer_cancel = flag;
+    for (int32_t i = 0; i < s->opened; i++) s->streams[i].cancel = flag ? flag : &s->cancel;
+}

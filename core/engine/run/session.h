@@ -1,0 +1,80 @@
+/* What a session is made of; inside run/ only.
+ *
+ *   session.c   opens, closes, inputs, outputs     execute.c   runs the steps
+ *   transfer.c  copies and layout conversions      floats.c    the processor's float modes
+ *   fallback.c  goes on on another device */
+#ifndef CNRI_SESSION_H
+#define CNRI_SESSION_H
+
+#include "run/run.h"
+
+typedef struct cnri_call { /* one step as this session calls it */
+    cnr_node view;
+    const cnr_tensor **inputs;
+    cnr_tensor **outputs;
+    cnr_mem workspace;
+    bool has_workspace, viewed; /* viewed: the workspace is a view to give back */
+    bool dynamic;               /* shapes of its outputs follow from those at run */
+    void *event;
+} cnri_call;
+
+typedef struct cnri_listener {
+    cnri_event_fn fn;  /* NULL: the listener is an application's, */
+    cnr_run_fn run_fn; /* which gets cnr_run_event instead */
+    void *arg;
+    int32_t id;
+    bool sync;
+} cnri_listener;
+
+struct cnr_session {
+    cnr_plan *plan;
+    cnr_model *model;
+    cnr_stream *streams; /* by device; opened is how many */
+    int32_t opened;
+    cnr_mem *mems;               /* by storage; constants are the plan's */
+    cnr_tensor *tensors, *flats; /* by home; flats: block hidden */
+    bool *viewed;                /* by home: mem is a view to give back */
+    cnri_call *calls;            /* by step */
+    void **inputs;               /* host copies, by graph input */
+    bool *given;
+    cnr_tensor *outputs; /* host, by graph output */
+    void **output_data;  /* own memory of those that live elsewhere */
+    void *staging[2];    /* for conversions on devices without host memory */
+    int32_t *finished;   /* by device: its steps up to this one are known to have run */
+    bool *pending;       /* by device: queued work was not flushed yet */
+    CNRI_VEC(cnri_listener) listeners;
+    int32_t last_listener; /* id */
+    bool timed;            /* streams that can are opened for timing */
+    cnr_tap_fn tap;
+    void *tap_arg;
+    bool running, sync, done;             /* done: outputs are there */
+    const volatile int32_t *outer_cancel; /* somebody else's flag that cancels too; NULL: none */
+    /* last: other threads write it, even while a session becomes another */
+    volatile int32_t cancel;
+};
+
+/* listen.c: tells all listeners. */
+void cnri_session_notify(const cnr_session *s, cnri_event_kind kind, int32_t step,
+                         uint64_t took_ns);
+
+/* fallback.c: after a failure of the plan's device, where another is allowed. A session on that; or
+ * this session becomes one, with its inputs. False: none is allowed, or it failed too. */
+bool cnri_session_on_fallback(const cnr_plan *plan, cnr_status status, const cnr_error *why,
+                              cnr_session **out);
+bool cnri_session_move_to_fallback(cnr_session *s, cnr_status status, const cnr_error *why);
+
+/* transfer.c */
+cnr_status cnri_transfer(cnr_session *s, const cnri_step *step, cnr_error *err);
+/* Bytes of home `home`, plain, into host memory; the stream is synced. */
+cnr_status cnri_download(cnr_session *s, int32_t home, void *to, cnr_error *err);
+/* Bytes that conversions of this plan need beside the homes. */
+uint64_t cnri_staging_bytes(const cnr_plan *plan);
+
+/* floats.c: denormals flushed and rounding to nearest on this thread, and back. */
+typedef struct cnri_floats {
+    uint64_t control;
+} cnri_floats;
+void cnri_floats_enter(cnri_floats *saved);
+void cnri_floats_leave(const cnri_floats *saved);
+
+#endif

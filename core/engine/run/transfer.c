@@ -1,0 +1,172 @@
+/* Values from one place to another: regions between devices, channel blocks to plain and back. */
+#include "run/session.h"
+
+static bool in_host(const cnr_plan *plan, int32_t home) {
+    const cnri_home *h = &plan->homes.at[home];
+    return (plan->devices[h->device]->memory[h->memory_class].flags & CNR_MEMORY_HOST) != 0;
+}
+
+static void *address(const cnr_session *s, int32_t home) {
+    const cnri_home *h = &s->plan->homes.at[home];
+    if (h->storage < 0) return s->plan->graph->values.at[h->value].type->data; /* a weight */
+    return s->tensors[home].data;
+}
+
+/* ---- blocks ---- */
+
+typedef struct conversion {
+    const char *from;
+    char *to;
+    int64_t channels, inner, unit; /* unit: channels a task converts */
+    int32_t from_block, to_block;
+    size_t element;
+} conversion;
+
+/* Where channel c of one sample begins, and the distance of its elements, in elements. */
+static int64_t channel_at(int64_t c, int64_t inner, int32_t block, int64_t *stride) {
+    const int64_t b = block > 1 ? block : 1;
+    *stride = b;
+    return c / b * inner * b + c % b;
+}
+
+static void convert_task(void *arg, int64_t task, int32_t thread) {
+    const conversion *k = arg;
+    const int64_t units = k->channels / k->unit, sample = task / units;
+    const int64_t base = sample * k->channels * k->inner;
+    (void)thread;
+    for (int64_t c = task % units * k->unit, end = c + k->unit; c < end; c++) {
+        int64_t step_from, step_to;
+        const int64_t at = base + channel_at(c, k->inner, k->from_block, &step_from);
+        const int64_t into = base + channel_at(c, k->inner, k->to_block, &step_to);
+        const char *from = k->from + (size_t)at * k->element;
+        char *to = k->to + (size_t)into * k->element;
+        const size_t e = k->element, df = (size_t)step_from * e, dt = (size_t)step_to * e;
+        if (e == 4) /* by far the most frequent: let the compiler see the size */
+            for (int64_t i = 0; i < k->inner; i++, from += df, to += dt) memcpy(to, from, 4);
+        else
+            for (int64_t i = 0; i < k->inner; i++, from += df, to += dt) memcpy(to, from, e);
+    }
+}
+
+static void convert_blocks(const void *from, int32_t from_block, void *to, int32_t to_block,
+                           const cnr_tensor *type, cnr_stream *stream) {
+    conversion k = {.from = from, .to = to, .from_block = from_block, .to_block = to_block};
+    k.element = cnr_dtype_bits(type->dtype) / 8;
+    k.channels = type->dim[1];
+    k.inner = cnr_span(type, 2, type->rank);
+    if (cnr_count(type) == 0) return;
+    const int32_t a = from_block > 1 ? from_block : 1, b = to_block > 1 ? to_block : 1;
+    k.unit = a % b == 0 ? a : b % a == 0 ? b : k.channels;
+    const int64_t tasks = type->dim[0] * (k.channels / k.unit);
+    if (stream && stream->parallel && tasks > 1 && cnr_count(type) > 16384)
+        stream->parallel(stream, tasks, convert_task, &k);
+    else
+        for (int64_t i = 0; i < tasks; i++) convert_task(&k, i, 0);
+}
+
+uint64_t cnri_staging_bytes(const cnr_plan *plan) {
+    uint64_t maximum = 0;
+    for (int32_t i = 0; i < plan->steps.n; i++) {
+        const cnri_step *step = &plan->steps.at[i];
+        if (step->kind == CNRI_STEP_KERNEL) continue;
+        if (in_host(plan, step->from) || in_host(plan, step->to)) {
+            if (step->kind == CNRI_STEP_COPY) continue;
+            if (in_host(plan, step->from) && in_host(plan, step->to)) continue;
+        }
+        if (plan->homes.at[step->to].bytes > maximum) maximum = plan->homes.at[step->to].bytes;
+    }
+    return maximum;
+}
+
+/* ---- between places ---- */
+
+static cnr_status move(cnr_session *s, const cnri_step *step, uint64_t at, uint64_t bytes,
+                       cnr_error *err) {
+    const cnr_plan *plan = s->plan;
+    cnr_stream *stream = &s->streams[step->device];
+    const cnr_device_class *cls = stream->device->cls;
+    const bool from_host = in_host(plan, step->from), to_host = in_host(plan, step->to);
+    if (bytes == 0) return CNR_OK;
+    if (from_host && to_host) {
+        memcpy((char *)address(s, step->to) + at, (const char *)address(s, step->from) + at, bytes);
+        return CNR_OK;
+    }
+    if (from_host)
+        return cls->write(stream, &s->tensors[step->to].mem, at,
+                          (const char *)address(s, step->from) + at, bytes, err);
+    return cls->read(stream, &s->tensors[step->from].mem, at, (char *)address(s, step->to) + at,
+                     bytes, err);
+}
+
+/* A range on one axis is as many pieces as the dimensions before it have indices. */
+static cnr_status copy_region(cnr_session *s, const cnri_step *step, cnr_error *err) {
+    const cnri_home *home = &s->plan->homes.at[step->to];
+    const cnr_region r = step->region;
+    if (r.axis < 0) return move(s, step, 0, home->bytes, err);
+    const uint64_t element = cnr_dtype_bits(home->type.dtype) / 8;
+    const uint64_t inner = (uint64_t)cnr_span(&home->type, r.axis + 1, home->type.rank) * element;
+    const int64_t outer = cnr_span(&home->type, 0, r.axis);
+    for (int64_t o = 0; o < outer; o++) {
+        const uint64_t at = (uint64_t)(o * home->type.dim[r.axis] + r.begin) * inner;
+        const cnr_status status = move(s, step, at, (uint64_t)(r.end - r.begin) * inner, err);
+        if (status) return status;
+    }
+    return CNR_OK;
+}
+
+/* On a device without host memory: down, converted, and up again. */
+static cnr_status convert_away(cnr_session *s, const cnri_step *step, cnr_error *err) {
+    const cnri_home *a = &s->plan->homes.at[step->from], *b = &s->plan->homes.at[step->to];
+    cnr_stream *stream = &s->streams[step->device];
+    const cnr_device_class *cls = stream->device->cls;
+    const cnr_mem *from = &s->tensors[step->from].mem, *to = &s->tensors[step->to].mem;
+    const bool from_host = in_host(s->plan, step->from), to_host = in_host(s->plan, step->to);
+    if (a->bytes == 0) return CNR_OK;
+    if (a->block_of == b->block_of && !from_host && !to_host && CNRI_HAS(cls, copy))
+        return cls->copy(stream, from, to, a->bytes, err);
+    void *low = from_host ? address(s, step->from) : s->staging[0];
+    void *high = to_host ? address(s, step->to) : s->staging[1];
+    cnr_status status = CNR_OK;
+    if (!from_host) status = cls->read(stream, from, 0, low, a->bytes, err);
+    if (!status) status = cls->sync(stream, err);
+    if (status) return status;
+    if (a->block_of == b->block_of) memcpy(high, low, a->bytes);
+    else convert_blocks(low, a->block_of, high, b->block_of, &a->flat, NULL);
+    if (!to_host) status = cls->write(stream, to, 0, high, b->bytes, err);
+    return status ? status : cls->sync(stream, err); /* the staging memory is used again */
+}
+
+static cnr_status convert(cnr_session *s, const cnri_step *step, cnr_error *err) {
+    const cnri_home *a = &s->plan->homes.at[step->from], *b = &s->plan->homes.at[step->to];
+    if (!in_host(s->plan, step->from) || !in_host(s->plan, step->to))
+        return convert_away(s, step, err);
+    if (a->block_of == b->block_of) memcpy(address(s, step->to), address(s, step->from), a->bytes);
+    else
+        convert_blocks(address(s, step->from), a->block_of, address(s, step->to), b->block_of,
+                       &a->flat, &s->streams[step->device]);
+    return CNR_OK;
+}
+
+cnr_status cnri_transfer(cnr_session *s, const cnri_step *step, cnr_error *err) {
+    const cnr_tensor *from = &s->tensors[step->from];
+    if (from->flags & CNR_TENSOR_DYNAMIC)
+        memcpy(s->tensors[step->to].dim, from->dim, sizeof from->dim);
+    return step->kind == CNRI_STEP_LAYOUT ? convert(s, step, err) : copy_region(s, step, err);
+}
+
+cnr_status cnri_download(cnr_session *s, int32_t home, void *to, cnr_error *err) {
+    const cnri_home *h = &s->plan->homes.at[home];
+    cnr_stream *stream = &s->streams[h->device];
+    const cnr_device_class *cls = stream->device->cls;
+    void *raw = h->block_of ? cnri_alloc((size_t)h->bytes + 1) : to;
+    if (!raw) return cnri_out_of_memory(err, "session");
+    cnr_status status = CNR_OK;
+    if (in_host(s->plan, home)) memcpy(raw, address(s, home), h->bytes);
+    else if (h->bytes) status = cls->read(stream, &s->tensors[home].mem, 0, raw, h->bytes, err);
+    if (!status) status = cls->sync(stream, err);
+    if (h->block_of) {
+        if (!status) convert_blocks(raw, h->block_of, to, 0, &h->flat, NULL);
+        cnri_free(raw);
+    }
+    return status;
+}

@@ -1,0 +1,270 @@
+/* Stored plans: files read with suspicion, written whole, in a folder of bounded size.
+ * All numbers are
+ * little-endian; the blobs are whatever the kernels of this machine made.
+ *
+ *   0    magic[8]  u32 version  u32 header bytes  u64 file bytes
+ *   24   u64 directory offset, bytes
+ *   40   u64 identity bytes  u64 choices bytes  u64 number of blobs
+ *   64   SHA-256 of the directory [32]    SHA-256 of the 96 bytes above [32]
+ *   128  zeros up to a multiple of 4096, then the blobs, each at such a multiple
+ *        directory: identity NUL choices NUL
+ *                   n {u64 offset, u64 bytes, fingerprint[16], u32 length, name NUL} */
+#define _GNU_SOURCE
+#include "store/store.h"
+#include <cnnrun/plugin.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { VERSION = 1, HEADER = 128, SIGNED = 96, ALIGN = 4096 };
+static const uint8_t magic[8] = {0x89, 'C', 'N', 'P', '\r', '\n', 0x1a, '\n'};
+
+static uint64_t get(const uint8_t *p, int bytes) {
+    uint64_t x = 0;
+    for (int i = 0; i < bytes; i++) x |= (uint64_t)p[i] << 8 * i;
+    return x;
+}
+
+static void put(uint8_t *p, uint64_t x, int bytes) {
+    for (int i = 0; i < bytes; i++) p[i] = (uint8_t)(x >> 8 * i);
+}
+
+static uint64_t aligned(uint64_t n) { return (n + ALIGN - 1) / ALIGN * ALIGN; }
+
+/* ---- reading ---- */
+
+static cnr_status damaged(cnr_error *err, const char *path, const char *what) {
+    return cnri_fail(err, CNR_E_FORMAT, path, "damaged: %s", what);
+}
+
+static cnr_status check_header(const uint8_t *h, uint64_t bytes, const char *path, cnr_error *err) {
+    uint8_t digest[32];
+    if (bytes < HEADER) return damaged(err, path, "it ends within the header");
+    if (memcmp(h, magic, sizeof magic) != 0) return damaged(err, path, "its magic is wrong");
+    if (get(h + 8, 4) != VERSION)
+        return cnri_fail(err, CNR_E_FORMAT, path, "of file version %u, want %d",
+                         (unsigned)get(h + 8, 4), (int)VERSION);
+    cnri_sha256_of(h, SIGNED, digest);
+    if (memcmp(digest, h + SIGNED, sizeof digest) != 0)
+        return damaged(err, path, "the header's digest is wrong");
+    const uint64_t at = get(h + 24, 8), n = get(h + 32, 8);
+    if (get(h + 12, 4) != HEADER || get(h + 16, 8) != bytes)
+        return damaged(err, path, "it is not as long as it says");
+    if (at < HEADER || at > bytes || n != bytes - at)
+        return damaged(err, path, "its directory is outside the file");
+    cnri_sha256_of(h + at, n, digest);
+    if (memcmp(digest, h + 64, sizeof digest) != 0)
+        return damaged(err, path, "the directory's digest is wrong");
+    return CNR_OK;
+}
+
+/* Text of `bytes` and its NUL; moves *at past it. */
+static const char *take_text(const uint8_t **at, const uint8_t *end, uint64_t bytes) {
+    const uint8_t *p = *at;
+    if ((uint64_t)(end - p) <= bytes || p[bytes] != 0 || memchr(p, 0, (size_t)bytes)) return NULL;
+    *at = p + bytes + 1;
+    return (const char *)p;
+}
+
+static cnr_status read_directory(cnri_cached *c, const char *path, cnr_error *err) {
+    enum { ROW = 36 };
+    const uint8_t *file = c->file.at, *at = file + get(file + 24, 8), *end = file + c->file.bytes;
+    const uint64_t data_end = get(file + 24, 8), n = get(file + 56, 8);
+    c->identity = take_text(&at, end, get(file + 40, 8));
+    c->choices = c->identity ? take_text(&at, end, get(file + 48, 8)) : NULL;
+    if (!c->choices) return damaged(err, path, "a text is malformed");
+    if (n > (uint64_t)(end - at) / ROW) return damaged(err, path, "a count is too large");
+    c->blobs = cnri_alloc_zero((size_t)(n + 1) * sizeof *c->blobs);
+    if (!c->blobs) return cnri_out_of_memory(err, path);
+    for (uint64_t i = 0; i < n; i++) {
+        cnri_cached_blob *b = &c->blobs[i];
+        if (end - at < ROW) return damaged(err, path, "it ends early");
+        const uint64_t offset = get(at, 8);
+        b->bytes = get(at + 8, 8);
+        memcpy(b->print, at + 16, sizeof b->print);
+        const uint64_t length = get(at + 32, 4);
+        at += ROW;
+        b->name = take_text(&at, end, length);
+        if (!b->name) return damaged(err, path, "a name is malformed");
+        if (offset % ALIGN || offset < HEADER || offset > data_end || b->bytes > data_end - offset)
+            return damaged(err, path, "a blob is outside the file");
+        b->data = file + offset;
+        c->n_blobs++;
+    }
+    return at == end ? CNR_OK : damaged(err, path, "something follows the directory");
+}
+
+cnr_status cnri_cached_open(const char *path, cnri_cached *out, cnr_error *err) {
+    *out = (cnri_cached){0};
+    cnr_status status = cnri_map_kept(path, &out->file, err);
+    if (!status) status = check_header(out->file.at, out->file.bytes, path, err);
+    if (!status) status = read_directory(out, path, err);
+    if (status) cnri_cached_close(out);
+    return status;
+}
+
+void cnri_cached_close(cnri_cached *c) {
+    cnri_free(c->blobs);
+    cnri_unmap_file(&c->file);
+    *c = (cnri_cached){0};
+}
+
+/* ---- writing ---- */
+
+static cnr_status pad(cnri_writer *w, uint64_t *at, cnr_error *err) {
+    static const uint8_t zeros[ALIGN];
+    const uint64_t n = aligned(*at) - *at;
+    *at += n;
+    return cnri_write(w, zeros, n, err);
+}
+
+static cnr_status write_row(cnri_writer *w, cnri_sha256 *digest, const void *data, uint64_t bytes,
+                            uint64_t *at, cnr_error *err) {
+    cnri_sha256_add(digest, data, bytes);
+    *at += bytes;
+    return cnri_write(w, data, bytes, err);
+}
+
+static cnr_status write_blobs(cnri_writer *w, cnri_cached_blob *blobs, int32_t n,
+                              cnri_cached_fn data, void *arg, uint64_t *at, cnr_error *err) {
+    static const uint8_t zeros[HEADER];
+    cnr_status status = cnri_write(w, zeros, sizeof zeros, err);
+    *at = sizeof zeros;
+    for (int32_t i = 0; i < n && !status; i++) {
+        const void *from = NULL;
+        status = data(arg, i, &from, err);
+        if (status) break;
+        cnri_fingerprint(from, blobs[i].bytes, blobs[i].print);
+        status = pad(w, at, err);
+        if (!status) status = cnri_write(w, from, blobs[i].bytes, err);
+        *at += blobs[i].bytes;
+    }
+    return status;
+}
+
+static cnr_status write_directory(cnri_writer *w, const char *identity, const char *choices,
+                                  const cnri_cached_blob *blobs, int32_t n, uint8_t *header,
+                                  uint64_t *at, cnr_error *err) {
+    cnri_sha256 digest;
+    cnri_sha256_begin(&digest);
+    uint64_t offset = HEADER;
+    const uint64_t begin = *at, first = strlen(identity), second = strlen(choices);
+    cnr_status status = write_row(w, &digest, identity, first + 1, at, err);
+    if (!status) status = write_row(w, &digest, choices, second + 1, at, err);
+    for (int32_t i = 0; i < n && !status; i++) {
+        uint8_t row[36];
+        const size_t length = strlen(blobs[i].name);
+        offset = aligned(offset);
+        put(row, offset, 8);
+        put(row + 8, blobs[i].bytes, 8);
+        memcpy(row + 16, blobs[i].print, 16);
+        put(row + 32, length, 4);
+        offset += blobs[i].bytes;
+        status = write_row(w, &digest, row, sizeof row, at, err);
+        if (!status) status = write_row(w, &digest, blobs[i].name, length + 1, at, err);
+    }
+    memcpy(header, magic, sizeof magic);
+    put(header + 8, VERSION, 4);
+    put(header + 12, HEADER, 4);
+    put(header + 16, *at, 8);
+    put(header + 24, begin, 8);
+    put(header + 32, *at - begin, 8);
+    put(header + 40, first, 8);
+    put(header + 48, second, 8);
+    put(header + 56, (uint64_t)n, 8);
+    cnri_sha256_end(&digest, header + 64);
+    cnri_sha256_of(header, SIGNED, header + SIGNED);
+    return status;
+}
+
+cnr_status cnri_cached_write(const char *path, const char *identity, const char *choices,
+                             cnri_cached_blob *blobs, int32_t n, cnri_cached_fn data, void *arg,
+                             cnr_error *err) {
+    cnri_writer w;
+    uint8_t header[HEADER];
+    uint64_t at = 0;
+    cnr_status status = cnri_write_begin(&w, path, CNRI_WRITE_PRIVATE, err);
+    if (status) return status;
+    status = write_blobs(&w, blobs, n, data, arg, &at, err);
+    if (!status) status = write_directory(&w, identity, choices, blobs, n, header, &at, err);
+    if (!status && fseek(w.file, 0, SEEK_SET) != 0)
+        status = cnri_fail(err, CNR_E_IO, path, "can't be written: %s", strerror(errno));
+    if (!status) status = cnri_write(&w, header, sizeof header, err);
+    if (!status) return cnri_write_commit(&w, err);
+    cnri_write_abandon(&w);
+    return status;
+}
+
+/* ---- the folder ---- */
+
+void cnri_cache_touch(const char *path) {
+    (void)!utimensat(AT_FDCWD, path, NULL, 0); /* a folder that is read-only just keeps its order */
+}
+
+static bool ends_with(const char *text, const char *tail) {
+    const size_t n = strlen(text), k = strlen(tail);
+    return n > k && strcmp(text + n - k, tail) == 0;
+}
+
+static bool older(const struct timespec *a, const struct timespec *b) {
+    return a->tv_sec != b->tv_sec ? a->tv_sec < b->tv_sec : a->tv_nsec < b->tv_nsec;
+}
+
+/* Looks through a folder: sums up the plans, finds the first and the last used of those whose name
+ * begins with `prefix`. What processes that were killed left behind is removed. */
+typedef struct survey {
+    uint64_t bytes;
+    char *oldest, *latest;
+} survey;
+
+static void sweep(const char *folder, const char *name) {
+    char *path = cnri_path_join(folder, name);
+    if (path) cnri_write_remove_temporary(path);
+    cnri_free(path);
+}
+
+static survey look(const char *folder, const char *prefix, const char *keep) {
+    survey s = {0, NULL, NULL};
+    struct timespec first = {0, 0}, last = {0, 0};
+    DIR *d = opendir(folder);
+    for (const struct dirent *e; d && (e = readdir(d)) != NULL;) {
+        struct stat info;
+        if (ends_with(e->d_name, CNRI_TEMPORARY_SUFFIX)) sweep(folder, e->d_name);
+        if (!ends_with(e->d_name, CNRI_PLAN_SUFFIX)) continue;
+        if (fstatat(dirfd(d), e->d_name, &info, AT_SYMLINK_NOFOLLOW) != 0) continue;
+        if (!S_ISREG(info.st_mode)) continue;
+        s.bytes += (uint64_t)info.st_size;
+        if (strncmp(e->d_name, prefix, strlen(prefix)) != 0) continue;
+        if (!s.latest || older(&last, &info.st_mtim)) {
+            cnri_free(s.latest);
+            s.latest = cnri_path_join(folder, e->d_name);
+            last = info.st_mtim;
+        }
+        if (keep && strcmp(e->d_name, keep) == 0) continue;
+        if (!s.oldest || older(&info.st_mtim, &first)) {
+            cnri_free(s.oldest);
+            s.oldest = cnri_path_join(folder, e->d_name);
+            first = info.st_mtim;
+        }
+    }
+    if (d) closedir(d);
+    return s;
+}
+
+void cnri_cache_trim(const char *folder, uint64_t limit, const char *keep) {
+    for (bool more = true; more;) {
+        survey s = look(folder, "", keep);
+        more = s.bytes > limit && s.oldest && unlink(s.oldest) == 0;
+        if (more) cnri_log(CNR_LOG_INFO, "cache", "%s removed: the folder is full", s.oldest);
+        cnri_free(s.oldest);
+        cnri_free(s.latest);
+    }
+}
+
+char *cnri_cache_latest(const char *folder, const char *prefix) {
+    survey s = look(folder, prefix, NULL);
+    cnri_free(s.oldest);
+    return s.latest;
+}

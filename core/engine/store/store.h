@@ -1,0 +1,55 @@
+/* store: the native model file .cnr (graph and weights, mapped, digested), and stored plans. */
+#ifndef CNRI_STORE_H
+#define CNRI_STORE_H
+
+#include "graph/graph.h"
+
+/* Whether a file that begins so is one. */
+bool cnri_store_begins(const void *head, size_t bytes);
+cnr_status cnri_store_write(const cnr_graph *graph, const char *path, cnr_error *err);
+/* Maps and reads. Digests of header and directory are checked; those of tensors when these are
+ * first read (core/engine/graph/seal.c), if at all. */
+cnr_status cnri_store_read(const char *path, bool verify, cnr_graph **out, cnr_error *err);
+/* Reads whole and checks every tensor; *bad counts the damaged ones, each logged. */
+cnr_status cnri_store_check(const char *path, int32_t *bad, cnr_error *err);
+/* Fills the weights of `graph` by name from a .cnr, after their digests were checked unless it says
+ * no_verify. Extra and missing ones are errors, listed. */
+cnr_status cnri_store_fill(cnr_graph *graph, const char *path, cnr_error *err);
+
+/* ---- plan_cache.c: what was worked out for a net, kept in a folder for the next process ---- */
+#define CNRI_PLAN_SUFFIX ".plan"
+
+typedef struct cnri_cached_blob {
+    const char *name;
+    const void *data; /* in the mapping; not looked at until it is wanted */
+    uint64_t bytes;
+    uint8_t print[16];
+} cnri_cached_blob;
+
+typedef struct cnri_cached {
+    cnri_mapping file;
+    const char *identity, *choices; /* in the mapping */
+    cnri_cached_blob *blobs;
+    int32_t n_blobs;
+} cnri_cached;
+
+/* Maps a file and checks all but the blobs. CNR_E_NOT_FOUND: there is none; CNR_E_FORMAT: damaged;
+ * CNR_E_STATE: someone else may have written it. */
+cnr_status cnri_cached_open(const char *path, cnri_cached *out, cnr_error *err);
+void cnri_cached_close(cnri_cached *c);
+
+/* Called for one blob after the other, so that they need not all be there at once. */
+typedef cnr_status (*cnri_cached_fn)(void *arg, int32_t index, const void **data, cnr_error *err);
+/* `blobs` have names and bytes; their fingerprints are filled in. Whole or not at all. */
+cnr_status cnri_cached_write(const char *path, const char *identity, const char *choices,
+                             cnri_cached_blob *blobs, int32_t n, cnri_cached_fn data, void *arg,
+                             cnr_error *err);
+
+/* Removes the plans that were used longest ago until the rest take at most `limit` bytes; `keep`,
+ * the name of a file in there, stays. */
+void cnri_cache_trim(const char *folder, uint64_t limit, const char *keep);
+void cnri_cache_touch(const char *path); /* used now */
+/* The plan used last whose file's name begins with `prefix`; NULL: none. cnri_free. */
+char *cnri_cache_latest(const char *folder, const char *prefix);
+
+#endif

@@ -1,0 +1,346 @@
+/* Epochs: shuffled batches of one part of the samples to train on, then the other part to judge by.
+ */
+#include "train/train.h"
+#include <math.h>
+
+/* xoshiro256**, seeded by splitmix64: the same order everywhere for a seed. */
+typedef struct random_state {
+    uint64_t s[4];
+} random_state;
+
+static void random_begin(random_state *r, uint64_t seed) {
+    for (int i = 0; i < 4; i++) {
+        uint64_t z = (seed += UINT64_C(0x9e3779b97f4a7c15));
+        z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+        z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
+        r->s[i] = z ^ z >> 31;
+    }
+}
+
+static uint64_t rotated(uint64_t x, int by) { return x << by | x >> (64 - by); }
+
+static uint64_t random_next(random_state *r) {
+    uint64_t *s = r->s;
+    const uint64_t result = rotated(s[1] * 5, 7) * 9, t = s[1] << 17;
+    s[2] ^= s[0];
+    s[3] ^= s[1];
+    s[1] ^= s[2];
+    s[0] ^= s[3];
+    s[2] ^= t;
+    s[3] = rotated(s[3], 45);
+    return result;
+}
+
+static void shuffle(int64_t *order, int64_t n, random_state *r) {
+    for (int64_t i = n - 1; i > 0; i--) {
+        const int64_t k = (int64_t)(random_next(r) % (uint64_t)(i + 1)), kept = order[i];
+        order[i] = order[k];
+        order[k] = kept;
+    }
+}
+
+/* Sample `index` into row `row` of the batch; varied for that epoch, or as it is. */
+enum { AS_IT_IS = -1 };
+static cnr_status read_sample(cnri_trainer *t, cnri_samples *samples, int64_t index, int64_t epoch,
+                              int64_t row, cnr_error *err) {
+    cnr_sample sample;
+    memset(&sample, 0, sizeof sample);
+    sample.size = sizeof sample;
+    cnr_status status =
+        epoch == AS_IT_IS ? cnri_samples_read(samples, index, &sample, err)
+                          : cnri_samples_vary(samples, index, t->options.seed, epoch, &sample, err);
+    if (status != CNR_OK) return status;
+    cnr_tensor out = *cnri_graph_type(t->net, t->net->inputs.at[0]);
+    out.dim[0] = 1;
+    out.bytes = (uint64_t)t->sample * sizeof(float);
+    out.data = t->inputs + row * t->sample;
+    status = cnri_preprocess_apply(&t->preprocess, &sample.picture, &out, err);
+    t->labels[row] = sample.label;
+    cnri_free(sample.picture.data);
+    return status;
+}
+
+typedef struct loop {
+    cnri_trainer *t;
+    cnri_samples *samples;
+    cnri_train_fn fn;
+    void *arg;
+    cnri_train_progress p;
+    cnri_train_state state; /* beside p: sums of this epoch, and the loss of the first step */
+    cnri_train_rows rows;
+    uint8_t key[32];
+    int64_t *order, held; /* as cnri_train_parts gives them */
+    random_state random;
+    uint64_t begun, saved; /* when; of the checkpoint */
+} loop;
+
+static bool tell(loop *l) {
+    const int64_t done = l->p.epoch * l->p.steps + l->p.step;
+    const double part = (double)done / (double)(l->p.epochs * l->p.steps);
+    l->p.seconds = (double)(cnri_now_ns() - l->begun) * 1e-9;
+    l->p.left = done > 0 ? l->p.seconds / part - l->p.seconds : 0;
+    return !l->fn || l->fn(l->arg, &l->p);
+}
+
+/* No number, or a hundred times what it was at first: from there nothing comes back. A net that
+ * begins trained begins near 0, where a hundred times is no harm; so 1 is the least to count from.
+ */
+static bool diverged(loop *l, double loss) {
+    if (l->p.epoch == 0 && l->p.step == 0) l->state.start = loss > 1 ? loss : 1;
+    l->p.diverged = !isfinite(loss) || loss > 100 * l->state.start;
+    if (l->p.diverged) l->p.loss = loss;
+    return l->p.diverged;
+}
+
+static bool is_cancelled(const cnri_trainer *t) {
+    const volatile int32_t *flag = t->options.cancel;
+    return flag && __atomic_load_n(flag, __ATOMIC_RELAXED) != 0;
+}
+
+/* Stopped in the middle of a step is stopped, no failure. */
+static cnr_status excuse(loop *l, cnr_status status) {
+    if (status != CNR_E_CANCELLED || !is_cancelled(l->t)) return status;
+    l->p.stopped = true;
+    return CNR_OK;
+}
+
+static cnr_status train_step(loop *l, double *loss, int64_t *correct, cnr_error *err) {
+    const int64_t batch = l->t->options.batch;
+    for (int64_t i = 0; i < batch; i++) {
+        /* A set smaller than a batch comes round again. */
+        const int64_t at = l->held + (l->p.step * batch + i) % l->p.trained;
+        const cnr_status status = read_sample(l->t, l->samples, l->order[at], l->p.epoch, i, err);
+        if (status != CNR_OK) return status;
+    }
+    return cnri_trainer_step(l->t, loss, correct, err);
+}
+
+/* ---- checkpoints ---- */
+
+static void take_means(loop *l) {
+    if (l->p.step == 0) return;
+    l->p.loss = l->state.loss / (double)l->p.step;
+    l->p.accuracy = (double)l->state.correct / (double)(l->p.step * l->t->options.batch);
+}
+
+static cnr_status save(loop *l, cnr_error *err) {
+    const char *path = l->t->options.checkpoint;
+    cnri_train_state *s = &l->state;
+    s->epoch = l->p.epoch;
+    s->step = l->p.step;
+    s->taken = l->t->step;
+    s->best_epoch = l->p.best_epoch;
+    s->judged = l->p.judged;
+    s->best = l->p.best;
+    s->rate = l->t->rate;
+    s->seconds = (double)(cnri_now_ns() - l->begun) * 1e-9;
+    l->saved = cnri_real_ns();
+    return path ? cnri_checkpoint_save(l->t, path, l->key, s, &l->rows, err) : CNR_OK;
+}
+
+static cnr_status save_when_due(loop *l, cnr_error *err) {
+    const double pause = l->t->options.checkpoint_seconds;
+    const double gone = (double)(cnri_real_ns() - l->saved) * 1e-9;
+    return l->p.stopped || gone >= (pause > 0 ? pause : 30) ? save(l, err) : CNR_OK;
+}
+
+/* Epochs that are over shuffled the order, too. */
+static cnr_status go_on(loop *l, cnr_error *err) {
+    const char *path = l->t->options.checkpoint;
+    cnri_train_state *s = &l->state;
+    if (!path) return CNR_OK;
+    cnri_checkpoint_key(l->t, l->samples, l->key);
+    s->judged = s->best = -1;
+    const cnr_status status = cnri_checkpoint_load(l->t, path, l->key, s, &l->rows, err);
+    if (status) return status;
+    l->p.epoch = s->epoch;
+    l->p.step = s->step;
+    l->t->step = s->taken;
+    l->p.best_epoch = s->best_epoch;
+    l->p.judged = s->judged;
+    l->p.best = s->best;
+    l->t->rate = s->rate;
+    take_means(l);
+    l->begun -= (uint64_t)(s->seconds * 1e9);
+    for (int64_t i = 0; i < s->epoch; i++) shuffle(l->order + l->held, l->p.trained, &l->random);
+    return CNR_OK;
+}
+
+/* ---- epochs ---- */
+
+static cnr_status train_epoch(loop *l, cnr_error *err) {
+    shuffle(l->order + l->held, l->p.trained, &l->random);
+    while (l->p.step < l->p.steps) {
+        double loss = 0;
+        int64_t correct = 0;
+        cnr_status status = excuse(l, train_step(l, &loss, &correct, err));
+        if (status != CNR_OK || l->p.stopped || diverged(l, loss)) return status;
+        l->state.loss += loss;
+        l->state.correct += correct;
+        l->p.step++;
+        take_means(l);
+        l->p.stopped = !tell(l);
+        status = save_when_due(l, err);
+        if (status != CNR_OK || l->p.stopped) return status;
+    }
+    return CNR_OK;
+}
+
+static const char too_early[] = "stopped before an epoch was judged: nothing is kept";
+
+/* The share of `count` samples that the net gets right; order NULL: the first ones. */
+static cnr_status judge_all(cnri_trainer *t, cnri_samples *samples, const int64_t *order,
+                            int64_t count, double *share, cnr_error *err) {
+    const int64_t batch = t->options.batch;
+    int64_t correct_sum = 0;
+    for (int64_t first = 0; first < count; first += batch) {
+        const int64_t n = count - first < batch ? count - first : batch;
+        int64_t correct = 0;
+        cnr_status status = CNR_OK;
+        for (int64_t i = 0; i < n && status == CNR_OK; i++)
+            status =
+                read_sample(t, samples, order ? order[first + i] : first + i, AS_IT_IS, i, err);
+        if (status == CNR_OK) status = cnri_trainer_judge(t, n, &correct, err);
+        if (status == CNR_OK && is_cancelled(t)) status = CNR_E_CANCELLED;
+        if (status == CNR_E_CANCELLED) return cnri_fail(err, status, t->net->name, "%s", too_early);
+        if (status != CNR_OK) return status;
+        correct_sum += correct;
+    }
+    *share = (double)correct_sum / (double)count;
+    return CNR_OK;
+}
+
+static bool ended(const loop *l) { return l->p.stopped || l->p.diverged; }
+
+/* Ended early: well if an epoch was kept; else there is nothing to show for it. */
+static cnr_status verdict(const loop *l, cnr_error *err) {
+    if (!ended(l) || l->p.best_epoch > 0) return CNR_OK;
+    if (l->p.stopped) return cnri_fail(err, CNR_E_CANCELLED, l->t->net->name, "%s", too_early);
+    const char *what = isfinite(l->p.loss) ? "a hundred times what it was" : "no number any more";
+    return cnri_fail(err, CNR_E_STATE, l->t->net->name,
+                     "the loss is %s after %lld steps: nothing is kept; want a smaller rate", what,
+                     (long long)l->t->step);
+}
+
+/* Without a validation part the last epoch is the one to keep. */
+static cnr_status judge_epoch(loop *l, cnr_error *err) {
+    cnr_status status = CNR_OK;
+    if (l->held > 0)
+        status = excuse(l, judge_all(l->t, l->samples, l->order, l->held, &l->p.judged, err));
+    if (status != CNR_OK || l->p.stopped) return status;
+    l->p.epoch++;
+    if (l->held > 0 && !(l->p.judged > l->p.best)) return CNR_OK;
+    status = cnri_trainer_keep(l->t, err);
+    l->p.best = l->p.judged;
+    l->p.best_epoch = l->p.epoch;
+    return status;
+}
+
+/* What curves have of an epoch; the next one begins. */
+static cnr_status end_epoch(loop *l, cnr_error *err) {
+    cnri_train_row *row = cnri_push(&l->rows);
+    if (!row) return cnri_out_of_memory(err, l->t->net->name);
+    *row = (cnri_train_row){l->p.epoch,    l->p.loss,
+                            l->p.accuracy, l->held > 0 ? l->p.judged : -1,
+                            l->t->rate,    (double)(cnri_now_ns() - l->begun) * 1e-9};
+    l->p.rows = l->rows.at;
+    l->p.n_rows = l->rows.n;
+    l->p.step = 0;
+    l->state.loss = 0;
+    l->state.correct = 0;
+    return save(l, err);
+}
+
+static cnr_status all_epochs(loop *l, cnr_error *err) {
+    while (l->p.epoch < l->p.epochs) {
+        cnr_status status = train_epoch(l, err);
+        if (status != CNR_OK || ended(l)) return status;
+        status = judge_epoch(l, err);
+        if (status != CNR_OK || ended(l)) return status;
+        status = end_epoch(l, err);
+        if (status != CNR_OK) return status;
+        l->p.epoch_done = true;
+        l->p.stopped = !tell(l) && l->p.epoch < l->p.epochs;
+        l->p.epoch_done = false;
+        if (l->p.stopped) return CNR_OK;
+    }
+    return CNR_OK;
+}
+
+static cnr_status check_samples(const cnri_samples *s, const char *what, cnr_error *err) {
+    if (s->info.count > 0) return CNR_OK;
+    return cnri_fail(err, CNR_E_ARG, what,
+                     s->info.count == 0 ? "there are none" : "a known number of them is wanted");
+}
+
+cnr_status cnri_train_parts(const cnri_train_options *o, int64_t count, int64_t **order,
+                            int64_t *held, cnr_error *err) {
+    const double part = o->validation < 1 ? o->validation * (double)count : o->validation;
+    random_state random;
+    *order = NULL;
+    if (!(part >= 0) || part >= (double)count)
+        return cnri_fail(err, CNR_E_ARG, "validation",
+                         "of %lld samples %g are to be judged by: none is left to train on",
+                         (long long)count, part);
+    *held = part > 0 && part < 1 ? 1 : (int64_t)(part + 0.5);
+    if (*held >= count) *held = count - 1;
+    *order = cnri_alloc((size_t)count * sizeof **order);
+    if (!*order) return cnri_out_of_memory(err, "training");
+    for (int64_t i = 0; i < count; i++) (*order)[i] = i;
+    random_begin(&random, o->validation_seed);
+    if (*held > 0) shuffle(*order, count, &random);
+    return CNR_OK;
+}
+
+/* How many samples these options look at. */
+static int64_t limited(const cnri_train_options *o, const cnri_samples *samples) {
+    const int64_t count = samples->info.count;
+    return o->limit > 0 && o->limit < count ? o->limit : count;
+}
+
+cnr_status cnri_train_run(cnri_trainer *t, cnri_samples *samples, cnri_train_fn fn, void *arg,
+                          cnri_train_progress *last, cnr_error *err) {
+    loop l = {.t = t, .samples = samples, .fn = fn, .arg = arg, .begun = cnri_now_ns()};
+    const int64_t before = cnri_alloc_failures();
+    const int64_t count = limited(&t->options, samples), batch = t->options.batch;
+    cnr_status status = check_samples(samples, "samples to train on", err);
+    if (status == CNR_OK) status = cnri_train_parts(&t->options, count, &l.order, &l.held, err);
+    if (status != CNR_OK) return status;
+    l.p = (cnri_train_progress){.epochs = t->options.epochs,
+                                .judged = -1,
+                                .best = -1,
+                                .trained = count - l.held,
+                                .validated = l.held};
+    l.p.steps = l.p.trained >= batch ? l.p.trained / batch : 1;
+    t->steps = l.p.steps * l.p.epochs;
+    l.saved = cnri_real_ns();
+    random_begin(&l.random, t->options.seed);
+    status = go_on(&l, err);
+    if (status == CNR_OK) status = all_epochs(&l, err);
+    status = cnri_alloc_verdict(before, status, t->net->name, err);
+    cnri_free(l.order);
+    if (status == CNR_OK) status = verdict(&l, err);
+    if (status == CNR_OK) status = cnri_trainer_finish(t, err);
+    cnri_vec_free(&l.rows);
+    l.p.rows = NULL;
+    if (last) *last = l.p;
+    return status;
+}
+
+cnr_status cnri_train_score(cnr_runtime *rt, cnr_graph *net, const cnri_train_options *options,
+                            cnri_samples *samples, bool validation, double *score, int64_t *n,
+                            cnr_error *err) {
+    cnri_trainer *t = NULL;
+    int64_t *order = NULL, count = samples->info.count;
+    cnr_status status = check_samples(samples, "samples to judge by", err);
+    if (status == CNR_OK && validation)
+        status = cnri_train_parts(options, limited(options, samples), &order, &count, err);
+    if (status == CNR_OK && count == 0)
+        status = cnri_fail(err, CNR_E_STATE, "validation", "there is no part to judge by");
+    if (status == CNR_OK) status = cnri_trainer_open_judge(rt, net, options, &t, err);
+    if (status == CNR_OK) status = judge_all(t, samples, order, count, score, err);
+    if (n) *n = count;
+    cnri_trainer_free(t);
+    cnri_free(order);
+    return status;
+}

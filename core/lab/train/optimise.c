@@ -1,0 +1,193 @@
+/* What makes a net's graph one that trains: nodes as training has them, and behind the gradients
+ * the optimiser's nodes, which write to the weights. */
+#include "train/train.h"
+
+/* ---- nodes as training has them ---- */
+
+static cnr_status train_node(cnr_graph *g, int32_t index, const cnr_training *training,
+                             int32_t *added, cnr_error *err) {
+    const cnri_node *node = g->nodes.at[index];
+    const int32_t before = g->nodes.n, n = node->view.n_outputs;
+    const char *where = node->where ? node->where : node->name;
+    cnr_value *made = cnri_alloc(((size_t)n + 1) * sizeof *made);
+    *added = 0;
+    if (!made) return cnri_out_of_memory(err, g->name);
+    for (int32_t i = 0; i < n; i++) made[i] = -1;
+    cnri_graph_insert_before(g, index);
+    cnr_status status =
+        node->view.desc->training(&cnri_host, g, &node->view, node->in, training, made, err);
+    cnri_graph_insert_before(g, -1);
+    if (g->problems.n > 0 || g->out_of_memory) status = cnri_graph_status(g, false, err);
+    *added = g->nodes.n - before;
+    for (int32_t i = 0; i < n && status == CNR_OK; i++) {
+        const cnr_value old = g->nodes.at[index + *added]->out[i];
+        if (made[i] >= 0) status = cnri_graph_replace(g, old, made[i]);
+        else if (g->values.at[old].uses > 0)
+            status = cnri_fail(err, CNR_E_UNSUPPORTED, where, "output %d is not had in training",
+                               (int)i);
+    }
+    cnri_free(made);
+    return status == CNR_OK ? cnri_graph_remove(g, index + *added) : status;
+}
+
+cnr_status cnri_train_mode(cnr_graph *g, cnr_value step, uint64_t seed, cnr_error *err) {
+    cnr_status status = CNR_OK;
+    uint64_t number = 0;
+    g->renames = true;
+    for (int32_t i = 0; i < g->nodes.n && status == CNR_OK; i++) {
+        if (!CNRI_HAS(g->nodes.at[i]->view.desc, training)) continue;
+        const cnr_training training = {.size = sizeof training,
+                                       .step = step,
+                                       .seed = (seed + ++number) * UINT64_C(0x9e3779b97f4a7c15)};
+        int32_t added;
+        status = train_node(g, i, &training, &added, err);
+        i += added - 1;
+    }
+    g->renames = false;
+    return status;
+}
+
+/* ---- the optimiser ---- */
+
+static const char *known_optimizers(cnri_text *known) {
+    for (int32_t i = 0; i < cnri_descriptor_count(CNR_KIND_OPERATOR); i++) {
+        const cnr_op *op = cnri_descriptor_at(CNR_KIND_OPERATOR, i);
+        if (op->flags & CNR_OP_OPTIMIZER)
+            cnri_text_add(known, "%s%s", known->n ? ", " : "", op->name);
+    }
+    return known->n ? known->at : "none";
+}
+
+cnr_status cnri_train_optimizer(const char *name, const cnr_op **out, cnr_error *err) {
+    *out = name ? cnri_op_find(name) : cnri_train_op_with(CNR_OP_OPTIMIZER);
+    if (*out && (*out)->flags & CNR_OP_OPTIMIZER && (*out)->n_inputs >= CNRI_OPTIMIZER_MEMORY &&
+        (*out)->n_inputs <= CNRI_OPTIMIZER_MEMORY + CNRI_MAX_MEMORIES &&
+        (*out)->n_outputs == (*out)->n_inputs - CNRI_OPTIMIZER_MEMORY + 1)
+        return CNR_OK;
+    cnri_text known = {0};
+    cnri_fail(err, CNR_E_NOT_FOUND, name ? name : "training", "%s; optimisers known: %s",
+              *out ? "is no optimiser" : "no such optimiser", known_optimizers(&known));
+    cnri_text_free(&known);
+    return CNR_E_NOT_FOUND;
+}
+
+static const cnr_attr_spec *attr_row(const cnr_op *op, const char *name) {
+    for (int32_t i = 0; i < op->n_attrs; i++) {
+        const char *row = (const char *)op->attrs + (size_t)i * op->attr_spec_size;
+        const cnr_attr_spec *spec = (const cnr_attr_spec *)(const void *)row;
+        if (strcmp(spec->name, name) == 0) return spec;
+    }
+    return NULL;
+}
+
+enum { MAX_SETTINGS = 6 };
+typedef struct settings {
+    cnr_attr at[MAX_SETTINGS];
+    const cnr_attr *list[MAX_SETTINGS];
+    int32_t n;
+} settings;
+
+/* What is not 0, and has to be known to the optimiser; what is less is left to its own default. */
+static cnr_status set(settings *s, const cnr_op *op, const char *name, double value,
+                      cnr_error *err) {
+    const cnr_attr_spec *spec = attr_row(op, name);
+    if (value < 0) return CNR_OK;
+    if (!spec && value > 0) return cnri_fail(err, CNR_E_ARG, op->name, "has no %s", name);
+    if (!spec) return CNR_OK;
+    cnr_attr *a = &s->at[s->n];
+    *a = (cnr_attr){.name = spec->name, .type = spec->type, .set = 1, .i = value != 0, .f = value};
+    s->list[s->n++] = a;
+    return CNR_OK;
+}
+
+/* A bias is not drawn towards 0. */
+static cnr_status settings_of(const cnri_train_options *o, const cnr_op *op, bool decays,
+                              settings *s, cnr_error *err) {
+    const struct {
+        const char *name;
+        double value;
+    } rows[MAX_SETTINGS] = {{"momentum", o->momentum},
+                            {"nesterov", o->nesterov},
+                            {"weight_decay", decays ? o->decay : 0},
+                            {"beta1", o->beta1 > 0 ? o->beta1 : -1},
+                            {"beta2", o->beta2 > 0 ? o->beta2 : -1},
+                            {"epsilon", o->epsilon > 0 ? o->epsilon : -1}};
+    cnr_status status = CNR_OK;
+    s->n = 0;
+    for (int32_t i = 0; i < MAX_SETTINGS && status == CNR_OK; i++)
+        status = set(s, op, rows[i].name, rows[i].value, err);
+    return status;
+}
+
+/* A variable of the weight's shape whose data stays where it is. */
+static cnr_value add_state(cnr_graph *g, cnr_value weight, float *data) {
+    cnr_tensor type = *cnri_graph_type(g, weight);
+    type.data = data;
+    type.flags = CNR_TENSOR_VARIABLE;
+    return cnri_graph_borrow(g, NULL, &type);
+}
+
+static cnr_status masked(cnr_graph *g, cnr_value weight, float *mask, cnr_value *gradient,
+                         cnr_error *err) {
+    const cnr_op *product = cnri_train_op_with(CNR_OP_MULTIPLIES);
+    if (!product)
+        return cnri_fail(err, CNR_E_NOT_FOUND, g->name,
+                         "no loaded plugin has an operator that multiplies, as masks want");
+    const cnr_value in[] = {*gradient, add_state(g, weight, mask)};
+    return cnri_graph_node(g, product->name, NULL, NULL, in, 2, NULL, 0, gradient, 1);
+}
+
+/* Gradients on their way to the optimiser. */
+static cnr_status hook_all(cnri_trainer *t, cnr_graph *g, cnri_backward *b, cnr_error *err) {
+    cnr_status status = CNR_OK;
+    for (int32_t i = 0; i < b->weights.n && status == CNR_OK; i++) {
+        cnri_gradient *at = &b->weights.at[i];
+        const cnri_trained *w = &t->weights.at[at->index];
+        if (t->options.hook)
+            status = t->options.hook(t->options.hook_arg, g, at->weight, &at->gradient, err);
+        if (status == CNR_OK && w->mask)
+            status = masked(g, at->weight, w->mask, &at->gradient, err);
+    }
+    return status;
+}
+
+static cnr_status update(cnri_trainer *t, cnr_graph *g, const cnri_gradient *at, cnr_value rate,
+                         cnr_value step, cnr_error *err) {
+    const cnr_op *op = t->optimizer;
+    const int32_t memories = op->n_inputs - CNRI_OPTIMIZER_MEMORY;
+    cnri_trained *w = &t->weights.at[at->index];
+    settings s;
+    cnr_status status = settings_of(&t->options, op, w->decays, &s, err);
+    if (status != CNR_OK) return status;
+    cnr_value *in = cnri_alloc(2 * (size_t)op->n_inputs * sizeof *in), *out = in + op->n_inputs;
+    if (!in) return cnri_out_of_memory(err, g->name);
+    in[0] = rate;
+    in[1] = step;
+    in[2] = at->weight;
+    in[3] = at->gradient;
+    for (int32_t i = 0; i < memories; i++)
+        w->memories[i] = in[CNRI_OPTIMIZER_MEMORY + i] =
+            add_state(g, at->weight, w->memory + i * w->n);
+    cnri_graph_node(g, op->name, NULL, NULL, in, op->n_inputs, s.list, s.n, out, op->n_outputs);
+    cnri_free(in);
+    return g->problems.n > 0 || g->out_of_memory ? cnri_graph_status(g, false, err) : CNR_OK;
+}
+
+static cnr_status give_out(cnri_trainer *t, cnr_graph *g, const cnri_gradient *at, cnr_error *err) {
+    int32_t *slot = cnri_push(&t->gradients);
+    if (!slot) return cnri_out_of_memory(err, g->name);
+    *slot = at->index;
+    const cnr_status status = cnri_graph_output(g, at->gradient, t->weights.at[at->index].name);
+    return status ? cnri_graph_status(g, false, err) : CNR_OK;
+}
+
+cnr_status cnri_train_optimise(cnri_trainer *t, cnr_graph *g, cnri_backward *b, cnr_value rate,
+                               cnr_value step, cnr_error *err) {
+    g->renames = g->updates = true;
+    cnr_status status = hook_all(t, g, b, err);
+    for (int32_t i = 0; i < b->weights.n && status == CNR_OK; i++)
+        status = t->optimizer ? update(t, g, &b->weights.at[i], rate, step, err)
+                              : give_out(t, g, &b->weights.at[i], err);
+    g->renames = false;
+    return status;
+}

@@ -1,0 +1,62 @@
+/* How the learning rate falls: by policies that other trainers name so, too. */
+#include "train/train.h"
+#include <math.h>
+
+/* The next number of a list such as "10,15"; false: there is none, or *wrong. */
+static bool next_epoch(const char **text, double *epoch, bool *wrong) {
+    const char *end = *text;
+    if (!**text) return false;
+    *wrong = !cnri_parse_double(*text, &end, epoch) || (*end && *end != ',') ||
+             !(*epoch > 0 && isfinite(*epoch));
+    *text = *end ? end + 1 : end;
+    return !*wrong;
+}
+
+cnr_status cnri_rate_check(const cnri_train_options *o, cnr_error *err) {
+    const char *text = o->rate_epochs ? o->rate_epochs : "";
+    double epoch, last = 0;
+    bool wrong = o->rate_epochs && !*text;
+    int32_t n = 0;
+    for (; !wrong && next_epoch(&text, &epoch, &wrong); last = epoch, n++)
+        if (epoch <= last) wrong = true;
+    if (wrong || (n > 1 && o->policy == CNRI_RATE_STEP))
+        return cnri_fail(err, CNR_E_ARG, "rate-epochs", "\"%s\": want %s", o->rate_epochs,
+                         o->policy == CNRI_RATE_STEP ? "one number of epochs"
+                                                     : "rising numbers of epochs, as in 10,15");
+    if (!(o->gamma >= 0 && isfinite(o->gamma)) || !(o->power >= 0 && isfinite(o->power)))
+        return cnri_fail(err, CNR_E_ARG, "rate", "gamma and power must be 0 or more");
+    return CNR_OK;
+}
+
+/* How many of the epochs listed are over. */
+static double passed(const char *list, double epoch) {
+    double at, n = 0;
+    bool wrong = false;
+    while (next_epoch(&list, &at, &wrong)) n += epoch >= at;
+    return n;
+}
+
+static double falls(const cnri_train_options *o, double epoch, double part) {
+    double every = (double)o->epochs / 3;
+    bool wrong = false;
+    const char *list = o->rate_epochs ? o->rate_epochs : "";
+    if (o->policy == CNRI_RATE_MULTISTEP)
+        return *list ? passed(list, epoch) : (double)((part >= 0.5) + (part >= 0.75));
+    (void)next_epoch(&list, &every, &wrong);
+    return o->rate_epochs ? floor(epoch / every) : floor(3 * part);
+}
+
+double cnri_rate_at(const cnri_train_options *o, int64_t step, int64_t steps) {
+    const double part = steps > 0 ? fmin((double)step / (double)steps, 1) : 0;
+    const double epoch = part * (double)o->epochs;
+    const double gamma = o->gamma > 0 ? o->gamma : o->policy == CNRI_RATE_INVERSE ? 1e-4 : 0.1;
+    const double power = o->power > 0 ? o->power : o->policy == CNRI_RATE_INVERSE ? 0.75 : 1;
+    switch (o->policy) {
+    case CNRI_RATE_INVERSE: return o->rate * pow(1 + gamma * (double)step, -power);
+    case CNRI_RATE_COSINE: return o->rate * 0.5 * (1 + cos(3.14159265358979323846 * part));
+    case CNRI_RATE_POLY: return o->rate * pow(1 - part, power);
+    case CNRI_RATE_STEP:
+    case CNRI_RATE_MULTISTEP: return o->rate * pow(gamma, falls(o, epoch, part));
+    default: return o->rate;
+    }
+}

@@ -1,0 +1,291 @@
+/* One trainer: its weights, the graphs made of the net, and its two plans. */
+#include "train/train.h"
+
+/* ---- which weights ---- */
+
+static bool trainable(const cnr_graph *g, cnr_value v) {
+    const cnri_value *value = &g->values.at[v];
+    const cnr_tensor *t = value->type;
+    return value->producer < 0 && !value->is_input && value->uses > 0 && t->data &&
+           t->dtype == CNR_f32 && !t->encoding && !t->quant &&
+           cnri_train_fed_as(g, v, CNR_PORT_PARAMETER);
+}
+
+static bool is_masked(const cnri_train_options *o, const char *weight) {
+    return (o->keep_zeros && cnri_matches_pattern(o->keep_zeros, weight)) ||
+           CNRI_INDEX_OF(o->masked, o->n_masked, weight) >= 0;
+}
+
+static bool mask_zeros(cnri_trained *w) {
+    w->mask = cnri_alloc((size_t)w->n * sizeof *w->mask + 1);
+    for (int64_t i = 0; w->mask && i < w->n; i++) w->mask[i] = w->data[i] != 0;
+    return w->mask != NULL;
+}
+
+int32_t cnri_trainer_memories(const cnri_trainer *t) {
+    return t->optimizer ? t->optimizer->n_inputs - CNRI_OPTIMIZER_MEMORY : 0;
+}
+
+static cnr_status collect_weights(cnri_trainer *t, cnr_error *err) {
+    const cnr_status sound = cnri_graph_verify_weights(t->net, NULL, false, 0, err);
+    if (sound != CNR_OK) return sound;
+    for (cnr_value v = 0; v < t->net->values.n; v++) {
+        if (!trainable(t->net, v)) continue;
+        const cnr_tensor *type = t->net->values.at[v].type;
+        cnri_trained *w = cnri_push(&t->weights);
+        if (!w) return cnri_out_of_memory(err, t->net->name);
+        w->n = cnr_count(type);
+        w->decays = type->rank > 1;
+        w->value = -1;
+        bool overflow = false;
+        const size_t bytes = cnri_mul((size_t)w->n, sizeof(float), &overflow);
+        const size_t memory = cnri_mul((size_t)cnri_trainer_memories(t), bytes, &overflow);
+        w->name = cnri_strdup(t->net->values.at[v].name);
+        w->data = cnri_alloc(bytes + 1);
+        w->best = cnri_alloc(bytes + 1);
+        w->memory = overflow ? NULL : cnri_alloc_zero(memory + 1);
+        if (!w->name || !w->data || !w->best || !w->memory)
+            return cnri_out_of_memory(err, t->net->name);
+        memcpy(w->data, type->data, bytes);
+        memcpy(w->best, type->data, bytes);
+        if (is_masked(&t->options, w->name) && !mask_zeros(w))
+            return cnri_out_of_memory(err, t->net->name);
+    }
+    if (t->weights.n > 0) return CNR_OK;
+    return cnri_fail(err, CNR_E_ARG, t->net->name, "the net has no weights to train");
+}
+
+/* ---- graphs ---- */
+
+/* A copy whose weights are the trainer's arrays, for the batch that is trained with. Nothing else
+ * in it is a variable: a file may say otherwise, but such data may lie in the file's mapping. */
+static cnr_status copy_net(cnri_trainer *t, cnr_graph **out, cnr_error *err) {
+    cnr_graph *g = cnri_graph_copy(t->net);
+    *out = g;
+    if (!g) return cnri_out_of_memory(err, t->net->name);
+    for (cnr_value v = 0; v < g->values.n; v++)
+        g->values.at[v].type->flags &= ~(uint32_t)CNR_TENSOR_VARIABLE;
+    for (int32_t i = 0; i < t->weights.n; i++) {
+        cnri_value *v = &g->values.at[cnri_graph_find(g, t->weights.at[i].name)];
+        v->type->data = t->weights.at[i].data;
+        v->seal = NULL;
+        v->type->flags |= CNR_TENSOR_VARIABLE;
+    }
+    cnr_tensor *x = g->values.at[g->inputs.at[0]].type;
+    if (x->rank < 2)
+        return cnri_fail(err, CNR_E_SHAPE, g->values.at[g->inputs.at[0]].name,
+                         "the net's input has no batch axis");
+    x->dim[0] = t->options.batch; /* a net written for one picture is trained in batches too */
+    return cnri_graph_bind(g, NULL, 0, err);
+}
+
+/* Takes the graph over, on success or not. */
+static cnr_status open_session(cnri_trainer *t, cnr_runtime *rt, cnr_graph *g, cnr_model **model,
+                               cnr_plan **plan, cnr_session **session, cnr_error *err) {
+    cnr_load_options options;
+    memset(&options, 0, sizeof options);
+    options.size = sizeof options;
+    options.device = t->options.device;
+    options.deterministic = t->options.deterministic;
+    options.memory_limit = t->options.memory_limit;
+    cnr_status status = cnri_model_from_graph(rt, g, &options, model, err);
+    if (status != CNR_OK) return status;
+    (*model)->plan_options.training = true;
+    status = cnr_plan_for(*model, NULL, 0, plan, err);
+    if (status == CNR_OK) status = cnr_session_open(*plan, session, err);
+    if (status == CNR_OK) cnri_session_cancel_by(*session, t->options.cancel);
+    return status;
+}
+
+static int32_t input_index(const cnr_graph *g, cnr_value value) {
+    for (int32_t i = 0; i < g->inputs.n; i++)
+        if (g->inputs.at[i] == value) return i;
+    return -1;
+}
+
+/* The net's copy with all that training adds. */
+static cnr_status build(cnri_trainer *t, cnr_graph *g, const cnr_op *loss, cnr_error *err) {
+    const cnr_tensor number = {.size = sizeof number, .dtype = CNR_f32};
+    const cnr_value step = cnri_train_input(g, "step", &number);
+    const cnr_value rate = t->optimizer ? cnri_train_input(g, "rate", &number) : 0;
+    cnri_backward b = {0};
+    if (step < 0 || rate < 0) return cnri_graph_status(g, false, err);
+    cnr_status status = cnri_train_mode(g, step, t->options.seed, err);
+    if (status == CNR_OK) status = cnri_train_backward(g, loss, &t->options.own_loss, &b, err);
+    memcpy(t->loss_digest, b.digest, sizeof b.digest);
+    for (int32_t i = 0; i < t->weights.n && status == CNR_OK; i++) {
+        cnri_trained *w = &t->weights.at[i];
+        w->value = cnri_graph_find(g, w->name);
+        w->learned = false;
+        for (int32_t k = 0; k < b.weights.n; k++)
+            if (b.weights.at[k].weight == w->value) {
+                b.weights.at[k].index = i;
+                w->learned = true;
+            }
+    }
+    if (status == CNR_OK) status = cnri_train_optimise(t, g, &b, rate, step, err);
+    t->in_labels = input_index(g, b.labels);
+    t->in_step = input_index(g, step);
+    t->in_rate = input_index(g, rate);
+    cnri_backward_free(&b);
+    return status;
+}
+
+static cnr_status open_training(cnri_trainer *t, cnr_error *err) {
+    const char *name = t->options.loss ? t->options.loss : cnri_graph_meta(t->net, "loss");
+    const cnr_op *loss = NULL;
+    cnri_own_loss *own = &t->options.own_loss, file = {0};
+    cnr_graph *g = NULL;
+    cnr_status status = CNR_OK;
+    if (!own->build && name && !cnri_op_find(name)) {
+        status = cnri_loss_file_open(name, &file, err);
+        *own = file;
+    }
+    if (own->build) loss = cnri_train_op_with(CNR_OP_LOSS); /* says which operator it absorbs */
+    else if (status == CNR_OK) status = cnri_train_loss(name, &loss, err);
+    if (status == CNR_OK) status = copy_net(t, &g, err);
+    if (status == CNR_OK) status = build(t, g, loss, err);
+    *own = (cnri_own_loss){0}; /* is built, or never will be */
+    cnri_loss_file_close(&file);
+    if (status != CNR_OK) {
+        cnri_graph_free(g);
+        return status;
+    }
+    status = open_session(t, t->rt, g, &t->model, &t->plan, &t->session, err);
+    for (int32_t i = 0; i < t->weights.n && status == CNR_OK; i++)
+        t->weights.at[i].prepared = cnri_residency_uses(t->plan, t->weights.at[i].value);
+    return status;
+}
+
+static void close_training(cnri_trainer *t) {
+    if (t->session) cnr_session_close(t->session);
+    if (t->plan) cnr_plan_release(t->plan);
+    if (t->model) cnr_release(t->model);
+    t->session = NULL;
+    t->plan = NULL;
+    t->model = NULL;
+}
+
+static cnr_status open_judge(cnri_trainer *t, cnr_error *err) {
+    cnr_graph *g = NULL;
+    const cnr_status status = copy_net(t, &g, err);
+    if (status != CNR_OK) {
+        cnri_graph_free(g);
+        return status;
+    }
+    const cnr_tensor *scores = cnri_graph_type(g, g->outputs.at[0]);
+    const int64_t count = cnr_count(scores);
+    t->classes = count / t->options.batch;
+    if (scores->dtype == CNR_f32 && scores->rank > 0 && scores->dim[0] == t->options.batch &&
+        count > 0)
+        return open_session(t, t->rt, g, &t->judge, &t->judge_plan, &t->judge_session, err);
+    cnri_graph_free(g);
+    return cnri_fail(err, CNR_E_SHAPE, t->net->name,
+                     "the net's output is no f32 scores of classes");
+}
+
+static cnr_status open_inputs(cnri_trainer *t, cnr_error *err) {
+    const cnri_value *input = &t->net->values.at[t->net->inputs.at[0]];
+    cnr_tensor one = *input->type;
+    if (one.rank > 0) one.dim[0] = 1;
+    t->sample = cnr_count(&one); /* -1: not known */
+    if (t->sample < 1 || input->type->dtype != CNR_f32)
+        return cnri_fail(err, CNR_E_SHAPE, input->name,
+                         "to be trained, a net's input must be f32 of a known size");
+    bool overflow = false;
+    const size_t n = cnri_mul((size_t)t->sample, (size_t)t->options.batch, &overflow);
+    const size_t bytes = cnri_mul(n, sizeof *t->inputs, &overflow);
+    const cnr_status status =
+        cnri_memory_fits(overflow ? UINT64_MAX : bytes, t->options.memory_limit, input->name,
+                         "a batch", err);
+    if (status) return status;
+    t->inputs = cnri_alloc_zero(bytes);
+    t->labels = cnri_alloc_zero((size_t)t->options.batch * sizeof *t->labels);
+    if (!t->inputs || !t->labels) return cnri_out_of_memory(err, t->net->name);
+    const cnr_status read = cnri_preprocess_read(t->net, input->name, &t->preprocess, err);
+    t->preprocess.memory_limit = t->options.memory_limit;
+    return read;
+}
+
+static cnr_status check(const cnri_trainer *t, cnr_error *err) {
+    const cnri_train_options *o = &t->options;
+    if (o->batch < 1 || o->batch > 1 << 20)
+        return cnri_fail(err, CNR_E_ARG, "batch", "1 to 1048576 wanted");
+    if (!(o->rate >= 0) || !(o->momentum < 1) || o->decay != o->decay)
+        return cnri_fail(err, CNR_E_ARG, "training",
+                         "rate must be 0 or more, momentum below 1, decay a number");
+    if (t->net->inputs.n != 1 || t->net->outputs.n != 1)
+        return cnri_fail(err, CNR_E_UNSUPPORTED, t->net->name,
+                         "a net to be trained has one input and one output, this one %d and %d",
+                         t->net->inputs.n, t->net->outputs.n);
+    return cnri_rate_check(o, err);
+}
+
+typedef enum purpose { TO_TRAIN, TO_JUDGE, TO_DERIVE } purpose;
+
+static cnr_status open_with(cnr_runtime *rt, cnr_graph *net, const cnri_train_options *options,
+                            purpose purpose, cnri_trainer **out, cnr_error *err) {
+    const bool training = purpose != TO_JUDGE;
+    const int64_t before = cnri_alloc_failures();
+    cnri_trainer *t = cnri_alloc_zero(sizeof *t);
+    *out = NULL;
+    if (!t) return cnri_out_of_memory(err, net->name);
+    t->rt = rt;
+    t->net = net;
+    t->options = *options;
+    cnr_status status = check(t, err);
+    if (status == CNR_OK && purpose == TO_TRAIN)
+        status = cnri_train_optimizer(options->optimizer, &t->optimizer, err);
+    if (status == CNR_OK && training) status = cnri_graph_fill_random(net, options->seed, err);
+    if (status == CNR_OK && training) status = collect_weights(t, err);
+    if (status == CNR_OK) status = open_inputs(t, err);
+    if (status == CNR_OK && training) status = open_training(t, err);
+    if (status == CNR_OK && purpose != TO_DERIVE) status = open_judge(t, err);
+    status = cnri_alloc_verdict(before, status, net->name, err);
+    if (status == CNR_OK) *out = t;
+    else cnri_trainer_free(t);
+    return status;
+}
+
+cnr_status cnri_trainer_open(cnr_runtime *rt, cnr_graph *net, const cnri_train_options *options,
+                             cnri_trainer **out, cnr_error *err) {
+    return open_with(rt, net, options, TO_TRAIN, out, err);
+}
+
+cnr_status cnri_trainer_open_gradients(cnr_runtime *rt, cnr_graph *net,
+                                       const cnri_train_options *options, cnri_trainer **out,
+                                       cnr_error *err) {
+    const cnr_status status = open_with(rt, net, options, TO_DERIVE, out, err);
+    if (status) return status;
+    const cnr_graph *g = (*out)->plan->graph;
+    (*out)->classes = cnr_count(cnri_graph_type(g, cnri_graph_output_at(g, 1))) / options->batch;
+    return CNR_OK;
+}
+
+cnr_status cnri_trainer_open_judge(cnr_runtime *rt, cnr_graph *net,
+                                   const cnri_train_options *options, cnri_trainer **out,
+                                   cnr_error *err) {
+    return open_with(rt, net, options, TO_JUDGE, out, err);
+}
+
+void cnri_trainer_free(cnri_trainer *t) {
+    if (!t) return;
+    close_training(t);
+    if (t->judge_session) cnr_session_close(t->judge_session);
+    if (t->judge_plan) cnr_plan_release(t->judge_plan);
+    if (t->judge) cnr_release(t->judge);
+    for (int32_t i = 0; i < t->weights.n; i++) {
+        cnri_trained *w = &t->weights.at[i];
+        cnri_free(w->name);
+        cnri_free(w->data);
+        cnri_free(w->memory);
+        cnri_free(w->best);
+        cnri_free(w->mask);
+    }
+    cnri_vec_free(&t->weights);
+    cnri_vec_free(&t->gradients);
+    cnri_preprocess_free(&t->preprocess);
+    cnri_free(t->inputs);
+    cnri_free(t->labels);
+    cnri_free(t);
+}

@@ -1,0 +1,264 @@
+/* A net watched while it runs on pictures: ranges of its values, what quantising did to them. */
+#include "work/calibrate.h"
+#include <math.h>
+
+cnr_status cnri_calibration_model(const cnri_calibration *c, const cnr_graph *g, bool fuse,
+                                  cnr_model **out, cnr_error *err) {
+    cnr_load_options how = c->how;
+    const int32_t n = cnri_count_options(how.no_rewrite);
+    const char **off = cnri_alloc_zero((size_t)(n + 2) * sizeof *off);
+    cnr_graph *copy = cnri_graph_copy(g);
+    cnr_status status = CNR_OK;
+    *out = NULL;
+    for (int32_t i = 0; off && i < n; i++) off[i] = how.no_rewrite[i];
+    if (off && !fuse) off[n] = "fuse";
+    how.no_rewrite = off;
+    if (!off || !copy) {
+        cnri_graph_free(copy);
+        status = cnri_out_of_memory(err, "quantize");
+    } else {
+        status = cnri_model_from_graph(c->rt, copy, &how, out, err);
+    }
+    cnri_free(off);
+    return status;
+}
+
+/* ---- running over pictures ---- */
+
+typedef struct tapped {
+    cnri_calibration *c;
+    const cnr_graph *g;
+    cnri_answers *answers;
+} tapped;
+
+static cnr_status run_one(cnri_runner *r, cnr_tap_fn tap, tapped *arg, const cnr_tensor *picture,
+                          cnr_error *err) {
+    cnr_status status = cnri_runner_shape(r, 1, picture, err);
+    if (!status) status = cnri_runner_put(r, 0, picture, err);
+    if (status) return status;
+    cnr_session_tap(r->session, tap, arg);
+    status = cnri_runner_run(r, NULL, err);
+    if (!status && arg->c->failed) status = cnri_out_of_memory(err, "quantize");
+    return status;
+}
+
+/* The value that a tap tells of. */
+static cnr_value value_of(const cnr_graph *g, const char *node, int32_t output) {
+    for (int32_t i = 0; i < g->nodes.n; i++)
+        if (strcmp(g->nodes.at[i]->name, node) == 0)
+            return output < g->nodes.at[i]->view.n_outputs ? g->nodes.at[i]->out[output] : -1;
+    return -1;
+}
+
+static void widen(cnri_range *r, const cnr_tensor *t) {
+    const float *v = t->data;
+    const int64_t n = t->dtype == CNR_f32 ? cnr_count(t) : 0;
+    for (int64_t i = 0; i < n; i++) {
+        if (!isfinite(v[i])) continue;
+        if (!r->seen || v[i] < r->low) r->low = v[i];
+        if (!r->seen || v[i] > r->high) r->high = v[i];
+        r->seen = true;
+    }
+}
+
+static void tap_range(void *arg, const char *node, int32_t output, const cnr_tensor *value) {
+    const tapped *t = arg;
+    const cnr_value v = value_of(t->g, node, output);
+    if (v >= 0) widen(&t->c->all[v], value);
+}
+
+static void tap_count(void *arg, const char *node, int32_t output, const cnr_tensor *value) {
+    const tapped *t = arg;
+    const cnr_value v = value_of(t->g, node, output);
+    if (v >= 0) cnri_histogram_add(&t->c->counts[v], &t->c->all[v], value);
+}
+
+/* Once through the pictures. */
+static cnr_status watch_all(cnri_calibration *c, bool count, cnr_error *err) {
+    cnr_model *model = NULL;
+    cnri_runner runner = {0};
+    tapped arg = {c, c->net, NULL};
+    const cnr_value input = c->net->inputs.at[0];
+    cnr_status status = cnri_calibration_model(c, c->net, false, &model, err);
+    if (!status) status = cnri_runner_open(&runner, model, c->observer, err);
+    for (int64_t i = 0; i < c->pictures && !status; i++) {
+        cnr_sample sample;
+        if ((status = cnri_samples_read(c->samples, i, &sample, err)) != CNR_OK) break;
+        status = run_one(&runner, count ? tap_count : tap_range, &arg, &sample.picture, err);
+        if (!status && count) cnri_histogram_add(&c->counts[input], &c->all[input], &runner.input);
+        else if (!status) widen(&c->all[input], &runner.input);
+        cnri_free(sample.picture.data);
+        if (!status)
+            status = cnri_report_progress(c->observer, count ? "counting" : "calibrating", i + 1,
+                                          c->pictures, err);
+    }
+    cnri_runner_close(&runner);
+    cnr_release(model);
+    return status;
+}
+
+cnr_status cnri_calibrate(cnri_calibration *c, bool count, cnr_error *err) {
+    const size_t n = (size_t)c->net->values.n + 1;
+    c->ranges = cnri_alloc_zero(n * sizeof *c->ranges);
+    c->all = cnri_alloc_zero(n * sizeof *c->all);
+    c->counts = count ? cnri_alloc_zero(n * sizeof *c->counts) : NULL;
+    if (!c->ranges || !c->all || (count && !c->counts)) return cnri_out_of_memory(err, "quantize");
+    const cnr_status status = watch_all(c, false, err);
+    return status || !count ? status : watch_all(c, true, err);
+}
+
+void cnri_calibrate_by(cnri_calibration *c, cnri_method method, bool careful) {
+    for (int32_t v = 0; v < c->net->values.n; v++)
+        c->ranges[v] =
+            c->counts ? cnri_range_by(method, careful, &c->counts[v], &c->all[v]) : c->all[v];
+}
+
+void cnri_calibration_close(cnri_calibration *c) {
+    for (int32_t v = 0; c->counts && v < c->net->values.n; v++) cnri_free(c->counts[v].bin);
+    cnri_free(c->counts);
+    cnri_free(c->all);
+    cnri_free(c->ranges);
+}
+
+/* ---- asking ---- */
+
+/* Keeps them in the order of the nodes that make them. */
+static bool insert(const cnri_calibration *c, cnri_answers *answers, const cnri_answer *a) {
+    const cnri_value *values = c->net->values.at;
+    if (!cnri_push(answers)) return false;
+    int32_t at = answers->n - 1;
+    for (; at > 0 && values[answers->at[at - 1].as.real].producer > values[a->as.real].producer;
+         at--)
+        answers->at[at] = answers->at[at - 1];
+    answers->at[at] = *a;
+    return true;
+}
+
+cnr_status cnri_quantized(const cnri_calibration *c, const bool *wanted, cnr_graph **out,
+                          cnri_answers *answers, cnr_error *err) {
+    const cnri_quantised_value *v;
+    const int64_t before = cnri_alloc_failures();
+    cnr_graph *g = cnri_graph_copy(c->net);
+    cnr_status status = g ? cnri_graph_request_quantise(g, wanted, c->ranges, err)
+                          : cnri_out_of_memory(err, "quantize");
+    if (!status) status = cnri_graph_verify_weights(g, NULL, false, 0, err);
+    if (!status) status = cnri_graph_rewrite(g, c->how.no_rewrite, err);
+    for (int32_t i = 0; !status && (v = cnri_graph_quantised_at(g, i)); i++) {
+        const cnri_answer a = {.as = *v};
+        if (!insert(c, answers, &a)) status = cnri_out_of_memory(err, "quantize");
+    }
+    status = cnri_alloc_verdict(before, status, "quantize", err);
+    if (status) {
+        cnri_graph_free(g);
+        g = NULL;
+    }
+    *out = g;
+    return status;
+}
+
+void cnri_answers_free(cnri_answers *answers) {
+    for (int32_t i = 0; i < answers->n; i++) cnri_free(answers->at[i].kept);
+    cnri_vec_free(answers);
+    *answers = (cnri_answers){0};
+}
+
+static bool is_answered(const cnri_answers *answers, cnr_value real) {
+    for (int32_t i = 0; i < answers->n; i++)
+        if (answers->at[i].as.real == real) return true;
+    return false;
+}
+
+/* Where the quantised net has a value of the net; -1: nowhere. */
+static cnr_value kept_as(const cnr_graph *net, const cnr_graph *quantized, cnr_value v) {
+    for (int32_t i = 0; i < net->outputs.n; i++)
+        if (net->outputs.at[i] == v) return quantized->outputs.at[i];
+    return v < quantized->values.n && quantized->values.at[v].producer >= 0 ? v : -1;
+}
+
+cnr_status cnri_answers_add_watched(const cnri_calibration *c, const cnr_graph *quantized,
+                                    const bool *watched, cnri_answers *answers, cnr_error *err) {
+    for (cnr_value v = 0; v < c->net->values.n; v++) {
+        if (!watched[v] || c->net->values.at[v].type->dtype != CNR_f32 || is_answered(answers, v))
+            continue;
+        const cnri_answer a = {.as = {.real = v, .stored = kept_as(c->net, quantized, v)}};
+        if (a.as.stored >= 0 && !insert(c, answers, &a)) return cnri_out_of_memory(err, "quantize");
+    }
+    return CNR_OK;
+}
+
+/* ---- comparing ---- */
+
+static void tap_keep(void *arg, const char *node, int32_t output, const cnr_tensor *value) {
+    const tapped *t = arg;
+    const cnr_value v = value_of(t->g, node, output);
+    for (int32_t i = 0; i < t->answers->n && v >= 0; i++) {
+        cnri_answer *a = &t->answers->at[i];
+        if (a->as.real != v || value->dtype != CNR_f32) continue;
+        float *kept = cnri_resize(a->kept, (size_t)value->bytes + 1);
+        if (!kept) {
+            t->c->failed = CNR_E_MEMORY;
+            return;
+        }
+        a->kept = kept;
+        a->n = cnr_count(value);
+        memcpy(kept, value->data, (size_t)value->bytes);
+    }
+}
+
+void cnri_add_noise(cnri_answer *a, double real, double got) {
+    if (!isfinite(real)) return;
+    const double off = real - got;
+    a->signal += real * real;
+    a->noise += isfinite(off) ? off * off : INFINITY;
+}
+
+static void compare_one(cnri_answer *a, const cnr_tensor *value) {
+    const bool whole = cnri_is_quantised(a);
+    if (a->n != cnr_count(value)) return;
+    if (whole ? cnr_dtype_bits(value->dtype) != 8 : value->dtype != CNR_f32) return;
+    for (int64_t k = 0; k < a->n; k++) {
+        if (!whole) {
+            cnri_add_noise(a, (double)a->kept[k], (double)((const float *)value->data)[k]);
+            continue;
+        }
+        const int32_t q = value->dtype == CNR_i8 ? ((const int8_t *)value->data)[k]
+                                                 : ((const uint8_t *)value->data)[k];
+        cnri_add_noise(a, fmax((double)a->kept[k], a->as.low), a->as.scale * (q - a->as.zero));
+    }
+}
+
+static void tap_compare(void *arg, const char *node, int32_t output, const cnr_tensor *value) {
+    const tapped *t = arg;
+    const cnr_value v = value_of(t->g, node, output);
+    for (int32_t i = 0; i < t->answers->n && v >= 0; i++)
+        if (t->answers->at[i].as.stored == v) compare_one(&t->answers->at[i], value);
+}
+
+cnr_status cnri_compare(cnri_calibration *c, const cnr_graph *quantized, cnri_answers *answers,
+                        int64_t maximum, cnr_error *err) {
+    cnr_model *models[2] = {NULL, NULL};
+    cnri_runner runners[2] = {{0}, {0}};
+    tapped args[2] = {{c, c->net, answers}, {c, quantized, answers}};
+    cnr_status status = cnri_calibration_model(c, c->net, false, &models[0], err);
+    if (!status) status = cnri_calibration_model(c, quantized, false, &models[1], err);
+    for (int i = 0; i < 2 && !status; i++)
+        status = cnri_runner_open(&runners[i], models[i], c->observer, err);
+    for (int64_t i = 0; i < c->pictures && i < maximum && !status; i++) {
+        cnr_sample sample;
+        if ((status = cnri_samples_read(c->samples, i, &sample, err)) != CNR_OK) break;
+        status = run_one(&runners[0], tap_keep, &args[0], &sample.picture, err);
+        if (!status) status = run_one(&runners[1], tap_compare, &args[1], &sample.picture, err);
+        cnri_free(sample.picture.data);
+        if (!status && cnri_stopped(c->observer))
+            status = cnri_fail(err, CNR_E_CANCELLED, "quantize", "stopped");
+    }
+    for (int i = 0; i < 2; i++) {
+        cnri_runner_close(&runners[i]);
+        cnr_release(models[i]);
+    }
+    return status;
+}
+
+double cnri_decibels(const cnri_answer *a) {
+    return a->noise > 0 ? 10 * log10(a->signal / a->noise) : INFINITY;
+}

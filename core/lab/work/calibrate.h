@@ -1,0 +1,99 @@
+/* Inside the room: a net watched while it runs on pictures, before and after quantising. */
+#ifndef CNRI_CALIBRATE_H
+#define CNRI_CALIBRATE_H
+
+#include "work/work.h"
+
+/* A value of the float net, and how well the quantised net has it. */
+typedef struct cnri_answer {
+    cnri_quantised_value as; /* real: of the net as it was; stored: of the quantised one; scale 0:
+                                the quantised net has it in floats, too */
+    double signal, noise;    /* sums of squares */
+    float *kept;             /* of the picture under way */
+    int64_t n;
+} cnri_answer;
+typedef struct cnri_answers {
+    cnri_answer *at;
+    int32_t n, capacity;
+} cnri_answers;
+
+/* ranges.c: how a range is made of what was seen. */
+typedef enum cnri_method {
+    CNRI_METHOD_AUTO, /* the one with the least noise in the net's outputs */
+    CNRI_METHOD_MINMAX,
+    CNRI_METHOD_PERCENTILE,
+    CNRI_METHOD_MSE,
+    CNRI_METHOD_KL,
+    CNRI_METHODS
+} cnri_method;
+typedef struct cnri_histogram {
+    double *bin; /* over the range of all that was seen; NULL: nothing was counted */
+    double n;
+} cnri_histogram;
+/* NULL: minmax. */
+cnr_status cnri_range_method(const char *name, cnri_method *out, cnr_error *err);
+const char *cnri_range_method_name(cnri_method method);
+/* `all`: the least and the largest number that any tensor of it has. */
+void cnri_histogram_add(cnri_histogram *h, const cnri_range *all, const cnr_tensor *t);
+/* careful: not where what is cut off spoils the value itself. */
+cnri_range cnri_range_by(cnri_method method, bool careful, const cnri_histogram *h,
+                         const cnri_range *all);
+
+typedef struct cnri_calibration {
+    cnr_load_options how; /* of all nets that are made */
+    const cnr_observer *observer;
+    cnr_runtime *rt;
+    cnri_samples *samples;
+    int64_t pictures;
+    const cnr_graph *net;   /* float, rewritten: what plans of it would be made of */
+    cnri_range *ranges;     /* by value of net */
+    cnri_range *all;        /* the same as they were seen */
+    cnri_histogram *counts; /* by value of net; NULL: none are kept */
+    cnr_status failed;      /* in a tap */
+} cnri_calibration;
+
+/* Fills `all` from the pictures; with `count`, also `counts`. */
+cnr_status cnri_calibrate(cnri_calibration *c, bool count, cnr_error *err);
+/* Fills the ranges. */
+void cnri_calibrate_by(cnri_calibration *c, cnri_method method, bool careful);
+void cnri_calibration_close(cnri_calibration *c);
+/* A copy of the net (which must outlive it) after rewrites were asked to quantise the nodes that
+ * `wanted` holds, by index, and their answers in the net's order. */
+cnr_status cnri_quantized(const cnri_calibration *c, const bool *wanted, cnr_graph **out,
+                          cnri_answers *answers, cnr_error *err);
+/* Adds an empty answer for each f32 value of the net that `watched` (by value) marks and that has
+ * none yet. It runs nothing. */
+cnr_status cnri_answers_add_watched(const cnri_calibration *c, const cnr_graph *quantized,
+                                    const bool *watched, cnri_answers *answers, cnr_error *err);
+/* Fills signal and noise: the same pictures (at most `maximum`) through both nets. */
+cnr_status cnri_compare(cnri_calibration *c, const cnr_graph *quantized, cnri_answers *answers,
+                        int64_t maximum, cnr_error *err);
+/* One element more. What is no number in the quantised net alone is noise without end. */
+void cnri_add_noise(cnri_answer *a, double real, double got);
+double cnri_decibels(const cnri_answer *a); /* infinite without noise */
+static inline bool cnri_is_quantised(const cnri_answer *a) { return a->as.scale > 0; }
+void cnri_answers_free(cnri_answers *answers);
+/* A model of a copy of `g`, with or without fusing of steps. */
+cnr_status cnri_calibration_model(const cnri_calibration *c, const cnr_graph *g, bool fuse,
+                                  cnr_model **out, cnr_error *err);
+
+/* ---- sensitivity.c: how much noise each layer makes when it is quantised alone ---- */
+typedef struct cnri_sensitivity {
+    cnri_calibration *c;
+    const bool *watched;
+    double **alone; /* by node of the net, then by value: noise / signal; NULL: not measured yet */
+    int64_t measured; /* layers */
+} cnri_sensitivity;
+
+/* Of the layers in `answers` those whose noise reaches the value `at`. From the noisiest on they
+ * are taken out of `wanted`, one at least, until the others make less than `maximum` (noise /
+ * signal). */
+cnr_status cnri_drop_noisiest(cnri_sensitivity *s, const cnri_answers *answers, cnr_value at,
+                              double maximum, bool *wanted, cnr_error *err);
+void cnri_sensitivity_free(cnri_sensitivity *s);
+/* Values behind the last layers in `answers`, before anything that picks instead of computing
+ * (it has no gradient): what the net's outputs are made of. By value of the net; NULL: out of
+ * memory. */
+bool *cnri_values_behind(const cnr_graph *net, const cnri_answers *answers);
+
+#endif

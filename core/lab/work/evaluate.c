@@ -1,0 +1,241 @@
+/* How often a net is right on labelled pictures. */
+#include "train/train.h"
+#include "work/work.h"
+#include <math.h>
+
+enum { TOP = 5, MAX_LABELS = 1024 }; /* the latter: of a confusion matrix */
+
+typedef struct job {
+    cnr_evaluate_options o;
+    const cnr_observer *observer;
+    cnri_runner runner;
+    cnri_samples *samples;
+    cnr_evaluation *out;
+    double loss;
+    int32_t *labels;  /* of the batch under way */
+    int64_t *indices; /* of its pictures */
+    int64_t filled;
+} job;
+
+static int64_t label_of(const job *j, int64_t class) {
+    if (j->o.labels) return class < j->o.n_labels ? j->o.labels[class] : -1;
+    return class - j->o.offset;
+}
+
+/* What the scores give the label's classes, and class `answer` (-1: none); scores that are no
+ * shares go through softmax. */
+static cnr_evaluated shares_of(const job *j, const cnr_tensor *sample, int64_t label,
+                               int64_t answer) {
+    const int64_t n = cnr_count(sample);
+    const bool shares = cnri_are_shares(sample);
+    double maximum = -INFINITY, all = 0, meant = 0, answered = 0;
+    for (int64_t i = 0; i < n; i++)
+        maximum = fmax(maximum, cnri_element(sample->dtype, sample->data, i));
+    for (int64_t i = 0; i < n; i++) {
+        const double score = cnri_element(sample->dtype, sample->data, i);
+        const double part = shares ? score : exp(score - maximum);
+        all += part;
+        if (label_of(j, i) == label) meant += part;
+        if (i == answer) answered = part;
+    }
+    return (cnr_evaluated){.label = label,
+                           .answer = answer >= 0 ? label_of(j, answer) : -1,
+                           .share = answered / all,
+                           .label_share = meant / all};
+}
+
+static cnr_status check(const job *j, const cnr_tensor *sample, int64_t label, cnr_error *err) {
+    const int64_t classes = cnr_count(sample), class = label + j->o.offset;
+    if (j->o.labels && j->o.n_labels < classes)
+        return cnri_fail(err, CNR_E_ARG, j->o.data, "the class map has %lld rows for %lld classes",
+                         (long long)j->o.n_labels, (long long)classes);
+    if (j->o.labels || (class >= 0 && class < classes)) return CNR_OK;
+    return cnri_fail(err, CNR_E_ARG, j->o.data,
+                     "label %lld%s: the net tells %lld classes apart, from 0 on; want another "
+                     "class map or data",
+                     (long long)label, j->o.offset ? " with the offset" : "", (long long)classes);
+}
+
+static cnr_status count(job *j, const cnr_tensor *whole, int64_t slot, cnr_error *err) {
+    cnr_evaluation *e = j->out;
+    cnr_tensor sample;
+    cnr_top top[TOP];
+    if (!cnri_runner_slice(&j->runner, whole, slot, &sample) || !cnri_is_classes(&sample))
+        return cnri_fail(err, CNR_E_UNSUPPORTED, cnr_output_name(j->runner.model, 0),
+                         "only scores of classes can be judged, one list a picture");
+    const int64_t label = j->labels[slot];
+    const cnr_status status = check(j, &sample, label, err);
+    if (status) return status;
+    const int32_t n = cnr_topk(&sample, TOP, top);
+    e->n++;
+    for (int32_t i = 0; i < n; i++)
+        if (label_of(j, top[i].index) == label) {
+            e->among_top++;
+            e->right += i == 0;
+            break;
+        }
+    cnr_evaluated row = shares_of(j, &sample, label, n ? top[0].index : -1);
+    row.index = j->indices[slot];
+    if (e->rows) e->rows[e->n - 1] = row;
+    j->loss -= log(fmax(row.label_share, 1e-12));
+    if (e->confusion && label < e->labels && row.answer >= 0 && row.answer < e->labels)
+        e->confusion[label * e->labels + row.answer]++;
+    return CNR_OK;
+}
+
+static cnr_status run_batch(job *j, cnr_error *err) {
+    const cnr_tensor *out;
+    cnr_status status = j->filled ? cnri_runner_run(&j->runner, NULL, err) : CNR_OK;
+    if (!status && j->filled) status = cnr_session_output(j->runner.session, 0, &out, err);
+    for (int64_t i = 0; i < j->filled && !status; i++) status = count(j, out, i, err);
+    j->filled = 0;
+    return status;
+}
+
+static cnr_status add_sample(job *j, const cnr_sample *sample, int64_t index, int64_t left,
+                             cnr_error *err) {
+    cnr_status status = CNR_OK;
+    if (sample->label < 0)
+        return cnri_fail(err, CNR_E_ARG, sample->name,
+                         "has no label; use folders named by class, or images:LIST");
+    if (j->filled == 0)
+        status = cnri_runner_shape(&j->runner, left < j->o.batch ? left : j->o.batch,
+                                   &sample->picture, err);
+    if (!status && !j->labels) {
+        const int64_t capacity = j->runner.batch > j->o.batch ? j->runner.batch : j->o.batch;
+        j->labels = cnri_alloc((size_t)capacity * sizeof *j->labels);
+        j->indices = cnri_alloc((size_t)capacity * sizeof *j->indices);
+        if (!j->labels || !j->indices) status = cnri_out_of_memory(err, "labels");
+    }
+    if (!status) status = cnri_runner_put(&j->runner, j->filled, &sample->picture, err);
+    if (status) return status;
+    j->indices[j->filled] = index;
+    j->labels[j->filled++] = sample->label;
+    return j->filled == j->runner.batch || j->filled == left ? run_batch(j, err) : CNR_OK;
+}
+
+static void sum_up(job *j) {
+    cnr_evaluation *e = j->out;
+    const double n = e->n ? (double)e->n : 1;
+    e->top1 = (double)e->right / n;
+    e->top5 = (double)e->among_top / n;
+    e->loss = j->loss / n;
+}
+
+/* order NULL: the first n. */
+static cnr_status all_samples(job *j, const int64_t *order, int64_t n, cnr_error *err) {
+    cnr_progress p = {.size = sizeof p, .what = "eval", .total = n};
+    cnr_status status = CNR_OK;
+    while (p.done < n && !status) {
+        cnr_sample sample;
+        const int64_t index = order ? order[p.done] : p.done;
+        status = cnri_samples_read(j->samples, index, &sample, err);
+        if (status) break;
+        status = add_sample(j, &sample, index, n - p.done + j->filled, err);
+        cnri_free(sample.picture.data);
+        sum_up(j);
+        p.done++;
+        p.top1 = j->out->top1;
+        p.loss = j->out->loss;
+        if (!status && !cnri_notify_progress(j->observer, &p))
+            status = cnri_fail(err, CNR_E_CANCELLED, "eval", "stopped");
+    }
+    return status;
+}
+
+/* Those that are looked at: all, the first ones, or of these the part that is held back in
+ * training. */
+static cnr_status choose_samples(const job *j, int64_t **order, int64_t *n, cnr_error *err) {
+    const cnri_train_options part = {.validation = j->o.validation,
+                                     .validation_seed = j->o.validation_seed};
+    const int64_t count = j->samples->info.count;
+    *order = NULL;
+    *n = j->o.limit > 0 && j->o.limit < count ? j->o.limit : count;
+    return j->o.validation > 0 ? cnri_train_parts(&part, *n, order, n, err) : CNR_OK;
+}
+
+/* The same pictures again, uncounted, until sensors can tell; *times: how often in all. */
+static cnr_status repeat_until_measured(job *j, cnr_energy_region *region, const int64_t *order,
+                                        int64_t n, int64_t *times, cnr_error *err) {
+    cnr_evaluation *kept = j->out, ignored = {.size = sizeof ignored, .labels = kept->labels};
+    cnr_status status = CNR_OK;
+    const double loss = j->loss;
+    j->out = &ignored;
+    for (*times = 1; region && !status && !cnr_energy_long_enough(region); ++*times)
+        status = all_samples(j, order, n, err);
+    j->out = kept;
+    j->loss = loss;
+    return status;
+}
+
+cnr_status cnri_evaluate(cnr_model *model, cnri_samples *samples,
+                         const cnr_evaluate_options *options, const cnr_observer *observer,
+                         cnr_evaluation *out, cnr_error *err) {
+    const cnr_source_info *info = &samples->info;
+    job j = {.observer = observer, .samples = samples, .out = out};
+    CNRI_COPY_OPTIONS(j.o, options);
+    *out = (cnr_evaluation){.size = sizeof *out};
+    if (j.o.batch <= 0) j.o.batch = 8;
+    if (!j.o.data) j.o.data = "data";
+    if (info->classes < 1)
+        return cnri_fail(err, CNR_E_ARG, j.o.data,
+                         "no labels; use folders named by class, or images:LIST");
+    out->labels = info->classes;
+    if (out->labels <= MAX_LABELS) {
+        const size_t n = (size_t)(out->labels * out->labels);
+        out->confusion = cnri_alloc_zero(n * sizeof *out->confusion);
+        if (!out->confusion) return cnri_out_of_memory(err, "confusion");
+    }
+    cnr_energy_region *region = NULL;
+    int64_t *order, n;
+    cnr_status status = choose_samples(&j, &order, &n, err);
+    if (!status && j.o.rows && n > 0) {
+        out->rows = cnri_alloc_zero((size_t)n * sizeof *out->rows);
+        if (!out->rows) status = cnri_out_of_memory(err, "rows");
+    }
+    if (!status) status = cnri_runner_open(&j.runner, model, observer, err);
+    if (!status) status = cnri_energy_begin_if(model->rt, j.o.energy, observer, &region, err);
+    const uint64_t begin = cnri_now_ns();
+    int64_t times = 1;
+    if (!status) status = all_samples(&j, order, n, err);
+    out->seconds = (double)(cnri_now_ns() - begin) * 1e-9;
+    if (!status) status = repeat_until_measured(&j, region, order, n, &times, err);
+    status = cnri_energy_close(region, status, out->n * times, &out->energy, err);
+    cnri_energy_check_plan(out->energy, j.runner.plan);
+    cnri_runner_close(&j.runner);
+    cnri_free(j.labels);
+    cnri_free(j.indices);
+    cnri_free(order);
+    if (status) cnr_evaluation_free(out);
+    return status;
+}
+
+cnr_status cnr_evaluate(cnr_model *model, const cnr_evaluate_options *options,
+                        const cnr_observer *observer, cnr_evaluation *out, cnr_error *err) {
+    cnr_evaluate_options o;
+    cnr_evaluation got = {.size = sizeof got};
+    cnri_samples samples;
+    CNRI_COPY_OPTIONS(o, options);
+    cnr_status status =
+        cnri_require_arguments(err, "model", model, "options.data", o.data, "out", out, NULL);
+    if (!status && out->size < offsetof(cnr_evaluation, rows))
+        status = CNRI_CHECK_RESULT_SIZE(out, got, err);
+    if (!status && out->size < sizeof got) o.rows = 0; /* an older caller */
+    if (!status) status = cnri_samples_open(o.data, o.split ? o.split : "eval", &samples, err);
+    if (status) return status;
+    status = cnri_evaluate(model, &samples, &o, observer, &got, err);
+    cnri_samples_close(&samples);
+    if (!status) CNRI_COPY_RESULT(out, got);
+    return status;
+}
+
+void cnr_evaluation_free(cnr_evaluation *e) {
+    if (!e) return;
+    cnri_free(e->confusion);
+    if (CNRI_HAS(e, rows)) {
+        cnri_free(e->rows);
+        e->rows = NULL;
+    }
+    e->confusion = NULL;
+    cnri_energy_drop(&e->energy);
+}

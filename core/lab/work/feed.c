@@ -1,0 +1,340 @@
+/* Pictures of a source through a net, each stage on a thread of its own:
+ *
+ *     read -> queue -> prepare -> queue -> run -> queue -> whoever takes them
+ *
+ * Queues are short. Where one is full, who fills it waits; of a live source the oldest in it is
+ * lost instead, so that what comes out is of now. */
+#include "work/work.h"
+#include <pthread.h>
+#include <time.h>
+
+enum { STAGES = 3, MAX_ROOM = 8 };
+
+typedef struct queue {
+    cnri_fed *at[MAX_ROOM];
+    int32_t n, capacity;
+    bool drops, ended;
+    cnr_error why; /* it ended with */
+} queue;
+
+/* What makes outputs of pictures of one size; `lock` is held while it does, or is changed. */
+typedef struct stage_net {
+    pthread_mutex_t lock;
+    pthread_cond_t idle;
+    cnri_preprocess preprocess;
+    cnr_tensor type;
+    int64_t dim[3]; /* of the pictures; 0: nothing is set */
+    cnr_model *model;
+    cnr_plan *plan;
+    cnr_session *session;
+    int32_t turn; /* counts changes */
+    bool running; /* the session is in use, without the lock */
+} stage_net;
+
+struct cnri_feed {
+    cnri_samples samples;
+    pthread_mutex_t lock; /* of all queues */
+    pthread_cond_t changed;
+    queue queues[STAGES];
+    pthread_t threads[STAGES];
+    int32_t started;
+    bool stopping;
+    int64_t lost;
+    stage_net net;
+};
+
+void cnri_fed_free(cnri_fed *f) {
+    if (!f) return;
+    cnri_free(f->sample.picture.data);
+    cnri_free(f->input.data);
+    for (int32_t i = 0; i < f->n_outputs; i++) cnri_free(f->outputs[i].data);
+    cnri_free(f->outputs);
+    cnri_free(f);
+}
+
+/* ---- queues ---- */
+
+static void end(cnri_feed *feed, queue *q, const cnr_error *why) {
+    pthread_mutex_lock(&feed->lock);
+    q->ended = true;
+    q->why = *why;
+    pthread_cond_broadcast(&feed->changed);
+    pthread_mutex_unlock(&feed->lock);
+}
+
+/* Takes f over. False: everything stops. */
+static bool push(cnri_feed *feed, queue *q, cnri_fed *f) {
+    cnri_fed *lost = NULL;
+    pthread_mutex_lock(&feed->lock);
+    while (q->n == q->capacity && !q->drops && !feed->stopping)
+        pthread_cond_wait(&feed->changed, &feed->lock);
+    if (q->n == q->capacity && !feed->stopping) {
+        lost = q->at[0];
+        memmove(q->at, q->at + 1, (size_t)--q->n * sizeof q->at[0]);
+        feed->lost++;
+    }
+    const bool goes_on = !feed->stopping;
+    if (goes_on) q->at[q->n++] = f;
+    pthread_cond_broadcast(&feed->changed);
+    pthread_mutex_unlock(&feed->lock);
+    cnri_fed_free(goes_on ? lost : f);
+    return goes_on;
+}
+
+/* NULL: the queue ended (then *ended), or all stops, or (until_ns not 0) nothing came by then. */
+static cnri_fed *pop(cnri_feed *feed, queue *q, uint64_t until_ns, bool *ended) {
+    const struct timespec until = {(time_t)(until_ns / 1000000000u),
+                                   (long)(until_ns % 1000000000u)};
+    cnri_fed *f = NULL;
+    pthread_mutex_lock(&feed->lock);
+    while (!q->n && !q->ended && !feed->stopping) {
+        if (!until_ns) pthread_cond_wait(&feed->changed, &feed->lock);
+        else if (pthread_cond_timedwait(&feed->changed, &feed->lock, &until)) break;
+    }
+    if (q->n && !feed->stopping) {
+        f = q->at[0];
+        memmove(q->at, q->at + 1, (size_t)--q->n * sizeof q->at[0]);
+        pthread_cond_broadcast(&feed->changed);
+    }
+    *ended = !f && q->ended; /* asked later, it may have ended behind a last one */
+    pthread_mutex_unlock(&feed->lock);
+    return f;
+}
+
+/* ---- stages ---- */
+
+static void *read_all(void *arg) {
+    cnri_feed *feed = arg;
+    cnr_error why = CNR_ERROR_INIT;
+    for (int64_t i = 0; feed->samples.info.count < 0 || i < feed->samples.info.count; i++) {
+        cnri_fed *f = cnri_alloc_zero(sizeof *f);
+        if (!f) {
+            cnri_fail(&why, CNR_E_MEMORY, "feed", "out of memory");
+            break;
+        }
+        const cnr_status status = cnri_samples_read(&feed->samples, i, &f->sample, &why);
+        if (status) {
+            cnri_fed_free(f);
+            if (cnri_samples_ended(&feed->samples, status)) why = (cnr_error)CNR_ERROR_INIT;
+            break;
+        }
+        f->number = i;
+        f->came_ns = cnri_real_ns();
+        if (!push(feed, &feed->queues[0], f)) break;
+    }
+    end(feed, &feed->queues[0], &why);
+    return NULL;
+}
+
+static bool accepts_picture(const stage_net *n, const cnr_tensor *picture) {
+    return n->dim[0] && memcmp(n->dim, picture->dim, sizeof n->dim) == 0;
+}
+
+/* The input of f, if its picture has the size that all is set for. What fails here, fails again,
+ * and is told, where it is done without a feed. */
+static void prepare(stage_net *n, cnri_fed *f) {
+    pthread_mutex_lock(&n->lock);
+    if (accepts_picture(n, &f->sample.picture)) {
+        cnr_tensor input = n->type;
+        input.data = cnri_alloc((size_t)input.bytes + 1);
+        if (input.data && cnri_preprocess_framed(&n->preprocess, &f->sample.picture, &input,
+                                                 &f->framing, NULL) == CNR_OK) {
+            f->input = input;
+            f->turn = n->turn;
+        } else {
+            cnri_free(input.data);
+        }
+    }
+    pthread_mutex_unlock(&n->lock);
+}
+
+static cnr_status copy_outputs(const stage_net *n, cnri_fed *f) {
+    const int32_t count = cnr_output_count(n->model);
+    f->outputs = cnri_alloc_zero((size_t)count * sizeof *f->outputs + 1);
+    if (!f->outputs) return CNR_E_MEMORY;
+    for (f->n_outputs = 0; f->n_outputs < count; f->n_outputs++) {
+        const cnr_tensor *out;
+        cnr_tensor *to = &f->outputs[f->n_outputs];
+        const cnr_status status = cnr_session_output(n->session, f->n_outputs, &out, NULL);
+        if (status) return status;
+        *to = *out;
+        to->bytes = cnr_dense_bytes(out);
+        to->data = cnri_alloc((size_t)to->bytes + 1);
+        if (!to->data) return CNR_E_MEMORY;
+        memcpy(to->data, out->data, (size_t)to->bytes);
+    }
+    return CNR_OK;
+}
+
+static void run(stage_net *n, cnri_fed *f) {
+    pthread_mutex_lock(&n->lock);
+    n->running = f->input.data && f->turn == n->turn;
+    pthread_mutex_unlock(&n->lock); /* the next is prepared meanwhile */
+    if (!n->running) return;
+    cnr_status status = cnr_session_set_input(n->session, 0, &f->input, NULL);
+    f->begun_ns = cnri_real_ns();
+    if (!status) status = cnr_session_run(n->session, NULL);
+    f->ended_ns = cnri_real_ns();
+    if (!status) status = copy_outputs(n, f);
+    f->ran = !status;
+    pthread_mutex_lock(&n->lock);
+    n->running = false;
+    pthread_cond_broadcast(&n->idle);
+    pthread_mutex_unlock(&n->lock);
+}
+
+static void *prepare_all(void *arg) {
+    cnri_feed *feed = arg;
+    cnri_fed *f;
+    bool ended;
+    while ((f = pop(feed, &feed->queues[0], 0, &ended)) != NULL) {
+        prepare(&feed->net, f);
+        if (!push(feed, &feed->queues[1], f)) break;
+    }
+    end(feed, &feed->queues[1], &feed->queues[0].why);
+    return NULL;
+}
+
+static void *run_all(void *arg) {
+    cnri_feed *feed = arg;
+    cnri_fed *f;
+    bool ended;
+    while ((f = pop(feed, &feed->queues[1], 0, &ended)) != NULL) {
+        run(&feed->net, f);
+        cnri_free(f->input.data);
+        f->input.data = NULL;
+        if (!push(feed, &feed->queues[2], f)) break;
+    }
+    end(feed, &feed->queues[2], &feed->queues[1].why);
+    return NULL;
+}
+
+/* ---- from outside ---- */
+
+static void stop(cnri_feed *feed) {
+    pthread_mutex_lock(&feed->lock);
+    feed->stopping = true;
+    pthread_cond_broadcast(&feed->changed);
+    pthread_mutex_unlock(&feed->lock);
+    if (CNRI_HAS(feed->samples.source, stop)) feed->samples.source->stop(feed->samples.state);
+    for (int32_t i = 0; i < feed->started; i++) pthread_join(feed->threads[i], NULL);
+    feed->started = 0;
+}
+
+static void unset(stage_net *n) {
+    if (n->session) cnr_session_close(n->session);
+    if (n->plan) cnr_plan_release(n->plan);
+    cnri_preprocess_free(&n->preprocess);
+    n->session = NULL;
+    n->plan = NULL;
+    n->dim[0] = 0;
+}
+
+/* The net's lock, while no run has the session. */
+static void lock_idle(cnri_feed *feed) {
+    pthread_mutex_lock(&feed->net.lock);
+    while (feed->net.running) pthread_cond_wait(&feed->net.idle, &feed->net.lock);
+}
+
+void cnri_feed_detach(cnri_feed *feed) {
+    lock_idle(feed);
+    unset(&feed->net);
+    feed->net.turn++;
+    pthread_mutex_unlock(&feed->net.lock);
+}
+
+void cnri_feed_close(cnri_feed *feed) {
+    if (!feed) return;
+    stop(feed);
+    for (int32_t i = 0; i < STAGES; i++)
+        for (int32_t k = 0; k < feed->queues[i].n; k++) cnri_fed_free(feed->queues[i].at[k]);
+    unset(&feed->net);
+    cnri_samples_close(&feed->samples);
+    pthread_cond_destroy(&feed->net.idle);
+    pthread_mutex_destroy(&feed->net.lock);
+    pthread_cond_destroy(&feed->changed);
+    pthread_mutex_destroy(&feed->lock);
+    cnri_free(feed);
+}
+
+static void set_up(cnri_feed *feed) {
+    pthread_condattr_t monotonic;
+    pthread_mutex_init(&feed->lock, NULL);
+    pthread_mutex_init(&feed->net.lock, NULL);
+    pthread_cond_init(&feed->net.idle, NULL);
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&feed->changed, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+    for (int32_t i = 0; i < STAGES; i++) {
+        feed->queues[i].capacity = feed->samples.info.is_live ? 1 : 2;
+        feed->queues[i].drops = feed->samples.info.is_live && i < STAGES - 1;
+    }
+}
+
+cnr_status cnri_feed_open(cnri_samples *samples, cnri_feed **out, cnr_error *err) {
+    static void *(*const stages[STAGES])(void *) = {read_all, prepare_all, run_all};
+    cnri_feed *feed = *out = cnri_alloc_zero(sizeof *feed);
+    if (!feed) {
+        cnri_samples_close(samples);
+        return cnri_out_of_memory(err, "feed");
+    }
+    feed->samples = *samples;
+    memset(samples, 0, sizeof *samples);
+    set_up(feed);
+    for (; feed->started < STAGES; feed->started++)
+        if (pthread_create(&feed->threads[feed->started], NULL, stages[feed->started], feed)) {
+            cnri_feed_close(feed);
+            *out = NULL;
+            return cnri_fail(err, CNR_E_LIMIT, "feed", "no thread can be started");
+        }
+    return CNR_OK;
+}
+
+cnr_status cnri_feed_attach(cnri_feed *feed, cnr_model *model, cnri_preprocess *preprocess,
+                            const cnr_tensor *type, const cnr_tensor *picture, cnr_error *err) {
+    const cnr_tensor *shapes[] = {type};
+    cnr_plan *plan = NULL;
+    cnr_session *session = NULL;
+    cnr_status status = cnr_plan_for(model, shapes, 1, &plan, err);
+    if (!status) status = cnr_session_open(plan, &session, err);
+    if (status) {
+        if (plan) cnr_plan_release(plan);
+        return status;
+    }
+    stage_net *n = &feed->net;
+    lock_idle(feed);
+    unset(n);
+    n->preprocess = *preprocess;
+    memset(preprocess, 0, sizeof *preprocess);
+    n->model = model;
+    n->plan = plan;
+    n->session = session;
+    n->type = *type;
+    memcpy(n->dim, picture->dim, sizeof n->dim);
+    n->turn++;
+    pthread_mutex_unlock(&n->lock);
+    return CNR_OK;
+}
+
+cnr_status cnri_feed_next(cnri_feed *feed, bool (*cancelled)(void), cnri_fed **out,
+                          cnr_error *err) {
+    queue *q = &feed->queues[STAGES - 1];
+    bool ended;
+    *out = NULL;
+    for (;;) {
+        *out = pop(feed, q, cnri_real_ns() + 100000000, &ended);
+        if (*out) break;
+        if (ended) {
+            if (q->why.code) return cnri_fail(err, q->why.code, q->why.where, "%s", q->why.text);
+            return cnri_fail(err, CNR_E_NOT_FOUND, "feed", "it has ended");
+        }
+        if (cancelled && cancelled()) return cnri_fail(err, CNR_E_CANCELLED, "feed", "stopped");
+    }
+    pthread_mutex_lock(&feed->lock);
+    (*out)->lost = feed->lost;
+    pthread_mutex_unlock(&feed->lock);
+    return CNR_OK;
+}
+
+bool cnri_feed_is_live(const cnri_feed *feed) { return feed->samples.info.is_live; }

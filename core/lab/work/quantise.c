@@ -1,0 +1,357 @@
+/* Quantising: calibrates on pictures, asks rewrites for whole numbers until every layer that has
+ * them is good enough, and compares both nets. */
+#include "work/calibrate.h"
+#include <fnmatch.h>
+#include <math.h>
+
+typedef struct job {
+    const cnri_quantise_options *o;
+    cnri_calibration c;
+    cnri_samples own;
+    cnri_quantising *out; /* its net and quantized are ours until they are done */
+    cnri_answers answers;
+    cnri_sensitivity sensitivity;
+    bool *wanted;         /* by node of net */
+    bool *watched;        /* by value of net: all layers, and what the outputs are made of */
+    double *given_up;     /* by node of net: decibels, for which it stays float; else NaN */
+    cnri_answers outputs; /* of the net: signal and noise */
+    int64_t labelled, right[2], agree, judged; /* judged: those whose answer is a class */
+    CNRI_VEC(double) ns[2];                    /* of each picture */
+} job;
+
+/* ---- quantising, until every value is good enough ---- */
+
+/* The first value that is too noisy: those behind it may be so because of it. NULL: none is. */
+static const cnri_answer *too_noisy(const job *q) {
+    for (int32_t i = 0; i < q->answers.n; i++)
+        if (!(cnri_decibels(&q->answers.at[i]) >= q->o->least)) return &q->answers.at[i];
+    return NULL;
+}
+
+enum { COMPARED = 16 }; /* pictures that signal and noise are measured on */
+
+static cnr_status forget(job *q, cnr_status status) {
+    cnri_answers_free(&q->answers);
+    cnri_graph_free(q->out->quantized);
+    q->out->quantized = NULL;
+    return status;
+}
+
+/* All layers that could be quantised are watched, those that nobody asks for, too. */
+static cnr_status watch(job *q, cnr_error *err) {
+    bool *all = cnri_alloc_zero((size_t)q->out->net->nodes.n + 1);
+    if (!all) return cnri_out_of_memory(err, "quantize");
+    memset(all, true, (size_t)q->out->net->nodes.n);
+    const cnr_status status = cnri_quantized(&q->c, all, &q->out->quantized, &q->answers, err);
+    cnri_free(all);
+    if (!status) q->watched = cnri_values_behind(q->out->net, &q->answers);
+    q->sensitivity = (cnri_sensitivity){.c = &q->c, .watched = q->watched};
+    return forget(q, status ? status : q->watched ? CNR_OK : cnri_out_of_memory(err, "quantize"));
+}
+
+static cnr_status none_left(const job *q, const char *bad, double decibels, cnr_error *err) {
+    if (!bad)
+        return cnri_fail(err, CNR_E_NOT_FOUND, q->out->net->name, "no layer can be quantised%s%s",
+                         q->o->layers ? " whose name fits --layers " : "",
+                         q->o->layers ? q->o->layers : "");
+    return cnri_fail(err, CNR_E_NOT_FOUND, q->out->net->name,
+                     "no layer is left to be quantised: with the last ones \"%s\" had a signal to "
+                     "noise of "
+                     "%.1f dB, and --min-snr wants %.1f",
+                     bad, decibels, q->o->least);
+}
+
+static cnr_status quantise_the_good(job *q, cnr_error *err) {
+    const cnr_graph *net = q->out->net;
+    const char *spoiled = NULL;
+    double decibels = 0;
+    cnr_status status = watch(q, err);
+    while (!status) {
+        status = cnri_quantized(&q->c, q->wanted, &q->out->quantized, &q->answers, err);
+        if (status) break;
+        q->out->n_quantised = q->answers.n;
+        if (q->answers.n == 0) return none_left(q, spoiled, decibels, err);
+        status = cnri_answers_add_watched(&q->c, q->out->quantized, q->watched, &q->answers, err);
+        if (!status) status = cnri_compare(&q->c, q->out->quantized, &q->answers, COMPARED, err);
+        const cnri_answer *bad = status ? NULL : too_noisy(q);
+        if (!bad) break;
+        decibels = cnri_decibels(bad);
+        spoiled = net->nodes.at[net->values.at[bad->as.real].producer]->name;
+        status = cnri_drop_noisiest(&q->sensitivity, &q->answers, bad->as.real,
+                                    pow(10, -q->o->least / 10), q->wanted, err);
+        for (int32_t i = 0; i < q->answers.n && !status; i++) {
+            const int32_t node = net->values.at[q->answers.at[i].as.real].producer;
+            if (cnri_is_quantised(&q->answers.at[i]) && !q->wanted[node])
+                q->given_up[node] = decibels;
+        }
+        status = forget(q, status);
+    }
+    return status;
+}
+
+/* ---- by which ranges ---- */
+
+/* Noise over signal in what the net's outputs are made of, all layers of whole numbers. */
+static cnr_status noise_by(job *q, cnri_method method, double *out, cnr_error *err) {
+    double all = 0, behind = 0;
+    cnri_calibrate_by(&q->c, method, true);
+    cnr_status status = cnri_quantized(&q->c, q->wanted, &q->out->quantized, &q->answers, err);
+    if (!status)
+        status = cnri_answers_add_watched(&q->c, q->out->quantized, q->watched, &q->answers, err);
+    if (!status) status = cnri_compare(&q->c, q->out->quantized, &q->answers, COMPARED, err);
+    for (int32_t i = 0; i < q->answers.n && !status; i++) {
+        const cnri_answer *a = &q->answers.at[i];
+        const double noise = a->noise > 0 ? a->noise / a->signal : 0;
+        all += noise;
+        if (!cnri_is_quantised(a)) behind += noise;
+    }
+    *out = behind > 0 ? behind : all;
+    return forget(q, status);
+}
+
+/* Tries them all on the same pictures where nobody said which. */
+static cnr_status choose_ranges(job *q, cnri_method method, cnr_error *err) {
+    double best = INFINITY;
+    cnr_status status = CNR_OK;
+    q->out->method = cnri_range_method_name(method);
+    cnri_calibrate_by(&q->c, method, false);
+    if (method != CNRI_METHOD_AUTO) return CNR_OK;
+    status = watch(q, err);
+    for (int32_t i = CNRI_METHOD_MINMAX; i < CNRI_METHODS && !status; i++) {
+        double noise;
+        status = noise_by(q, (cnri_method)i, &noise, err);
+        if (!status && i > CNRI_METHOD_MINMAX && !(noise < best)) continue;
+        best = noise;
+        method = (cnri_method)i;
+    }
+    cnri_free(q->watched); /* found again by the ranges that are taken */
+    q->watched = NULL;
+    cnri_calibrate_by(&q->c, method, true);
+    q->out->method = cnri_range_method_name(method);
+    return status;
+}
+
+/* The net as plans of it would be made: nothing is measured that a rewrite removes. */
+static cnr_status rewritten(job *q, const cnr_graph *net, cnr_error *err) {
+    q->out->net = cnri_graph_copy(net);
+    if (!q->out->net) return cnri_out_of_memory(err, "quantize");
+    const cnr_status status = cnri_graph_rewrite(q->out->net, q->c.how.no_rewrite, err);
+    if (status) return status;
+    q->c.net = q->out->net;
+    q->wanted = cnri_alloc_zero((size_t)(q->out->net->nodes.n + 1) * sizeof *q->wanted);
+    q->given_up = cnri_alloc_zero((size_t)(q->out->net->nodes.n + 1) * sizeof *q->given_up);
+    if (!q->wanted || !q->given_up) return cnri_out_of_memory(err, "quantize");
+    for (int32_t i = 0; i < q->out->net->nodes.n; i++) q->given_up[i] = NAN;
+    for (int32_t i = 0; i < q->out->net->nodes.n; i++)
+        q->wanted[i] =
+            !q->o->layers || fnmatch(q->o->layers, q->out->net->nodes.at[i]->name, 0) == 0;
+    return CNR_OK;
+}
+
+/* ---- both nets side by side ---- */
+
+static bool is_real(int32_t dtype) {
+    return dtype == CNR_f32 || dtype == CNR_f16 || dtype == CNR_bf16 || dtype == CNR_f64;
+}
+
+/* Signal and noise of all pictures so far, output by output. */
+static cnr_status compare_outputs(job *q, cnri_runner *runners, cnr_error *err) {
+    for (int32_t k = 0; k < cnr_output_count(runners[0].model); k++) {
+        const cnr_tensor *is[2];
+        cnri_answer *a = &q->outputs.at[k];
+        for (int i = 0; i < 2; i++) {
+            const cnr_status status = cnr_session_output(runners[i].session, k, &is[i], err);
+            if (status) return status;
+        }
+        if (!is_real(is[0]->dtype) || !cnr_same_shape(is[0], is[1])) continue;
+        for (int64_t n = 0; n < cnr_count(is[0]); n++)
+            cnri_add_noise(a, cnri_element(is[0]->dtype, is[0]->data, n),
+                           cnri_element(is[1]->dtype, is[1]->data, n));
+    }
+    return CNR_OK;
+}
+
+static cnr_status check_one(job *q, cnri_runner *runners, const cnr_sample *sample,
+                            cnr_error *err) {
+    int64_t said[2] = {-1, -1};
+    for (int i = 0; i < 2; i++) {
+        const cnr_tensor *out;
+        cnr_tensor one;
+        uint64_t ns;
+        cnr_status status = cnri_runner_shape(&runners[i], 1, &sample->picture, err);
+        if (!status) status = cnri_runner_put(&runners[i], 0, &sample->picture, err);
+        if (!status && q->out->checked == 0)
+            status = cnri_runner_run(&runners[i], NULL, err); /* warm */
+        if (!status) status = cnri_runner_run(&runners[i], &ns, err);
+        if (!status) status = cnr_session_output(runners[i].session, 0, &out, err);
+        if (status) return status;
+        double *kept = cnri_push(&q->ns[i]);
+        if (!kept) return cnri_out_of_memory(err, "quantize");
+        *kept = (double)ns;
+        if (cnri_runner_slice(&runners[i], out, 0, &one)) said[i] = cnri_best_class(&one);
+        q->right[i] += sample->label >= 0 && said[i] == sample->label;
+    }
+    q->out->checked++;
+    q->labelled += sample->label >= 0;
+    q->judged += said[0] >= 0;
+    q->agree += said[0] == said[1] && said[0] >= 0;
+    return compare_outputs(q, runners, err);
+}
+
+static cnr_status check(job *q, int64_t maximum, cnr_error *err) {
+    const cnr_graph *nets[2] = {q->out->net, q->out->quantized};
+    cnr_model *models[2] = {NULL, NULL};
+    cnri_runner runners[2] = {{0}, {0}};
+    cnri_samples own = {0}, *samples = q->o->samples ? q->o->samples : &own;
+    cnr_status status = q->o->samples ? CNR_OK : cnri_samples_open(q->o->data, "eval", &own, err);
+    const int64_t n = status || maximum < samples->info.count ? maximum : samples->info.count;
+    for (int i = 0; i < 2 && !status; i++) {
+        status = cnri_calibration_model(&q->c, nets[i], true, &models[i], err);
+        if (!status) status = cnri_runner_open(&runners[i], models[i], q->c.observer, err);
+    }
+    for (int32_t i = 0; i < q->out->net->outputs.n && !status; i++)
+        if (!cnri_push(&q->outputs)) status = cnri_out_of_memory(err, "quantize");
+    for (int64_t i = 0; i < n && !status; i++) {
+        cnr_sample sample;
+        if ((status = cnri_samples_read(samples, i, &sample, err)) != CNR_OK) break;
+        status = check_one(q, runners, &sample, err);
+        cnri_free(sample.picture.data);
+        if (!status) status = cnri_report_progress(q->c.observer, "checking", i + 1, n, err);
+    }
+    for (int i = 0; i < 2; i++) {
+        cnri_runner_close(&runners[i]);
+        cnr_release(models[i]);
+    }
+    if (!q->o->samples) cnri_samples_close(&own);
+    return status;
+}
+
+/* ---- the result ---- */
+
+static double share(int64_t part, int64_t all) { return all ? (double)part / (double)all : NAN; }
+
+static const cnri_answer *answer_of(const job *q, int32_t node) {
+    for (int32_t i = 0; i < q->answers.n; i++)
+        if (cnri_is_quantised(&q->answers.at[i]) &&
+            q->out->net->values.at[q->answers.at[i].as.real].producer == node)
+            return &q->answers.at[i];
+    return NULL;
+}
+
+enum { SLOWER_PERCENT = 5, WORSE_POINTS = 1, AGREE_PERCENT = 95, OUTPUT_DECIBELS = 10 };
+
+static cnr_status nothing_in_common(const job *q, cnr_error *err) {
+    return cnri_fail(
+        err, CNR_E_STATE, q->out->net->name,
+        "on %lld pictures the quantised net's outputs have nothing in common with the float net's "
+        "(signal to noise %.1f dB): raise --min-snr (%g), calibrate on pictures like those that "
+        "it will see, or leave layers out by --layers; --check 0 compares nothing",
+        (long long)q->out->checked, q->out->decibels, q->o->least);
+}
+
+/* Where the quantised net is slower or worse than the float one. CNR_E_STATE: nothing is left of
+ * its answers. */
+static cnr_status warn(const job *q, cnr_error *err) {
+    const cnri_quantising *out = q->out;
+    const char *name = out->net->name;
+    const double points = (out->top1[0] - out->top1[1]) * 100;
+    char advice[96];
+    if (out->decibels <= 0 && !(out->agree > 0)) return nothing_in_common(q, err);
+    snprintf(advice, sizeof advice, "a higher --min-snr (%g) leaves more layers in floats",
+             q->o->least);
+    if (out->ms[1] * 100 > out->ms[0] * (100 + SLOWER_PERCENT))
+        cnri_graph_warn(out->quantized, name,
+                        "the quantised net is slower here: %.3f ms a picture, %.3f "
+                        "in floats",
+                        out->ms[1], out->ms[0]);
+    if (points >= WORSE_POINTS)
+        cnri_graph_warn(out->quantized, name,
+                        "the quantised net is less accurate by %.1f points: top-1 "
+                        "%.2f%%, %.2f%% in floats",
+                        points, out->top1[1] * 100, out->top1[0] * 100);
+    if (out->agree * 100 < AGREE_PERCENT)
+        cnri_graph_warn(out->quantized, name,
+                        "the quantised net gives the float net's answer to %.2f%% of "
+                        "the pictures only; %s",
+                        out->agree * 100, advice);
+    if (isnan(out->agree) && out->decibels < OUTPUT_DECIBELS)
+        cnri_graph_warn(out->quantized, name,
+                        "the quantised net's outputs differ from the float net's: "
+                        "signal to noise %.1f dB; %s",
+                        out->decibels, advice);
+    return CNR_OK;
+}
+
+static cnr_status take(job *q, cnr_error *err) {
+    cnri_quantising *out = q->out;
+    const int32_t n = out->net->nodes.n;
+    out->layers = cnri_alloc_zero((size_t)(n + 1) * sizeof *out->layers);
+    if (!out->layers) return cnri_out_of_memory(err, "quantize");
+    for (int32_t i = 0; i < n; i++) {
+        const cnri_answer *a = answer_of(q, i);
+        const cnri_node *node = out->net->nodes.at[i];
+        if (!a && isnan(q->given_up[i])) continue;
+        const cnri_range *r = &q->c.all[node->out[0]];
+        out->layers[out->n_layers++] =
+            (cnri_quantised_layer){node->name, r->low, r->high,
+                                   a ? cnri_decibels(a) : q->given_up[i], a != NULL};
+    }
+    out->n_float = out->n_layers - out->n_quantised;
+    out->agree = share(q->agree, q->judged);
+    out->decibels = NAN;
+    for (int32_t i = 0; i < q->outputs.n; i++)
+        if (q->outputs.at[i].signal > 0 || q->outputs.at[i].noise > 0)
+            out->decibels = fmin(out->decibels, cnri_decibels(&q->outputs.at[i]));
+    for (int i = 0; i < 2; i++) {
+        out->top1[i] = share(q->right[i], q->labelled);
+        out->ms[i] = out->checked ? cnri_median(q->ns[i].at, q->ns[i].n) * 1e-6 : 0;
+    }
+    return out->checked ? warn(q, err) : CNR_OK;
+}
+
+static cnr_status quantise_all(job *q, const cnr_graph *net, cnr_error *err) {
+    const int64_t limit = q->o->limit > 0 ? q->o->limit : 100;
+    cnr_status status =
+        q->o->samples ? CNR_OK : cnri_samples_open(q->o->data, "train", &q->own, err);
+    if (!status) status = rewritten(q, net, err);
+    if (status) return status;
+    q->c.samples = q->o->samples ? q->o->samples : &q->own;
+    q->c.pictures = limit < q->c.samples->info.count ? limit : q->c.samples->info.count;
+    cnri_method method;
+    status = cnri_range_method(q->o->method, &method, err);
+    if (!status) status = cnri_calibrate(&q->c, method != CNRI_METHOD_MINMAX, err);
+    if (!status) status = choose_ranges(q, method, err);
+    if (!status) status = quantise_the_good(q, err);
+    if (!status && q->o->check) status = check(q, q->o->check < 0 ? limit : q->o->check, err);
+    return status ? status : take(q, err);
+}
+
+cnr_status cnri_quantise(cnr_runtime *rt, const cnr_graph *net,
+                         const cnri_quantise_options *options, const cnr_observer *observer,
+                         cnri_quantising *out, cnr_error *err) {
+    job q = {.o = options, .out = out, .c = {.rt = rt, .observer = observer}};
+    *out = (cnri_quantising){0};
+    CNRI_COPY_OPTIONS(q.c.how, options->how);
+    const int64_t before = cnri_alloc_failures();
+    cnr_status status = quantise_all(&q, net, err);
+    if (!options->samples) cnri_samples_close(&q.own);
+    cnri_answers_free(&q.answers);
+    cnri_answers_free(&q.outputs);
+    cnri_sensitivity_free(&q.sensitivity);
+    for (int i = 0; i < 2; i++) cnri_vec_free(&q.ns[i]);
+    cnri_free(q.watched);
+    cnri_free(q.wanted);
+    cnri_free(q.given_up);
+    cnri_calibration_free(out->quantized);
+    cnri_calibration_close(&q.c);
+    status = cnri_alloc_verdict(before, status, net->name, err);
+    if (status) cnri_quantising_free(out);
+    return status;
+}
+
+void cnri_quantising_free(cnri_quantising *q) {
+    cnri_graph_free(q->quantized);
+    cnri_graph_free(q->net);
+    cnri_free(q->layers);
+    *q = (cnri_quantising){0};
+}

@@ -1,0 +1,157 @@
+/* Ranges of values from their histograms: all that was seen, or less of it where the steps that
+ * become finer are worth more than what is cut off. */
+#include "work/calibrate.h"
+#include <math.h>
+
+enum { BINS = 2048, LEVELS = 255, PARTS = 40 };
+#define TAIL 1e-4 /* a percentile's part beyond each end */
+
+static const char *const methods[] = {"auto", "minmax", "percentile", "mse", "kl"};
+
+cnr_status cnri_range_method(const char *name, cnri_method *out, cnr_error *err) {
+    if (!name) name = "minmax"; /* auto was never better on pictures that were held back */
+    for (size_t i = 0; i < sizeof methods / sizeof methods[0]; i++)
+        if (strcmp(name, methods[i]) == 0) {
+            *out = (cnri_method)i;
+            return CNR_OK;
+        }
+    return cnri_fail(err, CNR_E_ARG, "quantize",
+                     "method \"%s\" is unknown; want auto, minmax, percentile, mse or kl", name);
+}
+
+const char *cnri_range_method_name(cnri_method method) { return methods[method]; }
+
+/* ---- counting ---- */
+
+/* A 0 is always a byte of its own, so nothing is counted that is 0. */
+void cnri_histogram_add(cnri_histogram *h, const cnri_range *all, const cnr_tensor *t) {
+    const float *v = t->data;
+    const int64_t n = t->dtype == CNR_f32 ? cnr_count(t) : 0;
+    const double width = all->high - all->low;
+    if (!all->seen || !(width > 0) || !isfinite(width) || n <= 0) return;
+    if (!h->bin) h->bin = cnri_alloc_zero(BINS * sizeof *h->bin);
+    if (!h->bin) return;
+    const float low = (float)all->low, per = (float)(BINS / width);
+    for (int64_t i = 0; i < n; i++) {
+        const float at = (v[i] - low) * per;
+        if (v[i] == 0 || !(at >= 0 && at < (float)BINS * 2)) continue;
+        h->bin[at < BINS ? (int)at : BINS - 1]++;
+        h->n++;
+    }
+}
+
+static double middle(const cnri_range *all, int i) {
+    return all->low + (all->high - all->low) * (i + 0.5) / BINS;
+}
+
+/* ---- choosing ---- */
+
+static cnri_range by_percentile(const cnri_histogram *h, const cnri_range *all) {
+    cnri_range r = *all;
+    const double tail = h->n * TAIL, width = (all->high - all->low) / BINS;
+    double sum = 0;
+    for (int i = 0; i < BINS && (sum += h->bin[i]) <= tail; i++) r.low = all->low + (i + 1) * width;
+    sum = 0;
+    for (int i = BINS - 1; i >= 0 && (sum += h->bin[i]) <= tail; i--) r.high = all->low + i * width;
+    return r;
+}
+
+/* The mean square error of bytes over [low, high]: of rounding, and of what is cut off. */
+static double square_error(const cnri_histogram *h, const cnri_range *all, double low,
+                           double high) {
+    const double step = (high - low) / LEVELS, rounding = step * step / 12;
+    double sum = 0;
+    for (int i = 0; i < BINS; i++) {
+        const double v = middle(all, i), off = v < low ? low - v : v > high ? v - high : 0;
+        sum += h->bin[i] * (off > 0 ? off * off : rounding);
+    }
+    return sum;
+}
+
+static int level_of(int bin, double wide) {
+    const int level = (int)(bin / wide);
+    return level < LEVELS ? level : LEVELS - 1;
+}
+
+/* How much the counts within the range say that its LEVELS steps do not (Kullback-Leibler). */
+static double divergence(const cnri_histogram *h, const cnri_range *all, double low, double high) {
+    double cut[BINS], level[LEVELS] = {0}, filled[LEVELS] = {0};
+    int first = BINS, last = -1;
+    for (int i = 0; i < BINS; i++) {
+        const double v = middle(all, i);
+        cut[i] = 0;
+        if (v < low || v > high) continue;
+        if (first > i) first = i;
+        last = i;
+    }
+    if (last < first) return INFINITY;
+    for (int i = 0; i < BINS; i++) {
+        const int k = i < first ? first : i > last ? last : i;
+        cut[k] += h->bin[i];
+    }
+    const double wide = (last - first + 1) / (double)LEVELS;
+    for (int i = first; i <= last; i++) {
+        const int k = level_of(i - first, wide);
+        level[k] += h->bin[i]; /* without what was cut off: that is what it costs */
+        filled[k] += cut[i] > 0;
+    }
+    double sum = 0, p_all = 0, q_all = 0;
+    for (int i = first; i <= last; i++) p_all += cut[i];
+    for (int k = 0; k < LEVELS; k++) q_all += level[k];
+    if (!(p_all > 0) || !(q_all > 0)) return INFINITY;
+    for (int i = first; i <= last; i++) {
+        const int k = level_of(i - first, wide);
+        if (!(cut[i] > 0)) continue;
+        const double p = cut[i] / p_all;
+        const double q = fmax(level[k] / filled[k] / q_all, 1e-9);
+        sum += p * log(p / q);
+    }
+    return sum;
+}
+
+typedef double (*cost_fn)(const cnri_histogram *h, const cnri_range *all, double low, double high);
+
+/* The least cost along one end, then along the other. */
+static cnri_range by_cost(const cnri_histogram *h, const cnri_range *all, cost_fn cost) {
+    cnri_range r = *all;
+    r.low = fmin(0, all->low);
+    r.high = fmax(0, all->high);
+    const cnri_range from = r;
+    for (int end = 0; end < 2; end++) {
+        double best = INFINITY;
+        const double whole = end ? from.low : from.high;
+        for (int i = 0; i <= PARTS && whole != 0; i++) {
+            const double to = whole * (1 - 0.9 * i / PARTS);
+            const double c = end ? cost(h, all, to, r.high) : cost(h, all, r.low, to);
+            if (!(c < best)) continue;
+            best = c;
+            *(end ? &r.low : &r.high) = to;
+        }
+    }
+    return r;
+}
+
+static cnri_range by_method(cnri_method method, const cnri_histogram *h, const cnri_range *all) {
+    if (!all->seen || !h->bin || h->n == 0) return *all;
+    switch (method) {
+    case CNRI_METHOD_PERCENTILE: return by_percentile(h, all);
+    case CNRI_METHOD_MSE: return by_cost(h, all, square_error);
+    case CNRI_METHOD_KL: return by_cost(h, all, divergence);
+    default: return *all;
+    }
+}
+
+/* What is cut off costs the value itself more than a hundredth of its signal, and more than coarse
+ * steps would: some few numbers are most of it. */
+static bool spoils(const cnri_histogram *h, const cnri_range *all, const cnri_range *r) {
+    double signal = 0;
+    for (int i = 0; i < BINS; i++) signal += h->bin[i] * middle(all, i) * middle(all, i);
+    const double cost = square_error(h, all, r->low, r->high);
+    return cost > signal / 100 && cost > square_error(h, all, all->low, all->high);
+}
+
+cnri_range cnri_range_by(cnri_method method, bool careful, const cnri_histogram *h,
+                         const cnri_range *all) {
+    const cnri_range r = by_method(method, h, all);
+    return careful && h->bin && h->n > 0 && spoils(h, all, &r) ? *all : r;
+}

@@ -1,0 +1,317 @@
+/* Training on labelled pictures: the best epoch is kept, compared with what is there, and written.
+ */
+#include "store/store.h"
+#include "train/train.h"
+#include "work/work.h"
+#include <math.h>
+#include <sys/stat.h>
+
+typedef struct job {
+    cnr_error curves; /* why they could not be written */
+    const cnri_train_task *task;
+    cnr_train_options o;
+    cnri_train_options how;
+    const cnr_observer *observer;
+    cnri_samples *samples;
+    cnr_train_result *out;
+    double there; /* what the file that is there gets right; -1: there is none to lose */
+} job;
+
+void cnr_train_options_default(cnr_train_options *options) {
+    const cnr_train_options defaults = {.size = sizeof defaults,
+                                        .policy = CNR_RATE_COSINE,
+                                        .epochs = 6,
+                                        .batch = 64,
+                                        .rate = 0.02,
+                                        .momentum = -1,
+                                        .decay = 0.0005,
+                                        .validation = 0.1,
+                                        .validation_seed = 1,
+                                        .seed = 1};
+    if (!options) return;
+    const uint32_t size =
+        options->size < sizeof defaults ? options->size : (uint32_t)sizeof defaults;
+    memcpy(options, &defaults, size);
+    if (size >= sizeof size) options->size = size;
+}
+
+static double share(double x) { return x >= 0 ? x : (double)NAN; } /* -1 is none */
+
+/* ---- curves ---- */
+
+static void add_number(cnri_text *t, double x, const char *behind) {
+    char number[40] = "";
+    if (x >= 0) cnri_print_double(number, sizeof number, x);
+    cnri_text_add(t, "%s%s", number, behind);
+}
+
+/* All epochs so far, each time: whoever looks sees a whole table. */
+static cnr_status write_curves(const char *path, const cnri_train_progress *p, cnr_error *err) {
+    cnri_text t = {0};
+    cnri_writer w;
+    cnri_text_add(&t, "epoch,loss,train_accuracy,accuracy,rate,seconds\n");
+    for (int32_t i = 0; i < p->n_rows; i++) {
+        const cnri_train_row *r = &p->rows[i];
+        const double columns[] = {(double)r->epoch, r->loss, r->accuracy,
+                                  r->judged,        r->rate, r->seconds};
+        for (size_t k = 0; k < CNRI_COUNT(columns); k++)
+            add_number(&t, columns[k], k + 1 < CNRI_COUNT(columns) ? "," : "\n");
+    }
+    cnr_status status =
+        t.failed ? cnri_out_of_memory(err, path) : cnri_write_begin(&w, path, 0, err);
+    if (!status) {
+        status = cnri_write(&w, t.at, t.n, err);
+        if (!status) status = cnri_write_commit(&w, err);
+        else cnri_write_abandon(&w);
+    }
+    cnri_text_free(&t);
+    return status;
+}
+
+static bool tell(void *arg, const cnri_train_progress *p) {
+    job *j = arg;
+    if (p->epoch_done && j->o.curves && write_curves(j->o.curves, p, &j->curves)) return false;
+    if (p->epoch_done) {
+        const cnr_epoch e = {.size = sizeof e,
+                             .epoch = p->epoch,
+                             .epochs = p->epochs,
+                             .loss = p->loss,
+                             .train_top1 = p->accuracy,
+                             .top1 = share(p->judged),
+                             .best = share(p->best),
+                             .seconds = p->seconds};
+        return cnri_notify_event(j->observer, CNR_EVENT_EPOCH, &e);
+    }
+    const cnr_progress now = {.size = sizeof now,
+                              .what = "training",
+                              .done = p->epoch * p->steps + p->step,
+                              .total = p->steps * p->epochs,
+                              .epoch = p->epoch + 1,
+                              .top1 = p->accuracy,
+                              .loss = p->loss};
+    return cnri_notify_progress(j->observer, &now);
+}
+
+/* ---- the file that is there ---- */
+
+/* What it gets right of the same pictures. */
+static cnr_status judge_there(job *j, cnr_error *err) {
+    struct stat about;
+    cnr_graph *g = NULL;
+    cnr_error why = CNR_ERROR_INIT;
+    if (!j->o.output || j->o.overwrite || stat(j->o.output, &about) != 0 || about.st_size == 0)
+        return CNR_OK;
+    cnr_status status = cnri_store_read(j->o.output, true, &g, &why);
+    if (!status)
+        status = cnri_train_score(j->task->rt, g, &j->how, j->samples, true, &j->there, NULL, &why);
+    cnri_graph_free(g);
+    if (status == CNR_E_CANCELLED) return cnri_fail(err, status, why.where, "%s", why.text);
+    if (status)
+        return cnri_fail(err, CNR_E_STATE, j->o.output,
+                         "is there already and can't be compared with (%s); --overwrite "
+                         "replaces it",
+                         why.text);
+    (void)cnri_notify_event(j->observer, CNR_EVENT_REPLACES, &j->there);
+    return CNR_OK;
+}
+
+static cnr_status write_net(const job *j, const cnri_train_progress *p, cnr_error *err) {
+    if (!j->o.output) return CNR_OK;
+    if (j->there > p->best)
+        return cnri_fail(err, CNR_E_STATE, j->o.output,
+                         "stays as it was, right on %.2f%%; the best epoch, %lld, on %.2f%% "
+                         "(--overwrite replaces it)",
+                         100 * j->there, (long long)p->best_epoch, 100 * p->best);
+    return cnri_store_write(j->task->net, j->o.output, err);
+}
+
+/* ---- the test ---- */
+
+/* Once, when nothing is left to be decided by it. What is no split of its own has been trained on.
+ */
+static cnr_status test(job *j, cnr_error *err) {
+    cnri_samples samples;
+    const char *spec = j->o.test ? j->o.test : j->o.data;
+    if (!*spec) return CNR_OK;
+    cnr_status status = cnri_samples_open(spec, "eval", &samples, err);
+    if (status) return status;
+    double right = -1;
+    int64_t n = 0;
+    if (j->o.test || samples.info.is_split)
+        status =
+            cnri_train_score(j->task->rt, j->task->net, &j->how, &samples, false, &right, &n, err);
+    j->out->test = share(right);
+    j->out->tested = n;
+    cnri_samples_close(&samples);
+    return status;
+}
+
+/* ---- all of it ---- */
+
+static cnr_status train(job *j, cnri_train_progress *last, cnr_error *err) {
+    cnri_trainer *trainer = NULL;
+    cnr_status status = cnri_trainer_open(j->task->rt, j->task->net, &j->how, &trainer, err);
+    if (!status) status = judge_there(j, err);
+    if (!status) status = cnri_train_run(trainer, j->samples, tell, j, last, err);
+    cnri_trainer_free(trainer);
+    if (!status) status = write_net(j, last, err);
+    if (!status && j->curves.code)
+        status = cnri_fail(err, j->curves.code, j->curves.where, "%s", j->curves.text);
+    if (!status && j->o.checkpoint && !last->stopped) cnri_checkpoint_drop(j->o.checkpoint);
+    return status;
+}
+
+static void take(const job *j, const cnri_train_progress *p) {
+    cnr_train_result *out = j->out;
+    out->ended = p->stopped ? CNR_TRAIN_STOPPED : p->diverged ? CNR_TRAIN_DIVERGED : 0;
+    out->epochs = p->epoch;
+    out->best_epoch = p->best_epoch;
+    out->trained = p->trained;
+    out->validated = p->validated;
+    out->best = share(p->best);
+    out->replaced = share(j->there);
+    out->seconds = p->seconds;
+}
+
+static void take_how(job *j) {
+    const cnr_train_options *o = &j->o;
+    const cnr_load_options *how = j->task->how;
+    j->how = (cnri_train_options){.loss = o->loss,
+                                  .own_loss = j->task->own_loss,
+                                  .optimizer = o->optimizer,
+                                  .batch = o->batch,
+                                  .epochs = o->epochs,
+                                  .limit = o->limit,
+                                  .rate = o->rate,
+                                  .momentum = o->momentum,
+                                  .nesterov = o->nesterov,
+                                  .decay = o->decay,
+                                  .beta1 = o->beta1,
+                                  .beta2 = o->beta2,
+                                  .epsilon = o->epsilon,
+                                  .policy = (cnri_rate_policy)o->policy,
+                                  .gamma = o->gamma,
+                                  .power = o->power,
+                                  .rate_epochs = o->rate_epochs,
+                                  .checkpoint = o->checkpoint,
+                                  .checkpoint_seconds = o->checkpoint_seconds,
+                                  .schedule = o->schedule,
+                                  .schedule_arg = o->schedule_arg,
+                                  .validation = o->validation,
+                                  .validation_seed = o->validation_seed,
+                                  .seed = o->seed,
+                                  .device = how->device,
+                                  .deterministic = how->deterministic,
+                                  .memory_limit = how->memory_limit,
+                                  .keep_zeros = o->keep_zeros,
+                                  .masked = j->task->masked,
+                                  .n_masked = j->task->n_masked,
+                                  .cancel = j->observer && CNRI_HAS(j->observer, cancel)
+                                                ? j->observer->cancel
+                                                : NULL};
+}
+
+/* What can't be written is told before an epoch is trained, not after the last. */
+static cnr_status check_written(const cnr_train_options *o, cnr_error *err) {
+    const char *const paths[] = {o->output, o->curves, o->checkpoint};
+    cnr_status status = CNR_OK;
+    for (size_t i = 0; i < CNRI_COUNT(paths) && !status; i++)
+        if (paths[i]) status = cnri_write_check(paths[i], NULL, 0, err);
+    return status;
+}
+
+cnr_status cnri_train_net(const cnri_train_task *task, const cnr_train_options *options,
+                          const cnr_observer *observer, cnr_train_result *out, cnr_error *err) {
+    job j = {.task = task,
+             .samples = task->samples,
+             .observer = observer,
+             .out = out,
+             .there = -1,
+             .curves = CNR_ERROR_INIT};
+    cnri_train_progress last = {.best = -1};
+    cnr_energy_region *region = NULL;
+    cnri_samples own;
+    cnr_status status = CNR_OK;
+    CNRI_COPY_OPTIONS(j.o, options);
+    *out = (cnr_train_result){.size = sizeof *out, .test = NAN};
+    take_how(&j);
+    status = check_written(&j.o, err);
+    if (status) return status;
+    if (!j.samples) {
+        status = cnri_samples_open(j.o.data, j.o.split ? j.o.split : "train", &own, err);
+        if (status) return status;
+        j.samples = &own;
+    }
+    status = cnri_energy_begin_if(task->rt, j.o.energy, observer, &region, err);
+    if (!status) status = train(&j, &last, err);
+    status = cnri_energy_close(region, status, 1, &out->energy, err);
+    if (!task->samples) cnri_samples_close(&own);
+    if (status) return status;
+    take(&j, &last);
+    status = last.stopped ? CNR_OK : test(&j, err);
+    if (status) cnr_train_result_free(out);
+    return status;
+}
+
+void cnr_train_result_free(cnr_train_result *result) {
+    if (result) cnri_energy_drop(&result->energy);
+}
+
+cnr_status cnri_train_model(cnr_model *m, cnri_samples *samples, const cnri_own_loss *own_loss,
+                            const cnr_train_options *options, const cnr_observer *observer,
+                            cnr_train_result *out, cnr_error *err) {
+    const cnr_load_options how = {.size = sizeof how,
+                                  .device = m->plan_options.device,
+                                  .deterministic = m->plan_options.deterministic,
+                                  .memory_limit = m->plan_options.memory_limit};
+    const cnri_train_task task = {.rt = m->rt,
+                                  .net = m->graph,
+                                  .how = &how,
+                                  .samples = samples,
+                                  .masked = (const char *const *)m->masked.at,
+                                  .n_masked = m->masked.n,
+                                  .own_loss = own_loss ? *own_loss : (cnri_own_loss){0}};
+    cnr_status status = cnri_check_process(m->rt, err);
+    if (!status) status = cnri_model_idle(m, err);
+    if (!status) cnri_model_drop_gradients(m);
+    return status ? status : cnri_train_net(&task, options, observer, out, err);
+}
+
+cnr_status cnr_train_model(cnr_model *model, const cnr_train_options *options,
+                           const cnr_observer *observer, cnr_train_result *out, cnr_error *err) {
+    cnr_train_options o;
+    cnr_train_result got = {.size = sizeof got};
+    CNRI_COPY_OPTIONS(o, options);
+    cnr_status status =
+        cnri_require_arguments(err, "model", model, "options.data", o.data, "out", out, NULL);
+    if (!status) status = CNRI_CHECK_RESULT_SIZE(out, got, err);
+    if (!status) status = cnri_train_model(model, NULL, NULL, &o, observer, &got, err);
+    if (!status) *out = got;
+    return status;
+}
+
+cnr_status cnr_train(cnr_runtime *rt, const char *net, const cnr_load_options *load,
+                     const cnr_train_options *options, const cnr_observer *observer,
+                     cnr_train_result *out, cnr_error *err) {
+    cnr_load_options how;
+    cnr_train_options o;
+    cnr_train_result got = {.size = sizeof got};
+    cnr_graph *graph = NULL;
+    char random[48];
+    CNRI_COPY_OPTIONS(how, load);
+    CNRI_COPY_OPTIONS(o, options);
+    cnr_status status =
+        cnri_require_arguments(err, "runtime", rt, "net", net, "options.data", o.data,
+                               "options.output", o.output, "out", out, NULL);
+    if (!status) status = CNRI_CHECK_RESULT_SIZE(out, got, err);
+    if (status) return status;
+    snprintf(random, sizeof random, "random:%llu", (unsigned long long)(o.seed >> 1));
+    if (!how.weights) how.weights = random;
+    status = cnri_check_process(rt, err);
+    if (!status) status = cnri_load_graph(rt, net, &how, &graph, err);
+    const cnri_train_task task = {.rt = rt, .net = graph, .how = &how};
+    if (!status) status = cnri_train_net(&task, &o, observer, &got, err);
+    cnri_graph_free(graph);
+    if (!status) *out = got;
+    return status;
+}

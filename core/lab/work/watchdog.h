@@ -1,0 +1,23 @@
+/* A watchdog: a session's run that takes too long is cancelled. */
+#ifndef CNRI_WATCHDOG_H
+#define CNRI_WATCHDOG_H
+
+#include "run/run.h"
+#include <pthread.h>
+#include <time.h>
+
+typedef struct cnri_watchdog {
+    cnr_session *session;
+    pthread_t thread;
+    pthread_mutex_t lock;
+    pthread_cond_t ended;
+    struct timespec until;
+    bool watches, done, late;
+} cnri_watchdog;
+
+/* Cancels the session's run `ms` from now, unless it is ended by then. 0: never. */
+void cnri_watchdog_begin(cnri_watchdog *w, cnr_session *session, int64_t ms);
+/* Whether it did. */
+bool cnri_watchdog_end(cnri_watchdog *w);
+
+#endif

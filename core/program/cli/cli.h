@@ -1,0 +1,147 @@
+/* cli: the subcommands of the program cnnrun.
+ *
+ * A subcommand is a file cmd_NAME.c with a descriptor `cnri_cmd_NAME`, as front/front.h has it, and
+ * one row in CNRI_COMMANDS. */
+#ifndef CNRI_CLI_H
+#define CNRI_CLI_H
+
+#include "front/front.h"
+#include "work/work.h"
+
+/* One row a subcommand, in the order of the help: name, one line of help. */
+#define CNRI_COMMANDS(X) \
+    X(run, "what a net says of pictures (the word run may be left out)") \
+    X(train, "train a net on labelled pictures") \
+    X(eval, "how often a net is right on labelled pictures") \
+    X(bench, "time and memory of a net") \
+    X(warm, "plan a net and prepare its weights now, for quick starts later") \
+    X(place, "measure a net on each device and have a policy share it among them") \
+    X(tune, "time the kernels of a net's layers and keep the record for planning") \
+    X(show, "a net node by node, before anything runs") \
+    X(import, "a model of another program to the native file") \
+    X(convert, "any net to the native file, weights encoded if asked") \
+    X(quantize, "have a net work on 8-bit whole numbers") \
+    X(prune, "cut a net's weights by a schedule, and train on in between") \
+    X(check, "verify the digests of native model files") \
+    X(plugins, "list plugins with what they provide, or why they were refused") \
+    X(devices, "what can run nets here, and how fast it is at its best") \
+    X(boards, "what a board file may hold; checks boards") \
+    X(gauges, "meters and knobs of this machine, and what they read now") \
+    X(govern, "set frequencies by a policy: live, on a recording, on a played board") \
+    X(helper, "as root: readings and settings for the members of a group") \
+    X(energy, "what the machine draws: domains, a log, curves, what a command takes") \
+    X(ops, "list operators, their inputs, attributes and help") \
+    X(lua, "what scripts can say, function by function; type files for editors") \
+    X(export, "write a net in another format") \
+    X(verify, "run models on given inputs, compare with given outputs") \
+    X(kernelcheck, "judge every kernel by its operator's reference") \
+    X(completions, "what a shell completes: for bash, zsh or fish")
+
+#define X(name, help) extern const cnri_command cnri_cmd_##name;
+CNRI_COMMANDS(X)
+#undef X
+#define X(name, help) CNRI_CMD_##name,
+enum { CNRI_COMMANDS(X) CNRI_N_COMMANDS };
+#undef X
+/* ---- cmd_completions.c ---- */
+/* The rows as a table. */
+typedef struct cnri_row {
+    const cnri_command *command;
+    const char *help;
+} cnri_row;
+extern const cnri_row cnri_commands[CNRI_N_COMMANDS];
+/* NULL: there is none. */
+const cnri_command *cnri_command_find(const char *name);
+/* A man page, or what bash, zsh or fish complete: false: no such form. */
+bool cnri_print_completions(const char *form);
+/* cnnrun --version [--json]; no row of CNRI_COMMANDS. (version.c) */
+extern const cnri_command cnri_version;
+
+/* ---- app.c ---- */
+/* cnri_watch for a script, which may print where the bar is. */
+const cnr_observer *cnri_watch_script(cnri_call *call);
+/* Has the application of that name draw a table. */
+cnr_status cnri_app_draw(const cnri_call *call, const char *name, const char *csv,
+                         const char *picture, cnr_error *err);
+/* Calls an installed script of scripts/calls with the object that was begun, which is freed, the
+ * call's net and tensors. */
+cnr_status cnri_call_script(const cnri_call *call, const char *name, cnri_json *json,
+                            const cnr_tensor *const *tensors, int32_t n_tensors, cnr_error *err);
+
+/* ---- application.c ---- */
+struct cnri_lua_program;
+/* Parses the words behind an application's name with the program's options and its own, and runs
+ * it; `early` has what stood before the name, and the runtime. Closes the program; returns the exit
+ * code. */
+int cnri_application_run(cnri_call *early, struct cnri_lua_program *p, const char *path,
+                         const char *output, int argc, char **argv);
+
+/* ---- setup.c: from options to runtimes and models ---- */
+/* The runtime, and the governor of --governor. */
+cnr_status cnri_call_open(cnri_call *call, cnr_error *err);
+/* How nets are loaded, as the options say; to be freed after an error too. */
+typedef struct cnri_loading {
+    cnr_load_options options;
+    const char **names; /* of symbols */
+    int64_t *values;
+    char *text;
+} cnri_loading;
+cnr_status cnri_call_loading(const cnri_call *call, cnri_loading *out, cnr_error *err);
+void cnri_loading_free(cnri_loading *l);
+/* Takes words behind the net as its weights; loading does. */
+cnr_status cnri_call_weights(cnri_call *call, cnr_error *err);
+/* Load the first operand as the options say and set its preprocessing from the flags. */
+cnr_status cnri_call_model(cnri_call *call, cnr_error *err);
+/* The same, and no placement that is kept is followed. */
+cnr_status cnri_call_model_unplaced(cnri_call *call, cnr_error *err);
+cnr_status cnri_call_graph(cnri_call *call, cnr_error *err);
+/* Where options wish for nothing else, the model follows the placement kept in the cache folder. */
+cnr_status cnri_call_placed(cnri_call *call, cnr_error *err);
+/* A model of call->graph, which it takes over, with the same options. */
+cnr_status cnri_call_model_of_graph(cnri_call *call, cnr_error *err);
+/* The preprocessing flags, put into `graph` for its picture inputs. */
+cnr_status cnri_call_preprocess(const cnri_call *call, cnr_graph *graph, cnr_error *err);
+
+/* ---- cmd_govern.c: --governor ---- */
+/* Begins with the runtime; without the option nothing. */
+cnr_status cnri_call_govern(cnri_call *call, cnr_error *err);
+/* All is put back, and what came of it told, on stderr to people. */
+void cnri_call_end_govern(cnri_call *call);
+
+/* What a plugin says of its device. Facts whose names share what stands before a dot are one
+ * object. (cmd_devices.c) */
+void cnri_json_facts(cnri_json *j, const cnr_fact_list *list);
+
+/* ---- energy.c: what was measured, as fields and a line of the result that it belongs to ---- */
+typedef struct cnri_energy_shown {
+    const char *source;           /* NULL: energy was not asked for */
+    const char *unmeasured, *per; /* why nothing can be told; "a run": what the joules are of */
+    const char *net_unmeasured;   /* why joules net of idle can't */
+    const char *missing;          /* domains that the sums lack */
+    double seconds, joules, joules_net, watts, idle_watts, edp, fps, fps_per_watt;
+    int64_t samples, rounds;
+} cnri_energy_shown;
+cnri_energy_shown cnri_energy_show(const cnr_energy *e, const char *per, double pictures);
+#define CNRI_ENERGY_FIELDS(owner, at) \
+    CNRI_FIELD(owner, "energy_source", at.source), CNRI_FIELD(owner, "joules", at.joules), \
+        CNRI_FIELD(owner, "joules_net", at.joules_net), CNRI_FIELD(owner, "watts", at.watts), \
+        CNRI_FIELD(owner, "idle_watts", at.idle_watts), CNRI_FIELD(owner, "edp", at.edp), \
+        CNRI_FIELD(owner, "fps", at.fps), CNRI_FIELD(owner, "fps_per_watt", at.fps_per_watt), \
+        CNRI_MAYBE(owner, "samples", at.samples), CNRI_MAYBE(owner, "rounds", at.rounds), \
+        CNRI_MAYBE(owner, "net_unmeasured", at.net_unmeasured), \
+        CNRI_MAYBE(owner, "missing", at.missing), CNRI_ASIDE(owner, "per", at.per), \
+        CNRI_ASIDE(owner, "unmeasured", at.unmeasured)
+#define CNRI_ENERGY_LINE \
+    "{joules?energy    {joules:.4g} J {per}{joules_net?, {joules_net:.4g} net of idle}, " \
+    "{watts:.4g} W" \
+    "{fps?, {fps:.4g} FPS, {fps_per_watt:.4g} FPS/W}, EDP {edp:.4g} J s\n" \
+    "          of the whole machine{missing? but {missing}}, {energy_source}: {samples} samples " \
+    "in {rounds} round{rounds+s}\n}" \
+    "{net_unmeasured?          net of idle unmeasured: {net_unmeasured}\n}" \
+    "{unmeasured?energy    unmeasured: {unmeasured}\n}"
+/* A line each. fps: of the whole; NaN: nothing is counted. */
+extern const cnri_record cnri_energy_domain;
+cnr_status cnri_tell_domains(const cnri_call *call, const cnr_energy *e, double fps,
+                             cnr_error *err);
+
+#endif

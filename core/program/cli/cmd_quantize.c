@@ -1,0 +1,122 @@
+/* cnnrun quantize: calibrates a net on pictures, has its layers work on whole numbers, and tells
+ * what that cost and gained. */
+#include "cli/cli.h"
+#include "store/store.h"
+
+typedef struct quantize {
+    cnri_quantise_options o;
+    const char *out;
+} quantize;
+
+static const cnri_option options[] = {
+    CNRI_OPTION(quantize, out, "--output", "FILE", "the native file to write", .letter = 'o',
+                .wanted = true, .writes = true),
+    CNRI_OPTION(quantize, o.data, "--data", "SPEC",
+                "pictures to calibrate with; their \"eval\" "
+                "part, where a source has one, to check with",
+                .wanted = true),
+    CNRI_OPTION(quantize, o.limit, "--limit", "N", "pictures to calibrate with (100)", .min = 1,
+                .max = 1e9),
+    CNRI_OPTION(quantize, o.layers, "--layers", "GLOB", "only layers of such names (*)"),
+    CNRI_OPTION(quantize, o.method, "--method", "NAME",
+                "how ranges are made: minmax, percentile, mse, kl, or auto: the one with the least "
+                "noise (minmax)"),
+    CNRI_OPTION(quantize, o.least, "--min-snr", "DB",
+                "a layer with less signal to noise stays float (10)", .min = -1000, .max = 1000),
+    CNRI_OPTION(quantize, o.check, "--check", "N", "pictures to compare both nets on (as --limit)",
+                .min = 0, .max = 1e9)};
+
+static const cnri_field layer_fields[] = {CNRI_FIELD(cnri_quantised_layer, "layer", name),
+                                          CNRI_KEY(cnri_quantised_layer, low),
+                                          CNRI_KEY(cnri_quantised_layer, high),
+                                          CNRI_FIELD(cnri_quantised_layer, "snr_db", decibels),
+                                          CNRI_FIELD(cnri_quantised_layer, "quantized", quantised)};
+static const cnri_record layer_record =
+    CNRI_RECORD(layer_fields, "{layer:-24} {low:10.4g} {high:10.4g} {snr_db:8.1f} dB  {quantized?8 "
+                              "bits|float}\n");
+
+static const cnri_field fields[] = {CNRI_FIELD(cnri_quantising, "layers", n_quantised),
+                                    CNRI_FIELD(cnri_quantising, "float_layers", n_float),
+                                    CNRI_KEY(cnri_quantising, method),
+                                    CNRI_FIELD(cnri_quantising, "pictures", checked),
+                                    CNRI_FIELD(cnri_quantising, "top1_float", top1[0]),
+                                    CNRI_FIELD(cnri_quantising, "top1_quantized", top1[1]),
+                                    CNRI_KEY(cnri_quantising, agree),
+                                    CNRI_FIELD(cnri_quantising, "output_snr_db", decibels),
+                                    CNRI_FIELD(cnri_quantising, "ms_float", ms[0]),
+                                    CNRI_FIELD(cnri_quantising, "ms_quantized", ms[1])};
+static const cnri_record record =
+    CNRI_RECORD(fields,
+                "layers    {layers} of 8 bits{float_layers?, {float_layers} float}\n"
+                "ranges    {method}\n"
+                "{pictures?pictures  {pictures}{agree?, the same answer to {agree:.2%}}\n"
+                "{output_snr_db?outputs   {output_snr_db:.1f} dB signal to noise\n}"
+                "{top1_float?top-1     {top1_float:.2%} float, {top1_quantized:.2%} quantised\n}"
+                "time      {ms_float:.3f} ms float, {ms_quantized:.3f} ms quantised a picture\n}");
+
+static cnr_status tell(const cnri_call *call, const cnri_quantising *q, cnr_error *err) {
+    cnr_status status = CNR_OK;
+    for (int32_t i = 0; i < q->n_layers && !status; i++)
+        status = cnri_tell(call, &layer_record, &q->layers[i], err);
+    if (status || !call->common.json) return status ? status : cnri_tell_line(&record, q, err);
+    cnri_json j;
+    cnri_json_begin(&j);
+    cnri_json_fields(&j, &record, q);
+    cnri_json_warnings(&j, q->quantized);
+    return cnri_json_print(&j, err);
+}
+
+static cnr_status run(cnri_call *call, void *values, cnr_error *err) {
+    quantize *q = values;
+    const cnr_load_options *given = &call->common.load;
+    const cnr_load_options how = {.size = sizeof how,
+                                  .no_rewrite = given->no_rewrite,
+                                  .device = given->device,
+                                  .memory_bound = given->memory_bound,
+                                  .memory_limit = given->memory_limit,
+                                  .deterministic = given->deterministic};
+    cnri_quantising done;
+    q->o.how = &how;
+    cnr_status status = cnri_graph_status(call->graph, true, err);
+    if (!status) status = cnri_quantise(call->rt, call->graph, &q->o, cnri_watch(call), &done, err);
+    cnri_watch_end(&call->watching);
+    if (status) return status;
+    status = tell(call, &done, err);
+    if (!status) status = cnri_store_write(done.quantized, q->out, err); /* nothing else can fail */
+    cnri_quantising_free(&done);
+    return status;
+}
+
+const cnri_command cnri_cmd_quantize = {
+    .name = "quantize",
+    .operands = "NET --data SPEC -o OUT.cnr",
+    .summary = "Makes layers work on 8-bit whole numbers, with ranges seen on pictures.",
+    .details = "Told for each layer: its output's range, and signal to noise in decibels against "
+               "the float\n"
+               "net on some of the pictures. Where a layer's output, or what the net's outputs are "
+               "made of,\n"
+               "has less than --min-snr, the layers that make the most of that noise stay float; "
+               "they may\n"
+               "stand far before it. Each is then told with the signal to noise of the value that "
+               "it spoiled.\n"
+               "--method minmax holds all that was seen; percentile leaves out 0.01% at each end; "
+               "mse and kl\n"
+               "cut off what costs least in square error, or in information. auto tries these on "
+               "the same\n"
+               "pictures, keeps the one with the least noise in what the net's outputs are made "
+               "of, and cuts\n"
+               "nothing off that would cost a value more than a hundredth of its signal.\n"
+               "--check runs both nets. A warning says that the new one is slower here (by 5% or "
+               "more), less\n"
+               "accurate (by a point of top-1), gives other answers (more than 5%), or, where "
+               "answers are no\n"
+               "classes, has outputs below 10 dB. If no answer is the same and there is more noise "
+               "than signal,\n"
+               "that is an error, and nothing is written. The loaded plugins' rewrites do the work "
+               "(cnnrun plugins).",
+    .results = CNRI_RESULTS(&layer_record, &record),
+    CNRI_OPTIONS(options),
+    CNRI_VALUES(quantize, .o = {.limit = 100, .check = -1, .least = 10}),
+    CNRI_ONE_NET(cnri_call_graph),
+    .run = run,
+};

@@ -1,0 +1,339 @@
+/* cnnrun run: what a net says of pictures; and experiments, which are scripts with a main. */
+#include "cli/cli.h"
+#include "lua/script.h"
+#include <glob.h>
+#include <math.h>
+#include <unistd.h>
+
+enum { BAR = 30, WIDEST = 40 };
+
+typedef struct run {
+    int64_t top, every;
+    double from, to;
+    const char *output; /* of scripts */
+    bool energy;
+} run;
+
+static const cnri_option options[] =
+    {CNRI_OPTION(run, top, "--top", "K", "how many answers a picture (5)", .min = 1, .max = 1e6),
+     CNRI_OPTION(run, every, "--every", "N", "each Nth frame of a video, or picture (1)", .min = 1,
+                 .max = 1e9),
+     CNRI_OPTION(run, from, "--from", "SECONDS", "start position in the video", .min = 0,
+                 .max = 1e9),
+     CNRI_OPTION(run, to, "--to", "SECONDS", "and up to then", .min = 0, .max = 1e9),
+     CNRI_OPTION(run, output, "--output", "DIR", "a folder that a script may write to; it is made"),
+     CNRI_OPTION(run, energy, "--energy", NULL, "what the pictures took, where there is a meter")};
+
+typedef struct whole {
+    cnri_energy_shown e;
+} whole;
+static const cnri_field whole_fields[] = {CNRI_ENERGY_FIELDS(whole, e)};
+static const cnri_record whole_record = CNRI_RECORD(whole_fields, CNRI_ENERGY_LINE);
+
+/* ---- one answer ---- */
+
+/* Letters, not bytes, so that columns line up. */
+static int32_t columns(const char *text) {
+    int32_t n = 0;
+    for (; *text; text++) n += (*text & 0xc0) != 0x80;
+    return n;
+}
+
+/* The class's label, or its number in `number`. */
+static const char *name_of(const cnr_model *model, int64_t class, char number[24]) {
+    const char *label = cnr_label(model, class);
+    snprintf(number, 24, "%lld", (long long)class);
+    return label ? label : number;
+}
+
+static void print_bars(const cnr_model *model, const cnri_recognised *a) {
+    char number[24], bar[BAR + 1];
+    int32_t widest = 1;
+    for (int32_t i = 0; i < a->n; i++) {
+        const int32_t w = columns(name_of(model, a->top[i].index, number));
+        if (w > widest) widest = w < WIDEST ? w : WIDEST;
+    }
+    const double minimum = a->n ? (double)a->top[a->n - 1].score : 0;
+    const double maximum = a->n ? (double)a->top[0].score : 0;
+    for (int32_t i = 0; i < a->n; i++) {
+        const char *name = name_of(model, a->top[i].index, number);
+        const double score = (double)a->top[i].score;
+        const double part = a->shares           ? score
+                            : maximum > minimum ? (score - minimum) / (maximum - minimum)
+                                                : 1;
+        const int32_t marks = part > 0 ? (int32_t)(part * BAR + 0.5) : 0;
+        memset(bar, '#', sizeof bar);
+        bar[marks > BAR ? BAR : marks] = 0;
+        cnri_say(stdout, "  %-*s ", widest, name);
+        cnri_say(stdout, a->shares ? "%6.2f%%  %s\n" : "%10.4g  %s\n",
+                 a->shares ? score * 100 : score, bar);
+    }
+}
+
+static void json_top(cnri_json *j, const cnr_model *model, const cnri_recognised *a) {
+    cnri_json_list(j, "top");
+    for (int32_t i = 0; i < a->n; i++) {
+        cnri_json_object(j, NULL);
+        cnri_json_int(j, "index", a->top[i].index);
+        cnri_json_text(j, "label", cnr_label(model, a->top[i].index));
+        cnri_json_real(j, "score", (double)a->top[i].score);
+        cnri_json_end(j);
+    }
+    cnri_json_end(j);
+}
+
+/* An output that isn't scores of classes: its shape and range. */
+static void print_output(const char *name, const cnr_tensor *t) {
+    const cnri_extent r = cnri_extent_of(t);
+    cnri_say(stdout, "  %s %s", name, cnr_dtype_name(t->dtype));
+    for (int32_t i = 0; i < t->rank; i++)
+        cnri_say(stdout, "%s%lld", i ? "x" : " ", (long long)t->dim[i]);
+    if (cnr_count(t) > 0)
+        cnri_say(stdout, "  min %.6g  max %.6g  mean %.6g", r.low, r.high, r.mean);
+    cnri_say(stdout, "\n");
+}
+
+static void json_output(cnri_json *j, const char *name, const cnr_tensor *t) {
+    const cnri_extent r = cnri_extent_of(t);
+    cnri_json_object(j, NULL);
+    cnri_json_text(j, "name", name);
+    cnri_json_list(j, "dims");
+    for (int32_t i = 0; i < t->rank; i++) cnri_json_int(j, NULL, t->dim[i]);
+    cnri_json_end(j);
+    cnri_json_real(j, "lowest", r.low);
+    cnri_json_real(j, "highest", r.high);
+    cnri_json_real(j, "average", r.mean);
+    cnri_json_end(j);
+}
+
+/* j NULL: for people */
+static cnr_status outputs(const cnr_model *model, const cnri_recognised *a, cnri_json *j,
+                          cnr_error *err) {
+    const cnr_tensor *t;
+    const int32_t first = a->classes, n = cnr_output_count(model);
+    cnr_status status = CNR_OK;
+    if (first >= n) return CNR_OK;
+    if (j) cnri_json_list(j, "outputs");
+    for (int32_t i = first; i < n && !status; i++) {
+        status = cnr_session_output(a->session, i, &t, err);
+        if (!status && j) json_output(j, cnr_output_name(model, i), t);
+        else if (!status) print_output(cnr_output_name(model, i), t);
+    }
+    if (j) cnri_json_end(j);
+    return status;
+}
+
+static cnr_status tell(const cnri_call *call, const cnri_recognised *a, cnr_error *err) {
+    cnri_json j;
+    if (!call->common.json) {
+        cnri_say(stdout, "%s  %s%.2f ms\n", a->picture,
+                 a->classes && !a->shares ? "(scores)  " : "", a->ms);
+        print_bars(call->model, a);
+        return outputs(call->model, a, NULL, err);
+    }
+    cnri_json_begin(&j);
+    cnri_json_text(&j, "input", a->picture);
+    if (!isnan(a->seconds)) cnri_json_real(&j, "seconds", a->seconds);
+    cnri_json_real(&j, "ms", a->ms);
+    if (a->classes) json_top(&j, call->model, a);
+    const cnr_status status = outputs(call->model, a, &j, err);
+    cnri_json_warnings(&j, call->model->graph);
+    if (!status) return cnri_json_print(&j, err);
+    cnri_text_free(&j.text);
+    return status;
+}
+
+typedef struct answer_context {
+    cnri_call *call;
+    int32_t n_told;
+} answer_context;
+
+/* Prints the answer of a picture, or why it can't be read, which becomes the exit code. Not 0:
+ * stop. */
+static int32_t show_answer(void *arg, int32_t kind, const void *of) {
+    answer_context *h = arg;
+    cnri_call *call = h->call;
+    const cnri_recognised *a = of;
+    cnr_error err = CNR_ERROR_INIT;
+    if (kind != CNRI_EVENT_PICTURE) return 0;
+    const bool failed = !a->err && tell(call, a, &err) != CNR_OK;
+    h->n_told += !a->err;
+    if (a->err || failed) call->code = cnri_complain(call, a->err ? a->err : &err);
+    if (!isnan(a->seconds)) fflush(stdout); /* of a camera the next may be long in coming */
+    return failed;
+}
+
+/* ---- pictures ---- */
+
+/* The shell leaves a glob in quotes to us. */
+static bool add_operand(const char *word, cnri_words *out, glob_t *found) {
+    const size_t had = found->gl_pathc;
+    const char **slot;
+    if (!strpbrk(word, "*?[") || access(word, F_OK) == 0 ||
+        glob(word, had ? GLOB_APPEND : 0, NULL, found) != 0) {
+        if ((slot = cnri_push(out)) != NULL) *slot = word;
+        return slot;
+    }
+    for (size_t i = had; i < found->gl_pathc; i++) {
+        if ((slot = cnri_push(out)) == NULL) return false;
+        *slot = found->gl_pathv[i];
+    }
+    return true;
+}
+
+static int32_t count(void *arg, int32_t kind, const void *of) {
+    answer_context *h = arg;
+    h->n_told += kind == CNRI_EVENT_PICTURE && !((const cnri_recognised *)of)->err;
+    return 0;
+}
+
+/* The same again without a word, until sensors can tell: what is too short says nothing. */
+static cnr_status repeat(answer_context *h, const cnri_words *pictures, const cnr_choice *choice,
+                         int32_t top, cnr_observer observer, cnr_energy_region *region,
+                         cnr_error *err) {
+    cnr_status status = CNR_OK;
+    observer.event = count;
+    for (int32_t before = 0;
+         region && !status && h->n_told > before && !cnr_energy_long_enough(region);) {
+        before = h->n_told;
+        status =
+            cnri_recognise(h->call->model, pictures->at, pictures->n, choice, top, &observer, err);
+    }
+    return status;
+}
+
+/* One picture's share of it, with reading and telling it. */
+static cnr_status tell_energy(const cnri_call *call, cnr_energy *e, int32_t pictures,
+                              cnr_error *err) {
+    const whole w = {cnri_energy_show(e, "a picture", 1)};
+    cnr_status status = pictures > 0 ? cnri_tell(call, &whole_record, &w, err) : CNR_OK;
+    if (!status && pictures > 0) status = cnri_tell_domains(call, e, w.e.fps, err);
+    cnri_energy_drop(&e);
+    return status;
+}
+
+static cnr_status run_pictures(cnri_call *call, void *values, cnr_error *err) {
+    const run *r = values;
+    cnr_energy_region *region = NULL;
+    cnr_energy *energy = NULL;
+    cnri_words pictures = {0};
+    glob_t found = {0};
+    cnr_status status = CNR_OK;
+    cnr_observer observer = *cnri_watch(call);
+    observer.progress = NULL;
+    observer.event = show_answer;
+    for (int32_t i = call->next_operand; i < call->operands.n && !status; i++)
+        if (!add_operand(call->operands.at[i], &pictures, &found))
+            status = cnri_out_of_memory(err, "pictures");
+    const cnr_choice choice = {.size = sizeof choice,
+                               .every = (int32_t)r->every,
+                               .from_ns = (uint64_t)(r->from * 1e9 + 0.5),
+                               .to_ns = (uint64_t)(r->to * 1e9 + 0.5)};
+    answer_context h = {.call = call};
+    observer.arg = &h;
+    if (!status) status = cnri_energy_begin_if(call->rt, r->energy, &observer, &region, err);
+    if (!status)
+        status = cnri_recognise(call->model, pictures.at, pictures.n, &choice, (int32_t)r->top,
+                                &observer, err);
+    if (!status) status = repeat(&h, &pictures, &choice, (int32_t)r->top, observer, region, err);
+    status = cnri_energy_close(region, status, h.n_told, &energy, err);
+    if (energy) status = tell_energy(call, energy, h.n_told, err);
+    cnri_vec_free(&pictures);
+    if (found.gl_pathc) globfree(&found);
+    /* what could not be told was complained of already */
+    return status == CNR_E_CANCELLED && call->code && !cnri_cancelled() ? CNR_OK : status;
+}
+
+/* ---- scripts, whose top level says what they are ---- */
+
+/* The script that a word names, one that ships too; NULL: none. */
+static const char *script_of(cnri_call *call, const char *word) {
+    const size_t n = strlen(word);
+    if (access(word, R_OK) != 0) return call->script = cnri_lua_app(word);
+    return n > 4 && strcmp(word + n - 4, ".lua") == 0 ? word : NULL;
+}
+
+/* Runs the script's top level. False: that was all; else it is a net, which call->rt holds to be
+ * loaded. */
+static bool begin_script(cnri_call *call, const char *output, const char *path, int argc,
+                         char **argv) {
+    const cnri_lua_rights rights = {.trust = call->common.trust,
+                                    .output = output,
+                                    .cancelled = cnri_cancelled,
+                                    .watch = cnri_watch_script(call)};
+    cnri_lua_program *p = NULL;
+    cnr_error err = CNR_ERROR_INIT;
+    cnr_status status = cnri_call_open(call, &err);
+    if (!status) status = cnri_lua_open(call->rt, path, argc - 1, argv + 1, &rights, &p, &err);
+    if (!status && !cnri_lua_is_main(p)) {
+        cnri_lua_hold(call->rt, argv[0], p);
+        return true;
+    }
+    if (!status && cnri_lua_is_application(p)) {
+        call->code = cnri_application_run(call, p, path, output, argc, argv);
+        return false;
+    }
+    if (!status) {
+        cnri_signals_patient(); /* a file that is being written is written to its end */
+        status = cnri_lua_main(p, &call->code, &err);
+    }
+    if (status) call->code = cnri_complain(call, &err);
+    cnri_lua_close(p);
+    return false;
+}
+
+/* Words behind an experiment are its own; so options end at the first operand for now. */
+static bool leads(cnri_call *call, void *values) {
+    cnri_call early = {.command = call->command, .argc = call->argc, .argv = call->argv},
+              now = early;
+    const run *r = values;
+    int first;
+    bool go_on = cnri_call_parse(&early, values, &first);
+    const char *script = go_on && first < call->argc ? script_of(call, call->argv[first]) : NULL;
+    if (script)
+        go_on = begin_script(&early, r->output, script, call->argc - first, call->argv + first);
+    call->code = early.code;
+    if (go_on && early.rt) {
+        go_on = cnri_call_parse(&now, values, NULL);
+        call->code = now.code;
+        if (go_on && !cnri_call_reopen(&early, &now)) {
+            call->rt = early.rt; /* open already, with the net that was read */
+            early.rt = NULL;
+            call->governing = early.governing;
+            call->closes = early.closes;
+            early.governing = NULL;
+            early.closes = NULL;
+        }
+    }
+    cnri_call_free(&now);
+    cnri_call_free(&early);
+    return go_on;
+}
+
+static const char *wrong(const cnri_call *call, const void *values) {
+    (void)call;
+    return ((const run *)values)->output ? "--output is for scripts that return a function" : NULL;
+}
+
+const cnri_command cnri_cmd_run = {
+    .name = "run",
+    .operands = "NET PICTURE...",
+    .summary = "Runs a net on pictures, or each frame of a video, and prints the best classes. The "
+               "word run may be\n"
+               "left out. Directories, globs and label lists stand for the pictures in them.\n"
+               "A script that returns a function is run instead: cnnrun SCRIPT.lua WORDS...",
+    .details = "JSON, a line a picture: {\"input\", of a video \"seconds\", \"ms\", \"top\": "
+               "[{\"index\", \"label\", "
+               "\"score\"}]};\nother outputs as \"outputs\": [{\"name\", \"dims\", \"lowest\", "
+               "\"highest\", \"average\"}].\n"
+               "With --energy a line follows that tells a picture's, then one a domain.",
+    CNRI_OPTIONS(options),
+    CNRI_VALUES(run, .top = 5, .every = 1),
+    .min_operands = 2,
+    .max_operands = -1,
+    .takes = CNRI_NETS | CNRI_PICTURES,
+    .opens = cnri_call_model,
+    .leads = leads,
+    .wrong = wrong,
+    .run = run_pictures,
+};

@@ -1,0 +1,213 @@
+/* cnnrun train: trains a net on labelled pictures and writes it with its best weights. */
+#include "cli/cli.h"
+
+static const char *const policies[] = {"fixed", "inverse",   "step", "cosine",
+                                       "poly",  "multistep", "inv",  NULL};
+
+typedef struct train {
+    cnr_train_options o;
+    bool no_energy;
+} train;
+#define ROW(member, name, ...) CNRI_OPTION(train, o.member, name, __VA_ARGS__)
+static const cnri_option options[] =
+    {ROW(data, "--data", "SPEC",
+         "labelled pictures: a directory, images:LIST, or another source's spec", .wanted = true),
+     ROW(validation, "--validation", "X",
+         "the part of them that epochs are judged by, or their "
+         "number; 0: none, and the last epoch is kept (0.1)",
+         .max = 1e15),
+     ROW(validation_seed, "--validation-seed", "N", "which they are (1)", .max = 1e15),
+     ROW(limit, "--limit", "N", "only the first N pictures (all)", .min = 1, .max = 1e15),
+     ROW(test, "--eval", "SPEC",
+         "pictures that the best epoch is tested on, once (the same "
+         "source's eval split, if it has one; \"\": none)"),
+     ROW(output, "--output", "FILE", "the .cnr to write", .letter = 'o', .wanted = true,
+         .writes = true),
+     ROW(epochs, "--epochs", "N", "rounds over the pictures (6)", .min = 1, .max = 1e6),
+     ROW(batch, "--batch", "N", "pictures a step (64)", .min = 1, .max = 65536),
+     ROW(optimizer, "--optimizer", "OPERATOR",
+         "sgd, adam, or another that a plugin brings (the first)"),
+     ROW(rate, "--lr", "X", "learning rate (0.02)", .max = 1000),
+     ROW(policy, "--rate-policy", "NAME", "how the rate falls (cosine)", .choices = policies),
+     ROW(gamma, "--gamma", "X", "of inverse (1e-4), and what step and multistep multiply by (0.1)",
+         .max = 1000),
+     ROW(power, "--power", "X", "of inverse (0.75) and poly (1)", .max = 1000),
+     ROW(rate_epochs, "--rate-epochs", "LIST",
+         "when the rate falls: each so many epochs (step), or at those (multistep: 10,15)"),
+     ROW(momentum, "--momentum", "X", "0 to 0.9999 (the optimiser's own: sgd 0.9)", .max = 0.9999),
+     ROW(nesterov, "--nesterov", NULL, "momentum that looks ahead"),
+     ROW(decay, "--decay", "X", "weight decay (0.0005)", .max = 1),
+     ROW(decay, "--weight-decay", "X", "the same", .max = 1),
+     ROW(beta1, "--beta1", "X", "of optimisers that average gradients (adam's own: 0.9)",
+         .max = 0.999999),
+     ROW(beta2, "--beta2", "X", "and their squares (adam's own: 0.999)", .max = 0.999999),
+     ROW(epsilon, "--epsilon", "X", "what adam adds before it divides (its own: 1e-8)", .max = 1),
+     ROW(keep_zeros, "--keep-zeros", "GLOB",
+         "weights of such names keep their zeros, as pruned ones should (none)"),
+     ROW(seed, "--seed", "N", "of weights, order and dropout (1)", .max = 1e15),
+     ROW(checkpoint, "--checkpoint", "FILE",
+         "keep training in it on the way; where it is there, go on "
+         "from it",
+         .writes = true),
+     ROW(checkpoint_seconds, "--checkpoint-every", "SECONDS", "and not behind epochs alone (30)",
+         .max = 1e9),
+     ROW(curves, "--curves", "FILE.csv",
+         "loss, accuracy and rate of each epoch, and FILE.png drawn of it", .writes = true,
+         .beside = ".png"),
+     ROW(loss, "--loss", "LOSS",
+         "what training makes small: an operator, a .lua file that returns a loss, or a shipped "
+         "one: mse, binary, focal, smooth, contrastive (default: the net's own, else the first "
+         "loss operator)"),
+     ROW(overwrite, "--overwrite", NULL,
+         "replace FILE even if what is in it is better, or is no such net"),
+     CNRI_OPTION(train, no_energy, "--no-energy", NULL, "ask no meter")};
+#undef ROW
+
+static const cnri_field epoch_fields[] = {CNRI_KEY(cnr_epoch, epoch),
+                                          CNRI_KEY(cnr_epoch, loss),
+                                          CNRI_FIELD(cnr_epoch, "train_accuracy", train_top1),
+                                          CNRI_FIELD(cnr_epoch, "accuracy", top1),
+                                          CNRI_KEY(cnr_epoch, seconds),
+                                          CNRI_ASIDE(cnr_epoch, "epochs", epochs),
+                                          CNRI_ASIDE(cnr_epoch, "best", best)};
+static const cnri_record epoch_record =
+    CNRI_RECORD(epoch_fields,
+                "epoch {epoch}/{epochs}  loss {loss:.4f}  train {train_accuracy:.2%}"
+                "{accuracy?  validation {accuracy:.2%}  best {best:.2%}}  {seconds:t}\n");
+
+typedef struct ending {
+    cnr_train_result r;
+    const char *output, *ended;
+    cnri_energy_shown e;
+} ending;
+static const cnri_field fields[] =
+    {CNRI_KEY(ending, output),          CNRI_KEY_IN(ending, r, epochs),
+     CNRI_KEY_IN(ending, r, best),      CNRI_KEY_IN(ending, r, best_epoch),
+     CNRI_KEY_IN(ending, r, validated), CNRI_KEY_IN(ending, r, test),
+     CNRI_KEY_IN(ending, r, tested),    CNRI_KEY_IN(ending, r, seconds),
+     CNRI_KEY(ending, ended),           CNRI_KEY_IN(ending, r, replaced),
+     CNRI_ENERGY_FIELDS(ending, e)};
+static const cnri_record record = CNRI_RECORD(
+    fields,
+    "{output}: epoch {best_epoch}{best?, right on {best:.2%} of {validated} for validation}"
+    "{test?, {test:.2%} of {tested} for the test}{ended?; training {ended}}\n" CNRI_ENERGY_LINE);
+
+typedef struct hearing {
+    cnri_call *call;
+    const cnr_train_options *o;
+} hearing;
+
+static int32_t hear(void *arg, int32_t kind, const void *of) {
+    const hearing *h = arg;
+    cnr_error err = CNR_ERROR_INIT;
+    cnri_watch_end(&h->call->watching);
+    if (kind == CNR_EVENT_EPOCH && cnri_tell(h->call, &epoch_record, of, &err))
+        cnri_complain(h->call, &err);
+    if (kind == CNR_EVENT_REPLACES && !h->call->common.quiet)
+        cnri_say(stderr, "%s is there already, right on %.2f%%; a better net replaces it\n",
+                 h->o->output, 100 * *(const double *)of);
+    return 0;
+}
+
+static int32_t show(void *arg, const cnr_progress *p) {
+    const hearing *h = arg;
+    return cnri_watch_show(&h->call->watching, p);
+}
+
+static bool set_defaults(cnri_call *call, void *values) {
+    (void)call;
+    cnr_train_options_default(&((train *)values)->o);
+    return true;
+}
+
+/* Caffe's short word for a policy, which stands behind all of them, is `inverse`. */
+static void take_short(cnr_train_options *o) {
+    if (policies[o->policy] && !policies[o->policy + 1]) o->policy = CNR_RATE_INVERSE;
+}
+
+/* --policy was the rate's before it was the planner's; its words still are. */
+static void take_rate_policy(cnri_call *call, cnr_train_options *o) {
+    for (int32_t i = 0; call->common.load.policy && policies[i]; i++)
+        if (strcmp(call->common.load.policy, policies[i]) == 0) {
+            o->policy = i;
+            call->common.load.policy = NULL;
+        }
+}
+
+/* With weights at random unless a file is named. */
+static cnr_status load(cnri_call *call, const cnr_train_options *o, cnr_error *err) {
+    char random[48];
+    cnr_status status = cnri_call_weights(call, err);
+    const char *given = call->common.load.weights;
+    snprintf(random, sizeof random, "random:%llu", (unsigned long long)o->seed);
+    if (!given) call->common.load.weights = random;
+    if (!status) status = cnri_call_graph(call, err);
+    call->common.load.weights = given;
+    return status;
+}
+
+static cnr_status draw_curves(const cnri_call *call, const char *table, cnr_error *err) {
+    char *picture = cnri_path_with_ending(table, ".png");
+    const cnr_status status = picture ? cnri_app_draw(call, "curves", table, picture, err)
+                                      : cnri_out_of_memory(err, table);
+    cnri_free(picture);
+    return status;
+}
+
+static cnr_status run(cnri_call *call, void *values, cnr_error *err) {
+    static const char *const words[] = {NULL, "stopped", "diverged"};
+    train *t = values;
+    const cnr_train_options *o = &t->o;
+    const cnr_load_options *given = &call->common.load;
+    take_rate_policy(call, &t->o);
+    take_short(&t->o);
+    const cnr_load_options how = {.size = sizeof how,
+                                  .device = given->device,
+                                  .deterministic = given->deterministic,
+                                  .memory_limit = given->memory_limit,
+                                  .policy = given->policy,
+                                  .policy_options = given->policy_options};
+    ending end = {.r = {.size = sizeof end.r}, .output = o->output};
+    hearing h = {call, o};
+    t->o.energy = !t->no_energy;
+    cnr_status status = load(call, o, err);
+    if (status) return status;
+    cnr_observer observer = *cnri_watch(call);
+    observer.arg = &h;
+    observer.progress = show;
+    observer.event = hear;
+    const cnri_train_task task = {.rt = call->rt, .net = call->graph, .how = &how};
+    status = cnri_train_net(&task, o, &observer, &end.r, err);
+    cnri_watch_end(&call->watching);
+    end.ended = words[end.r.ended];
+    end.e = cnri_energy_show(end.r.energy, "in all", (double)(end.r.trained * end.r.epochs));
+    if (!status) status = cnri_tell(call, &record, &end, err);
+    if (!status) status = cnri_tell_domains(call, end.r.energy, end.e.fps, err);
+    cnr_train_result_free(&end.r);
+    return status || !o->curves ? status : draw_curves(call, o->curves, err);
+}
+
+const cnri_command cnri_cmd_train = {
+    .name = "train",
+    .operands = "NET --data SPEC -o FILE",
+    .summary = "Trains a net by gradient descent and keeps the best weights.",
+    .details =
+        "Weights start at random from the seed, or as --weights FILE has them. After each epoch "
+        "the\nnet is judged on a part of the pictures that is not trained on; the best one is "
+        "kept, "
+        "and\ntested once at the end, on pictures that decided nothing. Ctrl-C ends training and "
+        "writes\nthe best so far, if an epoch was judged. A net that is in FILE already is judged "
+        "first and\nreplaced by a better one only. A loss that is no number, or a hundred times "
+        "what "
+        "it was at\nfirst, ends training. A line an epoch, and one at the end: accuracy and best "
+        "are "
+        "of the\nvalidation part of `validated` pictures, test is of `tested` others; ended is "
+        "null, "
+        "\"stopped\"\nor \"diverged\"; replaced is what the file that was there got right.",
+    .results = CNRI_RESULTS(&epoch_record, &record, &cnri_energy_domain),
+    CNRI_OPTIONS(options),
+    CNRI_VALUES(train, .o = {.size = sizeof(cnr_train_options)}),
+    CNRI_ONE_NET(cnri_call_open),
+    .leads = set_defaults,
+    .run = run,
+};

@@ -1,0 +1,13 @@
+/* A plan as a picture. */
+#ifndef CNRI_DRAW_NET_H
+#define CNRI_DRAW_NET_H
+
+#include "cli/cli.h"
+
+/* Layers, shapes on the edges, device and kernel by colour; with `timing` the time as width. */
+void cnri_plan_dot(const cnr_plan *plan, const cnr_timing *timing, cnri_text *out);
+/* Writes the text beside `path`, as .dot, and has the application "graph" draw it. */
+cnr_status cnri_draw_net(const cnri_call *call, const cnri_text *dot, const char *path,
+                         cnr_error *err);
+
+#endif

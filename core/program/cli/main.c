@@ -1,0 +1,140 @@
+/* cnnrun: the program; finds the subcommand and hands over. */
+#include "cli/cli.h"
+#include "lua/script.h"
+#include <unistd.h>
+
+static void print_app(void *arg, const char *name) {
+    (void)arg;
+    cnri_say(stdout, " %s", name);
+}
+
+static void print_help(void) {
+    cnri_say(stdout,
+             "usage: cnnrun NET PICTURE...        what the net says of pictures\n"
+             "       cnnrun SCRIPT.lua WORDS...   run an experiment\n"
+             "       cnnrun APPLICATION WORDS...  run one that ships: apps/APPLICATION.lua of the "
+             "scripts\n"
+             "       cnnrun COMMAND ...           one of these; --help with each tells more\n\n");
+    for (int32_t i = 0; i < CNRI_N_COMMANDS; i++)
+        cnri_say(stdout, "  %-12s %s\n", cnri_commands[i].command->name, cnri_commands[i].help);
+    cnri_say(stdout, "  help         this text; help COMMAND: that of a command or an application\n"
+                     "  help options what all commands that take nets have in common\n"
+                     "  help --man   all of it, as a man page\n"
+                     "  --version    the program's version; with --json all that a bug report "
+                     "needs\n\napplications:");
+    cnri_lua_apps(print_app, NULL);
+    cnri_say(stdout, "\n\n");
+    cnri_say(stdout,
+             "A net is a Lua script, a .cnr file, or what an importer plugin reads.\n"
+             "Results go to stdout, all else to stderr; --json makes results one object a line.\n\n"
+             "exit codes: ");
+    int32_t n = 0;
+#define X(name, value, text) \
+    if (n) cnri_say(stdout, n % 5 ? ", " : ",\n  "); \
+    cnri_say(stdout, "%d %s", -(value), text); \
+    n++;
+    CNR_STATUS_LIST(X)
+#undef X
+    cnri_say(stdout,
+             ",\n  130 stopped by Ctrl-C, 143 by SIGTERM; a script's own is what its main returns\n"
+             "With --json an error is an object too: {\"error\": {\"code\", \"place\", "
+             "\"text\"}}.\n"
+             "Files appear whole under their names or not at all: one that is there keeps its "
+             "mode and\nowner, of a symbolic link the file that it leads to is replaced; an "
+             "input or - is refused.\n");
+}
+
+/* What may have been meant: `best`, or an application, or what was best so far. */
+typedef struct guess {
+    const char *word;
+    char best[256];
+} guess;
+static void consider(void *arg, const char *name) {
+    guess *g = arg;
+    const char *both[] = {name, g->best};
+    const char *near = cnri_nearest_word(g->word, both, *g->best ? 2 : 1);
+    if (near && near != g->best) snprintf(g->best, sizeof g->best, "%s", near);
+}
+
+/* A word that is no command, no application and no file. */
+static int unknown(const char *word) {
+    static const cnri_command none = {.name = ""};
+    const cnri_call call = {.command = &none};
+    guess g = {.word = word};
+    cnr_error err = CNR_ERROR_INIT;
+    if (strpbrk(word, "./")) {
+        cnri_fail(&err, CNR_E_NOT_FOUND, word, "no such file");
+        return cnri_complain(&call, &err);
+    }
+    char file[4096];
+    consider(&g, "help");
+    for (int32_t i = 0; i < CNRI_N_COMMANDS; i++) consider(&g, cnri_commands[i].command->name);
+    cnri_lua_apps(consider, &g);
+    const char *near = *g.best ? g.best : NULL;
+    if (!near && cnri_nearest_path(word, file, sizeof file)) near = file;
+    return cnri_mistake("", near, "no such command or file: %s", word);
+}
+
+/* A net, with or without files behind commas; an application. */
+static bool can_run(const char *word) {
+    cnri_paths paths = {0};
+    char *app = cnri_lua_app(word);
+    const bool net = cnri_paths_add(&paths, word, NULL) == CNR_OK && access(paths.at[0], F_OK) == 0;
+    cnri_paths_free(&paths);
+    cnri_free(app);
+    return net || app;
+}
+
+static int help(int argc, char **argv) {
+    const char *of = argc < 3 ? NULL : argv[2];
+    char flag[] = "--help", *words[] = {argv[0], argv[2], flag, NULL};
+    const cnri_command *command = of ? cnri_command_find(of) : NULL;
+    if (command) cnri_help(command);
+    else if (!of) print_help();
+    else if (strcmp(of, "options") == 0) cnri_help(NULL);
+    else if (strcmp(of, "--man") == 0) (void)cnri_print_completions("man");
+    else if (can_run(of)) return cnri_command_run(&cnri_cmd_run, 3, words);
+    else return unknown(of);
+    return 0;
+}
+
+/* Options that stand before a command go behind it, so that it reads them with its own. */
+static void command_first(int argc, char **argv) {
+    const int at = cnri_command_at(argc, argv);
+    if (at < 1 || !cnri_command_find(argv[at])) return;
+    char *command = argv[at];
+    memmove(argv + 2, argv + 1, (size_t)(at - 1) * sizeof *argv);
+    argv[1] = command;
+}
+
+/* Nothing but flags: none of them says what to do. */
+static bool only_flags(int argc, char **argv) {
+    int i = 1;
+    while (i < argc && argv[i][0] == '-' && argv[i][1]) i++;
+    return i == argc;
+}
+
+static int dispatch(int argc, char **argv) {
+    static const char *const flags[] = {"--help", "--version"};
+    const char *word = argv[1];
+    const cnri_command *command = cnri_command_find(word);
+    if (command) return cnri_command_run(command, argc - 1, argv + 1);
+    if (strcmp(word, "help") == 0) return help(argc, argv);
+    if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0) print_help();
+    else if (strcmp(word, "--version") == 0)
+        return cnri_command_run(&cnri_version, argc - 1, argv + 1);
+    else if (word[0] != '-' && !can_run(word)) return unknown(word);
+    else if (only_flags(argc, argv))
+        return cnri_mistake("", cnri_nearest_word(word, flags, CNRI_COUNT(flags)),
+                            "%s alone says nothing to do", word);
+    else return cnri_command_run(&cnri_cmd_run, argc, argv);
+    return 0;
+}
+
+static int run(int argc, char **argv) {
+    if (argc < 2) return cnri_mistake("", NULL, "want a net and a picture, or a command");
+    command_first(argc, argv);
+    return dispatch(argc, argv);
+}
+
+int main(int argc, char **argv) { return cnri_program(argc, argv, run); }

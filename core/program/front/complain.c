@@ -1,0 +1,85 @@
+/* How the program tells that something failed: a line for people on stderr and, with --json, an
+ * object on stdout. */
+#include "front/front.h"
+#include <unistd.h>
+
+/* Errors may come before options are read, and out of a signal handler. */
+static volatile bool as_json;
+
+/* As the options will read it: words behind "--" are nobody's options. */
+void cnri_errors_begin(int argc, char **argv) {
+    for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++)
+        if (strcmp(argv[i], "--json") == 0) as_json = true;
+}
+
+static void print_object(int code, const char *where, const char *text) {
+    cnri_json j;
+    cnri_json_begin(&j);
+    cnri_json_object(&j, "error");
+    cnri_json_int(&j, "code", code);
+    cnri_json_text(&j, "place", where);
+    cnri_json_text(&j, "text", text);
+    (void)cnri_json_print(&j, NULL); /* the exit code tells it too */
+}
+
+static int tell(const char *command, int code, const char *where, const char *text, bool object) {
+    fflush(stdout);
+    if (object) print_object(code, where, text);
+    cnri_say_message(stderr, text, "cnnrun%s%s: %s%s", *command ? " " : "", command, where,
+                     *where ? ": " : "");
+    return code;
+}
+
+/* The line for people alone: `is_told` says the rest in an object of its own. */
+static int complain(const cnri_call *call, const cnr_error *err, bool is_told) {
+    const char *what = *err->text  ? err->text
+                       : err->code ? cnr_status_text(err->code)
+                                   : "failed, and does not say why";
+    char near[4096], text[sizeof err->text + sizeof near + 40];
+    /* Who met with it may have taken it for something else. */
+    const bool memory = cnri_alloc_failures() > 0;
+    const bool hint =
+        err->code == CNR_E_NOT_FOUND && cnri_nearest_path(err->where, near, sizeof near);
+    snprintf(text, sizeof text, "%s%s%s%s%s",
+             memory && err->code != CNR_E_MEMORY ? "out of memory: " : "", what,
+             hint ? "; did you mean " : "", hint ? near : "", hint ? "?" : "");
+    const int code = cnri_exit_code(memory ? CNR_E_MEMORY : err->code);
+    return tell(call->command->name, code ? code : 1, err->where, text, as_json && !is_told);
+}
+
+int cnri_complain(const cnri_call *call, const cnr_error *err) {
+    return complain(call, err, false);
+}
+
+int cnri_complain_line(const cnri_call *call, const cnr_error *err) {
+    return complain(call, err, true);
+}
+
+int cnri_mistake(const char *command, const char *nearest, const char *format, ...) {
+    char text[1024];
+    va_list list;
+    va_start(list, format);
+    const int n = vsnprintf(text, sizeof text, format, list);
+    va_end(list);
+    if (nearest && n > 0 && (size_t)n < sizeof text)
+        snprintf(text + n, sizeof text - (size_t)n, "; did you mean %s?", nearest);
+    tell(command, -CNR_E_ARG, "", text, as_json);
+    cnri_say(stderr, "cnnrun%s%s --help lists %s\n", *command ? " " : "", command,
+             *command ? "all options" : "the commands");
+    return -CNR_E_ARG;
+}
+
+void cnri_error_at_once(const char *text, int code) {
+    char line[128] = "{\"error\":{\"code\":   ,\"place\":\"\",\"text\":\"";
+    size_t n = strlen(line);
+    for (int i = 0, rest = code; i < 3; i++, rest /= 10)
+        if (rest > 0) line[19 - i] = (char)('0' + rest % 10);
+    const size_t length = strlen(text) < 64 ? strlen(text) : 64;
+    memcpy(line + n, text, length);
+    memcpy(line + n + length, "\"}}\n", 4);
+    n += length + 4;
+    if (as_json && write(STDOUT_FILENO, line, n) < 0) return;
+    if (write(STDERR_FILENO, "cnnrun: ", 8) < 0 || write(STDERR_FILENO, text, length) < 0 ||
+        write(STDERR_FILENO, "\n", 1) < 0)
+        return;
+}

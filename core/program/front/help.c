@@ -1,0 +1,99 @@
+/* The option tables as help. */
+#include "front/front.h"
+
+void cnri_each_option(const cnri_command *c, const cnri_group *group, cnri_option_fn fn) {
+    for (int32_t i = 0; i < group->n; i++)
+        if (group->rows[i].help) fn(c, &group->rows[i]);
+}
+
+/* The option's help with its units or choices behind it; "net bgr": those alone. */
+const char *cnri_option_choices(const cnri_option *o, const char *head, const char *between) {
+    static char text[512];
+    const char *units = *head && o->type == CNRI_T_U64 ? "; K, M, G count" : "";
+    size_t n = (size_t)snprintf(text, sizeof text, "%s%s", head, units);
+    for (int32_t i = 0; o->choices && o->choices[i] && n < sizeof text; i++)
+        n += (size_t)snprintf(text + n, sizeof text - n, "%s%s",
+                              i       ? between
+                              : *head ? ": "
+                                      : "",
+                              o->choices[i]);
+    return text;
+}
+
+const char *cnri_option_help(const cnri_option *o) { return cnri_option_choices(o, o->help, ", "); }
+
+enum { HELP_COLUMN = 28, HELP_WIDTH = 100 };
+
+/* Words from the help column on, in lines of at most HELP_WIDTH. */
+static void print_wrapped(const char *text) {
+    int32_t column = HELP_COLUMN;
+    while (*text) {
+        const int32_t n = (int32_t)strcspn(text, " ");
+        if (column > HELP_COLUMN && column + 1 + n > HELP_WIDTH) {
+            printf("\n%-*s", HELP_COLUMN, "");
+            column = HELP_COLUMN;
+        }
+        column += printf("%s%.*s", column > HELP_COLUMN ? " " : "", n, text);
+        text += n + (text[n] == ' ');
+    }
+    printf("\n");
+}
+
+static void help_option(const cnri_command *c, const cnri_option *o) {
+    char left[64], letter[8] = "";
+    (void)c;
+    if (o->letter) snprintf(letter, sizeof letter, "-%c, ", o->letter);
+    snprintf(left, sizeof left, "  %s%s%s%s%s", letter, o->name,
+             !o->argument   ? ""
+             : o->otherwise ? " ["
+                            : " ",
+             o->argument ? o->argument : "", o->otherwise ? "]" : "");
+    if (strlen(left) > HELP_COLUMN - 2) printf("%s\n%-*s", left, HELP_COLUMN, "");
+    else printf("%-*s", HELP_COLUMN, left);
+    print_wrapped(cnri_option_help(o));
+}
+
+/* {"net", "ms"}, a line a record, broken at `width`. */
+void cnri_put_results(const cnri_command *c, void (*put)(const char *)) {
+    for (const cnri_record *const *r = c->results; r && *r; r++) {
+        int32_t used = 0;
+        put(r == c->results ? "JSON: {" : "      {");
+        for (int32_t i = 0; i < (*r)->n; i++) {
+            char text[80];
+            const char *key = (*r)->fields[i].key;
+            const bool wraps = used + (int32_t)strlen(key) + 4 > HELP_WIDTH - 8;
+            if ((*r)->fields[i].aside) continue;
+            snprintf(text, sizeof text, "%s\"%s\"", !used ? "" : wraps ? ",\n       " : ", ", key);
+            used = (wraps ? 0 : used) + (int32_t)strlen(key) + 4;
+            put(text);
+        }
+        put("}\n");
+    }
+}
+
+static void put_plain(const char *text) { printf("%s", text); }
+
+static void help_groups(const cnri_command *c, const cnri_group *groups, int32_t n) {
+    for (int32_t g = 0; g < n; g++) {
+        printf("\n%s:\n", groups[g].title ? groups[g].title : "options");
+        cnri_each_option(c, &groups[g], help_option);
+    }
+}
+
+void cnri_help_print(const cnri_command *c, const cnri_group *groups, int32_t n) {
+    const int32_t here = c ? 1 + !groups[0].title : n; /* the general ones stand with each */
+    if (c)
+        printf("usage: cnnrun %s%s%s [options]\n\n%s\n", c->name, *c->operands ? " " : "",
+               c->operands, c->summary);
+    else printf("What commands have in common, each the groups that its own help names:\n");
+    help_groups(c, groups, here);
+    if (!c) return;
+    printf("  -h, --help                this text\n");
+    for (int32_t g = here; g < n; g++)
+        printf("%s%s%s", g > here ? ", " : "\nAlso the options of these groups: ", groups[g].title,
+               g + 1 < n ? "" : " (cnnrun help options)\n");
+    if (c->details || c->results)
+        printf("\n%s%s", c->details ? c->details : "", c->details ? "\n" : "");
+    cnri_put_results(c, put_plain);
+    if (c->more) c->more();
+}

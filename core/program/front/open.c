@@ -1,0 +1,67 @@
+/* From parsed options to a runtime. */
+#define _GNU_SOURCE
+#include "front/front.h"
+#include <stdlib.h>
+
+static void print_log(void *arg, int32_t level, const char *who, const char *text) {
+    static const char *const names[] = {"error: ", "warning: ", "", "debug: "};
+    (void)arg;
+    cnri_say_message(stderr, text, "cnnrun: %s%s%s", level >= 0 && level < 4 ? names[level] : "",
+                     who ? who : "", who && *who ? ": " : "");
+}
+
+static int32_t log_level(const cnri_common *c) {
+    return c->quiet ? CNR_LOG_ERROR : CNR_LOG_WARN + c->verbose;
+}
+
+const char *cnri_call_cache(const cnri_call *call) {
+    const char *cache = call->common.load.cache,
+               *folder = cache ? cache : secure_getenv("CNNRUN_CACHE");
+    return folder && *folder ? folder : NULL;
+}
+
+cnr_status cnri_call_runtime(cnri_call *call, cnr_error *err) {
+    const cnri_common *c = &call->common;
+    const cnr_open_options options = {.size = sizeof options,
+                                      .threads = (int32_t)c->threads,
+                                      .log = print_log,
+                                      .plugin_dirs = c->plugin_dirs.at,
+                                      .log_level = log_level(c),
+                                      .trust_scripts = c->trust,
+                                      .clock = c->clock,
+                                      .sysfs_root = c->sysfs_root,
+                                      .meter_address = c->meter_address,
+                                      .board = c->board,
+                                      .cache = cnri_call_cache(call),
+                                      .cpu_isa = c->cpu_isa,
+                                      .plugin_order = c->plugin_order,
+                                      .skip_plugins = c->skip_plugins.at};
+    return call->rt ? CNR_OK : cnr_open(&call->rt, &options, err);
+}
+
+static bool same_words(const cnri_words *a, const cnri_words *b) {
+    bool same = a->n == b->n;
+    for (int32_t i = 0; i < a->n && same; i++) same = strcmp(a->at[i], b->at[i]) == 0;
+    return same;
+}
+
+static bool same_list(const char *const *a, const char *const *b) {
+    for (; a && b && *a && *b && strcmp(*a, *b) == 0; a++, b++) {}
+    return (!a || !*a) && (!b || !*b);
+}
+
+bool cnri_call_reopen(const cnri_call *was, const cnri_call *now) {
+    const cnri_common *a = &was->common, *b = &now->common;
+    cnr_runtime *rt = was->rt;
+    if (!same_words(&a->plugin_dirs, &b->plugin_dirs) ||
+        !same_words(&a->skip_plugins, &b->skip_plugins) ||
+        !same_list(a->plugin_order, b->plugin_order) || a->trust != b->trust ||
+        a->board != b->board || a->clock != b->clock || a->sysfs_root != b->sysfs_root ||
+        a->meter_address != b->meter_address || a->cpu_isa != b->cpu_isa)
+        return true;
+    const bool moved = a->load.cache != b->load.cache; /* texts are argv's: the same or not given */
+    if (moved || rt->devices.n > 0) return moved || a->threads != b->threads;
+    rt->options.threads = rt->devices.options.threads = (int32_t)b->threads;
+    cnri_log_to(print_log, NULL, log_level(b));
+    return false;
+}

@@ -1,0 +1,31 @@
+/* What stands around the commands of a program. */
+#include "front/front.h"
+#include <errno.h>
+#include <malloc.h>
+
+/* Frames come from one thread and go on another: with a heap for each thread they leave holes, of
+ * tens of megabytes in an hour. Where threads hurry, in sessions, nothing is allocated. */
+static void share_heap(void) {
+#ifdef M_ARENA_MAX
+    mallopt(M_ARENA_MAX, 1);
+#endif
+}
+
+int cnri_program(int argc, char **argv, int (*run)(int argc, char **argv)) {
+    share_heap();
+    cnri_signals_install(cnri_error_at_once);
+    cnri_guard_install();
+    cnri_errors_begin(argc, argv);
+    int code = run(argc, argv);
+    if (code != -CNR_E_MEMORY && cnri_alloc_failures() > 0) {
+        cnri_say(stderr, "cnnrun: out of memory: what came about is not whole\n");
+        code = -CNR_E_MEMORY;
+    }
+    cnri_plugins_finish();
+    if ((fflush(stdout) != 0 || ferror(stdout)) && code == 0) {
+        cnri_say(stderr, "cnnrun: output: can't write%s%s\n", errno ? ": " : "",
+                 errno ? strerror(errno) : "");
+        code = -CNR_E_IO;
+    }
+    return code;
+}

@@ -1,0 +1,315 @@
+/* Which files a script may touch; blocks in the collector's care. */
+#include "lua/files.h"
+#include "lua/tensor.h"
+#include <errno.h>
+#include <fnmatch.h>
+#include <limits.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#define HOLDER_TYPE "cnnrun holder"
+
+/* `path` lies below the directory `given`: as it is written. */
+static bool is_below(const char *path, const char *given) {
+    const size_t n = strlen(given);
+    if (n == 0 || strncmp(path, given, n) != 0) return false;
+    if (given[n - 1] != '/' && path[n] != '/') return false;
+    return cnri_path_is_inside(path + n + (path[n] == '/'));
+}
+
+/* It is `given`, or below it with links followed. *out: it lies there, and leads elsewhere. */
+static bool allowed(const char *path, const char *given, bool *out) {
+    if (!*given) return false;
+    if (strcmp(path, given) == 0 || cnri_path_leads_below(path, given)) return true;
+    if (is_below(path, given)) *out = true;
+    return false;
+}
+
+/* `fits` takes the word `given`, or a part of it: "--output=FILE", "net.cfg,net.weights". */
+typedef bool (*fits_fn)(const char *path, const char *part, bool *out);
+static bool named_by(const char *path, const char *given, fits_fn fits, bool *out) {
+    if (fits(path, given, out)) return true;
+    for (const char *p = given; *p; p++) {
+        const size_t n = strcspn(p, ",=");
+        char part[PATH_MAX];
+        if (n > 0 && n < sizeof part) {
+            memcpy(part, p, n);
+            part[n] = 0;
+            if (fits(path, part, out)) return true;
+        }
+        p += n;
+        if (!*p) break;
+    }
+    return false;
+}
+
+static bool is_allowed(const cnri_script *s, const char *path, bool write, bool *out) {
+    for (int32_t i = 0; i < s->may_name.n; i++)
+        if (named_by(path, s->may_name.at[i], allowed, out)) return true;
+    return (s->output && allowed(path, s->output, out)) || (!write && allowed(path, s->dir, out));
+}
+
+static cnr_status refuse(const cnri_script *s, const char *path, bool write, bool out,
+                         cnr_error *err) {
+    if (!s->experiment)
+        return cnri_fail(err, CNR_E_ARG, "", "'%s': a net's script touches no files", path);
+    if (out)
+        return cnri_fail(err, CNR_E_ARG, "",
+                         "'%s' may not be %s: it is a link that leads elsewhere "
+                         "(--trust lifts this)",
+                         path, write ? "written" : "read");
+    return cnri_fail(err, CNR_E_ARG, "",
+                     "'%s' may not be %s: it is none of the paths on the command line%s "
+                     "(--trust lifts this)",
+                     path, write ? "written" : "read",
+                     write ? ": name it there, or its folder by --output DIR before the script"
+                           : "");
+}
+
+static void check_one(lua_State *L, const char *path, bool write) {
+    const cnri_script *s = cnri_script_of(L);
+    cnr_error err = CNR_ERROR_INIT;
+    bool out = false;
+    if (s->trust || (s->experiment && is_allowed(s, path, write, &out))) return;
+    refuse(s, path, write, out, &err);
+    luaL_error(L, "%s", err.text);
+}
+
+/* ---- what plugins open ---- */
+
+/* One of the files of a pattern: "frames-%04d.png". */
+static bool is_numbered(const char *path, const char *pattern, bool *out) {
+    const char *at = strchr(pattern, '%'),
+               *tail = at ? at + 1 + strspn(at + 1, "0123456789") : NULL;
+    (void)out;
+    if (!at || *tail != 'd' || strncmp(path, pattern, (size_t)(at - pattern)) != 0) return false;
+    const char *number = path + (at - pattern);
+    const size_t n = strspn(number, "0123456789");
+    return n > 0 && strcmp(number + n, tail + 1) == 0;
+}
+
+/* What a spec names for reading: the files of "*.jpg"; those of "SCHEME:PATH" or
+ * "SCHEME:PATH:MORE". */
+static bool is_in_spec(const char *path, const char *spec, bool *out) {
+    char at[PATH_MAX];
+    if (is_numbered(path, spec, out) || fnmatch(spec, path, FNM_PATHNAME | FNM_PERIOD) == 0)
+        return true;
+    const char *colon = strstr(spec, "://") ? NULL : strchr(spec, ':');
+    if (!colon || snprintf(at, sizeof at, "%s", colon + 1) >= (int)sizeof at) return false;
+    if (is_numbered(path, at, out) || fnmatch(at, path, FNM_PATHNAME | FNM_PERIOD) == 0 ||
+        allowed(path, at, out))
+        return true;
+    char *tail = strrchr(at, ':');
+    if (tail) *tail = 0;
+    return allowed(path, at, out);
+}
+
+cnr_status cnri_lua_may_open(const void *script, const char *path, int32_t writes, cnr_error *err) {
+    const cnri_script *s = script;
+    bool out = false;
+    if (s->experiment && is_allowed(s, path, writes, &out)) return CNR_OK;
+    for (int32_t i = 0; s->experiment && i < s->may_name.n; i++)
+        if (named_by(path, s->may_name.at[i], writes ? is_numbered : is_in_spec, &out))
+            return CNR_OK;
+    return refuse(s, path, writes, out, err);
+}
+
+/* A word, or a part of one behind or before "=,:" */
+bool cnri_lua_is_named(const void *script, const char *name) {
+    const cnri_script *s = script;
+    const size_t n = strlen(name);
+    for (int32_t i = 0; n > 0 && s->experiment && i < s->may_name.n; i++) {
+        const char *word = s->may_name.at[i];
+        for (const char *p = strstr(word, name); p; p = strstr(p + 1, name))
+            if ((p == word || strchr("=,:", p[-1])) && (p[n] == 0 || p[n] == ',')) return true;
+    }
+    return false;
+}
+
+/* Given as "images:LIST.txt", which names the file for reading alone: a list of the user's. */
+bool cnri_lua_is_vouched(const void *script, const char *spec) {
+    struct stat info;
+    bool out = false;
+    const char *colon = strchr(spec, ':');
+    return colon && cnri_lua_is_named(script, spec) && stat(colon + 1, &info) == 0 &&
+           S_ISREG(info.st_mode) && !is_allowed(script, colon + 1, true, &out);
+}
+
+void cnri_lua_check_address(lua_State *L, const char *address) {
+    const cnri_script *s = cnri_script_of(L);
+    bool out = false;
+    if (s->trust || cnri_lua_is_named(s, address) ||
+        (s->experiment && is_allowed(s, address, false, &out)))
+        return;
+    luaL_error(L, "'%s' may not be called: the command line does not name it (--trust lifts this)",
+               address);
+}
+
+void cnri_lua_check_file(lua_State *L, const char *path, bool write) {
+    struct stat info;
+    if (write || !strchr(path, ',') || stat(path, &info) == 0) {
+        check_one(L, path, write);
+        return;
+    }
+    for (const char *at = path; at;
+         at = *at ? at + 1 : NULL) { /* each of a net's files by itself */
+        const char *part = lua_pushlstring(L, at, strcspn(at, ","));
+        if (cnri_weights_are_file(part)) check_one(L, part, false);
+        at += strlen(part);
+        lua_pop(L, 1);
+    }
+}
+
+const char *cnri_lua_push_beside(lua_State *L, const char *name) {
+    const cnri_script *s = cnri_script_of(L);
+    cnr_error err = CNR_ERROR_INIT;
+    char *real = NULL;
+    if (name[0] == '/' && s->trust) return lua_pushstring(L, name);
+    /* what is not there is missed by whoever opens it */
+    const cnr_status status = s->trust ? CNR_OK : cnri_path_beside(s->path, name, &real, &err);
+    cnri_free(real);
+    if (status == CNR_E_MEMORY) cnri_script_raise(L, &err);
+    if (status && status != CNR_E_NOT_FOUND) {
+        lua_pushnil(L);
+        return NULL;
+    }
+    if (strcmp(s->dir, ".") == 0) return lua_pushstring(L, name);
+    return lua_pushfstring(L, "%s/%s", s->dir, name);
+}
+
+/* ---- held blocks ---- */
+
+void **cnri_lua_push_holder(lua_State *L) {
+    void **block = lua_newuserdatauv(L, sizeof *block, 0);
+    *block = NULL;
+    luaL_setmetatable(L, HOLDER_TYPE);
+    return block;
+}
+
+static int free_held(lua_State *L) {
+    void **block = lua_touserdata(L, 1);
+    cnri_free(*block);
+    *block = NULL;
+    return 0;
+}
+
+/* ---- what experiments do with files ---- */
+
+/* c.text(path): the whole file. */
+static int text_of(lua_State *L) {
+    cnr_error err = CNR_ERROR_INIT;
+    char *text;
+    size_t bytes;
+    const char *path = luaL_checkstring(L, 1);
+    cnri_lua_check_file(L, path, false);
+    void **held = cnri_lua_push_holder(L);
+    if (cnri_read_file(path, CNRI_SCRIPT_FILE_BYTES, &text, &bytes, &err))
+        return cnri_script_raise(L, &err);
+    *held = text;
+    lua_pushlstring(L, text, bytes);
+    return 1;
+}
+
+static cnr_status write_text(const char *path, const char *text, size_t bytes, cnr_error *err) {
+    cnri_writer w;
+    cnr_status status = cnri_write_begin(&w, path, 0, err);
+    if (status) return status;
+    status = cnri_write(&w, text, bytes, err);
+    if (!status) return cnri_write_commit(&w, err);
+    cnri_write_abandon(&w);
+    return status;
+}
+
+/* c.write(path, text): a tensor is saved as its own method does it. */
+static int write_file(lua_State *L) {
+    cnr_error err = CNR_ERROR_INIT;
+    size_t bytes;
+    const char *path = luaL_checkstring(L, 1);
+    if (luaL_testudata(L, 2, CNRI_TENSOR_TYPE)) {
+        lua_settop(L, 2);
+        lua_insert(L, 1);
+        return cnri_lua_tensor_save(L);
+    }
+    const char *text = luaL_checklstring(L, 2, &bytes);
+    cnri_lua_check_file(L, path, true);
+    const uint64_t left = cnri_script_leave();
+    const cnr_status status = write_text(path, text, bytes, &err);
+    cnri_script_return(L, left);
+    return status ? cnri_script_raise(L, &err) : 0;
+}
+
+/* c.script(path): what a file of Lua returns, with globals of its own. */
+static int script_of_file(lua_State *L) {
+    const char *path = luaL_checkstring(L, 1);
+    cnri_lua_check_file(L, path, false);
+    cnri_lua_load_file(L, path, path);
+    lua_call(L, 0, 1);
+    return 1;
+}
+
+/* c.exists(path): "file", "folder" or nil, and how many bytes a file has. */
+static int exists(lua_State *L) {
+    struct stat info;
+    const char *path = luaL_checkstring(L, 1);
+    cnri_lua_check_file(L, path, false);
+    if (stat(path, &info) != 0) return 0;
+    lua_pushstring(L, S_ISDIR(info.st_mode) ? "folder" : "file");
+    if (S_ISDIR(info.st_mode)) return 1;
+    lua_pushinteger(L, (lua_Integer)info.st_size);
+    return 2;
+}
+
+/* c.folder(path): makes it, when it is not there. */
+static int make_folder(lua_State *L) {
+    struct stat info;
+    const char *path = luaL_checkstring(L, 1);
+    cnri_lua_check_file(L, path, true);
+    if (mkdir(path, 0777) != 0 &&
+        (errno != EEXIST || stat(path, &info) != 0 || !S_ISDIR(info.st_mode)))
+        return luaL_error(L, "%s: %s", path, strerror(errno));
+    return 0;
+}
+
+/* c.output(path, ...): fails unless path can be written and is no input, before work begins. */
+static int output(lua_State *L) {
+    cnr_error err = CNR_ERROR_INIT;
+    const int n = lua_gettop(L);
+    const char *path = luaL_checkstring(L, 1);
+    cnri_lua_check_file(L, path, true);
+    const char **words = lua_newuserdatauv(L, (size_t)n * sizeof *words, 0);
+    for (int i = 2; i <= n; i++) words[i - 2] = luaL_checkstring(L, i);
+    if (cnri_write_check(path, words, n - 1, &err)) return cnri_script_raise(L, &err);
+    return 0;
+}
+
+/* c.note(...): as print, but beside the results. */
+static int note(lua_State *L) {
+    const int n = lua_gettop(L);
+    for (int i = 1; i <= n; i++) {
+        size_t bytes;
+        const char *text = luaL_tolstring(L, i, &bytes);
+        if (i > 1) cnri_say(stderr, "\t");
+        cnri_say_lines(stderr, text, bytes);
+        lua_pop(L, 1);
+    }
+    cnri_say(stderr, "\n");
+    return 0;
+}
+
+const cnri_lua_row cnri_file_rows[] =
+    {{"text(path: string)", text_of, "string", "what the file holds", NULL},
+     {"write(path: string, data: string|cnnrun.Tensor)", write_file, "",
+      "writes a file that appears whole, or not at all", NULL},
+     {"script(path: string)", script_of_file, "any", "what a file of Lua returns", NULL},
+     {"exists(path: string)", exists, "\"file\"|\"folder\"|nil, integer?",
+      "what is there; of a file, its bytes", NULL},
+     {"folder(path: string)", make_folder, "", "makes the folder, when it is not there", NULL},
+     {"output(path: string, ...: string)", output, "",
+      "fails if the file can't be written, or is one of the inputs named behind it", NULL},
+     {"note(...: any)", note, "", "prints a line on stderr, beside the results", NULL},
+     {0}};
+
+void cnri_lua_open_files(lua_State *L) {
+    static const luaL_Reg events[] = {{"__gc", free_held}, {0}};
+    cnri_lua_new_type(L, HOLDER_TYPE, "a block", events, NULL, NULL);
+}

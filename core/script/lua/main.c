@@ -1,0 +1,240 @@
+/* Scripts whose top level has run: experiments, which return a function main(args), and nets. */
+#include "lua/layer.h"
+#include "lua/load.h"
+#include "lua/model.h"
+#include "lua/program.h"
+#include <math.h>
+#include <string.h>
+#include <sys/stat.h>
+
+/* The table at -2 gets one more item in the list of the name on top, which goes. */
+static void push_item(lua_State *L, const char *text) {
+    lua_pushvalue(L, -1);
+    if (lua_rawget(L, -3) != LUA_TTABLE) {
+        lua_pop(L, 1);
+        lua_newtable(L);
+        lua_pushvalue(L, -2);
+        lua_pushvalue(L, -2);
+        lua_rawset(L, -5);
+    }
+    lua_pushstring(L, text);
+    lua_rawseti(L, -2, (lua_Integer)lua_rawlen(L, -2) + 1);
+    lua_pop(L, 2);
+}
+
+static void push_named(lua_State *L, const cnri_lua_named *named) {
+    for (; named && named->name; named++) {
+        luaL_gsub(L, named->name, "-", "_");
+        if (named->is_item) {
+            push_item(L, named->text);
+            continue;
+        }
+        if (named->text) lua_pushstring(L, named->text);
+        else if (named->is_flag) lua_pushboolean(L, true);
+        else if (named->number == floor(named->number) && fabs(named->number) < 9e15)
+            lua_pushinteger(L, (lua_Integer)named->number);
+        else lua_pushnumber(L, named->number);
+        if (named->text || named->number != 0 || named->is_flag || named->is_zero)
+            lua_rawset(L, -3);
+        else lua_pop(L, 2);
+    }
+}
+
+static void push_args(lua_State *L, const cnri_lua_program *p) {
+    const cnri_script *s = &p->script;
+    lua_createtable(L, s->n_args, 2);
+    lua_pushstring(L, s->output);
+    lua_setfield(L, -2, "output");
+    push_named(L, p->named);
+    if (p->load) {
+        cnri_lua_push_load(L, p->load);
+        lua_setfield(L, -2, "load");
+    }
+    lua_pushstring(L, s->path);
+    lua_rawseti(L, -2, 0);
+    for (int32_t i = 0; i < s->n_args; i++) {
+        lua_pushstring(L, s->args[i]);
+        lua_rawseti(L, -2, i + 1);
+    }
+}
+
+const char cnri_lua_result; /* its address: where the registry has what the top level returned */
+
+/* Whether a table with the function `main` is on top. */
+static bool is_application(lua_State *L) {
+    if (!lua_istable(L, -1)) return false;
+    lua_pushliteral(L, "main");
+    const bool is = lua_rawget(L, -2) == LUA_TFUNCTION;
+    lua_pop(L, 1);
+    return is;
+}
+
+static int run_top(lua_State *L) {
+    cnri_lua_program *p = lua_touserdata(L, 1);
+    cnri_lua_load_file(L, p->script.path, p->script.path);
+    lua_call(L, 0, 1);
+    p->is_application = is_application(L);
+    p->is_main = p->is_application || lua_isfunction(L, -1);
+    lua_rawsetp(L, LUA_REGISTRYINDEX, &cnri_lua_result);
+    return 0;
+}
+
+/* An experiment whose top level had mistakes, of which no net tells. */
+static void refuse_mistakes(lua_State *L) {
+    cnri_lua_push_mistakes(L);
+    const int n = (int)lua_rawlen(L, -1) / 2;
+    if (n == 0) return;
+    lua_rawgeti(L, -1, 1);
+    lua_rawgeti(L, -2, 2);
+    lua_pushfstring(L, "%s: %s", lua_tostring(L, -2), lua_tostring(L, -1));
+    if (n > 1) lua_pushfstring(L, "%s (and %d more)", lua_tostring(L, -1), n - 1);
+    lua_error(L);
+}
+
+void cnri_lua_begin_main(cnri_script *s) {
+    s->experiment = true;
+    if (!s->stopped) s->budget = CNRI_MAIN_INSTRUCTIONS;
+    s->cpu_limit_ns = UINT64_MAX;
+    s->limit = CNRI_MAIN_BYTES;
+}
+
+static int run_main(lua_State *L) {
+    cnri_lua_program *p = lua_touserdata(L, 1);
+    refuse_mistakes(L);
+    cnri_lua_begin_main(&p->script);
+    lua_rawgetp(L, LUA_REGISTRYINDEX, &cnri_lua_result);
+    if (p->is_application) lua_getfield(L, -1, "main");
+    push_args(L, p);
+    lua_call(L, 1, 1);
+    if (!lua_isinteger(L, -1)) return 0;
+    const lua_Integer code = lua_tointeger(L, -1);
+    if (code < 0 || code > 255) /* the system would cut 256 to 0 */
+        luaL_error(L, "main returned %I: an exit code is 0 to 255", (LUAI_UACINT)code);
+    p->exit_code = (int)code;
+    return 0;
+}
+
+static bool add_name(cnri_script *s, const char *name) {
+    const char **slot = name ? cnri_push(&s->may_name) : NULL;
+    if (slot) *slot = name;
+    return slot || !name;
+}
+
+/* What paths may be named by: words, texts beside them, files of load options. */
+static bool add_names(cnri_script *s, const cnri_lua_rights *rights) {
+    const cnr_load_options *load = rights->load;
+    bool good = true;
+    for (int32_t i = 0; i < s->n_args; i++) good = good && add_name(s, s->args[i]);
+    for (const cnri_lua_named *n = rights->named; n && n->name; n++)
+        good = good && add_name(s, n->text);
+    for (int32_t i = 0; load && i < CNRI_N_LOAD_OPTIONS; i++)
+        if (cnri_load_options[i].kind == CNRI_LOAD_FILE)
+            good =
+                good &&
+                add_name(s, *(const char *const *)((const char *)load + cnri_load_options[i].at));
+    return good;
+}
+
+cnr_status cnri_lua_open(cnr_runtime *rt, const char *path, int argc, char **argv,
+                         const cnri_lua_rights *rights, cnri_lua_program **out, cnr_error *err) {
+    cnri_lua_program *p = *out = cnri_alloc_zero(sizeof *p);
+    if (!p) return cnri_out_of_memory(err, path);
+    cnr_status status = cnri_script_open(&p->script, rt, path, rights->trust, err);
+    p->script.args = (const char *const *)argv;
+    p->script.n_args = argc;
+    p->script.output = rights->output;
+    p->script.cancelled = rights->cancelled;
+    p->script.watch = rights->watch;
+    p->named = rights->named;
+    p->load = rights->load;
+    if (!status && !add_names(&p->script, rights)) status = cnri_out_of_memory(err, path);
+    if (!status) status = cnri_script_guard(&p->script, run_top, p, 0, err);
+    if (!status) return CNR_OK;
+    cnri_lua_close(p);
+    *out = NULL;
+    return status;
+}
+
+cnr_status cnri_lua_give(cnri_lua_program *p, int argc, char **argv, const cnri_lua_rights *rights,
+                         cnr_error *err) {
+    p->script.args = (const char *const *)argv;
+    p->script.n_args = argc;
+    p->script.output = rights->output;
+    p->named = rights->named;
+    p->load = rights->load;
+    return add_names(&p->script, rights) ? CNR_OK : cnri_out_of_memory(err, p->script.path);
+}
+
+void cnri_lua_close(cnri_lua_program *p) {
+    if (!p) return;
+    cnri_script_close(&p->script);
+    cnri_free(p);
+}
+
+bool cnri_lua_is_main(const cnri_lua_program *p) { return p->is_main; }
+
+bool cnri_lua_is_application(const cnri_lua_program *p) { return p->is_application; }
+
+/* An application's errors are for people: a mistake in what it was asked, unless the engine said
+ * so, whose code and place they keep. */
+static cnr_status explain(const cnri_lua_program *p, cnr_status status, cnr_error *err) {
+    cnr_error own;
+    if (status != CNR_E_SCRIPT || !p->is_application || strcmp(err->where, p->script.path) != 0)
+        return status;
+    if (cnri_script_raised(&p->script, err->text, &own)) {
+        const size_t before =
+            strlen(err->text) - strlen(own.text) - strlen(own.where) - (*own.where ? 2 : 0);
+        if (before == 0) return cnri_fail(err, own.code, own.where, "%s", own.text);
+        err->code = own.code;
+    } else err->code = CNR_E_ARG;
+    err->where[0] = 0;
+    return err->code;
+}
+
+static cnr_status make_folder(const char *path, cnr_error *err) {
+    struct stat info;
+    if (mkdir(path, 0777) == 0 || (stat(path, &info) == 0 && S_ISDIR(info.st_mode))) return CNR_OK;
+    return cnri_fail_errno(err, path, "can't be made a folder");
+}
+
+cnr_status cnri_lua_main(cnri_lua_program *p, int *exit_code, cnr_error *err) {
+    if (!p->is_main)
+        return cnri_fail(err, CNR_E_NOT_FOUND, p->script.path,
+                         "no experiment: it returns no function main(args)");
+    const char *folder = p->script.output;
+    cnr_status status = folder ? make_folder(folder, err) : CNR_OK;
+    if (!status) status = explain(p, cnri_script_guard(&p->script, run_main, p, 0, err), err);
+    if (!status && exit_code) *exit_code = p->exit_code;
+    return status;
+}
+
+typedef struct building {
+    const char *net;
+    cnri_lua_built built;
+} building;
+
+static int build(lua_State *L) {
+    building *b = lua_touserdata(L, 1);
+    lua_rawgetp(L, LUA_REGISTRYINDEX, &cnri_lua_result);
+    cnri_lua_pick_net(L, b->net);
+    cnri_lua_build(L, -1, &b->built);
+    return 0;
+}
+
+cnr_status cnri_lua_graph(cnri_lua_program *p, const cnr_load_options *options, cnr_graph **out,
+                          cnr_error *err) {
+    const char *path = p->script.path;
+    building b = {.net = options && CNRI_HAS(options, net) ? options->net : NULL};
+    cnr_status status = CNR_OK;
+    *out = NULL;
+    b.built.graph = cnri_graph_new("");
+    if (!b.built.graph) status = cnri_out_of_memory(err, path);
+    if (!status) status = cnri_script_guard(&p->script, build, &b, 0, err);
+    cnri_lua_close(p); /* before weights come, which may be large */
+    if (!status) status = cnri_lua_verdict(b.built.graph, path, err);
+    if (!status) status = cnri_lua_fill(&b.built, options, err);
+    cnri_lua_built_free(&b.built);
+    if (!status) *out = b.built.graph;
+    else cnri_graph_free(b.built.graph);
+    return status;
+}

@@ -1,0 +1,13 @@
+/* Inside the room: the .npy file of NumPy, without Lua. Versions 1 to 3, C order. */
+#ifndef CNRI_LUA_NPY_H
+#define CNRI_LUA_NPY_H
+
+#include "base/base.h"
+
+cnr_status cnri_npy_write(const char *path, const cnr_tensor *t, cnr_error *err);
+/* The header of the file in `text`: fills dtype, rank, dim of *out and the offset of its data.
+ * Checks that the data is whole. */
+cnr_status cnri_npy_read(const char *path, const char *text, size_t bytes, cnr_tensor *out,
+                         size_t *offset, cnr_error *err);
+
+#endif

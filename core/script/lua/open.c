@@ -1,0 +1,33 @@
+/* cnr_open of the whole library: registers what scripts bring, opens the runtime, and restores
+ * knobs that a killed process left set. */
+#include "gauges/gauges.h"
+#include "host/host.h"
+#include "lua/script.h"
+
+void cnri_lua_install(void) {
+    static const cnri_services services = {&cnri_lua_loader, cnri_lua_board_read,
+                                           cnri_lua_policy_open};
+    static const cnri_governor_scripts governors = {cnri_lua_frequency_policy_open,
+                                                    cnri_lua_governors_folder};
+    static const cnri_loss_files losses = {cnri_lua_loss_open, cnri_lua_loss_close};
+    cnri_services_register(&services);
+    cnri_governor_scripts_register(&governors);
+    cnri_loss_files_register(&losses);
+}
+
+/* A knob that cannot be restored is a warning: it must not keep a runtime from opening. */
+static void restore_knobs(cnr_runtime *rt) {
+    const cnr_gauge_options gauges = {.size = sizeof gauges,
+                                      .root = rt->sysfs_root,
+                                      .address = rt->meter_address};
+    cnr_error why = CNR_ERROR_INIT;
+    if (cnri_knobs_recover(&gauges, &rt->brought_back, &why))
+        cnri_log(CNR_LOG_WARN, why.where, "%s", why.text);
+}
+
+cnr_status cnr_open(cnr_runtime **out, const cnr_open_options *options, cnr_error *err) {
+    cnri_lua_install();
+    const cnr_status status = cnri_runtime_open(out, options, err);
+    if (!status) restore_knobs(*out);
+    return status;
+}

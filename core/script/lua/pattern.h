@@ -1,0 +1,30 @@
+/* Inside the room: Lua's patterns, matched with a budget of steps. */
+#ifndef CNRI_LUA_PATTERN_H
+#define CNRI_LUA_PATTERN_H
+
+#include "lua/state.h"
+
+enum { CNRI_CAPTURES = 32, CNRI_PATTERN_DEPTH = 180 };
+
+typedef struct cnri_capture {
+    const char *at;
+    ptrdiff_t n; /* CAPTURE_OPEN while not closed, CAPTURE_PLACE for () */
+} cnri_capture;
+enum { CNRI_CAPTURE_OPEN = -1, CNRI_CAPTURE_POSITION = -2 };
+
+typedef struct cnri_match {
+    lua_State *L;
+    const char *text, *text_end, *pattern_end;
+    cnri_capture captures[CNRI_CAPTURES];
+    int n, depth;
+} cnri_match;
+
+/* Where the match of `pattern` at `s` ends, or NULL. Raises on a malformed pattern and when the
+ * script's budget is used up. */
+const char *cnri_pattern_match(cnri_match *m, const char *s, const char *pattern);
+/* Pushes capture i, or the whole match [s, e) when the pattern has none and i is 0. */
+void cnri_pattern_push(cnri_match *m, int i, const char *s, const char *e);
+/* Pushes all captures, or the whole match; returns how many. */
+int cnri_pattern_push_all(cnri_match *m, const char *s, const char *e);
+
+#endif

@@ -1,0 +1,19 @@
+/* Inside the room: a script whose top level has run; main.c and application.c. */
+#ifndef CNRI_LUA_PROGRAM_H
+#define CNRI_LUA_PROGRAM_H
+
+#include "lua/state.h"
+
+struct cnri_lua_program {
+    cnri_script script;
+    const cnri_lua_named *named;
+    const cnr_load_options *load;
+    bool is_main, is_application;
+    int exit_code;
+};
+
+extern const char cnri_lua_result; /* its address: where the registry has the top level's result */
+/* From now on the script may do what experiments may. */
+void cnri_lua_begin_main(cnri_script *s);
+
+#endif

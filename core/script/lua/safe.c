@@ -1,0 +1,257 @@
+/* The harmless globals, and guarded versions of those that could run away or hide an error. */
+#include "lua/state.h"
+#include <limits.h>
+#include <string.h>
+
+/* ---- protected calls: an exhausted budget passes through them ---- */
+
+static int finish_pcall(lua_State *L, int status, lua_KContext extra) {
+    if (status != LUA_OK && status != LUA_YIELD) {
+        cnri_script_check(L);
+        lua_pushboolean(L, 0);
+        lua_pushvalue(L, -2);
+        return 2;
+    }
+    return lua_gettop(L) - (int)extra;
+}
+
+static int safe_pcall(lua_State *L) {
+    luaL_checkany(L, 1);
+    lua_pushboolean(L, 1);
+    lua_insert(L, 1);
+    return finish_pcall(L, lua_pcallk(L, lua_gettop(L) - 2, LUA_MULTRET, 0, 0, finish_pcall), 0);
+}
+
+/* Lua runs message handlers without hooks when a hook raised the error, so a script's own handler
+ * never sees that one. */
+static int handle(lua_State *L) {
+    if (cnri_script_of(L)->stopped) return 1;
+    lua_pushvalue(L, lua_upvalueindex(1));
+    lua_insert(L, 1);
+    lua_call(L, lua_gettop(L) - 1, LUA_MULTRET);
+    return lua_gettop(L);
+}
+
+static int safe_xpcall(lua_State *L) {
+    const int n = lua_gettop(L);
+    luaL_checktype(L, 2, LUA_TFUNCTION);
+    lua_pushvalue(L, 2);
+    lua_pushcclosure(L, handle, 1);
+    lua_replace(L, 2);
+    lua_pushboolean(L, 1);
+    lua_pushvalue(L, 1);
+    lua_rotate(L, 3, 2); /* f, handler, true, f, arguments */
+    return finish_pcall(L, lua_pcallk(L, n - 2, LUA_MULTRET, 2, 2, finish_pcall), 2);
+}
+
+/* ---- coroutines ---- */
+
+static int resume(lua_State *L, lua_State *co, int n) {
+    int results;
+    if (!lua_checkstack(co, n)) return luaL_error(L, "too many arguments to a coroutine");
+    lua_xmove(L, co, n);
+    const int status = lua_resume(co, L, n, &results);
+    if (status != LUA_OK && status != LUA_YIELD) {
+        cnri_script_check(L);
+        lua_xmove(co, L, 1);
+        return -1;
+    }
+    if (!lua_checkstack(L, results + 1)) {
+        lua_pop(co, results);
+        return luaL_error(L, "too many results of a coroutine");
+    }
+    lua_xmove(co, L, results);
+    return results;
+}
+
+static int safe_resume(lua_State *L) {
+    lua_State *co = lua_tothread(L, 1);
+    luaL_argexpected(L, co, 1, "coroutine");
+    const int results = resume(L, co, lua_gettop(L) - 1);
+    lua_pushboolean(L, results >= 0);
+    lua_insert(L, results >= 0 ? -(results + 1) : -2);
+    return results >= 0 ? results + 1 : 2;
+}
+
+static int call_wrapped(lua_State *L) {
+    lua_State *co = lua_tothread(L, lua_upvalueindex(1));
+    const int results = resume(L, co, lua_gettop(L));
+    return results >= 0 ? results : lua_error(L);
+}
+
+static int safe_wrap(lua_State *L) {
+    luaL_checktype(L, 1, LUA_TFUNCTION);
+    lua_State *co = lua_newthread(L); /* inherits the hook */
+    lua_pushvalue(L, 1);
+    lua_xmove(L, co, 1);
+    lua_pushcclosure(L, call_wrapped, 1);
+    return 1;
+}
+
+/* ---- metatables ---- */
+
+static int safe_setmetatable(lua_State *L) {
+    luaL_checktype(L, 1, LUA_TTABLE);
+    luaL_argexpected(L, lua_isnoneornil(L, 2) || lua_istable(L, 2), 2, "nil or table");
+    if (luaL_getmetafield(L, 1, "__metatable") != LUA_TNIL)
+        return luaL_error(L, "cannot change a protected metatable");
+    if (lua_istable(L, 2)) {
+        lua_pushliteral(L, "__gc");
+        /* Finalizers run without hooks: nothing could stop one. */
+        if (lua_rawget(L, 2) != LUA_TNIL) return luaL_error(L, "scripts may not have finalizers");
+        lua_pop(L, 1);
+    }
+    lua_settop(L, 2);
+    lua_setmetatable(L, 1);
+    return 1;
+}
+
+/* ---- print: an experiment's results are results; a net has none ---- */
+
+static int safe_print(lua_State *L) {
+    FILE *to = cnri_script_of(L)->experiment ? stdout : stderr;
+    const int n = lua_gettop(L);
+    for (int i = 1; i <= n; i++) {
+        size_t bytes;
+        const char *text = luaL_tolstring(L, i, &bytes);
+        if (i > 1) cnri_say(to, "\t");
+        cnri_say_lines(to, text, bytes);
+        lua_pop(L, 1);
+    }
+    cnri_say(to, "\n");
+    return 0;
+}
+
+/* ---- table functions: the standard ones behind a charge for what they are about to do. A __len
+ * could make them loop for ever over nothing, without one instruction of Lua's. ---- */
+
+static int64_t span(lua_State *L, int first, int last, int64_t length) {
+    const int64_t i = luaL_optinteger(L, first, 1), j = luaL_optinteger(L, last, length);
+    int64_t n;
+    if (j < i) return 0;
+    return __builtin_sub_overflow(j, i, &n) ? INT64_MAX : n;
+}
+
+/* What table.concat joins: its pieces' bytes, and a look at each. */
+static int64_t joined(lua_State *L, int64_t length) {
+    const int64_t first = luaL_optinteger(L, 3, 1), last = luaL_optinteger(L, 4, length);
+    const int64_t n = span(L, 3, 4, length);
+    int64_t bytes = 0;
+    if (n > length) return n; /* it fails at a nil, soon */
+    cnri_script_charge(L, n);
+    for (int64_t i = first; i <= last && lua_istable(L, 1); i++) {
+        if (lua_rawgeti(L, 1, i) == LUA_TSTRING) bytes += (int64_t)lua_rawlen(L, -1);
+        lua_pop(L, 1);
+    }
+    if (lua_type(L, 2) == LUA_TSTRING &&
+        __builtin_add_overflow(bytes, n > 0 ? (int64_t)lua_rawlen(L, 2) * n : 0, &bytes))
+        return INT64_MAX;
+    return bytes / 8;
+}
+
+typedef enum work { WORK_SPAN, WORK_JOIN, WORK_MOVE, WORK_SHIFT, WORK_SORT } work;
+
+static int guarded(lua_State *L) {
+    const int n = lua_gettop(L);
+    int64_t cost = 0;
+    if (luaL_getmetafield(L, 1, "__len") != LUA_TNIL)
+        return luaL_error(L, "a table with __len is not accepted here");
+    const int64_t length = lua_istable(L, 1) ? (int64_t)lua_rawlen(L, 1) : 0;
+    switch ((work)lua_tointeger(L, lua_upvalueindex(2))) {
+    case WORK_SPAN: cost = span(L, 2, 3, length); break;
+    case WORK_JOIN: cost = joined(L, length); break;
+    case WORK_MOVE: cost = span(L, 2, 3, 0); break;
+    case WORK_SHIFT: cost = length / 4; break;
+    case WORK_SORT:
+        for (int64_t m = length; m > 1; m /= 2) cost += 2 * length;
+        break;
+    }
+    cnri_script_charge(L, cost);
+    lua_settop(L, n);
+    lua_pushvalue(L, lua_upvalueindex(1));
+    lua_insert(L, 1);
+    lua_call(L, n, LUA_MULTRET);
+    return lua_gettop(L);
+}
+
+/* ---- opening ---- */
+
+/* library[name] from the standard library on top into the table below it. */
+static void take(lua_State *L, const char *const *names, size_t n) {
+    for (size_t i = 0; i < n; i++) {
+        lua_getfield(L, -1, names[i]);
+        lua_setfield(L, -3, names[i]);
+    }
+}
+
+static void open_base(lua_State *L) {
+    static const char *const names[] = {"assert", "error",    "getmetatable", "ipairs", "next",
+                                        "pairs",  "rawequal", "rawget",       "rawlen", "rawset",
+                                        "select", "tonumber", "tostring",     "type",   "_VERSION"};
+    static const luaL_Reg ours[] = {{"pcall", safe_pcall},
+                                    {"xpcall", safe_xpcall},
+                                    {"setmetatable", safe_setmetatable},
+                                    {"print", safe_print},
+                                    {0}};
+    /* luaopen_base fills the state's globals, which no script ever sees. */
+    lua_pushcfunction(L, luaopen_base);
+    lua_call(L, 0, 1);
+    take(L, names, CNRI_COUNT(names));
+    lua_pop(L, 1);
+    luaL_setfuncs(L, ours, 0);
+}
+
+static void open_coroutine(lua_State *L) {
+    static const char *const names[] = {"create", "yield", "status", "running", "isyieldable"};
+    static const luaL_Reg ours[] = {{"resume", safe_resume}, {"wrap", safe_wrap}, {0}};
+    lua_newtable(L);
+    lua_pushcfunction(L, luaopen_coroutine);
+    lua_call(L, 0, 1);
+    take(L, names, CNRI_COUNT(names));
+    lua_pop(L, 1);
+    luaL_setfuncs(L, ours, 0);
+    lua_setfield(L, -2, "coroutine");
+}
+
+static void open_table(lua_State *L) {
+    static const struct {
+        const char *row;
+        work kind;
+    } rows[] = {{"concat(list, between, i, j)", WORK_JOIN},
+                {"insert(list, at, value)", WORK_SHIFT},
+                {"move(from, i, j, at, to)", WORK_MOVE},
+                {"remove(list, at)", WORK_SHIFT},
+                {"sort(list, less)", WORK_SORT},
+                {"unpack(list, i, j)", WORK_SPAN}};
+    lua_newtable(L);
+    lua_pushcfunction(L, luaopen_table);
+    lua_call(L, 0, 1);
+    lua_getfield(L, -1, "pack");
+    lua_setfield(L, -3, "pack");
+    for (size_t i = 0; i < CNRI_COUNT(rows); i++) {
+        lua_pushlstring(L, rows[i].row, cnri_word_length(rows[i].row));
+        lua_pushvalue(L, -1);
+        lua_rawget(L, -3);
+        lua_pushinteger(L, rows[i].kind);
+        lua_pushcclosure(L, guarded, 2);
+        lua_rawset(L, -4);
+    }
+    lua_pop(L, 1);
+    lua_setfield(L, -2, "table");
+}
+
+void cnri_lua_open_safe(lua_State *L) {
+    open_base(L);
+    open_coroutine(L);
+    open_table(L);
+    lua_pushcfunction(L, luaopen_utf8);
+    lua_call(L, 0, 1);
+    lua_setfield(L, -2, "utf8");
+    lua_pushcfunction(L, luaopen_math);
+    lua_call(L, 0, 1);
+    /* The same script gives the same net: Lua seeds its generator from the clock. */
+    lua_getfield(L, -1, "randomseed");
+    lua_pushinteger(L, 0);
+    lua_call(L, 1, 0);
+    lua_setfield(L, -2, "math");
+}

@@ -1,0 +1,125 @@
+/* Long work that scripts ask for: progress, being interrupted, results that no error leaks, and the
+ * data it is about. */
+#include "lua/model.h"
+#include <string.h>
+
+/* ---- results: freed by the collector, whatever happens while they become tables ---- */
+
+#define RESULT_TYPE "cnnrun result"
+
+typedef struct result {
+    void (*free)(void *);
+    union {
+        long double align;
+        char at[1];
+    } data;
+} result;
+
+void *cnri_lua_push_result(lua_State *L, size_t bytes, void (*free)(void *)) {
+    result *r = lua_newuserdatauv(L, sizeof *r + bytes, 0);
+    memset(r, 0, sizeof *r + bytes);
+    r->free = free;
+    luaL_setmetatable(L, RESULT_TYPE);
+    return r->data.at;
+}
+
+static int free_result(lua_State *L) {
+    result *r = lua_touserdata(L, 1);
+    r->free(r->data.at);
+    return 0;
+}
+
+void cnri_lua_open_work(lua_State *L) {
+    static const luaL_Reg events[] = {{"__gc", free_result}, {0}};
+    cnri_lua_new_type(L, RESULT_TYPE, "a result", events, NULL, NULL);
+}
+
+/* ---- while it lasts ---- */
+
+static int32_t tell_progress(void *arg, const cnr_progress *p) {
+    const cnri_lua_work *w = arg;
+    const cnr_observer *watch = w->script->watch;
+    if (cnri_script_cancelled(w->script)) return 1;
+    if (watch && watch->progress && watch->progress(watch->arg, p)) w->script->stop_wanted = true;
+    return w->script->stop_wanted;
+}
+
+static int32_t tell_event(void *arg, int32_t kind, const void *of) {
+    const cnri_lua_work *w = arg;
+    return w->event ? w->event(w->arg, kind, of) : 0;
+}
+
+void cnri_lua_clear_progress(const cnri_script *s) {
+    if (s->watch && s->watch->event)
+        s->watch->event(s->watch->arg, CNRI_EVENT_CLEAR_PROGRESS, NULL);
+}
+
+const cnr_observer *cnri_lua_begin(lua_State *L, cnri_lua_work *w) {
+    w->script = cnri_script_of(L);
+    const cnr_observer *watch = w->script->watch;
+    w->observer = (cnr_observer){.size = sizeof w->observer,
+                                 .arg = w,
+                                 .progress = tell_progress,
+                                 .event = tell_event,
+                                 .cancel = watch ? watch->cancel : NULL};
+    w->failures = cnri_alloc_failures();
+    w->left = cnri_script_leave();
+    return &w->observer;
+}
+
+void cnri_lua_end(lua_State *L, const cnri_lua_work *w, cnr_status status, cnr_error *err) {
+    cnri_script *s = w->script;
+    cnri_script_return(L, w->left);
+    status = cnri_alloc_verdict(w->failures, status, "", err);
+    cnri_lua_clear_progress(s);
+    if (cnri_script_cancelled(s)) s->stopped = true; /* no pcall goes on behind this */
+    cnri_script_check(L);
+    if (status) cnri_script_raise(L, err);
+}
+
+/* ---- what it is about: data = "mnist:DIR", or what c.samples gave ---- */
+
+void cnri_lua_take_data(lua_State *L, int options, const char *split, cnri_lua_data *out) {
+    *out = (cnri_lua_data){.split = split};
+    luaL_checktype(L, options, LUA_TTABLE);
+    const int type = cnri_lua_get(L, options, "data"); /* stays, so that nobody collects it */
+    if (type == LUA_TSTRING) {
+        out->spec = lua_tostring(L, -1);
+        cnri_lua_check_spec(L, out->spec);
+        cnri_lua_check_split(L, split);
+        return;
+    }
+    out->source = luaL_testudata(L, -1, CNRI_SAMPLES_TYPE);
+    if (!out->source)
+        luaL_error(L, "data: want a spec such as \"mnist:DIR\", or samples of c.samples, got %s",
+                   type == LUA_TNIL ? "nothing"
+                                    : lua_pushfstring(L, "a %s value", luaL_typename(L, -1)));
+    out->samples = cnri_lua_samples_at(L, -1);
+    if (split)
+        luaL_error(L, "split: the samples are open already; c.samples(spec, split) says which");
+}
+
+/* ---- tables ---- */
+
+void cnri_lua_set_number(lua_State *L, const char *key, double value) {
+    if (value != value) return; /* not known */
+    lua_pushnumber(L, value);
+    lua_setfield(L, -2, key);
+}
+
+void cnri_lua_set_simulated(lua_State *L) {
+    if (cnri_clock_is_real()) return;
+    lua_pushboolean(L, true);
+    lua_setfield(L, -2, "simulated");
+}
+
+void cnri_lua_set_whole(lua_State *L, const char *key, int64_t value) {
+    lua_pushinteger(L, value);
+    lua_setfield(L, -2, key);
+}
+
+void cnri_lua_set_text(lua_State *L, const char *key, const char *value) {
+    if (!value) return;
+    lua_pushstring(L, value);
+    lua_setfield(L, -2, key);
+}

@@ -1,0 +1,276 @@
+/* Products by tiles of both operands staged in local memory: a work-group has BM x BN of the result, a
+ * work-item TM x TN of them in registers; BK terms of the sum lie in local memory, the next BK are on
+ * their way. PRODUCT: of matrices by steps; else convolution as an implicit product of matrices. */
+
+#define WG ((BM / TM) * (BN / TN))
+#ifdef PRODUCT /* so that neighbours write to banks of their own */
+#define A_PITCH (BM + 4)
+#define B_PITCH (BN + 4)
+#else
+#define A_PITCH BM
+#define B_PITCH BN
+#endif
+#define TILES                                                                                       \
+    __local float4 a_tile[2][BK * A_PITCH / 4];                                                     \
+    __local float4 b_tile[2][BK * B_PITCH / 4];                                                     \
+    const int tm = get_local_id(0) / (BN / TN), tn = get_local_id(0) % (BN / TN);                   \
+    float4 sum[TM][TN / 4];                                                                         \
+    for (int i = 0; i < TM; i++)                                                                    \
+        for (int j = 0; j < TN / 4; j++) sum[i][j] = 0.0f;
+/* Where sum[i] and component q of sum[][j] are in the tile. */
+#define ROW_OF(i) ((i) / 4 * (4 * (BM / TM)) + tm * 4 + (i) % 4)
+#define COLUMN_OF(j, q) ((j) * (4 * (BN / TN)) + tn * 4 + (q))
+#define COMPONENT(v, q) ((q) == 0 ? (v).s0 : (q) == 1 ? (v).s1 : (q) == 2 ? (v).s2 : (v).s3)
+
+/* The products of BK staged terms: sums stay in registers. */
+__attribute__((always_inline))
+void multiply(__local const float4 *a_tile, __local const float4 *b_tile, int tm, int tn,
+              float4 sum[TM][TN / 4]) {
+#pragma unroll
+    for (int k = 0; k < BK; k++) {
+        float4 b[TN / 4];
+        float a[TM];
+#pragma unroll
+        for (int j = 0; j < TN / 4; j++) b[j] = b_tile[k * (B_PITCH / 4) + j * (BN / TN) + tn];
+#pragma unroll
+        for (int i = 0; i < TM / 4; i++) {
+            const float4 q = a_tile[k * (A_PITCH / 4) + i * (BM / TM) + tm];
+            a[4 * i] = q.s0;
+            a[4 * i + 1] = q.s1;
+            a[4 * i + 2] = q.s2;
+            a[4 * i + 3] = q.s3;
+        }
+#pragma unroll
+        for (int i = 0; i < TM; i++)
+#pragma unroll
+            for (int j = 0; j < TN / 4; j++) sum[i][j] = MAD((float4)(a[i]), b[j], sum[i][j]);
+    }
+}
+
+#ifdef PRODUCT
+/* ---- of matrices: rows of columns. A_ALONG where a's terms lie side by side (else its rows are taken
+ * to), B_ALONG where b's columns do ---- */
+
+#define A1 (BM * BK / WG)
+#define B1 (BN * BK / WG)
+#ifdef A_ALONG
+#define A_ROW(e) ((e) / BK)
+#define A_TERM(e) ((e) % BK)
+#else
+#define A_ROW(e) ((e) % BM)
+#define A_TERM(e) ((e) / BM)
+#endif
+#ifdef B_ALONG
+#define B_COLUMN(e) ((e) % BN)
+#define B_TERM(e) ((e) / BN)
+#else
+#define B_COLUMN(e) ((e) / BK)
+#define B_TERM(e) ((e) % BK)
+#endif
+
+__attribute__((reqd_work_group_size(WG, 1, 1)))
+__kernel void matrix_tile(__global const float *a, int a_at, __global const float *b, int b_at,
+                          __global const float *c, int c_at, __global float *y, int y_at, int8 steps,
+                          int8 range, int4 batch, float2 factors CHAIN_PARAMETERS) {
+    const int id = get_local_id(0), z = get_global_id(2), K = range.s4;
+    const int i0 = range.s0 + get_global_id(1) * BM, j0 = range.s2 + get_group_id(0) * BN;
+    __global const float *rows = a + a_at + z * batch.s0, *columns = b + b_at + z * batch.s1;
+
+    float a_next[A1], b_next[B1];
+    TILES
+
+/* What lies past an edge is some other row's, and not stored; terms past the last are 0. */
+#define FETCH(k0)                                                                                   \
+    _Pragma("unroll") for (int l = 0; l < A1; l++) {                                                \
+        const int e = id + l * WG, i = min(i0 + A_ROW(e), range.s1 - 1), k = (k0) + A_TERM(e);      \
+        a_next[l] = k < K ? rows[i * steps.s0 + k * steps.s1] : 0.0f;                               \
+    }                                                                                               \
+    _Pragma("unroll") for (int l = 0; l < B1; l++) {                                                \
+        const int e = id + l * WG, j = min(j0 + B_COLUMN(e), range.s3 - 1), k = (k0) + B_TERM(e);   \
+        b_next[l] = k < K ? columns[j * steps.s2 + k * steps.s3] : 0.0f;                            \
+    }
+#define STAGE(buffer)                                                                               \
+    _Pragma("unroll") for (int l = 0; l < A1; l++) {                                                \
+        const int e = id + l * WG;                                                                  \
+        ((__local float *)a_tile[buffer])[A_TERM(e) * A_PITCH + A_ROW(e)] = a_next[l];              \
+    }                                                                                               \
+    _Pragma("unroll") for (int l = 0; l < B1; l++) {                                                \
+        const int e = id + l * WG;                                                                  \
+        ((__local float *)b_tile[buffer])[B_TERM(e) * B_PITCH + B_COLUMN(e)] = b_next[l];           \
+    }
+
+    FETCH(0)
+    STAGE(0)
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (int k0 = 0, now = 0; k0 < K; k0 += BK, now = 1 - now) {
+        if (k0 + BK < K) {
+            FETCH(k0 + BK)
+        }
+        multiply(a_tile[now], b_tile[now], tm, tn, sum);
+        if (k0 + BK < K) {
+            STAGE(1 - now)
+        }
+        barrier(CLK_LOCAL_MEM_FENCE);
+    }
+
+#pragma unroll
+    for (int i = 0; i < TM; i++) {
+        const int row = i0 + ROW_OF(i);
+        if (row >= range.s1) continue;
+#pragma unroll
+        for (int j = 0; j < TN / 4; j++)
+#pragma unroll
+            for (int q = 0; q < 4; q++) {
+                const int column = j0 + COLUMN_OF(j, q);
+                if (column >= range.s3) continue;
+                float value = factors.s0 * COMPONENT(sum[i][j], q);
+                if (range.s5) value = MAD(factors.s1, c[c_at + row * steps.s4 + column * steps.s5], value);
+                const int to = z * batch.s2 + row * steps.s6 + column;
+                y[y_at + to] = chain(value, to CHAIN_PASS);
+            }
+    }
+}
+
+#else
+/* ---- convolution: channels of pixels (of all samples, one row). Where a launch would have too few groups
+ * the sum is cut into `splits`, whose parts conv_sum adds. Built with the window KH KW, strides SH SW,
+ * dilations DH DW; FEW: few channels, terms in the order [channel][tap]; else [tap][channel]; weights
+ * packed [group][term][channel out] ---- */
+
+#define KK (KH * KW)
+#define A4 ((BM * BK / 4 + WG - 1) / WG) /* float4 of weights a work-item stages */
+#define ROWS (WG / BN)                   /* terms of pixels staged at once */
+#define B1 (BK / ROWS)
+
+#ifdef HALF /* weights are; sums are not */
+#define STORED half
+#define STORED_AT(at) (2 * (at))
+#define WEIGHT4(p, i) vload_half4(i, p)
+#else
+#define STORED float
+#define STORED_AT(at) (at)
+#define WEIGHT4(p, i) (((__global const float4 *)(p))[i])
+#endif
+
+#define TO(pixel_, m_) (((n0 + (pixel_) / plane) * M + (m_)) * OH * OW +                            \
+                        (h0 + (pixel_) % plane / BW) * OW + w0 + (pixel_) % BW)
+
+__attribute__((reqd_work_group_size(WG, 1, 1)))
+__kernel void conv_tile(__global const float *x, int x_at, __global const STORED *weight,
+                        int weight_at, __global const float *bias, int bias_at, __global float *y,
+                        int y_at, __global float *part, int part_at, int16 shape,
+                        int16 range CHAIN_PARAMETERS) {
+    const int C = shape.s0, CG = shape.s1, H = shape.s2, W = shape.s3, OH = shape.s4;
+    const int OW = shape.s5, M = shape.s6, MG = shape.s7;
+    const int slices = shape.sb, each = shape.sc, tiles = shape.sd, splits = shape.se;
+    const int n0 = range.s0, h0 = range.s1, w0 = range.s2, BH = range.s3, BW = range.s4;
+    const int pixels = range.s5, c0 = range.s6, c1 = range.s7;
+    const int id = get_local_id(0), pixel0 = get_group_id(0) * BN;
+    const int tile = range.s8 + get_global_id(1), split = get_global_id(2);
+    const int group = tile / tiles, m0 = tile % tiles * BM, plane = BH * BW;
+    const int first = split * each, last = min(slices, first + each);
+
+    /* the pixel that this work-item stages, and its first tap */
+    const int mine = min(pixel0 + id % BN, pixels - 1), row = id / BN;
+    const int ih0 = (h0 + mine % plane / BW) * SH - shape.s8;
+    const int iw0 = (w0 + mine % BW) * SW - shape.s9;
+    __global const float *from = x + x_at + ((n0 + mine / plane) * C + group * CG) * H * W;
+    __global const STORED *rows = weight + STORED_AT(weight_at) + group * slices * BK * tiles * BM + m0;
+    const int pitch = tiles * (BM / 4);
+#ifndef FEW
+    const int along = (CG + BK - 1) / BK; /* slices of a tap */
+#endif
+
+    float4 a_next[A4];
+    float b_next[B1];
+    TILES
+
+#ifdef FEW
+#define FETCH_B(s)                                                                                  \
+    _Pragma("unroll") for (int j = 0; j < B1; j++) {                                                \
+        const int k = (s) * BK + row + j * ROWS, c = k / KK, t = k % KK;                            \
+        const int ih = ih0 + t / KW * DH, iw = iw0 + t % KW * DW;                                   \
+        const int in = c < CG && (uint)ih < (uint)H && (uint)iw < (uint)W;                          \
+        b_next[j] = in ? from[(c * H + ih) * W + iw] : 0.0f;                                        \
+    }
+#else
+#define FETCH_B(s)                                                                                  \
+    {                                                                                               \
+        const int t = (s) / along, c = (s) % along * BK + row;                                      \
+        const int ih = ih0 + t / KW * DH, iw = iw0 + t % KW * DW;                                   \
+        const int in = (uint)ih < (uint)H && (uint)iw < (uint)W;                                    \
+        __global const float *at = from + (c * H + ih) * W + iw;                                    \
+        _Pragma("unroll") for (int j = 0; j < B1; j++)                                              \
+            b_next[j] = in && c + j * ROWS < CG ? at[j * ROWS * H * W] : 0.0f;                      \
+    }
+#endif
+#define FETCH(s)                                                                                    \
+    _Pragma("unroll") for (int i = 0; i < A4; i++) {                                                \
+        const int at = id + i * WG;                                                                 \
+        if (at < BM * BK / 4)                                                                       \
+            a_next[i] = WEIGHT4(rows, ((s) * BK + at / (BM / 4)) * pitch + at % (BM / 4));          \
+    }                                                                                               \
+    FETCH_B(s)
+#define STAGE(buffer)                                                                               \
+    _Pragma("unroll") for (int i = 0; i < A4; i++)                                                  \
+        if (id + i * WG < BM * BK / 4) a_tile[buffer][id + i * WG] = a_next[i];                     \
+    _Pragma("unroll") for (int j = 0; j < B1; j++)                                                  \
+        ((__local float *)b_tile[buffer])[(row + j * ROWS) * BN + id % BN] = b_next[j];
+
+    if (first < last) {
+        FETCH(first)
+        STAGE(0)
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (int s = first; s < last; s++) {
+        const int now = (s - first) & 1;
+        if (s + 1 < last) {
+            FETCH(s + 1)
+        }
+        multiply(a_tile[now], b_tile[now], tm, tn, sum);
+        if (s + 1 < last) {
+            STAGE(1 - now)
+        }
+        barrier(CLK_LOCAL_MEM_FENCE);
+    }
+
+#pragma unroll
+    for (int j = 0; j < TN / 4; j++)
+#pragma unroll
+        for (int q = 0; q < 4; q++) {
+            const int pixel = pixel0 + COLUMN_OF(j, q);
+            if (pixel >= pixels) continue;
+            const int to = TO(pixel, 0);
+#pragma unroll
+            for (int i = 0; i < TM; i++) {
+                const int within = m0 + ROW_OF(i);
+                const int m = group * MG + within;
+                if (within >= MG || m < c0 || m >= c1) continue;
+                float value = COMPONENT(sum[i][j], q);
+                if (splits > 1) {
+                    part[part_at + (split * (c1 - c0) + m - c0) * pixels + pixel] = value;
+                } else {
+                    if (shape.sa) value += bias[bias_at + m];
+                    const int at = to + m * OH * OW;
+                    y[y_at + at] = chain(value, at CHAIN_PASS);
+                }
+            }
+        }
+}
+
+/* The sum of the parts; neighbours are pixels of a channel. */
+__kernel void conv_sum(__global const float *part, int part_at, __global const float *bias,
+                       int bias_at, __global float *y, int y_at, int16 shape,
+                       int16 range CHAIN_PARAMETERS) {
+    const int OH = shape.s4, OW = shape.s5, M = shape.s6, splits = shape.se;
+    const int n0 = range.s0, h0 = range.s1, w0 = range.s2, BW = range.s4;
+    const int pixels = range.s5, c0 = range.s6, many = (range.s7 - c0) * pixels;
+    const int plane = range.s3 * BW, i = get_global_id(0);
+    if (i >= many) return;
+    const int m = c0 + i / pixels, pixel = i % pixels;
+    float value = shape.sa ? bias[bias_at + m] : 0.0f;
+    for (int s = 0; s < splits; s++) value += part[part_at + s * many + i];
+    const int at = TO(pixel, m);
+    y[y_at + at] = chain(value, at CHAIN_PASS);
+}
+#endif

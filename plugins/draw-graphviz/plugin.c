@@ -1,0 +1,9 @@
+/* The plugin: the object "dot", which comes in (dot.so) when one is made. */
+#include "about.h"
+#include "late.h"
+
+LATE_OBJECT(object, "draw-graphviz/dot", DOT_NAME, DOT_SUMMARY, dot_methods, NULL)
+
+CNR_PLUGIN_TOUCHES("draw-graphviz", CNNRUN_VERSION,
+                   "graphs laid out and drawn as SVG or PNG, by Graphviz", "MIT", late_init,
+                   CNR_TOUCHES_NOTHING)

@@ -1,0 +1,172 @@
+/* qlinear_conv with a group for each channel on the CPU, on channels in blocks: a task is one
+ * block's plane, copied with its padding into the thread's scratch, and its rows. */
+#include "blocked.h"
+
+enum { SLACK = 64 };
+
+typedef struct depthwise_state {
+    int8_planes p;
+    int64_t lines, quads, room; /* rows of the window; fours of columns; bytes a thread */
+    int32_t row[];              /* from the first row of the window to each */
+} depthwise_state;
+
+static int64_t lines_of(const cnr_node *node) {
+    const cnr_tensor *w = node->inputs[INT8_W];
+    return cnr_span(w, 2, w->rank - 1);
+}
+static int64_t columns_of(const cnr_node *node) {
+    const cnr_tensor *w = node->inputs[INT8_W];
+    return w->dim[w->rank - 1];
+}
+
+static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
+    cnr_window w;
+    int64_t dim[CNR_MAX_RANK];
+    (void)device;
+    const char *why = int8_layer_fits(node);
+    const cnr_tensor *x = node->inputs[INT8_X];
+    if (!why && (cnr_attr_int(node, "group") != x->dim[1] || node->inputs[INT8_W]->dim[1] != 1 ||
+                 node->inputs[INT8_W]->dim[0] != x->dim[1]))
+        why = "a group for each channel is wanted";
+    if (!why) why = int8_conv_window(node, &w, dim);
+    if (!why && !int8_channel_block(x->dim[1])) why = "no block divides the channels";
+    if (why) return cnr_refuse(out, why);
+    int8_blocked_take(node, out, 550, int8_block_of(x->rank, x->dim), int8_block_of(x->rank, dim));
+    out->prepared = 0xfe | (cnr_own_input(node, INT8_BIAS) ? 1u << INT8_BIAS : 0);
+    return CNR_OK;
+}
+
+/* ---- weights, a block's three ways side by side: quads, shifted, words (ukernel.h) ---- */
+
+static int64_t quad_bytes(const cnr_node *node, int64_t block) {
+    return lines_of(node) * cnr_div_up(columns_of(node), 4) * block * 4;
+}
+static int64_t block_bytes(const cnr_node *node, int64_t block) {
+    return 2 * quad_bytes(node, block) +
+           cnr_round_up(lines_of(node) * columns_of(node) * block * 2, 64);
+}
+
+static cnr_status prepare_size(const cnr_device *device, const cnr_node *node, cnr_space *out,
+                               cnr_error *err) {
+    const int64_t channels = node->inputs[INT8_W]->dim[0], block = int8_channel_block(channels);
+    (void)device;
+    (void)err;
+    out->alignment = 64;
+    out->bytes = (uint64_t)(int8_blob_head(channels) + channels / block * block_bytes(node, block));
+    return CNR_OK;
+}
+
+static cnr_status prepare(const cnr_device *device, const cnr_node *node, void *data,
+                          cnr_error *err) {
+    const cnr_tensor *w = node->inputs[INT8_W];
+    const int64_t channels = w->dim[0], b = int8_channel_block(channels);
+    const int64_t lines = lines_of(node), columns = columns_of(node);
+    const int64_t quads = cnr_div_up(columns, 4), part = quad_bytes(node, b);
+    int8_blob *blob = data;
+    (void)device;
+    (void)err;
+    int8_blob_fill(node, channels, blob);
+    uint8_t *to = (uint8_t *)data + blob->weight_at;
+    memset(to, 0, (size_t)(channels / b * block_bytes(node, b)));
+    for (int64_t c = 0; c < channels; c++) {
+        uint8_t *quad = to + c / b * block_bytes(node, b);
+        int16_t *word = (int16_t *)(void *)(quad + 2 * part);
+        for (int64_t r = 0; r < lines; r++)
+            for (int64_t x = 0; x < columns; x++) {
+                const uint8_t v =
+                    ((const uint8_t *)w->data)[(c * lines + r) * columns + x] ^ blob->layer.w_flip;
+                const int64_t after = x + 1;
+                quad[((r * quads + x / 4) * b + c % b) * 4 + x % 4] = v;
+                if (after / 4 < quads)
+                    quad[part + ((r * quads + after / 4) * b + c % b) * 4 + after % 4] = v;
+                word[(r * columns + x) * b + c % b] = (int8_t)v;
+            }
+    }
+    return CNR_OK;
+}
+
+/* ---- plan and run ---- */
+
+static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space *workspace,
+                       void **state, cnr_error *err) {
+    const int64_t lines = lines_of(node);
+    const int32_t block = int8_channel_block(node->inputs[INT8_X]->dim[1]);
+    int64_t dim[CNR_MAX_RANK];
+    cnr_window w;
+    depthwise_state *s =
+        cnr_state(int8_host, node, sizeof *s + (size_t)lines * sizeof s->row[0], err);
+    if (!s) return CNR_E_MEMORY;
+    int8_conv_window(node, &w, dim);
+    /* columns stay in their order: quads are neighbours */
+    const int64_t stride = w.stride[2];
+    const int64_t reach = cnr_max(0, w.out[2] - 1) * stride + (w.kernel[2] - 1) * w.dilation[2] + 1;
+    w.stride[2] = 1;
+    w.out[2] = reach - (w.kernel[2] - 1) * w.dilation[2];
+    int8_planes_of(node, &w, block, &s->p);
+    s->p.points = w.out[0] * w.out[1] * dim[node->inputs[INT8_X]->rank - 1];
+    s->lines = lines;
+    s->quads = cnr_div_up(columns_of(node), 4);
+    for (int64_t i = 0; i < lines; i++)
+        s->row[i] = (int32_t)int8_planes_tap(&s->p, i / w.kernel[1], i % w.kernel[1], 0);
+    s->room = cnr_round_up(s->p.plane + SLACK, 64);
+    workspace->alignment = 64;
+    workspace->bytes = (uint64_t)(cnr_max(1, device->concurrency) * s->room);
+    *state = s;
+    return CNR_OK;
+}
+
+static void one_plane(void *arg, int64_t index, int32_t thread) {
+    const cnr_run *run = arg;
+    const depthwise_state *s = run->state;
+    const cnr_node *node = run->node;
+    const int8_planes *p = &s->p;
+    const int8_blob *blob = run->blob_data;
+    const int64_t b = p->pixel, plane = index % p->n, rows = p->w.out[0] * p->w.out[1];
+    const cnr_tensor *y = run->outputs[0];
+    const int8_t *w = int8_weights(blob) + plane * block_bytes(node, b);
+    uint8_t *x = (uint8_t *)run->workspace_data + thread * s->room;
+    int64_t n;
+    const int64_t *strides = cnr_attr_ints(node, "strides", &n);
+    int8_window t = {.row = s->row,
+                     .rows = s->lines,
+                     .columns = columns_of(node),
+                     .quads = s->quads,
+                     .step = (n > 0 ? strides[n - 1] : 1) * b,
+                     .dilation = p->w.dilation[2] * b,
+                     .quad = w,
+                     .shifted = w + quad_bytes(node, b),
+                     .word = (const int16_t *)(const void *)(w + 2 * quad_bytes(node, b)),
+                     .pixels = rows ? p->points / rows : 0,
+                     .block = b,
+                     .finish = {int8_offsets(blob) + plane * b, int8_scales(blob) + plane * b,
+                                blob->layer.low, blob->layer.high, blob->layer.y_zero}};
+    if (cnr_cancelled(run->stream)) return;
+    int8_planes_copy(p, node->inputs[INT8_X], index / p->n, plane, blob->layer.x_flip,
+                     (uint8_t)blob->layer.x_zero, x);
+    t.y = (uint8_t *)y->data + index * b * p->points;
+    for (int64_t row = 0; row < rows; row++, t.y += t.pixels * b) {
+        t.x = x + int8_planes_row(p, row);
+        int8_uk->window(&t);
+    }
+}
+
+static cnr_status run(const cnr_run *run, cnr_error *err) {
+    const depthwise_state *s = run->state;
+    (void)err;
+    cnr_parallel(run->stream, run->outputs[0]->dim[0] * s->p.n, one_plane, (void *)run);
+    return CNR_OK;
+}
+
+const cnr_kernel int8_conv_depthwise = {
+    .size = sizeof(cnr_kernel),
+    .version = 1,
+    .name = "qlinear_conv_int8_depthwise",
+    .op = "qlinear_conv",
+    .device = "cpu",
+    .accepts = accepts,
+    .prepare_size = prepare_size,
+    .prepare = prepare,
+    .plan = plan,
+    .unplan = int8_free_state,
+    .run = run,
+};

@@ -1,0 +1,111 @@
+-- What belongs to a thing, pixel by pixel: masks that a net combines of prototypes, and classes of whole pictures.
+--
+-- A mask is a list of rectangles { x0, y0, x1, y1 } in pixels, rows of one height beside and below each other.
+local M = {}
+
+-- ---- masks of prototypes (YOLOv8's and others of Ultralytics) ----
+
+-- The mask's logits over the cells of the box, with one cell more at each side: at(x, y).
+local function logits(protos, weights, x0, y0, x1, y1)
+  local shape = protos:shape()
+  local height, width = shape[3], shape[4]
+  local rows = {}
+  for y = y0, y1 do
+    local row, cy = {}, math.max(0, math.min(height - 1, y))
+    for x = x0, x1 do
+      local sum, at = 0, cy * width + math.max(0, math.min(width - 1, x)) + 1
+      for k = 1, #weights do sum = sum + weights[k] * protos[(k - 1) * height * width + at] end
+      row[x] = sum
+    end
+    rows[y] = row
+  end
+  return rows
+end
+
+local function between(rows, x, y) -- bilinear; x, y in cells, whose middles lie at .5
+  local cx, cy = math.floor(x - .5), math.floor(y - .5)
+  local fx, fy = x - .5 - cx, y - .5 - cy
+  local a, b = rows[cy], rows[cy + 1]
+  return (a[cx] * (1 - fx) + a[cx + 1] * fx) * (1 - fy) + (b[cx] * (1 - fx) + b[cx + 1] * fx) * fy
+end
+
+---The part of the box (in pixels of the input) in which the weighted sum of the prototypes is above 0, where its sigmoid
+---is above one half. protos: [1, n, height, width]; weights: n numbers; size: of the input.
+function M.of_prototypes(protos, weights, box, size)
+  local shape = protos:shape()
+  local sx, sy = shape[4] / size.width, shape[3] / size.height
+  local x0, y0, x1, y1 = box.x0 * sx, box.y0 * sy, box.x1 * sx, box.y1 * sy
+  local rows = logits(protos, weights, math.floor(x0) - 1, math.floor(y0) - 1, math.ceil(x1) + 1, math.ceil(y1) + 1)
+  local step, list = (x1 - x0 > 96 or y1 - y0 > 96) and 1 or .5, {} -- in cells
+  local columns, lines = math.max(1, math.ceil((x1 - x0) / step)), math.max(1, math.ceil((y1 - y0) / step))
+  local dx, dy = (x1 - x0) / columns, (y1 - y0) / lines
+  for j = 0, lines - 1 do
+    local begun
+    for i = 0, columns do
+      local inside = i < columns and between(rows, x0 + (i + .5) * dx, y0 + (j + .5) * dy) > 0
+      if inside and not begun then begun = i end
+      if begun and not inside then
+        list[#list + 1] = { x0 = (x0 + begun * dx) / sx, x1 = (x0 + i * dx) / sx, y0 = (y0 + j * dy) / sy,
+                            y1 = (y0 + (j + 1) * dy) / sy }
+        begun = nil
+      end
+    end
+  end
+  return list
+end
+
+-- ---- a class for each place (FCN, DeepLab, LR-ASPP and others) ----
+
+local most = 160 -- places along the longer side that are looked at
+
+-- The best class at a place of [1, classes, height, width]; of whole numbers [1, height, width] the class itself.
+local function class_at(t, classes, plane, at)
+  if classes == 1 then return math.tointeger(t[at] // 1) or 0 end
+  local best, top = 0, t[at]
+  for k = 1, classes - 1 do
+    local v = t[k * plane + at]
+    if v > top then best, top = k, v end
+  end
+  return best
+end
+
+---A region for each class that is seen but `background`: a box around it in pixels of the input, its mask, and as score
+---its part of the picture, where that is more than `least`.
+function M.of_classes(t, size, background, least)
+  local shape = t:shape()
+  local height, width = shape[#shape - 1], shape[#shape]
+  local classes, plane = #shape == 4 and shape[2] or 1, height * width
+  local step = math.max(1, math.ceil(math.max(height, width) / most))
+  local sx, sy = size.width / width, size.height / height
+  local by, n = {}, 0
+  local function put(class, x0, x1, y0, y1)
+    if class == background then return end
+    local b = by[class] or { class = class, score = 0, x0 = x0, y0 = y0, x1 = x1, y1 = y1, mask = {}, is_region = true }
+    by[class] = b
+    b.x0, b.y0, b.x1, b.y1 = math.min(b.x0, x0), math.min(b.y0, y0), math.max(b.x1, x1), math.max(b.y1, y1)
+    b.score = b.score + (x1 - x0) * (y1 - y0)
+    b.mask[#b.mask + 1] = { x0 = x0, y0 = y0, x1 = x1, y1 = y1 }
+  end
+  for y = 0, height - 1, step do
+    local line, y1 = math.min(height - 1, y + step // 2) * width, math.min(height, y + step) * sy
+    local begun, class = 0, nil
+    for x = 0, width - 1, step do
+      local here = class_at(t, classes, plane, line + math.min(width - 1, x + step // 2) + 1)
+      if class and here ~= class then
+        put(class, begun * sx, x * sx, y * sy, y1)
+        begun = x
+      end
+      class = here
+    end
+    put(class, begun * sx, width * sx, y * sy, y1)
+  end
+  local list = {}
+  for _, b in pairs(by) do
+    b.score = b.score / (size.width * size.height)
+    if b.score > least then n, list[n + 1] = n + 1, b end
+  end
+  table.sort(list, function(a, b) return a.score > b.score or a.score == b.score and a.class < b.class end)
+  return list
+end
+
+return M

@@ -1,0 +1,8 @@
+-- Mean squared error between the scores and the labels as 0 and 1 (the Brier score of probabilities).
+local c = require "cnnrun"
+local one_hot = require "losses.one_hot"
+
+return function(scores, labels, net)
+  local off = c.sub { scores, one_hot(labels, net.classes) }
+  return c.reduce_mean { c.mul { off, off }, keepdims = false }
+end

@@ -1,0 +1,226 @@
+"""cnnrun.ort beside ONNX Runtime (where it is installed): the same calls, the same answers.
+
+The examples of ONNX Runtime's Python documentation that need no download, with the import changed; their steps
+are written here anew, on models of ours. From the gallery: load and predict, common errors, metadata, profiling,
+backend; from the page of the API: scenarios 1 to 6, on the host. The other ones need scikit-learn, Keras, PyTorch
+or a GPU. Those on the logistic regression (operators of ai.onnx.ml, which is no net) run on a dense layer here;
+ONNX Runtime's own file for them is tried where it is installed, and told.
+"""
+
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+
+import cnnrun
+import cnnrun.ort
+import cnnrun.ort.backend
+from cnnrun.ort.capi.onnxruntime_pybind11_state import InvalidArgument
+from cnnrun.ort.datasets import get_example
+from tap import ok, raises
+
+try:
+    import onnxruntime
+    import onnxruntime.backend
+except ImportError:
+    print("# no onnxruntime: cnnrun.ort alone")
+    onnxruntime = None
+cnnrun.load(Path(sys.argv[1]) / "lenet5.lua").save("net.onnx")
+Path("dense.lua").write_text("""local c = require "cnnrun"
+return c.net { name = "dense", input = { "x", shape = { 3, 2 } }, c.dense { "d", out = 3 }, c.softmax {} }
+""")
+cnnrun.load("dense.lua", weights="random:1").save("dense.onnx")
+x = np.random.default_rng(1).random((2, 1, 28, 28), np.float32)
+two = np.float32([[1, 2], [3, 4], [5, 6]])
+sigmoid, mul = get_example("sigmoid.onnx"), get_example("mul_1.onnx")
+cpu = ["CPUExecutionProvider"]
+
+
+# ---- the gallery ----
+
+
+def load_and_predict(ort):
+    sess = ort.InferenceSession(sigmoid, providers=ort.get_available_providers())
+    i, o = sess.get_inputs()[0], sess.get_outputs()[0]
+    print("# input", i.name, i.shape, i.type, "output", o.name, o.shape, o.type)
+    given = np.random.default_rng(2).random((3, 4, 5)).astype(np.float32)
+    return sess.run([o.name], {i.name: given})[0]
+
+
+def common_errors(ort):
+    sess = ort.InferenceSession("dense.onnx", providers=ort.get_available_providers())
+    i, o = sess.get_inputs()[0].name, sess.get_outputs()[0].name
+    invalid = InvalidArgument
+    if ort is onnxruntime:
+        from onnxruntime.capi.onnxruntime_pybind11_state import InvalidArgument as invalid
+    told = []
+    for names, feed in (([o], {i: two.astype(np.float64)}), (["misspelled"], {i: two}), (None, {i: two}),
+                        ([o], {"misspelled": two})):
+        try:
+            told.append(len(sess.run(names, feed)))
+        except Exception as e:
+            told.append("error" if str(e) else "nothing is told")
+    for shape in ((4,), (1, 4), (2, 2, 2), (3,), (1, 3)):
+        try:
+            told.append(sess.run([o], {i: np.ones(shape, np.float32)})[0].shape)
+        except (RuntimeError, invalid) as e:
+            told.append("error" if str(e) else "nothing is told")
+    return told
+
+
+def metadata(ort):
+    meta = ort.InferenceSession("dense.onnx", providers=ort.get_available_providers()).get_modelmeta()
+    return [meta.custom_metadata_map, meta.description, meta.domain, meta.graph_name, meta.producer_name, meta.version]
+
+
+def profiling(ort):
+    options = ort.SessionOptions()
+    options.enable_profiling = True
+    sess = ort.InferenceSession(Path(mul).read_bytes(), options, providers=ort.get_available_providers())
+    sess.run(None, {sess.get_inputs()[0].name: two})
+    name = sess.end_profiling()
+    told = json.loads(Path(name).read_text())
+    Path(name).unlink()
+    return len(told) > 0
+
+
+def backend(ort):
+    module = cnnrun.ort.backend if ort is cnnrun.ort else onnxruntime.backend
+    device = ort.get_device()
+    return module.prepare("dense.onnx", device).run(two)[0]
+
+
+# ---- the page of the API ----
+
+
+def scenario_1(ort):
+    value = ort.OrtValue.ortvalue_from_numpy(two, "cpu", 0)
+    about = [value.device_name(), value.shape(), value.data_type(), value.is_tensor(), np.array_equal(value.numpy(), two)]
+    res = ort.InferenceSession(mul, providers=cpu).run(["Y"], {"X": value})
+    return [*about, res[0].tolist()]
+
+
+def scenario_2(ort):
+    session = ort.InferenceSession(mul, providers=cpu)
+    binding = session.io_binding()
+    binding.bind_cpu_input("X", two)
+    binding.bind_output("Y")
+    session.run_with_iobinding(binding)
+    return binding.copy_outputs_to_cpu()[0]
+
+
+def bound(ort, value):
+    session = ort.InferenceSession(mul, providers=cpu)
+    binding = session.io_binding()
+    binding.bind_input(name="X", device_type=value.device_name(), device_id=0, element_type=np.float32,
+                       shape=value.shape(), buffer_ptr=value.data_ptr())
+    return session, binding
+
+
+def scenario_3(ort):
+    value = ort.OrtValue.ortvalue_from_numpy(two, "cpu", 0)
+    session, binding = bound(ort, value)
+    binding.bind_output("Y")
+    session.run_with_iobinding(binding)
+    return binding.copy_outputs_to_cpu()[0]
+
+
+def scenario_4(ort):
+    value = ort.OrtValue.ortvalue_from_numpy(two, "cpu", 0)
+    y = ort.OrtValue.ortvalue_from_shape_and_type([3, 2], np.float32, "cpu", 0)
+    session, binding = bound(ort, value)
+    binding.bind_output(name="Y", device_type=y.device_name(), device_id=0, element_type=np.float32, shape=y.shape(),
+                        buffer_ptr=y.data_ptr())
+    session.run_with_iobinding(binding)
+    return y.numpy()
+
+
+def scenario_5(ort):
+    value = ort.OrtValue.ortvalue_from_numpy(two, "cpu", 0)
+    session, binding = bound(ort, value)
+    binding.bind_output("Y", "cpu")
+    session.run_with_iobinding(binding)
+    return binding.get_outputs()[0].numpy()
+
+
+def scenario_6(ort):
+    value = ort.OrtValue.ortvalue_from_numpy(two, "cpu", 0)
+    y = ort.OrtValue.ortvalue_from_shape_and_type([3, 2], np.float32, "cpu", 0)
+    session = ort.InferenceSession(mul, providers=cpu)
+    binding = session.io_binding()
+    binding.bind_ortvalue_input("X", value)
+    binding.bind_ortvalue_output("Y", y)
+    session.run_with_iobinding(binding)
+    return y.numpy()
+
+
+documented = (load_and_predict, common_errors, metadata, profiling, backend, scenario_1, scenario_2, scenario_3,
+              scenario_4, scenario_5, scenario_6)
+
+# ---- what programs do besides ----
+
+
+def names_shapes_types(ort):
+    sess = ort.InferenceSession("net.onnx", providers=cpu)
+    i, o = sess.get_inputs()[0], sess.get_outputs()[0]
+    return [i.name, i.type, len(i.shape), list(i.shape[1:]), o.name, o.type, list(o.shape[1:])]
+
+
+def with_options(ort):
+    options = ort.SessionOptions()
+    options.intra_op_num_threads = 1
+    options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_ENABLE_ALL
+    options.execution_mode = ort.ExecutionMode.ORT_SEQUENTIAL
+    sess = ort.InferenceSession("net.onnx", sess_options=options, providers=cpu)
+    return sess.run(None, {"data": x}, ort.RunOptions())[0]
+
+
+def from_bytes(ort):
+    sess = ort.InferenceSession(Path("net.onnx").read_bytes(), providers=[("CPUExecutionProvider", {})])
+    return sess.run(None, {sess.get_inputs()[0].name: x})[0]
+
+
+def providers(ort):
+    sess = ort.InferenceSession("net.onnx", providers=cpu)
+    return [sess.get_providers(), "CPUExecutionProvider" in ort.get_available_providers()]
+
+
+def ort_values(ort):
+    sess = ort.InferenceSession("net.onnx", providers=cpu)
+    return sess.run_with_ort_values(None, {"data": ort.OrtValue.ortvalue_from_numpy(x)})[0].numpy()
+
+
+def alike(a, b):
+    return np.allclose(a, b, atol=1e-4) if isinstance(a, np.ndarray) else a == b
+
+
+good = 0
+for example in (*documented, names_shapes_types, with_options, from_bytes, providers, ort_values):
+    try:
+        ours = example(cnnrun.ort)
+        theirs = example(onnxruntime) if onnxruntime else ours
+    except Exception as e:
+        ours, theirs = repr(e), None
+    same = alike(ours, theirs)
+    good += same and example in documented
+    ok(same, example.__name__)
+    if not same:
+        print("#", ours, theirs)
+print(f"# {good} of {len(documented)} examples of the documentation")
+if onnxruntime:
+    from onnxruntime.datasets import get_example as theirs
+    for name in ("sigmoid.onnx", "mul_1.onnx"):
+        sess, other = (ort.InferenceSession(theirs(name), providers=cpu) for ort in (cnnrun.ort, onnxruntime))
+        given = {i.name: np.random.default_rng(3).random(i.shape).astype(np.float32) for i in other.get_inputs()}
+        ok(np.allclose(sess.run(None, given)[0], other.run(None, given)[0], atol=1e-6), f"its own {name}")
+    print("# its logreg_iris.onnx:", cnnrun.ort.backend.is_compatible(theirs("logreg_iris.onnx"), "CPU"))
+sess = cnnrun.ort.InferenceSession("net.onnx")
+raises(ValueError, "an input that is missing", sess.run, None, {})
+raises(ValueError, "an output that is none", sess.run, ["nothing"], {"data": x})
+raises(ValueError, "an example that is none", get_example, "nothing.onnx")
+raises(ValueError, "a trace that was not asked for", sess.end_profiling)
+raises(ValueError, "memory of another device", cnnrun.ort.OrtValue.ortvalue_from_numpy, two, "cuda", 0)
+ok(not cnnrun.ort.backend.is_compatible("none.onnx", "CPU"), "a model that is not there is not compatible")
+Path("noise.onnx").write_bytes(bytes(range(256)) * 8)
+raises(InvalidArgument, "a damaged file", cnnrun.ort.InferenceSession, "noise.onnx")

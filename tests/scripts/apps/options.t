@@ -1,0 +1,100 @@
+#!/usr/bin/perl
+# Every option that commands have in common, in every application: taken, or refused with a reason.
+use strict;
+use warnings;
+use Cwd qw(abs_path);
+use File::Temp qw(tempdir);
+use JSON::PP;
+use Test::More;
+
+my $root = $0 =~ s{tests/scripts/apps/[^/]*$}{}r || './';
+my $build = abs_path($ENV{CNNRUN_BUILD} // "${root}build");
+my $net = abs_path("${root}scripts/nets/lenet5.lua");
+my $one = abs_path("${root}scripts/nets/digits/one.png");
+plan skip_all => "no $build/cnnrun" unless -x "$build/cnnrun";
+my $dir = tempdir(CLEANUP => 1);
+
+# stdout, stderr, exit code
+sub program {
+    my @words = @_;
+    my $pid = fork // die;
+    if (!$pid) {
+        open STDOUT, '>', "$dir/out";
+        open STDERR, '>', "$dir/err";
+        exec "$build/cnnrun", @words;
+    }
+    waitpid $pid, 0;
+    my $code = $? >> 8;
+    my ($out, $err) = map { open my $in, '<', "$dir/$_"; local $/; scalar(<$in>) // '' } qw(out err);
+    return ($out, $err, $code);
+}
+
+my ($options) = program(qw(help options));
+my @options = $options =~ /^  (?:-\w, )?(--[\w-]+)/gm;
+my ($applications) = (program('help'))[0] =~ /^applications: (.*)$/m;
+my @applications = split ' ', $applications;
+cmp_ok(scalar @options, '>', 30, 'the options are listed: ' . scalar @options);
+cmp_ok(scalar @applications, '>', 8, "and the applications: @applications");
+
+# A value that parses; what it does is not asked here.
+my %flags = map { $_ => 1 } qw(--json --verbose --quiet --deterministic --no-verify --trust --letterbox);
+my %values = ('--threads' => 1, '--memory' => '1G', '--memory-limit' => '1G', '--cache-limit' => '1G', '--symbol' => 'a=1',
+              '--weights-type' => 'fp16', '--arithmetic' => 'f32', '--channels' => 'rgb', '--cache' => "$dir/cache",
+              '--cpu-isa' => 'generic', '--sysfs-root' => '/');
+sub words { my ($option) = @_; return $flags{$option} ? $option : ($option, $values{$option} // 'x') }
+
+for my $application (@applications) {
+    my (@lost, $taken, $refused);
+    my ($out, $err, $code) = program($application, (map { words($_) } @options), '--help');
+    if ($code == 0 && $out =~ /^usage: cnnrun $application/) {
+        ($taken, $refused) = (scalar @options, 0);
+    } else {
+        for my $option (@options) {
+            ($out, $err, $code) = program($application, words($option), '--help');
+            if ($code == 0 && $out =~ /^usage: cnnrun $application/) { $taken++ }
+            elsif ($code == 1 && $err =~ /^cnnrun $application: \Q$option\E has no use here: \w.{10}/) { $refused++ }
+            else { push @lost, "$option: $code $err" }
+        }
+    }
+    is("@lost", '', sprintf '%s: %d taken, %d refused with a reason', $application, $taken // 0, $refused // 0);
+}
+
+# What they do: in the words of the program, with its codes.
+my $classified = (program('classify', $net, $one))[0];
+like($classified, qr/^ *9\d\.\d% +1$/m, 'a digit');
+is((program('classify', $net, $one, qw(--threads 1 --memory-limit 1G --device cpu --deterministic --cpu-isa generic)))[0], $classified,
+   'the same with one thread, by generic kernels');
+is((program(qw(--threads 1 --device cpu classify), $net, $one))[0], $classified, 'options in front of the application');
+is((program('classify', $net, '--weights', $net =~ s/lua$/cnr/r, $one))[0], $classified, 'weights by an option');
+is((program('classify', $net, $net =~ s/lua$/cnr/r, $one))[0], $classified, 'and behind the net');
+my @cases = (
+    [9, qr/limit is 100/, 'classify', $net, $one, qw(--memory-limit 100)],
+    [6, qr/cpu:nope: no such device/, 'classify', $net, $one, qw(--device cpu:nope)],
+    [1, qr/unknown option --threds; did you mean --threads\?/, 'classify', $net, $one, qw(--threds 1)],
+    [1, qr/unknown option --labells; did you mean --labels\?/, 'detect', $net, $one, qw(--labells x)],
+    [1, qr/--top: wanted a whole number/, 'classify', $net, $one, qw(--top many)],
+    [1, qr/--weights-type: wanted one of f32 fp16/, 'classify', $net, $one, qw(--weights-type f12)],
+    [6, qr/none\.lua: no such file/, 'classify', "$dir/none.lua", $one],
+    [6, qr/no\.png/, 'classify', $net, "$dir/no.png"],
+    [6, qr/none\.csv/, 'power', "$dir/none.csv", "$dir/x.svg"],
+    [1, qr/one word too many/, 'power', 'a', 'b', 'c'],
+    [1, qr/something is missing: cnnrun classify NET/, 'classify', $net],
+    [1, qr/--mean x\.png: want a number a channel/, 'classify', $net, $one, qw(--mean x.png)],
+);
+for my $case (@cases) {
+    my ($wanted, $text, @words) = @$case;
+    my ($out, $err, $code) = program(@words);
+    my $said = join ' ', map { s{.*/}{}r } @words;
+    ok($code == $wanted && $err =~ $text, "$said: $wanted") or diag("$code: $err");
+}
+my ($out, $err, $code) = program('classify', "$dir/none.lua", $one, '--json');
+is_deeply(eval { decode_json($out) }, { error => { code => 6, place => "$dir/none.lua", text => 'no such file' } }, 'an error is an object, too');
+($out, $err, $code) = program('detect', $net, '0');
+like($err, qr/cnnrun classify NET PICTURE/, 'a net of another task is told before the camera is opened');
+SKIP: {
+    skip 'source-video was not built, or there is a camera', 1 if !-e "$build/plugins/source-video.so" || -e '/dev/video0';
+    chdir $dir or die;
+    ($out, $err, $code) = program('classify', $net, '0');
+    ok($code && $err =~ /No such file|video0/, '0 is the first camera, which is not here');
+}
+done_testing;
