@@ -1,6 +1,7 @@
 # Sourced by demo.sh and test.sh: installs what is missing, configures and builds.
 set -eu
 cd "$(dirname "$0")/.."
+export CCACHE_BASEDIR="$PWD" CCACHE_NOHASHDIR=1 # a second clone takes what the first compiled
 say() { printf '== %s\n' "$*" >&2; }
 
 # progress LOG COMMAND...: runs it and shows how far it is (in one line on a terminal), by the lines of apt-get or
@@ -53,7 +54,9 @@ build() {
         say "configuring $dir"
         mkdir -p "$dir"
         launcher=
-        command -v ccache >/dev/null && launcher="-DCMAKE_C_COMPILER_LAUNCHER=ccache"
+        if command -v ccache >/dev/null; then
+            launcher="-DCMAKE_C_COMPILER_LAUNCHER=ccache -DCMAKE_CXX_COMPILER_LAUNCHER=ccache"
+        fi
         # shellcheck disable=SC2086
         cmake -S . -B "$dir" -G Ninja $launcher "$@" >"$dir/configure.log" 2>&1 ||
             { tail -n 30 "$dir/configure.log" >&2; exit 1; }
