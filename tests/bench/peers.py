@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""cnnrun beside its peers on the zoo's nets: same weights, input and threads, answers compared, times interleaved.
+"""cnnrun beside its peers on the zoo's nets or ONNX files: same weights, input and threads, answers compared, times interleaved.
 
 Makes a Python environment with the peers (--venv), exports each net (--work), prints a table with the ratios of
 our time to the best peer's, and draws them (--chart). Times are the least of many, batch 1, fp32, random weights.
 What a peer can't read, or answers otherwise, is left out and told. --layers: ours beside ONNX Runtime's, by node."""
-import argparse, json, math, os, subprocess, sys, time
+import argparse, json, math, os, shutil, subprocess, sys, time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
@@ -17,7 +17,8 @@ LIMIT = 1e-3  # most that answers differ, of the largest distance from their mea
 
 def words():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--net", action="append", help="a zoo net's name, or a file (all of the table)")
+    parser.add_argument("--net", action="append", help="a zoo net's name, a file to give made-up weights, "
+                        "or an ONNX file, run with its own (all of the zoo's table)")
     parser.add_argument("--threads", action="append", type=int, help="repeatable (1, 2)")
     parser.add_argument("--peers", default=",".join(PEERS), help="which of them")
     parser.add_argument("--seconds", type=float, default=0.3, help="of each in a round")
@@ -28,7 +29,7 @@ def words():
     parser.add_argument("--chart", help="where the ratios are drawn (peers.png in --work)")
     parser.add_argument("--cnnrun", default=os.path.join(ROOT, "build", "cnnrun"))
     parser.add_argument("--work", default=os.path.join(ROOT, "build", "peers"), help="exported nets, kept")
-    parser.add_argument("--venv", default=os.path.join(ROOT, "tests", "peers", "venv"))
+    parser.add_argument("--venv", default=os.path.join(ROOT, "tests", "peers", "venv"), help="'': this Python as it is")
     args = parser.parse_args()
     args.net, args.threads = args.net or NETS, args.threads or [1, 2]
     args.peers = [p for p in args.peers.split(",") if p]
@@ -37,6 +38,8 @@ def words():
 
 def environment(args):
     """Goes on in the environment, which is made where there is none."""
+    if not args.venv:
+        return
     python, done = os.path.join(args.venv, "bin", "python"), os.path.join(args.venv, "bench-is-installed")
     if not os.path.exists(done):
         print("# making %s" % args.venv, file=sys.stderr)
@@ -71,10 +74,15 @@ class Net:
             for end in (".onnx", ".cnr", ".mnn", ".ncnn.param", ".ncnn.bin"):
                 if os.path.exists(base + end):
                     os.remove(base + end)
-            what = [source, "--weights", "random:1"]
-            ours(args, "export", *what, "-o", self.onnx, "--symbol", "batch=1")
-            ours(args, "convert", *what, "-o", self.cnr)
+            if source.endswith(".onnx"):
+                shutil.copyfile(source, self.onnx)
+            else:
+                what = [source, "--weights", "random:1"]
+                ours(args, "export", *what, "-o", self.onnx, "--symbol", "batch=1")
+                ours(args, "convert", *what, "-o", self.cnr)
             self.make_input()
+        if source.endswith(".onnx"):
+            self.cnr = self.onnx
 
     def make_input(self):
         import numpy as np, onnx

@@ -40,7 +40,7 @@ OP_UNUSED void int8_use(const char *isa) {
     host.add = int8_add;
     neon_state.n_kernels = int8_n_encodings = 0;
     neon_state.isa = isa;
-    setenv("CNNRUN_CPU_ISA", isa, 1); /* one that this processor lacks falls back to its best */
+    setenv("CNNRUN_CPU_ISA", isa, 1); /* the CPU's device opens with none that it lacks */
     if (int8_plugin->init(&host, NULL, &err) != CNR_OK) {
         ok(0, "the plugin starts");
         exit(done());
