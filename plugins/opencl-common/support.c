@@ -55,7 +55,9 @@ void ocl_shape_of(const cnr_window *w, const cnr_tensor *x, const cnr_tensor *y,
     s->in[0] = s->in[1] = s->out[0] = s->out[1] = 1;
 }
 
-int ocl_is_flat(const ocl_shape *s) { return s->in[0] == 1 && s->k[0] == 1 && s->out[0] == 1; }
+int ocl_is_flat(const ocl_shape *s) {
+    return s->in[0] == 1 && s->k[0] == 1 && s->out[0] == 1 && s->begin[0] == 0;
+}
 
 void ocl_box_of(const cnr_run *run, const ocl_shape *s, ocl_box *box) {
     const int64_t whole[5] = {s->n, s->m, s->out[0], s->out[1], s->out[2]};

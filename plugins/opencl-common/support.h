@@ -120,8 +120,8 @@ typedef struct ocl_shape {
 /* `flat`: a window of one element without padding and strides sees the picture as one row. */
 void ocl_shape_of(const cnr_window *w, const cnr_tensor *x, const cnr_tensor *y, int64_t group,
                   int flat, ocl_shape *s);
-/* True if the first of three spatial axes is 1 before and after: padding alone makes an output
- * deep. */
+/* True if the first of three spatial axes can be left out: extent 1 before and after, and the one
+ * output reads the one input. Padding alone can make an output deep, or be all that it reads. */
 int ocl_is_flat(const ocl_shape *s);
 /* The part of the output to compute, N C D H W. */
 typedef struct ocl_box {

@@ -221,8 +221,7 @@ int main(void) {
     int8_open("int8");
     for (size_t i = 0; i < sizeof isas / sizeof isas[0]; i++) {
         int conv = 0, dense = 0, pool = 0, concat = 0, pointwise = 0, linear = 0;
-        if (!neon_use_isa((int)i)) continue; /* this processor lacks it */
-        int8_use(isas[i]);
+        if (!int8_use(isas[i])) continue;
         for (int c = 0; c < 200; c++) conv += draw_conv(isas[i]);
         for (int c = 0; c < 60; c++) dense += draw_dense(isas[i]);
         for (int c = 0; c < 80; c++) pool += draw_pool(isas[i]);
