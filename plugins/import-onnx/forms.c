@@ -4,15 +4,16 @@
 #include <stdio.h>
 #include <strings.h>
 
-static cnr_value constant_i64(onnx_job *j, const int64_t *values, int64_t n) {
+cnr_value onnx_constant(onnx_job *j, int32_t dtype, const void *data, const int64_t *dim,
+                        int32_t rank) {
     cnr_tensor t = {.size = sizeof t,
-                    .dtype = CNR_i64,
-                    .rank = 1,
-                    .dim = {n},
+                    .dtype = dtype,
+                    .rank = rank,
                     .flags = CNR_TENSOR_CONST,
-                    .data = (void *)values,
-                    .bytes = (uint64_t)n * 8};
+                    .data = (void *)data};
     char name[ONNX_TEXT + 24];
+    for (int32_t i = 0; i < rank; i++) t.dim[i] = dim[i];
+    t.bytes = cnr_dense_bytes(&t);
     snprintf(name, sizeof name, "%s.value%d", j->name, (int)++j->n_made);
     return imp_host->graph_constant(j->net->imp.graph, name, &t);
 }
@@ -139,7 +140,7 @@ static void roi_align(onnx_job *j) {
 static void top_k(onnx_job *j) { /* k was an attribute before operator set 10 */
     const Onnx__AttributeProto *k = onnx_proto(j, "k");
     if (!k || j->n_in != 1) return;
-    j->in[1] = constant_i64(j, &k->i, 1);
+    j->in[1] = onnx_constant(j, CNR_i64, &k->i, (int64_t[]){1}, 1);
     j->n_in = 2;
 }
 

@@ -181,12 +181,13 @@ static void convert(onnx_job *j) {
     const char *domain = node->domain ? node->domain : "";
     const char *type = node->op_type ? node->op_type : "(none)";
     const int contrib = strcmp(domain, "com.microsoft") == 0;
-    const onnx_form *form = contrib ? onnx_contrib_form(type) : NULL;
+    const int ml = strcmp(domain, "ai.onnx.ml") == 0;
+    const onnx_form *form = contrib ? onnx_contrib_form(type) : ml ? onnx_ml_form(type) : NULL;
     if (*domain && !form && strcmp(domain, "ai.onnx") != 0)
         return onnx_problem(j,
-                            contrib ? "this operator of com.microsoft is not supported%s"
-                                    : "operators of the domain \"%s\" are not supported",
-                            contrib ? "" : domain);
+                            contrib || ml ? "this operator of %s is not supported"
+                                          : "operators of the domain \"%s\" are not supported",
+                            domain);
     if (form) snprintf(j->op, sizeof j->op, "%s", form->op);
     else snake(type, j->op, sizeof j->op);
     const cnr_op *op = imp_host->find_op(j->op);

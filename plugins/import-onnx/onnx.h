@@ -67,9 +67,14 @@ cnr_value onnx_step(onnx_job *j, const char *op, const cnr_value *in, int32_t n_
 typedef void (*onnx_change)(onnx_job *);
 typedef IMP_ROW(onnx_change) onnx_form;
 const onnx_form *onnx_form_of(const char *op); /* ours; NULL: nothing */
+/* A constant beside the node; dim may be NULL for rank 0. */
+cnr_value onnx_constant(onnx_job *j, int32_t dtype, const void *data, const int64_t *dim,
+                        int32_t rank);
 
 /* contrib.c: operators of the domain com.microsoft, as forms of ours; NULL: not supported */
 const onnx_form *onnx_contrib_form(const char *name);
+/* ml.c: of the domain ai.onnx.ml, likewise */
+const onnx_form *onnx_ml_form(const char *name);
 
 /* branch.c: control flow */
 void onnx_if(onnx_job *j);
