@@ -183,11 +183,8 @@ static void constant(onnx_job *j) {
     void *made = NULL;
     j->done = 1;
     if (value && value->t) {
-        if (onnx_tensor(value->t, j->net->imp.path, j->name, &t, &err)) {
+        if (onnx_tensor(value->t, j->net->imp.path, j->name, &t, &made, &err))
             onnx_problem(j, "%s", err.text);
-            return;
-        }
-        made = t.data;
     } else if ((a = onnx_proto(j, "value_float"))) {
         t.dtype = CNR_f32, t.data = (void *)&a->f, t.bytes = 4;
     } else if ((a = onnx_proto(j, "value_int"))) {
@@ -203,7 +200,8 @@ static void constant(onnx_job *j) {
     }
     /* An empty list has no address, and NULL would mean "not yet filled". */
     if (!t.data) t.data = (void *)"";
-    j->out[0] = imp_host->graph_constant(j->net->imp.graph, j->node->output[0], &t);
+    if (!j->failed)
+        j->out[0] = imp_host->graph_constant(j->net->imp.graph, j->node->output[0], &t);
     imp_host->free(made);
 }
 
@@ -213,18 +211,17 @@ static void constant_of_shape(onnx_job *j) {
     if (!value || !value->t) return;
     cnr_tensor t;
     cnr_error err = CNR_ERROR_INIT;
-    if (onnx_tensor(value->t, j->net->imp.path, j->name, &t, &err)) {
+    void *made;
+    if (onnx_tensor(value->t, j->net->imp.path, j->name, &t, &made, &err))
         onnx_problem(j, "%s", err.text);
-        return;
-    }
-    if (cnr_count(&t) != 1) onnx_problem(j, "value must hold one element%s", "");
+    else if (cnr_count(&t) != 1) onnx_problem(j, "value must hold one element%s", "");
     else {
         double d = 0;
         imp_host->elements_read(t.dtype, t.data, 0, 1, 1, CNR_f64, &d);
         imp_float(&j->attrs, "value", d);
         imp_dtype(&j->attrs, "dtype", t.dtype);
     }
-    imp_host->free(t.data);
+    imp_host->free(made);
 }
 
 const onnx_form *onnx_form_of(const char *op) {

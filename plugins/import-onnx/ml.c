@@ -66,6 +66,13 @@ cnr_value ml_post(onnx_job *j, cnr_value scores) {
     return -1;
 }
 
+cnr_value ml_post_several(onnx_job *j, cnr_value scores, int64_t n) {
+    const char *name = ml_text(j, "post_transform", "NONE");
+    if (n > 1 || strcmp(name, "NONE") == 0) return ml_post(j, scores);
+    onnx_problem(j, "post_transform %s of one number is not supported", name);
+    return -1;
+}
+
 int64_t ml_classes(const onnx_job *j) {
     int64_t n;
     const Onnx__AttributeProto *a = onnx_proto(j, "classlabels_strings");
@@ -128,17 +135,22 @@ cnr_value ml_both(onnx_job *j, cnr_value no, cnr_value yes) {
 
 /* ---- linear models ---- */
 
-/* x times the transposed coefficients, n rows of them, plus the intercepts if there are any. */
+/* x times the transposed coefficients, n rows of them, plus the intercepts if there are any. Rows
+ * are as long as those of x; coefficients that are left over count nowhere, as in ONNX Runtime
+ * (and one of its own examples). */
 static cnr_value linear(onnx_job *j, int64_t n) {
     int64_t count, n_intercepts;
+    const cnr_tensor *x = j->n_in ? imp_type(&j->net->imp, j->in[0]) : NULL;
+    const int64_t known = x && x->rank ? x->dim[x->rank - 1] : -1;
     const float *coefficients = ml_floats(j, "coefficients", &count);
     const float *intercepts = ml_floats(j, "intercepts", &n_intercepts);
     imp_attrs attrs = {.n = 0};
-    if (n < 1 || !count || count % n || (n_intercepts && n_intercepts != n)) {
-        onnx_problem(j, "its coefficients or intercepts do not fit its classes%s", "");
+    if (n < 1 || count < n || (known < 0 && count % n) || known > count / n ||
+        (n_intercepts && n_intercepts != n)) {
+        onnx_problem(j, "its coefficients or intercepts do not fit its input or its classes%s", "");
         return -1;
     }
-    const int64_t dim[] = {n, count / n};
+    const int64_t dim[] = {n, known < 0 ? count / n : known};
     const cnr_value in[] = {
         ml_rows(j, CNR_f32),
         imp_weight(&j->net->imp, j->name, ".coefficients", coefficients, dim, 2),
@@ -148,8 +160,9 @@ static cnr_value linear(onnx_job *j, int64_t n) {
 }
 
 static void linear_regressor(onnx_job *j) {
-    const cnr_value y = linear(j, onnx_int(j, "targets", 1));
-    if (!j->failed) j->out[0] = ml_post(j, y);
+    const int64_t n = onnx_int(j, "targets", 1);
+    const cnr_value y = linear(j, n);
+    if (!j->failed) j->out[0] = ml_post_several(j, y, n);
     j->done = 1;
 }
 
@@ -162,11 +175,11 @@ static void linear_classifier(onnx_job *j) {
     cnr_value scores = linear(j, rows), label;
     j->done = 1;
     if (j->failed) return;
-    if (rows > 1 && classes != rows)
+    if (classes != rows && !(rows == 1 && classes == 2))
         return onnx_problem(j, "its classes are not as many as its intercepts%s", "");
     if (rows > 1) label = ml_best(j, scores);
-    else label = ml_above(j, scores, 0.5f);
-    if (rows == 1 && classes == 2) {
+    else label = ml_above(j, scores, 0);
+    if (classes > rows) {
         const char *post = ml_text(j, "post_transform", "NONE");
         const cnr_value one = imp_scalar(&j->net->imp, j->name, ".one", 1);
         if (strcmp(post, "NONE") != 0 && strcmp(post, "LOGISTIC") != 0)
@@ -281,7 +294,10 @@ static void one_hot(onnx_job *j) { /* an unknown category: all 0 */
 }
 
 /* A list of maps from names to numbers, of which the numbers are kept. */
-static void zip_map(onnx_job *j) { ml_named(j, j->in[0]); }
+static void zip_map(onnx_job *j) {
+    const Onnx__AttributeProto *a = onnx_proto(j, "classlabels_strings");
+    if (a && a->n_strings) keep_names(j, a);
+}
 
 const onnx_form *onnx_ml_form(const char *name) {
     static const onnx_form rows[] = {

@@ -18,6 +18,7 @@ cnr_value ml_rows(onnx_job *j, int32_t dtype);
 
 /* ---- ml.c: scores (N classes, f32) and what is told of them ---- */
 cnr_value ml_post(onnx_job *j, cnr_value scores); /* post_transform */
+cnr_value ml_post_several(onnx_job *j, cnr_value scores, int64_t n); /* refused where n is 1 */
 int64_t ml_classes(const onnx_job *j);            /* names of classes that the node has */
 cnr_value ml_best(onnx_job *j, cnr_value scores); /* i64, N: the first largest of each row */
 /* i64, N: 1 where the only score of a row is above the limit, else 0. */

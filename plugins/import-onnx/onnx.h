@@ -85,9 +85,10 @@ void onnx_branches_free(onnx_net *net);
 /* ONNX's TensorProto.DataType to ours; CNR_DTYPE_NONE for strings, complex and unknown ones. */
 int32_t onnx_dtype(int32_t data_type);
 const char *onnx_dtype_name(int32_t data_type);
-/* The tensor with its data in memory of host->alloc (out->data, free it). where: for messages. */
+/* The tensor with its data, which are the message's own or new: *made is to be freed by host->free,
+ * after an error, too. where: for messages. */
 cnr_status onnx_tensor(const Onnx__TensorProto *proto, const char *model, const char *where,
-                       cnr_tensor *out, cnr_error *err);
+                       cnr_tensor *out, void **made, cnr_error *err);
 
 /* ---- others.c ---- */
 /* What a file of that ending is and how it becomes ONNX; NULL: none that is known. */

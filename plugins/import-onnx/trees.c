@@ -275,7 +275,7 @@ void ml_tree_regressor(onnx_job *j) {
     cnr_value y = scores(j, &f, reduce);
     if (mean && !j->failed)
         y = ml_two(j, "div", y, imp_scalar(&j->net->imp, j->name, ".trees", (double)f.trees));
-    if (!j->failed) j->out[0] = ml_post(j, with_base(j, y, n));
+    if (!j->failed) j->out[0] = ml_post_several(j, with_base(j, y, n), n);
 out:
     imp_host->map_free(f.places);
 }
@@ -292,32 +292,32 @@ static int64_t only_class(const onnx_job *j, int *positive) {
     return n ? id[0] : -1;
 }
 
-/* One score for two classes is the second's. Where it is a share, the first has the rest of 1; else
- * it has the opposite. */
+/* One score for two classes, which is written as the first's, is the second's. Where it is a share, the first has
+ * the rest of 1; else it has the opposite. */
 static void two_classes(onnx_job *j, cnr_value score, int positive) {
     const char *post = ml_text(j, "post_transform", "NONE");
     const int logistic = strcmp(post, "LOGISTIC") == 0;
     if (!logistic && strcmp(post, "NONE") != 0)
         return onnx_problem(j, "post_transform %s of one score is not supported", post);
     const cnr_value label = ml_above(j, score, positive ? 0.5f : 0);
-    cnr_value other;
-    if (positive) {
-        const cnr_value one = imp_scalar(&j->net->imp, j->name, ".one", 1);
-        other = ml_two(j, "sub", one, score);
-    } else {
-        other = onnx_step(j, "neg", &score, 1, NULL);
-        if (logistic) other = ml_post(j, other), score = ml_post(j, score);
-    }
+    const cnr_value yes = ml_post(j, score),
+                    one = imp_scalar(&j->net->imp, j->name, ".one", positive || logistic ? 1 : 0);
     j->out[0] = ml_named(j, label);
-    j->out[1] = ml_both(j, other, score);
+    j->out[1] = ml_both(j, ml_two(j, "sub", one, yes), yes);
 }
 
 void ml_tree_classifier(onnx_job *j) {
     const int64_t classes = ml_classes(j);
     int positive = 0;
-    const int one = classes == 2 && only_class(j, &positive) >= 0;
+    const int64_t only = only_class(j, &positive);
+    const int one = classes == 2 && only == 0;
     forest f = {.n = 0};
     if (!read_forest(j, &f)) goto out;
+    int64_t n_base;
+    ml_floats(j, "base_values", &n_base);
+    if (classes == 2 && (only == 1 || n_base == 2)) /* in which runtimes differ */
+        onnx_problem(j, "weights of the second of two classes alone, or base_values of both, are "
+                        "not supported%s", "");
     read_values(j, &f, "class", classes, one);
     if (j->failed) goto out;
     const cnr_value y = with_base(j, scores(j, &f, "reduce_sum"), f.columns);
