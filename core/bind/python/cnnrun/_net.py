@@ -13,8 +13,9 @@ from ._c import (TYPE_CHECKING, Handle, Observer, Options, call, check, ffi, lib
 from ._script import Detector, Found, Script, check_options
 
 if TYPE_CHECKING:
-    from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple, Union
+    from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple, TypeVar, Union
 
+    Read = TypeVar("Read")
     Array = Any  # numpy.ndarray, or whatever numpy.asarray takes without a copy: buffers, DLPack
     Picture = Any  # a path, a PIL image, or a uint8 array of H W, H W 1 or H W 3
     Result = Union["np.ndarray[Any, Any]", Dict[str, "np.ndarray[Any, Any]"]]
@@ -204,7 +205,7 @@ class Net:
             isinstance(x, np.ndarray) and x.dtype == np.uint8 and self.inputs[0].dtype != "uint8"
             and (x.ndim == 2 or x.ndim == 3 and x.shape[2] in (1, 3)))
 
-    def _picture(self, x: Any, read: Callable[[Any], Any]) -> Any:
+    def _picture(self, x: Any, read: Callable[[Any], Read]) -> Read:
         """What `read` makes of the scores, a cnr_tensor that is gone with the next picture."""
         if isinstance(x, (str, os.PathLike)):
             out = ffi.new("cnr_tensor **")
