@@ -200,8 +200,7 @@ static void constant(onnx_job *j) {
     }
     /* An empty list has no address, and NULL would mean "not yet filled". */
     if (!t.data) t.data = (void *)"";
-    if (!j->failed)
-        j->out[0] = imp_host->graph_constant(j->net->imp.graph, j->node->output[0], &t);
+    if (!j->failed) j->out[0] = imp_host->graph_constant(j->net->imp.graph, j->node->output[0], &t);
     imp_host->free(made);
 }
 

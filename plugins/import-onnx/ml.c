@@ -1,6 +1,6 @@
 /* Operators of the domain ai.onnx.ml (models of scikit-learn and the like) as nodes of ours: linear
- * models, what prepares their inputs, and what becomes of scores. Texts are no tensors: a class that
- * has a text for its name is told by its number, and the names become the net's labels. */
+ * models, what prepares their inputs, and what becomes of scores. Texts are no tensors: a class
+ * that has a text for its name is told by its number, and the names become the net's labels. */
 #include "ml.h"
 
 #include <stdio.h>
@@ -151,10 +151,10 @@ static cnr_value linear(onnx_job *j, int64_t n) {
         return -1;
     }
     const int64_t dim[] = {n, known < 0 ? count / n : known};
-    const cnr_value in[] = {
-        ml_rows(j, CNR_f32),
-        imp_weight(&j->net->imp, j->name, ".coefficients", coefficients, dim, 2),
-        n_intercepts ? imp_weight(&j->net->imp, j->name, ".intercepts", intercepts, &n, 1) : -1};
+    const cnr_value in[] =
+        {ml_rows(j, CNR_f32),
+         imp_weight(&j->net->imp, j->name, ".coefficients", coefficients, dim, 2),
+         n_intercepts ? imp_weight(&j->net->imp, j->name, ".intercepts", intercepts, &n, 1) : -1};
     imp_bool(&attrs, "transB", 1);
     return j->failed ? -1 : onnx_step(j, "gemm", in, n_intercepts ? 3 : 2, &attrs);
 }
@@ -166,7 +166,8 @@ static void linear_regressor(onnx_job *j) {
     j->done = 1;
 }
 
-/* With one row of coefficients for two classes the score is the second's; the first has the rest. */
+/* With one row of coefficients for two classes the score is the second's; the first has the rest.
+ */
 static void linear_classifier(onnx_job *j) {
     int64_t rows;
     const int64_t classes = ml_classes(j);
@@ -252,8 +253,10 @@ static void imputer(onnx_job *j) { /* one number, or one a column, where a numbe
         is = ml_two(j, "equal", x,
                     floats ? onnx_constant(j, CNR_f32, &missing, NULL, 0)
                            : onnx_constant(j, CNR_i64, &missing_int, NULL, 0));
-    const cnr_value in[] = {
-        is, floats ? ml_list(j, floats, n) : onnx_constant(j, CNR_i64, ints, &n_ints, 1), x};
+    const cnr_value in[] = {is,
+                            floats ? ml_list(j, floats, n)
+                                   : onnx_constant(j, CNR_i64, ints, &n_ints, 1),
+                            x};
     j->out[0] = onnx_step(j, "where", in, 3, NULL);
 }
 
@@ -285,7 +288,8 @@ static void one_hot(onnx_job *j) { /* an unknown category: all 0 */
     j->done = 1;
     if (!ints) return onnx_problem(j, "categories that are %s are not supported", "texts");
     if (!onnx_int(j, "zeros", 1))
-        return onnx_problem(j, "zeros = 0, which refuses unknown categories, is not supported%s", "");
+        return onnx_problem(j, "zeros = 0, which refuses unknown categories, is not supported%s",
+                            "");
     imp_ints(&attrs, "axes", &last, 1);
     const cnr_value x = ml_cast(j, j->in[0], CNR_i64);
     const cnr_value is = ml_two(j, "equal", onnx_step(j, "unsqueeze", &x, 1, &attrs),
@@ -306,7 +310,8 @@ const onnx_form *onnx_ml_form(const char *name) {
         IMP_LAYER("LinearClassifier", linear_classifier, .op = "gemm",
                   .takes = " coefficients intercepts multi_class post_transform classlabels_ints "
                            "classlabels_strings "),
-        IMP_LAYER("TreeEnsembleRegressor", ml_tree_regressor, .op = "gather", .takes = ML_TREE_TAKES),
+        IMP_LAYER("TreeEnsembleRegressor", ml_tree_regressor, .op = "gather",
+                  .takes = ML_TREE_TAKES),
         IMP_LAYER("TreeEnsembleClassifier", ml_tree_classifier, .op = "gather",
                   .takes = ML_TREE_TAKES),
         IMP_LAYER("Scaler", scaler, .op = "mul", .takes = " offset scale "),

@@ -17,7 +17,7 @@ cnr_value ml_list(onnx_job *j, const float *values, int64_t n); /* a constant of
 cnr_value ml_rows(onnx_job *j, int32_t dtype);
 
 /* ---- ml.c: scores (N classes, f32) and what is told of them ---- */
-cnr_value ml_post(onnx_job *j, cnr_value scores); /* post_transform */
+cnr_value ml_post(onnx_job *j, cnr_value scores);                    /* post_transform */
 cnr_value ml_post_several(onnx_job *j, cnr_value scores, int64_t n); /* refused where n is 1 */
 int64_t ml_classes(const onnx_job *j);            /* names of classes that the node has */
 cnr_value ml_best(onnx_job *j, cnr_value scores); /* i64, N: the first largest of each row */

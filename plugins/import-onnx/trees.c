@@ -24,8 +24,7 @@ typedef struct forest {
 
 static cnr_status remember(forest *f, int64_t i) {
     const int64_t key[] = {f->tree[i], f->id[i]};
-    return imp_host->map_set(&f->places, (const char *)key, sizeof key,
-                             (void *)((intptr_t)i + 1));
+    return imp_host->map_set(&f->places, (const char *)key, sizeof key, (void *)((intptr_t)i + 1));
 }
 static int64_t place_of(const forest *f, int64_t tree, int64_t id) { /* -1: there is none */
     const int64_t key[] = {tree, id};
@@ -55,8 +54,9 @@ static int is_leaf(onnx_job *j, forest *f, const Onnx__AttributeProto *modes, in
         f->compare = compare;
         return 0;
     }
-    onnx_problem(j, compare ? "modes that differ (%s among others) are not supported"
-                            : "mode %s is not supported",
+    onnx_problem(j,
+                 compare ? "modes that differ (%s among others) are not supported"
+                         : "mode %s is not supported",
                  mode);
     return -1;
 }
@@ -93,8 +93,9 @@ static int adopt(onnx_job *j, forest *f, int64_t child) {
         f->level[child] = -1;
         return 1;
     }
-    onnx_problem(j, child < 0 ? "a branch leads to a node that is not there%s"
-                              : "a node has two parents%s",
+    onnx_problem(j,
+                 child < 0 ? "a branch leads to a node that is not there%s"
+                           : "a node has two parents%s",
                  "");
     return 0;
 }
@@ -137,7 +138,8 @@ static void find_levels(onnx_job *j, forest *f) {
     else if (f->levels > MAX_LEVELS) onnx_problem(j, "its trees are too deep%s", "");
 }
 
-/* PREFIX_treeids and so on: what leaves give, as numbers of `columns` kinds; column -1: all in 0. */
+/* PREFIX_treeids and so on: what leaves give, as numbers of `columns` kinds; column -1: all in 0.
+ */
 static void read_values(onnx_job *j, forest *f, const char *prefix, int64_t columns, int one) {
     char name[4][32];
     int64_t n[4];
@@ -155,7 +157,8 @@ static void read_values(onnx_job *j, forest *f, const char *prefix, int64_t colu
     for (int64_t i = 0; f->values && i < n[0]; i++) {
         const int64_t at = place_of(f, tree[i], node[i]);
         if (at < 0 || id[i] < 0 || id[i] >= columns)
-            return onnx_problem(j, "a leaf's weight is of a node or a class that is not there%s", "");
+            return onnx_problem(j, "a leaf's weight is of a node or a class that is not there%s",
+                                "");
         f->values[at * f->columns + (one ? 0 : id[i])] += weight[i];
     }
 }
@@ -209,7 +212,8 @@ static tables at_nodes(onnx_job *j, const tables *all, cnr_value at) {
     return t;
 }
 
-static cnr_value go_down(onnx_job *j, const forest *f, cnr_value x, const tables *t, const char *pick) {
+static cnr_value go_down(onnx_job *j, const forest *f, cnr_value x, const tables *t,
+                         const char *pick) {
     imp_attrs attrs = {.n = 0};
     imp_int(&attrs, "axis", 1);
     const cnr_value v = onnx_step(j, pick, (cnr_value[]){x, t->feature}, 2, &attrs);
@@ -236,8 +240,8 @@ static cnr_value scores(onnx_job *j, const forest *f, const char *reduce) {
         const tables here = at_nodes(j, &all, at);
         at = go_down(j, f, x, &here, "gather_elements");
     }
-    const cnr_value leaves = ml_two(
-        j, "gather", imp_weight(&j->net->imp, j->name, ".values", f->values, dim, 2), at);
+    const cnr_value leaves =
+        ml_two(j, "gather", imp_weight(&j->net->imp, j->name, ".values", f->values, dim, 2), at);
     imp_ints(&attrs, "axes", &axis, 1);
     imp_bool(&attrs, "keepdims", 0);
     return onnx_step(j, reduce, &leaves, 1, &attrs);
@@ -269,9 +273,7 @@ void ml_tree_regressor(onnx_job *j) {
     read_values(j, &f, "target", n, 0);
     if (!sum && n != 1) onnx_problem(j, "%s of several targets is not supported", how);
     if (j->failed) goto out;
-    const char *reduce = sum                        ? "reduce_sum"
-                         : strcmp(how, "MIN") == 0 ? "reduce_min"
-                                                    : "reduce_max";
+    const char *reduce = sum ? "reduce_sum" : strcmp(how, "MIN") == 0 ? "reduce_min" : "reduce_max";
     cnr_value y = scores(j, &f, reduce);
     if (mean && !j->failed)
         y = ml_two(j, "div", y, imp_scalar(&j->net->imp, j->name, ".trees", (double)f.trees));
@@ -292,8 +294,8 @@ static int64_t only_class(const onnx_job *j, int *positive) {
     return n ? id[0] : -1;
 }
 
-/* One score for two classes, which is written as the first's, is the second's. Where it is a share, the first has
- * the rest of 1; else it has the opposite. */
+/* One score for two classes, which is written as the first's, is the second's. Where it is a share,
+ * the first has the rest of 1; else it has the opposite. */
 static void two_classes(onnx_job *j, cnr_value score, int positive) {
     const char *post = ml_text(j, "post_transform", "NONE");
     const int logistic = strcmp(post, "LOGISTIC") == 0;
@@ -316,8 +318,10 @@ void ml_tree_classifier(onnx_job *j) {
     int64_t n_base;
     ml_floats(j, "base_values", &n_base);
     if (classes == 2 && (only == 1 || n_base == 2)) /* in which runtimes differ */
-        onnx_problem(j, "weights of the second of two classes alone, or base_values of both, are "
-                        "not supported%s", "");
+        onnx_problem(j,
+                     "weights of the second of two classes alone, or base_values of both, are "
+                     "not supported%s",
+                     "");
     read_values(j, &f, "class", classes, one);
     if (j->failed) goto out;
     const cnr_value y = with_base(j, scores(j, &f, "reduce_sum"), f.columns);

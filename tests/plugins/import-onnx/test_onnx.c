@@ -402,7 +402,8 @@ static void forests(void) {
     msg g = {.n = 0};
     value(&g, 11, "x", 4, 2);
     output(&g, "y");
-    msg classes = g, mixed = g, twice = g, lost = g, n = trees("TreeEnsembleRegressor", "y", "target");
+    msg classes = g, mixed = g, twice = g, lost = g,
+        n = trees("TreeEnsembleRegressor", "y", "target");
     attr_floats(&n, "base_values", &base, 1);
     add(&g, n);
     gives(&g, 13, x, 4, 2, (float[]){11.5f, 32.5f, 21.5f, 31.5f}, 4, "TreeEnsembleRegressor");
