@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import os
 from _collections_abc import Mapping  # where collections.abc has it from
-from _thread import RLock, _local, get_native_id
+from _thread import get_native_id
 
 from . import _cnnrun
 
-TYPE_CHECKING = False  # of whoever runs: the module typing takes as long to import as all the rest
+TYPE_CHECKING = False  # of whoever runs: the modules typing and threading take longer to import than all the rest
 if TYPE_CHECKING:
+    from threading import Lock as Lock, RLock, local as local
     from typing import Any, Callable, Dict, List, Optional, Sequence
+else:
+    from _thread import RLock, _local as local, allocate_lock as Lock
 
 ffi: Any = _cnnrun.ffi
 lib: Any = _cnnrun.lib
 
 _lock = RLock()
-_watched = _local()  # the observer whose work runs on this thread
+_watched = local()  # the observer whose work runs on this thread
 
 
 class Error(RuntimeError):

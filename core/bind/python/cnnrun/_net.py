@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import os
 from _collections_abc import Mapping
-from _thread import _local, allocate_lock
 from time import perf_counter
 
 from ._arrays import codes, dtypes, names, np, prefetch
-from ._c import (TYPE_CHECKING, Handle, Observer, Options, call, check, ffi, lib, new_error, on_main_thread, record,
-                 string, tensor)
+from ._c import (TYPE_CHECKING, Handle, Lock, Observer, Options, call, check, ffi, lib, local, new_error, on_main_thread,
+                 record, string, tensor)
 from ._script import Detector, Found, Script, check_options
 
 if TYPE_CHECKING:
@@ -137,8 +136,8 @@ class Net:
     def __init__(self, model: Handle, runtime: Handle) -> None:
         self._model = model
         self._runtime = runtime
-        self._lock = allocate_lock()
-        self._local = _local()
+        self._lock = Lock()
+        self._local = local()
         self._detector: Optional[Tuple[str, Detector]] = None
         c = model.c
         self.inputs: List[Value] = [
@@ -286,7 +285,7 @@ class Net:
 
     def set_weight(self, name: str, value: Array) -> None:
         """Replaces a weight by one of the same shape and type. No thread may be running the net."""
-        self._local = _local()  # closes all sessions
+        self._local = local()  # closes all sessions
         call(lib.cnr_set_weight, self._model.c, name.encode(), tensor_of(_from_numpy(value)))
 
     def layers(self) -> Iterator[Dict[str, Any]]:
@@ -325,7 +324,7 @@ class Net:
         given = Options("cnr_place_options", dict(node=None if policy is not None and not names else node, devices=names,
                                                   n_devices=len(names), axis=axis, shares=shares, policy=policy,
                                                   policy_options=policy_options))
-        self._local = _local()
+        self._local = local()
         call(lib.cnr_place, self._model.c, given.c)
 
     # ---- long work: keywords are the members of the C struct of options ----
@@ -411,7 +410,7 @@ class Net:
 
         out = ffi.new("cnr_train_result *", {"size": ffi.sizeof("cnr_train_result")})
         watch = Observer(progress, event)
-        self._local = _local()
+        self._local = local()
         try:
             watch.run(lib.cnr_train_model, self._model.c, settings.c, watch.c, out)
             return record(out)
@@ -431,7 +430,7 @@ class Net:
             return {"alone": [record(out.alone[i]) for i in range(out.n_alone)],
                     "parts": [record(out.parts[i]) for i in range(out.n_parts)]}
 
-        self._local = _local()
+        self._local = local()
         return self._work(lib.cnr_share, "cnr_share_options", "cnr_sharing", lib.cnr_sharing_free,
                           dict(options, policy=policy), read, Observer(progress))
 

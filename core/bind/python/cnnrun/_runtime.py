@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import os
-from _thread import allocate_lock
 
-from ._c import TYPE_CHECKING, Handle, Observer, Options, call, check, ffi, lib, new_error, record
+from ._c import TYPE_CHECKING, Handle, Lock, Observer, Options, call, check, ffi, lib, new_error, record
 from ._frames import Frames, Tracker, spec_of
 from ._net import Net
 from ._script import Detector
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
     from ._script import Box
 
 _default: Dict[Any, "Runtime"] = {}
-_lock = allocate_lock()
+_lock = Lock()
 
 
 class Runtime:

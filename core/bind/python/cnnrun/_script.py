@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import os
-from _thread import allocate_lock
 
-from ._c import TYPE_CHECKING, Handle, Observer, call, ffi, lib, string
+from ._c import TYPE_CHECKING, Handle, Lock, Observer, call, ffi, lib, string
 
 if TYPE_CHECKING:
-    from threading import Lock
     from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
 
     from ._net import Picture
@@ -71,7 +69,7 @@ class Detector:
             given["model"] = os.fsdecode(given["model"])
         import json
 
-        self._lock = lock or allocate_lock()
+        self._lock = lock or Lock()
         self._script = Script(runtime, "calls/detect.lua", model)
         self._script(json.dumps(given))
 

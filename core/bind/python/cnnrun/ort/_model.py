@@ -97,7 +97,7 @@ def _told(data: Any, graph: Tuple[int, int]) -> Dict[str, Told]:
                     if k == 9:
                         names.append(bytes(data[v[0]:v[1]]).decode("utf-8", "replace"))
                     elif k == 8:
-                        names += list(_whole(data, v)) if isinstance(v, tuple) else [v - (1 << 64 if v >> 63 else 0)]
+                        names += list(_whole(data, (v[0], v[1]))) if isinstance(v, tuple) else [v - (1 << 64 if v >> 63 else 0)]
         if texts[4] in ("Identity", "Reshape") and texts[1] in out:
             out[texts[2]] = out[texts[1]]
         elif texts[4] == "ZipMap" and names:
