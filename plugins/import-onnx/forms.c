@@ -4,15 +4,16 @@
 #include <stdio.h>
 #include <strings.h>
 
-static cnr_value constant_i64(onnx_job *j, const int64_t *values, int64_t n) {
+cnr_value onnx_constant(onnx_job *j, int32_t dtype, const void *data, const int64_t *dim,
+                        int32_t rank) {
     cnr_tensor t = {.size = sizeof t,
-                    .dtype = CNR_i64,
-                    .rank = 1,
-                    .dim = {n},
+                    .dtype = dtype,
+                    .rank = rank,
                     .flags = CNR_TENSOR_CONST,
-                    .data = (void *)values,
-                    .bytes = (uint64_t)n * 8};
+                    .data = (void *)data};
     char name[ONNX_TEXT + 24];
+    for (int32_t i = 0; i < rank; i++) t.dim[i] = dim[i];
+    t.bytes = cnr_dense_bytes(&t);
     snprintf(name, sizeof name, "%s.value%d", j->name, (int)++j->n_made);
     return imp_host->graph_constant(j->net->imp.graph, name, &t);
 }
@@ -139,7 +140,7 @@ static void roi_align(onnx_job *j) {
 static void top_k(onnx_job *j) { /* k was an attribute before operator set 10 */
     const Onnx__AttributeProto *k = onnx_proto(j, "k");
     if (!k || j->n_in != 1) return;
-    j->in[1] = constant_i64(j, &k->i, 1);
+    j->in[1] = onnx_constant(j, CNR_i64, &k->i, (int64_t[]){1}, 1);
     j->n_in = 2;
 }
 
@@ -182,11 +183,8 @@ static void constant(onnx_job *j) {
     void *made = NULL;
     j->done = 1;
     if (value && value->t) {
-        if (onnx_tensor(value->t, j->net->imp.path, j->name, &t, &err)) {
+        if (onnx_tensor(value->t, j->net->imp.path, j->name, &t, &made, &err))
             onnx_problem(j, "%s", err.text);
-            return;
-        }
-        made = t.data;
     } else if ((a = onnx_proto(j, "value_float"))) {
         t.dtype = CNR_f32, t.data = (void *)&a->f, t.bytes = 4;
     } else if ((a = onnx_proto(j, "value_int"))) {
@@ -202,7 +200,7 @@ static void constant(onnx_job *j) {
     }
     /* An empty list has no address, and NULL would mean "not yet filled". */
     if (!t.data) t.data = (void *)"";
-    j->out[0] = imp_host->graph_constant(j->net->imp.graph, j->node->output[0], &t);
+    if (!j->failed) j->out[0] = imp_host->graph_constant(j->net->imp.graph, j->node->output[0], &t);
     imp_host->free(made);
 }
 
@@ -212,18 +210,17 @@ static void constant_of_shape(onnx_job *j) {
     if (!value || !value->t) return;
     cnr_tensor t;
     cnr_error err = CNR_ERROR_INIT;
-    if (onnx_tensor(value->t, j->net->imp.path, j->name, &t, &err)) {
+    void *made;
+    if (onnx_tensor(value->t, j->net->imp.path, j->name, &t, &made, &err))
         onnx_problem(j, "%s", err.text);
-        return;
-    }
-    if (cnr_count(&t) != 1) onnx_problem(j, "value must hold one element%s", "");
+    else if (cnr_count(&t) != 1) onnx_problem(j, "value must hold one element%s", "");
     else {
         double d = 0;
         imp_host->elements_read(t.dtype, t.data, 0, 1, 1, CNR_f64, &d);
         imp_float(&j->attrs, "value", d);
         imp_dtype(&j->attrs, "dtype", t.dtype);
     }
-    imp_host->free(t.data);
+    imp_host->free(made);
 }
 
 const onnx_form *onnx_form_of(const char *op) {

@@ -42,16 +42,15 @@ static void add_initializer(onnx_net *net, const Onnx__TensorProto *p) {
     cnr_tensor t;
     cnr_error err = CNR_ERROR_INIT;
     const char *name = p->name ? p->name : "";
-    const cnr_status status = onnx_tensor(p, net->imp.path, name, &t, &err);
+    void *made;
+    const cnr_status status = onnx_tensor(p, net->imp.path, name, &t, &made, &err);
     cnr_value v = -1;
     if (status == CNR_E_MEMORY) net->imp.status = status;
     else if (status)
         imp_host->graph_problem(net->imp.graph, net->imp.path, "initializer %s: %s", name,
                                 err.text);
-    else {
-        v = imp_host->graph_constant(net->imp.graph, name, &t);
-        imp_host->free(t.data);
-    }
+    else v = imp_host->graph_constant(net->imp.graph, name, &t);
+    imp_host->free(made);
     if (onnx_names_set(&net->values, name, v)) net->imp.status = CNR_E_MEMORY;
 }
 
@@ -155,12 +154,11 @@ static cnr_status import_tensor(const char *path, const uint8_t *data, size_t by
     cnr_tensor t;
     if (!p) return imp_host->fail(err, CNR_E_FORMAT, path, "is no TensorProto");
     const char *name = p->name && *p->name ? p->name : "tensor";
-    cnr_status status = onnx_tensor(p, path, path, &t, err);
-    if (!status) {
-        const cnr_value v = imp_host->graph_constant(graph, name, &t);
-        status = imp_host->graph_output(graph, v, name);
-        imp_host->free(t.data);
-    }
+    void *made;
+    cnr_status status = onnx_tensor(p, path, path, &t, &made, err);
+    if (!status)
+        status = imp_host->graph_output(graph, imp_host->graph_constant(graph, name, &t), name);
+    imp_host->free(made);
     onnx__tensor_proto__free_unpacked(p, &onnx_allocator);
     return status;
 }

@@ -67,9 +67,14 @@ cnr_value onnx_step(onnx_job *j, const char *op, const cnr_value *in, int32_t n_
 typedef void (*onnx_change)(onnx_job *);
 typedef IMP_ROW(onnx_change) onnx_form;
 const onnx_form *onnx_form_of(const char *op); /* ours; NULL: nothing */
+/* A constant beside the node; dim may be NULL for rank 0. */
+cnr_value onnx_constant(onnx_job *j, int32_t dtype, const void *data, const int64_t *dim,
+                        int32_t rank);
 
 /* contrib.c: operators of the domain com.microsoft, as forms of ours; NULL: not supported */
 const onnx_form *onnx_contrib_form(const char *name);
+/* ml.c: of the domain ai.onnx.ml, likewise */
+const onnx_form *onnx_ml_form(const char *name);
 
 /* branch.c: control flow */
 void onnx_if(onnx_job *j);
@@ -80,9 +85,10 @@ void onnx_branches_free(onnx_net *net);
 /* ONNX's TensorProto.DataType to ours; CNR_DTYPE_NONE for strings, complex and unknown ones. */
 int32_t onnx_dtype(int32_t data_type);
 const char *onnx_dtype_name(int32_t data_type);
-/* The tensor with its data in memory of host->alloc (out->data, free it). where: for messages. */
+/* The tensor with its data, which are the message's own or new: *made is to be freed by host->free,
+ * after an error, too. where: for messages. */
 cnr_status onnx_tensor(const Onnx__TensorProto *proto, const char *model, const char *where,
-                       cnr_tensor *out, cnr_error *err);
+                       cnr_tensor *out, void **made, cnr_error *err);
 
 /* ---- others.c ---- */
 /* What a file of that ending is and how it becomes ONNX; NULL: none that is known. */

@@ -91,7 +91,8 @@ static void narrow(const Onnx__TensorProto *p, cnr_tensor *out, int64_t n) {
 }
 
 cnr_status onnx_tensor(const Onnx__TensorProto *p, const char *model, const char *where,
-                       cnr_tensor *out, cnr_error *err) {
+                       cnr_tensor *out, void **made, cnr_error *err) {
+    *made = NULL;
     memset(out, 0, sizeof *out);
     out->size = sizeof *out;
     out->dtype = onnx_dtype(p->data_type);
@@ -111,7 +112,11 @@ cnr_status onnx_tensor(const Onnx__TensorProto *p, const char *model, const char
     out->bytes = cnr_dense_bytes(out);
     if (n < 0 || out->bytes == UINT64_MAX)
         return imp_host->fail(err, CNR_E_FORMAT, where, "the dimensions are too large");
-    if (p->data_location == 1) return read_external(p, model, where, out, err);
+    if (p->data_location == 1) {
+        const cnr_status status = read_external(p, model, where, out, err);
+        *made = out->data;
+        return status;
+    }
     const unsigned bits = cnr_dtype_bits(out->dtype);
     const int64_t slots = bits == 4 ? (n + 1) / 2 : n; /* of int32_data */
     const void *typed = NULL;
@@ -128,7 +133,11 @@ cnr_status onnx_tensor(const Onnx__TensorProto *p, const char *model, const char
     if (have != out->bytes)
         return imp_host->fail(err, CNR_E_FORMAT, where, "%zu bytes of data for %llu", have,
                               (unsigned long long)out->bytes);
-    out->data = imp_host->alloc((size_t)out->bytes + 1);
+    if (typed && out->bytes && !wide_u32 && out->dtype != CNR_bool) {
+        out->data = (void *)typed; /* as it stands in the message */
+        return CNR_OK;
+    }
+    out->data = *made = imp_host->alloc((size_t)out->bytes + 1);
     if (!out->data) return imp_host->fail(err, CNR_E_MEMORY, where, "out of memory");
     if (wide_u32)
         for (int64_t i = 0; i < n; i++) ((uint32_t *)out->data)[i] = (uint32_t)p->uint64_data[i];

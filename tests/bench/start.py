@@ -9,6 +9,12 @@ once, which is not counted (ms_cold); a file that was just written lies there in
 take turns. ms_first: from the fork until the answer's line is there; ms_whole: until the process has ended. mib: VmHWM,
 which the system tells of a child as ru_maxrss; this process, which the child begins as a copy of, takes less than any of
 them. A second program beside it (--program, twice) makes its own files and takes turns too.
+
+    python3 tests/bench/start.py --python PYTHON [--threads N] [--runs N] [--json] [NET...]
+
+times whole processes of an interpreter that has cnnrun, onnxruntime and Pillow instead: `import`, load NET.onnx (squeezenet_v1_1),
+and the first answer to an array, which must be the same; then to a picture, which ONNX Runtime's gets by Pillow and NumPy and
+cnnrun's (topk of a path) without both. All take turns, NumPy alone, or Python, among them: what no process gets around.
 """
 import argparse, json, os, subprocess, sys, time
 
@@ -30,22 +36,82 @@ def native(program, folder, net):
     return path
 
 
+# What a Python process does; its arguments are file, threads, picture. The first of each group is what no process gets around.
+TOLD = "y = {}; print('\"top\"', y.argmax(), y.max())"
+FULL = "x = np.full([1, *{}[1:]], .5, 'f'); " + TOLD
+SESSION = ("import {} as ort, numpy as np, sys; o = ort.SessionOptions(); o.intra_op_num_threads = int(sys.argv[2]); "
+           "s = ort.InferenceSession(sys.argv[1], o, providers=['CPUExecutionProvider']); i = s.get_inputs()[0]; ")
+RUN = "s.run(None, {i.name: x})[0]"
+ARRAY = {
+    "numpy": "import numpy as np; " + FULL.format("(0, 3, 224, 224)", "x[0, 0, 0]"),
+    "cnnrun": "import cnnrun, numpy as np, sys; net = cnnrun.load(sys.argv[1], threads=int(sys.argv[2])); "
+              + FULL.format("net.inputs[0].shape", "net(x)"),
+    "cnnrun.ort": SESSION.format("cnnrun.ort") + FULL.format("i.shape", RUN),
+    "onnxruntime": SESSION.format("onnxruntime") + FULL.format("i.shape", RUN),
+}
+PICTURE = {
+    "python": "print('\"top\"', 0, 0)",
+    "cnnrun": "import cnnrun, sys; net = cnnrun.load(sys.argv[1], threads=int(sys.argv[2])); "
+              "print('\"top\"', *net.topk(sys.argv[3], 1)[0])",
+    "onnxruntime": "from PIL import Image; " + SESSION.format("onnxruntime")
+                   + "p = Image.open(sys.argv[3]).convert('RGB').resize(i.shape[:1:-1], Image.Resampling.BILINEAR); "
+                     "x = np.asarray(p, 'f').transpose(2, 0, 1)[None]; " + TOLD.format(RUN),
+}
+
+
+def exported(program, folder, net):
+    """NET.onnx of the native file."""
+    path = os.path.join(folder, net + ".onnx")
+    if not os.path.exists(path):
+        subprocess.run([program, "export", native(program, folder, net), "-o", path, "-q"], check=True)
+    return path
+
+
+def pythons(args, kind, programs, net):
+    """Times whole processes of Python; a line for each library."""
+    program, folder = os.path.join(BUILD, "cnnrun"), os.path.join(BUILD, "start")
+    path, seen = exported(program, folder, net), {name: [] for name in programs}
+    for _ in range(args.runs + 1):
+        for name, code in programs.items():
+            seen[name].append(once([args.python, "-c", code, path, str(args.threads), args.picture]))
+    rows, first = [], next(iter(programs))
+    for name, times in seen.items():
+        whole, cpu = (sorted(t[i] for t in times[1:]) for i in (1, 4))
+        rows.append({"net": net, "threads": args.threads, "of": kind, "python": name, "ms_whole": round(whole[0], 1),
+                     "ms_whole_median": round(whole[len(whole) // 2], 1), "ms_cpu": round(cpu[len(cpu) // 2], 1),
+                     "mib": round(max(t[2] for t in times), 1)})
+    answers = {(line.split()[1], f"{float(line.split()[2]):.2g}")
+               for name, times in seen.items() if name != first for _, _, _, line, _ in times}
+    if kind == "array" and len(answers) > 1:
+        sys.exit(f"{net}: answers differ: {sorted(answers)}")
+    for row in rows:
+        for of in ("ms_whole", "ms_whole_median", "ms_cpu"):
+            row[of.replace("ms_", "ratio_")] = round(row[of] / rows[-1][of], 2)
+        print(json.dumps(row) if args.json else
+              f"{net} T{args.threads} {kind:8}{row['python']:12} process {row['ms_whole']:6.1f} ms least, {row['ms_whole_median']:6.1f} "
+              f"median, processor {row['ms_cpu']:6.1f}: {row['ratio_whole']:4.2f} {row['ratio_whole_median']:4.2f} "
+              f"{row['ratio_cpu']:4.2f} of ONNX Runtime's; {row['mib']:5.1f} MiB", flush=True)
+
+
 def once(words):
-    """Milliseconds to the first line and to the end, MiB at most."""
+    """Milliseconds to the first words and to the end, MiB at most, what was told, milliseconds of the processor."""
     read, write = os.pipe()
     begin = time.perf_counter()
     child = os.posix_spawn(words[0], words, os.environ, file_actions=[(os.POSIX_SPAWN_DUP2, write, 1)])
     os.close(write)
     line = os.read(read, 1 << 16)
     first = time.perf_counter()
-    while os.read(read, 1 << 16):
-        pass
+    rest = line
+    while rest:
+        rest = os.read(read, 1 << 16)
+        line += rest
     _, status, usage = os.wait4(child, 0)
     end = time.perf_counter()
     os.close(read)
     if status or b'"top"' not in line:
         sys.exit(f"{' '.join(words)}: status {status}, {line!r}")
-    return (first - begin) * 1e3, (end - begin) * 1e3, usage.ru_maxrss / 1024
+    cpu = (usage.ru_utime + usage.ru_stime) * 1e3
+    return (first - begin) * 1e3, (end - begin) * 1e3, usage.ru_maxrss / 1024, line.decode(), cpu
 
 
 def main():
@@ -59,9 +125,15 @@ def main():
     digit = os.path.join(ROOT, "scripts/nets/digits/three.png")
     words.add_argument("--picture", default=CAT if os.path.exists(CAT) else digit)
     words.add_argument("--program", action="append")
+    words.add_argument("--python", help="an interpreter: time it instead of the program")
     words.add_argument("--prepare", action="store_true", help="make the files, time nothing")
     words.add_argument("--json", action="store_true")
     args = words.parse_args(argv)
+    for net in args.net or ["squeezenet_v1_1"] if args.python else []:
+        pythons(args, "array", ARRAY, net)
+        pythons(args, "picture", PICTURE, net)
+    if args.python:
+        return
     rows = []
     for i, program in enumerate(args.program or [os.path.join(BUILD, "cnnrun")]):
         for net in args.net or NETS:
@@ -73,7 +145,7 @@ def main():
     for program, net, _, seen in rows:
         if not seen:
             continue
-        first, whole, mib = (sorted(column) for column in zip(*seen[1:]))
+        first, whole, mib = (sorted(column) for column in list(zip(*seen[1:]))[:3])
         row = {"net": net, "threads": args.threads, "program": program, "ms_first": round(first[0], 1),
                "ms_first_median": round(first[len(first) // 2], 1), "ms_whole": round(whole[0], 1),
                "ms_cold": round(seen[0][0], 1), "mib": round(mib[-1], 1)}

@@ -181,6 +181,42 @@ put("import-onnx", "tensor.pb", number(1, 2) + number(1, 3) + number(2, 1) + fie
     field_of(9, struct.pack("<6f", *range(6))))
 
 
+def learnt(op, ins, outs, **attributes):
+    """A node of ai.onnx.ml: attributes are whole numbers in a list, floats in a tuple, words in a text."""
+    node = b"".join(field_of(1, i) for i in ins) + b"".join(field_of(2, o) for o in outs)
+    node += field_of(4, op) + field_of(7, "ai.onnx.ml")
+    for name, value in attributes.items():
+        if isinstance(value, str):
+            body = b"".join(field_of(9, word) for word in value.split()) if " " in value else field_of(4, value)
+        elif isinstance(value, tuple):
+            body = bits(7, *value)
+        else:
+            body = b"".join(number(8, v) for v in value)
+        node += field_of(5, field_of(1, name) + body)
+    return field_of(1, node)
+
+
+def info(field, name, *dim):
+    shape = field_of(2, b"".join(field_of(1, number(1, d)) for d in dim))
+    return field_of(field, field_of(1, name) + field_of(2, field_of(1, number(1, 1) + shape)))
+
+
+TREE = dict(nodes_treeids=[0, 0, 0, 0, 0, 1], nodes_nodeids=[0, 1, 2, 3, 4, 0], nodes_featureids=[1, 0, 0, 0, 0, 0],
+            nodes_values=(.5, 0., -.5, 0., 0., 0.), nodes_truenodeids=[1, 0, 3, 0, 0, 0], nodes_falsenodeids=[2, 0, 4, 0, 0, 0],
+            nodes_modes="BRANCH_LEQ LEAF BRANCH_LEQ LEAF LEAF LEAF", nodes_missing_value_tracks_true=[1, 0, 0, 0, 0, 0])
+graph = learnt("Imputer", "x", "i", imputed_value_floats=(1.,)) + learnt("Scaler", "i", "s", offset=(1., 2.), scale=(2.,))
+graph += learnt("TreeEnsembleClassifier", "s", ["tl", "ts"], class_treeids=[0, 0, 0, 1], class_nodeids=[1, 3, 4, 0],
+                class_ids=[0, 0, 0, 0], class_weights=(.1, .2, .3, .4), classlabels_strings="no yes", **TREE)
+graph += learnt("TreeEnsembleRegressor", "s", "t", target_treeids=[0, 0, 0, 1], target_nodeids=[1, 3, 4, 0],
+                target_ids=[0, 0, 0, 0], target_weights=(1., 2., 3., 4.), aggregate_function="AVERAGE", **TREE)
+graph += learnt("LinearClassifier", "s", "lp", coefficients=(1., 2., 3., 4.), intercepts=(0., 1.), classlabels_ints=[7, 8],
+                post_transform="SOFTMAX")
+graph += learnt("Normalizer", "p", "n", norm="MAX") + learnt("ZipMap", "n", "z", classlabels_int64s=[7, 8])
+graph += info(11, "x", 3, 2) + b"".join(field_of(12, field_of(1, name)) for name in ("tl", "ts", "t", "l", "z"))
+put("import-onnx", "learnt.onnx", number(1, 8) + field_of(8, number(2, 15)) +
+    field_of(8, field_of(1, "ai.onnx.ml") + number(2, 3)) + field_of(7, graph))
+
+
 # ---- pictures and digits ----
 
 

@@ -25,6 +25,11 @@ import subprocess
 quick = "import sys, cnnrun; print('numpy' in sys.modules, 'tempfile' in sys.modules); cnnrun.devices; print(cnnrun.Net.__name__)"
 said = subprocess.run([sys.executable, "-c", quick], stdout=subprocess.PIPE, text=True).stdout
 ok(said == "False False\nNet\n", "import cnnrun brings no NumPy")
+quick = (f"import sys, cnnrun; net = cnnrun.load({str(lenet)!r}); label, _ = net.topk({str(three)!r}, 1)[0]; "
+         "print(label, *[m in sys.modules for m in ('numpy', 'typing', 'threading')])")
+said = subprocess.run([sys.executable, "-S", "-c", quick], stdout=subprocess.PIPE, text=True,
+                      env=dict(os.environ, PYTHONPATH=os.pathsep.join(sys.path))).stdout
+ok(said == "3 False False False\n", "nor does the best class of a picture, nor slow modules")
 quick = f"import sys, cnnrun; net = cnnrun.load({str(lenet)!r}); y = net({str(three)!r}); print(type(y).__module__, y.dtype)"
 said = subprocess.run([sys.executable, "-c", quick], stdout=subprocess.PIPE, text=True).stdout
 ok(said == "numpy float32\n", "which comes with the first net")

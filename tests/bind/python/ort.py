@@ -3,8 +3,7 @@
 The examples of ONNX Runtime's Python documentation that need no download, with the import changed; their steps
 are written here anew, on models of ours. From the gallery: load and predict, common errors, metadata, profiling,
 backend; from the page of the API: scenarios 1 to 6, on the host. The other ones need scikit-learn, Keras, PyTorch
-or a GPU. Those on the logistic regression (operators of ai.onnx.ml, which is no net) run on a dense layer here;
-ONNX Runtime's own file for them is tried where it is installed, and told.
+or a GPU. ONNX Runtime's own files for them are run, too, where it is installed.
 """
 
 import json
@@ -27,13 +26,9 @@ except ImportError:
     print("# no onnxruntime: cnnrun.ort alone")
     onnxruntime = None
 cnnrun.load(Path(sys.argv[1]) / "lenet5.lua").save("net.onnx")
-Path("dense.lua").write_text("""local c = require "cnnrun"
-return c.net { name = "dense", input = { "x", shape = { 3, 2 } }, c.dense { "d", out = 3 }, c.softmax {} }
-""")
-cnnrun.load("dense.lua", weights="random:1").save("dense.onnx")
 x = np.random.default_rng(1).random((2, 1, 28, 28), np.float32)
 two = np.float32([[1, 2], [3, 4], [5, 6]])
-sigmoid, mul = get_example("sigmoid.onnx"), get_example("mul_1.onnx")
+sigmoid, mul, iris = get_example("sigmoid.onnx"), get_example("mul_1.onnx"), get_example("logreg_iris.onnx")
 cpu = ["CPUExecutionProvider"]
 
 
@@ -49,7 +44,7 @@ def load_and_predict(ort):
 
 
 def common_errors(ort):
-    sess = ort.InferenceSession("dense.onnx", providers=ort.get_available_providers())
+    sess = ort.InferenceSession(iris, providers=ort.get_available_providers())
     i, o = sess.get_inputs()[0].name, sess.get_outputs()[0].name
     invalid = InvalidArgument
     if ort is onnxruntime:
@@ -70,7 +65,7 @@ def common_errors(ort):
 
 
 def metadata(ort):
-    meta = ort.InferenceSession("dense.onnx", providers=ort.get_available_providers()).get_modelmeta()
+    meta = ort.InferenceSession(iris, providers=ort.get_available_providers()).get_modelmeta()
     return [meta.custom_metadata_map, meta.description, meta.domain, meta.graph_name, meta.producer_name, meta.version]
 
 
@@ -88,7 +83,8 @@ def profiling(ort):
 def backend(ort):
     module = cnnrun.ort.backend if ort is cnnrun.ort else onnxruntime.backend
     device = ort.get_device()
-    return module.prepare("dense.onnx", device).run(two)[0]
+    label, maps = module.prepare(iris, device).run(np.float32([[1.4, .2], [4.7, 1.4], [6, 2.5]]))
+    return [label.tolist(), [[(key, round(value, 4)) for key, value in m.items()] for m in maps]]
 
 
 # ---- the page of the API ----
@@ -210,11 +206,17 @@ for example in (*documented, names_shapes_types, with_options, from_bytes, provi
 print(f"# {good} of {len(documented)} examples of the documentation")
 if onnxruntime:
     from onnxruntime.datasets import get_example as theirs
-    for name in ("sigmoid.onnx", "mul_1.onnx"):
+    for name in ("sigmoid.onnx", "mul_1.onnx", "logreg_iris.onnx"):
         sess, other = (ort.InferenceSession(theirs(name), providers=cpu) for ort in (cnnrun.ort, onnxruntime))
         given = {i.name: np.random.default_rng(3).random(i.shape).astype(np.float32) for i in other.get_inputs()}
         ok(np.allclose(sess.run(None, given)[0], other.run(None, given)[0], atol=1e-6), f"its own {name}")
-    print("# its logreg_iris.onnx:", cnnrun.ort.backend.is_compatible(theirs("logreg_iris.onnx"), "CPU"))
+        ok([o.type for o in sess.get_outputs()] == [o.type for o in other.get_outputs()], f"types of {name}")
+sess = cnnrun.ort.InferenceSession(iris)
+label, maps = sess.run(None, {"float_input": np.float32([[1.4, .2], [4.7, 1.4], [6, 2.5]])})
+ok(label.tolist() == [0, 1, 2] and label.dtype == np.int64, "a regression of three kinds of iris: each its own")
+ok([max(m, key=m.get) for m in maps] == [0, 1, 2] and all(abs(sum(m.values()) - 1) < 1e-5 for m in maps),
+   "ZipMap gives a dict for each row")
+ok([o.type for o in sess.get_outputs()] == ["tensor(int64)", "seq(map(int64,tensor(float)))"], "types of its outputs")
 sess = cnnrun.ort.InferenceSession("net.onnx")
 raises(ValueError, "an input that is missing", sess.run, None, {})
 raises(ValueError, "an output that is none", sess.run, ["nothing"], {"data": x})

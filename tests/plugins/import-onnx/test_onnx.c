@@ -307,6 +307,140 @@ static void contribs(void) {
     refuses(&strange, 13, "com.microsoft", "what is not known of them");
 }
 
+/* ---- the domain ai.onnx.ml ---- */
+
+static msg learnt(const char *op, const char *in, const char *out) {
+    msg n = node(op, in, out);
+    text(&n, 7, "ai.onnx.ml");
+    return n;
+}
+static void attr_text(msg *n, const char *name, const char *s) {
+    const msg value = {.n = strlen(s)};
+    msg v = value;
+    memcpy(v.at, s, v.n);
+    attr_part(n, name, 4, &v);
+}
+static void attr_floats(msg *n, const char *name, const float *v, int count) {
+    msg a = {.n = 0};
+    text(&a, 1, name);
+    for (int i = 0; i < count; i++) {
+        varint(&a, 7 << 3 | 5);
+        memcpy(a.at + a.n, &v[i], 4);
+        a.n += 4;
+    }
+    part(n, 5, &a);
+}
+/* Words with blanks between them: whole numbers, or texts as they are. */
+static void attr_list(msg *n, const char *name, int texts, const char *words) {
+    msg a = {.n = 0};
+    char list[256];
+    text(&a, 1, name);
+    snprintf(list, sizeof list, "%s", words);
+    for (char *at = strtok(list, " "); at; at = strtok(NULL, " "))
+        if (texts) text(&a, 9, at);
+        else number(&a, 8, strtol(at, NULL, 10));
+    part(n, 5, &a);
+}
+
+static void linear_models(void) {
+    const float by[] = {1, 0, 0, 1, .5f, -.5f}, shift[] = {0, .5f, .25f}, x[] = {1, 2};
+    msg g = {.n = 0};
+    value(&g, 11, "x", 1, 2);
+    output(&g, "y");
+    msg regression = g, names = g, n = learnt("LinearClassifier", "x", "label scores");
+    attr_floats(&n, "coefficients", by, 6);
+    attr_floats(&n, "intercepts", shift, 3);
+    attr_text(&n, "post_transform", "LOGISTIC");
+    attr_int(&n, "multi_class", 0);
+    attr_list(&n, "classlabels_ints", 0, "7 8 9");
+    msg norm = learnt("Normalizer", "scores", "parts"), map = learnt("ZipMap", "parts", "y");
+    msg cast = node("Cast", "label", "y");
+    attr_text(&norm, "norm", "L1");
+    attr_list(&map, "classlabels_int64s", 0, "7 8 9");
+    attr_int(&cast, "to", FLOAT);
+    add(&g, n);
+    add(&names, n);
+    add(&names, cast);
+    add(&g, norm);
+    add(&g, map);
+    gives(&g, 1, x, 1, 2, (float[]){.3492834f, .4415343f, .2091823f}, 3,
+          "LinearClassifier, Normalizer, ZipMap: the shares of the classes");
+    gives(&names, 13, x, 1, 2, (float[]){8}, 1, "the label is the best class's own number");
+
+    n = learnt("LinearRegressor", "x", "y");
+    attr_floats(&n, "coefficients", by, 4);
+    attr_floats(&n, "intercepts", shift, 2);
+    attr_int(&n, "targets", 2);
+    add(&regression, n);
+    gives(&regression, 13, x, 1, 2, (float[]){1, 2.5f}, 2, "LinearRegressor");
+}
+
+/* x0 <= .5 ? 1 : 2, where a NaN is, too; and x1 <= 1 ? 10 : x0 <= -1 ? 20 : 30. */
+static msg trees(const char *op, const char *out, const char *leaves) {
+    const float limits[] = {.5f, 0, 0, 1, 0, -1, 0, 0}, given[] = {1, 2, 10, 20, 30};
+    msg n = learnt(op, "x", out);
+    char name[4][32];
+    static const char *const of[] = {"treeids", "nodeids", "ids", "weights"};
+    for (int i = 0; i < 4; i++) snprintf(name[i], sizeof name[i], "%s_%s", leaves, of[i]);
+    attr_list(&n, "nodes_treeids", 0, "0 0 0 1 1 1 1 1");
+    attr_list(&n, "nodes_nodeids", 0, "0 1 2 0 1 2 3 4");
+    attr_list(&n, "nodes_featureids", 0, "0 0 0 1 0 0 0 0");
+    attr_list(&n, "nodes_truenodeids", 0, "1 0 0 1 0 3 0 0");
+    attr_list(&n, "nodes_falsenodeids", 0, "2 0 0 2 0 4 0 0");
+    attr_list(&n, "nodes_missing_value_tracks_true", 0, "1 0 0 0 0 0 0 0");
+    attr_list(&n, "nodes_modes", 1, "BRANCH_LEQ LEAF LEAF BRANCH_LEQ LEAF BRANCH_LEQ LEAF LEAF");
+    attr_floats(&n, "nodes_values", limits, 8);
+    attr_list(&n, name[0], 0, "0 0 1 1 1");
+    attr_list(&n, name[1], 0, "1 2 1 3 4");
+    attr_list(&n, name[2], 0, "0 0 0 0 0");
+    attr_floats(&n, name[3], given, 5);
+    return n;
+}
+
+static void forests(void) {
+    const float x[] = {0, 0, 1, 2, -2, 2, NAN, 2}, base = .5f, low = -11;
+    msg g = {.n = 0};
+    value(&g, 11, "x", 4, 2);
+    output(&g, "y");
+    msg classes = g, mixed = g, twice = g, lost = g,
+        n = trees("TreeEnsembleRegressor", "y", "target");
+    attr_floats(&n, "base_values", &base, 1);
+    add(&g, n);
+    gives(&g, 13, x, 4, 2, (float[]){11.5f, 32.5f, 21.5f, 31.5f}, 4, "TreeEnsembleRegressor");
+
+    n = trees("TreeEnsembleClassifier", "label y", "class");
+    attr_floats(&n, "base_values", &low, 1);
+    attr_list(&n, "classlabels_strings", 1, "no yes");
+    add(&classes, n);
+    gives(&classes, 13, x, 4, 2, (float[]){1, 0, -20, 21, -9, 10, -19, 20}, 8,
+          "TreeEnsembleClassifier of one score for two classes");
+    cnr_model *m = cnrt_model("onnx", model_file(&classes, 13, "net.onnx"), NULL, NULL);
+    const char *label = m ? cnr_label(m, 1) : NULL;
+    ok(label && strcmp(label, "yes") == 0, "names of classes are the net's labels");
+    if (m) cnr_release(m);
+    const char *path = model_file(&classes, 13, "trees.onnx");
+    cnrt_survives("onnx", &path, 1, 0, NULL, 300);
+
+    n = trees("TreeEnsembleRegressor", "y", "target");
+    attr_list(&n, "nodes_modes", 1, "BRANCH_LT LEAF LEAF BRANCH_LEQ LEAF BRANCH_LEQ LEAF LEAF");
+    msg first = learnt("TreeEnsembleRegressor", "x", "y");
+    attr_list(&first, "nodes_modes", 1, "BRANCH_LT LEAF LEAF BRANCH_LEQ LEAF BRANCH_LEQ LEAF LEAF");
+    memcpy(first.at + first.n, n.at, n.n); /* its list of modes goes first, which is the one */
+    first.n += n.n;
+    add(&mixed, first);
+    refuses(&mixed, 13, "modes that differ", "a tree of two comparisons");
+
+    first = learnt("TreeEnsembleRegressor", "x", "y");
+    attr_list(&first, "nodes_truenodeids", 0, "1 0 0 2 0 3 0 0"); /* 2 is the other child as well */
+    memcpy(first.at + first.n, n.at, n.n);
+    first.n += n.n;
+    add(&twice, first);
+    refuses(&twice, 13, "two parents", "a node below two others");
+    first = learnt("SVMClassifier", "x", "y");
+    add(&lost, first);
+    refuses(&lost, 13, "this operator of ai.onnx.ml is not supported", "what is not known of them");
+}
+
 static void damaged(void) {
     const msg yes = branch("Neg", "x", "t"), no = branch("Abs", "x", "e");
     const float limit = 2;
@@ -335,6 +469,8 @@ int main(void) {
     roi_align();
     no_shift();
     contribs();
+    linear_models();
+    forests();
     damaged();
     return cnrt_end();
 }

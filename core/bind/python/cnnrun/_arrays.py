@@ -1,16 +1,16 @@
-"""NumPy, imported when it is first wanted: in the background while C loads the first net."""
+"""NumPy, imported when it is first wanted: in the background where C has to work for the answer first."""
 
 from __future__ import annotations
 
 import sys
-import threading
-from typing import TYPE_CHECKING, Any, Dict
 
-from ._c import lib
+from ._c import TYPE_CHECKING, lib
 
 __all__ = ["codes", "dtypes", "names", "np", "prefetch"]
 
 if TYPE_CHECKING:
+    from typing import Any, Dict
+
     import numpy as np
 else:
     class _Lazy:
@@ -29,7 +29,7 @@ _NAMES = {"f32": "float32", "f64": "float64", "f16": "float16", "i8": "int8", "u
 names: Dict[int, str] = {getattr(lib, f"CNR_{c}"): name for c, name in _NAMES.items()}
 
 
-class _Dtypes(Dict[int, Any]):
+class _Dtypes(dict[int, "Any"]):
     """NumPy's types by C's number. KeyError: it has no such type."""
 
     def __missing__(self, code: int) -> Any:
@@ -37,7 +37,7 @@ class _Dtypes(Dict[int, Any]):
         return dtype
 
 
-class _Codes(Dict[Any, int]):
+class _Codes(dict["Any", int]):
     """C's numbers by NumPy's type, in the machine's byte order. TypeError: C has no such type."""
 
     def __missing__(self, dtype: Any) -> int:
@@ -62,4 +62,6 @@ def _import() -> None:
 def prefetch() -> None:
     """Begins to import NumPy. C code runs beside it, since it holds no lock of the interpreter."""
     if "numpy" not in sys.modules:
+        import threading
+
         threading.Thread(target=_import, name="cnnrun imports numpy").start()

@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import os
-import threading
-from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence
+from _collections_abc import Mapping  # where collections.abc has it from
+from _thread import get_native_id
 
 from . import _cnnrun
+
+TYPE_CHECKING = False  # of whoever runs: the modules typing and threading take longer to import than all the rest
+if TYPE_CHECKING:
+    from threading import Lock as Lock, RLock, local as local
+    from typing import Any, Callable, Dict, List, Optional, Sequence
+else:
+    from _thread import RLock, _local as local, allocate_lock as Lock
 
 ffi: Any = _cnnrun.ffi
 lib: Any = _cnnrun.lib
 
-_lock = threading.RLock()
-_watched = threading.local()  # the observer whose work runs on this thread
+_lock = RLock()
+_watched = local()  # the observer whose work runs on this thread
 
 
 class Error(RuntimeError):
@@ -56,6 +63,11 @@ _KINDS = {
     lib.CNR_E_FORMAT: BadArgument,
     lib.CNR_E_CANCELLED: Cancelled,
 }
+
+
+def on_main_thread() -> bool:
+    """Whether this is the thread that the process began with, which gets Ctrl-C."""
+    return get_native_id() == os.getpid()
 
 
 def new_error() -> Any:
@@ -197,7 +209,7 @@ class Observer:
 
     def run(self, function: Callable[..., int], *arguments: Any) -> None:
         """Calls `function`; an exception of a callback is raised again behind it."""
-        main = threading.current_thread() is threading.main_thread()
+        main = on_main_thread()
         err = new_error()
         flag = ffi.new("int32_t **")
         outer = getattr(_watched, "observer", None)

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any, Iterator, List, NamedTuple, Optional, Sequence, Tuple, Union
 
-from ._c import Error, Handle, call, ffi, lib, string, tensor
+from ._c import TYPE_CHECKING, Error, Handle, call, ffi, lib, string, tensor
 from ._net import _from_numpy, _to_numpy, tensor_of
-from ._script import Box
 
 if TYPE_CHECKING:
+    from typing import Any, List, NamedTuple, Optional, Sequence, Tuple, Union
+
     import numpy as np
+
+    from ._script import Box
+else:
+    from ._named import NamedTuple
 
 
 class Frame(NamedTuple):
@@ -34,7 +38,7 @@ def _lacks_video(runtime: Handle, spec: str) -> str:
             "cnnrun-source-video, and name its folder in CNNRUN_PLUGIN_PATH")
 
 
-class Frames(Iterator[Frame]):
+class Frames:
     """The pictures of a video, a camera, a stream or a folder; made by `cnnrun.frames`.
 
     Only the current one is in memory. `close()`, or the end of a `with` block, lets a camera go.
@@ -48,6 +52,9 @@ class Frames(Iterator[Frame]):
             raise type(e)(e.status, e.where, e.text + _lacks_video(runtime, spec)) from None
         self._handle: Optional[Handle] = Handle(out[0], lib.cnr_reader_close, runtime)
         self._out = ffi.new("cnr_tensor **"), ffi.new("uint64_t *"), ffi.new("char **")
+
+    def __iter__(self) -> Frames:
+        return self
 
     def __next__(self) -> Frame:
         """Raises Error for a picture that cannot be read; the next call goes on behind it."""

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import os
-import threading
+from _collections_abc import Mapping
 from time import perf_counter
-from typing import Any, Callable, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
 
-from ._arrays import codes, dtypes, names, np
-from ._c import Handle, Observer, Options, call, check, ffi, lib, new_error, record, string, tensor
+from ._arrays import codes, dtypes, names, np, prefetch
+from ._c import (TYPE_CHECKING, Handle, Lock, Observer, Options, call, check, ffi, lib, local, new_error, on_main_thread,
+                 record, string, tensor)
 from ._script import Detector, Found, Script, check_options
 
-Array = Any  # numpy.ndarray, or whatever numpy.asarray takes without a copy: buffers, DLPack
-Picture = Any  # a path, a PIL image, or a uint8 array of H W, H W 1 or H W 3
-Result = Union["np.ndarray[Any, Any]", Dict[str, "np.ndarray[Any, Any]"]]
+if TYPE_CHECKING:
+    from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple, TypeVar, Union
 
+    Read = TypeVar("Read")
+    Array = Any  # numpy.ndarray, or whatever numpy.asarray takes without a copy: buffers, DLPack
+    Picture = Any  # a path, a PIL image, or a uint8 array of H W, H W 1 or H W 3
+    Result = Union["np.ndarray[Any, Any]", Dict[str, "np.ndarray[Any, Any]"]]
+else:
+    from ._named import NamedTuple
 
 _from_buffer = ffi.from_buffer
 
@@ -101,7 +106,7 @@ class _Session:
         self.taken = ffi.new("int32_t[]", n_outputs)
         self.shapes: List[Tuple[Tuple[int, ...], Any]] = [((0,), np.dtype("u1"))] * n_outputs
         self.err = new_error()
-        self.main = threading.current_thread() is threading.main_thread()
+        self.main = on_main_thread()
         self.slow = True
 
     def run(self, arrays: Sequence["np.ndarray[Any, Any]"]) -> List["np.ndarray[Any, Any]"]:
@@ -131,8 +136,8 @@ class Net:
     def __init__(self, model: Handle, runtime: Handle) -> None:
         self._model = model
         self._runtime = runtime
-        self._lock = threading.Lock()
-        self._local = threading.local()
+        self._lock = Lock()
+        self._local = local()
         self._detector: Optional[Tuple[str, Detector]] = None
         c = model.c
         self.inputs: List[Value] = [
@@ -155,12 +160,15 @@ class Net:
         Raises BadArgument for shapes and types that do not fit.
         """
         if len(inputs) == 1 and not named:
+            if isinstance(inputs[0], (str, os.PathLike)):
+                prefetch()
+                return self._picture(inputs[0], _to_numpy)
             if type(inputs[0]) is np.ndarray and inputs[0].dtype != np.uint8 and len(self.outputs) == 1:
                 return self.run(inputs)[0]
             if isinstance(inputs[0], dict):
                 return self(**inputs[0])
             if self._is_picture(inputs[0]):
-                return self._picture(inputs[0])
+                return self._picture(inputs[0], _to_numpy)
         values = self.run([*inputs, *self._ordered(named, len(inputs))])
         return values[0] if len(values) == 1 else {o.name: v for o, v in zip(self.outputs, values)}
 
@@ -192,22 +200,22 @@ class Net:
         return session
 
     def _is_picture(self, x: Any) -> bool:
-        if isinstance(x, (str, os.PathLike)) or hasattr(x, "getbands"):
-            return True
-        return (isinstance(x, np.ndarray) and x.dtype == np.uint8 and self.inputs[0].dtype != "uint8"
-                and (x.ndim == 2 or x.ndim == 3 and x.shape[2] in (1, 3)))
+        return hasattr(x, "getbands") or (
+            isinstance(x, np.ndarray) and x.dtype == np.uint8 and self.inputs[0].dtype != "uint8"
+            and (x.ndim == 2 or x.ndim == 3 and x.shape[2] in (1, 3)))
 
-    def _picture(self, x: Any) -> Result:
+    def _picture(self, x: Any, read: Callable[[Any], Read]) -> Read:
+        """What `read` makes of the scores, a cnr_tensor that is gone with the next picture."""
         if isinstance(x, (str, os.PathLike)):
             out = ffi.new("cnr_tensor **")
             with self._lock:
                 call(lib.cnr_run_picture, self._model.c, os.fsencode(x), out)
-                return _to_numpy(out[0])
+                return read(out[0])
         import tempfile
 
         with tempfile.TemporaryDirectory() as folder:
             self._write(os.path.join(folder, "%d.png"), picture_array(x))
-            return self._picture(os.path.join(folder, os.listdir(folder)[0]))
+            return self._picture(os.path.join(folder, os.listdir(folder)[0]), read)
 
     def _write(self, pattern: str, array: "np.ndarray[Any, Any]") -> None:
         writer = ffi.new("cnr_writer **")
@@ -217,11 +225,18 @@ class Net:
         call(lib.cnr_writer_close, writer[0])
         check(status, err)
 
-    def topk(self, scores: Array, k: int = 5) -> List[Tuple[Union[int, str], float]]:
-        """The k largest scores, best first, each with its label, or its index where there is none."""
-        array = _from_numpy(scores)
+    def topk(self, scores: Union[Array, Picture], k: int = 5) -> List[Tuple[Union[int, str], float]]:
+        """The k largest scores, best first, each with its label, or its index where there is none.
+
+        `scores` is what the net gave, or a path or PIL image to run it on; by path NumPy is not imported.
+        """
+        if isinstance(scores, (str, os.PathLike)) or hasattr(scores, "getbands"):
+            return self._picture(scores, lambda c: self._best(c, k))
+        return self._best(tensor_of(_from_numpy(scores)), k)
+
+    def _best(self, scores: Any, k: int) -> List[Tuple[Union[int, str], float]]:
         best = ffi.new("cnr_top[]", max(k, 1))
-        n = lib.cnr_topk(tensor_of(array), k, best)
+        n = lib.cnr_topk(scores, k, best)
         return [(self.label(best[i].index) or best[i].index, best[i].score) for i in range(n)]
 
     def label(self, index: int) -> Optional[str]:
@@ -270,7 +285,7 @@ class Net:
 
     def set_weight(self, name: str, value: Array) -> None:
         """Replaces a weight by one of the same shape and type. No thread may be running the net."""
-        self._local = threading.local()  # closes all sessions
+        self._local = local()  # closes all sessions
         call(lib.cnr_set_weight, self._model.c, name.encode(), tensor_of(_from_numpy(value)))
 
     def layers(self) -> Iterator[Dict[str, Any]]:
@@ -309,7 +324,7 @@ class Net:
         given = Options("cnr_place_options", dict(node=None if policy is not None and not names else node, devices=names,
                                                   n_devices=len(names), axis=axis, shares=shares, policy=policy,
                                                   policy_options=policy_options))
-        self._local = threading.local()
+        self._local = local()
         call(lib.cnr_place, self._model.c, given.c)
 
     # ---- long work: keywords are the members of the C struct of options ----
@@ -395,7 +410,7 @@ class Net:
 
         out = ffi.new("cnr_train_result *", {"size": ffi.sizeof("cnr_train_result")})
         watch = Observer(progress, event)
-        self._local = threading.local()
+        self._local = local()
         try:
             watch.run(lib.cnr_train_model, self._model.c, settings.c, watch.c, out)
             return record(out)
@@ -415,7 +430,7 @@ class Net:
             return {"alone": [record(out.alone[i]) for i in range(out.n_alone)],
                     "parts": [record(out.parts[i]) for i in range(out.n_parts)]}
 
-        self._local = threading.local()
+        self._local = local()
         return self._work(lib.cnr_share, "cnr_share_options", "cnr_sharing", lib.cnr_sharing_free,
                           dict(options, policy=policy), read, Observer(progress))
 

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import os
-import threading
-from types import TracebackType
-from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, Type, Union
 
-from ._arrays import prefetch
-from ._c import Handle, Observer, Options, call, check, ffi, lib, new_error, record
+from ._c import TYPE_CHECKING, Handle, Lock, Observer, Options, call, check, ffi, lib, new_error, record
 from ._frames import Frames, Tracker, spec_of
 from ._net import Net
-from ._script import Box, Detector
+from ._script import Detector
+
+if TYPE_CHECKING:
+    from types import TracebackType
+    from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, Type, Union
+
+    from ._script import Box
 
 _default: Dict[Any, "Runtime"] = {}
-_lock = threading.Lock()
+_lock = Lock()
 
 
 class Runtime:
@@ -26,7 +28,6 @@ class Runtime:
     """
 
     def __init__(self, **options: Any) -> None:
-        prefetch()
         given = Options("cnr_open_options", options)
         given.c.log = lib.cnrpy_log
         out = ffi.new("cnr_runtime **")
@@ -42,7 +43,6 @@ class Runtime:
         `memory_limit` (bytes), `fallback`, `weights_type` ("fp16"). `symbols` gives the sizes of open
         dimensions by name. Raises NotFound, BadArgument or Error with the file and line.
         """
-        prefetch()
         given = Options("cnr_load_options", options)
         if symbols:
             given.set("symbols", list(symbols))

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import os
-import threading
-from typing import TYPE_CHECKING, Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
 
-from ._arrays import np
-from ._c import Handle, Observer, call, ffi, lib, string
+from ._c import TYPE_CHECKING, Handle, Lock, Observer, call, ffi, lib, string
 
 if TYPE_CHECKING:
-    import numpy as np
+    from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
 
     from ._net import Picture
 
-Box = Tuple[float, float, float, float]
+    Box = Tuple[float, float, float, float]
+else:
+    from ._named import NamedTuple
 
 
 class Script:
@@ -62,7 +61,7 @@ class Detector:
     """Finds things in pictures; made by `cnnrun.detector` and `Net.detector`. Threads take turns."""
 
     def __init__(self, runtime: Handle, options: Mapping[str, Any], model: Optional[Handle] = None,
-                 lock: Optional[threading.Lock] = None) -> None:
+                 lock: Optional[Lock] = None) -> None:
         given: Dict[str, Any] = {k: v for k, v in options.items() if v is not None}
         check_options(given, "model score overlap across family size longest smallest swapped labels device option "
                              "channels mean std scale letterbox resize crop")
@@ -70,7 +69,7 @@ class Detector:
             given["model"] = os.fsdecode(given["model"])
         import json
 
-        self._lock = lock or threading.Lock()
+        self._lock = lock or Lock()
         self._script = Script(runtime, "calls/detect.lua", model)
         self._script(json.dumps(given))
 

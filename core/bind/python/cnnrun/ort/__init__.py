@@ -8,7 +8,7 @@ from typing import Any, Dict, List, Optional, Sequence, Union
 from .._arrays import np
 from .._net import Net, Value
 from .._runtime import runtime
-from ._model import ModelMetadata, metadata_of
+from ._model import ModelMetadata, Told, metadata_of
 from ._values import IOBinding, OrtValue, type_name
 
 class SessionOptions:
@@ -65,10 +65,10 @@ class GraphOptimizationLevel:
 class NodeArg:
     """An input or output: name, type as "tensor(float)", shape with None or a name where it is open."""
 
-    def __init__(self, value: Value) -> None:
+    def __init__(self, value: Value, told: Optional[Told] = None) -> None:
         self.name = value.name
-        self.type = f"tensor({type_name(value.dtype)})"
-        self.shape: List[Optional[int]] = list(value.shape)
+        self.type = told.type if told else f"tensor({type_name(value.dtype)})"
+        self.shape: List[Optional[int]] = [] if told and told.maps else list(value.shape)
 
     def __repr__(self) -> str:
         return f"NodeArg(name='{self.name}', type='{self.type}', shape={self.shape})"
@@ -122,7 +122,7 @@ class InferenceSession:
 
     def get_outputs(self) -> List[NodeArg]:
         """The outputs in order."""
-        return [NodeArg(v) for v in self._net.outputs]
+        return [NodeArg(v, self._metadata.told.get(v.name)) for v in self._net.outputs]
 
     def get_providers(self) -> List[str]:
         """The providers in use."""
@@ -136,9 +136,20 @@ class InferenceSession:
         """The options that the session was made with."""
         return self._options
 
-    def run(self, output_names: Optional[Sequence[str]], input_feed: Dict[str, Any],
-            run_options: Any = None) -> List["np.ndarray[Any, Any]"]:
-        """Runs the net; outputs in the order of `output_names`, or all. ValueError: a name is unknown."""
+    def run(self, output_names: Optional[Sequence[str]], input_feed: Dict[str, Any], run_options: Any = None) -> List[Any]:
+        """Runs the net; outputs in the order of `output_names`, or all. ValueError: a name is unknown.
+
+        Outputs are arrays; those of ZipMap are lists of dicts, and classes whose names are texts come as such.
+        """
+        told = self._metadata.told
+        values: List[Any] = self._run(output_names, input_feed)
+        if not told:
+            return values
+        names = output_names or [v.name for v in self._net.outputs]
+        return [told[n].of(v) if n in told else v for n, v in zip(names, values)]
+
+    def _run(self, output_names: Optional[Sequence[str]],
+             input_feed: Dict[str, Any]) -> List["np.ndarray[Any, Any]"]:
         names = [v.name for v in self._net.inputs]
         missing = [n for n in names if n not in input_feed]
         unknown = [n for n in input_feed if n not in names]
@@ -156,8 +167,8 @@ class InferenceSession:
 
     def run_with_ort_values(self, output_names: Optional[Sequence[str]], input_dict_ort_values: Dict[str, OrtValue],
                             run_options: Any = None) -> List[OrtValue]:
-        """As `run`, from and to OrtValues."""
-        return [OrtValue(v) for v in self.run(output_names, dict(input_dict_ort_values))]
+        """As `run`, from and to OrtValues, which are all tensors of numbers."""
+        return [OrtValue(v) for v in self._run(output_names, dict(input_dict_ort_values))]
 
     def io_binding(self) -> IOBinding:
         """Inputs and outputs that are bound before a run; memory is the host's."""
@@ -165,7 +176,7 @@ class InferenceSession:
 
     def run_with_iobinding(self, iobinding: IOBinding, run_options: Any = None) -> None:
         """Runs from the inputs to the outputs that are bound."""
-        iobinding.take(self.run(iobinding.outputs or None, dict(iobinding.inputs)))
+        iobinding.take(self._run(iobinding.outputs or None, dict(iobinding.inputs)))
 
     def end_profiling(self) -> str:
         """Writes a trace of one more run on made-up inputs, which Chrome and Perfetto read; the file's name.
