@@ -94,45 +94,56 @@ static void judge_subject(const round_of *r, int32_t kind, const char *name, int
     }
 }
 
-/* A name as users write it; its class alone counts: "npu:1" is device 1 of the family npu. */
-static bool device_wanted(const cnri_conform_options *o, const char *family, const char *name) {
-    const size_t n = strlen(family);
-    if (!o->device || strcmp(o->device, name) == 0) return true;
-    if (strncmp(name, family, n) != 0) return false;
-    return strcmp(o->device, family) == 0 && (name[n] == 0 || strcmp(name + n, ":0") == 0);
-}
-
 /* The first judgement of devices is of the class, and says which devices there are. */
-static int32_t judge_class(const round_of *r, int32_t descriptor) {
+static void judge_class(const round_of *r, int32_t descriptor) {
     const cnr_device_class *cls = cnri_descriptor_at(CNR_KIND_DEVICE, descriptor);
     const char *kind, *judgement, *summary;
-    int32_t n = 0;
     cnri_conform_judgement(0, &kind, &judgement, &summary);
     cnri_finding f = {.kind = kind, .name = cls->name, .judgement = judgement};
     hearing h = {.f = &f};
     judge(r, 0, descriptor, 0, &h);
-    for (int32_t i = 0; i < h.n && !cancelled(r->o); i++) {
-        if (!device_wanted(r->o, cls->family, h.names[i])) continue;
+    for (int32_t i = 0; i < h.n && !cancelled(r->o); i++)
         judge_subject(r, CNR_KIND_DEVICE, h.names[i], descriptor, h.devices[i], 1);
-        n++;
-    }
-    return n;
 }
 
-static bool is_family_of(const char *device, const char *family) {
-    const size_t n = strlen(family);
-    return strncmp(device, family, n) == 0 && (device[n] == 0 || device[n] == ':');
+static void judge_devices(const round_of *r) {
+    for (int32_t i = 0; i < cnri_descriptor_count(CNR_KIND_DEVICE) && !cancelled(r->o); i++)
+        if (cnri_owner(cnri_descriptor_at(CNR_KIND_DEVICE, i)) == r->o->plugin) judge_class(r, i);
 }
 
-static int32_t judge_devices(const round_of *r) {
-    int32_t n = 0;
-    for (int32_t i = 0; i < cnri_descriptor_count(CNR_KIND_DEVICE) && !cancelled(r->o); i++) {
-        const cnr_device_class *cls = cnri_descriptor_at(CNR_KIND_DEVICE, i);
-        if (r->o->plugin && cnri_owner(cls) != r->o->plugin) continue;
-        if (r->o->device && !is_family_of(r->o->device, cls->family)) continue;
-        n += judge_class(r, i);
+/* ---- a device by its name ---- */
+
+typedef struct place_of {
+    int32_t descriptor, index; /* its class, and it within that */
+    char name[48], text[512];
+    int code;
+} place_of;
+
+static void hear_place(void *arg, char *line) {
+    place_of *p = arg;
+    int at = 0, index = 0, code = 0, n = 0;
+    if (sscanf(line, "found %d %d %n", &at, &index, &n) == 2 && n) {
+        p->descriptor = at;
+        p->index = index;
+        snprintf(p->name, sizeof p->name, "%s", line + n);
+    } else if (sscanf(line, "error %d %n", &code, &n) == 1 && n) {
+        p->code = code;
+        snprintf(p->text, sizeof p->text, "%s", line + n);
     }
-    return n;
+}
+
+/* Drivers are woken by children alone. */
+static cnr_status locate(const cnri_conform_options *o, place_of *out, cnr_error *err) {
+    char ended[160];
+    *out = (place_of){.descriptor = -1};
+    if (!cnri_child_run(&o->check, "find", hear_place, out, ended, sizeof ended))
+        return cnri_fail(err, CNR_E_STATE, o->device, "no process could be begun");
+    if (out->code) return cnri_fail(err, -out->code, o->device, "%s", out->text);
+    if (cancelled(o)) return cnri_fail(err, CNR_E_CANCELLED, NULL, "cancelled");
+    if (out->descriptor < 0 || out->descriptor >= cnri_descriptor_count(CNR_KIND_DEVICE))
+        return cnri_fail(err, CNR_E_DEVICE, o->device, "asking for it: the process %s",
+                         *ended ? ended : "said nothing");
+    return CNR_OK;
 }
 
 /* ---- kernels and operators ---- */
@@ -165,31 +176,38 @@ static cnr_status judge_kernels(round_of *r, const cnri_check_options *how, cnr_
     return cnri_fail(err, status, own.where, "%s", own.text);
 }
 
-enum { MOST_KERNELS = 3, FEW_CASES = 6 };
+enum { MOST_KERNELS = 2, FEW_CASES = 2 }; /* each may be compiled */
 
-static bool drives(const cnr_kernel *k, const char *device) {
-    const cnr_device_class *cls = cnri_descriptor_find(CNR_KIND_DEVICE, k->device);
-    return is_family_of(device, cls ? cls->family : k->device);
+static bool drives(const cnr_kernel *k, const cnr_device_class *cls) {
+    return strcmp(k->device, cls->name) == 0 || strcmp(k->device, cls->family) == 0;
 }
 
 /* A few kernels on a device: their jobs are queued as nets queue them, and may read nothing that is
  * gone when run has returned. */
-static cnr_status judge_some_kernels(round_of *r, cnr_error *err) {
+static cnr_status judge_some_kernels(round_of *r, const place_of *place, cnr_error *err) {
+    const cnr_device_class *cls = cnri_descriptor_at(CNR_KIND_DEVICE, place->descriptor);
     int32_t n = 0;
     cnr_status status = CNR_OK;
     for (int32_t i = 0; i < cnri_descriptor_count(CNR_KIND_KERNEL); i++) {
         const cnr_kernel *k = cnri_descriptor_at(CNR_KIND_KERNEL, i);
         cnri_check_options o = r->o->check;
         if (n == MOST_KERNELS || status || cancelled(r->o)) break;
-        if (!drives(k, r->o->device) || strcmp(k->op, CNR_ANY_OP) == 0) continue;
-        o.plugin = NULL;
+        if (!drives(k, cls) || strcmp(k->op, CNR_ANY_OP) == 0) continue;
         o.kernel = k->name;
-        o.device = r->o->device;
+        o.device = place->name;
         o.cases = FEW_CASES;
         status = judge_kernels(r, &o, err);
         n++;
     }
     return status;
+}
+
+static cnr_status judge_one_device(round_of *r, cnr_error *err) {
+    place_of place;
+    const cnr_status status = locate(r->o, &place, err);
+    if (status) return status;
+    judge_subject(r, CNR_KIND_DEVICE, place.name, place.descriptor, place.index, 0);
+    return judge_some_kernels(r, &place, err);
 }
 
 /* ---- all ---- */
@@ -247,20 +265,11 @@ cnr_status cnri_conform_run(const cnri_conform_options *o, cnri_conform_totals *
     cnr_status status = CNR_OK;
     *sum = (cnri_conform_totals){0};
     if (o->plugin) judge_names(&r);
-    const int32_t devices = judge_devices(&r);
-    if (o->device && devices == 0 && !cancelled(o)) {
-        cnri_devices set;
-        const cnri_device *none;
-        cnri_devices_init(&set, 1); /* says which devices there are */
-        status = cnri_device_find(&set, o->device, &none, err);
-        cnri_devices_close(&set);
-        return status ? status
-                      : cnri_fail(err, CNR_E_NOT_FOUND, o->device, "no class has this device");
-    }
-    for (int32_t kind = 1; o->plugin && !o->device && cnri_kind_name(kind); kind++)
+    if (o->plugin) judge_devices(&r);
+    for (int32_t kind = 1; o->plugin && cnri_kind_name(kind); kind++)
         if (kind != CNR_KIND_DEVICE && kind != CNR_KIND_KERNEL && kind != CNR_KIND_OPERATOR)
             judge_kind(&r, kind);
-    if (o->device) status = judge_some_kernels(&r, err);
+    if (o->device) status = judge_one_device(&r, err);
     else status = judge_kernels(&r, &o->check, err);
     if (!status && cancelled(o)) return cnri_fail(err, CNR_E_CANCELLED, NULL, "cancelled");
     if (!status && sum->findings == 0)

@@ -27,8 +27,8 @@ typedef struct cnri_finding {
 } cnri_finding;
 
 typedef struct cnri_conform_options {
-    const struct cnri_plugin *plugin; /* all that it brings; NULL: a device alone */
-    const char *device;               /* that device: "npu:0"; NULL: all of the plugin */
+    const cnri_plugin *plugin; /* all that it brings; NULL: `device` alone */
+    const char *device;        /* "npu:0" */
     const char *only;                 /* (optional) the judgement of this name alone */
     const char *const *samples;       /* files or specs for importers and sources; up to a NULL */
     const char *sysfs_root, *meter_address; /* (optional) as gauges have them */

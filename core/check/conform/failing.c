@@ -120,9 +120,8 @@ static bool is_said(cnri_judging *j, const char *name, int32_t class_index, int6
     if (good && n == 0) good = cnri_judging_ok(j, "a session", status, &err);
     if (good && !status && memcmp(t.in, t.out, STEPS) != 0)
         good = cnri_judging_fail(j,
-                                 "allocation %lld failed, no call and no sync says so, and the "
-                                 "bytes are wrong",
-                                 (long long)n);
+                                 "no call and no sync says that anything failed, and the bytes are "
+                                 "wrong");
     attempt_end(&t, cls);
     return good;
 }
@@ -147,30 +146,31 @@ bool cnri_judge_starved(cnri_judging *j) {
 
 /* ---- two threads ---- */
 
-enum { SHARE = 96 * 1024, LAPS = 60 };
+enum { SHARE = 1 << 20, LAPS = 24 };
 
 typedef struct runner {
     cnri_bay *b;
     cnr_stream stream;
     pthread_t thread;
     uint64_t seed;
-    uint8_t in[SHARE], out[SHARE];
+    uint8_t in[SHARE + 8 * LAPS], out[SHARE];
     char why[400];
 } runner;
 
+/* Large blocks, so that most of the time is the device's. */
 static bool lap(runner *r, uint64_t number, cnr_error *err) {
     const cnr_device_class *cls = r->b->cls;
-    const uint64_t n = 1 + (number * 7919 + r->seed) % SHARE;
+    const uint64_t n = SHARE - (number * 7919 + r->seed) % 5000;
+    const uint8_t *in = r->in + 8 * number;
     cnr_mem mem = {.bytes = n, .memory_class = r->b->memory_class};
-    cnri_pattern(r->in, n, r->seed + number);
     cnr_status status = cls->alloc(&r->b->device, &mem, err);
     if (status) return false;
-    status = cls->write(&r->stream, &mem, 0, r->in, n, err);
+    status = cls->write(&r->stream, &mem, 0, in, n, err);
     if (!status) status = cls->read(&r->stream, &mem, 0, r->out, n, err);
     const cnr_status synced = cls->sync(&r->stream, status ? NULL : err);
     cls->free(&r->b->device, &mem);
     if (status || synced) return false;
-    if (memcmp(r->in, r->out, n) == 0) return true;
+    if (memcmp(in, r->out, n) == 0) return true;
     snprintf(err->text, sizeof err->text, "bytes of one stream do not come back while another runs");
     return false;
 }
@@ -180,6 +180,7 @@ static void *laps(void *arg) {
     cnr_error err = CNR_ERROR_INIT;
     bool good = r->b->cls->stream_open(&r->b->device, &r->stream, &err) == CNR_OK;
     const bool open = good;
+    cnri_pattern(r->in, sizeof r->in, r->seed);
     for (uint64_t i = 0; i < LAPS && good; i++) good = lap(r, i, &err);
     if (open) r->b->cls->stream_close(&r->stream);
     if (!good) snprintf(r->why, sizeof r->why, "%.380s", *err.text ? err.text : "a call failed");
@@ -195,9 +196,9 @@ bool cnri_judge_threads(cnri_judging *j) {
     cnri_judging_case(j, "%d streams in as many threads", THREADS);
     bool good = cnri_bay_open(&b, j, 0);
     for (int32_t i = 0; i < THREADS && good; i++) {
-        list[i] = (runner){.b = &b,
-                           .stream = {.size = sizeof list[i].stream, .device = &b.device},
-                           .seed = 1000 * (uint64_t)i};
+        list[i].b = &b;
+        list[i].stream = (cnr_stream){.size = sizeof list[i].stream, .device = &b.device};
+        list[i].seed = 1000 * (uint64_t)i;
         good = pthread_create(&list[i].thread, NULL, laps, &list[i]) == 0;
         begun += good;
     }
@@ -248,6 +249,12 @@ bool cnri_judge_cancel(cnri_judging *j) {
     return good;
 }
 
+/* A thread that was left behind has time to do what it should not. */
+static void give_time(const cnri_bay *b) {
+    enum { GRACE_NS = 20000000 };
+    if (cnri_bay_queues(b)) cnri_host.wait_until(cnri_now_ns() + GRACE_NS);
+}
+
 bool cnri_judge_busy_close(cnri_judging *j) {
     static busy w;
     bool good = true;
@@ -257,6 +264,7 @@ bool cnri_judge_busy_close(cnri_judging *j) {
         if (w.b.has_stream) w.b.cls->stream_close(&w.b.stream);
         w.b.has_stream = false;
         cnri_edge_free(&w.from); /* whoever still reads it dies of it */
+        give_time(&w.b);
         busy_end(&w);
     }
     return good;

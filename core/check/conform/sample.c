@@ -3,6 +3,7 @@
 #include "conform/judging.h"
 #include "run/run.h"
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -128,6 +129,63 @@ static bool write_damaged(const original *f, cnri_judging *j, int32_t k) {
     return good || cnri_judging_fail(j, "%s can't be written", f->path);
 }
 
+/* ---- what plugins read, in memory that ends where it ends ---- */
+
+/* Blocks that file_read of the host table gave, so that whoever reads past a file's end is found
+ * out. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static cnri_edge lent[64];
+static cnr_host own; /* the table as it was */
+
+static cnri_edge *lent_at(const void *block) {
+    for (size_t i = 0; i < CNRI_COUNT(lent); i++)
+        if (lent[i].map && lent[i].at == block) return &lent[i];
+    return NULL;
+}
+
+static cnr_status lend_file(const char *path, uint64_t limit, void **data, uint64_t *bytes,
+                            cnr_error *err) {
+    const cnr_status status = own.file_read(path, limit, data, bytes, err);
+    if (status) return status;
+    pthread_mutex_lock(&lock);
+    for (size_t i = 0; i < CNRI_COUNT(lent); i++) {
+        if (lent[i].map || !cnri_edge_make(&lent[i], (size_t)*bytes + 1, 1)) continue;
+        memcpy(lent[i].at, *data, (size_t)*bytes + 1); /* with the NUL behind it */
+        own.free(*data);
+        *data = lent[i].at;
+        break;
+    }
+    pthread_mutex_unlock(&lock);
+    return CNR_OK;
+}
+
+static void take_back(void *block) {
+    pthread_mutex_lock(&lock);
+    cnri_edge *e = block ? lent_at(block) : NULL;
+    if (e) cnri_edge_free(e);
+    pthread_mutex_unlock(&lock);
+    if (!e) own.free(block);
+}
+
+static void *resize_lent(void *block, size_t bytes) {
+    pthread_mutex_lock(&lock);
+    cnri_edge *e = block ? lent_at(block) : NULL;
+    void *larger = e ? own.alloc(bytes) : NULL;
+    if (larger) memcpy(larger, e->at, e->bytes < bytes ? e->bytes : bytes);
+    if (larger) cnri_edge_free(e);
+    pthread_mutex_unlock(&lock);
+    return e ? larger : own.resize(block, bytes);
+}
+
+/* From now on, in this process. */
+static void lend_files(void) {
+    cnr_host *host = cnri_host_mutable();
+    own = *host;
+    host->file_read = lend_file;
+    host->free = take_back;
+    host->resize = resize_lent;
+}
+
 /* ---- sources ---- */
 
 static bool judge_picture(cnri_judging *j, const cnr_sample *s) {
@@ -214,6 +272,7 @@ bool cnri_judge_source_asked(cnri_judging *j) {
 bool cnri_judge_source_samples(cnri_judging *j) {
     const cnr_source *s = j->descriptor;
     int32_t n;
+    lend_files();
     const bool good = each_sample(j, s->accepts, &n, source_sample);
     return n ? good : none_given(j);
 }
@@ -221,6 +280,7 @@ bool cnri_judge_source_samples(cnri_judging *j) {
 bool cnri_judge_source_damaged(cnri_judging *j) {
     const cnr_source *s = j->descriptor;
     int32_t n;
+    lend_files();
     const bool good = each_sample(j, s->accepts, &n, source_damaged);
     return n ? good : none_given(j);
 }
@@ -293,6 +353,7 @@ bool cnri_judge_importer_asked(cnri_judging *j) {
 bool cnri_judge_importer_samples(cnri_judging *j) {
     const cnr_importer *i = j->descriptor;
     int32_t n;
+    lend_files();
     const bool good = each_sample(j, i->accepts, &n, importer_sample);
     return n ? good : none_given(j);
 }
@@ -300,6 +361,7 @@ bool cnri_judge_importer_samples(cnri_judging *j) {
 bool cnri_judge_importer_damaged(cnri_judging *j) {
     const cnr_importer *i = j->descriptor;
     int32_t n;
+    lend_files();
     const bool good = each_sample(j, i->accepts, &n, importer_damaged);
     return n ? good : none_given(j);
 }

@@ -188,8 +188,26 @@ static void *run_judgement(void *arg) {
     return NULL;
 }
 
+/* Class and index of the device that answers to the name. */
+static cnr_status tell_place(const char *name, cnr_error *err) {
+    cnri_devices set;
+    const cnri_device *d;
+    cnri_devices_init(&set, 1);
+    const cnr_status status = cnri_device_find(&set, name, &d, err);
+    if (status) cnri_work_tell("error", -status, err->text);
+    for (int32_t i = 0; i < cnri_descriptor_count(CNR_KIND_DEVICE) && !status; i++) {
+        char text[64];
+        snprintf(text, sizeof text, "%d %s", (int)d->device.index, d->name);
+        if (cnri_descriptor_at(CNR_KIND_DEVICE, i) == (const void *)d->device.cls)
+            cnri_work_tell("found", i, text);
+    }
+    cnri_devices_close(&set);
+    return CNR_OK;
+}
+
 cnr_status cnri_conform_work(const cnri_conform_options *o, const char *work, cnr_error *err) {
     int which = -1, descriptor = -1, index = 0;
+    if (strcmp(work, "find") == 0) return tell_place(o->device, err);
     if (strncmp(work, "judge:", 6) != 0) return cnri_check_work(&o->check, work, err);
     if (sscanf(work, "judge:%d:%d:%d", &which, &descriptor, &index) != 3 || which < 0 ||
         which >= (int)CNRI_COUNT(judgements) || descriptor < 0 ||

@@ -178,6 +178,21 @@ static cnr_status write_report(const telling *t, const cnri_conform_totals *sum,
 
 /* ---- the command ---- */
 
+static cnr_status check_only(const char *only, cnr_error *err) {
+    CNRI_VEC(const char *) names = {0};
+    const char *kind, *name, *summary, *near;
+    for (int32_t i = 0; only && cnri_conform_judgement(i, &kind, &name, &summary); i++) {
+        const char **slot = cnri_push(&names);
+        if (slot) *slot = name;
+        if (strcmp(name, only) == 0) only = NULL;
+    }
+    near = only ? cnri_nearest_word(only, names.at, names.n) : NULL;
+    cnri_vec_free(&names);
+    if (!only) return CNR_OK;
+    return cnri_fail(err, CNR_E_ARG, "--only", "no judgement \"%s\"%s%s%s", only,
+                     near ? "; did you mean \"" : "", near ? near : "", near ? "\"?" : "");
+}
+
 cnr_status cnri_conform_command(cnri_call *call, cnri_conform_call *c, cnr_error *err) {
     cnri_conform_options *o = &c->o;
     cnri_conform_totals sum = {0};
@@ -189,6 +204,7 @@ cnr_status cnri_conform_command(cnri_call *call, cnri_conform_call *c, cnr_error
     o->check.cancelled = cnri_cancelled;
     o->sysfs_root = call->common.sysfs_root;
     o->meter_address = call->common.meter_address;
+    if (check_only(o->only, err)) return CNR_E_ARG;
     if (c->worker) return cnri_conform_work(o, c->worker, err);
     o->arg = &t;
     o->found = found;
