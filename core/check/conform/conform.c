@@ -154,10 +154,10 @@ static void tell_kernel(void *arg, const cnri_check_test *t) {
                             .name = t->name,
                             .device = t->device,
                             .judgement = t->kernel ? "agrees with the reference" : "promises",
-                            .verdict = t->failures                ? CNRI_VERDICT_FAILS
+                            .verdict = t->failures               ? CNRI_VERDICT_FAILS
                                        : t->skipped || t->absent ? CNRI_VERDICT_SKIPPED
                                                                  : CNRI_VERDICT_HOLDS,
-                            .why = t->failures                ? t->first
+                            .why = t->failures               ? t->first
                                    : t->skipped || t->absent ? t->why
                                                              : NULL,
                             .cases = t->cases};

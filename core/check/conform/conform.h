@@ -27,10 +27,10 @@ typedef struct cnri_finding {
 } cnri_finding;
 
 typedef struct cnri_conform_options {
-    const cnri_plugin *plugin; /* all that it brings; NULL: `device` alone */
-    const char *device;        /* "npu:0" */
-    const char *only;                 /* (optional) the judgement of this name alone */
-    const char *const *samples;       /* files or specs for importers and sources; up to a NULL */
+    const cnri_plugin *plugin;  /* all that it brings; NULL: `device` alone */
+    const char *device;         /* "npu:0" */
+    const char *only;           /* (optional) the judgement of this name alone */
+    const char *const *samples; /* files or specs for importers and sources; up to a NULL */
     const char *sysfs_root, *meter_address; /* (optional) as gauges have them */
     bool leaves_knobs;                      /* knobs are read and never set */
     cnri_check_options check; /* seed, cases, timeout, words, cancelled; of kernels too */

@@ -1,13 +1,14 @@
-/* Devices: transfers both ways, between memories, through views and maps, against a host's bytes. */
+/* Devices: transfers both ways, between memories, through views and maps, against a host's bytes.
+ */
 #include "conform/judging.h"
 #include <stdio.h>
 
 /* Offsets and sizes about those at which transfers are done in another way. */
 static const uint32_t offsets[] = {0,  1,  2,  3,  4,  5,  7,   8,    12,   15,   16,
                                    17, 31, 32, 63, 64, 65, 127, 1000, 4095, 4096, 4097};
-static const uint32_t sizes[] = {1,   2,   3,   4,   5,    7,    8,    9,    15,   16,   17,   31,
-                                 33,  63,  64,  65,  127,  128,  255,  256,  257,  1023, 1024, 1025,
-                                 4095, 4096, 4097, 65539};
+static const uint32_t sizes[] = {1,   2,    3,    4,    5,    7,    8,    9,    15,  16,
+                                 17,  31,   33,   63,   64,   65,   127,  128,  255, 256,
+                                 257, 1023, 1024, 1025, 4095, 4096, 4097, 65539};
 enum { BYTES = 70 * 1024 };
 
 typedef struct copying {
@@ -55,8 +56,8 @@ static bool there_and_back(copying *c, uint32_t at, uint32_t n) {
         memcpy(c->mirror + at, from.at, n);
     }
     good = good && cnri_bay_write(b, &b->stream, &c->mem, at, from.at, n) &&
-           cnri_bay_sync(b, &b->stream) &&
-           cnri_bay_read(b, &b->stream, &c->mem, at, to.at, n) && cnri_bay_sync(b, &b->stream);
+           cnri_bay_sync(b, &b->stream) && cnri_bay_read(b, &b->stream, &c->mem, at, to.at, n) &&
+           cnri_bay_sync(b, &b->stream);
     if (good && memcmp(from.at, to.at, n) != 0)
         good = cnri_judging_fail(b->j, "%s do not come back: byte %zu", after,
                                  cnri_first_difference(from.at, to.at, n));
@@ -148,8 +149,7 @@ static bool view_one(copying *c, uint64_t at, uint64_t n) {
     if (good && memcmp(got, c->mirror + at, n) != 0)
         good = cnri_judging_fail(b->j, "a view at %llu shows other bytes than lie there",
                                  (unsigned long long)at);
-    good = good && cnri_bay_write(b, &b->stream, &part, 0, data, n) &&
-           cnri_bay_sync(b, &b->stream);
+    good = good && cnri_bay_write(b, &b->stream, &part, 0, data, n) && cnri_bay_sync(b, &b->stream);
     memcpy(c->mirror + at, data, n);
     if (CNRI_HAS(cls, view) && CNRI_HAS(cls, unview)) cls->unview(&b->device, &part);
     return good && is_mirrored(c, &c->mem, c->mirror, "after a write through a view");

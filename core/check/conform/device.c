@@ -24,10 +24,8 @@ bool cnri_bay_open(cnri_bay *b, cnri_judging *j, int32_t threads) {
     if (!cnri_judging_ok(j, "describe", b->cls->describe(j->index, &info, &err), &err))
         return false;
     name_device(b, &info);
-    b->device = (cnr_device){.size = sizeof b->device,
-                             .index = j->index,
-                             .cls = b->cls,
-                             .name = b->name};
+    b->device =
+        (cnr_device){.size = sizeof b->device, .index = j->index, .cls = b->cls, .name = b->name};
     if (!cnri_judging_ok(j, "open", b->cls->open(&b->device, &options, &err), &err)) return false;
     b->is_open = true;
     if (!b->device.memory || b->device.n_memory < 1)
@@ -111,10 +109,10 @@ static bool describe_one(cnri_judging *j, int32_t index, cnr_device_info *info) 
     cnri_judging_case(j, "describe device %d", (int)index);
     if (!cnri_judging_ok(j, "describe", cls->describe(index, info, &err), &err)) return false;
     if (info->size != sizeof *info) return cnri_judging_fail(j, "describe changed the size");
-    if (!memchr(info->part, 0, sizeof info->part))
-        return cnri_judging_fail(j, "part has no end");
-    if (info->score <= 0) return cnri_judging_name(j, "why of a device that can't be driven",
-                                                   info->why, sizeof info->why);
+    if (!memchr(info->part, 0, sizeof info->part)) return cnri_judging_fail(j, "part has no end");
+    if (info->score <= 0)
+        return cnri_judging_name(j, "why of a device that can't be driven", info->why,
+                                 sizeof info->why);
     if (info->concurrency < 0)
         return cnri_judging_fail(j, "concurrency is %d", (int)info->concurrency);
     if (CNRI_HAS(cls, most) && cls->most() < info->score)
@@ -142,8 +140,8 @@ bool cnri_judge_describe(cnri_judging *j) {
                                      (int)i);
         for (int32_t k = 0; k < i; k++)
             if (list[i].score > 0 && list[k].score > 0 && strcmp(list[i].key, list[k].key) == 0)
-                return cnri_judging_fail(j, "devices %d and %d have one key, \"%s\"", (int)k, (int)i,
-                                         list[i].key);
+                return cnri_judging_fail(j, "devices %d and %d have one key, \"%s\"", (int)k,
+                                         (int)i, list[i].key);
         if (list[i].score <= 0) continue;
         cnri_bay b = {.j = j, .cls = cls};
         j->index = i;
@@ -299,13 +297,13 @@ bool cnri_judge_facts(cnri_judging *j) {
         return cnri_judging_skip(j, "the class has no facts");
     bool good = cnri_bay_begin(&b, j);
     cnri_judging_case(j, "without a stream");
-    good = good && cnri_judging_ok(j, "facts", b.cls->facts(j->index, NULL, hear_fact, &f, &err),
-                                   &err);
-    cnri_judging_case(j, "measured on its stream");
     good = good &&
-           cnri_judging_ok(j, "facts", b.cls->facts(j->index, &b.stream, hear_fact, &f, &err),
-                           &err) &&
-           f.good;
+           cnri_judging_ok(j, "facts", b.cls->facts(j->index, NULL, hear_fact, &f, &err), &err);
+    cnri_judging_case(j, "measured on its stream");
+    good =
+        good &&
+        cnri_judging_ok(j, "facts", b.cls->facts(j->index, &b.stream, hear_fact, &f, &err), &err) &&
+        f.good;
     cnri_bay_close(&b);
     return good;
 }

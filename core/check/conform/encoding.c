@@ -34,8 +34,7 @@ static bool make_dense(stored *s, int32_t dtype, int32_t rank, const int64_t *di
     cnri_values_fill(&s->dense, CNRI_VALUES_SIGNED, NULL, &s->j->dice);
     const int64_t n = cnr_count(&s->dense);
     for (int64_t i = 0; i < n && share > 0; i++)
-        if (cnri_dice_below(&s->j->dice, 10) < share)
-            cnri_element_set(dtype, s->dense.data, i, 0);
+        if (cnri_dice_below(&s->j->dice, 10) < share) cnri_element_set(dtype, s->dense.data, i, 0);
     return true;
 }
 
@@ -90,8 +89,8 @@ static bool encode(stored *s, uint8_t poison, bool *refused) {
     s->encoded.bytes = n;
     s->encoded.encoding = cnri_intern(s->how->name);
     if (CNRI_HAS(s->how, check))
-        return cnri_judging_ok(s->j, "check of what encode made",
-                               s->how->check(&s->encoded, &err), &err);
+        return cnri_judging_ok(s->j, "check of what encode made", s->how->check(&s->encoded, &err),
+                               &err);
     return true;
 }
 
@@ -179,10 +178,10 @@ static bool is_filled(stored *s, bool *refused) {
     first = s->bytes;
     s->bytes = (cnri_edge){0};
     good = encode(s, 0xff, refused);
-    if (good && (first.bytes != s->bytes.bytes ||
-                 memcmp(first.at, s->bytes.at, first.bytes) != 0))
-        good = cnri_judging_fail(s->j, "encode leaves byte %zu of %zu as it was, or gives another "
-                                       "each time",
+    if (good && (first.bytes != s->bytes.bytes || memcmp(first.at, s->bytes.at, first.bytes) != 0))
+        good = cnri_judging_fail(s->j,
+                                 "encode leaves byte %zu of %zu as it was, or gives another "
+                                 "each time",
                                  cnri_first_difference(first.at, s->bytes.at, first.bytes),
                                  first.bytes);
     good = good && decode(s, &a, 0x00) && decode(s, &b, 0xff);
@@ -231,7 +230,10 @@ static bool with_numbers(cnri_judging *j, const cnr_attr_spec *row) {
     bool good = true;
     for (int32_t i = 0; i < 2 && good; i++) {
         const double v = fmax(-1e9, fmin(1e9, ends[i]));
-        const cnr_attr one = {.name = row->name, .type = row->type, .set = 1, .i = (int64_t)v,
+        const cnr_attr one = {.name = row->name,
+                              .type = row->type,
+                              .set = 1,
+                              .i = (int64_t)v,
                               .f = v};
         good = with_setting(j, &one);
     }
@@ -263,8 +265,8 @@ bool cnri_judge_settings(cnri_judging *j) {
 /* ---- other tensors ---- */
 
 bool cnri_judge_refusals(cnri_judging *j) {
-    static const int64_t others[][CNR_MAX_RANK] = {
-        {16, 24}, {0, 24}, {16, 0}, {5}, {1, 1, 1, 1, 1, 1, 1, 3}, {7, 3, 2}, {0}};
+    static const int64_t others[][CNR_MAX_RANK] =
+        {{16, 24}, {0, 24}, {16, 0}, {5}, {1, 1, 1, 1, 1, 1, 1, 3}, {7, 3, 2}, {0}};
     static const int32_t ranks[] = {2, 2, 2, 1, 8, 3, 0};
     stored s;
     int32_t taken = 0;
@@ -350,8 +352,7 @@ bool cnri_judge_hostile(cnri_judging *j) {
         return cnri_judging_fail(j, "it has no check: files are hostile");
     }
     for (size_t i = 0; i < CNRI_COUNT(shapes) && good; i += 2) {
-        good = make_dense(&s, CNR_f32, rank_of(shapes[i]), shapes[i], 5) &&
-               encode(&s, 0, &refused);
+        good = make_dense(&s, CNR_f32, rank_of(shapes[i]), shapes[i], 5) && encode(&s, 0, &refused);
         for (int32_t k = 0; k < MUTANTS / 4 && good && !refused; k++) {
             cnri_judging_case(j, "%lldx%lld ... encoded, damaged in way %d of seed %lld",
                               (long long)shapes[i][0], (long long)shapes[i][1], (int)k,

@@ -119,8 +119,8 @@ static bool is_said(cnri_judging *j, const char *name, int32_t class_index, int6
     bool good = cnri_judging_spoke(j, "a call", status, &err);
     if (good && n == 0) good = cnri_judging_ok(j, "a session", status, &err);
     if (good && !status && memcmp(t.in, t.out, STEPS) != 0)
-        good = cnri_judging_fail(j,
-                                 "no call and no sync says that anything failed, and the bytes are "
+        good =
+            cnri_judging_fail(j, "no call and no sync says that anything failed, and the bytes are "
                                  "wrong");
     attempt_end(&t, cls);
     return good;
@@ -171,7 +171,8 @@ static bool lap(runner *r, uint64_t number, cnr_error *err) {
     cls->free(&r->b->device, &mem);
     if (status || synced) return false;
     if (memcmp(in, r->out, n) == 0) return true;
-    snprintf(err->text, sizeof err->text, "bytes of one stream do not come back while another runs");
+    snprintf(err->text, sizeof err->text,
+             "bytes of one stream do not come back while another runs");
     return false;
 }
 
@@ -304,8 +305,9 @@ static bool opens_in_child(cnri_judging *j) {
     }
     const int how = wait_for(child);
     if (how == 0) return true;
-    return cnri_judging_fail(j, "a process that was forked before devices were asked for can't use "
-                                "one: it %s",
+    return cnri_judging_fail(j,
+                             "a process that was forked before devices were asked for can't use "
+                             "one: it %s",
                              how == 1 ? "failed" : strsignal(how));
 }
 

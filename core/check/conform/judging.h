@@ -23,7 +23,7 @@ typedef struct cnri_judgement {
     cnri_judge_fn run;
 } cnri_judgement;
 
-/* ---- work.c ---- */
+/* ---- judging.c ---- */
 /* Begins a case: what is told of a crash or a hang until the next one begins. */
 void cnri_judging_case(cnri_judging *j, const char *format, ...) CNRI_PRINTF(2, 3);
 /* Returns false, with the reason. */
@@ -33,8 +33,7 @@ bool cnri_judging_skip(cnri_judging *j, const char *format, ...) CNRI_PRINTF(2, 
 /* A call of a plugin: false, with the reason, where it failed or answered with no status. */
 bool cnri_judging_ok(cnri_judging *j, const char *call, cnr_status status, const cnr_error *err);
 /* The same of a call that may fail: false where it did so without a status or a text. */
-bool cnri_judging_spoke(cnri_judging *j, const char *call, cnr_status status,
-                        const cnr_error *err);
+bool cnri_judging_spoke(cnri_judging *j, const char *call, cnr_status status, const cnr_error *err);
 /* The text fits the array and is not empty. */
 bool cnri_judging_name(cnri_judging *j, const char *what, const char *text, size_t room);
 

@@ -70,7 +70,8 @@ static bool in_order(queueing *q, int32_t turn) {
            is(q, q->now, "a write that was queued last:");
 }
 
-/* After sync the host's side is used again, and what was queued has run: a second stream sees it. */
+/* After sync the host's side is used again, and what was queued has run: a second stream sees it.
+ */
 static bool is_done(queueing *q, int32_t turn) {
     cnri_bay *b = &q->b;
     cnr_stream *s = &b->stream;
@@ -173,8 +174,7 @@ static bool awaits(queueing *q, int32_t turn) {
                 cnri_bay_load(b, s, &q->large, q->load, 2);
     flush(q, s);
     good = good && cnri_judging_ok(b->j, "await", b->cls->await(&b->device, event, &err), &err) &&
-           is(q, q->now, "await returned; of what was read before the mark") &&
-           cnri_bay_sync(b, s);
+           is(q, q->now, "await returned; of what was read before the mark") && cnri_bay_sync(b, s);
     forget(q, event);
     return good;
 }
@@ -205,9 +205,9 @@ static bool is_timed(queueing *q, int32_t turn) {
     const uint64_t wall = cnri_now_ns() - before;
     const int64_t ns = good ? b->cls->elapsed(&b->device, from, to) : 0;
     if (good && ns > (int64_t)wall + 1000000)
-        good = cnri_judging_fail(b->j,
-                                 "elapsed says %lld ns between two marks; only %llu ns went by",
-                                 (long long)ns, (unsigned long long)wall);
+        good =
+            cnri_judging_fail(b->j, "elapsed says %lld ns between two marks; only %llu ns went by",
+                              (long long)ns, (unsigned long long)wall);
     if (good && ns < -1) /* -1: it can't tell */
         good = cnri_judging_fail(b->j, "elapsed says %lld ns", (long long)ns);
     forget(q, from);

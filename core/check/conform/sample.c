@@ -12,8 +12,8 @@
 enum { MOST_READ = 12, DAMAGED = 80 };
 
 /* What accepts is asked besides: words that name nothing. */
-static const char *const words[] = {"", "x", "no/such/file", "://", "a:b:c", "%s%n", "\xff\xfe",
-                                    "x.", ".", "/"};
+static const char *const words[] = {"",     "x",        "no/such/file", "://", "a:b:c",
+                                    "%s%n", "\xff\xfe", "x.",           ".",   "/"};
 
 typedef int32_t (*accepts_fn)(const char *spec, const uint8_t *head, size_t n);
 
@@ -82,8 +82,7 @@ static bool original_read(original *f, cnri_judging *j, const char *path) {
     void *data = NULL;
     cnr_error err = CNR_ERROR_INIT;
     *f = (original){0};
-    const cnr_status status =
-        cnri_host.file_read(path, UINT64_C(64) << 20, &data, &n, &err);
+    const cnr_status status = cnri_host.file_read(path, UINT64_C(64) << 20, &data, &n, &err);
     if (!cnri_judging_ok(j, path, status, &err)) return false;
     f->data = data;
     f->n = (size_t)n;
@@ -111,8 +110,8 @@ static bool write_damaged(const original *f, cnri_judging *j, int32_t k) {
     else if (k == 6) n = n ? n - 1 : 0;
     else
         for (int64_t times = 1 + cnri_dice_below(&j->dice, 4); times > 0 && n; times--) {
-            const int64_t within = cnri_dice_chance(&j->dice, 70) ? cnr_min((int64_t)n, 512)
-                                                                  : (int64_t)n;
+            const int64_t within =
+                cnri_dice_chance(&j->dice, 70) ? cnr_min((int64_t)n, 512) : (int64_t)n;
             const int64_t to = cnri_dice_below(&j->dice, within);
             static const uint8_t bytes[] = {0, 1, 0x7f, 0x80, 0xff, ' ', '-', '9'};
             copy[to] = bytes[cnri_dice_below(&j->dice, 8)];
@@ -190,8 +189,8 @@ static void lend_files(void) {
 
 static bool judge_picture(cnri_judging *j, const cnr_sample *s) {
     const cnr_tensor *p = &s->picture;
-    const bool shaped = p->rank == 3 && p->dim[0] > 0 && p->dim[1] > 0 &&
-                        (p->dim[2] == 1 || p->dim[2] == 3);
+    const bool shaped =
+        p->rank == 3 && p->dim[0] > 0 && p->dim[1] > 0 && (p->dim[2] == 1 || p->dim[2] == 3);
     if (!memchr(s->name, 0, sizeof s->name)) return cnri_judging_fail(j, "a name has no end");
     if (p->dtype != CNR_u8 || !shaped || !p->data)
         return cnri_judging_fail(j, "a picture is no u8 of H W C with 1 or 3 channels");
@@ -239,8 +238,9 @@ static bool read_source(cnri_judging *j, const char *spec, bool damaged) {
         good = read_sample(j, source, state, i, damaged || info.count < 0, &ended);
     if (good && info.count >= 0 && !damaged) { /* behind the last one */
         good = read_sample(j, source, state, info.count, true, &ended);
-        if (good && !ended) good = cnri_judging_fail(j, "it reads sample %lld of %lld",
-                                                     (long long)info.count, (long long)info.count);
+        if (good && !ended)
+            good = cnri_judging_fail(j, "it reads sample %lld of %lld", (long long)info.count,
+                                     (long long)info.count);
     }
     source->close(state);
     return good;
@@ -316,9 +316,8 @@ static bool importer_sample(cnri_judging *j, const char *word) {
     cnri_paths paths = {0};
     cnr_error err = CNR_ERROR_INIT;
     cnri_judging_case(j, "%s", word);
-    const bool good =
-        cnri_judging_ok(j, word, cnri_paths_add(&paths, word, &err), &err) &&
-        import_paths(j, (const char *const *)paths.at, paths.n, false);
+    const bool good = cnri_judging_ok(j, word, cnri_paths_add(&paths, word, &err), &err) &&
+                      import_paths(j, (const char *const *)paths.at, paths.n, false);
     cnri_paths_free(&paths);
     return good;
 }

@@ -60,9 +60,10 @@ static cnr_status run(cnri_call *call, void *values, cnr_error *err) {
 const cnri_command cnri_cmd_conform = {
     .name = "conform",
     .operands = "PLUGIN.so",
-    .summary = "Judges all that a plugin brings by what fits it: kernels and operators as\n"
-               "kernelcheck does, devices as devicecheck does; encodings, meters, knobs, sources,\n"
-               "importers; names that collide or that nobody has. Prints TAP: one test a judgement.",
+    .summary =
+        "Judges all that a plugin brings by what fits it: kernels and operators as\n"
+        "kernelcheck does, devices as devicecheck does; encodings, meters, knobs, sources,\n"
+        "importers; names that collide or that nobody has. Prints TAP: one test a judgement.",
     .details =
         "Each judgement runs in a process of its own, so that a crash or a hang costs that one\n"
         "alone, and is told with what was being tried. -o writes a report, by its ending: .html\n"

@@ -54,7 +54,10 @@ static void add_rows(telling *t, const row *r) {
     cnri_text_say(&t->tap, "%sok %d - %s %s%s%s: %s", r->failed ? "not " : "", (int)r->number,
                   r->kind, r->name, r->device ? " on " : "", r->device ? r->device : "",
                   r->judgement);
-    cnri_text_say(&t->tap, "%s%s\n", r->skipped ? " # SKIP " : r->failed ? ": " : "",
+    cnri_text_say(&t->tap, "%s%s\n",
+                  r->skipped  ? " # SKIP "
+                  : r->failed ? ": "
+                              : "",
                   r->why ? r->why : "");
     cnri_json_begin(&j);
     cnri_json_fields(&j, &cnri_conform_record, r);
@@ -123,15 +126,14 @@ static char *subject_of(const cnri_conform_call *c) {
 
 static void write_html(const telling *t, const char *subject, const cnri_conform_totals *sum,
                        cnri_text *out) {
-    cnri_text_add(out,
-                  "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>");
+    cnri_text_add(out, "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>");
     add_html(out, subject);
-    cnri_text_add(
-        out, ": conformance</title>\n<style>body{font:15px sans-serif;margin:2em}"
-             "table{border-collapse:collapse}td,th{border:1px solid #ccc;padding:.2em .6em;"
-             "text-align:left;vertical-align:top}.failed{background:#fbd5d5}"
-             ".passed td:first-child{background:#d8f5d8}.skipped{color:#777}</style></head>\n"
-             "<body><h1>");
+    cnri_text_add(out,
+                  ": conformance</title>\n<style>body{font:15px sans-serif;margin:2em}"
+                  "table{border-collapse:collapse}td,th{border:1px solid #ccc;padding:.2em .6em;"
+                  "text-align:left;vertical-align:top}.failed{background:#fbd5d5}"
+                  ".passed td:first-child{background:#d8f5d8}.skipped{color:#777}</style></head>\n"
+                  "<body><h1>");
     add_html(out, subject);
     cnri_text_add(out,
                   "</h1>\n<p>%d judgements: %d failed, %d skipped; %lld cases, seed %lld. "

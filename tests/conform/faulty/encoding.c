@@ -9,8 +9,7 @@ enum { MAGIC = 0x51 };
 static cnr_status encode_size(const cnr_tensor *t, const cnr_attr *const *attrs, uint64_t *bytes,
                               cnr_error *err) {
     (void)attrs;
-    if (t->dtype != CNR_f32)
-        return faulty_host->fail(err, CNR_E_UNSUPPORTED, "halves", "want f32");
+    if (t->dtype != CNR_f32) return faulty_host->fail(err, CNR_E_UNSUPPORTED, "halves", "want f32");
     *bytes = sizeof(header) + 2 * (uint64_t)cnr_count(t);
     return CNR_OK;
 }

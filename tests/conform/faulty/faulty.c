@@ -1,4 +1,4 @@
-/* The entry of two plugins: one of descriptors that do nothing wrong, one of those with a planted
+/* The entry of three plugins: one of descriptors that do nothing wrong, two of those with a planted
  * fault each. */
 #include "faulty.h"
 
@@ -8,6 +8,9 @@ static cnr_status init(const cnr_host *host, struct cnr_registrar *r, cnr_error 
     (void)err;
     faulty_host = host;
     CNR_TRY(faulty_add_devices(r));
+#ifdef FAULTY_DEVICES
+    return CNR_OK;
+#endif
     CNR_TRY(faulty_add_encodings(r));
     CNR_TRY(faulty_add_gauges(r));
     return faulty_add_readers(r);
@@ -15,6 +18,8 @@ static cnr_status init(const cnr_host *host, struct cnr_registrar *r, cnr_error 
 
 #ifdef FAULTY_SOUND
 CNR_PLUGIN("sound", "1.0", "for tests of conform: nothing is wrong", "MIT", init)
+#elif defined(FAULTY_DEVICES)
+CNR_PLUGIN("devices", "1.0", "for tests of devicecheck: a planted fault each", "MIT", init)
 #else
 CNR_PLUGIN("faulty", "1.0", "for tests of conform: a planted fault each", "MIT", init)
 #endif

@@ -1,4 +1,4 @@
-/* What the parts of the plugins sound and faulty share. */
+/* What the parts of the plugins sound, devices and faulty share. */
 #ifndef FAULTY_H
 #define FAULTY_H
 
@@ -13,7 +13,8 @@ cnr_status faulty_add_encodings(struct cnr_registrar *r); /* encoding.c */
 cnr_status faulty_add_gauges(struct cnr_registrar *r);    /* gauge.c */
 cnr_status faulty_add_readers(struct cnr_registrar *r);   /* reader.c */
 
-/* The plugin sound has the first of each list, which does nothing wrong; faulty has all others. */
+/* The plugin sound has the first of each list, which does nothing wrong; devices has all other
+ * devices, faulty all others that are none, and one device that crashes. */
 #ifdef FAULTY_SOUND
 #define FAULTY_FIRST 0
 #define FAULTY_PAST(rows) 1
