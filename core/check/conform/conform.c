@@ -1,5 +1,6 @@
 /* All judgements that fit what a plugin brings, one after the other, each in a child. */
 #include "conform/conform.h"
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -57,13 +58,13 @@ static void hear(void *arg, char *line) {
     }
 }
 
-/* Fills verdict and reason, and tells it. */
-static void judge(const round_of *r, int32_t which, int32_t descriptor, int32_t index, hearing *h) {
+/* Fills verdict and reason, and tells it. True: the process had to be ended. */
+static bool judge(const round_of *r, int32_t which, int32_t descriptor, int32_t index, hearing *h) {
     char work[64], ended[160], reason[2400];
     const uint64_t begin = cnri_now_ns();
     snprintf(work, sizeof work, "judge:%d:%d:%d", (int)which, (int)descriptor, (int)index);
     const bool begun = cnri_child_run(&r->o->check, work, hear, h, ended, sizeof ended);
-    if (cancelled(r->o)) return;
+    if (cancelled(r->o)) return false;
     h->f->seconds = (double)(cnri_now_ns() - begin) * 1e-9;
     if (!begun) snprintf(ended, sizeof ended, "could not be begun");
     if (!h->ended || *ended) { /* how a process ends after its verdict counts, too */
@@ -74,6 +75,7 @@ static void judge(const round_of *r, int32_t which, int32_t descriptor, int32_t 
     h->f->why = *reason ? reason : NULL;
     tell(r, h->f);
     h->f->why = NULL;
+    return strncmp(ended, "did not end", 11) == 0;
 }
 
 static bool wanted(const cnri_conform_options *o, const char *judgement) {
@@ -82,15 +84,24 @@ static bool wanted(const cnri_conform_options *o, const char *judgement) {
 
 /* ---- all judgements of a subject ---- */
 
+enum { MOST_HANGS = 2 }; /* of a subject: each takes its whole time limit */
+
 static void judge_subject(const round_of *r, int32_t kind, const char *name, int32_t descriptor,
                           int32_t index, int32_t first) {
     const char *of, *judgement, *summary;
+    int32_t hangs = 0;
     for (int32_t i = first; cnri_conform_judgement(i, &of, &judgement, &summary); i++) {
         if (strcmp(of, cnri_kind_name(kind)) != 0 || !wanted(r->o, judgement)) continue;
         cnri_finding f = {.kind = of, .name = name, .judgement = judgement};
         hearing h = {.f = &f};
         if (cancelled(r->o)) return;
-        judge(r, i, descriptor, index, &h);
+        if (hangs < MOST_HANGS) {
+            hangs += judge(r, i, descriptor, index, &h);
+            continue;
+        }
+        f.verdict = CNRI_VERDICT_SKIPPED;
+        f.why = "left out: two judgements before did not end";
+        tell(r, &f);
     }
 }
 
@@ -160,7 +171,8 @@ static void tell_kernel(void *arg, const cnri_check_test *t) {
                             .why = t->failures               ? t->first
                                    : t->skipped || t->absent ? t->why
                                                              : NULL,
-                            .cases = t->cases};
+                            .cases = t->cases,
+                            .seconds = NAN};
     tell(r, &f);
 }
 

@@ -23,7 +23,7 @@ typedef struct cnri_finding {
     cnri_verdict verdict;
     const char *why; /* it fails, or is skipped; NULL */
     int64_t cases;   /* that were tried */
-    double seconds;
+    double seconds;  /* NaN: not timed */
 } cnri_finding;
 
 typedef struct cnri_conform_options {
