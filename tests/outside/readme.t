@@ -31,6 +31,7 @@ my %word = (
     'FILE...' => 'scripts/nets/lenet5.cnr', 'SHELL' => 'bash', 'COMMAND...' => 'true', 'NET.cnr' => 'net.cnr',
     'shape=3,224,224' => 'shape=1,28,28', # the small nets that stand for "net"
     'SCRIPT.lua' => 'scripts/apps/classify.lua', 'WORDS...' => 'scripts/nets/lenet5.lua three.png',
+    'DEVICE' => 'cpu', 'PLUGIN.so' => 'build/plugins/sparse-csr.so',
     'scripts/nets/NAME.lua' => 'scripts/nets/resnet18.lua', 'picture.png' => 'three.png',
     '/where/cnnrun/is/installed' => '"$PREFIX"',
 );

@@ -301,11 +301,6 @@ void cnri_case_chain(cnri_case *c, uint64_t seed) {
 
 /* ---- encodings ---- */
 
-/* An encoding with its default options may lose so much, as a share of the weights' root mean
- * square: half of the weights gone is 0.71, signs with a scale are 0.60 of normally distributed
- * ones. */
-#define ENCODING_MOST_LOST 0.65
-
 /* decode, which must give back what was encoded; what an encoding may lose is no fault of a kernel
  * that reads it. */
 static cnr_status decode(const cnr_tensor *encoded, cnr_tensor *dense, const cnr_encoding *how,
@@ -322,11 +317,11 @@ static cnr_status decode(const cnr_tensor *encoded, cnr_tensor *dense, const cnr
         lost += off * off;
     }
     cnri_free(was);
-    if (!status && !(sqrt(lost) <= ENCODING_MOST_LOST * sqrt(size)))
+    if (!status && !(sqrt(lost) <= CNRI_ENCODING_MOST_LOST * sqrt(size)))
         snprintf(fault, 256,
                  "encoding \"%.60s\": decode gives weights that differ by %.3g of their root mean "
                  "square from those that were encoded; at most %.3g is right",
-                 how->name, size > 0 ? sqrt(lost / size) : INFINITY, ENCODING_MOST_LOST);
+                 how->name, size > 0 ? sqrt(lost / size) : INFINITY, CNRI_ENCODING_MOST_LOST);
     return status;
 }
 

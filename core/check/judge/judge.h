@@ -133,6 +133,10 @@ typedef struct cnri_case {
     int32_t first_links;
 } cnri_case;
 
+/* An encoding with its default options may lose so much, as a share of the weights' root mean
+ * square: half of the weights gone is 0.71, signs with a scale are 0.60 of normally distributed
+ * ones. */
+#define CNRI_ENCODING_MOST_LOST 0.65
 /* Limits that keep one case within milliseconds. */
 #define CNRI_CHECK_MOST_BYTES ((uint64_t)4 << 20)
 #define CNRI_CHECK_MOST_WORK ((uint64_t)6 << 20)
@@ -338,6 +342,13 @@ typedef struct cnri_check_totals {
     int64_t cases;
 } cnri_check_totals;
 
+/* ---- child.c ---- */
+/* Begins the program with o->words and `--worker WORK`, and hands each line that it prints to
+ * `hear`. `why` says how the child ended, "" for well. False: no process could be begun. */
+bool cnri_child_run(const cnri_check_options *o, const char *work,
+                    void (*hear)(void *arg, char *line), void *arg, char *why, size_t room);
+
+/* ---- children.c, once more ---- */
 /* No failure of what is judged is an error. */
 cnr_status cnri_check_all(const cnri_check_options *o, cnri_check_totals *sum, cnr_error *err);
 /* What the program does, in a child, with the words behind --worker. */

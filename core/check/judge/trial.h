@@ -43,6 +43,7 @@ typedef struct cnri_stage {
     bool open, planned, has_blob, has_workspace;
     void *state;
     cnri_piece in[CNRI_CHECK_PORTS + CNRI_CHECK_CHAIN], out[CNRI_CHECK_PORTS], blob, workspace;
+    cnri_piece load;                              /* what a queue is kept busy with */
     int64_t dims[CNRI_CHECK_PORTS][CNR_MAX_RANK]; /* of the outputs, before any were lowered */
 } cnri_stage;
 

@@ -1,5 +1,6 @@
 /* The worker: finds cases that one kernel takes, or an operator, runs them, and tells of each. */
 #include "judge/judge.h"
+#include <unistd.h>
 
 typedef struct search {
     const cnri_work *w;
@@ -190,6 +191,13 @@ static bool drawable(const cnri_work *w, const cnr_op *op) {
     return CNRI_HAS(op, reference) && CNRI_HAS(op, infer) && (!w->op || w->op == op);
 }
 
+/* More than the machine has cores, so that they take turns within a case, too. */
+static int32_t many_threads(void) {
+    enum { FEWEST = 3, MOST = 33 };
+    const long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    return cores < FEWEST ? FEWEST : cores >= MOST ? MOST : (int32_t)cores + 1;
+}
+
 /* Devices with one and with several threads: results must not hang on their number. */
 static cnr_status open_devices(const cnri_work *w, cnri_devices sets[2],
                                const cnr_device *devices[2], cnr_error *err) {
@@ -198,7 +206,7 @@ static cnr_status open_devices(const cnri_work *w, cnri_devices sets[2],
     if (status) return status;
     devices[1] = devices[0];
     if (w->threads || !(devices[0]->memory[0].flags & CNR_MEMORY_HOST)) return CNR_OK;
-    cnri_devices_init(&sets[1], 3);
+    cnri_devices_init(&sets[1], many_threads());
     return cnri_device_open(&sets[1], w->device, &devices[1], err);
 }
 

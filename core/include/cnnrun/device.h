@@ -126,7 +126,7 @@ typedef struct cnr_device_class {
     /* Host address of memory; may wait for the stream. (optional: NULL means copy) */
     void *(*map)(cnr_stream *stream, const cnr_mem *mem, int32_t write, cnr_error *err);
     void (*unmap)(cnr_stream *stream, const cnr_mem *mem, void *address);
-    /* Queued in order. The host side may be reused when the stream is synced. */
+    /* Queued in order; the host side may be reused after sync. Bytes outside: an error. */
     cnr_status (*write)(cnr_stream *stream, const cnr_mem *to, uint64_t offset, const void *from,
                         uint64_t bytes, cnr_error *err);
     cnr_status (*read)(cnr_stream *stream, const cnr_mem *from, uint64_t offset, void *to,

@@ -35,6 +35,8 @@
     X(export, "write a net in another format") \
     X(verify, "run models on given inputs, compare with given outputs") \
     X(kernelcheck, "judge every kernel by its operator's reference") \
+    X(devicecheck, "judge a device by what the ABI says of devices") \
+    X(conform, "judge all that a plugin brings, and write a report") \
     X(completions, "what a shell completes: for bash, zsh or fish")
 
 #define X(name, help) extern const cnri_command cnri_cmd_##name;

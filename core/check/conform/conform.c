@@ -1,0 +1,290 @@
+/* All judgements that fit what a plugin brings, one after the other, each in a child. */
+#include "conform/conform.h"
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+typedef struct round_of {
+    const cnri_conform_options *o;
+    cnri_conform_totals *sum;
+} round_of;
+
+static bool cancelled(const cnri_conform_options *o) {
+    return o->check.cancelled && o->check.cancelled();
+}
+
+static void tell(const round_of *r, const cnri_finding *f) {
+    r->sum->findings++;
+    r->sum->failed += f->verdict == CNRI_VERDICT_FAILS;
+    r->sum->skipped += f->verdict == CNRI_VERDICT_SKIPPED;
+    r->sum->cases += f->cases;
+    if (r->o->found) r->o->found(r->o->arg, f);
+}
+
+/* ---- one judgement ---- */
+
+enum { MOST_DEVICES = 16 };
+
+typedef struct hearing {
+    cnri_finding *f;
+    bool ended;
+    char at[512], why[1500];          /* the case that runs; the reason */
+    int32_t devices[MOST_DEVICES], n; /* that a class has */
+    char names[MOST_DEVICES][48];
+} hearing;
+
+static void hear_device(hearing *h, int32_t index, const char *name) {
+    if (h->n == MOST_DEVICES) return;
+    snprintf(h->names[h->n], sizeof h->names[0], "%s", name);
+    h->devices[h->n++] = index;
+}
+
+static void hear(void *arg, char *line) {
+    hearing *h = arg;
+    char word[8] = "";
+    long long number = 0;
+    int n = 0;
+    if (sscanf(line, "%7[a-z] %lld%n", word, &number, &n) < 2) return; /* a driver's own words */
+    const char *rest = line + n + (line[n] == ' ');
+    if (strcmp(word, "case") == 0) snprintf(h->at, sizeof h->at, "%s", rest);
+    else if (strcmp(word, "device") == 0) hear_device(h, (int32_t)number, rest);
+    else if (strcmp(word, "pass") == 0 || strcmp(word, "fail") == 0 || strcmp(word, "skip") == 0) {
+        h->ended = true;
+        h->f->cases = number;
+        h->f->verdict = word[0] == 'p'   ? CNRI_VERDICT_HOLDS
+                        : word[0] == 'f' ? CNRI_VERDICT_FAILS
+                                         : CNRI_VERDICT_SKIPPED;
+        snprintf(h->why, sizeof h->why, "%s", rest);
+    }
+}
+
+/* Fills verdict and reason, and tells it. True: the process had to be ended. */
+static bool judge(const round_of *r, int32_t which, int32_t descriptor, int32_t index, hearing *h) {
+    char work[64], ended[160], reason[2400];
+    const uint64_t begin = cnri_now_ns();
+    snprintf(work, sizeof work, "judge:%d:%d:%d", (int)which, (int)descriptor, (int)index);
+    const bool begun = cnri_child_run(&r->o->check, work, hear, h, ended, sizeof ended);
+    if (cancelled(r->o)) return false;
+    h->f->seconds = (double)(cnri_now_ns() - begin) * 1e-9;
+    if (!begun) snprintf(ended, sizeof ended, "could not be begun");
+    if (!h->ended || *ended) { /* how a process ends after its verdict counts, too */
+        h->f->verdict = CNRI_VERDICT_FAILS;
+        snprintf(reason, sizeof reason, "%s%sthe process %s%s%s", h->at, *h->at ? ": " : "",
+                 *ended ? ended : "ended before its end", *h->why ? "; " : "", h->why);
+    } else snprintf(reason, sizeof reason, "%s", h->why);
+    h->f->why = *reason ? reason : NULL;
+    tell(r, h->f);
+    h->f->why = NULL;
+    return strncmp(ended, "did not end", 11) == 0;
+}
+
+static bool wanted(const cnri_conform_options *o, const char *judgement) {
+    return !o->only || strcmp(o->only, judgement) == 0;
+}
+
+/* ---- all judgements of a subject ---- */
+
+enum { MOST_HANGS = 2 }; /* of a subject: each takes its whole time limit */
+
+static void judge_subject(const round_of *r, int32_t kind, const char *name, int32_t descriptor,
+                          int32_t index, int32_t first) {
+    const char *of, *judgement, *summary;
+    int32_t hangs = 0;
+    for (int32_t i = first; cnri_conform_judgement(i, &of, &judgement, &summary); i++) {
+        if (strcmp(of, cnri_kind_name(kind)) != 0 || !wanted(r->o, judgement)) continue;
+        cnri_finding f = {.kind = of, .name = name, .judgement = judgement};
+        hearing h = {.f = &f};
+        if (cancelled(r->o)) return;
+        if (hangs < MOST_HANGS) {
+            hangs += judge(r, i, descriptor, index, &h);
+            continue;
+        }
+        f.verdict = CNRI_VERDICT_SKIPPED;
+        f.why = "left out: two judgements before did not end";
+        tell(r, &f);
+    }
+}
+
+/* The first judgement of devices is of the class, and says which devices there are. */
+static void judge_class(const round_of *r, int32_t descriptor) {
+    const cnr_device_class *cls = cnri_descriptor_at(CNR_KIND_DEVICE, descriptor);
+    const char *kind, *judgement, *summary;
+    cnri_conform_judgement(0, &kind, &judgement, &summary);
+    cnri_finding f = {.kind = kind, .name = cls->name, .judgement = judgement};
+    hearing h = {.f = &f};
+    judge(r, 0, descriptor, 0, &h);
+    for (int32_t i = 0; i < h.n && !cancelled(r->o); i++)
+        judge_subject(r, CNR_KIND_DEVICE, h.names[i], descriptor, h.devices[i], 1);
+}
+
+static void judge_devices(const round_of *r) {
+    for (int32_t i = 0; i < cnri_descriptor_count(CNR_KIND_DEVICE) && !cancelled(r->o); i++)
+        if (cnri_owner(cnri_descriptor_at(CNR_KIND_DEVICE, i)) == r->o->plugin) judge_class(r, i);
+}
+
+/* ---- a device by its name ---- */
+
+typedef struct place_of {
+    int32_t descriptor, index; /* its class, and it within that */
+    char name[48], text[512];
+    int code;
+} place_of;
+
+static void hear_place(void *arg, char *line) {
+    place_of *p = arg;
+    int at = 0, index = 0, code = 0, n = 0;
+    if (sscanf(line, "found %d %d %n", &at, &index, &n) == 2 && n) {
+        p->descriptor = at;
+        p->index = index;
+        snprintf(p->name, sizeof p->name, "%s", line + n);
+    } else if (sscanf(line, "error %d %n", &code, &n) == 1 && n) {
+        p->code = code;
+        snprintf(p->text, sizeof p->text, "%s", line + n);
+    }
+}
+
+/* Drivers are woken by children alone. */
+static cnr_status locate(const cnri_conform_options *o, place_of *out, cnr_error *err) {
+    char ended[160];
+    *out = (place_of){.descriptor = -1};
+    if (!cnri_child_run(&o->check, "find", hear_place, out, ended, sizeof ended))
+        return cnri_fail(err, CNR_E_STATE, o->device, "no process could be begun");
+    if (out->code) return cnri_fail(err, -out->code, o->device, "%s", out->text);
+    if (cancelled(o)) return cnri_fail(err, CNR_E_CANCELLED, NULL, "cancelled");
+    if (out->descriptor < 0 || out->descriptor >= cnri_descriptor_count(CNR_KIND_DEVICE))
+        return cnri_fail(err, CNR_E_DEVICE, o->device, "asking for it: the process %s",
+                         *ended ? ended : "said nothing");
+    return CNR_OK;
+}
+
+/* ---- kernels and operators ---- */
+
+static void tell_kernel(void *arg, const cnri_check_test *t) {
+    const round_of *r = arg;
+    const cnri_finding f = {.kind = t->kernel ? "kernel" : "operator",
+                            .name = t->name,
+                            .device = t->device,
+                            .judgement = t->kernel ? "agrees with the reference" : "promises",
+                            .verdict = t->failures               ? CNRI_VERDICT_FAILS
+                                       : t->skipped || t->absent ? CNRI_VERDICT_SKIPPED
+                                                                 : CNRI_VERDICT_HOLDS,
+                            .why = t->failures               ? t->first
+                                   : t->skipped || t->absent ? t->why
+                                                             : NULL,
+                            .cases = t->cases,
+                            .seconds = NAN};
+    tell(r, &f);
+}
+
+static cnr_status judge_kernels(round_of *r, const cnri_check_options *how, cnr_error *err) {
+    cnri_check_totals sum;
+    cnr_error own = CNR_ERROR_INIT;
+    cnri_check_options o = *how;
+    o.arg = r;
+    o.tested = tell_kernel;
+    if (r->o->only) return CNR_OK;
+    const cnr_status status = cnri_check_all(&o, &sum, &own);
+    if (!status || status == CNR_E_NOT_FOUND) return CNR_OK; /* it brings none */
+    return cnri_fail(err, status, own.where, "%s", own.text);
+}
+
+enum { MOST_KERNELS = 2, FEW_CASES = 2 }; /* each may be compiled */
+
+static bool drives(const cnr_kernel *k, const cnr_device_class *cls) {
+    return strcmp(k->device, cls->name) == 0 || strcmp(k->device, cls->family) == 0;
+}
+
+/* A few kernels on a device: their jobs are queued as nets queue them, and may read nothing that is
+ * gone when run has returned. */
+static cnr_status judge_some_kernels(round_of *r, const place_of *place, cnr_error *err) {
+    const cnr_device_class *cls = cnri_descriptor_at(CNR_KIND_DEVICE, place->descriptor);
+    int32_t n = 0;
+    cnr_status status = CNR_OK;
+    for (int32_t i = 0; i < cnri_descriptor_count(CNR_KIND_KERNEL); i++) {
+        const cnr_kernel *k = cnri_descriptor_at(CNR_KIND_KERNEL, i);
+        cnri_check_options o = r->o->check;
+        if (n == MOST_KERNELS || status || cancelled(r->o)) break;
+        if (!drives(k, cls) || strcmp(k->op, CNR_ANY_OP) == 0) continue;
+        o.kernel = k->name;
+        o.device = place->name;
+        o.cases = FEW_CASES;
+        status = judge_kernels(r, &o, err);
+        n++;
+    }
+    return status;
+}
+
+static cnr_status judge_one_device(round_of *r, cnr_error *err) {
+    place_of place;
+    const cnr_status status = locate(r->o, &place, err);
+    if (status) return status;
+    judge_subject(r, CNR_KIND_DEVICE, place.name, place.descriptor, place.index, 0);
+    return judge_some_kernels(r, &place, err);
+}
+
+/* ---- all ---- */
+
+static void tell_problem(void *arg, const char *text) {
+    const round_of *r = arg;
+    const cnri_finding f = {.kind = "plugin",
+                            .name = r->o->plugin->name,
+                            .judgement = "names",
+                            .verdict = CNRI_VERDICT_FAILS,
+                            .why = text,
+                            .cases = 1};
+    tell(r, &f);
+}
+
+static void judge_names(round_of *r) {
+    cnri_finding f = {.kind = "plugin",
+                      .name = r->o->plugin->name,
+                      .judgement = "names",
+                      .verdict = CNRI_VERDICT_HOLDS,
+                      .cases = 1};
+    if (wanted(r->o, f.judgement) && cnri_plugin_problems(r->o->plugin, tell_problem, r) == 0)
+        tell(r, &f);
+}
+
+/* Is there a judgement for it, or does kernelcheck judge it? */
+static bool is_judged(int32_t kind) {
+    const char *of, *judgement, *summary;
+    for (int32_t i = 0; cnri_conform_judgement(i, &of, &judgement, &summary); i++)
+        if (strcmp(of, cnri_kind_name(kind)) == 0) return true;
+    return kind == CNR_KIND_KERNEL || kind == CNR_KIND_OPERATOR;
+}
+
+static void judge_kind(const round_of *r, int32_t kind) {
+    for (int32_t i = 0; i < cnri_descriptor_count(kind) && !cancelled(r->o); i++) {
+        const void *descriptor = cnri_descriptor_at(kind, i);
+        const char *name = cnri_item_name(kind, descriptor);
+        if (cnri_owner(descriptor) != r->o->plugin) continue;
+        if (is_judged(kind)) {
+            judge_subject(r, kind, name, i, 0, 0);
+            continue;
+        }
+        const cnri_finding f = {.kind = cnri_kind_name(kind),
+                                .name = name,
+                                .judgement = "itself",
+                                .verdict = CNRI_VERDICT_SKIPPED,
+                                .why = "nothing judges this kind yet"};
+        if (!r->o->only) tell(r, &f);
+    }
+}
+
+cnr_status cnri_conform_run(const cnri_conform_options *o, cnri_conform_totals *sum,
+                            cnr_error *err) {
+    round_of r = {.o = o, .sum = sum};
+    cnr_status status = CNR_OK;
+    *sum = (cnri_conform_totals){0};
+    if (o->plugin) judge_names(&r);
+    if (o->plugin) judge_devices(&r);
+    for (int32_t kind = 1; o->plugin && cnri_kind_name(kind); kind++)
+        if (kind != CNR_KIND_DEVICE && kind != CNR_KIND_KERNEL && kind != CNR_KIND_OPERATOR)
+            judge_kind(&r, kind);
+    if (o->device) status = judge_one_device(&r, err);
+    else status = judge_kernels(&r, &o->check, err);
+    if (!status && cancelled(o)) return cnri_fail(err, CNR_E_CANCELLED, NULL, "cancelled");
+    if (!status && sum->findings == 0)
+        return cnri_fail(err, CNR_E_NOT_FOUND, o->only, "no judgement of this name fits");
+    return status;
+}

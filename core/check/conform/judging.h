@@ -1,0 +1,129 @@
+/* One judgement in its process; inside conform/ only. */
+#ifndef CNRI_CONFORM_JUDGING_H
+#define CNRI_CONFORM_JUDGING_H
+
+#include "conform/conform.h"
+
+typedef struct cnri_judging {
+    const cnri_conform_options *o;
+    const void *descriptor;
+    int32_t index;   /* of a device within its class */
+    cnri_text why;   /* it fails, or is skipped */
+    bool is_skipped; /* returned true, and yet nothing could be judged */
+    int64_t cases;   /* begun so far */
+    cnri_dice dice;
+} cnri_judging;
+
+/* True: it holds, or is skipped. */
+typedef bool (*cnri_judge_fn)(cnri_judging *j);
+
+typedef struct cnri_judgement {
+    int32_t kind;
+    const char *name, *summary;
+    cnri_judge_fn run;
+} cnri_judgement;
+
+/* ---- judging.c ---- */
+/* Begins a case: what is told of a crash or a hang until the next one begins. */
+void cnri_judging_case(cnri_judging *j, const char *format, ...) CNRI_PRINTF(2, 3);
+/* Returns false, with the reason. */
+bool cnri_judging_fail(cnri_judging *j, const char *format, ...) CNRI_PRINTF(2, 3);
+/* Returns true, with the reason. */
+bool cnri_judging_skip(cnri_judging *j, const char *format, ...) CNRI_PRINTF(2, 3);
+/* A call of a plugin: false, with the reason, where it failed or answered with no status. */
+bool cnri_judging_ok(cnri_judging *j, const char *call, cnr_status status, const cnr_error *err);
+/* The same of a call that may fail: false where it did so without a status or a text. */
+bool cnri_judging_spoke(cnri_judging *j, const char *call, cnr_status status, const cnr_error *err);
+/* The text fits the array and is not empty. */
+bool cnri_judging_name(cnri_judging *j, const char *what, const char *text, size_t room);
+
+/* Host memory that ends, rounded up to its alignment, where a page begins that nobody may touch:
+ *     | canary ... | bytes | canary, less than the alignment | no access | */
+typedef struct cnri_edge {
+    uint8_t *map, *at;
+    size_t all, bytes, slack;
+} cnri_edge;
+bool cnri_edge_make(cnri_edge *e, size_t bytes, size_t alignment); /* false: no memory */
+bool cnri_edge_is_whole(const cnri_edge *e); /* nothing was written before or behind it */
+void cnri_edge_free(cnri_edge *e);
+
+/* Bytes that tell their place and `round`. */
+void cnri_pattern(uint8_t *to, size_t n, uint64_t round);
+/* Where two memories differ first; n: nowhere. */
+size_t cnri_first_difference(const void *a, const void *b, size_t n);
+
+/* ---- device.c: an open device with a stream ---- */
+typedef struct cnri_bay {
+    cnri_judging *j;
+    cnr_device device;
+    const cnr_device_class *cls;
+    int32_t memory_class; /* the first that is no image */
+    bool is_host;         /* whose bytes the host can use in place */
+    cnr_stream stream;
+    volatile int32_t cancel;
+    bool is_open, has_stream;
+    char name[48];
+} cnri_bay;
+
+/* Asks for the class's devices and opens the one that is judged, without a stream; with threads
+ * (0: its own number). False: `why` says what failed. */
+bool cnri_bay_open(cnri_bay *b, cnri_judging *j, int32_t threads);
+bool cnri_bay_stream(cnri_bay *b, cnr_stream *out, uint32_t flags);
+/* Both. */
+bool cnri_bay_begin(cnri_bay *b, cnri_judging *j);
+void cnri_bay_close(cnri_bay *b);
+bool cnri_bay_alloc(cnri_bay *b, cnr_mem *out, uint64_t bytes);
+void cnri_bay_free(cnri_bay *b, cnr_mem *mem); /* one that was never made too */
+/* Queued transfers and waiting; false: it failed. */
+bool cnri_bay_write(cnri_bay *b, cnr_stream *s, const cnr_mem *to, uint64_t at, const void *from,
+                    uint64_t n);
+bool cnri_bay_read(cnri_bay *b, cnr_stream *s, const cnr_mem *from, uint64_t at, void *to,
+                   uint64_t n);
+bool cnri_bay_sync(cnri_bay *b, cnr_stream *s);
+/* Queues some milliseconds of work: `times` writes of `from` to all of `to`. */
+bool cnri_bay_load(cnri_bay *b, cnr_stream *s, const cnr_mem *to, const void *from, int32_t times);
+/* Streams run behind the host's back; else each call has ended when it returns. */
+bool cnri_bay_queues(const cnri_bay *b);
+
+#define CNRI_MIB ((size_t)1 << 20)
+
+/* ---- the judgements; what each asks stands in the table of work.c ---- */
+bool cnri_judge_describe(cnri_judging *j);
+bool cnri_judge_open(cnri_judging *j);
+bool cnri_judge_memory(cnri_judging *j);
+bool cnri_judge_copies(cnri_judging *j);
+bool cnri_judge_between(cnri_judging *j);
+bool cnri_judge_views(cnri_judging *j);
+bool cnri_judge_map(cnri_judging *j);
+bool cnri_judge_order(cnri_judging *j);
+bool cnri_judge_events(cnri_judging *j);
+bool cnri_judge_await(cnri_judging *j);
+bool cnri_judge_marks(cnri_judging *j);
+bool cnri_judge_bounds(cnri_judging *j);
+bool cnri_judge_starved(cnri_judging *j);
+bool cnri_judge_threads(cnri_judging *j);
+bool cnri_judge_cancel(cnri_judging *j);
+bool cnri_judge_busy_close(cnri_judging *j);
+bool cnri_judge_fork(cnri_judging *j);
+bool cnri_judge_facts(cnri_judging *j);
+
+bool cnri_judge_loss(cnri_judging *j);
+bool cnri_judge_encoded_size(cnri_judging *j);
+bool cnri_judge_settings(cnri_judging *j);
+bool cnri_judge_refusals(cnri_judging *j);
+bool cnri_judge_hostile(cnri_judging *j);
+
+bool cnri_judge_meter(cnri_judging *j);
+bool cnri_judge_meter_absent(cnri_judging *j);
+bool cnri_judge_knob(cnri_judging *j);
+bool cnri_judge_knob_set(cnri_judging *j);
+bool cnri_judge_knob_absent(cnri_judging *j);
+
+bool cnri_judge_source_asked(cnri_judging *j);
+bool cnri_judge_source_samples(cnri_judging *j);
+bool cnri_judge_source_damaged(cnri_judging *j);
+bool cnri_judge_importer_asked(cnri_judging *j);
+bool cnri_judge_importer_samples(cnri_judging *j);
+bool cnri_judge_importer_damaged(cnri_judging *j);
+
+#endif

@@ -1,0 +1,232 @@
+/* Devices: the order of what is queued, what is seen after waiting, and marks between streams.
+ *
+ * Work that takes some milliseconds is queued first, so that whoever does not wait is found out. */
+#include "conform/judging.h"
+
+enum { TURNS = 12, SMALL = 4096, LOADS = 6 };
+
+typedef struct queueing {
+    cnri_bay b;
+    cnr_stream other; /* a second one */
+    bool has_other;
+    cnr_mem large, a, b_mem;
+    uint8_t *load; /* what is written to `large` */
+    uint8_t old[SMALL], now[SMALL], got[SMALL];
+} queueing;
+
+static bool begin(queueing *q, cnri_judging *j, uint32_t flags) {
+    memset(q, 0, sizeof *q);
+    q->load = cnri_alloc_zero(4 * CNRI_MIB);
+    if (!q->load) return cnri_judging_fail(j, "out of memory");
+    return cnri_bay_open(&q->b, j, 0) &&
+           (q->b.has_stream = cnri_bay_stream(&q->b, &q->b.stream, flags)) &&
+           (q->has_other = cnri_bay_stream(&q->b, &q->other, flags)) &&
+           cnri_bay_alloc(&q->b, &q->large, 4 * CNRI_MIB) && cnri_bay_alloc(&q->b, &q->a, SMALL) &&
+           cnri_bay_alloc(&q->b, &q->b_mem, SMALL);
+}
+
+static void end(queueing *q) {
+    cnr_error err = CNR_ERROR_INIT;
+    if (q->b.has_stream) q->b.cls->sync(&q->b.stream, &err);
+    if (q->has_other) q->b.cls->sync(&q->other, &err);
+    cnri_bay_free(&q->b, &q->large);
+    cnri_bay_free(&q->b, &q->a);
+    cnri_bay_free(&q->b, &q->b_mem);
+    if (q->has_other) q->b.cls->stream_close(&q->other);
+    cnri_bay_close(&q->b);
+    cnri_free(q->load);
+}
+
+/* What is read must be `want`, now. */
+static bool is(queueing *q, const uint8_t *want, const char *when) {
+    const size_t at = cnri_first_difference(want, q->got, SMALL);
+    return at == SMALL || cnri_judging_fail(q->b.j, "%s byte %zu is 0x%02x; it should be 0x%02x",
+                                            when, at, q->got[at], want[at]);
+}
+
+static void patterns(queueing *q, int32_t turn) {
+    cnri_pattern(q->old, SMALL, 2 * (uint64_t)turn);
+    cnri_pattern(q->now, SMALL, 2 * (uint64_t)turn + 1);
+    memset(q->got, 0, SMALL);
+}
+
+/* ---- one stream ---- */
+
+/* a = old; b = a; a = now; b is read: it is old. */
+static bool in_order(queueing *q, int32_t turn) {
+    cnri_bay *b = &q->b;
+    cnr_stream *s = &b->stream;
+    cnr_error err = CNR_ERROR_INIT;
+    patterns(q, turn);
+    bool good = cnri_bay_load(b, s, &q->large, q->load, turn % LOADS) &&
+                cnri_bay_write(b, s, &q->a, 0, q->old, SMALL);
+    if (good && CNRI_HAS(b->cls, copy))
+        good = cnri_judging_ok(b->j, "copy", b->cls->copy(s, &q->a, &q->b_mem, SMALL, &err), &err);
+    else good = good && cnri_bay_write(b, s, &q->b_mem, 0, q->old, SMALL);
+    good = good && cnri_bay_write(b, s, &q->a, 0, q->now, SMALL) &&
+           cnri_bay_read(b, s, &q->b_mem, 0, q->got, SMALL) && cnri_bay_sync(b, s) &&
+           is(q, q->old, "a copy that was queued before the next write: after sync");
+    return good && cnri_bay_read(b, s, &q->a, 0, q->got, SMALL) && cnri_bay_sync(b, s) &&
+           is(q, q->now, "a write that was queued last:");
+}
+
+/* After sync the host's side is used again, and what was queued has run: a second stream sees it.
+ */
+static bool is_done(queueing *q, int32_t turn) {
+    cnri_bay *b = &q->b;
+    cnr_stream *s = &b->stream;
+    uint8_t from[SMALL];
+    patterns(q, turn);
+    memcpy(from, q->now, SMALL);
+    bool good = cnri_bay_write(b, s, &q->a, 0, q->old, SMALL) && cnri_bay_sync(b, s) &&
+                cnri_bay_load(b, s, &q->large, q->load, LOADS) &&
+                cnri_bay_write(b, s, &q->a, 0, from, SMALL) && cnri_bay_sync(b, s);
+    memset(from, 0xee, SMALL);
+    return good && cnri_bay_read(b, &q->other, &q->a, 0, q->got, SMALL) &&
+           cnri_bay_sync(b, &q->other) &&
+           is(q, q->now, "sync returned, and another stream reads the memory:");
+}
+
+/* Where nothing is queued, each call has ended when it returns. */
+static bool is_immediate(queueing *q, int32_t turn) {
+    cnri_bay *b = &q->b;
+    patterns(q, turn);
+    if (!cnri_bay_write(b, &b->stream, &q->a, 0, q->now, SMALL)) return false;
+    if (!cnri_bay_read(b, &q->other, &q->a, 0, q->got, SMALL)) return false;
+    return is(q, q->now, "without record, calls end before they return:");
+}
+
+bool cnri_judge_order(cnri_judging *j) {
+    queueing *q = cnri_alloc(sizeof *q);
+    if (!q) return cnri_judging_fail(j, "out of memory");
+    bool good = begin(q, j, 0);
+    for (int32_t turn = 0; turn < TURNS && good; turn++) {
+        cnri_judging_case(j, "round %d", (int)turn);
+        good = in_order(q, turn) && is_done(q, turn + TURNS);
+        if (good && !CNRI_HAS(q->b.cls, record)) good = is_immediate(q, turn + 2 * TURNS);
+    }
+    end(q);
+    cnri_free(q);
+    return good;
+}
+
+/* ---- marks ---- */
+
+static bool record(queueing *q, cnr_stream *s, void **event) {
+    cnr_error err = CNR_ERROR_INIT;
+    *event = NULL;
+    return cnri_judging_ok(q->b.j, "record", q->b.cls->record(s, event, &err), &err);
+}
+
+static void flush(queueing *q, cnr_stream *s) {
+    if (CNRI_HAS(q->b.cls, flush)) q->b.cls->flush(s);
+}
+
+static void forget(queueing *q, void *event) {
+    if (event && CNRI_HAS(q->b.cls, event_free)) q->b.cls->event_free(&q->b.device, event);
+}
+
+/* One stream writes, late; the other waits for its mark and reads. */
+static bool waits(queueing *q, int32_t turn) {
+    cnri_bay *b = &q->b;
+    cnr_stream *s = turn % 2 ? &q->other : &b->stream, *t = turn % 2 ? &b->stream : &q->other;
+    cnr_error err = CNR_ERROR_INIT;
+    void *event = NULL;
+    patterns(q, turn);
+    bool good = cnri_bay_write(b, s, &q->a, 0, q->old, SMALL) && cnri_bay_sync(b, s) &&
+                cnri_bay_load(b, s, &q->large, q->load, LOADS) &&
+                cnri_bay_write(b, s, &q->a, 0, q->now, SMALL) && record(q, s, &event);
+    flush(q, s);
+    good = good && cnri_judging_ok(b->j, "wait", b->cls->wait(t, event, &err), &err) &&
+           cnri_bay_read(b, t, &q->a, 0, q->got, SMALL) && cnri_bay_sync(b, t) &&
+           is(q, q->now, "a stream waited for the mark behind a write, and reads the memory:") &&
+           cnri_bay_sync(b, s);
+    forget(q, event);
+    return good;
+}
+
+bool cnri_judge_events(cnri_judging *j) {
+    const cnr_device_class *cls = j->descriptor;
+    if (!CNRI_HAS(cls, record)) return cnri_judging_skip(j, "its streams finish at once");
+    if (!CNRI_HAS(cls, wait)) return cnri_judging_skip(j, "the class has no wait");
+    queueing *q = cnri_alloc(sizeof *q);
+    if (!q) return cnri_judging_fail(j, "out of memory");
+    bool good = begin(q, j, 0);
+    for (int32_t turn = 0; turn < TURNS && good; turn++) {
+        cnri_judging_case(j, "round %d", (int)turn);
+        good = waits(q, turn);
+    }
+    end(q);
+    cnri_free(q);
+    return good;
+}
+
+/* What stood before the mark is done, while what stands behind it may still run. */
+static bool awaits(queueing *q, int32_t turn) {
+    cnri_bay *b = &q->b;
+    cnr_stream *s = &b->stream;
+    cnr_error err = CNR_ERROR_INIT;
+    void *event = NULL;
+    patterns(q, turn);
+    bool good = cnri_bay_load(b, s, &q->large, q->load, LOADS) &&
+                cnri_bay_write(b, s, &q->a, 0, q->now, SMALL) &&
+                cnri_bay_read(b, s, &q->a, 0, q->got, SMALL) && record(q, s, &event) &&
+                cnri_bay_load(b, s, &q->large, q->load, 2);
+    flush(q, s);
+    good = good && cnri_judging_ok(b->j, "await", b->cls->await(&b->device, event, &err), &err) &&
+           is(q, q->now, "await returned; of what was read before the mark") && cnri_bay_sync(b, s);
+    forget(q, event);
+    return good;
+}
+
+bool cnri_judge_await(cnri_judging *j) {
+    const cnr_device_class *cls = j->descriptor;
+    if (!CNRI_HAS(cls, record) || !CNRI_HAS(cls, await))
+        return cnri_judging_skip(j, "the class has no await");
+    queueing *q = cnri_alloc(sizeof *q);
+    if (!q) return cnri_judging_fail(j, "out of memory");
+    bool good = begin(q, j, 0);
+    for (int32_t turn = 0; turn < TURNS && good; turn++) {
+        cnri_judging_case(j, "round %d", (int)turn);
+        good = awaits(q, turn);
+    }
+    end(q);
+    cnri_free(q);
+    return good;
+}
+
+static bool is_timed(queueing *q, int32_t turn) {
+    cnri_bay *b = &q->b;
+    cnr_stream *s = &b->stream;
+    void *from = NULL, *to = NULL;
+    const uint64_t before = cnri_now_ns();
+    bool good = record(q, s, &from) && cnri_bay_load(b, s, &q->large, q->load, 1 + turn) &&
+                record(q, s, &to) && cnri_bay_sync(b, s);
+    const uint64_t wall = cnri_now_ns() - before;
+    const int64_t ns = good ? b->cls->elapsed(&b->device, from, to) : 0;
+    if (good && ns > (int64_t)wall + 1000000)
+        good =
+            cnri_judging_fail(b->j, "elapsed says %lld ns between two marks; only %llu ns went by",
+                              (long long)ns, (unsigned long long)wall);
+    if (good && ns < -1) /* -1: it can't tell */
+        good = cnri_judging_fail(b->j, "elapsed says %lld ns", (long long)ns);
+    forget(q, from);
+    forget(q, to);
+    return good;
+}
+
+bool cnri_judge_marks(cnri_judging *j) {
+    const cnr_device_class *cls = j->descriptor;
+    if (!CNRI_HAS(cls, record) || !CNRI_HAS(cls, elapsed))
+        return cnri_judging_skip(j, "the class has no elapsed");
+    queueing *q = cnri_alloc(sizeof *q);
+    if (!q) return cnri_judging_fail(j, "out of memory");
+    bool good = begin(q, j, CNR_STREAM_TIMED);
+    for (int32_t turn = 0; turn < 4 && good; turn++) {
+        cnri_judging_case(j, "round %d", (int)turn);
+        good = is_timed(q, turn);
+    }
+    end(q);
+    cnri_free(q);
+    return good;
+}

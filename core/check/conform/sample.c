@@ -1,0 +1,366 @@
+/* Sources and importers: asked with any words, read as files are given, and with damaged files. */
+#define _GNU_SOURCE
+#include "conform/judging.h"
+#include "run/run.h"
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { MOST_READ = 12, DAMAGED = 80 };
+
+/* What accepts is asked besides: words that name nothing. */
+static const char *const words[] = {"",     "x",        "no/such/file", "://", "a:b:c",
+                                    "%s%n", "\xff\xfe", "x.",           ".",   "/"};
+
+typedef int32_t (*accepts_fn)(const char *spec, const uint8_t *head, size_t n);
+
+static bool ask(cnri_judging *j, accepts_fn accepts) {
+    for (size_t i = 0; i < CNRI_COUNT(words); i++) {
+        for (int32_t k = 0; k < 20; k++) {
+            cnri_edge head;
+            const size_t n = k < 5 ? (size_t)k : (size_t)cnri_dice_below(&j->dice, 4096);
+            if (!cnri_edge_make(&head, n, 1)) return cnri_judging_fail(j, "out of memory");
+            cnri_pattern(head.at, n, cnri_dice_next(&j->dice));
+            cnri_judging_case(j, "accepts of word %zu with %zu bytes", i, n);
+            (void)accepts(words[i], head.at, n);
+            const bool whole = cnri_edge_is_whole(&head);
+            cnri_edge_free(&head);
+            if (!whole) return cnri_judging_fail(j, "accepts wrote to the bytes it was shown");
+        }
+        cnri_judging_case(j, "accepts of word %zu without bytes", i);
+        (void)accepts(words[i], NULL, 0);
+    }
+    return true;
+}
+
+/* How sure it is of the spec, which may be a file. */
+static int32_t sureness(accepts_fn accepts, const char *spec) {
+    cnri_head head = {.n = 0};
+    cnr_error err = CNR_ERROR_INIT;
+    const bool file = cnri_file_head(spec, &head, &err) == CNR_OK;
+    return accepts(spec, file ? head.at : NULL, file ? head.n : 0);
+}
+
+static bool is_file(const char *path) {
+    struct stat info;
+    return stat(path, &info) == 0 && S_ISREG(info.st_mode);
+}
+
+/* Calls fn with each sample that it accepts; *n: how many. */
+static bool each_sample(cnri_judging *j, accepts_fn accepts, int32_t *n,
+                        bool (*fn)(cnri_judging *j, const char *spec)) {
+    bool good = true;
+    *n = 0;
+    for (const char *const *at = j->o->samples; at && *at && good; at++) {
+        char first[4096];
+        snprintf(first, sizeof first, "%.*s", is_file(*at) ? 4000 : (int)strcspn(*at, ","), *at);
+        if (sureness(accepts, first) <= 0) continue;
+        ++*n;
+        good = fn(j, *at);
+    }
+    return good;
+}
+
+static bool none_given(cnri_judging *j) {
+    return cnri_judging_skip(j, "no --sample was given that it reads");
+}
+
+/* ---- damaged files ---- */
+
+typedef struct original {
+    uint8_t *data;
+    size_t n;
+    char folder[512], path[1024];
+} original;
+
+static bool original_read(original *f, cnri_judging *j, const char *path) {
+    const char *tmp = getenv("TMPDIR"), *slash = strrchr(path, '/');
+    uint64_t n = 0;
+    void *data = NULL;
+    cnr_error err = CNR_ERROR_INIT;
+    *f = (original){0};
+    const cnr_status status = cnri_host.file_read(path, UINT64_C(64) << 20, &data, &n, &err);
+    if (!cnri_judging_ok(j, path, status, &err)) return false;
+    f->data = data;
+    f->n = (size_t)n;
+    snprintf(f->folder, sizeof f->folder, "%s/cnnrun-damaged-XXXXXX",
+             tmp && *tmp == '/' ? tmp : "/tmp");
+    if (!mkdtemp(f->folder)) return cnri_judging_fail(j, "%s: no folder can be made", f->folder);
+    snprintf(f->path, sizeof f->path, "%s/%.255s", f->folder, slash ? slash + 1 : path);
+    return true;
+}
+
+static void original_free(original *f) {
+    if (*f->path) unlink(f->path);
+    if (*f->folder) rmdir(f->folder);
+    cnri_host.free(f->data);
+}
+
+/* Version `k`: cut, or a few bytes changed; more of them in front, where headers lie. */
+static bool write_damaged(const original *f, cnri_judging *j, int32_t k) {
+    static const int32_t eighths[] = {0, 1, 2, 4, 6, 7};
+    uint8_t *copy = cnri_alloc(f->n + 1);
+    size_t n = f->n;
+    if (!copy) return cnri_judging_fail(j, "out of memory");
+    memcpy(copy, f->data, n);
+    if (k < 6) n = n / 8 * (size_t)eighths[k];
+    else if (k == 6) n = n ? n - 1 : 0;
+    else
+        for (int64_t times = 1 + cnri_dice_below(&j->dice, 4); times > 0 && n; times--) {
+            const int64_t within =
+                cnri_dice_chance(&j->dice, 70) ? cnr_min((int64_t)n, 512) : (int64_t)n;
+            const int64_t to = cnri_dice_below(&j->dice, within);
+            static const uint8_t bytes[] = {0, 1, 0x7f, 0x80, 0xff, ' ', '-', '9'};
+            copy[to] = bytes[cnri_dice_below(&j->dice, 8)];
+        }
+    const int fd = open(f->path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    bool good = fd >= 0;
+    for (size_t done = 0; done < n && good;) {
+        const ssize_t got = write(fd, copy + done, n - done);
+        good = got > 0;
+        done += good ? (size_t)got : 0;
+    }
+    if (fd >= 0) close(fd);
+    cnri_free(copy);
+    return good || cnri_judging_fail(j, "%s can't be written", f->path);
+}
+
+/* ---- what plugins read, in memory that ends where it ends ---- */
+
+/* Blocks that file_read of the host table gave, so that whoever reads past a file's end is found
+ * out. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static cnri_edge lent[64];
+static cnr_host own; /* the table as it was */
+
+static cnri_edge *lent_at(const void *block) {
+    for (size_t i = 0; i < CNRI_COUNT(lent); i++)
+        if (lent[i].map && lent[i].at == block) return &lent[i];
+    return NULL;
+}
+
+static cnr_status lend_file(const char *path, uint64_t limit, void **data, uint64_t *bytes,
+                            cnr_error *err) {
+    const cnr_status status = own.file_read(path, limit, data, bytes, err);
+    if (status) return status;
+    pthread_mutex_lock(&lock);
+    for (size_t i = 0; i < CNRI_COUNT(lent); i++) {
+        if (lent[i].map || !cnri_edge_make(&lent[i], (size_t)*bytes + 1, 1)) continue;
+        memcpy(lent[i].at, *data, (size_t)*bytes + 1); /* with the NUL behind it */
+        own.free(*data);
+        *data = lent[i].at;
+        break;
+    }
+    pthread_mutex_unlock(&lock);
+    return CNR_OK;
+}
+
+static void take_back(void *block) {
+    pthread_mutex_lock(&lock);
+    cnri_edge *e = block ? lent_at(block) : NULL;
+    if (e) cnri_edge_free(e);
+    pthread_mutex_unlock(&lock);
+    if (!e) own.free(block);
+}
+
+static void *resize_lent(void *block, size_t bytes) {
+    pthread_mutex_lock(&lock);
+    cnri_edge *e = block ? lent_at(block) : NULL;
+    void *larger = e ? own.alloc(bytes) : NULL;
+    if (larger) memcpy(larger, e->at, e->bytes < bytes ? e->bytes : bytes);
+    if (larger) cnri_edge_free(e);
+    pthread_mutex_unlock(&lock);
+    return e ? larger : own.resize(block, bytes);
+}
+
+/* From now on, in this process. */
+static void lend_files(void) {
+    cnr_host *host = cnri_host_mutable();
+    own = *host;
+    host->file_read = lend_file;
+    host->free = take_back;
+    host->resize = resize_lent;
+}
+
+/* ---- sources ---- */
+
+static bool judge_picture(cnri_judging *j, const cnr_sample *s) {
+    const cnr_tensor *p = &s->picture;
+    const bool shaped =
+        p->rank == 3 && p->dim[0] > 0 && p->dim[1] > 0 && (p->dim[2] == 1 || p->dim[2] == 3);
+    if (!memchr(s->name, 0, sizeof s->name)) return cnri_judging_fail(j, "a name has no end");
+    if (p->dtype != CNR_u8 || !shaped || !p->data)
+        return cnri_judging_fail(j, "a picture is no u8 of H W C with 1 or 3 channels");
+    if (p->bytes != cnr_dense_bytes(p))
+        return cnri_judging_fail(j, "a picture of %lld x %lld x %lld has %llu bytes",
+                                 (long long)p->dim[0], (long long)p->dim[1], (long long)p->dim[2],
+                                 (unsigned long long)p->bytes);
+    return true;
+}
+
+/* Sample `index`; *ended: there is none. damaged: it may fail, with a word. */
+static bool read_sample(cnri_judging *j, const cnr_source *source, void *state, int64_t index,
+                        bool may_fail, bool *ended) {
+    cnr_error err = CNR_ERROR_INIT;
+    cnr_sample s = {.size = sizeof s, .label = -1, .picture = {.size = sizeof s.picture}};
+    const cnr_status status = source->read(state, index, &s, &err);
+    *ended = status != CNR_OK;
+    bool good = may_fail ? cnri_judging_spoke(j, "read", status, &err)
+                         : cnri_judging_ok(j, "read", status, &err);
+    if (good && !status) good = judge_picture(j, &s);
+    /* where the picture claims more than it has, somebody reads what is not its own */
+    if (good && !status) {
+        uint8_t *copy = cnri_alloc((size_t)s.picture.bytes + 1);
+        if (copy) memcpy(copy, s.picture.data, (size_t)s.picture.bytes);
+        cnri_free(copy);
+    }
+    cnri_host.free(s.picture.data);
+    return good;
+}
+
+static bool read_source(cnri_judging *j, const char *spec, bool damaged) {
+    const cnr_source *source = j->descriptor;
+    cnr_source_info info = {.size = sizeof info};
+    cnr_error err = CNR_ERROR_INIT;
+    void *state = NULL;
+    bool ended = false;
+    const cnr_status status = source->open(spec, NULL, &state, &info, &err);
+    if (!(damaged ? cnri_judging_spoke(j, "open", status, &err)
+                  : cnri_judging_ok(j, "open", status, &err)))
+        return false;
+    if (status) return true;
+    bool good = info.count >= -1 && info.classes >= 0;
+    if (!good) cnri_judging_fail(j, "open tells %lld samples", (long long)info.count);
+    for (int64_t i = 0; good && !ended && i < MOST_READ && (info.count < 0 || i < info.count); i++)
+        good = read_sample(j, source, state, i, damaged || info.count < 0, &ended);
+    if (good && info.count >= 0 && !damaged) { /* behind the last one */
+        good = read_sample(j, source, state, info.count, true, &ended);
+        if (good && !ended)
+            good = cnri_judging_fail(j, "it reads sample %lld of %lld", (long long)info.count,
+                                     (long long)info.count);
+    }
+    source->close(state);
+    return good;
+}
+
+static bool source_sample(cnri_judging *j, const char *spec) {
+    cnri_judging_case(j, "%s", spec);
+    return read_source(j, spec, false);
+}
+
+static bool source_damaged(cnri_judging *j, const char *spec) {
+    original f;
+    if (!is_file(spec)) return true;
+    bool good = original_read(&f, j, spec);
+    for (int32_t k = 0; k < DAMAGED && good; k++) {
+        cnri_judging_case(j, "%s, damaged in way %d of seed %lld", spec, (int)k,
+                          (long long)j->o->check.seed);
+        good = write_damaged(&f, j, k) && read_source(j, f.path, true);
+    }
+    original_free(&f);
+    return good;
+}
+
+bool cnri_judge_source_asked(cnri_judging *j) {
+    const cnr_source *s = j->descriptor;
+    return ask(j, s->accepts);
+}
+
+bool cnri_judge_source_samples(cnri_judging *j) {
+    const cnr_source *s = j->descriptor;
+    int32_t n;
+    lend_files();
+    const bool good = each_sample(j, s->accepts, &n, source_sample);
+    return n ? good : none_given(j);
+}
+
+bool cnri_judge_source_damaged(cnri_judging *j) {
+    const cnr_source *s = j->descriptor;
+    int32_t n;
+    lend_files();
+    const bool good = each_sample(j, s->accepts, &n, source_damaged);
+    return n ? good : none_given(j);
+}
+
+/* ---- importers ---- */
+
+/* Constants have data and the size of their shapes; inputs and outputs are there. */
+static bool judge_graph(cnri_judging *j, const cnr_graph *g) {
+    if (g->outputs.n < 1) return cnri_judging_fail(j, "the net has no outputs");
+    for (int32_t i = 0; i < g->values.n; i++) {
+        const cnri_value *v = &g->values.at[i];
+        if (v->type->data && !v->type->encoding && v->type->bytes != cnr_dense_bytes(v->type))
+            return cnri_judging_fail(j, "weight %s has %llu bytes, its shape %llu", v->name,
+                                     (unsigned long long)v->type->bytes,
+                                     (unsigned long long)cnr_dense_bytes(v->type));
+    }
+    return true;
+}
+
+static bool import_paths(cnri_judging *j, const char *const *paths, int32_t n, bool damaged) {
+    const cnr_import_args args = {.size = sizeof args, .paths = paths, .n_paths = n};
+    cnr_error err = CNR_ERROR_INIT;
+    cnr_graph *g = NULL;
+    const cnr_status status = cnri_import(j->descriptor, &args, &g, &err);
+    bool good = damaged ? cnri_judging_spoke(j, "import", status, &err)
+                        : cnri_judging_ok(j, "import", status, &err);
+    if (good && !status && !damaged) good = judge_graph(j, g);
+    if (!status) cnri_graph_free(g);
+    return good;
+}
+
+static bool importer_sample(cnri_judging *j, const char *word) {
+    cnri_paths paths = {0};
+    cnr_error err = CNR_ERROR_INIT;
+    cnri_judging_case(j, "%s", word);
+    const bool good = cnri_judging_ok(j, word, cnri_paths_add(&paths, word, &err), &err) &&
+                      import_paths(j, (const char *const *)paths.at, paths.n, false);
+    cnri_paths_free(&paths);
+    return good;
+}
+
+static bool importer_damaged(cnri_judging *j, const char *word) {
+    cnri_paths paths = {0};
+    cnr_error err = CNR_ERROR_INIT;
+    bool good = cnri_judging_ok(j, word, cnri_paths_add(&paths, word, &err), &err);
+    for (int32_t which = 0; which < paths.n && good; which++) { /* one file at a time */
+        char *whole = paths.at[which];
+        original f;
+        good = original_read(&f, j, whole);
+        paths.at[which] = f.path;
+        for (int32_t k = 0; k < DAMAGED && good; k++) {
+            cnri_judging_case(j, "%s, damaged in way %d of seed %lld", whole, (int)k,
+                              (long long)j->o->check.seed);
+            good = write_damaged(&f, j, k) &&
+                   import_paths(j, (const char *const *)paths.at, paths.n, true);
+        }
+        paths.at[which] = whole;
+        original_free(&f);
+    }
+    cnri_paths_free(&paths);
+    return good;
+}
+
+bool cnri_judge_importer_asked(cnri_judging *j) {
+    const cnr_importer *i = j->descriptor;
+    return ask(j, i->accepts);
+}
+
+bool cnri_judge_importer_samples(cnri_judging *j) {
+    const cnr_importer *i = j->descriptor;
+    int32_t n;
+    lend_files();
+    const bool good = each_sample(j, i->accepts, &n, importer_sample);
+    return n ? good : none_given(j);
+}
+
+bool cnri_judge_importer_damaged(cnri_judging *j) {
+    const cnr_importer *i = j->descriptor;
+    int32_t n;
+    lend_files();
+    const bool good = each_sample(j, i->accepts, &n, importer_damaged);
+    return n ? good : none_given(j);
+}

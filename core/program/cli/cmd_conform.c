@@ -1,0 +1,84 @@
+/* cnnrun conform: all that a plugin brings, judged by what fits it, and a report to show. */
+#include "cli/conform.h"
+#include <stdlib.h>
+
+typedef struct settings {
+    cnri_conform_call c;
+    cnri_words samples;
+    bool keep_knobs;
+} settings;
+
+static const cnri_option options[] = {
+    CNRI_CONFORM_OPTIONS(settings, c),
+    CNRI_OPTION(settings, c.o.check.cases, "--cases", "N", "cases a kernel or operator (20)",
+                .min = 1, .max = 1e6),
+    CNRI_OPTION(settings, samples, "--sample", "FILE",
+                "what its importers or sources read, and are shown damaged; more than once"),
+    CNRI_OPTION(settings, keep_knobs, "--keep-knobs", NULL,
+                "knobs are read, and never set (they are set within their bounds and restored)"),
+};
+
+/* The file is a plugin that must load. */
+static cnr_status open_plugin(cnri_call *call, cnr_error *err) {
+    cnri_words *words = &call->common.plugin_dirs;
+    const char **slot = cnri_push(words);
+    if (slot) *slot = call->operands.at[0];
+    const bool ended = slot && cnri_push(words); /* by a NULL */
+    if (!ended) return cnri_fail(err, CNR_E_MEMORY, "conform", "out of memory");
+    words->n--;
+    return cnri_call_open(call, err);
+}
+
+static const cnri_plugin *plugin_of(const char *path) {
+    char *whole = realpath(path, NULL);
+    const cnri_plugin *found = NULL;
+    for (int32_t i = 0; i < cnri_plugin_count() && whole; i++) {
+        const cnri_plugin *p = cnri_plugin_at(i);
+        char *its = p->desc ? realpath(p->path, NULL) : NULL;
+        if (its && strcmp(its, whole) == 0) found = p;
+        free(its);
+    }
+    free(whole);
+    return found;
+}
+
+static cnr_status run(cnri_call *call, void *values, cnr_error *err) {
+    settings *s = values;
+    const char *path = call->operands.at[0];
+    s->c.o.plugin = plugin_of(path);
+    if (!s->c.o.plugin)
+        return cnri_fail(err, CNR_E_NOT_FOUND, path,
+                         "did not load: another plugin of its name was there first (see \"cnnrun "
+                         "plugins\"); --skip-plugin or --plugin-order decides");
+    if (!cnri_push(&s->samples)) return cnri_fail(err, CNR_E_MEMORY, "conform", "out of memory");
+    s->c.o.samples = s->samples.at;
+    s->c.o.check.plugin = s->c.o.plugin->name;
+    s->c.o.leaves_knobs = s->keep_knobs;
+    return cnri_conform_command(call, &s->c, err);
+}
+
+const cnri_command cnri_cmd_conform = {
+    .name = "conform",
+    .operands = "PLUGIN.so",
+    .summary =
+        "Judges all that a plugin brings by what fits it: kernels and operators as\n"
+        "kernelcheck does, devices as devicecheck does; encodings, meters, knobs, sources,\n"
+        "importers; names that collide or that nobody has. Prints TAP: one test a judgement.",
+    .details =
+        "Each judgement runs in a process of its own, so that a crash or a hang costs that one\n"
+        "alone, and is told with what was being tried. -o writes a report, by its ending: .html\n"
+        "(a page to show), .json or .tap. The exit code is 0 when nothing failed.\n"
+        "Encodings: decode gives back what was encoded, but for a share; damaged bytes are\n"
+        "refused or decoded within bounds; every byte is written and no other. Meters: readings\n"
+        "are possible ones (no negative watts). Knobs: what is set reads back, and is restored.\n"
+        "Sources and importers: shapes fit the bytes; damaged files of --sample are refused or\n"
+        "read.",
+    .results = CNRI_RESULTS(&cnri_conform_record),
+    CNRI_OPTIONS(options),
+    CNRI_VALUES(settings, .c = CNRI_CONFORM_DEFAULTS),
+    .min_operands = 1,
+    .max_operands = 1,
+    .opens = open_plugin,
+    .wrong = cnri_conform_wrong,
+    .run = run,
+};

@@ -1,0 +1,128 @@
+#!/usr/bin/perl
+# devicecheck and conform find each planted fault, name it, and find none in what has none.
+use strict;
+use warnings;
+use File::Temp 'tempdir';
+use JSON::PP;
+use Test::More;
+
+my $build = $ENV{CNNRUN_BUILD} // './build';
+plan skip_all => "no $build/cnnrun" unless -x "$build/cnnrun";
+my ($sound, $devices, $faulty) = map { "$build/tests/conform/$_.so" } qw(sound devices faulty);
+plan skip_all => "no $faulty" if grep { !-e } $sound, $devices, $faulty;
+my $dir = tempdir(CLEANUP => 1);
+
+sub run {
+    my @words = @_;
+    my $pid = open(my $from, '-|') // die;
+    if (!$pid) {
+        open STDERR, '>', "$dir/err";
+        exec "$build/cnnrun", @words or die;
+    }
+    my $text = do { local $/; <$from> } // '';
+    close $from;
+    return ($? >> 8, $text);
+}
+
+sub slurp {
+    local (@ARGV, $/) = @_;
+    return scalar <>;
+}
+
+# ---- devices: the judgement that must fail, and its words ----
+my $crash = qr/the process died of \S.* \(signal \d+\)/;
+my %devices = (
+    empty_copy  => ['copies on the device', qr/after a copy to it: byte 0 of \d+ is/],
+    empty_wait  => ['waits',                qr/waited for the mark behind a write, and reads the memory: byte/],
+    empty_sync  => ['awaited marks|copies', qr/is 0x|$crash/],
+    hidden_loss => ['out of bounds',        qr/neither the call nor sync says that it failed/],
+    short_write => ['copies',               qr/4097 bytes at offset 1 do not come back: byte 4096/],
+    crash       => ['copies',               qr/1023 bytes at offset 0: $crash/],
+    hang        => ['cancelled',            qr/cancelled while it works, round 0: the process did not end within 3 s/],
+    abandons    => ['closed while busy',    $crash],
+    shared      => ['two threads',          qr/bytes of one stream do not come back while another runs/],
+    unchecked   => ['out of memory',        qr/allocation 1 of \d+ fails: $crash/],
+    silent      => ['out of bounds',        qr/sync failed \(device failed\) without a text/],
+    lifo        => ['queue order',          qr/a copy that was queued before the next write/],
+);
+for my $name (sort keys %devices) {
+    my ($judgement, $words) = @{ $devices{$name} };
+    my @only = $judgement =~ /\|/ ? ('copies') : ($judgement);
+    my @more = $name eq 'hang' ? ('--timeout', 3) : (); # others may take their time on a busy machine
+    my ($code, $text) = run('--plugin-dir', $devices, 'devicecheck', $name, '--only', @only, @more);
+    is $code, 1, "$name: exit code 1";
+    like $text, qr/^not ok \d+ - device $name: (?:$judgement): .*$words/m, "$name: found and told";
+}
+{
+    my ($code, $text) = run('--plugin-dir', $devices, 'kernelcheck', '--kernel', 'relu_late_run', '--cases', 2);
+    like $text, qr/^not ok 1 - relu_late_run on late_run: .*died of/m, 'a job that reads its cnr_run late is found';
+    ($code, $text) = run('--plugin-dir', $devices, 'devicecheck', 'late_run');
+    is $code, 1, '... by devicecheck too';
+    like $text, qr/^not ok \d+ - kernel relu_late_run on late_run: .*died of/m, '... which tries kernels';
+    is scalar(() = $text =~ /^not ok/mg), 1, '... and finds nothing else' or diag $text;
+}
+
+# ---- what has no fault ----
+my ($code, $text) = run('--plugin-dir', $sound, 'devicecheck', 'queue_sound');
+is $code, 0, 'a sound device passes' or diag $text;
+like $text, qr/^ok \d+ - device queue_sound: waits$/m, '... by all that it has';
+like $text, qr/^ok \d+ - kernel relu_queue_sound on queue_sound: /m, '... and its kernel';
+($code, $text) = run('devicecheck', 'cpu', '--only', 'copies', '--json');
+my @rows = map { decode_json($_) } split /\n/, $text;
+is $code, 0, 'the processor\'s copies pass' or diag $text;
+is "$rows[0]{kind} $rows[0]{name} $rows[0]{judgement} $rows[0]{result}", 'device cpu copies passed', '... as JSON';
+($code, $text) = run('devicecheck', 'npu:3');
+is $code, 6, 'a device that is not there is a mistake';
+like slurp("$dir/err"), qr/^cnnrun devicecheck: npu:3: no such device; there are: /, '... told with those that are';
+($code, $text) = run('devicecheck', 'cpu', '--only', 'copie');
+is $code, 1, 'a judgement that is not there is a mistake';
+like slurp("$dir/err"), qr/no judgement "copie"; did you mean "copies"\?/, '... told with the nearest';
+
+# ---- a plugin, all of it ----
+sub sample {
+    my ($name, $text) = @_;
+    open my $to, '>', "$dir/$name" or die $!;
+    print $to $text;
+    close $to;
+    return ('--sample', "$dir/$name");
+}
+my @samples = (sample('a.gray', "gray 00004 00005\n" . 'x' x 20), sample('a.relu', "relu 0000008\n"));
+($code, $text) = run('conform', $sound, @samples, '-o', "$dir/report.html");
+is $code, 0, 'a plugin without faults passes' or diag $text;
+my @kinds = ('encoding halves: hostile bytes', 'importer importer_sound: damaged files', 'kernel relu_queue_sound on queue_sound',
+    'knob knob_sound: settings', 'meter meter_sound: readings', 'plugin sound: names', 'source source_sound: samples');
+like $text, qr/^ok \d+ - \Q$_\E(?::[^#]*)?$/m, "... $_" for @kinds;
+my $page = slurp("$dir/report.html");
+like $page, qr/<h1>sound 1\.0<\/h1>/, 'the page names the plugin';
+like $page, qr/<tr class="passed">.*?<td>encoding<\/td><td>halves<\/td>/, '... and has its judgements';
+
+my %others = (
+    'encoding halves_lossy: loss'                => qr/differ by 0\.7\d* of their root mean square/,
+    'encoding halves_over: encoded size'         => qr/encode wrote outside its \d+ bytes/,
+    'encoding halves_hole: encoded size'         => qr/encode leaves byte 0 of \d+ as it was/,
+    'encoding halves_trusting: hostile bytes'    => qr/damaged in way \d+ of seed 1: $crash/,
+    'meter meter_negative: readings'             => qr/board reads -2\.5 watts/,
+    'meter meter_falling: readings'              => qr/energy fell from 1000 to 999 microjoules/,
+    'knob knob_stuck: settings'                  => qr/was set to 100000000 Hz and reads 600000000 Hz/,
+    'knob knob_forgets: settings'                => qr/found at 600000000 Hz, and restore leaves it at 100000000/,
+    'knob knob_steps: domains'                   => qr/step 1 is 300000000 Hz, behind 600000000: steps rise/,
+    'source source_misshapen: samples'           => qr/a picture of 4 x 5 x 3 has 20 bytes/,
+    'source source_trusting: damaged files'      => qr/damaged in way \d+ of seed 1: $crash/,
+    'importer importer_trusting: damaged files'  => qr/damaged in way \d+ of seed 1: $crash/,
+    'device crash: copies'                       => $crash,
+);
+($code, $text) = run('conform', $faulty, @samples, '-o', "$dir/report.json");
+is $code, 1, 'a plugin with faults: exit code 1';
+like $text, qr/^not ok \d+ - \Q$_\E: .*$others{$_}/m, $_ for sort keys %others;
+my $report = decode_json(slurp("$dir/report.json"));
+is $report->{subject}, 'faulty 1.0', 'the report names the plugin';
+is $report->{failed}, scalar(grep { $_->{result} eq 'failed' } @{ $report->{findings} }), '... and counts';
+is scalar(@{ $report->{findings} }), $report->{judgements}, '... all of its findings';
+($code, $text) = run('conform', $sound, '--keep-knobs', '--only', 'settings', '-o', "$dir/report.tap");
+like $text, qr/^ok \d+ - knob knob_sound: settings # SKIP knobs are left as they are$/m, 'knobs may be left alone';
+like slurp("$dir/report.tap"), qr/^ok 1 - .*^1\.\.\d+\n\z/ms, 'a report as TAP';
+($code, $text) = run('conform', $sound, '-o', "$dir/report.txt");
+isnt $code, 0, 'a report of another ending is refused';
+($code, $text) = run('conform', "$dir/none.so");
+isnt $code, 0, 'a plugin that is not there is a mistake';
+done_testing;
