@@ -120,7 +120,7 @@ const cnri_command cnri_cmd_prune = {
         "Prunes a net by a schedule: cuts weights, trains on with what is cut held at 0, in turns.",
     .details = "A schedule is a Lua file, or the name of one of the installed scripts/prune: "
                "lenet5, alexnet,\n"
-               "gradual, saliency, blocks, channels; its README tells what they may say. First "
+               "gradual, saliency, movement, taylor, ticket, blocks, channels; its README tells what they may say. First "
                "each layer is\n"
                "pruned alone, to 95% and on to 5%, to see what it can lose; all that is decided is "
                "decided by a\n"
