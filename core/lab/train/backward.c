@@ -206,8 +206,9 @@ static cnr_status backward_node(walk *w, const cnri_node *node, cnr_error *err) 
     if (status == CNR_OK && flows) {
         const char *where = node->where ? node->where : node->name;
         if (!CNRI_HAS(op, gradient))
-            status = cnri_fail(err, CNR_E_UNSUPPORTED, where, "%s (%s) has no gradient", node->name,
-                               op->name);
+            status =
+                cnri_fail(err, CNR_E_UNSUPPORTED, where,
+                          "can't be trained because %s (%s) has no gradient", node->name, op->name);
         else
             status = op->gradient(&cnri_host, w->g, &node->view, l.in, l.out, l.grad_out, l.want,
                                   l.grad_in, err);
@@ -331,7 +332,8 @@ static cnr_status collect(walk *w, cnri_backward *b, cnr_error *err) {
         *slot = (cnri_gradient){v, gradient, -1};
     }
     if (b->weights.n > 0) return CNR_OK;
-    return cnri_fail(err, CNR_E_ARG, w->g->name, "no weight that the loss depends on");
+    return cnri_fail(err, CNR_E_ARG, w->g->name,
+                     "can't be trained because the loss depends on no weight");
 }
 
 /* Loss and scores instead of what the net gave. */

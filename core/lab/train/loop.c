@@ -50,7 +50,7 @@ static cnr_status read_sample(cnri_trainer *t, cnri_samples *samples, int64_t in
         epoch == AS_IT_IS ? cnri_samples_read(samples, index, &sample, err)
                           : cnri_samples_vary(samples, index, t->options.seed, epoch, &sample, err);
     if (status != CNR_OK) return status;
-    cnr_tensor out = *cnri_graph_type(t->net, t->net->inputs.at[0]);
+    cnr_tensor out = t->input;
     out.dim[0] = 1;
     out.bytes = (uint64_t)t->sample * sizeof(float);
     out.data = t->inputs + row * t->sample;

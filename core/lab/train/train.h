@@ -161,7 +161,8 @@ typedef struct cnri_trainer {
     cnr_session *session, *judge_session;
     CNRI_VEC(cnri_trained) weights;
     cnri_preprocess preprocess;
-    float *inputs; /* one batch */
+    cnr_tensor input; /* of one batch: what the net leaves open, its preprocessing says */
+    float *inputs;    /* one batch */
     int32_t *labels;
     int64_t sample; /* floats of one */
     int64_t classes;

@@ -34,14 +34,11 @@ static bool is_listed(const char *list, const char *name) {
     return false;
 }
 
-static cnr_status collect_weights(cnri_trainer *t, cnr_error *err) {
-    const cnr_status sound = cnri_graph_verify_weights(t->net, NULL, false, 0, err);
-    if (sound != CNR_OK) return sound;
-    int32_t frozen = 0;
+static cnr_status add_weights(cnri_trainer *t, int32_t *frozen, cnr_error *err) {
     for (cnr_value v = 0; v < t->net->values.n; v++) {
         if (!trainable(t->net, v)) continue;
         if (is_listed(t->options.freeze, t->net->values.at[v].name)) {
-            frozen++;
+            ++*frozen;
             continue;
         }
         const cnr_tensor *type = t->net->values.at[v].type;
@@ -63,11 +60,26 @@ static cnr_status collect_weights(cnri_trainer *t, cnr_error *err) {
         if (is_masked(&t->options, w->name) && !mask_zeros(w))
             return cnri_out_of_memory(err, t->net->name);
     }
+    return CNR_OK;
+}
+
+/* Frozen graphs of other programs turn and copy their constants by nodes: where there is nothing
+ * else to train, these are folded first. */
+static cnr_status collect_weights(cnri_trainer *t, cnr_error *err) {
+    int32_t frozen = 0;
+    cnr_status status = cnri_graph_verify_weights(t->net, NULL, false, 0, err);
+    if (status == CNR_OK) status = add_weights(t, &frozen, err);
+    if (status == CNR_OK && !t->weights.n && !frozen) {
+        status = cnri_graph_rewrite(t->net, NULL, err);
+        if (status == CNR_OK) status = add_weights(t, &frozen, err);
+    }
+    if (status != CNR_OK) return status;
     if (t->options.freeze && !frozen)
         return cnri_fail(err, CNR_E_ARG, "freeze", "the net has no weights called \"%s\"",
                          t->options.freeze);
     if (t->weights.n > 0) return CNR_OK;
-    return cnri_fail(err, CNR_E_ARG, t->net->name, "the net has no weights to train%s",
+    return cnri_fail(err, CNR_E_ARG, t->net->name,
+                     "can't be trained because it has no f32 weights%s",
                      frozen ? " but those that are frozen" : "");
 }
 
@@ -87,12 +99,16 @@ static cnr_status copy_net(cnri_trainer *t, bool judged, cnr_graph **out, cnr_er
         v->seal = NULL;
         v->type->flags |= CNR_TENSOR_VARIABLE;
     }
-    cnr_tensor *x = g->values.at[g->inputs.at[0]].type;
-    if (x->rank < 2)
-        return cnri_fail(err, CNR_E_SHAPE, g->values.at[g->inputs.at[0]].name,
-                         "the net's input has no batch axis");
-    x->dim[0] = t->options.batch; /* a net written for one picture is trained in batches too */
-    return cnri_graph_bind(g, NULL, 0, err);
+    const int64_t written_for = g->values.at[g->inputs.at[0]].type->dim[0];
+    for (int32_t a = 0; a < t->input.rank; a++)
+        g->values.at[g->inputs.at[0]].type->dim[a] = t->input.dim[a];
+    cnr_error why = CNR_ERROR_INIT;
+    const cnr_status status = cnri_graph_bind(g, NULL, 0, &why);
+    if (status == CNR_OK) return CNR_OK;
+    return cnri_fail(err, status, why.where, "can't be trained in batches of %lld%s because: %s",
+                     (long long)t->options.batch,
+                     written_for == 1 && t->options.batch > 1 ? " (the net is written for 1)" : "",
+                     why.text);
 }
 
 /* Takes the graph over, on success or not. */
@@ -201,30 +217,37 @@ static cnr_status open_judge(cnri_trainer *t, cnr_error *err) {
         return open_session(t, t->rt, g, &t->judge, &t->judge_plan, &t->judge_session, err);
     cnri_graph_free(g);
     return cnri_fail(err, CNR_E_SHAPE, t->net->name,
-                     "the net's output is no f32 scores of classes");
+                     "can't be trained because its output is no f32 scores of classes");
 }
 
 static cnr_status open_inputs(cnri_trainer *t, cnr_error *err) {
     const cnri_value *input = &t->net->values.at[t->net->inputs.at[0]];
-    cnr_tensor one = *input->type;
+    cnr_status status = cnri_preprocess_read(t->net, input->name, &t->preprocess, err);
+    if (status) return status;
+    t->preprocess.memory_limit = t->options.memory_limit;
+    const cnri_sizes sizes = {.batch = 1, .preprocess = &t->preprocess};
+    cnri_input_sizes(t->net, 0, &sizes, &t->input);
+    cnr_tensor one = t->input;
     if (one.rank > 0) one.dim[0] = 1;
-    t->sample = cnr_count(&one); /* -1: not known */
-    if (t->sample < 1 || input->type->dtype != CNR_f32)
+    bool known = true; /* 1 stands for what nobody says */
+    for (int32_t a = 1; a < one.rank; a++)
+        known = known && (input->type->dim[a] >= 0 || one.dim[a] > 1);
+    t->sample = known ? cnr_count(&one) : -1;
+    if (t->sample < 1 || one.dtype != CNR_f32 || one.rank < 2)
         return cnri_fail(err, CNR_E_SHAPE, input->name,
-                         "to be trained, a net's input must be f32 of a known size");
+                         "can't be trained because its input is no f32 batch of a known size; what "
+                         "is open, --resize or --crop says");
+    t->input.dim[0] = t->options.batch; /* one written for a picture is trained in batches too */
     bool overflow = false;
     const size_t n = cnri_mul((size_t)t->sample, (size_t)t->options.batch, &overflow);
     const size_t bytes = cnri_mul(n, sizeof *t->inputs, &overflow);
-    const cnr_status status =
-        cnri_memory_fits(overflow ? UINT64_MAX : bytes, t->options.memory_limit, input->name,
-                         "a batch", err);
+    status = cnri_memory_fits(overflow ? UINT64_MAX : bytes, t->options.memory_limit, input->name,
+                              "a batch", err);
     if (status) return status;
     t->inputs = cnri_alloc_zero(bytes);
     t->labels = cnri_alloc_zero((size_t)t->options.batch * sizeof *t->labels);
     if (!t->inputs || !t->labels) return cnri_out_of_memory(err, t->net->name);
-    const cnr_status read = cnri_preprocess_read(t->net, input->name, &t->preprocess, err);
-    t->preprocess.memory_limit = t->options.memory_limit;
-    return read;
+    return CNR_OK;
 }
 
 static cnr_status check(const cnri_trainer *t, cnr_error *err) {
@@ -239,7 +262,8 @@ static cnr_status check(const cnri_trainer *t, cnr_error *err) {
                          "rate must be 0 or more, momentum below 1, decay a number");
     if (t->net->inputs.n != 1 || t->net->outputs.n != 1)
         return cnri_fail(err, CNR_E_UNSUPPORTED, t->net->name,
-                         "a net to be trained has one input and one output, this one %d and %d",
+                         "can't be trained because it has %d inputs and %d outputs; one of each "
+                         "is wanted",
                          t->net->inputs.n, t->net->outputs.n);
     return cnri_rate_check(o, err);
 }
