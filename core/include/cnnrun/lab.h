@@ -226,6 +226,8 @@ typedef struct cnr_train_options {
     int64_t accumulate;
     const char *layer_rates; /* "conv*=0.1,ip1=2": times the rate of such weights; NULL */
     const char *freeze;      /* "conv*,bn*": weights that stay as they are; NULL: none */
+    /* cnr_train: the last layer with weights begins anew, with so many classes; 0: it stays */
+    int64_t head;
 } cnr_train_options;
 typedef enum cnr_event_kind {
     CNR_EVENT_EPOCH = 1,    /* cnr_epoch: one is over */

@@ -74,6 +74,11 @@ bool cnri_train_fed_as(const cnr_graph *g, cnr_value value, uint32_t flag);
 /* An input of this name, or of one like it that is free. */
 cnr_value cnri_train_input(cnr_graph *g, const char *name, const cnr_tensor *type);
 
+/* ---- head.c ---- */
+/* *net becomes one with that many classes: its last layer with weights begins anew, at random from
+ * the seed. The old graph is freed; after an error it stays. */
+cnr_status cnri_train_head(cnr_graph **net, int64_t classes, uint64_t seed, cnr_error *err);
+
 /* ---- trainer.c ---- */
 typedef enum cnri_rate_policy { /* as cnr_rate_policy says */
                                 CNRI_RATE_FIXED,

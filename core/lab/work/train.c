@@ -281,6 +281,10 @@ cnr_status cnri_train_model(cnr_model *m, cnri_samples *samples, const cnri_own_
                                   .own_optimizer =
                                       own_optimizer ? *own_optimizer : (cnri_own_optimizer){0}};
     cnr_status status = cnri_check_process(m->rt, err);
+    if (!status && options && CNRI_HAS(options, head) && options->head > 0)
+        status = cnri_fail(err, CNR_E_UNSUPPORTED, "head",
+                           "is for nets that are trained from a "
+                           "file; the sizes of one that is loaded stay");
     if (!status) status = cnri_model_idle(m, err);
     if (!status) cnri_model_drop_gradients(m);
     return status ? status : cnri_train_net(&task, options, observer, out, err);
@@ -318,6 +322,7 @@ cnr_status cnr_train(cnr_runtime *rt, const char *net, const cnr_load_options *l
     if (!how.weights) how.weights = random;
     status = cnri_check_process(rt, err);
     if (!status) status = cnri_load_graph(rt, net, &how, &graph, err);
+    if (!status && o.head > 0) status = cnri_train_head(&graph, o.head, o.seed, err);
     const cnri_train_task task = {.rt = rt, .net = graph, .how = &how};
     if (!status) status = cnri_train_net(&task, &o, observer, &got, err);
     cnri_graph_free(graph);

@@ -36,6 +36,9 @@ static const cnri_option options[] =
          .max = 0.9999999),
      ROW(layer_rates, "--layer-rates", "LIST",
          "factors of the rate by weights' names: 'conv*=0.1,ip1=2'"),
+     ROW(head, "--head", "N",
+         "a new last layer for N classes, at random; the other weights are as --weights has them",
+         .min = 1, .max = 1e9),
      ROW(freeze, "--freeze", "LIST", "weights that stay as they are: 'conv*,bn*'"),
      ROW(rate, "--lr", "X", "learning rate (0.02)", .max = 1000),
      ROW(policy, "--rate-policy", "NAME", "how the rate falls (cosine)", .choices = policies),
@@ -153,6 +156,7 @@ static cnr_status load(cnri_call *call, const cnr_train_options *o, cnr_error *e
     if (!given) call->common.load.weights = random;
     if (!status) status = cnri_call_graph(call, err);
     call->common.load.weights = given;
+    if (!status && o->head > 0) status = cnri_train_head(&call->graph, o->head, o->seed, err);
     return status;
 }
 
