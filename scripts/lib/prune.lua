@@ -243,7 +243,8 @@ end
 function Work:scan(net)
   local rows, shares = {}, self.schedule.scan and self.schedule.scan.shares or scan_shares()
   local s, scores = self.schedule, nil
-  local of = sum(self:says("criterion", "magnitude"), s.unit or "element", s.saliency or {}, s.recalibrate or 0, self.dense)
+  local of = sum(self:says("criterion", "magnitude"), s.unit or "element", s.saliency or {}, s.recalibrate or 0,
+                 self.dense)
   for _, layer in ipairs(self.layers) do
     for _, keep in ipairs(shares) do
       local r = self:once(("scan %s %g"):format(layer.name, keep), of, function()

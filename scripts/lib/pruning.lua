@@ -24,7 +24,9 @@ local function share(where, v)
 end
 
 local function whole(where, v, least)
-  if v ~= nil and (math.tointeger(v) or least - 1) < least then wrong(where, "a whole number from " .. least .. " on", v) end
+  if v ~= nil and (math.tointeger(v) or least - 1) < least then
+    wrong(where, "a whole number from " .. least .. " on", v)
+  end
 end
 
 local function check_words(t, known, what)
