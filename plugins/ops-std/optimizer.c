@@ -1,4 +1,5 @@
-/* sgd, adam: one step of an optimiser for one weight, as nodes of the graph that trains. */
+/* sgd, adam: one step of an optimiser for one weight, as nodes of the graph that trains; assign,
+ * which optimisers made of other operators end in. */
 #include "ops_kit.h"
 
 enum { RATE, STEP, WEIGHT, GRADIENT, MEMORY };
@@ -161,4 +162,45 @@ const cnr_op ops_adam = {
     .cost = adam_cost,
     .aliases_of = aliases_of,
     .reference = adam_reference,
+};
+
+/* ---- assign ---- */
+
+static const cnr_port assign_in[] = {{.name = "x", .help = "a weight, or what is remembered of it"},
+                                     {.name = "value", .help = "of its type and shape"}};
+static const cnr_port assign_out[] = {{.name = "y", .help = "the value"}};
+
+static cnr_status assign_infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
+    const cnr_tensor *x = node->inputs[0], *value = node->inputs[1];
+    CNR_TRY(ops_want(node, 0, OPS_FLOATS, 0, CNR_MAX_RANK, err));
+    CNR_TRY(ops_want(node, 1, 1u << x->dtype, x->rank, x->rank, err));
+    for (int32_t a = 0; a < x->rank; a++)
+        if (!ops_dims_agree(x->dim[a], value->dim[a]))
+            return ops_fail(err, CNR_E_SHAPE, node, "value: want the shape of x");
+    ops_like(outputs[0], x);
+    return CNR_OK;
+}
+
+static int32_t assign_aliases(const cnr_node *node, cnr_alias *out, int32_t max) {
+    (void)node;
+    if (max > 0) out[0] = (cnr_alias){CNR_ALIAS_UPDATE, 0, 0, 0};
+    return max > 0 ? 1 : 0;
+}
+
+static cnr_status assign_reference(const cnr_run *run, cnr_error *err) {
+    (void)err;
+    const cnr_tensor *y = run->outputs[0];
+    if (cnr_count(y) > 0) memmove(y->data, run->node->inputs[1]->data, (size_t)cnr_dense_bytes(y));
+    return CNR_OK;
+}
+
+const cnr_op ops_assign = {
+    CNR_OP_SIZES,
+    .name = "assign",
+    .summary = "The value, which in training is kept in the weight or memory x from now on.",
+    .flags = CNR_OP_PURE,
+    CNR_OP_PORTS(assign_in, assign_out),
+    .infer = assign_infer,
+    .aliases_of = assign_aliases,
+    .reference = assign_reference,
 };

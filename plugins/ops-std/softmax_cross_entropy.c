@@ -1,7 +1,8 @@
 /* softmax_cross_entropy: the mean of -log softmax(logits)[label], and its gradient. */
 #include "ops_kit.h"
 
-static const cnr_port in[] = {{.name = "logits", .help = "N C, before any softmax"},
+static const cnr_port in[] = {{.name = "logits",
+                               .help = "N C, before any softmax; axes of 1 may follow"},
                               {.name = "labels", .help = "N class numbers, integers or floats"}};
 static const cnr_port out[] = {{.name = "loss", .help = "a scalar: f32, or f64 for f64 logits"}};
 static const cnr_port grad_in_ports[] = {{.name = "dloss", .help = "gradient of the loss"},
@@ -10,9 +11,12 @@ static const cnr_port grad_in_ports[] = {{.name = "dloss", .help = "gradient of 
 static const cnr_port grad_out_ports[] = {{.name = "dlogits", .help = "gradient of the logits"}};
 
 static cnr_status check(const cnr_node *node, int32_t first, cnr_error *err) {
-    CNR_TRY(ops_want(node, first, OPS_FLOATS, 2, 2, err));
+    CNR_TRY(ops_want(node, first, OPS_FLOATS, 2, CNR_MAX_RANK, err));
     CNR_TRY(ops_want(node, first + 1, OPS_NUMBERS, 1, 2, err));
     const cnr_tensor *logits = node->inputs[first], *labels = node->inputs[first + 1];
+    for (int32_t a = 2; a < logits->rank; a++)
+        if (!ops_dims_agree(logits->dim[a], 1))
+            return ops_fail(err, CNR_E_SHAPE, node, "logits: want N C, and axes of 1 behind them");
     if (!ops_dims_agree(labels->dim[0], logits->dim[0]) ||
         (labels->rank == 2 && !ops_dims_agree(labels->dim[1], 1)))
         return ops_fail(err, CNR_E_SHAPE, node, "labels: want one for each row of logits");

@@ -22,15 +22,19 @@ Work.__index = Work
 
 function Work:path(name) return self.folder .. "/" .. name end
 
--- What `find` gives, asked for once for this pruning, whoever asks when.
-function Work:once(key, find)
+function Work:keep_state() json.write(self:path("state.json"), self.state) end
+
+-- What `find` gives, asked for once for this pruning, whoever asks when; again when what it follows from (`of`, a
+-- sum) is another.
+function Work:once(key, of, find)
   local known = self.state.known[key]
-  if known == nil then
-    known = find()
-    self.state.known[key] = known
-    json.write(self:path("state.json"), self.state)
-  end
-  return known
+  if known and known.of == of then return known.value end
+  self.state.known[key] = nil
+  self:keep_state() -- what find writes is not what the old entry tells of
+  local value = find()
+  self.state.known[key] = { of = of, value = value }
+  self:keep_state()
+  return value
 end
 
 local function plain(v) -- as JSON can have it
@@ -43,26 +47,54 @@ local function plain(v) -- as JSON can have it
   return copy
 end
 
--- What the folder holds of this pruning, and not of another one.
+local function with(own, more)
+  local options = {}
+  for key, value in pairs(own or {}) do options[key] = value end
+  for key, value in pairs(more) do options[key] = value end
+  return options
+end
+
+local function has_function(v)
+  if type(v) ~= "table" then return type(v) == "function" end
+  for _, value in pairs(v) do
+    if has_function(value) then return true end
+  end
+  return false
+end
+
+-- A number of its own for what is said by the values.
+local function sum(...)
+  local text, h = json.encode(plain { ... }), 0x4bf29ce484222325
+  for i = 1, #text do h = (h ~ text:byte(i)) * 0x100000001b3 end
+  return ("%016x"):format(h)
+end
+
+-- What the schedule says by this word; functions by what they did when they were tried.
+function Work:says(word, otherwise) return { self.schedule[word] or otherwise, self.marks[word] } end
+
+-- What the folder holds of this pruning, and not of another one. A schedule that is another by now goes on with
+-- what still follows from it; its checkpoints have names of their own.
 function Work:open_state(restart)
   local path, run = self:path("state.json"), 1
-  local identity = json.encode { schedule = plain(self.schedule), data = self.options.data, base = self.base,
-                                 seed = self.seed, limit = self.options.limit or 0,
-                                 validation = self.validation, validation_seed = self.validation_seed }
+  local identity = json.encode { data = self.options.data, base = self.base, seed = self.seed,
+                                 limit = self.options.limit or 0, validation = self.validation,
+                                 validation_seed = self.validation_seed }
+  local schedule = sum(self.schedule, self.marks)
   if c.exists(path) == "file" then
     local found = json.read(path)
     run = (found.run or 0) + 1
     if not restart and found.identity == identity then
       self.state = found
-      return
+      if found.schedule ~= schedule then found.run, found.schedule = run, schedule end
+      return self:keep_state()
     end
     if not restart then
-      error(path .. ": is the work of another pruning (net, data, schedule or options differ); " ..
+      error(path .. ": is the work of another pruning (net, data or options differ); " ..
             "--restart begins anew, --folder names another place", 0)
     end
   end
-  self.state = { identity = identity, run = run, known = {} }
-  json.write(path, self.state)
+  self.state = { identity = identity, schedule = schedule, run = run, known = {}, files = {} }
+  self:keep_state()
 end
 
 function Work:say(format, ...)
@@ -86,12 +118,101 @@ end
 
 -- Trains with masks held; checkpoints have names of their own, so that none is taken for another's.
 function Work:train(net, own, name, on_epoch)
-  local options = { data = self.options.data, limit = self.options.limit, validation = self.validation,
-                    validation_seed = self.validation_seed, seed = self.seed, policy = "fixed", epochs = 1,
-                    rate = 0.01, on_epoch = on_epoch,
-                    checkpoint = self:path(("%s-%d.ckpt"):format(name, self.state.run)) }
-  for key, value in pairs(own) do options[key] = value end
-  return net:train(options)
+  return net:train(with({ data = self.options.data, limit = self.options.limit, validation = self.validation,
+                          validation_seed = self.validation_seed, seed = self.seed, policy = "fixed", epochs = 1,
+                          rate = 0.01, on_epoch = on_epoch,
+                          checkpoint = self:path(("%s-%d.ckpt"):format(name, self.state.run)) }, own))
+end
+
+-- Tensors by name as short text, which rounding leaves alone.
+local function digits(tensors)
+  local names, list = {}, {}
+  for name in pairs(tensors) do names[#names + 1] = name end
+  table.sort(names)
+  for _, name in ipairs(names) do
+    local total = 0
+    for _, norm in ipairs(tensors[name]:norms()) do total = total + norm end
+    list[#list + 1] = ("%.4g"):format(total)
+  end
+  return table.concat(list, " ")
+end
+
+-- What functions made of a net in a step, and the rates that one gives.
+local function mark(net, rate)
+  local weights, rates = {}, {}
+  for _, name in ipairs(net:weights()) do weights[name] = net:weight(name) end
+  for i, step in ipairs(type(rate) == "function" and { 0, 7, 30, 50, 75, 99 } or {}) do rates[i] = rate(step, 100) end
+  return { digits(weights), rates }
+end
+
+-- One step of each training, a batch of the criterion, each encoding: what is wrong is told before the work.
+function Work:try(net)
+  for _, word in ipairs { "train", "finish" } do
+    local copy <close> = net:copy()
+    local options = with({ policy = "fixed", rate = 0.01, data = self.samples }, self.schedule[word] or {})
+    options = with(options, { epochs = 1, batch = 2, limit = 2, validation = 0 })
+    options.on_epoch, options.curves, options.checkpoint = nil, nil, nil
+    local good, why = pcall(copy.train, copy, options)
+    if not good then error(word .. ": " .. args.plain(why), 0) end
+    if has_function(self.schedule[word]) then self.marks[word] = mark(copy, self.schedule[word].rate) end
+  end
+  if pruning.by_gradient(self.schedule) then
+    local scores = pruning.scores(net, self.layers, self.schedule, self.samples, {}, { batches = 2, batch = 2 })
+    if has_function(self.schedule.criterion) then self.marks.criterion = digits(scores) end
+  end
+  local copy <close> = net:copy()
+  for _, form in ipairs(self:forms()) do copy:encode(form[2], form[1] ~= "*" and form[1] or nil) end
+end
+
+-- ---- statistics of batches ----
+
+local function statistics(net)
+  local list = {}
+  for _, l in ipairs(net:layers()) do
+    if l.operator == "batch_normalization" then
+      for i = 4, #l.weights >= 4 and 4 or 3 do list[#list + 1] = { l.weights[i - 1], l.weights[i] } end
+    end
+  end
+  return list
+end
+
+local function filled(net, name, x)
+  local data = {}
+  for i = 1, net:weight(name):shape()[1] do data[i] = x end
+  return c.tensor { data = data }
+end
+
+-- A running mean keeps some part of itself each step: which, is seen by one step from 0 and one from 1. From 0 it
+-- is then made up for what it lacks of the mean over all steps.
+function Work:recalibrate(net)
+  local list, count = statistics(net), self.schedule.recalibrate
+  if count == false or #list == 0 then return end
+  count = type(count) == "number" and count or 1024
+  if not self.spread then -- pictures of all places in the data
+    local all = math.min(#self.samples, self.options.limit or math.huge)
+    self.spread = c.samples(self.options.data, "train", { every = math.max(1, all // count) })
+    self.count = math.min(count, all)
+  end
+  local function run(x, batch, steps, to)
+    for _, pair in ipairs(list) do
+      to:set_weight(pair[1], filled(to, pair[1], x))
+      to:set_weight(pair[2], filled(to, pair[2], x))
+    end
+    to:train { data = self.spread, limit = batch * steps, batch = batch, epochs = 1, rate = 0, policy = "fixed",
+               momentum = 0, weight_decay = 0, validation = 0, seed = self.seed }
+  end
+  local batch = math.min(64, self.count)
+  local steps, kept = self.count // batch, {}
+  local probe <close> = net:copy()
+  for x = 0, 1 do
+    run(x, batch, 1, probe)
+    for i, pair in ipairs(list) do kept[i] = probe:weight(pair[1])[1] - (kept[i] or 0) end
+  end
+  run(0, batch, steps, net)
+  for i, pair in ipairs(list) do
+    local factor = 1 / (1 - math.min(math.max(kept[i], 0), 0.9999) ^ steps)
+    for k = 1, 2 do net:set_weight(pair[k], net:weight(pair[k]):times(factor)) end
+  end
 end
 
 -- As the command line has it: devices, kernels, limits. Its weights are of the net as it was.
@@ -121,11 +242,15 @@ end
 -- One layer at a time, nothing trained: what the net is then right on.
 function Work:scan(net)
   local rows, shares = {}, self.schedule.scan and self.schedule.scan.shares or scan_shares()
+  local s, scores = self.schedule, nil
+  local of = sum(self:says("criterion", "magnitude"), s.unit or "element", s.saliency or {}, s.recalibrate or 0,
+                 self.dense)
   for _, layer in ipairs(self.layers) do
-    local score = self.schedule.criterion == "saliency" and self:scores(net)[layer.weight] or nil
     for _, keep in ipairs(shares) do
-      local r = self:once(("scan %s %g"):format(layer.name, keep), function()
-        local cut <close> = pruning.cut(net, layer, keep, self.schedule, score)
+      local r = self:once(("scan %s %g"):format(layer.name, keep), of, function()
+        scores = scores or (pruning.by_gradient(s) and self:scores(net, {}) or {})
+        local cut <close> = pruning.cut(net, layer, keep, s, scores[layer.weight])
+        self:recalibrate(cut)
         return self:judge(cut)
       end)
       rows[#rows + 1] = { layer = layer.name, keep = keep, accuracy = r.top1, loss = r.loss }
@@ -153,11 +278,8 @@ end
 
 -- ---- cutting and training in turns ----
 
-function Work:scores(net)
-  if self.schedule.criterion == "saliency" and not self.samples then
-    self.samples = c.samples(self.options.data, "train")
-  end
-  return pruning.scores(net, self.layers, self.schedule, self.samples)
+function Work:scores(net, states)
+  return pruning.scores(net, self.layers, self.schedule, self.samples, states)
 end
 
 -- The shares at each step: of each layer, or of all of them together.
@@ -177,8 +299,8 @@ end
 
 function Work:cut(net, plan, step)
   local together = plan.all and plan.all[step]
-  local measured = together or self.schedule.criterion == "saliency"
-  local scores = measured and self:scores(net) or {}
+  local measured = together or pruning.by_gradient(self.schedule)
+  local scores = measured and self:scores(net, self.states) or {}
   local shares = together and pruning.global(self.layers, scores, together, self.schedule.least or 0.01)
   local current = net
   for _, layer in ipairs(self.layers) do
@@ -200,33 +322,110 @@ function Work:kept(net)
   return n / all
 end
 
+-- What each step follows from, the ones before it included.
+function Work:follows(plan, n)
+  local s, list = self.schedule, {}
+  local before = sum(self:says("criterion", "magnitude"), s.unit or "element", s.saliency or {}, self:says("train", {}),
+                     s.least or 0.01, s.recalibrate or 0, self.dense)
+  for step = 1, n do
+    local shares = plan.all and plan.all[step] or {}
+    for name, rates in pairs(plan) do
+      if name ~= "all" then shares[name] = rates[math.min(step, #rates)] end
+    end
+    list[step] = sum(before, shares)
+    before = list[step]
+  end
+  return list
+end
+
+local function slot_of(step) return ("step-%d.cnr"):format(step % 2) end -- the one before stays until this one is known
+
+-- How many steps are known of this plan, the last one's net too.
+function Work:done(follows)
+  local known, files, n = self.state.known, self.state.files, 0
+  while known["step " .. n + 1] and known["step " .. n + 1].of == follows[n + 1] do n = n + 1 end
+  while n > 0 and files[slot_of(n)] ~= follows[n] do n = n - 1 end
+  for key in pairs(known) do
+    local step = math.tointeger(tonumber(key:match "^step (%d+)$"))
+    if step and step > n then known[key] = nil end
+  end
+  return n
+end
+
+-- What a criterion of one's own remembers: numbers and texts in the list that is given, tensors in files.
+function Work:keep_states(slot)
+  local list = {}
+  for layer, state in pairs(self.states) do
+    for key, value in pairs(state) do
+      local number = #list + 1
+      list[number] = { layer, key, type(value) ~= "userdata" and value or nil }
+      if type(value) == "userdata" then value:save(self:path(("%s-%d.npy"):format(slot, number))) end
+    end
+  end
+  return list
+end
+
+function Work:take_states(slot, list)
+  self.states = {}
+  for i, row in ipairs(list or {}) do
+    local value = row[3]
+    if value == nil then value = c.tensor(self:path(("%s-%d.npy"):format(slot, i))) end
+    self.states[row[1]] = self.states[row[1]] or {}
+    self.states[row[1]][row[2]] = value
+  end
+end
+
+-- All weights as they were after so many epochs; those that are cut stay so.
+function Work:rewind(net)
+  local early <close> = loaded(self:path("rewind.cnr"), self.options)
+  local kept = {}
+  for _, layer in ipairs(self.layers) do kept[layer.weight] = net:weight(layer.weight) end
+  for _, name in ipairs(net:weights()) do
+    local w, by = early:weight(name), kept[name]
+    net:set_weight(name, by and w:pruned(by:density(), { by = by }) or w)
+  end
+end
+
+-- Cuts, trains on and writes one step's net, of the one before.
+function Work:step(from, plan, step, of)
+  local cut <close> = self:cut(from, plan, step)
+  local slot = slot_of(step)
+  if self.schedule.rewind then self:rewind(cut) end
+  self:recalibrate(cut)
+  local before = self:judge(cut)
+  self:train(cut, self.schedule.train or {}, "step-" .. step)
+  local after = self:judge(cut)
+  self.state.files[slot] = nil
+  self:keep_state()
+  cut:save(self:path(slot))
+  self.state.files[slot] = of
+  return { step = step, kept = self:kept(cut), cut = before.top1, accuracy = after.top1, loss = after.loss,
+           states = self:keep_states(slot) }
+end
+
 -- The last net that is right often enough, and a row for each step that was taken.
 function Work:steps(net)
   local plan, n = self:plan()
+  local follows = self:follows(plan, n)
   local rows, file, stop = {}, nil, self.schedule.stop
+  local done = self:done(follows)
+  if done > 0 then self:take_states(slot_of(done), self.state.known["step " .. done].value.states) end
   for step = 1, n do
-    local slot = ("step-%d.cnr"):format(step % 2) -- the one before stays until this one is known
-    local row = self:once("step " .. step, function()
-      local from = file and self:load(file) or net
-      local cut <close> = self:cut(from, plan, step)
-      if file then from:close() end
-      local before = self:judge(cut)
-      self:train(cut, self.schedule.train or {}, "step-" .. step)
-      local after = self:judge(cut)
-      cut:save(self:path(slot))
-      return { step = step, kept = self:kept(cut), cut = before.top1, accuracy = after.top1,
-               loss = after.loss }
+    local row = self:once("step " .. step, follows[step], function()
+      if not file then return self:step(net, plan, step, follows[step]) end
+      local from <close> = self:load(file)
+      return self:step(from, plan, step, follows[step])
     end)
     rows[step] = row
     self:say("step %d of %d  %.2f%% kept  right on %.2f%%, %.2f%% before training", step, n, 100 * row.kept,
              100 * row.accuracy, 100 * row.cut)
-    self:tell(row)
+    self:tell { step = row.step, kept = row.kept, cut = row.cut, accuracy = row.accuracy, loss = row.loss }
     if stop and row.accuracy < self.base.top1 - stop / 100 - 1e-12 then
       self:say("stopped: more than %g points were lost", stop)
       self.stopped = step
       break
     end
-    file = slot
+    file, self.last = slot_of(step), follows[step]
   end
   csv.write(self:path("steps.csv"), { "step", "kept", "cut", "accuracy", "loss" }, rows)
   if not file then error("the first step loses more than the schedule allows: nothing is kept", 0) end
@@ -236,7 +435,7 @@ end
 function Work:finish(file)
   local own = self.schedule.finish
   if not own then return file end
-  local row = self:once("finish", function()
+  local row = self:once("finish", sum(self.last, self:says("finish")), function()
     local net <close> = self:load(file)
     self:train(net, own, "finish")
     net:save(self:path("finished.cnr"))
@@ -280,6 +479,12 @@ function Work:written(net, path)
   return bytes
 end
 
+-- { { layers, encoding }, ... }
+function Work:forms()
+  local encode = self.schedule.encode
+  return type(encode) == "table" and encode or encode and { { "*", encode } } or {}
+end
+
 function Work:results(dense, file)
   local net <close> = self:load(file)
   local out = self:path("pruned.cnr")
@@ -287,8 +492,7 @@ function Work:results(dense, file)
                    stopped = self.stopped, bytes = {}, validated = self.base.n,
                    validation = { self.base.top1, self:judge(net).top1 } }
   result.bytes[1] = self:written(dense, self:path("dense.cnr"))
-  local forms = self.schedule.encode and { { "*", self.schedule.encode } } or {}
-  if type(self.schedule.encode) == "table" then forms = self.schedule.encode end
+  local forms = self:forms()
   local packed <close> = net:copy()
   for _, form in ipairs(forms) do
     local good, why = pcall(packed.encode, packed, form[2], form[1] ~= "*" and form[1] or nil)
@@ -296,7 +500,7 @@ function Work:results(dense, file)
   end
   result.bytes[2] = self:written(packed, out)
   if #forms > 0 then result.encoded = self:judge(packed).top1 end
-  local test = self:once("test", function()
+  local test = self:once("test", sum(self.last, self:says("finish", {}), forms), function()
     local before, after = self:test(dense), self:test(packed)
     return { before = before, after = after }
   end)
@@ -335,6 +539,26 @@ end
 
 -- ---- all of it ----
 
+-- With `rewind` the net as given is trained first; what it was after so many epochs is kept.
+function Work:trained(net)
+  local s = self.schedule
+  self.dense = "as given"
+  if not s.rewind then return net end
+  self.dense = sum(s.rewind, self:says("train", {}))
+  self.base = self:once("dense", self.dense, function()
+    local early <close> = net:copy()
+    if s.rewind > 0 then
+      self:train(early, with(s.train, { epochs = s.rewind, policy = "fixed" }), "rewind")
+    end
+    early:save(self:path("rewind.cnr"))
+    self:train(early, s.train or {}, "trained")
+    early:save(self:path("trained.cnr"))
+    return self:judge(early)
+  end)
+  self:say("trained: right on %.2f%%", 100 * self.base.top1)
+  return loaded(self:path("trained.cnr"), self.options)
+end
+
 local function run(schedule, options)
   pruning.check(schedule)
   c.folder(options.folder)
@@ -342,21 +566,25 @@ local function run(schedule, options)
   local net = loaded(options[1], options)
   local work = setmetatable({ schedule = schedule, options = options, folder = options.folder,
                               seed = options.seed or 1, validation = options.validation or 0.1,
-                              validation_seed = options.validation_seed or 1 }, Work)
+                              validation_seed = options.validation_seed or 1, states = {}, marks = {} }, Work)
   local test = options.eval or options.data
   if test ~= "" then c.samples(test, "eval") end -- a test that is not there is told now, not behind the work
   work.all = pruning.able(net)
   local left
   work.layers, left = pruning.layers(net, schedule)
-  work.base = work:judge(net)
-  work:open_state(options.restart)
-  work:say("%s: right on %.2f%% of %d for validation", options[1], 100 * work.base.top1, work.base.n)
-  for _, why in ipairs(left) do work:say("left as it is: %s", why) end
-  local scanned, open = {}, false
+  work.samples = c.samples(options.data, "train")
+  local open = false
   for _, layer in ipairs(work.layers) do open = open or layer.keep == "found" end
   if not schedule.keep and open and (options.no_scan or schedule.scan == false) then
     error("the schedule leaves shares to be found: they want the scan", 0)
   end
+  work:try(net)
+  work.base = work:judge(net)
+  work:open_state(options.restart)
+  work:say("%s: right on %.2f%% of %d for validation", options[1], 100 * work.base.top1, work.base.n)
+  for _, why in ipairs(left) do work:say("left as it is: %s", why) end
+  net = work:trained(net)
+  local scanned = {}
   if not (options.no_scan or schedule.scan == false) then scanned = work:scan(net) end
   work:choose(scanned)
   local file, rows = work:steps(net)

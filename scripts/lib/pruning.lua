@@ -1,4 +1,5 @@
 -- What a schedule says, made of a net: which layers, how much of each at which step, and the cut itself.
+local c = require "cnnrun"
 local channels = require "lib.channels"
 local M = {}
 
@@ -7,30 +8,76 @@ local function matches(pattern, name)
   return name:match("^" .. lua .. "$") ~= nil
 end
 
-local words = { about = "string", layers = "table", keep = "number", least = "number", criterion = "string",
-                saliency = "table", unit = "string", rates = "string or table", steps = "number", train = "table",
-                finish = "table", stop = "number", scan = "table or boolean", encode = "string or table" }
+local words = { about = "string", layers = "table", keep = "number", least = "number",
+                criterion = "string or function", saliency = "table", unit = "string", rates = "string or table",
+                steps = "number", train = "table", finish = "table", stop = "number", scan = "table or boolean",
+                encode = "string or table", rewind = "number", recalibrate = "number or boolean" }
+local inner = { saliency = { batches = "number", batch = "number", stride = "number" },
+                scan = { points = "number", shares = "table" } }
+local choices = { criterion = { "magnitude", "saliency" }, unit = { "element", "block", "channel" },
+                  rates = { "falling", "cubic", "once" } }
+
+local function wrong(where, want, got) error(("%s: want %s, got %s"):format(where, want, tostring(got)), 0) end
 
 local function share(where, v)
-  if type(v) == "number" and v > 0 and v <= 1 then return end
-  error(("%s: want a share above 0, at most 1, got %s"):format(where, tostring(v)), 0)
+  if type(v) ~= "number" or not (v > 0 and v <= 1) then wrong(where, "a share above 0, at most 1", v) end
 end
 
--- A schedule with a word that nobody reads, or shares that are none, is an error before work begins.
----@param schedule table
-function M.check(schedule)
-  for key, value in pairs(schedule) do
-    local want = words[key]
-    if not want then error(("the schedule says '%s', which is none of its words"):format(tostring(key)), 0) end
-    if not (" " .. want .. " "):find(" " .. type(value) .. " ", 1, true) then
-      error(("%s: want a %s, got %s"):format(key, want, tostring(value)), 0)
-    end
+local function whole(where, v, least)
+  if v ~= nil and (math.tointeger(v) or least - 1) < least then
+    wrong(where, "a whole number from " .. least .. " on", v)
   end
-  if schedule.keep then share("keep", schedule.keep) end
+end
+
+local function check_words(t, known, what)
+  for key, value in pairs(t) do
+    local want = known[key]
+    if not want then error(("%s says '%s', which is none of its words"):format(what, tostring(key)), 0) end
+    if not (" " .. want .. " "):find(" " .. type(value) .. " ", 1, true) then wrong(key, "a " .. want, value) end
+  end
+end
+
+local function check_numbers(schedule)
+  local scan, saliency = type(schedule.scan) == "table" and schedule.scan or {}, schedule.saliency or {}
+  for _, word in ipairs { "keep", "least" } do
+    if schedule[word] then share(word, schedule[word]) end
+  end
   for pattern, keep in pairs(schedule.layers or {}) do
     if type(pattern) == "string" and keep and keep ~= "found" then share("layers: " .. pattern, keep) end
   end
   for _, keep in ipairs(type(schedule.rates) == "table" and schedule.rates or {}) do share("rates", keep) end
+  for _, keep in ipairs(scan.shares or {}) do share("scan.shares", keep) end
+  for _, word in ipairs { "batches", "batch", "stride" } do whole("saliency." .. word, saliency[word], 1) end
+  for _, word in ipairs { "train", "finish" } do
+    whole(word .. ".epochs", schedule[word] and schedule[word].epochs, 1)
+  end
+  whole("steps", schedule.steps, 1)
+  whole("rewind", schedule.rewind, 0)
+  whole("recalibrate", type(schedule.recalibrate) == "number" and schedule.recalibrate or nil, 1)
+  for where, v in pairs { stop = schedule.stop or 0, ["scan.points"] = scan.points or 0 } do
+    if not (v >= 0) then wrong(where, "points, 0 or more", v) end
+  end
+end
+
+-- A schedule with a word that nobody reads, or a value that means nothing, is an error before work begins.
+---@param schedule table
+function M.check(schedule)
+  check_words(schedule, words, "the schedule")
+  for word, known in pairs(inner) do
+    if type(schedule[word]) == "table" then check_words(schedule[word], known, word) end
+  end
+  for word, list in pairs(choices) do
+    local value, good = schedule[word], false
+    for _, name in ipairs(list) do good = good or value == name end
+    local more = words[word]:match "or (%a+)$"
+    if type(value) == "string" and not good then
+      wrong(word, table.concat(list, ", ") .. (more and " or a " .. more or ""), value)
+    end
+  end
+  check_numbers(schedule)
+  if schedule.rewind and schedule.unit == "channel" then
+    error("rewind: channels that are gone can't go back to what they were; want unit element or block", 0)
+  end
 end
 
 -- Layers with weights of two or more axes, in order: { name, weight, n, shape, operator }.
@@ -117,15 +164,14 @@ function M.rates(schedule, target)
   end
   if how == "falling" then return falling(target) end
   if how == "cubic" then return cubic(target, steps) end
-  if how == "once" then return { target } end
-  error(("rates: want falling, cubic, once or a list, got %s"):format(tostring(how)), 0)
+  return { target }
 end
 
 -- ---- what is large ----
 
--- The mean of squared gradients over some batches of what is trained on, by weight.
-local function squares(net, list, samples, options)
-  local sums, batch = {}, options.batch or 32
+-- What a function of each weight and its gradient says, over some batches of what is trained on; by weight.
+local function over_batches(net, list, samples, options, f)
+  local last, batch = {}, options.batch or 32
   for b = 1, options.batches or 8 do
     local pictures, labels = {}, {}
     for i = 1, batch do
@@ -135,12 +181,55 @@ local function squares(net, list, samples, options)
     local gradients = net:gradients(net:prepare(table.unpack(pictures)), labels)
     for _, layer in ipairs(list) do
       local g = gradients[layer.weight]
-      local square = g:times(g)
-      sums[layer.weight] = sums[layer.weight] and sums[layer.weight]:plus(square) or square
+      if not g then error(layer.name .. ": the loss does not depend on its weights", 0) end
+      last[layer.weight] = f(layer, g, last[layer.weight])
     end
   end
-  return sums
+  return last
 end
+
+-- The sum of squared gradients.
+local function squares(net, list, samples, options)
+  return over_batches(net, list, samples, options, function(_, g, sum)
+    local square = g:times(g)
+    return sum and sum:plus(square) or square
+  end)
+end
+
+local function least_of(t) return -t:times(-1):topk(1)[1].score end
+
+-- Scores of any sign in the same order above 0; 0 where the weight is 0, which stays so.
+local function settled(list, scores, net)
+  local least = math.huge
+  for _, layer in ipairs(list) do least = math.min(least, least_of(scores[layer.weight]:reshaped { layer.n })) end
+  if least ~= least or least == -math.huge then error("criterion: a score is no number", 0) end
+  for _, layer in ipairs(list) do
+    local w, ones = net:weight(layer.weight), {}
+    for i = 1, layer.n do ones[i] = 1 end
+    local held = c.tensor { shape = w:shape(), data = ones }:pruned(w:density(), { by = w })
+    scores[layer.weight] = scores[layer.weight]:times(held):plus(held, least < 0 and -least or 0)
+  end
+  return scores
+end
+
+-- By a function(weight, gradient, state) of the schedule, called for each batch; `states` by layer.
+local function by_function(net, list, schedule, samples, states, options)
+  return settled(list, over_batches(net, list, samples, options, function(layer, g)
+    states[layer.name] = states[layer.name] or {}
+    local weight = net:weight(layer.weight)
+    local score = schedule.criterion(weight, g, states[layer.name])
+    local good, shape = pcall(function() return table.concat(score:shape(), ",") end)
+    if not good or shape ~= table.concat(weight:shape(), ",") then
+      error(("criterion: want a tensor of the weight's shape for %s, got %s"):format(layer.name,
+            good and "one of " .. shape or tostring(score)), 0)
+    end
+    return score
+  end), net)
+end
+
+---@param schedule table
+---@return boolean
+function M.by_gradient(schedule) return (schedule.criterion or "magnitude") ~= "magnitude" end
 
 -- A tensor for each weight that says how much it matters: its size, by the layer's own scale where layers
 -- are compared; or by how much the loss would grow without it (Fisher's: squares of weight and gradient).
@@ -148,13 +237,13 @@ end
 ---@param list table[]
 ---@param schedule table
 ---@param samples cnnrun.Samples?
+---@param states table<string, table>?
+---@param batches table?
 ---@return table<string, cnnrun.Tensor>
-function M.scores(net, list, schedule, samples)
-  local scores, by = {}, schedule.criterion or "magnitude"
-  local sums = by == "saliency" and squares(net, list, samples, schedule.saliency or {}) or nil
-  if by ~= "saliency" and by ~= "magnitude" then
-    error(("criterion: want magnitude or saliency, got %s"):format(tostring(by)), 0)
-  end
+function M.scores(net, list, schedule, samples, states, batches)
+  local scores, by, options = {}, schedule.criterion or "magnitude", batches or schedule.saliency or {}
+  if type(by) == "function" then return by_function(net, list, schedule, samples, states or {}, options) end
+  local sums = by == "saliency" and squares(net, list, samples, options) or nil
   for _, layer in ipairs(list) do
     local w = net:weight(layer.weight)
     if sums then scores[layer.weight] = w:times(w):times(sums[layer.weight])
@@ -216,9 +305,6 @@ function M.cut(net, layer, keep, schedule, score)
     return channels.kept(net, layer.name, channels.largest((score or net:weight(layer.weight)):norms(), count))
   end
   local block = unit == "block" and 4 or 1
-  if unit ~= "block" and unit ~= "element" then
-    error(("unit: want element, block or channel, got %s"):format(tostring(unit)), 0)
-  end
   local copy = net:copy()
   copy:set_weight(layer.weight, net:weight(layer.weight):pruned(keep, { by = score, block = block }))
   copy:mask(layer.weight, true)

@@ -124,7 +124,7 @@ return c.net { name = "three_dense", input = { "data", shape = { "batch", 1, 28,
   c.dense { "fc6", out = 96 }, c.relu {}, c.dense { "fc7", out = 64 }, c.relu {}, c.dense { "fc8", out = 10 }, c.softmax {} }
 LUA
 # The largest share of weights that may be kept. Schedules with 0.9 stop early: forty pictures judge them.
-my %max_kept = (lenet5 => 0.107, alexnet => 0.2, gradual => 0.9, saliency => 0.021, blocks => 0.9, channels => 0.9);
+my %max_kept = (movement => 0.11, taylor => 0.11, ticket => 0.11, lenet5 => 0.107, alexnet => 0.2, gradual => 0.9, saliency => 0.021, blocks => 0.9, channels => 0.9);
 my %net_for = (alexnet => ["$dir/three_dense.lua", '--weights', 'random:1']);
 for my $name (sort map { m{([^/]+)[.]lua$} } glob 'scripts/prune/*.lua') {
     my @words = command("shipped-$name");

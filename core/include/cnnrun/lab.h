@@ -195,8 +195,9 @@ typedef struct cnr_train_options {
     int32_t policy; /* a cnr_rate_policy */
     /* specs of samples; test: for the best epoch (NULL: the "eval" split of data; "": no test) */
     const char *data, *test;
-    const char *output;           /* the .cnr to write */
-    const char *loss, *optimizer; /* operators; NULL: the net's own, or the first there is */
+    const char *output; /* the .cnr to write */
+    /* operators, .lua files or names of shipped ones; NULL: the net's own, or the first there is */
+    const char *loss, *optimizer;
     int64_t epochs, batch, limit; /* limit: pictures at most, 0: all */
     double rate, momentum, decay; /* momentum < 0: the optimiser's own */
     double validation; /* the part judged by, or a number of pictures; 0: the last epoch is kept */
@@ -217,6 +218,16 @@ typedef struct cnr_train_options {
     const char *checkpoint;
     double checkpoint_seconds;
     const char *curves; /* a .csv with a row an epoch; NULL: none */
+    /* Around an optimiser in a file (an operator's name then stands for the file of that name): the
+     * norm of all gradients together is at most `clip`; weights are updated behind each
+     * `accumulate` steps, by the mean of their gradients; `average` is kept of a mean of the
+     * weights at each update, which is judged and written. 0: not so. */
+    double clip, average;
+    int64_t accumulate;
+    const char *layer_rates; /* "conv*=0.1,ip1=2": times the rate of such weights; NULL */
+    const char *freeze;      /* "conv*,bn*": weights that stay as they are; NULL: none */
+    /* cnr_train: the last layer with weights begins anew, with so many classes; 0: it stays */
+    int64_t head;
 } cnr_train_options;
 typedef enum cnr_event_kind {
     CNR_EVENT_EPOCH = 1,    /* cnr_epoch: one is over */

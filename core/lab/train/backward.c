@@ -41,27 +41,44 @@ cnr_status cnri_train_loss(const char *name, const cnr_op **out, cnr_error *err)
     return CNR_E_NOT_FOUND;
 }
 
-/* ---- losses in files ---- */
+/* ---- losses and optimisers in files ---- */
 
-static const cnri_loss_files *registered;
+static const cnri_train_files *registered;
 
-void cnri_loss_files_register(const cnri_loss_files *files) {
+void cnri_train_files_register(const cnri_train_files *files) {
     __atomic_store_n(&registered, files, __ATOMIC_RELEASE);
 }
 
+/* That there is no such file is for the caller to tell. */
+static cnr_status opened(cnr_status status, const cnr_error *why, cnr_error *err) {
+    if (!status || status == CNR_E_NOT_FOUND) return CNR_OK;
+    return cnri_fail(err, status, why->where, "%s", why->text);
+}
+
 cnr_status cnri_loss_file_open(const char *name, cnri_own_loss *out, cnr_error *err) {
-    const cnri_loss_files *files = __atomic_load_n(&registered, __ATOMIC_ACQUIRE);
+    const cnri_train_files *files = __atomic_load_n(&registered, __ATOMIC_ACQUIRE);
     cnr_error why = CNR_ERROR_INIT;
     *out = (cnri_own_loss){0};
-    const cnr_status status = files ? files->open(name, out, &why) : CNR_OK;
-    if (!status || status == CNR_E_NOT_FOUND) return CNR_OK;
-    return cnri_fail(err, status, why.where, "%s", why.text);
+    return opened(files ? files->open_loss(name, out, &why) : CNR_OK, &why, err);
 }
 
 void cnri_loss_file_close(cnri_own_loss *loss) {
-    const cnri_loss_files *files = __atomic_load_n(&registered, __ATOMIC_ACQUIRE);
-    if (files && loss->build) files->close(loss);
+    const cnri_train_files *files = __atomic_load_n(&registered, __ATOMIC_ACQUIRE);
+    if (files && loss->build) files->close_loss(loss);
     *loss = (cnri_own_loss){0};
+}
+
+cnr_status cnri_optimizer_file_open(const char *name, cnri_own_optimizer *out, cnr_error *err) {
+    const cnri_train_files *files = __atomic_load_n(&registered, __ATOMIC_ACQUIRE);
+    cnr_error why = CNR_ERROR_INIT;
+    *out = (cnri_own_optimizer){0};
+    return opened(files ? files->open_optimizer(name, out, &why) : CNR_OK, &why, err);
+}
+
+void cnri_optimizer_file_close(cnri_own_optimizer *optimizer) {
+    const cnri_train_files *files = __atomic_load_n(&registered, __ATOMIC_ACQUIRE);
+    if (files && optimizer->build) files->close_optimizer(optimizer);
+    *optimizer = (cnri_own_optimizer){0};
 }
 
 /* ---- which values matter ---- */
@@ -189,8 +206,9 @@ static cnr_status backward_node(walk *w, const cnri_node *node, cnr_error *err) 
     if (status == CNR_OK && flows) {
         const char *where = node->where ? node->where : node->name;
         if (!CNRI_HAS(op, gradient))
-            status = cnri_fail(err, CNR_E_UNSUPPORTED, where, "%s (%s) has no gradient", node->name,
-                               op->name);
+            status =
+                cnri_fail(err, CNR_E_UNSUPPORTED, where,
+                          "can't be trained because %s (%s) has no gradient", node->name, op->name);
         else
             status = op->gradient(&cnri_host, w->g, &node->view, l.in, l.out, l.grad_out, l.want,
                                   l.grad_in, err);
@@ -218,9 +236,8 @@ static cnr_value add_labels(cnr_graph *g, int64_t batch) {
     return cnri_train_input(g, "labels", &type);
 }
 
-/* Identity of the nodes and values that a loss of the caller's own has added. */
-static cnr_status digest_added(const cnr_graph *g, int32_t nodes, int32_t values,
-                               uint8_t digest[32], cnr_error *err) {
+cnr_status cnri_train_digest(const cnr_graph *g, int32_t nodes, int32_t values, uint8_t digest[32],
+                             cnr_error *err) {
     cnri_text t = {0};
     cnri_sha256 sum;
     cnri_sha256_begin(&sum);
@@ -260,7 +277,7 @@ static cnr_status build_own_loss(cnr_graph *g, const cnri_own_loss *own, const c
                                "a loss can have no weights and no inputs of its own");
     if (status == CNR_OK && b->loss < 0)
         status = cnri_fail(err, CNR_E_ARG, g->name, "the loss computes nothing");
-    return status ? status : digest_added(g, nodes, values, b->digest, err);
+    return status ? status : cnri_train_digest(g, nodes, values, b->digest, err);
 }
 
 /* Adds the loss, on what it wants to see: an operator that it absorbs is passed by. */
@@ -315,7 +332,8 @@ static cnr_status collect(walk *w, cnri_backward *b, cnr_error *err) {
         *slot = (cnri_gradient){v, gradient, -1};
     }
     if (b->weights.n > 0) return CNR_OK;
-    return cnri_fail(err, CNR_E_ARG, w->g->name, "no weight that the loss depends on");
+    return cnri_fail(err, CNR_E_ARG, w->g->name,
+                     "can't be trained because the loss depends on no weight");
 }
 
 /* Loss and scores instead of what the net gave. */

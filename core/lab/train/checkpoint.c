@@ -47,7 +47,7 @@ static void pass_weights(stream *s, cnri_trainer *t) {
         const uint64_t bytes = (uint64_t)w->n * sizeof(float);
         pass(s, w->data, bytes);
         pass(s, w->best, bytes);
-        pass(s, w->memory, bytes * (uint64_t)cnri_trainer_memories(t));
+        for (int32_t k = 0; k < w->n_memories; k++) pass(s, w->memory[k], bytes);
     }
 }
 
@@ -83,7 +83,8 @@ void cnri_checkpoint_key(const cnri_trainer *t, const cnri_samples *samples, uin
     cnri_sha256_begin(&sum);
     add_options(&sum, &t->options);
     cnri_sha256_add(&sum, t->loss_digest, sizeof t->loss_digest);
-    add_text(&sum, t->optimizer->name);
+    add_text(&sum, t->optimizer ? t->optimizer->name : NULL);
+    cnri_sha256_add(&sum, t->own_digest, sizeof t->own_digest);
     add_text(&sum, samples->source->name);
     cnri_sha256_add(&sum, &samples->info.count, sizeof samples->info.count);
     cnri_sha256_add(&sum, varied, sizeof varied);
@@ -101,8 +102,7 @@ void cnri_checkpoint_key(const cnri_trainer *t, const cnri_samples *samples, uin
 static cnr_status fetch(cnri_trainer *t, cnr_error *err) {
     cnr_status status = cnri_trainer_fetch(t, err);
     for (int32_t i = 0; i < t->weights.n && !status; i++)
-        for (int32_t k = 0; k < cnri_trainer_memories(t) && t->weights.at[i].learned && !status;
-             k++)
+        for (int32_t k = 0; k < t->weights.at[i].n_memories && !status; k++)
             status = cnri_plan_fetch(t->plan, t->weights.at[i].memories[k], err);
     return status;
 }
@@ -137,7 +137,7 @@ static cnr_status give_back(cnri_trainer *t, cnr_error *err) {
     for (int32_t i = 0; i < t->weights.n && !status; i++) {
         const cnri_trained *w = &t->weights.at[i];
         status = cnri_residency_renew(t->plan, w->value, err);
-        for (int32_t k = 0; k < cnri_trainer_memories(t) && w->learned && !status; k++)
+        for (int32_t k = 0; k < w->n_memories && !status; k++)
             status = cnri_residency_renew(t->plan, w->memories[k], err);
     }
     t->away = false;

@@ -50,7 +50,7 @@ static cnr_status read_sample(cnri_trainer *t, cnri_samples *samples, int64_t in
         epoch == AS_IT_IS ? cnri_samples_read(samples, index, &sample, err)
                           : cnri_samples_vary(samples, index, t->options.seed, epoch, &sample, err);
     if (status != CNR_OK) return status;
-    cnr_tensor out = *cnri_graph_type(t->net, t->net->inputs.at[0]);
+    cnr_tensor out = t->input;
     out.dim[0] = 1;
     out.bytes = (uint64_t)t->sample * sizeof(float);
     out.data = t->inputs + row * t->sample;
@@ -179,14 +179,18 @@ static cnr_status train_epoch(loop *l, cnr_error *err) {
         l->state.correct += correct;
         l->p.step++;
         take_means(l);
-        l->p.stopped = !tell(l);
+        l->p.stopped = !tell(l) || (l->t->options.checkpoint && is_cancelled(l->t));
         status = save_when_due(l, err);
         if (status != CNR_OK || l->p.stopped) return status;
     }
     return CNR_OK;
 }
 
-static const char too_early[] = "stopped before an epoch was judged: nothing is kept";
+static cnr_status too_early(const cnri_trainer *t, const char *kept, cnr_error *err) {
+    return cnri_fail(err, CNR_E_CANCELLED, t->net->name, "stopped before an epoch was judged: %s%s",
+                     kept ? "what was done is in the checkpoint " : "nothing is kept",
+                     kept ? kept : "");
+}
 
 /* The share of `count` samples that the net gets right; order NULL: the first ones. */
 static cnr_status judge_all(cnri_trainer *t, cnri_samples *samples, const int64_t *order,
@@ -202,7 +206,7 @@ static cnr_status judge_all(cnri_trainer *t, cnri_samples *samples, const int64_
                 read_sample(t, samples, order ? order[first + i] : first + i, AS_IT_IS, i, err);
         if (status == CNR_OK) status = cnri_trainer_judge(t, n, &correct, err);
         if (status == CNR_OK && is_cancelled(t)) status = CNR_E_CANCELLED;
-        if (status == CNR_E_CANCELLED) return cnri_fail(err, status, t->net->name, "%s", too_early);
+        if (status == CNR_E_CANCELLED) return too_early(t, NULL, err);
         if (status != CNR_OK) return status;
         correct_sum += correct;
     }
@@ -215,7 +219,7 @@ static bool ended(const loop *l) { return l->p.stopped || l->p.diverged; }
 /* Ended early: well if an epoch was kept; else there is nothing to show for it. */
 static cnr_status verdict(const loop *l, cnr_error *err) {
     if (!ended(l) || l->p.best_epoch > 0) return CNR_OK;
-    if (l->p.stopped) return cnri_fail(err, CNR_E_CANCELLED, l->t->net->name, "%s", too_early);
+    if (l->p.stopped) return too_early(l->t, l->t->options.checkpoint, err);
     const char *what = isfinite(l->p.loss) ? "a hundred times what it was" : "no number any more";
     return cnri_fail(err, CNR_E_STATE, l->t->net->name,
                      "the loss is %s after %lld steps: nothing is kept; want a smaller rate", what,
@@ -227,7 +231,8 @@ static cnr_status judge_epoch(loop *l, cnr_error *err) {
     cnr_status status = CNR_OK;
     if (l->held > 0)
         status = excuse(l, judge_all(l->t, l->samples, l->order, l->held, &l->p.judged, err));
-    if (status != CNR_OK || l->p.stopped) return status;
+    if (status == CNR_OK && l->p.stopped) return save(l, err); /* and is judged from there */
+    if (status != CNR_OK) return status;
     l->p.epoch++;
     if (l->held > 0 && !(l->p.judged > l->p.best)) return CNR_OK;
     status = cnri_trainer_keep(l->t, err);

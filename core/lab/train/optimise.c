@@ -30,15 +30,32 @@ static cnr_status train_node(cnr_graph *g, int32_t index, const cnr_training *tr
     return status == CNR_OK ? cnri_graph_remove(g, index + *added) : status;
 }
 
+/* All of its parameters are frozen: it does what it does when nothing is trained, and its
+ * statistics stay. */
+static bool is_frozen(const cnr_graph *g, const cnri_node *node) {
+    const cnr_op *op = node->view.desc;
+    bool any = false;
+    for (int32_t k = 0; k < node->view.n_inputs && k < op->n_inputs; k++) {
+        const char *row = (const char *)op->inputs + (size_t)k * op->port_size;
+        const cnr_port *port = (const cnr_port *)(const void *)row;
+        if (!(port->flags & CNR_PORT_PARAMETER) || node->in[k] < 0) continue;
+        if (g->values.at[node->in[k]].type->flags & CNR_TENSOR_VARIABLE) return false;
+        any = true;
+    }
+    return any;
+}
+
 cnr_status cnri_train_mode(cnr_graph *g, cnr_value step, uint64_t seed, cnr_error *err) {
     cnr_status status = CNR_OK;
     uint64_t number = 0;
     g->renames = true;
     for (int32_t i = 0; i < g->nodes.n && status == CNR_OK; i++) {
         if (!CNRI_HAS(g->nodes.at[i]->view.desc, training)) continue;
+        number++;
+        if (is_frozen(g, g->nodes.at[i])) continue;
         const cnr_training training = {.size = sizeof training,
                                        .step = step,
-                                       .seed = (seed + ++number) * UINT64_C(0x9e3779b97f4a7c15)};
+                                       .seed = (seed + number) * UINT64_C(0x9e3779b97f4a7c15)};
         int32_t added;
         status = train_node(g, i, &training, &added, err);
         i += added - 1;
@@ -65,7 +82,8 @@ cnr_status cnri_train_optimizer(const char *name, const cnr_op **out, cnr_error 
         (*out)->n_outputs == (*out)->n_inputs - CNRI_OPTIMIZER_MEMORY + 1)
         return CNR_OK;
     cnri_text known = {0};
-    cnri_fail(err, CNR_E_NOT_FOUND, name ? name : "training", "%s; optimisers known: %s",
+    cnri_fail(err, CNR_E_NOT_FOUND, name ? name : "training",
+              "%s; optimisers known: %s; or a .lua file that returns one",
               *out ? "is no optimiser" : "no such optimiser", known_optimizers(&known));
     cnri_text_free(&known);
     return CNR_E_NOT_FOUND;
@@ -127,6 +145,25 @@ static cnr_value add_state(cnr_graph *g, cnr_value weight, float *data) {
     return cnri_graph_borrow(g, NULL, &type);
 }
 
+cnr_status cnri_train_memory(cnri_trainer *t, cnr_graph *g, const cnri_gradient *at,
+                             const char *name, cnr_value *out, cnr_error *err) {
+    cnri_trained *w = &t->weights.at[at->index];
+    if (w->n_memories == CNRI_MAX_MEMORIES)
+        return cnri_fail(err, CNR_E_UNSUPPORTED, w->name,
+                         "%s: an optimiser remembers at most %d things", name,
+                         (int)CNRI_MAX_MEMORIES);
+    float *data = cnri_alloc_zero((size_t)w->n * sizeof *data + 1);
+    if (!data) return cnri_out_of_memory(err, w->name);
+    const int32_t k = w->n_memories++;
+    w->memory[k] = data;
+    if (strcmp(name, CNRI_AVERAGE) == 0) {
+        memcpy(data, w->data, (size_t)w->n * sizeof *data);
+        w->judged = data;
+    }
+    *out = w->memories[k] = add_state(g, at->weight, data);
+    return CNR_OK;
+}
+
 static cnr_status masked(cnr_graph *g, cnr_value weight, float *mask, cnr_value *gradient,
                          cnr_error *err) {
     const cnr_op *product = cnri_train_op_with(CNR_OP_MULTIPLIES);
@@ -165,12 +202,14 @@ static cnr_status update(cnri_trainer *t, cnr_graph *g, const cnri_gradient *at,
     in[1] = step;
     in[2] = at->weight;
     in[3] = at->gradient;
-    for (int32_t i = 0; i < memories; i++)
-        w->memories[i] = in[CNRI_OPTIMIZER_MEMORY + i] =
-            add_state(g, at->weight, w->memory + i * w->n);
-    cnri_graph_node(g, op->name, NULL, NULL, in, op->n_inputs, s.list, s.n, out, op->n_outputs);
+    for (int32_t i = 0; i < memories && status == CNR_OK; i++)
+        status = cnri_train_memory(t, g, at, "", &in[CNRI_OPTIMIZER_MEMORY + i], err);
+    if (status == CNR_OK)
+        cnri_graph_node(g, op->name, NULL, NULL, in, op->n_inputs, s.list, s.n, out, op->n_outputs);
     cnri_free(in);
-    return g->problems.n > 0 || g->out_of_memory ? cnri_graph_status(g, false, err) : CNR_OK;
+    return status                                  ? status
+           : g->problems.n > 0 || g->out_of_memory ? cnri_graph_status(g, false, err)
+                                                   : CNR_OK;
 }
 
 static cnr_status give_out(cnri_trainer *t, cnr_graph *g, const cnri_gradient *at, cnr_error *err) {
@@ -181,11 +220,23 @@ static cnr_status give_out(cnri_trainer *t, cnr_graph *g, const cnri_gradient *a
     return status ? cnri_graph_status(g, false, err) : CNR_OK;
 }
 
+static cnr_status update_by_own(cnri_trainer *t, cnr_graph *g, const cnri_backward *b,
+                                cnr_value rate, cnr_value step, cnr_error *err) {
+    const cnri_own_optimizer *own = &t->options.own_optimizer;
+    const int32_t nodes = g->nodes.n, values = g->values.n;
+    cnr_status status = own->build(own->arg, t, g, b, rate, step, err);
+    if (status == CNR_OK && (g->problems.n > 0 || g->out_of_memory))
+        status = cnri_graph_status(g, false, err);
+    return status ? status : cnri_train_digest(g, nodes, values, t->own_digest, err);
+}
+
 cnr_status cnri_train_optimise(cnri_trainer *t, cnr_graph *g, cnri_backward *b, cnr_value rate,
                                cnr_value step, cnr_error *err) {
     g->renames = g->updates = true;
     cnr_status status = hook_all(t, g, b, err);
-    for (int32_t i = 0; i < b->weights.n && status == CNR_OK; i++)
+    const bool own = t->options.own_optimizer.build != NULL;
+    if (own && status == CNR_OK) status = update_by_own(t, g, b, rate, step, err);
+    for (int32_t i = 0; i < b->weights.n && status == CNR_OK && !own; i++)
         status = t->optimizer ? update(t, g, &b->weights.at[i], rate, step, err)
                               : give_out(t, g, &b->weights.at[i], err);
     g->renames = false;

@@ -132,8 +132,12 @@ cnr_status cnri_trainer_fetch(cnri_trainer *t, cnr_error *err) {
 static cnr_status renew_judge(cnri_trainer *t, cnr_error *err) {
     if (!t->stale) return CNR_OK;
     cnr_status status = cnri_trainer_fetch(t, err);
-    for (int32_t i = 0; i < t->weights.n && status == CNR_OK; i++)
-        status = renew(t->judge_plan, &t->weights.at[i], err);
+    for (int32_t i = 0; i < t->weights.n && status == CNR_OK; i++) {
+        const cnri_trained *w = &t->weights.at[i];
+        for (int32_t k = 0; k < w->n_memories && status == CNR_OK; k++)
+            if (w->memory[k] == w->judged) status = cnri_plan_fetch(t->plan, w->memories[k], err);
+        if (status == CNR_OK) status = renew(t->judge_plan, w, err);
+    }
     t->stale = status != CNR_OK;
     return status;
 }
@@ -152,7 +156,7 @@ cnr_status cnri_trainer_judge(cnri_trainer *t, int64_t n, int64_t *correct, cnr_
 cnr_status cnri_trainer_keep(cnri_trainer *t, cnr_error *err) {
     const cnr_status status = renew_judge(t, err);
     for (int32_t i = 0; i < t->weights.n && status == CNR_OK; i++)
-        memcpy(t->weights.at[i].best, t->weights.at[i].data,
+        memcpy(t->weights.at[i].best, t->weights.at[i].judged,
                (size_t)t->weights.at[i].n * sizeof(float));
     return status;
 }

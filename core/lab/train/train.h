@@ -38,16 +38,31 @@ typedef struct cnri_own_loss {
     void *arg;
     int64_t id; /* equal ids: equal losses, so that what was built can be used again */
 } cnri_own_loss;
-/* Losses in files. Who runs scripts registers them; any thread. */
-typedef struct cnri_loss_files {
+/* An optimiser of the caller's own: `build` adds nodes that make new weights of the gradients in b,
+ * and write them and what it remembers (cnri_train_memory) where they are. */
+struct cnri_trainer;
+typedef struct cnri_own_optimizer {
+    cnr_status (*build)(void *arg, struct cnri_trainer *t, cnr_graph *g, const cnri_backward *b,
+                        cnr_value rate, cnr_value step, cnr_error *err); /* NULL: an operator */
+    void *arg;
+} cnri_own_optimizer;
+/* Losses and optimisers in files. Who runs scripts registers them; any thread. */
+typedef struct cnri_train_files {
     /* By a path, or the name of a shipped file; CNR_E_NOT_FOUND: there is no such file. */
-    cnr_status (*open)(const char *name, cnri_own_loss *out, cnr_error *err);
-    void (*close)(cnri_own_loss *loss);
-} cnri_loss_files;
-void cnri_loss_files_register(const cnri_loss_files *files);
+    cnr_status (*open_loss)(const char *name, cnri_own_loss *out, cnr_error *err);
+    void (*close_loss)(cnri_own_loss *loss);
+    cnr_status (*open_optimizer)(const char *name, cnri_own_optimizer *out, cnr_error *err);
+    void (*close_optimizer)(cnri_own_optimizer *optimizer);
+} cnri_train_files;
+void cnri_train_files_register(const cnri_train_files *files);
 /* build stays NULL where there is no such file, or nobody runs scripts. Close it in any case. */
 cnr_status cnri_loss_file_open(const char *name, cnri_own_loss *out, cnr_error *err);
 void cnri_loss_file_close(cnri_own_loss *loss);
+cnr_status cnri_optimizer_file_open(const char *name, cnri_own_optimizer *out, cnr_error *err);
+void cnri_optimizer_file_close(cnri_own_optimizer *optimizer);
+/* Identity of the nodes and values of g from those numbers on. */
+cnr_status cnri_train_digest(const cnr_graph *g, int32_t nodes, int32_t values, uint8_t digest[32],
+                             cnr_error *err);
 /* Weights to train are the VARIABLE ones, but for statistics. The outputs become loss and
  * scores. `own` is NULL, or builds the loss; `loss` may then be NULL. */
 cnr_status cnri_train_backward(cnr_graph *g, const cnr_op *loss, const cnri_own_loss *own,
@@ -58,6 +73,11 @@ const cnr_op *cnri_train_op_with(uint32_t flag); /* the first operator that has 
 bool cnri_train_fed_as(const cnr_graph *g, cnr_value value, uint32_t flag);
 /* An input of this name, or of one like it that is free. */
 cnr_value cnri_train_input(cnr_graph *g, const char *name, const cnr_tensor *type);
+
+/* ---- head.c ---- */
+/* *net becomes one with that many classes: its last layer with weights begins anew, at random from
+ * the seed. The old graph is freed; after an error it stays. */
+cnr_status cnri_train_head(cnr_graph **net, int64_t classes, uint64_t seed, cnr_error *err);
 
 /* ---- trainer.c ---- */
 typedef enum cnri_rate_policy { /* as cnr_rate_policy says */
@@ -77,8 +97,17 @@ typedef cnr_status (*cnri_train_hook)(void *arg, cnr_graph *g, cnr_value weight,
 typedef struct cnri_train_options {
     const char
         *loss; /* operator or file; NULL: the net's metadata "loss", else the first there is */
-    cnri_own_loss own_loss; /* instead of `loss` */
-    const char *optimizer;  /* operator; NULL: the first there is */
+    cnri_own_loss own_loss;           /* instead of `loss` */
+    const char *optimizer;            /* operator or file; NULL: the first operator there is */
+    cnri_own_optimizer own_optimizer; /* instead of `optimizer` */
+    /* What an optimiser of one's own or in a file does besides (an operator's name then stands for
+     * the file of that name): the norm of all gradients together is at most `clip`; they are
+     * summed over so many steps; `average` of the mean of weights is kept each step, which is what
+     * is judged and kept. 0: not so. */
+    double clip, average;
+    int64_t accumulate;
+    const char *layer_rates; /* "conv*=0.1,ip1=2": times the rate, the first that fits; NULL */
+    const char *freeze;      /* patterns of weights that stay, commas between; NULL: none */
     int64_t batch, epochs;
     int64_t limit; /* samples at most, validation's too; 0: all */
     double rate;
@@ -109,12 +138,16 @@ typedef struct cnri_train_options {
     double checkpoint_seconds; /* between two, beside those behind epochs; 0: 30 */
 } cnri_train_options;
 
-enum { CNRI_OPTIMIZER_MEMORY = 4, CNRI_MAX_MEMORIES = 4 }; /* its first input of an optimiser */
+enum { CNRI_OPTIMIZER_MEMORY = 4, CNRI_MAX_MEMORIES = 8 }; /* its first input of an optimiser */
+#define CNRI_AVERAGE "average" /* the memory that begins as the weight, and is judged and kept */
 
 typedef struct cnri_trained { /* one weight, or what is measured beside */
     char *name;
     int64_t n;
-    float *data, *best, *memory;           /* memory: the optimiser's, n for each */
+    float *data, *best;
+    float *memory[CNRI_MAX_MEMORIES]; /* the optimiser's, n numbers each */
+    int32_t n_memories;
+    float *judged;                         /* data, or the memory that is judged instead */
     float *mask;                           /* NULL, or n numbers: where 0 the weight stays 0 */
     cnr_value value;                       /* in the training graph; -1 before it is there */
     cnr_value memories[CNRI_MAX_MEMORIES]; /* there, too */
@@ -133,11 +166,13 @@ typedef struct cnri_trainer {
     cnr_session *session, *judge_session;
     CNRI_VEC(cnri_trained) weights;
     cnri_preprocess preprocess;
-    float *inputs; /* one batch */
+    cnr_tensor input; /* of one batch: what the net leaves open, its preprocessing says */
+    float *inputs;    /* one batch */
     int32_t *labels;
     int64_t sample; /* floats of one */
     int64_t classes;
     uint8_t loss_digest[32];             /* as in cnri_backward */
+    uint8_t own_digest[32];              /* of the nodes of an optimiser of one's own; else zeros */
     int64_t step, steps;                 /* done, in all epochs together */
     double rate;                         /* of the step done last */
     int32_t in_labels, in_step, in_rate; /* which inputs of the training graph they are */
@@ -159,7 +194,6 @@ cnr_status cnri_trainer_open_judge(cnr_runtime *rt, cnr_graph *net,
                                    const cnri_train_options *options, cnri_trainer **out,
                                    cnr_error *err);
 void cnri_trainer_free(cnri_trainer *t);
-int32_t cnri_trainer_memories(const cnri_trainer *t); /* of its optimiser, a weight */
 /* ---- rate.c: options' rate and policy, at a step of so many ---- */
 cnr_status cnri_rate_check(const cnri_train_options *o, cnr_error *err);
 double cnri_rate_at(const cnri_train_options *o, int64_t step, int64_t steps);
@@ -187,6 +221,10 @@ cnr_status cnri_train_optimizer(const char *name, const cnr_op **out, cnr_error 
 /* Behind the gradients: hook, masks, optimiser; without one they become outputs. */
 cnr_status cnri_train_optimise(cnri_trainer *t, cnr_graph *g, cnri_backward *b, cnr_value rate,
                                cnr_value step, cnr_error *err);
+/* A memory of weight b->weights.at[i], which begins as zeros; one called CNRI_AVERAGE as the
+ * weight. */
+cnr_status cnri_train_memory(cnri_trainer *t, cnr_graph *g, const cnri_gradient *at,
+                             const char *name, cnr_value *out, cnr_error *err);
 
 /* ---- loop.c: epochs over samples ---- */
 typedef struct cnri_train_row { /* an epoch, as curves have it; shares -1: there is none */

@@ -22,15 +22,25 @@ static bool mask_zeros(cnri_trained *w) {
     return w->mask != NULL;
 }
 
-int32_t cnri_trainer_memories(const cnri_trainer *t) {
-    return t->optimizer ? t->optimizer->n_inputs - CNRI_OPTIMIZER_MEMORY : 0;
+/* Some pattern of the list, with commas between, is of that name. NULL: none is. */
+static bool is_listed(const char *list, const char *name) {
+    char pattern[256];
+    for (const char *at = list; at && *at; at += strspn(at, ",")) {
+        const size_t n = strcspn(at, ",");
+        snprintf(pattern, sizeof pattern, "%.*s", (int)n, at);
+        if (cnri_matches_pattern(pattern, name)) return true;
+        at += n;
+    }
+    return false;
 }
 
-static cnr_status collect_weights(cnri_trainer *t, cnr_error *err) {
-    const cnr_status sound = cnri_graph_verify_weights(t->net, NULL, false, 0, err);
-    if (sound != CNR_OK) return sound;
+static cnr_status add_weights(cnri_trainer *t, int32_t *frozen, cnr_error *err) {
     for (cnr_value v = 0; v < t->net->values.n; v++) {
         if (!trainable(t->net, v)) continue;
+        if (is_listed(t->options.freeze, t->net->values.at[v].name)) {
+            ++*frozen;
+            continue;
+        }
         const cnr_tensor *type = t->net->values.at[v].type;
         cnri_trained *w = cnri_push(&t->weights);
         if (!w) return cnri_out_of_memory(err, t->net->name);
@@ -39,27 +49,45 @@ static cnr_status collect_weights(cnri_trainer *t, cnr_error *err) {
         w->value = -1;
         bool overflow = false;
         const size_t bytes = cnri_mul((size_t)w->n, sizeof(float), &overflow);
-        const size_t memory = cnri_mul((size_t)cnri_trainer_memories(t), bytes, &overflow);
         w->name = cnri_strdup(t->net->values.at[v].name);
         w->data = cnri_alloc(bytes + 1);
         w->best = cnri_alloc(bytes + 1);
-        w->memory = overflow ? NULL : cnri_alloc_zero(memory + 1);
-        if (!w->name || !w->data || !w->best || !w->memory)
+        w->judged = w->data;
+        if (overflow || !w->name || !w->data || !w->best)
             return cnri_out_of_memory(err, t->net->name);
         memcpy(w->data, type->data, bytes);
         memcpy(w->best, type->data, bytes);
         if (is_masked(&t->options, w->name) && !mask_zeros(w))
             return cnri_out_of_memory(err, t->net->name);
     }
+    return CNR_OK;
+}
+
+/* Frozen graphs of other programs turn and copy their constants by nodes: where there is nothing
+ * else to train, these are folded first. */
+static cnr_status collect_weights(cnri_trainer *t, cnr_error *err) {
+    int32_t frozen = 0;
+    cnr_status status = cnri_graph_verify_weights(t->net, NULL, false, 0, err);
+    if (status == CNR_OK) status = add_weights(t, &frozen, err);
+    if (status == CNR_OK && !t->weights.n && !frozen) {
+        status = cnri_graph_rewrite(t->net, NULL, err);
+        if (status == CNR_OK) status = add_weights(t, &frozen, err);
+    }
+    if (status != CNR_OK) return status;
+    if (t->options.freeze && !frozen)
+        return cnri_fail(err, CNR_E_ARG, "freeze", "the net has no weights called \"%s\"",
+                         t->options.freeze);
     if (t->weights.n > 0) return CNR_OK;
-    return cnri_fail(err, CNR_E_ARG, t->net->name, "the net has no weights to train");
+    return cnri_fail(err, CNR_E_ARG, t->net->name,
+                     "can't be trained because it has no f32 weights%s",
+                     frozen ? " but those that are frozen" : "");
 }
 
 /* ---- graphs ---- */
 
 /* A copy whose weights are the trainer's arrays, for the batch that is trained with. Nothing else
  * in it is a variable: a file may say otherwise, but such data may lie in the file's mapping. */
-static cnr_status copy_net(cnri_trainer *t, cnr_graph **out, cnr_error *err) {
+static cnr_status copy_net(cnri_trainer *t, bool judged, cnr_graph **out, cnr_error *err) {
     cnr_graph *g = cnri_graph_copy(t->net);
     *out = g;
     if (!g) return cnri_out_of_memory(err, t->net->name);
@@ -67,16 +95,20 @@ static cnr_status copy_net(cnri_trainer *t, cnr_graph **out, cnr_error *err) {
         g->values.at[v].type->flags &= ~(uint32_t)CNR_TENSOR_VARIABLE;
     for (int32_t i = 0; i < t->weights.n; i++) {
         cnri_value *v = &g->values.at[cnri_graph_find(g, t->weights.at[i].name)];
-        v->type->data = t->weights.at[i].data;
+        v->type->data = judged ? t->weights.at[i].judged : t->weights.at[i].data;
         v->seal = NULL;
         v->type->flags |= CNR_TENSOR_VARIABLE;
     }
-    cnr_tensor *x = g->values.at[g->inputs.at[0]].type;
-    if (x->rank < 2)
-        return cnri_fail(err, CNR_E_SHAPE, g->values.at[g->inputs.at[0]].name,
-                         "the net's input has no batch axis");
-    x->dim[0] = t->options.batch; /* a net written for one picture is trained in batches too */
-    return cnri_graph_bind(g, NULL, 0, err);
+    const int64_t written_for = g->values.at[g->inputs.at[0]].type->dim[0];
+    for (int32_t a = 0; a < t->input.rank; a++)
+        g->values.at[g->inputs.at[0]].type->dim[a] = t->input.dim[a];
+    cnr_error why = CNR_ERROR_INIT;
+    const cnr_status status = cnri_graph_bind(g, NULL, 0, &why);
+    if (status == CNR_OK) return CNR_OK;
+    return cnri_fail(err, status, why.where, "can't be trained in batches of %lld%s because: %s",
+                     (long long)t->options.batch,
+                     written_for == 1 && t->options.batch > 1 ? " (the net is written for 1)" : "",
+                     why.text);
 }
 
 /* Takes the graph over, on success or not. */
@@ -107,7 +139,8 @@ static int32_t input_index(const cnr_graph *g, cnr_value value) {
 static cnr_status build(cnri_trainer *t, cnr_graph *g, const cnr_op *loss, cnr_error *err) {
     const cnr_tensor number = {.size = sizeof number, .dtype = CNR_f32};
     const cnr_value step = cnri_train_input(g, "step", &number);
-    const cnr_value rate = t->optimizer ? cnri_train_input(g, "rate", &number) : 0;
+    const bool updates = t->optimizer || t->options.own_optimizer.build;
+    const cnr_value rate = updates ? cnri_train_input(g, "rate", &number) : 0;
     cnri_backward b = {0};
     if (step < 0 || rate < 0) return cnri_graph_status(g, false, err);
     cnr_status status = cnri_train_mode(g, step, t->options.seed, err);
@@ -143,15 +176,18 @@ static cnr_status open_training(cnri_trainer *t, cnr_error *err) {
     }
     if (own->build) loss = cnri_train_op_with(CNR_OP_LOSS); /* says which operator it absorbs */
     else if (status == CNR_OK) status = cnri_train_loss(name, &loss, err);
-    if (status == CNR_OK) status = copy_net(t, &g, err);
+    if (status == CNR_OK) status = copy_net(t, false, &g, err);
     if (status == CNR_OK) status = build(t, g, loss, err);
     *own = (cnri_own_loss){0}; /* is built, or never will be */
+    t->options.own_optimizer = (cnri_own_optimizer){0};
     cnri_loss_file_close(&file);
     if (status != CNR_OK) {
         cnri_graph_free(g);
         return status;
     }
     status = open_session(t, t->rt, g, &t->model, &t->plan, &t->session, err);
+    /* half a step would be in the checkpoint: it is seen to its end */
+    if (status == CNR_OK && t->options.checkpoint) cnri_session_cancel_by(t->session, NULL);
     for (int32_t i = 0; i < t->weights.n && status == CNR_OK; i++)
         t->weights.at[i].prepared = cnri_residency_uses(t->plan, t->weights.at[i].value);
     return status;
@@ -168,7 +204,7 @@ static void close_training(cnri_trainer *t) {
 
 static cnr_status open_judge(cnri_trainer *t, cnr_error *err) {
     cnr_graph *g = NULL;
-    const cnr_status status = copy_net(t, &g, err);
+    const cnr_status status = copy_net(t, true, &g, err);
     if (status != CNR_OK) {
         cnri_graph_free(g);
         return status;
@@ -181,44 +217,77 @@ static cnr_status open_judge(cnri_trainer *t, cnr_error *err) {
         return open_session(t, t->rt, g, &t->judge, &t->judge_plan, &t->judge_session, err);
     cnri_graph_free(g);
     return cnri_fail(err, CNR_E_SHAPE, t->net->name,
-                     "the net's output is no f32 scores of classes");
+                     "can't be trained because its output is no f32 scores of classes");
 }
 
 static cnr_status open_inputs(cnri_trainer *t, cnr_error *err) {
     const cnri_value *input = &t->net->values.at[t->net->inputs.at[0]];
-    cnr_tensor one = *input->type;
+    cnr_status status = cnri_preprocess_read(t->net, input->name, &t->preprocess, err);
+    if (status) return status;
+    t->preprocess.memory_limit = t->options.memory_limit;
+    const cnri_sizes sizes = {.batch = 1, .preprocess = &t->preprocess};
+    cnri_input_sizes(t->net, 0, &sizes, &t->input);
+    cnr_tensor one = t->input;
     if (one.rank > 0) one.dim[0] = 1;
-    t->sample = cnr_count(&one); /* -1: not known */
-    if (t->sample < 1 || input->type->dtype != CNR_f32)
+    bool known = true; /* 1 stands for what nobody says */
+    for (int32_t a = 1; a < one.rank; a++)
+        known = known && (input->type->dim[a] >= 0 || one.dim[a] > 1);
+    t->sample = known ? cnr_count(&one) : -1;
+    if (t->sample < 1 || one.dtype != CNR_f32 || one.rank < 2)
         return cnri_fail(err, CNR_E_SHAPE, input->name,
-                         "to be trained, a net's input must be f32 of a known size");
+                         "can't be trained because its input is no f32 batch of a known size; what "
+                         "is open, --resize or --crop says");
+    t->input.dim[0] = t->options.batch; /* one written for a picture is trained in batches too */
     bool overflow = false;
     const size_t n = cnri_mul((size_t)t->sample, (size_t)t->options.batch, &overflow);
     const size_t bytes = cnri_mul(n, sizeof *t->inputs, &overflow);
-    const cnr_status status =
-        cnri_memory_fits(overflow ? UINT64_MAX : bytes, t->options.memory_limit, input->name,
-                         "a batch", err);
+    status = cnri_memory_fits(overflow ? UINT64_MAX : bytes, t->options.memory_limit, input->name,
+                              "a batch", err);
     if (status) return status;
     t->inputs = cnri_alloc_zero(bytes);
     t->labels = cnri_alloc_zero((size_t)t->options.batch * sizeof *t->labels);
     if (!t->inputs || !t->labels) return cnri_out_of_memory(err, t->net->name);
-    const cnr_status read = cnri_preprocess_read(t->net, input->name, &t->preprocess, err);
-    t->preprocess.memory_limit = t->options.memory_limit;
-    return read;
+    return CNR_OK;
 }
 
 static cnr_status check(const cnri_trainer *t, cnr_error *err) {
     const cnri_train_options *o = &t->options;
     if (o->batch < 1 || o->batch > 1 << 20)
         return cnri_fail(err, CNR_E_ARG, "batch", "1 to 1048576 wanted");
+    if (!(o->clip >= 0) || !(o->average >= 0 && o->average < 1) || o->accumulate < 0)
+        return cnri_fail(err, CNR_E_ARG, "training",
+                         "clip and accumulate must be 0 or more, average below 1");
     if (!(o->rate >= 0) || !(o->momentum < 1) || o->decay != o->decay)
         return cnri_fail(err, CNR_E_ARG, "training",
                          "rate must be 0 or more, momentum below 1, decay a number");
     if (t->net->inputs.n != 1 || t->net->outputs.n != 1)
         return cnri_fail(err, CNR_E_UNSUPPORTED, t->net->name,
-                         "a net to be trained has one input and one output, this one %d and %d",
+                         "can't be trained because it has %d inputs and %d outputs; one of each "
+                         "is wanted",
                          t->net->inputs.n, t->net->outputs.n);
     return cnri_rate_check(o, err);
+}
+
+/* An operator; or a file, where there is none, or the options ask for more than an operator does.
+ */
+static cnr_status find_optimizer(cnri_trainer *t, cnri_own_optimizer *file, cnr_error *err) {
+    cnri_train_options *o = &t->options;
+    const bool more = o->clip > 0 || o->average > 0 || o->accumulate > 1 || o->layer_rates;
+    const char *name = o->optimizer;
+    cnr_status status = CNR_OK;
+    if (o->own_optimizer.build) return CNR_OK;
+    if (more && !name && !(status = cnri_train_optimizer(NULL, &t->optimizer, err)))
+        name = t->optimizer->name;
+    t->optimizer = NULL;
+    if (name && (more || !cnri_op_find(name)) && !status) {
+        status = cnri_optimizer_file_open(name, file, err);
+        o->own_optimizer = *file;
+        if (!status && more && !file->build)
+            return cnri_fail(err, CNR_E_NOT_FOUND, name,
+                             "clip, accumulate, average and layer rates want an optimiser in a "
+                             "file, and there is none of that name");
+    }
+    return status || file->build ? status : cnri_train_optimizer(name, &t->optimizer, err);
 }
 
 typedef enum purpose { TO_TRAIN, TO_JUDGE, TO_DERIVE } purpose;
@@ -227,6 +296,7 @@ static cnr_status open_with(cnr_runtime *rt, cnr_graph *net, const cnri_train_op
                             purpose purpose, cnri_trainer **out, cnr_error *err) {
     const bool training = purpose != TO_JUDGE;
     const int64_t before = cnri_alloc_failures();
+    cnri_own_optimizer file = {0};
     cnri_trainer *t = cnri_alloc_zero(sizeof *t);
     *out = NULL;
     if (!t) return cnri_out_of_memory(err, net->name);
@@ -234,13 +304,13 @@ static cnr_status open_with(cnr_runtime *rt, cnr_graph *net, const cnri_train_op
     t->net = net;
     t->options = *options;
     cnr_status status = check(t, err);
-    if (status == CNR_OK && purpose == TO_TRAIN)
-        status = cnri_train_optimizer(options->optimizer, &t->optimizer, err);
+    if (status == CNR_OK && purpose == TO_TRAIN) status = find_optimizer(t, &file, err);
     if (status == CNR_OK && training) status = cnri_graph_fill_random(net, options->seed, err);
     if (status == CNR_OK && training) status = collect_weights(t, err);
     if (status == CNR_OK) status = open_inputs(t, err);
     if (status == CNR_OK && training) status = open_training(t, err);
     if (status == CNR_OK && purpose != TO_DERIVE) status = open_judge(t, err);
+    cnri_optimizer_file_close(&file);
     status = cnri_alloc_verdict(before, status, net->name, err);
     if (status == CNR_OK) *out = t;
     else cnri_trainer_free(t);
@@ -278,7 +348,7 @@ void cnri_trainer_free(cnri_trainer *t) {
         cnri_trained *w = &t->weights.at[i];
         cnri_free(w->name);
         cnri_free(w->data);
-        cnri_free(w->memory);
+        for (int32_t k = 0; k < w->n_memories; k++) cnri_free(w->memory[k]);
         cnri_free(w->best);
         cnri_free(w->mask);
     }

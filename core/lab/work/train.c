@@ -179,6 +179,12 @@ static void take_how(job *j) {
     j->how = (cnri_train_options){.loss = o->loss,
                                   .own_loss = j->task->own_loss,
                                   .optimizer = o->optimizer,
+                                  .own_optimizer = j->task->own_optimizer,
+                                  .clip = o->clip,
+                                  .average = o->average,
+                                  .accumulate = o->accumulate,
+                                  .layer_rates = o->layer_rates,
+                                  .freeze = o->freeze,
                                   .batch = o->batch,
                                   .epochs = o->epochs,
                                   .limit = o->limit,
@@ -258,6 +264,7 @@ void cnr_train_result_free(cnr_train_result *result) {
 }
 
 cnr_status cnri_train_model(cnr_model *m, cnri_samples *samples, const cnri_own_loss *own_loss,
+                            const cnri_own_optimizer *own_optimizer,
                             const cnr_train_options *options, const cnr_observer *observer,
                             cnr_train_result *out, cnr_error *err) {
     const cnr_load_options how = {.size = sizeof how,
@@ -270,8 +277,14 @@ cnr_status cnri_train_model(cnr_model *m, cnri_samples *samples, const cnri_own_
                                   .samples = samples,
                                   .masked = (const char *const *)m->masked.at,
                                   .n_masked = m->masked.n,
-                                  .own_loss = own_loss ? *own_loss : (cnri_own_loss){0}};
+                                  .own_loss = own_loss ? *own_loss : (cnri_own_loss){0},
+                                  .own_optimizer =
+                                      own_optimizer ? *own_optimizer : (cnri_own_optimizer){0}};
     cnr_status status = cnri_check_process(m->rt, err);
+    if (!status && options && CNRI_HAS(options, head) && options->head > 0)
+        status = cnri_fail(err, CNR_E_UNSUPPORTED, "head",
+                           "is for nets that are trained from a "
+                           "file; the sizes of one that is loaded stay");
     if (!status) status = cnri_model_idle(m, err);
     if (!status) cnri_model_drop_gradients(m);
     return status ? status : cnri_train_net(&task, options, observer, out, err);
@@ -285,7 +298,7 @@ cnr_status cnr_train_model(cnr_model *model, const cnr_train_options *options,
     cnr_status status =
         cnri_require_arguments(err, "model", model, "options.data", o.data, "out", out, NULL);
     if (!status) status = CNRI_CHECK_RESULT_SIZE(out, got, err);
-    if (!status) status = cnri_train_model(model, NULL, NULL, &o, observer, &got, err);
+    if (!status) status = cnri_train_model(model, NULL, NULL, NULL, &o, observer, &got, err);
     if (!status) *out = got;
     return status;
 }
@@ -309,6 +322,7 @@ cnr_status cnr_train(cnr_runtime *rt, const char *net, const cnr_load_options *l
     if (!how.weights) how.weights = random;
     status = cnri_check_process(rt, err);
     if (!status) status = cnri_load_graph(rt, net, &how, &graph, err);
+    if (!status && o.head > 0) status = cnri_train_head(&graph, o.head, o.seed, err);
     const cnri_train_task task = {.rt = rt, .net = graph, .how = &how};
     if (!status) status = cnri_train_net(&task, &o, observer, &got, err);
     cnri_graph_free(graph);

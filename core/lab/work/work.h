@@ -437,12 +437,14 @@ typedef struct cnri_train_task {
     const char *const *masked; /* weights whose zeros stay */
     int32_t n_masked;
     cnri_own_loss own_loss; /* instead of the options' loss */
+    cnri_own_optimizer own_optimizer;
 } cnri_train_task;
 cnr_status cnri_train_net(const cnri_train_task *task, const cnr_train_options *options,
                           const cnr_observer *observer, cnr_train_result *out, cnr_error *err);
-/* As cnr_train_model, on samples that are open (NULL: the options' data), with a loss of the
- * caller's own (NULL: the options'). */
+/* As cnr_train_model, on samples that are open (NULL: the options' data), with a loss and an
+ * optimiser of the caller's own (NULL: the options'). */
 cnr_status cnri_train_model(cnr_model *model, cnri_samples *samples, const cnri_own_loss *own_loss,
+                            const cnri_own_optimizer *own_optimizer,
                             const cnr_train_options *options, const cnr_observer *observer,
                             cnr_train_result *out, cnr_error *err);
 /* As cnr_gradients_of, with a loss of the caller's own (build NULL: the options'). */

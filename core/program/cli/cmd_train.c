@@ -25,8 +25,21 @@ static const cnri_option options[] =
          .writes = true),
      ROW(epochs, "--epochs", "N", "rounds over the pictures (6)", .min = 1, .max = 1e6),
      ROW(batch, "--batch", "N", "pictures a step (64)", .min = 1, .max = 65536),
-     ROW(optimizer, "--optimizer", "OPERATOR",
-         "sgd, adam, or another that a plugin brings (the first)"),
+     ROW(optimizer, "--optimizer", "NAME",
+         "sgd, adam, or another operator that a plugin brings (the first); a .lua file that "
+         "returns an optimiser, or a shipped one: adamw, rmsprop"),
+     ROW(clip, "--clip", "X", "the norm of all gradients together is at most X", .max = 1e30),
+     ROW(accumulate, "--accumulate", "N", "update behind each N steps, by their mean (1)", .min = 1,
+         .max = 1e6),
+     ROW(average, "--average", "X",
+         "keep X of a running mean of the weights at each update; the mean is judged and written",
+         .max = 0.9999999),
+     ROW(layer_rates, "--layer-rates", "LIST",
+         "factors of the rate by weights' names: 'conv*=0.1,ip1=2'"),
+     ROW(head, "--head", "N",
+         "a new last layer for N classes, at random; the other weights are as --weights has them",
+         .min = 1, .max = 1e9),
+     ROW(freeze, "--freeze", "LIST", "weights that stay as they are: 'conv*,bn*'"),
      ROW(rate, "--lr", "X", "learning rate (0.02)", .max = 1000),
      ROW(policy, "--rate-policy", "NAME", "how the rate falls (cosine)", .choices = policies),
      ROW(gamma, "--gamma", "X", "of inverse (1e-4), and what step and multistep multiply by (0.1)",
@@ -143,6 +156,7 @@ static cnr_status load(cnri_call *call, const cnr_train_options *o, cnr_error *e
     if (!given) call->common.load.weights = random;
     if (!status) status = cnri_call_graph(call, err);
     call->common.load.weights = given;
+    if (!status && o->head > 0) status = cnri_train_head(&call->graph, o->head, o->seed, err);
     return status;
 }
 

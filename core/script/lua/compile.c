@@ -456,20 +456,14 @@ static void add_outputs(compiler *c, int private) {
     lua_pop(L, 1);
 }
 
-/* Pushes a compiler's three tables. */
-static compiler push_compiler(lua_State *L, cnr_graph *g) {
-    const int top = lua_gettop(L);
-    for (int i = 0; i < 3; i++) lua_newtable(L);
-    return (compiler){L, g, top + 1, top + 2, top + 3};
-}
-
 void cnri_lua_compile(lua_State *L, int net, cnr_graph *g) {
     const int top = lua_gettop(L);
     luaL_checkudata(L, net, CNRI_NET_TYPE);
     lua_getiuservalue(L, net, 1);
     add_mistakes(L, g);
     const uint8_t *needed = push_needed(L, top + 1);
-    compiler c = push_compiler(L, g);
+    for (int i = 0; i < 3; i++) lua_newtable(L);
+    compiler c = {L, g, lua_gettop(L) - 2, lua_gettop(L) - 1, lua_gettop(L)};
     const int32_t n = cnri_script_of(L)->n_nodes;
     for (int32_t id = 1; id <= n && !g->out_of_memory; id++)
         if (needed[id]) compile_node(&c, id);
@@ -477,21 +471,46 @@ void cnri_lua_compile(lua_State *L, int net, cnr_graph *g) {
     lua_settop(L, top);
 }
 
-cnr_value cnri_lua_compile_value(lua_State *L, int value, cnr_graph *g, int32_t first,
-                                 const cnr_value *given, int32_t n) {
-    const int top = lua_gettop(L);
+/* ---- values ---- */
+
+cnr_value cnri_lua_made(lua_State *L, int made, int value) {
     const cnri_lua_value *v = luaL_checkudata(L, value, CNRI_VALUE_TYPE);
+    lua_rawgeti(L, made, (lua_Integer)v->node * 1024 + v->output);
+    const cnr_value found = lua_isinteger(L, -1) ? (cnr_value)lua_tointeger(L, -1) : -1;
+    lua_pop(L, 1);
+    return found;
+}
+
+void cnri_lua_push_given(lua_State *L, int made, cnr_value v) {
+    lua_pushcfunction(L, cnri_lua_make_nothing);
+    lua_newtable(L);
+    lua_pushliteral(L, "given");
+    lua_call(L, 2, 1);
+    lua_pushinteger(L, v);
+    lua_rawseti(L, made, (lua_Integer)((cnri_lua_value *)lua_touserdata(L, -2))->node * 1024);
+}
+
+static bool is_given(lua_State *L, int made, int32_t id) {
+    const bool given = lua_rawgeti(L, made, (lua_Integer)id * 1024) != LUA_TNIL;
+    lua_pop(L, 1);
+    return given;
+}
+
+void cnri_lua_compile_values(lua_State *L, int list, int made, cnr_graph *g, int32_t first) {
+    const int top = lua_gettop(L);
     uint8_t *needed = push_marks(L);
-    needed[v->node] = 1;
+    for (lua_Integer i = (lua_Integer)lua_rawlen(L, list); i > 0; i--) {
+        lua_rawgeti(L, list, i);
+        needed[((cnri_lua_value *)luaL_checkudata(L, -1, CNRI_VALUE_TYPE))->node] = 1;
+        lua_pop(L, 1);
+    }
     mark_needed(L, needed);
-    compiler c = push_compiler(L, g);
-    for (int32_t i = 0; i < n; i++) set_made(&c, first + i, 0, given[i]);
-    for (int32_t id = 1; id < first; id++)
-        if (needed[id]) luaL_error(L, "the function uses a value that it was not given");
-    for (int32_t id = first + n; id <= cnri_script_of(L)->n_nodes && !g->out_of_memory; id++)
-        if (needed[id]) compile_node(&c, id);
-    lua_rawgeti(L, c.made, (lua_Integer)v->node * 1024 + v->output);
-    const cnr_value made = lua_isinteger(L, -1) ? (cnr_value)lua_tointeger(L, -1) : -1;
+    for (int i = 0; i < 2; i++) lua_newtable(L);
+    compiler c = {L, g, made, top + 2, top + 3};
+    for (int32_t id = 1; id <= cnri_script_of(L)->n_nodes && !g->out_of_memory; id++) {
+        if (!needed[id] || is_given(L, made, id)) continue;
+        if (id < first) luaL_error(L, "the function uses a value that it was not given");
+        compile_node(&c, id);
+    }
     lua_settop(L, top);
-    return made;
 }

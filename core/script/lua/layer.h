@@ -81,11 +81,14 @@ int cnri_lua_net(lua_State *L); /* c.net{...} */
 /* ---- compile.c ---- */
 /* Builds the graph of the net at `net`; mistakes become the graph's problems. */
 void cnri_lua_compile(lua_State *L, int net, cnr_graph *g);
-/* Adds to g what the value is made of, and returns it as g's; -1 after mistakes, which g then has.
- * The nodes `first`, `first` + 1 ... stand for the n values in `given`. Raises where it is made of
- * older ones. */
-cnr_value cnri_lua_compile_value(lua_State *L, int value, cnr_graph *g, int32_t first,
-                                 const cnr_value *given, int32_t n);
+/* Adds to g what the values of the list are made of. The table `made` says which values stand for
+ * some of g, and gets the others. Raises where one is made of values older than the node `first`
+ * that are not in it. */
+void cnri_lua_compile_values(lua_State *L, int list, int made, cnr_graph *g, int32_t first);
+/* Pushes a value that stands for v, one of g, and notes that in the table `made`. */
+void cnri_lua_push_given(lua_State *L, int made, cnr_value v);
+/* What the value at `value` is in g; -1: nothing, after a mistake which g then has. */
+cnr_value cnri_lua_made(lua_State *L, int made, int value);
 
 /* ---- place.c ---- */
 /* The wish on top of the stack, where `layer` ("*": all) is to run, as the graph's metadata. NULL,

@@ -30,7 +30,22 @@ const cnri_lua_key cnri_train_keys[] = {
     CNRI_REAL("power: of inverse (0.75) and poly (1)", options, o.power, 0, 1000),
     CNRI_TEXT("rate_epochs: when it falls: each so many (step), or at those (multistep: \"10,15\")",
               options, o.rate_epochs),
-    CNRI_TEXT("optimizer: sgd, adam, or another operator (the first)", options, o.optimizer),
+    CNRI_OTHER("optimizer: sgd, adam or another operator (the first), a shipped file (adamw, "
+               "rmsprop), or a function(weight, gradient, state, how) that makes the new weight of "
+               "them by layers, and a table of new states; how.rate, how.step",
+               "string|fun(weight: cnnrun.Value, gradient: cnnrun.Value, state: table, how: "
+               "table): cnnrun.Value, table?"),
+    CNRI_REAL("clip: the norm of all gradients together is at most this (no bound)", options,
+              o.clip, 0, 1e30),
+    CNRI_WHOLE("accumulate: steps whose gradients make one update (1)", options, o.accumulate, 1,
+               1e6),
+    CNRI_REAL("average: the part of a running mean of the weights that is kept at each update; the "
+              "mean is judged and kept (none)",
+              options, o.average, 0, 0.9999999),
+    CNRI_TEXT("layer_rates: times the rate of weights by name, \"conv*=0.1,ip1=2\"", options,
+              o.layer_rates),
+    CNRI_TEXT("freeze: patterns of weights that stay as they are, \"conv*,bn*\"", options,
+              o.freeze),
     CNRI_REAL("momentum: of sgd (0.9)", options, o.momentum, 0, 0.9999),
     CNRI_FLAG("nesterov: true: momentum that looks ahead", options, o.nesterov),
     CNRI_REAL("weight_decay: of weights with two or more axes (0.0005)", options, o.decay, 0, 1),
@@ -187,6 +202,7 @@ static int train(lua_State *L) {
     options o = {.o = {.size = sizeof o.o}};
     training t = {.L = L};
     cnri_lua_loss loss;
+    cnri_lua_optimizer optimizer;
     cnri_lua_data data;
     cnri_lua_model *net = cnri_lua_net_at(L, 1);
     luaL_checktype(L, 2, LUA_TTABLE);
@@ -203,14 +219,15 @@ static int train(lua_State *L) {
     t.on_epoch = function_at(L, "on_epoch");
     read_rate(L, &o, &t);
     cnri_lua_take_loss(L, 2, &o.o.loss, &loss);
+    cnri_lua_take_optimizer(L, 2, &o.o.optimizer, &optimizer);
     cnr_train_result *r = cnri_lua_push_result(L, sizeof *r, free_result);
     r->size = sizeof *r;
     luaL_checkstack(L, 8, NULL);
     cnri_lua_work w = {.arg = &t, .event = hear};
     net->busy = "trained";
     cnri_lua_hold_samples(&data, 1);
-    const cnr_status status =
-        cnri_train_model(net->model, data.samples, &loss.own, &o.o, cnri_lua_begin(L, &w), r, &err);
+    const cnr_status status = cnri_train_model(net->model, data.samples, &loss.own, &optimizer.own,
+                                               &o.o, cnri_lua_begin(L, &w), r, &err);
     cnri_lua_hold_samples(&data, -1);
     net->busy = NULL;
     if (!t.failed) cnri_lua_end(L, &w, status, &err);

@@ -58,6 +58,16 @@ void cnri_lua_take_loss(lua_State *L, int options, const char **name, cnri_lua_l
                "cnnrun.Value, " \
                "batch: integer, classes: integer }): cnnrun.Value")
 
+typedef struct cnri_lua_optimizer {
+    lua_State *L;
+    int function; /* where it stands; 0: there is none */
+    cnri_own_optimizer own;
+} cnri_lua_optimizer;
+/* Reads `optimizer` of the options: a name into *name, or a function, which is left on the stack.
+ */
+void cnri_lua_take_optimizer(lua_State *L, int options, const char **name,
+                             cnri_lua_optimizer *optimizer);
+
 /* ---- work.c: long work ---- */
 typedef struct cnri_lua_work {
     cnr_observer observer;

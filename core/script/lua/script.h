@@ -17,7 +17,7 @@ extern const cnri_loader cnri_lua_loader;
 /* What that loader does; rt may be NULL. */
 cnr_status cnri_lua_load(cnr_runtime *rt, const char *path, const cnr_load_options *options,
                          cnr_graph **out, cnr_error *err);
-/* The functions of cnri_services, cnri_governor_scripts and cnri_loss_files. */
+/* The functions of cnri_services, cnri_governor_scripts and cnri_train_files. */
 cnr_status cnri_lua_board_read(const char *spec, bool scene, cnri_board **out, cnr_error *err);
 cnr_status cnri_lua_policy_open(const char *name, const char *text, const char *const *options,
                                 cnri_policy **out, cnr_error *err);
@@ -26,6 +26,8 @@ cnr_status cnri_lua_frequency_policy_open(const char *spec, const cnri_learns *f
 char *cnri_lua_governors_folder(void);
 cnr_status cnri_lua_loss_open(const char *name, cnri_own_loss *out, cnr_error *err);
 void cnri_lua_loss_close(cnri_own_loss *loss);
+cnr_status cnri_lua_optimizer_open(const char *name, cnri_own_optimizer *out, cnr_error *err);
+void cnri_lua_optimizer_close(cnri_own_optimizer *optimizer);
 
 /* What main's args has besides words: args.first_page of "first-page". NULL and 0 are left out. */
 typedef struct cnri_lua_named {

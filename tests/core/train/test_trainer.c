@@ -1,6 +1,7 @@
 /* Training end to end on made-up pictures: it learns, repeats itself, masks, stops, keeps the best.
  */
 #include "numeric.h"
+#include <unistd.h>
 
 enum { SIDE = 8, COUNT = 480, HELD = 240, STEPS = (COUNT - HELD) / 16 };
 
@@ -73,7 +74,8 @@ static cnr_graph *net(void) {
 }
 
 typedef struct watcher {
-    int64_t calls, epochs, stop_at;
+    int64_t calls, epochs, stop_at, cancel_at;
+    int32_t cancelled;
     double first, last, left;
 } watcher;
 static bool watch(void *arg, const cnri_train_progress *p) {
@@ -82,6 +84,7 @@ static bool watch(void *arg, const cnri_train_progress *p) {
     w->last = p->loss;
     w->left = p->left;
     w->epochs += p->epoch_done;
+    if (w->calls == w->cancel_at) __atomic_store_n(&w->cancelled, 1, __ATOMIC_RELAXED);
     return w->calls != w->stop_at;
 }
 
@@ -170,6 +173,35 @@ static void test_stop(cnr_runtime *rt) {
     ok(p.best > 0 && p.best_epoch > 0 && p.epoch == 2 && p.stopped, "the best so far is kept");
     ok(w.left > 0, "and how long it would have taken was told");
     cnri_graph_free(g);
+}
+
+/* By a flag, as Ctrl-C does, before an epoch was judged: the checkpoint has what was done. */
+static void test_stop_with_checkpoint(cnr_runtime *rt) {
+    char path[64];
+    cnr_error err = CNR_ERROR_INIT;
+    cnri_train_progress p = {0};
+    watcher w = {.cancel_at = STEPS - 2};
+    cnri_train_options o = usual;
+    cnr_graph *g = net(), *whole = net();
+    snprintf(path, sizeof path, "/tmp/test_trainer.%d", (int)getpid());
+    o.epochs = 2;
+    o.checkpoint = path;
+    o.checkpoint_seconds = 1e9;
+    o.cancel = &w.cancelled;
+    is_int(train(rt, g, &o, &w, &p, &err), CNR_E_CANCELLED, "cancelled in the first epoch");
+    ok(w.epochs == 0 && access(path, F_OK) == 0 && strstr(err.text, path),
+       "what was done is in the checkpoint, and told: %s", err.text);
+    w = (watcher){0};
+    is_int(train(rt, g, &o, &w, &p, &err), CNR_OK, "and is gone on with");
+    is_int(w.calls, STEPS + 2 + 2, "behind the steps that were done");
+    o.checkpoint = NULL;
+    w = (watcher){0};
+    train(rt, whole, &o, &w, &p, &err);
+    ok(memcmp(weight(g, "conv1.weight"), weight(whole, "conv1.weight"), 54 * sizeof(float)) == 0,
+       "to the same end as one that nobody stopped");
+    unlink(path);
+    cnri_graph_free(g);
+    cnri_graph_free(whole);
 }
 
 /* A rate that explodes is only met at a later epoch when the first ones are done with a small one:
@@ -289,6 +321,7 @@ int main(void) {
     test_learns(rt);
     test_policies(rt);
     test_stop(rt);
+    test_stop_with_checkpoint(rt);
     test_diverges(rt);
     test_mask(rt);
     test_refused(rt);

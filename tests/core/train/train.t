@@ -88,7 +88,7 @@ for signal in INT TERM; do
         wait $pid; code=$?
         want=130; [ $signal = INT ] || want=143
         [ $code -eq $want ]; ok $? "SIG$signal before the first is judged ends with $want ($code)"
-        grep -q 'nothing is kept' "$dir/d.err"; ok $? "and is told"
+        grep -q "before an epoch was judged: what was done is in the checkpoint $dir/d.begun" "$dir/d.err"; ok $? "and is told"
         if [ $there = a ]; then cmp -s "$dir/a.cnr" "$dir/d.cnr"; ok $? "the net that was there stays"
         else [ ! -e "$dir/d.cnr" ]; ok $? "nothing is written"; fi
     done

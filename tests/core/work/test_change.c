@@ -2,6 +2,7 @@
  * whole numbers, files. */
 #include "../../guests/guests.h"
 #include <cnnrun/cnnrun.h>
+#include <errno.h>
 #include <math.h>
 #include <unistd.h>
 
@@ -133,6 +134,46 @@ static void test_masks(cnr_model *m) {
        "sgd has no beta1: %s", err.text);
     cnr_release(copy);
     cnr_release(again);
+}
+
+/* Scripts lie beside the program, as an installation has them. */
+static void place_scripts(void) {
+    char *folder = cnri_executable_dir();
+    char *link = folder ? cnri_format("%s/../scripts", folder) : NULL;
+    if (link && symlink(CNRT_SOURCE_DIR "/scripts", link) != 0 && errno != EEXIST)
+        note("%s: no link", link);
+    cnri_free(link);
+    cnri_free(folder);
+}
+
+/* An optimiser in a file, by its name, with what goes on around it. */
+static void test_optimizer(cnr_model *m) {
+    cnr_error err = CNR_ERROR_INIT;
+    cnr_train_options o = usual();
+    cnr_train_result r = {.size = sizeof r};
+    cnr_model *copy = NULL, *other = NULL;
+    place_scripts();
+    o.optimizer = "adamw";
+    o.momentum = -1;
+    o.rate = 0.001;
+    ok(!cnr_copy(m, &copy, &err) && !cnr_copy(m, &other, &err) &&
+           !cnr_train_model(copy, &o, NULL, &r, &err),
+       "adamw trains: %s", err.text);
+    o.clip = 1e-6;
+    o.average = 0.5;
+    o.accumulate = 1;
+    o.layer_rates = "*=0.5";
+    o.freeze = first;
+    ok(!cnr_train_model(other, &o, NULL, &r, &err), "with more around it: %s", err.text);
+    ok(sum(other, first) == sum(m, first) && sum(copy, first) != sum(m, first),
+       "what is frozen stays");
+    ok(sum(other, last) != sum(copy, last), "what is not moves less");
+    o.beta1 = 0.5;
+    o.optimizer = "sgd";
+    ok(cnr_train_model(copy, &o, NULL, &r, &err) && strstr(err.text, "has no beta1"),
+       "sgd.lua has no beta1: %s", err.text);
+    cnr_release(copy);
+    cnr_release(other);
 }
 
 typedef struct rates {
@@ -320,6 +361,7 @@ int main(void) {
     test_copies(m);
     test_runs_follow(m);
     test_masks(m);
+    test_optimizer(m);
     test_gradients(m);
     test_layers(m);
     test_files(m);

@@ -1,0 +1,114 @@
+/* A new head for a net that is trained on: the last layer with weights gets as many outputs as
+ * there are classes, at random. */
+#include "train/train.h"
+#include <math.h>
+
+static uint32_t port_flags(const cnr_op *op, int32_t k) {
+    if (k >= op->n_inputs) return 0;
+    const char *row = (const char *)op->inputs + (size_t)k * op->port_size;
+    return ((const cnr_port *)(const void *)row)->flags;
+}
+
+/* An f32 weight of the node whose first axis are the classes; -1: input k is none. */
+static cnr_value weight_at(const cnr_graph *g, const cnri_node *node, int32_t k, int64_t classes) {
+    const cnr_value v = node->in[k];
+    if (v < 0 || !(port_flags(node->view.desc, k) & CNR_PORT_PARAMETER)) return -1;
+    const cnri_value *value = &g->values.at[v];
+    const bool fits = value->producer < 0 && value->type->dtype == CNR_f32 &&
+                      !value->type->encoding && value->type->rank > 0 &&
+                      value->type->dim[0] == classes;
+    return fits ? v : -1;
+}
+
+/* The layer that computes the scores; NULL: one with other weights stands behind it, or none is
+ * there. */
+static const cnri_node *find_head(const cnr_graph *g, int64_t classes) {
+    for (cnr_value v = g->outputs.at[0]; v >= 0 && g->values.at[v].producer >= 0;) {
+        const cnri_node *node = g->nodes.at[g->values.at[v].producer];
+        for (int32_t k = 0; k < node->view.n_inputs; k++)
+            if (port_flags(node->view.desc, k) & CNR_PORT_PARAMETER && node->in[k] >= 0) {
+                const cnr_value w = weight_at(g, node, k, classes);
+                return w >= 0 && g->values.at[w].type->rank > 1 ? node : NULL;
+            }
+        v = node->view.n_inputs > 0 ? node->in[0] : -1;
+    }
+    return NULL;
+}
+
+/* Evenly within the root of 1 / inputs; a bias begins at 0. */
+static void fill(float *data, const cnr_tensor *type, uint64_t seed) {
+    const int64_t n = cnr_count(type);
+    const double bound = type->dim[0] > 0 && n > 0 ? sqrt((double)type->dim[0] / (double)n) : 0;
+    uint64_t s = seed * UINT64_C(0x9e3779b97f4a7c15) + 1;
+    for (int64_t i = 0; i < n; i++) {
+        s = s * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+        const double part = (double)(s >> 11) / 9007199254740992.0;
+        data[i] = type->rank > 1 ? (float)(bound * (2 * part - 1)) : 0;
+    }
+}
+
+enum { MAX_PARTS = 16 };
+typedef struct parts {
+    cnri_resizing list[MAX_PARTS];
+    cnr_tensor types[MAX_PARTS];
+    int32_t n;
+} parts;
+
+static cnr_status add_weight(parts *p, const cnr_graph *g, cnr_value v, int64_t classes,
+                             uint64_t seed, cnr_error *err) {
+    cnr_tensor *type = &p->types[p->n];
+    *type = *g->values.at[v].type;
+    type->dim[0] = classes;
+    type->flags = 0;
+    type->bytes = cnr_dense_bytes(type);
+    type->data = cnri_alloc((size_t)type->bytes + 1);
+    if (!type->data) return cnri_out_of_memory(err, g->name);
+    fill(type->data, type, seed);
+    p->list[p->n++] = (cnri_resizing){.name = g->values.at[v].name, .data = type};
+    return CNR_OK;
+}
+
+static cnr_status resize(cnr_graph *g, const cnri_node *head, int64_t from, int64_t classes,
+                         uint64_t seed, cnr_error *err) {
+    parts p = {.n = 0};
+    cnr_status status = CNR_OK;
+    for (int32_t k = 0; k < head->view.n_inputs && p.n < MAX_PARTS && !status; k++) {
+        const cnr_value v = weight_at(g, head, k, from);
+        if (v >= 0) status = add_weight(&p, g, v, classes, seed, err);
+    }
+    for (int32_t k = 0; k < head->view.n_attrs && p.n < MAX_PARTS; k++) {
+        const cnr_attr *a = head->view.attrs[k];
+        if (a->type == CNR_ATTR_INT && a->set && a->i == from)
+            p.list[p.n++] = (cnri_resizing){head->name, NULL, a->name, classes};
+    }
+    if (!status) status = cnri_graph_resize(g, p.list, p.n, err);
+    for (int32_t i = 0; i < MAX_PARTS; i++) cnri_free(p.types[i].data);
+    return status;
+}
+
+cnr_status cnri_train_head(cnr_graph **net, int64_t classes, uint64_t seed, cnr_error *err) {
+    cnr_graph *g = NULL;
+    cnr_status status =
+        (*net)->outputs.n == 1
+            ? cnri_graph_clone(*net, &g, err)
+            : cnri_fail(err, CNR_E_UNSUPPORTED, (*net)->name,
+                        "can't have a new head because it has %d outputs", (*net)->outputs.n);
+    if (status) return status;
+    const cnr_tensor *scores = cnri_graph_type(g, g->outputs.at[0]);
+    const int64_t from = scores->rank > 1 ? scores->dim[1] : -1;
+    const cnri_node *head = from > 0 ? find_head(g, from) : NULL;
+    if (!head)
+        status = cnri_fail(err, CNR_E_UNSUPPORTED, g->name,
+                           "can't have a new head because its scores are not computed by a last "
+                           "layer with weights of its own");
+    else status = resize(g, head, from, classes, seed, err);
+    if (!status && cnri_graph_meta(g, "labels") && from != classes)
+        status = cnri_graph_set_meta(g, "labels", NULL);
+    if (status) {
+        cnri_graph_free(g);
+        return status;
+    }
+    cnri_graph_free(*net);
+    *net = g;
+    return CNR_OK;
+}
