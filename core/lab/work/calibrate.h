@@ -90,10 +90,43 @@ typedef struct cnri_sensitivity {
  * signal). */
 cnr_status cnri_drop_noisiest(cnri_sensitivity *s, const cnri_answers *answers, cnr_value at,
                               double maximum, bool *wanted, cnr_error *err);
+/* The layers in `answers` by the noise that each alone makes in the watched values that are no
+ * layers, or, without such, in all: the noisiest first. order: as long as the answers. */
+cnr_status cnri_noisiest_first(cnri_sensitivity *s, const cnri_answers *answers, int32_t *order,
+                               int32_t *n, cnr_error *err);
 void cnri_sensitivity_free(cnri_sensitivity *s);
 /* Values behind the last layers in `answers`, before anything that picks instead of computing
  * (it has no gradient): what the net's outputs are made of. By value of the net; NULL: out of
  * memory. */
 bool *cnri_values_behind(const cnr_graph *net, const cnri_answers *answers);
+
+/* ---- faster.c: layers that are faster in floats ---- */
+typedef struct cnri_layer_ns {
+    double ns[2]; /* float, quantised: with the steps behind it that are no layers; 0: not timed */
+} cnri_layer_ns;
+/* Takes layers out of `wanted` until the quantised net is the fastest that was measured here; all
+ * of them where the float net is. report: by node of the net, of the layers that were in. */
+cnr_status cnri_drop_slower(cnri_calibration *c, bool *wanted, cnri_layer_ns *report,
+                            cnr_error *err);
+
+/* ---- accuracy.c: answers on the calibration pictures ---- */
+typedef struct cnri_verdict {
+    int64_t class, label; /* -1: the answer is no class; there is no label */
+    float *shares;        /* by class, of 1; NULL: not kept */
+    int64_t n;
+} cnri_verdict;
+typedef CNRI_VEC(cnri_verdict) cnri_verdicts;
+/* To be freed after an error too. */
+cnr_status cnri_verdicts_of(cnri_calibration *c, const cnr_graph *net, bool keep_shares,
+                            cnri_verdicts *out, cnr_error *err);
+void cnri_verdicts_free(cnri_verdicts *v);
+/* Without labels: of agreement. With labels, of top-1: as counted, or as the float net's own shares
+ * expect it, whichever is more, since few pictures count badly. NaN: answers are no classes. */
+double cnri_points_lost(const cnri_verdicts *before, const cnri_verdicts *after);
+/* Takes layers out of `wanted` in their order, as few as possible, until no more than `points` are
+ * lost. *lost: by what is left. */
+cnr_status cnri_keep_within(cnri_calibration *c, const cnri_verdicts *before, double points,
+                            const int32_t *order, int32_t n, bool *wanted, double *lost,
+                            cnr_error *err);
 
 #endif

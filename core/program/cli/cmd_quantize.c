@@ -2,6 +2,7 @@
  * what that cost and gained. */
 #include "cli/cli.h"
 #include "store/store.h"
+#include <math.h>
 
 typedef struct quantize {
     cnri_quantise_options o;
@@ -22,18 +23,32 @@ static const cnri_option options[] = {
                 "how ranges are made: minmax, percentile, mse, kl, or auto: the one with the least "
                 "noise (minmax)"),
     CNRI_OPTION(quantize, o.least, "--min-snr", "DB",
-                "a layer with less signal to noise stays float (10)", .min = -1000, .max = 1000),
+                "a layer with less signal to noise stays float (10; with --max-drop none)",
+                .min = -1000, .max = 1000),
+    CNRI_OPTION(quantize, o.max_drop, "--max-drop", "POINTS",
+                "the noisiest layers stay float until no more points of top-1 (without labels: of "
+                "agreement) are lost on the pictures that it calibrates with",
+                .min = 0, .max = 100),
+    CNRI_OPTION(quantize, o.all, "--all", NULL, "quantise layers that are slower here, too"),
     CNRI_OPTION(quantize, o.check, "--check", "N", "pictures to compare both nets on (as --limit)",
                 .min = 0, .max = 1e9)};
 
-static const cnri_field layer_fields[] = {CNRI_FIELD(cnri_quantised_layer, "layer", name),
-                                          CNRI_KEY(cnri_quantised_layer, low),
-                                          CNRI_KEY(cnri_quantised_layer, high),
-                                          CNRI_FIELD(cnri_quantised_layer, "snr_db", decibels),
-                                          CNRI_FIELD(cnri_quantised_layer, "quantized", quantised)};
-static const cnri_record layer_record =
-    CNRI_RECORD(layer_fields, "{layer:-24} {low:10.4g} {high:10.4g} {snr_db:8.1f} dB  {quantized?8 "
-                              "bits|float}\n");
+typedef struct layer {
+    cnri_quantised_layer l;
+    const char *float_for;
+} layer;
+static const cnri_field layer_fields[] = {CNRI_FIELD(layer, "layer", l.name),
+                                          CNRI_KEY_IN(layer, l, low),
+                                          CNRI_KEY_IN(layer, l, high),
+                                          CNRI_FIELD(layer, "snr_db", l.decibels),
+                                          CNRI_FIELD(layer, "quantized", l.quantised),
+                                          CNRI_FIELD(layer, "ms_float", l.ms[0]),
+                                          CNRI_FIELD(layer, "ms_quantized", l.ms[1]),
+                                          CNRI_MAYBE(layer, "float_for", float_for)};
+static const cnri_record layer_record = CNRI_RECORD(
+    layer_fields, "{layer:-24} {low:10.4g} {high:10.4g} {snr_db:8.1f} dB  "
+                  "{ms_float?{ms_float:8.3f} {ms_quantized:8.3f} ms  }"
+                  "{quantized?8 bits|float}{float_for?: {float_for}}\n");
 
 static const cnri_field fields[] = {CNRI_FIELD(cnri_quantising, "layers", n_quantised),
                                     CNRI_FIELD(cnri_quantising, "float_layers", n_float),
@@ -41,6 +56,7 @@ static const cnri_field fields[] = {CNRI_FIELD(cnri_quantising, "layers", n_quan
                                     CNRI_FIELD(cnri_quantising, "pictures", checked),
                                     CNRI_FIELD(cnri_quantising, "top1_float", top1[0]),
                                     CNRI_FIELD(cnri_quantising, "top1_quantized", top1[1]),
+                                    CNRI_FIELD(cnri_quantising, "points_lost", lost),
                                     CNRI_KEY(cnri_quantising, agree),
                                     CNRI_FIELD(cnri_quantising, "output_snr_db", decibels),
                                     CNRI_FIELD(cnri_quantising, "ms_float", ms[0]),
@@ -49,6 +65,8 @@ static const cnri_record record =
     CNRI_RECORD(fields,
                 "layers    {layers} of 8 bits{float_layers?, {float_layers} float}\n"
                 "ranges    {method}\n"
+                "{points_lost?budget    {points_lost:.2f} points lost on the pictures that it was "
+                "calibrated with\n}"
                 "{pictures?pictures  {pictures}{agree?, the same answer to {agree:.2%}}\n"
                 "{output_snr_db?outputs   {output_snr_db:.1f} dB signal to noise\n}"
                 "{top1_float?top-1     {top1_float:.2%} float, {top1_quantized:.2%} quantised\n}"
@@ -56,8 +74,10 @@ static const cnri_record record =
 
 static cnr_status tell(const cnri_call *call, const cnri_quantising *q, cnr_error *err) {
     cnr_status status = CNR_OK;
-    for (int32_t i = 0; i < q->n_layers && !status; i++)
-        status = cnri_tell(call, &layer_record, &q->layers[i], err);
+    for (int32_t i = 0; i < q->n_layers && !status; i++) {
+        const layer l = {q->layers[i], cnri_float_reason(q->layers[i].float_for)};
+        status = cnri_tell(call, &layer_record, &l, err);
+    }
     if (status || !call->common.json) return status ? status : cnri_tell_line(&record, q, err);
     cnri_json j;
     cnri_json_begin(&j);
@@ -106,6 +126,11 @@ const cnri_command cnri_cmd_quantize = {
                "pictures, keeps the one with the least noise in what the net's outputs are made "
                "of, and cuts\n"
                "nothing off that would cost a value more than a hundredth of its signal.\n"
+               "Both nets are timed here, step by step, as tune does: a layer stays float where 8 "
+               "bits do not\n"
+               "make the net faster, conversions counted; --all and --deterministic time nothing. "
+               "--max-drop\n"
+               "asks on the pictures that it calibrates with alone, never on those of --check.\n"
                "--check runs both nets. A warning says that the new one is slower here (by 5% or "
                "more), less\n"
                "accurate (by a point of top-1), gives other answers (more than 5%), or, where "
@@ -116,7 +141,7 @@ const cnri_command cnri_cmd_quantize = {
                "(cnnrun plugins).",
     .results = CNRI_RESULTS(&layer_record, &record),
     CNRI_OPTIONS(options),
-    CNRI_VALUES(quantize, .o = {.limit = 100, .check = -1, .least = 10}),
+    CNRI_VALUES(quantize, .o = {.limit = 100, .check = -1, .least = NAN, .max_drop = NAN}),
     CNRI_ONE_NET(cnri_call_graph),
     .run = run,
 };

@@ -1,6 +1,7 @@
 /* Quantising: what it tells of layers and of both nets; typed asking and answering; stopping. */
 #include "../../guests/guests.h"
 #include "work/calibrate.h"
+#include <math.h>
 #include <unistd.h>
 
 static char list[] = "/tmp/cnnrun-work-XXXXXX", spec[64];
@@ -42,7 +43,13 @@ static void methods(void) {
 
 static void quantised(const cnr_graph *net) {
     const cnr_load_options how = {.size = sizeof how, .device = "cpu"};
-    cnri_quantise_options o = {.data = spec, .limit = 10, .check = -1, .least = 10, .how = &how};
+    cnri_quantise_options o = {.data = spec,
+                               .limit = 10,
+                               .check = -1,
+                               .least = 10,
+                               .max_drop = NAN,
+                               .all = true,
+                               .how = &how};
     cnri_quantising q;
     cnr_error err = CNR_ERROR_INIT;
     if (!ok(!cnri_quantise(guests_rt, net, &o, NULL, &q, &err), "quantises: %s", err.text)) return;
@@ -72,7 +79,8 @@ static void quantised(const cnr_graph *net) {
 }
 
 static void stopped(const cnr_graph *net) {
-    cnri_quantise_options o = {.data = spec, .limit = 10, .check = -1, .least = 10};
+    cnri_quantise_options o = {
+        .data = spec, .limit = 10, .check = -1, .least = 10, .max_drop = NAN, .all = true};
     cnri_quantising q;
     cnr_error err = CNR_ERROR_INIT;
     for (int64_t at = 1; at <= 15; at += 7) { /* calibrating, and checking */
