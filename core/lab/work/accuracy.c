@@ -16,7 +16,8 @@ static bool keep_shares_of(cnri_verdict *v, const cnr_tensor *scores) {
         v->shares[i] = (float)(are_shares ? score : exp(score - most));
         sum += (double)v->shares[i];
     }
-    for (int64_t i = 0; i < v->n && sum > 0; i++) v->shares[i] = (float)((double)v->shares[i] / sum);
+    for (int64_t i = 0; i < v->n && sum > 0; i++)
+        v->shares[i] = (float)((double)v->shares[i] / sum);
     return true;
 }
 
@@ -100,8 +101,7 @@ static cnr_status try_floats(search *s, int32_t n, int32_t all, cnr_error *err) 
     cnri_answers_free(&answers);
     cnri_verdicts_free(&after);
     cnri_graph_free(quantized);
-    return status ? status
-                  : cnri_report_progress(s->c->observer, "keeping accuracy", n, all, err);
+    return status ? status : cnri_report_progress(s->c->observer, "keeping accuracy", n, all, err);
 }
 
 cnr_status cnri_keep_within(cnri_calibration *c, const cnri_verdicts *before, double points,

@@ -114,6 +114,7 @@ void cnri_calibrate_by(cnri_calibration *c, cnri_method method, bool careful) {
 }
 
 void cnri_calibration_close(cnri_calibration *c) {
+    cnri_shifts_free(c);
     for (int32_t v = 0; c->counts && v < c->net->values.n; v++) cnri_free(c->counts[v].bin);
     cnri_free(c->counts);
     cnri_free(c->all);
@@ -142,6 +143,7 @@ cnr_status cnri_quantized(const cnri_calibration *c, const bool *wanted, cnr_gra
     cnr_status status = g ? cnri_graph_request_quantise(g, wanted, c->ranges, err)
                           : cnri_out_of_memory(err, "quantize");
     if (!status) status = cnri_graph_verify_weights(g, NULL, false, 0, err);
+    if (!status) status = cnri_apply_shifts(c, g, wanted, err);
     if (!status) status = cnri_graph_rewrite(g, c->how.no_rewrite, err);
     for (int32_t i = 0; !status && (v = cnri_graph_quantised_at(g, i)); i++) {
         const cnri_answer a = {.as = *v};
@@ -157,7 +159,10 @@ cnr_status cnri_quantized(const cnri_calibration *c, const bool *wanted, cnr_gra
 }
 
 void cnri_answers_free(cnri_answers *answers) {
-    for (int32_t i = 0; i < answers->n; i++) cnri_free(answers->at[i].kept);
+    for (int32_t i = 0; i < answers->n; i++) {
+        cnri_free(answers->at[i].kept);
+        cnri_free(answers->at[i].off);
+    }
     cnri_vec_free(answers);
     *answers = (cnri_answers){0};
 }
@@ -212,6 +217,11 @@ void cnri_add_noise(cnri_answer *a, double real, double got) {
     a->noise += isfinite(off) ? off * off : INFINITY;
 }
 
+static bool is_saturated(int32_t dtype, int32_t q) {
+    const int32_t low = dtype == CNR_i8 ? INT8_MIN : 0;
+    return q == low || q == low + UINT8_MAX;
+}
+
 static void compare_one(cnri_answer *a, const cnr_tensor *value) {
     const bool whole = cnri_is_quantised(a);
     if (a->n != cnr_count(value)) return;
@@ -223,7 +233,11 @@ static void compare_one(cnri_answer *a, const cnr_tensor *value) {
         }
         const int32_t q = value->dtype == CNR_i8 ? ((const int8_t *)value->data)[k]
                                                  : ((const uint8_t *)value->data)[k];
-        cnri_add_noise(a, fmax((double)a->kept[k], a->as.low), a->as.scale * (q - a->as.zero));
+        const double got = a->as.scale * (q - a->as.zero);
+        cnri_add_noise(a, fmax((double)a->kept[k], a->as.low), got);
+        if (a->off && value->rank >= 2 && value->dim[1] == a->channels &&
+            (double)a->kept[k] > a->as.low && !is_saturated(value->dtype, q))
+            cnri_add_off(a, value, k, (double)a->kept[k] - got);
     }
 }
 

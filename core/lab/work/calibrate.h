@@ -11,6 +11,9 @@ typedef struct cnri_answer {
     double signal, noise;    /* sums of squares */
     float *kept;             /* of the picture under way */
     int64_t n;
+    double *off; /* by channel: sum of what it is off by, and how often that was seen; NULL: nobody
+                    asks */
+    int64_t channels;
 } cnri_answer;
 typedef struct cnri_answers {
     cnri_answer *at;
@@ -49,6 +52,7 @@ typedef struct cnri_calibration {
     cnri_range *ranges;     /* by value of net */
     cnri_range *all;        /* the same as they were seen */
     cnri_histogram *counts; /* by value of net; NULL: none are kept */
+    double **shifts;        /* by node of net, then channel: added to its bias; NULL: none */
     cnr_status failed;      /* in a tap */
 } cnri_calibration;
 
@@ -108,6 +112,16 @@ typedef struct cnri_layer_ns {
  * of them where the float net is. report: by node of the net, of the layers that were in. */
 cnr_status cnri_drop_slower(cnri_calibration *c, bool *wanted, cnri_layer_ns *report,
                             cnr_error *err);
+
+/* ---- bias.c: outputs that are off on average ---- */
+/* Fills the shifts of the layers in `wanted`. */
+cnr_status cnri_correct_biases(cnri_calibration *c, const bool *wanted, cnr_error *err);
+void cnri_shifts_free(cnri_calibration *c);
+/* To a copy of the net, before it is quantised. */
+cnr_status cnri_apply_shifts(const cnri_calibration *c, cnr_graph *g, const bool *wanted,
+                             cnr_error *err);
+/* Element k of the value is off by so much. */
+void cnri_add_off(cnri_answer *a, const cnr_tensor *value, int64_t k, double off);
 
 /* ---- accuracy.c: answers on the calibration pictures ---- */
 typedef struct cnri_verdict {

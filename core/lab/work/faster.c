@@ -198,8 +198,7 @@ static void fill(cut *c, const layers *l, const cnr_graph *g, const int32_t *own
         }
     for (int32_t i = 0; i < g->outputs.n; i++) {
         const int32_t producer = g->values.at[g->outputs.at[i]].producer;
-        if (producer >= 0)
-            join(c, l, owner[producer], NOBODY, g->values.at[g->outputs.at[i]].type);
+        if (producer >= 0) join(c, l, owner[producer], NOBODY, g->values.at[g->outputs.at[i]].type);
     }
 }
 
@@ -277,8 +276,7 @@ static cnr_status choose(cnri_calibration *c, const cnr_tensor *picture, bool *w
         double ratio = 1;
         memcpy(next, now, n);
         status = try_choice(c, now, picture, next, i == 0 ? report : NULL, &ratio, err);
-        if (!status)
-            status = cnri_report_progress(c->observer, "timing layers", i + 1, TRIES, err);
+        if (!status) status = cnri_report_progress(c->observer, "timing layers", i + 1, TRIES, err);
         if (status || !(ratio < best)) break;
         best = ratio;
         memcpy(wanted, now, n);

@@ -17,7 +17,7 @@ typedef struct job {
     int32_t *float_for;   /* by node of net: CNR_FLOAT_FOR_... */
     cnri_layer_ns *times; /* by node of net */
     double least;
-    cnri_verdicts said; /* by the float net, on the calibration pictures, if there is a budget */
+    cnri_verdicts said;   /* by the float net, on the calibration pictures, if there is a budget */
     cnri_answers outputs; /* of the net: signal and noise */
     int64_t labelled, right[2], agree, judged; /* judged: those whose answer is a class */
     CNRI_VEC(double) ns[2];                    /* of each picture */
@@ -81,8 +81,8 @@ static bool note_dropped(job *q, int32_t why, double decibels) {
     return any;
 }
 
-static cnr_status drop_noisy(job *q, const cnri_answer *bad, const char **spoiled,
-                             double *decibels, cnr_error *err) {
+static cnr_status drop_noisy(job *q, const cnri_answer *bad, const char **spoiled, double *decibels,
+                             cnr_error *err) {
     const cnr_graph *net = q->out->net;
     *decibels = cnri_decibels(bad);
     *spoiled = net->nodes.at[net->values.at[bad->as.real].producer]->name;
@@ -95,7 +95,8 @@ static cnr_status drop_noisy(job *q, const cnri_answer *bad, const char **spoile
 static cnr_status drop_inaccurate(job *q, cnr_error *err) {
     int32_t n, *order = cnri_alloc(((size_t)q->answers.n + 1) * sizeof *order);
     cnr_status status = order ? CNR_OK : cnri_out_of_memory(err, "quantize");
-    if (!status && q->said.n == 0) status = cnri_verdicts_of(&q->c, q->out->net, true, &q->said, err);
+    if (!status && q->said.n == 0)
+        status = cnri_verdicts_of(&q->c, q->out->net, true, &q->said, err);
     if (!status && isnan(cnri_points_lost(&q->said, &q->said)))
         status = cnri_fail(err, CNR_E_ARG, "--max-drop",
                            "the net's answers are no classes, so no points can be lost; "
@@ -147,22 +148,43 @@ static cnr_status quantise_the_good(job *q, cnr_error *err) {
 
 /* ---- by which ranges ---- */
 
-/* Noise over signal in what the net's outputs are made of, all layers of whole numbers. */
-static cnr_status noise_by(job *q, cnri_method method, double *out, cnr_error *err) {
+/* What the answers say of what the net's outputs are made of: noise over signal. */
+static double noise_in(const cnri_answers *answers) {
     double all = 0, behind = 0;
-    cnri_calibrate_by(&q->c, method, true);
-    cnr_status status = cnri_quantized(&q->c, q->wanted, &q->out->quantized, &q->answers, err);
-    if (!status)
-        status = cnri_answers_add_watched(&q->c, q->out->quantized, q->watched, &q->answers, err);
-    if (!status) status = cnri_compare(&q->c, q->out->quantized, &q->answers, COMPARED, err);
-    for (int32_t i = 0; i < q->answers.n && !status; i++) {
-        const cnri_answer *a = &q->answers.at[i];
+    for (int32_t i = 0; i < answers->n; i++) {
+        const cnri_answer *a = &answers->at[i];
         const double noise = a->noise > 0 ? a->noise / a->signal : 0;
         all += noise;
         if (!cnri_is_quantised(a)) behind += noise;
     }
-    *out = behind > 0 ? behind : all;
+    return behind > 0 ? behind : all;
+}
+
+/* Quantises what is wanted, and compares it with the float net. */
+static cnr_status quantise_and_compare(job *q, cnr_error *err) {
+    cnr_status status = cnri_quantized(&q->c, q->wanted, &q->out->quantized, &q->answers, err);
+    if (!status)
+        status = cnri_answers_add_watched(&q->c, q->out->quantized, q->watched, &q->answers, err);
+    return status ? status : cnri_compare(&q->c, q->out->quantized, &q->answers, COMPARED, err);
+}
+
+static cnr_status noise_by(job *q, cnri_method method, double *out, cnr_error *err) {
+    cnri_calibrate_by(&q->c, method, true);
+    const cnr_status status = quantise_and_compare(q, err);
+    *out = noise_in(&q->answers);
     return forget(q, status);
+}
+
+/* Stays where it leaves less noise in the outputs. */
+static cnr_status correct_biases(job *q, cnr_error *err) {
+    const double before = noise_in(&q->answers);
+    cnr_status status = forget(q, cnri_correct_biases(&q->c, q->wanted, err));
+    if (!status) status = quantise_and_compare(q, err);
+    q->out->bias_gain = status ? NAN : 10 * log10(before / noise_in(&q->answers));
+    if (status || q->out->bias_gain > 0) return status;
+    cnri_shifts_free(&q->c);
+    forget(q, CNR_OK);
+    return quantise_and_compare(q, err);
 }
 
 /* Tries them all on the same pictures where nobody said which. */
@@ -198,7 +220,8 @@ static cnr_status rewritten(job *q, const cnr_graph *net, cnr_error *err) {
     q->given_up = cnri_alloc_zero((size_t)(q->out->net->nodes.n + 1) * sizeof *q->given_up);
     q->float_for = cnri_alloc_zero((size_t)(q->out->net->nodes.n + 1) * sizeof *q->float_for);
     q->times = cnri_alloc_zero((size_t)(q->out->net->nodes.n + 1) * sizeof *q->times);
-    if (!q->wanted || !q->given_up || !q->float_for || !q->times) return cnri_out_of_memory(err, "quantize");
+    if (!q->wanted || !q->given_up || !q->float_for || !q->times)
+        return cnri_out_of_memory(err, "quantize");
     for (int32_t i = 0; i < q->out->net->nodes.n; i++) q->given_up[i] = NAN;
     for (int32_t i = 0; i < q->out->net->nodes.n; i++)
         q->wanted[i] =
@@ -359,14 +382,15 @@ static cnr_status take(job *q, cnr_error *err) {
         if (!a && isnan(q->given_up[i])) continue;
         const cnri_range *r = &q->c.all[node->out[0]];
         const double *ns = q->times[i].ns;
-        out->layers[out->n_layers++] = (cnri_quantised_layer){
-            .name = node->name,
-            .low = r->low,
-            .high = r->high,
-            .decibels = a ? cnri_decibels(a) : q->given_up[i],
-            .quantised = a != NULL,
-            .ms = {ns[0] > 0 ? ns[0] * 1e-6 : NAN, ns[1] > 0 ? ns[1] * 1e-6 : NAN},
-            .float_for = a ? 0 : q->float_for[i]};
+        out->layers[out->n_layers++] =
+            (cnri_quantised_layer){.name = node->name,
+                                   .low = r->low,
+                                   .high = r->high,
+                                   .decibels = a ? cnri_decibels(a) : q->given_up[i],
+                                   .quantised = a != NULL,
+                                   .ms = {ns[0] > 0 ? ns[0] * 1e-6 : NAN,
+                                          ns[1] > 0 ? ns[1] * 1e-6 : NAN},
+                                   .float_for = a ? 0 : q->float_for[i]};
     }
     out->n_float = out->n_layers - out->n_quantised;
     out->agree = share(q->agree, q->judged);
@@ -394,6 +418,7 @@ static cnr_status quantise_all(job *q, const cnr_graph *net, cnr_error *err) {
     if (!status) status = cnri_calibrate(&q->c, method != CNRI_METHOD_MINMAX, err);
     if (!status) status = choose_ranges(q, method, err);
     if (!status) status = quantise_the_good(q, err);
+    if (!status && q->o->correct_bias && q->answers.n > 0) status = correct_biases(q, err);
     if (!status && q->o->check) status = check(q, q->o->check < 0 ? limit : q->o->check, err);
     return status ? status : take(q, err);
 }
@@ -402,10 +427,10 @@ cnr_status cnri_quantise(cnr_runtime *rt, const cnr_graph *net,
                          const cnri_quantise_options *options, const cnr_observer *observer,
                          cnri_quantising *out, cnr_error *err) {
     job q = {.o = options, .out = out, .c = {.rt = rt, .observer = observer}};
-    q.least = !isnan(options->least) ? options->least
+    q.least = !isnan(options->least)     ? options->least
               : isnan(options->max_drop) ? LEAST_DECIBELS
                                          : -INFINITY;
-    *out = (cnri_quantising){.lost = NAN};
+    *out = (cnri_quantising){.lost = NAN, .bias_gain = NAN};
     CNRI_COPY_OPTIONS(q.c.how, options->how);
     const int64_t before = cnri_alloc_failures();
     cnr_status status = quantise_all(&q, net, err);

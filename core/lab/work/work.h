@@ -297,17 +297,18 @@ typedef struct cnri_quantise_options {
     int64_t limit, check;  /* pictures (0: 100); to compare both nets on (-1: as limit, 0: don't) */
     /* decibels: a layer with less signal to noise stays float. NaN: 10, or none with max_drop */
     double least;
-    double max_drop; /* points that may be lost on the calibration pictures: of top-1, or, without
-                        labels, of agreement; NaN: no bound */
-    bool all;        /* layers that are slower here, too */
-    const char *method;    /* how ranges are made of what was seen; NULL: minmax */
+    double max_drop;   /* points that may be lost on the calibration pictures: of top-1, or, without
+                          labels, of agreement; NaN: no bound */
+    bool all;          /* layers that are slower here, too */
+    bool correct_bias; /* what outputs are off by on average is taken off the layers' biases */
+    const char *method;          /* how ranges are made of what was seen; NULL: minmax */
     const cnr_load_options *how; /* of all nets that are run; NULL: as they come */
 } cnri_quantise_options;
 typedef struct cnri_quantised_layer {
     const char *name;
     double low, high, decibels; /* what its output was seen to hold; signal to noise */
     bool quantised;
-    double ms[2];    /* float, quantised, with what stands between it and the next; NaN: not timed */
+    double ms[2]; /* float, quantised, with what stands between it and the next; NaN: not timed */
     int32_t float_for; /* CNR_FLOAT_FOR_...; 0: it is quantised */
 } cnri_quantised_layer;
 typedef struct cnri_quantising {
@@ -321,8 +322,9 @@ typedef struct cnri_quantising {
     double decibels;    /* signal to noise of the output with the most noise; NaN: not compared */
     const char *method; /* of the ranges, static: minmax, percentile, mse or kl */
     int32_t n_float;    /* layers that could have been quantised */
-    double lost; /* points, on the calibration pictures; NaN: nobody asked for a bound */
-} cnri_quantising;      /* what a person should hear of: quantized->warnings */
+    double bias_gain; /* decibels of the outputs by bias correction, kept above 0; NaN: not asked */
+    double lost;      /* points, on the calibration pictures; NaN: nobody asked for a bound */
+} cnri_quantising;    /* what a person should hear of: quantized->warnings */
 /* CNR_E_STATE: both nets were compared, and their outputs have nothing in common. */
 const char *cnri_float_reason(int32_t float_for); /* "noise"; NULL of 0 */
 cnr_status cnri_quantise(cnr_runtime *rt, const cnr_graph *net,

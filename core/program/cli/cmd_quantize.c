@@ -29,6 +29,9 @@ static const cnri_option options[] = {
                 "the noisiest layers stay float until no more points of top-1 (without labels: of "
                 "agreement) are lost on the pictures that it calibrates with",
                 .min = 0, .max = 100),
+    CNRI_OPTION(quantize, o.correct_bias, "--correct-bias", NULL,
+                "take off the layers' biases what their outputs are off by on average, where that "
+                "makes less noise"),
     CNRI_OPTION(quantize, o.all, "--all", NULL, "quantise layers that are slower here, too"),
     CNRI_OPTION(quantize, o.check, "--check", "N", "pictures to compare both nets on (as --limit)",
                 .min = 0, .max = 1e9)};
@@ -45,10 +48,10 @@ static const cnri_field layer_fields[] = {CNRI_FIELD(layer, "layer", l.name),
                                           CNRI_FIELD(layer, "ms_float", l.ms[0]),
                                           CNRI_FIELD(layer, "ms_quantized", l.ms[1]),
                                           CNRI_MAYBE(layer, "float_for", float_for)};
-static const cnri_record layer_record = CNRI_RECORD(
-    layer_fields, "{layer:-24} {low:10.4g} {high:10.4g} {snr_db:8.1f} dB  "
-                  "{ms_float?{ms_float:8.3f} {ms_quantized:8.3f} ms  }"
-                  "{quantized?8 bits|float}{float_for?: {float_for}}\n");
+static const cnri_record layer_record =
+    CNRI_RECORD(layer_fields, "{layer:-24} {low:10.4g} {high:10.4g} {snr_db:8.1f} dB  "
+                              "{ms_float?{ms_float:8.3f} {ms_quantized:8.3f} ms  }"
+                              "{quantized?8 bits|float}{float_for?: {float_for}}\n");
 
 static const cnri_field fields[] = {CNRI_FIELD(cnri_quantising, "layers", n_quantised),
                                     CNRI_FIELD(cnri_quantising, "float_layers", n_float),
@@ -56,21 +59,22 @@ static const cnri_field fields[] = {CNRI_FIELD(cnri_quantising, "layers", n_quan
                                     CNRI_FIELD(cnri_quantising, "pictures", checked),
                                     CNRI_FIELD(cnri_quantising, "top1_float", top1[0]),
                                     CNRI_FIELD(cnri_quantising, "top1_quantized", top1[1]),
+                                    CNRI_FIELD(cnri_quantising, "bias_gain_db", bias_gain),
                                     CNRI_FIELD(cnri_quantising, "points_lost", lost),
                                     CNRI_KEY(cnri_quantising, agree),
                                     CNRI_FIELD(cnri_quantising, "output_snr_db", decibels),
                                     CNRI_FIELD(cnri_quantising, "ms_float", ms[0]),
                                     CNRI_FIELD(cnri_quantising, "ms_quantized", ms[1])};
-static const cnri_record record =
-    CNRI_RECORD(fields,
-                "layers    {layers} of 8 bits{float_layers?, {float_layers} float}\n"
-                "ranges    {method}\n"
-                "{points_lost?budget    {points_lost:.2f} points lost on the pictures that it was "
-                "calibrated with\n}"
-                "{pictures?pictures  {pictures}{agree?, the same answer to {agree:.2%}}\n"
-                "{output_snr_db?outputs   {output_snr_db:.1f} dB signal to noise\n}"
-                "{top1_float?top-1     {top1_float:.2%} float, {top1_quantized:.2%} quantised\n}"
-                "time      {ms_float:.3f} ms float, {ms_quantized:.3f} ms quantised a picture\n}");
+static const cnri_record record = CNRI_RECORD(
+    fields, "layers    {layers} of 8 bits{float_layers?, {float_layers} float}\n"
+            "ranges    {method}\n"
+            "{bias_gain_db?biases    corrected: {bias_gain_db:.2f} dB less noise in the outputs\n}"
+            "{points_lost?budget    {points_lost:.2f} points lost on the pictures that it was "
+            "calibrated with\n}"
+            "{pictures?pictures  {pictures}{agree?, the same answer to {agree:.2%}}\n"
+            "{output_snr_db?outputs   {output_snr_db:.1f} dB signal to noise\n}"
+            "{top1_float?top-1     {top1_float:.2%} float, {top1_quantized:.2%} quantised\n}"
+            "time      {ms_float:.3f} ms float, {ms_quantized:.3f} ms quantised a picture\n}");
 
 static cnr_status tell(const cnri_call *call, const cnri_quantising *q, cnr_error *err) {
     cnr_status status = CNR_OK;

@@ -29,7 +29,7 @@ like $out, qr/^ok \d+ - /m, 'it tells what it could do';
 unlike $out, qr/^not ok/m, 'all of it' or diag $out, $err;
 
 # One layer alone that spoils everything: nothing is written.
-my @words = ('--data', $digits, '-o', "$dir/out.cnr", '--min-snr', -100);
+my @words = ('--all', '--data', $digits, '-o', "$dir/out.cnr", '--min-snr', -100);
 ($code, $out, $err) = cnnrun('quantize', "$dir/loud.cnr", @words, '--layers', 'loud');
 ok $code != 0 && !-e "$dir/out.cnr", "outputs with nothing in common: an error ($code), nothing written";
 like $err, qr/nothing in common.*--min-snr/, 'that says what to do';
@@ -66,7 +66,7 @@ open $list, '>', "$dir/list.txt" or die;
 print $list abs_path("$digits/$names[$_].png"), " $_\n" for 0 .. 9;
 close $list;
 ($code, $out, $err) = cnnrun('quantize', "$here/../../../scripts/nets/lenet5.lua", '--data', "images:$dir/list.txt",
-    '-o', "$dir/lenet.cnr", '--limit', 10, '--json');
+    '-o', "$dir/lenet.cnr", '--limit', 10, '--json', '--all');
 $told = decode_json((split /\n/, $out)[-1]);
 ok $code == 0 && $told->{agree} == 1 && $told->{output_snr_db} > 20, 'LeNet agrees';
 my $slower = $told->{ms_quantized} > 1.05 * $told->{ms_float};
