@@ -9,7 +9,8 @@ typedef struct cnri_answer {
     cnri_quantised_value as; /* real: of the net as it was; stored: of the quantised one; scale 0:
                                 the quantised net has it in floats, too */
     double signal, noise;    /* sums of squares */
-    float *kept;             /* of the picture under way */
+    double high; /* where what stands behind it limits the quantised one; infinite: it does not */
+    float *kept; /* of the picture under way */
     int64_t n;
     double *off; /* by channel: sum of what it is off by, and how often that was seen; NULL: nobody
                     asks */
@@ -77,6 +78,11 @@ void cnri_add_noise(cnri_answer *a, double real, double got);
 double cnri_decibels(const cnri_answer *a); /* infinite without noise */
 static inline bool cnri_is_quantised(const cnri_answer *a) { return a->as.scale > 0; }
 void cnri_answers_free(cnri_answers *answers);
+/* Runs the net on the first pictures and has `tap` look at its values. */
+cnr_status cnri_calibration_watch(cnri_calibration *c, int64_t pictures, cnr_tap_fn tap, void *arg,
+                                  cnr_error *err);
+/* The value that a tap tells of; -1. */
+cnr_value cnri_tapped_value(const cnr_graph *g, const char *node, int32_t output);
 /* A model of a copy of `g`, with or without fusing of steps. */
 cnr_status cnri_calibration_model(const cnri_calibration *c, const cnr_graph *g, bool fuse,
                                   cnr_model **out, cnr_error *err);
@@ -112,6 +118,10 @@ typedef struct cnri_layer_ns {
  * of them where the float net is. report: by node of the net, of the layers that were in. */
 cnr_status cnri_drop_slower(cnri_calibration *c, bool *wanted, cnri_layer_ns *report,
                             cnr_error *err);
+
+/* ---- equalise.c: channels between layers ---- */
+/* Has rewrites equalise the channels of the net, by what `c` sees them hold; c->net is `net`. */
+cnr_status cnri_equalise(cnri_calibration *c, cnr_graph *net, cnr_error *err);
 
 /* ---- bias.c: outputs that are off on average ---- */
 /* Fills the shifts of the layers in `wanted`. */

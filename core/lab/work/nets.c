@@ -40,8 +40,8 @@ static cnr_status take_layers(const cnri_quantising *q, cnr_quantizing *out, cnr
         const cnri_quantised_layer *l = &q->layers[i];
         char *name = cnri_strdup(l->name);
         if (!name) break;
-        out->layers[out->n_layers++] = (cnr_quantized_layer){
-            name, l->low, l->high, l->decibels, l->quantised, l->float_for};
+        out->layers[out->n_layers++] =
+            (cnr_quantized_layer){name, l->low, l->high, l->decibels, l->quantised, l->float_for};
         memcpy(out->layer_ms + (size_t)i * 2, l->ms, sizeof l->ms);
     }
     if (out->layer_ms && out->n_layers == q->n_layers) return CNR_OK;

@@ -216,6 +216,10 @@ static cnr_status rewritten(job *q, const cnr_graph *net, cnr_error *err) {
     const cnr_status status = cnri_graph_rewrite(q->out->net, q->c.how.no_rewrite, err);
     if (status) return status;
     q->c.net = q->out->net;
+    if (q->o->equalise) {
+        const cnr_status equal = cnri_equalise(&q->c, q->out->net, err);
+        if (equal) return equal;
+    }
     q->wanted = cnri_alloc_zero((size_t)(q->out->net->nodes.n + 1) * sizeof *q->wanted);
     q->given_up = cnri_alloc_zero((size_t)(q->out->net->nodes.n + 1) * sizeof *q->given_up);
     q->float_for = cnri_alloc_zero((size_t)(q->out->net->nodes.n + 1) * sizeof *q->float_for);
@@ -409,10 +413,10 @@ static cnr_status quantise_all(job *q, const cnr_graph *net, cnr_error *err) {
     const int64_t limit = q->o->limit > 0 ? q->o->limit : 100;
     cnr_status status =
         q->o->samples ? CNR_OK : cnri_samples_open(q->o->data, "train", &q->own, err);
-    if (!status) status = rewritten(q, net, err);
     if (status) return status;
     q->c.samples = q->o->samples ? q->o->samples : &q->own;
     q->c.pictures = limit < q->c.samples->info.count ? limit : q->c.samples->info.count;
+    if ((status = rewritten(q, net, err)) != CNR_OK) return status;
     cnri_method method;
     status = cnri_range_method(q->o->method, &method, err);
     if (!status) status = cnri_calibrate(&q->c, method != CNRI_METHOD_MINMAX, err);

@@ -29,6 +29,8 @@ static const cnri_option options[] = {
                 "the noisiest layers stay float until no more points of top-1 (without labels: of "
                 "agreement) are lost on the pictures that it calibrates with",
                 .min = 0, .max = 100),
+    CNRI_OPTION(quantize, o.equalise, "--equalize", NULL,
+                "make the channels between two layers alike first, in the weights of both"),
     CNRI_OPTION(quantize, o.correct_bias, "--correct-bias", NULL,
                 "take off the layers' biases what their outputs are off by on average, where that "
                 "makes less noise"),
