@@ -289,6 +289,9 @@ typedef struct cnr_quantize_options {
     /* the noisiest layers stay float until no more points of top-1 (without labels: of agreement)
      * are lost on the pictures that it calibrates on (0: no bound; less than 0: none may be lost) */
     double max_drop;
+    /* 1: before, channels between two layers are made alike in the weights of both; 1: afterwards,
+     * biases lose what outputs are off by on average, where that makes less noise */
+    int32_t equalize, correct_bias;
 } cnr_quantize_options;
 enum { /* why a layer stays float */
     CNR_FLOAT_FOR_NOISE = 1,
@@ -316,6 +319,7 @@ typedef struct cnr_quantizing {
      * they were seen to take here; NaN: not timed */
     double *layer_ms;
     double lost; /* points, on the pictures that it was calibrated on; NaN: without max_drop */
+    double bias_gain; /* decibels of the outputs by correct_bias, kept above 0; NaN: not asked */
 } cnr_quantizing;
 /* *net is a model of its own; the one given stays as it is. CNR_E_STATE: both were compared, and
  * outputs have nothing in common. */

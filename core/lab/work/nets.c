@@ -71,7 +71,8 @@ static cnr_status take(const cnr_model *m, const cnri_quantising *q, cnr_model *
                             .decibels = q->decibels,
                             .n_float = q->n_float,
                             .method = q->method,
-                            .lost = q->lost};
+                            .lost = q->lost,
+                            .bias_gain = q->bias_gain};
     cnr_status status = take_layers(q, out, err);
     if (!status) status = take_warnings(q->quantized, out, err);
     if (!status) status = cnri_graph_clone(q->quantized, &graph, err);
@@ -99,6 +100,8 @@ cnr_status cnri_quantize_model(cnr_model *m, cnri_samples *samples,
                                      .least = options->least,
                                      .max_drop = options->max_drop,
                                      .all = options->all,
+                                     .equalise = options->equalize,
+                                     .correct_bias = options->correct_bias,
                                      .method = options->method,
                                      .how = &how};
     cnr_status status = cnri_check_process(m->rt, err);

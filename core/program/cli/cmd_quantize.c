@@ -132,6 +132,8 @@ const cnri_command cnri_cmd_quantize = {
                "pictures, keeps the one with the least noise in what the net's outputs are made "
                "of, and cuts\n"
                "nothing off that would cost a value more than a hundredth of its signal.\n"
+               "--equalize helps where some channels hold far less than others; --correct-bias takes "
+               "some seconds.\n"
                "Both nets are timed here, step by step, as tune does: a layer stays float where 8 "
                "bits do not\n"
                "make the net faster, conversions counted; --all and --deterministic time nothing. "

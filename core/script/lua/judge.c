@@ -186,6 +186,11 @@ static const cnri_lua_key quantize_keys[] =
      CNRI_REAL("max_drop: the noisiest layers stay float until no more points of top-1 (without "
                "labels: of agreement) are lost on the pictures to calibrate on",
                cnr_quantize_options, max_drop, 0, 100),
+     CNRI_FLAG("equalize: make the channels between two layers alike first, in the weights of both",
+               cnr_quantize_options, equalize),
+     CNRI_FLAG("correct_bias: take off the layers' biases what their outputs are off by on average, "
+               "where that makes less noise",
+               cnr_quantize_options, correct_bias),
      CNRI_FLAG("all: layers that are slower here than in floats, too", cnr_quantize_options, all),
      CNRI_TEXT("method: how ranges are made: minmax (by itself), percentile, mse, kl, auto (the "
                "least noise)",
@@ -226,6 +231,7 @@ static void push_quantizing(lua_State *L, const cnr_quantizing *q) {
     cnri_lua_set_number(L, "agree", q->agree);
     cnri_lua_set_number(L, "decibels", q->decibels);
     cnri_lua_set_number(L, "points_lost", q->lost);
+    cnri_lua_set_number(L, "bias_gain", q->bias_gain);
     lua_createtable(L, q->n_warnings, 0);
     for (int32_t i = 0; i < q->n_warnings; i++) {
         lua_pushstring(L, q->warnings[i]);
@@ -279,7 +285,7 @@ const cnri_lua_row cnri_judge_methods[] = {
     {"quantize(options: table)", quantize,
      "cnnrun.Net, { layers: table[], quantized: integer, float: integer, method: string, checked: "
      "integer, agree: number?, "
-     "decibels: number?, points_lost: number?, top1: table, ms: table, warnings: string[] }",
+     "decibels: number?, points_lost: number?, bias_gain: number?, top1: table, ms: table, warnings: string[] }",
      "a net of whole numbers, and what it costs; this one stays as it is. warnings: it is slower "
      "here, less "
      "accurate, or answers otherwise; an error: outputs have nothing in common",
