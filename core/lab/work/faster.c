@@ -89,14 +89,6 @@ static const char *name_of(const layers *l, int32_t layer, bool quantised) {
     return l->quantized->nodes.at[l->quantized->values.at[v].producer]->name;
 }
 
-static bool is_whole(const cnr_tensor *t) { return t && cnr_dtype_bits(t->dtype) == 8; }
-
-/* The node changes from floats to whole numbers, or back. */
-static bool converts(const cnri_node *node) {
-    return node->view.n_inputs > 0 && node->view.n_outputs > 0 && node->view.inputs[0] &&
-           is_whole(node->view.inputs[0]) != is_whole(node->view.outputs[0]);
-}
-
 /* By node of g: the layer that it is, or else the last one before it. Caller frees. */
 static int32_t *owners(const layers *l, const cnr_graph *g, bool quantised) {
     int32_t *owner = cnri_alloc(((size_t)g->nodes.n + 1) * sizeof *owner);
@@ -128,7 +120,7 @@ static bool share_out(layers *l, const contender *net, bool quantised, double *c
         const int32_t node = node_of_step(plan, &plan->steps.at[i]);
         const double ns = cnri_median(net->ns + (size_t)i * ROUNDS, ROUNDS);
         if (node < 0) continue;
-        if (converts(plan->graph->nodes.at[node])) {
+        if (cnri_converts(plan->graph->nodes.at[node])) {
             *converted += ns;
             *elements += (double)cnr_count(plan->graph->nodes.at[node]->view.outputs[0]);
         } else if (owner[node] != NOBODY) {

@@ -323,6 +323,8 @@ typedef struct cnri_quantising {
     double decibels;    /* signal to noise of the output with the most noise; NaN: not compared */
     const char *method; /* of the ranges, static: minmax, percentile, mse or kl */
     int32_t n_float;    /* layers that could have been quantised */
+    double top1_range[2][2], agree_range[2]; /* intervals of 95%, low and high; NaN as those */
+    int64_t bytes[2];                        /* of all weights, before and after */
     double bias_gain; /* decibels of the outputs by bias correction, kept above 0; NaN: not asked */
     double lost;      /* points, on the calibration pictures; NaN: nobody asked for a bound */
 } cnri_quantising;    /* what a person should hear of: quantized->warnings */
@@ -332,6 +334,13 @@ cnr_status cnri_quantise(cnr_runtime *rt, const cnr_graph *net,
                          const cnri_quantise_options *options, const cnr_observer *observer,
                          cnri_quantising *out, cnr_error *err);
 void cnri_quantising_free(cnri_quantising *q);
+
+/* ---- conversions.c: between floats and whole numbers of 8 bits ---- */
+typedef struct cnri_conversions {
+    int32_t n, pairs; /* nodes that convert; those that take back what the node before has done */
+} cnri_conversions;
+cnri_conversions cnri_conversions_of(const cnr_graph *g);
+int32_t cnri_converts(const cnri_node *node); /* 1: to 8 bits, -1: to floats, 0: it does not */
 
 /* ---- nets.c ---- */
 /* As cnr_quantize, on samples that are open; NULL: the options' data. What is not given of `least`

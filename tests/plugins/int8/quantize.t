@@ -144,10 +144,37 @@ ok $layer->{quantized} && !defined $layer->{ms_float}, '--all has it in 8 bits, 
 ($layer) = timed('thin', $thin, '--deterministic');
 ok $layer->{quantized}, 'so has --deterministic, since times differ from run to run';
 
+my $svg = "$dir/layers.svg";
+($layer, $told) = timed('thin', $thin, '--chart', $svg);
+SKIP: {
+    skip 'no plugin draw-cairo', 1 unless -e "$build/plugins/draw-cairo.so";
+    open my $f, '<', $svg or die "$svg: $!";
+    my $drawn = join '', <$f>;
+    ok $drawn =~ /thin/ && $drawn =~ /float: time/ || $drawn =~ /<svg/, 'a picture of noise and time by layer';
+}
+($code, $out, $err) = run('quantize', $net, '--data', $pictures, '-o', "$dir/x.cnr", '--chart', "$dir/x.txt");
+ok $code && $err =~ /--chart: wanted a name that ends/, 'of a kind that there is' or diag $err;
+is $told->{float_share}, 1, 'the share of layers in floats';
+is $told->{weight_bytes_float}, $told->{weight_bytes_quantized}, 'weights of a net that stayed float';
+
+# ---- conversions that are left ----
+($code, $out) = run('show', '--json', "$dir/branch.cnr");
+my $shown = (objects($out))[-1];
+is "$shown->{conversions} $shown->{conversion_pairs}", '2 0', 'show counts conversions, and pairs that cancel out';
+($code, $out) = run('show', '--json', "$dir/pairs.cnr", '--no-rewrite', 'quantized-pass-through');
+cmp_ok((objects($out))[-1]{conversion_pairs}, '>', 0, 'which are there as long as nothing removes them');
+($code, $out) = run('show', "$dir/branch.cnr");
+like $out, qr/^2 conversions between floats and 8 bits, 0 of them back at once$/m, 'in text, too';
+($code, $out) = run('show', $net);
+unlike $out, qr/conversions/, 'a float net has none';
+
 # ---- a budget of points: as few layers as possible stay float ----
 my $classes = 'c.conv2d { "c1", out = 8, kernel = 3 }, c.relu {}, c.conv2d { "c2", out = 8, kernel = 3 }, '
     . 'c.global_average_pool {}, c.flatten {}, c.dense { "fc", out = 10 }, c.softmax {}';
 ($layer, $told) = (timed('loose', $classes, '--all', '--max-drop', 100))[0, -2];
+ok $told->{weight_bytes_quantized} < 0.5 * $told->{weight_bytes_float}, 'weights take less room in 8 bits';
+ok $told->{agree_low} <= $told->{agree} && $told->{agree} <= $told->{agree_high} && $told->{agree_high} <= 1
+    && $told->{agree_low} < $told->{agree_high}, 'agreement has its interval';
 is $told->{layers}, 3, 'a budget of 100 points asks for no layer in floats';
 cmp_ok $told->{points_lost}, '<=', 100, 'and tells what is lost';
 ($code, $out, $err) = run('quantize', '--all', file('scores.lua', 'local c = require "cnnrun"
