@@ -126,12 +126,16 @@ cnr_status cnri_equalise(cnri_calibration *c, cnr_graph *net, cnr_error *err);
 /* ---- bias.c: outputs that are off on average ---- */
 /* Fills the shifts of the layers in `wanted`. */
 cnr_status cnri_correct_biases(cnri_calibration *c, const bool *wanted, cnr_error *err);
-void cnri_shifts_free(cnri_calibration *c);
+
+/* ---- shifts.c ---- */
+/* The bias of a node, if it has one of its own; -1. */
+cnr_value cnri_bias_of(const cnr_graph *g, const cnri_node *node);
 /* To a copy of the net, before it is quantised. */
 cnr_status cnri_apply_shifts(const cnri_calibration *c, cnr_graph *g, const bool *wanted,
                              cnr_error *err);
 /* Element k of the value is off by so much. */
 void cnri_add_off(cnri_answer *a, const cnr_tensor *value, int64_t k, double off);
+void cnri_shifts_free(cnri_calibration *c);
 
 /* ---- accuracy.c: answers on the calibration pictures ---- */
 typedef struct cnri_verdict {

@@ -100,8 +100,8 @@ static void points(void) {
 
 static void budget(const cnr_graph *net) {
     const cnr_load_options how = {.size = sizeof how, .device = "cpu"};
-    cnri_quantise_options o = {
-        .data = spec, .limit = 10, .least = NAN, .max_drop = 100, .all = true, .how = &how};
+    cnri_quantise_options o =
+        {.data = spec, .limit = 10, .least = NAN, .max_drop = 100, .all = true, .how = &how};
     cnri_quantising q;
     cnr_error err = CNR_ERROR_INIT;
     if (!ok(!cnri_quantise(guests_rt, net, &o, NULL, &q, &err), "a budget: %s", err.text)) return;
@@ -110,8 +110,8 @@ static void budget(const cnr_graph *net) {
 }
 
 static void stopped(const cnr_graph *net) {
-    cnri_quantise_options o = {
-        .data = spec, .limit = 10, .check = -1, .least = 10, .max_drop = NAN, .all = true};
+    cnri_quantise_options o =
+        {.data = spec, .limit = 10, .check = -1, .least = 10, .max_drop = NAN, .all = true};
     cnri_quantising q;
     cnr_error err = CNR_ERROR_INIT;
     for (int64_t at = 1; at <= 15; at += 7) { /* calibrating, and checking */
