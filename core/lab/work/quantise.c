@@ -127,27 +127,6 @@ static bool is_slow(const job *q) {
     return false;
 }
 
-static cnr_status quantise_the_good(job *q, cnr_error *err) {
-    const char *spoiled = NULL;
-    double decibels = 0;
-    cnr_status status = watch(q, err);
-    for (bool again = true; again && !status;) {
-        status = cnri_quantized(&q->c, q->wanted, &q->out->quantized, &q->answers, err);
-        if (status) break;
-        q->out->n_quantised = q->answers.n;
-        if (q->answers.n == 0) return is_slow(q) ? CNR_OK : none_left(q, spoiled, decibels, err);
-        status = cnri_answers_add_watched(&q->c, q->out->quantized, q->watched, &q->answers, err);
-        if (!status) status = cnri_compare(&q->c, q->out->quantized, &q->answers, COMPARED, err);
-        const cnri_answer *bad = status ? NULL : too_noisy(q);
-        if (bad) status = drop_noisy(q, bad, &spoiled, &decibels, err);
-        else if (!status) status = drop_more(q, &again, err);
-        if (again || status) status = forget(q, status);
-    }
-    return status;
-}
-
-/* ---- by which ranges ---- */
-
 /* What the answers say of what the net's outputs are made of: noise over signal. */
 static double noise_in(const cnri_answers *answers) {
     double all = 0, behind = 0;
@@ -168,23 +147,47 @@ static cnr_status quantise_and_compare(job *q, cnr_error *err) {
     return status ? status : cnri_compare(&q->c, q->out->quantized, &q->answers, COMPARED, err);
 }
 
+/* Before any layer is given up for its noise. Stays where it leaves less in the outputs. */
+static cnr_status correct_biases(job *q, cnr_error *err) {
+    cnr_status status = quantise_and_compare(q, err);
+    const double before = noise_in(&q->answers);
+    const bool any = q->answers.n > 0;
+    status = forget(q, status);
+    if (status || !any) return status;
+    status = cnri_correct_biases(&q->c, q->wanted, err);
+    if (!status) status = quantise_and_compare(q, err);
+    q->out->bias_gain = status ? NAN : 10 * log10(before / noise_in(&q->answers));
+    if (!(q->out->bias_gain > 0)) cnri_shifts_free(&q->c);
+    return forget(q, status);
+}
+
+static cnr_status quantise_the_good(job *q, cnr_error *err) {
+    const char *spoiled = NULL;
+    double decibels = 0;
+    cnr_status status = watch(q, err);
+    if (!status && q->o->correct_bias) status = correct_biases(q, err);
+    for (bool again = true; again && !status;) {
+        status = cnri_quantized(&q->c, q->wanted, &q->out->quantized, &q->answers, err);
+        if (status) break;
+        q->out->n_quantised = q->answers.n;
+        if (q->answers.n == 0) return is_slow(q) ? CNR_OK : none_left(q, spoiled, decibels, err);
+        status = cnri_answers_add_watched(&q->c, q->out->quantized, q->watched, &q->answers, err);
+        if (!status) status = cnri_compare(&q->c, q->out->quantized, &q->answers, COMPARED, err);
+        const cnri_answer *bad = status ? NULL : too_noisy(q);
+        if (bad) status = drop_noisy(q, bad, &spoiled, &decibels, err);
+        else if (!status) status = drop_more(q, &again, err);
+        if (again || status) status = forget(q, status);
+    }
+    return status;
+}
+
+/* ---- by which ranges ---- */
+
 static cnr_status noise_by(job *q, cnri_method method, double *out, cnr_error *err) {
     cnri_calibrate_by(&q->c, method, true);
     const cnr_status status = quantise_and_compare(q, err);
     *out = noise_in(&q->answers);
     return forget(q, status);
-}
-
-/* Stays where it leaves less noise in the outputs. */
-static cnr_status correct_biases(job *q, cnr_error *err) {
-    const double before = noise_in(&q->answers);
-    cnr_status status = forget(q, cnri_correct_biases(&q->c, q->wanted, err));
-    if (!status) status = quantise_and_compare(q, err);
-    q->out->bias_gain = status ? NAN : 10 * log10(before / noise_in(&q->answers));
-    if (status || q->out->bias_gain > 0) return status;
-    cnri_shifts_free(&q->c);
-    forget(q, CNR_OK);
-    return quantise_and_compare(q, err);
 }
 
 /* Tries them all on the same pictures where nobody said which. */
@@ -444,7 +447,6 @@ static cnr_status quantise_all(job *q, const cnr_graph *net, cnr_error *err) {
     if (!status) status = cnri_calibrate(&q->c, method != CNRI_METHOD_MINMAX, err);
     if (!status) status = choose_ranges(q, method, err);
     if (!status) status = quantise_the_good(q, err);
-    if (!status && q->o->correct_bias && q->answers.n > 0) status = correct_biases(q, err);
     if (!status && q->o->check) status = check(q, q->o->check < 0 ? limit : q->o->check, err);
     return status ? status : take(q, err);
 }
