@@ -22,10 +22,11 @@ static int own_f32(const cnr_tensor *t, int32_t rank) {
            !(t->flags & CNR_TENSOR_VARIABLE) && (rank < 0 || t->rank == rank);
 }
 
-static int is_conv(const cnr_node *node) {
+static int is_conv(const graph *g, const cnr_node *node, const cnr_value *in) {
     const cnr_tensor *bias = cnr_own_input(node, 2);
     return graph_is(node, "conv") && node->inputs[0] && node->inputs[0]->rank >= 3 &&
-           own_f32(cnr_own_input(node, 1), -1) && (!bias || own_f32(bias, 1));
+           own_f32(cnr_own_input(node, 1), -1) && int8_host->graph_uses(g, in[1]) == 1 &&
+           (!bias || (own_f32(bias, 1) && int8_host->graph_uses(g, in[2]) == 1));
 }
 
 /* f(k x) = k f(x) for each channel by itself; limits count as long as nothing is above them. */
@@ -44,7 +45,7 @@ static int32_t layer_before(const graph *g, cnr_value value) {
         const cnr_value *in;
         if (producer < 0 || int8_host->graph_uses(g, value) != 1) return -1;
         const cnr_node *node = int8_host->graph_node_at(g, producer, &in, NULL);
-        if (is_conv(node)) return producer;
+        if (is_conv(g, node, in)) return producer;
         if (!is_homogeneous(node) || node->n_inputs < 1) return -1;
         value = in[0];
     }
@@ -122,38 +123,26 @@ static int choose(const second *s, float *largest) {
 
 /* ---- carrying it out ---- */
 
-/* The same layer with other weights and bias. */
-static cnr_status replace(graph *g, int32_t index, const float *w, const float *bias) {
-    const cnr_value *in, *out;
-    const cnr_node *node = int8_host->graph_node_at(g, index, &in, &out);
-    const cnr_value y = out[0];
-    cnr_value list[3] = {in[0], -1, node->n_inputs > 2 ? in[2] : -1};
-    cnr_tensor t = *node->inputs[1];
-    const int64_t rows = t.dim[0];
-    const int32_t n = node->n_inputs;
+/* Another constant instead of one that this layer alone reads. */
+static cnr_status replace_one(graph *g, cnr_value old, const cnr_tensor *like, const char *suffix,
+                              const float *data) {
     char name[256];
-    snprintf(name, sizeof name, "%.240s.equal", node->name);
+    cnr_tensor t = *like;
+    snprintf(name, sizeof name, "%.240s.%s", int8_host->graph_value_name(g, old), suffix);
     t.flags = CNR_TENSOR_CONST;
-    t.data = (void *)w;
-    list[1] = int8_host->graph_constant(g, name, &t);
-    snprintf(name, sizeof name, "%.240s.equal_bias", node->name);
-    if (bias) {
-        const cnr_tensor b = {.size = sizeof b,
-                              .flags = CNR_TENSOR_CONST,
-                              .dtype = CNR_f32,
-                              .rank = 1,
-                              .dim = {rows},
-                              .bytes = (uint64_t)rows * sizeof(float),
-                              .data = (void *)bias};
-        list[2] = int8_host->graph_constant(g, name, &b);
-    }
-    int8_host->graph_insert_before(g, index);
-    node = int8_host->graph_node_at(g, index, NULL, NULL);
-    const cnr_value made =
-        list[1] < 0 || (bias && list[2] < 0) ? -1 : graph_add(g, "conv", node->name, node, list, n);
-    if (made < 0) return CNR_E_STATE;
-    CNR_TRY(int8_host->graph_replace(g, y, made));
-    return int8_host->graph_remove(g, index + 1);
+    t.data = (void *)data;
+    const cnr_value made = int8_host->graph_constant(g, name, &t);
+    return made < 0 ? CNR_E_STATE : int8_host->graph_replace(g, old, made);
+}
+
+/* The same layer with other weights and bias (NULL: as it is). */
+static cnr_status replace(graph *g, int32_t index, const float *w, const float *bias) {
+    const cnr_value *in;
+    const cnr_node *node = int8_host->graph_node_at(g, index, &in, NULL);
+    CNR_TRY(replace_one(g, in[1], node->inputs[1], "equal", w));
+    if (!bias) return CNR_OK;
+    node = int8_host->graph_node_at(g, index, &in, NULL);
+    return replace_one(g, in[2], node->inputs[2], "equal", bias);
 }
 
 static cnr_status scale_first(graph *g, int32_t index, const float *k) {
@@ -185,7 +174,7 @@ static int32_t equalize(graph *g, int32_t index, cnr_error *err) {
     const cnr_value *in;
     char key[300];
     const cnr_node *node = int8_host->graph_node_at(g, index, &in, NULL);
-    if (!is_conv(node)) return 0;
+    if (!is_conv(g, node, in)) return 0;
     snprintf(key, sizeof key, "channels.%.280s", int8_host->graph_value_name(g, in[0]));
     const char *text = int8_host->graph_meta(g, key);
     const int32_t first = text ? layer_before(g, in[0]) : -1;

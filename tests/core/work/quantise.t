@@ -29,14 +29,16 @@ like $out, qr/^ok \d+ - /m, 'it tells what it could do';
 unlike $out, qr/^not ok/m, 'all of it' or diag $out, $err;
 
 # The loud channel made as large as the others, in the weights of both layers, and the way back.
-my %snr;
+my (%snr, %layers);
 for my $how ('', '--equalize', '--correct-bias') {
     ($code, $out, $err) = cnnrun('quantize', "$dir/poor.cnr", '--data', $digits, '-o', "$dir/how.cnr", '--all',
         '--min-snr', -100, '--json', grep { $_ } $how);
+    $layers{$how} = join ' ', map { decode_json($_)->{layer} // () } split /\n/, $code ? '' : $out;
     $snr{$how} = $code ? $err : decode_json((split /\n/, $out)[-1]);
 }
 my @db = map { $snr{$_}{output_snr_db} } '', '--equalize', '--correct-bias';
 cmp_ok $db[1], '>', $db[0] + 6, "--equalize: $db[0] dB become $db[1]";
+is $layers{'--equalize'}, 'loud quiet last', 'and layers keep their names';
 my $gain = $snr{'--correct-bias'}{bias_gain_db};
 ok defined $gain && !defined $snr{''}{bias_gain_db}, "--correct-bias tells what it gained: $gain dB";
 cmp_ok $db[2], '>=', $db[0] - 0.5, 'and is kept where that is something';
