@@ -91,17 +91,40 @@ static cnr_status div_gradient(OPS_GRADIENT_ARGS) {
     return kit_built(&b, node, err);
 }
 
+/* ---- a known number for each channel: what convolutions before it take over ---- */
+
+/* y = scale x + shift, of the second operand. */
+#define MULTIPLIES(to_scale, to_shift, v) ((to_scale) = (v), (to_shift) = 0)
+#define ADDS(to_scale, to_shift, v) ((to_scale) = 1, (to_shift) = (v))
+#define TAKES_OFF(to_scale, to_shift, v) ((to_scale) = 1, (to_shift) = -(v))
+#define IS_NOT_AFFINE(to_scale, to_shift, v) return ((void)(v), 0)
+
+/* The second operand where it is known and has one number, or one a channel. */
+static const float *channel_operand(const cnr_node *node, int64_t channels, int64_t *step) {
+    const cnr_tensor *x = node->inputs[0], *b = cnr_own_input(node, 1);
+    if (node->n_inputs < 2 || !b || !b->data || b->dtype != CNR_f32 || x->dtype != CNR_f32 ||
+        b->encoding || b->rank > x->rank || x->rank < 2 || x->dim[1] != channels ||
+        !(b->flags & CNR_TENSOR_CONST) || b->flags & CNR_TENSOR_VARIABLE)
+        return NULL;
+    const int32_t axis = 1 - (x->rank - b->rank);
+    *step = cnr_count(b) > 1;
+    if (*step && (axis < 0 || b->dim[axis] != channels || cnr_count(b) != channels)) return NULL;
+    return cnr_count(b) > 0 ? b->data : NULL;
+}
+
 /* ---- the rows ----
  * symbol, name, summary, types, y as double and float F, as signed I, as unsigned U, gradient,
- * OpenCL, flags. OP_PAIR: two operands; OP_MANY: one or more. */
+ * OpenCL, what a known second operand does, flags. OP_PAIR: two operands; OP_MANY: one or more. */
 #define SIGNED_WRAP(op) (int64_t)((uint64_t)x op(uint64_t) y)
 #define FOLDS(PAIR, MANY) \
-    PAIR(add, "add", "a + b", OPS_NUMBERS, x + y, SIGNED_WRAP(+), x + y, add_gradient, "x + y", 0) \
-    PAIR(sub, "sub", "a - b", OPS_NUMBERS, x - y, SIGNED_WRAP(-), x - y, sub_gradient, "x - y", 0) \
+    PAIR(add, "add", "a + b", OPS_NUMBERS, x + y, SIGNED_WRAP(+), x + y, add_gradient, "x + y", \
+         ADDS, 0) \
+    PAIR(sub, "sub", "a - b", OPS_NUMBERS, x - y, SIGNED_WRAP(-), x - y, sub_gradient, "x - y", \
+         TAKES_OFF, 0) \
     PAIR(mul_op, "mul", "a b", OPS_NUMBERS, x *y, SIGNED_WRAP(*), x *y, mul_gradient, "x * y", \
-         CNR_OP_MULTIPLIES) \
+         MULTIPLIES, CNR_OP_MULTIPLIES) \
     PAIR(div, "div", "a / b; whole numbers towards zero", OPS_NUMBERS, x / y, divide(x, y), \
-         y ? x / y : 0, div_gradient, "x / y", 0) \
+         y ? x / y : 0, div_gradient, "x / y", IS_NOT_AFFINE, 0) \
     MANY(max, "max", "the largest of the operands; NaN where one is NaN", OPS_NUMBERS, \
          LARGER(x, y), LARGER(x, y), LARGER(x, y), NULL, "(x > y || x != x ? x : y)", 0, 0) \
     MANY(min, "min", "the smallest of the operands; NaN where one is NaN", OPS_NUMBERS, \
@@ -177,10 +200,19 @@ static cnr_status div_gradient(OPS_GRADIENT_ARGS) {
         return fold_expression(&SYMBOL##_row, text, bytes); \
     }
 
-#define PAIR(SYMBOL, NAME, SUMMARY, DTYPES, F, I, U, GRADIENT, OPENCL, FLAGS) \
+#define PAIR(SYMBOL, NAME, SUMMARY, DTYPES, F, I, U, GRADIENT, OPENCL, AFFINE, FLAGS) \
     ARITHMETIC(SYMBOL, DTYPES, F, I, U, OPENCL, 0) \
+    static int32_t SYMBOL##_affine(const cnr_node *node, int64_t channels, float *scale, \
+                                   float *shift) { \
+        int64_t step; \
+        (void)scale, (void)shift; \
+        const float *v = channel_operand(node, channels, &step); \
+        for (int64_t c = 0; v && c < channels; c++) AFFINE(scale[c], shift[c], v[c * step]); \
+        return v != NULL; \
+    } \
     DESCRIPTOR(SYMBOL, NAME, SUMMARY, pair, CNR_OP_EPILOGUE | (FLAGS), .gradient = GRADIENT, \
-               .apply_f32 = SYMBOL##_apply, .expression = SYMBOL##_expression)
+               .apply_f32 = SYMBOL##_apply, .expression = SYMBOL##_expression, \
+               .channel_affine = SYMBOL##_affine)
 /* Only of two operands can a kernel make an epilogue; it asks. */
 #define MANY(SYMBOL, NAME, SUMMARY, DTYPES, F, I, U, GRADIENT, OPENCL, MEAN, FLAGS) \
     ARITHMETIC(SYMBOL, DTYPES, F, I, U, OPENCL, MEAN) \

@@ -57,7 +57,7 @@ return experiment.main({
     end
     local calibrate = options.calibrate or 100
     if calibrate > 0 then
-      local whole <close> = net:quantize { data = options[2], limit = calibrate, check = 0 }
+      local whole <close> = net:quantize { data = options[2], limit = calibrate, check = 0, all = true }
       series[#series + 1] = { { judge("activations, too", 8, whole) }, label = "activations, too" }
     end
     local float = judge("as it was", 32, net)[2]

@@ -15,7 +15,7 @@ return function(args)
   local gradients, loss, scores = small:gradients(batch, { 0, 1 })
   small:set_weight("fc.bias", small:weight "fc.bias":plus(gradients["fc.bias"], -0.1))
   local e = small:evaluate { data = samples, limit = 4 }
-  local whole, about = small:quantize { data = samples, limit = 3, check = 2 }
+  local whole, about = small:quantize { data = samples, limit = 3, check = 2, all = true }
   print(epochs, r.trained, r.validated, #small:weights(), small:weight "fc.weight":density(), #scores,
         loss > 0, e.n, #e.confusion, about.quantized, whole:evaluate { data = samples, limit = 2 }.n,
         #small:layers(), #small:profile { runs = 1, warm = 0 })

@@ -46,7 +46,7 @@ my @writers = (
     ['convert', 'convert', @random, '-o', 'OUT'],
     $onnx ? (['import', 'import', "$dir/net.onnx", '-o', 'OUT'],
         ['export', 'export', "$dir/net.cnr", '-o', 'OUT.onnx']) : (),
-    $pictures ? (['quantize', 'quantize', @random, '--data', "images:$dir/list", qw(--limit 2 -o OUT)],
+    $pictures ? (['quantize', 'quantize', '--all', @random, '--data', "images:$dir/list", qw(--limit 2 -o OUT)],
         ['train', 'train', $net, '--data', "images:$dir/list", qw(--epochs 1 --batch 2 -o OUT)],
         ['picture', "$dir/picture.lua", 'OUT.png']) : (),
     ['tensor', "$dir/tensor.lua", 'OUT.npy'],

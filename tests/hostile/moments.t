@@ -44,7 +44,7 @@ my @commands = (
     has_plugin('import-onnx') ? {name => 'import', file => 'net.cnr',
         words => ['import', "$dir/net.onnx", '-o', "$work/net.cnr"]} : (),
     $pictures ? ({name => 'quantize', file => 'net.cnr',
-        words => ['quantize', $net, '--weights', 'random:1', '--data', "images:$dir/list", '-o',
+        words => ['quantize', '--all', $net, '--weights', 'random:1', '--data', "images:$dir/list", '-o',
             "$work/net.cnr"]},
         {name => 'train', file => 'net.cnr', judged => 1,
         words => ['train', $net, '--data', "images:$dir/list", qw(--epochs 30 --batch 5 --lr 0.01 -o),

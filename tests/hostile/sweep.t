@@ -88,7 +88,7 @@ sweep('train', $small, 'train', @small, qw(--data images:list.txt --epochs 1 --b
       -o out.cnr));
 sweep('train, varied, with checkpoints', $small, 'train', @small, '--data', 'images:list.txt,shift=1', qw(--epochs 2
       --batch 1 --overwrite --checkpoint ckpt --checkpoint-every 1e-9 -o out.cnr));
-sweep('quantize', $small, 'quantize', @small, qw(--weights random:1 --data images:list.txt
+sweep('quantize', $small, 'quantize', @small, qw(--all --weights random:1 --data images:list.txt
       --min-snr 0 -o out.cnr));
 sweep('evaluate', $small, 'eval', @small, qw(--weights random:1 --data images:list.txt --json));
 sweep('convert', $small, 'convert', 'small.lua', qw(--weights random:1 -o out.cnr));

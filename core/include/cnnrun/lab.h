@@ -289,18 +289,31 @@ cnr_status cnr_gradients_of(cnr_model *model, const cnr_gradient_options *option
 /* Whole numbers instead of floats, where a picture's answer stays good enough. */
 typedef struct cnr_quantize_options {
     uint32_t size;
-    int32_t reserved;
+    int32_t all;          /* 1: layers that are slower here than in floats, too */
     const char *data;     /* calibrated on its "train" part, checked on "eval" */
     const char *layers;   /* a pattern of names: only those; NULL: all */
     int64_t limit, check; /* pictures (0: 100); to compare both nets on (0: as limit, -1: none) */
-    double least;         /* decibels: a layer with less signal to noise stays float (0: 10) */
+    /* decibels: a layer with less signal to noise stays float (0: 10, or none with max_drop) */
+    double least;
     const char *method; /* ranges: NULL or "minmax", "percentile", "mse", "kl"; "auto": the one with
                            the least noise */
+    /* the noisiest layers stay float until no more points of top-1 (without labels: of agreement)
+     * are lost on the pictures that it calibrates on (0: no bound; less than 0: none may be lost)
+     */
+    double max_drop;
+    /* 1: before, channels between two layers are made alike in the weights of both; 1: afterwards,
+     * biases lose what outputs are off by on average, where that makes less noise */
+    int32_t equalize, correct_bias;
 } cnr_quantize_options;
+enum { /* why a layer stays float */
+       CNR_FLOAT_FOR_NOISE = 1,
+       CNR_FLOAT_FOR_ACCURACY = 2, /* max_drop */
+       CNR_FLOAT_FOR_TIME = 3
+};
 typedef struct cnr_quantized_layer {
     const char *name;
     double low, high, decibels; /* what its output was seen to hold; signal to noise */
-    int32_t quantized, reserved;
+    int32_t quantized, float_for;
 } cnr_quantized_layer;
 typedef struct cnr_quantizing {
     uint32_t size;
@@ -314,6 +327,11 @@ typedef struct cnr_quantizing {
     int32_t n_warnings;
     int32_t n_float;    /* layers that could be quantised and were not */
     const char *method; /* of the ranges; static */
+    /* two a layer, float and quantised, each with what stands between it and the next: how long
+     * they were seen to take here; NaN: not timed */
+    double *layer_ms;
+    double lost;      /* points, on the pictures that it was calibrated on; NaN: without max_drop */
+    double bias_gain; /* decibels of the outputs by correct_bias, kept above 0; NaN: not asked */
 } cnr_quantizing;
 /* *net is a model of its own; the one given stays as it is. CNR_E_STATE: both were compared, and
  * outputs have nothing in common. */

@@ -31,19 +31,18 @@ typedef struct tapped {
     cnri_answers *answers;
 } tapped;
 
-static cnr_status run_one(cnri_runner *r, cnr_tap_fn tap, tapped *arg, const cnr_tensor *picture,
-                          cnr_error *err) {
+static cnr_status run_one(cnri_runner *r, cnr_tap_fn tap, void *arg, const cnri_calibration *c,
+                          const cnr_tensor *picture, cnr_error *err) {
     cnr_status status = cnri_runner_shape(r, 1, picture, err);
     if (!status) status = cnri_runner_put(r, 0, picture, err);
     if (status) return status;
     cnr_session_tap(r->session, tap, arg);
     status = cnri_runner_run(r, NULL, err);
-    if (!status && arg->c->failed) status = cnri_out_of_memory(err, "quantize");
+    if (!status && c->failed) status = cnri_out_of_memory(err, "quantize");
     return status;
 }
 
-/* The value that a tap tells of. */
-static cnr_value value_of(const cnr_graph *g, const char *node, int32_t output) {
+cnr_value cnri_tapped_value(const cnr_graph *g, const char *node, int32_t output) {
     for (int32_t i = 0; i < g->nodes.n; i++)
         if (strcmp(g->nodes.at[i]->name, node) == 0)
             return output < g->nodes.at[i]->view.n_outputs ? g->nodes.at[i]->out[output] : -1;
@@ -63,13 +62,13 @@ static void widen(cnri_range *r, const cnr_tensor *t) {
 
 static void tap_range(void *arg, const char *node, int32_t output, const cnr_tensor *value) {
     const tapped *t = arg;
-    const cnr_value v = value_of(t->g, node, output);
+    const cnr_value v = cnri_tapped_value(t->g, node, output);
     if (v >= 0) widen(&t->c->all[v], value);
 }
 
 static void tap_count(void *arg, const char *node, int32_t output, const cnr_tensor *value) {
     const tapped *t = arg;
-    const cnr_value v = value_of(t->g, node, output);
+    const cnr_value v = cnri_tapped_value(t->g, node, output);
     if (v >= 0) cnri_histogram_add(&t->c->counts[v], &t->c->all[v], value);
 }
 
@@ -84,7 +83,7 @@ static cnr_status watch_all(cnri_calibration *c, bool count, cnr_error *err) {
     for (int64_t i = 0; i < c->pictures && !status; i++) {
         cnr_sample sample;
         if ((status = cnri_samples_read(c->samples, i, &sample, err)) != CNR_OK) break;
-        status = run_one(&runner, count ? tap_count : tap_range, &arg, &sample.picture, err);
+        status = run_one(&runner, count ? tap_count : tap_range, &arg, c, &sample.picture, err);
         if (!status && count) cnri_histogram_add(&c->counts[input], &c->all[input], &runner.input);
         else if (!status) widen(&c->all[input], &runner.input);
         cnri_free(sample.picture.data);
@@ -114,10 +113,28 @@ void cnri_calibrate_by(cnri_calibration *c, cnri_method method, bool careful) {
 }
 
 void cnri_calibration_close(cnri_calibration *c) {
+    cnri_shifts_free(c);
     for (int32_t v = 0; c->counts && v < c->net->values.n; v++) cnri_free(c->counts[v].bin);
     cnri_free(c->counts);
     cnri_free(c->all);
     cnri_free(c->ranges);
+}
+
+cnr_status cnri_calibration_watch(cnri_calibration *c, int64_t pictures, cnr_tap_fn tap, void *arg,
+                                  cnr_error *err) {
+    cnr_model *model = NULL;
+    cnri_runner runner = {0};
+    cnr_status status = cnri_calibration_model(c, c->net, false, &model, err);
+    if (!status) status = cnri_runner_open(&runner, model, c->observer, err);
+    for (int64_t i = 0; i < c->pictures && i < pictures && !status; i++) {
+        cnr_sample sample;
+        if ((status = cnri_samples_read(c->samples, i, &sample, err)) != CNR_OK) break;
+        status = run_one(&runner, tap, arg, c, &sample.picture, err);
+        cnri_free(sample.picture.data);
+    }
+    cnri_runner_close(&runner);
+    cnr_release(model);
+    return status;
 }
 
 /* ---- asking ---- */
@@ -142,9 +159,12 @@ cnr_status cnri_quantized(const cnri_calibration *c, const bool *wanted, cnr_gra
     cnr_status status = g ? cnri_graph_request_quantise(g, wanted, c->ranges, err)
                           : cnri_out_of_memory(err, "quantize");
     if (!status) status = cnri_graph_verify_weights(g, NULL, false, 0, err);
+    if (!status) status = cnri_apply_shifts(c, g, wanted, err);
     if (!status) status = cnri_graph_rewrite(g, c->how.no_rewrite, err);
     for (int32_t i = 0; !status && (v = cnri_graph_quantised_at(g, i)); i++) {
-        const cnri_answer a = {.as = *v};
+        const double top = v->low + UINT8_MAX * v->scale;
+        const bool limited = c->ranges[v->real].seen && c->ranges[v->real].high > top + v->scale;
+        const cnri_answer a = {.as = *v, .high = limited ? top : INFINITY};
         if (!insert(c, answers, &a)) status = cnri_out_of_memory(err, "quantize");
     }
     status = cnri_alloc_verdict(before, status, "quantize", err);
@@ -157,7 +177,10 @@ cnr_status cnri_quantized(const cnri_calibration *c, const bool *wanted, cnr_gra
 }
 
 void cnri_answers_free(cnri_answers *answers) {
-    for (int32_t i = 0; i < answers->n; i++) cnri_free(answers->at[i].kept);
+    for (int32_t i = 0; i < answers->n; i++) {
+        cnri_free(answers->at[i].kept);
+        cnri_free(answers->at[i].off);
+    }
     cnri_vec_free(answers);
     *answers = (cnri_answers){0};
 }
@@ -190,7 +213,7 @@ cnr_status cnri_answers_add_watched(const cnri_calibration *c, const cnr_graph *
 
 static void tap_keep(void *arg, const char *node, int32_t output, const cnr_tensor *value) {
     const tapped *t = arg;
-    const cnr_value v = value_of(t->g, node, output);
+    const cnr_value v = cnri_tapped_value(t->g, node, output);
     for (int32_t i = 0; i < t->answers->n && v >= 0; i++) {
         cnri_answer *a = &t->answers->at[i];
         if (a->as.real != v || value->dtype != CNR_f32) continue;
@@ -212,6 +235,11 @@ void cnri_add_noise(cnri_answer *a, double real, double got) {
     a->noise += isfinite(off) ? off * off : INFINITY;
 }
 
+static bool is_saturated(int32_t dtype, int32_t q) {
+    const int32_t low = dtype == CNR_i8 ? INT8_MIN : 0;
+    return q == low || q == low + UINT8_MAX;
+}
+
 static void compare_one(cnri_answer *a, const cnr_tensor *value) {
     const bool whole = cnri_is_quantised(a);
     if (a->n != cnr_count(value)) return;
@@ -223,13 +251,18 @@ static void compare_one(cnri_answer *a, const cnr_tensor *value) {
         }
         const int32_t q = value->dtype == CNR_i8 ? ((const int8_t *)value->data)[k]
                                                  : ((const uint8_t *)value->data)[k];
-        cnri_add_noise(a, fmax((double)a->kept[k], a->as.low), a->as.scale * (q - a->as.zero));
+        const double got = a->as.scale * (q - a->as.zero);
+        cnri_add_noise(a, fmin(fmax((double)a->kept[k], a->as.low), a->high), got);
+        if (a->off && value->rank >= 2 && value->dim[1] == a->channels &&
+            (double)a->kept[k] > a->as.low && (double)a->kept[k] < a->high &&
+            !is_saturated(value->dtype, q))
+            cnri_add_off(a, value, k, (double)a->kept[k] - got);
     }
 }
 
 static void tap_compare(void *arg, const char *node, int32_t output, const cnr_tensor *value) {
     const tapped *t = arg;
-    const cnr_value v = value_of(t->g, node, output);
+    const cnr_value v = cnri_tapped_value(t->g, node, output);
     for (int32_t i = 0; i < t->answers->n && v >= 0; i++)
         if (t->answers->at[i].as.stored == v) compare_one(&t->answers->at[i], value);
 }
@@ -246,8 +279,8 @@ cnr_status cnri_compare(cnri_calibration *c, const cnr_graph *quantized, cnri_an
     for (int64_t i = 0; i < c->pictures && i < maximum && !status; i++) {
         cnr_sample sample;
         if ((status = cnri_samples_read(c->samples, i, &sample, err)) != CNR_OK) break;
-        status = run_one(&runners[0], tap_keep, &args[0], &sample.picture, err);
-        if (!status) status = run_one(&runners[1], tap_compare, &args[1], &sample.picture, err);
+        status = run_one(&runners[0], tap_keep, &args[0], c, &sample.picture, err);
+        if (!status) status = run_one(&runners[1], tap_compare, &args[1], c, &sample.picture, err);
         cnri_free(sample.picture.data);
         if (!status && cnri_stopped(c->observer))
             status = cnri_fail(err, CNR_E_CANCELLED, "quantize", "stopped");

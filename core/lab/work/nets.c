@@ -1,6 +1,7 @@
 /* What applications do with a whole net: save it, make one of whole numbers of it. */
 #include "store/store.h"
 #include "work/work.h"
+#include <math.h>
 
 cnr_status cnr_save(cnr_model *m, const char *path, cnr_error *err) {
     const cnr_status status = cnri_require_arguments(err, "model", m, "path", path, NULL);
@@ -34,14 +35,16 @@ static void free_warnings(cnr_quantizing *q) {
 
 static cnr_status take_layers(const cnri_quantising *q, cnr_quantizing *out, cnr_error *err) {
     out->layers = cnri_alloc_zero(((size_t)q->n_layers + 1) * sizeof *out->layers);
-    for (int32_t i = 0; out->layers && i < q->n_layers; i++) {
+    out->layer_ms = cnri_alloc_zero(((size_t)q->n_layers * 2 + 1) * sizeof *out->layer_ms);
+    for (int32_t i = 0; out->layers && out->layer_ms && i < q->n_layers; i++) {
         const cnri_quantised_layer *l = &q->layers[i];
         char *name = cnri_strdup(l->name);
         if (!name) break;
         out->layers[out->n_layers++] =
-            (cnr_quantized_layer){name, l->low, l->high, l->decibels, l->quantised, 0};
+            (cnr_quantized_layer){name, l->low, l->high, l->decibels, l->quantised, l->float_for};
+        memcpy(out->layer_ms + (size_t)i * 2, l->ms, sizeof l->ms);
     }
-    if (out->n_layers == q->n_layers) return CNR_OK;
+    if (out->layer_ms && out->n_layers == q->n_layers) return CNR_OK;
     cnr_quantizing_free(out);
     return cnri_out_of_memory(err, "quantize");
 }
@@ -67,7 +70,9 @@ static cnr_status take(const cnr_model *m, const cnri_quantising *q, cnr_model *
                             .ms = {q->ms[0], q->ms[1]},
                             .decibels = q->decibels,
                             .n_float = q->n_float,
-                            .method = q->method};
+                            .method = q->method,
+                            .lost = q->lost,
+                            .bias_gain = q->bias_gain};
     cnr_status status = take_layers(q, out, err);
     if (!status) status = take_warnings(q->quantized, out, err);
     if (!status) status = cnri_graph_clone(q->quantized, &graph, err);
@@ -93,6 +98,10 @@ cnr_status cnri_quantize_model(cnr_model *m, cnri_samples *samples,
                                               : check < 0 ? 0
                                                           : -1,
                                      .least = options->least,
+                                     .max_drop = options->max_drop,
+                                     .all = options->all,
+                                     .equalise = options->equalize,
+                                     .correct_bias = options->correct_bias,
                                      .method = options->method,
                                      .how = &how};
     cnr_status status = cnri_check_process(m->rt, err);
@@ -115,17 +124,23 @@ cnr_status cnr_quantize(cnr_model *m, const cnr_quantize_options *options,
                                                "out", out, NULL);
     if (!status && out->size < minimum)
         status = cnri_fail(err, CNR_E_INVALID, "out", "its size is to be set before the call");
-    if (o.least == 0) o.least = 10;
+    if (o.least == 0) o.least = NAN;
+    o.max_drop = o.max_drop == 0 ? NAN : fmax(0, o.max_drop);
     if (!status) status = cnri_quantize_model(m, NULL, &o, observer, net, &got, err);
     if (status) return status;
     CNRI_COPY_RESULT(out, got);
     if (!CNRI_HAS(out, n_warnings)) free_warnings(&got);
+    if (!CNRI_HAS(out, layer_ms)) cnri_free(got.layer_ms);
     return status;
 }
 
 void cnr_quantizing_free(cnr_quantizing *q) {
     if (!q) return;
     if (CNRI_HAS(q, n_warnings)) free_warnings(q);
+    if (CNRI_HAS(q, layer_ms)) {
+        cnri_free(q->layer_ms);
+        q->layer_ms = NULL;
+    }
     for (int32_t i = 0; i < q->n_layers; i++) cnri_free((void *)q->layers[i].name);
     cnri_free(q->layers);
     q->layers = NULL;

@@ -13,7 +13,11 @@ typedef struct job {
     cnri_sensitivity sensitivity;
     bool *wanted;         /* by node of net */
     bool *watched;        /* by value of net: all layers, and what the outputs are made of */
-    double *given_up;     /* by node of net: decibels, for which it stays float; else NaN */
+    double *given_up;     /* by node of net: decibels of a layer that stays float; else NaN */
+    int32_t *float_for;   /* by node of net: CNR_FLOAT_FOR_... */
+    cnri_layer_ns *times; /* by node of net */
+    double least;
+    cnri_verdicts said;   /* by the float net, on the calibration pictures, if there is a budget */
     cnri_answers outputs; /* of the net: signal and noise */
     int64_t labelled, right[2], agree, judged; /* judged: those whose answer is a class */
     CNRI_VEC(double) ns[2];                    /* of each picture */
@@ -24,11 +28,12 @@ typedef struct job {
 /* The first value that is too noisy: those behind it may be so because of it. NULL: none is. */
 static const cnri_answer *too_noisy(const job *q) {
     for (int32_t i = 0; i < q->answers.n; i++)
-        if (!(cnri_decibels(&q->answers.at[i]) >= q->o->least)) return &q->answers.at[i];
+        if (!(cnri_decibels(&q->answers.at[i]) >= q->least)) return &q->answers.at[i];
     return NULL;
 }
 
-enum { COMPARED = 16 }; /* pictures that signal and noise are measured on */
+/* COMPARED: pictures that signal and noise are measured on. */
+enum { COMPARED = 16, LEAST_DECIBELS = 10 };
 
 static cnr_status forget(job *q, cnr_status status) {
     cnri_answers_free(&q->answers);
@@ -58,54 +63,130 @@ static cnr_status none_left(const job *q, const char *bad, double decibels, cnr_
                      "no layer is left to be quantised: with the last ones \"%s\" had a signal to "
                      "noise of "
                      "%.1f dB, and --min-snr wants %.1f",
-                     bad, decibels, q->o->least);
+                     bad, decibels, q->least);
+}
+
+/* Layers that went out of `wanted` since the answers came: for `why`, told with so many decibels
+ * (NaN: their own). True: there are such. */
+static bool note_dropped(job *q, int32_t why, double decibels) {
+    bool any = false;
+    for (int32_t i = 0; i < q->answers.n; i++) {
+        const cnri_answer *a = &q->answers.at[i];
+        const int32_t node = q->out->net->values.at[a->as.real].producer;
+        if (!cnri_is_quantised(a) || q->wanted[node]) continue;
+        q->given_up[node] = isnan(decibels) ? cnri_decibels(a) : decibels;
+        q->float_for[node] = why;
+        any = true;
+    }
+    return any;
+}
+
+static cnr_status drop_noisy(job *q, const cnri_answer *bad, const char **spoiled, double *decibels,
+                             cnr_error *err) {
+    const cnr_graph *net = q->out->net;
+    *decibels = cnri_decibels(bad);
+    *spoiled = net->nodes.at[net->values.at[bad->as.real].producer]->name;
+    const cnr_status status = cnri_drop_noisiest(&q->sensitivity, &q->answers, bad->as.real,
+                                                 pow(10, -q->least / 10), q->wanted, err);
+    if (!status) note_dropped(q, CNR_FLOAT_FOR_NOISE, *decibels);
+    return status;
+}
+
+static cnr_status drop_inaccurate(job *q, cnr_error *err) {
+    int32_t n, *order = cnri_alloc(((size_t)q->answers.n + 1) * sizeof *order);
+    cnr_status status = order ? CNR_OK : cnri_out_of_memory(err, "quantize");
+    if (!status && q->said.n == 0)
+        status = cnri_verdicts_of(&q->c, q->out->net, true, &q->said, err);
+    if (!status && isnan(cnri_points_lost(&q->said, &q->said)))
+        status = cnri_fail(err, CNR_E_ARG, "--max-drop",
+                           "the net's answers are no classes, so no points can be lost; "
+                           "--min-snr bounds the noise instead");
+    if (!status) status = cnri_noisiest_first(&q->sensitivity, &q->answers, order, &n, err);
+    if (!status)
+        status = cnri_keep_within(&q->c, &q->said, q->o->max_drop, order, n, q->wanted,
+                                  &q->out->lost, err);
+    cnri_free(order);
+    return status;
+}
+
+/* What is good enough, is asked to be accurate together, and then to be faster. *again: some
+ * layers went. */
+static cnr_status drop_more(job *q, bool *again, cnr_error *err) {
+    *again = false;
+    cnr_status status = isnan(q->o->max_drop) ? CNR_OK : drop_inaccurate(q, err);
+    if (!status) *again = note_dropped(q, CNR_FLOAT_FOR_ACCURACY, NAN);
+    if (status || *again || q->o->all || q->c.how.deterministic) return status;
+    status = cnri_drop_slower(&q->c, q->wanted, q->times, err);
+    if (!status) *again = note_dropped(q, CNR_FLOAT_FOR_TIME, NAN);
+    return status;
+}
+
+static bool is_slow(const job *q) {
+    for (int32_t i = 0; i < q->out->net->nodes.n; i++)
+        if (q->float_for[i] == CNR_FLOAT_FOR_TIME) return true;
+    return false;
+}
+
+/* What the answers say of what the net's outputs are made of: noise over signal. */
+static double noise_in(const cnri_answers *answers) {
+    double all = 0, behind = 0;
+    for (int32_t i = 0; i < answers->n; i++) {
+        const cnri_answer *a = &answers->at[i];
+        const double noise = a->noise > 0 ? a->noise / a->signal : 0;
+        all += noise;
+        if (!cnri_is_quantised(a)) behind += noise;
+    }
+    return behind > 0 ? behind : all;
+}
+
+/* Quantises what is wanted, and compares it with the float net. */
+static cnr_status quantise_and_compare(job *q, cnr_error *err) {
+    cnr_status status = cnri_quantized(&q->c, q->wanted, &q->out->quantized, &q->answers, err);
+    if (!status)
+        status = cnri_answers_add_watched(&q->c, q->out->quantized, q->watched, &q->answers, err);
+    return status ? status : cnri_compare(&q->c, q->out->quantized, &q->answers, COMPARED, err);
+}
+
+/* Before any layer is given up for its noise. Stays where it leaves less in the outputs. */
+static cnr_status correct_biases(job *q, cnr_error *err) {
+    cnr_status status = quantise_and_compare(q, err);
+    const double before = noise_in(&q->answers);
+    const bool any = q->answers.n > 0;
+    status = forget(q, status);
+    if (status || !any) return status;
+    status = cnri_correct_biases(&q->c, q->wanted, err);
+    if (!status) status = quantise_and_compare(q, err);
+    q->out->bias_gain = status ? NAN : 10 * log10(before / noise_in(&q->answers));
+    if (!(q->out->bias_gain > 0)) cnri_shifts_free(&q->c);
+    return forget(q, status);
 }
 
 static cnr_status quantise_the_good(job *q, cnr_error *err) {
-    const cnr_graph *net = q->out->net;
     const char *spoiled = NULL;
     double decibels = 0;
     cnr_status status = watch(q, err);
-    while (!status) {
+    if (!status && q->o->correct_bias) status = correct_biases(q, err);
+    for (bool again = true; again && !status;) {
         status = cnri_quantized(&q->c, q->wanted, &q->out->quantized, &q->answers, err);
         if (status) break;
         q->out->n_quantised = q->answers.n;
-        if (q->answers.n == 0) return none_left(q, spoiled, decibels, err);
+        if (q->answers.n == 0) return is_slow(q) ? CNR_OK : none_left(q, spoiled, decibels, err);
         status = cnri_answers_add_watched(&q->c, q->out->quantized, q->watched, &q->answers, err);
         if (!status) status = cnri_compare(&q->c, q->out->quantized, &q->answers, COMPARED, err);
         const cnri_answer *bad = status ? NULL : too_noisy(q);
-        if (!bad) break;
-        decibels = cnri_decibels(bad);
-        spoiled = net->nodes.at[net->values.at[bad->as.real].producer]->name;
-        status = cnri_drop_noisiest(&q->sensitivity, &q->answers, bad->as.real,
-                                    pow(10, -q->o->least / 10), q->wanted, err);
-        for (int32_t i = 0; i < q->answers.n && !status; i++) {
-            const int32_t node = net->values.at[q->answers.at[i].as.real].producer;
-            if (cnri_is_quantised(&q->answers.at[i]) && !q->wanted[node])
-                q->given_up[node] = decibels;
-        }
-        status = forget(q, status);
+        if (bad) status = drop_noisy(q, bad, &spoiled, &decibels, err);
+        else if (!status) status = drop_more(q, &again, err);
+        if (again || status) status = forget(q, status);
     }
     return status;
 }
 
 /* ---- by which ranges ---- */
 
-/* Noise over signal in what the net's outputs are made of, all layers of whole numbers. */
 static cnr_status noise_by(job *q, cnri_method method, double *out, cnr_error *err) {
-    double all = 0, behind = 0;
     cnri_calibrate_by(&q->c, method, true);
-    cnr_status status = cnri_quantized(&q->c, q->wanted, &q->out->quantized, &q->answers, err);
-    if (!status)
-        status = cnri_answers_add_watched(&q->c, q->out->quantized, q->watched, &q->answers, err);
-    if (!status) status = cnri_compare(&q->c, q->out->quantized, &q->answers, COMPARED, err);
-    for (int32_t i = 0; i < q->answers.n && !status; i++) {
-        const cnri_answer *a = &q->answers.at[i];
-        const double noise = a->noise > 0 ? a->noise / a->signal : 0;
-        all += noise;
-        if (!cnri_is_quantised(a)) behind += noise;
-    }
-    *out = behind > 0 ? behind : all;
+    const cnr_status status = quantise_and_compare(q, err);
+    *out = noise_in(&q->answers);
     return forget(q, status);
 }
 
@@ -138,9 +219,16 @@ static cnr_status rewritten(job *q, const cnr_graph *net, cnr_error *err) {
     const cnr_status status = cnri_graph_rewrite(q->out->net, q->c.how.no_rewrite, err);
     if (status) return status;
     q->c.net = q->out->net;
+    if (q->o->equalise) {
+        const cnr_status equal = cnri_equalise(&q->c, q->out->net, err);
+        if (equal) return equal;
+    }
     q->wanted = cnri_alloc_zero((size_t)(q->out->net->nodes.n + 1) * sizeof *q->wanted);
     q->given_up = cnri_alloc_zero((size_t)(q->out->net->nodes.n + 1) * sizeof *q->given_up);
-    if (!q->wanted || !q->given_up) return cnri_out_of_memory(err, "quantize");
+    q->float_for = cnri_alloc_zero((size_t)(q->out->net->nodes.n + 1) * sizeof *q->float_for);
+    q->times = cnri_alloc_zero((size_t)(q->out->net->nodes.n + 1) * sizeof *q->times);
+    if (!q->wanted || !q->given_up || !q->float_for || !q->times)
+        return cnri_out_of_memory(err, "quantize");
     for (int32_t i = 0; i < q->out->net->nodes.n; i++) q->given_up[i] = NAN;
     for (int32_t i = 0; i < q->out->net->nodes.n; i++)
         q->wanted[i] =
@@ -228,7 +316,31 @@ static cnr_status check(job *q, int64_t maximum, cnr_error *err) {
 
 /* ---- the result ---- */
 
+const char *cnri_float_reason(int32_t float_for) {
+    static const char *const names[] = {NULL, "noise", "accuracy", "time"};
+    return float_for >= 0 && float_for <= CNR_FLOAT_FOR_TIME ? names[float_for] : NULL;
+}
+
 static double share(int64_t part, int64_t all) { return all ? (double)part / (double)all : NAN; }
+
+/* Wilson's interval of 95% for a part that was seen `n` times. */
+static void interval_of(double part, int64_t n, double out[2]) {
+    const double z = 1.959964, all = (double)n;
+    const double middle = (part + z * z / (2 * all)) / (1 + z * z / all);
+    const double half =
+        z / (1 + z * z / all) * sqrt(part * (1 - part) / all + z * z / (4 * all * all));
+    out[0] = isnan(part) || part > 0 ? middle - half : 0;
+    out[1] = isnan(part) || part < 1 ? middle + half : 1;
+}
+
+static int64_t weight_bytes(const cnr_graph *g) {
+    int64_t sum = 0;
+    for (int32_t i = 0; i < g->values.n; i++) {
+        const cnri_value *v = &g->values.at[i];
+        if (v->producer < 0 && !v->is_input && v->uses > 0) sum += (int64_t)v->type->bytes;
+    }
+    return sum;
+}
 
 static const cnri_answer *answer_of(const job *q, int32_t node) {
     for (int32_t i = 0; i < q->answers.n; i++)
@@ -246,7 +358,7 @@ static cnr_status nothing_in_common(const job *q, cnr_error *err) {
         "on %lld pictures the quantised net's outputs have nothing in common with the float net's "
         "(signal to noise %.1f dB): raise --min-snr (%g), calibrate on pictures like those that "
         "it will see, or leave layers out by --layers; --check 0 compares nothing",
-        (long long)q->out->checked, q->out->decibels, q->o->least);
+        (long long)q->out->checked, q->out->decibels, q->least);
 }
 
 /* Where the quantised net is slower or worse than the float one. CNR_E_STATE: nothing is left of
@@ -256,10 +368,13 @@ static cnr_status warn(const job *q, cnr_error *err) {
     const char *name = out->net->name;
     const double points = (out->top1[0] - out->top1[1]) * 100;
     char advice[96];
+    if (out->n_quantised == 0)
+        cnri_graph_warn(out->quantized, name,
+                        "no layer is faster in 8 bits here: all stay float; --all quantises them");
     if (out->decibels <= 0 && !(out->agree > 0)) return nothing_in_common(q, err);
     snprintf(advice, sizeof advice, "a higher --min-snr (%g) leaves more layers in floats",
-             q->o->least);
-    if (out->ms[1] * 100 > out->ms[0] * (100 + SLOWER_PERCENT))
+             q->least);
+    if (out->n_quantised > 0 && out->ms[1] * 100 > out->ms[0] * (100 + SLOWER_PERCENT))
         cnri_graph_warn(out->quantized, name,
                         "the quantised net is slower here: %.3f ms a picture, %.3f "
                         "in floats",
@@ -292,9 +407,16 @@ static cnr_status take(job *q, cnr_error *err) {
         const cnri_node *node = out->net->nodes.at[i];
         if (!a && isnan(q->given_up[i])) continue;
         const cnri_range *r = &q->c.all[node->out[0]];
+        const double *ns = q->times[i].ns;
         out->layers[out->n_layers++] =
-            (cnri_quantised_layer){node->name, r->low, r->high,
-                                   a ? cnri_decibels(a) : q->given_up[i], a != NULL};
+            (cnri_quantised_layer){.name = node->name,
+                                   .low = r->low,
+                                   .high = r->high,
+                                   .decibels = a ? cnri_decibels(a) : q->given_up[i],
+                                   .quantised = a != NULL,
+                                   .ms = {ns[0] > 0 ? ns[0] * 1e-6 : NAN,
+                                          ns[1] > 0 ? ns[1] * 1e-6 : NAN},
+                                   .float_for = a ? 0 : q->float_for[i]};
     }
     out->n_float = out->n_layers - out->n_quantised;
     out->agree = share(q->agree, q->judged);
@@ -302,8 +424,11 @@ static cnr_status take(job *q, cnr_error *err) {
     for (int32_t i = 0; i < q->outputs.n; i++)
         if (q->outputs.at[i].signal > 0 || q->outputs.at[i].noise > 0)
             out->decibels = fmin(out->decibels, cnri_decibels(&q->outputs.at[i]));
+    interval_of(out->agree, q->judged, out->agree_range);
     for (int i = 0; i < 2; i++) {
         out->top1[i] = share(q->right[i], q->labelled);
+        interval_of(out->top1[i], q->labelled, out->top1_range[i]);
+        out->bytes[i] = weight_bytes(i ? out->quantized : out->net);
         out->ms[i] = out->checked ? cnri_median(q->ns[i].at, q->ns[i].n) * 1e-6 : 0;
     }
     return out->checked ? warn(q, err) : CNR_OK;
@@ -313,10 +438,10 @@ static cnr_status quantise_all(job *q, const cnr_graph *net, cnr_error *err) {
     const int64_t limit = q->o->limit > 0 ? q->o->limit : 100;
     cnr_status status =
         q->o->samples ? CNR_OK : cnri_samples_open(q->o->data, "train", &q->own, err);
-    if (!status) status = rewritten(q, net, err);
     if (status) return status;
     q->c.samples = q->o->samples ? q->o->samples : &q->own;
     q->c.pictures = limit < q->c.samples->info.count ? limit : q->c.samples->info.count;
+    if ((status = rewritten(q, net, err)) != CNR_OK) return status;
     cnri_method method;
     status = cnri_range_method(q->o->method, &method, err);
     if (!status) status = cnri_calibrate(&q->c, method != CNRI_METHOD_MINMAX, err);
@@ -330,7 +455,10 @@ cnr_status cnri_quantise(cnr_runtime *rt, const cnr_graph *net,
                          const cnri_quantise_options *options, const cnr_observer *observer,
                          cnri_quantising *out, cnr_error *err) {
     job q = {.o = options, .out = out, .c = {.rt = rt, .observer = observer}};
-    *out = (cnri_quantising){0};
+    q.least = !isnan(options->least)     ? options->least
+              : isnan(options->max_drop) ? LEAST_DECIBELS
+                                         : -INFINITY;
+    *out = (cnri_quantising){.lost = NAN, .bias_gain = NAN};
     CNRI_COPY_OPTIONS(q.c.how, options->how);
     const int64_t before = cnri_alloc_failures();
     cnr_status status = quantise_all(&q, net, err);
@@ -342,6 +470,9 @@ cnr_status cnri_quantise(cnr_runtime *rt, const cnr_graph *net,
     cnri_free(q.watched);
     cnri_free(q.wanted);
     cnri_free(q.given_up);
+    cnri_free(q.float_for);
+    cnri_free(q.times);
+    cnri_verdicts_free(&q.said);
     cnri_calibration_free(out->quantized);
     cnri_calibration_close(&q.c);
     status = cnri_alloc_verdict(before, status, net->name, err);

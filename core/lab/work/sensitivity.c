@@ -117,6 +117,42 @@ cnr_status cnri_drop_noisiest(cnri_sensitivity *s, const cnri_answers *answers, 
     return status;
 }
 
+/* In what the net's outputs are made of; where all watched values are layers, in all of them. */
+static double noise_behind(const cnri_sensitivity *s, const cnri_answers *answers, int32_t node) {
+    double all = 0, behind = 0;
+    for (cnr_value v = 0; v < s->c->net->values.n; v++) {
+        bool layer = false;
+        if (!s->watched[v]) continue;
+        for (int32_t i = 0; i < answers->n; i++)
+            layer |= cnri_is_quantised(&answers->at[i]) && answers->at[i].as.real == v;
+        all += s->alone[node][v];
+        if (!layer) behind += s->alone[node][v];
+    }
+    return behind > 0 ? behind : all;
+}
+
+cnr_status cnri_noisiest_first(cnri_sensitivity *s, const cnri_answers *answers, int32_t *order,
+                               int32_t *n, cnr_error *err) {
+    double *noise = cnri_alloc_zero(((size_t)answers->n + 1) * sizeof *noise);
+    cnr_status status = noise ? CNR_OK : cnri_out_of_memory(err, "quantize");
+    *n = 0;
+    for (int32_t i = 0; i < answers->n && !status; i++) {
+        if (!cnri_is_quantised(&answers->at[i])) continue;
+        const int32_t node = node_of(s->c->net, &answers->at[i]);
+        if ((status = measure(s, node, err)) != CNR_OK) break;
+        const double own = noise_behind(s, answers, node);
+        int32_t at = (*n)++;
+        for (; at > 0 && noise[at - 1] < own; at--) {
+            noise[at] = noise[at - 1];
+            order[at] = order[at - 1];
+        }
+        noise[at] = own;
+        order[at] = node;
+    }
+    cnri_free(noise);
+    return status;
+}
+
 void cnri_sensitivity_free(cnri_sensitivity *s) {
     for (int32_t i = 0; s->alone && i < s->c->net->nodes.n; i++) cnri_free(s->alone[i]);
     cnri_free(s->alone);

@@ -295,14 +295,22 @@ typedef struct cnri_quantise_options {
     cnri_samples *samples; /* for both, instead; NULL: none */
     const char *layers;    /* a pattern of names: only those; NULL: all */
     int64_t limit, check;  /* pictures (0: 100); to compare both nets on (-1: as limit, 0: don't) */
-    double least;          /* decibels: a layer with less signal to noise stays float */
-    const char *method;    /* how ranges are made of what was seen; NULL: minmax */
+    /* decibels: a layer with less signal to noise stays float. NaN: 10, or none with max_drop */
+    double least;
+    double max_drop;   /* points that may be lost on the calibration pictures: of top-1, or, without
+                          labels, of agreement; NaN: no bound */
+    bool all;          /* layers that are slower here, too */
+    bool equalise;     /* channels between layers, by what they were seen to hold */
+    bool correct_bias; /* what outputs are off by on average is taken off the layers' biases */
+    const char *method;          /* how ranges are made of what was seen; NULL: minmax */
     const cnr_load_options *how; /* of all nets that are run; NULL: as they come */
 } cnri_quantise_options;
 typedef struct cnri_quantised_layer {
     const char *name;
     double low, high, decibels; /* what its output was seen to hold; signal to noise */
     bool quantised;
+    double ms[2]; /* float, quantised, with what stands between it and the next; NaN: not timed */
+    int32_t float_for; /* CNR_FLOAT_FOR_...; 0: it is quantised */
 } cnri_quantised_layer;
 typedef struct cnri_quantising {
     cnr_graph *quantized;         /* borrows from `net`, which borrows from what was given */
@@ -315,15 +323,28 @@ typedef struct cnri_quantising {
     double decibels;    /* signal to noise of the output with the most noise; NaN: not compared */
     const char *method; /* of the ranges, static: minmax, percentile, mse or kl */
     int32_t n_float;    /* layers that could have been quantised */
-} cnri_quantising;      /* what a person should hear of: quantized->warnings */
+    double top1_range[2][2], agree_range[2]; /* intervals of 95%, low and high; NaN as those */
+    int64_t bytes[2];                        /* of all weights, before and after */
+    double bias_gain; /* decibels of the outputs by bias correction, kept above 0; NaN: not asked */
+    double lost;      /* points, on the calibration pictures; NaN: nobody asked for a bound */
+} cnri_quantising;    /* what a person should hear of: quantized->warnings */
 /* CNR_E_STATE: both nets were compared, and their outputs have nothing in common. */
+const char *cnri_float_reason(int32_t float_for); /* "noise"; NULL of 0 */
 cnr_status cnri_quantise(cnr_runtime *rt, const cnr_graph *net,
                          const cnri_quantise_options *options, const cnr_observer *observer,
                          cnri_quantising *out, cnr_error *err);
 void cnri_quantising_free(cnri_quantising *q);
 
+/* ---- conversions.c: between floats and whole numbers of 8 bits ---- */
+typedef struct cnri_conversions {
+    int32_t n, pairs; /* nodes that convert; those that take back what the node before has done */
+} cnri_conversions;
+cnri_conversions cnri_conversions_of(const cnr_graph *g);
+int32_t cnri_converts(const cnri_node *node); /* 1: to 8 bits, -1: to floats, 0: it does not */
+
 /* ---- nets.c ---- */
-/* As cnr_quantize, on samples that are open; NULL: the options' data. */
+/* As cnr_quantize, on samples that are open; NULL: the options' data. What is not given of `least`
+ * and `max_drop` is NaN. */
 cnr_status cnri_quantize_model(cnr_model *model, cnri_samples *samples,
                                const cnr_quantize_options *options, const cnr_observer *observer,
                                cnr_model **net, cnr_quantizing *out, cnr_error *err);

@@ -49,6 +49,21 @@ static cnr_status draw(cnri_call *call, const show *s, const cnr_plan *plan, cnr
     return status;
 }
 
+/* Of nets with layers of 8 bits also what is converted; in JSON the net's object has it. */
+static void print_plan(const cnr_plan *plan, bool json, cnri_text *text) {
+    const cnri_conversions found = cnri_conversions_of(plan->graph);
+    cnri_plan_print(plan, json, text);
+    if (found.n == 0 || text->failed || text->n < 2) return;
+    if (json) {
+        text->n -= 2; /* "}" and the line's end */
+        cnri_text_add(text, ",\"conversions\":%d,\"conversion_pairs\":%d}\n", (int)found.n,
+                      (int)found.pairs);
+        return;
+    }
+    cnri_text_add(text, "%d conversions between floats and 8 bits, %d of them back at once\n",
+                  (int)found.n, (int)found.pairs);
+}
+
 static cnr_status print(cnri_call *call, const show *s, cnri_text *text, cnr_error *err) {
     const char *node =
         call->next_operand < call->operands.n ? call->operands.at[call->next_operand] : NULL;
@@ -62,7 +77,7 @@ static cnr_status print(cnri_call *call, const show *s, cnri_text *text, cnr_err
     if (plan && s->output) status = draw(call, s, plan, err);
     else if (plan && s->candidates)
         status = cnri_table_print(plan->table, node, call->common.json, text, err);
-    else if (plan) cnri_plan_print(plan, call->common.json, text);
+    else if (plan) print_plan(plan, call->common.json, text);
     cnri_plan_free(plan);
     return status ? status : cnri_tell_text(text, err);
 }
@@ -120,6 +135,9 @@ const cnri_command cnri_cmd_show = {
                "and share,\n"
                "and makes it as wide. Drawing wants the plugin draw-graphviz; the .dot is written "
                "without it.\n"
+               "Where layers work on 8 bits, conversions are counted, and pairs of them that take "
+               "each other back\n"
+               "(in JSON: conversions, conversion_pairs).\n"
                "--candidates --json has a line a row: node, op, kernel (reference: the operator's "
                "own), device,\n"
                "takes (nodes that it computes), layout_in, layout_out, encodings, ns and ns_from "

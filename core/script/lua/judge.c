@@ -1,6 +1,7 @@
 /* What scripts ask of a net as a whole: net:evaluate{...}, net:profile{...}, net:quantize{...}. */
 #include "lua/model.h"
 #include "work/work.h"
+#include <math.h>
 #include <string.h>
 
 /* ---- net:evaluate{...} ---- */
@@ -172,19 +173,29 @@ static int profile(lua_State *L) {
 
 /* ---- net:quantize{...} ---- */
 
-static const cnri_lua_key quantize_keys[] =
-    {CNRI_OTHER("data: pictures to calibrate on, and to compare with: a spec, or samples",
-                "string|cnnrun.Samples"),
-     CNRI_TEXT("layers: a pattern of names: only those (all)", cnr_quantize_options, layers),
-     CNRI_WHOLE("limit: pictures to calibrate on (100)", cnr_quantize_options, limit, 1, 1e15),
-     CNRI_WHOLE("check: pictures that both nets are compared on; 0: none (as limit)",
-                cnr_quantize_options, check, 0, 1e15),
-     CNRI_REAL("min_snr: decibels; a layer with less signal to noise stays float (10)",
-               cnr_quantize_options, least, -1000, 1000),
-     CNRI_TEXT("method: how ranges are made: minmax (by itself), percentile, mse, kl, auto (the "
-               "least noise)",
-               cnr_quantize_options, method),
-     {0}};
+static const cnri_lua_key quantize_keys[] = {
+    CNRI_OTHER("data: pictures to calibrate on, and to compare with: a spec, or samples",
+               "string|cnnrun.Samples"),
+    CNRI_TEXT("layers: a pattern of names: only those (all)", cnr_quantize_options, layers),
+    CNRI_WHOLE("limit: pictures to calibrate on (100)", cnr_quantize_options, limit, 1, 1e15),
+    CNRI_WHOLE("check: pictures that both nets are compared on; 0: none (as limit)",
+               cnr_quantize_options, check, 0, 1e15),
+    CNRI_REAL("min_snr: decibels; a layer with less signal to noise stays float (10; with "
+              "max_drop none)",
+              cnr_quantize_options, least, -1000, 1000),
+    CNRI_REAL("max_drop: the noisiest layers stay float until no more points of top-1 (without "
+              "labels: of agreement) are lost on the pictures to calibrate on",
+              cnr_quantize_options, max_drop, 0, 100),
+    CNRI_FLAG("equalize: make the channels between two layers alike first, in the weights of both",
+              cnr_quantize_options, equalize),
+    CNRI_FLAG("correct_bias: take off the layers' biases what their outputs are off by on average, "
+              "where that makes less noise",
+              cnr_quantize_options, correct_bias),
+    CNRI_FLAG("all: layers that are slower here than in floats, too", cnr_quantize_options, all),
+    CNRI_TEXT("method: how ranges are made: minmax (by itself), percentile, mse, kl, auto (the "
+              "least noise)",
+              cnr_quantize_options, method),
+    {0}};
 
 static void free_quantizing(void *q) { cnr_quantizing_free(q); }
 
@@ -200,8 +211,11 @@ static void push_quantizing(lua_State *L, const cnr_quantizing *q) {
     lua_createtable(L, q->n_layers, 0);
     for (int32_t i = 0; i < q->n_layers; i++) {
         const cnr_quantized_layer *l = &q->layers[i];
-        lua_createtable(L, 0, 5);
+        lua_createtable(L, 0, 8);
         cnri_lua_set_text(L, "name", l->name);
+        cnri_lua_set_text(L, "float_for", cnri_float_reason(l->float_for));
+        cnri_lua_set_number(L, "ms_float", q->layer_ms[i * 2]);
+        cnri_lua_set_number(L, "ms_quantized", q->layer_ms[i * 2 + 1]);
         cnri_lua_set_number(L, "low", l->low);
         cnri_lua_set_number(L, "high", l->high);
         cnri_lua_set_number(L, "decibels", l->decibels);
@@ -216,6 +230,8 @@ static void push_quantizing(lua_State *L, const cnr_quantizing *q) {
     cnri_lua_set_whole(L, "checked", q->checked);
     cnri_lua_set_number(L, "agree", q->agree);
     cnri_lua_set_number(L, "decibels", q->decibels);
+    cnri_lua_set_number(L, "points_lost", q->lost);
+    cnri_lua_set_number(L, "bias_gain", q->bias_gain);
     lua_createtable(L, q->n_warnings, 0);
     for (int32_t i = 0; i < q->n_warnings; i++) {
         lua_pushstring(L, q->warnings[i]);
@@ -229,7 +245,7 @@ static void push_quantizing(lua_State *L, const cnr_quantizing *q) {
 
 static int quantize(lua_State *L) {
     cnr_error err = CNR_ERROR_INIT;
-    cnr_quantize_options o = {.size = sizeof o, .check = -1, .least = 10};
+    cnr_quantize_options o = {.size = sizeof o, .check = -1, .least = NAN, .max_drop = NAN};
     cnri_lua_data data;
     const cnri_lua_model *net = cnri_lua_net_at(L, 1);
     luaL_checktype(L, 2, LUA_TTABLE);
@@ -269,7 +285,8 @@ const cnri_lua_row cnri_judge_methods[] = {
     {"quantize(options: table)", quantize,
      "cnnrun.Net, { layers: table[], quantized: integer, float: integer, method: string, checked: "
      "integer, agree: number?, "
-     "decibels: number?, top1: table, ms: table, warnings: string[] }",
+     "decibels: number?, points_lost: number?, bias_gain: number?, top1: table, ms: table, "
+     "warnings: string[] }",
      "a net of whole numbers, and what it costs; this one stays as it is. warnings: it is slower "
      "here, less "
      "accurate, or answers otherwise; an error: outputs have nothing in common",

@@ -35,7 +35,7 @@ ok([e[0] for e in epochs] == [1, 2] and epochs[1][1] < epochs[0][1], "on_epoch i
 ok(report["epochs"] == 2 and fresh.evaluate(data, limit=200)["top1"] > before + 0.2, "a trained net is better")
 stopped = cnnrun.load(lenet, weights="random:1").train(data, epochs=9, limit=320, on_epoch=lambda e: e["epoch"] == 2)
 ok(stopped["epochs"] < 9, "on_epoch that returns True stops it")
-small, report = net.quantize(data, limit=20, check=50)
+small, report = net.quantize(data, limit=20, check=50, all=1)
 ok(report["n_quantized"] > 0 and report["agree"] > 0.9, "quantize tells what it did")
 ok(small.evaluate(data, limit=100)["top1"] > 0.9, "and its net is right")
 raises(cnnrun.Error, "data that is not there", net.evaluate, "mnist:/nowhere")

@@ -59,7 +59,7 @@ like($text, qr/^peak: .*own arithmetic, of \d+\.\d GFLOPS.*\n.*GB\/s/m, 'the tex
 ok($text !~ /^ .*>100%/m || $text =~ /^>100%: above what the device measured/m, 'and what more than that means');
 
 # The device measures f32: bytes are multiplied faster.
-system("$build/cnnrun quantize $root/scripts/nets/lenet5.lua --data $root/scripts/nets/digits -o $tmp/bytes.cnr --check 0 -q >/dev/null");
+system("$build/cnnrun quantize $root/scripts/nets/lenet5.lua --data $root/scripts/nets/digits -o $tmp/bytes.cnr --check 0 --all -q >/dev/null");
 my ($bytes) = grep { ($_->{op} // '') eq 'qlinear_conv' } lines("$tmp/bytes.cnr --device cpu --runs 2 --profile");
 ok($bytes->{gflops} > 0 && !exists $bytes->{peak_share} && $bytes->{share_note} =~ /f32/, 'other types have no share of it');
 ok(!grep({ exists $_->{peak_share} } grep { defined $_->{step} } lines("$net --board odroid_xu3,dry --device sim:gpu4 --runs 1 --profile")),

@@ -95,7 +95,7 @@ local function judging(net, data)
   ok(e.n == 40 and all == 40 and right / 40 == e.top1 and e.top1 <= e.top5 and e.loss > 0 and e.seconds > 0,
      "judged, with whom it takes for whom")
   ok(net:evaluate { data = data, limit = 7 }.n == 7, "the first few")
-  local whole, about = net:quantize { data = data, limit = 10, check = 5 }
+  local whole, about = net:quantize { data = data, limit = 10, check = 5, all = true }
   ok(about.quantized == 4 and about.checked == 5 and #about.layers == 4 and about.layers[1].name == "conv1" and
      about.top1.after >= 0 and about.ms.before > 0, "made a net of whole numbers")
   ok(whole:evaluate { data = data }.n == 40, "that runs")

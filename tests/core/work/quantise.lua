@@ -33,7 +33,7 @@ return function(args)
   made(200):save(args[2] .. "/poor.cnr")
   made(200, c.flatten {}, c.dense { "classes", out = 50 }):save(args[2] .. "/classes.cnr")
 
-  local whole <close>, about = net:quantize { data = args[1], limit = 8 }
+  local whole <close>, about = net:quantize { data = args[1], limit = 8, all = true }
   local is = layers_of(about)
   ok(is.loud == false, "the layer that spoils those behind it stays float")
   ok(is.last, "one that was spoiled only by layers before it does not")
@@ -44,9 +44,10 @@ return function(args)
 
   local good, text = pcall(net.quantize, net, { data = args[1], limit = 8, layers = "loud" })
   ok(not good and tostring(text):find("quiet", 1, true), "alone it is refused, naming what it spoils: " .. tostring(text))
-  local _, forced = net:quantize { data = args[1], limit = 8, layers = "loud", min_snr = -100, check = 0 }
+  local _, forced = net:quantize { data = args[1], limit = 8, layers = "loud", min_snr = -100, check = 0,
+                                       all = true }
   ok(forced.quantized == 1, "unless a person insists")
-  good, text = pcall(net.quantize, net, { data = args[1], limit = 8, layers = "loud", min_snr = -100 })
+  good, text = pcall(net.quantize, net, { data = args[1], limit = 8, layers = "loud", min_snr = -100, all = true })
   ok(not good and tostring(text):find "in common", "but not that nothing of the answer is left: " .. tostring(text))
   print("1.." .. n)
 end

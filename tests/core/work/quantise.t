@@ -28,8 +28,23 @@ is $code, 0, 'the script came to its end';
 like $out, qr/^ok \d+ - /m, 'it tells what it could do';
 unlike $out, qr/^not ok/m, 'all of it' or diag $out, $err;
 
+# The loud channel made as large as the others, in the weights of both layers, and the way back.
+my (%snr, %layers);
+for my $how ('', '--equalize', '--correct-bias') {
+    ($code, $out, $err) = cnnrun('quantize', "$dir/poor.cnr", '--data', $digits, '-o', "$dir/how.cnr", '--all',
+        '--min-snr', -100, '--json', grep { $_ } $how);
+    $layers{$how} = join ' ', map { decode_json($_)->{layer} // () } split /\n/, $code ? '' : $out;
+    $snr{$how} = $code ? $err : decode_json((split /\n/, $out)[-1]);
+}
+my @db = map { $snr{$_}{output_snr_db} } '', '--equalize', '--correct-bias';
+cmp_ok $db[1], '>', $db[0] + 6, "--equalize: $db[0] dB become $db[1]";
+is $layers{'--equalize'}, 'loud quiet last', 'and layers keep their names';
+my $gain = $snr{'--correct-bias'}{bias_gain_db};
+ok defined $gain && !defined $snr{''}{bias_gain_db}, "--correct-bias tells what it gained: $gain dB";
+cmp_ok $db[2], '>=', $db[0] - 0.5, 'and is kept where that is something';
+
 # One layer alone that spoils everything: nothing is written.
-my @words = ('--data', $digits, '-o', "$dir/out.cnr", '--min-snr', -100);
+my @words = ('--all', '--data', $digits, '-o', "$dir/out.cnr", '--min-snr', -100);
 ($code, $out, $err) = cnnrun('quantize', "$dir/loud.cnr", @words, '--layers', 'loud');
 ok $code != 0 && !-e "$dir/out.cnr", "outputs with nothing in common: an error ($code), nothing written";
 like $err, qr/nothing in common.*--min-snr/, 'that says what to do';
@@ -66,7 +81,7 @@ open $list, '>', "$dir/list.txt" or die;
 print $list abs_path("$digits/$names[$_].png"), " $_\n" for 0 .. 9;
 close $list;
 ($code, $out, $err) = cnnrun('quantize', "$here/../../../scripts/nets/lenet5.lua", '--data', "images:$dir/list.txt",
-    '-o', "$dir/lenet.cnr", '--limit', 10, '--json');
+    '-o', "$dir/lenet.cnr", '--limit', 10, '--json', '--all');
 $told = decode_json((split /\n/, $out)[-1]);
 ok $code == 0 && $told->{agree} == 1 && $told->{output_snr_db} > 20, 'LeNet agrees';
 my $slower = $told->{ms_quantized} > 1.05 * $told->{ms_float};

@@ -325,7 +325,7 @@ static void test_quantised(cnr_model *m) {
     cnr_error err = CNR_ERROR_INIT;
     cnr_model *small = NULL;
     cnr_quantizing q = {.size = sizeof q};
-    const cnr_quantize_options o = {.size = sizeof o, .data = spec, .limit = 10};
+    const cnr_quantize_options o = {.size = sizeof o, .all = 1, .data = spec, .limit = 10};
     const double before = sum(m, first);
     ok(!cnr_quantize(m, &o, NULL, &small, &q, &err) && q.n_layers == 4 && q.n_quantized == 4 &&
            q.checked == 10 && strcmp(q.layers[0].name, "conv1") == 0,

@@ -1,6 +1,7 @@
 /* Quantising: what it tells of layers and of both nets; typed asking and answering; stopping. */
 #include "../../guests/guests.h"
 #include "work/calibrate.h"
+#include <math.h>
 #include <unistd.h>
 
 static char list[] = "/tmp/cnnrun-work-XXXXXX", spec[64];
@@ -42,7 +43,13 @@ static void methods(void) {
 
 static void quantised(const cnr_graph *net) {
     const cnr_load_options how = {.size = sizeof how, .device = "cpu"};
-    cnri_quantise_options o = {.data = spec, .limit = 10, .check = -1, .least = 10, .how = &how};
+    cnri_quantise_options o = {.data = spec,
+                               .limit = 10,
+                               .check = -1,
+                               .least = 10,
+                               .max_drop = NAN,
+                               .all = true,
+                               .how = &how};
     cnri_quantising q;
     cnr_error err = CNR_ERROR_INIT;
     if (!ok(!cnri_quantise(guests_rt, net, &o, NULL, &q, &err), "quantises: %s", err.text)) return;
@@ -71,8 +78,40 @@ static void quantised(const cnr_graph *net) {
     cnri_quantising_free(&q);
 }
 
+/* Ten pictures; the float net is right on the first eight, and sure of all to nine tenths. */
+static void points(void) {
+    cnri_verdict float_net[10], same[10], others[10];
+    float shares[2] = {0.9F, 0.1F};
+    for (int i = 0; i < 10; i++) {
+        float_net[i] = (cnri_verdict){.class = 0, .label = i < 8 ? 0 : 1, .shares = shares, .n = 2};
+        same[i] = (cnri_verdict){.class = 0, .label = float_net[i].label};
+        others[i] = (cnri_verdict){.class = i == 0 || i > 7, .label = float_net[i].label};
+    }
+    const cnri_verdicts before = {float_net, 10, 10}, as_it_was = {same, 10, 10},
+                        after = {others, 10, 10};
+    ok(cnri_points_lost(&before, &as_it_was) == 0, "the same answers lose nothing");
+    const double lost = cnri_points_lost(&before, &after);
+    ok(lost > 23.9 && lost < 24.1, "two that became right by chance excuse none: %g points", lost);
+    for (int i = 0; i < 10; i++) float_net[i].label = -1;
+    ok(cnri_points_lost(&before, &after) == 30, "without labels it is who answers otherwise");
+    for (int i = 0; i < 10; i++) float_net[i].class = -1;
+    ok(isnan(cnri_points_lost(&before, &after)), "of what is no class nothing is lost");
+}
+
+static void budget(const cnr_graph *net) {
+    const cnr_load_options how = {.size = sizeof how, .device = "cpu"};
+    cnri_quantise_options o =
+        {.data = spec, .limit = 10, .least = NAN, .max_drop = 100, .all = true, .how = &how};
+    cnri_quantising q;
+    cnr_error err = CNR_ERROR_INIT;
+    if (!ok(!cnri_quantise(guests_rt, net, &o, NULL, &q, &err), "a budget: %s", err.text)) return;
+    ok(q.n_quantised == 4 && q.lost >= 0, "that is kept at once: %g points lost", q.lost);
+    cnri_quantising_free(&q);
+}
+
 static void stopped(const cnr_graph *net) {
-    cnri_quantise_options o = {.data = spec, .limit = 10, .check = -1, .least = 10};
+    cnri_quantise_options o =
+        {.data = spec, .limit = 10, .check = -1, .least = 10, .max_drop = NAN, .all = true};
     cnri_quantising q;
     cnr_error err = CNR_ERROR_INIT;
     for (int64_t at = 1; at <= 15; at += 7) { /* calibrating, and checking */
@@ -141,6 +180,8 @@ int main(void) {
     }
     methods();
     quantised(net);
+    points();
+    budget(net);
     stopped(net);
     asked(net);
     unlink(list);

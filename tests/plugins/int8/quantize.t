@@ -63,7 +63,7 @@ return c.net {
   c.dense { "d2", out = 7 },
 }
 LUA
-my ($code, $out, $err) = run('quantize', $net, '--weights', 'random:3', '--data', $pictures,
+my ($code, $out, $err) = run('quantize', '--all', $net, '--weights', 'random:3', '--data', $pictures,
     '-o', "$dir/branch.cnr", '--json');
 is $code, 0, 'a net with branches' or diag $err;
 my @lines = $code ? () : objects($out);
@@ -78,7 +78,7 @@ is "@ops", 'quantize_linear qlinear_conv max_pool qlinear_conv qlinear_conv conc
 @ops = operators("$dir/branch.cnr", '--no-rewrite', 'quantized-pass-through');
 is scalar(@ops), 12, 'and are stored that way';
 
-($code, $out) = run('quantize', $net, '--weights', 'random:3', '--data', $pictures,
+($code, $out) = run('quantize', '--all', $net, '--weights', 'random:3', '--data', $pictures,
     '-o', "$dir/pairs.cnr", '--no-rewrite', 'quantized-pass-through');
 @ops = operators("$dir/pairs.cnr", '--no-rewrite', 'quantized-pass-through');
 cmp_ok scalar(grep { $_ eq 'quantize_linear' } @ops), '==', 7, 'switched off, each has its pair';
@@ -91,12 +91,12 @@ my @answers = map {
 like $answers[0], qr/^(\d:[-\d.e]+ ?){5,}$/, 'it runs';
 is $answers[0], $answers[1], 'with the same answer to the last bit';
 
-($code, $out) = run('quantize', $net, '--weights', 'random:3', '--data', $pictures,
+($code, $out) = run('quantize', '--all', $net, '--weights', 'random:3', '--data', $pictures,
     '-o', "$dir/some.cnr", '--json', '--layers', 'c*');
 @ops = operators("$dir/some.cnr");
 is scalar(grep { /^qlinear/ } @ops), 2, '--layers takes those named' or diag "@ops";
 my $middle = ($snr[0] + $snr[-1]) / 2;
-($code, $out) = run('quantize', $net, '--weights', 'random:3', '--data', $pictures,
+($code, $out) = run('quantize', '--all', $net, '--weights', 'random:3', '--data', $pictures,
     '-o', "$dir/loud.cnr", '--json', '--min-snr', $middle);
 @lines = $code ? () : objects($out);
 pop @lines;
@@ -106,17 +106,82 @@ ok @float && @bytes && !(grep { $_->{snr_db} >= $middle } @float)
     && !(grep { $_->{snr_db} < $middle } @bytes), 'layers under --min-snr stay float' or diag $out;
 @ops = operators("$dir/loud.cnr");
 is scalar(grep { /^qlinear/ } @ops), scalar(@bytes), 'and the others do not';
-($code, $out, $err) = run('quantize', $net, '--weights', 'random:3', '--data', $pictures,
+($code, $out, $err) = run('quantize', '--all', $net, '--weights', 'random:3', '--data', $pictures,
     '-o', "$dir/none.cnr", '--min-snr', 200);
 ok $code && $err =~ /no layer is left to be quantised/ && !-e "$dir/none.cnr", 'none left: an error';
-($code, $out, $err) = run('quantize', $net, '--weights', 'random:3', '--data', $pictures,
+($code, $out, $err) = run('quantize', '--all', $net, '--weights', 'random:3', '--data', $pictures,
     '-o', "$dir/mse.cnr", '--check', 0, '--method', 'mse', '--json');
 is $code ? $err : (objects($out))[-1]{method}, 'mse', '--method says how ranges are made';
-($code, $out, $err) = run('quantize', $net, '--weights', 'random:3', '--data', $pictures,
+($code, $out, $err) = run('quantize', '--all', $net, '--weights', 'random:3', '--data', $pictures,
     '-o', "$dir/x.cnr", '--method', 'mean');
 ok $code && $err =~ /method "mean" is unknown; want auto, minmax/, 'others are refused' or diag $err;
-($code, $out, $err) = run('quantize', $net, '--weights', 'random:3', '-o', "$dir/x.cnr");
+($code, $out, $err) = run('quantize', '--all', $net, '--weights', 'random:3', '-o', "$dir/x.cnr");
 ok $code && $err =~ /--data SPEC is missing/, 'without pictures it says so';
+
+# ---- what is faster in floats stays so: one dense layer reads a quarter of its bytes, a thin one
+# converts a whole picture for hardly any arithmetic ----
+sub timed {
+    my ($name, $layer, @words) = @_;
+    my $file = file("$name.lua", qq{local c = require "cnnrun"
+return c.net { name = "$name", input = { "data", shape = { "batch", 3, 48, 48 }, scale = 1 / 255 }, $layer }
+});
+    my ($code, $out, $err) = run('quantize', $file, '--weights', 'random:3', '--data', $pictures, '-o',
+        "$dir/$name.cnr", '--json', '--limit', 4, '--min-snr', -100, @words);
+    diag $err if $code;
+    return $code ? ({}, {}, $err) : (objects($out), $err);
+}
+my ($layer, $told, $said) = timed('thick', 'c.flatten {}, c.dense { "fc", out = 1024 }');
+ok $layer->{quantized} && $layer->{ms_quantized} < $layer->{ms_float},
+    "a layer that is faster in 8 bits has them: $layer->{ms_quantized} ms, $layer->{ms_float} in floats";
+my $thin = 'c.conv2d { "thin", out = 3, kernel = 1, group = 3 }';
+($layer, $told, $said) = timed('thin', $thin);
+is $layer->{float_for}, 'time', "one that is not stays float, and it is told why";
+is join(' ', operators("$dir/thin.cnr")), 'conv', 'in the file, too';
+ok $told->{layers} == 0 && $told->{float_layers} == 1 && $said =~ /no layer is faster.*--all/,
+    'a net without such layers is the float one, with a warning' or diag $said;
+($layer) = timed('thin', $thin, '--all');
+ok $layer->{quantized} && !defined $layer->{ms_float}, '--all has it in 8 bits, untimed';
+($layer) = timed('thin', $thin, '--deterministic');
+ok $layer->{quantized}, 'so has --deterministic, since times differ from run to run';
+
+my $svg = "$dir/layers.svg";
+($layer, $told) = timed('thin', $thin, '--chart', $svg);
+SKIP: {
+    skip 'no plugin draw-cairo', 1 unless -e "$build/plugins/draw-cairo.so";
+    open my $f, '<', $svg or die "$svg: $!";
+    my $drawn = join '', <$f>;
+    ok $drawn =~ /thin/ && $drawn =~ /float: time/ || $drawn =~ /<svg/, 'a picture of noise and time by layer';
+}
+($code, $out, $err) = run('quantize', $net, '--data', $pictures, '-o', "$dir/x.cnr", '--chart', "$dir/x.txt");
+ok $code && $err =~ /--chart: wanted a name that ends/, 'of a kind that there is' or diag $err;
+is $told->{float_share}, 1, 'the share of layers in floats';
+is $told->{weight_bytes_float}, $told->{weight_bytes_quantized}, 'weights of a net that stayed float';
+
+# ---- conversions that are left ----
+($code, $out) = run('show', '--json', "$dir/branch.cnr");
+my $shown = (objects($out))[-1];
+is "$shown->{conversions} $shown->{conversion_pairs}", '2 0', 'show counts conversions, and pairs that cancel out';
+($code, $out) = run('show', '--json', "$dir/pairs.cnr", '--no-rewrite', 'quantized-pass-through');
+cmp_ok((objects($out))[-1]{conversion_pairs}, '>', 0, 'which are there as long as nothing removes them');
+($code, $out) = run('show', "$dir/branch.cnr");
+like $out, qr/^2 conversions between floats and 8 bits, 0 of them back at once$/m, 'in text, too';
+($code, $out) = run('show', $net);
+unlike $out, qr/conversions/, 'a float net has none';
+
+# ---- a budget of points: as few layers as possible stay float ----
+my $classes = 'c.conv2d { "c1", out = 8, kernel = 3 }, c.relu {}, c.conv2d { "c2", out = 8, kernel = 3 }, '
+    . 'c.global_average_pool {}, c.flatten {}, c.dense { "fc", out = 10 }, c.softmax {}';
+($layer, $told) = (timed('loose', $classes, '--all', '--max-drop', 100))[0, -2];
+ok $told->{weight_bytes_quantized} < 0.5 * $told->{weight_bytes_float}, 'weights take less room in 8 bits';
+ok $told->{agree_low} <= $told->{agree} && $told->{agree} <= $told->{agree_high} && $told->{agree_high} <= 1
+    && $told->{agree_low} < $told->{agree_high}, 'agreement has its interval';
+is $told->{layers}, 3, 'a budget of 100 points asks for no layer in floats';
+cmp_ok $told->{points_lost}, '<=', 100, 'and tells what is lost';
+($code, $out, $err) = run('quantize', '--all', file('scores.lua', 'local c = require "cnnrun"
+return c.net { input = { "data", shape = { "batch", 3, 48, 48 } }, c.conv2d { "c", out = 8, kernel = 3 } }
+'), '--weights', 'random:3', '--data', $pictures, '-o', "$dir/x.cnr", '--max-drop', 1);
+ok $code && $err =~ /--max-drop: the net's answers are no classes.*--min-snr/,
+    'where answers are no classes there are no points' or diag $err;
 
 # ---- depthwise layers and clipped relus: bytes from end to end, in blocks ----
 my $mobile = file('mobile.lua', <<'LUA');
@@ -135,7 +200,7 @@ return c.net {
   c.conv2d { "last", out = 10, kernel = 8 },
 }
 LUA
-($code, $out, $err) = run('quantize', $mobile, '--weights', 'random:3', '--data', $pictures,
+($code, $out, $err) = run('quantize', '--all', $mobile, '--weights', 'random:3', '--data', $pictures,
     '-o', "$dir/mobile.cnr");
 is $code, 0, 'a net of depthwise layers' or diag $err;
 @ops = operators("$dir/mobile.cnr");
@@ -174,7 +239,7 @@ return c.net {
   c.dense { "fc", out = 10 },
 }
 LUA
-($code, $out, $err) = run('quantize', $residual, '--weights', 'random:3', '--data', $pictures,
+($code, $out, $err) = run('quantize', '--all', $residual, '--weights', 'random:3', '--data', $pictures,
     '-o', "$dir/residual.cnr");
 is $code, 0, 'a net of residual blocks' or diag $err;
 @ops = operators("$dir/residual.cnr");
@@ -198,7 +263,7 @@ return c.net {
   c.conv2d { "c2", out = 8, kernel = 3 },
 }
 LUA
-($code, $out, $err) = run('quantize', $named, '--weights', 'random:3', '--data', $pictures,
+($code, $out, $err) = run('quantize', '--all', $named, '--weights', 'random:3', '--data', $pictures,
     '-o', "$dir/named.cnr", '--check', 0);
 is $code, 0, 'weights called "b.scale" are in nobody\'s way' or diag $err;
 
@@ -223,7 +288,7 @@ SKIP: {
     skip "no MNIST at $shared/mnist", 9 unless -e "$shared/mnist/t10k-images-idx3-ubyte.gz"
         || -e "$shared/mnist/t10k-images-idx3-ubyte";
     my $lenet = 'scripts/nets/lenet5.lua';
-    ($code, $out, $err) = run('quantize', $lenet, '--data', $spec, '--limit', 100, '--check', 200,
+    ($code, $out, $err) = run('quantize', '--all', $lenet, '--data', $spec, '--limit', 100, '--check', 200,
         '-o', "$dir/lenet.cnr", '--json');
     is $code, 0, 'LeNet' or diag $err;
     $sum = (objects($out))[-1];

@@ -173,6 +173,21 @@ static cnr_value other_factor(cnr_graph *g, cnr_value x) {
 }
 static cnr_value gate(cnr_graph *g, cnr_value x) { return MUL(OF("relu", x), OF("sigmoid", x)); }
 
+/* As TensorFlow's graphs have batch norms: a product and a sum, of a number a channel or of one. */
+static void by_operands(void) {
+    cnr_value x;
+    cnr_graph *g = begin(&x);
+    cnr_value y = NODE(g, "conv", &no_bias, x, weight(g, "w", DIMS(6, 4, 3, 3), -1, 1));
+    y = NODE(g, "mul", NULL, y, weight(g, "scale", DIMS(6, 1, 1), -1, 2));
+    y = NODE(g, "add", NULL, y, weight(g, "shift", DIMS(1, 6, 1, 1), -1, 2));
+    y = NODE(g, "sub", NULL, y, weight(g, "less", DIMS(1), -1, 2));
+    compare(g, y, 1, "conv, and a product, a sum and a difference by channel");
+    g = begin(&x);
+    y = NODE(g, "conv", &no_bias, x, weight(g, "w", DIMS(6, 4, 1, 1), -1, 1));
+    y = NODE(g, "mul", NULL, y, weight(g, "along", DIMS(5), -1, 2));
+    compare(g, y, 2, "but not where the numbers are of another axis");
+}
+
 static void activations(void) {
     static const struct {
         cnr_value (*make)(cnr_graph *g, cnr_value x);
@@ -230,6 +245,7 @@ int main(void) {
     y = NODE(g, "dense", NULL, x, weight(g, "w", DIMS(3, 100), -.1, .1),
              weight(g, "b", DIMS(3), -1, 1));
     compare(g, affine(g, "bn", y, 3), 1, "dense");
+    by_operands();
 
     g = begin(&x);
     const cnr_attr groups = {.name = "group", .type = CNR_ATTR_INT, .set = 1, .i = 2};

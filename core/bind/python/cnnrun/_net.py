@@ -438,8 +438,8 @@ class Net:
                  **options: Any) -> Tuple[Net, Dict[str, Any]]:
         """A net of its own in 8-bit integers, calibrated on pictures, and a report.
 
-        Keywords of `cnr_quantize_options`: limit and check (pictures), layers (a pattern), least (decibels).
-        The report has `layers` (rows), `warnings`, n_quantized, agree and decibels.
+        Keywords of `cnr_quantize_options`: limit and check (pictures), layers (a pattern), least (decibels),
+        method, max_drop (points), equalize, correct_bias, all (1: layers that are slower here, too). The report has `layers` (rows), `warnings`, n_quantized, agree and decibels.
         """
         def read(out: Any) -> Dict[str, Any]:
             return {"layers": [record(out.layers[i]) for i in range(out.n_layers)],

@@ -1,0 +1,51 @@
+/* Bias correction: what a quantised layer's output is off by on average, channel by channel, is
+ * taken off its bias. One layer after the other, since those behind see what this one gives then:
+ * two at a time, tiny-darknet's outputs became noisier by 2 dB instead of better by 2. */
+#include "work/calibrate.h"
+#include <math.h>
+
+enum { PICTURES = 16, PASSES = 64 };
+
+/* One pass: what the layers whose turn it is are off by goes into their shifts. Of more than PASSES
+ * layers several have theirs together. */
+static cnr_status correct_some(cnri_calibration *c, const bool *wanted, int32_t pass,
+                               cnr_error *err) {
+    cnri_answers answers = {0};
+    cnr_graph *quantized = NULL;
+    cnr_status status = cnri_quantized(c, wanted, &quantized, &answers, err);
+    const int32_t passes = (int32_t)cnr_min(PASSES, answers.n);
+    for (int32_t i = 0; i < answers.n && !status && pass < passes; i++) {
+        cnri_answer *a = &answers.at[i];
+        const cnr_value bias =
+            cnri_bias_of(c->net, c->net->nodes.at[c->net->values.at[a->as.real].producer]);
+        if (bias < 0 || i * passes / answers.n != pass) continue;
+        a->channels = c->net->values.at[bias].type->dim[0];
+        a->off = cnri_alloc_zero((size_t)a->channels * 2 * sizeof *a->off);
+        if (!a->off) status = cnri_out_of_memory(err, "quantize");
+    }
+    if (!status && pass < passes) status = cnri_compare(c, quantized, &answers, PICTURES, err);
+    for (int32_t i = 0; i < answers.n && !status; i++) {
+        const cnri_answer *a = &answers.at[i];
+        double **shift = &c->shifts[c->net->values.at[a->as.real].producer];
+        if (!a->off) continue;
+        if (!*shift) *shift = cnri_alloc_zero(((size_t)a->channels + 1) * sizeof **shift);
+        if (!*shift) status = cnri_out_of_memory(err, "quantize");
+        for (int64_t k = 0; k < a->channels && !status; k++)
+            if (a->off[k * 2 + 1] > 0) (*shift)[k] += a->off[k * 2] / a->off[k * 2 + 1];
+    }
+    cnri_answers_free(&answers);
+    cnri_graph_free(quantized);
+    return status;
+}
+
+cnr_status cnri_correct_biases(cnri_calibration *c, const bool *wanted, cnr_error *err) {
+    cnri_shifts_free(c);
+    c->shifts = cnri_alloc_zero(((size_t)c->net->nodes.n + 1) * sizeof *c->shifts);
+    cnr_status status = c->shifts ? CNR_OK : cnri_out_of_memory(err, "quantize");
+    for (int32_t pass = 0; pass < PASSES && !status; pass++) {
+        status = correct_some(c, wanted, pass, err);
+        if (!status)
+            status = cnri_report_progress(c->observer, "correcting biases", pass + 1, PASSES, err);
+    }
+    return status;
+}

@@ -1,0 +1,211 @@
+/* equalize-channels: cross-layer equalisation. Channels between two layers that were seen to hold
+ * small numbers are made larger before the byte, and smaller again in the weights behind it:
+ *
+ *     w2 f(w1 x)  =  (w2 / k) f(k w1 x)       k > 0 by channel, f(k x) = k f(x)
+ *
+ * One scale for all channels of an activation then rounds each of them alike. Weights have a scale
+ * an output channel: those of the first layer, and of a depthwise second one, are rounded as
+ * before. Others' columns become small beside their neighbours, so k is where both noises are the
+ * same. A relu6 limits no channel that was not at its limit before, as k makes none the largest.
+ *
+ * Off unless metadata tells what channels hold: "channels.VALUE" = "largest,largest,..". */
+#include "graphs.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define LARGEST 64.0F /* of k: what was hardly seen may be larger on other pictures */
+
+static int own_f32(const cnr_tensor *t, int32_t rank) {
+    return t && t->dtype == CNR_f32 && !t->encoding && t->data && (t->flags & CNR_TENSOR_CONST) &&
+           !(t->flags & CNR_TENSOR_VARIABLE) && (rank < 0 || t->rank == rank);
+}
+
+static int is_conv(const graph *g, const cnr_node *node, const cnr_value *in) {
+    const cnr_tensor *bias = cnr_own_input(node, 2);
+    return graph_is(node, "conv") && node->inputs[0] && node->inputs[0]->rank >= 3 &&
+           own_f32(cnr_own_input(node, 1), -1) && int8_host->graph_uses(g, in[1]) == 1 &&
+           (!bias || (own_f32(bias, 1) && int8_host->graph_uses(g, in[2]) == 1));
+}
+
+/* f(k x) = k f(x) for each channel by itself; limits count as long as nothing is above them. */
+static int is_homogeneous(const cnr_node *node) {
+    static const char *const ops[] = {"relu",     "leaky_relu",   "relu6",
+                                      "max_pool", "average_pool", "identity"};
+    for (size_t i = 0; i < sizeof ops / sizeof ops[0]; i++)
+        if (graph_is(node, ops[i])) return 1;
+    return 0;
+}
+
+/* The convolution whose channels `value` are; -1. */
+static int32_t layer_before(const graph *g, cnr_value value) {
+    for (;;) {
+        const int32_t producer = int8_host->graph_producer(g, value);
+        const cnr_value *in;
+        if (producer < 0 || int8_host->graph_uses(g, value) != 1) return -1;
+        const cnr_node *node = int8_host->graph_node_at(g, producer, &in, NULL);
+        if (is_conv(g, node, in)) return producer;
+        if (!is_homogeneous(node) || node->n_inputs < 1) return -1;
+        value = in[0];
+    }
+}
+
+/* ---- by how much ---- */
+
+/* Reads `n` numbers; 0: they are not there. */
+static int read_largest(const char *text, float *out, int64_t n) {
+    for (int64_t i = 0; i < n; i++) {
+        char *end;
+        out[i] = strtof(text, &end);
+        if (end == text || !(out[i] >= 0) || (*end != ',' && i + 1 < n)) return 0;
+        text = end + 1;
+    }
+    return 1;
+}
+
+typedef struct second { /* the layer that reads the channels */
+    const float *w;
+    int64_t rows, depth, inner, per_group, channels;
+} second;
+
+static second second_of(const cnr_node *node) {
+    const cnr_tensor *w = node->inputs[1];
+    const int64_t channels = node->inputs[0]->dim[1], groups = channels / w->dim[1];
+    return (second){w->data,
+                    w->dim[0],
+                    cnr_count(w) / w->dim[0],
+                    cnr_span(w, 2, w->rank),
+                    w->dim[0] / groups,
+                    channels};
+}
+
+/* The channel that element `at` of row `row` is multiplied with. */
+static int64_t channel_of(const second *s, int64_t row, int64_t at) {
+    return row / s->per_group * (s->depth / s->inner) + at / s->inner;
+}
+
+/* Sums of squares by channel: of its weights, and of its rows' largest. */
+static void weigh(const second *s, double *own, double *rows) {
+    for (int64_t r = 0; r < s->rows; r++) {
+        double most = 0;
+        for (int64_t i = 0; i < s->depth; i++)
+            most = fmax(most, fabs((double)s->w[r * s->depth + i]));
+        for (int64_t i = 0; i < s->depth; i++) {
+            const double v = (double)s->w[r * s->depth + i];
+            own[channel_of(s, r, i)] += v * v;
+            rows[channel_of(s, r, i)] += most * most;
+        }
+    }
+}
+
+/* largest: becomes k. False: out of memory. */
+static int choose(const second *s, float *largest) {
+    double *own = int8_host->alloc((size_t)s->channels * 2 * sizeof *own),
+           *rows = own + s->channels;
+    float most = 0;
+    if (!own) return 0;
+    memset(own, 0, (size_t)s->channels * 2 * sizeof *own);
+    weigh(s, own, rows);
+    for (int64_t c = 0; c < s->channels; c++) most = fmaxf(most, largest[c]);
+    for (int64_t c = 0; c < s->channels; c++) {
+        const double seen = (double)largest[c];
+        double k = seen > 0 ? (double)most / seen : 1;
+        /* bytes of the activation, of 255 steps, against the weights', of 254; the root mean square
+         * of what was seen is about a third of the largest */
+        if (s->depth > s->inner && rows[c] > 0 && seen > 0)
+            k = fmin(k, sqrt((double)most * sqrt(own[c]) / (sqrt(rows[c]) * seen / 3)));
+        largest[c] = fminf(LARGEST, fmaxf(1, (float)k));
+    }
+    int8_host->free(own);
+    return 1;
+}
+
+/* ---- carrying it out ---- */
+
+/* Another constant instead of one that this layer alone reads. */
+static cnr_status replace_one(graph *g, cnr_value old, const cnr_tensor *like, const char *suffix,
+                              const float *data) {
+    char name[256];
+    cnr_tensor t = *like;
+    snprintf(name, sizeof name, "%.240s.%s", int8_host->graph_value_name(g, old), suffix);
+    t.flags = CNR_TENSOR_CONST;
+    t.data = (void *)data;
+    const cnr_value made = int8_host->graph_constant(g, name, &t);
+    return made < 0 ? CNR_E_STATE : int8_host->graph_replace(g, old, made);
+}
+
+/* The same layer with other weights and bias (NULL: as it is). */
+static cnr_status replace(graph *g, int32_t index, const float *w, const float *bias) {
+    const cnr_value *in;
+    const cnr_node *node = int8_host->graph_node_at(g, index, &in, NULL);
+    CNR_TRY(replace_one(g, in[1], node->inputs[1], "equal", w));
+    if (!bias) return CNR_OK;
+    node = int8_host->graph_node_at(g, index, &in, NULL);
+    return replace_one(g, in[2], node->inputs[2], "equal", bias);
+}
+
+static cnr_status scale_first(graph *g, int32_t index, const float *k) {
+    const cnr_node *node = int8_host->graph_node_at(g, index, NULL, NULL);
+    const cnr_tensor *w = node->inputs[1], *b = cnr_own_input(node, 2);
+    const int64_t n = cnr_count(w), depth = n / w->dim[0];
+    float *to = int8_host->alloc((size_t)(n + w->dim[0]) * sizeof *to);
+    if (!to) return CNR_E_MEMORY;
+    for (int64_t i = 0; i < n; i++) to[i] = ((const float *)w->data)[i] * k[i / depth];
+    for (int64_t i = 0; b && i < w->dim[0]; i++) to[n + i] = ((const float *)b->data)[i] * k[i];
+    const cnr_status status = replace(g, index, to, b ? to + n : NULL);
+    int8_host->free(to);
+    return status;
+}
+
+static cnr_status scale_second(graph *g, int32_t index, const float *k) {
+    const second s = second_of(int8_host->graph_node_at(g, index, NULL, NULL));
+    float *to = int8_host->alloc((size_t)(s.rows * s.depth) * sizeof *to);
+    if (!to) return CNR_E_MEMORY;
+    for (int64_t i = 0; i < s.rows * s.depth; i++)
+        to[i] = s.w[i] / k[channel_of(&s, i / s.depth, i % s.depth)];
+    const cnr_status status = replace(g, index, to, NULL);
+    int8_host->free(to);
+    return status;
+}
+
+/* 1: the channels between the layer before and this one are equal now. */
+static int32_t equalize(graph *g, int32_t index, cnr_error *err) {
+    const cnr_value *in;
+    char key[300];
+    const cnr_node *node = int8_host->graph_node_at(g, index, &in, NULL);
+    if (!is_conv(g, node, in)) return 0;
+    snprintf(key, sizeof key, "channels.%.280s", int8_host->graph_value_name(g, in[0]));
+    const char *text = int8_host->graph_meta(g, key);
+    const int32_t first = text ? layer_before(g, in[0]) : -1;
+    if (first < 0) return 0;
+    const second s = second_of(node);
+    const cnr_tensor *w1 = int8_host->graph_node_at(g, first, NULL, NULL)->inputs[1];
+    float *k = int8_host->alloc((size_t)s.channels * sizeof *k);
+    int32_t done = k && w1->dim[0] == s.channels && read_largest(text, k, s.channels);
+    cnr_status status = !k || (done && !choose(&s, k)) ? CNR_E_MEMORY : CNR_OK;
+    if (!status && done) status = scale_first(g, first, k);
+    if (!status && done) status = scale_second(g, index, k);
+    if (!status) status = int8_host->graph_set_meta(g, key, NULL); /* once */
+    int8_host->free(k);
+    return status ? int8_host->fail(err, status, "equalize-channels", "could not be applied")
+                  : done;
+}
+
+static int32_t apply(graph *g, cnr_error *err) {
+    int32_t changes = 0;
+    for (int32_t i = 0; i < int8_host->graph_node_count(g); i++) {
+        const int32_t done = equalize(g, i, err);
+        if (done < 0) return done;
+        changes += done;
+    }
+    return changes;
+}
+
+const cnr_rewrite int8_equalize = {
+    .size = sizeof(cnr_rewrite),
+    .order = 45,
+    .name = "equalize-channels",
+    .summary = "equalises channels between layers where that is asked for",
+    .apply = apply,
+};
