@@ -169,7 +169,7 @@ my $common = "export PREFIX=$tmp/prefix\n" .
     "export PATH=$root/build:\$PATH\nunset CNNRUN_BUILD\ncp scripts/nets/digits/*.png .\n" .
     'for name in zero one two three; do echo "$name.png $((n++))"; done >digits.txt' . "\n";
 
-my @readmes = grep { !m{/venv/|^build|/build} } split /\n/, `cd $root && find . -name '*.md' | sort`;
+my @readmes = grep { !m{/venv/|^build|/build|/CHANGELOG\.md$} } split /\n/, `cd $root && find . -name '*.md' | sort`;
 for my $readme (map { s{^\./}{}r } @readmes) {
     open my $in, '<', "$root/$readme" or die;
     my $text = do { local $/; <$in> };

@@ -90,6 +90,7 @@ for my $name ('a', 'b') {
 
 my @digit = 'scripts/nets/digits/three.png';
 for my $isa (qw(generic avx2 avx512)) {
+    next unless `$build/cnnrun devices --cpu-isa $isa 2>&1` =~ /^cpu .*?^\s+isa\s+$isa$/ms;
     for my $type (qw(f32 fp16 bf16)) {
         local $ENV{CNNRUN_CPU_ISA} = $isa;
         my ($code, $text) = told('run', @lenet, '--weights-type', $type, '--json', @digit);
