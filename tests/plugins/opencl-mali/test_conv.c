@@ -34,7 +34,7 @@ static const shape shapes[] = {
     {"1x4x31", "6x4x1", "", ""},
     {"2x3x5x6x7", "4x3x2x3x2", "pads=1; strides=1,2,1", ""},
     {"2x3x3x4x5", "4x3x1x1x1", "", ""},
-    {"2x16x1x1x31", "6x16x1x1x1", "pads=0,0,2,1,1,0", ""}, /* deep by padding alone */
+    {"2x16x1x1x31", "6x16x1x1x1", "pads=0,0,2,1,1,0", ""},               /* deep by padding alone */
     {"3x5x1x3x24", "15x5x1x1x1", "strides=4,4,2; pads=1,0,1,1,3,3", ""}, /* reads only padding */
     {"1x6x1x7x9", "6x1x1x3x3", "group=6; pads=1", ""},
     {"1x40x9x9", "33x40x3x3", "pads=1", ""},
