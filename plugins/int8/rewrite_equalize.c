@@ -174,10 +174,10 @@ static int32_t equalize(graph *g, int32_t index, cnr_error *err) {
     const cnr_value *in;
     char key[300];
     const cnr_node *node = int8_host->graph_node_at(g, index, &in, NULL);
-    if (!is_conv(g, node, in)) return 0;
+    if (!graph_is(node, "conv")) return 0;
     snprintf(key, sizeof key, "channels.%.280s", int8_host->graph_value_name(g, in[0]));
     const char *text = int8_host->graph_meta(g, key);
-    const int32_t first = text ? layer_before(g, in[0]) : -1;
+    const int32_t first = text && is_conv(g, node, in) ? layer_before(g, in[0]) : -1;
     if (first < 0) return 0;
     const second s = second_of(node);
     const cnr_tensor *w1 = int8_host->graph_node_at(g, first, NULL, NULL)->inputs[1];
@@ -208,4 +208,5 @@ const cnr_rewrite int8_equalize = {
     .name = "equalize-channels",
     .summary = "equalises channels between layers where that is asked for",
     .apply = apply,
+    .flags = CNR_REWRITE_STRUCTURE, /* of nets that tell nothing of their channels */
 };

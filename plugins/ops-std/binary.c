@@ -93,12 +93,6 @@ static cnr_status div_gradient(OPS_GRADIENT_ARGS) {
 
 /* ---- a known number for each channel: what convolutions before it take over ---- */
 
-/* y = scale x + shift, of the second operand. */
-#define MULTIPLIES(to_scale, to_shift, v) ((to_scale) = (v), (to_shift) = 0)
-#define ADDS(to_scale, to_shift, v) ((to_scale) = 1, (to_shift) = (v))
-#define TAKES_OFF(to_scale, to_shift, v) ((to_scale) = 1, (to_shift) = -(v))
-#define IS_NOT_AFFINE(to_scale, to_shift, v) return ((void)(v), 0)
-
 /* The second operand where it is known and has one number, or one a channel. */
 static const float *channel_operand(const cnr_node *node, int64_t channels, int64_t *step) {
     const cnr_tensor *x = node->inputs[0], *b = cnr_own_input(node, 1);
@@ -112,19 +106,34 @@ static const float *channel_operand(const cnr_node *node, int64_t channels, int6
     return cnr_count(b) > 0 ? b->data : NULL;
 }
 
+/* y = SCALE x + SHIFT, of the second operand v. */
+#define AFFINE(SYMBOL, SCALE, SHIFT) \
+    static int32_t SYMBOL##_affine(const cnr_node *node, int64_t channels, float *scale, \
+                                   float *shift) { \
+        int64_t step; \
+        const float *known = channel_operand(node, channels, &step); \
+        for (int64_t c = 0; known && c < channels; c++) { \
+            const float v = known[c * step]; \
+            (void)v, scale[c] = SCALE, shift[c] = SHIFT; \
+        } \
+        return known != NULL; \
+    }
+AFFINE(add, 1, v)
+AFFINE(sub, 1, -v)
+AFFINE(mul_op, v, 0)
+#define div_affine NULL /* by a denormal number it has no such scale */
+
 /* ---- the rows ----
  * symbol, name, summary, types, y as double and float F, as signed I, as unsigned U, gradient,
- * OpenCL, what a known second operand does, flags. OP_PAIR: two operands; OP_MANY: one or more. */
+ * OpenCL, flags. OP_PAIR: two operands; OP_MANY: one or more. */
 #define SIGNED_WRAP(op) (int64_t)((uint64_t)x op(uint64_t) y)
 #define FOLDS(PAIR, MANY) \
-    PAIR(add, "add", "a + b", OPS_NUMBERS, x + y, SIGNED_WRAP(+), x + y, add_gradient, "x + y", \
-         ADDS, 0) \
-    PAIR(sub, "sub", "a - b", OPS_NUMBERS, x - y, SIGNED_WRAP(-), x - y, sub_gradient, "x - y", \
-         TAKES_OFF, 0) \
+    PAIR(add, "add", "a + b", OPS_NUMBERS, x + y, SIGNED_WRAP(+), x + y, add_gradient, "x + y", 0) \
+    PAIR(sub, "sub", "a - b", OPS_NUMBERS, x - y, SIGNED_WRAP(-), x - y, sub_gradient, "x - y", 0) \
     PAIR(mul_op, "mul", "a b", OPS_NUMBERS, x *y, SIGNED_WRAP(*), x *y, mul_gradient, "x * y", \
-         MULTIPLIES, CNR_OP_MULTIPLIES) \
+         CNR_OP_MULTIPLIES) \
     PAIR(div, "div", "a / b; whole numbers towards zero", OPS_NUMBERS, x / y, divide(x, y), \
-         y ? x / y : 0, div_gradient, "x / y", IS_NOT_AFFINE, 0) \
+         y ? x / y : 0, div_gradient, "x / y", 0) \
     MANY(max, "max", "the largest of the operands; NaN where one is NaN", OPS_NUMBERS, \
          LARGER(x, y), LARGER(x, y), LARGER(x, y), NULL, "(x > y || x != x ? x : y)", 0, 0) \
     MANY(min, "min", "the smallest of the operands; NaN where one is NaN", OPS_NUMBERS, \
@@ -200,16 +209,8 @@ static const float *channel_operand(const cnr_node *node, int64_t channels, int6
         return fold_expression(&SYMBOL##_row, text, bytes); \
     }
 
-#define PAIR(SYMBOL, NAME, SUMMARY, DTYPES, F, I, U, GRADIENT, OPENCL, AFFINE, FLAGS) \
+#define PAIR(SYMBOL, NAME, SUMMARY, DTYPES, F, I, U, GRADIENT, OPENCL, FLAGS) \
     ARITHMETIC(SYMBOL, DTYPES, F, I, U, OPENCL, 0) \
-    static int32_t SYMBOL##_affine(const cnr_node *node, int64_t channels, float *scale, \
-                                   float *shift) { \
-        int64_t step; \
-        (void)scale, (void)shift; \
-        const float *v = channel_operand(node, channels, &step); \
-        for (int64_t c = 0; v && c < channels; c++) AFFINE(scale[c], shift[c], v[c * step]); \
-        return v != NULL; \
-    } \
     DESCRIPTOR(SYMBOL, NAME, SUMMARY, pair, CNR_OP_EPILOGUE | (FLAGS), .gradient = GRADIENT, \
                .apply_f32 = SYMBOL##_apply, .expression = SYMBOL##_expression, \
                .channel_affine = SYMBOL##_affine)

@@ -11,15 +11,16 @@ end
 -- "conv*=0.1,ip1=2": the factor of the first pattern that fits; each has to fit some weight.
 local function layer_rates(text, weights)
   local list = {}
+  if text == "" then error("layer-rates: want PATTERN=FACTOR, as in conv*=0.1, got none", 0) end
   for word in text:gmatch "[^,]+" do
     local pattern, factor = word:match "^(.-)=(.*)$"
     factor = tonumber(factor)
     if not factor or factor < 0 or factor ~= factor then
-      error(("layer rates: want PATTERN=FACTOR, as in conv*=0.1, got %q"):format(word), 0)
+      error(("layer-rates: want PATTERN=FACTOR, as in conv*=0.1, got %q"):format(word), 0)
     end
     local found = false
     for _, w in ipairs(weights) do found = found or matches(pattern, w.name) end
-    if not found then error(("layer rates: no weight that is trained is called %q"):format(pattern), 0) end
+    if not found then error(("layer-rates: no weight that is trained is called %q"):format(pattern), 0) end
     list[#list + 1] = { pattern, factor }
   end
   return function(name)

@@ -61,6 +61,7 @@ cnr_status cnri_equalise(cnri_calibration *c, cnr_graph *net, cnr_error *err) {
     for (cnr_value v = 0; v < n && !status; v++)
         if (all.largest[v] && tell(net, v, all.largest[v]) != CNR_OK)
             status = cnri_out_of_memory(err, "quantize");
+    for (cnr_value v = 0; v < n && !status; v++) cnri_late_keep(net, v); /* it reads weights */
     if (!status) status = cnri_graph_verify_weights(net, NULL, false, 0, err);
     if (!status) status = cnri_graph_rewrite(net, c->how.no_rewrite, err);
     forget(net);

@@ -41,8 +41,8 @@ ok(0 < report["kept"] < 0.35 and report["validation"] > 0.9 and report["ms"] > 0
 ok(Path(report["report"]).read_text().startswith("<!DOCTYPE"), "and a page")
 ok(np.allclose(small(x).sum(1), 1, atol=1e-4), "the small net runs")
 
+raises(cnnrun.Error, "a folder of another pruning", net.prune, schedule, data, validation=0.25, folder="work")
 schedule["train"]["epochs"] = 2
-raises(cnnrun.Error, "a folder of another pruning", net.prune, schedule, data, validation=0.5, folder="work")
 rows.clear()
 e = raises(cnnrun.Cancelled, "on_step that returns True stops it", net.prune, dict(schedule, scan={"shares": [0.5, 0.1]}),
            data, validation=0.5, folder="other", on_step=lambda r: "keep" in r and r["keep"] < 0.2)
