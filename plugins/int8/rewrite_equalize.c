@@ -40,13 +40,15 @@ static int is_homogeneous(const cnr_node *node) {
 
 /* The convolution whose channels `value` are; -1. */
 static int32_t layer_before(const graph *g, cnr_value value) {
-    for (;;) {
+    for (int averaged = 0;;) {
         const int32_t producer = int8_host->graph_producer(g, value);
         const cnr_value *in;
         if (producer < 0 || int8_host->graph_uses(g, value) != 1) return -1;
         const cnr_node *node = int8_host->graph_node_at(g, producer, &in, NULL);
         if (is_conv(g, node, in)) return producer;
         if (!is_homogeneous(node) || node->n_inputs < 1) return -1;
+        if (averaged && graph_is(node, "relu6")) return -1; /* means tell nothing of its limit */
+        averaged |= graph_is(node, "average_pool");
         value = in[0];
     }
 }

@@ -110,7 +110,7 @@ return c.net { name = "conv", input = { "x", shape = { 1, 1, 28, 28 }, scale = 1
   c.conv2d { "one", out = 4, kernel = 3 }, c.relu {}, c.conv2d { "two", out = 2, kernel = 5 }, c.flatten {} }
 END
 echo "$digit 3" >"$work/list"
-run "$build/cnnrun" quantize --json --no-rewrite quantize-layers --plugin-dir "$work/quantise.so" \
+run "$build/cnnrun" quantize --json --all --no-rewrite quantize-layers --plugin-dir "$work/quantise.so" \
     --weights random:1 --layers 'o*' --data "images:$work/list" -o "$work/conv.cnr" "$work/conv.lua"
 grep -q '"layer":"one".*"snr_db":[2-9][0-9]\..*"quantized":true' "$work/out" &&
     grep -q '"layers":1,' "$work/out"

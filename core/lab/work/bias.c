@@ -6,14 +6,15 @@
 
 enum { PICTURES = 16, PASSES = 64 };
 
-/* One pass: what the layers whose turn it is are off by goes into their shifts. Of more than PASSES
- * layers several have theirs together. */
-static cnr_status correct_some(cnri_calibration *c, const bool *wanted, int32_t pass,
+/* One pass of *n (told by the first): what the layers whose turn it is are off by goes into their
+ * shifts. Of more than PASSES layers several have theirs together. */
+static cnr_status correct_some(cnri_calibration *c, const bool *wanted, int32_t pass, int32_t *n,
                                cnr_error *err) {
     cnri_answers answers = {0};
     cnr_graph *quantized = NULL;
     cnr_status status = cnri_quantized(c, wanted, &quantized, &answers, err);
-    const int32_t passes = (int32_t)cnr_min(PASSES, answers.n);
+    const int32_t passes = *n = (int32_t)cnr_min(PASSES, answers.n);
+    bool any = false;
     for (int32_t i = 0; i < answers.n && !status && pass < passes; i++) {
         cnri_answer *a = &answers.at[i];
         const cnr_value bias =
@@ -22,8 +23,9 @@ static cnr_status correct_some(cnri_calibration *c, const bool *wanted, int32_t 
         a->channels = c->net->values.at[bias].type->dim[0];
         a->off = cnri_alloc_zero((size_t)a->channels * 2 * sizeof *a->off);
         if (!a->off) status = cnri_out_of_memory(err, "quantize");
+        any = true;
     }
-    if (!status && pass < passes) status = cnri_compare(c, quantized, &answers, PICTURES, err);
+    if (!status && any) status = cnri_compare(c, quantized, &answers, PICTURES, err);
     for (int32_t i = 0; i < answers.n && !status; i++) {
         const cnri_answer *a = &answers.at[i];
         double **shift = &c->shifts[c->net->values.at[a->as.real].producer];
@@ -42,10 +44,12 @@ cnr_status cnri_correct_biases(cnri_calibration *c, const bool *wanted, cnr_erro
     cnri_shifts_free(c);
     c->shifts = cnri_alloc_zero(((size_t)c->net->nodes.n + 1) * sizeof *c->shifts);
     cnr_status status = c->shifts ? CNR_OK : cnri_out_of_memory(err, "quantize");
-    for (int32_t pass = 0; pass < PASSES && !status; pass++) {
-        status = correct_some(c, wanted, pass, err);
+    int32_t n = 1;
+    for (int32_t pass = 0; pass < n && !status; pass++) {
+        status = correct_some(c, wanted, pass, &n, err);
         if (!status)
-            status = cnri_report_progress(c->observer, "correcting biases", pass + 1, PASSES, err);
+            status = cnri_report_progress(c->observer, "correcting biases", pass + 1,
+                                          cnr_max(pass + 1, n), err);
     }
     return status;
 }

@@ -1,7 +1,10 @@
 /* Conversions of a net between floats and whole numbers of 8 bits. */
 #include "work/work.h"
 
-static bool is_whole(const cnr_tensor *t) { return t && cnr_dtype_bits(t->dtype) == 8; }
+/* Booleans have 8 bits, too. */
+static bool is_whole(const cnr_tensor *t) {
+    return t && (t->dtype == CNR_u8 || t->dtype == CNR_i8);
+}
 
 int32_t cnri_converts(const cnri_node *node) {
     if (node->view.n_inputs < 1 || node->view.n_outputs < 1 || !node->view.inputs[0]) return 0;

@@ -18,6 +18,9 @@ static void tap_largest(void *arg, const char *node, int32_t output, const cnr_t
     if (v < 0 || value->dtype != CNR_f32 || value->rank < 3) return;
     const int64_t n = cnr_count(value), inner = cnr_span(value, 2, value->rank);
     const int64_t width = value->dim[1];
+    const cnr_tensor *type = all->c->net->values.at[v].type;
+    if (type->rank != value->rank || type->dim[1] != width)
+        return; /* not the same for all pictures */
     float **to = &all->largest[v];
     if (!*to) *to = cnri_alloc_zero(((size_t)width + 1) * sizeof **to);
     if (!*to) all->c->failed = CNR_E_MEMORY;

@@ -6,6 +6,7 @@
 
 typedef struct job {
     const cnri_quantise_options *o;
+    const cnr_graph *given; /* before anything was done to it: what both are compared with */
     cnri_calibration c;
     cnri_samples own;
     cnri_quantising *out; /* its net and quantized are ours until they are done */
@@ -54,7 +55,18 @@ static cnr_status watch(job *q, cnr_error *err) {
     return forget(q, status ? status : q->watched ? CNR_OK : cnri_out_of_memory(err, "quantize"));
 }
 
+static bool stay_float_for(const job *q, int32_t why) {
+    for (int32_t i = 0; i < q->out->net->nodes.n; i++)
+        if (q->float_for[i] == why) return true;
+    return false;
+}
+
 static cnr_status none_left(const job *q, const char *bad, double decibels, cnr_error *err) {
+    if (!bad && stay_float_for(q, CNR_FLOAT_FOR_ACCURACY))
+        return cnri_fail(err, CNR_E_NOT_FOUND, q->out->net->name,
+                         "no layer is left to be quantised: with any of them more points are lost "
+                         "than --max-drop %g allows",
+                         q->o->max_drop);
     if (!bad)
         return cnri_fail(err, CNR_E_NOT_FOUND, q->out->net->name, "no layer can be quantised%s%s",
                          q->o->layers ? " whose name fits --layers " : "",
@@ -95,8 +107,7 @@ static cnr_status drop_noisy(job *q, const cnri_answer *bad, const char **spoile
 static cnr_status drop_inaccurate(job *q, cnr_error *err) {
     int32_t n, *order = cnri_alloc(((size_t)q->answers.n + 1) * sizeof *order);
     cnr_status status = order ? CNR_OK : cnri_out_of_memory(err, "quantize");
-    if (!status && q->said.n == 0)
-        status = cnri_verdicts_of(&q->c, q->out->net, true, &q->said, err);
+    if (!status && q->said.n == 0) status = cnri_verdicts_of(&q->c, q->given, true, &q->said, err);
     if (!status && isnan(cnri_points_lost(&q->said, &q->said)))
         status = cnri_fail(err, CNR_E_ARG, "--max-drop",
                            "the net's answers are no classes, so no points can be lost; "
@@ -119,12 +130,6 @@ static cnr_status drop_more(job *q, bool *again, cnr_error *err) {
     status = cnri_drop_slower(&q->c, q->wanted, q->times, err);
     if (!status) *again = note_dropped(q, CNR_FLOAT_FOR_TIME, NAN);
     return status;
-}
-
-static bool is_slow(const job *q) {
-    for (int32_t i = 0; i < q->out->net->nodes.n; i++)
-        if (q->float_for[i] == CNR_FLOAT_FOR_TIME) return true;
-    return false;
 }
 
 /* What the answers say of what the net's outputs are made of: noise over signal. */
@@ -170,10 +175,16 @@ static cnr_status quantise_the_good(job *q, cnr_error *err) {
         status = cnri_quantized(&q->c, q->wanted, &q->out->quantized, &q->answers, err);
         if (status) break;
         q->out->n_quantised = q->answers.n;
-        if (q->answers.n == 0) return is_slow(q) ? CNR_OK : none_left(q, spoiled, decibels, err);
+        if (q->answers.n == 0 && !stay_float_for(q, CNR_FLOAT_FOR_TIME))
+            return none_left(q, spoiled, decibels, err);
+        if (q->answers.n == 0) {
+            if (!isnan(q->out->lost)) q->out->lost = 0; /* it was told of layers that went since */
+            return CNR_OK;
+        }
         status = cnri_answers_add_watched(&q->c, q->out->quantized, q->watched, &q->answers, err);
         if (!status) status = cnri_compare(&q->c, q->out->quantized, &q->answers, COMPARED, err);
         const cnri_answer *bad = status ? NULL : too_noisy(q);
+        if (!bad) spoiled = NULL; /* it is not noise that any go for now */
         if (bad) status = drop_noisy(q, bad, &spoiled, &decibels, err);
         else if (!status) status = drop_more(q, &again, err);
         if (again || status) status = forget(q, status);
@@ -287,7 +298,7 @@ static cnr_status check_one(job *q, cnri_runner *runners, const cnr_sample *samp
 }
 
 static cnr_status check(job *q, int64_t maximum, cnr_error *err) {
-    const cnr_graph *nets[2] = {q->out->net, q->out->quantized};
+    const cnr_graph *nets[2] = {q->given, q->out->quantized};
     cnr_model *models[2] = {NULL, NULL};
     cnri_runner runners[2] = {{0}, {0}};
     cnri_samples own = {0}, *samples = q->o->samples ? q->o->samples : &own;
@@ -356,9 +367,9 @@ static cnr_status nothing_in_common(const job *q, cnr_error *err) {
     return cnri_fail(
         err, CNR_E_STATE, q->out->net->name,
         "on %lld pictures the quantised net's outputs have nothing in common with the float net's "
-        "(signal to noise %.1f dB): raise --min-snr (%g), calibrate on pictures like those that "
+        "(signal to noise %.1f dB): raise --min-snr, calibrate on pictures like those that "
         "it will see, or leave layers out by --layers; --check 0 compares nothing",
-        (long long)q->out->checked, q->out->decibels, q->least);
+        (long long)q->out->checked, q->out->decibels);
 }
 
 /* Where the quantised net is slower or worse than the float one. CNR_E_STATE: nothing is left of
@@ -368,12 +379,13 @@ static cnr_status warn(const job *q, cnr_error *err) {
     const char *name = out->net->name;
     const double points = (out->top1[0] - out->top1[1]) * 100;
     char advice[96];
-    if (out->n_quantised == 0)
-        cnri_graph_warn(out->quantized, name,
-                        "no layer is faster in 8 bits here: all stay float; --all quantises them");
     if (out->decibels <= 0 && !(out->agree > 0)) return nothing_in_common(q, err);
-    snprintf(advice, sizeof advice, "a higher --min-snr (%g) leaves more layers in floats",
-             q->least);
+    if (isfinite(q->least))
+        snprintf(advice, sizeof advice, "a higher --min-snr (%g) leaves more layers in floats",
+                 q->least);
+    else
+        snprintf(advice, sizeof advice, "a lower --max-drop (%g) leaves more layers in floats",
+                 q->o->max_drop);
     if (out->n_quantised > 0 && out->ms[1] * 100 > out->ms[0] * (100 + SLOWER_PERCENT))
         cnri_graph_warn(out->quantized, name,
                         "the quantised net is slower here: %.3f ms a picture, %.3f "
@@ -431,6 +443,9 @@ static cnr_status take(job *q, cnr_error *err) {
         out->bytes[i] = weight_bytes(i ? out->quantized : out->net);
         out->ms[i] = out->checked ? cnri_median(q->ns[i].at, q->ns[i].n) * 1e-6 : 0;
     }
+    if (out->n_quantised == 0)
+        cnri_graph_warn(out->quantized, out->net->name,
+                        "no layer is faster in 8 bits here: all stay float; --all quantises them");
     return out->checked ? warn(q, err) : CNR_OK;
 }
 
@@ -454,7 +469,7 @@ static cnr_status quantise_all(job *q, const cnr_graph *net, cnr_error *err) {
 cnr_status cnri_quantise(cnr_runtime *rt, const cnr_graph *net,
                          const cnri_quantise_options *options, const cnr_observer *observer,
                          cnri_quantising *out, cnr_error *err) {
-    job q = {.o = options, .out = out, .c = {.rt = rt, .observer = observer}};
+    job q = {.o = options, .given = net, .out = out, .c = {.rt = rt, .observer = observer}};
     q.least = !isnan(options->least)     ? options->least
               : isnan(options->max_drop) ? LEAST_DECIBELS
                                          : -INFINITY;

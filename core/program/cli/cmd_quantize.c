@@ -60,6 +60,7 @@ static const cnri_record layer_record =
 typedef struct result {
     cnri_quantising q;
     double float_share;
+    bool biases_corrected;
 } result;
 #define ROW(name, member) CNRI_FIELD(result, name, q.member)
 static const cnri_field fields[] = {ROW("layers", n_quantised),
@@ -67,6 +68,7 @@ static const cnri_field fields[] = {ROW("layers", n_quantised),
                                     CNRI_KEY(result, float_share),
                                     ROW("method", method),
                                     ROW("bias_gain_db", bias_gain),
+                                    CNRI_ASIDE(result, "biases_corrected", biases_corrected),
                                     ROW("points_lost", lost),
                                     ROW("weight_bytes_float", bytes[0]),
                                     ROW("weight_bytes_quantized", bytes[1]),
@@ -89,7 +91,8 @@ static const cnri_record record = CNRI_RECORD(
     "layers    {layers} of 8 bits{float_layers?, {float_layers} float ({float_share:.0%})}\n"
     "weights   {weight_bytes_float:.3M} MB float, {weight_bytes_quantized:.3M} MB quantised\n"
     "ranges    {method}\n"
-    "{bias_gain_db?biases    corrected: {bias_gain_db:.2f} dB less noise in the outputs\n}"
+    "{bias_gain_db?biases    {biases_corrected?corrected: {bias_gain_db:.2f} dB less noise in the "
+    "outputs|as they were: corrected, outputs had no less noise}\n}"
     "{points_lost?budget    {points_lost:.2f} points lost on the pictures that it was "
     "calibrated with\n}"
     "{pictures?pictures  {pictures}{agree?, the same answer to {agree:.2%} ({agree_low:.1%} to "
@@ -100,7 +103,7 @@ static const cnri_record record = CNRI_RECORD(
     "time      {ms_float:.3f} ms float, {ms_quantized:.3f} ms quantised a picture\n}");
 
 static cnr_status tell(const cnri_call *call, const cnri_quantising *q, cnr_error *err) {
-    const result r = {*q, q->n_layers ? (double)q->n_float / q->n_layers : NAN};
+    const result r = {*q, q->n_layers ? (double)q->n_float / q->n_layers : NAN, q->bias_gain > 0};
     cnr_status status = CNR_OK;
     for (int32_t i = 0; i < q->n_layers && !status; i++) {
         const layer l = {q->layers[i], cnri_float_reason(q->layers[i].float_for)};
