@@ -167,6 +167,35 @@ cmp_ok((objects($out))[-1]{conversion_pairs}, '>', 0, 'which are there as long a
 like $out, qr/^2 conversions between floats and 8 bits, 0 of them back at once$/m, 'in text, too';
 ($code, $out) = run('show', $net);
 unlike $out, qr/conversions/, 'a float net has none';
+($code, $out) = run('show', '--weights', 'random:1', file('mask.lua', 'local c = require "cnnrun"
+local x = c.conv2d { "c", c.input { "data", shape = { 1, 1, 9, 9 } }, out = 4, kernel = 3 }
+return c.net { outputs = { c.where { "w", c.greater { "m", x, 0.5 }, x, 0 } } }
+'));
+unlike $out, qr/conversions/, 'nor has one with masks';
+
+# ---- equalising: what is a channel for all pictures alike; limits in front of means are kept ----
+my $open = file('open.lua', 'local c = require "cnnrun"
+local x = c.input { "data", shape = { "batch", 3, "h", "w" }, scale = 1 / 255 }
+local y = c.transpose { "t", c.conv2d { "c1", x, out = 4, kernel = 3, pad = 1 }, perm = { 0, 2, 3, 1 } }
+y = c.conv2d { "c2", c.transpose { "u", c.relu { "r", y }, perm = { 0, 3, 1, 2 } }, out = 10, kernel = 3, pad = 1 }
+return c.net { outputs = { c.softmax { "s", c.flatten { "f", c.global_average_pool { "g", y } } } } }
+');
+for my $i (1 .. 2) {
+    my $n = $i == 1 ? 8 : 400;
+    file("size$i.ppm", "P6\n$n $n\n255\n" . join '', map { chr($_ * 37 % 251) } 1 .. $n * $n * 3);
+}
+my @sized = ('--data', 'images:' . file("sized", "$dir/size1.ppm 0\n$dir/size2.ppm 1\n"));
+($code, $out, $err) = run('quantize', $open, '--weights', 'random:3', @sized, '-o', "$dir/open.cnr", '--all',
+    '--equalize', '--min-snr', -100);
+is $code, 0, 'pictures of several sizes can be equalised' or diag $err;
+my @limited = (file('limited.lua', 'local c = require "cnnrun"
+return c.net { input = { "data", shape = { "batch", 3, 48, 48 }, scale = 1 },
+  c.conv2d { "c1", out = 4, kernel = 3, pad = 1 }, c.relu6 { "a" }, c.average_pool { "p", kernel = 48 },
+  c.conv2d { "c2", out = 10, kernel = 1 }, c.flatten {} }
+'), '--weights', 'random:3', '--data', $pictures, '-o', "$dir/limited.cnr", '--all', '--min-snr', -100, '--json');
+my @of = map { my ($c, $o) = run('quantize', @limited, @$_); my ($r) = grep { ($_->{layer} // '') eq 'c2' } objects($o); "$r->{low} $r->{high}" }
+    ([], ['--equalize']);
+is $of[1], $of[0], 'a limit that some pixels reach is not moved by their mean';
 
 # ---- a budget of points: as few layers as possible stay float ----
 my $classes = 'c.conv2d { "c1", out = 8, kernel = 3 }, c.relu {}, c.conv2d { "c2", out = 8, kernel = 3 }, '
