@@ -83,34 +83,43 @@ local function sorted(t)
 end
 
 return function(weights, how)
-  local list, read, step, gated = {}, {}, how.step, function(value) return value end
+  local list, read, step, gated, givens = {}, {}, how.step, function(value) return value end, {}
+  -- What is written is read from where it lies: one state's old value for another is copied before any is written.
+  local always = c.greater_or_equal { how.step, c.data { 0.5 } }
+  local function own(value) return givens[value] and c.where { always, value, value } or value end
   local function keep(target, value) list[#list + 1] = c.assign { target, value } end
   local factor = how.layer_rates and layer_rates(how.layer_rates, weights)
   if how.accumulate then step, gated = accumulated(weights, how, how.accumulate, keep) end
   if how.clip_norm then clip(weights, how.clip_norm) end
   for i, w in ipairs(weights) do
-    local own = { name = w.name, step = step, rate = how.rate, momentum = how.momentum, nesterov = how.nesterov,
-                  beta1 = how.beta1, beta2 = how.beta2, epsilon = how.epsilon,
-                  weight_decay = w.decays and how.weight_decay or 0 }
-    if factor and factor(w.name) ~= 1 then own.rate = c.mul { how.rate, factor(w.name) } end
+    local settings = { name = w.name, step = step, rate = how.rate, momentum = how.momentum, nesterov = how.nesterov,
+                       beta1 = how.beta1, beta2 = how.beta2, epsilon = how.epsilon,
+                       weight_decay = w.decays and how.weight_decay or 0 }
+    if factor and factor(w.name) ~= 1 then settings.rate = c.mul { how.rate, factor(w.name) } end
     local state = memories(i, how)
-    local value, new = how.optimizer(w.weight, w.gradient, state, told(own, read))
-    if value == nil then error("the function returned nothing, want the new weight", 0) end
+    local value, new = how.optimizer(w.weight, w.gradient, state, told(settings, read))
+    if type(value) ~= "userdata" then
+      error(("%s: the function returned %s, want the new weight"):format(how.where,
+            value == nil and "nothing" or "a " .. type(value)), 0)
+    end
+    if w.masked then value = c.where { c.equal { w.weight, c.data { 0.0 } }, w.weight, value } end
+    givens[w.weight] = true
     new = new or {}
     for _, name in ipairs(sorted(state)) do
       if new[name] == nil then
-        error(("state.%s is read, but the function returns no new value of it"):format(name), 0)
+        error(("%s: state.%s is read, but the function returns no new value of it"):format(how.where, name), 0)
       end
+      givens[state[name]] = true
     end
-    for _, name in ipairs(sorted(new)) do keep(state[name], gated(new[name], state[name])) end
+    for _, name in ipairs(sorted(new)) do keep(state[name], gated(own(new[name]), state[name])) end
     if how.average then
       local mean = how.memory(i, "average")
       keep(mean, gated(c.add { c.mul { mean, how.average }, c.mul { value, 1 - how.average } }, mean))
     end
-    keep(w.weight, gated(value, w.weight))
+    keep(w.weight, gated(own(value), w.weight))
   end
   for _, name in ipairs { "momentum", "nesterov", "beta1", "beta2", "epsilon" } do
-    if how[name] and not read[name] then error("has no " .. name, 0) end
+    if how[name] and how[name] ~= 0 and not read[name] then error("has no " .. name, 0) end
   end
   return list
 end

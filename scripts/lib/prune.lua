@@ -137,27 +137,28 @@ local function digits(tensors)
   return table.concat(list, " ")
 end
 
--- What functions made of a net in a step, and the rates that one gives.
-local function mark(net, rate)
+-- What functions made of a net in three steps (the first shows no momentum), and the rates that one gives.
+local function mark(net, before, rate)
   local weights, rates = {}, {}
-  for _, name in ipairs(net:weights()) do weights[name] = net:weight(name) end
+  for _, name in ipairs(net:weights()) do weights[name] = net:weight(name):plus(before:weight(name), -1) end
   for i, step in ipairs(type(rate) == "function" and { 0, 7, 30, 50, 75, 99 } or {}) do rates[i] = rate(step, 100) end
   return { digits(weights), rates }
 end
 
--- One step of each training, a batch of the criterion, each encoding: what is wrong is told before the work.
+-- Three steps of each training, a batch of the criterion, each encoding: what is wrong is told before the work.
 function Work:try(net)
   for _, word in ipairs { "train", "finish" } do
     local copy <close> = net:copy()
     local options = with({ policy = "fixed", rate = 0.01, data = self.samples }, self.schedule[word] or {})
-    options = with(options, { epochs = 1, batch = 2, limit = 2, validation = 0 })
-    options.on_epoch, options.curves, options.checkpoint = nil, nil, nil
+    options = with(options, { epochs = 3, batch = 2, limit = 2, validation = 0 })
+    options.on_epoch, options.curves, options.checkpoint, options.accumulate = nil, nil, nil, nil
     local good, why = pcall(copy.train, copy, options)
     if not good then error(word .. ": " .. args.plain(why), 0) end
-    if has_function(self.schedule[word]) then self.marks[word] = mark(copy, self.schedule[word].rate) end
+    if has_function(self.schedule[word]) then self.marks[word] = mark(copy, net, self.schedule[word].rate) end
   end
   if pruning.by_gradient(self.schedule) then
-    local scores = pruning.scores(net, self.layers, self.schedule, self.samples, {}, { batches = 2, batch = 2 })
+    local copy <close> = net:copy() -- gradients take statistics of batches along
+    local scores = pruning.scores(copy, self.layers, self.schedule, self.samples, {}, { batches = 2, batch = 2 })
     if has_function(self.schedule.criterion) then self.marks.criterion = digits(scores) end
   end
   local copy <close> = net:copy()
@@ -241,10 +242,10 @@ end
 
 -- One layer at a time, nothing trained: what the net is then right on.
 function Work:scan(net)
-  local rows, shares = {}, self.schedule.scan and self.schedule.scan.shares or scan_shares()
+  local rows, shares = {}, type(self.schedule.scan) == "table" and self.schedule.scan.shares or scan_shares()
   local s, scores = self.schedule, nil
-  local of = sum(self:says("criterion", "magnitude"), s.unit or "element", s.saliency or {}, s.recalibrate or 0,
-                 self.dense)
+  local of = sum(self:says("criterion", "magnitude"), s.unit or "element", s.saliency or {},
+                 s.recalibrate == nil or s.recalibrate, self.dense)
   for _, layer in ipairs(self.layers) do
     for _, keep in ipairs(shares) do
       local r = self:once(("scan %s %g"):format(layer.name, keep), of, function()
@@ -264,7 +265,7 @@ end
 
 -- The least share at which a layer alone still loses no more than that, for those that are to be found.
 function Work:choose(rows)
-  local points = self.schedule.scan and self.schedule.scan.points or 1
+  local points = type(self.schedule.scan) == "table" and self.schedule.scan.points or 1
   for _, layer in ipairs(self.layers) do
     if layer.keep == "found" then
       layer.keep = 1
@@ -279,7 +280,8 @@ end
 -- ---- cutting and training in turns ----
 
 function Work:scores(net, states)
-  return pruning.scores(net, self.layers, self.schedule, self.samples, states)
+  local copy <close> = net:copy() -- gradients take statistics of batches along
+  return pruning.scores(copy, self.layers, self.schedule, self.samples, states)
 end
 
 -- The shares at each step: of each layer, or of all of them together.
@@ -312,6 +314,7 @@ function Work:cut(net, plan, step)
       current = cut
     end
   end
+  if self.schedule.unit == "channel" then self.states = {} end -- of sizes that are gone
   return current ~= net and current or net:copy()
 end
 
@@ -326,7 +329,7 @@ end
 function Work:follows(plan, n)
   local s, list = self.schedule, {}
   local before = sum(self:says("criterion", "magnitude"), s.unit or "element", s.saliency or {}, self:says("train", {}),
-                     s.least or 0.01, s.recalibrate or 0, self.dense)
+                     s.least or 0.01, s.recalibrate == nil or s.recalibrate, self.dense)
   for step = 1, n do
     local shares = plan.all and plan.all[step] or {}
     for name, rates in pairs(plan) do

@@ -196,16 +196,24 @@ local function squares(net, list, samples, options)
   end)
 end
 
+local function count_of(net, layer) -- fewer than at first where channels went
+  local n = 1
+  for _, size in ipairs(net:weight(layer.weight):shape()) do n = n * size end
+  return n
+end
+
 local function least_of(t) return -t:times(-1):topk(1)[1].score end
 
 -- Scores of any sign in the same order above 0; 0 where the weight is 0, which stays so.
 local function settled(list, scores, net)
   local least = math.huge
-  for _, layer in ipairs(list) do least = math.min(least, least_of(scores[layer.weight]:reshaped { layer.n })) end
+  for _, layer in ipairs(list) do
+    least = math.min(least, least_of(scores[layer.weight]:reshaped { count_of(net, layer) }))
+  end
   if least ~= least or least == -math.huge then error("criterion: a score is no number", 0) end
   for _, layer in ipairs(list) do
     local w, ones = net:weight(layer.weight), {}
-    for i = 1, layer.n do ones[i] = 1 end
+    for i = 1, count_of(net, layer) do ones[i] = 1 end
     local held = c.tensor { shape = w:shape(), data = ones }:pruned(w:density(), { by = w })
     scores[layer.weight] = scores[layer.weight]:times(held):plus(held, least < 0 and -least or 0)
   end

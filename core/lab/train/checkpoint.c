@@ -90,6 +90,12 @@ void cnri_checkpoint_key(const cnri_trainer *t, const cnri_samples *samples, uin
     cnri_sha256_add(&sum, varied, sizeof varied);
     for (int32_t i = 0; i < t->net->nodes.n; i++)
         add_text(&sum, t->net->nodes.at[i]->view.desc->name);
+    for (cnr_value v = 0; v < t->net->values.n; v++) { /* what stays decides the end, too */
+        const cnri_value *value = &t->net->values.at[v];
+        if (value->producer >= 0 || value->is_input || !value->uses || !value->type->data) continue;
+        add_text(&sum, value->name);
+        cnri_sha256_add(&sum, value->type->data, value->type->bytes);
+    }
     for (int32_t i = 0; i < t->weights.n; i++) {
         add_text(&sum, t->weights.at[i].name);
         cnri_sha256_add(&sum, t->weights.at[i].data, (uint64_t)t->weights.at[i].n * sizeof(float));

@@ -320,7 +320,11 @@ cnr_status cnri_train_run(cnri_trainer *t, cnri_samples *samples, cnri_train_fn 
     t->steps = l.p.steps * l.p.epochs;
     l.saved = cnri_real_ns();
     random_begin(&l.random, t->options.seed);
-    status = go_on(&l, err);
+    if (t->options.accumulate > t->steps)
+        status = cnri_fail(err, CNR_E_ARG, "accumulate",
+                           "%lld steps make an update, and the training has %lld",
+                           (long long)t->options.accumulate, (long long)t->steps);
+    if (status == CNR_OK) status = go_on(&l, err);
     if (status == CNR_OK) status = all_epochs(&l, err);
     status = cnri_alloc_verdict(before, status, t->net->name, err);
     cnri_free(l.order);

@@ -34,6 +34,24 @@ static bool is_listed(const char *list, const char *name) {
     return false;
 }
 
+/* Each pattern of the list has to be of some weight. */
+static cnr_status check_freeze(const cnri_trainer *t, cnr_error *err) {
+    char pattern[256];
+    for (const char *at = t->options.freeze; at && *at; at += strspn(at, ",")) {
+        const size_t n = strcspn(at, ",");
+        bool found = false;
+        snprintf(pattern, sizeof pattern, "%.*s", (int)n, at);
+        for (cnr_value v = 0; v < t->net->values.n && n < sizeof pattern && !found; v++)
+            found =
+                trainable(t->net, v) && cnri_matches_pattern(pattern, t->net->values.at[v].name);
+        if (!found)
+            return cnri_fail(err, CNR_E_ARG, "freeze", "the net has no weights called \"%s\"",
+                             pattern);
+        at += n;
+    }
+    return CNR_OK;
+}
+
 static cnr_status add_weights(cnri_trainer *t, int32_t *frozen, cnr_error *err) {
     for (cnr_value v = 0; v < t->net->values.n; v++) {
         if (!trainable(t->net, v)) continue;
@@ -63,6 +81,25 @@ static cnr_status add_weights(cnri_trainer *t, int32_t *frozen, cnr_error *err) 
     return CNR_OK;
 }
 
+static bool is_constant(const cnr_graph *g, cnr_value v, int depth) {
+    if (v < 0) return true;
+    const cnri_value *value = &g->values.at[v];
+    if (value->producer < 0) return !value->is_input;
+    const cnri_node *node = g->nodes.at[value->producer];
+    for (int32_t k = 0; k < node->view.n_inputs; k++)
+        if (depth == 0 || !is_constant(g, node->in[k], depth - 1)) return false;
+    return node->view.n_inputs > 0;
+}
+
+/* Weights that stay since nodes stand between them and the layer. */
+static void tell_of_turned(const cnr_graph *g) {
+    for (cnr_value v = 0; v < g->values.n; v++)
+        if (g->values.at[v].producer >= 0 && g->values.at[v].uses > 0 &&
+            cnri_train_fed_as(g, v, CNR_PORT_PARAMETER) && is_constant(g, v, 4))
+            cnri_log(CNR_LOG_WARN, g->name, "%s is computed of constants: it is not trained",
+                     g->values.at[v].name);
+}
+
 /* Frozen graphs of other programs turn and copy their constants by nodes: where there is nothing
  * else to train, these are folded first. */
 static cnr_status collect_weights(cnri_trainer *t, cnr_error *err) {
@@ -77,7 +114,9 @@ static cnr_status collect_weights(cnri_trainer *t, cnr_error *err) {
     if (t->options.freeze && !frozen)
         return cnri_fail(err, CNR_E_ARG, "freeze", "the net has no weights called \"%s\"",
                          t->options.freeze);
-    if (t->weights.n > 0) return CNR_OK;
+    status = check_freeze(t, err);
+    if (status == CNR_OK && t->weights.n > 0) tell_of_turned(t->net);
+    if (status != CNR_OK || t->weights.n > 0) return status;
     return cnri_fail(err, CNR_E_ARG, t->net->name,
                      "can't be trained because it has no f32 weights%s",
                      frozen ? " but those that are frozen" : "");

@@ -2,6 +2,7 @@
  * and return values made of operators. Gradients of a loss follow from its operators. An optimiser
  * is called for each weight, and returns the new one and what it remembers; what goes on around it
  * (clipping, sums of gradients, averages) is lib/optimiser.lua. */
+#include "lua/files.h"
 #include "lua/layer.h"
 #include "lua/model.h"
 #include <string.h>
@@ -125,6 +126,7 @@ void cnri_lua_take_loss(lua_State *L, int options, const char **name, cnri_lua_l
         size_t n;
         *name = lua_tolstring(L, -1, &n);
         if (strlen(*name) != n) luaL_error(L, "loss: a text with a zero byte in it");
+        if (strpbrk(*name, "/.")) cnri_lua_check_file(L, *name, false);
     } else if (type == LUA_TFUNCTION) {
         loss->function = lua_gettop(L);
         loss->own = (cnri_own_loss){build_loss, loss, id_of(L, loss->function)};
@@ -138,7 +140,7 @@ void cnri_lua_take_loss(lua_State *L, int options, const char **name, cnri_lua_l
 /* ---- an optimiser ---- */
 
 /* Where things stand while nodes are built. */
-enum { FUNCTION = 1, REQUEST = 2, MADE = 3, WRAP = 4, WEIGHTS = 5, SETTINGS = 6 };
+enum { FUNCTION = 1, REQUEST = 2, MADE = 3, BOX = 4, WRAP = 5 };
 
 typedef struct request {
     cnri_trainer *t;
@@ -147,11 +149,29 @@ typedef struct request {
     cnr_value rate, step;
 } request;
 
-/* memory(i, name): a value that stands for what is remembered of weight i. Upvalues: the request
- * and the table of what values stand for. */
+/* A script may keep `state`, and with it make_memory, for longer than the request is there. */
+static int forget_request(lua_State *L) {
+    *(const request **)lua_touserdata(L, 1) = NULL;
+    return 0;
+}
+
+/* Pushes a box with the request, which is empty once the function that called this is left. */
+static void push_box(lua_State *L, const request *r) {
+    const request **box = lua_newuserdatauv(L, sizeof *box, 0);
+    *box = r;
+    lua_createtable(L, 0, 1);
+    lua_pushcfunction(L, forget_request);
+    lua_setfield(L, -2, "__close");
+    lua_setmetatable(L, -2);
+    lua_toclose(L, -1);
+}
+
+/* memory(i, name): a value that stands for what is remembered of weight i. Upvalues: the request's
+ * box and the table of what values stand for. */
 static int make_memory(lua_State *L) {
     cnr_error err = CNR_ERROR_INIT;
-    const request *r = lua_touserdata(L, lua_upvalueindex(1));
+    const request *r = *(const request **)lua_touserdata(L, lua_upvalueindex(1));
+    if (!r) return luaL_error(L, "a state is read when the optimiser is built already");
     const lua_Integer i = luaL_checkinteger(L, 1);
     const char *name = luaL_checkstring(L, 2);
     cnr_value v = -1;
@@ -168,8 +188,10 @@ static void push_weights(lua_State *L, const request *r) {
     for (int32_t i = 0; i < r->b->weights.n; i++) {
         const cnri_gradient *at = &r->b->weights.at[i];
         const cnri_trained *w = &r->t->weights.at[at->index];
-        lua_createtable(L, 0, 4);
+        lua_createtable(L, 0, 5);
         cnri_lua_set_text(L, "name", w->name);
+        lua_pushboolean(L, w->mask != NULL);
+        lua_setfield(L, -2, "masked");
         cnri_lua_push_given(L, MADE, at->weight);
         lua_setfield(L, -2, "weight");
         cnri_lua_push_given(L, MADE, at->gradient);
@@ -186,14 +208,19 @@ static void set_given(lua_State *L, const char *key, double value) {
 
 static void push_settings(lua_State *L, const request *r) {
     const cnri_train_options *o = &r->t->options;
+    lua_Debug about;
     lua_createtable(L, 0, 16);
     lua_pushvalue(L, FUNCTION);
     lua_setfield(L, -2, "optimizer");
+    lua_pushvalue(L, FUNCTION);
+    lua_getinfo(L, ">S", &about);
+    lua_pushfstring(L, "%s:%d", about.short_src, about.linedefined);
+    lua_setfield(L, -2, "where");
     cnri_lua_push_given(L, MADE, r->rate);
     lua_setfield(L, -2, "rate");
     cnri_lua_push_given(L, MADE, r->step);
     lua_setfield(L, -2, "step");
-    lua_pushlightuserdata(L, (void *)r);
+    lua_pushvalue(L, BOX);
     lua_pushvalue(L, MADE);
     lua_pushcclosure(L, make_memory, 2);
     lua_setfield(L, -2, "memory");
@@ -227,6 +254,7 @@ static int build_nodes(lua_State *L) {
     const int32_t first = cnri_script_of(L)->n_nodes + 1;
     const lua_Integer mistakes = count_mistakes(L);
     lua_newtable(L);
+    push_box(L, r);
     push_wrap(L);
     push_weights(L, r);
     push_settings(L, r);
@@ -259,6 +287,7 @@ void cnri_lua_take_optimizer(lua_State *L, int options, const char **name,
         size_t n;
         *name = lua_tolstring(L, -1, &n);
         if (strlen(*name) != n) luaL_error(L, "optimizer: a text with a zero byte in it");
+        if (strpbrk(*name, "/.")) cnri_lua_check_file(L, *name, false);
     } else if (type == LUA_TFUNCTION) {
         optimizer->function = lua_gettop(L);
         optimizer->own = (cnri_own_optimizer){build_optimizer, optimizer};
