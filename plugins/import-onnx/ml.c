@@ -55,6 +55,15 @@ cnr_value ml_rows(onnx_job *j, int32_t dtype) {
     return alone ? onnx_step(j, "unsqueeze", &v, 1, &attrs) : v;
 }
 
+/* Rows as input 0 had them: one row without N stays so. */
+static cnr_value as_given(onnx_job *j, cnr_value y) {
+    const cnr_tensor *x = j->n_in ? imp_type(&j->net->imp, j->in[0]) : NULL;
+    const int64_t axis = 0;
+    imp_attrs attrs = {.n = 0};
+    imp_ints(&attrs, "axes", &axis, 1);
+    return x && x->rank == 1 ? onnx_step(j, "squeeze", &y, 1, &attrs) : y;
+}
+
 cnr_value ml_post(onnx_job *j, cnr_value scores) {
     const char *name = ml_text(j, "post_transform", "NONE");
     imp_attrs attrs = {.n = 0};
@@ -188,7 +197,7 @@ static void linear_classifier(onnx_job *j) {
         scores = ml_post(j, scores);
         scores = ml_both(j, ml_two(j, "sub", one, scores), scores);
     } else scores = ml_post(j, scores);
-    j->out[0] = ml_named(j, label);
+    j->out[0] = classes > 1 ? ml_named(j, label) : label; /* of one class: is it, or not */
     j->out[1] = scores;
 }
 
@@ -201,7 +210,7 @@ static void scaler(onnx_job *j) { /* (x - offset) * scale, each one number or on
     if (offset) x = ml_two(j, "sub", x, ml_list(j, offset, n));
     const float *scale = ml_floats(j, "scale", &n);
     if (scale) x = ml_two(j, "mul", x, ml_list(j, scale, n));
-    j->out[0] = x;
+    j->out[0] = as_given(j, x);
     j->done = 1;
 }
 
@@ -215,7 +224,7 @@ static void normalizer(onnx_job *j) {
     if (norm[0] == 'L' && (norm[1] == '1' || norm[1] == '2') && !norm[2]) {
         imp_int(&attrs, "axis", axis);
         imp_int(&attrs, "p", norm[1] - '0');
-        j->out[0] = onnx_step(j, "lp_normalization", &x, 1, &attrs);
+        j->out[0] = as_given(j, onnx_step(j, "lp_normalization", &x, 1, &attrs));
         return;
     }
     if (strcmp(norm, "MAX") != 0) return onnx_problem(j, "norm %s is not supported", norm);
@@ -224,12 +233,12 @@ static void normalizer(onnx_job *j) {
     const cnr_value none = imp_scalar(&j->net->imp, j->name, ".none", 0),
                     one = imp_scalar(&j->net->imp, j->name, ".one", 1);
     const cnr_value by[] = {ml_two(j, "equal", most, none), one, most};
-    j->out[0] = ml_two(j, "div", x, onnx_step(j, "where", by, 3, NULL));
+    j->out[0] = as_given(j, ml_two(j, "div", x, onnx_step(j, "where", by, 3, NULL)));
 }
 
 static void binarizer(onnx_job *j) {
     const Onnx__AttributeProto *limit = onnx_proto(j, "threshold");
-    const cnr_value x = ml_rows(j, CNR_f32);
+    const cnr_value x = ml_cast(j, j->n_in ? j->in[0] : -1, CNR_f32); /* of any shape */
     const cnr_value by =
         imp_scalar(&j->net->imp, j->name, ".threshold", limit ? (double)limit->f : 0);
     const cnr_value yes = ml_two(j, "greater", x, by);
@@ -257,7 +266,7 @@ static void imputer(onnx_job *j) { /* one number, or one a column, where a numbe
                             floats ? ml_list(j, floats, n)
                                    : onnx_constant(j, CNR_i64, ints, &n_ints, 1),
                             x};
-    j->out[0] = onnx_step(j, "where", in, 3, NULL);
+    j->out[0] = as_given(j, onnx_step(j, "where", in, 3, NULL));
 }
 
 static void feature_vectorizer(onnx_job *j) {
@@ -291,7 +300,7 @@ static void one_hot(onnx_job *j) { /* an unknown category: all 0 */
         return onnx_problem(j, "zeros = 0, which refuses unknown categories, is not supported%s",
                             "");
     imp_ints(&attrs, "axes", &last, 1);
-    const cnr_value x = ml_cast(j, j->in[0], CNR_i64);
+    const cnr_value x = ml_cast(j, j->n_in ? j->in[0] : -1, CNR_i64);
     const cnr_value is = ml_two(j, "equal", onnx_step(j, "unsqueeze", &x, 1, &attrs),
                                 onnx_constant(j, CNR_i64, ints, &n, 1));
     j->out[0] = ml_cast(j, is, CNR_f32);

@@ -99,7 +99,7 @@ return function(weights, how)
     local state = memories(i, how)
     local value, new = how.optimizer(w.weight, w.gradient, state, told(settings, read))
     if type(value) ~= "userdata" then
-      error(("%s: the function returned %s, want the new weight"):format(how.where,
+      error(("%s: the function returned %s, want the new weight"):format(how.written_at,
             value == nil and "nothing" or "a " .. type(value)), 0)
     end
     if w.masked then value = c.where { c.equal { w.weight, c.data { 0.0 } }, w.weight, value } end
@@ -107,7 +107,7 @@ return function(weights, how)
     new = new or {}
     for _, name in ipairs(sorted(state)) do
       if new[name] == nil then
-        error(("%s: state.%s is read, but the function returns no new value of it"):format(how.where, name), 0)
+        error(("%s: state.%s is read, but the function returns no new value of it"):format(how.written_at, name), 0)
       end
       givens[state[name]] = true
     end

@@ -182,7 +182,8 @@ static bool is_filled(stored *s, bool *refused) {
         good = cnri_judging_fail(s->j,
                                  "encode leaves byte %zu of %zu as it was, or gives another "
                                  "each time",
-                                 cnri_first_difference(first.at, s->bytes.at, first.bytes),
+                                 cnri_first_difference(first.at, s->bytes.at,
+                                                       cnr_min(first.bytes, s->bytes.bytes)),
                                  first.bytes);
     good = good && decode(s, &a, 0x00) && decode(s, &b, 0xff);
     if (good && memcmp(a.at, b.at, a.bytes) != 0)

@@ -3,7 +3,9 @@
 #include "conform/judging.h"
 #include <errno.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -299,6 +301,7 @@ static bool opens_in_child(cnri_judging *j) {
     if (child < 0) return cnri_judging_fail(j, "no process could be begun");
     if (child == 0) {
         cnri_bay b = {0};
+        prctl(PR_SET_PDEATHSIG, SIGKILL); /* who hangs ends with us, whom the time limit kills */
         const bool good = cnri_bay_begin(&b, j) && round_trip(&b);
         cnri_bay_close(&b);
         _exit(good ? 0 : 1);

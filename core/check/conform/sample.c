@@ -90,6 +90,7 @@ static bool original_read(original *f, cnri_judging *j, const char *path) {
              tmp && *tmp == '/' ? tmp : "/tmp");
     if (!mkdtemp(f->folder)) return cnri_judging_fail(j, "%s: no folder can be made", f->folder);
     snprintf(f->path, sizeof f->path, "%s/%.255s", f->folder, slash ? slash + 1 : path);
+    cnri_work_tell("temp", 0, f->path); /* to be removed if this process dies */
     return true;
 }
 

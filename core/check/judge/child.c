@@ -67,6 +67,8 @@ static bool listen_to(const cnri_check_options *o, const child *c,
         const ssize_t got = read(c->from, buffer + n, sizeof buffer - 1 - n);
         if (got < 0 && errno == EINTR) continue;
         if (got <= 0) return true;
+        for (ssize_t i = 0; i < got; i++) /* a driver's own words may hold any bytes */
+            if (!buffer[n + (size_t)i]) buffer[n + (size_t)i] = ' ';
         n += (size_t)got;
         buffer[n] = 0;
         char *line = buffer;

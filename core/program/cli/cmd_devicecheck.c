@@ -11,7 +11,8 @@ static const cnri_option options[] = {
 
 static cnr_status run(cnri_call *call, void *values, cnr_error *err) {
     settings *s = values;
-    s->c.o.device = call->operands.at[0];
+    s->c.o.device = s->c.o.check.device = call->operands.at[0]; /* children read this, too */
+    s->c.o.check.cases = 2; /* of a kernel, which may be compiled */
     return cnri_conform_command(call, &s->c, err);
 }
 

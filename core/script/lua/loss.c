@@ -215,7 +215,7 @@ static void push_settings(lua_State *L, const request *r) {
     lua_pushvalue(L, FUNCTION);
     lua_getinfo(L, ">S", &about);
     lua_pushfstring(L, "%s:%d", about.short_src, about.linedefined);
-    lua_setfield(L, -2, "where");
+    lua_setfield(L, -2, "written_at");
     cnri_lua_push_given(L, MADE, r->rate);
     lua_setfield(L, -2, "rate");
     cnri_lua_push_given(L, MADE, r->step);

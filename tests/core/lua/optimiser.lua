@@ -226,6 +226,31 @@ local function checkpoints(spec, folder)
   ok(seen == 3 and off(net, weights_of(whole)) == 0, "a checkpoint has the states: the same bits come out")
 end
 
+-- ---- what scripts may do with what they are given ----
+
+local function kept_and_named(spec)
+  local kept
+  trained(spec, 1, { optimizer = function(w, g, state, how)
+    kept = state
+    return c.sub { w, c.mul { how.rate, g } }
+  end })
+  local good, text = pcall(function() return kept.later end)
+  ok(not good and tostring(text):find "built already", "a state that is read later is told: " .. tostring(text))
+  good, text = pcall(trained, spec, 1, { optimizer = "/etc/hostname" })
+  ok(not good and tostring(text):find "/etc/hostname" and not tostring(text):find "syntax",
+     "a file that was not named on the command line is none of the script's")
+  -- b is to get what a was, which is 0 in the first step and the gradient in the second
+  local first, second = fresh(), nil
+  local late = function(w, g, state) return c.sub { w, c.mul { state.b, 1.0 } }, { a = g, b = state.a } end
+  second = trained(spec, 2, { optimizer = late })
+  ok(off(second, weights_of(first)) == 0, "an old state that is handed on is read before it is written")
+  local net = fresh()
+  net:set_weight("ip1.weight", net:weight("ip1.weight"):pruned(0.2))
+  net:train { data = spec, batch = BATCH, epochs = 1, validation = 0, policy = "fixed", rate = 0.01, keep_zeros = "ip1*",
+              optimizer = function(w, g, state, how) return c.sub { w, c.mul { how.rate, c.add { g, 0.5 } } } end }
+  ok(net:weight("ip1.weight"):density() < 0.25, "weights that were pruned stay so: " .. net:weight("ip1.weight"):density())
+end
+
 return function(args)
   local data = c.samples(args[1], "train")
   arithmetic(args[1], data)
@@ -233,6 +258,7 @@ return function(args)
   accumulation(args[1])
   freezing(args[1])
   refused(args[1])
+  kept_and_named(args[1])
   checkpoints(args[1], args[2])
   print("1.." .. n)
 end
