@@ -53,7 +53,7 @@ int main(void) {
         snprintf(dims, sizeof dims, "%lld", (long long)w->dim[0]);
         b = draw(dims, 1);
         ocl_check("conv", s->attrs, s->chain, i % 3 ? 3 : 2, x, w, b);
-        if (i % 3) continue; /* each is compiled anew, which takes a driver long */
+        if (i % 3) continue;            /* each is compiled anew, which takes a driver long */
         w->flags = CNR_TENSOR_VARIABLE; /* one that training changes */
         ocl_check("conv", s->attrs, s->chain, 3, x, w, b);
     }
