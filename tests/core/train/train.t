@@ -63,8 +63,8 @@ EOF
     "$build/cnnrun" "$dir/prune.lua" "$dir/sparse.cnr" | grep -q true; ok $? "zeros of the weights named stay, those of others don't"
 
 # Ctrl-C behind a judged epoch: the best so far is written.
-awaited() { # file, text: what a running command says, within a minute
-    for i in $(seq 600); do grep -q "$2" "$1" 2>/dev/null && return 0; sleep 0.1; done
+awaited() { # file, text: what a running command says, within five minutes (sanitisers are slow)
+    for i in $(seq 3000); do grep -q "$2" "$1" 2>/dev/null && return 0; sleep 0.1; done
     return 1
 }
 "$build/cnnrun" train "$net" --data "$spec" --epochs 50 -o "$dir/c.cnr" >"$dir/c.out" 2>/dev/null &
