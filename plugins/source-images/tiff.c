@@ -241,6 +241,7 @@ static cnr_status read_blocks(reader *r, uint8_t *data, tmsize_t room, uint8_t *
         for (int64_t y = 0; y < out->h; y += h)
             for (int64_t x = 0; x < out->w; x += w) {
                 const block b = {x, y, w, !tiled && y + h > out->h ? out->h - y : h, stride};
+                memset(data, 0, (size_t)room); /* decoders of damaged data skip samples */
                 if (read_block(r, &b, plane, tiled, data, room) < stride * b.h)
                     return damaged(r, err);
                 lay(r, &b, data, plane, planes, out);
