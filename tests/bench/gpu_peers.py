@@ -14,7 +14,7 @@ NETS = ["alexnet", "squeezenet_v1_1", "resnet18", "resnet50", "mobilenet_v2", "v
 
 def words():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--net", action="append", help="repeatable (the seven of the table)")
+    parser.add_argument("--net", action="append", help="a zoo net's name or an ONNX file; repeatable (the seven of the table)")
     parser.add_argument("--batch", action="append", type=int, help="repeatable (1)")
     parser.add_argument("--device", default="opencl:0")
     parser.add_argument("--gemm", type=int, default=4096, help="side of the matrices (4096)")
@@ -202,34 +202,61 @@ def step(torch, node, v):
     raise RuntimeError("no %s here" % op)
 
 
+def exported(torch, path, batch):
+    """What runs a net that our exporter wrote, and its input's shape."""
+    nodes, weights, inputs, outputs = graph_of(path)
+    first, shape = inputs[0]
+    # shapes and bounds stay here: asking the card for a number can't be captured
+    held = {name: torch.from_numpy(w) if w.dtype.kind == "i" or w.ndim == 0 else torch.from_numpy(w).cuda()
+            for name, w in weights.items()}
+
+    def forward(x):
+        v = dict(held, **{first: x})
+        for node in nodes:
+            v[node["out"][0]] = node["attrs"]["value"] if node["op"] == "Constant" else step(torch, node, v)
+        return v[outputs[0]]
+
+    return forward, (batch,) + shape[1:]
+
+
+def given(torch, path):
+    """The same of any ONNX file: torchvision's net of that name with made-up weights, or what onnx2torch makes of it."""
+    import onnx, torchvision
+    shape = [d.dim_value or 1 for d in onnx.load(path).graph.input[0].type.tensor_type.shape.dim]
+    name = os.path.splitext(os.path.basename(path))[0]
+    known = [n for n in torchvision.models.list_models() if not n.startswith("quantized_") and n.startswith(name)]
+    if known:
+        net = torchvision.models.get_model(min(known, key=len), weights=None,
+                                           **({"weights_backbone": None} if name.startswith(("fcn", "lraspp")) else {}))
+    else:
+        import onnx2torch
+        net = onnx2torch.convert(path)
+    net = net.eval().cuda()
+
+    def forward(x):
+        y = net(x)
+        y = next(iter(y.values())) if isinstance(y, dict) else y
+        return y[0] if isinstance(y, (list, tuple)) else y
+
+    return forward, tuple(shape)
+
+
 class Peer:
     """A net as a captured graph, with its input and answer in pinned memory."""
 
-    def __init__(self, torch, path, batch):
-        self.torch, (nodes, weights, inputs, outputs) = torch, graph_of(path)
-        first, shape = inputs[0]
-        shape = (batch,) + shape[1:]
-        # shapes and bounds stay here: asking the card for a number can't be captured
-        held = {name: torch.from_numpy(w) if w.dtype.kind == "i" or w.ndim == 0 else torch.from_numpy(w).cuda()
-                for name, w in weights.items()}
+    def __init__(self, torch, forward, shape):
+        """forward: from a tensor on the card to another."""
+        self.torch = torch
         self.host = torch.rand(shape).pin_memory()
         self.x = self.host.cuda()
-
-        def forward():
-            v = dict(held)
-            v[first] = self.x
-            for node in nodes:
-                v[node["out"][0]] = node["attrs"]["value"] if node["op"] == "Constant" else step(torch, node, v)
-            return v[outputs[0]]
-
         side = torch.cuda.Stream()
         with torch.no_grad(), torch.cuda.stream(side):
             for _ in range(5):
-                forward()
+                forward(self.x)
         torch.cuda.synchronize()
         self.graph = torch.cuda.CUDAGraph()
         with torch.no_grad(), torch.cuda.graph(self.graph):
-            self.y = forward()
+            self.y = forward(self.x)
         self.answer = torch.empty(self.y.shape).pin_memory()
 
     def run(self):
@@ -286,19 +313,25 @@ def ours(args, *command):
 
 
 def measure(args, torch, counter, name, batch):
-    source = os.path.join(ROOT, "scripts", "nets", name + ".lua")
-    lines = ours(args, "bench", source, "--weights", "random:1", "--device", args.device, "--json", "--batch",
-                 str(batch), "--runs", str(args.runs), "--warm", "10")
+    file = name.endswith(".onnx")
+    source = name if file else os.path.join(ROOT, "scripts", "nets", name + ".lua")
+    weights = [] if file else ["--weights", "random:1"]
+    lines = ours(args, "bench", source, *weights, "--device", args.device, "--json", "--batch", str(batch), "--runs",
+                 str(args.runs), "--warm", "10")
     bench = json.loads(lines.splitlines()[0])
-    row = {"net": name, "batch": batch, "ms": bench["ms_median"], "enqueue_ms": bench.get("enqueue_ms"),
+    row = {"net": os.path.basename(name), "batch": batch, "ms": bench["ms_median"], "enqueue_ms": bench.get("enqueue_ms"),
            "joules": bench.get("joules")}
     if not torch:
         return row
-    onnx = os.path.join(args.work, "%s-%d.onnx" % (name, batch))
+    onnx = source if file else os.path.join(args.work, "%s-%d.onnx" % (name, batch))
     os.makedirs(args.work, exist_ok=True)
     if not os.path.exists(onnx):
-        ours(args, "export", source, "--weights", "random:1", "-o", onnx, "--symbol", "batch=%d" % batch)
-    peer = Peer(torch, onnx, batch)
+        ours(args, "export", source, *weights, "-o", onnx, "--symbol", "batch=%d" % batch)
+    try:
+        peer = Peer(torch, *(given(torch, onnx) if file else exported(torch, onnx, batch)))
+    except Exception as error:  # ours is told, and why there is no peer
+        row["left_out"] = str(error)[:200]
+        return row
     row["torch_ms"] = median_ms(peer.run, args.runs)
     row["torch_joules"] = counter.of(peer.run)
     row["ratio"] = row["ms"] / row["torch_ms"]
@@ -371,8 +404,10 @@ def main():
                 ratios.append(row["ratio"])
             show = lambda key, digits: "-" if row.get(key) is None else "%.*f" % (digits, row[key])
             print(json.dumps(row) if args.json else
-                  form % (name, batch, show("ms", 3), show("enqueue_ms", 3), show("torch_ms", 3), show("ratio", 2),
+                  form % (row["net"], batch, show("ms", 3), show("enqueue_ms", 3), show("torch_ms", 3), show("ratio", 2),
                           show("joules", 4), show("torch_joules", 4)), flush=True)
+            if not args.json and row.get("left_out"):
+                print("# %s has no peer: %s" % (row["net"], row["left_out"]), flush=True)
         if ratios and not args.json:
             print("geometric mean, batch %d: %.2f" % (batch, math.exp(sum(map(math.log, ratios)) / len(ratios))))
 
