@@ -22,6 +22,7 @@ __kernel void move_between(__global const float *x, int x_at, __global const flo
     __global const float *from = x + x_at + plane * in.s0 * in.s1;
     const float a = from[h * in.s1 + w], b = from[h * in.s1 + right];
     const float c = from[below * in.s1 + w], d = from[below * in.s1 + right];
-    const float upper = MAD(u, b - a, a), lower = MAD(u, d - c, c);
-    y[y_at + (plane * out.s0 + oh) * out.s1 + ow] = MAD(t, lower - upper, upper);
+    /* a neighbour of weight 0 counts for nothing, whatever it is */
+    const float upper = u == 0 ? a : MAD(u, b - a, a), lower = u == 0 ? c : MAD(u, d - c, c);
+    y[y_at + (plane * out.s0 + oh) * out.s1 + ow] = t == 0 ? upper : MAD(t, lower - upper, upper);
 }

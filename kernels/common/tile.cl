@@ -48,7 +48,8 @@ void multiply(__local const float4 *a_tile, __local const float4 *b_tile, int tm
 }
 
 #ifdef PRODUCT
-/* ---- of matrices: rows of columns. A_ALONG where a's terms lie side by side (else its rows are taken
+/* ---- of matrices: rows of columns. Where a launch would have too few groups (SPLIT), the sum is cut, and
+ * matrix_sum adds its parts. A_ALONG where a's terms lie side by side (else its rows are taken
  * to), B_ALONG where b's columns do ---- */
 
 #define A1 (BM * BK / WG)
@@ -68,11 +69,28 @@ void multiply(__local const float4 *a_tile, __local const float4 *b_tile, int tm
 #define B_TERM(e) ((e) % BK)
 #endif
 
+#ifdef SPLIT
+#define PARTS __global float *part, int part_at,
+#define BATCH_OF(z) ((z) / range.s6)
+#define BEGIN_OF(z) ((z) % range.s6 * range.s7)
+#define END_OF(z) min(range.s4, BEGIN_OF(z) + range.s7)
+#else
+#define PARTS
+#define BATCH_OF(z) (z)
+#define BEGIN_OF(z) 0
+#define END_OF(z) range.s4
+#endif
+#define FINISH(sum, to)                                                                             \
+    float value = factors.s0 * (sum);                                                               \
+    if (range.s5) value = MAD(factors.s1, c[c_at + row * steps.s4 + column * steps.s5], value);     \
+    y[y_at + to] = chain(value, to CHAIN_PASS);
+
 __attribute__((reqd_work_group_size(WG, 1, 1)))
 __kernel void matrix_tile(__global const float *a, int a_at, __global const float *b, int b_at,
-                          __global const float *c, int c_at, __global float *y, int y_at, int8 steps,
+                          __global const float *c, int c_at, __global float *y, int y_at, PARTS int8 steps,
                           int8 range, int4 batch, float2 factors CHAIN_PARAMETERS) {
-    const int id = get_local_id(0), z = get_global_id(2), K = range.s4;
+    const int id = get_local_id(0), z = BATCH_OF((int)get_global_id(2));
+    const int K0 = BEGIN_OF((int)get_global_id(2)), K = END_OF((int)get_global_id(2));
     const int i0 = range.s0 + get_global_id(1) * BM, j0 = range.s2 + get_group_id(0) * BN;
     __global const float *rows = a + a_at + z * batch.s0, *columns = b + b_at + z * batch.s1;
 
@@ -99,10 +117,10 @@ __kernel void matrix_tile(__global const float *a, int a_at, __global const floa
         ((__local float *)b_tile[buffer])[B_TERM(e) * B_PITCH + B_COLUMN(e)] = b_next[l];           \
     }
 
-    FETCH(0)
+    FETCH(K0)
     STAGE(0)
     barrier(CLK_LOCAL_MEM_FENCE);
-    for (int k0 = 0, now = 0; k0 < K; k0 += BK, now = 1 - now) {
+    for (int k0 = K0, now = 0; k0 < K; k0 += BK, now = 1 - now) {
         if (k0 + BK < K) {
             FETCH(k0 + BK)
         }
@@ -123,21 +141,49 @@ __kernel void matrix_tile(__global const float *a, int a_at, __global const floa
             for (int q = 0; q < 4; q++) {
                 const int column = j0 + COLUMN_OF(j, q);
                 if (column >= range.s3) continue;
-                float value = factors.s0 * COMPONENT(sum[i][j], q);
-                if (range.s5) value = MAD(factors.s1, c[c_at + row * steps.s4 + column * steps.s5], value);
                 const int to = z * batch.s2 + row * steps.s6 + column;
-                y[y_at + to] = chain(value, to CHAIN_PASS);
+#ifdef SPLIT
+                const int split = (int)get_global_id(2) % range.s6;
+                part[part_at + split * batch.s2 * batch.s3 + to] = COMPONENT(sum[i][j], q);
+#else
+                FINISH(COMPONENT(sum[i][j], q), to)
+#endif
             }
     }
 }
+
+#ifdef SPLIT
+__kernel void matrix_sum(__global const float *a, int a_at, __global const float *b, int b_at,
+                         __global const float *c, int c_at, __global float *y, int y_at, PARTS int8 steps,
+                         int8 range, int4 batch, float2 factors CHAIN_PARAMETERS) {
+    const int column = range.s2 + get_global_id(0), row = range.s0 + get_global_id(1);
+    const int to = get_global_id(2) * batch.s2 + row * steps.s6 + column;
+    float sum = 0.0f;
+    if (column >= range.s3) return;
+    for (int s = 0; s < range.s6; s++) sum += part[part_at + s * batch.s2 * batch.s3 + to];
+    FINISH(sum, to)
+}
+#endif
 
 #else
 /* ---- convolution: channels of pixels (of all samples, one row). Where a launch would have too few groups
  * the sum is cut into `splits`, whose parts conv_sum adds. Built with the window KH KW, strides SH SW,
  * dilations DH DW; FEW: few channels, terms in the order [channel][tap]; else [tap][channel]; weights
- * packed [group][term][channel out] ---- */
+ * packed [group][term][channel out]. DEEP: three spatial axes, KD SD DD those of the first ---- */
 
+#ifdef DEEP
+#define KK (KD * KH * KW)
+#define DEPTHS range.sa /* of the part to compute */
+#define IN_DEPTHS range.sb
+#define OUT_DEPTHS range.sc
+#define DEPTH_OF(pixel_) ((pixel_) / plane % DEPTHS)
+#else
 #define KK (KH * KW)
+#define DEPTHS 1
+#define IN_DEPTHS 1
+#define OUT_DEPTHS 1
+#define DEPTH_OF(pixel_) 0
+#endif
 #define A4 ((BM * BK / 4 + WG - 1) / WG) /* float4 of weights a work-item stages */
 #define ROWS (WG / BN)                   /* terms of pixels staged at once */
 #define B1 (BK / ROWS)
@@ -152,7 +198,8 @@ __kernel void matrix_tile(__global const float *a, int a_at, __global const floa
 #define WEIGHT4(p, i) (((__global const float4 *)(p))[i])
 #endif
 
-#define TO(pixel_, m_) (((n0 + (pixel_) / plane) * M + (m_)) * OH * OW +                            \
+#define SAMPLE_OF(pixel_) ((pixel_) / (plane * DEPTHS))
+#define TO(pixel_, m_) ((((n0 + SAMPLE_OF(pixel_)) * M + (m_)) * OUT_DEPTHS + d0 + DEPTH_OF(pixel_)) * OH * OW + \
                         (h0 + (pixel_) % plane / BW) * OW + w0 + (pixel_) % BW)
 
 __attribute__((reqd_work_group_size(WG, 1, 1)))
@@ -164,7 +211,7 @@ __kernel void conv_tile(__global const float *x, int x_at, __global const STORED
     const int OW = shape.s5, M = shape.s6, MG = shape.s7;
     const int slices = shape.sb, each = shape.sc, tiles = shape.sd, splits = shape.se;
     const int n0 = range.s0, h0 = range.s1, w0 = range.s2, BH = range.s3, BW = range.s4;
-    const int pixels = range.s5, c0 = range.s6, c1 = range.s7;
+    const int pixels = range.s5, c0 = range.s6, c1 = range.s7, d0 = range.s9;
     const int id = get_local_id(0), pixel0 = get_group_id(0) * BN;
     const int tile = range.s8 + get_global_id(1), split = get_global_id(2);
     const int group = tile / tiles, m0 = tile % tiles * BM, plane = BH * BW;
@@ -173,8 +220,18 @@ __kernel void conv_tile(__global const float *x, int x_at, __global const STORED
     /* the pixel that this work-item stages, and its first tap */
     const int mine = min(pixel0 + id % BN, pixels - 1), row = id / BN;
     const int ih0 = (h0 + mine % plane / BW) * SH - shape.s8;
-    const int iw0 = (w0 + mine % BW) * SW - shape.s9;
-    __global const float *from = x + x_at + ((n0 + mine / plane) * C + group * CG) * H * W;
+    const int iw0 = (w0 + mine % BW) * SW - shape.s9, deep = IN_DEPTHS * H * W;
+#ifdef DEEP
+    const int id0 = (d0 + DEPTH_OF(mine)) * SD - range.sd;
+#define TAP(t) const int depth = id0 + (t) / (KH * KW) * DD, ih = ih0 + (t) / KW % KH * DH, iw = iw0 + (t) % KW * DW;
+#define INSIDE ((uint)depth < (uint)IN_DEPTHS && (uint)ih < (uint)H && (uint)iw < (uint)W)
+#define PLACE ((depth * H + ih) * W + iw)
+#else
+#define TAP(t) const int ih = ih0 + (t) / KW * DH, iw = iw0 + (t) % KW * DW;
+#define INSIDE ((uint)ih < (uint)H && (uint)iw < (uint)W)
+#define PLACE (ih * W + iw)
+#endif
+    __global const float *from = x + x_at + ((n0 + SAMPLE_OF(mine)) * C + group * CG) * deep;
     __global const STORED *rows = weight + STORED_AT(weight_at) + group * slices * BK * tiles * BM + m0;
     const int pitch = tiles * (BM / 4);
 #ifndef FEW
@@ -189,19 +246,18 @@ __kernel void conv_tile(__global const float *x, int x_at, __global const STORED
 #define FETCH_B(s)                                                                                  \
     _Pragma("unroll") for (int j = 0; j < B1; j++) {                                                \
         const int k = (s) * BK + row + j * ROWS, c = k / KK, t = k % KK;                            \
-        const int ih = ih0 + t / KW * DH, iw = iw0 + t % KW * DW;                                   \
-        const int in = c < CG && (uint)ih < (uint)H && (uint)iw < (uint)W;                          \
-        b_next[j] = in ? from[(c * H + ih) * W + iw] : 0.0f;                                        \
+        TAP(t)                                                                                      \
+        b_next[j] = c < CG && INSIDE ? from[c * deep + PLACE] : 0.0f;                               \
     }
 #else
 #define FETCH_B(s)                                                                                  \
     {                                                                                               \
         const int t = (s) / along, c = (s) % along * BK + row;                                      \
-        const int ih = ih0 + t / KW * DH, iw = iw0 + t % KW * DW;                                   \
-        const int in = (uint)ih < (uint)H && (uint)iw < (uint)W;                                    \
-        __global const float *at = from + (c * H + ih) * W + iw;                                    \
+        TAP(t)                                                                                      \
+        const int in = INSIDE;                                                                      \
+        __global const float *at = from + c * deep + PLACE;                                         \
         _Pragma("unroll") for (int j = 0; j < B1; j++)                                              \
-            b_next[j] = in && c + j * ROWS < CG ? at[j * ROWS * H * W] : 0.0f;                      \
+            b_next[j] = in && c + j * ROWS < CG ? at[j * ROWS * deep] : 0.0f;                       \
     }
 #endif
 #define FETCH(s)                                                                                    \
@@ -251,7 +307,7 @@ __kernel void conv_tile(__global const float *x, int x_at, __global const STORED
                     part[part_at + (split * (c1 - c0) + m - c0) * pixels + pixel] = value;
                 } else {
                     if (shape.sa) value += bias[bias_at + m];
-                    const int at = to + m * OH * OW;
+                    const int at = to + m * OUT_DEPTHS * OH * OW;
                     y[y_at + at] = chain(value, at CHAIN_PASS);
                 }
             }
@@ -264,7 +320,7 @@ __kernel void conv_sum(__global const float *part, int part_at, __global const f
                        int16 range CHAIN_PARAMETERS) {
     const int OH = shape.s4, OW = shape.s5, M = shape.s6, splits = shape.se;
     const int n0 = range.s0, h0 = range.s1, w0 = range.s2, BW = range.s4;
-    const int pixels = range.s5, c0 = range.s6, many = (range.s7 - c0) * pixels;
+    const int pixels = range.s5, c0 = range.s6, many = (range.s7 - c0) * pixels, d0 = range.s9;
     const int plane = range.s3 * BW, i = get_global_id(0);
     if (i >= many) return;
     const int m = c0 + i / pixels, pixel = i % pixels;

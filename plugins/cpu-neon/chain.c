@@ -44,23 +44,6 @@ int32_t neon_chain_accepts(const cnr_node *node, int32_t rank, const int64_t *di
     return cnr_chain_length(node, rank, dim, NEON_MAX_CHAIN, NULL);
 }
 
-/* How `t` is broadcast to a result of that shape, into link->each and n; 0: from more than one
- * stretch of axes. */
-static int broadcast_of(const cnr_tensor *t, int32_t rank, const int64_t *dim, neon_link *link) {
-    int32_t first = 0, last = t->rank;
-    if (t->rank > rank) return 0;
-    while (first < last && t->dim[first] == 1) first++;
-    while (last > first && t->dim[last - 1] == 1) last--;
-    const int32_t offset = rank - t->rank;
-    link->each = link->n = 1;
-    for (int32_t a = first; a < last; a++) {
-        if (t->dim[a] != dim[offset + a]) return 0;
-        link->n *= t->dim[a];
-    }
-    for (int32_t a = offset + last; a < rank; a++) link->each *= dim[a];
-    return link->n > 0;
-}
-
 /* A link that adds, multiplies by, or divides by what is broadcast. */
 static int is_broadcast_link(const cnr_node *node, const cnr_epilogue *link, int32_t rank,
                              const int64_t *dim) {
@@ -74,7 +57,7 @@ static int is_broadcast_link(const cnr_node *node, const cnr_epilogue *link, int
     if (!cnr_is_plain(y, 1u << CNR_f32) || y->block > 1 || y->rank != rank ||
         memcmp(y->dim, dim, (size_t)rank * sizeof *dim) != 0)
         return 0;
-    return broadcast_of(t, rank, dim, &known);
+    return cnr_stretch(t, rank, dim, &known.each, &known.n);
 }
 
 int32_t neon_chain_accepts_broadcast(const cnr_node *node, int32_t rank, const int64_t *dim) {
@@ -96,7 +79,8 @@ void neon_chain_plan(const cnr_node *node, neon_chain *chain) {
         const cnr_tensor *y = node->outputs[0];
         chain->link[i].operand = operand;
         if (operand >= 0 && cnr_count(node->inputs[operand]) != cnr_count(y))
-            broadcast_of(node->inputs[operand], y->rank, y->dim, &chain->link[i]);
+            cnr_stretch(node->inputs[operand], y->rank, y->dim, &chain->link[i].each,
+                        &chain->link[i].n);
     }
 }
 

@@ -17,46 +17,14 @@ typedef struct reduce_state {
     int64_t rows;            /* inner 1: results of a task */
 } reduce_state;
 
-/* x's axes that are reduced, as bits: those that y has with one element, or has not. -1: unclear.
- */
-static int64_t reduced_axes(const cnr_node *node, const cnr_tensor *x) {
-    const cnr_tensor *list = cnr_own_input(node, 1);
-    int64_t n = 0, set = 0;
-    const int64_t *axes = cnr_attr_ints(node, "axes", &n);
-    if (list) {
-        if (!cnr_is_constant(list) || list->dtype != CNR_i64) return -1;
-        axes = list->data;
-        n = cnr_count(list);
-    }
-    if (n == 0) return cnr_attr_int(node, "noop_with_empty_axes") ? 0 : (1 << x->rank) - 1;
-    for (int64_t i = 0; i < n; i++) {
-        const int32_t axis = cnr_axis(axes[i], x->rank);
-        if (axis < 0) return -1;
-        set |= (int64_t)1 << axis;
-    }
-    return set;
-}
-
 static int shape_of(const cnr_node *node, reduce_state *s) {
     const cnr_tensor *x = cnr_own_input(node, 0), *y = node->outputs[0];
     memset(s, 0, sizeof *s);
     if (!x || !y || !cnr_is_plain(x, 1u << CNR_f32) || !cnr_is_plain(y, 1u << CNR_f32)) return 0;
     while (s->kind < REDUCTIONS && strcmp(node->desc->name, names[s->kind]) != 0) s->kind++;
-    const int64_t set = reduced_axes(node, x);
-    int32_t first = -1, last = -1;
-    if (s->kind == REDUCTIONS || set < 0) return 0;
-    for (int32_t a = 0; a < x->rank; a++) {
-        if (!(set >> a & 1) || x->dim[a] == 1) continue;
-        if (first < 0) first = a;
-        last = a;
-    }
-    if (first < 0) first = last = 0; /* nothing is: n is 1 */
-    for (int32_t a = first; a <= last && a < x->rank; a++)
-        if (!(set >> a & 1) && x->dim[a] != 1 && first != last) return 0;
-    const int none = x->rank == 0 || !(set >> first & 1);
-    s->outer = cnr_span(x, 0, none ? 0 : first);
-    s->n = none ? 1 : cnr_span(x, first, last + 1);
-    s->inner = cnr_span(x, none ? 0 : last + 1, x->rank);
+    if (s->kind == REDUCTIONS) return 0;
+    const int64_t set = cnr_reduced_axes(node);
+    if (set < 0 || !cnr_reduced_stretch(x, set, &s->outer, &s->n, &s->inner)) return 0;
     s->rows = cnr_max(1, TASK / cnr_max(1, s->n));
     return s->n > 0;
 }

@@ -17,20 +17,6 @@ typedef struct row_norm_state {
     double epsilon;
 } row_norm_state;
 
-/* How `t` is broadcast to x's axes from `axis` on; 0: to more than one stretch of them. */
-static int broadcast_row(const cnr_tensor *x, int32_t axis, const cnr_tensor *t, row_operand *o) {
-    int32_t first = 0, last = t->rank;
-    if (t->rank > x->rank - axis) return 0;
-    while (first < last && t->dim[first] == 1) first++;
-    while (last > first && t->dim[last - 1] == 1) last--;
-    const int32_t offset = x->rank - t->rank;
-    for (int32_t a = first; a < last; a++)
-        if (t->dim[a] != x->dim[offset + a]) return 0;
-    o->n = cnr_span(t, first, last);
-    o->each = o->n == 1 ? cnr_span(x, axis, x->rank) : cnr_span(x, offset + last, x->rank);
-    return 1;
-}
-
 static int layer_shape(const cnr_node *node, const cnr_tensor *x, row_norm_state *s) {
     const int32_t axis = cnr_axis(cnr_attr_int(node, "axis"), x->rank);
     if (axis < 0) return 0;
@@ -39,7 +25,9 @@ static int layer_shape(const cnr_node *node, const cnr_tensor *x, row_norm_state
     for (int32_t i = 0; i < 2; i++) {
         const cnr_tensor *t = cnr_own_input(node, 1 + i);
         s->operand[i] = (row_operand){s->length, 1};
-        if (t && !broadcast_row(x, axis, t, &s->operand[i])) return 0;
+        if (t &&
+            !cnr_stretch(t, x->rank - axis, x->dim + axis, &s->operand[i].each, &s->operand[i].n))
+            return 0;
     }
     return 1;
 }

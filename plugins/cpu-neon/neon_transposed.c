@@ -17,34 +17,6 @@ typedef struct transposed_state {
 /* Floats of contributions that a task makes before it adds them up. */
 #define COLS_LIMIT ((int64_t)128 << 10)
 
-/* conv_transpose's window, as a convolution from y to x: ONNX's rules for the pads. */
-static void transpose_window(const cnr_node *node, const cnr_tensor *x, const cnr_tensor *y,
-                             const cnr_tensor *weight, cnr_window *w) {
-    int64_t ns, nd, np, no, n_shape;
-    const int64_t *strides = cnr_attr_ints(node, "strides", &ns);
-    const int64_t *dilations = cnr_attr_ints(node, "dilations", &nd);
-    const int64_t *pads = cnr_attr_ints(node, "pads", &np);
-    const int64_t *more = cnr_attr_ints(node, "output_padding", &no);
-    const int upper = cnr_attr_is(node, "auto_pad", "SAME_UPPER");
-    const int same = upper || cnr_attr_is(node, "auto_pad", "SAME_LOWER");
-    cnr_attr_ints(node, "output_shape", &n_shape);
-    memset(w, 0, sizeof *w);
-    w->spatial = x->rank - 2;
-    for (int32_t i = 0; i < w->spatial; i++) {
-        w->in[i] = y->dim[2 + i];
-        w->out[i] = x->dim[2 + i];
-        w->kernel[i] = weight->dim[2 + i];
-        w->stride[i] = i < ns ? strides[i] : 1;
-        w->dilation[i] = i < nd ? dilations[i] : 1;
-        const int64_t whole = w->stride[i] * (w->out[i] - 1) + (i < no ? more[i] : 0) +
-                              (w->kernel[i] - 1) * w->dilation[i] + 1;
-        const int64_t extra = cnr_max(0, whole - w->in[i]);
-        if (n_shape || same) w->pad_begin[i] = upper ? extra / 2 : extra - extra / 2;
-        else if (i < np && !cnr_attr_is(node, "auto_pad", "VALID")) w->pad_begin[i] = pads[i];
-        w->pad_end[i] = extra - w->pad_begin[i];
-    }
-}
-
 static int is_transpose(const cnr_node *node) {
     return strcmp(node->desc->name, "conv_transpose") == 0;
 }
@@ -57,7 +29,7 @@ static int window_of(const cnr_node *node, const cnr_tensor *y, cnr_window *w, c
         return *why = NEON_WANTS_F32, 0;
     if (!is_transpose(node)) *why = neon_conv_window(node, y, weight, w);
     else {
-        transpose_window(node, x, y, weight, w);
+        cnr_window_transposed(node, x, y, weight, w);
         *why = neon_padded_fits(w, y->dim[1]) ? NULL : "too large";
     }
     return !*why;

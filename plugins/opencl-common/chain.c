@@ -28,8 +28,39 @@ static int has_formula(const cnr_epilogue *e) {
            (e->chain_port == 0 && (!ocl_mentions(formula, 'y') || e->node->n_inputs == 1));
 }
 
+/* True if the link's operand is broadcast along one stretch of axes to a result of that shape. */
+static int is_broadcast_link(const cnr_node *node, const cnr_epilogue *e, int32_t rank,
+                             const int64_t *dim) {
+    const cnr_tensor *t = e->operand < 0 ? NULL : node->inputs[e->operand];
+    const cnr_tensor *y = e->node->outputs[0];
+    int64_t each, n;
+    if (!t || !cnr_is_plain(t, 1u << CNR_f32) || t->block > 1 || e->node->n_inputs != 2) return 0;
+    if (e->chain_port < 0 || e->chain_port > 1 || e->node->n_outputs != 1) return 0;
+    if (!cnr_is_plain(y, 1u << CNR_f32) || y->block > 1 || y->rank != rank ||
+        memcmp(y->dim, dim, (size_t)rank * sizeof *dim) != 0)
+        return 0;
+    return cnr_stretch(t, rank, dim, &each, &n) && each < INT32_MAX && n < INT32_MAX;
+}
+
 int32_t ocl_chain_accepts(const cnr_node *node, int32_t rank, const int64_t *dim) {
-    return cnr_chain_length(node, rank, dim, OCL_MAX_CHAIN, has_formula);
+    int32_t n = 0;
+    for (; n < node->n_epilogue && n < OCL_MAX_CHAIN; n++) {
+        const cnr_epilogue *e = node->epilogue[n];
+        if (!cnr_link_fits(e, rank, dim) && !is_broadcast_link(node, e, rank, dim)) break;
+        if (!has_formula(e)) break;
+    }
+    return n;
+}
+
+/* Where in its tensor the operand of an element is. */
+static void plan_operand(ocl_plan *p, const cnr_tensor *t, char name, int32_t k) {
+    const cnr_tensor *y = p->node->outputs[0];
+    int64_t each = 1, n = 0;
+    ocl_plan_head(p, ", %c = e%d[e%d_at + ", name, k, k);
+    if (cnr_count(t) == cnr_count(y)) ocl_plan_head(p, "at]");
+    else if (!cnr_stretch(t, y->rank, y->dim, &each, &n) || n == 1) ocl_plan_head(p, "0]");
+    else if (each == 1) ocl_plan_head(p, "at %% %d]", (int)n);
+    else ocl_plan_head(p, "at / %d %% %d]", (int)each, (int)n);
 }
 
 void ocl_plan_chain(ocl_plan *p, ocl_chain *chain) {
@@ -58,7 +89,7 @@ void ocl_plan_chain(ocl_plan *p, ocl_chain *chain) {
         }
         ocl_plan_head(p, "    { const float %c = v", mine);
         if (e->operand >= 0) {
-            ocl_plan_head(p, ", %c = e%d[e%d_at + at]", other, k, k);
+            plan_operand(p, node->inputs[e->operand], other, k);
             k++;
         } else if (ocl_mentions(formula, other)) ocl_plan_head(p, ", %c = v", other);
         ocl_plan_head(p, "; v = %s; }\n", formula);

@@ -43,11 +43,9 @@ enum { CYCLES_OF_A_SLICE = 800, CYCLES_OF_A_SUM = 7500, RESIDENT_ITEMS = 512 };
  * once a slice; work-groups that share a unit wait together. Of measurements on an H100, where
  * small tiles of 4 x 4 won nearly all layers of a batch of 1, and a sum of its own costs some 5 us.
  */
-static double cycles_of(const tiling *t, double units, double tiles, double outputs,
-                        int32_t splits) {
-    const ocl_tile *k = t->tile;
-    const double slices = (double)cnr_div_up(t->slices, splits);
-    const double here = ceil(tiles * splits / units),
+static double cycles_of(const ocl_tile *k, const ocl_tile_work *w, double units, int32_t splits) {
+    const double slices = (double)cnr_div_up(w->slices, splits);
+    const double here = ceil(w->groups * splits / units),
                  beside = fmax(1, RESIDENT_ITEMS / ocl_tile_items(k));
     const double product = k->tm * k->tn, good = product / (product + 4);
     const double busy = fmin(128, fmin(here, beside) * ocl_tile_items(k));
@@ -55,26 +53,31 @@ static double cycles_of(const tiling *t, double units, double tiles, double outp
         product > 16 && here < 4 ? 1.3 : 1; /* few work-items wait for each other */
     const double compute = here * slices * k->bm * k->bn * k->bk / busy / good;
     const double wait = ceil(here / beside) * (slices + 3) * CYCLES_OF_A_SLICE;
-    const double sum = splits > 1 ? CYCLES_OF_A_SUM + splits * outputs / units / 8 : 0;
+    const double sum = splits > 1 ? CYCLES_OF_A_SUM + splits * w->outputs / units / 8 : 0;
     return alone * fmax(compute, wait) + sum;
 }
 
-static void choose_splits(const ocl_device *d, tiling *t) {
+double ocl_tile_ns(const ocl_device *d, const ocl_tile *t, const ocl_tile_work *w,
+                   int32_t *splits) {
     static const int32_t ways[] = {1, 2, 3, 4, 6, 8, 12, 16, 24, 32};
-    const ocl_shape *s = &t->shape;
-    const double pixels = (double)(s->n * s->out[1] * s->out[2]);
-    const double tiles = ceil(pixels / t->tile->bn) * (double)(t->tiles * s->group);
     const double units = d->found->units > 0 ? d->found->units : 1;
     double least = INFINITY;
     for (size_t i = 0; i < sizeof ways / sizeof ways[0]; i++) {
-        if (ways[i] > 1 && t->slices < 2 * ways[i]) break;
-        const double cycles = cycles_of(t, units, tiles, pixels * (double)s->m, ways[i]);
+        if (ways[i] > 1 && w->slices < 2 * ways[i]) break;
+        const double cycles = cycles_of(t, w, units, ways[i]);
         if (cycles >= least) continue;
         least = cycles;
-        t->splits = ways[i];
+        *splits = ways[i];
     }
-    t->ns = least / 1.5; /* at 1.5 GHz */
+    return least / 1.5; /* at 1.5 GHz */
 }
+
+int32_t ocl_tile_score(double ns, int32_t least) {
+    const double score = 990 - 40 * log2(fmax(1, ns / 1000)); /* a point is some 2 of 100 */
+    return (int32_t)fmax(least, score);
+}
+
+static int64_t pixels_of(const ocl_shape *s) { return s->n * s->out[0] * s->out[1] * s->out[2]; }
 
 /* ---- accepting ---- */
 
@@ -90,15 +93,18 @@ static const char *tiling_of(const cnr_device *device, const cnr_node *node, int
     const ocl_tile *k = t->tile;
     ocl_shape_of(&w, node->inputs[0], node->outputs[0], ocl_conv_group(node), 1, &t->shape);
     const ocl_shape *s = &t->shape;
-    if (!ocl_is_flat(s)) return "two spatial axes at most";
     if (!ocl_tile_fits(d, k, 0)) return "the tile is too large for the device";
-    const int64_t channels = s->c / s->group, taps = s->k[1] * s->k[2];
+    const int64_t channels = s->c / s->group, taps = s->k[0] * s->k[1] * s->k[2];
     if (s->group > 1 && s->m / s->group < 8) return "too few channels in a group";
     t->along = cnr_div_up(channels, k->bk);
     t->few = taps > 1 && t->along * k->bk * 8 > channels * 9;
     t->slices = t->few ? cnr_div_up(channels * taps, k->bk) : t->along * taps;
     t->tiles = cnr_div_up(s->m / s->group, k->bm);
-    choose_splits(d, t);
+    const double pixels = (double)pixels_of(s);
+    const ocl_tile_work work = {.slices = t->slices,
+                                .groups = ceil(pixels / k->bn) * (double)(t->tiles * s->group),
+                                .outputs = pixels * (double)s->m};
+    t->ns = ocl_tile_ns(d, k, &work, &t->splits);
     return NULL;
 }
 
@@ -107,9 +113,8 @@ static cnr_status accepts_row(const cnr_device *device, const cnr_node *node, cn
     tiling t;
     const char *why = tiling_of(device, node, row, &t);
     if (why) return cnr_refuse(out, why);
-    const double score = 990 - 40 * log2(fmax(1, t.ns / 1000)); /* a point is some 2 of 100 */
     out->prepared = 1 << 1;
-    return ocl_conv_take(node, out, (int32_t)fmax(450, score));
+    return ocl_conv_take(node, out, ocl_tile_score(t.ns, 450));
 }
 
 /* ---- weights: [group][term][channel out] ---- */
@@ -128,7 +133,7 @@ static cnr_status pack_row(const cnr_device *device, const cnr_node *node, void 
                            cnr_error *err, int32_t row) {
     tiling t;
     CNR_TRY(ocl_unless(node, tiling_of(device, node, row, &t), err));
-    const int64_t taps = t.shape.k[1] * t.shape.k[2], terms = t.slices * t.tile->bk;
+    const int64_t taps = t.shape.k[0] * t.shape.k[1] * t.shape.k[2], terms = t.slices * t.tile->bk;
     const int64_t channels = t.shape.c / t.shape.group, each = t.shape.m / t.shape.group;
     const int64_t padded = t.tiles * t.tile->bm;
     const float *from = node->inputs[1]->data;
@@ -159,6 +164,7 @@ static cnr_status plan_row(const cnr_device *device, const cnr_node *node, cnr_s
     ocl_plan_tile(&p, s->t.tile);
     ocl_plan_window(&p, &s->t.shape);
     if (s->t.few) ocl_plan_options(&p, "-DFEW ");
+    if (!ocl_is_flat(&s->t.shape)) ocl_plan_options(&p, "-DDEEP ");
     if (half) ocl_plan_options(&p, "-DHALF ");
     ocl_plan_code(&p, &ocl_tile_source, "conv_tile", &s->code);
     if (s->t.splits > 1) {
@@ -167,6 +173,12 @@ static cnr_status plan_row(const cnr_device *device, const cnr_node *node, cnr_s
             (uint64_t)s->t.splits * (uint64_t)cnr_count(node->outputs[0]) * sizeof(float);
     }
     return ocl_plan_end(&p, out);
+}
+
+static int64_t pixels_in(const ocl_box *box) {
+    int64_t n = box->end[0] - box->begin[0];
+    for (int32_t i = 2; i < 5; i++) n *= box->end[i] - box->begin[i];
+    return n;
 }
 
 static void numbers(ocl_call *call, const tile_state *s, const ocl_box *box, int64_t first) {
@@ -187,11 +199,20 @@ static void numbers(ocl_call *call, const tile_state *s, const ocl_box *box, int
                                cnr_div_up(s->t.slices, s->t.splits),
                                s->t.tiles,
                                s->t.splits};
-    const int64_t range[16] = {box->begin[0], box->begin[3],
-                               box->begin[4], rows,
-                               wide,          (box->end[0] - box->begin[0]) * rows * wide,
-                               box->begin[1], box->end[1],
-                               first};
+    const int64_t range[16] = {box->begin[0],
+                               box->begin[3],
+                               box->begin[4],
+                               rows,
+                               wide,
+                               pixels_in(box),
+                               box->begin[1],
+                               box->end[1],
+                               first,
+                               box->begin[2],
+                               box->end[2] - box->begin[2],
+                               g->in[0],
+                               g->out[0],
+                               g->begin[0]};
     ocl_arg_longs(call, shape, 16);
     ocl_arg_longs(call, range, 16);
 }
@@ -205,8 +226,7 @@ static cnr_status run_tile(const cnr_run *run, cnr_error *err) {
     ocl_call call;
     ocl_box box;
     ocl_box_of(run, &t->shape, &box);
-    const int64_t pixels =
-        (box.end[0] - box.begin[0]) * (box.end[3] - box.begin[3]) * (box.end[4] - box.begin[4]);
+    const int64_t pixels = pixels_in(&box);
     if (box.begin[1] >= box.end[1] || pixels <= 0) return CNR_OK;
     const int64_t first = box.begin[1] / each * t->tiles + box.begin[1] % each / t->tile->bm;
     const int64_t last = (box.end[1] - 1) / each * t->tiles + (box.end[1] - 1) % each / t->tile->bm;

@@ -3,9 +3,11 @@
 
 #include "copy.cl.h"
 
+enum { AT_ONCE = 8, MOST_INPUTS = 1024 }; /* sources of a launch, and of a node */
+
 typedef struct copy_state {
-    const ocl_code *code;
     int32_t axis, line;
+    const ocl_code *code[]; /* one a launch, which keeps its arguments */
 } copy_state;
 
 /* 4-byte elements that a kernel can count. */
@@ -24,6 +26,7 @@ static cnr_status accepts_concat(const cnr_device *device, const cnr_node *node,
     static const char wanted[] = "dense elements of 4 bytes are wanted, of sizes that fit an int";
     const int32_t own = cnr_own_inputs(node);
     (void)device;
+    if (own > MOST_INPUTS) return cnr_refuse(out, "too many inputs");
     for (int32_t i = 0; i < own; i++)
         if (!node->inputs[i] || !countable(node->inputs[i])) return cnr_refuse(out, wanted);
     return countable(node->outputs[0]) ? cnr_take(node, out, 500) : cnr_refuse(out, wanted);
@@ -34,11 +37,13 @@ static cnr_status plan_concat(const cnr_device *device, const cnr_node *node, cn
     static const ocl_source source = OCL_SOURCE("common/copy.cl", copy_cl);
     ocl_plan p;
     (void)workspace;
-    copy_state *s = ocl_plan_begin(&p, device, node, sizeof *s, err);
+    const int32_t launches = (node->n_inputs + AT_ONCE - 1) / AT_ONCE;
+    copy_state *s =
+        ocl_plan_begin(&p, device, node, sizeof *s + (size_t)launches * sizeof s->code[0], err);
     if (!s) return CNR_E_MEMORY;
     s->axis = axis_of(node);
     s->line = ocl_of(device)->tune->line;
-    ocl_plan_code(&p, &source, "copy_rows", &s->code);
+    for (int32_t i = 0; i < launches; i++) ocl_plan_code(&p, &source, "copy_rows", &s->code[i]);
     return ocl_plan_end(&p, state);
 }
 
@@ -47,23 +52,25 @@ static cnr_status run_concat(const cnr_run *run, cnr_error *err) {
     const cnr_node *node = run->node;
     const cnr_tensor *y = run->outputs[0];
     const int64_t rows = cnr_span(y, 0, s->axis), pitch = cnr_span(y, s->axis, y->rank);
-    cnr_status status = CNR_OK;
     int64_t at = 0;
-    for (int32_t i = 0; i < node->n_inputs && status == CNR_OK; i++) {
-        const cnr_tensor *x = node->inputs[i];
-        const int64_t length = cnr_span(x, s->axis, x->rank);
+    for (int32_t i = 0; i < node->n_inputs; i += AT_ONCE) {
+        int64_t ends[AT_ONCE], end = 0;
         ocl_call call;
-        ocl_begin(&call, run->stream, s->code);
-        ocl_arg_buffer(&call, &x->mem);
+        ocl_begin(&call, run->stream, s->code[i / AT_ONCE]);
+        for (int32_t k = 0; k < AT_ONCE; k++) { /* past the last: nothing of it */
+            const cnr_tensor *x = node->inputs[cnr_min(i + k, node->n_inputs - 1)];
+            if (i + k < node->n_inputs) end += cnr_span(x, s->axis, x->rank);
+            ends[k] = end;
+            ocl_arg_buffer(&call, &x->mem);
+        }
         ocl_arg_image(&call, &y->mem);
         ocl_arg_int(&call, (int64_t)(y->mem.offset / 4) + at);
-        ocl_arg_int(&call, length);
-        ocl_arg_int(&call, length);
+        ocl_arg_longs(&call, ends, AT_ONCE);
         ocl_arg_int(&call, pitch);
-        status = ocl_launch(&call, length, rows, 1, s->line, err);
-        at += length;
+        CNR_TRY(ocl_launch(&call, end, rows, 1, s->line, err));
+        at += end;
     }
-    return status;
+    return CNR_OK;
 }
 
 OCL_KERNEL(ocl_concat, "concat_copy", "concat", .accepts = accepts_concat, .plan = plan_concat,

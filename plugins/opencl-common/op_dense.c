@@ -54,7 +54,13 @@ static int matmul_product(const cnr_node *node, ocl_product *p) {
     p->a_row = p->k;
     p->b_step = p->n;
     p->a_step = p->b_column = 1;
-    return batch_of(a, y, p->batch, &p->a_batch) && batch_of(b, y, p->batch, &p->b_batch);
+    if (!batch_of(a, y, p->batch, &p->a_batch) || !batch_of(b, y, p->batch, &p->b_batch)) return 0;
+    if (p->b_batch == 0 && p->a_batch == p->m * p->k) { /* one product of all rows */
+        p->m *= p->batch;
+        p->batch = 1;
+        p->a_batch = 0;
+    }
+    return 1;
 }
 
 int ocl_product_of(const cnr_node *node, ocl_product *p) {
@@ -235,14 +241,16 @@ static cnr_status plan_plain(const cnr_device *device, const cnr_node *node, cnr
 }
 
 int ocl_product_begin(ocl_call *call, const cnr_run *run, const ocl_code *code,
-                      const ocl_product *p, const ocl_chain *chain, int64_t *row, int64_t *column) {
+                      const ocl_product *p, const ocl_chain *chain, const int64_t split[2],
+                      const cnr_mem *part, int64_t *row, int64_t *column) {
     const cnr_node *node = run->node;
     ocl_product_range(run, p, row, column);
     if (row[0] >= row[1] || column[0] >= column[1] || p->batch < 1) return 0;
     const int64_t steps[8] = {p->a_row, p->a_step,   p->b_column, p->b_step,
                               p->c_row, p->c_column, p->n};
-    const int64_t range[8] = {row[0], row[1], column[0], column[1], p->k, p->c != NULL};
-    const int64_t batch[4] = {p->a_batch, p->b_batch, p->m * p->n};
+    const int64_t range[8] = {row[0], row[1],       column[0], column[1],
+                              p->k,   p->c != NULL, split[0],  split[1]};
+    const int64_t batch[4] = {p->a_batch, p->b_batch, p->m * p->n, p->batch};
     const union {
         cl_float f[2];
         cl_int i[2];
@@ -252,6 +260,7 @@ int ocl_product_begin(ocl_call *call, const cnr_run *run, const ocl_code *code,
     ocl_arg_buffer(call, &node->inputs[1]->mem);
     ocl_arg_buffer(call, p->c ? &node->inputs[2]->mem : &node->inputs[0]->mem);
     ocl_arg_buffer(call, &run->outputs[0]->mem);
+    if (part) ocl_arg_buffer(call, part);
     ocl_arg_longs(call, steps, 8);
     ocl_arg_longs(call, range, 8);
     ocl_arg_longs(call, batch, 4);
@@ -262,9 +271,11 @@ int ocl_product_begin(ocl_call *call, const cnr_run *run, const ocl_code *code,
 
 static cnr_status run_plain(const cnr_run *run, cnr_error *err) {
     const dense_state *s = run->state;
+    const int64_t whole[2] = {1, s->p.k};
     int64_t row[2], column[2];
     ocl_call call;
-    if (!ocl_product_begin(&call, run, s->code, &s->p, &s->chain, row, column)) return CNR_OK;
+    if (!ocl_product_begin(&call, run, s->code, &s->p, &s->chain, whole, NULL, row, column))
+        return CNR_OK;
     return ocl_launch(&call, column[1] - column[0], row[1] - row[0], s->p.batch, s->line, err);
 }
 

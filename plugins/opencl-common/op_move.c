@@ -1,7 +1,7 @@
-/* Operators that only move elements (transpose, slice, split, shuffles, resize to the nearest), and
- * resize by straight lines. Where each output comes from is asked of the operator's own reference,
- * which is given elements that tell their places: one kernel for all, and no second reading of
- * attributes. */
+/* Operators that only move elements (transpose, slice, gather, pad, shuffles, resize to the
+ * nearest), and resize by straight lines. Where each output comes from is asked of the operator's
+ * own reference, which is given elements that tell their places: one kernel for all, and no second
+ * reading of attributes. */
 #include "support.h"
 
 #include "move.cl.h"
@@ -15,12 +15,23 @@ typedef struct move_state {
     int32_t line, between;
 } move_state;
 
-static const char *const movers[] = {"transpose",      "slice",
-                                     "split",          "channel_shuffle",
-                                     "depth_to_space", "space_to_depth",
-                                     "crop",           "expand",
-                                     "tile",           "resize",
-                                     "upsample",       "reorg"};
+static const char *const movers[] = {"transpose",
+                                     "slice",
+                                     "split",
+                                     "channel_shuffle",
+                                     "depth_to_space",
+                                     "space_to_depth",
+                                     "crop",
+                                     "expand",
+                                     "tile",
+                                     "resize",
+                                     "upsample",
+                                     "reorg",
+                                     "gather",
+                                     "gather_nd",
+                                     "gather_elements",
+                                     "pad",
+                                     "trilu"};
 
 static int word_is(const cnr_node *node, const char *name, const char *word) {
     const cnr_attr *a = cnr_attr_find(node, name);
@@ -32,6 +43,15 @@ static int word_is(const cnr_node *node, const char *name, const char *word) {
 
 static int is_resize(const cnr_node *node) {
     return strcmp(node->desc->name, "resize") == 0 || strcmp(node->desc->name, "upsample") == 0;
+}
+
+/* True if what `pad` adds is an element of x or 0, which a table can say. */
+static int pads_with_zeros(const cnr_node *node) {
+    const cnr_tensor *value = cnr_own_input(node, 2);
+    const float *given = value ? value->data : NULL;
+    if (!word_is(node, "mode", "constant")) return 1;
+    if (value && cnr_count(value) > 0) return given && *given == 0;
+    return cnr_attr_float(node, "value") == 0;
 }
 
 /* 0: not for this kernel; 1: it moves; 2: it lies between, along the last two axes. */
@@ -47,6 +67,7 @@ static int kind_of(const cnr_node *node) {
             return 0;
     }
     if (!ocl_rest_is_constant(node)) return 0;
+    if (strcmp(node->desc->name, "pad") == 0) return pads_with_zeros(node);
     if (!is_resize(node)) return 1;
     if (word_is(node, "coordinate_transformation_mode", "tf_crop_and_resize")) return 0;
     if (word_is(node, "mode", "nearest")) return 1;

@@ -172,6 +172,8 @@ cnr_status ocl_plan_end(ocl_plan *p, void **out);
     X(ocl_matmul_buffer) X(ocl_matmul_image) X(ocl_matmul_plain) \
     X(ocl_max_pool) X(ocl_average_pool) X(ocl_global_average_pool) X(ocl_softmax) X(ocl_lrn) \
     X(ocl_lrn_within) \
+    X(ocl_layer_normalization) X(ocl_instance_normalization) X(ocl_group_normalization) \
+    X(ocl_reduce) X(ocl_conv_transpose) \
     X(ocl_dense_gemv) X(ocl_gemm_gemv) X(ocl_matmul_gemv) \
     X(ocl_dense_sparse) X(ocl_gemm_sparse) X(ocl_conv_sparse) \
     X(ocl_conv_strip) X(ocl_conv_winograd_2) X(ocl_conv_winograd_4) \
@@ -208,6 +210,14 @@ extern const ocl_source ocl_tile_source;
 int32_t ocl_tile_items(const ocl_tile *t);
 int ocl_tile_fits(const ocl_device *d, const ocl_tile *t, int32_t pad);
 void ocl_plan_tile(ocl_plan *p, const ocl_tile *t);
+typedef struct ocl_tile_work {
+    int64_t slices;         /* of the sum, bk terms each */
+    double groups, outputs; /* work-groups, where the sum is whole; numbers that they compute */
+} ocl_tile_work;
+/* Estimates the time of a launch, and into how many parts the sum is cut. */
+double ocl_tile_ns(const ocl_device *d, const ocl_tile *t, const ocl_tile_work *work,
+                   int32_t *splits);
+int32_t ocl_tile_score(double ns, int32_t least);
 
 /* By their row of a table: weights as they are, and as halves; panels that multiply those, too. */
 extern const cnr_kernel *const ocl_tile_rows[2][OCL_MOST_TILES];

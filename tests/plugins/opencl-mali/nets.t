@@ -1,6 +1,6 @@
 #!/usr/bin/perl
-# Nets of the zoo wholly on the OpenCL device, with the processor's answers. NETS="alexnet vgg16 ...":
-# others than these few, which have each operator of the zoo between them.
+# Nets of the zoo, and mixed.lua beside this file, wholly on the OpenCL device, with the processor's answers.
+# NETS="alexnet vgg16 ...": others than these few, which have each operator of the zoo between them.
 use strict;
 use warnings;
 use File::Temp qw(tempdir);
@@ -14,7 +14,7 @@ my $dir = tempdir(CLEANUP => 1);
 plan skip_all => 'the plugin was not built (opencl-headers)' unless -e "$build/plugins/opencl-mali.so";
 $ENV{CNNRUN_CACHE} //= "$build/opencl-cache";
 $ENV{POCL_CACHE_DIR} //= "$build/opencl-cache/pocl";
-my @nets = split ' ', $ENV{NETS} // 'cifar10_full squeezenet_v1_1 shufflenet_v2 mobilenet_v3 yolov4_tiny';
+my @nets = split ' ', $ENV{NETS} // 'mixed cifar10_full squeezenet_v1_1 shufflenet_v2 mobilenet_v3 yolov4_tiny';
 
 sub cnnrun {
     my $text = `$build/cnnrun @_ 2>$dir/err`;
@@ -23,7 +23,8 @@ sub cnnrun {
 my ($code, $text, $err) = cnnrun('show', '--device', 'opencl:0', "$nets/lenet5.lua");
 plan skip_all => 'no OpenCL device' if $code == 6;
 for my $net (@nets) {
-    my @words = ("$nets/$net.lua", '--weights', 'random:3');
+    my $file = $net eq 'mixed' ? $0 =~ s{[^/]*$}{mixed.lua}r : "$nets/$net.lua";
+    my @words = ($file, '--weights', 'random:3');
     ($code, $text, $err) = cnnrun('show', '--json', '--device', 'opencl:0', @words);
     my @rows = map { decode_json($_) } split /\n/, $text;
     my @away = grep { ($_->{device} // '') eq 'cpu' } @rows;
