@@ -36,7 +36,7 @@ for road in $roads; do
     [ "$road" != "${road#import-}" ] && [ -d "$real" ] &&
         find "$real" -type f -size -40k -exec cp -n {} "$work" \;
     log=$found/log
-    if CNNRUN_FUZZ_ROAD=$road ASAN_OPTIONS=detect_leaks=1:allocator_may_return_null=1 \
+    if CNNRUN_FUZZ_ROAD=$road LSAN_OPTIONS=suppressions=tests/fuzz/leaks.supp ASAN_OPTIONS=detect_leaks=1:allocator_may_return_null=1 \
         "$build/tests/fuzz/fuzz_road" -max_total_time="$seconds" -timeout=20 -rss_limit_mb=2500 \
         -malloc_limit_mb=1500 -max_len=40000 -artifact_prefix="$found/" -verbosity=1 \
         "$work" $seeds >"$log" 2>&1

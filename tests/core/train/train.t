@@ -21,13 +21,17 @@ if [ ! -e "$data/t10k-images-idx3-ubyte.gz" ] && [ ! -e "$data/t10k-images-idx3-
     n=$((n + 1)); echo "ok $n - training on digits # SKIP no MNIST at $data"
     echo "1..$n"; exit 0
 fi
-# The ten thousand test digits, once: enough to learn from, and quick. As a source they have no other
+# Half of the ten thousand test digits, once: enough to learn from, and quick. As a source they have no other
 # split, so that the test is the same digits, named on purpose.
 spec=mnist:$data:test
-train() { "$build/cnnrun" train "$net" --data "$spec" --eval "$spec" --epochs 1 --seed 3 --deterministic "$@"; }
-train -o "$dir/a.cnr" --json >"$dir/a.json" 2>"$dir/err"; ok $? "one epoch over 10,000 digits"
+train_on() { # how many digits, options
+    many=$1; shift
+    "$build/cnnrun" train "$net" --data "$spec" --eval "$spec" --epochs 1 --seed 3 --deterministic --limit "$many" "$@"
+}
+train() { train_on 5000 "$@"; }
+train -o "$dir/a.cnr" --json >"$dir/a.json" 2>"$dir/err"; ok $? "one epoch over 5,000 digits"
 grep -q '"epoch":1' "$dir/a.json" && grep -q '"train_accuracy":0\.' "$dir/a.json"; ok $? "an epoch is a line of JSON"
-grep -q '"best":0\.9[0-9]*' "$dir/a.json"; ok $? "more than 90% are right"
+grep -q '"test":0\.9[0-9]*' "$dir/a.json"; ok $? "more than 90% are right"
 "$build/cnnrun" check "$dir/a.cnr" >/dev/null 2>&1; ok $? "the file is sound"
 best=$(sed -n 's/.*"test":\([0-9.]*\).*/\1/p' "$dir/a.json")
 "$build/cnnrun" eval "$dir/a.cnr" --data "$spec" --json >"$dir/eval.json" 2>/dev/null
@@ -37,7 +41,7 @@ train -o "$dir/b.cnr" >/dev/null 2>&1
 cmp -s "$dir/a.cnr" "$dir/b.cnr"; ok $? "the same seed gives the same file"
 
 # Adam's own settings reach it, and no other optimiser takes them for its own.
-adam() { train --optimizer adam --lr 0.001 --limit 600 --eval '' "$@"; }
+adam() { train_on 600 --optimizer adam --lr 0.001 --eval '' "$@"; }
 adam -o "$dir/adam.cnr" --beta1 0.5 --beta2 0.9 --epsilon 1e-3 --json >"$dir/adam.json" 2>"$dir/err"; ok $? "adam with betas and an epsilon"
 grep -q '"test":null,"tested":0' "$dir/adam.json"; ok $? "and without a test, as --eval '' asks"
 adam -o "$dir/usual.cnr" >/dev/null 2>&1

@@ -7,14 +7,15 @@ use warnings;
 use File::Temp qw(tempdir);
 use JSON::PP;
 use Test::More;
+use FindBin;
+use lib "$FindBin::Bin/../..";
+use Programs 'quick';
 
 my $build = $ENV{CNNRUN_BUILD} // './build';
 plan skip_all => "no $build/cnnrun" unless -x "$build/cnnrun";
 plan skip_all => 'the plugin was not built (opencl-headers)' unless -e "$build/plugins/opencl-mali.so";
 my $dir = tempdir(CLEANUP => 1);
 delete @ENV{grep { /^CNNRUN_OPENCL/ } keys %ENV};
-$ENV{CNNRUN_CACHE} //= "$build/opencl-cache";
-$ENV{POCL_CACHE_DIR} //= "$build/opencl-cache/pocl";
 my $digit = 'scripts/nets/digits/three.png';
 my @net = ('scripts/nets/lenet5.lua', '--device', 'opencl:0');
 

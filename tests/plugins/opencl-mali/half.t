@@ -5,12 +5,13 @@ use strict;
 use warnings;
 use File::Temp qw(tempfile);
 use Test::More;
+use FindBin;
+use lib "$FindBin::Bin/../..";
+use Programs 'quick';
 
 my $build = $ENV{CNNRUN_BUILD} // './build';
 plan skip_all => "no $build/cnnrun" unless -x "$build/cnnrun";
 plan skip_all => 'the plugin was not built (opencl-headers)' unless -e "$build/plugins/opencl-mali.so";
-$ENV{CNNRUN_CACHE} //= "$build/opencl-cache";
-$ENV{POCL_CACHE_DIR} //= "$build/opencl-cache/pocl";
 my @net = ('scripts/nets/lenet5.lua', '--weights', 'random:1', '--device', 'opencl:0');
 
 sub told {

@@ -5,12 +5,13 @@ use strict;
 use warnings;
 use File::Temp 'tempdir';
 use Test::More;
+use FindBin;
+use lib "$FindBin::Bin/../..";
+use Programs 'quick';
 
 my $build = $ENV{CNNRUN_BUILD} // './build';
 plan skip_all => "no $build/cnnrun" unless -x "$build/cnnrun";
 plan skip_all => 'the plugin was not built (opencl-headers)' unless -e "$build/plugins/opencl-mali.so";
-$ENV{CNNRUN_CACHE} //= "$build/opencl-cache";
-$ENV{POCL_CACHE_DIR} //= "$build/opencl-cache/pocl";
 
 my @words = ('--device', 'opencl:0', '--timeout', 200, '--cases', $ENV{CNNRUN_CHECK_CASES} // 2, '--seed',
              $ENV{CNNRUN_CHECK_SEED} // 1);

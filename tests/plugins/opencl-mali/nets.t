@@ -6,14 +6,15 @@ use warnings;
 use File::Temp qw(tempdir);
 use JSON::PP;
 use Test::More;
+use FindBin;
+use lib "$FindBin::Bin/../..";
+use Programs;
 
 my $build = $ENV{CNNRUN_BUILD} // './build';
 my $root = $0 =~ s{tests/plugins/[^/]*/[^/]*$}{}r || '.';
 my $nets = "$root/scripts/nets";
 my $dir = tempdir(CLEANUP => 1);
 plan skip_all => 'the plugin was not built (opencl-headers)' unless -e "$build/plugins/opencl-mali.so";
-$ENV{CNNRUN_CACHE} //= "$build/opencl-cache";
-$ENV{POCL_CACHE_DIR} //= "$build/opencl-cache/pocl";
 my @nets = split ' ', $ENV{NETS} // 'mixed cifar10_full squeezenet_v1_1 shufflenet_v2 mobilenet_v3 yolov4_tiny';
 
 sub cnnrun {

@@ -44,8 +44,13 @@ OP_UNUSED void ocl_open(const char *name) {
     static cnr_host host;
     const char *why;
     cnr_error err = CNR_ERROR_INIT;
-    setenv("CNNRUN_CACHE", CNRT_BUILD_DIR "/opencl-cache", 0);
-    setenv("POCL_CACHE_DIR", CNRT_BUILD_DIR "/opencl-cache/pocl", 0);
+    const int quick = !getenv("POCL_EXTRA_BUILD_FLAGS"); /* as tests/Programs.pm does */
+    if (quick) setenv("POCL_EXTRA_BUILD_FLAGS", "-cl-opt-disable", 1);
+    setenv("CNNRUN_CACHE",
+           quick ? CNRT_BUILD_DIR "/opencl-cache-quick" : CNRT_BUILD_DIR "/opencl-cache", 0);
+    setenv("POCL_CACHE_DIR",
+           quick ? CNRT_BUILD_DIR "/opencl-cache-quick/pocl" : CNRT_BUILD_DIR "/opencl-cache/pocl",
+           0);
     op_open();
     ocl_state.plugin = kernel_plugin(name, &why);
     if (!ocl_state.plugin) ocl_skip("the plugin was not built (opencl-headers)");

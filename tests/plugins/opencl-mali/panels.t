@@ -4,12 +4,13 @@
 use strict;
 use warnings;
 use Test::More;
+use FindBin;
+use lib "$FindBin::Bin/../..";
+use Programs 'quick';
 
 my $build = $ENV{CNNRUN_BUILD} // './build';
 plan skip_all => "no $build/cnnrun" unless -x "$build/cnnrun";
 plan skip_all => 'the plugin was not built (opencl-headers)' unless -e "$build/plugins/opencl-mali.so";
-$ENV{CNNRUN_CACHE} //= "$build/opencl-cache";
-$ENV{POCL_CACHE_DIR} //= "$build/opencl-cache/pocl";
 $ENV{CNNRUN_OPENCL_CLASS} = 'opencl-mali';
 $ENV{CNNRUN_OPENCL_TUNE} = 'mali';
 
