@@ -64,7 +64,8 @@ double ocl_tile_ns(const ocl_device *d, const ocl_tile *t, const ocl_tile_work *
     double least = INFINITY;
     for (size_t i = 0; i < sizeof ways / sizeof ways[0]; i++) {
         if (ways[i] > 1 && w->slices < 2 * ways[i]) break;
-        const double cycles = cycles_of(t, w, units, ways[i]);
+        /* a gain of less than the estimate is worth is none */
+        const double cycles = cycles_of(t, w, units, ways[i]) * (ways[i] > 1 ? 1.05 : 1);
         if (cycles >= least) continue;
         least = cycles;
         *splits = ways[i];

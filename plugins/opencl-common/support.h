@@ -173,7 +173,7 @@ cnr_status ocl_plan_end(ocl_plan *p, void **out);
     X(ocl_max_pool) X(ocl_average_pool) X(ocl_global_average_pool) X(ocl_softmax) X(ocl_lrn) \
     X(ocl_lrn_within) \
     X(ocl_layer_normalization) X(ocl_instance_normalization) X(ocl_group_normalization) \
-    X(ocl_reduce) X(ocl_conv_transpose) \
+    X(ocl_reduce) X(ocl_conv_transpose) X(ocl_grid_sample) \
     X(ocl_dense_gemv) X(ocl_gemm_gemv) X(ocl_matmul_gemv) \
     X(ocl_dense_sparse) X(ocl_gemm_sparse) X(ocl_conv_sparse) \
     X(ocl_conv_strip) X(ocl_conv_winograd_2) X(ocl_conv_winograd_4) \
