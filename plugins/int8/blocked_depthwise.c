@@ -23,7 +23,7 @@ static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_ac
     cnr_window w;
     int64_t dim[CNR_MAX_RANK];
     (void)device;
-    const char *why = int8_layer_fits(node);
+    const char *why = int8_layer_fits(node, 0);
     const cnr_tensor *x = node->inputs[INT8_X];
     if (!why && (cnr_attr_int(node, "group") != x->dim[1] || node->inputs[INT8_W]->dim[1] != 1 ||
                  node->inputs[INT8_W]->dim[0] != x->dim[1]))
@@ -159,7 +159,7 @@ static cnr_status run(const cnr_run *run, cnr_error *err) {
 
 const cnr_kernel int8_conv_depthwise = {
     .size = sizeof(cnr_kernel),
-    .version = 1,
+    .version = 2,
     .name = "qlinear_conv_int8_depthwise",
     .op = "qlinear_conv",
     .device = "cpu",

@@ -39,7 +39,7 @@ static const char *window_of(const cnr_node *node, cnr_window *out) {
 static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     cnr_window w;
     (void)device;
-    const char *why = int8_layer_fits(node);
+    const char *why = int8_layer_fits(node, 1);
     if (!why) why = window_of(node, &w);
     if (why) return cnr_refuse(out, why);
     cnr_take(node, out, 300);
@@ -47,7 +47,8 @@ static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_ac
     return CNR_OK;
 }
 
-/* ---- weights: each group's rows in panels of INT8_MR, [k / 4][INT8_MR][4] ---- */
+/* ---- weights: each group's rows in panels of INT8_MR, [k / 4][INT8_MR][4]; behind them a panel of
+ * which row 0 is ones, since its product is the sum of x ---- */
 
 static int64_t panel_rows(const cnr_node *node) { /* of a group, rounded up */
     return cnr_round_up(node->inputs[INT8_W]->dim[0] / group_of(node), INT8_MR);
@@ -63,7 +64,7 @@ static cnr_status prepare_size(const cnr_device *device, const cnr_node *node, c
     (void)err;
     out->alignment = 64;
     out->bytes = (uint64_t)(int8_blob_head(node->inputs[INT8_W]->dim[0]) +
-                            group_of(node) * panel_rows(node) * k4_of(node) * 4);
+                            (group_of(node) * panel_rows(node) + INT8_MR) * k4_of(node) * 4);
     return CNR_OK;
 }
 
@@ -77,7 +78,8 @@ static cnr_status prepare(const cnr_device *device, const cnr_node *node, void *
     (void)err;
     int8_blob_fill(node, w->dim[0], blob);
     uint8_t *to = (uint8_t *)data + blob->weight_at;
-    memset(to, 0, (size_t)(groups * padded * k4 * 4));
+    memset(to, 0, (size_t)((groups * padded + INT8_MR) * k4 * 4));
+    for (int64_t k = 0; k < k4; k++) memset(to + (groups * padded * k4 + k * INT8_MR) * 4, 1, 4);
     for (int64_t g = 0; g < groups; g++)
         for (int64_t r = 0; r < rows; r++) {
             const uint8_t *from = (const uint8_t *)w->data + (g * rows + r) * depth;
@@ -164,6 +166,7 @@ typedef struct conv_job {
     const cnr_run *run;
     const conv_state *s;
     const int8_blob *blob;
+    const int8_t *ones;
     const uint8_t *x; /* of this chunk: padded planes, or x itself */
     uint8_t *packed;  /* room a thread */
     int64_t picture;  /* the chunk's first */
@@ -259,6 +262,22 @@ static void pack(const conv_state *s, const uint8_t *base, int64_t first, uint8_
     }
 }
 
+/* One row of INT8_NR sums to bytes; total: the sum of x of each column, where weights want it. */
+static void store(const conv_job *j, const int32_t *sums, const int32_t *total, int64_t row,
+                  int64_t n, uint8_t *y) {
+    const int8_layer *l = &j->blob->layer;
+    int8_requant how = {int8_offsets(j->blob)[row], l->y_zero, int8_scales(j->blob)[row], l->low,
+                        l->high};
+    int32_t moved[INT8_NR];
+    if (l->shifts) {
+        const uint32_t zero = (uint32_t)int8_w_zeros(j->blob)[row];
+        for (int64_t i = 0; i < n; i++)
+            moved[i] = (int32_t)((uint32_t)sums[i] - zero * (uint32_t)total[i]);
+        sums = moved;
+    }
+    int8_uk->requantize(sums, n, &how, y);
+}
+
 static void one_task(void *arg, int64_t index, int32_t thread) {
     const conv_job *j = arg;
     const conv_state *s = j->s;
@@ -272,10 +291,14 @@ static void one_task(void *arg, int64_t index, int32_t thread) {
         int8_weights(j->blob) + group * cnr_round_up(s->rows, INT8_MR) * s->k4 * 4;
     const uint8_t *base = j->x + (picture * s->groups + group) * s->channels * s->plane;
     uint8_t *packed = j->packed + thread * s->room;
-    int8_requant how = {0, j->blob->layer.y_zero, 0, j->blob->layer.low, j->blob->layer.high};
-    int32_t sums[INT8_MR * INT8_NR];
+    int32_t sums[INT8_MR * INT8_NR], total[MOST_PANELS][INT8_NR] = {{0}};
     if (cnr_cancelled(j->run->stream)) return;
-    for (int64_t p = p0; p < p1; p++) pack(s, base, p * INT8_NR, packed + (p - p0) * panel);
+    for (int64_t p = p0; p < p1; p++) {
+        pack(s, base, p * INT8_NR, packed + (p - p0) * panel);
+        if (!j->blob->layer.shifts) continue;
+        int8_uk->gemm(s->k4, j->ones, packed + (p - p0) * panel, sums);
+        memcpy(total[p - p0], sums, sizeof total[0]);
+    }
     for (int64_t r = part * s->row_step; r < r1; r += INT8_MR)
         for (int64_t p = p0; p < p1; p++) {
             int8_uk->gemm(s->k4, weights + r * s->k4 * 4, packed + (p - p0) * panel, sums);
@@ -283,10 +306,8 @@ static void one_task(void *arg, int64_t index, int32_t thread) {
                 const int64_t row = group * s->rows + r + i;
                 uint8_t *y = (uint8_t *)j->run->outputs[0]->data + p * INT8_NR +
                              ((j->picture + picture) * s->groups * s->rows + row) * s->points;
-                how.offset = int8_offsets(j->blob)[row];
-                how.scale = int8_scales(j->blob)[row];
-                int8_uk->requantize(sums + i * INT8_NR, cnr_min(INT8_NR, s->points - p * INT8_NR),
-                                    &how, y);
+                store(j, sums + i * INT8_NR, total[p - p0], row,
+                      cnr_min(INT8_NR, s->points - p * INT8_NR), y);
             }
         }
 }
@@ -300,6 +321,8 @@ static cnr_status run(const cnr_run *run, cnr_error *err) {
     conv_job j = {.run = run,
                   .s = s,
                   .blob = run->blob_data,
+                  .ones = int8_weights(run->blob_data) +
+                          s->groups * cnr_round_up(s->rows, INT8_MR) * s->k4 * 4,
                   .x = x->data,
                   .packed = run->workspace_data};
     (void)err;
@@ -317,7 +340,7 @@ static cnr_status run(const cnr_run *run, cnr_error *err) {
 
 const cnr_kernel int8_conv = {
     .size = sizeof(cnr_kernel),
-    .version = 2,
+    .version = 3,
     .name = "qlinear_conv_int8_gemm",
     .op = "qlinear_conv",
     .device = "cpu",

@@ -4,8 +4,8 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* The largest sum of that many products fits 32 bits. */
-enum { MOST_DEPTH = INT32_MAX / (255 * 128) };
+/* The largest product of an activation and a weight, each less its zero point. */
+enum { MOST_MIDDLE = 255 * 128, MOST_ANY = 255 * 255 };
 
 void int8_free_state(const cnr_device *device, void *state) {
     (void)device;
@@ -41,15 +41,23 @@ static float factor(const cnr_node *node, int64_t row) {
                    (double)scale_at(node->inputs[INT8_Y_SCALE], 0));
 }
 
+static int32_t middle(const cnr_tensor *w) { return w->dtype == CNR_i8 ? 0 : 128; }
+
+static int has_middle_zeros(const cnr_tensor *w, const cnr_tensor *zero) {
+    for (int64_t i = 0; i < cnr_count(zero); i++)
+        if (int8_byte_at(zero, i) != middle(w)) return 0;
+    return 1;
+}
+
 /* Sums and their bias fit 32 bits, whatever x is. */
-static int sums_fit(const cnr_tensor *w, const cnr_tensor *bias) {
-    const int64_t most = cnr_span(w, 1, w->rank) * 255 * 128;
+static int sums_fit(const cnr_tensor *w, const cnr_tensor *bias, int64_t product) {
+    const int64_t most = cnr_span(w, 1, w->rank) * product;
     for (int64_t i = 0; bias && i < w->dim[0]; i++)
         if (most + llabs((long long)((const int32_t *)bias->data)[i]) > INT32_MAX) return 0;
     return 1;
 }
 
-const char *int8_layer_fits(const cnr_node *node) {
+const char *int8_layer_fits(const cnr_node *node, int any_w_zero) {
     const uint32_t bytes = 1u << CNR_u8 | 1u << CNR_i8, real = 1u << CNR_f32;
     if (node->n_inputs <= INT8_Y_ZERO) return "inputs are missing";
     const cnr_tensor *const *in = node->inputs, *w = in[INT8_W];
@@ -63,22 +71,23 @@ const char *int8_layer_fits(const cnr_node *node) {
     if (!int8_is_scalar(in[INT8_X_ZERO], bytes)) return "x_zero_point must be a constant, one byte";
     if (!int8_is_scalar(in[INT8_Y_ZERO], bytes)) return "y_zero_point must be a constant, one byte";
     if (bias && !known(bias, 1u << CNR_i32)) return "bias must be a constant of i32";
-    const int32_t zero = w->dtype == CNR_i8 ? 0 : 128;
-    for (int64_t i = 0; i < cnr_count(in[INT8_W_ZERO]); i++)
-        if (int8_byte_at(in[INT8_W_ZERO], i) != zero)
-            return "w_zero_point must be the middle, 0 or of u8 128";
+    const int64_t product = has_middle_zeros(w, in[INT8_W_ZERO]) ? MOST_MIDDLE : MOST_ANY;
+    if (product == MOST_ANY && !any_w_zero)
+        return "w_zero_point must be the middle, 0 or of u8 128";
     for (int64_t i = 0; i < w->dim[0]; i++)
         if (!isnormal(factor(node, i)) && factor(node, i) != 0)
             return "a scale is no number, or a denormal";
-    if (w->dim[0] < 1 || cnr_span(w, 1, w->rank) > MOST_DEPTH || cnr_span(w, 1, w->rank) < 1)
+    if (w->dim[0] < 1 || cnr_span(w, 1, w->rank) > INT32_MAX / product ||
+        cnr_span(w, 1, w->rank) < 1)
         return "sums would not fit 32 bits";
-    return sums_fit(w, bias) ? NULL : "sums with their bias would not fit 32 bits";
+    return sums_fit(w, bias, product) ? NULL : "sums with their bias would not fit 32 bits";
 }
 
 static void layer_of(const cnr_node *node, int8_layer *out) {
     const cnr_tensor *const *in = node->inputs;
     out->x_flip = in[INT8_X]->dtype == CNR_i8 ? 0x80 : 0;
     out->w_flip = in[INT8_W]->dtype == CNR_u8 ? 0x80 : 0;
+    out->shifts = !has_middle_zeros(in[INT8_W], in[INT8_W_ZERO]);
     out->x_zero = int8_byte_at(in[INT8_X_ZERO], 0) + out->x_flip;
     out->y_zero = int8_byte_at(in[INT8_Y_ZERO], 0);
     int8_bounds(in[INT8_Y_ZERO]->dtype, out->y_zero, &out->low, &out->high);
@@ -86,12 +95,12 @@ static void layer_of(const cnr_node *node, int8_layer *out) {
 
 int64_t int8_blob_head(int64_t rows) {
     return cnr_round_up((int64_t)sizeof(int8_blob) +
-                            rows * (int64_t)(sizeof(int32_t) + sizeof(float)),
+                            rows * (int64_t)(2 * sizeof(int32_t) + sizeof(float)),
                         64);
 }
 
-/* sum (x - x_zero) w + bias = sum x w + offset, in the arithmetic of 32 bits that wraps round: the
- * result fits them. */
+/* sum (x - x_zero) (w - w_zero) + bias = sum x w - w_zero sum x + offset, in the arithmetic of 32
+ * bits that wraps round: the result fits them. */
 void int8_blob_fill(const cnr_node *node, int64_t rows, int8_blob *blob) {
     const cnr_tensor *w = node->inputs[INT8_W], *bias = cnr_own_input(node, INT8_BIAS);
     const int64_t depth = cnr_span(w, 1, w->rank);
@@ -100,13 +109,15 @@ void int8_blob_fill(const cnr_node *node, int64_t rows, int8_blob *blob) {
     blob->weight_at = int8_blob_head(rows);
     int32_t *offset = (int32_t *)(blob + 1);
     float *scale = (float *)(offset + rows);
-    memset(offset, 0, (size_t)(2 * rows) * sizeof *offset);
+    int32_t *w_zero = (int32_t *)(scale + rows);
+    memset(offset, 0, (size_t)(3 * rows) * sizeof *offset);
     for (int64_t r = 0; r < w->dim[0]; r++) {
         const uint8_t *from = (const uint8_t *)w->data + r * depth;
         int64_t sum = 0;
         for (int64_t i = 0; i < depth; i++) sum += (int8_t)(from[i] ^ blob->layer.w_flip);
         const int64_t shift = bias ? ((const int32_t *)bias->data)[r] : 0;
-        offset[r] = (int32_t)(uint32_t)(shift - sum * blob->layer.x_zero);
+        w_zero[r] = int8_byte_at(node->inputs[INT8_W_ZERO], r) - middle(w);
+        offset[r] = (int32_t)(uint32_t)(shift - (sum - depth * w_zero[r]) * blob->layer.x_zero);
         scale[r] = factor(node, r);
     }
 }
