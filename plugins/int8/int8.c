@@ -45,6 +45,7 @@ static cnr_status init(const cnr_host *host, struct cnr_registrar *registrar, cn
         {CNR_KIND_KERNEL, &int8_dequantize},
         {CNR_KIND_KERNEL, &int8_max_pool},
         {CNR_KIND_KERNEL, &int8_concat},
+        {CNR_KIND_REWRITE, &int8_fold},
         {CNR_KIND_REWRITE, &int8_quantize_layers},
         {CNR_KIND_REWRITE, &int8_pass_through},
         {CNR_KIND_REWRITE, &int8_equalize},

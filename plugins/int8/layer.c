@@ -49,11 +49,23 @@ static int has_middle_zeros(const cnr_tensor *w, const cnr_tensor *zero) {
     return 1;
 }
 
-/* Sums and their bias fit 32 bits, whatever x is. */
-static int sums_fit(const cnr_tensor *w, const cnr_tensor *bias, int64_t product) {
+/* The largest sum of a row, whatever x is. */
+static int64_t most_of_row(const cnr_tensor *w, const cnr_tensor *zero, int64_t row) {
+    const int64_t depth = cnr_span(w, 1, w->rank);
+    const int32_t middle = int8_byte_at(zero, row);
+    int64_t sum = 0;
+    for (int64_t i = 0; i < depth; i++) sum += abs(int8_byte_at(w, row * depth + i) - middle);
+    return 255 * sum;
+}
+
+/* Sums and their bias fit 32 bits, whatever x is. Rows of small weights may have a large bias. */
+static int sums_fit(const cnr_tensor *w, const cnr_tensor *zero, const cnr_tensor *bias,
+                    int64_t product) {
     const int64_t most = cnr_span(w, 1, w->rank) * product;
-    for (int64_t i = 0; bias && i < w->dim[0]; i++)
-        if (most + llabs((long long)((const int32_t *)bias->data)[i]) > INT32_MAX) return 0;
+    for (int64_t i = 0; bias && i < w->dim[0]; i++) {
+        const int64_t size = llabs((long long)((const int32_t *)bias->data)[i]);
+        if (most + size > INT32_MAX && most_of_row(w, zero, i) + size > INT32_MAX) return 0;
+    }
     return 1;
 }
 
@@ -80,7 +92,9 @@ const char *int8_layer_fits(const cnr_node *node, int any_w_zero) {
     if (w->dim[0] < 1 || cnr_span(w, 1, w->rank) > INT32_MAX / product ||
         cnr_span(w, 1, w->rank) < 1)
         return "sums would not fit 32 bits";
-    return sums_fit(w, bias, product) ? NULL : "sums with their bias would not fit 32 bits";
+    return sums_fit(w, in[INT8_W_ZERO], bias, product)
+               ? NULL
+               : "sums with their bias would not fit 32 bits";
 }
 
 static void layer_of(const cnr_node *node, int8_layer *out) {
