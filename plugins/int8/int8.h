@@ -83,6 +83,8 @@ typedef struct int8_blob {
 /* NULL when a kernel can run the layer exactly, else why not. any_w_zero: also of weights whose
  * zero point is not the middle of their type. */
 const char *int8_layer_fits(const cnr_node *node, int any_w_zero);
+/* The zero points of the weights are all the middle of their type, 0 or of u8 128. */
+int int8_is_middle(const cnr_node *node);
 /* Bytes before the packed weights; and fills them. */
 int64_t int8_blob_head(int64_t rows);
 void int8_blob_fill(const cnr_node *node, int64_t rows, int8_blob *blob);

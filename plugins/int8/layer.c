@@ -49,6 +49,10 @@ static int has_middle_zeros(const cnr_tensor *w, const cnr_tensor *zero) {
     return 1;
 }
 
+int int8_is_middle(const cnr_node *node) {
+    return has_middle_zeros(node->inputs[INT8_W], node->inputs[INT8_W_ZERO]);
+}
+
 /* The largest sum of a row, whatever x is. */
 static int64_t most_of_row(const cnr_tensor *w, const cnr_tensor *zero, int64_t row) {
     const int64_t depth = cnr_span(w, 1, w->rank);
@@ -101,7 +105,7 @@ static void layer_of(const cnr_node *node, int8_layer *out) {
     const cnr_tensor *const *in = node->inputs;
     out->x_flip = in[INT8_X]->dtype == CNR_i8 ? 0x80 : 0;
     out->w_flip = in[INT8_W]->dtype == CNR_u8 ? 0x80 : 0;
-    out->shifts = !has_middle_zeros(in[INT8_W], in[INT8_W_ZERO]);
+    out->shifts = !int8_is_middle(node);
     out->x_zero = int8_byte_at(in[INT8_X_ZERO], 0) + out->x_flip;
     out->y_zero = int8_byte_at(in[INT8_Y_ZERO], 0);
     int8_bounds(in[INT8_Y_ZERO]->dtype, out->y_zero, &out->low, &out->high);

@@ -44,6 +44,18 @@ static int32_t layer_inputs(const cnr_tensor **in, cnr_tensor *x, cnr_tensor *w,
     return 9;
 }
 
+/* A weight is as far from its zero point as two signed bytes don't reach. */
+static int is_wide(const cnr_tensor *const *in) {
+    const int64_t each = cnr_count(in[W]) / in[W]->dim[0];
+    for (int64_t i = 0; i < cnr_count(in[W]); i++) {
+        const int64_t z = cnr_count(in[W_ZERO]) > 1 ? i / each : 0;
+        const uint8_t *w = in[W]->data, *zero = in[W_ZERO]->data;
+        const int far = in[W]->dtype == CNR_u8 ? w[i] - zero[z] : (int8_t)w[i] - (int8_t)zero[z];
+        if (far > 254) return 1;
+    }
+    return 0;
+}
+
 static int draw_conv(const char *isa) {
     const int32_t spatial = (int32_t)int8_draw(1, 3);
     const int blocks = !int8_draw(0, 2), depthwise = blocks && int8_draw(0, 1);
@@ -82,7 +94,8 @@ static int draw_conv(const char *isa) {
     int good;
     const int taken = int8_run("qlinear_conv", attrs, n, in, &good);
     const int middle = *(const uint8_t *)in[W_ZERO]->data != 5;
-    if (taken == (middle && (groups == 1 || depthwise) ? 2 : 1) && good) return 1;
+    const int more = depthwise ? middle || !is_wide(in) : middle && groups == 1;
+    if (taken == 1 + more && good) return 1;
     note("%s: x %lldx%lldx%lld.., w %lldx%lld, %s: %d kernels", isa, (long long)x_dim[0],
          (long long)x_dim[1], (long long)x_dim[2], (long long)w_dim[0], (long long)w_dim[1], attrs,
          taken);
