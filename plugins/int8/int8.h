@@ -13,7 +13,8 @@ extern const int8_ukernels *int8_uk; /* set by init, from what the processor can
 extern const cnr_op int8_qlinear_dense, int8_qlinear_add, int8_qlinear_mul, int8_qlinear_table,
     int8_qlinear_global_average_pool;
 extern const cnr_kernel int8_add, int8_mul, int8_table, int8_mean, int8_concat, int8_conv_blocked,
-    int8_conv_depthwise, int8_conv, int8_dense, int8_quantize, int8_dequantize, int8_max_pool;
+    int8_conv_depthwise, int8_conv, int8_conv_integer, int8_matmul_integer, int8_dense_gemm,
+    int8_dynamic_quantize, int8_cast, int8_dense, int8_quantize, int8_dequantize, int8_max_pool;
 extern const cnr_rewrite int8_fold, int8_quantize_layers, int8_pass_through, int8_equalize;
 extern const cnr_encoding int8_encoding;
 
@@ -55,7 +56,11 @@ enum {
     INT8_B_ZERO,
     INT8_PAIR_Y_SCALE,
     INT8_PAIR_Y_ZERO,
-    INT8_MEAN_Y_ZERO = 4
+    INT8_MEAN_Y_ZERO = 4,
+    /* of conv_integer and matmul_integer, behind x */
+    INT8_INTEGER_W = 1,
+    INT8_INTEGER_X_ZERO,
+    INT8_INTEGER_W_ZERO
 };
 
 /* How b goes with a, whose shape the result has: INT8_PAIR_NONE, no kernel has it. */
@@ -88,6 +93,14 @@ int int8_is_middle(const cnr_node *node);
 /* Bytes before the packed weights; and fills them. */
 int64_t int8_blob_head(int64_t rows);
 void int8_blob_fill(const cnr_node *node, int64_t rows, int8_blob *blob);
+/* conv_integer and matmul_integer: likewise; the zero point of x may be known at the run only.
+ * Weights are `row_count` rows of `depth`, elements of a row `step` apart: 1, or rows side by side.
+ * Offsets are to be multiplied by the zero point of x. */
+const char *int8_integer_fits(const cnr_node *node);
+const char *int8_integer_sums_fit(const cnr_node *node, int64_t rows);
+int32_t int8_integer_x_zero(const cnr_node *node); /* of flipped bytes */
+void int8_integer_fill(const cnr_node *node, int64_t rows, int64_t row_count, int64_t depth,
+                       int64_t step, int8_blob *blob);
 static inline const int32_t *int8_offsets(const int8_blob *b) { return (const int32_t *)(b + 1); }
 static inline const float *int8_scales(const int8_blob *b) {
     return (const float *)(int8_offsets(b) + b->rows);

@@ -139,3 +139,53 @@ void int8_blob_fill(const cnr_node *node, int64_t rows, int8_blob *blob) {
         scale[r] = factor(node, r);
     }
 }
+
+/* ---- conv_integer and matmul_integer ---- */
+
+const char *int8_integer_fits(const cnr_node *node) {
+    const uint32_t bytes = 1u << CNR_u8 | 1u << CNR_i8;
+    const cnr_tensor *x = node->inputs[INT8_X], *w = node->inputs[INT8_INTEGER_W];
+    const cnr_tensor *x_zero = cnr_own_input(node, INT8_INTEGER_X_ZERO);
+    const cnr_tensor *w_zero = cnr_own_input(node, INT8_INTEGER_W_ZERO);
+    if (!x || !cnr_is_plain(x, bytes)) return "x is not bytes";
+    if (!known(w, bytes)) return "w must be a constant of bytes";
+    if (x_zero && (!cnr_is_plain(x_zero, bytes) || cnr_count(x_zero) != 1))
+        return "x_zero_point must be one byte";
+    if (w_zero && (!known(w_zero, bytes) || w_zero->rank > 1))
+        return "w_zero_point must be a constant of bytes, one or one an output";
+    return NULL;
+}
+
+const char *int8_integer_sums_fit(const cnr_node *node, int64_t rows) {
+    const int64_t count = cnr_count(node->inputs[INT8_INTEGER_W]);
+    if (rows < 1 || count < 1) return "w is empty";
+    return count / rows > INT32_MAX / MOST_ANY ? "sums would not fit 32 bits" : NULL;
+}
+
+int32_t int8_integer_x_zero(const cnr_node *node) {
+    const cnr_tensor *zero = cnr_own_input(node, INT8_INTEGER_X_ZERO);
+    const int32_t flip = node->inputs[INT8_X]->dtype == CNR_i8 ? 0x80 : 0;
+    return (zero ? int8_byte_at(zero, 0) : 0) + flip;
+}
+
+void int8_integer_fill(const cnr_node *node, int64_t rows, int64_t row_count, int64_t depth,
+                       int64_t step, int8_blob *blob) {
+    const cnr_tensor *w = node->inputs[INT8_INTEGER_W];
+    const cnr_tensor *zero = cnr_own_input(node, INT8_INTEGER_W_ZERO);
+    const int64_t row_step = step == 1 ? depth : 1;
+    int32_t *offset = (int32_t *)(blob + 1), *w_zero = offset + 2 * rows;
+    memset(blob, 0, sizeof *blob);
+    memset(offset, 0, (size_t)(3 * rows) * sizeof *offset);
+    blob->layer.x_flip = node->inputs[INT8_X]->dtype == CNR_i8 ? 0x80 : 0;
+    blob->layer.w_flip = w->dtype == CNR_u8 ? 0x80 : 0;
+    blob->rows = rows;
+    blob->weight_at = int8_blob_head(rows);
+    for (int64_t r = 0; r < row_count; r++) {
+        const uint8_t *from = (const uint8_t *)w->data + r * row_step;
+        int64_t sum = 0;
+        w_zero[r] = (zero ? int8_byte_at(zero, r) : 0) - middle(w);
+        if (w_zero[r]) blob->layer.shifts = 1;
+        for (int64_t i = 0; i < depth; i++) sum += (int8_t)(from[i * step] ^ blob->layer.w_flip);
+        offset[r] = (int32_t)(depth * w_zero[r] - sum);
+    }
+}

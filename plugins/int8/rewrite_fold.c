@@ -102,38 +102,67 @@ static int number_of(const graph *g, cnr_value value, const cnr_tensor *t, float
     return 1;
 }
 
-static int is_function(const fold_work *f, int32_t *port, float *other) {
-    const cnr_node *node = f->node;
+/* A function of one value, the input at `port`; the others are numbers. */
+typedef struct fold_link {
+    const cnr_node *node;
+    int32_t port;
+    float other;
+} fold_link;
+
+static int is_function(const graph *g, const cnr_node *node, const cnr_value *in, fold_link *out) {
     int32_t values = 0;
+    *out = (fold_link){.node = node};
     if (!(node->desc->flags & CNR_OP_ELEMENTWISE) || !CNR_HAS(node->desc, apply_f32)) return 0;
     for (int32_t i = 0; i < node->n_inputs; i++) {
         if (!node->inputs[i]) continue;
-        if (number_of(f->g, f->in[i], node->inputs[i], other)) {
+        if (number_of(g, in[i], node->inputs[i], &out->other)) {
             /* limits are read by the operator itself, from its inputs */
             if (node->n_inputs > 2 && !int8_is_scalar(node->inputs[i], REAL)) return 0;
             continue;
         }
-        *port = i;
+        out->port = i;
         values++;
     }
-    return values == 1 && (*port == 0 || node->n_inputs == 2) &&
-           cnr_same_shape(node->inputs[*port], node->outputs[0]);
+    return values == 1 && (out->port == 0 || node->n_inputs == 2) &&
+           node->outputs[0]->dtype == CNR_f32 && !node->n_epilogue &&
+           cnr_same_shape(node->inputs[out->port], node->outputs[0]);
+}
+
+static void apply_link(const fold_link *link, float *v) {
+    float second[256];
+    const int two = link->node->n_inputs == 2;
+    for (int32_t i = 0; i < 256; i++) second[i] = link->other;
+    const float *x = link->port ? second : v, *y = link->port ? v : second;
+    link->node->desc->apply_f32(link->node, x, two ? y : NULL, v, 256);
+}
+
+enum { MOST_LINKS = 12 };
+
+/* Functions of functions of what is dequantised; first is last. 0: it is none. */
+static int32_t functions(const fold_work *f, fold_link *links, fold_operand *x) {
+    const cnr_node *node = f->node;
+    const cnr_value *in = f->in;
+    for (int32_t n = 0; n < MOST_LINKS;) {
+        if (!is_function(f->g, node, in, &links[n])) return 0;
+        const cnr_value v = in[links[n++].port];
+        if (fold_operand_of(f->g, v, x)) return n;
+        const int32_t producer = v < 0 ? -1 : int8_host->graph_producer(f->g, v);
+        if (producer < 0 || int8_host->graph_uses(f->g, v) != 1) return 0;
+        node = int8_host->graph_node_at(f->g, producer, &in, NULL);
+    }
+    return 0;
 }
 
 static cnr_value function(fold_work *f) {
+    fold_link links[MOST_LINKS];
     fold_operand x;
-    float other = 0, in[256], second[256], out[256];
+    float v[256];
     uint8_t table[256];
-    int32_t port = 0;
-    if (!is_function(f, &port, &other) || !fold_operand_of(f->g, f->in[port], &x)) return FOLD_NOT;
-    all_reals(&x, in);
-    for (int32_t i = 0; i < 256; i++) second[i] = other;
-    f->node->desc->apply_f32(f->node, port ? second : in,
-                             f->node->n_inputs != 2 ? NULL
-                             : port                 ? in
-                                                    : second,
-                             out, 256);
-    for (int32_t i = 0; i < 256; i++) table[i] = byte_of(&f->y, out[i]);
+    const int32_t n = functions(f, links, &x);
+    if (n == 0 || cnr_is_constant(int8_host->graph_type(f->g, x.q))) return FOLD_NOT;
+    all_reals(&x, v);
+    for (int32_t i = n - 1; i >= 0; i--) apply_link(&links[i], v);
+    for (int32_t i = 0; i < 256; i++) table[i] = byte_of(&f->y, v[i]);
     return by_table(f->g, f->name, x.q, table, f->y.dtype);
 }
 
@@ -320,8 +349,8 @@ static int32_t behind(fold_work *f, const cnr_node **nodes, const cnr_value **in
 }
 
 static int32_t fold_one(graph *g, int32_t index, cnr_error *err) {
-    static cnr_value (*const forms[])(fold_work *) = {fold_layer,       pair,   function,   mean,
-                                                      fold_mean_window, joined, requantized};
+    static cnr_value (*const forms[])(fold_work *) = {fold_layer,       function, pair,       mean,
+                                                      fold_mean_window, joined,   requantized};
     const cnr_node *nodes[MOST_BEHIND];
     const cnr_value *inputs[MOST_BEHIND];
     fold_work f;

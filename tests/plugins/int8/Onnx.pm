@@ -33,7 +33,7 @@ sub weight {
 }
 sub info {
     my ($name, $type, @dims) = @_;
-    my $shape = join '', map { bytes(1, number(1, $_)) } @dims;
+    my $shape = join '', map { bytes(1, defined $_ ? number(1, $_) : bytes(2, "any")) } @dims;
     return bytes(1, $name) . bytes(2, bytes(1, number(1, $TYPE{$type}) . bytes(2, $shape)));
 }
 sub input { my ($o, @info) = @_; $o->{inputs} .= bytes(11, info(@info)); return $info[0] }
@@ -102,7 +102,7 @@ sub layer_weights {
     my $shape = $each ? [$rows] : [];
     return {names => [$o->weight($type, \@dims, map { $type eq 'u8' ? whole(0, 255) : whole(-127, 127) } 1 .. $count),
         $o->weight('f32', $shape, @scale), $o->weight($type, $shape, @zero)], axis => $each ? $axis : undef,
-        scales => [map { unpack 'f', pack 'f', $_ } @scale], rows => $rows};
+        scales => [map { unpack 'f', pack 'f', $_ } @scale], rows => $rows, type => $type};
 }
 sub dequantized_weights {
     my ($o, $w) = @_;
@@ -153,6 +153,19 @@ sub activation {
     my ($op, %attrs) = @{one_of(['Relu'], ['Sigmoid'], ['HardSwish'], ['LeakyRelu', alpha => '0.1'], ['Tanh'])};
     my $real = $o->node($op, [$o->dequantize($x)], %attrs);
     return $o->quantize($real, $x->{dims}, $op eq 'Sigmoid' || $op eq 'Tanh' ? 0.3 : $x->{sd}, 0);
+}
+# Functions of functions, with numbers that are constants or dequantised.
+sub functions {
+    my ($o, $x) = @_;
+    my $real = $o->dequantize($x);
+    for (1 .. whole(2, 4)) {
+        my $s = $o->scale('u8', 1, 0);
+        my $number = rand() < 0.5 ? $o->weight('f32', rand() < 0.5 ? [] : [1], 0.5 + rand)
+            : $o->node('DequantizeLinear', [$o->weight('u8', [], $s->{zero} + whole(10, 90)), @{$s->{names}}]);
+        my $op = one_of(qw(Add Mul Div Sub Erf Tanh));
+        $real = $o->node($op, $op =~ /[fh]$/ ? [$real] : $op =~ /^[AM]/ && rand() < 0.5 ? [$number, $real] : [$real, $number]);
+    }
+    return $o->quantize($real, $x->{dims}, 1 + $x->{sd}, 0);
 }
 sub pool {
     my ($o, $x) = @_;
@@ -214,6 +227,32 @@ sub product {
     return $o->quantize($o->node('Gemm', \@in, transB => $turned ? 1 : 0), [$n, $m], $sd, 0);
 }
 
+# A layer of an input that is quantised by its own range, as quantize_dynamic writes it; like draw.
+sub draw_dynamic {
+    my ($seed, $path) = @_;
+    srand $seed;
+    my $o = Onnx->new;
+    my $conv = rand() < 0.5;
+    my ($m, $k) = (whole(1, 40), whole(1, 3));
+    my @dims = $conv ? (whole(1, 2), whole(1, 20), whole(3, 12), whole(3, 12)) : (whole(1, 40), whole(1, 99));
+    my $group = $conv && rand() < 0.3 ? $dims[1] : 1;
+    $m = $group * whole(1, 2) if $group > 1;
+    my $w = $o->layer_weights(one_of(qw(u8 i8)), $conv ? (0, $m, $dims[1] / $group, $k, $k) : (1, $dims[1], $m));
+    my ($bytes, $scale, $zero) = map { $o->name('d') } 1 .. 3;
+    my $x = $o->input('x', 'f32', @dims);
+    $o->{nodes} .= bytes(1, bytes(1, $x) . join('', map { bytes(2, $_) } $bytes, $scale, $zero)
+        . bytes(3, 'dynamic') . bytes(4, 'DynamicQuantizeLinear'));
+    # ONNX Runtime has one zero point for all weights there
+    my $w_zero = $o->weight($w->{type}, [], $w->{type} eq 'u8' ? whole(90, 160) : 0);
+    my $sum = $o->node($conv ? 'ConvInteger' : 'MatMulInteger', [$bytes, $w->{names}[0], $zero, $w_zero],
+        $conv ? (kernel_shape => [$k, $k], group => $group, pads => [map { whole(0, $k - 1) } 1 .. 4]) : ());
+    my $by = $o->node('Mul', [$scale, $o->weight('f32', [], 0.01)]);
+    my $real = $o->node('Mul', [$o->node('Cast', [$sum], to => 1), $by]);
+    $o->output($real, 'f32', $conv ? ($dims[0], $m, undef, undef) : ($dims[0], $m));
+    $o->save($path);
+    return (\@dims, 1e-3);
+}
+
 # A net of `steps` such nodes, saved as path; the dims of its input and the last scale.
 sub draw {
     my ($seed, $steps, $path) = @_;
@@ -225,9 +264,9 @@ sub draw {
         my $x = $values[-1];
         last if @{$x->{dims}} < 4;
         my @alike = grep { "@{$_->{dims}}" eq "@{$x->{dims}}" } @values;
-        my $kind = whole(0, 5);
+        my $kind = whole(0, 6);
         push @values, $kind < 2 ? $o->conv($x) : $kind == 2 ? $o->activation($x) : $kind == 3 ? $o->pool($x)
-            : $kind == 4 ? $o->pair($x, one_of(@alike)) : $o->concat($x, one_of(@alike));
+            : $kind == 6 ? $o->functions($x) : $kind == 4 ? $o->pair($x, one_of(@alike)) : $o->concat($x, one_of(@alike));
     }
     push @values, $o->product($values[-1]) if @{$values[-1]{dims}} == 4 && rand() < 0.5;
     my $last = $values[-1];

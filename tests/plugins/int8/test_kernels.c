@@ -104,14 +104,15 @@ static int draw_conv(const char *isa) {
 
 static int draw_dense(const char *isa) {
     const int64_t k = int8_draw(0, 3) ? int8_draw(1, 200) : 64 * int8_draw(1, 9);
-    const int64_t x_dim[3] = {int8_draw(1, 5), k % 4 ? 1 : 4, k % 4 ? k : k / 4};
+    const int64_t x_dim[3] = {int8_draw(1, int8_draw(0, 1) ? 5 : 70), k % 4 ? 1 : 4,
+                              k % 4 ? k : k / 4};
     const int64_t w_dim[2] = {int8_draw(1, 45), k};
     const cnr_tensor *in[9];
     const int32_t n =
         layer_inputs(in, int8_bytes(byte_type(), 3, x_dim), int8_bytes(byte_type(), 2, w_dim), k);
     int good;
     const int taken = int8_run("qlinear_dense", "", n, in, &good);
-    if (taken == 1 && good) return 1;
+    if (taken == (x_dim[0] < 8 ? 1 : 2) && good) return 1;
     note("%s: dense %lld of %lld: %d kernels", isa, (long long)w_dim[0], (long long)k, taken);
     return 0;
 }
@@ -196,6 +197,42 @@ static int draw_pointwise(const char *isa) {
     return 0;
 }
 
+/* conv_integer and matmul_integer of zero points that are known, or not before the run, or none. */
+static int draw_integer(const char *isa) {
+    const int conv = int8_draw(0, 1);
+    const int32_t type = byte_type(), w_type = byte_type();
+    const int64_t k = int8_draw(1, 3), m = int8_draw(1, 40), c = int8_draw(1, 30);
+    const int64_t x_dim[4] = {int8_draw(1, 2), c, int8_draw(3, 12),
+                              conv ? int8_draw(3, 40) : k * c};
+    const int64_t w_dim[4] = {conv ? m : k * c, conv ? c : m, k, k};
+    const int32_t rank = conv ? 4 : 2, each = int8_draw(0, 1) && m > 1;
+    const cnr_tensor *in[4] = {int8_bytes(type, 4, x_dim),
+                               int8_const(int8_bytes(w_type, rank, w_dim)),
+                               int8_bytes(type, 0, NULL),
+                               int8_const(int8_bytes(w_type, each ? 1 : 0, &m))};
+    int good;
+    const int taken = int8_run(conv ? "conv_integer" : "matmul_integer",
+                               conv && k > 1 ? "pads=1,0,1,1; strides=2,1" : "",
+                               (int32_t)int8_draw(2, 4), in, &good);
+    if (good && taken == 1) return 1;
+    note("%s: %s by whole numbers, %lld to %lld: %d kernels", isa, conv ? "conv" : "product",
+         (long long)c, (long long)m, taken);
+    return 0;
+}
+
+static int draw_cast(void) {
+    const int64_t n = int8_draw(1, 40000);
+    cnr_tensor *x = t_type(CNR_i32, "");
+    x->rank = 1;
+    x->dim[0] = n;
+    t_alloc(x);
+    for (int64_t i = 0; i < n; i++)
+        ((int32_t *)x->data)[i] = (int32_t)int8_draw(INT32_MIN, INT32_MAX);
+    const cnr_tensor *in[1] = {x};
+    int good;
+    return int8_run("cast", "to=f32", 1, in, &good) == 1 && good;
+}
+
 static int draw_linear(const char *isa) {
     const int32_t type = byte_type();
     const int64_t n = int8_draw(1, 40000);
@@ -249,7 +286,8 @@ static void edges(const char *isa) {
 int main(void) {
     int8_open("int8");
     for (size_t i = 0; i < sizeof isas / sizeof isas[0]; i++) {
-        int conv = 0, dense = 0, pool = 0, concat = 0, pointwise = 0, linear = 0;
+        int conv = 0, dense = 0, pool = 0, concat = 0, pointwise = 0, linear = 0, integer = 0,
+            cast = 0;
         if (!int8_use(isas[i])) continue;
         for (int c = 0; c < 200; c++) conv += draw_conv(isas[i]);
         for (int c = 0; c < 60; c++) dense += draw_dense(isas[i]);
@@ -257,6 +295,10 @@ int main(void) {
         for (int c = 0; c < 30; c++) concat += draw_concat(isas[i]);
         for (int c = 0; c < 60; c++) pointwise += draw_pointwise(isas[i]);
         for (int c = 0; c < 12; c++) linear += draw_linear(isas[i]);
+        for (int c = 0; c < 60; c++) integer += draw_integer(isas[i]);
+        for (int c = 0; c < 4; c++) cast += draw_cast();
+        ok(integer == 60, "%s: 60 products of whole numbers", isas[i]);
+        ok(cast == 4, "%s: whole numbers as floats", isas[i]);
         ok(conv == 200, "%s: 200 convolutions, byte for byte", isas[i]);
         ok(dense == 60, "%s: 60 dense layers", isas[i]);
         ok(pool == 80, "%s: 80 pools", isas[i]);
