@@ -18,7 +18,7 @@ typedef struct job {
     int32_t *float_for;   /* by node of net: CNR_FLOAT_FOR_... */
     cnri_layer_ns *times; /* by node of net */
     double least;
-    cnri_verdicts said;   /* by the float net, on the calibration pictures, if there is a budget */
+    cnri_verdicts said;   /* by the float net, on what is held back, if there is a budget */
     cnri_answers outputs; /* of the net: signal and noise */
     int64_t labelled, right[2], agree, judged; /* judged: those whose answer is a class */
     CNRI_VEC(double) ns[2];                    /* of each picture */
@@ -112,6 +112,7 @@ static cnr_status drop_inaccurate(job *q, cnr_error *err) {
         status = cnri_fail(err, CNR_E_ARG, "--max-drop",
                            "the net's answers are no classes, so no points can be lost; "
                            "--min-snr bounds the noise instead");
+    q->out->held_back = q->said.n;
     if (!status) status = cnri_noisiest_first(&q->sensitivity, &q->answers, order, &n, err);
     if (!status)
         status = cnri_keep_within(&q->c, &q->said, q->o->max_drop, order, n, q->wanted,
@@ -449,6 +450,9 @@ static cnr_status take(job *q, cnr_error *err) {
     return out->checked ? warn(q, err) : CNR_OK;
 }
 
+/* Of fewer none are held back. */
+enum { LEAST_TO_HOLD_BACK = 2 * CNRI_HELD_BACK };
+
 static cnr_status quantise_all(job *q, const cnr_graph *net, cnr_error *err) {
     const int64_t limit = q->o->limit > 0 ? q->o->limit : 100;
     cnr_status status =
@@ -456,6 +460,7 @@ static cnr_status quantise_all(job *q, const cnr_graph *net, cnr_error *err) {
     if (status) return status;
     q->c.samples = q->o->samples ? q->o->samples : &q->own;
     q->c.pictures = limit < q->c.samples->info.count ? limit : q->c.samples->info.count;
+    q->c.holds_back = !isnan(q->o->max_drop) && q->c.pictures >= LEAST_TO_HOLD_BACK;
     if ((status = rewritten(q, net, err)) != CNR_OK) return status;
     cnri_method method;
     status = cnri_range_method(q->o->method, &method, err);
