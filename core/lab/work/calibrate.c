@@ -278,9 +278,10 @@ cnr_status cnri_compare(cnri_calibration *c, const cnr_graph *quantized, cnri_an
     if (!status) status = cnri_calibration_model(c, quantized, false, &models[1], err);
     for (int i = 0; i < 2 && !status; i++)
         status = cnri_runner_open(&runners[i], models[i], c->observer, err);
-    for (int64_t i = 0; i < c->pictures && i < maximum && !status; i++) {
+    for (int64_t i = 0, n = 0; i < c->pictures && n < maximum && !status; i++) {
         cnr_sample sample;
-        if (!cnri_calibrates(c, i)) continue;
+        if (!(c->compares_held_back ? cnri_judges(c, i) : cnri_calibrates(c, i))) continue;
+        n++;
         if ((status = cnri_samples_read(c->samples, i, &sample, err)) != CNR_OK) break;
         status = run_one(&runners[0], tap_keep, &args[0], c, &sample.picture, err);
         if (!status) status = run_one(&runners[1], tap_compare, &args[1], c, &sample.picture, err);

@@ -49,14 +49,14 @@ typedef struct cnri_calibration {
     cnr_runtime *rt;
     cnri_samples *samples;
     int64_t pictures;
-    bool
-        holds_back; /* each CNRI_HELD_BACK-th of them for answers alone: nothing is made of those */
-    const cnr_graph *net;   /* float, rewritten: what plans of it would be made of */
-    cnri_range *ranges;     /* by value of net */
-    cnri_range *all;        /* the same as they were seen */
-    cnri_histogram *counts; /* by value of net; NULL: none are kept */
-    double **shifts;        /* by node of net, then channel: added to its bias; NULL: none */
-    cnr_status failed;      /* in a tap */
+    bool holds_back;         /* each CNRI_HELD_BACK-th of them is for judging alone */
+    bool compares_held_back; /* cnri_compare: on those, not on the others */
+    const cnr_graph *net;    /* float, rewritten: what plans of it would be made of */
+    cnri_range *ranges;      /* by value of net */
+    cnri_range *all;         /* the same as they were seen */
+    cnri_histogram *counts;  /* by value of net; NULL: none are kept */
+    double **shifts;         /* by node of net, then channel: added to its bias; NULL: none */
+    cnr_status failed;       /* in a tap */
 } cnri_calibration;
 
 enum { CNRI_HELD_BACK = 4 };

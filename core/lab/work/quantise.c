@@ -112,7 +112,6 @@ static cnr_status drop_inaccurate(job *q, cnr_error *err) {
         status = cnri_fail(err, CNR_E_ARG, "--max-drop",
                            "the net's answers are no classes, so no points can be lost; "
                            "--min-snr bounds the noise instead");
-    q->out->held_back = q->said.n;
     if (!status) status = cnri_noisiest_first(&q->sensitivity, &q->answers, order, &n, err);
     if (!status)
         status = cnri_keep_within(&q->c, &q->said, q->o->max_drop, order, n, q->wanted,
@@ -153,15 +152,20 @@ static cnr_status quantise_and_compare(job *q, cnr_error *err) {
     return status ? status : cnri_compare(&q->c, q->out->quantized, &q->answers, COMPARED, err);
 }
 
-/* Before any layer is given up for its noise. Stays where it leaves less in the outputs. */
+/* Before any layer is given up for its noise. Stays where it leaves less in the outputs, of the
+ * pictures that are held back. */
 static cnr_status correct_biases(job *q, cnr_error *err) {
+    q->c.compares_held_back = true;
     cnr_status status = quantise_and_compare(q, err);
+    q->c.compares_held_back = false;
     const double before = noise_in(&q->answers);
     const bool any = q->answers.n > 0;
     status = forget(q, status);
     if (status || !any) return status;
     status = cnri_correct_biases(&q->c, q->wanted, err);
+    q->c.compares_held_back = true;
     if (!status) status = quantise_and_compare(q, err);
+    q->c.compares_held_back = false;
     q->out->bias_gain = status ? NAN : 10 * log10(before / noise_in(&q->answers));
     if (!(q->out->bias_gain > 0)) cnri_shifts_free(&q->c);
     return forget(q, status);
@@ -460,7 +464,10 @@ static cnr_status quantise_all(job *q, const cnr_graph *net, cnr_error *err) {
     if (status) return status;
     q->c.samples = q->o->samples ? q->o->samples : &q->own;
     q->c.pictures = limit < q->c.samples->info.count ? limit : q->c.samples->info.count;
-    q->c.holds_back = !isnan(q->o->max_drop) && q->c.pictures >= LEAST_TO_HOLD_BACK;
+    const bool judges = !isnan(q->o->max_drop) || q->o->correct_bias;
+    q->c.holds_back = judges && q->c.pictures >= LEAST_TO_HOLD_BACK;
+    for (int64_t i = 0; judges && i < q->c.pictures; i++)
+        q->out->held_back += cnri_judges(&q->c, i);
     if ((status = rewritten(q, net, err)) != CNR_OK) return status;
     cnri_method method;
     status = cnri_range_method(q->o->method, &method, err);

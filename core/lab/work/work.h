@@ -301,7 +301,8 @@ typedef struct cnri_quantise_options {
                            without labels, of agreement; NaN: no bound */
     bool all;           /* layers that are slower here, too */
     bool equalise;      /* channels between layers, by what they were seen to hold */
-    bool correct_bias;  /* what outputs are off by on average is taken off the layers' biases */
+    bool correct_bias;  /* what outputs are off by on average is taken off the layers' biases,
+                           where that makes less noise on the pictures that are held back */
     const char *method; /* how ranges are made of what was seen; NULL: minmax */
     const cnr_load_options *how; /* of all nets that are run; NULL: as they come */
 } cnri_quantise_options;

@@ -216,7 +216,7 @@ for my $i (1 .. 12) { # each fourth is bright
 }
 file('held/list.txt', join '', map { "$_.ppm 0\n" } 1 .. 12);
 my %seen;
-for my $words ([], ['--max-drop', 100]) {
+for my $words ([], ['--max-drop', 100], ['--correct-bias']) {
     ($code, $out, $err) = run('quantize', '--all', "$dir/loose.lua", '--weights', 'random:3', '--data', "images:$held/list.txt", '-o',
         "$dir/held.cnr", '--json', '--check', 0, '--min-snr', -100, @$words);
     my @told = $code ? () : objects($out);
@@ -226,6 +226,7 @@ for my $words ([], ['--max-drop', 100]) {
 }
 is $seen{'--max-drop'}[1], 3, 'of twelve three are, which judge it';
 cmp_ok $seen{'--max-drop'}[0], '<', 0.5 * $seen{''}[0], 'and no range is made of them' or diag explain \%seen;
+is_deeply $seen{'--correct-bias'}, $seen{'--max-drop'}, 'corrected biases are judged on such, too';
 ($code, $out, $err) = run('quantize', '--all', file('scores.lua', 'local c = require "cnnrun"
 return c.net { input = { "data", shape = { "batch", 3, 48, 48 } }, c.conv2d { "c", out = 8, kernel = 3 } }
 '), '--weights', 'random:3', '--data', $pictures, '-o', "$dir/x.cnr", '--max-drop', 1);
