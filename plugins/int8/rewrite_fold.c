@@ -312,6 +312,7 @@ static int begin(fold_work *f, graph *g, int32_t index) {
     if (!has_one_scale(node) || !int8_is_byte(node->outputs[0]) ||
         node->inputs[0]->dtype != CNR_f32)
         return 0;
+    if (node->outputs[0]->flags & CNR_TENSOR_DYNAMIC) return 0; /* kernels want sizes */
     *f = (fold_work){.g = g, .low = -INFINITY, .high = INFINITY};
     scale_of(node, in, node->outputs[0]->dtype, &f->y);
     f->y.q = out[0]; /* whose name the zero point's has */
