@@ -54,9 +54,13 @@ void out_put_attr(out_writer *w, Onnx__NodeProto *n, const cnr_attr *from);
 /* A fresh name for a value between nodes of ours. */
 const char *out_between(out_writer *w);
 
-/* ---- the two kinds of operators; 0: it is not among them ---- */
+/* ---- the kinds of operators; 0: it is not among them ---- */
 
 int out_row(out_job *j); /* export_rows.c: ONNX has it too */
 int out_own(out_job *j); /* export_own.c: several of ONNX's make it */
+/* export_quantized.c: between DequantizeLinear and QuantizeLinear */
+int out_quantized(out_job *j);
+/* The attributes of the job's node that ONNX's operator takes which `op` becomes. */
+void out_attrs_of(out_job *j, Onnx__NodeProto *n, const char *op);
 
 #endif

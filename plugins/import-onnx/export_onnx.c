@@ -16,7 +16,7 @@ static void write_node(out_writer *w, int32_t index) {
         j->in[j->n_in] = in[j->n_in] < 0 ? "" : imp_host->graph_value_name(w->graph, in[j->n_in]);
     for (j->n_out = 0; j->n_out < n->n_outputs; j->n_out++)
         j->out[j->n_out] = imp_host->graph_value_name(w->graph, out[j->n_out]);
-    if (!out_own(j) && !out_row(j))
+    if (!out_own(j) && !out_quantized(j) && !out_row(j))
         out_unsupported(w, n, "ONNX has no operator for it that this exporter knows");
 }
 

@@ -182,20 +182,8 @@ static int port_of(const char *list, const char *name) {
     return at ? at[strlen(word)] - '0' : -1;
 }
 
-static void plain(out_job *j, const struct row *row) {
+static void put_attrs(out_job *j, Onnx__NodeProto *n, const struct row *row) {
     out_writer *w = j->w;
-    for (int32_t i = 0; i < j->node->n_attrs; i++) {
-        const cnr_attr *a = j->node->attrs[i];
-        const int port = port_of(row->inputs, a->name);
-        if (port < 0 || !a->set || (port < j->n_in && *j->in[port])) continue;
-        while (j->n_in <= port) j->in[j->n_in++] = "";
-        if (a->type == CNR_ATTR_INTS) j->in[port] = out_ints(w, a->ints, a->n);
-        else if (a->type == CNR_ATTR_FLOAT) j->in[port] = out_scalar(w, a->f);
-        else if (a->type == CNR_ATTR_FLOATS) j->in[port] = out_floats(w, a->floats, a->n);
-        else j->in[port] = out_ints(w, &a->i, 1);
-    }
-    while (j->n_in > 0 && !*j->in[j->n_in - 1]) j->n_in--;
-    Onnx__NodeProto *n = out_node(w, row->onnx, j->in, j->n_in, j->out, j->n_out);
     for (int32_t i = 0; n && i < j->node->n_attrs; i++) {
         const cnr_attr *a = j->node->attrs[i];
         if (!lists(row->attrs, a->name)) continue;
@@ -210,6 +198,23 @@ static void plain(out_job *j, const struct row *row) {
     }
 }
 
+static void plain(out_job *j, const struct row *row) {
+    out_writer *w = j->w;
+    for (int32_t i = 0; i < j->node->n_attrs; i++) {
+        const cnr_attr *a = j->node->attrs[i];
+        const int port = port_of(row->inputs, a->name);
+        if (port < 0 || !a->set || (port < j->n_in && *j->in[port])) continue;
+        while (j->n_in <= port) j->in[j->n_in++] = "";
+        if (a->type == CNR_ATTR_INTS) j->in[port] = out_ints(w, a->ints, a->n);
+        else if (a->type == CNR_ATTR_FLOAT) j->in[port] = out_scalar(w, a->f);
+        else if (a->type == CNR_ATTR_FLOATS) j->in[port] = out_floats(w, a->floats, a->n);
+        else j->in[port] = out_ints(w, &a->i, 1);
+    }
+    while (j->n_in > 0 && !*j->in[j->n_in - 1]) j->n_in--;
+    Onnx__NodeProto *n = out_node(w, row->onnx, j->in, j->n_in, j->out, j->n_out);
+    put_attrs(j, n, row);
+}
+
 int out_row(out_job *j) {
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
         if (strcmp(rows[i].op, j->node->desc->name) == 0) {
@@ -217,4 +222,9 @@ int out_row(out_job *j) {
             return 1;
         }
     return 0;
+}
+
+void out_attrs_of(out_job *j, Onnx__NodeProto *n, const char *op) {
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        if (strcmp(rows[i].op, op) == 0) put_attrs(j, n, &rows[i]);
 }

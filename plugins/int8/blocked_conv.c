@@ -37,7 +37,7 @@ static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_ac
     cnr_window w;
     int64_t dim[CNR_MAX_RANK];
     (void)device;
-    const char *why = int8_layer_fits(node);
+    const char *why = int8_layer_fits(node, 0);
     if (!why && cnr_attr_int(node, "group") != 1) why = "one group is wanted";
     if (!why) why = int8_conv_window(node, &w, dim);
     if (why) return cnr_refuse(out, why);
@@ -240,7 +240,7 @@ static cnr_status run(const cnr_run *run, cnr_error *err) {
 
 const cnr_kernel int8_conv_blocked = {
     .size = sizeof(cnr_kernel),
-    .version = 1,
+    .version = 2,
     .name = "qlinear_conv_int8_blocked",
     .op = "qlinear_conv",
     .device = "cpu",

@@ -1,5 +1,8 @@
 /* qlinear_conv with a group for each channel on the CPU, on channels in blocks: a task is one
- * block's plane, copied with its padding into the thread's scratch, and its rows. */
+ * block's plane, copied with its padding into the thread's scratch, and its rows.
+ *
+ * Weights less a zero point off the middle need nine bits: they are the sum of two bytes, and each
+ * row of the window is there twice. */
 #include "blocked.h"
 
 enum { SLACK = 64 };
@@ -14,6 +17,28 @@ static int64_t lines_of(const cnr_node *node) {
     const cnr_tensor *w = node->inputs[INT8_W];
     return cnr_span(w, 2, w->rank - 1);
 }
+static int64_t parts_of(const cnr_node *node) { return int8_is_middle(node) ? 1 : 2; }
+
+/* Weight i of channel c, less its zero point: each part. */
+static void split(const cnr_node *node, int64_t c, int64_t i, int32_t *part) {
+    const int64_t each = cnr_span(node->inputs[INT8_W], 1, node->inputs[INT8_W]->rank);
+    const int32_t v = int8_byte_at(node->inputs[INT8_W], c * each + i) -
+                      int8_byte_at(node->inputs[INT8_W_ZERO], c);
+    part[0] = (int32_t)cnr_max(-128, cnr_min(127, v));
+    part[1] = v - part[0];
+}
+
+static int can_split(const cnr_node *node) {
+    const cnr_tensor *w = node->inputs[INT8_W];
+    const int64_t each = cnr_span(w, 1, w->rank);
+    for (int64_t i = 0; i < cnr_count(w); i++) {
+        int32_t part[2];
+        split(node, i / each, i % each, part);
+        if (part[1] > 127) return 0;
+    }
+    return 1;
+}
+
 static int64_t columns_of(const cnr_node *node) {
     const cnr_tensor *w = node->inputs[INT8_W];
     return w->dim[w->rank - 1];
@@ -23,13 +48,14 @@ static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_ac
     cnr_window w;
     int64_t dim[CNR_MAX_RANK];
     (void)device;
-    const char *why = int8_layer_fits(node);
+    const char *why = int8_layer_fits(node, 1);
     const cnr_tensor *x = node->inputs[INT8_X];
     if (!why && (cnr_attr_int(node, "group") != x->dim[1] || node->inputs[INT8_W]->dim[1] != 1 ||
                  node->inputs[INT8_W]->dim[0] != x->dim[1]))
         why = "a group for each channel is wanted";
     if (!why) why = int8_conv_window(node, &w, dim);
     if (!why && !int8_channel_block(x->dim[1])) why = "no block divides the channels";
+    if (!why && !int8_is_middle(node) && !can_split(node)) why = "a weight is 255";
     if (why) return cnr_refuse(out, why);
     int8_blocked_take(node, out, 550, int8_block_of(x->rank, x->dim), int8_block_of(x->rank, dim));
     out->prepared = 0xfe | (cnr_own_input(node, INT8_BIAS) ? 1u << INT8_BIAS : 0);
@@ -38,12 +64,13 @@ static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_ac
 
 /* ---- weights, a block's three ways side by side: quads, shifted, words (ukernel.h) ---- */
 
-static int64_t quad_bytes(const cnr_node *node, int64_t block) {
-    return lines_of(node) * cnr_div_up(columns_of(node), 4) * block * 4;
+/* lines: of the window, all parts. */
+static int64_t quad_bytes(const cnr_node *node, int64_t lines, int64_t block) {
+    return lines * cnr_div_up(columns_of(node), 4) * block * 4;
 }
-static int64_t block_bytes(const cnr_node *node, int64_t block) {
-    return 2 * quad_bytes(node, block) +
-           cnr_round_up(lines_of(node) * columns_of(node) * block * 2, 64);
+static int64_t block_bytes(const cnr_node *node, int64_t lines, int64_t block) {
+    return 2 * quad_bytes(node, lines, block) +
+           cnr_round_up(lines * columns_of(node) * block * 2, 64);
 }
 
 static cnr_status prepare_size(const cnr_device *device, const cnr_node *node, cnr_space *out,
@@ -52,7 +79,9 @@ static cnr_status prepare_size(const cnr_device *device, const cnr_node *node, c
     (void)device;
     (void)err;
     out->alignment = 64;
-    out->bytes = (uint64_t)(int8_blob_head(channels) + channels / block * block_bytes(node, block));
+    const int64_t lines = parts_of(node) * lines_of(node);
+    out->bytes =
+        (uint64_t)(int8_blob_head(channels) + channels / block * block_bytes(node, lines, block));
     return CNR_OK;
 }
 
@@ -60,25 +89,26 @@ static cnr_status prepare(const cnr_device *device, const cnr_node *node, void *
                           cnr_error *err) {
     const cnr_tensor *w = node->inputs[INT8_W];
     const int64_t channels = w->dim[0], b = int8_channel_block(channels);
-    const int64_t lines = lines_of(node), columns = columns_of(node);
-    const int64_t quads = cnr_div_up(columns, 4), part = quad_bytes(node, b);
+    const int64_t own = lines_of(node), lines = parts_of(node) * own, columns = columns_of(node);
+    const int64_t quads = cnr_div_up(columns, 4), each = quad_bytes(node, lines, b);
     int8_blob *blob = data;
     (void)device;
     (void)err;
     int8_blob_fill(node, channels, blob);
     uint8_t *to = (uint8_t *)data + blob->weight_at;
-    memset(to, 0, (size_t)(channels / b * block_bytes(node, b)));
+    memset(to, 0, (size_t)(channels / b * block_bytes(node, lines, b)));
     for (int64_t c = 0; c < channels; c++) {
-        uint8_t *quad = to + c / b * block_bytes(node, b);
-        int16_t *word = (int16_t *)(void *)(quad + 2 * part);
+        uint8_t *quad = to + c / b * block_bytes(node, lines, b);
+        int16_t *word = (int16_t *)(void *)(quad + 2 * each);
         for (int64_t r = 0; r < lines; r++)
             for (int64_t x = 0; x < columns; x++) {
-                const uint8_t v =
-                    ((const uint8_t *)w->data)[(c * lines + r) * columns + x] ^ blob->layer.w_flip;
                 const int64_t after = x + 1;
+                int32_t part[2];
+                split(node, c, r % own * columns + x, part);
+                const uint8_t v = (uint8_t)part[r / own];
                 quad[((r * quads + x / 4) * b + c % b) * 4 + x % 4] = v;
                 if (after / 4 < quads)
-                    quad[part + ((r * quads + after / 4) * b + c % b) * 4 + after % 4] = v;
+                    quad[each + ((r * quads + after / 4) * b + c % b) * 4 + after % 4] = v;
                 word[(r * columns + x) * b + c % b] = (int8_t)v;
             }
     }
@@ -89,7 +119,7 @@ static cnr_status prepare(const cnr_device *device, const cnr_node *node, void *
 
 static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space *workspace,
                        void **state, cnr_error *err) {
-    const int64_t lines = lines_of(node);
+    const int64_t own = lines_of(node), lines = parts_of(node) * own;
     const int32_t block = int8_channel_block(node->inputs[INT8_X]->dim[1]);
     int64_t dim[CNR_MAX_RANK];
     cnr_window w;
@@ -107,7 +137,7 @@ static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space
     s->lines = lines;
     s->quads = cnr_div_up(columns_of(node), 4);
     for (int64_t i = 0; i < lines; i++)
-        s->row[i] = (int32_t)int8_planes_tap(&s->p, i / w.kernel[1], i % w.kernel[1], 0);
+        s->row[i] = (int32_t)int8_planes_tap(&s->p, i % own / w.kernel[1], i % w.kernel[1], 0);
     s->room = cnr_round_up(s->p.plane + SLACK, 64);
     workspace->alignment = 64;
     workspace->bytes = (uint64_t)(cnr_max(1, device->concurrency) * s->room);
@@ -123,7 +153,7 @@ static void one_plane(void *arg, int64_t index, int32_t thread) {
     const int8_blob *blob = run->blob_data;
     const int64_t b = p->pixel, plane = index % p->n, rows = p->w.out[0] * p->w.out[1];
     const cnr_tensor *y = run->outputs[0];
-    const int8_t *w = int8_weights(blob) + plane * block_bytes(node, b);
+    const int8_t *w = int8_weights(blob) + plane * block_bytes(node, s->lines, b);
     uint8_t *x = (uint8_t *)run->workspace_data + thread * s->room;
     int64_t n;
     const int64_t *strides = cnr_attr_ints(node, "strides", &n);
@@ -134,8 +164,8 @@ static void one_plane(void *arg, int64_t index, int32_t thread) {
                      .step = (n > 0 ? strides[n - 1] : 1) * b,
                      .dilation = p->w.dilation[2] * b,
                      .quad = w,
-                     .shifted = w + quad_bytes(node, b),
-                     .word = (const int16_t *)(const void *)(w + 2 * quad_bytes(node, b)),
+                     .shifted = w + quad_bytes(node, s->lines, b),
+                     .word = (const int16_t *)(const void *)(w + 2 * quad_bytes(node, s->lines, b)),
                      .pixels = rows ? p->points / rows : 0,
                      .block = b,
                      .finish = {int8_offsets(blob) + plane * b, int8_scales(blob) + plane * b,
@@ -159,7 +189,7 @@ static cnr_status run(const cnr_run *run, cnr_error *err) {
 
 const cnr_kernel int8_conv_depthwise = {
     .size = sizeof(cnr_kernel),
-    .version = 1,
+    .version = 3,
     .name = "qlinear_conv_int8_depthwise",
     .op = "qlinear_conv",
     .device = "cpu",

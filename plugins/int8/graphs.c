@@ -16,11 +16,11 @@ int graph_joins(const cnr_node *node) { return graph_is(node, "concat"); }
 
 static cnr_value constant(graph *g, const char *stem, const char *suffix, cnr_tensor *t) {
     char name[256];
-    snprintf(name, sizeof name, "%.200s.%s", stem, suffix);
+    if (stem) snprintf(name, sizeof name, "%.200s.%s", stem, suffix);
     t->size = sizeof *t;
     t->flags = CNR_TENSOR_CONST;
     t->bytes = cnr_dense_bytes(t);
-    return int8_host->graph_constant(g, name, t);
+    return int8_host->graph_constant(g, stem ? name : NULL, t);
 }
 
 cnr_value graph_f32(graph *g, const char *stem, const char *suffix, const float *v, int64_t n) {
@@ -43,16 +43,22 @@ static int has_attr(const cnr_op *op, const char *name) {
     return 0;
 }
 
-cnr_value graph_add(graph *g, const char *op, const char *name, const cnr_node *like,
-                    const cnr_value *in, int32_t n_in) {
+cnr_value graph_add_with(graph *g, const char *op, const char *name, const cnr_node *like,
+                         const cnr_attr *more, int32_t n_more, const cnr_value *in, int32_t n_in) {
     const cnr_op *desc = int8_host->find_op(op);
     const cnr_attr *attrs[32];
     int32_t n = 0;
     cnr_value out = -1;
     if (!desc) return -1;
+    for (; n < n_more; n++) attrs[n] = &more[n];
     for (int32_t i = 0; like && i < like->n_attrs && n < 32; i++)
         if (like->attrs[i]->set && has_attr(desc, like->attrs[i]->name))
             attrs[n++] = like->attrs[i];
     const cnr_status status = int8_host->graph_node(g, op, name, NULL, in, n_in, attrs, n, &out, 1);
     return status == CNR_OK ? out : -1;
+}
+
+cnr_value graph_add(graph *g, const char *op, const char *name, const cnr_node *like,
+                    const cnr_value *in, int32_t n_in) {
+    return graph_add_with(g, op, name, like, NULL, 0, in, n_in);
 }

@@ -14,7 +14,7 @@ static inline int graph_is(const cnr_node *node, const char *op) {
  * numbers can take their way; concat joins all its inputs. */
 int graph_passes(const cnr_node *node);
 int graph_joins(const cnr_node *node);
-/* Constants of the graph; -1 when it can't. */
+/* Constants of the graph, of that name, or (stem NULL) one that is found; -1 when it can't. */
 cnr_value graph_f32(graph *g, const char *stem, const char *suffix, const float *v, int64_t n);
 cnr_value graph_bytes(graph *g, const char *stem, const char *suffix, int32_t dtype, const void *v,
                       int32_t rank, const int64_t *dim);
@@ -22,5 +22,8 @@ cnr_value graph_bytes(graph *g, const char *stem, const char *suffix, int32_t dt
  * its output, or -1. */
 cnr_value graph_add(graph *g, const char *op, const char *name, const cnr_node *like,
                     const cnr_value *in, int32_t n_in);
+/* And with these attributes, which `like` has not given. */
+cnr_value graph_add_with(graph *g, const char *op, const char *name, const cnr_node *like,
+                         const cnr_attr *more, int32_t n_more, const cnr_value *in, int32_t n_in);
 
 #endif

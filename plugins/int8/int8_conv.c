@@ -1,5 +1,5 @@
-/* qlinear_conv on the CPU: padded planes, panels of columns packed as needed, an exact product, and
- * bytes again before anything is stored.
+/* qlinear_conv and conv_integer on the CPU: padded planes, panels of columns packed as needed, an
+ * exact product, and of qlinear_conv bytes again before anything is stored.
  *
  * A task is some panels (INT8_NR output positions each) of one picture and group by some rows of
  * weights. Pictures go through the workspace in chunks that fit the cache. */
@@ -18,10 +18,16 @@ typedef struct conv_state {
     int64_t tap[]; /* by depth: from an output position's place to what it reads */
 } conv_state;
 
+static int is_integer(const cnr_node *node) {
+    return strcmp(node->desc->name, "conv_integer") == 0;
+}
+static const cnr_tensor *weights_of(const cnr_node *node) {
+    return node->inputs[is_integer(node) ? INT8_INTEGER_W : INT8_W];
+}
 static int64_t group_of(const cnr_node *node) { return cnr_attr_int(node, "group"); }
 
 static const char *window_of(const cnr_node *node, cnr_window *out) {
-    const cnr_tensor *x = node->inputs[INT8_X], *w = node->inputs[INT8_W];
+    const cnr_tensor *x = node->inputs[INT8_X], *w = weights_of(node);
     cnr_window own;
     if (x->rank < 3 || w->rank != x->rank) return "ranks differ";
     const char *why = cnr_window_resolve(node, x, w->dim + 2, &own);
@@ -39,7 +45,7 @@ static const char *window_of(const cnr_node *node, cnr_window *out) {
 static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     cnr_window w;
     (void)device;
-    const char *why = int8_layer_fits(node);
+    const char *why = int8_layer_fits(node, 1);
     if (!why) why = window_of(node, &w);
     if (why) return cnr_refuse(out, why);
     cnr_take(node, out, 300);
@@ -47,13 +53,28 @@ static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_ac
     return CNR_OK;
 }
 
-/* ---- weights: each group's rows in panels of INT8_MR, [k / 4][INT8_MR][4] ---- */
+static cnr_status integer_accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
+    cnr_window w;
+    (void)device;
+    const char *why = int8_integer_fits(node);
+    if (!why && weights_of(node)->rank < 3) why = "ranks differ";
+    if (!why) why = int8_integer_sums_fit(node, weights_of(node)->dim[0]);
+    if (!why) why = window_of(node, &w);
+    if (why) return cnr_refuse(out, why);
+    cnr_take(node, out, 300);
+    out->prepared = 1u << INT8_INTEGER_W;
+    if (cnr_own_input(node, INT8_INTEGER_W_ZERO)) out->prepared |= 1u << INT8_INTEGER_W_ZERO;
+    return CNR_OK;
+}
+
+/* ---- weights: each group's rows in panels of INT8_MR, [k / 4][INT8_MR][4]; behind them a panel of
+ * which row 0 is ones, since its product is the sum of x ---- */
 
 static int64_t panel_rows(const cnr_node *node) { /* of a group, rounded up */
-    return cnr_round_up(node->inputs[INT8_W]->dim[0] / group_of(node), INT8_MR);
+    return cnr_round_up(weights_of(node)->dim[0] / group_of(node), INT8_MR);
 }
 static int64_t k4_of(const cnr_node *node) {
-    const cnr_tensor *w = node->inputs[INT8_W];
+    const cnr_tensor *w = weights_of(node);
     return cnr_div_up(cnr_span(w, 1, w->rank), 4);
 }
 
@@ -62,22 +83,24 @@ static cnr_status prepare_size(const cnr_device *device, const cnr_node *node, c
     (void)device;
     (void)err;
     out->alignment = 64;
-    out->bytes = (uint64_t)(int8_blob_head(node->inputs[INT8_W]->dim[0]) +
-                            group_of(node) * panel_rows(node) * k4_of(node) * 4);
+    out->bytes = (uint64_t)(int8_blob_head(weights_of(node)->dim[0]) +
+                            (group_of(node) * panel_rows(node) + INT8_MR) * k4_of(node) * 4);
     return CNR_OK;
 }
 
 static cnr_status prepare(const cnr_device *device, const cnr_node *node, void *data,
                           cnr_error *err) {
-    const cnr_tensor *w = node->inputs[INT8_W];
+    const cnr_tensor *w = weights_of(node);
     const int64_t groups = group_of(node), rows = w->dim[0] / groups, k4 = k4_of(node);
     const int64_t padded = panel_rows(node), depth = cnr_span(w, 1, w->rank);
     int8_blob *blob = data;
     (void)device;
     (void)err;
-    int8_blob_fill(node, w->dim[0], blob);
+    if (is_integer(node)) int8_integer_fill(node, w->dim[0], w->dim[0], depth, 1, blob);
+    else int8_blob_fill(node, w->dim[0], blob);
     uint8_t *to = (uint8_t *)data + blob->weight_at;
-    memset(to, 0, (size_t)(groups * padded * k4 * 4));
+    memset(to, 0, (size_t)((groups * padded + INT8_MR) * k4 * 4));
+    for (int64_t k = 0; k < k4; k++) memset(to + (groups * padded * k4 + k * INT8_MR) * 4, 1, 4);
     for (int64_t g = 0; g < groups; g++)
         for (int64_t r = 0; r < rows; r++) {
             const uint8_t *from = (const uint8_t *)w->data + (g * rows + r) * depth;
@@ -125,7 +148,7 @@ static void share_out(conv_state *s, int64_t pictures, int64_t threads) {
 
 static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space *workspace,
                        void **state, cnr_error *err) {
-    const cnr_tensor *x = node->inputs[INT8_X], *w = node->inputs[INT8_W];
+    const cnr_tensor *x = node->inputs[INT8_X], *w = weights_of(node);
     const int64_t depth = cnr_span(w, 1, w->rank), threads = cnr_max(1, device->concurrency);
     conv_state *s = cnr_state(int8_host, node, sizeof *s + (size_t)depth * sizeof s->tap[0], err);
     if (!s) return CNR_E_MEMORY;
@@ -164,6 +187,8 @@ typedef struct conv_job {
     const cnr_run *run;
     const conv_state *s;
     const int8_blob *blob;
+    int32_t x_zero; /* of flipped bytes */
+    const int8_t *ones;
     const uint8_t *x; /* of this chunk: padded planes, or x itself */
     uint8_t *packed;  /* room a thread */
     int64_t picture;  /* the chunk's first */
@@ -175,7 +200,7 @@ static void pad_plane(void *arg, int64_t index, int32_t thread) {
     const conv_state *s = j->s;
     const cnr_window *w = &s->w;
     const int64_t channels = s->channels * s->groups;
-    const uint8_t flip = j->blob->layer.x_flip, fill = (uint8_t)j->blob->layer.x_zero;
+    const uint8_t flip = j->blob->layer.x_flip, fill = (uint8_t)j->x_zero;
     const uint8_t *from = (const uint8_t *)j->run->node->inputs[INT8_X]->data +
                           (j->picture * channels + index) * s->in;
     uint8_t *to = (uint8_t *)j->run->workspace_data + index * s->plane;
@@ -259,6 +284,29 @@ static void pack(const conv_state *s, const uint8_t *base, int64_t first, uint8_
     }
 }
 
+/* One row of INT8_NR sums, from element `at` of y on; total: the sum of x of each column, where
+ * weights want it. */
+static void store(const conv_job *j, const int32_t *sums, const int32_t *total, int64_t row,
+                  int64_t n, int64_t at) {
+    const int8_layer *l = &j->blob->layer;
+    int8_requant how = {int8_offsets(j->blob)[row], l->y_zero, int8_scales(j->blob)[row], l->low,
+                        l->high};
+    int32_t moved[INT8_NR];
+    if (l->shifts) {
+        const uint32_t zero = (uint32_t)int8_w_zeros(j->blob)[row];
+        for (int64_t i = 0; i < n; i++)
+            moved[i] = (int32_t)((uint32_t)sums[i] - zero * (uint32_t)total[i]);
+        sums = moved;
+    }
+    void *y = j->run->outputs[0]->data;
+    if (!is_integer(j->run->node)) {
+        int8_uk->requantize(sums, n, &how, (uint8_t *)y + at);
+        return;
+    }
+    const uint32_t shift = (uint32_t)how.offset * (uint32_t)j->x_zero;
+    for (int64_t i = 0; i < n; i++) ((int32_t *)y)[at + i] = (int32_t)((uint32_t)sums[i] + shift);
+}
+
 static void one_task(void *arg, int64_t index, int32_t thread) {
     const conv_job *j = arg;
     const conv_state *s = j->s;
@@ -272,21 +320,23 @@ static void one_task(void *arg, int64_t index, int32_t thread) {
         int8_weights(j->blob) + group * cnr_round_up(s->rows, INT8_MR) * s->k4 * 4;
     const uint8_t *base = j->x + (picture * s->groups + group) * s->channels * s->plane;
     uint8_t *packed = j->packed + thread * s->room;
-    int8_requant how = {0, j->blob->layer.y_zero, 0, j->blob->layer.low, j->blob->layer.high};
-    int32_t sums[INT8_MR * INT8_NR];
+    int32_t sums[INT8_MR * INT8_NR], total[MOST_PANELS][INT8_NR] = {{0}};
     if (cnr_cancelled(j->run->stream)) return;
-    for (int64_t p = p0; p < p1; p++) pack(s, base, p * INT8_NR, packed + (p - p0) * panel);
+    for (int64_t p = p0; p < p1; p++) {
+        pack(s, base, p * INT8_NR, packed + (p - p0) * panel);
+        if (!j->blob->layer.shifts) continue;
+        int8_uk->gemm(s->k4, j->ones, packed + (p - p0) * panel, sums);
+        memcpy(total[p - p0], sums, sizeof total[0]);
+    }
     for (int64_t r = part * s->row_step; r < r1; r += INT8_MR)
         for (int64_t p = p0; p < p1; p++) {
             int8_uk->gemm(s->k4, weights + r * s->k4 * 4, packed + (p - p0) * panel, sums);
             for (int64_t i = 0; i < INT8_MR && r + i < r1; i++) {
                 const int64_t row = group * s->rows + r + i;
-                uint8_t *y = (uint8_t *)j->run->outputs[0]->data + p * INT8_NR +
-                             ((j->picture + picture) * s->groups * s->rows + row) * s->points;
-                how.offset = int8_offsets(j->blob)[row];
-                how.scale = int8_scales(j->blob)[row];
-                int8_uk->requantize(sums + i * INT8_NR, cnr_min(INT8_NR, s->points - p * INT8_NR),
-                                    &how, y);
+                store(j, sums + i * INT8_NR, total[p - p0], row,
+                      cnr_min(INT8_NR, s->points - p * INT8_NR),
+                      p * INT8_NR +
+                          ((j->picture + picture) * s->groups * s->rows + row) * s->points);
             }
         }
 }
@@ -300,9 +350,12 @@ static cnr_status run(const cnr_run *run, cnr_error *err) {
     conv_job j = {.run = run,
                   .s = s,
                   .blob = run->blob_data,
+                  .ones = int8_weights(run->blob_data) +
+                          s->groups * cnr_round_up(s->rows, INT8_MR) * s->k4 * 4,
                   .x = x->data,
                   .packed = run->workspace_data};
     (void)err;
+    j.x_zero = is_integer(run->node) ? int8_integer_x_zero(run->node) : j.blob->layer.x_zero;
     if (s->chunk) {
         j.x = run->workspace_data;
         j.packed += cnr_round_up(s->chunk * channels * s->plane + SLACK, 64);
@@ -315,16 +368,17 @@ static cnr_status run(const cnr_run *run, cnr_error *err) {
     return CNR_OK;
 }
 
-const cnr_kernel int8_conv = {
-    .size = sizeof(cnr_kernel),
-    .version = 2,
-    .name = "qlinear_conv_int8_gemm",
-    .op = "qlinear_conv",
-    .device = "cpu",
-    .accepts = accepts,
-    .prepare_size = prepare_size,
-    .prepare = prepare,
-    .plan = plan,
-    .unplan = int8_free_state,
-    .run = run,
-};
+#define CONV(variable, kernel, op_name, accepts_fn) \
+    const cnr_kernel variable = {.size = sizeof(cnr_kernel), \
+                                 .version = 3, \
+                                 .name = kernel, \
+                                 .op = op_name, \
+                                 .device = "cpu", \
+                                 .accepts = accepts_fn, \
+                                 .prepare_size = prepare_size, \
+                                 .prepare = prepare, \
+                                 .plan = plan, \
+                                 .unplan = int8_free_state, \
+                                 .run = run}
+CONV(int8_conv, "qlinear_conv_int8_gemm", "qlinear_conv", accepts);
+CONV(int8_conv_integer, "conv_integer_int8_gemm", "conv_integer", integer_accepts);

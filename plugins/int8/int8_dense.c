@@ -17,7 +17,7 @@ static int direct(const cnr_node *node) {
 
 static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     (void)device;
-    const char *why = int8_layer_fits(node);
+    const char *why = int8_layer_fits(node, 1);
     if (why) return cnr_refuse(out, why);
     cnr_take(node, out, 300);
     out->prepared = 0xfe | (cnr_own_input(node, INT8_BIAS) ? 1u << INT8_BIAS : 0);
@@ -76,6 +76,12 @@ static void copy_sample(void *arg, int64_t n, int32_t thread) {
     memset(to + k, 0, (size_t)(j->depth - k)); /* weights there are 0 */
 }
 
+static int32_t sum_of(const uint8_t *x, int64_t n) {
+    int32_t sum = 0;
+    for (int64_t i = 0; i < n; i++) sum += x[i];
+    return sum;
+}
+
 static void some_rows(void *arg, int64_t index, int32_t thread) {
     const dense_job *j = arg;
     const int64_t end = cnr_min(j->outputs, (index + 1) * ROWS);
@@ -85,11 +91,12 @@ static void some_rows(void *arg, int64_t index, int32_t thread) {
     if (cnr_cancelled(j->run->stream)) return;
     for (int64_t r = index * ROWS; r < end; r += INT8_DOT_ROWS)
         for (int64_t n = 0; n < j->samples; n++) {
+            const uint8_t *x = j->x + n * j->depth;
             int32_t sums[INT8_DOT_ROWS];
-            int8_uk->dot(j->depth, j->x + n * j->depth, int8_weights(j->blob) + r * j->depth,
-                         j->depth, sums);
+            int8_uk->dot(j->depth, x, int8_weights(j->blob) + r * j->depth, j->depth, sums);
+            const int32_t total = j->blob->layer.shifts ? sum_of(x, j->depth) : 0;
             for (int64_t i = 0; i < INT8_DOT_ROWS && r + i < end; i++) {
-                how.offset = int8_offsets(j->blob)[r + i];
+                how.offset = int8_shifted(j->blob, r + i, total);
                 how.scale = int8_scales(j->blob)[r + i];
                 int8_uk->requantize(&sums[i], 1, &how, y + n * j->outputs + r + i);
             }
@@ -115,7 +122,7 @@ static cnr_status run(const cnr_run *run, cnr_error *err) {
 
 const cnr_kernel int8_dense = {
     .size = sizeof(cnr_kernel),
-    .version = 2,
+    .version = 3,
     .name = "qlinear_dense_int8_dot",
     .op = "qlinear_dense",
     .device = "cpu",

@@ -23,7 +23,7 @@ static int is_usable(float factor) { return isnormal(factor); }
 
 typedef struct pair_state {
     int8_pair how;
-    int multiplies, by_channel; /* by_channel: b is a number a channel */
+    int multiplies, form;
 } pair_state;
 
 static int multiplies(const cnr_node *node) { return strcmp(node->desc->name, "qlinear_mul") == 0; }
@@ -33,6 +33,17 @@ static int is_by_channel(const cnr_tensor *a, const cnr_tensor *b) {
     if (a->rank < 3 || a->rank != b->rank || a->dim[1] != b->dim[1] || a->dim[0] != b->dim[0])
         return 0;
     return cnr_span(b, 2, b->rank) == 1;
+}
+
+int int8_pair_form(const cnr_tensor *a, const cnr_tensor *b, int multiplies) {
+    if (cnr_same_shape(a, b)) return INT8_PAIR_SAME;
+    if (multiplies && is_by_channel(a, b)) return INT8_PAIR_CHANNEL;
+    int32_t from = 0; /* of b */
+    while (from < b->rank && b->dim[from] == 1) from++;
+    if (b->rank > a->rank) return INT8_PAIR_NONE;
+    for (int32_t i = from; i < b->rank; i++)
+        if (b->dim[i] != a->dim[a->rank - b->rank + i]) return INT8_PAIR_NONE;
+    return INT8_PAIR_ROW;
 }
 
 static void factors(const cnr_node *node, int8_pair *how) {
@@ -51,13 +62,13 @@ static cnr_status pair_accepts(const cnr_device *device, const cnr_node *node, c
     factors(node, &how);
     if (!is_usable(how.a_factor) || (!multiplies(node) && !is_usable(how.b_factor)))
         return cnr_refuse(out, "a scale is no number, or a denormal");
-    const int same = cnr_same_shape(a, b);
-    if (!same && !(multiplies(node) && is_by_channel(a, b)))
-        return cnr_refuse(out, "operands of one shape, or a number a channel, are wanted");
-    const int32_t block = offered(out->in_block[INT8_A]);
+    const int form = int8_pair_form(a, b, multiplies(node));
+    if (form == INT8_PAIR_NONE || cnr_count(b) < 1)
+        return cnr_refuse(out, "operands of one shape, a number a channel or a row are wanted");
+    const int32_t block = form == INT8_PAIR_ROW ? 0 : offered(out->in_block[INT8_A]);
     cnr_take(node, out, 300);
     out->in_block[INT8_A] = out->out_block[0] = block;
-    if (same) out->in_block[INT8_B] = block;
+    if (form == INT8_PAIR_SAME) out->in_block[INT8_B] = block;
     out->prepared = 0xf6;
     return CNR_OK;
 }
@@ -71,7 +82,7 @@ static cnr_status pair_plan(const cnr_device *device, const cnr_node *node, cnr_
     if (!s) return CNR_E_MEMORY;
     factors(node, &s->how);
     s->multiplies = multiplies(node);
-    s->by_channel = !cnr_same_shape(in[INT8_A], in[INT8_B]);
+    s->form = int8_pair_form(in[INT8_A], in[INT8_B], s->multiplies);
     s->how.a_flip = in[INT8_A]->dtype == CNR_i8 ? 0x80 : 0;
     s->how.b_flip = in[INT8_B]->dtype == CNR_i8 ? 0x80 : 0;
     s->how.a_zero = int8_byte_at(in[INT8_A_ZERO], 0) + s->how.a_flip;
@@ -82,6 +93,11 @@ static cnr_status pair_plan(const cnr_device *device, const cnr_node *node, cnr_
     return CNR_OK;
 }
 
+/* Elements of a task: whole rows. */
+static int64_t pair_step(const pair_state *s, int64_t row) {
+    return s->form == INT8_PAIR_ROW ? cnr_div_up(CHUNK, row) * row : CHUNK;
+}
+
 static void pair_chunk(void *arg, int64_t i, int32_t thread) {
     const cnr_run *run = arg;
     const pair_state *s = run->state;
@@ -89,14 +105,18 @@ static void pair_chunk(void *arg, int64_t i, int32_t thread) {
     const uint8_t *x = a->data, *by = run->node->inputs[INT8_B]->data;
     uint8_t *y = run->outputs[0]->data;
     (void)thread;
-    if (s->by_channel) { /* i: a plane of a block */
+    if (s->form == INT8_PAIR_CHANNEL) { /* i: a plane of a block */
         const int64_t block = cnr_max(1, a->block), plane = cnr_span(a, 2, a->rank);
         int8_uk->scale(x + i * plane * block, plane, block, by + i * block, &s->how,
                        y + i * plane * block);
         return;
     }
-    const int64_t at = i * CHUNK, n = cnr_min(CHUNK, cnr_count(a) - at);
-    (s->multiplies ? int8_uk->mul : int8_uk->add)(x + at, by + at, n, &s->how, y + at);
+    const int64_t row = s->form == INT8_PAIR_ROW ? cnr_count(run->node->inputs[INT8_B]) : CHUNK;
+    const int64_t end = cnr_min(cnr_count(a), (i + 1) * pair_step(s, row));
+    for (int64_t at = i * pair_step(s, row); at < end; at += row)
+        (s->multiplies ? int8_uk->mul : int8_uk->add)(x + at,
+                                                      s->form == INT8_PAIR_ROW ? by : by + at,
+                                                      cnr_min(row, end - at), &s->how, y + at);
 }
 
 static cnr_status pair_run(const cnr_run *run, cnr_error *err) {
@@ -104,8 +124,9 @@ static cnr_status pair_run(const cnr_run *run, cnr_error *err) {
     const cnr_tensor *a = run->node->inputs[INT8_A];
     (void)err;
     cnr_parallel(run->stream,
-                 s->by_channel ? a->dim[0] * a->dim[1] / cnr_max(1, a->block)
-                               : cnr_div_up(cnr_count(a), CHUNK),
+                 s->form == INT8_PAIR_CHANNEL
+                     ? a->dim[0] * a->dim[1] / cnr_max(1, a->block)
+                     : cnr_div_up(cnr_count(a), pair_step(s, cnr_count(run->node->inputs[INT8_B]))),
                  pair_chunk, (void *)run);
     return CNR_OK;
 }

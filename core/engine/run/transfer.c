@@ -29,11 +29,63 @@ static int64_t channel_at(int64_t c, int64_t inner, int32_t block, int64_t *stri
     return c / b * inner * b + c % b;
 }
 
+/* Eight rows of eight bytes become its columns. */
+static void transpose_bytes(uint64_t row[8]) {
+    for (int i = 0; i < 4; i++) {
+        const uint64_t t = (row[i] >> 32 ^ row[i + 4]) & 0xffffffffu;
+        row[i + 4] ^= t;
+        row[i] ^= t << 32;
+    }
+    for (int k = 0; k < 4; k++) {
+        const int i = k / 2 * 4 + k % 2;
+        const uint64_t t = (row[i] >> 16 ^ row[i + 2]) & 0x0000ffff0000ffffu;
+        row[i + 2] ^= t;
+        row[i] ^= t << 16;
+    }
+    for (int i = 0; i < 8; i += 2) {
+        const uint64_t t = (row[i] >> 8 ^ row[i + 1]) & 0x00ff00ff00ff00ffu;
+        row[i + 1] ^= t;
+        row[i] ^= t << 8;
+    }
+}
+
+/* n rows of `used` bytes, as many rows as there are bytes. */
+static inline void transpose_some(const char *from, int64_t from_step, int64_t n, char *to,
+                                  int64_t to_step, int64_t used) {
+    uint64_t row[8] = {0};
+    for (int64_t r = 0; r < n; r++) memcpy(&row[r], from + r * from_step, (size_t)used);
+    transpose_bytes(row);
+    for (int64_t r = 0; r < used; r++) memcpy(to + r * to_step, &row[r], (size_t)n);
+}
+
+/* Bytes of eight channels from `c` on, between plain and blocked. */
+static void convert_eight(const conversion *k, int64_t base, int64_t c) {
+    const bool packs = k->from_block <= 1;
+    const int64_t inner = k->inner;
+    int64_t block, one;
+    const int64_t plain = base + channel_at(c, inner, 1, &one);
+    const int64_t at = base + channel_at(c, inner, packs ? k->to_block : k->from_block, &block);
+    const char *from = k->from + (packs ? plain : at);
+    char *to = k->to + (packs ? at : plain);
+    for (int64_t i = 0; i < inner; i += 8) {
+        const int64_t n = inner - i < 8 ? inner - i : 8;
+        if (n == 8 && packs) transpose_some(from + i, inner, 8, to + i * block, block, 8);
+        else if (n == 8) transpose_some(from + i * block, block, 8, to + i, inner, 8);
+        else if (packs) transpose_some(from + i, inner, 8, to + i * block, block, n);
+        else transpose_some(from + i * block, block, n, to + i, inner, 8);
+    }
+}
+
 static void convert_task(void *arg, int64_t task, int32_t thread) {
     const conversion *k = arg;
     const int64_t units = k->channels / k->unit, sample = task / units;
     const int64_t base = sample * k->channels * k->inner;
     (void)thread;
+    if (k->element == 1 && k->unit % 8 == 0 && (k->from_block <= 1) != (k->to_block <= 1)) {
+        for (int64_t c = task % units * k->unit, i = 0; i < k->unit; i += 8)
+            convert_eight(k, base, c + i);
+        return;
+    }
     for (int64_t c = task % units * k->unit, end = c + k->unit; c < end; c++) {
         int64_t step_from, step_to;
         const int64_t at = base + channel_at(c, k->inner, k->from_block, &step_from);

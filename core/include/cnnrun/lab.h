@@ -298,8 +298,8 @@ typedef struct cnr_quantize_options {
     const char *method; /* ranges: NULL or "minmax", "percentile", "mse", "kl"; "auto": the one with
                            the least noise */
     /* the noisiest layers stay float until no more points of top-1 (without labels: of agreement)
-     * are lost on the pictures that it calibrates on (0: no bound; less than 0: none may be lost)
-     */
+     * are lost on a quarter of the `limit` pictures, which is then held back: nothing else is made
+     * of those (0: no bound; less than 0: none may be lost) */
     double max_drop;
     /* 1: before, channels between two layers are made alike in the weights of both; 1: afterwards,
      * biases lose what outputs are off by on average, where that makes less noise */
@@ -330,8 +330,9 @@ typedef struct cnr_quantizing {
     /* two a layer, float and quantised, each with what stands between it and the next: how long
      * they were seen to take here; NaN: not timed */
     double *layer_ms;
-    double lost;      /* points, on the pictures that it was calibrated on; NaN: without max_drop */
-    double bias_gain; /* decibels of the outputs by correct_bias, kept above 0; NaN: not asked */
+    double lost;       /* points, on the pictures that were held back; NaN: without max_drop */
+    double bias_gain;  /* decibels of the outputs by correct_bias, kept above 0; NaN: not asked */
+    int64_t held_back; /* pictures; of less than eight all, which are calibrated on, too */
 } cnr_quantizing;
 /* *net is a model of its own; the one given stays as it is. CNR_E_STATE: both were compared, and
  * outputs have nothing in common. */

@@ -36,6 +36,7 @@ cnr_status cnri_verdicts_of(cnri_calibration *c, const cnr_graph *net, bool keep
         cnr_sample sample;
         const cnr_tensor *scores;
         cnr_tensor one;
+        if (!cnri_judges(c, i)) continue;
         if ((status = cnri_samples_read(c->samples, i, &sample, err)) != CNR_OK) break;
         status = cnri_runner_shape(&runner, 1, &sample.picture, err);
         if (!status) status = cnri_runner_put(&runner, 0, &sample.picture, err);

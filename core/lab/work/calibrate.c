@@ -82,6 +82,7 @@ static cnr_status watch_all(cnri_calibration *c, bool count, cnr_error *err) {
     if (!status) status = cnri_runner_open(&runner, model, c->observer, err);
     for (int64_t i = 0; i < c->pictures && !status; i++) {
         cnr_sample sample;
+        if (!cnri_calibrates(c, i)) continue;
         if ((status = cnri_samples_read(c->samples, i, &sample, err)) != CNR_OK) break;
         status = run_one(&runner, count ? tap_count : tap_range, &arg, c, &sample.picture, err);
         if (!status && count) cnri_histogram_add(&c->counts[input], &c->all[input], &runner.input);
@@ -128,6 +129,7 @@ cnr_status cnri_calibration_watch(cnri_calibration *c, int64_t pictures, cnr_tap
     if (!status) status = cnri_runner_open(&runner, model, c->observer, err);
     for (int64_t i = 0; i < c->pictures && i < pictures && !status; i++) {
         cnr_sample sample;
+        if (!cnri_calibrates(c, i)) continue;
         if ((status = cnri_samples_read(c->samples, i, &sample, err)) != CNR_OK) break;
         status = run_one(&runner, tap, arg, c, &sample.picture, err);
         cnri_free(sample.picture.data);
@@ -276,8 +278,10 @@ cnr_status cnri_compare(cnri_calibration *c, const cnr_graph *quantized, cnri_an
     if (!status) status = cnri_calibration_model(c, quantized, false, &models[1], err);
     for (int i = 0; i < 2 && !status; i++)
         status = cnri_runner_open(&runners[i], models[i], c->observer, err);
-    for (int64_t i = 0; i < c->pictures && i < maximum && !status; i++) {
+    for (int64_t i = 0, n = 0; i < c->pictures && n < maximum && !status; i++) {
         cnr_sample sample;
+        if (!(c->compares_held_back ? cnri_judges(c, i) : cnri_calibrates(c, i))) continue;
+        n++;
         if ((status = cnri_samples_read(c->samples, i, &sample, err)) != CNR_OK) break;
         status = run_one(&runners[0], tap_keep, &args[0], c, &sample.picture, err);
         if (!status) status = run_one(&runners[1], tap_compare, &args[1], c, &sample.picture, err);

@@ -49,14 +49,24 @@ typedef struct cnri_calibration {
     cnr_runtime *rt;
     cnri_samples *samples;
     int64_t pictures;
-    const cnr_graph *net;   /* float, rewritten: what plans of it would be made of */
-    cnri_range *ranges;     /* by value of net */
-    cnri_range *all;        /* the same as they were seen */
-    cnri_histogram *counts; /* by value of net; NULL: none are kept */
-    double **shifts;        /* by node of net, then channel: added to its bias; NULL: none */
-    cnr_status failed;      /* in a tap */
+    bool holds_back;         /* each CNRI_HELD_BACK-th of them is for judging alone */
+    bool compares_held_back; /* cnri_compare: on those, not on the others */
+    const cnr_graph *net;    /* float, rewritten: what plans of it would be made of */
+    cnri_range *ranges;      /* by value of net */
+    cnri_range *all;         /* the same as they were seen */
+    cnri_histogram *counts;  /* by value of net; NULL: none are kept */
+    double **shifts;         /* by node of net, then channel: added to its bias; NULL: none */
+    cnr_status failed;       /* in a tap */
 } cnri_calibration;
 
+enum { CNRI_HELD_BACK = 4 };
+/* The picture is one to judge answers on, or to make ranges and corrections of, or both. */
+static inline bool cnri_judges(const cnri_calibration *c, int64_t picture) {
+    return !c->holds_back || picture % CNRI_HELD_BACK == CNRI_HELD_BACK - 1;
+}
+static inline bool cnri_calibrates(const cnri_calibration *c, int64_t picture) {
+    return !c->holds_back || !cnri_judges(c, picture);
+}
 /* Fills `all` from the pictures; with `count`, also `counts`. */
 cnr_status cnri_calibrate(cnri_calibration *c, bool count, cnr_error *err);
 /* Fills the ranges. */
@@ -137,7 +147,7 @@ cnr_status cnri_apply_shifts(const cnri_calibration *c, cnr_graph *g, const bool
 void cnri_add_off(cnri_answer *a, const cnr_tensor *value, int64_t k, double off);
 void cnri_shifts_free(cnri_calibration *c);
 
-/* ---- accuracy.c: answers on the calibration pictures ---- */
+/* ---- accuracy.c: answers on calibration pictures, those held back if any are ---- */
 typedef struct cnri_verdict {
     int64_t class, label; /* -1: the answer is no class; there is no label */
     float *shares;        /* by class, of 1; NULL: not kept */

@@ -72,6 +72,7 @@ static cnr_status take(const cnr_model *m, const cnri_quantising *q, cnr_model *
                             .n_float = q->n_float,
                             .method = q->method,
                             .lost = q->lost,
+                            .held_back = q->held_back,
                             .bias_gain = q->bias_gain};
     cnr_status status = take_layers(q, out, err);
     if (!status) status = take_warnings(q->quantized, out, err);

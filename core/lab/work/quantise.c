@@ -18,7 +18,7 @@ typedef struct job {
     int32_t *float_for;   /* by node of net: CNR_FLOAT_FOR_... */
     cnri_layer_ns *times; /* by node of net */
     double least;
-    cnri_verdicts said;   /* by the float net, on the calibration pictures, if there is a budget */
+    cnri_verdicts said;   /* by the float net, on what is held back, if there is a budget */
     cnri_answers outputs; /* of the net: signal and noise */
     int64_t labelled, right[2], agree, judged; /* judged: those whose answer is a class */
     CNRI_VEC(double) ns[2];                    /* of each picture */
@@ -152,15 +152,20 @@ static cnr_status quantise_and_compare(job *q, cnr_error *err) {
     return status ? status : cnri_compare(&q->c, q->out->quantized, &q->answers, COMPARED, err);
 }
 
-/* Before any layer is given up for its noise. Stays where it leaves less in the outputs. */
+/* Before any layer is given up for its noise. Stays where it leaves less in the outputs, of the
+ * pictures that are held back. */
 static cnr_status correct_biases(job *q, cnr_error *err) {
+    q->c.compares_held_back = true;
     cnr_status status = quantise_and_compare(q, err);
+    q->c.compares_held_back = false;
     const double before = noise_in(&q->answers);
     const bool any = q->answers.n > 0;
     status = forget(q, status);
     if (status || !any) return status;
     status = cnri_correct_biases(&q->c, q->wanted, err);
+    q->c.compares_held_back = true;
     if (!status) status = quantise_and_compare(q, err);
+    q->c.compares_held_back = false;
     q->out->bias_gain = status ? NAN : 10 * log10(before / noise_in(&q->answers));
     if (!(q->out->bias_gain > 0)) cnri_shifts_free(&q->c);
     return forget(q, status);
@@ -449,6 +454,9 @@ static cnr_status take(job *q, cnr_error *err) {
     return out->checked ? warn(q, err) : CNR_OK;
 }
 
+/* Of fewer none are held back. */
+enum { LEAST_TO_HOLD_BACK = 2 * CNRI_HELD_BACK };
+
 static cnr_status quantise_all(job *q, const cnr_graph *net, cnr_error *err) {
     const int64_t limit = q->o->limit > 0 ? q->o->limit : 100;
     cnr_status status =
@@ -456,6 +464,10 @@ static cnr_status quantise_all(job *q, const cnr_graph *net, cnr_error *err) {
     if (status) return status;
     q->c.samples = q->o->samples ? q->o->samples : &q->own;
     q->c.pictures = limit < q->c.samples->info.count ? limit : q->c.samples->info.count;
+    const bool judges = !isnan(q->o->max_drop) || q->o->correct_bias;
+    q->c.holds_back = judges && q->c.pictures >= LEAST_TO_HOLD_BACK;
+    for (int64_t i = 0; judges && i < q->c.pictures; i++)
+        q->out->held_back += cnri_judges(&q->c, i);
     if ((status = rewritten(q, net, err)) != CNR_OK) return status;
     cnri_method method;
     status = cnri_range_method(q->o->method, &method, err);

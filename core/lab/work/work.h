@@ -297,12 +297,13 @@ typedef struct cnri_quantise_options {
     int64_t limit, check;  /* pictures (0: 100); to compare both nets on (-1: as limit, 0: don't) */
     /* decibels: a layer with less signal to noise stays float. NaN: 10, or none with max_drop */
     double least;
-    double max_drop;   /* points that may be lost on the calibration pictures: of top-1, or, without
-                          labels, of agreement; NaN: no bound */
-    bool all;          /* layers that are slower here, too */
-    bool equalise;     /* channels between layers, by what they were seen to hold */
-    bool correct_bias; /* what outputs are off by on average is taken off the layers' biases */
-    const char *method;          /* how ranges are made of what was seen; NULL: minmax */
+    double max_drop;    /* points that may be lost on the pictures that are held back: of top-1, or,
+                           without labels, of agreement; NaN: no bound */
+    bool all;           /* layers that are slower here, too */
+    bool equalise;      /* channels between layers, by what they were seen to hold */
+    bool correct_bias;  /* what outputs are off by on average is taken off the layers' biases,
+                           where that makes less noise on the pictures that are held back */
+    const char *method; /* how ranges are made of what was seen; NULL: minmax */
     const cnr_load_options *how; /* of all nets that are run; NULL: as they come */
 } cnri_quantise_options;
 typedef struct cnri_quantised_layer {
@@ -326,8 +327,9 @@ typedef struct cnri_quantising {
     double top1_range[2][2], agree_range[2]; /* intervals of 95%, low and high; NaN as those */
     int64_t bytes[2];                        /* of all weights, before and after */
     double bias_gain; /* decibels of the outputs by bias correction, kept above 0; NaN: not asked */
-    double lost;      /* points, on the calibration pictures; NaN: nobody asked for a bound */
-} cnri_quantising;    /* what a person should hear of: quantized->warnings */
+    double lost;      /* points, on the pictures that were held back; NaN: there is no bound */
+    int64_t held_back; /* so many; of less than eight all, which are calibrated on, too */
+} cnri_quantising;     /* what a person should hear of: quantized->warnings */
 /* CNR_E_STATE: both nets were compared, and their outputs have nothing in common. */
 const char *cnri_float_reason(int32_t float_for); /* "noise"; NULL of 0 */
 cnr_status cnri_quantise(cnr_runtime *rt, const cnr_graph *net,

@@ -27,7 +27,7 @@ static const cnri_option options[] = {
                 .min = -1000, .max = 1000),
     CNRI_OPTION(quantize, o.max_drop, "--max-drop", "POINTS",
                 "the noisiest layers stay float until no more points of top-1 (without labels: of "
-                "agreement) are lost on the pictures that it calibrates with",
+                "agreement) are lost on a quarter of the pictures, which is held back",
                 .min = 0, .max = 100),
     CNRI_OPTION(quantize, o.equalise, "--equalize", NULL,
                 "make the channels between two layers alike first, in the weights of both"),
@@ -70,6 +70,7 @@ static const cnri_field fields[] = {ROW("layers", n_quantised),
                                     ROW("bias_gain_db", bias_gain),
                                     CNRI_ASIDE(result, "biases_corrected", biases_corrected),
                                     ROW("points_lost", lost),
+                                    ROW("held_back", held_back),
                                     ROW("weight_bytes_float", bytes[0]),
                                     ROW("weight_bytes_quantized", bytes[1]),
                                     ROW("pictures", checked),
@@ -93,8 +94,7 @@ static const cnri_record record = CNRI_RECORD(
     "ranges    {method}\n"
     "{bias_gain_db?biases    {biases_corrected?corrected: {bias_gain_db:.2f} dB less noise in the "
     "outputs|as they were: corrected, outputs had no less noise}\n}"
-    "{points_lost?budget    {points_lost:.2f} points lost on the pictures that it was "
-    "calibrated with\n}"
+    "{points_lost?budget    {points_lost:.2f} points lost on {held_back} pictures\n}"
     "{pictures?pictures  {pictures}{agree?, the same answer to {agree:.2%} ({agree_low:.1%} to "
     "{agree_high:.1%})}\n"
     "{output_snr_db?outputs   {output_snr_db:.1f} dB signal to noise\n}"
@@ -190,12 +190,15 @@ const cnri_command cnri_cmd_quantize = {
         "of, and cuts\n"
         "nothing off that would cost a value more than a hundredth of its signal.\n"
         "--equalize helps where some channels hold far less than others; --correct-bias takes "
-        "some seconds.\n"
+        "some seconds,\n"
+        "and is kept where it makes less noise on pictures that are held back as for --max-drop.\n"
         "Both nets are timed here, step by step, as tune does: a layer stays float where 8 "
         "bits do not\n"
         "make the net faster, conversions counted; --all and --deterministic time nothing. "
         "--max-drop\n"
-        "asks on the pictures that it calibrates with alone, never on those of --check.\n"
+        "asks on every fourth of the --limit pictures, of which nothing else is made (of less "
+        "than\n"
+        "eight: on all), never on those of --check.\n"
         "--check runs both nets. A warning says that the new one is slower here (by 5% or "
         "more), less\n"
         "accurate (by a point of top-1), gives other answers (more than 5%), or, where "

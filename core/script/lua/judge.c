@@ -231,6 +231,7 @@ static void push_quantizing(lua_State *L, const cnr_quantizing *q) {
     cnri_lua_set_number(L, "agree", q->agree);
     cnri_lua_set_number(L, "decibels", q->decibels);
     cnri_lua_set_number(L, "points_lost", q->lost);
+    cnri_lua_set_whole(L, "held_back", q->held_back);
     cnri_lua_set_number(L, "bias_gain", q->bias_gain);
     lua_createtable(L, q->n_warnings, 0);
     for (int32_t i = 0; i < q->n_warnings; i++) {
@@ -285,7 +286,8 @@ const cnri_lua_row cnri_judge_methods[] = {
     {"quantize(options: table)", quantize,
      "cnnrun.Net, { layers: table[], quantized: integer, float: integer, method: string, checked: "
      "integer, agree: number?, "
-     "decibels: number?, points_lost: number?, bias_gain: number?, top1: table, ms: table, "
+     "decibels: number?, points_lost: number?, held_back: integer, bias_gain: number?, top1: "
+     "table, ms: table, "
      "warnings: string[] }",
      "a net of whole numbers, and what it costs; this one stays as it is. warnings: it is slower "
      "here, less "

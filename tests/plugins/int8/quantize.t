@@ -79,8 +79,8 @@ is "@ops", 'quantize_linear qlinear_conv max_pool qlinear_conv qlinear_conv conc
 is scalar(@ops), 12, 'and are stored that way';
 
 ($code, $out) = run('quantize', '--all', $net, '--weights', 'random:3', '--data', $pictures,
-    '-o', "$dir/pairs.cnr", '--no-rewrite', 'quantized-pass-through');
-@ops = operators("$dir/pairs.cnr", '--no-rewrite', 'quantized-pass-through');
+    '-o', "$dir/pairs.cnr", '--no-rewrite', 'quantized-pass-through', '--no-rewrite', 'fold-quantized');
+@ops = operators("$dir/pairs.cnr", '--no-rewrite', 'quantized-pass-through', '--no-rewrite', 'fold-quantized');
 cmp_ok scalar(grep { $_ eq 'quantize_linear' } @ops), '==', 7, 'switched off, each has its pair';
 is join(' ', operators("$dir/pairs.cnr")), join(' ', operators("$dir/branch.cnr")),
     'which planning still cancels';
@@ -206,6 +206,27 @@ ok $told->{agree_low} <= $told->{agree} && $told->{agree} <= $told->{agree_high}
     && $told->{agree_low} < $told->{agree_high}, 'agreement has its interval';
 is $told->{layers}, 3, 'a budget of 100 points asks for no layer in floats';
 cmp_ok $told->{points_lost}, '<=', 100, 'and tells what is lost';
+is $told->{held_back}, 4, 'of four pictures none is held back';
+my $held = "$dir/held";
+mkdir $held or die;
+for my $i (1 .. 12) { # each fourth is bright
+    open my $f, '>:raw', "$held/$i.ppm" or die;
+    print $f "P6\n48 48\n255\n", pack 'C*', map { $i % 4 ? 40 + $i + $_ % 7 : 250 } 1 .. 3 * 48 * 48;
+    close $f;
+}
+file('held/list.txt', join '', map { "$_.ppm 0\n" } 1 .. 12);
+my %seen;
+for my $words ([], ['--max-drop', 100], ['--correct-bias']) {
+    ($code, $out, $err) = run('quantize', '--all', "$dir/loose.lua", '--weights', 'random:3', '--data', "images:$held/list.txt", '-o',
+        "$dir/held.cnr", '--json', '--check', 0, '--min-snr', -100, @$words);
+    my @told = $code ? () : objects($out);
+    diag $err if $code;
+    my ($first) = grep { ($_->{layer} // '') eq 'c1' } @told;
+    $seen{$words->[0] // ''} = [$first->{high}, $told[-1]{held_back}];
+}
+is $seen{'--max-drop'}[1], 3, 'of twelve three are, which judge it';
+cmp_ok $seen{'--max-drop'}[0], '<', 0.5 * $seen{''}[0], 'and no range is made of them' or diag explain \%seen;
+is_deeply $seen{'--correct-bias'}, $seen{'--max-drop'}, 'corrected biases are judged on such, too';
 ($code, $out, $err) = run('quantize', '--all', file('scores.lua', 'local c = require "cnnrun"
 return c.net { input = { "data", shape = { "batch", 3, 48, 48 } }, c.conv2d { "c", out = 8, kernel = 3 } }
 '), '--weights', 'random:3', '--data', $pictures, '-o', "$dir/x.cnr", '--max-drop', 1);

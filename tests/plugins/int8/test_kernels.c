@@ -24,6 +24,14 @@ static int32_t layer_inputs(const cnr_tensor **in, cnr_tensor *x, cnr_tensor *w,
     in[W] = int8_const(w);
     in[W_SCALE] = int8_const(scale);
     in[W_ZERO] = int8_number(w->dtype, w->dtype == CNR_u8 ? 128 : 0);
+    if (!int8_draw(0, 3)) {
+        cnr_tensor *zero = t_type(w->dtype, each ? dims : "scalar");
+        t_alloc(zero);
+        for (int64_t i = 0; i < cnr_count(zero); i++)
+            ((uint8_t *)zero->data)[i] = (uint8_t)int8_draw(0, 255);
+        ((uint8_t *)zero->data)[0] = 5; /* never the middle of all */
+        in[W_ZERO] = int8_const(zero);
+    }
     /* some outputs saturate, some do not */
     in[Y_SCALE] =
         int8_number(CNR_f32, 0.037 * 0.02 * 70 * sqrt((double)depth) * (double)int8_draw(1, 4) / 2);
@@ -34,6 +42,18 @@ static int32_t layer_inputs(const cnr_tensor **in, cnr_tensor *x, cnr_tensor *w,
     for (int64_t i = 0; i < m; i++) ((int32_t *)bias->data)[i] = (int32_t)int8_draw(-9000, 9000);
     in[BIAS] = int8_const(bias);
     return 9;
+}
+
+/* A weight is as far from its zero point as two signed bytes don't reach. */
+static int is_wide(const cnr_tensor *const *in) {
+    const int64_t each = cnr_count(in[W]) / in[W]->dim[0];
+    for (int64_t i = 0; i < cnr_count(in[W]); i++) {
+        const int64_t z = cnr_count(in[W_ZERO]) > 1 ? i / each : 0;
+        const uint8_t *w = in[W]->data, *zero = in[W_ZERO]->data;
+        const int far = in[W]->dtype == CNR_u8 ? w[i] - zero[z] : (int8_t)w[i] - (int8_t)zero[z];
+        if (far > 254) return 1;
+    }
+    return 0;
 }
 
 static int draw_conv(const char *isa) {
@@ -73,7 +93,9 @@ static int draw_conv(const char *isa) {
                                    int8_bytes(byte_type(), spatial + 2, w_dim), depth);
     int good;
     const int taken = int8_run("qlinear_conv", attrs, n, in, &good);
-    if (taken == (groups == 1 || depthwise ? 2 : 1) && good) return 1;
+    const int middle = *(const uint8_t *)in[W_ZERO]->data != 5;
+    const int more = depthwise ? middle || !is_wide(in) : middle && groups == 1;
+    if (taken == 1 + more && good) return 1;
     note("%s: x %lldx%lldx%lld.., w %lldx%lld, %s: %d kernels", isa, (long long)x_dim[0],
          (long long)x_dim[1], (long long)x_dim[2], (long long)w_dim[0], (long long)w_dim[1], attrs,
          taken);
@@ -82,14 +104,15 @@ static int draw_conv(const char *isa) {
 
 static int draw_dense(const char *isa) {
     const int64_t k = int8_draw(0, 3) ? int8_draw(1, 200) : 64 * int8_draw(1, 9);
-    const int64_t x_dim[3] = {int8_draw(1, 5), k % 4 ? 1 : 4, k % 4 ? k : k / 4};
+    const int64_t x_dim[3] = {int8_draw(1, int8_draw(0, 1) ? 5 : 70), k % 4 ? 1 : 4,
+                              k % 4 ? k : k / 4};
     const int64_t w_dim[2] = {int8_draw(1, 45), k};
     const cnr_tensor *in[9];
     const int32_t n =
         layer_inputs(in, int8_bytes(byte_type(), 3, x_dim), int8_bytes(byte_type(), 2, w_dim), k);
     int good;
     const int taken = int8_run("qlinear_dense", "", n, in, &good);
-    if (taken == 1 && good) return 1;
+    if (taken == (x_dim[0] < 8 ? 1 : 2) && good) return 1;
     note("%s: dense %lld of %lld: %d kernels", isa, (long long)w_dim[0], (long long)k, taken);
     return 0;
 }
@@ -144,10 +167,16 @@ static int draw_pointwise(const char *isa) {
     const int64_t y_type = byte_type(), all = 256;
     in[1] = int8_number(CNR_f32, 0.01 * (double)int8_draw(1, 9));
     in[2] = int8_number(type, (double)int8_draw(type == CNR_u8 ? 0 : -128, 127));
-    int32_t n = 8;
+    int32_t n = 8, b_rank = 4;
     if (which == 2) dim[2] = dim[3] = 1;
+    if (which < 2 && !int8_draw(0, 2)) { /* one b for all before its axes */
+        const int32_t from = (int32_t)int8_draw(1, 3);
+        b_rank = int8_draw(0, 1) ? 4 - from : 4;
+        if (b_rank == 4)
+            for (int32_t i = 0; i < from; i++) dim[i] = 1;
+    }
     if (which < 3) {
-        in[3] = int8_bytes(other, 4, dim);
+        in[3] = int8_bytes(other, b_rank, dim + 4 - b_rank);
         in[4] = int8_number(CNR_f32, 0.01 * (double)int8_draw(1, 9));
         in[5] = int8_number(other, (double)int8_draw(other == CNR_u8 ? 0 : -128, 127));
         in[6] = int8_number(CNR_f32, (which ? 0.5 : 0.07) * (double)int8_draw(1, 5) / 3);
@@ -166,6 +195,42 @@ static int draw_pointwise(const char *isa) {
     note("%s: %s, %lldx%lldx%lldx%lld: %d kernels", isa, ops[which], (long long)dim[0],
          (long long)dim[1], (long long)dim[2], (long long)dim[3], taken);
     return 0;
+}
+
+/* conv_integer and matmul_integer of zero points that are known, or not before the run, or none. */
+static int draw_integer(const char *isa) {
+    const int conv = int8_draw(0, 1);
+    const int32_t type = byte_type(), w_type = byte_type();
+    const int64_t k = int8_draw(1, 3), m = int8_draw(1, 40), c = int8_draw(1, 30);
+    const int64_t x_dim[4] = {int8_draw(1, 2), c, int8_draw(3, 12),
+                              conv ? int8_draw(3, 40) : k * c};
+    const int64_t w_dim[4] = {conv ? m : k * c, conv ? c : m, k, k};
+    const int32_t rank = conv ? 4 : 2, each = int8_draw(0, 1) && m > 1;
+    const cnr_tensor *in[4] = {int8_bytes(type, 4, x_dim),
+                               int8_const(int8_bytes(w_type, rank, w_dim)),
+                               int8_bytes(type, 0, NULL),
+                               int8_const(int8_bytes(w_type, each ? 1 : 0, &m))};
+    int good;
+    const int taken = int8_run(conv ? "conv_integer" : "matmul_integer",
+                               conv && k > 1 ? "pads=1,0,1,1; strides=2,1" : "",
+                               (int32_t)int8_draw(2, 4), in, &good);
+    if (good && taken == 1) return 1;
+    note("%s: %s by whole numbers, %lld to %lld: %d kernels", isa, conv ? "conv" : "product",
+         (long long)c, (long long)m, taken);
+    return 0;
+}
+
+static int draw_cast(void) {
+    const int64_t n = int8_draw(1, 40000);
+    cnr_tensor *x = t_type(CNR_i32, "");
+    x->rank = 1;
+    x->dim[0] = n;
+    t_alloc(x);
+    for (int64_t i = 0; i < n; i++)
+        ((int32_t *)x->data)[i] = (int32_t)int8_draw(INT32_MIN, INT32_MAX);
+    const cnr_tensor *in[1] = {x};
+    int good;
+    return int8_run("cast", "to=f32", 1, in, &good) == 1 && good;
 }
 
 static int draw_linear(const char *isa) {
@@ -202,12 +267,13 @@ static void edges(const char *isa) {
     const cnr_tensor *in[9];
     int good;
     const int32_t n = (int32_t)cnr_min(8, layer_inputs(in, x, w, k)); /* a bias would not fit */
+    in[W_ZERO] = int8_number(CNR_i8, 0);
     memset(x->data, 255, (size_t)(2 * k));
     memset(w->data, 0x80, (size_t)k);
     memset((char *)w->data + k, 0x7f, (size_t)k);
     ok(int8_run("qlinear_dense", "", n, in, &good) == 1 && good, "%s: the largest sums", isa);
     in[W_ZERO] = int8_number(CNR_i8, 3);
-    ok(int8_run("qlinear_dense", "", n, in, &good) == 0, "%s: weights off centre are refused", isa);
+    ok(int8_run("qlinear_dense", "", n, in, &good) == 0, "%s: not of weights off centre", isa);
     in[W_ZERO] = int8_number(CNR_i8, 0);
     in[Y_SCALE] = int8_number(CNR_f32, 0);
     ok(int8_run("qlinear_dense", "", n, in, &good) == 0, "%s: a scale of 0 is refused", isa);
@@ -220,7 +286,8 @@ static void edges(const char *isa) {
 int main(void) {
     int8_open("int8");
     for (size_t i = 0; i < sizeof isas / sizeof isas[0]; i++) {
-        int conv = 0, dense = 0, pool = 0, concat = 0, pointwise = 0, linear = 0;
+        int conv = 0, dense = 0, pool = 0, concat = 0, pointwise = 0, linear = 0, integer = 0,
+            cast = 0;
         if (!int8_use(isas[i])) continue;
         for (int c = 0; c < 200; c++) conv += draw_conv(isas[i]);
         for (int c = 0; c < 60; c++) dense += draw_dense(isas[i]);
@@ -228,6 +295,10 @@ int main(void) {
         for (int c = 0; c < 30; c++) concat += draw_concat(isas[i]);
         for (int c = 0; c < 60; c++) pointwise += draw_pointwise(isas[i]);
         for (int c = 0; c < 12; c++) linear += draw_linear(isas[i]);
+        for (int c = 0; c < 60; c++) integer += draw_integer(isas[i]);
+        for (int c = 0; c < 4; c++) cast += draw_cast();
+        ok(integer == 60, "%s: 60 products of whole numbers", isas[i]);
+        ok(cast == 4, "%s: whole numbers as floats", isas[i]);
         ok(conv == 200, "%s: 200 convolutions, byte for byte", isas[i]);
         ok(dense == 60, "%s: 60 dense layers", isas[i]);
         ok(pool == 80, "%s: 80 pools", isas[i]);

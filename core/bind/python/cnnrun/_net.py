@@ -439,7 +439,8 @@ class Net:
         """A net of its own in 8-bit integers, calibrated on pictures, and a report.
 
         Keywords of `cnr_quantize_options`: limit and check (pictures), layers (a pattern), least (decibels),
-        method, max_drop (points), equalize, correct_bias, all (1: layers that are slower here, too). The report has `layers` (rows), `warnings`, n_quantized, agree and decibels.
+        method, max_drop (points), equalize, correct_bias, all (1: layers that are slower here, too). The report has `layers` (rows), `warnings`, n_quantized, agree, decibels,
+        lost (points, with max_drop) and held_back (the pictures that it was judged on).
         """
         def read(out: Any) -> Dict[str, Any]:
             return {"layers": [record(out.layers[i]) for i in range(out.n_layers)],
