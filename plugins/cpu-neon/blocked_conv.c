@@ -27,8 +27,10 @@ typedef struct blocked_conv {
     int32_t gathered; /* copied: what an output sees side by side; `run` is where that comes from */
     int64_t rows, columns,
         tile; /* of the output, as they are worked on; a tile's columns at most */
-    int64_t row_step, column_step;  /* input floats from one to the next */
-    int64_t pitch, strip_plane;     /* positions of a padded strip */
+    int64_t row_step, column_step; /* input floats from one to the next */
+    int64_t pitch, strip_plane;    /* positions of a padded strip */
+    int64_t apart[2]; /* rows and columns from tap to tap there: what lies between taps and no
+                         output sees is left out */
     int64_t vectors, units, unit_k; /* of a group; floats of a whole unit's weights */
     int64_t strip, strips, chunks;  /* rows of a strip, at most */
     int64_t wide_at, room;          /* a thread's: where weights are widened to; floats of all */
@@ -145,14 +147,14 @@ static int inside(const cnr_window *w) {
 static void plan_runs(blocked_conv *s) {
     const int64_t plane = s->copied ? s->strip_plane : s->in_plane, b = s->in_block;
     const int64_t pitch = s->copied ? s->pitch : s->w.in[2];
+    const int64_t down = s->copied ? s->apart[0] : s->w.dilation[1];
+    const int64_t right = s->copied ? s->apart[1] : s->w.dilation[2];
     s->runs = 0;
     for (int64_t c0 = 0; c0 < s->icg; c0 += WEIGHT_RUN)
         for (int64_t y = 0; y < s->w.kernel[1]; y++)
             for (int64_t x = 0; x < s->w.kernel[2]; x++)
                 for (int64_t c = c0; c < cnr_min(s->icg, c0 + WEIGHT_RUN); c += s->count)
-                    s->run[s->runs++] =
-                        (c / b * plane + y * s->w.dilation[1] * pitch + x * s->w.dilation[2]) * b +
-                        c % b;
+                    s->run[s->runs++] = (c / b * plane + y * down * pitch + x * right) * b + c % b;
 }
 
 /* Few plain channels are no vector of input: where products with its lanes are the way, the windows
@@ -176,7 +178,10 @@ static void plan_tasks(blocked_conv *s, int64_t images, int32_t threads) {
                         : s->copied ? s->icg * s->pitch
                                     : s->icg * s->columns * w->stride[2];
     int64_t most = (s->k * s->ocg > WEIGHTS_LIMIT ? STRIP_MOST : STRIP_LIMIT) / cnr_max(1, row);
-    if (!s->gathered) most = (most - (s->copied ? reach : 0)) / w->stride[1];
+    if (s->copied &&
+        !s->gathered) /* all rows from the first tap's to the last one's, or each tap's */
+        most = cnr_max(most - reach, cnr_min(most / w->kernel[1], w->dilation[1]));
+    if (!s->gathered) most /= w->stride[1];
     most = cnr_max(1, most);
     s->ahead = s->k * s->ocg > WEIGHTS_LIMIT;
     const double flops =
@@ -214,7 +219,9 @@ static void plan_geometry(blocked_conv *s) {
         s->rows = cnr_div_up(n, s->columns);
         s->row_step = s->columns * s->in_block;
     }
-    s->pitch = cnr_max(0, (w->out[2] - 1) * w->stride[2]) + (w->kernel[2] - 1) * w->dilation[2] + 1;
+    const int64_t seen = cnr_max(0, (w->out[2] - 1) * w->stride[2]) + 1; /* by one tap */
+    s->apart[1] = cnr_min(w->dilation[2], seen);
+    s->pitch = (w->kernel[2] - 1) * s->apart[1] + seen;
     const int64_t tiles = cnr_max(1, cnr_div_up(s->columns, neon_uk->tile_columns));
     s->tile = cnr_max(1, cnr_div_up(s->columns, tiles));
 }
@@ -264,8 +271,9 @@ static cnr_status plan(neon_stored as, const cnr_device *device, const cnr_node 
         s->row_step = s->columns * s->k;
         s->room = cnr_round_up(16 + s->strip * s->row_step, 16);
     } else if (s->copied) {
-        s->strip_plane = s->pitch * ((s->strip - 1) * s->w.stride[1] +
-                                     (s->w.kernel[1] - 1) * s->w.dilation[1] + 1);
+        const int64_t seen = (s->strip - 1) * s->w.stride[1] + 1;
+        s->apart[0] = cnr_min(s->w.dilation[1], seen);
+        s->strip_plane = s->pitch * ((s->w.kernel[1] - 1) * s->apart[0] + seen);
         s->row_step = s->w.stride[1] * s->pitch * s->in_block;
         s->room = cnr_round_up(16 + s->icg * s->strip_plane, 16);
     }
@@ -287,26 +295,35 @@ typedef struct blocked_job {
     float *y;
 } blocked_job;
 
+/* Positions [from, from + n) of a row of x, and zeros for those that it has not. */
+static float *copy_row(const blocked_conv *s, const float *x, int64_t from, int64_t n, float *out) {
+    const int64_t b = s->in_block, wide = s->w.in[2];
+    const int64_t begin = cnr_min(n, cnr_max(0, -from));
+    const int64_t end = cnr_max(begin, cnr_min(n, wide - from));
+    memset(out, 0, (size_t)(begin * b) * sizeof *out);
+    memcpy(out + begin * b, x + (from + begin) * b, (size_t)((end - begin) * b) * sizeof *out);
+    memset(out + end * b, 0, (size_t)((n - end) * b) * sizeof *out);
+    return out + n * b;
+}
+
 /* Rows of the input that output rows [row, row + strip) see, with their padding. */
 static void copy_strip(const blocked_conv *s, const float *x, int64_t row, float *out) {
     const cnr_window *w = &s->w;
     const int64_t b = s->in_block, top = row * w->stride[1] - w->pad_begin[1];
-    const int64_t high = s->strip_plane / s->pitch;
-    const int64_t begin = cnr_min(s->pitch, cnr_max(0, w->pad_begin[2]));
-    const int64_t end = cnr_max(begin, cnr_min(s->pitch, w->in[2] + w->pad_begin[2]));
-    const size_t left = (size_t)(begin * b) * sizeof *x,
-                 middle = (size_t)((end - begin) * b) * sizeof *x;
-    const size_t right = (size_t)((s->pitch - end) * b) * sizeof *x;
+    const int64_t high = s->strip_plane / s->pitch, last = w->kernel[1] - 1;
+    const int64_t parts = s->apart[1] < w->dilation[2] ? w->kernel[2] : 1;
     for (int64_t q = 0; q < s->icg / b; q++, x += s->in_plane * b)
-        for (int64_t r = 0; r < high; r++, out += s->pitch * b) {
-            const int64_t y = top + r;
+        for (int64_t r = 0; r < high; r++) {
+            const int64_t tap = cnr_min(r / s->apart[0], last);
+            const int64_t y = top + tap * (w->dilation[1] - s->apart[0]) + r;
             if (y < 0 || y >= w->in[1]) {
                 memset(out, 0, (size_t)(s->pitch * b) * sizeof *out);
+                out += s->pitch * b;
                 continue;
             }
-            memset(out, 0, left);
-            memcpy(out + begin * b, x + (y * w->in[2] + begin - w->pad_begin[2]) * b, middle);
-            memset(out + end * b, 0, right);
+            for (int64_t i = 0; i < parts; i++)
+                out = copy_row(s, x + y * w->in[2] * b, i * w->dilation[2] - w->pad_begin[2],
+                               s->pitch / parts, out);
         }
 }
 

@@ -393,5 +393,6 @@ const cnr_rewrite int8_fold = {
     .name = "fold-quantized",
     .summary = "nodes between dequantising and quantising ones work on whole numbers",
     .apply = apply,
-    .flags = 0,
+    .flags =
+        CNR_REWRITE_STRUCTURE, /* weights that it reads are bytes, which nothing is folded into */
 };

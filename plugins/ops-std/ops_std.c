@@ -3,6 +3,8 @@
 
 const cnr_host *ops_host;
 extern const cnr_rewrite ops_fuse_activations; /* rewrite_activation.c */
+extern const cnr_rewrite ops_clip_limits;      /* rewrite_clip.c */
+extern const cnr_rewrite ops_trim_taps;        /* rewrite_taps.c */
 extern const cnr_rewrite ops_merge_transposes; /* rewrite_transpose.c */
 extern const cnr_rewrite ops_einsum_to_matmul; /* rewrite_einsum.c */
 
@@ -10,8 +12,8 @@ static const cnr_item items[] = {
 #define OP(name) {CNR_KIND_OPERATOR, &ops_##name},
 #include "ops.inc"
 #undef OP
-    {CNR_KIND_REWRITE, &ops_fuse_activations},
-    {CNR_KIND_REWRITE, &ops_einsum_to_matmul},
+    {CNR_KIND_REWRITE, &ops_fuse_activations}, {CNR_KIND_REWRITE, &ops_clip_limits},
+    {CNR_KIND_REWRITE, &ops_trim_taps},        {CNR_KIND_REWRITE, &ops_einsum_to_matmul},
     {CNR_KIND_REWRITE, &ops_merge_transposes},
 };
 

@@ -161,8 +161,9 @@ static int32_t call(cnr_graph *g, const cnr_rewrite *r, cnr_error *err) {
 
 static int32_t apply(cnr_graph *g, const cnr_rewrite *r, cnr_error *err) {
     const int32_t problems = g->problems.n;
-    if (cnri_owner(r) && !(CNRI_HAS(r, flags) && r->flags & CNR_REWRITE_STRUCTURE))
-        for (cnr_value v = 0; v < g->values.n; v++) cnri_late_keep(g, v);
+    const bool all = !(CNRI_HAS(r, flags) && r->flags & CNR_REWRITE_STRUCTURE);
+    for (cnr_value v = 0; cnri_owner(r) && v < g->values.n; v++)
+        if (all || g->values.at[v].type->rank < 2) cnri_late_keep(g, v);
     g->renames = true;
     const int32_t changes = call(g, r, err);
     g->renames = false;

@@ -72,8 +72,8 @@ typedef struct cnr_rewrite {
     uint32_t reserved;
 } cnr_rewrite;
 
-enum { /* of weights it looks at types alone, unless it is asked to quantise: weights that others
-          are folded into need not be made for it */
+enum { /* of weights with two axes or more it looks at types alone, unless it is asked to quantise:
+          weights that others are folded into need not be made for it */
        CNR_REWRITE_STRUCTURE = 1 << 0
 };
 

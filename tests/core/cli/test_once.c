@@ -3,10 +3,13 @@
 #define _GNU_SOURCE
 #include "tap.h"
 #include <sys/inotify.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 static char folder[] = "/tmp/cnnrun-once-XXXXXX", path[128], out[128];
+static char
+    searched[128]; /* a folder of plugins of its own, which tests beside this one don't open */
 
 /* Opens that the watch saw: of the folder itself, and of what is called `name` in it. */
 static void opens(int fd, const char *name, int *folders, int *files) {
@@ -57,7 +60,7 @@ static void once(const char *what, const char *words, const char *said, int code
     const int scripts = inotify_init1(IN_NONBLOCK), plugins = inotify_init1(IN_NONBLOCK);
     const uint32_t seen = IN_OPEN | IN_CLOSE; /* equal events that follow each other become one */
     if (inotify_add_watch(scripts, folder, seen) < 0 ||
-        inotify_add_watch(plugins, CNRT_BUILD_DIR "/plugins", seen) < 0) {
+        inotify_add_watch(plugins, searched, seen) < 0) {
         skip(what, "no inotify");
         return;
     }
@@ -78,6 +81,8 @@ int main(void) {
         "input = { 'x', shape = { 1, 1, 28, 28 }, scale = 1 / 255 }, c.flatten {} }\n";
     if (!mkdtemp(folder)) return 1;
     snprintf(path, sizeof path, "%s/s.lua", folder);
+    snprintf(searched, sizeof searched, "%s/plugins", folder);
+    if (mkdir(searched, 0700) != 0 || setenv("CNNRUN_PLUGIN_PATH", searched, 1) != 0) return 1;
     snprintf(out, sizeof out, "%s/out", folder);
     write_file(net);
     once("a net on a picture", "run %s %s", "begins", 0);
@@ -89,6 +94,7 @@ int main(void) {
     is_int(run("run --plugin-dir /nowhere/at/all s.lua"), 1, "a mistake in the options");
     unlink(path);
     unlink(out);
+    rmdir(searched);
     rmdir(folder);
     return done();
 }
