@@ -39,6 +39,8 @@ static int32_t apply(struct cnr_graph *g, cnr_error *err) {
         cnr_status status =
             ops_host->graph_node(g, "clip", node->name, NULL, &x, 1, attrs, 2, &made, 1);
         if (status == CNR_OK) status = ops_host->graph_replace(g, old, made);
+        if (status == CNR_OK)
+            status = ops_host->graph_remove(g, i + 1); /* x has one reader again */
         if (status != CNR_OK)
             return ops_host->fail(err, status, ops_clip_limits.name, "could not be applied");
         changes++;

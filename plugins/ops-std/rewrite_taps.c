@@ -76,7 +76,8 @@ static cnr_status trim(struct cnr_graph *g, int32_t index, const cnr_window *w, 
     CNR_TRY(b.status);
     ops_host->graph_insert_before(g, index + 1);
     CNR_TRY(ops_host->graph_node(g, "conv", NULL, NULL, values, n_inputs, attrs, n, &made, 1));
-    return ops_host->graph_replace(g, old, made);
+    CNR_TRY(ops_host->graph_replace(g, old, made));
+    return ops_host->graph_remove(g, index + 2);
 }
 
 static int32_t apply(struct cnr_graph *g, cnr_error *err) {
@@ -98,7 +99,7 @@ static int32_t apply(struct cnr_graph *g, cnr_error *err) {
 
 const cnr_rewrite ops_trim_taps = {
     .size = sizeof(cnr_rewrite),
-    .order = 7,
+    .order = 25, /* behind those who look for weights as a file has them */
     .name = "trim-taps",
     .summary = "leaves taps of dilated convolutions out that see only padding",
     .apply = apply,
