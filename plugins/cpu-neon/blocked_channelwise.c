@@ -1,11 +1,13 @@
-/* add and mul of a value in blocks and one number a channel (squeeze-and-excite's gate). */
+/* add and mul of a value in blocks and one number a channel (squeeze-and-excite's gate); prelu, in
+ * blocks or planes. */
 #include "blocked.h"
 
 typedef struct channelwise_state {
     neon_chain chain;
     neon_link_kind kind;
-    int32_t each; /* the operand of the output's shape; the other has planes of one position */
-    int64_t step; /* floats of the other from one image to the next: 0, all images have the same */
+    int32_t prelu; /* else add or mul */
+    int32_t each;  /* the operand of the output's shape; the other has planes of one position */
+    int64_t step;  /* floats of the other from one image to the next: 0, all images have the same */
     int64_t block, plane, channels;
 } channelwise_state;
 
@@ -37,6 +39,24 @@ static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_ac
     return cnr_refuse(out, "channels in blocks are wanted, and a number for each");
 }
 
+static int is_prelu(const cnr_node *node) { return strcmp(node->desc->name, "prelu") == 0; }
+
+static cnr_status accepts_prelu(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
+    const cnr_tensor *y = node->outputs[0];
+    const int32_t block = out->in_block[0];
+    (void)device;
+    if (node->n_outputs != 1 || !node->inputs[0] || !cnr_own_input(node, 1) || !neon_all_f32(node))
+        return cnr_refuse(out, NEON_WANTS_F32);
+    if (y->rank < 2 || !cnr_same_shape(node->inputs[0], y) || !by_channel(node->inputs[1], y))
+        return cnr_refuse(out, "a slope for each channel is wanted");
+    if (block > 1 && block <= 16 && y->dim[1] % block == 0) {
+        neon_blocked_take(node, out, 600, 0, block);
+        out->in_block[0] = block;
+    } else cnr_take(node, out, 500);
+    out->epilogue = neon_chain_accepts(node, y->rank, y->dim);
+    return CNR_OK;
+}
+
 static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space *workspace,
                        void **state, cnr_error *err) {
     const cnr_tensor *y = node->outputs[0];
@@ -46,7 +66,8 @@ static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space
     if (!s) return CNR_E_MEMORY;
     neon_chain_plan(node, &s->chain);
     s->kind = neon_link_of(node).kind;
-    s->each = !cnr_same_shape(node->inputs[0], y);
+    s->prelu = is_prelu(node);
+    s->each = !s->prelu && !cnr_same_shape(node->inputs[0], y);
     const cnr_tensor *other = node->inputs[!s->each];
     s->step = other->rank == y->rank && other->dim[0] > 1 ? y->dim[1] : 0;
     s->block = cnr_max(1, y->block);
@@ -66,8 +87,9 @@ static void one_plane(const cnr_run *run, int64_t i) {
         neon_floats(run->node->inputs[!s->each]) + i / blocks * s->step + i % blocks * s->block;
     float *y = (float *)run->outputs[0]->data + first;
     const int mul = s->kind == NEON_LINK_MUL;
-    neon_uk->affine_block(neon_floats(run->node->inputs[s->each]) + first, mul ? by : NULL,
-                          mul ? NULL : by, s->block, s->plane, y);
+    const float *x = neon_floats(run->node->inputs[s->each]) + first;
+    if (s->prelu) neon_uk->prelu_block(x, by, s->block, s->plane, y);
+    else neon_uk->affine_block(x, mul ? by : NULL, mul ? NULL : by, s->block, s->plane, y);
     neon_chain_run(&s->chain, run->node, y, first, n);
 }
 
@@ -96,3 +118,13 @@ static cnr_status run(const cnr_run *run, cnr_error *err) {
 }
 
 NEON_KERNEL(neon_channelwise_blocked, "channelwise_f32_blocked", CNR_ANY_OP, plan, neon_free_state);
+
+const cnr_kernel neon_prelu = {.size = sizeof(cnr_kernel),
+                               .version = 1,
+                               .name = "prelu_f32",
+                               .op = "prelu",
+                               .device = "cpu-neon",
+                               .accepts = accepts_prelu,
+                               .plan = plan,
+                               .unplan = neon_free_state,
+                               .run = run};

@@ -45,7 +45,7 @@
     X(neon_resize) \
     X(neon_upsample) \
     X(neon_slice_blocked) \
-    X(neon_channelwise_blocked) \
+    X(neon_channelwise_blocked) X(neon_prelu) \
     X(neon_conv_winograd) \
     X(neon_conv_winograd_f16) \
     X(neon_conv_winograd_bf16) \

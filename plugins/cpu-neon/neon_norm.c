@@ -77,12 +77,14 @@ static void normalise(const norm_job *job, int64_t image, int64_t channel, int64
             neon_uk->add_squares(x + (c - channel) * s->plane, squares, n);
         neon_uk->lrn(x, squares, s->scale, s->bias, s->beta, y, n);
     } else {
+        /* less the mean first, or what is near it would be lost */
+        neon_normal by = {.mean = neon_floats(node->inputs[3])[channel],
+                          .start = neon_floats(node->inputs[2])[channel]};
         const double variance = (double)neon_floats(node->inputs[4])[channel];
-        const double scale =
-            (double)neon_floats(node->inputs[1])[channel] / __builtin_sqrt(variance + s->epsilon);
-        const double shift = (double)neon_floats(node->inputs[2])[channel] -
-                             (double)neon_floats(node->inputs[3])[channel] * scale;
-        neon_uk->affine(x, (float)scale, (float)shift, y, n);
+        by.factor = (float)((double)neon_floats(node->inputs[1])[channel] /
+                            __builtin_sqrt(variance + s->epsilon));
+        if (__builtin_isfinite(by.factor)) neon_uk->normalise(&by, x, y, n);
+        else neon_uk->affine(x, by.factor, by.start - by.mean * by.factor, y, n);
     }
     neon_chain_run(&s->chain, node, y, first, n);
 }

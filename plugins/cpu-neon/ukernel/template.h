@@ -477,6 +477,26 @@ static void leaky_relu(float *x, float slope, int64_t n) {
     for (int64_t i = 0; i < n; i++) x[i] = x[i] < 0.0f ? x[i] * slope : x[i];
 }
 
+/* Numbers a channel lie there as often as vectors want them, so that one loop serves all blocks. */
+#define PRELU_RUN 64
+#ifdef __clang__
+#define INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
+#else
+#define INDEPENDENT _Pragma("GCC ivdep")
+#endif
+static void prelu_block(const float *x, const float *slope, int64_t block, int64_t n, float *out) {
+    float by[PRELU_RUN];
+    const int64_t all = n * block, run = PRELU_RUN / block * block;
+    for (int64_t i = 0; i < run; i++) by[i] = slope[i % block];
+    for (int64_t i = 0; i < all; i += run) {
+        const int64_t end = all - i < run ? all - i : run;
+        const float *from = x + i;
+        float *to = out + i;
+        INDEPENDENT
+        for (int64_t k = 0; k < end; k++) to[k] = from[k] < 0.0f ? from[k] * by[k] : from[k];
+    }
+}
+
 static void clip(float *x, float low, float high, int64_t n) {
     for (int64_t i = 0; i < n; i++) {
         const float v = x[i] < low ? low : x[i];
@@ -732,6 +752,7 @@ const neon_ukernels NEON_PASTE(neon_ukernels_, NEON_ISA) = {
     .strided = strided,
     .relu = relu,
     .leaky_relu = leaky_relu,
+    .prelu_block = prelu_block,
     .clip = clip,
     .add = add,
     .mul = mul,

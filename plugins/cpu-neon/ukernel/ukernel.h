@@ -193,6 +193,8 @@ typedef struct neon_ukernels {
 
     void (*relu)(float *x, int64_t n);
     void (*leaky_relu)(float *x, float slope, int64_t n);
+    /* The same with slope[channel], at n positions of `block` channels; out may be x. */
+    void (*prelu_block)(const float *x, const float *slope, int64_t block, int64_t n, float *out);
     void (*clip)(float *x, float low, float high, int64_t n);
     void (*add)(float *x, const float *y, int64_t n);
     void (*mul)(float *x, const float *y, int64_t n);

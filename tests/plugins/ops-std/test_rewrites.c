@@ -58,27 +58,34 @@ static cnr_graph *begin(cnr_value *x) {
 
 /* Of the graph that was compared last, with all rewrites: inputs of its clips, elements of its
  * convolutions' weights. */
-static int32_t clip_inputs;
+static int32_t clip_inputs, norms;
 static int64_t conv_weights;
 
 static void look(const cnr_graph *g) {
-    clip_inputs = 0;
+    clip_inputs = norms = 0;
     conv_weights = 0;
     for (int32_t i = 0; i < g->nodes.n; i++) {
         const cnr_node *node = &g->nodes.at[i]->view;
         for (int32_t k = 0; k < node->n_inputs && strcmp(node->desc->name, "clip") == 0; k++)
             clip_inputs += node->inputs[k] != NULL;
+        norms += strcmp(node->desc->name, "layer_normalization") == 0;
         if (strcmp(node->desc->name, "conv") == 0) conv_weights += cnr_count(node->inputs[1]);
     }
 }
 
 /* Runs the graph with all rewrites and with none; they agree, and `nodes` are left. */
 static void compare(cnr_graph *g, cnr_value y, int32_t nodes, const char *what) {
-    static const char *const off[] = {"remove-dead",      "remove-identity",
-                                      "fold-constants",   "fold-affine",
-                                      "merge-transposes", "einsum-to-matmul",
-                                      "fuse-activations", "clip-limits",
-                                      "trim-taps",        NULL};
+    static const char *const off[] = {"remove-dead",
+                                      "remove-identity",
+                                      "fold-constants",
+                                      "fold-affine",
+                                      "merge-transposes",
+                                      "einsum-to-matmul",
+                                      "fuse-activations",
+                                      "clip-limits",
+                                      "fuse-normalization",
+                                      "trim-taps",
+                                      NULL};
     cnr_error err = CNR_ERROR_INIT;
     float input[200], *kept = NULL;
     int64_t n = 0;
@@ -299,6 +306,72 @@ static void taps(void) {
     is_int(conv_weights, 6 * 4 * 3, "and its weights");
 }
 
+/* ---- layer normalisation as exporters write it ---- */
+
+static cnr_value mean_over(cnr_graph *g, cnr_value x, int32_t n, const int64_t *axes) {
+    const cnr_attr rows = {.name = "axes", .type = CNR_ATTR_INTS, .set = 1, .n = n, .ints = axes};
+    return NODE(g, "reduce_mean", &rows, x);
+}
+#define MEAN(x, ...) \
+    mean_over(g, x, (int32_t)(sizeof((int64_t[]){__VA_ARGS__}) / 8), (const int64_t[]){__VA_ARGS__})
+#define SUB(a, b) NODE(g, "sub", NULL, a, b)
+#define SQUARED(x) NODE(g, "pow", NULL, x, N(2))
+
+static cnr_value norm_torch(cnr_graph *g, cnr_value x) { /* torch.onnx of nn.LayerNorm */
+    const cnr_value d = SUB(x, MEAN(x, -1));
+    const cnr_value n = DIV(d, OF("sqrt", ADD(MEAN(SQUARED(d), -1), N(1e-5))));
+    return ADD(MUL(n, weight(g, "w", DIMS(5), -1, 1)), weight(g, "b", DIMS(5), -1, 1));
+}
+static cnr_value norm_keras(cnr_graph *g,
+                            cnr_value x) { /* two differences, 1 / root, other orders */
+    const cnr_value d = SUB(x, MEAN(x, 2, 3)), e = SUB(x, MEAN(x, 2, 3));
+    const cnr_value root = OF("sqrt", ADD(N(1e-3), MEAN(MUL(e, e), 2, 3)));
+    const cnr_value n = MUL(OF("reciprocal", root), d);
+    return ADD(weight(g, "b", DIMS(5, 5), -1, 1), MUL(weight(g, "w", DIMS(5, 1), -1, 1), n));
+}
+static cnr_value norm_plain(cnr_graph *g, cnr_value x) { /* without scale and shift */
+    const cnr_value d = SUB(x, MEAN(x, 1, 2, 3));
+    return MUL(d, DIV(N(1), OF("sqrt", ADD(MEAN(MUL(d, d), 1, 2, 3), N(1e-5)))));
+}
+static cnr_value norm_scaled(cnr_graph *g,
+                             cnr_value x) { /* a scale that is no axis' own stays out */
+    const cnr_value d = SUB(x, MEAN(x, -1));
+    const cnr_value n = DIV(d, OF("sqrt", ADD(MEAN(SQUARED(d), -1), N(1e-5))));
+    return MUL(n, weight(g, "w", DIMS(4, 1, 1), -1, 1));
+}
+/* These are none. */
+static cnr_value norm_channels(cnr_graph *g, cnr_value x) { /* over the channels */
+    const cnr_value d = SUB(x, MEAN(x, 1));
+    return DIV(d, OF("sqrt", ADD(MEAN(SQUARED(d), 1), N(1e-5))));
+}
+static cnr_value norm_mixed(cnr_graph *g, cnr_value x) { /* of different axes */
+    const cnr_value d = SUB(x, MEAN(x, -1));
+    return DIV(d, OF("sqrt", ADD(MEAN(SQUARED(d), 2, 3), N(1e-5))));
+}
+static cnr_value norm_uncentred(cnr_graph *g, cnr_value x) { /* by the root of the mean square */
+    return DIV(SUB(x, MEAN(x, -1)), OF("sqrt", ADD(MEAN(SQUARED(x), -1), N(1e-5))));
+}
+
+static void normals(void) {
+    static const struct {
+        cnr_value (*make)(cnr_graph *g, cnr_value x);
+        int32_t norms, nodes;
+        const char *what;
+    } made[] = {{norm_torch, 1, 1, "a normalisation by a quotient"},
+                {norm_keras, 1, 1, "one by an inverse root"},
+                {norm_plain, 1, 1, "one without scale and shift"},
+                {norm_scaled, 1, 2, "a scale of another axis"},
+                {norm_channels, 0, 7, "over other axes than the last ones"},
+                {norm_mixed, 0, 7, "a variance of other axes"},
+                {norm_uncentred, 0, 7, "a mean square"}};
+    cnr_value x;
+    for (size_t i = 0; i < CNR_ROWS(made); i++) {
+        cnr_graph *g = begin(&x);
+        compare(g, made[i].make(g, x), made[i].nodes, made[i].what);
+        is_int(norms, made[i].norms, "and how many nodes normalise");
+    }
+}
+
 int main(void) {
     const char *const dirs[] = {CNRT_BUILD_DIR "/plugins", NULL};
     const cnr_open_options o = {.size = sizeof o, .plugin_dirs = dirs, .no_default_dirs = 1};
@@ -372,6 +445,7 @@ int main(void) {
     activations();
     limits();
     taps();
+    normals();
     cnr_close(rt);
     return done();
 }

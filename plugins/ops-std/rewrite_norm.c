@@ -1,0 +1,214 @@
+/* fuse-normalization: layer normalisation that an exporter wrote as separate nodes becomes one
+ * node, and a square that it wrote as a power a product. */
+#include "ops_kit.h"
+
+extern const cnr_rewrite ops_fuse_normalization;
+
+typedef struct normal { /* (x - mean) / sqrt(variance + epsilon) over the axes from `axis` on */
+    cnr_value x;
+    int32_t axis;
+    double epsilon;
+} normal;
+
+static int is(const cnr_node *node, const char *name) {
+    return node && strcmp(node->desc->name, name) == 0;
+}
+
+/* The node that makes a value, with its inputs; NULL: there is none. */
+static const cnr_node *maker(const struct cnr_graph *g, cnr_value value, const cnr_value **in) {
+    const int32_t producer = value < 0 ? -1 : ops_host->graph_producer(g, value);
+    return producer < 0 ? NULL : ops_host->graph_node_at(g, producer, in, NULL);
+}
+
+static int number_of(const struct cnr_graph *g, cnr_value value, double *out) {
+    const cnr_tensor *t = value < 0 ? NULL : ops_host->graph_type(g, value);
+    if (!cnr_is_constant(t) || cnr_count(t) != 1 || !cnr_is_plain(t, OPS_FLOATS) || !t->data)
+        return 0;
+    *out = elem_f64(t, 0);
+    return 1;
+}
+
+/* The mean of `of` over the axes from *axis on, which stay with one element. */
+static int is_mean(const struct cnr_graph *g, cnr_value value, cnr_value *of, int32_t *axis) {
+    const cnr_value *in;
+    const cnr_node *node = maker(g, value, &in);
+    if (!is(node, "reduce_mean") || !node->inputs[0] || !cnr_attr_int(node, "keepdims")) return 0;
+    const int32_t rank = node->inputs[0]->rank;
+    const int64_t set = cnr_reduced_axes(node);
+    *of = in[0];
+    for (*axis = 0; *axis < rank; ++*axis)
+        if (set == ((1 << rank) - 1) - ((1 << *axis) - 1)) return 1;
+    return 0;
+}
+
+/* x less its mean. */
+static int is_centred(const struct cnr_graph *g, cnr_value value, cnr_value *x, int32_t *axis) {
+    const cnr_value *in;
+    cnr_value of;
+    const cnr_node *node = maker(g, value, &in);
+    if (!is(node, "sub")) return 0;
+    *x = in[0];
+    const cnr_value mean = in[1];
+    return is_mean(g, mean, &of, axis) && of == *x;
+}
+
+/* The square of a value, however it is written. */
+static int is_square(const struct cnr_graph *g, cnr_value value, cnr_value *of) {
+    const cnr_value *in;
+    double power;
+    const cnr_node *node = maker(g, value, &in);
+    if (!is(node, "mul") && !is(node, "pow")) return 0;
+    *of = in[0];
+    return is(node, "mul") ? in[0] == in[1] : number_of(g, in[1], &power) && power == 2;
+}
+
+/* The root of the variance of n->x with n->epsilon. */
+static int is_deviation(const struct cnr_graph *g, cnr_value value, normal *n) {
+    const cnr_value *in;
+    cnr_value square, centred, x;
+    int32_t axis, inner;
+    if (!is(maker(g, value, &in), "sqrt") || !is(maker(g, in[0], &in), "add")) return 0;
+    const cnr_value a = in[0], b = in[1];
+    const int first = number_of(g, a, &n->epsilon);
+    if (!first && !number_of(g, b, &n->epsilon)) return 0;
+    return is_mean(g, first ? b : a, &square, &axis) && axis == n->axis &&
+           is_square(g, square, &centred) && is_centred(g, centred, &x, &inner) && x == n->x &&
+           inner == axis;
+}
+
+/* 1 / value, in either spelling. */
+static int is_inverse(const struct cnr_graph *g, cnr_value value, cnr_value *of) {
+    const cnr_value *in;
+    double one;
+    const cnr_node *node = maker(g, value, &in);
+    if (is(node, "reciprocal")) return *of = in[0], 1;
+    if (!is(node, "div") || !number_of(g, in[0], &one) || one != 1) return 0;
+    *of = in[1];
+    return 1;
+}
+
+static int is_normal(const struct cnr_graph *g, cnr_value value, normal *n) {
+    const cnr_value *in;
+    cnr_value deviation;
+    const cnr_node *node = maker(g, value, &in);
+    if (!is(node, "div") && !is(node, "mul")) return 0;
+    const int divides = is(node, "div");
+    const cnr_value a = in[0], b = in[1];
+    for (int32_t k = 0; k < 1 + !divides; k++) {
+        const cnr_value other = k ? a : b;
+        if (!is_centred(g, k ? b : a, &n->x, &n->axis)) continue;
+        if (divides) return is_deviation(g, other, n);
+        return is_inverse(g, other, &deviation) && is_deviation(g, deviation, n);
+    }
+    return 0;
+}
+
+/* True if the value is constant and broadcasts to x's axes from n->axis on alone. */
+static int suits(const struct cnr_graph *g, cnr_value value, const normal *n) {
+    const cnr_tensor *t = ops_host->graph_type(g, value), *x = ops_host->graph_type(g, n->x);
+    if (!cnr_is_constant(t) || t->rank > x->rank - n->axis || t->dtype != x->dtype) return 0;
+    for (int32_t i = 0; i < t->rank; i++)
+        if (t->dim[i] != 1 && t->dim[i] != x->dim[x->rank - t->rank + i]) return 0;
+    return 1;
+}
+
+/* An operand of a node `op` that is only read there, and the other one, a constant that suits. */
+static int with_constant(const struct cnr_graph *g, cnr_value value, const char *op,
+                         int (*operand)(const struct cnr_graph *, cnr_value, normal *, cnr_value *),
+                         normal *n, cnr_value *scale, cnr_value *constant) {
+    const cnr_value *in;
+    if (!is(maker(g, value, &in), op)) return 0;
+    const cnr_value pair[2] = {in[0], in[1]};
+    for (int32_t k = 0; k < 2; k++) {
+        *constant = pair[1 - k];
+        if (pair[k] >= 0 && *constant >= 0 && ops_host->graph_uses(g, pair[k]) == 1 &&
+            operand(g, pair[k], n, scale) && suits(g, *constant, n))
+            return 1;
+    }
+    return 0;
+}
+
+static int bare(const struct cnr_graph *g, cnr_value value, normal *n, cnr_value *none) {
+    (void)none;
+    return is_normal(g, value, n);
+}
+
+static int scaled(const struct cnr_graph *g, cnr_value value, normal *n, cnr_value *scale) {
+    cnr_value none;
+    return with_constant(g, value, "mul", bare, n, &none, scale);
+}
+
+static cnr_value one(struct cnr_graph *g, const normal *n) {
+    const int32_t dtype = ops_host->graph_type(g, n->x)->dtype;
+    uint64_t number = 0; /* room for any type */
+    elem_run run = {.f = {1}};
+    elem_store(dtype, &number, 0, 1, ELEM_F, &run);
+    const cnr_tensor t = {.size = sizeof t, .dtype = dtype, .data = &number};
+    return ops_host->graph_constant(g, NULL, &t);
+}
+
+/* Puts layer_normalization in place of node `index`, whose value is `old`. */
+static cnr_status replace(struct cnr_graph *g, int32_t index, const normal *n, cnr_value scale,
+                          cnr_value shift, cnr_value old) {
+    cnr_value made = -1;
+    ops_host->graph_insert_before(g, index);
+    const cnr_value inputs[3] = {n->x, scale >= 0 ? scale : one(g, n), shift};
+    const cnr_attr axis = kit_attr_int("axis", n->axis),
+                   epsilon = kit_attr_float("epsilon", n->epsilon);
+    const cnr_attr bias = {.name = "bias", .type = CNR_ATTR_BOOL, .set = 1, .i = shift >= 0};
+    const cnr_attr *const attrs[] = {&axis, &epsilon, &bias};
+    CNR_TRY(ops_host->graph_node(g, "layer_normalization", NULL, NULL, inputs, 2 + (shift >= 0),
+                                 attrs, 3, &made, 1));
+    return ops_host->graph_replace(g, old, made);
+}
+
+static cnr_status square(struct cnr_graph *g, int32_t index, cnr_value x, cnr_value old) {
+    const cnr_value inputs[2] = {x, x};
+    cnr_value made = -1;
+    ops_host->graph_insert_before(g, index);
+    CNR_TRY(ops_host->graph_node(g, "mul", NULL, NULL, inputs, 2, NULL, 0, &made, 1));
+    return ops_host->graph_replace(g, old, made);
+}
+
+static int32_t pass(struct cnr_graph *g, int round, cnr_error *err) {
+    int32_t changes = 0;
+    for (int32_t i = 0; i < ops_host->graph_node_count(g); i++) {
+        const cnr_value *in, *out;
+        const cnr_node *node = ops_host->graph_node_at(g, i, &in, &out);
+        cnr_value scale = -1, shift = -1, of = -1;
+        normal n = {.x = -1};
+        cnr_status status = CNR_OK;
+        if (node->n_outputs != 1 || ops_host->graph_uses(g, out[0]) == 0) continue;
+        const cnr_value old = out[0];
+        if (round == 3 && is(node, "pow") && is_square(g, old, &of)) status = square(g, i, of, old);
+        else if ((round == 0 && with_constant(g, old, "add", scaled, &n, &scale, &shift)) ||
+                 (round == 1 && scaled(g, old, &n, &scale)) ||
+                 (round == 2 && is_normal(g, old, &n)))
+            status = replace(g, i, &n, scale, shift, old);
+        else continue;
+        if (status != CNR_OK)
+            return ops_host->fail(err, status, ops_fuse_normalization.name, "could not be applied");
+        changes++;
+    }
+    return changes;
+}
+
+/* With scale and shift, with a scale, with neither; then squares that are left. */
+static int32_t apply(struct cnr_graph *g, cnr_error *err) {
+    int32_t changes = 0;
+    for (int round = 0; round < 4; round++) {
+        const int32_t made = pass(g, round, err);
+        if (made < 0) return made;
+        changes += made;
+    }
+    return changes;
+}
+
+const cnr_rewrite ops_fuse_normalization = {
+    .size = sizeof(cnr_rewrite),
+    .order = 8,
+    .name = "fuse-normalization",
+    .summary = "makes one node of layer normalisation that is written as several",
+    .apply = apply,
+    .flags = CNR_REWRITE_STRUCTURE,
+};
