@@ -22,7 +22,16 @@ $gpu/min_freq = 177000000
 $gpu/max_freq = 543000000
 $gpu/available_frequencies = 177000000 350000000 480000000 543000000
 END
-sub bounds { return join ' ', map { $tree->text("$gpu/$_") =~ s/\s+$//r } qw(min_freq max_freq) }
+# Both bounds; a file that is being written is empty for a moment.
+sub bounds {
+    my @texts;
+    for my $try (1 .. 100) {
+        @texts = map { $tree->text("$gpu/$_") =~ s/\s+$//r } qw(min_freq max_freq);
+        last unless grep { $_ eq '' } @texts;
+        select undef, undef, undef, 0.01;
+    }
+    return "@texts";
+}
 sub wait_for { my ($what) = @_; my $until = time + 20; sleep 0.02 while !$what->() && time < $until }
 
 my $helper = fork;
