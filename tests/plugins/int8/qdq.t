@@ -144,7 +144,7 @@ for my $name (@quantized) {
 my ($python) = grep { $_ && !system "$_ -c 'import onnxruntime, numpy' 2>/dev/null" } $ENV{CNNRUN_PYTHON},
     'tests/peers/venv/bin/python', 'python3';
 SKIP: {
-    skip 'no Python with onnxruntime', 2 + @quantized unless $python;
+    skip 'left out: no Python with onnxruntime, which is a peer', 2 + @quantized unless $python;
     my $peer = file('peer.py', <<'PY');
 import sys
 import numpy as np
