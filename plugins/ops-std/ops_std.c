@@ -5,7 +5,6 @@ const cnr_host *ops_host;
 extern const cnr_rewrite ops_fuse_activations;   /* rewrite_activation.c */
 extern const cnr_rewrite ops_fuse_normalization; /* rewrite_norm.c */
 extern const cnr_rewrite ops_clip_limits;        /* rewrite_clip.c */
-extern const cnr_rewrite ops_trim_taps;          /* rewrite_taps.c */
 extern const cnr_rewrite ops_merge_transposes;   /* rewrite_transpose.c */
 extern const cnr_rewrite ops_einsum_to_matmul;   /* rewrite_einsum.c */
 
@@ -14,8 +13,8 @@ static const cnr_item items[] = {
 #include "ops.inc"
 #undef OP
     {CNR_KIND_REWRITE, &ops_fuse_activations}, {CNR_KIND_REWRITE, &ops_fuse_normalization},
-    {CNR_KIND_REWRITE, &ops_clip_limits},      {CNR_KIND_REWRITE, &ops_trim_taps},
-    {CNR_KIND_REWRITE, &ops_einsum_to_matmul}, {CNR_KIND_REWRITE, &ops_merge_transposes},
+    {CNR_KIND_REWRITE, &ops_clip_limits},      {CNR_KIND_REWRITE, &ops_einsum_to_matmul},
+    {CNR_KIND_REWRITE, &ops_merge_transposes},
 };
 
 static cnr_status start(const cnr_host *host, struct cnr_registrar *registrar, cnr_error *err) {

@@ -56,36 +56,26 @@ static cnr_graph *begin(cnr_value *x) {
     return g;
 }
 
-/* Of the graph that was compared last, with all rewrites: inputs of its clips, elements of its
- * convolutions' weights. */
+/* Of the graph that was compared last, with all rewrites: inputs of its clips, normalisations. */
 static int32_t clip_inputs, norms;
-static int64_t conv_weights;
 
 static void look(const cnr_graph *g) {
     clip_inputs = norms = 0;
-    conv_weights = 0;
     for (int32_t i = 0; i < g->nodes.n; i++) {
         const cnr_node *node = &g->nodes.at[i]->view;
         for (int32_t k = 0; k < node->n_inputs && strcmp(node->desc->name, "clip") == 0; k++)
             clip_inputs += node->inputs[k] != NULL;
         norms += strcmp(node->desc->name, "layer_normalization") == 0;
-        if (strcmp(node->desc->name, "conv") == 0) conv_weights += cnr_count(node->inputs[1]);
     }
 }
 
 /* Runs the graph with all rewrites and with none; they agree, and `nodes` are left. */
 static void compare(cnr_graph *g, cnr_value y, int32_t nodes, const char *what) {
-    static const char *const off[] = {"remove-dead",
-                                      "remove-identity",
-                                      "fold-constants",
-                                      "fold-affine",
-                                      "merge-transposes",
-                                      "einsum-to-matmul",
-                                      "fuse-activations",
-                                      "clip-limits",
-                                      "fuse-normalization",
-                                      "trim-taps",
-                                      NULL};
+    static const char *const off[] = {"remove-dead",        "remove-identity",
+                                      "fold-constants",     "fold-affine",
+                                      "merge-transposes",   "einsum-to-matmul",
+                                      "fuse-activations",   "clip-limits",
+                                      "fuse-normalization", NULL};
     cnr_error err = CNR_ERROR_INIT;
     float input[200], *kept = NULL;
     int64_t n = 0;
@@ -244,7 +234,7 @@ static void activations(void) {
     compare(g, gelu_torch(g, scaled), 3, "of a value that is a product");
 }
 
-/* ---- limits of clips, taps of convolutions ---- */
+/* ---- limits of clips ---- */
 
 static void limits(void) {
     static const struct {
@@ -263,47 +253,6 @@ static void limits(void) {
         compare(g, NODE(g, "clip", NULL, OF("tanh", x), low, high), 2, clips[i].what);
         is_int(clip_inputs, clips[i].inputs, "and its inputs");
     }
-}
-
-static void taps(void) {
-    static const struct {
-        int64_t dilation, pad, stride, left; /* left: elements of the weight, of 6 x 4 x 3 x 3 */
-        const char *what;
-    } convs[] = {{5, 5, 1, 24, "dilation as large as the axes: the middle tap"},
-                 {4, 4, 1, 216, "one less: all of them"},
-                 {9, 9, 2, 24, "with strides"},
-                 {2, 2, 1, 216, "a small dilation"}};
-    cnr_value x;
-    for (size_t i = 0; i < CNR_ROWS(convs); i++) {
-        const int64_t p = convs[i].pad, pads[] = {p, p, p, p};
-        const int64_t dilations[] = {convs[i].dilation, convs[i].dilation};
-        const int64_t strides[] = {convs[i].stride, convs[i].stride};
-        const cnr_attr rows[] =
-            {{.name = "pads", .type = CNR_ATTR_INTS, .set = 1, .n = 4, .ints = pads},
-             {.name = "dilations", .type = CNR_ATTR_INTS, .set = 1, .n = 2, .ints = dilations},
-             {.name = "strides", .type = CNR_ATTR_INTS, .set = 1, .n = 2, .ints = strides},
-             no_bias};
-        const cnr_attr *const attrs[] = {&rows[0], &rows[1], &rows[2], &rows[3]};
-        cnr_graph *g = begin(&x);
-        const cnr_value in[] = {x, weight(g, "w", DIMS(6, 4, 3, 3), -1, 1)};
-        cnr_value y = -1;
-        cnri_graph_node(g, "conv", NULL, NULL, in, 2, attrs, 4, &y, 1);
-        compare(g, y, 1, convs[i].what);
-        is_int(conv_weights, convs[i].left, "and its weights");
-    }
-    /* one axis alone, and pads that are not alike */
-    const int64_t pads[] = {0, 6, 0, 0}, dilations[] = {1, 6};
-    const cnr_attr rows[] =
-        {{.name = "pads", .type = CNR_ATTR_INTS, .set = 1, .n = 4, .ints = pads},
-         {.name = "dilations", .type = CNR_ATTR_INTS, .set = 1, .n = 2, .ints = dilations},
-         no_bias};
-    const cnr_attr *const attrs[] = {&rows[0], &rows[1], &rows[2]};
-    cnr_graph *g = begin(&x);
-    const cnr_value in[] = {x, weight(g, "w", DIMS(6, 4, 3, 2), -1, 1)};
-    cnr_value y = -1;
-    cnri_graph_node(g, "conv", NULL, NULL, in, 2, attrs, 3, &y, 1);
-    compare(g, y, 1, "a tap at one end of one axis");
-    is_int(conv_weights, 6 * 4 * 3, "and its weights");
 }
 
 /* ---- layer normalisation as exporters write it ---- */
@@ -444,7 +393,6 @@ int main(void) {
     }
     activations();
     limits();
-    taps();
     normals();
     cnr_close(rt);
     return done();
