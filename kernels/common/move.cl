@@ -23,6 +23,6 @@ __kernel void move_between(__global const float *x, int x_at, __global const flo
     const float a = from[h * in.s1 + w], b = from[h * in.s1 + right];
     const float c = from[below * in.s1 + w], d = from[below * in.s1 + right];
     /* a neighbour of weight 0 counts for nothing, whatever it is */
-    const float upper = u == 0 ? a : MAD(u, b - a, a), lower = u == 0 ? c : MAD(u, d - c, c);
-    y[y_at + (plane * out.s0 + oh) * out.s1 + ow] = t == 0 ? upper : MAD(t, lower - upper, upper);
+    const float upper = u == 0 ? a : MAD(u, b, (1 - u) * a), lower = u == 0 ? c : MAD(u, d, (1 - u) * c);
+    y[y_at + (plane * out.s0 + oh) * out.s1 + ow] = t == 0 ? upper : MAD(t, lower, (1 - t) * upper);
 }

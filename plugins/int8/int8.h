@@ -31,6 +31,20 @@ int32_t int8_byte_at(const cnr_tensor *t, int64_t i); /* of i8 or u8 */
 void int8_bounds(int32_t dtype, int32_t zero, float *low, float *high);
 /* An unplan that frees a single block. */
 void int8_free_state(const cnr_device *device, void *state);
+/* A kernel of the CPU's for the operator `op_name`, by the file's own `prepare_size`, `prepare`,
+ * `plan` and `run`; what it plans is a single block. */
+#define INT8_KERNEL(variable, n, kernel, op_name, accepts_fn) \
+    const cnr_kernel variable = {.size = sizeof(cnr_kernel), \
+                                 .version = n, \
+                                 .name = kernel, \
+                                 .op = op_name, \
+                                 .device = "cpu", \
+                                 .accepts = accepts_fn, \
+                                 .prepare_size = prepare_size, \
+                                 .prepare = prepare, \
+                                 .plan = plan, \
+                                 .unplan = int8_free_state, \
+                                 .run = run}
 
 /* ---- layers: the ports of qlinear_conv and of qlinear_dense are the same ---- */
 

@@ -368,17 +368,5 @@ static cnr_status run(const cnr_run *run, cnr_error *err) {
     return CNR_OK;
 }
 
-#define CONV(variable, kernel, op_name, accepts_fn) \
-    const cnr_kernel variable = {.size = sizeof(cnr_kernel), \
-                                 .version = 3, \
-                                 .name = kernel, \
-                                 .op = op_name, \
-                                 .device = "cpu", \
-                                 .accepts = accepts_fn, \
-                                 .prepare_size = prepare_size, \
-                                 .prepare = prepare, \
-                                 .plan = plan, \
-                                 .unplan = int8_free_state, \
-                                 .run = run}
-CONV(int8_conv, "qlinear_conv_int8_gemm", "qlinear_conv", accepts);
-CONV(int8_conv_integer, "conv_integer_int8_gemm", "conv_integer", integer_accepts);
+INT8_KERNEL(int8_conv, 3, "qlinear_conv_int8_gemm", "qlinear_conv", accepts);
+INT8_KERNEL(int8_conv_integer, 3, "conv_integer_int8_gemm", "conv_integer", integer_accepts);

@@ -194,17 +194,5 @@ static cnr_status run(const cnr_run *run, cnr_error *err) {
     return CNR_OK;
 }
 
-#define ROWS(variable, kernel, op_name, accepts_fn) \
-    const cnr_kernel variable = {.size = sizeof(cnr_kernel), \
-                                 .version = 1, \
-                                 .name = kernel, \
-                                 .op = op_name, \
-                                 .device = "cpu", \
-                                 .accepts = accepts_fn, \
-                                 .prepare_size = prepare_size, \
-                                 .prepare = prepare, \
-                                 .plan = plan, \
-                                 .unplan = int8_free_state, \
-                                 .run = run}
-ROWS(int8_matmul_integer, "matmul_integer_int8_gemm", "matmul_integer", integer_accepts);
-ROWS(int8_dense_gemm, "qlinear_dense_int8_gemm", "qlinear_dense", dense_accepts);
+INT8_KERNEL(int8_matmul_integer, 1, "matmul_integer_int8_gemm", "matmul_integer", integer_accepts);
+INT8_KERNEL(int8_dense_gemm, 1, "qlinear_dense_int8_gemm", "qlinear_dense", dense_accepts);

@@ -50,6 +50,12 @@ static const shape shapes[] = {
     {"4x8x30x29", "24x8x3x3", "auto_pad=SAME_UPPER", 0},
     {"1x8x5x5", "8x8x3x3", "pads=1", 0}, /* variable weights */
     {"2x32x13x14", "48x16x3x3", "group=2; pads=1", 0},
+    /* taps that lie far apart: whole rows and columns of a window are in the padding */
+    {"1x16x14x14", "16x16x3x3", "dilations=12; pads=12", 0},
+    {"1x16x14x14", "32x16x3x3", "dilations=12,5; pads=12,3,9,7", 0},
+    {"1x16x14x14", "16x16x3x3", "dilations=9; pads=9", 0}, /* variable weights */
+    {"2x32x29x20", "16x32x3x3", "dilations=6; strides=2; pads=6", 0},
+    {"1x16x9x33", "48x16x3x3", "dilations=3,14; strides=2,3; pads=2,14,4,11", 0},
 };
 
 static void convolutions(void) {

@@ -85,6 +85,11 @@ static void normalisations(void) {
         neon_check("lrn", "size=4; alpha=1; beta=0.5", i % 2 ? "" : "relu", 1, x);
         neon_check("lrn", "size=3; alpha=0.5; beta=0.6", "", 1, x);
     }
+    /* a mean so large that the difference from it is lost unless it is taken first */
+    cnr_tensor *x = draw("2x3x5x7"), *mean = draw("3"), *variance = draw("3");
+    for (int64_t e = 0; e < cnr_count(x); e++) t_set(x, e, t_get(x, e) + 4096);
+    for (int64_t e = 0; e < 3; e++) t_set(mean, e, 4096.5), t_set(variance, e, 1e-4);
+    neon_check("batch_normalization", "", "", 5, x, draw("3"), draw("3"), mean, variance);
 }
 
 /* Rows by their own moments, also where the mean is large and little is left of it. */

@@ -23,6 +23,13 @@ is $code, 0, 'all kernels agree with the references'
 like $text, qr/^# \d+ kernels and operators, \d+ cases, 0 failed, 0 not judged$/m,
     'each of them in some case';
 
+# ---- infinite neighbours of a point between them, and neighbours that count for nothing ----
+for my $op ('resize', 'upsample') {
+    my @between = ('--op', $op, '--kernel', 'mali_move_f32', '--device', 'opencl:0', '--cases', 100, '--timeout', 200);
+    $text = `$build/cnnrun kernelcheck @between 2>&1`;
+    is $? >> 8, 0, "$op takes infinities as the reference does" or diag $text;
+}
+
 # ---- a net whose constant one kernel packs and another reads ----
 $text = `$build/cnnrun kernelcheck --net tests/kernelcheck/shared.lua --device opencl:0 -q --timeout 200 2>&1`;
 is $? >> 8, 0, 'kernels on the nodes of a net' or diag $text;
