@@ -5,7 +5,7 @@
 #include <cnnrun/kit.h>
 
 #define DRAW_NAME "canvas"
-#define DRAW_SUMMARY "A picture to draw on: canvas { width, height, font, bold, scale, svg }."
+#define DRAW_SUMMARY "A picture to draw on: canvas { width, height, font, bold, scale, svg, pdf }."
 /* What is called, with how many arguments at least and at most. */
 /* clang-format off */
 #define DRAW_METHODS(X) \
@@ -19,7 +19,8 @@
     X(draw_text, 4, 5, "text(text, { x, y }, size, colour, degrees)") \
     X(draw_extent, 2, 2, "extent(text, size) -> width and height") \
     X(draw_pixels, 0, 0, "pixels() -> picture") \
-    X(draw_svg, 0, 0, "svg() -> text")
+    X(draw_svg, 0, 0, "svg() -> text") \
+    X(draw_pdf, 0, 0, "pdf() -> text")
 /* clang-format on */
 
 static const char *const draw_methods[] = {

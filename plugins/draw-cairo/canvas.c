@@ -1,5 +1,6 @@
-/* The object "canvas": pictures, shapes and text on a picture or in an SVG file. Lengths are
- * pixels, places from the top left corner, colours { red, green, blue, opacity } from 0 to 1. */
+/* The object "canvas": pictures, shapes and text on a picture or in an SVG or a PDF file. Lengths
+ * are pixels, places from the top left corner, colours { red, green, blue, opacity } from 0 to 1.
+ */
 #include "about.h"
 #include "draw.h"
 #include <math.h>
@@ -28,7 +29,7 @@ static void destroy(void *state) {
 typedef struct options {
     int64_t width, height;
     const char *font;
-    int64_t bold, svg;
+    int64_t bold, svg, pdf;
     double scale;
 } options;
 
@@ -42,14 +43,16 @@ static cnr_status read_options(const cnr_attr *const *list, int32_t n, options *
         else if (strcmp(a->name, "font") == 0 && a->type == CNR_ATTR_STRING) o->font = a->s;
         else if (strcmp(a->name, "bold") == 0 && a->type == CNR_ATTR_BOOL) o->bold = a->i;
         else if (strcmp(a->name, "svg") == 0 && a->type == CNR_ATTR_BOOL) o->svg = a->i;
+        else if (strcmp(a->name, "pdf") == 0 && a->type == CNR_ATTR_BOOL) o->pdf = a->i;
         else if (strcmp(a->name, "scale") == 0 && number) o->scale = a->f;
         else
             return draw_host->fail(err, CNR_E_ARG, "canvas",
                                    "no option '%s' of this kind: width "
                                    "and height (whole numbers), font (a text), bold (true), scale "
-                                   "(pixels a unit), svg (true)",
+                                   "(pixels a unit), svg (true), pdf (true)",
                                    a->name);
     }
+    if (o->svg && o->pdf) return draw_fail(err, CNR_E_ARG, "canvas", "svg or pdf, not both");
     if (!(o->scale >= 0.1 && o->scale <= 16))
         return draw_fail(err, CNR_E_LIMIT, "canvas", "scale: want 0.1 to 16");
     if (o->width < 1 || o->height < 1 || (double)o->width * o->scale > DRAW_MOST_SIDE ||
@@ -61,7 +64,7 @@ static cnr_status read_options(const cnr_attr *const *list, int32_t n, options *
 }
 
 static cairo_surface_t *surface_of(draw_state *s, const options *o) {
-    if (s->svg) return draw_svg_surface(s, o->width, o->height);
+    if (s->file) return draw_file_surface(s, o->width, o->height);
     return cairo_image_surface_create(CAIRO_FORMAT_RGB24, (int)ceil((double)o->width * o->scale),
                                       (int)ceil((double)o->height * o->scale));
 }
@@ -80,15 +83,16 @@ static cnr_status create(const cnr_attr *const *list, int32_t n, void **state, c
     if (status) return status;
     draw_state *s = draw_host->alloc(sizeof *s);
     if (!s) return draw_fail(err, CNR_E_MEMORY, "canvas", "out of memory");
-    *s = (draw_state){.svg = o.svg};
+    *s = (draw_state){.file = o.pdf ? DRAW_PDF : o.svg ? DRAW_SVG : DRAW_PIXELS};
     s->surface = surface_of(s, &o);
     if (!s->surface) {
         destroy(s);
-        return draw_fail(err, CNR_E_UNSUPPORTED, "canvas", "this cairo was built without SVG");
+        return draw_fail(err, CNR_E_UNSUPPORTED, "canvas",
+                         "this cairo was built without such files");
     }
     s->pen = cairo_create(s->surface);
-    if (!s->svg) cairo_scale(s->pen, o.scale, o.scale);
-    if (s->svg || o.scale != 1) scale_text(s->pen);
+    if (!s->file) cairo_scale(s->pen, o.scale, o.scale);
+    if (s->file || o.scale != 1) scale_text(s->pen);
     cairo_select_font_face(s->pen, o.font, CAIRO_FONT_SLANT_NORMAL,
                            o.bold ? CAIRO_FONT_WEIGHT_BOLD : CAIRO_FONT_WEIGHT_NORMAL);
     cairo_set_line_join(s->pen, CAIRO_LINE_JOIN_ROUND);

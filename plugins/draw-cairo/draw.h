@@ -11,11 +11,13 @@ extern const cnr_object draw_canvas;
 
 enum { DRAW_MOST_SIDE = 32000, DRAW_MOST_PIXELS = 1 << 28 };
 
+typedef enum draw_file { DRAW_PIXELS, DRAW_SVG, DRAW_PDF } draw_file;
+
 typedef struct draw_state {
-    cairo_surface_t *surface; /* RGB24, or SVG */
+    cairo_surface_t *surface; /* RGB24, or a file's */
     cairo_t *pen;
-    bool svg;
-    uint8_t *text; /* what the SVG surface has written so far */
+    draw_file file;
+    uint8_t *text; /* what the file's surface has written so far */
     size_t bytes, room;
 } draw_state;
 
@@ -63,7 +65,8 @@ cnr_status draw_extent(const draw_call *c);
 cnr_status draw_picture(const draw_call *c);
 cnr_status draw_pixels(const draw_call *c);
 cnr_status draw_svg(const draw_call *c);
+cnr_status draw_pdf(const draw_call *c);
 /* NULL: this cairo writes no SVG. */
-cairo_surface_t *draw_svg_surface(draw_state *s, int64_t width, int64_t height);
+cairo_surface_t *draw_file_surface(draw_state *s, int64_t width, int64_t height);
 
 #endif

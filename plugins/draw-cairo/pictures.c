@@ -1,8 +1,11 @@
-/* Pixels: pictures put on a canvas, and what the canvas holds at the end, as pixels or as SVG. */
+/* Pixels: pictures put on a canvas, and what the canvas holds at the end, as pixels, SVG or PDF. */
 #include "draw.h"
 #include <math.h>
 #ifdef CAIRO_HAS_SVG_SURFACE
 #include <cairo-svg.h>
+#endif
+#ifdef CAIRO_HAS_PDF_SURFACE
+#include <cairo-pdf.h>
 #endif
 
 static cairo_surface_t *surface_of(const cnr_tensor *picture) {
@@ -50,8 +53,9 @@ cnr_status draw_picture(const draw_call *c) {
 
 cnr_status draw_pixels(const draw_call *c) {
     cairo_surface_t *surface = c->s->surface;
-    if (c->s->svg)
-        return draw_fail(c->err, CNR_E_STATE, "canvas", "one with svg = true has no pixels: svg()");
+    if (c->s->file)
+        return draw_fail(c->err, CNR_E_STATE, "canvas",
+                         "one with svg or pdf = true has no pixels: svg(), pdf()");
     cairo_surface_flush(surface);
     const int64_t w = cairo_image_surface_get_width(surface);
     const int64_t h = cairo_image_surface_get_height(surface);
@@ -70,10 +74,9 @@ cnr_status draw_pixels(const draw_call *c) {
     return CNR_OK;
 }
 
-/* ---- SVG ---- */
+/* ---- files of lines and letters ---- */
 
-#ifdef CAIRO_HAS_SVG_SURFACE
-
+#if defined(CAIRO_HAS_SVG_SURFACE) || defined(CAIRO_HAS_PDF_SURFACE)
 static cairo_status_t keep(void *state, const unsigned char *data, unsigned n) {
     draw_state *s = state;
     if (s->room - s->bytes < n) {
@@ -87,28 +90,34 @@ static cairo_status_t keep(void *state, const unsigned char *data, unsigned n) {
     s->bytes += n;
     return CAIRO_STATUS_SUCCESS;
 }
+#endif
 
-cairo_surface_t *draw_svg_surface(draw_state *s, int64_t width, int64_t height) {
-    cairo_surface_t *surface =
-        cairo_svg_surface_create_for_stream(keep, s, (double)width, (double)height);
-    if (cairo_surface_status(surface) == CAIRO_STATUS_SUCCESS)
-        cairo_svg_surface_set_document_unit(surface, CAIRO_SVG_UNIT_PX);
+cairo_surface_t *draw_file_surface(draw_state *s, int64_t width, int64_t height) {
+    cairo_surface_t *surface = NULL;
+#ifdef CAIRO_HAS_SVG_SURFACE
+    if (s->file == DRAW_SVG) {
+        surface = cairo_svg_surface_create_for_stream(keep, s, (double)width, (double)height);
+        if (cairo_surface_status(surface) == CAIRO_STATUS_SUCCESS)
+            cairo_svg_surface_set_document_unit(surface, CAIRO_SVG_UNIT_PX);
+    }
+#endif
+#ifdef CAIRO_HAS_PDF_SURFACE
+    if (s->file ==
+        DRAW_PDF) { /* a point is 1/72 inch, a unit of ours 1/96; no date: the same twice */
+        const double unit = 72.0 / 96;
+        surface = cairo_pdf_surface_create_for_stream(keep, s, unit * (double)width,
+                                                      unit * (double)height);
+        cairo_pdf_surface_set_metadata(surface, CAIRO_PDF_METADATA_CREATE_DATE, NULL);
+        cairo_surface_set_device_scale(surface, unit, unit);
+    }
+#endif
     return surface;
 }
 
-#else
-
-cairo_surface_t *draw_svg_surface(draw_state *s, int64_t width, int64_t height) {
-    (void)s, (void)width, (void)height;
-    return NULL;
-}
-
-#endif
-
 /* The file's text; nothing can be drawn after that. */
-cnr_status draw_svg(const draw_call *c) {
+static cnr_status finished(const draw_call *c, draw_file file, const char *wanted) {
     draw_state *s = c->s;
-    if (!s->svg) return draw_fail(c->err, CNR_E_STATE, "canvas", "want a canvas with svg = true");
+    if (s->file != file) return draw_fail(c->err, CNR_E_STATE, "canvas", wanted);
     cairo_surface_finish(s->surface);
     const cairo_status_t status = cairo_surface_status(s->surface);
     if (status != CAIRO_STATUS_SUCCESS)
@@ -119,4 +128,12 @@ cnr_status draw_svg(const draw_call *c) {
     DRAW_TRY(draw_give(c, CNR_u8, 1, dim, text));
     memcpy(text, s->text, s->bytes);
     return CNR_OK;
+}
+
+cnr_status draw_svg(const draw_call *c) {
+    return finished(c, DRAW_SVG, "want a canvas with svg = true");
+}
+
+cnr_status draw_pdf(const draw_call *c) {
+    return finished(c, DRAW_PDF, "want a canvas with pdf = true");
 }

@@ -58,10 +58,12 @@ end
 ---@param low number
 ---@param high number
 ---@param most integer
+---@param whole? boolean at whole numbers alone
 ---@return { at: number, text: string }[]
 ---@return string?
-function M.linear(low, high, most)
+function M.linear(low, high, most, whole)
   local step = round_step((high - low) / math.max(1, most))
+  if whole then step = math.max(1, math.ceil(step)) end
   local largest, e = math.max(math.abs(low), math.abs(high)), 0
   if largest >= 1e5 or largest < 1e-3 then e = math.floor(math.log(largest, 10) / 3 + 1e-9) * 3 end
   local digits, ticks = digits_of(step / 10.0 ^ e), {}
@@ -166,7 +168,7 @@ function M.ticks(axis, most)
     return list
   end
   if axis.log then return M.logarithmic(axis.low, axis.high, most) end
-  return M.linear(axis.low, axis.high, most)
+  return M.linear(axis.low, axis.high, most, axis.whole)
 end
 
 return M

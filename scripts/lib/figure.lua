@@ -268,13 +268,14 @@ local function new_canvas(options)
         tostring(canvas):gsub("^%S+:%d+: ", ""), 0)
 end
 
-local function draw(plot, svg)
+-- file: "svg" or "pdf"; nil: pixels.
+local function draw(plot, file)
   local o = plot.options
   local width, height = o.width or 480, o.height or plot.height or 320
   local f = setmetatable({ plot = plot, width = width, height = height, points = {}, entries = {} },
                          Figure)
-  local scale = svg and 1 or o.scale or 2
-  f.canvas = new_canvas { width = width, height = height, scale = scale, svg = svg }
+  local scale = file and 1 or o.scale or 2
+  f.canvas = new_canvas { width = width, height = height, scale = scale, [file or "svg"] = file ~= nil }
   for _, e in ipairs(o.legend ~= false and plot.entries or {}) do
     if e.label then
       f.entries[#f.entries + 1] = { text = f:shortened(tostring(e.label), small, width * .4),
@@ -305,32 +306,35 @@ local function draw(plot, svg)
   return f.canvas
 end
 
----Writes it: pixels to a .png, lines and letters to a .svg.
+---Writes it: pixels to a .png, lines and letters to a .svg or a .pdf.
 ---@param path string
 ---@return lib.plot.Plot
 function Plot:save(path)
-  local svg = path:match("%.svg$") ~= nil
-  if not svg and not path:match("%.png$") then
-    error(("'%s': a plot is written to a .png or a .svg"):format(path), 2)
+  local ending = path:match "%.(%w+)$"
+  if ending ~= "png" and ending ~= "svg" and ending ~= "pdf" then
+    error(("'%s': a plot is written to a .png, a .svg or a .pdf"):format(path), 2)
   end
   c.output(path) -- before work begins
-  local canvas = draw(self, svg)
-  if svg then c.write(path, canvas:svg()) else canvas:pixels():save(path) end
+  if ending == "png" then draw(self):pixels():save(path)
+  else
+    local canvas = draw(self, ending)
+    c.write(path, canvas[ending](canvas))
+  end
   return self
 end
 
 ---As the text of an SVG.
 ---@return string
-function Plot:svg() return draw(self, true):svg() end
+function Plot:svg() return draw(self, "svg"):svg() end
 
 ---Its pixels, u8 [height,width,3].
 ---@return cnnrun.Tensor
-function Plot:picture() return draw(self, false):pixels() end
+function Plot:picture() return draw(self):pixels() end
 
 -- ---- beginning one ----
 
 local common = { "title", "x", "y", "log", "x_range", "y_range", "width", "height", "scale",
-                 "legend", "simulated" }
+                 "legend", "simulated", "whole" }
 
 local function check_options(kind, options, own)
   if type(options) ~= "table" then error(("plot.%s: options: want a table"):format(kind), 4) end
@@ -360,6 +364,8 @@ function M.new(kind, options, own)
   end
   local x = axis.new(log:find("x") ~= nil, options.x_range)
   local y = axis.new(log:find("y") ~= nil, options.y_range)
+  local whole = options.whole or ""
+  x.whole, y.whole = whole:find "x" ~= nil, whole:find "y" ~= nil
   return setmetatable({ options = options, entries = {}, x = x, y = y }, Plot)
 end
 

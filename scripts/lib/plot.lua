@@ -22,6 +22,7 @@ local M = {}
 ---@field x? string what the x axis shows
 ---@field y? string what the y axis shows
 ---@field log? "x"|"y"|"xy" logarithmic axes
+---@field whole? "x"|"y"|"xy" ticks at whole numbers alone
 ---@field x_range? number[] { low, high }; else what the data need
 ---@field y_range? number[] the same for y
 ---@field width? integer how wide, in units of 1/96 inch (480)

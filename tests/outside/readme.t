@@ -101,6 +101,9 @@ my %whole = (
     'cnnrun bench NET --profile --kernel conv=conv_f32_blocked' => 'cnnrun bench ' .
         'scripts/nets/squeezenet_v1_1.lua --weights random:1 --profile --kernel conv=conv_f32_blocked',
     'cnnrun quantize' => 'cnnrun quantize NET --data SPEC -o OUT.cnr',
+    'cnnrun sweep study.lua scripts/nets/lenet5.lua mnist:DIR --grid rate=log:.003:.03:3 --seeds 1..5 --jobs 2 -o out' =>
+        "echo 'return function(p) return { top1 = p.rate, loss = { 1, 2 } } end' >study.lua\n" .
+        'cnnrun sweep study.lua scripts/nets/lenet5.lua mnist:DIR --grid rate=log:.003:.03:3 --seeds 1..5 --jobs 2 -o out',
     'cnnrun convert --encode int8:bits=4' => 'cnnrun convert NET --encode int8:bits=4 -o OUT.cnr',
     'CNNRUN_KERNEL_DIR=kernels cnnrun run net.lua picture.png --device opencl:0' =>
         'CNNRUN_KERNEL_DIR=kernels cnnrun run NET PICTURE --device opencl:0',

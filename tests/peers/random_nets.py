@@ -149,7 +149,7 @@ def is_undefined(model):
     for n in model.graph.node:
         attrs = {a.name: onnx.helper.get_attribute_value(a) for a in n.attribute}
         if n.op_type in ("QuantizeLinear", "DynamicQuantizeLinear", "GridSample", "LRN", "TopK", "Sign", "MaxPool",
-                         "GlobalMaxPool", "ReduceMax", "ReduceMin", "ReduceLogSumExp", "GRU", "LSTM", "RNN",
+                         "GlobalMaxPool", "ReduceProd", "ReduceMax", "ReduceMin", "ReduceLogSumExp", "GRU", "LSTM", "RNN",
                          "Hardmax"):
             return True
         if n.op_type == "Cast" and attrs["to"] not in (onnx.TensorProto.FLOAT, onnx.TensorProto.DOUBLE):

@@ -15,6 +15,7 @@
     X(eval, "how often a net is right on labelled pictures") \
     X(bench, "time and memory of a net") \
     X(warm, "plan a net and prepare its weights now, for quick starts later") \
+    X(sweep, "run a study at many points, with several seeds each") \
     X(place, "measure a net on each device and have a policy share it among them") \
     X(tune, "time the kernels of a net's layers and keep the record for planning") \
     X(show, "a net node by node, before anything runs") \

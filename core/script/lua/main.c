@@ -114,6 +114,83 @@ static int run_main(lua_State *L) {
     return 0;
 }
 
+/* ---- results ---- */
+
+typedef struct results {
+    cnri_lua_program *program;
+    cnri_lua_result_fn each;
+    void *arg;
+} results;
+
+/* The numbers of the list on top. */
+static void tell_list(lua_State *L, const results *r, const char *name) {
+    const lua_Integer n = (lua_Integer)lua_rawlen(L, -1);
+    for (lua_Integer i = 1; i <= n; i++) {
+        lua_rawgeti(L, -1, i);
+        if (!lua_isnumber(L, -1))
+            luaL_error(L, "result '%s': item %I is no number", name, (LUAI_UACINT)i);
+        r->each(r->arg,
+                &(cnri_lua_named){.name = name, .number = lua_tonumber(L, -1), .is_item = true});
+        lua_pop(L, 1);
+    }
+    if (n == 0)
+        luaL_error(L, "result '%s': want a number, a text, a flag or a list of numbers", name);
+}
+
+/* The value on top. */
+static void tell_result(lua_State *L, const results *r, const char *name) {
+    cnri_lua_named value = {.name = name};
+    switch (lua_type(L, -1)) {
+    case LUA_TNUMBER: value.number = lua_tonumber(L, -1); break;
+    case LUA_TSTRING: value.text = lua_tostring(L, -1); break;
+    case LUA_TBOOLEAN:
+        value.is_flag = true;
+        value.number = lua_toboolean(L, -1);
+        break;
+    case LUA_TTABLE: tell_list(L, r, name); return;
+    default:
+        luaL_error(L, "result '%s' is a %s: want a number, a text, a flag or a list of numbers",
+                   name, luaL_typename(L, -1));
+    }
+    r->each(r->arg, &value);
+}
+
+/* Of the table on top the smallest name behind `after` (NULL: of all), which lies in the table;
+ * NULL: there is no more. */
+static const char *next_name(lua_State *L, const char *after) {
+    const char *found = NULL;
+    for (lua_pushnil(L); lua_next(L, -2); lua_pop(L, 1)) {
+        if (lua_type(L, -2) != LUA_TSTRING)
+            luaL_error(L, "a result has no name: want { top1 = 0.98 }");
+        const char *name = lua_tostring(L, -2);
+        if ((!after || strcmp(name, after) > 0) && (!found || strcmp(name, found) < 0))
+            found = name;
+    }
+    return found;
+}
+
+static int run_results(lua_State *L) {
+    const results *r = lua_touserdata(L, 1);
+    cnri_lua_program *p = r->program;
+    refuse_mistakes(L);
+    cnri_lua_begin_main(&p->script);
+    lua_rawgetp(L, LUA_REGISTRYINDEX, &cnri_lua_result);
+    push_args(L, p);
+    lua_call(L, 1, 1);
+    if (!lua_istable(L, -1))
+        luaL_error(L, "main returned a %s: want a table of results, { top1 = 0.98 }",
+                   luaL_typename(L, -1));
+    const char *name = next_name(L, NULL);
+    if (!name) luaL_error(L, "main returned no results: want a table such as { top1 = 0.98 }");
+    for (; name; name = next_name(L, name)) {
+        lua_pushstring(L, name);
+        lua_rawget(L, -2);
+        tell_result(L, r, name);
+        lua_pop(L, 1);
+    }
+    return 0;
+}
+
 static bool add_name(cnri_script *s, const char *name) {
     const char **slot = name ? cnri_push(&s->may_name) : NULL;
     if (slot) *slot = name;
@@ -206,6 +283,15 @@ cnr_status cnri_lua_main(cnri_lua_program *p, int *exit_code, cnr_error *err) {
     if (!status) status = explain(p, cnri_script_guard(&p->script, run_main, p, 0, err), err);
     if (!status && exit_code) *exit_code = p->exit_code;
     return status;
+}
+
+cnr_status cnri_lua_results(cnri_lua_program *p, cnri_lua_result_fn each, void *arg,
+                            cnr_error *err) {
+    if (!p->is_main || p->is_application)
+        return cnri_fail(err, CNR_E_NOT_FOUND, p->script.path,
+                         "no study: it returns no function that returns results");
+    results r = {.program = p, .each = each, .arg = arg};
+    return cnri_script_guard(&p->script, run_results, &r, 0, err);
 }
 
 typedef struct building {

@@ -84,6 +84,12 @@ cnr_status cnri_lua_application_read(cnri_lua_program *p, bool details, cnri_lua
 void cnri_lua_application_free(cnri_lua_application *a);
 /* *exit_code (may be NULL): the whole number that main returned, else 0. */
 cnr_status cnri_lua_main(cnri_lua_program *p, int *exit_code, cnr_error *err);
+/* Runs main, which must return a table of results, and calls `each` with each of them in the order
+ * of their names: a number, a text, a flag (`number` is 1 or 0), or the numbers of a list one by
+ * one (is_item). The values are valid during the call. */
+typedef void (*cnri_lua_result_fn)(void *arg, const cnri_lua_named *value);
+cnr_status cnri_lua_results(cnri_lua_program *p, cnri_lua_result_fn each, void *arg,
+                            cnr_error *err);
 /* The next load of `path` takes the program over instead of running the script again. */
 void cnri_lua_hold(cnr_runtime *rt, const char *path, cnri_lua_program *p);
 void cnri_lua_drop(cnr_runtime *rt); /* closes one that nothing loaded */

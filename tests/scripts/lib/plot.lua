@@ -90,7 +90,7 @@ local function pictures(folder)
   p:save(folder .. "/lines.png"):save(folder .. "/lines.svg")
   is(tostring(c.picture(folder .. "/lines.png")), "u8[200,300,3]", "a .png")
   ok(c.text(folder .. "/lines.svg"):find("<svg.*</svg>%s*$") ~= nil, "a .svg")
-  fails("a .png or a .svg", "nothing else", p.save, p, folder .. "/lines.gif")
+  fails("a .png, a .svg or a .pdf", "nothing else", p.save, p, folder .. "/lines.gif")
   fails("may not be written", "nowhere else", p.save, p, folder .. "-other.png")
 
   local many = {}
