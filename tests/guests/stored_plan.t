@@ -15,19 +15,41 @@ ok() { # ok STATUS NAME
     fi
 }
 cnnrun() { "$build/cnnrun" "$@" >"$work/out" 2>"$work/err"; }
-scores() { sed 's/"ms":[^,]*,//' "$work/out"; }
+scores() { sed 's/"ms":[^,]*,//; s/,"cache":.*/}/' "$work/out"; }
 
 cnnrun run "$net" "$digit" --json; scores >"$work/plain"
 cnnrun run "$net" "$digit" --json -v --cache "$work/cache"
 grep -q 'miss: nothing is stored of this net' "$work/err"; ok $? "the first start: a miss"
 [ "$(scores)" = "$(cat "$work/plain")" ]; ok $? "with the answer of a plain run"
 cnnrun run "$net" "$digit" --json -v --cache "$work/cache"
-grep -q 'plan: hit' "$work/err"; ok $? "the second: a hit"
+grep -q 'plan: hit' "$work/err" && grep -q '"cache":"hit"}' "$work/out"; ok $? "the second: a hit, in JSON too"
 [ "$(scores)" = "$(cat "$work/plain")" ]; ok $? "with the same answer"
 CNNRUN_CACHE=$work/cache cnnrun warm "$net" --json
 grep -q '"origin":"hit".*"prepared":0,' "$work/out"; ok $? "CNNRUN_CACHE does too; nothing is prepared"
-cnnrun warm "$net" --weights random:7 --cache "$work/cache"
-grep -q 'stale: weights changed: was ' "$work/err"; ok $? "other weights: stale, without -v"
+cnnrun run "$net" "$digit" --json --weights random:7; scores >"$work/other"
+cnnrun run "$net" "$digit" --json --weights random:7 -v --cache "$work/cache"
+grep -q 'plan: weights-replaced: \([0-9]*\) of \1 blobs' "$work/err"; ok $? "other weights: all blobs are prepared again"
+[ "$(scores)" = "$(cat "$work/other")" ]; ok $? "... with the answer of a plain run"
+cnnrun run "$net" "$digit" --json --weights random:7 -v --cache "$work/cache"
+grep -q 'plan: hit' "$work/err"; ok $? "... and kept"
+cat >"$work/one.lua" <<'END'
+local c = require "cnnrun"
+return function(args)
+  local net <close> = c.load(args[1])
+  local w = net:weight("conv2.weight")
+  for i = 1, #w do w[i] = -w[i] end
+  net:set_weight("conv2.weight", w)
+  net:save(args[2])
+end
+END
+cnnrun convert "$net" -o "$work/whole.cnr"
+cnnrun "$work/one.lua" "$work/whole.cnr" "$work/one.cnr"
+cnnrun run "$work/one.cnr" "$digit" --json; scores >"$work/other"
+rm -rf "$work/layer"
+cnnrun run "$work/whole.cnr" "$digit" --json --cache "$work/layer"
+cnnrun run "$work/one.cnr" "$digit" --json -v --cache "$work/layer"
+grep -q '"cache":"weights-replaced","cache_why":"1 of [2-9] blobs are prepared again"}' "$work/out"; ok $? "one layer changed: one blob is prepared again"
+[ "$(scores)" = "$(cat "$work/other")" ]; ok $? "... with the answer of a plain run"
 cnnrun warm "$net" --cache "$work/cache" --batch 3 --batch 16 -v
 [ "$(grep -c 'miss: shapes changed' "$work/err")" = 2 ]; ok $? "other batches: misses that say so"
 cnnrun warm "$net" --cache "$work/cache" --no-rewrite fuse -v

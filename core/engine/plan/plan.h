@@ -69,6 +69,7 @@ typedef struct cnri_kept_blob {
     const void *data;
     uint64_t bytes;
     uint8_t print[16]; /* fingerprint, looked at when the blob is wanted */
+    uint8_t from[16];  /* of the constants that it was made of; zeros: not known */
 } cnri_kept_blob;
 
 /* memo.c: what another process decided and prepared for the same graph, devices and options.
@@ -79,6 +80,7 @@ typedef struct cnri_memo {
     CNRI_VEC(cnri_placed) placed;      /* by node: what a policy wished */
     CNRI_VEC(cnri_kept_blob) blobs;    /* in the order of cnri_residency_blob */
     const char *reads;                 /* as cnri_plan_reads gives it; NULL: not stored */
+    bool replaces; /* weights are others now: only blobs whose constants are the same are taken */
     char *text;                        /* that the names point into */
 } cnri_memo;
 
@@ -400,6 +402,10 @@ typedef struct cnri_residency_stats {
 void cnri_residency_stats_of(const cnr_plan *plan, cnri_residency_stats *out);
 /* Name and size of blob `index`; false past the end. The name lives as long as the plan. */
 bool cnri_residency_blob(const cnr_plan *plan, int32_t index, const char **name, uint64_t *bytes);
+bool cnri_residency_kept(const cnr_plan *plan, int32_t index); /* the blob is another process's */
+/* A print of the constants that a blob is made of, zeros where they are not known; false: past the
+ * end. */
+bool cnri_residency_sources(const cnr_plan *plan, int32_t index, uint8_t print[16]);
 /* The bytes of a blob on the host, prepared if need be; valid until the next call for this plan.
  * *buffer holds them if the device has no host memory: NULL at first; the caller frees it. */
 cnr_status cnri_residency_read(cnr_plan *plan, int32_t index, void **buffer, const void **data,

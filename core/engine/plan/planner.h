@@ -278,7 +278,4 @@ bool cnri_kernel_drives(const cnr_kernel *k, const cnr_device *device);
 cnr_status cnri_residency_make(cnr_plan *plan, const cnri_memo *memo, cnr_error *err);
 void cnri_residency_free(cnr_plan *plan);
 
-/* ---- residency.c ---- */
-bool cnri_residency_kept(const cnr_plan *plan, int32_t index); /* the blob is another process's */
-
 #endif

@@ -382,6 +382,52 @@ bool cnri_residency_kept(const cnr_plan *plan, int32_t index) {
     return plan->residency->blobs.at[index].kept != NULL;
 }
 
+/* A print of a constant, of what it was made of while the net was rewritten where that is known. */
+static bool print_of(const cnr_graph *g, cnr_value value, uint8_t out[16]) {
+    const cnri_value *v = &g->values.at[value];
+    const cnr_tensor *t = v->type;
+    uint8_t parts[4][16] = {{0}};
+    if (v->late) {
+        if (!print_of(g, v->late->from, parts[0])) return false;
+        cnri_fingerprint(v->late->scales,
+                         (uint64_t)(v->late->n * v->late->channels) * sizeof *v->late->scales,
+                         parts[1]);
+    } else if (v->seal) cnri_fingerprint(v->seal->digest, 32, parts[0]);
+    else if (t->data)
+        cnri_fingerprint(t->data, t->encoding ? t->bytes : cnr_dense_bytes(t), parts[0]);
+    else return false;
+    if (t->quant)
+        cnri_fingerprint(t->quant->scale, (uint64_t)t->quant->count * sizeof *t->quant->scale,
+                         parts[2]);
+    if (t->quant && t->quant->zero_point)
+        cnri_fingerprint(t->quant->zero_point,
+                         (uint64_t)t->quant->count * sizeof *t->quant->zero_point, parts[3]);
+    cnri_fingerprint(parts, sizeof parts, out);
+    return true;
+}
+
+bool cnri_residency_sources(const cnr_plan *plan, int32_t index, uint8_t print[16]) {
+    const struct cnri_residency *r = plan->residency;
+    uint8_t prints[32][16] = {{0}};
+    if (index < 0 || index >= r->blobs.n) return false;
+    const cnri_step *s = &plan->steps.at[r->blobs.at[index].step];
+    bool known = true;
+    for (int32_t k = 0; k < s->n_in && k < 32; k++)
+        if (s->prepared >> k & 1 && s->in[k] >= 0)
+            known = known && print_of(plan->graph, plan->homes.at[s->in[k]].value, prints[k]);
+    memset(print, 0, 16);
+    if (known) cnri_fingerprint(prints, sizeof prints, print);
+    return true;
+}
+
+/* Whether the blob was made of the constants that the plan has. */
+static bool same_sources(const cnr_plan *plan, int32_t index, const cnri_kept_blob *kept) {
+    static const uint8_t unknown[16];
+    uint8_t now[16];
+    return cnri_residency_sources(plan, index, now) && memcmp(now, unknown, sizeof now) != 0 &&
+           memcmp(now, kept->from, sizeof now) == 0;
+}
+
 /* The memo's blobs are those of this plan, or none of them is taken. */
 static cnr_status take_kept(cnr_plan *plan, const cnri_memo *memo, cnr_error *err) {
     struct cnri_residency *r = plan->residency;
@@ -396,6 +442,7 @@ static cnr_status take_kept(cnr_plan *plan, const cnri_memo *memo, cnr_error *er
         uint64_t bytes = 0;
         cnri_residency_blob(plan, i, &name, &bytes);
         r->kept[i] = memo->blobs.at[i];
+        if (memo->replaces && !same_sources(plan, i, &r->kept[i])) continue;
         if (r->kept[i].bytes != bytes || strcmp(r->kept[i].name, name) != 0)
             return cnri_fail(err, CNR_E_VERSION, name,
                              "its blob takes %llu bytes, stored are %llu "

@@ -22,11 +22,12 @@ static const char *find_line(const char *text, const char *key, size_t n) {
     return NULL;
 }
 
-/* The first thing in which the stored identity is not today's, as text; NULL: none (or no memory).
- * cnri_free. */
-static char *difference(const char *stored, const char *now) {
+/* The first thing in which the stored identity is not today's, but for weights if they may differ,
+ * as text; NULL: none (or no memory). cnri_free. */
+static char *difference(const char *stored, const char *now, bool but_weights) {
     for (const char *at = now; *at; at += line_length(at), at += *at == '\n') {
         const size_t key = key_length(at), n = line_length(at);
+        if (but_weights && strncmp(at, "weights ", 8) == 0) continue;
         const char *was = find_line(stored, at, key);
         if (!was) return cnri_format("%.*s is new", (int)key, at);
         if (line_length(was) == n && memcmp(was, at, n) == 0) continue;
@@ -71,7 +72,7 @@ static char *why_missed(const cnr_model *m, const char *identity) {
     add_stem(m, &stem);
     char *path = stem.failed ? NULL : cnri_cache_latest(m->cache, stem.at), *why = NULL;
     if (path && cnri_cached_open(path, &other, NULL) == CNR_OK) {
-        why = difference(other.identity, identity);
+        why = difference(other.identity, identity, false);
         cnri_cached_close(&other);
     }
     cnri_free(path);
@@ -111,10 +112,10 @@ static cnr_status recognise(cnr_plan *plan, const char *reads, cnr_error *err) {
     return CNR_OK;
 }
 
-/* A plan after the stored one, which it then owns. */
-static cnr_status follow(const cnri_plan_request *r, cnri_cached *c, cnr_plan **out,
+/* A plan after the stored one, which it then owns. replaces: for other weights. */
+static cnr_status follow(const cnri_plan_request *r, cnri_cached *c, bool replaces, cnr_plan **out,
                          cnr_error *err) {
-    cnri_memo memo = {0};
+    cnri_memo memo = {.replaces = replaces};
     cnr_status status = cnri_memo_parse(&memo, c->choices, err);
     for (int32_t i = 0; i < c->n_blobs && !status; i++) {
         cnri_kept_blob *b = cnri_push(&memo.blobs);
@@ -126,9 +127,10 @@ static cnr_status follow(const cnri_plan_request *r, cnri_cached *c, cnr_plan **
                               .data = c->blobs[i].data,
                               .bytes = c->blobs[i].bytes};
         memcpy(b->print, c->blobs[i].print, sizeof b->print);
+        memcpy(b->from, c->blobs[i].from, sizeof b->from);
     }
     if (!status) status = make(r, &memo, out, err);
-    if (!status && memo.reads) status = recognise(*out, memo.reads, err);
+    if (!status && memo.reads && !replaces) status = recognise(*out, memo.reads, err);
     if (!status) {
         (*out)->kept = c->file; /* names of blobs were copied into the plan's own */
         c->file = (cnri_mapping){0};
@@ -166,6 +168,7 @@ static cnr_status store(const cnr_model *m, cnr_plan *plan, const char *path, co
             break;
         }
         *b = (cnri_cached_blob){.name = name, .bytes = bytes};
+        cnri_residency_sources(plan, i, b->from);
         total += bytes + 4096;
     }
     if (!status && total > limit)
@@ -187,6 +190,16 @@ static cnr_status store(const cnr_model *m, cnr_plan *plan, const char *path, co
     return status;
 }
 
+/* How much of a plan is made anew for other weights. */
+static char *told_replaced(const cnr_plan *plan) {
+    const char *name;
+    uint64_t bytes;
+    int32_t n = 0, kept = 0;
+    for (; cnri_residency_blob(plan, n, &name, &bytes); n++) kept += cnri_residency_kept(plan, n);
+    return cnri_format("weights-replaced: %d of %d blobs are prepared again", (int)(n - kept),
+                       (int)n);
+}
+
 /* Tries the file. *out stays NULL when it is no good, and *origin says why; cnri_free. */
 static cnr_status try_stored(const cnri_plan_request *r, const char *path, const char *identity,
                              cnr_plan **out, char **origin, cnr_error *err) {
@@ -201,13 +214,14 @@ static cnr_status try_stored(const cnri_plan_request *r, const char *path, const
     } else if (status) {
         const bool wrong = status == CNR_E_FORMAT || status == CNR_E_STATE;
         *origin = cnri_format("%s: %s", wrong ? "stale" : "miss", why.text);
-    } else if ((what = difference(c.identity, identity)) != NULL) {
+    } else if ((what = difference(c.identity, identity, true)) != NULL) {
         *origin = cnri_format("stale: %s", what);
-    } else if ((status = follow(r, &c, out, &why)) != CNR_OK) {
-        *origin = cnri_format("stale: %s: %s", why.where, why.text);
     } else {
-        *origin = cnri_strdup("hit");
-        cnri_cache_touch(path);
+        what = difference(c.identity, identity, false);
+        status = follow(r, &c, what != NULL, out, &why);
+        if (status) *origin = cnri_format("stale: %s: %s", why.where, why.text);
+        else *origin = what ? told_replaced(*out) : cnri_strdup("hit");
+        if (!status && !what) cnri_cache_touch(path);
     }
     cnri_cached_close(&c);
     cnri_free(what);
@@ -230,8 +244,8 @@ static cnr_status plan_at(const cnri_plan_request *r, const char *path, const ch
     }
     cnri_log(strncmp(origin, "stale", 5) == 0 ? CNR_LOG_WARN : CNR_LOG_INFO, "cache", "%s: %s",
              path, origin);
-    if (!*out) {
-        status = make(r, NULL, out, err);
+    if (!*out || strcmp(origin, "hit") != 0) {
+        if (!*out) status = make(r, NULL, out, err);
         status = cnri_alloc_verdict(before, status, path, err);
         if (!status) /* exactly: others find it by the digests of these weights */
             status =

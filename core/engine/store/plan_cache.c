@@ -8,7 +8,8 @@
  *   64   SHA-256 of the directory [32]    SHA-256 of the 96 bytes above [32]
  *   128  zeros up to a multiple of 4096, then the blobs, each at such a multiple
  *        directory: identity NUL choices NUL
- *                   n {u64 offset, u64 bytes, fingerprint[16], u32 length, name NUL} */
+ *                   n {u64 offset, u64 bytes, fingerprint[16], u32 length,
+ *                      fingerprint of what it is made of [16], name NUL} */
 #define _GNU_SOURCE
 #include "store/store.h"
 #include <cnnrun/plugin.h>
@@ -18,7 +19,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { VERSION = 1, HEADER = 128, SIGNED = 96, ALIGN = 4096 };
+enum { VERSION = 2, HEADER = 128, SIGNED = 96, ALIGN = 4096, ROW = 52 };
 static const uint8_t magic[8] = {0x89, 'C', 'N', 'P', '\r', '\n', 0x1a, '\n'};
 
 static uint64_t get(const uint8_t *p, int bytes) {
@@ -69,7 +70,6 @@ static const char *take_text(const uint8_t **at, const uint8_t *end, uint64_t by
 }
 
 static cnr_status read_directory(cnri_cached *c, const char *path, cnr_error *err) {
-    enum { ROW = 36 };
     const uint8_t *file = c->file.at, *at = file + get(file + 24, 8), *end = file + c->file.bytes;
     const uint64_t data_end = get(file + 24, 8), n = get(file + 56, 8);
     c->identity = take_text(&at, end, get(file + 40, 8));
@@ -85,6 +85,7 @@ static cnr_status read_directory(cnri_cached *c, const char *path, cnr_error *er
         b->bytes = get(at + 8, 8);
         memcpy(b->print, at + 16, sizeof b->print);
         const uint64_t length = get(at + 32, 4);
+        memcpy(b->from, at + 36, sizeof b->from);
         at += ROW;
         b->name = take_text(&at, end, length);
         if (!b->name) return damaged(err, path, "a name is malformed");
@@ -154,13 +155,14 @@ static cnr_status write_directory(cnri_writer *w, const char *identity, const ch
     cnr_status status = write_row(w, &digest, identity, first + 1, at, err);
     if (!status) status = write_row(w, &digest, choices, second + 1, at, err);
     for (int32_t i = 0; i < n && !status; i++) {
-        uint8_t row[36];
+        uint8_t row[ROW];
         const size_t length = strlen(blobs[i].name);
         offset = aligned(offset);
         put(row, offset, 8);
         put(row + 8, blobs[i].bytes, 8);
         memcpy(row + 16, blobs[i].print, 16);
         put(row + 32, length, 4);
+        memcpy(row + 36, blobs[i].from, 16);
         offset += blobs[i].bytes;
         status = write_row(w, &digest, row, sizeof row, at, err);
         if (!status) status = write_row(w, &digest, blobs[i].name, length + 1, at, err);

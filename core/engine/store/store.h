@@ -23,7 +23,7 @@ typedef struct cnri_cached_blob {
     const char *name;
     const void *data; /* in the mapping; not looked at until it is wanted */
     uint64_t bytes;
-    uint8_t print[16];
+    uint8_t print[16], from[16]; /* of the blob; of what it is made of */
 } cnri_cached_blob;
 
 typedef struct cnri_cached {
@@ -40,7 +40,7 @@ void cnri_cached_close(cnri_cached *c);
 
 /* Called for one blob after the other, so that they need not all be there at once. */
 typedef cnr_status (*cnri_cached_fn)(void *arg, int32_t index, const void **data, cnr_error *err);
-/* `blobs` have names and bytes; their fingerprints are filled in. Whole or not at all. */
+/* `blobs` have names, bytes and what they are made of; their fingerprints are filled in. Whole or not at all. */
 cnr_status cnri_cached_write(const char *path, const char *identity, const char *choices,
                              cnri_cached_blob *blobs, int32_t n, cnri_cached_fn data, void *arg,
                              cnr_error *err);

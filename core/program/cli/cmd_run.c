@@ -123,6 +123,17 @@ static cnr_status outputs(const cnr_model *model, const cnri_recognised *a, cnri
     return status;
 }
 
+/* Whether the plan was a stored one: hit, weights-replaced, miss or stale, and why. */
+static void json_cache(cnri_json *j, cnr_model *model) {
+    cnr_plan *plan = NULL;
+    if (!model->cache || cnr_plan_for(model, NULL, 0, &plan, NULL) || !plan->origin) return;
+    const size_t n = strcspn(plan->origin, ":");
+    char word[32];
+    snprintf(word, sizeof word, "%.*s", (int)n, plan->origin);
+    cnri_json_text(j, "cache", word);
+    if (plan->origin[n]) cnri_json_text(j, "cache_why", plan->origin + n + 2);
+}
+
 static cnr_status tell(const cnri_call *call, const cnri_recognised *a, cnr_error *err) {
     cnri_json j;
     if (!call->common.json) {
@@ -137,6 +148,7 @@ static cnr_status tell(const cnri_call *call, const cnri_recognised *a, cnr_erro
     cnri_json_real(&j, "ms", a->ms);
     if (a->classes) json_top(&j, call->model, a);
     const cnr_status status = outputs(call->model, a, &j, err);
+    json_cache(&j, call->model);
     cnri_json_warnings(&j, call->model->graph);
     if (!status) return cnri_json_print(&j, err);
     cnri_text_free(&j.text);
