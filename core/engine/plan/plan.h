@@ -81,7 +81,7 @@ typedef struct cnri_memo {
     CNRI_VEC(cnri_kept_blob) blobs;    /* in the order of cnri_residency_blob */
     const char *reads;                 /* as cnri_plan_reads gives it; NULL: not stored */
     bool replaces; /* weights are others now: only blobs whose constants are the same are taken */
-    char *text;                        /* that the names point into */
+    char *text;    /* that the names point into */
 } cnri_memo;
 
 /* tuning.c: how long kernels were seen to take. A key stands for a node with what follows it, its

@@ -115,7 +115,8 @@ cnr_status cnri_model_like(const cnr_model *like, cnr_graph *graph, cnr_model **
                                 .symbols = (const char *const *)like->symbols,
                                 .symbol_values = like->symbol_values,
                                 .cache = like->cache,
-                                .cache_bytes = like->cache_bytes};
+                                .cache_bytes = like->cache_bytes,
+                                .cache_policy = like->cache_fifo ? "fifo" : NULL};
     cnr_status status = cnri_model_from_graph(like->rt, graph, &o, out, err);
     if (status) return status;
     cnr_model *m = *out;

@@ -54,6 +54,8 @@
       "keep plans and prepared weights here for the next time") \
     X(PROGRAM, BYTES, cache_bytes, "", "--cache-limit", "BYTES", NULL, NOTHING, " (4G)", \
       "most bytes that they may take; the oldest go first") \
+    X(PROGRAM, TEXT, cache_policy, "", "--cache-policy", "NAME", cnri_cache_policies, NOTHING, \
+      " (lru)", "which go first: lru, used longest ago; fifo, kept longest ago") \
     X(ALL, FLAG, deterministic, "deterministic", "--deterministic", NULL, NULL, PLAN, "", \
       "never let a clock choose") \
     X(ALL, NOT, no_verify, "verify", "--no-verify", NULL, NULL, NOTHING, "", \
@@ -61,7 +63,9 @@
     X(SCRIPT, TEXT, preset, "preset", "", NULL, NULL, NOTHING, " (the net's own)", \
       "how pictures are prepared: torchvision, tf ...")
 
-extern const char *const cnri_weights_types[], *const cnri_arithmetics[]; /* end in NULL */
+/* end in NULL */
+extern const char *const cnri_weights_types[], *const cnri_arithmetics[],
+                                                   *const cnri_cache_policies[];
 
 typedef enum cnri_load_kind {
     CNRI_LOAD_TEXT,

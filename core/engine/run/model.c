@@ -319,6 +319,8 @@ static cnr_status fill(cnr_model *m, const cnr_load_options *o, cnr_error *err) 
         cnri_load_take(o, &options);
         options.stores = stores_of(o);
         m->cache_bytes = o->cache_bytes;
+        m->cache_fifo =
+            CNRI_HAS(o, cache_policy) && o->cache_policy && strcmp(o->cache_policy, "fifo") == 0;
         if (o->cache && !(m->cache = cnri_strdup(o->cache))) return no_memory(err);
         const cnr_status status = cnri_devices_keep(&m->rt->devices, o->cache, err);
         if (status) return status;

@@ -1,8 +1,9 @@
 /* The table of load options, and what is made of all its rows alike. */
 #include "run/run.h"
 
-const char *const cnri_weights_types[] = {"f32", "fp16", "bf16", NULL}, *const cnri_arithmetics[] =
-                                                                            {"f32", "fp16", NULL};
+const char *const cnri_weights_types[] = {"f32", "fp16", "bf16", NULL};
+const char *const cnri_arithmetics[] = {"f32", "fp16", NULL};
+const char *const cnri_cache_policies[] = {"lru", "fifo", NULL};
 
 #define PLAN_NOTHING(member) 0
 #define PLAN_NET PLAN_NOTHING

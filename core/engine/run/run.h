@@ -112,6 +112,7 @@ struct cnr_model {
     cnri_plan_options plan_options;
     char *cache; /* folder of stored plans; NULL: none */
     uint64_t cache_bytes;
+    bool cache_fifo;          /* a hit does not count as a use */
     struct cnri_plans *plans; /* plans.c: those that live, by input shapes */
     CNRI_VEC(cnr_session *) sessions;
     CNRI_VEC(cnr_tensor) input_types; /* bound for a plan made implicitly */

@@ -221,7 +221,7 @@ static cnr_status try_stored(const cnri_plan_request *r, const char *path, const
         status = follow(r, &c, what != NULL, out, &why);
         if (status) *origin = cnri_format("stale: %s: %s", why.where, why.text);
         else *origin = what ? told_replaced(*out) : cnri_strdup("hit");
-        if (!status && !what) cnri_cache_touch(path);
+        if (!status && !what && !r->model->cache_fifo) cnri_cache_touch(path);
     }
     cnri_cached_close(&c);
     cnri_free(what);

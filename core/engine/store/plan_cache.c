@@ -16,6 +16,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -210,63 +211,78 @@ static bool ends_with(const char *text, const char *tail) {
     return n > k && strcmp(text + n - k, tail) == 0;
 }
 
-static bool older(const struct timespec *a, const struct timespec *b) {
-    return a->tv_sec != b->tv_sec ? a->tv_sec < b->tv_sec : a->tv_nsec < b->tv_nsec;
+/* What can be made again: stored plans, and what plugins keep under names that end in "bin". */
+static bool counts(const char *name) {
+    return ends_with(name, CNRI_PLAN_SUFFIX) || ends_with(name, "bin");
 }
 
-/* Looks through a folder: sums up the plans, finds the first and the last used of those whose name
- * begins with `prefix`. What processes that were killed left behind is removed. */
-typedef struct survey {
-    uint64_t bytes;
-    char *oldest, *latest;
-} survey;
-
-static void sweep(const char *folder, const char *name) {
+static void remove_temporary(const char *folder, const char *name) {
     char *path = cnri_path_join(folder, name);
     if (path) cnri_write_remove_temporary(path);
     cnri_free(path);
 }
 
-static survey look(const char *folder, const char *prefix, const char *keep) {
-    survey s = {0, NULL, NULL};
-    struct timespec first = {0, 0}, last = {0, 0};
+static int by_use(const void *a, const void *b) {
+    const cnri_cache_file *x = a, *y = b;
+    if (x->used_ns != y->used_ns) return x->used_ns < y->used_ns ? -1 : 1;
+    return strcmp(x->name, y->name);
+}
+
+bool cnri_cache_list(const char *folder, cnri_cache_files *out) {
     DIR *d = opendir(folder);
-    for (const struct dirent *e; d && (e = readdir(d)) != NULL;) {
+    bool good = true;
+    for (const struct dirent *e; d && good && (e = readdir(d)) != NULL;) {
         struct stat info;
-        if (ends_with(e->d_name, CNRI_TEMPORARY_SUFFIX)) sweep(folder, e->d_name);
-        if (!ends_with(e->d_name, CNRI_PLAN_SUFFIX)) continue;
+        if (ends_with(e->d_name, CNRI_TEMPORARY_SUFFIX)) remove_temporary(folder, e->d_name);
+        if (!counts(e->d_name)) continue;
         if (fstatat(dirfd(d), e->d_name, &info, AT_SYMLINK_NOFOLLOW) != 0) continue;
         if (!S_ISREG(info.st_mode)) continue;
-        s.bytes += (uint64_t)info.st_size;
-        if (strncmp(e->d_name, prefix, strlen(prefix)) != 0) continue;
-        if (!s.latest || older(&last, &info.st_mtim)) {
-            cnri_free(s.latest);
-            s.latest = cnri_path_join(folder, e->d_name);
-            last = info.st_mtim;
-        }
-        if (keep && strcmp(e->d_name, keep) == 0) continue;
-        if (!s.oldest || older(&info.st_mtim, &first)) {
-            cnri_free(s.oldest);
-            s.oldest = cnri_path_join(folder, e->d_name);
-            first = info.st_mtim;
-        }
+        cnri_cache_file *file = cnri_push(out);
+        good = file && (file->name = cnri_strdup(e->d_name)) != NULL;
+        if (!good) break;
+        file->bytes = (uint64_t)info.st_size;
+        file->used_ns = (int64_t)info.st_mtim.tv_sec * 1000000000 + info.st_mtim.tv_nsec;
+        file->is_plan = ends_with(e->d_name, CNRI_PLAN_SUFFIX);
     }
     if (d) closedir(d);
-    return s;
+    if (good && out->n > 1) qsort(out->at, (size_t)out->n, sizeof *out->at, by_use);
+    return good;
+}
+
+void cnri_cache_list_free(cnri_cache_files *files) {
+    for (int32_t i = 0; i < files->n; i++) cnri_free(files->at[i].name);
+    cnri_vec_free(files);
+}
+
+bool cnri_cache_remove(const char *folder, const char *name) {
+    char *path = cnri_path_join(folder, name);
+    const bool gone = path && counts(name) && (unlink(path) == 0 || errno == ENOENT);
+    cnri_free(path);
+    return gone;
 }
 
 void cnri_cache_trim(const char *folder, uint64_t limit, const char *keep) {
-    for (bool more = true; more;) {
-        survey s = look(folder, "", keep);
-        more = s.bytes > limit && s.oldest && unlink(s.oldest) == 0;
-        if (more) cnri_log(CNR_LOG_INFO, "cache", "%s removed: the folder is full", s.oldest);
-        cnri_free(s.oldest);
-        cnri_free(s.latest);
+    cnri_cache_files files = {0};
+    uint64_t bytes = 0;
+    const bool good = cnri_cache_list(folder, &files);
+    for (int32_t i = 0; i < files.n; i++) bytes += files.at[i].bytes;
+    for (int32_t i = 0; good && i < files.n && bytes > limit; i++) {
+        const cnri_cache_file *file = &files.at[i];
+        if (keep && strcmp(file->name, keep) == 0) continue;
+        if (!cnri_cache_remove(folder, file->name)) break;
+        bytes -= file->bytes;
+        cnri_log(CNR_LOG_INFO, "cache", "%s removed: the folder is full", file->name);
     }
+    cnri_cache_list_free(&files);
 }
 
 char *cnri_cache_latest(const char *folder, const char *prefix) {
-    survey s = look(folder, prefix, NULL);
-    cnri_free(s.oldest);
-    return s.latest;
+    cnri_cache_files files = {0};
+    char *found = NULL;
+    cnri_cache_list(folder, &files);
+    for (int32_t i = files.n - 1; i >= 0 && !found; i--)
+        if (files.at[i].is_plan && strncmp(files.at[i].name, prefix, strlen(prefix)) == 0)
+            found = cnri_path_join(folder, files.at[i].name);
+    cnri_cache_list_free(&files);
+    return found;
 }

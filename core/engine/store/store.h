@@ -40,13 +40,26 @@ void cnri_cached_close(cnri_cached *c);
 
 /* Called for one blob after the other, so that they need not all be there at once. */
 typedef cnr_status (*cnri_cached_fn)(void *arg, int32_t index, const void **data, cnr_error *err);
-/* `blobs` have names, bytes and what they are made of; their fingerprints are filled in. Whole or not at all. */
+/* `blobs` have names, bytes and what they are made of; their fingerprints are filled in. Whole or
+ * not at all. */
 cnr_status cnri_cached_write(const char *path, const char *identity, const char *choices,
                              cnri_cached_blob *blobs, int32_t n, cnri_cached_fn data, void *arg,
                              cnr_error *err);
 
-/* Removes the plans that were used longest ago until the rest take at most `limit` bytes; `keep`,
- * the name of a file in there, stays. */
+/* The files of a folder that count in its limit, the one used longest ago first: plans, and what
+ * plugins keep under names that end in "bin". False: no memory; to be freed all the same. */
+typedef struct cnri_cache_file {
+    char *name;
+    uint64_t bytes;
+    int64_t used_ns; /* since 1970 */
+    bool is_plan;
+} cnri_cache_file;
+typedef CNRI_VEC(cnri_cache_file) cnri_cache_files;
+bool cnri_cache_list(const char *folder, cnri_cache_files *out);
+void cnri_cache_list_free(cnri_cache_files *files);
+bool cnri_cache_remove(const char *folder, const char *name); /* one of them; false: it stays */
+/* Removes those that were used longest ago until the rest take at most `limit` bytes; `keep`, the
+ * name of a file in there, stays. */
 void cnri_cache_trim(const char *folder, uint64_t limit, const char *keep);
 void cnri_cache_touch(const char *path); /* used now */
 /* The plan used last whose file's name begins with `prefix`; NULL: none. cnri_free. */

@@ -73,7 +73,7 @@ typedef struct cnr_load_options {
     uint64_t memory_bound;             /* bytes of prepared weights, at most; 0: no bound */
     int32_t deterministic;             /* 1: no measured time decides */
     const char *cache;                 /* folder of stored plans and tuning records; NULL: none */
-    uint64_t cache_bytes;              /* size of the stored plans there, at most; 0: 4 GiB */
+    uint64_t cache_bytes;              /* size of what is kept there, at most; 0: 4 GiB */
     const char *const *import_options; /* "name=value" for the importer; ends in NULL */
     const char *preset; /* preparation of pictures, such as "torchvision"; NULL: the net's own */
     /* 1: weights of a .cnr are not compared with their fingerprints. 0: damage is CNR_E_FORMAT when
@@ -102,6 +102,9 @@ typedef struct cnr_load_options {
     /* "fp16": kernels multiply in f16 where the device can (CNR_KERNEL_F16_MATH); a device that
      * cannot logs a warning. NULL: "f32". */
     const char *arithmetic;
+    /* Which stored plans go first where cache_bytes are taken: "lru", used longest ago, or "fifo",
+     * kept longest ago. NULL: "lru". */
+    const char *cache_policy;
 } cnr_load_options;
 
 typedef struct cnr_top {

@@ -219,7 +219,8 @@ typedef struct cnr_host {
     /* ---- what is kept between runs: blocks by name ("0123ab.clbin") in a folder: a
      * device's `keeps`, or NULL, the user's own. What comes back is what was kept, whole: a file
      * that others could have written, or that is damaged, is refused. CNR_E_NOT_FOUND: there is
-     * none. ---- */
+     * none. A name that ends in "bin" says that the data can be made again: it counts in the limit
+     * of the folder, and goes when others were kept or used since. ---- */
 
     cnr_status (*kept_load)(const char *folder, const char *name, uint64_t limit, void **data,
                             uint64_t *bytes, cnr_error *err);

@@ -17,6 +17,7 @@
     X(warm, "plan a net and prepare its weights now, for quick starts later") \
     X(sweep, "run a study at many points, with several seeds each") \
     X(place, "measure a net on each device and have a policy share it among them") \
+    X(cache, "list, verify, clear, move what is kept between runs") \
     X(tune, "time the kernels of a net's layers and keep the record for planning") \
     X(show, "a net node by node, before anything runs") \
     X(import, "a model of another program to the native file") \

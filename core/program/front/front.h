@@ -206,6 +206,8 @@ char *cnri_path_with_ending(const char *path, const char *ending);
  * first operand, whose index in argv this is (argc: none). False: leave with call->code (help was
  * printed, or a mistake explained). */
 bool cnri_call_parse(cnri_call *call, void *values, int *next);
+/* "300", "20K", "1.5G", "4GiB". */
+bool cnri_parse_bytes(const char *text, uint64_t *out);
 /* One more word of a CNRI_T_LIST; false: for want of memory. */
 bool cnri_list_add(const char *const **list, const char *word);
 void cnri_call_free(cnri_call *call);
@@ -249,8 +251,10 @@ int cnri_mistake(const char *command, const char *nearest, const char *format, .
 void cnri_error_at_once(const char *text, int code);
 
 /* ---- open.c ---- */
-/* --cache, else CNNRUN_CACHE; NULL: none. */
+/* --cache, else CNNRUN_CACHE; NULL: none, or MODEL_CACHE_DISABLE says so. */
 const char *cnri_call_cache(const cnri_call *call);
+/* --cache-limit, else MODEL_CACHE_MAXSIZE; 0: the usual one. */
+cnr_status cnri_call_cache_limit(const cnri_call *call, uint64_t *out, cnr_error *err);
 /* The runtime of the options, if none is open. */
 cnr_status cnri_call_runtime(cnri_call *call, cnr_error *err);
 /* Whether a runtime opened for `was` won't do for `now`; what can still be changed of it is. */

@@ -16,8 +16,18 @@ static int32_t log_level(const cnri_common *c) {
 
 const char *cnri_call_cache(const cnri_call *call) {
     const char *cache = call->common.load.cache,
-               *folder = cache ? cache : secure_getenv("CNNRUN_CACHE");
+               *folder = cache ? cache : secure_getenv("CNNRUN_CACHE"),
+               *off = secure_getenv("MODEL_CACHE_DISABLE");
+    if (off && *off && strcmp(off, "0") != 0) return NULL;
     return folder && *folder ? folder : NULL;
+}
+
+cnr_status cnri_call_cache_limit(const cnri_call *call, uint64_t *out, cnr_error *err) {
+    const char *text = secure_getenv("MODEL_CACHE_MAXSIZE");
+    *out = call->common.load.cache_bytes;
+    if (*out || !text || !*text || cnri_parse_bytes(text, out)) return CNR_OK;
+    return cnri_fail(err, CNR_E_ARG, "MODEL_CACHE_MAXSIZE", "\"%s\": want bytes, such as 300M",
+                     text);
 }
 
 cnr_status cnri_call_runtime(cnri_call *call, cnr_error *err) {

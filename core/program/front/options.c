@@ -91,7 +91,7 @@ void cnri_help(const cnri_command *c) {
 /* ---- values ---- */
 
 /* "16", "64K", "1.5G". */
-static bool parse_bytes(const char *text, uint64_t *out) {
+bool cnri_parse_bytes(const char *text, uint64_t *out) {
     static const char units[] = "KMG";
     const char *end;
     double value;
@@ -172,7 +172,7 @@ static bool store(const cnri_option *o, void *at, const char *text) {
     else if (o->type == CNRI_T_COMMAS) return parse_commas(text, at);
     else if (o->choices) *(int32_t *)at = choice;
     else if (!o->argument) ++*(int32_t *)at;
-    else return is_bytes(o) ? parse_bytes(text, at) : parse_number(o, text, at);
+    else return is_bytes(o) ? cnri_parse_bytes(text, at) : parse_number(o, text, at);
     return true;
 }
 

@@ -1,0 +1,119 @@
+#!/usr/bin/perl
+# cnnrun cache: what is kept between runs is listed, shown, verified, moved and cleared; limits and their order.
+use strict;
+use warnings;
+use Cwd 'abs_path';
+use File::Temp 'tempdir';
+use JSON::PP;
+use Test::More;
+
+my $root = abs_path($0 =~ s{tests/core/[^/]*/[^/]*$}{}r || '.');
+my $build = abs_path($ENV{CNNRUN_BUILD} || "$root/build");
+plan skip_all => "no $build/cnnrun" unless -x "$build/cnnrun";
+my $dir = tempdir(CLEANUP => 1);
+my ($lenet, $cifar) = map { "$root/scripts/nets/$_.lua" } qw(lenet5 cifar10_quick);
+delete @ENV{qw(CNNRUN_CACHE MODEL_CACHE_DISABLE MODEL_CACHE_MAXSIZE)};
+
+sub cnnrun { # exit code, stdout and stderr
+    my $out = `$build/cnnrun @_ 2>&1`;
+    return ($? >> 8, $out);
+}
+sub list { my ($code, $out) = cnnrun("cache list --json --cache $_[0]"); return map { decode_json($_) } split /\n/, $out }
+sub warm { return cnnrun("warm @_[1 .. $#_] --cache $_[0] --json") }
+
+warm("$dir/a", $lenet);
+warm("$dir/a", $cifar, '--weights random:1');
+warm("$dir/a", $lenet, '--batch 2');
+my @rows = list("$dir/a");
+my $total = pop @rows;
+is_deeply [map { $_->{net} } @rows], [qw(lenet5 cifar10_quick lenet5)], 'plans, the one used longest ago first';
+ok $rows[0]{blobs} > 0 && $rows[0]{used} =~ /^\d{4}-\d\d-\d\dT/ && $rows[0]{kind} eq 'plan', 'with their blobs and times';
+my $bytes = 0;
+$bytes += -s "$dir/a/$_->{file}" for @rows;
+is_deeply $total, { folder => "$dir/a", files => 3, bytes => $bytes, limit => 4 << 30, left => (4 << 30) - $bytes },
+    'and the room that is left';
+my ($code, $out) = cnnrun("cache list --cache $dir/a");
+like $out, qr/^plan .*lenet5-\w{16}\.plan\n.*^3 files of .* MB in \Q$dir\E\/a, room for /ms, 'as text';
+
+# ---- show, verify ----
+($code, $out) = cnnrun("cache show lenet5 --cache $dir/a");
+is scalar(() = $out =~ /^shapes f32x\d+x1x28x28$/mg), 2, 'show: what the plans of a net were made for' or diag $out;
+($code, $out) = cnnrun("cache show $rows[0]{file} --json --cache $dir/a");
+like decode_json($out)->{made_for}, qr/^weights \w{32}$/m, '... as JSON';
+($code, $out) = cnnrun("cache verify --cache $dir/a");
+is_deeply [$code, scalar(() = $out =~ /: ok$/mg)], [0, 3], 'verify: all are sound';
+open my $file, '+<', "$dir/a/$rows[1]{file}" or die;
+seek $file, 4096, 0;
+print $file "\xff\xff\xff\xff";
+close $file;
+($code, $out) = cnnrun("cache verify --cache $dir/a");
+ok $code == 4 && $out =~ /^\Q$rows[1]{file}\E: 1 damaged blob$/m, '... and one that is not is named' or diag "$code $out";
+($code, $out) = cnnrun("cache verify lenet5 --cache $dir/a");
+is $code, 0, '... of these nets alone';
+
+# ---- export, import, clear ----
+my $name = $rows[0]{file};
+($code, $out) = cnnrun("cache export $name -o $dir/$name --cache $dir/a");
+is $code, 0, 'export' or diag $out;
+($code, $out) = cnnrun("cache import $dir/$name --cache $dir/b");
+is $code, 0, 'import' or diag $out;
+($code, $out) = warm("$dir/b", $lenet);
+is decode_json($out)->{origin}, 'hit', '... and it is found there';
+($code, $out) = cnnrun("cache import $lenet --cache $dir/b");
+ok $code && $out =~ /lenet5\.lua: want the name that it had in the cache/, 'what is no plan is not imported' or diag $out;
+system "head -c 5000 $dir/$name >$dir/short-0123456789abcdef.plan; chmod 600 $dir/short*";
+($code, $out) = cnnrun("cache import $dir/short-0123456789abcdef.plan --cache $dir/b");
+ok $code && $out =~ /damaged/, '... nor a part of one' or diag $out;
+($code, $out) = cnnrun("cache clear lenet5 --cache $dir/a");
+like $out, qr/^2 files of /, 'clear: the plans of a net';
+is_deeply [map { $_->{net} // () } list("$dir/a")], ['cifar10_quick'], '... and no others';
+($code, $out) = cnnrun("cache clear vgg --cache $dir/a");
+ok $code && $out =~ /vgg: nothing of that name is kept in /, 'a name that is not there' or diag $out;
+open my $other, '>', "$dir/a/notes.txt" or die;
+close $other;
+cnnrun("cache clear --cache $dir/a");
+ok -e "$dir/a/notes.txt" && list("$dir/a") == 1, 'clear alone: all that can be made again, nothing else';
+
+# ---- the limit, and what goes first ----
+my $size = -s "$dir/$name";
+for (['lru', 1, 2], ['fifo', 2, 1]) {
+    my ($policy, @left) = @$_;
+    my $folder = "$dir/$policy";
+    my @words = ('--cache-limit', int(2.6 * $size), '--cache-policy', $policy);
+    warm($folder, $lenet, @words, '--batch', 1);
+    warm($folder, $lenet, @words, '--batch', 2);
+    warm($folder, $lenet, @words, '--batch', 1); # a hit
+    warm($folder, $lenet, @words, '--batch', 3);
+    my %hit = map { my ($c, $o) = warm("$dir/$policy", $lenet, '--batch', $_); ($_ => decode_json($o)->{origin} eq 'hit') } $left[0];
+    ok $hit{$left[0]}, "$policy: batch $left[0] is still there";
+    (undef, $out) = warm("$dir/$policy", $lenet, '--batch', $left[1]);
+    like decode_json($out)->{origin}, qr/^miss/, "... and batch $left[1] went";
+}
+open my $bin, '>', "$dir/lru/kernel.clbin" or die;
+print $bin 'x' x (4 * $size);
+close $bin;
+utime 1, 1, "$dir/lru/kernel.clbin";
+warm("$dir/lru", $lenet, '--cache-limit', 3 * $size, '--batch', 4);
+ok !-e "$dir/lru/kernel.clbin", 'what plugins compiled counts too';
+($code, $out) = warm("$dir/lru", $lenet, '--cache-policy', 'mru');
+ok $code && $out =~ /want(?:ed)? (?:one of )?lru/, 'another policy is none' or diag $out;
+
+# ---- X19's switches ----
+{
+    local $ENV{CNNRUN_CACHE} = "$dir/env";
+    local $ENV{MODEL_CACHE_DISABLE} = 1;
+    cnnrun("run $lenet $root/scripts/nets/digits/three.png");
+    ok !-e "$dir/env", 'MODEL_CACHE_DISABLE: nothing is kept';
+    $ENV{MODEL_CACHE_DISABLE} = 0;
+    $ENV{MODEL_CACHE_MAXSIZE} = '10K';
+    ($code, $out) = cnnrun("run $lenet $root/scripts/nets/digits/three.png");
+    like $out, qr/not stored: about \d+ bytes, the cache may hold 10240/, 'MODEL_CACHE_MAXSIZE is the limit';
+    $ENV{MODEL_CACHE_MAXSIZE} = 'much';
+    ($code, $out) = cnnrun("run $lenet $root/scripts/nets/digits/three.png");
+    ok $code && $out =~ /MODEL_CACHE_MAXSIZE: "much": want bytes/, '... and is checked' or diag $out;
+}
+for (['cache look --cache x', qr/look: want list, show/], ['cache list', qr/which folder\? --cache DIR/]) {
+    ($code, $out) = cnnrun($_->[0]);
+    ok $code && $out =~ $_->[1], "$_->[0]: told" or diag $out;
+}
+done_testing;
