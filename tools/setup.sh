@@ -20,9 +20,10 @@ progress() {
     return "$code"
 }
 
+# install_packages [building]: all of tools/packages.txt, or only what stands before those for tests.
 install_packages() {
     missing=
-    for package in $(sed 's/#.*//' tools/packages.txt); do
+    for package in $(sed "${1:+/^# For tests/,\$d; }s/#.*//" tools/packages.txt); do
         dpkg-query -W -f '${Status}' "$package" 2>/dev/null | grep -q 'install ok installed' ||
             missing="$missing $package"
     done

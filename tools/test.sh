@@ -1,5 +1,5 @@
 #!/bin/sh
-# The same set-up as demo.sh, then every test: the plain build; address and undefined-behaviour
+# The set-up of demo.sh with what tests take besides, then every test: the plain build; address and undefined-behaviour
 # sanitisers with failing allocations; the thread sanitiser; AArch64 under qemu; and
 # the fuzz targets.
 . "$(dirname "$0")/setup.sh"
