@@ -14,6 +14,11 @@ local quantiles = {
   12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131,
   2.120, 2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042 }
 
+-- Of more degrees of freedom: the normal quantile with two terms of the series in 1 / freedom.
+local function quantile(freedom)
+  return quantiles[freedom] or 1.959964 + 2.372270 / freedom + 2.822502 / freedom ^ 2
+end
+
 ---Number, mean, standard deviation, and the ends of the mean's 95% interval by Student's t. Of one number
 ---there is no deviation, so that and the ends are nil.
 ---@param list number[]
@@ -25,7 +30,7 @@ function M.spread(list)
   for _, v in ipairs(list) do squares = squares + (v - mean) ^ 2 end
   if n < 2 then return { n = n, mean = mean } end
   local sd = math.sqrt(squares / (n - 1))
-  local half = (quantiles[n - 1] or 1.96) * sd / math.sqrt(n)
+  local half = quantile(n - 1) * sd / math.sqrt(n)
   return { n = n, mean = mean, sd = sd, low = mean - half, high = mean + half }
 end
 

@@ -114,6 +114,15 @@ static cnr_status add_sample(job *j, const cnr_sample *sample, int64_t index, in
     return j->filled == j->runner.batch || j->filled == left ? run_batch(j, err) : CNR_OK;
 }
 
+void cnri_wilson_interval(double part, int64_t n, double out[2]) {
+    const double z = 1.959964, all = (double)n;
+    const double middle = (part + z * z / (2 * all)) / (1 + z * z / all);
+    const double half =
+        z / (1 + z * z / all) * sqrt(part * (1 - part) / all + z * z / (4 * all * all));
+    out[0] = isnan(part) || part > 0 ? middle - half : 0;
+    out[1] = isnan(part) || part < 1 ? middle + half : 1;
+}
+
 static void sum_up(job *j) {
     cnr_evaluation *e = j->out;
     const double n = e->n ? (double)e->n : 1;

@@ -339,16 +339,6 @@ const char *cnri_float_reason(int32_t float_for) {
 
 static double share(int64_t part, int64_t all) { return all ? (double)part / (double)all : NAN; }
 
-/* Wilson's interval of 95% for a part that was seen `n` times. */
-static void interval_of(double part, int64_t n, double out[2]) {
-    const double z = 1.959964, all = (double)n;
-    const double middle = (part + z * z / (2 * all)) / (1 + z * z / all);
-    const double half =
-        z / (1 + z * z / all) * sqrt(part * (1 - part) / all + z * z / (4 * all * all));
-    out[0] = isnan(part) || part > 0 ? middle - half : 0;
-    out[1] = isnan(part) || part < 1 ? middle + half : 1;
-}
-
 static int64_t weight_bytes(const cnr_graph *g) {
     int64_t sum = 0;
     for (int32_t i = 0; i < g->values.n; i++) {
@@ -441,10 +431,10 @@ static cnr_status take(job *q, cnr_error *err) {
     for (int32_t i = 0; i < q->outputs.n; i++)
         if (q->outputs.at[i].signal > 0 || q->outputs.at[i].noise > 0)
             out->decibels = fmin(out->decibels, cnri_decibels(&q->outputs.at[i]));
-    interval_of(out->agree, q->judged, out->agree_range);
+    cnri_wilson_interval(out->agree, q->judged, out->agree_range);
     for (int i = 0; i < 2; i++) {
         out->top1[i] = share(q->right[i], q->labelled);
-        interval_of(out->top1[i], q->labelled, out->top1_range[i]);
+        cnri_wilson_interval(out->top1[i], q->labelled, out->top1_range[i]);
         out->bytes[i] = weight_bytes(i ? out->quantized : out->net);
         out->ms[i] = out->checked ? cnri_median(q->ns[i].at, q->ns[i].n) * 1e-6 : 0;
     }

@@ -131,6 +131,9 @@ void cnri_feed_close(cnri_feed *feed);
 cnr_status cnri_evaluate(cnr_model *model, cnri_samples *samples,
                          const cnr_evaluate_options *options, const cnr_observer *observer,
                          cnr_evaluation *out, cnr_error *err);
+/* Wilson's 95% interval, low and high, of a part that was seen among n; NaN where `part` is, or n
+ * is 0. */
+void cnri_wilson_interval(double part, int64_t n, double out[2]);
 
 /* classes.c: a line for each class of the net: a label's number, or a name, which stands for its
  * place in sorted order. *out: cnri_free. */

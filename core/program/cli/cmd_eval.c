@@ -32,12 +32,16 @@ static const cnri_option options[] =
 
 typedef struct result {
     cnr_evaluation r;
-    double fps;
+    double fps, top1_range[2], top5_range[2];
     cnri_energy_shown e;
 } result;
 static const cnri_field fields[] = {CNRI_KEY_IN(result, r, n),
                                     CNRI_KEY_IN(result, r, top1),
+                                    CNRI_FIELD(result, "top1_low", top1_range[0]),
+                                    CNRI_FIELD(result, "top1_high", top1_range[1]),
                                     CNRI_KEY_IN(result, r, top5),
+                                    CNRI_FIELD(result, "top5_low", top5_range[0]),
+                                    CNRI_FIELD(result, "top5_high", top5_range[1]),
                                     CNRI_KEY_IN(result, r, loss),
                                     CNRI_KEY_IN(result, r, seconds),
                                     CNRI_ASIDE(result, "right", r.right),
@@ -45,8 +49,11 @@ static const cnri_field fields[] = {CNRI_KEY_IN(result, r, n),
                                     CNRI_ENERGY_FIELDS(result, e),
                                     CNRI_ASIDE(result, "rate", fps)};
 static const cnri_record record =
-    CNRI_RECORD(fields, "pictures  {n}\ntop-1     {top1:.2%}  ({right})\ntop-5     {top5:.2%}  "
-                        "({among_top})\n"
+    CNRI_RECORD(fields, "pictures  {n}\n"
+                        "top-1     {top1:.2%}  ({right}; 95% interval {top1_low:.1%} to "
+                        "{top1_high:.1%})\n"
+                        "top-5     {top5:.2%}  ({among_top}; 95% interval {top5_low:.1%} to "
+                        "{top5_high:.1%})\n"
                         "loss      {loss:.4f}\ntime      {seconds:.2f} s, {rate:.1f} pictures a "
                         "second\n" CNRI_ENERGY_LINE);
 
@@ -95,8 +102,11 @@ static cnr_status tell_json(const cnri_call *call, const result *all, cnr_error 
 
 static cnr_status tell(const cnri_call *call, const cnr_evaluation *got, bool named,
                        cnr_error *err) {
-    const result all = {*got, got->seconds > 0 ? (double)got->n / got->seconds : 0.0,
-                        cnri_energy_show(got->energy, "a picture", 1)};
+    result all = {.r = *got,
+                  .fps = got->seconds > 0 ? (double)got->n / got->seconds : 0.0,
+                  .e = cnri_energy_show(got->energy, "a picture", 1)};
+    cnri_wilson_interval(got->top1, got->n, all.top1_range);
+    cnri_wilson_interval(got->top5, got->n, all.top5_range);
     cnr_status status =
         call->common.json ? tell_json(call, &all, err) : cnri_tell(call, &record, &all, err);
     if (!status) status = cnri_tell_domains(call, got->energy, all.e.fps, err);
@@ -193,7 +203,8 @@ const cnri_command cnri_cmd_eval = {
         "stand for their place in sorted order (as folders of classes do). offset:N: the net's\n"
         "class is the label plus N. top1 and top5 are fractions, loss the mean of -log of what "
         "the\n"
-        "label got; JSON has \"confusion\" too: a row of answers for each label (up to 1024 of "
+        "label got. top1_low to top1_high is Wilson's 95% interval for so many pictures; top-5 has "
+        "one too.\nJSON has \"confusion\" too: a row of answers for each label (up to 1024 of "
         "them).\n"
         "Joules are a picture's, with reading it, and of the whole machine; a line a domain "
         "follows.\n"

@@ -104,7 +104,7 @@ static char *result_of(const place *p) {
     return NULL;
 }
 
-/* A result's number in its line; NaN: there is none. */
+/* A result's number in its line; 0: there is none. */
 static double number_in(const char *line, const char *key) {
     char *word = cnri_format("\"%s\":", key);
     const char *at = word ? strstr(line, word) : NULL, *end;
@@ -324,7 +324,6 @@ static int64_t next_point(state *t, int64_t *tries) {
         leave(&p);
         if (!result) return t->next++;
         t->had++;
-        t->joules += number_in(result, "joules");
         cnri_free(result);
     }
     if (t->again.n == 0) return -1;
@@ -378,8 +377,8 @@ static cnr_status run_all(state *t, cnr_error *err) {
 
 /* ---- results ---- */
 
-/* results.jsonl: a line of each point that was run, in the grid's order. */
-static cnr_status collect(const state *t, cnr_error *err) {
+/* results.jsonl: a line of each point that was run, in the grid's order; counts them. */
+static cnr_status collect(const state *t, int64_t *done, cnr_error *err) {
     char *path = cnri_format("%s/results.jsonl", t->s->output);
     cnri_text all = {0};
     cnr_status status = path ? CNR_OK : cnri_out_of_memory(err, "sweep");
@@ -387,7 +386,10 @@ static cnr_status collect(const state *t, cnr_error *err) {
         place p;
         status = place_of(t, i, &p, err);
         char *result = status ? NULL : result_of(&p);
-        if (result) cnri_text_bytes(&all, result, strlen(result));
+        if (result) {
+            cnri_text_bytes(&all, result, strlen(result));
+            ++*done;
+        }
         cnri_free(result);
         leave(&p);
     }
@@ -447,14 +449,15 @@ static cnr_status make_folders(const sweep *s, cnr_error *err) {
     return CNR_OK;
 }
 
-/* Without --resume results that lie there are somebody's. */
-static cnr_status refuse_results(const state *t, cnr_error *err) {
+/* Adds up what earlier results took. Without --resume results that lie there are somebody's. */
+static cnr_status check_results(state *t, cnr_error *err) {
     cnr_status status = CNR_OK;
-    for (int64_t i = 0; i < t->n && !t->s->resume && !status; i++) {
+    for (int64_t i = 0; i < t->n && !status; i++) {
         place p;
         status = place_of(t, i, &p, err);
         char *result = status ? NULL : result_of(&p);
-        if (result)
+        if (result && t->s->resume) t->joules += number_in(result, "joules");
+        else if (result)
             status =
                 cnri_fail(err, CNR_E_STATE, t->s->output,
                           "has results of these points: --resume goes on, or name another folder");
@@ -465,11 +468,11 @@ static cnr_status refuse_results(const state *t, cnr_error *err) {
 }
 
 static cnr_status run_parent(state *t, cnr_error *err) {
-    cnr_status status = refuse_results(t, err);
+    int64_t done = 0;
+    cnr_status status = check_results(t, err);
     t->begun_ns = cnri_real_ns();
     if (!status) status = run_all(t, err);
-    if (!status) status = collect(t, err);
-    const int64_t done = t->had + t->done;
+    if (!status) status = collect(t, &done, err);
     if (!status && done) status = summarise(t, err);
     const told told = {.output = t->s->output,
                        .points = t->n,

@@ -58,9 +58,11 @@ static int build_loss_nodes(lua_State *L) {
     lua_pushvalue(L, 1);
     cnri_lua_push_given(L, MADE, r->in->scores);
     cnri_lua_push_given(L, MADE, r->in->labels);
-    lua_createtable(L, 0, 3);
+    lua_createtable(L, 0, 4);
     cnri_lua_push_given(L, MADE, r->in->logits);
     lua_setfield(L, -2, "logits");
+    cnri_lua_push_given(L, MADE, r->g->inputs.at[0]);
+    lua_setfield(L, -2, "pictures");
     cnri_lua_set_whole(L, "batch", r->in->batch);
     cnri_lua_set_whole(L, "classes", r->in->classes);
     lua_call(L, 3, 1);

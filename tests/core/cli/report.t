@@ -25,6 +25,24 @@ for name in zero one two three four five six seven eight nine; do
 done >"$work/<list>.txt"
 cnnrun eval "$net" --data "images:$work/<list>.txt" --json -o "$work/report.html" && grep -q '"top1":0.9,' "$work/out"
 ok $? "eval tells as ever, and writes a page"
+# The bounds are the roots q of (part - q)^2 = z^2 q (1 - q) / n with z = 1.959964.
+within() { # within KEY WANT: the number of the last command's JSON
+    got=$(sed -n "s/.*\"$1\":\([0-9.e-]*\).*/\1/p" "$work/out")
+    [ -n "$got" ] && awk "BEGIN { d = $got - $2; exit !(d < 1e-5 && d > -1e-5) }"
+}
+within top1_low 0.595850 && within top1_high 0.982124
+ok $? "9 of 10: Wilson's interval"
+cnnrun eval "$net" --data "images:$work/<list>.txt"
+grep -q '^top-1     90.00%  (9; 95% interval 59.6% to 98.2%)$' "$work/out"
+ok $? "the text has it too"
+awk '{ print $1, NR - 1 }' "$work/<list>.txt" >"$work/all.txt"
+cnnrun eval "$net" --data "images:$work/all.txt" --json
+within top1_low 0.722467 && within top1_high 1
+ok $? "10 of 10: up to 1"
+awk '{ print $1, NR % 10 }' "$work/<list>.txt" >"$work/none.txt"
+cnnrun eval "$net" --data "images:$work/none.txt" --json
+within top1_low 0 && within top1_high 0.277533
+ok $? "0 of 10: from 0"
 page=$work/report.html
 grep -q '<td style="background:rgba(214,39,40,0.40)">1</td>' "$page" && grep -q '<tr><th>8</th>' "$page"
 ok $? "its confusion matrix has the mistake"

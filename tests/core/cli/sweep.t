@@ -104,6 +104,23 @@ is_deeply [@{decode_json($out)}{qw(done left)}], [3, 47], '--joules: no more onc
 my $told = decode_json($out);
 ok $told->{left} > 0 && $told->{seconds} < 30, '--seconds: no more after so long' or diag $out;
 
+# Results that are there count, wherever in the grid they lie.
+write_to('spent.lua', 'return function(p) local n = 0 for i = 1, 3e7 do n = n + i end return { joules = 3, n = n } end');
+sweep("$dir/spent.lua --grid x=1,2,3,4 -o $dir/spent");
+unlink "$dir/spent/points/x=1,seed=1.json";
+($code, $out) = sweep("$dir/spent.lua --grid x=1,2,3,4 --resume --joules 7 -o $dir/spent --json");
+is_deeply [@{decode_json($out)}{qw(done left)}], [3, 1], '--joules with --resume: what was spent before counts first';
+unlink "$dir/spent/points/x=1,seed=1.json";
+($code, $out) = sweep("$dir/spent.lua --grid x=1,2,3,4 --resume --seconds .01 -o $dir/spent --json");
+is_deeply [@{decode_json($out)}{qw(done left)}], [4, 0], '--seconds with --resume: results behind the last point that ran are done';
+is scalar(points('spent')), 4, '... as many as there are lines';
+
+# ---- the interval of many seeds ----
+sweep("$dir/study.lua --grid x=1 --seeds 1..40 --jobs 2 -o $dir/many");
+($head, @rows) = rows('many/summary.csv');
+my $half = ($rows[0][9] - $rows[0][8]) / 2;
+ok abs($half - 2.0227 * sqrt(40 * 41 / 12) / sqrt 40) < 1e-3, 'of 40 seeds, with 39 degrees of freedom' or diag "$half of @{$rows[0]}";
+
 # ---- Ctrl-C and kill -9 ----
 write_to('long.lua', 'return function(p) local n = 0 for i = 1, p.seed < 3 and 1e4 or 1e11 do n = n + i end return { n = n } end');
 for my $signal (qw(INT KILL)) {

@@ -59,6 +59,70 @@ local function numbers(net, batch, labels)
   end
 end
 
+local distill = require "losses.distill"
+
+local function lenet(x, given)
+  x = c.maxpool { c.conv2d(given(x, "conv1")), kernel = 2, stride = 2 }
+  x = c.maxpool { c.conv2d(given(x, "conv2")), kernel = 2, stride = 2 }
+  return c.dense(given(c.relu { c.dense(given(x, "ip1")) }, "ip2"))
+end
+
+-- A row of probabilities at a temperature: softmax(z / T) is p^(1 / T), made to sum to 1.
+local function softened(scores, row, temperature)
+  local soft, sum = {}, 0
+  for k = 1, 10 do
+    soft[k] = scores[10 * (row - 1) + k] ^ (1 / temperature)
+    sum = sum + soft[k]
+  end
+  for k = 1, 10 do soft[k] = soft[k] / sum end
+  return soft
+end
+
+-- What the loss must be by the probabilities that both nets give.
+local function by_hand(teacher, student, batch, labels, temperature, share)
+  local t, s, loss = teacher:run { batch }, student:run { batch }, 0
+  for row, label in ipairs(labels) do
+    local q, p = softened(t, row, temperature), softened(s, row, temperature)
+    local divergence = 0
+    for k = 1, 10 do divergence = divergence + q[k] * math.log(q[k] / p[k]) end
+    loss = loss + share * temperature ^ 2 * divergence
+         - (1 - share) * math.log(s[10 * (row - 1) + label + 1])
+  end
+  return loss / #labels
+end
+
+local function distilling(teacher, data, batch, labels)
+  local function student() return c.load("nets.lenet5", { weights = "random:2" }) end
+  local net = student()
+  for _, how in ipairs { { 2, 0.7 }, { 4, 1 }, { 1, 0.5 } } do
+    local loss = distill(teacher, lenet, { temperature = how[1], share = how[2] })
+    local _, got = net:gradients(batch, labels, { loss = loss })
+    local want = by_hand(teacher, net, batch, labels, how[1], how[2])
+    ok(math.abs(got - want) < 1e-4 * want, ("distill at %g, %g: %.6f, by hand %.6f"):format(how[1], how[2], got, want))
+  end
+  local loss = distill(teacher, lenet)
+  local gradients = net:gradients(batch, labels, { loss = loss })
+  local n, all = 0, #net:weights()
+  for _ in pairs(gradients) do n = n + 1 end
+  ok(n == all, ("the teacher's weights have no gradients: %d of %d"):format(n, all))
+  local rise, long = slope(net, "ip2.weight", batch, labels, { loss = loss })
+  ok(math.abs(rise - long) < 0.02 * long, ("distill: rises by %.5g, its gradient is %.5g long"):format(rise, long))
+  local _, same = teacher:gradients(batch, labels, { loss = distill(teacher, lenet, { share = 1 }) })
+  ok(math.abs(same) < 1e-5, ("of the teacher itself it is 0: %.2g"):format(same))
+  local losses = {}
+  student():train { data = data, epochs = 24, batch = 10, rate = 0.002, validation = 0, loss = loss,
+                    on_epoch = function(e) losses[#losses + 1] = e.loss end }
+  ok(#losses == 24 and losses[24] < 0.5 * losses[1], ("training by it: %.3f, then %.3f"):format(losses[1], losses[24]))
+  fails(net, batch, labels, "distill without a teacher", "distill: want a teacher", distill)
+  for _, wrong in ipairs { { temperature = 0 }, { share = 1.5 }, { shares = 1 } } do
+    local good, text = pcall(distill, teacher, lenet, wrong)
+    ok(not good and tostring(text):find "distill: ", "refused: " .. tostring(text))
+  end
+  fails(net, batch, labels, "a layer that the teacher has not", "conv9", distill(teacher, function(x, given)
+    return c.conv2d(given(x, "conv9"))
+  end))
+end
+
 -- What was built for one function is no answer to another.
 local function several(net, batch, labels)
   local function scaled(by)
@@ -123,5 +187,6 @@ return function(args)
   several(net, batch, labels)
   refused(net, batch, labels)
   training(args[1], args[2])
+  distilling(net, args[1], batch, labels)
   print("1.." .. n)
 end
