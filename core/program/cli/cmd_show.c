@@ -2,13 +2,15 @@
 #include "cli/draw_net.h"
 
 typedef struct show {
-    bool dot, candidates, profile;
+    bool dot, graph_json, candidates, profile;
     int64_t batch;
     const char *output;
 } show;
 
 static const cnri_option options[] =
     {CNRI_OPTION(show, dot, "--dot", NULL, "the graph as text for Graphviz"),
+     CNRI_OPTION(show, graph_json, "--graph-json", NULL,
+                 "the net as one object of JSON: environment, structure, digests of weights"),
      CNRI_OPTION(show, candidates, "--candidates", NULL,
                  "what each node, or NODE (conv*), could be run by: what was taken, by whom and "
                  "why"),
@@ -74,7 +76,8 @@ static cnr_status print(cnri_call *call, const show *s, cnri_text *text, cnr_err
     if (!s->dot && !status) status = cnri_call_placed(call, err);
     if (!s->dot && !status)
         status = cnri_plan_default_sizes(call->model, s->batch, s->candidates, &plan, err);
-    if (plan && s->output) status = draw(call, s, plan, err);
+    if (plan && s->graph_json) status = cnri_graph_json(call, plan, err);
+    else if (plan && s->output) status = draw(call, s, plan, err);
     else if (plan && s->candidates)
         status = cnri_table_print(plan->table, node, call->common.json, text, err);
     else if (plan) print_plan(plan, call->common.json, text);
@@ -111,8 +114,8 @@ static const char *wrong(const cnri_call *call, const void *values) {
     if (s->profile && !s->output) return "--profile is for -o FILE; bench --profile prints a table";
     if (s->output && !is_picture(s->output))
         return "-o: wanted a name that ends with .svg, .png, .html or .dot";
-    return s->output && (s->dot || s->candidates)
-               ? "-o draws the plan: not with --dot, --candidates"
+    return s->output && (s->dot || s->candidates || s->graph_json)
+               ? "-o draws the plan: not with --dot, --graph-json, --candidates"
                : NULL;
 }
 

@@ -102,6 +102,8 @@ ok $code && $out =~ /want(?:ed)? (?:one of )?lru/, 'another policy is none' or d
 {
     local $ENV{CNNRUN_CACHE} = "$dir/env";
     local $ENV{MODEL_CACHE_DISABLE} = 1;
+    local $ENV{MODEL_CACHE_MAXSIZE};
+    delete $ENV{MODEL_CACHE_MAXSIZE};
     cnnrun("run $lenet $root/scripts/nets/digits/three.png");
     ok !-e "$dir/env", 'MODEL_CACHE_DISABLE: nothing is kept';
     $ENV{MODEL_CACHE_DISABLE} = 0;
@@ -116,4 +118,18 @@ for (['cache look --cache x', qr/look: want list, show/], ['cache list', qr/whic
     ($code, $out) = cnnrun($_->[0]);
     ok $code && $out =~ $_->[1], "$_->[0]: told" or diag $out;
 }
+
+# ---- X19's JSON of a graph ----
+($code, $out) = cnnrun("show $lenet --graph-json");
+my $graph = decode_json($out);
+is_deeply [sort keys %{$graph->{environment}}], [qw(DNNCLrtversion DNNCLversion Driverversion Hardwareversion)], 'an environment of four versions';
+my %node = map { $_->{name} => $_ } @{$graph->{structure}};
+is scalar(keys %node), scalar(@{$graph->{structure}}), 'names are unique';
+is_deeply [map { $node{$_}{tensortype} } qw(data conv1.weight conv1.bias)], [qw(Placeholder Filter Const)], 'tensors';
+is_deeply $node{ip2}, { name => 'ip2', optype => 'dense', inputs => [qw(relu1 ip2.weight ip2.bias)],
+    attrs => [{ key => 'out', value => '10' }, { key => 'bias', value => 'true' }] }, 'operations';
+my %static = map { my $n = $_->{name}; map { ("$n $_->{key}" => $_->{value}) } @{$_->{staticdata}} } @{$graph->{weights}};
+is scalar(keys %static), 8, 'a digest for each tensor that is bound';
+(undef, $out) = cnnrun("show $lenet --weights random:5 --graph-json");
+is_deeply decode_json($out)->{structure}, $graph->{structure}, 'other weights, the same structure';
 done_testing;
