@@ -234,7 +234,7 @@ end
 
 ---Writes results.csv, summary.csv and the pictures to `folder`; prints the summary.
 ---@param text string results.jsonl
----@param about { folder: string, axes: { name: string, is_log: boolean }[], metric?: string, table: boolean }
+---@param about { folder: string, axes: { name: string, is_log: boolean }[], metric?: string, pictures: string, table: boolean }
 function M.report(text, about)
   local rows = M.read(text)
   local names, kinds = results_of(rows)
@@ -250,7 +250,7 @@ function M.report(text, about)
   for _, name in ipairs(about.metric and { about.metric } or names) do
     local numeric = kinds[name] == "number" or kinds[name] == "table"
     local picture = numeric and M.picture(groups, about.axes, name, kinds[name] == "table")
-    if picture then picture:save(about.folder .. "/" .. name:gsub("[^%w_.-]", "_") .. ".png") end
+    if picture then picture:save(about.folder .. "/" .. name:gsub("[^%w_.-]", "_") .. "." .. about.pictures) end
   end
 end
 

@@ -101,6 +101,12 @@ my %whole = (
     'cnnrun bench NET --profile --kernel conv=conv_f32_blocked' => 'cnnrun bench ' .
         'scripts/nets/squeezenet_v1_1.lua --weights random:1 --profile --kernel conv=conv_f32_blocked',
     'cnnrun quantize' => 'cnnrun quantize NET --data SPEC -o OUT.cnr',
+    'cnnrun sweep STUDY.lua --grid rate=.01,.1 --seeds 1..5 -o DIR' =>
+        "echo 'return function(p) return { top1 = p.rate + p.seed } end' >study.lua\n" .
+        'cnnrun sweep study.lua --grid rate=.01,.1 --seeds 1..5 -o DIR',
+    'cnnrun sweep STUDY.lua --grid NAME=VALUES --seeds 1..5 -o DIR' =>
+        "echo 'return function(p) return { top1 = p.rate + p.seed } end' >study.lua\n" .
+        'cnnrun sweep study.lua --grid rate=.01,.1 --seeds 1..5 -o DIR',
     'cnnrun sweep study.lua scripts/nets/lenet5.lua mnist:DIR --grid rate=log:.003:.03:3 --seeds 1..5 --jobs 2 -o out' =>
         "echo 'return function(p) return { top1 = p.rate, loss = { 1, 2 } } end' >study.lua\n" .
         'cnnrun sweep study.lua scripts/nets/lenet5.lua mnist:DIR --grid rate=log:.003:.03:3 --seeds 1..5 --jobs 2 -o out',

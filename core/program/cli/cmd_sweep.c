@@ -19,7 +19,7 @@ enum { MOST_JOBS = 256, SAID_BYTES = 64 << 10, LOOK_MS = 100, MOST_RESULT = 16 <
 
 typedef struct sweep {
     cnri_words grid;
-    const char *seeds, *output, *metric;
+    const char *seeds, *output, *metric, *pictures;
     int64_t random, random_seed, jobs, retries;
     double seconds, joules;
     bool resume;
@@ -42,6 +42,7 @@ static const cnri_option options[] =
      ROW(joules, "--joules", "J", "begin no more once the results named joules add up to this",
          .min = 1e-9, .max = 1e15),
      ROW(metric, "--metric", "NAME", "draw this result alone (all)"),
+     ROW(pictures, "--pictures", "KIND", "png, svg or pdf (png)"),
      ROW(point, "--point", "N", NULL, .min = -1, .max = 1e6)};
 #undef ROW
 
@@ -405,6 +406,7 @@ static cnr_status summarise(const state *t, cnr_error *err) {
     cnri_json_begin(&j);
     cnri_json_text(&j, "folder", t->s->output);
     if (t->s->metric) cnri_json_text(&j, "metric", t->s->metric);
+    cnri_json_text(&j, "pictures", t->s->pictures);
     cnri_json_bool(&j, "table", !t->call->common.json);
     cnri_json_list(&j, "axes");
     for (int32_t i = 0; i < t->axes.n; i++) {
@@ -508,6 +510,9 @@ static cnr_status run(cnri_call *call, void *values, cnr_error *err) {
 static const char *wrong(const cnri_call *call, const void *values) {
     const sweep *s = values;
     (void)call;
+    if (strcmp(s->pictures, "png") != 0 && strcmp(s->pictures, "svg") != 0 &&
+        strcmp(s->pictures, "pdf") != 0)
+        return "--pictures: want png, svg or pdf";
     if (s->random && !s->grid.n) return "--random draws from what --grid names";
     if (s->random_seed != 1 && !s->random) return "--random-seed is for --random";
     return NULL;
@@ -539,7 +544,8 @@ const cnri_command cnri_cmd_sweep = {
         "        --seeds 1..5 --jobs 2 -o out",
     .results = CNRI_RESULTS(&record),
     CNRI_OPTIONS(options),
-    CNRI_VALUES(sweep, .seeds = "1", .random_seed = 1, .jobs = 1, .retries = 1, .point = -1),
+    CNRI_VALUES(sweep, .seeds = "1", .pictures = "png", .random_seed = 1, .jobs = 1, .retries = 1,
+                .point = -1),
     .min_operands = 1,
     .max_operands = -1,
     .takes = CNRI_NETS,

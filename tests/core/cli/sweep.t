@@ -48,8 +48,13 @@ ok abs($rows[0][9] - (12 - 4.303 / sqrt 3)) < 1e-3 && abs($rows[0][10] - (12 + 4
 like $out, qr/^  x  name  n  curve_mean .*\n( *1|  1)  a     3 .*^18 of 18 points are done;/ms, 'a table on the screen' or diag $out;
 is scalar(my @all = rows("grid/results.csv")), 19, 'a row a point';
 SKIP: {
-    skip 'the plugin draw-cairo is not there', 1 unless -e "$build/plugins/draw-cairo.so";
+    skip 'the plugin draw-cairo is not there', 3 unless -e "$build/plugins/draw-cairo.so";
     is_deeply [map { substr text("$dir/grid/$_.png"), 1, 3 } qw(score curve)], ['PNG', 'PNG'], 'pictures';
+    for (['svg', qr/^<\?xml|^<svg/], ['pdf', qr/^%PDF-/]) {
+        ($code, $out, $err) = sweep("$dir/study.lua --grid x=1,2 --seeds 1..3 --pictures $_->[0] -o $dir/$_->[0]");
+        ok $code == 0 && text("$dir/$_->[0]/score.$_->[0]") =~ $_->[1] && !glob("$dir/$_->[0]/*.png"), "pictures as $_->[0]"
+            or diag $err;
+    }
 }
 
 # ---- what lies there is not run again, nor lost ----
@@ -151,7 +156,7 @@ for my $signal (qw(INT KILL)) {
 }
 
 # ---- mistakes in the words ----
-for (['--grid rate', qr/want NAME=VALUES/], ['--grid 9a=1', qr/the name of letters/], ['--grid seed=1', qr/the name is taken/],
+for (['--grid rate', qr/want NAME=VALUES/], ['--pictures gif', qr/--pictures: want png, svg or pdf/], ['--grid 9a=1', qr/the name of letters/], ['--grid seed=1', qr/the name is taken/],
      ['--grid a=log:0:1:3', qr/both ends above 0/], ['--grid a=lin:0:1', qr/want LOW:HIGH:N/], ['--grid a=1,,2', qr/a value is empty/],
      ['--grid a=1 --grid a=2', qr/stands there twice/], ['--seeds 3..1', qr/want FIRST..LAST or N,N/],
      ['--seeds x', qr/want FIRST..LAST or N,N/], ['--random 3', qr/--random draws from what --grid names/],
