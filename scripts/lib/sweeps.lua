@@ -38,8 +38,12 @@ end
 ---@param text string
 ---@return table[]
 function M.read(text)
-  local rows = {}
-  for line in text:gmatch "[^\n]+" do rows[#rows + 1] = json.decode(line) end
+  local rows, seen = {}, {}
+  for line in text:gmatch "[^\n]+" do
+    local point = line:match '^{"point":%b{}'
+    if not seen[point or line] then rows[#rows + 1] = json.decode(line) end -- of lists a draw may come twice
+    seen[point or line] = true
+  end
   return rows
 end
 

@@ -101,6 +101,9 @@ isnt $drawn[0][0]{x}, $drawn[1][0]{x}, 'another seed draws others';
 sweep("$dir/study.lua --grid x=log:.01:100:9 --grid name=a,b --random 40 -o $dir/drawn3");
 is_deeply [map { $_->{point} } points('drawn3')], $drawn[0], 'the same seed the same';
 
+sweep("$dir/study.lua --grid name=a --grid x=1 --random 7 -o $dir/twice");
+is scalar(my @once = rows('twice/results.csv')), 2, 'a point that is drawn again counts once';
+
 # ---- limits ----
 write_to('slow.lua', 'return function(p) local n = 0 for i = 1, 1e7 do n = n + i end return { joules = 3, n = n } end');
 ($code, $out) = sweep("$dir/slow.lua --seeds 1..50 --joules 7 -o $dir/joules --json");
