@@ -79,6 +79,29 @@ static cnr_value mean_of(onnx_job *j, cnr_value x, int32_t rank, int keep) {
     return onnx_step(j, "reduce_mean", &x, 1, &attrs);
 }
 
+/* x over the root of its mean square from `axis` on, times a scale. */
+static void rms_norm(onnx_job *j) {
+    const cnr_tensor *x = type_of(j, j->in[0]);
+    const Onnx__AttributeProto *given = onnx_proto(j, "epsilon");
+    int64_t axis = onnx_int(j, "axis", -1), axes[CNR_MAX_RANK];
+    imp_attrs attrs = {.n = 0};
+    if (!x || j->n_in != 2)
+        return onnx_problem(j, "an input of known rank and a scale are wanted%s", "");
+    if (axis < 0) axis += x->rank;
+    if (axis < 0 || axis >= x->rank) return onnx_problem(j, "axis does not fit%s", "");
+    for (int64_t i = axis; i < x->rank; i++) axes[i - axis] = i;
+    imp_ints(&attrs, "axes", axes, x->rank - axis);
+    imp_bool(&attrs, "keepdims", 1);
+    const cnr_value epsilon = imp_scalar(&j->net->imp, j->name, ".epsilon",
+                                         given && given->has_f ? (double)given->f : 1e-5);
+    cnr_value root = onnx_step(j, "mul", (cnr_value[]){j->in[0], j->in[0]}, 2, NULL);
+    root = onnx_step(j, "reduce_mean", &root, 1, &attrs);
+    root = onnx_step(j, "add", (cnr_value[]){root, epsilon}, 2, NULL);
+    root = onnx_step(j, "sqrt", &root, 1, NULL);
+    j->in[0] = onnx_step(j, "div", (cnr_value[]){j->in[0], root}, 2, NULL);
+    snprintf(j->op, sizeof j->op, "mul");
+}
+
 /* In training mode the statistics are those of x itself. Some nets normalise their weights so; they
  * are constants, and all of this is folded. */
 static void batch_norm(onnx_job *j) {
@@ -241,6 +264,7 @@ const onnx_form *onnx_form_of(const char *op) {
         IMP_LAYER("log_softmax", softmax, .takes = " axis "),
         IMP_LAYER("hardmax", softmax, .takes = " axis "),
         IMP_LAYER("batch_normalization", batch_norm, .takes = " training_mode "),
+        IMP_LAYER("rms_normalization", rms_norm, .takes = " axis epsilon stash_type "),
         IMP_LAYER("resize", resize),
         IMP_LAYER("constant", constant,
                   .takes = " value value_float value_int value_floats value_ints sparse_value "

@@ -247,6 +247,21 @@ static void softmax(void) {
     gives(&g, 13, x, 2, 2, (float[]){.5f, .5f, .5f, .5f}, 4, "set 13: along the axis");
 }
 
+static void rms_norm(void) {
+    const float x[] = {3, 4, 0, 0}, scale[] = {1, 2};
+    msg g = {.n = 0}, rows, wrong;
+    value(&g, 11, "x", 2, 2);
+    constant(&g, tensor("s", FLOAT, 2, -1, scale));
+    output(&g, "y");
+    rows = wrong = g;
+    msg n = node("RMSNormalization", "x s", "y");
+    add(&rows, n);
+    gives(&rows, 23, x, 2, 2, (float[]){0.848528f, 2.262740f, 0, 0}, 4, "RMSNormalization");
+    attr_int(&n, "axis", 2);
+    add(&wrong, n);
+    refuses(&wrong, 23, "axis does not fit", "RMSNormalization past the last axis");
+}
+
 /* A region of interest of the whole picture; the box comes with x, of 5 columns: rows of pixels. */
 static void roi_align(void) {
     const float box[] = {0, 0, 2, 2}, x[] = {0, 1, 2, 3, 4, 5, 6, 7, 8};
@@ -466,6 +481,7 @@ int main(void) {
     counted();
     training();
     softmax();
+    rms_norm();
     roi_align();
     no_shift();
     contribs();
