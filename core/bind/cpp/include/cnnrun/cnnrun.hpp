@@ -179,7 +179,7 @@ struct open_options {
 
 /* Members stand for those of cnr_load_options; empty or 0: the default. */
 struct load_options {
-    std::string weights, net, device, preset, weights_type, arithmetic;
+    std::string weights, net, device, preset, weights_type, arithmetic, cache_policy;
     std::filesystem::path cache, policy, labels;
     uint64_t cache_bytes = 0, memory_bound = 0, memory_limit = 0;
     bool deterministic = false, no_verify = false;
@@ -229,6 +229,7 @@ struct cnr_options { /* of C, over a load_options that outlives it */
         c.weights = text(o.weights), c.net = text(o.net), c.device = text(o.device);
         c.preset = text(o.preset), c.weights_type = text(o.weights_type);
         c.arithmetic = text(o.arithmetic), c.cache = text(o.cache), c.policy = text(o.policy);
+        c.cache_policy = text(o.cache_policy);
         c.labels = text(o.labels), c.cache_bytes = o.cache_bytes;
         c.memory_bound = o.memory_bound, c.memory_limit = o.memory_limit;
         c.deterministic = o.deterministic, c.no_verify = o.no_verify;
