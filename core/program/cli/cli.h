@@ -92,6 +92,8 @@ typedef struct cnri_loading {
 } cnri_loading;
 cnr_status cnri_call_loading(const cnri_call *call, cnri_loading *out, cnr_error *err);
 void cnri_loading_free(cnri_loading *l);
+/* Whether an option says how pictures become a net's input. */
+bool cnri_call_prepares(const cnri_common *c);
 /* Takes words behind the net as its weights; loading does. */
 cnr_status cnri_call_weights(cnri_call *call, cnr_error *err);
 /* Load the first operand as the options say and set its preprocessing from the flags. */

@@ -6,11 +6,16 @@
 #define USUAL_LIMIT ((uint64_t)4 << 30)
 
 typedef struct cache {
-    const char *output;
+    const char *output, *folder;
+    uint64_t limit;
 } cache;
 #define ROW(member, name, ...) CNRI_OPTION(cache, member, name, __VA_ARGS__)
-static const cnri_option options[] = {
-    ROW(output, "--output", "FILE", "of export: where to", .letter = 'o', .writes = true)};
+static const cnri_option options[] = {ROW(folder, "--cache", "DIR", "the folder (CNNRUN_CACHE)"),
+                                      ROW(limit, "--cache-limit", "BYTES",
+                                          "most bytes that it may hold (4G)"),
+
+                                      ROW(output, "--output", "FILE", "of export: where to",
+                                          .letter = 'o', .writes = true)};
 #undef ROW
 
 typedef struct work {
@@ -295,7 +300,10 @@ static const struct {
                {"clear", clear}, {"export", export_plan}, {"import", import_all}};
 
 static cnr_status run(cnri_call *call, void *values, cnr_error *err) {
-    work w = {.call = call, .options = values, .folder = cnri_call_cache(call)};
+    const cache *given = values;
+    call->common.load.cache = given->folder;
+    call->common.load.cache_bytes = given->limit;
+    work w = {.call = call, .options = given, .folder = cnri_call_cache(call)};
     const int32_t action = CNRI_INDEX_OF(actions, CNRI_COUNT(actions), call->operands.at[0]);
     if (action < 0)
         return cnri_fail(err, CNR_E_ARG, call->operands.at[0],
@@ -329,6 +337,5 @@ const cnri_command cnri_cmd_cache = {
     CNRI_VALUES(cache, .output = NULL),
     .min_operands = 1,
     .max_operands = -1,
-    .takes = CNRI_NETS,
     .run = run,
 };

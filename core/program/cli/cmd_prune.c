@@ -102,8 +102,7 @@ static cnr_status run(cnri_call *call, void *values, cnr_error *err) {
 static const char *wrong(const cnri_call *call, const void *values) {
     const cnri_common *c = &call->common;
     (void)values;
-    if (c->preset || c->resize || c->crop || c->mean || c->std || c->scale || c->channels ||
-        c->letterbox || c->load.labels || c->load.import_options || c->load.symbols)
+    if (cnri_call_prepares(c) || c->load.labels || c->load.import_options || c->load.symbols)
         return "the net is taken as it is; how pictures become its input, labels, settings and "
                "sizes go into "
                "a .cnr first: cnnrun import, cnnrun convert";

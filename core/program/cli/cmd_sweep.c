@@ -509,7 +509,8 @@ static cnr_status run(cnri_call *call, void *values, cnr_error *err) {
 
 static const char *wrong(const cnri_call *call, const void *values) {
     const sweep *s = values;
-    (void)call;
+    if (cnri_call_prepares(&call->common))
+        return "how pictures become a net's input is the study's: c.load(NET, { preset = ... })";
     if (strcmp(s->pictures, "png") != 0 && strcmp(s->pictures, "svg") != 0 &&
         strcmp(s->pictures, "pdf") != 0)
         return "--pictures: want png, svg or pdf";
@@ -548,7 +549,7 @@ const cnri_command cnri_cmd_sweep = {
                 .point = -1),
     .min_operands = 1,
     .max_operands = -1,
-    .takes = CNRI_NETS,
+    .takes = CNRI_NETS | CNRI_PICTURES,
     .opens = cnri_call_open,
     .wrong = wrong,
     .run = run,

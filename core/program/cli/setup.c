@@ -59,6 +59,11 @@ cnr_status cnri_call_loading(const cnri_call *call, cnri_loading *s, cnr_error *
     return symbols_parse(given->symbols, s, err);
 }
 
+bool cnri_call_prepares(const cnri_common *c) {
+    return c->preset || c->resize || c->crop || c->mean || c->std || c->scale || c->channels ||
+           c->letterbox;
+}
+
 /* Those that are files, which importers claim. */
 cnr_status cnri_call_weights(cnri_call *call, cnr_error *err) {
     const cnri_words *words = &call->operands;
