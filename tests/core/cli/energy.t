@@ -225,15 +225,19 @@ is($whole->{idle_watts}, 2, 'which is shown');
 like($whole->{net_unmeasured}, qr/^idle power was given as 50 W, but only 9 W are drawn/, 'unless it can not be');
 $out = `$build/cnnrun energy run --sysfs-root @{[$busy->root]} -- sh -c '@{[set_to(3)]}; sleep 0.4' 2>&1`;
 like($out, qr/^energy +[\d.]+ J in all, [\d.]+ W,.*^ +net of idle unmeasured: the baseline was taken under load/ms, 'people are told');
-# behind other work what is drawn goes down for a while: it is waited for
-draw(9);
-$pid = fork;
-if (!$pid) {
-    for (1 .. 12) { draw(9 - $_ / 2); select undef, undef, undef, 0.1 }
-    POSIX::_exit(0);
+# behind other work what is drawn goes down for a while: it is waited for; where this machine itself is so busy
+# that the program is late, the fall is over when it looks, or goes on behind it, so another time may do
+for (1 .. 3) {
+    draw(9);
+    $pid = fork;
+    if (!$pid) {
+        for (1 .. 12) { draw(9 - $_ / 2); select undef, undef, undef, 0.1 }
+        POSIX::_exit(0);
+    }
+    ($whole) = lines(`$build/cnnrun energy run --sysfs-root @{[$busy->root]} --json -- sleep 0.3`);
+    waitpid $pid, 0;
+    last if defined $whole->{idle_watts};
 }
-($whole) = lines(`$build/cnnrun energy run --sysfs-root @{[$busy->root]} --json -- sleep 0.3`);
-waitpid $pid, 0;
 near($whole->{idle_watts}, 3, 0.1, 'a baseline that did not hold still is taken again');
 near($whole->{joules_net} + 1, 1, 0.05, 'and nothing is net of it');
 draw(9);
