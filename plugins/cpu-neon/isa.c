@@ -5,6 +5,9 @@
 #include <stdio.h>
 #if defined(__x86_64__)
 #include <cpuid.h>
+#elif defined(__arm__) && defined(__linux__)
+#include <asm/hwcap.h>
+#include <sys/auxv.h>
 #endif
 
 enum { MOST = 3 };
@@ -29,6 +32,9 @@ static int32_t usable(const neon_ukernels *list[MOST]) {
         __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq"))
         list[n++] = &neon_ukernels_avx512;
     if (avx2) list[n++] = &neon_ukernels_avx2;
+#elif defined(__arm__) && defined(__linux__)
+    const unsigned long needs = HWCAP_NEON | HWCAP_VFPv4; /* the latter brings halves */
+    if ((getauxval(AT_HWCAP) & needs) == needs) list[n++] = &neon_ukernels_neon;
 #endif
     list[n++] = &neon_ukernels_generic;
     return n;

@@ -63,7 +63,7 @@ struct neon_threads {
 static inline void relax(void) {
 #if defined(__x86_64__) || defined(__i386__)
     __builtin_ia32_pause();
-#elif defined(__aarch64__)
+#elif defined(__aarch64__) || (defined(__ARM_ARCH) && __ARM_ARCH >= 7)
     __asm__ volatile("yield");
 #endif
 }
@@ -80,6 +80,16 @@ static uint64_t float_modes(void) {
     return modes;
 }
 static void set_float_modes(uint64_t modes) { __asm__ volatile("msr fpcr, %0" : : "r"(modes)); }
+#elif defined(__arm__) && defined(__ARM_FP)
+#define FLAGS 0xf800009fu /* of comparisons, and exceptions raised */
+static uint64_t float_modes(void) {
+    uint32_t modes;
+    __asm__ volatile("vmrs %0, fpscr" : "=r"(modes));
+    return modes & ~FLAGS;
+}
+static void set_float_modes(uint64_t modes) {
+    __asm__ volatile("vmsr fpscr, %0" : : "r"((uint32_t)modes));
+}
 #else
 static uint64_t float_modes(void) { return 0; }
 static void set_float_modes(uint64_t modes) { (void)modes; }

@@ -26,6 +26,24 @@ void cnri_floats_enter(cnri_floats *saved) {
 void cnri_floats_leave(const cnri_floats *saved) {
     __asm__ volatile("msr fpcr, %0" : : "r"(saved->control));
 }
+#elif defined(__arm__) && defined(__ARM_FP) /* NEON flushes anyway, and other loops then do too */
+#define FLUSH_TO_ZERO (UINT32_C(1) << 24)
+#define ROUNDING (UINT32_C(3) << 22)
+#define RAISED 0x9fu
+static uint32_t modes(void) {
+    uint32_t now;
+    __asm__ volatile("vmrs %0, fpscr" : "=r"(now));
+    return now;
+}
+void cnri_floats_enter(cnri_floats *saved) {
+    saved->control = modes();
+    const uint32_t within = ((uint32_t)saved->control | FLUSH_TO_ZERO) & ~ROUNDING;
+    __asm__ volatile("vmsr fpscr, %0" : : "r"(within));
+}
+void cnri_floats_leave(const cnri_floats *saved) {
+    const uint32_t after = (uint32_t)saved->control | (modes() & RAISED);
+    __asm__ volatile("vmsr fpscr, %0" : : "r"(after));
+}
 #else
 void cnri_floats_enter(cnri_floats *saved) {
     saved->control = (uint64_t)fegetround();

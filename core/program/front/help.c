@@ -59,7 +59,7 @@ void cnri_put_results(const cnri_command *c, void (*put)(const char *)) {
         int32_t used = 0;
         put(r == c->results ? "JSON: {" : "      {");
         for (int32_t i = 0; i < (*r)->n; i++) {
-            char text[80];
+            char text[128];
             const char *key = (*r)->fields[i].key;
             const bool wraps = used + (int32_t)strlen(key) + 4 > HELP_WIDTH - 8;
             if ((*r)->fields[i].aside) continue;

@@ -7,6 +7,9 @@
 #elif NEON_REGISTERS == 32 /* with a vector of each column and of the weights, 29 registers */
 #define TILE_COLUMNS 5
 #define TILE_VECTORS 4
+#elif NEON_ARMV7 /* with a vector of each column and two of the weights, 14 registers */
+#define TILE_COLUMNS 4
+#define TILE_VECTORS 2
 #else
 #define TILE_COLUMNS 6
 #define TILE_VECTORS 2
@@ -99,7 +102,7 @@ INLINE void conv_store(const neon_conv_tile *t, float *to, vec acc[TILE_COLUMNS]
     }
 }
 
-#if defined(__aarch64__) /* products with a lane of a vector */
+#if defined(__ARM_NEON) /* products with a lane of a vector */
 #define LANE_PRODUCTS 1
 #else
 #define LANE_PRODUCTS 0
@@ -148,6 +151,29 @@ INLINE const float *conv_quad(vec acc[TILE_COLUMNS][TILE_VECTORS], const float *
     CONV_LANE(1);
     CONV_LANE(2);
     CONV_LANE(3);
+    return w;
+}
+#elif NEON_ARMV7
+#define CONV_LANE(half, lane) \
+    do { \
+        for (int v = 0; v < nv; v++) k[v] = vld1q_f32(w + v * VL); \
+        w += nv * VL; \
+        FORGET(w); \
+        for (int j = 0; j < n; j++) \
+            for (int v = 0; v < nv; v++) \
+                acc[j][v] = (vec)vmlaq_lane_f32((float32x4_t)acc[j][v], k[v], half(x[j]), lane); \
+    } while (0)
+
+/* As on AArch64; a lane is one of half a vector. */
+INLINE const float *conv_quad(vec acc[TILE_COLUMNS][TILE_VECTORS], const float *from,
+                              const float *w, const int n, const int nv, const int64_t column) {
+    float32x4_t x[TILE_COLUMNS], k[TILE_VECTORS];
+    FORGET(from);
+    for (int j = 0; j < n; j++) x[j] = vld1q_f32(from + j * column);
+    CONV_LANE(vget_low_f32, 0);
+    CONV_LANE(vget_low_f32, 1);
+    CONV_LANE(vget_high_f32, 0);
+    CONV_LANE(vget_high_f32, 1);
     return w;
 }
 #else
@@ -235,6 +261,7 @@ INLINE void conv_sum(const neon_conv_tile *t, float *sum, const int n, const int
 #endif
 #if TILE_COLUMNS == 14
 #define CONV_MORE(c, k) \
+    CONV_TILES(5, c, k) \
     CONV_TILES(6, c, k) \
     CONV_TILES(7, c, k) \
     CONV_TILES(8, c, k) \
@@ -245,7 +272,9 @@ INLINE void conv_sum(const neon_conv_tile *t, float *sum, const int n, const int
     CONV_TILES(13, c, k) \
     CONV_TILES(14, c, k)
 #elif TILE_COLUMNS == 6
-#define CONV_MORE(c, k) CONV_TILES(6, c, k)
+#define CONV_MORE(c, k) CONV_TILES(5, c, k) CONV_TILES(6, c, k)
+#elif TILE_COLUMNS == 5
+#define CONV_MORE(c, k) CONV_TILES(5, c, k)
 #else
 #define CONV_MORE(c, k)
 #endif
@@ -257,7 +286,6 @@ INLINE void conv_sum(const neon_conv_tile *t, float *sum, const int n, const int
             CONV_TILES(2, c, k) \
             CONV_TILES(3, c, k) \
             CONV_TILES(4, c, k) \
-            CONV_TILES(5, c, k) \
             CONV_MORE(c, k) default : return; \
         } \
     }

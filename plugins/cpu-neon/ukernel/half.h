@@ -6,6 +6,12 @@ typedef uint16_t hvec __attribute__((vector_size(VL * 2)));
 typedef uint16_t hvec_u __attribute__((vector_size(VL * 2), aligned(2), may_alias));
 typedef uint32_t uvec __attribute__((vector_size(VL * 4)));
 
+#if defined(__aarch64__) || defined(__ARM_FP16_FORMAT_IEEE) /* what arm_neon.h knows of halves */
+#define NEON_HALVES 1
+#else
+#define NEON_HALVES 0
+#endif
+
 INLINE uvec load_halves(const void *p) {
     return __builtin_convertvector((hvec) * (const hvec_u *)p, uvec);
 }
@@ -16,7 +22,7 @@ INLINE vec load_bf16(const void *p) { return (vec)(load_halves(p) << 16); }
 INLINE vec load_f16(const void *p) { return (vec)_mm512_cvtph_ps(_mm256_loadu_si256(p)); }
 #elif defined(__F16C__)
 INLINE vec load_f16(const void *p) { return (vec)_mm256_cvtph_ps(_mm_loadu_si128(p)); }
-#elif defined(__aarch64__)
+#elif defined(__ARM_NEON) && NEON_HALVES
 INLINE vec load_f16(const void *p) { return (vec)vcvt_f32_f16(vreinterpret_f16_u16(vld1_u16(p))); }
 #else
 /* The exponent goes from bias 15 to 127; infinity and NaN go on to the top, and numbers below the
@@ -56,7 +62,7 @@ static void narrow_f16(const float *from, uint16_t *to, int64_t n) {
     for (; i + VL <= n; i += VL)
         _mm_storeu_si128((void *)(to + i),
                          _mm256_cvtps_ph((__m256)load(from + i), _MM_FROUND_TO_NEAREST_INT));
-#elif defined(__aarch64__)
+#elif defined(__ARM_NEON) && NEON_HALVES
     for (; i + VL <= n; i += VL)
         vst1_u16(to + i, vreinterpret_u16_f16(vcvt_f16_f32((float32x4_t)load(from + i))));
 #endif

@@ -8,8 +8,13 @@
 
 #if defined(__AVX2__)
 #include <immintrin.h>
-#elif defined(__aarch64__)
+#elif defined(__ARM_NEON)
 #include <arm_neon.h>
+#endif
+#if defined(__ARM_NEON) && !defined(__aarch64__) /* ARMv7: 16 vectors, and no fused lane products */
+#define NEON_ARMV7 1
+#else
+#define NEON_ARMV7 0
 #endif
 
 #define NEON_PASTE_(a, b) a##b
@@ -58,6 +63,10 @@ INLINE vec fuse(vec a, vec b, vec c) {
 INLINE vec fuse(vec a, vec b, vec c) {
     return (vec)vfmaq_f32((float32x4_t)c, (float32x4_t)a, (float32x4_t)b);
 }
+#elif NEON_ARMV7 /* never fused: VFMA takes no lane of a vector, VMLA does */
+INLINE vec fuse(vec a, vec b, vec c) {
+    return (vec)vmlaq_f32((float32x4_t)c, (float32x4_t)a, (float32x4_t)b);
+}
 #else
 INLINE vec fuse(vec a, vec b, vec c) { return a * b + c; }
 #endif
@@ -71,7 +80,7 @@ INLINE vec splat(float x) { return x - (vec){0}; }
 INLINE vec choose(ivec mask, vec a, vec b) { return (vec)(((ivec)a & mask) | ((ivec)b & ~mask)); }
 /* NaN wins in vmax, on either side, and stays in positive and within, whose limits are no NaN
  * (neon_link_of). */
-#if defined(__aarch64__)
+#if defined(__ARM_NEON)
 INLINE vec vmax(vec a, vec b) { return (vec)vmaxq_f32((float32x4_t)a, (float32x4_t)b); }
 INLINE vec positive(vec x) { return (vec)vmaxq_f32((float32x4_t)x, (float32x4_t){0}); }
 INLINE vec within(vec x, vec low, vec high) {

@@ -251,6 +251,7 @@ typedef struct neon_ukernels {
 } neon_ukernels;
 enum { NEON_PEAK = 12 };
 
-extern const neon_ukernels neon_ukernels_generic, neon_ukernels_avx2, neon_ukernels_avx512;
+extern const neon_ukernels neon_ukernels_generic, neon_ukernels_neon, neon_ukernels_avx2,
+    neon_ukernels_avx512;
 
 #endif

@@ -283,7 +283,7 @@ static void cancel_while_moving(void) {
 }
 
 static void denormals(void) {
-#if defined(__SSE__) || defined(__aarch64__)
+#if defined(__SSE__) || defined(__aarch64__) || defined(__arm__)
     cnr_graph *g = cnri_graph_new("tiny");
     const cnr_tensor t = lab_type(1, 1, 1, 2);
     cnri_graph_output(g, lab_affine(g, cnri_graph_input(g, "x", &t), 1, 0), "y");

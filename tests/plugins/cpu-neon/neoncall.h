@@ -37,12 +37,16 @@ OP_UNUSED void neon_open(void) {
     exit(done());
 }
 
-/* Starts the plugin with the i-th set of microkernels; false when this processor lacks it. */
+enum { NEON_ISAS = 4 };
+/* Starts the plugin with the i-th set of microkernels; false when this processor lacks it, or when
+ * CNNRUN_TEST_ISA names another one. */
 OP_UNUSED int neon_use_isa(int i) {
-    static const char *const names[] = {"generic", "avx2", "avx512"};
+    static const char *const names[NEON_ISAS] = {"generic", "neon", "avx2", "avx512"};
     static cnr_host host;
+    const char *only = getenv("CNNRUN_TEST_ISA");
     cnr_device_info info = {.size = sizeof info};
     cnr_error err = CNR_ERROR_INIT;
+    if (only && strcmp(only, names[i]) != 0) return 0;
     host = op_state.host;
     host.add = neon_add;
     neon_state.n_kernels = 0;
@@ -50,12 +54,13 @@ OP_UNUSED int neon_use_isa(int i) {
     setenv("CNNRUN_CPU_ISA", names[i], 1);
     if (neon_state.plugin->init(&host, NULL, &err) != CNR_OK) return 0;
     neon_state.cls->describe(0, &info, &err);
-    if (strstr(info.driver, names[i])) return 1;
+    const char *isa = strrchr(info.driver, ' '); /* the last word */
+    if (isa && strcmp(isa + 1, names[i]) == 0) return 1;
     note("this processor has no %s", names[i]);
     return 0;
 }
 #define NEON_EACH_ISA \
-    for (int isa_ = 0; isa_ < 3; isa_++) \
+    for (int isa_ = 0; isa_ < NEON_ISAS; isa_++) \
         if (neon_use_isa(isa_))
 
 /* Devices of 1 to `most` (3) threads. */
@@ -75,6 +80,9 @@ OP_UNUSED void neon_check_list(const char *name, const char *attrs, const char *
                                const cnr_tensor *const *inputs) {
     cnr_device devices[3];
     char head[32];
+    static int64_t calls;
+    const char *every = getenv("CNNRUN_TEST_EVERY"); /* under an emulator: each so many-th check */
+    if (every && calls++ % atoll(every) != 0) return;
     const int32_t most = neon_state.checks++ % 8 ? 2 : 3; /* more threads than cores is slow */
     snprintf(head, sizeof head, "%s ", neon_state.isa);
     neon_devices(devices, most);
