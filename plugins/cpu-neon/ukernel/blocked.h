@@ -272,7 +272,9 @@ INLINE void conv_sum(const neon_conv_tile *t, float *sum, const int n, const int
     CONV_TILES(13, c, k) \
     CONV_TILES(14, c, k)
 #elif TILE_COLUMNS == 6
-#define CONV_MORE(c, k) CONV_TILES(5, c, k) CONV_TILES(6, c, k)
+#define CONV_MORE(c, k) \
+    CONV_TILES(5, c, k) \
+    CONV_TILES(6, c, k)
 #elif TILE_COLUMNS == 5
 #define CONV_MORE(c, k) CONV_TILES(5, c, k)
 #else

@@ -11,7 +11,8 @@
 #elif defined(__ARM_NEON)
 #include <arm_neon.h>
 #endif
-#if defined(__ARM_NEON) && !defined(__aarch64__) /* ARMv7: 16 vectors, and no fused lane products */
+#if defined(__ARM_NEON) && !defined(__aarch64__) /* ARMv7: 16 vectors, and no fused lane products \
+                                                  */
 #define NEON_ARMV7 1
 #else
 #define NEON_ARMV7 0
