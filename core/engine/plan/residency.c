@@ -408,15 +408,18 @@ static bool print_of(const cnr_graph *g, cnr_value value, uint8_t out[16]) {
 
 bool cnri_residency_sources(const cnr_plan *plan, int32_t index, uint8_t print[16]) {
     const struct cnri_residency *r = plan->residency;
-    uint8_t prints[32][16] = {{0}};
+    uint8_t prints[2][16] = {{0}}; /* of the constants so far; of the next one */
     if (index < 0 || index >= r->blobs.n) return false;
     const cnri_step *s = &plan->steps.at[r->blobs.at[index].step];
     bool known = true;
-    for (int32_t k = 0; k < s->n_in && k < 32; k++)
-        if (s->prepared >> k & 1 && s->in[k] >= 0)
-            known = known && print_of(plan->graph, plan->homes.at[s->in[k]].value, prints[k]);
+    for (int32_t k = 0; k < s->n_in && known; k++) { /* prepare sees those that run reads, too */
+        const cnr_value v = s->in[k] < 0 ? -1 : plan->homes.at[s->in[k]].value;
+        if (v < 0 || !cnri_is_weight(plan->graph, v)) continue;
+        known = print_of(plan->graph, v, prints[1]);
+        cnri_fingerprint(prints, sizeof prints, prints[0]);
+    }
     memset(print, 0, 16);
-    if (known) cnri_fingerprint(prints, sizeof prints, print);
+    if (known) memcpy(print, prints[0], 16);
     return true;
 }
 

@@ -3,7 +3,6 @@
 #include "store/store.h"
 #include <ctype.h>
 
-#define USUAL_LIMIT ((uint64_t)4 << 30)
 
 /* ---- telling two identities apart ---- */
 
@@ -154,7 +153,7 @@ static cnr_status read_blob(void *arg, int32_t index, const void **data, cnr_err
 
 static cnr_status store(const cnr_model *m, cnr_plan *plan, const char *path, const char *file,
                         const char *identity, cnr_error *err) {
-    const uint64_t limit = m->cache_bytes ? m->cache_bytes : USUAL_LIMIT;
+    const uint64_t limit = m->cache_bytes ? m->cache_bytes : CNRI_CACHE_LIMIT;
     CNRI_VEC(cnri_cached_blob) blobs = {0};
     reading r = {plan, NULL};
     cnri_text choices = {0};

@@ -17,6 +17,7 @@ cnr_status cnri_store_check(const char *path, int32_t *bad, cnr_error *err);
 cnr_status cnri_store_fill(cnr_graph *graph, const char *path, cnr_error *err);
 
 /* ---- plan_cache.c: what was worked out for a net, kept in a folder for the next process ---- */
+#define CNRI_CACHE_LIMIT ((uint64_t)4 << 30) /* bytes, where nobody said */
 #define CNRI_PLAN_SUFFIX ".plan"
 
 typedef struct cnri_cached_blob {

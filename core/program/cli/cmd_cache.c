@@ -3,8 +3,6 @@
 #include "store/store.h"
 #include <time.h>
 
-#define USUAL_LIMIT ((uint64_t)4 << 30)
-
 typedef struct cache {
     const char *output, *folder;
     uint64_t limit;
@@ -13,7 +11,6 @@ typedef struct cache {
 static const cnri_option options[] = {ROW(folder, "--cache", "DIR", "the folder (CNNRUN_CACHE)"),
                                       ROW(limit, "--cache-limit", "BYTES",
                                           "most bytes that it may hold (4G)"),
-
                                       ROW(output, "--output", "FILE", "of export: where to",
                                           .letter = 'o', .writes = true)};
 #undef ROW
@@ -24,6 +21,12 @@ typedef struct work {
     const char *folder;
     cnri_cache_files files;
 } work;
+
+static cnr_status limit_of(const work *w, uint64_t *out, cnr_error *err) {
+    const cnr_status status = cnri_call_cache_limit(w->call, out, err);
+    if (!status && !*out) *out = CNRI_CACHE_LIMIT;
+    return status;
+}
 
 /* ---- list ---- */
 
@@ -77,9 +80,7 @@ static int64_t count_blobs(const work *w, const cnri_cache_file *file) {
 
 static cnr_status list(work *w, cnr_error *err) {
     total t = {.folder = w->folder, .files = w->files.n};
-    CNR_TRY(cnri_call_cache_limit(w->call, &t.limit, err));
-    if (!t.limit) t.limit = USUAL_LIMIT;
-    cnr_status status = CNR_OK;
+    cnr_status status = limit_of(w, &t.limit, err);
     for (int32_t i = 0; i < w->files.n && !status; i++) {
         const cnri_cache_file *file = &w->files.at[i];
         const time_t seconds = (time_t)(file->used_ns / 1000000000);
@@ -268,7 +269,7 @@ static cnr_status export_plan(work *w, cnr_error *err) {
 }
 
 /* The name that the plan has in a folder goes with it, so a file keeps it. */
-static cnr_status import_plan(const work *w, const char *from, cnr_error *err) {
+static cnr_status import_plan(const work *w, const char *from, uint64_t limit, cnr_error *err) {
     const char *slash = strrchr(from, '/'), *name = slash ? slash + 1 : from;
     const size_t n = strlen(name), tail = strlen(CNRI_PLAN_SUFFIX);
     cnri_cached c;
@@ -277,19 +278,25 @@ static cnr_status import_plan(const work *w, const char *from, cnr_error *err) {
                          "want the name that it had in the cache, NET-DIGEST%s", CNRI_PLAN_SUFFIX);
     CNR_TRY(cnri_cached_open(from, &c, err));
     char *to = path_of(w, name);
-    cnr_status status = to ? cnri_kept_create(w->folder, err) : cnri_out_of_memory(err, from);
+    cnr_status status = to ? CNR_OK : cnri_out_of_memory(err, from);
+    if (!status && c.file.bytes > limit)
+        status = cnri_fail(err, CNR_E_LIMIT, from, "%llu bytes: the cache may hold %llu",
+                           (unsigned long long)c.file.bytes, (unsigned long long)limit);
+    if (!status) status = cnri_kept_create(w->folder, err);
     if (!status) status = copy(&c, to, CNRI_WRITE_PRIVATE, err);
+    if (!status) cnri_cache_trim(w->folder, limit, name);
     cnri_cached_close(&c);
     cnri_free(to);
     return status;
 }
 
 static cnr_status import_all(work *w, cnr_error *err) {
-    cnr_status status = CNR_OK;
+    uint64_t limit = 0;
+    cnr_status status = limit_of(w, &limit, err);
     if (w->call->operands.n == 1)
         return cnri_fail(err, CNR_E_ARG, "import", "want cnnrun cache import FILE...");
     for (int32_t i = 1; i < w->call->operands.n && !status; i++)
-        status = import_plan(w, w->call->operands.at[i], err);
+        status = import_plan(w, w->call->operands.at[i], limit, err);
     return status;
 }
 

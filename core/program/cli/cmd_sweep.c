@@ -105,14 +105,19 @@ static char *result_of(const place *p) {
     return NULL;
 }
 
-/* A result's number in its line; 0: there is none. */
-static double number_in(const char *line, const char *key) {
-    char *word = cnri_format("\"%s\":", key);
-    const char *at = word ? strstr(line, word) : NULL, *end;
-    double value = 0;
-    if (!at || !cnri_parse_double(at + strlen(word), &end, &value)) value = 0;
+/* Where a result of that name is in a point's line, behind the point's own values; NULL: nowhere. */
+static const char *find_result(const place *p, const char *line, const char *name) {
+    char *word = cnri_format("\"%s\":", name);
+    const char *at = word ? strstr(line + p->head.n, word) : NULL;
+    if (at) at += strlen(word);
     cnri_free(word);
-    return value;
+    return at;
+}
+
+static double joules_in(const place *p, const char *line) {
+    const char *at = find_result(p, line, "joules"), *end;
+    double value = 0;
+    return at && cnri_parse_double(at, &end, &value) ? value : 0;
 }
 
 static cnr_status write_text(const char *path, const cnri_text *text, cnr_error *err) {
@@ -268,7 +273,10 @@ static cnr_status reap(state *t, job *j, cnr_error *err) {
     char *result = status ? NULL : result_of(&p);
     if (result) {
         t->done++;
-        t->joules += number_in(result, "joules");
+        t->joules += joules_in(&p, result);
+        if (t->s->metric && t->done == 1 && !find_result(&p, result, t->s->metric))
+            status = cnri_fail(err, CNR_E_NOT_FOUND, "--metric",
+                               "%s: the study has no result of that name", t->s->metric);
     } else if (!status && !cnri_cancelled()) {
         status = keep_failure(t, j, &p, how, err);
         int64_t *point = j->tries < t->s->retries ? cnri_push(&t->again) : NULL;
@@ -458,7 +466,7 @@ static cnr_status check_results(state *t, cnr_error *err) {
         place p;
         status = place_of(t, i, &p, err);
         char *result = status ? NULL : result_of(&p);
-        if (result && t->s->resume) t->joules += number_in(result, "joules");
+        if (result && t->s->resume) t->joules += joules_in(&p, result);
         else if (result)
             status =
                 cnri_fail(err, CNR_E_STATE, t->s->output,

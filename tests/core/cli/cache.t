@@ -64,6 +64,14 @@ ok $code && $out =~ /lenet5\.lua: want the name that it had in the cache/, 'what
 system "head -c 5000 $dir/$name >$dir/short-0123456789abcdef.plan; chmod 600 $dir/short*";
 ($code, $out) = cnnrun("cache import $dir/short-0123456789abcdef.plan --cache $dir/b");
 ok $code && $out =~ /damaged/, '... nor a part of one' or diag $out;
+my $left = -s "$dir/$name";
+($code, $out) = cnnrun("cache import $dir/$name --cache $dir/small --cache-limit " . ($left - 1));
+ok $code && $out =~ /$name: $left bytes: the cache may hold / && !-e "$dir/small/$name", '... nor one beyond the limit'
+    or diag $out;
+system "mkdir $dir/full && chmod 700 $dir/full && cp $dir/$name $dir/full/old-0123456789abcdef.plan && chmod 600 $dir/full/*";
+utime 1, 1, "$dir/full/old-0123456789abcdef.plan";
+($code, $out) = cnnrun("cache import $dir/$name --cache $dir/full --cache-limit " . ($left + 10));
+is_deeply [map { s{.*/}{}r } glob "$dir/full/*"], [$name], 'what was used longest ago makes room for it';
 ($code, $out) = cnnrun("cache clear lenet5 --cache $dir/a");
 like $out, qr/^2 files of /, 'clear: the plans of a net';
 is_deeply [map { $_->{net} // () } list("$dir/a")], ['cifar10_quick'], '... and no others';

@@ -112,6 +112,13 @@ is_deeply [@{decode_json($out)}{qw(done left)}], [3, 47], '--joules: no more onc
 my $told = decode_json($out);
 ok $told->{left} > 0 && $told->{seconds} < 30, '--seconds: no more after so long' or diag $out;
 
+# A parameter's value is no result.
+($code, $out, $err) = sweep("$dir/slow.lua --grid joules=100,200,300 --joules 7 -o $dir/named --json");
+is decode_json($out)->{done}, 3, 'a parameter called joules is not added up' or diag $err;
+($code, $out, $err) = sweep("$dir/slow.lua --seeds 1..50 --metric N -o $dir/metric");
+ok $code && $err =~ /--metric: N: the study has no result of that name/ && points('metric') == 0, '--metric: a name that is none is told early'
+    or diag $err;
+
 # Results that are there count, wherever in the grid they lie.
 write_to('spent.lua', 'return function(p) local n = 0 for i = 1, 3e7 do n = n + i end return { joules = 3, n = n } end');
 sweep("$dir/spent.lua --grid x=1,2,3,4 -o $dir/spent");
@@ -168,5 +175,8 @@ for (['--grid rate', qr/want NAME=VALUES/], ['--pictures gif', qr/--pictures: wa
     ok $code && $err =~ $_->[1], "$_->[0]: told" or diag $err;
 }
 ($code, $out, $err) = sweep("$dir/study.lua --grid x=1 -o $dir/metric --metric speed");
-ok $code && $err =~ /--metric speed: no such result; there are curve, fine, score, word/, 'a result that is not there' or diag $err;
+ok $code && $err =~ /--metric: speed: the study has no result of that name/, 'a result that is not there' or diag $err;
+($code, $out, $err) = sweep("$dir/study.lua --grid x=1 -o $dir/grid2");
+($code, $out, $err) = sweep("$dir/study.lua --grid x=1 -o $dir/grid2 --resume --metric speed");
+ok $code && $err =~ /--metric speed: no such result; there are curve, fine, score, word/, '... nor of points that were run before' or diag $err;
 done_testing;

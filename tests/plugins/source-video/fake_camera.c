@@ -211,6 +211,7 @@ int open(const char *path, int flags, ...) {
     return open_by("open", path, flags, mode);
 }
 
+#ifdef __LP64__ /* elsewhere large files give open and mmap these names */
 int open64(const char *path, int flags, ...) {
     va_list list;
     va_start(list, flags);
@@ -218,6 +219,7 @@ int open64(const char *path, int flags, ...) {
     va_end(list);
     return open_by("open64", path, flags, mode);
 }
+#endif
 
 int ioctl(int fd, unsigned long what, ...) {
     int (*theirs)(int, unsigned long, ...);
@@ -247,9 +249,11 @@ void *mmap(void *to, size_t n, int prot, int flags, int fd, off_t at) {
     return map_by("mmap", to, n, prot, flags, fd, at);
 }
 
+#ifdef __LP64__
 void *mmap64(void *to, size_t n, int prot, int flags, int fd, off64_t at) {
     return map_by("mmap64", to, n, prot, flags, fd, at);
 }
+#endif
 
 int close(int fd) {
     int (*theirs)(int);
