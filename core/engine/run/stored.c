@@ -3,7 +3,6 @@
 #include "store/store.h"
 #include <ctype.h>
 
-
 /* ---- telling two identities apart ---- */
 
 static size_t line_length(const char *at) { return strcspn(at, "\n"); }

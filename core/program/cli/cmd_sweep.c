@@ -105,7 +105,8 @@ static char *result_of(const place *p) {
     return NULL;
 }
 
-/* Where a result of that name is in a point's line, behind the point's own values; NULL: nowhere. */
+/* Where a result of that name is in a point's line, behind the point's own values; NULL: nowhere.
+ */
 static const char *find_result(const place *p, const char *line, const char *name) {
     char *word = cnri_format("\"%s\":", name);
     const char *at = word ? strstr(line + p->head.n, word) : NULL;
