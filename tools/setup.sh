@@ -20,10 +20,10 @@ progress() {
     return "$code"
 }
 
-# install_packages [building]: all of tools/packages.txt, or only what stands before those for tests.
+# install_packages [GROUP]: all of tools/packages.txt, or only what stands before "# For GROUP".
 install_packages() {
     missing=
-    for package in $(sed "${1:+/^# For tests/,\$d; }s/#.*//" tools/packages.txt); do
+    for package in $(sed "${1:+/^# For $1/,\$d; }s/#.*//" tools/packages.txt); do
         dpkg-query -W -f '${Status}' "$package" 2>/dev/null | grep -q 'install ok installed' ||
             missing="$missing $package"
     done
