@@ -101,6 +101,13 @@ perl -e '
     for (0 .. $#{$s[0]}) { exit 1 if abs($s[0][$_] - $s[1][$_]) > 1e-4 }' "$work/a" "$work/b"
 ok $? "with and without fusion, blocks and folding its answers agree"
 
+cp -r "$prefix/share/cnnrun/template-npu" "$work/npu"
+run cmake -S npu -B npu/build "-DCMAKE_PREFIX_PATH=$prefix" && run cmake --build npu/build
+ok $? "the example NPU builds from the prefix"
+run "$prefix/bin/cnnrun" show "$prefix/share/cnnrun/scripts/nets/lenet5.lua" --plugin-dir npu/build/plugins --device npu &&
+    grep -q 'npu_layer+max_pool' "$work/log"
+ok $? "and computes regions of a net"
+
 cat >"$work/two.lua" <<'END'
 local c = require "cnnrun"
 return c.net { name = "two", input = { "x", shape = { 1, 1, 28, 28 } },

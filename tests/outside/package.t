@@ -82,7 +82,7 @@ SKIP: {
     my $configured = system("cmake -S $root -B $dir/build -G Ninja -DCNNRUN_TESTS=OFF '$flags -O1' >$dir/log 2>&1") == 0;
     ok($configured, 'a build with mapped folders is configured') or skip 'it is not', 1;
     open my $h, '<', "$dir/build/built/cnnrun/built.h" or die;
-    like(join('', <$h>), qr/CNRI_FLAGS "-O1 -O2 -g"/, 'and described without their names');
+    like(join('', <$h>), qr/CNRI_FLAGS "-O1 -O2 -g1"/, 'and described without their names');
 }
 
 # The wheel's libraries.

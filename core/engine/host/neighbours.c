@@ -62,7 +62,7 @@ static bool is_device(const char *name) {
 static void look_at_kernel(teller *t, const cnr_kernel *kernel) {
     char near[300];
     const cnr_op *op = cnri_op_find(kernel->op);
-    if (!op && strcmp(kernel->op, CNR_ANY_OP) != 0)
+    if (!op && strcmp(kernel->op, CNR_ANY_OP) != 0 && strcmp(kernel->op, CNR_REGION) != 0)
         tell(t, "kernel \"%s\" is for operator \"%s\", which no plugin brings%s", kernel->name,
              kernel->op, suggestion(t, CNR_KIND_OPERATOR, kernel->op, near));
     if (op && strcmp(op->name, kernel->op) != 0)

@@ -194,6 +194,7 @@ static void alias_step(alias_work *w, int32_t s) {
     const cnri_planner *p = w->p;
     const cnri_step *step = &p->plan->steps.at[s];
     if (step->kind != CNRI_STEP_KERNEL || p->picks[step->node].axis >= 0) return;
+    if (p->picks[step->node].chain.region) return;
     const cnri_node *node = p->graph->nodes.at[step->node];
     cnr_alias found[MAX_ALIASES];
     int32_t n = 0;

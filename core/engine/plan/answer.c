@@ -78,9 +78,10 @@ static int32_t place_on(cnr_plan *plan, const cnri_part *parts, int32_t n, int32
 
 /* Where a row's node goes, all go that it computes. */
 static cnr_status cover(cnri_planner *p, int32_t node, int32_t n_chain, cnr_error *err) {
-    cnri_chain own = {0}, *chain = &p->picks[node].chain;
+    const cnri_region *region = cnri_region_of(p, p->answers[node]);
+    cnri_chain own = region ? region->chain : (cnri_chain){0}, *chain = &own;
     cnr_status status = CNR_OK;
-    if (p->picks[node].absorbed_by >= 0) status = cnri_chain_make(p, node, chain = &own, err);
+    if (!region) status = cnri_chain_make(p, node, &own, err);
     for (int32_t i = 0; i < n_chain && i < chain->n && !status; i++) {
         p->plan->placed_as[chain->at[i]] = p->plan->placed_as[node];
         p->answers[chain->at[i]] = NULL;
@@ -132,6 +133,7 @@ static cnr_status take(cnri_planner *p, cnri_policy_answer *answers, cnr_error *
     }
     if (status) return status;
     bring_along(p, answers);
+    cnri_regions_follow_policy(p);
     for (int32_t i = 0; i < n; i++)
         if (p->plan->placed_as[i] >= 0 && !p->wish[i])
             p->wish[i] = &p->plan->placed.at[p->plan->placed_as[i]];
@@ -168,4 +170,5 @@ void cnri_answer_drop(cnri_planner *p) {
     cnri_plan_unplace(plan);
     cnri_free((void *)p->answers);
     p->answers = NULL;
+    cnri_regions_reset(p);
 }

@@ -42,7 +42,7 @@ static bool answer_holds(const query_context *a, const cnri_view *v, const cnri_
     const int32_t *out_class = cnri_layout(c, CNRI_OUT_CLASS);
     if (a->q->axis >= 0 && !c->ranges) return false;
     for (int32_t i = 0; i < v->n_in; i++) {
-        const bool gone = i < 32 && (c->prepared >> i & 1);
+        const bool gone = cnri_prepares(c->prepared, c->prepared_from, i);
         const bool weight = cnri_is_weight(a->p->graph, v->in[i]);
         if (in_block[i] == 1) in_block[i] = 0;
         if (gone && !weight) return false;
@@ -167,8 +167,7 @@ void cnri_count_work(const cnri_view *v, const cnr_node *own, bool as_stored, ui
     for (int32_t i = 0; i < v->n_out; i++) *bytes += cnri_stored_bytes(v->node.outputs[i]);
     const double part = as_stored ? cnri_stored_share(&v->node) : 1;
     *flops = 2 * (uint64_t)(part * (double)cnri_node_macs(own));
-    for (int32_t i = 0; i < v->n_chain; i++)
-        *flops += 2 * cnri_node_macs(v->node.epilogue[i]->node);
+    for (int32_t i = 0; i < v->n_chain; i++) *flops += 2 * cnri_node_macs(cnri_taken(&v->node, i));
 }
 
 static double guess_of(const query_context *a, const cnri_view *v, const cnri_candidate *c) {
@@ -241,7 +240,8 @@ static cnr_status ask(const query_context *a, const cnr_kernel *k, bool offered,
                     .descriptor = k, .name = k->name, .node = v.node.name,
                     .device = a->device->name);
         if (refused || answer.score <= 0) return CNR_OK;
-        if (answer.epilogue < take) { /* ask again for exactly what it would take */
+        if (answer.epilogue < take &&
+            !a->chain->region) { /* ask again for exactly what it would take */
             take = answer.epilogue < 0 ? 0 : answer.epilogue;
             continue;
         }
@@ -250,7 +250,9 @@ static cnr_status ask(const query_context *a, const cnr_kernel *k, bool offered,
         c->splits = answer.ranges;
         c->extrapolated = (answer.flags & CNR_ACCEPT_EXTRAPOLATED) != 0;
         c->ranges = a->q->axis >= 0 && (answer.ranges >> a->q->axis & 1);
+        if (a->chain->region && CNRI_HAS(k, prepare)) c->prepared_from = v.node.subgraph->n_varying;
         if (!answer_holds(a, &v, c)) { /* an operand may be what does not fit */
+            if (a->chain->region) return CNR_OK;
             take--;
             continue;
         }
@@ -327,8 +329,8 @@ cnr_status cnri_candidates_make(cnri_planner *p, cnri_chain *chain, const cnri_k
     const cnri_view all = cnri_view_of(p, chain, q->cap, false);
     query_context a = {p, chain, q, p->plan->devices[q->device], key, false};
     const int32_t n = cnri_kernels_for(all.node.desc, &kernels);
-    const int32_t n_out =
-        p->graph->nodes.at[chain->node]->view.n_outputs; /* a chain's end has one */
+    const int32_t n_out = chain->region ? all.n_out /* a chain's end has one */
+                                        : p->graph->nodes.at[chain->node]->view.n_outputs;
     if (!make_room(&p->rows, 4 * n + 1, 2 * ((size_t)chain->n_in[chain->n] + (size_t)n_out)))
         return cnri_no_memory(err);
     p->rows.n = 0;

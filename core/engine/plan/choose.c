@@ -143,9 +143,27 @@ static cnr_status alloc_parts(cnri_planner *p, int32_t node, cnri_pick *pick, cn
     return CNR_OK;
 }
 
+/* A region that is taken has its row already. */
+static cnr_status choose_region(cnri_planner *p, const cnri_region *r, cnr_error *err) {
+    cnri_pick *pick = &p->picks[r->chain.node];
+    const size_t n = 2 * (size_t)(r->row.n_in + r->row.n_out);
+    *pick = (cnri_pick){.absorbed_by = -1, .n_parts = 1, .axis = -1, .chain = r->chain};
+    pick->parts = cnri_alloc(sizeof *pick->parts);
+    pick->layouts = cnri_alloc((n + 1) * sizeof *pick->layouts);
+    if (!pick->parts || !pick->layouts) return cnri_no_memory(err);
+    pick->parts[0] = r->row;
+    pick->parts[0].by = r->taken;
+    pick->parts[0].layout = memcpy(pick->layouts, r->row.layout, n * sizeof *pick->layouts);
+    pick->view = cnri_view_of(p, &pick->chain, pick->chain.n, false);
+    keep_offers(p, pick);
+    return cnri_memo_keep(p, r->chain.node, err);
+}
+
 static cnr_status choose_node(cnri_planner *p, int32_t node, cnr_error *err) {
     cnri_pick *pick = &p->picks[node];
+    const cnri_region *region = cnri_region_at(p, node);
     int32_t cap = 0;
+    if (region) return choose_region(p, region, err);
     cnr_status status = cnri_plan_parts(p, node, pick, err);
     if (!status) status = cnri_chain_make(p, node, &pick->chain, err);
     if (!status) status = alloc_parts(p, node, pick, err);
@@ -195,6 +213,10 @@ cnr_status cnri_plan_choose(cnri_planner *p, cnr_error *err) {
     for (int32_t v = 0; v < p->n_offers; v++) p->offers[v].device = -1;
     for (int32_t i = 0; i < p->n_picks; i++) p->picks[i].absorbed_by = -1;
     find_only_users(p);
+    for (int32_t i = 0; i < p->n_picks; i++) { /* others take none of a region along */
+        const cnri_region *r = cnri_region_at(p, i);
+        for (int32_t k = 0; r && k < r->chain.n; k++) p->picks[r->chain.at[k]].absorbed_by = i;
+    }
     for (int32_t i = 0; i < p->n_picks; i++) {
         if (p->picks[i].absorbed_by >= 0) continue;
         const cnr_status status = choose_node(p, i, err);

@@ -76,7 +76,8 @@ static cnr_status part_inputs(cnri_planner *p, int32_t node, const cnri_candidat
             if (c->dense && pick->view.node.inputs[i]->encoding)
                 status = cnri_plan_twin_read(p, v, &v, err);
             if (status) return status;
-            if (i < 32 && (c->prepared >> i & 1)) { /* only prepare reads it, on the host */
+            if (cnri_prepares(c->prepared, c->prepared_from,
+                              i)) { /* only prepare reads it, on the host */
                 status = cnri_plan_home(p, v, c->device, 0, 0, true, &in[i], err);
                 if (!status) p->reach.at[in[i]].axis = -1;
             } else status = constant_home(p, v, c->device, memory[i], &in[i], err);
@@ -101,7 +102,7 @@ static int32_t updated_home(const cnri_planner *p, int32_t node, const cnri_cand
                             ? -1
                             : cnri_node_updates(p->graph, p->graph->nodes.at[node], output);
     for (int32_t i = 0; v >= 0 && i < pick->view.n_in; i++)
-        if (pick->view.in[i] == v && !(i < 32 && (c->prepared >> i & 1))) return in[i];
+        if (pick->view.in[i] == v && !cnri_prepares(c->prepared, c->prepared_from, i)) return in[i];
     return -1;
 }
 
@@ -188,6 +189,7 @@ static cnr_status emit_part(cnri_planner *p, int32_t node, const cnri_candidate 
     s->out = homes + pick->view.n_in;
     s->from = s->to = s->blob = s->workspace = -1;
     s->prepared = c->prepared;
+    s->prepared_from = c->prepared_from;
     s->passes = c->passes;
     s->extrapolated = c->extrapolated;
     s->range_axis = c->ranges ? pick->axis : -1;

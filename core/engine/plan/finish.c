@@ -13,7 +13,8 @@ static const cnr_tensor *tensor_seen_by(const cnr_plan *plan, const cnri_step *s
 
 static cnr_status view_step(cnri_planner *p, cnri_step *s, cnr_error *err) {
     const cnri_pick *pick = &p->picks[s->node];
-    const size_t n_in = (size_t)s->n_in, n_out = (size_t)s->n_out, n = (size_t)pick->view.n_chain;
+    const size_t n_in = (size_t)s->n_in, n_out = (size_t)s->n_out,
+                 n = (size_t)pick->view.node.n_epilogue;
     const size_t bytes = n * sizeof(cnr_epilogue) + (n_in + n_out + n + 1) * sizeof(void *);
     cnr_epilogue *epilogues = cnri_alloc(bytes);
     if (!epilogues) return cnri_no_memory(err);
@@ -65,7 +66,7 @@ cnr_status cnri_plan_views(cnri_planner *p, cnr_error *err) {
         if (s->kind != CNRI_STEP_KERNEL) continue;
         cnr_status status = view_step(p, s, err);
         for (int32_t k = 0; k < s->n_in; k++) /* what it reads as it is, it may look at now */
-            if (s->in[k] >= 0 && !(k < 32 && s->prepared >> k & 1))
+            if (s->in[k] >= 0 && !cnri_step_prepares(s, k))
                 cnri_late_keep(plan->graph, plan->homes.at[s->in[k]].value);
         if (!status) status = plan_kernel(p, s, err);
         if (status) return status;

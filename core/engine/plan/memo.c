@@ -64,7 +64,7 @@ static bool number(char **at, int64_t maximum, int64_t *out) {
 static bool parse_line(char *line, cnri_decision *d) {
     int64_t n[5];
     for (int i = 0; i < 5; i++)
-        if (!number(&line, i == 3 ? 3 : i == 4 ? UINT32_MAX : INT32_MAX, &n[i])) return false;
+        if (!number(&line, i == 4 ? UINT32_MAX : INT32_MAX, &n[i])) return false;
     *d = (cnri_decision){(int32_t)n[0], (int32_t)n[1], (int32_t)n[2], (int32_t)n[3],
                          NULL,          NULL,          (uint32_t)n[4]};
     d->device = field(&line, '\t');

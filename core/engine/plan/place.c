@@ -57,7 +57,6 @@ cnr_status cnri_plan_place(cnri_planner *p, cnr_error *err) {
             if (pass != (all ? 2 : pattern ? 1 : 0)) continue;
             status = find_wish(p, w, err);
         }
-    if (!status) cnri_memo_place(p);
     return status;
 }
 

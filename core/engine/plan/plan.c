@@ -84,10 +84,18 @@ static cnr_status ask_policy(cnri_planner *p, cnr_error *err) {
  * answer that was given then. */
 static cnr_status choose(cnri_planner *p, cnr_error *err) {
     const bool asks = p->options->policy && !p->options->memo;
-    cnr_status status = cnri_plan_choose(p, err);
-    if (status || !(asks || p->options->candidates)) return status;
-    status = cnri_table_make(p, err);
-    if (!status) cnri_table_mark(p);
+    const bool looks = asks || p->options->candidates;
+    cnr_status status = cnri_regions_find(p, err);
+    cnri_memo_place(p);
+    if (!status && p->options->memo) status = cnri_regions_follow_memo(p, err);
+    if (!status) status = cnri_plan_choose(p, err);
+    if (!status && looks) status = cnri_table_make(p, err);
+    if (!status && !p->options->memo && cnri_regions_take(p)) {
+        cnri_choices_drop(p);
+        status = cnri_plan_choose(p, err);
+    }
+    if (status || !looks) return status;
+    cnri_table_mark(p);
     if (!status && asks) status = ask_policy(p, err);
     if (!status) cnri_table_mark(p);
     if (!p->options->candidates) {
@@ -197,6 +205,7 @@ void cnri_plan_free(cnr_plan *plan) {
     cnri_vec_free(&plan->storages);
     cnri_vec_free(&plan->twins);
     cnri_vec_free(&plan->decisions);
+    cnri_regions_free(plan->regions);
     cnri_unmap_file(&plan->kept);
     cnri_table_free(plan->table);
     cnri_plan_unplace(plan);

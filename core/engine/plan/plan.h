@@ -52,7 +52,9 @@ void cnri_device_set_free(cnri_device_set *set);
 /* What was chosen for one part of one node: enough to ask one kernel once. */
 typedef struct cnri_decision {
     int32_t node, part, n_chain;
-    int32_t way; /* bit 0: not in the layout that was offered; bit 1: encoded inputs were decoded */
+    /* bit 0: not in the layout that was offered; bit 1: encoded inputs were decoded; from bit 2 on:
+     * of a region its number, from 1 */
+    int32_t way;
     const char *device, *kernel; /* kernel "": the reference */
     uint32_t version;            /* of the kernel */
 } cnri_decision;
@@ -264,7 +266,8 @@ typedef struct cnri_step {
     int64_t range_begin, range_end;
     int32_t from, to;  /* copy, layout: homes */
     cnr_region region; /* copy: only this part */
-    uint32_t prepared; /* inputs consumed by prepare */
+    uint32_t prepared; /* inputs consumed by prepare: bits, see cnri_prepares */
+    int32_t prepared_from;
     cnr_space blob_space, workspace_space;
     int32_t workspace; /* home-like: storage and offset */
     uint64_t workspace_offset;
@@ -277,6 +280,23 @@ typedef struct cnri_step {
     void *view_memory; /* owns the arrays of `view` */
     bool marks;        /* another step waits for this one: an event is recorded behind it */
 } cnri_step;
+
+/* Whether input i is consumed by prepare: the kernel said so, or of a region's step it is one of
+ * the constants, from `from` on (0: of no region). */
+static inline bool cnri_prepares(uint32_t bits, int32_t from, int32_t i) {
+    return (i < 32 && bits >> i & 1) || (from > 0 && i >= from);
+}
+static inline bool cnri_step_prepares(const cnri_step *s, int32_t i) {
+    return cnri_prepares(s->prepared, s->prepared_from, i);
+}
+
+/* The nodes that are computed along with the first one: of its chain, or of its region. */
+static inline int32_t cnri_n_taken(const cnr_node *n) {
+    return n->subgraph ? n->subgraph->n_nodes - 1 : n->n_epilogue;
+}
+static inline const cnr_node *cnri_taken(const cnr_node *n, int32_t i) {
+    return n->subgraph ? n->subgraph->nodes[i + 1].node : n->epilogue[i]->node;
+}
 
 /* A dense copy of an encoded weight, for kernels that cannot read the encoding. */
 typedef struct cnri_twin {
@@ -305,6 +325,7 @@ typedef struct cnr_plan {
     CNRI_VEC(cnri_twin) twins;
     CNRI_VEC(cnri_decision) decisions; /* names are the devices' and kernels' own */
     atomic_bool sound;                 /* the weights that it reads have their digests */
+    struct cnri_regions *regions;      /* that devices claimed; NULL: none */
     cnri_mapping kept;                 /* the file behind blobs that were prepared before */
     cnri_table *table;                 /* NULL: nobody asked for it */
     CNRI_VEC(cnri_table_link) links;   /* those that its steps copy over */

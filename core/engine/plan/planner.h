@@ -9,6 +9,8 @@
  *   choose.c      node by node: makes rows, applies rules, keeps what was taken
  *   table.c, links.c  all rows of the net       answer.c  what a policy picks of them
  *
+ *   region.c  nodes that a device computes in one step
+ *
  *   emit.c    steps and homes, copies between         alias.c   views, joins, in-place
  *   lay.c     lifetimes, storages, waits              finish.c  views, kernel states, constants */
 #ifndef CNRI_PLANNER_H
@@ -30,6 +32,8 @@ typedef struct cnri_chain {
     cnr_epilogue *epilogues;
     const cnr_epilogue **epilogue;
     bool decoded;
+    const cnr_node *region; /* the chain is a region's, whose memory it is: all of it, or nothing */
+    const cnr_value *out;   /* the region's */
 } cnri_chain;
 
 /* A node as a kernel sees it, with n_chain operators taken along: a value, as long as its chain
@@ -45,6 +49,7 @@ typedef struct cnri_candidate {
     int32_t device;
     const cnr_kernel *kernel;  /* NULL: the reference */
     uint32_t prepared, splits; /* splits: axes on which it computes ranges */
+    int32_t prepared_from;     /* see cnri_prepares */
     bool ranges;        /* computes the part alone; false: all of it, of which the part is copied */
     bool extrapolated;  /* the kernel says so of its time */
     bool passes, dense; /* dense: encoded inputs are replaced by their twins */
@@ -178,6 +183,33 @@ uint32_t cnri_split_axes(const cnri_planner *p, int32_t node);
 int64_t cnri_split_pieces(const cnri_planner *p, int32_t node, int32_t axis);
 /* Devices and ranges of a node's parts; `parts` gets n_parts entries. */
 cnr_status cnri_plan_parts(cnri_planner *p, int32_t node, cnri_pick *pick, cnr_error *err);
+
+/* region.c: connected nodes that one step on a device computes. Its chain is the first of them with
+ * the others behind it. */
+typedef struct cnri_region {
+    int32_t device;
+    cnri_chain chain;
+    cnri_candidate row;       /* of the kernel that takes it */
+    double joules;            /* as it was claimed */
+    const char *rule, *taken; /* who takes it by default, and now; NULL: nobody */
+    struct cnri_part_of_graph *parts;
+    cnr_node node;
+} cnri_region;
+struct cnri_regions {
+    CNRI_VEC(cnri_region) at;
+};
+cnr_status cnri_regions_find(cnri_planner *p, cnr_error *err); /* asks the devices */
+/* After nodes were chosen one by one: whether regions are taken, so that all is chosen again. */
+bool cnri_regions_take(cnri_planner *p);
+cnr_status cnri_regions_follow_memo(cnri_planner *p, cnr_error *err); /* takes those stored */
+/* The policy answered: of its nodes' regions those are taken whose rows it picked. */
+void cnri_regions_follow_policy(cnri_planner *p);
+void cnri_regions_reset(cnri_planner *p); /* those of the default again */
+/* The region of a row; NULL: of none. */
+const cnri_region *cnri_region_of(const cnri_planner *p, const cnri_candidate *c);
+/* The region that is taken and begins with the node; NULL: none. */
+const cnri_region *cnri_region_at(const cnri_planner *p, int32_t node);
+void cnri_regions_free(struct cnri_regions *regions);
 
 /* view.c */
 cnr_status cnri_chain_make(cnri_planner *p, int32_t node, cnri_chain *out, cnr_error *err);

@@ -39,6 +39,8 @@ double cnri_stored_share(const cnr_node *node) {
 double cnri_step_macs(const cnr_plan *plan, const cnri_step *s, bool as_stored) {
     if (s->kind != CNRI_STEP_KERNEL) return 0;
     double macs = (double)cnri_node_macs(&plan->graph->nodes.at[s->node]->view);
+    for (int32_t i = 0; s->view.subgraph && i < cnri_n_taken(&s->view); i++)
+        macs += (double)cnri_node_macs(cnri_taken(&s->view, i));
     if (as_stored) macs *= cnri_stored_share(&s->view);
     if (s->range_axis < 0 || s->view.outputs[0]->dim[s->range_axis] <= 0) return macs;
     return macs * (double)(s->range_end - s->range_begin) /
@@ -87,7 +89,7 @@ static int by_address(const void *a, const void *b) {
 static bool finder_make(finder *f, const cnr_plan *plan) {
     const int32_t nodes = plan->graph->nodes.n, steps = plan->steps.n;
     size_t chained = 1;
-    for (int32_t s = 0; s < steps; s++) chained += (size_t)plan->steps.at[s].view.n_epilogue;
+    for (int32_t s = 0; s < steps; s++) chained += (size_t)cnri_n_taken(&plan->steps.at[s].view);
     f->first = cnri_alloc(((size_t)nodes + (size_t)steps + 1) * sizeof *f->first);
     f->chained = cnri_alloc(chained * sizeof *f->chained);
     f->n_chained = 0;
@@ -96,8 +98,8 @@ static bool finder_make(finder *f, const cnr_plan *plan) {
     for (int32_t i = 0; i < nodes; i++) f->first[i] = -1;
     for (int32_t s = steps - 1; s >= 0; s--) {
         const cnri_step *step = &plan->steps.at[s];
-        for (int32_t e = 0; e < step->view.n_epilogue; e++)
-            f->chained[f->n_chained++] = step->view.epilogue[e]->node;
+        for (int32_t e = 0; e < cnri_n_taken(&step->view); e++)
+            f->chained[f->n_chained++] = cnri_taken(&step->view, e);
         if (step->kind != CNRI_STEP_KERNEL || step->node < 0) continue;
         f->next[s] = f->first[step->node];
         f->first[step->node] = s;
@@ -123,9 +125,9 @@ static void kernel_text(const cnr_plan *plan, const finder *f, int32_t node, con
         return;
     }
     size_t at = (size_t)snprintf(text, capacity, "%s", s->kernel ? s->kernel->name : "reference");
-    for (int32_t e = 0; e < s->view.n_epilogue && at < capacity; e++)
-        at += (size_t)snprintf(text + at, capacity - at, "+%s",
-                               s->view.epilogue[e]->node->desc->name);
+    for (int32_t e = 0; e < cnri_n_taken(&s->view) && at < capacity; e++)
+        at +=
+            (size_t)snprintf(text + at, capacity - at, "+%s", cnri_taken(&s->view, e)->desc->name);
 }
 
 static void device_text(const cnr_plan *plan, const finder *f, int32_t node, char *text,

@@ -53,7 +53,7 @@ static bool same_blob(const cnr_plan *plan, const cnri_step *a, const cnri_step 
         return false;
     if (x->op != y->op || x->n_attrs != y->n_attrs || a->n_in != b->n_in || a->n_out != b->n_out)
         return false;
-    if (x->n_epilogue || y->n_epilogue) return a->node == b->node;
+    if (cnri_n_taken(x) || cnri_n_taken(y) || x->subgraph) return a->node == b->node;
     for (int32_t i = 0; i < x->n_attrs; i++)
         if (!same_attr(x->attrs[i], y->attrs[i])) return false;
     for (int32_t i = 0; i < a->n_in; i++) {
@@ -176,7 +176,7 @@ static bool is_read(const cnr_plan *plan, cnr_value v) {
         const cnri_step *s = &plan->steps.at[i];
         for (int32_t k = 0; k < s->n_in; k++)
             if (s->in[k] >= 0 && plan->homes.at[s->in[k]].value == v &&
-                !(s->blob >= 0 && k < 32 && s->prepared >> k & 1))
+                !(s->blob >= 0 && cnri_step_prepares(s, k)))
                 return true;
     }
     return false;
@@ -184,9 +184,9 @@ static bool is_read(const cnr_plan *plan, cnr_value v) {
 
 /* Weights that were packed into a blob that stays are not read again: their pages are released. */
 static void release_inputs(const cnr_plan *plan, const cnri_step *s) {
-    for (int32_t k = 0; k < s->n_in && k < 32; k++) {
+    for (int32_t k = 0; k < s->n_in; k++) {
         const cnr_value v = s->in[k] < 0 ? -1 : plan->homes.at[s->in[k]].value;
-        if (v >= 0 && s->prepared >> k & 1 && !is_read(plan, v))
+        if (v >= 0 && cnri_step_prepares(s, k) && !is_read(plan, v))
             cnri_value_release_pages(plan->graph, v);
     }
 }

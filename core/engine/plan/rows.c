@@ -24,6 +24,8 @@ const char *cnri_row_why(const cnri_table *t, int32_t row) {
                                          {"forced", "asked for by name"},
                                          {"policy", "the policy's answer"},
                                          {"record", "the least time on record"},
+                                         {"device", "its nodes one by one would run elsewhere"},
+                                         {"cost", "less than its nodes one by one"},
                                          {"dynamic", "sizes known only as it runs"},
                                          {"deterministic", "the best score; no clock counts"}};
     const cnri_table_row *r = &t->rows.at[row];

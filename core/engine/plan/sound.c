@@ -10,7 +10,7 @@ static void mark(const cnr_plan *plan, bool stored, bool *reads, bool *used) {
         for (int32_t k = 0; k < s->n_in; k++) {
             if (s->in[k] < 0) continue;
             const cnr_value v = plan->homes.at[s->in[k]].value;
-            const bool packed = k < 32 && (s->prepared >> k & 1) && s->blob >= 0;
+            const bool packed = cnri_step_prepares(s, k) && s->blob >= 0;
             used[v] = true;
             if (!packed || !(stored || cnri_residency_kept(plan, s->blob))) reads[v] = true;
         }

@@ -121,7 +121,8 @@ static bool keep_candidate(cnri_table *t, const cnri_candidate *c, const cnri_vi
 
 static bool same_candidate(const cnri_candidate *a, const cnri_candidate *b) {
     return a->kernel == b->kernel && a->device == b->device && a->n_chain == b->n_chain &&
-           a->dense == b->dense && a->n_in == b->n_in && a->n_out == b->n_out &&
+           a->dense == b->dense && a->way >> 2 == b->way >> 2 && a->n_in == b->n_in &&
+           a->n_out == b->n_out &&
            memcmp(a->layout, b->layout, 2 * (size_t)(a->n_in + a->n_out) * sizeof *a->layout) == 0;
 }
 
@@ -220,7 +221,8 @@ static cnr_status rows_of(tabling *g, int32_t node, cnr_error *err) {
     cnri_pick *pick = &p->picks[node];
     cnri_chain own = {0}, *chain = &pick->chain;
     cnr_status status = CNR_OK;
-    if (pick->absorbed_by >= 0) status = cnri_chain_make(p, node, chain = &own, err);
+    if (pick->absorbed_by >= 0 || chain->region)
+        status = cnri_chain_make(p, node, chain = &own, err);
     cnri_kernel_query q = cnri_query_of(p, node, -1);
     q.unmeasured = pick->absorbed_by >= 0; /* what is computed elsewhere is not timed for itself */
     q.cap = chain->n;
@@ -234,6 +236,10 @@ static cnr_status rows_of(tabling *g, int32_t node, cnr_error *err) {
         scale_guesses(g->t, first);
     }
     cnri_chain_free(&own);
+    for (int32_t i = 0; p->plan->regions && i < p->plan->regions->at.n && !status; i++) {
+        const cnri_region *r = &p->plan->regions->at.at[i];
+        if (r->chain.node == node) status = add_row(g, &r->chain, &r->row, err);
+    }
     return status;
 }
 

@@ -97,11 +97,18 @@ cnr_status cnri_chain_make(cnri_planner *p, int32_t node, cnri_chain *c, cnr_err
 }
 
 void cnri_chain_free(cnri_chain *c) {
-    cnri_free((void *)c->inputs);
+    if (!c->region) cnri_free((void *)c->inputs);
     *c = (cnri_chain){0};
 }
 
 cnri_view cnri_view_of(const cnri_planner *p, const cnri_chain *c, int32_t n_chain, bool dense) {
+    if (c->region)
+        return (cnri_view){.n_chain = c->n,
+                           .n_in = c->region->n_inputs,
+                           .n_out = c->region->n_outputs,
+                           .in = c->in,
+                           .out = c->out,
+                           .node = *c->region};
     const cnri_node *n = p->graph->nodes.at[c->node];
     const cnri_node *last = n_chain ? p->graph->nodes.at[c->at[n_chain - 1]] : n;
     cnri_view v = {.n_chain = n_chain,

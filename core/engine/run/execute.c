@@ -146,8 +146,6 @@ static cnr_status tap_step(cnr_session *s, int32_t index, cnr_error *err) {
     const cnri_step *step = &s->plan->steps.at[index];
     const cnri_call *call = &s->calls[index];
     if (step->kind != CNRI_STEP_KERNEL) return CNR_OK;
-    const int32_t n = call->view.n_epilogue;
-    const char *name = n ? call->view.epilogue[n - 1]->node->name : call->view.name;
     for (int32_t i = 0; i < step->n_out; i++) {
         cnr_tensor value = s->flats[step->out[i]];
         memcpy(value.dim, call->outputs[i]->dim, sizeof value.dim);
@@ -157,7 +155,10 @@ static cnr_status tap_step(cnr_session *s, int32_t index, cnr_error *err) {
         value.data = copy;
         value.mem = (cnr_mem){0};
         value.bytes = cnr_dense_bytes(&value);
-        if (!status) s->tap(s->tap_arg, name, i, &value);
+        const cnri_value *of = &s->plan->graph->values.at[s->plan->homes.at[step->out[i]].value];
+        const char *name =
+            of->producer < 0 ? call->view.name : s->plan->graph->nodes.at[of->producer]->name;
+        if (!status) s->tap(s->tap_arg, name, of->producer < 0 ? i : of->output, &value);
         cnri_free(copy);
         if (status) return status;
     }

@@ -42,6 +42,17 @@ typedef struct cnr_device_info {
 } cnr_device_info;
 
 struct cnr_device_class;
+struct cnr_subgraph;
+
+/* Nodes that a device computes in one step, by a kernel for CNR_REGION (kernel.h). */
+typedef struct cnr_claim {
+    uint32_t size;
+    int32_t n_nodes;
+    const int32_t *nodes;   /* of the subgraph that was shown, ascending; connected */
+    const char *kernel;     /* its name */
+    double cost_ns, joules; /* estimates of one run; 0: not known */
+} cnr_claim;
+typedef void (*cnr_claim_fn)(void *arg, const cnr_claim *claim); /* copies what it is given */
 
 /* An open device. */
 typedef struct cnr_device {
@@ -167,6 +178,15 @@ typedef struct cnr_device_class {
      * that it will: what they began on other threads, compiling, has ended when it returns, or it
      * says what failed. Planning that failed calls it too. */
     cnr_status (*planned)(const cnr_device *device, cnr_error *err);
+
+    /* (optional: none) Tells the regions that the device would compute, each by a call of `claim`.
+     * `graph`: nodes that may run on it, with shapes, types and constants; of their inputs and
+     * outputs none has an encoding or a size that is not known. Regions may overlap: at most one of
+     * them gets a node. The host takes a region where that costs less than its nodes one by one, or
+     * where one of those would run elsewhere; or as a policy says. What reads a value of a region
+     * stands behind all of its nodes: other claims are refused, with a message. */
+    cnr_status (*claim)(const cnr_device *device, const struct cnr_subgraph *graph,
+                        cnr_claim_fn claim, void *arg, cnr_error *err);
 } cnr_device_class;
 
 #ifdef __cplusplus

@@ -58,6 +58,12 @@ typedef struct cnr_run {
  * kernels. Its accepts goes by the descriptor (ELEMENTWISE with apply_f32, say). */
 #define CNR_ANY_OP "*"
 
+/* cnr_kernel.op of a kernel that computes regions which the class of its device claims. The node
+ * that it is given has a subgraph; its inputs are the subgraph's first n_inputs values, its outputs
+ * those that others read, all plain and in class 0 unless accepts says otherwise. With prepare, all
+ * constants are consumed by it. There is no reference to write: the nodes are the reference. */
+#define CNR_REGION "(region)"
+
 enum {
     CNR_KERNEL_FORCED =
         1 << 0, /* a baseline: never chosen, only taken when it is asked for by name */

@@ -91,7 +91,29 @@ typedef struct cnr_node {
     const cnr_tensor *const *inputs;  /* operands of the epilogue come after the operator's own */
     const cnr_tensor *const *outputs; /* with an epilogue: the chain's last outputs */
     const cnr_epilogue *const *epilogue;
+    /* of a region: what is in it. Only nodes that kernels for CNR_REGION are given have the field.
+     */
+    const struct cnr_subgraph *subgraph;
 } cnr_node;
+
+/* Nodes with the values that go between them. Values are numbered: those that come from outside
+ * first, of which constants are the last, then what the nodes compute. */
+typedef struct cnr_subnode {
+    const cnr_node *node;
+    const int32_t *inputs;  /* values, node->n_inputs; -1: omitted */
+    const int32_t *outputs; /* values, node->n_outputs */
+} cnr_subnode;
+
+typedef struct cnr_subgraph {
+    uint32_t size;
+    int32_t n_nodes, n_values;
+    int32_t n_inputs;  /* values from outside */
+    int32_t n_varying; /* the first so many of them change; the others are constants */
+    int32_t n_outputs;
+    const cnr_subnode *nodes;        /* in an order in which they can be computed */
+    const cnr_tensor *const *values; /* types; the data of constants may come with prepare only */
+    const int32_t *outputs;          /* values that are read outside */
+} cnr_subgraph;
 
 /* ---- the descriptor ------------------------------------------------------------------------ */
 

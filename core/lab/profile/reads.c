@@ -36,7 +36,7 @@ static bool uses_of(const cnr_plan *plan, int32_t step, uses *list) {
                add(list, root_of(plan, s->to), false, (double)plan->homes.at[s->to].bytes);
     }
     for (int32_t i = 0; i < s->n_in && good; i++)
-        if (s->in[i] >= 0 && !(i < 32 && s->prepared >> i & 1))
+        if (s->in[i] >= 0 && !cnri_step_prepares(s, i))
             good = add(list, root_of(plan, s->in[i]), true, (double)plan->homes.at[s->in[i]].bytes);
     for (int32_t i = 0; i < s->n_out && good; i++)
         if (s->out[i] >= 0)

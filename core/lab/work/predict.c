@@ -65,8 +65,8 @@ static double copy_ns(const course *c, const cnri_step *s) {
  * it. */
 static double whole_ns(const job *j, int32_t d, const cnri_step *s, const char *name) {
     double ns = cnri_place_raw_ns(j, d, name);
-    for (int32_t i = 0; i < s->view.n_epilogue; i++) {
-        const char *node = s->view.epilogue[i]->node->name;
+    for (int32_t i = 0; i < cnri_n_taken(&s->view); i++) {
+        const char *node = cnri_taken(&s->view, i)->name;
         const double more = node ? cnri_place_raw_ns(j, d, node) : NAN;
         if (more >= 0) ns += fmax(0, more - fmax(0, j->latency_ns[d]));
     }

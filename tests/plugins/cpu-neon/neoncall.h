@@ -41,7 +41,7 @@ enum { NEON_ISAS = 4 };
 /* Starts the plugin with the i-th set of microkernels; false when this processor lacks it, or when
  * CNNRUN_TEST_ISA names another one. */
 OP_UNUSED int neon_use_isa(int i) {
-    static const char *const names[NEON_ISAS] = {"generic", "neon", "avx2", "avx512"};
+    static const char *const names[NEON_ISAS] = {"generic", "avx2", "avx512", "neon"};
     static cnr_host host;
     const char *only = getenv("CNNRUN_TEST_ISA");
     cnr_device_info info = {.size = sizeof info};

@@ -1,0 +1,298 @@
+// An NPU as a device: it compiles regions of convolution, bias, activation and pooling into one step each, and runs
+// them by a queue of its own. The chip is played by a thread; replace what is under "the chip" by calls of a driver.
+#include <cnnrun/kit.h>
+#include <cnnrun/window.h>
+
+#include <algorithm>
+#include <condition_variable>
+#include <cstring>
+#include <deque>
+#include <functional>
+#include <limits>
+#include <mutex>
+#include <new>
+#include <thread>
+#include <vector>
+
+namespace {
+const cnr_host *host;
+constexpr double gmacs = 2, start_ns = 5e3; // multiply-accumulates a nanosecond, and what a job costs
+
+// ---- the chip: memory of its own, and queues that work by themselves ----
+class Queue {
+  public:
+    Queue() : thread_([this] { work(); }) {}
+    ~Queue() {
+        add([this] { ends_ = true; });
+        thread_.join();
+    }
+    int64_t add(std::function<void()> job) { // its number
+        const std::lock_guard<std::mutex> hold(lock_);
+        jobs_.push_back(std::move(job));
+        changed_.notify_all();
+        return ++added_;
+    }
+    void await(int64_t number) {
+        std::unique_lock<std::mutex> hold(lock_);
+        changed_.wait(hold, [&] { return done_ >= number; });
+    }
+
+  private:
+    void work() {
+        while (!ends_) {
+            std::unique_lock<std::mutex> hold(lock_);
+            changed_.wait(hold, [&] { return !jobs_.empty(); });
+            const auto job = std::move(jobs_.front());
+            jobs_.pop_front();
+            hold.unlock();
+            job();
+            hold.lock();
+            done_++;
+            changed_.notify_all();
+        }
+    }
+    std::mutex lock_;
+    std::condition_variable changed_;
+    std::deque<std::function<void()>> jobs_;
+    int64_t added_ = 0, done_ = 0;
+    bool ends_ = false;
+    std::thread thread_;
+};
+
+struct Layer { // a convolution, what bounds it, and a pooling; weights are [out][in x window], then [out] biases
+    cnr_window conv, pool;
+    int64_t batch, in, out; // channels
+    float low, high;
+    bool pools;
+    int64_t weights() const { return out * in * conv.kernel[0] * conv.kernel[1]; }
+};
+
+int64_t area(const int64_t *dim) { return dim[0] * dim[1]; }
+
+// Calls take(tap, value) for what of the window at (row, column) lies on the plane.
+template <typename Take> void slide(const cnr_window &c, const float *plane, int64_t row, int64_t column, Take take) {
+    for (int64_t ky = 0; ky < c.kernel[0]; ky++)
+        for (int64_t kx = 0; kx < c.kernel[1]; kx++) {
+            const int64_t y = row * c.stride[0] - c.pad_begin[0] + ky * c.dilation[0];
+            const int64_t x = column * c.stride[1] - c.pad_begin[1] + kx * c.dilation[1];
+            if (y >= 0 && y < c.in[0] && x >= 0 && x < c.in[1]) take(ky * c.kernel[1] + kx, plane[y * c.in[1] + x]);
+        }
+}
+
+void convolve(const Layer &l, const float *x, const float *w, float *y) {
+    const int64_t plane = area(l.conv.in), taps = area(l.conv.kernel);
+    for (int64_t n = 0; n < l.batch; n++, x += l.in * plane)
+        for (int64_t o = 0; o < l.out; o++)
+            for (int64_t at = 0; at < area(l.conv.out); at++) {
+                float sum = w[l.weights() + o];
+                for (int64_t i = 0; i < l.in; i++)
+                    slide(l.conv, x + i * plane, at / l.conv.out[1], at % l.conv.out[1],
+                          [&](int64_t tap, float v) { sum += v * w[(o * l.in + i) * taps + tap]; });
+                *y++ = sum < l.low ? l.low : sum > l.high ? l.high : sum; // NaN stays NaN
+            }
+}
+
+void pool(const Layer &l, const float *x, float *y) {
+    for (int64_t plane = 0; plane < l.batch * l.out; plane++, x += area(l.pool.in))
+        for (int64_t at = 0; at < area(l.pool.out); at++) {
+            float largest = -std::numeric_limits<float>::infinity();
+            slide(l.pool, x, at / l.pool.out[1], at % l.pool.out[1], [&](int64_t, float v) {
+                if (v > largest || v != v) largest = v; // NaN is larger than all
+            });
+            *y++ = largest;
+        }
+}
+
+// ---- the compiler: from a subgraph to a program ----
+
+bool is(const cnr_node *node, const char *op) { return std::strcmp(node->desc->name, op) == 0; }
+bool is_f32(const cnr_tensor *t) { return t->dtype == CNR_f32 && t->rank == 4 && cnr_count(t) > 0; }
+
+bool read_conv(const cnr_node *n, Layer &l) {
+    const cnr_tensor *x = n->inputs[0], *w = n->inputs[1];
+    if (!is(n, "conv") || !is_f32(x) || !is_f32(w) || cnr_attr_int(n, "group") != 1) return false;
+    if (!cnr_is_constant(w) || (cnr_own_input(n, 2) && !cnr_is_constant(n->inputs[2]))) return false;
+    l.batch = x->dim[0], l.in = x->dim[1], l.out = w->dim[0];
+    l.low = -std::numeric_limits<float>::infinity(), l.high = -l.low;
+    return !cnr_window_resolve(n, x, w->dim + 2, &l.conv);
+}
+
+bool read_bound(const cnr_node *n, Layer &l) {
+    const bool six = is(n, "relu6"), bounds = six || is(n, "relu");
+    if (bounds) l.low = 0, l.high = six ? 6 : l.high;
+    return bounds;
+}
+
+bool read_pool(const cnr_node *n, Layer &l) {
+    int64_t axes;
+    if (!is(n, "max_pool") || n->n_outputs != 1) return false;
+    return l.pools = !cnr_window_resolve(n, n->inputs[0], cnr_attr_ints(n, "kernel_shape", &axes), &l.pool);
+}
+
+// The layer that begins with node `first`: how many nodes it takes, or 0; they read each other's only output.
+int32_t compile(const cnr_subgraph *g, int32_t first, Layer &l, std::vector<int32_t> &nodes) {
+    l = Layer{};
+    nodes.assign(1, first);
+    if (!read_conv(g->nodes[first].node, l)) return 0;
+    for (const auto reads : {read_bound, read_pool}) {
+        const int32_t value = g->nodes[nodes.back()].outputs[0];
+        int32_t next = -1, readers = 0;
+        for (int32_t i = 0; i < g->n_nodes; i++)
+            for (int32_t k = 0; k < g->nodes[i].node->n_inputs; k++)
+                if (g->nodes[i].inputs[k] == value) readers++, next = i;
+        for (int32_t i = 0; i < g->n_outputs; i++) readers += g->outputs[i] == value;
+        if (readers == 1 && next >= 0 && reads(g->nodes[next].node, l)) nodes.push_back(next);
+    }
+    return static_cast<int32_t>(nodes.size());
+}
+
+double cost_of(const Layer &l) {
+    return start_ns + static_cast<double>(l.batch * l.out * area(l.conv.out) * l.in * area(l.conv.kernel)) / gmacs;
+}
+
+cnr_status claim(const cnr_device *, const cnr_subgraph *g, cnr_claim_fn tell, void *arg, cnr_error *) {
+    for (int32_t i = 0; i < g->n_nodes; i++) {
+        Layer l;
+        std::vector<int32_t> nodes;
+        if (!compile(g, i, l, nodes)) continue;
+        std::sort(nodes.begin(), nodes.end());
+        const cnr_claim c = {sizeof c, static_cast<int32_t>(nodes.size()), nodes.data(), "npu_layer", cost_of(l), 0};
+        tell(arg, &c);
+    }
+    return CNR_OK;
+}
+
+bool layer_of(const cnr_node *node, Layer &l) { // of a node of ours: all of its subgraph
+    std::vector<int32_t> nodes;
+    return compile(node->subgraph, 0, l, nodes) == node->subgraph->n_nodes;
+}
+
+cnr_status accepts(const cnr_device *, const cnr_node *node, cnr_accept *out) { // only our claims are asked
+    Layer l;
+    return layer_of(node, l) ? cnr_take(node, out, 400) : CNR_OK;
+}
+
+cnr_status prepare_size(const cnr_device *, const cnr_node *node, cnr_space *out, cnr_error *) {
+    Layer l;
+    layer_of(node, l);
+    out->bytes = static_cast<uint64_t>(l.weights() + l.out) * sizeof(float);
+    return CNR_OK;
+}
+
+cnr_status prepare(const cnr_device *, const cnr_node *node, void *blob, cnr_error *) {
+    Layer l;
+    layer_of(node, l);
+    const cnr_node *conv = node->subgraph->nodes[0].node;
+    const cnr_tensor *bias = cnr_own_input(conv, 2);
+    auto *to = static_cast<float *>(blob);
+    std::memcpy(to, conv->inputs[1]->data, static_cast<size_t>(l.weights()) * sizeof *to);
+    std::fill_n(to + l.weights(), l.out, 0.0f);
+    if (bias) std::memcpy(to + l.weights(), bias->data, static_cast<size_t>(l.out) * sizeof *to);
+    return CNR_OK;
+}
+
+cnr_status plan(const cnr_device *, const cnr_node *node, cnr_space *work, void **state, cnr_error *err) {
+    auto *l = new (std::nothrow) Layer;
+    if (!l) return host->fail(err, CNR_E_MEMORY, node->name, "out of memory");
+    layer_of(node, *l);
+    if (l->pools) work->bytes = static_cast<uint64_t>(l->batch * l->out * area(l->conv.out)) * sizeof(float);
+    *state = l;
+    return CNR_OK;
+}
+
+void unplan(const cnr_device *, void *state) { delete static_cast<Layer *>(state); }
+
+char *at(const cnr_mem *m, uint64_t offset = 0) { return static_cast<char *>(m->handle) + m->offset + offset; }
+float *floats(const cnr_mem *m) { return reinterpret_cast<float *>(at(m)); }
+Queue *queue(const cnr_stream *s) { return static_cast<Queue *>(s->state); }
+
+cnr_status run(const cnr_run *r, cnr_error *) {
+    const Layer l = *static_cast<Layer *>(r->state); // r is gone when the job runs
+    const float *x = floats(&r->node->inputs[0]->mem), *w = floats(r->blob);
+    float *y = floats(&r->outputs[0]->mem), *middle = l.pools ? floats(r->workspace) : y;
+    queue(r->stream)->add([=] {
+        convolve(l, x, w, middle);
+        if (l.pools) pool(l, middle, y);
+    });
+    return CNR_OK;
+}
+
+// ---- the device ----
+const cnr_memory_class memory = {"buffer", CNR_MEMORY_PARTS, 64, uint64_t{1} << 40, 0, 0};
+
+int32_t count(cnr_error *) { return 1; }
+cnr_status describe(int32_t, cnr_device_info *out, cnr_error *) {
+    out->score = 300, out->concurrency = 1;
+    std::strcpy(out->key, "0"), std::strcpy(out->name, "example NPU"), std::strcpy(out->driver, "npu 1.0");
+    return CNR_OK;
+}
+cnr_status open(cnr_device *d, const cnr_device_options *, cnr_error *) {
+    return d->memory = &memory, d->n_memory = d->concurrency = 1, CNR_OK;
+}
+void close(cnr_device *) {}
+cnr_status alloc(const cnr_device *, cnr_mem *out, cnr_error *err) {
+    out->handle = host->alloc(out->bytes + 1), out->offset = 0;
+    return out->handle ? CNR_OK : host->fail(err, CNR_E_MEMORY, "npu", "out of memory");
+}
+void release(const cnr_device *, cnr_mem *m) { host->free(m->handle); }
+
+bool outside(const cnr_mem *m, uint64_t offset, uint64_t n) { return offset > m->bytes || n > m->bytes - offset; }
+cnr_status refuse(cnr_error *err) { return host->fail(err, CNR_E_ARG, "npu", "bytes outside the memory"); }
+cnr_status write(cnr_stream *s, const cnr_mem *to, uint64_t offset, const void *from, uint64_t n, cnr_error *err) {
+    if (outside(to, offset, n)) return refuse(err);
+    queue(s)->add([p = at(to, offset), from, n] { std::memcpy(p, from, n); });
+    return CNR_OK;
+}
+cnr_status read(cnr_stream *s, const cnr_mem *from, uint64_t offset, void *to, uint64_t n, cnr_error *err) {
+    if (outside(from, offset, n)) return refuse(err);
+    queue(s)->add([p = at(from, offset), to, n] { std::memcpy(to, p, n); });
+    return CNR_OK;
+}
+cnr_status stream_open(const cnr_device *, cnr_stream *s, cnr_error *err) {
+    s->state = new (std::nothrow) Queue;
+    return s->state ? CNR_OK : host->fail(err, CNR_E_MEMORY, "npu", "out of memory");
+}
+void stream_close(cnr_stream *s) { delete queue(s); }
+cnr_status sync(cnr_stream *s, cnr_error *) {
+    queue(s)->await(queue(s)->add([] {}));
+    return CNR_OK;
+}
+struct Mark {
+    Queue *queue;
+    int64_t number;
+};
+cnr_status record(cnr_stream *s, void **event, cnr_error *err) {
+    *event = new (std::nothrow) Mark{queue(s), queue(s)->add([] {})};
+    return *event ? CNR_OK : host->fail(err, CNR_E_MEMORY, "npu", "out of memory");
+}
+cnr_status await(const cnr_device *, void *event, cnr_error *) {
+    static_cast<Mark *>(event)->queue->await(static_cast<Mark *>(event)->number);
+    return CNR_OK;
+}
+cnr_status wait(cnr_stream *s, void *event, cnr_error *) {
+    queue(s)->add([m = *static_cast<Mark *>(event)] { m.queue->await(m.number); });
+    return CNR_OK;
+}
+void event_free(const cnr_device *, void *event) { delete static_cast<Mark *>(event); }
+
+// ---- the plugin ----
+cnr_status init(const cnr_host *h, cnr_registrar *registrar, cnr_error *) {
+    static cnr_device_class device;
+    static cnr_kernel kernel;
+    host = h;
+    device.size = sizeof device, device.name = device.family = "npu", device.summary = "an example NPU";
+    device.count = count, device.describe = describe, device.open = open, device.close = close;
+    device.alloc = alloc, device.free = release;
+    device.write = write, device.read = read;
+    device.stream_open = stream_open, device.stream_close = stream_close, device.sync = sync;
+    device.record = record, device.wait = wait, device.event_free = event_free, device.await = await;
+    device.claim = claim;
+    kernel.size = sizeof kernel, kernel.version = 1, kernel.name = "npu_layer", kernel.op = CNR_REGION;
+    kernel.device = "npu", kernel.accepts = accepts, kernel.prepare_size = prepare_size, kernel.prepare = prepare;
+    kernel.plan = plan, kernel.unplan = unplan, kernel.run = run;
+    const cnr_status status = host->add(registrar, CNR_KIND_DEVICE, &device);
+    return status ? status : host->add(registrar, CNR_KIND_KERNEL, &kernel);
+}
+} // namespace
+
+CNR_PLUGIN("npu", "1.0", "an example NPU that compiles regions", "MIT", init)
