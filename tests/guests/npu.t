@@ -16,6 +16,7 @@ my $dir = tempdir(CLEANUP => 1);
 my ($lenet, $digit) = ("$root/scripts/nets/lenet5.lua", "$root/scripts/nets/digits/three.png");
 
 sub cnnrun { my $out = `$build/cnnrun @_ 2>$dir/err`; return ($? >> 8, $out) }
+sub write_to { my ($name, $what) = @_; open my $to, '>', "$dir/$name" or die $!; print $to $what; close $to or die $! }
 sub said { open my $in, '<', "$dir/err" or return ''; local $/; return <$in> // '' }
 sub rows { my (undef, $out) = cnnrun(@_, '--json'); return map { decode_json($_) } split /\n/, $out }
 # The kernel of each node, and the best classes with their scores.
@@ -45,6 +46,18 @@ like $out, qr/^\* npu_layer +npu:0 +2 .* us estimate .* device: its nodes one by
 is $code, 0, 'kernelcheck --net judges the regions by their nodes' or diag $out, said();
 ($code, $out) = cnnrun("conform $build/tests/guests/npu/npu.so");
 is $code, 0, 'conform: the device holds' or diag $out, said();
+is scalar(() = $out =~ /^ok .*device npu:0: regions$/mg), 2, '... and two nets with regions' or diag $out;
+mkdir "$dir/wrong";
+(my $source = do { local (@ARGV, $/) = "$root/plugins/template-npu/npu.cpp"; <> }) =~ s/readers == 1 && // or die;
+write_to('wrong/npu.cpp', $source);
+SKIP: {
+    my $sets = join ' ', map { "-I$_" } "$root/core/include", "$build/include";
+    skip 'no C++ compiler', 1 if system "c++ -std=c++17 -O1 -fPIC -shared -fvisibility=hidden $sets $dir/wrong/npu.cpp -o $dir/wrong/npu.so 2>$dir/err";
+    ($code, $out) = cnnrun("conform $dir/wrong/npu.so");
+    ok $code == 1 && $out =~ /^not ok .*device npu:0: regions: .* off by/m, 'conform finds a region that leaves out what others read' or diag $out;
+}
+($code, $out) = cnnrun("kernelcheck --net $lenet $npu --plugin cpu-neon");
+ok $code == 6 && said() =~ /no kernel and no operator is like that/, 'nothing to judge is an error' or diag $out, said();
 
 # ---- stored plans ----
 my @origins = map { my ($o) = rows("run $lenet $digit $npu --cache $dir/cache $_"); $o->{cache} } '', '', '--weights random:3', '--weights random:3';
@@ -52,7 +65,6 @@ is_deeply \@origins, ['miss', 'hit', 'weights-replaced', 'hit'], 'regions are st
 is_deeply scores($npu, "--cache $dir/cache", '--weights random:3'), scores('--weights random:3'), '... with the right answers';
 
 # ---- policies see regions as rows ----
-sub write_to { my ($name, $what) = @_; open my $to, '>', "$dir/$name" or die $!; print $to $what; close $to or die $! }
 write_to("$_->[0].lua", <<"END") for ['regions', 'r.takes > 1 and r.kernel == "npu_layer"'], ['none', 'r.device == "cpu" and r.kernel ~= "reference"'];
 local function place(rows, seen)
   local answer = {}

@@ -229,12 +229,54 @@ static cnr_status judge_some_kernels(round_of *r, const place_of *place, cnr_err
     return status;
 }
 
+/* ---- regions ---- */
+
+static void tell_regions(void *arg, const cnri_check_test *t) {
+    const round_of *r = arg;
+    const cnri_finding f = {.kind = cnri_kind_name(CNR_KIND_DEVICE),
+                            .name = t->device,
+                            .judgement = "regions",
+                            .verdict = t->failures ? CNRI_VERDICT_FAILS : CNRI_VERDICT_HOLDS,
+                            .why = t->failures ? t->first : NULL,
+                            .cases = t->cases,
+                            .seconds = NAN};
+    if (!t->kernel) tell(r, &f);
+}
+
+/* A net on a device that claims regions: its plan as a whole, beside its nodes one by one. */
+static cnr_status judge_regions(round_of *r, const cnr_device_class *cls, const char *device,
+                                cnr_error *err) {
+    cnr_status status = CNR_OK;
+    if (r->o->only || !CNRI_HAS(cls, claim)) return CNR_OK;
+    for (const char *const *net = r->o->nets; net && *net && !status && !cancelled(r->o); net++) {
+        cnri_check_options o = r->o->check;
+        cnri_check_totals sum;
+        char flag[] = "--net";
+        char **words = cnri_alloc(((size_t)o.n_words + 2) * sizeof *words);
+        if (!words) return cnri_fail(err, CNR_E_MEMORY, "conform", "out of memory");
+        for (int32_t i = 0; i < o.n_words; i++) words[i] = o.words[i];
+        words[o.n_words++] = flag; /* which children read */
+        words[o.n_words++] = (char *)(uintptr_t)*net;
+        o.words = words;
+        o.net = *net;
+        o.device = device;
+        o.plugin = o.op = NULL;
+        o.arg = r;
+        o.tested = tell_regions;
+        status = cnri_check_all(&o, &sum, err);
+        cnri_free(words);
+    }
+    return status;
+}
+
 static cnr_status judge_one_device(round_of *r, cnr_error *err) {
     place_of place;
-    const cnr_status status = locate(r->o, &place, err);
+    cnr_status status = locate(r->o, &place, err);
     if (status) return status;
     judge_subject(r, CNR_KIND_DEVICE, place.name, place.descriptor, place.index, 0);
-    return judge_some_kernels(r, &place, err);
+    status = judge_some_kernels(r, &place, err);
+    const cnr_device_class *cls = cnri_descriptor_at(CNR_KIND_DEVICE, place.descriptor);
+    return status ? status : judge_regions(r, cls, place.name, err);
 }
 
 /* ---- all ---- */
@@ -298,6 +340,10 @@ cnr_status cnri_conform_run(const cnri_conform_options *o, cnri_conform_totals *
             judge_kind(&r, kind);
     if (o->device) status = judge_one_device(&r, err);
     else status = judge_kernels(&r, &o->check, err);
+    for (int32_t i = 0; i < cnri_descriptor_count(CNR_KIND_DEVICE) && !status && o->plugin; i++) {
+        const cnr_device_class *cls = cnri_descriptor_at(CNR_KIND_DEVICE, i);
+        if (cnri_owner(cls) == o->plugin) status = judge_regions(&r, cls, cls->family, err);
+    }
     if (!status && cancelled(o)) return cnri_fail(err, CNR_E_CANCELLED, NULL, "cancelled");
     if (!status && sum->findings == 0)
         return cnri_fail(err, CNR_E_NOT_FOUND, o->only, "no judgement of this name fits");

@@ -116,7 +116,7 @@ static void hear(void *arg, char *line) {
     else if (strcmp(word, "time") == 0) hear_time(h, rest);
     else if (strcmp(word, "end") == 0) {
         h->ended = true;
-        snprintf(h->t->why, sizeof h->t->why, "%s", rest);
+        if (h->t) snprintf(h->t->why, sizeof h->t->why, "%s", rest); /* else nothing was judged */
     } else note(h->o, "%s", line);
 }
 

@@ -240,7 +240,8 @@ cnr_status cnri_work_run(const cnri_work *w, cnr_error *err) {
         if (found == 0 && !any && k >= w->first + 7) break; /* nor will the others be */
     }
     if (!own && !any && strcmp(w->kernel->op, CNR_REGION) == 0)
-        snprintf(s.why, sizeof s.why, "regions are judged on a net: kernelcheck --net FILE");
+        snprintf(s.why, sizeof s.why,
+                 "regions are judged on nets: conform, or kernelcheck --net FILE");
     else if (!own && !any) snprintf(s.why, sizeof s.why, "no operator \"%s\"", w->kernel->op);
     if (!status) cnri_work_tell("end", found, s.why);
     cnri_devices_close(&sets[0]);

@@ -1,44 +1,6 @@
 /* Node by node: has rows made, asks who has a say which is taken, and keeps it. */
 #include "plan/planner.h"
 
-/* The kernel that the options force under this name, on this device if they name it; or NULL. */
-static const char *forced_as(const cnri_planner *p, const char *name, const char *device) {
-    const size_t n = strlen(name), m = strlen(device);
-    const char *anywhere = NULL;
-    for (const char *const *k = p->options->kernels; k && *k; k++) {
-        const char *at = *k + n;
-        if (strncmp(*k, name, n) != 0) continue;
-        if (*at == '=' && !anywhere) anywhere = at + 1;
-        if (m && *at == '@' && strncmp(at + 1, device, m) == 0 && at[m + 1] == '=')
-            return at + m + 2;
-    }
-    return anywhere;
-}
-
-static void force(const cnri_planner *p, cnri_kernel_query *q, const char *device) {
-    q->forced_name = forced_as(p, cnri_node_name(p, q->node), device);
-    q->forced_here = q->forced_name != NULL;
-    if (!q->forced_name)
-        q->forced_name = forced_as(p, p->graph->nodes.at[q->node]->view.desc->name, device);
-}
-
-cnri_kernel_query cnri_query_of(const cnri_planner *p, int32_t node, int32_t axis) {
-    const cnri_node *n = p->graph->nodes.at[node];
-    cnri_kernel_query q = {.node = node,
-                           .axis = axis,
-                           .ignores_times = p->options->deterministic,
-                           .stores = p->options->stores};
-    force(p, &q, "");
-    for (int32_t i = 0; i < n->view.n_inputs; i++)
-        if (n->view.inputs[i] && (n->view.inputs[i]->flags & CNR_TENSOR_DYNAMIC)) q.dynamic = true;
-    return q;
-}
-
-void cnri_query_set_device(const cnri_planner *p, cnri_kernel_query *q, int32_t device) {
-    q->device = device;
-    force(p, q, p->plan->devices[device]->name);
-}
-
 /* Row `i` of those that were made becomes the part's; what is its own stays. */
 static void take(cnri_planner *p, int32_t i, cnri_candidate *part) {
     const cnri_candidate was = *part;

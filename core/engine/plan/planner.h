@@ -231,7 +231,9 @@ void cnri_rows_free(cnri_rows *rows);
 void cnri_count_work(const cnri_view *v, const cnr_node *own, bool as_stored, uint64_t *bytes,
                      uint64_t *flops);
 double cnri_guess_ns(const cnr_device *d, int32_t score, uint64_t bytes, uint64_t flops);
-/* rules.c: the first rule that applies. */
+/* rules.c: what is asked for a node; of that device; then the first rule that applies. */
+cnri_kernel_query cnri_query_of(const cnri_planner *p, int32_t node, int32_t axis);
+void cnri_query_set_device(const cnri_planner *p, cnri_kernel_query *q, int32_t device);
 const cnri_rule *cnri_rule_for(const cnri_kernel_query *q);
 /* The row that is taken, -1: none. *rule becomes the next one if the first leaves it to that. */
 int32_t cnri_rule_pick(const cnri_rule **rule, const cnri_kernel_query *q, const cnri_rows *rows);
@@ -258,9 +260,6 @@ void cnri_answer_drop(cnri_planner *p); /* back to the wishes of before */
 void cnri_plan_unplace(cnr_plan *plan);
 
 /* choose.c: may be called again, once what was chosen is dropped */
-cnri_kernel_query cnri_query_of(const cnri_planner *p, int32_t node, int32_t axis);
-void cnri_query_set_device(const cnri_planner *p, cnri_kernel_query *q,
-                           int32_t device); /* asked of that one */
 void cnri_choices_drop(cnri_planner *p);
 cnr_status cnri_plan_choose(cnri_planner *p, cnr_error *err);
 

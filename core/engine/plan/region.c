@@ -261,7 +261,7 @@ static bool fill_chain(cnri_region *r, const cnr_graph *g) {
 
 static cnr_status ask_kernel(claims *s, cnri_region *r, const cnr_claim *claim, bool *takes,
                              cnr_error *err) {
-    static const cnri_rule named = {.name = "region", .wants = wants_by_name};
+    static const cnri_rule named = {.name = "claimed", .wants = wants_by_name};
     cnri_planner *p = s->p;
     cnri_chain chain = r->chain;
     chain.region = &r->node;

@@ -71,6 +71,7 @@ const cnri_command cnri_cmd_conform = {
         "Encodings: decode gives back what was encoded, but for a share; damaged bytes are\n"
         "refused or decoded within bounds; every byte is written and no other. Meters: readings\n"
         "are possible ones (no negative watts). Knobs: what is set reads back, and is restored.\n"
+        "A device that claims regions: nets give on it what their nodes give one by one (--net).\n"
         "Sources and importers: shapes fit the bytes; damaged files of --sample are refused or\n"
         "read.",
     .results = CNRI_RESULTS(&cnri_conform_record),

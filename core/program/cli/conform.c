@@ -1,5 +1,7 @@
 /* Findings as they come, in TAP or JSON, and as a report in a file. */
 #include "cli/conform.h"
+#include "kernelcheck/kernelcheck.h"
+#include "lua/script.h"
 #include <cnnrun/version.h>
 
 typedef struct row {
@@ -198,8 +200,27 @@ static cnr_status check_only(const char *only, cnr_error *err) {
                      near ? "; did you mean \"" : "", near ? near : "", near ? "\"?" : "");
 }
 
+/* Nets to try regions on, if none was named. */
+static cnr_status find_nets(cnri_conform_call *c, char *found[2], cnr_error *err) {
+    static const char *const names[] = {"check/forms.lua", "nets/lenet5.lua"};
+    const bool none = c->nets.n == 0;
+    bool good = true;
+    for (size_t i = 0; i < CNRI_COUNT(names) && none && good; i++) {
+        const char **slot = cnri_push(&c->nets);
+        good = slot != NULL;
+        if (good && (*slot = found[i] = cnri_lua_shipped(names[i])) == NULL) c->nets.n--;
+    }
+    const char **end = good ? cnri_push(&c->nets) : NULL;
+    if (!end) return cnri_out_of_memory(err, "conform");
+    *end = NULL;
+    c->o.nets = c->nets.at;
+    return CNR_OK;
+}
+
 cnr_status cnri_conform_command(cnri_call *call, cnri_conform_call *c, cnr_error *err) {
     cnri_conform_options *o = &c->o;
+    char *shipped[2] = {NULL, NULL};
+    cnri_checked_net net = {.rt = call->rt};
     cnri_conform_totals sum = {0};
     telling t = {.call = call, .c = c, .err = CNR_ERROR_INIT};
     o->check.words = call->argv;
@@ -210,7 +231,13 @@ cnr_status cnri_conform_command(cnri_call *call, cnri_conform_call *c, cnr_error
     o->sysfs_root = call->common.sysfs_root;
     o->meter_address = call->common.meter_address;
     if (check_only(o->only, err)) return CNR_E_ARG;
+    o->check.open_net = cnri_checked_open;
+    o->check.whole_net = cnri_checked_whole;
+    o->check.net_arg = &net;
+    if (c->worker && c->nets.n) net.path = o->check.net = c->nets.at[c->nets.n - 1];
+    if (c->worker && strncmp(c->worker, "net:", 4) == 0) o->check.plugin = NULL; /* a net's all */
     if (c->worker) return cnri_conform_work(o, c->worker, err);
+    if (find_nets(c, shipped, err)) return CNR_E_MEMORY;
     o->arg = &t;
     o->found = found;
     const bool tap = !call->common.json;
@@ -227,5 +254,6 @@ cnr_status cnri_conform_command(cnri_call *call, cnri_conform_call *c, cnr_error
     cnri_text_free(&t.tap);
     cnri_text_free(&t.html);
     cnri_text_free(&t.json);
+    for (size_t i = 0; i < CNRI_COUNT(shipped); i++) cnri_free(shipped[i]);
     return status;
 }

@@ -8,11 +8,15 @@
 typedef struct cnri_conform_call {
     cnri_conform_options o;
     const char *output, *worker;
+    cnri_words nets;
 } cnri_conform_call;
 
 #define CNRI_CONFORM_OPTIONS(owner, c) \
     CNRI_OPTION(owner, c.output, "--output", "FILE", "a report: .html (one page), .json or .tap", \
                 .letter = 'o', .writes = true), \
+        CNRI_OPTION(owner, c.nets, "--net", "FILE", \
+                    "regions that a device claims are judged on it (some small ones; " \
+                    "repeatable)"), \
         CNRI_OPTION(owner, c.o.only, "--only", "NAME", "the judgement of this name alone"), \
         CNRI_OPTION(owner, c.o.check.seed, "--seed", "N", "draws other cases (1)", .max = 1e15), \
         CNRI_OPTION(owner, c.o.check.timeout, "--timeout", "SECONDS", \
