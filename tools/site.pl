@@ -36,11 +36,10 @@ for my $path (@found) {
 }
 
 # ---- reference: commands, Lua, C ----
-my $list = said('help');
-my @commands = $list =~ /^  ([a-z]+)  +\S/mg;
-my ($applications) = $list =~ /^applications: (.*)$/m;
+my @commands = said('help', 'commands') =~ /^  ([a-z]+)  +\S/mg;
+my ($applications) = said('help') =~ /^applications: (.*)$/m;
 page('reference/commands.md', join "\n", "# Commands\n", map { "## $_\n\n" . block(said('help', $_)) }
-    'options', grep({ $_ ne 'help' } @commands), split ' ', $applications // '');
+    'options', 'exit', grep({ $_ ne 'help' } @commands), split ' ', $applications // '');
 page('reference/lua.md', "# Lua\n\n" . block(said('lua')));
 page('reference/operators.md', "# Operators\n\n" . block(said('ops')));
 my $headers = "# C\n\nThe public headers, as they are installed. `<cnnrun/cnnrun.h>` includes those for applications.\n";

@@ -170,6 +170,7 @@ static cnr_status run(cnri_call *call, void *values, cnr_error *err) {
 
 const cnri_command cnri_cmd_kernelcheck = {
     .name = "kernelcheck",
+    .example = "cnnrun kernelcheck --op relu --device cpu",
     .operands = "",
     .summary = "Runs every kernel on nodes drawn from its operator's schema and compares with the\n"
                "operator's reference; and holds every operator to what it says of itself. Prints\n"

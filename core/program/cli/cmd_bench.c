@@ -380,6 +380,7 @@ static cnr_status run(cnri_call *call, void *values, cnr_error *err) {
 
 const cnri_command cnri_cmd_bench = {
     .name = "bench",
+    .example = "cnnrun bench net.cnr --threads 2 --profile",
     .operands = "NET | --gemm M,N,K",
     .summary = "Measures a net on made-up inputs, with whatever weights it has.",
     .details =

@@ -82,6 +82,7 @@ static cnr_status run(cnri_call *call, void *values, cnr_error *err) {
 
 const cnri_command cnri_cmd_boards = {
     .name = "boards",
+    .example = "cnnrun boards odroid_xu3",
     .operands = "[BOARD[,K=V...] ...]",
     .summary = "Lists the keys that a board file may hold, with their types, units, ranges and "
                "what stands\n"

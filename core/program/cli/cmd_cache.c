@@ -326,6 +326,7 @@ static cnr_status run(cnri_call *call, void *values, cnr_error *err) {
 
 const cnri_command cnri_cmd_cache = {
     .name = "cache",
+    .example = "cnnrun cache list --cache ~/.cache/cnnrun",
     .operands = "list|show|verify|clear|export|import [NAME...] --cache DIR",
     .summary = "Looks after what is kept between runs: stored plans, and what plugins compiled.",
     .details =

@@ -34,6 +34,7 @@ static cnr_status run(cnri_call *call, void *values, cnr_error *err) {
 
 const cnri_command cnri_cmd_check = {
     .name = "check",
+    .example = "cnnrun check net.cnr",
     .operands = "FILE...",
     .summary =
         "Verifies the digests of native model files (.cnr): header, directory, every tensor.",

@@ -70,7 +70,9 @@ static void man_command(const cnri_command *c) {
     put_roff(c->operands);
     printf("\"\n");
     put_roff(c->summary);
-    printf("\n");
+    printf("\n.PP\n.nf\n    ");
+    put_roff(c->example);
+    printf("\n.fi\n");
     if (!groups[0].title) cnri_each_option(c, &groups[0], man_option);
     if (c->takes) printf(".PP\nAlso the options of nets and pictures.\n");
     if (!c->details && !c->results) return;
@@ -260,6 +262,7 @@ static cnr_status run(cnri_call *call, void *values, cnr_error *err) {
 
 const cnri_command cnri_cmd_completions = {
     .name = "completions",
+    .example = "cnnrun completions bash >~/.local/share/bash-completion/completions/cnnrun",
     .operands = "bash|zsh|fish",
     .summary = "Prints what that shell completes of this program. bash: source <(cnnrun "
                "completions bash);\n"

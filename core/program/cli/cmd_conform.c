@@ -59,6 +59,7 @@ static cnr_status run(cnri_call *call, void *values, cnr_error *err) {
 
 const cnri_command cnri_cmd_conform = {
     .name = "conform",
+    .example = "cnnrun conform my.so -o report.html",
     .operands = "PLUGIN.so",
     .summary =
         "Judges all that a plugin brings by what fits it: kernels and operators as\n"

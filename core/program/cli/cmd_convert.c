@@ -76,6 +76,7 @@ static const char *wrong(const cnri_call *call, const void *values) {
 
 const cnri_command cnri_cmd_convert = {
     .name = "convert",
+    .example = "cnnrun convert net.cnr -o sparse.cnr --encode sparse-csr",
     .operands = "NET -o OUT.cnr",
     .summary = "Writes any net that can be loaded to the native file.",
     .details =

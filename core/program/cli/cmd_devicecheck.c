@@ -18,6 +18,7 @@ static cnr_status run(cnri_call *call, void *values, cnr_error *err) {
 
 const cnri_command cnri_cmd_devicecheck = {
     .name = "devicecheck",
+    .example = "cnnrun devicecheck opencl:0",
     .operands = "DEVICE",
     .summary = "Holds a device to what the ABI says of devices, and tries a few kernels on it.\n"
                "Prints TAP: one test a judgement.",

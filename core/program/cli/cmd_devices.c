@@ -119,6 +119,7 @@ static cnr_status run(cnri_call *call, void *values, cnr_error *err) {
 
 const cnri_command cnri_cmd_devices = {
     .name = "devices",
+    .example = "cnnrun devices --json",
     .operands = "",
     .summary =
         "Lists what can run nets here, as plugins describe it; with --measure each device times\n"

@@ -311,6 +311,7 @@ static cnr_status run(cnri_call *call, void *values, cnr_error *err) {
 
 const cnri_command cnri_cmd_energy = {
     .name = "energy",
+    .example = "cnnrun energy run -- sleep 5",
     .operands = "list | log | watch | run -- COMMAND...",
     .summary =
         "Lists the domains of meters, keeps a log of them, shows them as they go, or tells what\n"

@@ -196,6 +196,7 @@ static const char *wrong(const cnri_call *call, const void *values) {
 
 const cnri_command cnri_cmd_eval = {
     .name = "eval",
+    .example = "cnnrun eval net.cnr --data FOLDER -o report.html",
     .operands = "NET --data SPEC",
     .summary = "Runs a net on labelled pictures and counts right answers.",
     .details =

@@ -15,6 +15,7 @@ static cnr_status run(cnri_call *call, void *values, cnr_error *err) {
 
 const cnri_command cnri_cmd_export = {
     .name = "export",
+    .example = "cnnrun export net.lua -o model.EXT",
     .operands = "NET -o FILE",
     .summary = "Writes a net in the format that FILE's name says (see cnnrun plugins).",
     CNRI_OPTIONS(options),

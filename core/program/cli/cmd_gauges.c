@@ -77,6 +77,7 @@ static cnr_status run(cnri_call *call, void *values, cnr_error *err) {
 
 const cnri_command cnri_cmd_gauges = {
     .name = "gauges",
+    .example = "cnnrun gauges --sysfs-root /tmp/sys",
     .operands = "",
     .summary = "Lists the domains of meters and knobs that plugins find, with what they read now.",
     .details = "Readings are of the whole machine, not of this process.",

@@ -420,6 +420,7 @@ static cnr_status run(cnri_call *call, void *values, cnr_error *err) {
 
 const cnri_command cnri_cmd_govern = {
     .name = "govern",
+    .example = "cnnrun govern edp -- cnnrun bench net.lua",
     .operands = "POLICY [-- COMMAND...] | record | calibrate TRACE... | restore",
     .summary =
         "Sets frequencies by a policy in Lua, each 0.1 s: of this machine until Ctrl-C or while a\n"

@@ -39,6 +39,7 @@ static const char *wrong(const cnri_call *call, const void *values) {
 
 const cnri_command cnri_cmd_helper = {
     .name = "helper",
+    .example = "cnnrun helper --socket /run/cnnrun.sock",
     .operands = "",
     .summary = "Serves readings of meters and settings of knobs, which only root may touch, to the "
                "members\n"

@@ -59,6 +59,7 @@ static cnr_status run(cnri_call *call, void *values, cnr_error *err) {
 
 const cnri_command cnri_cmd_import = {
     .name = "import",
+    .example = "cnnrun import model.pb -o model.cnr",
     .operands = "MODEL [WEIGHTS] -o OUT.cnr",
     .summary = "Turns a model of another program into the native file. The format is told by the\n"
                "content; the flags for pictures are kept with the net.",

@@ -272,6 +272,7 @@ static cnr_status run(cnri_call *call, void *values, cnr_error *err) {
 
 const cnri_command cnri_cmd_lua = {
     .name = "lua",
+    .example = "cnnrun lua load",
     .operands = "[NAME]",
     .summary =
         "Lists what scripts can say: the functions of require \"cnnrun\", the methods of what\n"

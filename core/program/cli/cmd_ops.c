@@ -278,6 +278,7 @@ static cnr_status run(cnri_call *call, void *values, cnr_error *err) {
 
 const cnri_command cnri_cmd_ops = {
     .name = "ops",
+    .example = "cnnrun ops conv2d",
     .operands = "[NAME]",
     .summary = "Lists the operators that plugins brought; with a NAME, all about one of them.",
     .max_operands = 1,

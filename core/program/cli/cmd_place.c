@@ -159,6 +159,7 @@ static cnr_status run(cnri_call *call, void *values, cnr_error *err) {
 
 const cnri_command cnri_cmd_place = {
     .name = "place",
+    .example = "cnnrun place net.lua --policy fastest",
     .operands = "NET --policy NAME",
     .summary =
         "Measures a net on each device alone and in equal parts, has a policy share its layers\n"

@@ -190,6 +190,7 @@ static cnr_status run(cnri_call *call, void *values, cnr_error *err) {
 
 const cnri_command cnri_cmd_plugins = {
     .name = "plugins",
+    .example = "cnnrun plugins --check my.so",
     .operands = "",
     .summary =
         "Lists the plugins that were found, with what they provide or why they were refused.",

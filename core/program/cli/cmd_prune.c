@@ -114,6 +114,7 @@ static const char *wrong(const cnri_call *call, const void *values) {
 
 const cnri_command cnri_cmd_prune = {
     .name = "prune",
+    .example = "cnnrun prune net.cnr lenet5 --data mnist:DIR -o small.cnr",
     .operands = "NET SCHEDULE --data SPEC -o FILE",
     .summary =
         "Prunes a net by a schedule: cuts weights, trains on with what is cut held at 0, in turns.",

@@ -171,6 +171,7 @@ static cnr_status run(cnri_call *call, void *values, cnr_error *err) {
 
 const cnri_command cnri_cmd_quantize = {
     .name = "quantize",
+    .example = "cnnrun quantize net.cnr --data FOLDER --max-drop 1 -o net8.cnr",
     .operands = "NET --data SPEC -o OUT.cnr",
     .summary = "Makes layers work on 8-bit whole numbers, with ranges seen on pictures.",
     .details =

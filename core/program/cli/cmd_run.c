@@ -329,6 +329,7 @@ static const char *wrong(const cnri_call *call, const void *values) {
 
 const cnri_command cnri_cmd_run = {
     .name = "run",
+    .example = "cnnrun net.lua picture.jpg --top 3",
     .operands = "NET PICTURE...",
     .summary = "Runs a net on pictures, or each frame of a video, and prints the best classes. The "
                "word run may be\n"

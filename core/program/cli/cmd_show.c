@@ -121,6 +121,7 @@ static const char *wrong(const cnri_call *call, const void *values) {
 
 const cnri_command cnri_cmd_show = {
     .name = "show",
+    .example = "cnnrun show net.cnr --candidates conv1",
     .operands = "NET [--candidates [NODE]]",
     .summary = "Prints each node with its shape, parameters, work, kernel and memory, and the "
                "net's peak;\n"

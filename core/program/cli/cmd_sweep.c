@@ -530,6 +530,7 @@ static const char *wrong(const cnri_call *call, const void *values) {
 
 const cnri_command cnri_cmd_sweep = {
     .name = "sweep",
+    .example = "cnnrun sweep study.lua --grid rate=.01,.1 --seeds 1..3 -o out",
     .operands = "STUDY.lua [WORDS...] --grid NAME=VALUES... -o DIR",
     .summary = "Runs a study at many points, with several seeds each: a process a point.",
     .details =

@@ -203,6 +203,7 @@ static cnr_status run(cnri_call *call, void *values, cnr_error *err) {
 
 const cnri_command cnri_cmd_train = {
     .name = "train",
+    .example = "cnnrun train net.lua --data mnist:DIR --epochs 5 -o net.cnr",
     .operands = "NET --data SPEC -o FILE",
     .summary = "Trains a net by gradient descent and keeps the best weights.",
     .details =

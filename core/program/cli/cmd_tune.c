@@ -52,6 +52,7 @@ static cnr_status run(cnri_call *call, void *values, cnr_error *err) {
 
 const cnri_command cnri_cmd_tune = {
     .name = "tune",
+    .example = "cnnrun tune net.lua --cache ~/.cache/cnnrun",
     .operands = "NET --cache DIR",
     .summary =
         "Times each kernel that takes a layer, in turns, on each of --devices, and copies between\n"

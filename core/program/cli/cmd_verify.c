@@ -154,6 +154,7 @@ static cnr_status run(cnri_call *call, void *values, cnr_error *err) {
 
 const cnri_command cnri_cmd_verify = {
     .name = "verify",
+    .example = "cnnrun verify tests/*",
     .operands = "PATH...",
     .summary = "Runs models on given inputs and compares with given outputs; prints TAP.",
     .details = "PATH is a folder with a model and test_data_set_0/input_0.*, output_0.* and so on "

@@ -52,6 +52,7 @@ static cnr_status run(cnri_call *call, void *values, cnr_error *err) {
 
 const cnri_command cnri_cmd_warm = {
     .name = "warm",
+    .example = "cnnrun warm net.cnr --cache ~/.cache/cnnrun",
     .operands = "NET --cache DIR",
     .summary = "Plans a net, prepares its weights and keeps both in the cache folder.",
     .details = "A line a plan; origin is hit, or miss or stale and why.",

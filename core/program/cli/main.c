@@ -3,32 +3,24 @@
 #include "lua/script.h"
 #include <unistd.h>
 
-static void print_app(void *arg, const char *name) {
-    (void)arg;
-    cnri_say(stdout, " %s", name);
-}
+static void print_app(void *to, const char *name) { cnri_say(to, " %s", name); }
 
-static void print_help(void) {
-    cnri_say(stdout,
-             "usage: cnnrun NET PICTURE...        what the net says of pictures\n"
-             "       cnnrun SCRIPT.lua WORDS...   run an experiment\n"
-             "       cnnrun APPLICATION WORDS...  run one that ships: apps/APPLICATION.lua of the "
-             "scripts\n"
-             "       cnnrun COMMAND ...           one of these; --help with each tells more\n\n");
+/* A line for each. */
+static void print_commands(void) {
     for (int32_t i = 0; i < CNRI_N_COMMANDS; i++)
         cnri_say(stdout, "  %-12s %s\n", cnri_commands[i].command->name, cnri_commands[i].help);
-    cnri_say(stdout, "  help         this text; help COMMAND: that of a command or an application\n"
-                     "  help options what all commands that take nets have in common\n"
-                     "  help --man   all of it, as a man page\n"
-                     "  --version    the program's version; with --json all that a bug report "
-                     "needs\n\napplications:");
-    cnri_lua_apps(print_app, NULL);
-    cnri_say(stdout, "\n\n");
     cnri_say(stdout,
-             "A net is a Lua script, a .cnr file, or what an importer plugin reads.\n"
-             "Results go to stdout, all else to stderr; --json makes results one object a line.\n\n"
-             "exit codes: ");
+             "  help         one screen; help COMMAND: that of a command or an application\n"
+             "  help options what all commands that take nets have in common\n"
+             "  help exit    exit codes, errors, files\n"
+             "  help --man   all of it, as a man page\n"
+             "  --version    the program's version; with --json all that a bug report "
+             "needs\n");
+}
+
+static void print_exit(void) {
     int32_t n = 0;
+    cnri_say(stdout, "exit codes: ");
 #define X(name, value, text) \
     if (n) cnri_say(stdout, n % 5 ? ", " : ",\n  "); \
     cnri_say(stdout, "%d %s", -(value), text); \
@@ -42,6 +34,31 @@ static void print_help(void) {
              "Files appear whole under their names or not at all: one that is there keeps its "
              "mode and\nowner, of a symbolic link the file that it leads to is replaced; an "
              "input or - is refused.\n");
+}
+
+/* One screen, which leads on. */
+static void print_help(FILE *to) {
+    static const char *const groups[][2] =
+        {{"nets", "run eval bench show import convert export verify check"},
+         {"weights", "train prune quantize sweep"},
+         {"starts", "warm tune cache"},
+         {"devices", "devices place boards"},
+         {"energy", "energy gauges govern helper"},
+         {"plugins", "plugins ops kernelcheck devicecheck conform"},
+         {"reference", "lua completions help"}};
+    cnri_say(to, "usage: cnnrun NET PICTURE...        what a net says of pictures\n"
+                 "       cnnrun SCRIPT.lua WORDS...   run an experiment\n"
+                 "       cnnrun APPLICATION WORDS...  run an application that ships\n"
+                 "       cnnrun COMMAND ...\n\ncommands\n");
+    for (size_t i = 0; i < CNRI_COUNT(groups); i++)
+        cnri_say(to, "  %-12s %s\n", groups[i][0], groups[i][1]);
+    cnri_say(to, "\napplications:");
+    cnri_lua_apps(print_app, to);
+    cnri_say(to, "\n\nA net is a Lua script, a .cnr file, or what an importer plugin reads.\n\n"
+                 "    cnnrun scripts/nets/lenet5.lua scripts/nets/digits/three.png\n\n"
+                 "cnnrun help commands: a line for each. cnnrun COMMAND --help: its options and an "
+                 "example.\n"
+                 "cnnrun help options, help exit: what commands have in common.\n");
 }
 
 /* What may have been meant: `best`, or an application, or what was best so far. */
@@ -90,7 +107,9 @@ static int help(int argc, char **argv) {
     char flag[] = "--help", *words[] = {argv[0], argv[2], flag, NULL};
     const cnri_command *command = of ? cnri_command_find(of) : NULL;
     if (command) cnri_help(command);
-    else if (!of) print_help();
+    else if (!of) print_help(stdout);
+    else if (strcmp(of, "commands") == 0) print_commands();
+    else if (strcmp(of, "exit") == 0) print_exit();
     else if (strcmp(of, "options") == 0) cnri_help(NULL);
     else if (strcmp(of, "--man") == 0) (void)cnri_print_completions("man");
     else if (can_run(of)) return cnri_command_run(&cnri_cmd_run, 3, words);
@@ -120,7 +139,7 @@ static int dispatch(int argc, char **argv) {
     const cnri_command *command = cnri_command_find(word);
     if (command) return cnri_command_run(command, argc - 1, argv + 1);
     if (strcmp(word, "help") == 0) return help(argc, argv);
-    if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0) print_help();
+    if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0) print_help(stdout);
     else if (strcmp(word, "--version") == 0)
         return cnri_command_run(&cnri_version, argc - 1, argv + 1);
     else if (word[0] != '-' && !can_run(word)) return unknown(word);
@@ -132,7 +151,10 @@ static int dispatch(int argc, char **argv) {
 }
 
 static int run(int argc, char **argv) {
-    if (argc < 2) return cnri_mistake("", NULL, "want a net and a picture, or a command");
+    if (argc < 2) {
+        print_help(stderr);
+        return cnri_mistake("", NULL, "want a net and a picture, or a command");
+    }
     command_first(argc, argv);
     return dispatch(argc, argv);
 }

@@ -132,6 +132,7 @@ typedef struct cnri_command {
     const char *name;
     const char *operands; /* "NET --data SPEC", as help shows them */
     const char *summary;
+    const char *example;               /* a whole line, as typed */
     const char *details;               /* (optional) paragraphs behind the option list */
     const cnri_record *const *results; /* (optional) help tells of their JSON; up to a NULL */
     const cnri_option *options;

@@ -47,13 +47,22 @@ sub objects {
 my ($code, $out, $err) = run('--help');
 is $code, 0, '--help';
 is $err, '', 'writes nothing to stderr';
+cmp_ok scalar(split /\n/, $out), '<=', 24, 'fits a screen';
+my $screen = $out;
+($code, $out) = run('help', 'commands');
 my @commands = $out =~ /^  ([a-z]+)  +\S/mg;
 @commands = grep { $_ ne 'help' } @commands;
+is_deeply [grep { $screen !~ /^  \w+  .*\b$_\b/m } @commands], [], 'that screen names them all';
 cmp_ok scalar @commands, '>=', 8, 'lists the commands';
+my $common = (run('help', 'options'))[1];
 for my $command (@commands) {
     ($code, $out, $err) = run($command, '--help');
     ok $code == 0 && $err eq '' && $out =~ /^usage: cnnrun $command/ && $out =~ /--json/,
         "$command --help";
+    like $out, qr{^    cnnrun (?:$command\b|\S+\.lua )}m, "$command: an example";
+    my ($example) = $out =~ /^    (cnnrun .*)/m;
+    is_deeply [grep { "$out$common" !~ /^ +(?:-\w, )?$_\b/m } $example =~ / (--?[a-z]\S*)/g], [], '... of options that it has'
+        if $command ne 'energy' && $command ne 'govern' or $example !~ / -- /;
     my ($code2, $out2) = run('help', $command);
     is $out2, $out, "help $command says the same";
     ok !(grep { length > 100 } split /\n/, $out), "$command: its lines fit 100 columns";

@@ -121,7 +121,7 @@ is $out, '', 'without --json stdout holds nothing';
 
 # ---- the help says it ----
 
-($code, $out) = run('--help');
+($code, $out) = run('help', 'exit');
 like $out, qr/130.*143/, 'the help tells the codes of signals';
 like $out, qr/\{"error"/, 'and how errors are told';
 done_testing;

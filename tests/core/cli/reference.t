@@ -12,7 +12,7 @@ my $dir = tempdir(CLEANUP => 1);
 plan skip_all => "no $cnnrun" unless -x $cnnrun;
 
 my %options; # of each command, as its help and "help options" tell
-my @commands = grep { $_ ne 'help' } `$cnnrun --help` =~ /^  ([a-z]+) +\S/mg;
+my @commands = grep { $_ ne 'help' } `$cnnrun help commands` =~ /^  ([a-z]+) +\S/mg;
 cmp_ok scalar @commands, '>=', 15, 'there are commands';
 my %group = `$cnnrun help options` =~ /^(\w+):\n((?:  .*\n)+)/mg; # by title
 $_ = [/^  (?:-\w, )?(--[a-z0-9-]+)/mg] for values %group;
