@@ -12,14 +12,22 @@ int64_t neon_block_room(int64_t n, int64_t k) {
 enum {
     MOST_MR = 8,
     MOST_NR = 48,
-    STORED_K = 64
-}; /* of k: as much as is packed on the stack at a time */
+    STORED_K = 64,     /* of k: as much as is packed on the stack at a time */
+    CHAINED_ROWS = 128 /* whose sums stay in the second-level cache until the chain runs */
+};
+
+/* What follows the product, on rows that are summed. */
+static void run_chain(const neon_product *p, int64_t m0, int64_t m1, int64_t n0, int64_t n1) {
+    for (int64_t r = m0; r < m1 && p->chain && p->chain->n; r++)
+        neon_chain_run(p->chain, p->node, p->c + r * p->ldc + n0, p->c_first + r * p->ldc + n0,
+                       n1 - n0);
+}
 
 /* The multiply of one block of k: B's panels are in the second-level cache, A's in the first. */
 static void block_of_k(const neon_product *p, int64_t m0, int64_t m1, int64_t n0, int64_t n1,
                        int64_t k0, int64_t kn, const float *b, int64_t b_stride) {
     const neon_ukernels *uk = neon_uk;
-    const int last = k0 + kn == p->k;
+    const int ends = k0 + kn == p->k && !p->b;
     _Alignas(64) float room[NEON_MOST_KC * MOST_MR];
     for (int64_t i = m0; i < m1;) {
         const int64_t panel = i / uk->mr, skip = i % uk->mr;
@@ -30,32 +38,41 @@ static void block_of_k(const neon_product *p, int64_t m0, int64_t m1, int64_t n0
         for (int64_t j = n0, q = 0; j < n1; j += uk->nr, q++)
             uk->sgemm(kn, a, b + q * b_stride, p->c + i * p->ldc + j, p->ldc, rows,
                       cnr_min(uk->nr, n1 - j), bias, p->add || k0 > 0);
-        if (last && p->chain && p->chain->n)
-            for (int64_t r = i; r < i + rows; r++)
-                neon_chain_run(p->chain, p->node, p->c + r * p->ldc + n0,
-                               p->c_first + r * p->ldc + n0, n1 - n0);
+        if (ends) run_chain(p, i, i + rows, n0, n1);
         i += rows;
     }
 }
 
-void neon_block(const neon_product *p, int64_t m0, int64_t m1, int64_t n0, int64_t n1,
-                float *room) {
+/* B packed as a whole: its last panel is narrower, so panels are passed one by one, and the chain
+ * runs behind all of them: on whole rows of the block. */
+static void packed_block(const neon_product *p, int64_t m0, int64_t m1, int64_t n0, int64_t n1,
+                         float *room) {
     const int64_t nr = neon_uk->nr, vl = neon_uk->vl;
-    const int64_t stride = panel_room(cnr_min(p->k, NEON_KC));
     for (int64_t k0 = 0; k0 < p->k || k0 == 0; k0 += NEON_KC) {
         const int64_t kn = cnr_min(NEON_KC, p->k - k0);
-        if (!p->b) {
-            for (int64_t j = n0, q = 0; j < n1; j += nr, q++)
-                p->pack(p->pack_arg, k0, kn, j, cnr_min(nr, n1 - j), room + q * stride);
-            block_of_k(p, m0, m1, n0, n1, k0, kn, room, stride);
-            continue;
-        }
-        /* Packed as a whole: the last panel is narrower, so panels are passed one by one. */
         for (int64_t j = n0; j < n1; j += nr) {
             const int64_t width = cnr_min(nr, cnr_round_up(p->n - j, vl));
             block_of_k(p, m0, m1, j, cnr_min(n1, j + nr), k0, kn,
                        neon_widened(p->b_as, p->b, j * p->k + k0 * width, kn * width, room), 0);
         }
+    }
+    run_chain(p, m0, m1, n0, n1);
+}
+
+void neon_block(const neon_product *p, int64_t m0, int64_t m1, int64_t n0, int64_t n1,
+                float *room) {
+    const int64_t nr = neon_uk->nr, mr = neon_uk->mr;
+    const int64_t stride = panel_room(cnr_min(p->k, NEON_KC));
+    const int64_t most = p->chain && p->chain->n ? CHAINED_ROWS : m1 - m0;
+    for (int64_t m = m0, end; m < m1 && p->b; m = end) {
+        end = m1 - m > most ? (m + most) / mr * mr : m1;
+        packed_block(p, m, end, n0, n1, room);
+    }
+    for (int64_t k0 = 0; !p->b && (k0 < p->k || k0 == 0); k0 += NEON_KC) {
+        const int64_t kn = cnr_min(NEON_KC, p->k - k0);
+        for (int64_t j = n0, q = 0; j < n1; j += nr, q++)
+            p->pack(p->pack_arg, k0, kn, j, cnr_min(nr, n1 - j), room + q * stride);
+        block_of_k(p, m0, m1, n0, n1, k0, kn, room, stride);
     }
 }
 

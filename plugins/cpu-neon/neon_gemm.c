@@ -11,7 +11,7 @@ typedef struct gemm_state {
     int32_t packed;
     neon_stored as; /* packed: how */
     int64_t room, rooms_at, a_at, floats;
-    int64_t rows; /* outer > 1: of a product, a task */
+    int64_t rows; /* of a product, a task, which packs them for itself; 0: all are packed at once */
 } gemm_state;
 
 /* Floats of `a` that a task of many products packs, at most: they stay in the second-level cache.
@@ -55,6 +55,14 @@ static int shape_of_matmul(const cnr_node *node, gemm_state *s) {
     s->a_cs = s->b_cs = 1;
     s->alpha = 1.0f;
     return 1;
+}
+
+/* Whether tasks pack the rows of `a` that they multiply: those of many products, and of one whose
+ * `a` would go through the caches twice. */
+static int rows_by_task(const cnr_device *device, const cnr_node *node, const gemm_state *s) {
+    if (s->outer > 1) return 1;
+    return s->packed && node->outputs[0]->rank != 2 && s->m * s->k > 4 * MANY_A &&
+           s->m >= 96 * (int64_t)device->concurrency;
 }
 
 static int is_matmul(const cnr_node *node) { return strcmp(node->desc->name, "matmul") == 0; }
@@ -145,7 +153,7 @@ static cnr_status plan(neon_stored as, const cnr_device *device, const cnr_node 
     }
     neon_chain_plan(node, &s->chain);
     s->room = cnr_round_up(neon_block_room(s->n, s->k), 16);
-    if (s->outer > 1) {
+    if (rows_by_task(device, node, s)) {
         const int64_t shares = cnr_div_up(2 * (int64_t)device->concurrency, s->outer);
         const int64_t parts =
             cnr_max(device->concurrency > 1 ? shares : 1, cnr_div_up(s->m * s->k, MANY_A));
@@ -155,7 +163,7 @@ static cnr_status plan(neon_stored as, const cnr_device *device, const cnr_node 
         s->room += cnr_round_up(neon_packed_a(s->rows, s->k), 16);
     }
     s->rooms_at = neon_reserve(&s->floats, s->room * device->concurrency);
-    if (s->outer == 1) s->a_at = neon_reserve(&s->floats, neon_packed_a(s->m, s->k));
+    if (s->outer == 1 && !s->rows) s->a_at = neon_reserve(&s->floats, neon_packed_a(s->m, s->k));
     workspace->bytes = (uint64_t)s->floats * sizeof(float);
     *state = s;
     return CNR_OK;
@@ -257,12 +265,12 @@ static cnr_status run(const cnr_run *run, cnr_error *err) {
     const gemm_state *s = run->state;
     float *scratch = run->workspace_data;
     (void)err;
-    if (s->outer == 1) {
+    if (s->outer == 1 && !s->rows) {
         run_one(run, s, scratch);
         return CNR_OK;
     }
     gemm_job job = {.s = s, .run = run, .packed = scratch + s->rooms_at};
-    if (s->outer > 1)
+    if (s->outer > 0)
         cnr_parallel(run->stream, s->outer * cnr_div_up(s->m, s->rows), some_rows, &job);
     return CNR_OK;
 }

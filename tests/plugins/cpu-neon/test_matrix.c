@@ -67,6 +67,12 @@ static void gemm(void) {
     }
 }
 
+/* So many rows that tasks pack their own, on one to three threads. */
+static void many_rows(void) {
+    neon_check("matmul", "", "_add; relu", 2, draw(0, "1x301x7x130"), draw(1, "130x20"));
+    neon_check("matmul", "", "_add", 2, draw(0, "3x101x900"), draw(1, "900x50"));
+}
+
 static void matmul(void) {
     static const char *const shapes[][2] = {{"5x7", "7x9"},       {"2x3x20x30", "2x3x30x40"},
                                             {"2x3x4x5", "3x5x6"}, {"4x5x6", "6x50"},
@@ -110,6 +116,7 @@ int main(void) {
         halves();
         gemm();
         matmul();
+        many_rows();
         rows();
     }
     return op_done();
