@@ -183,7 +183,7 @@ for my $readme (map { s{^\./}{}r } @readmes) {
     open my $in, '<', "$root/$readme" or die;
     my $text = do { local $/; <$in> };
     my ($script, @ran) = ($common);
-    $script .= "cp -r plugins/template \$0/template && cd \$0/template\n" if $readme =~ /template/;
+    $script .= "cp -r $1 \$0/copy && cd \$0/copy && ln -s $root/scripts scripts\n" if $readme =~ m{^(plugins/template[^/]*)/};
     for my $block (blocks_of($text)) {
         my ($kind, $commands, $line, $file) = @$block;
         my $name = "$readme:$line: " . ($commands =~ /^(.{1,60})/)[0];

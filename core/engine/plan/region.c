@@ -216,7 +216,8 @@ static bool is_connected(const part *s) {
 
 static const char *fault_of(const claims *s, const cnr_claim *claim) {
     const int32_t most = s->shown->subgraph.n_nodes;
-    if (!CNR_HAS(claim, kernel) || !claim->kernel) return "it names no kernel";
+    if (claim->size < sizeof *claim) return "it is smaller than a cnr_claim";
+    if (!claim->kernel) return "it names no kernel";
     if (claim->n_nodes < 1 || claim->n_nodes > most || !claim->nodes) return "it has no nodes";
     for (int32_t i = 0; i < claim->n_nodes; i++)
         if (claim->nodes[i] < 0 || claim->nodes[i] >= most ||
@@ -320,8 +321,8 @@ static void take_claim(void *arg, const cnr_claim *claim) {
     const char *why = s->status || !claim ? "" : fault_of(s, claim);
     if (!why) s->status = add_region(s, claim, &why);
     if (why && *why)
-        cnri_log(CNR_LOG_WARN, "plan", "%s claims a region for kernel \"%s\": refused: %s",
-                 s->p->plan->devices[s->device]->name, claim->kernel ? claim->kernel : "", why);
+        cnri_log(CNR_LOG_WARN, "plan", "a region that %s claims is refused: %s",
+                 s->p->plan->devices[s->device]->name, why);
 }
 
 static cnr_status ask_device(cnri_planner *p, int32_t device, cnr_error *err) {
