@@ -53,7 +53,7 @@ my @more = ("show $net --candidates", "place $net --runs 1 --policy split", 'ene
             "bench --gemm 64,64,64 --runs 1 --device sim:gpu", 'govern record -o scene.csv --scene monitor --seconds 2');
 
 my %known = map { $_ => 1 } keys %times, @timeless;
-my @commands = `$build/cnnrun help` =~ /x/ ? map { /^  ([a-z]+) {2,}/ ? $1 : () } `$build/cnnrun help` : ();
+my @commands = map { /^  ([a-z]+) {2,}/ ? $1 : () } `$build/cnnrun help commands`;
 is(join(' ', grep { !$known{$_} && $_ ne 'help' && $_ ne 'options' } @commands), '', 'all commands are looked at');
 cmp_ok(scalar @commands, '>', 20, 'of which there are some');
 
