@@ -9,7 +9,7 @@
  *     SHIM_BUILD_MS=N       a program takes so much longer to build
  *     SHIM_CALLS=file       where to say at the end how often each was called, "NAME COUNT" a line; and of
  *                           builds_at_once the most
- *     SHIM_ALONE=1          one program is built at a time
+ *     SHIM_ALONE=1          one thread at a time makes programs and kernels
  *     SHIM_LIBRARY=file     the library to pass calls on to
  *     SHIM_SOURCES=folder   programs as they are built: PROGRAM.cl, and their options as PROGRAM.options
  *     SHIM_LAUNCHES=file    a line a launch: kernel, PROGRAM, work-items and those of a group (three
@@ -178,6 +178,21 @@ static void keep_source(cl_program program, const char *options) {
     free(text);
 }
 
+static int of_programs(int at) {
+    return at == AT_clCreateProgramWithSource || at == AT_clCreateProgramWithBinary ||
+           at == AT_clGetProgramInfo || at == AT_clReleaseProgram || at == AT_clCreateKernel ||
+           at == AT_clCreateKernelsInProgram || at == AT_clReleaseKernel;
+}
+
+/* With SHIM_ALONE one thread at a time makes programs and kernels. */
+static pthread_mutex_t alone = PTHREAD_MUTEX_INITIALIZER;
+static int begin_alone(int program) {
+    return program && getenv("SHIM_ALONE") && pthread_mutex_lock(&alone) == 0;
+}
+static void end_alone(int held) {
+    if (held) pthread_mutex_unlock(&alone);
+}
+
 /* The library's names are the real ones; the header's prototypes stand in the way of defining them.
  */
 #define X(name, at) \
@@ -199,7 +214,11 @@ EACH (X) EACH_NEW(X)
         if (!to) to = (__typeof__(to))real(#name); \
         if (!code && hangs(AT_##name, words)) return 0; \
         if (AT_##name == AT_clEnqueueNDRangeKernel) say_launch(words); \
-        return code ? failed(code, at, words) : to(a, b, c, d, e, f, g, h, i, j, k); \
+        if (code) return failed(code, at, words); \
+        const int held = begin_alone(of_programs(AT_##name)); \
+        const word result = to(a, b, c, d, e, f, g, h, i, j, k); \
+        end_alone(held); \
+        return result; \
     }
 #define X(name, at) PASS(name, at, 0)
 EACH (X)
@@ -239,7 +258,6 @@ cl_int clGetDeviceInfo(cl_device_id id, cl_device_info what, size_t room, void *
 cl_int clBuildProgram(cl_program program, cl_uint n, const cl_device_id *ids, const char *options,
                       void(CL_CALLBACK *done)(cl_program, void *), void *data) {
     static __typeof__(&clBuildProgram) to;
-    static pthread_mutex_t alone = PTHREAD_MUTEX_INITIALIZER;
     const int code = fails(AT_clBuildProgram);
     if (code) return code;
     if (old() && options && strstr(options, "-cl-std=CL1.2")) return CL_INVALID_BUILD_OPTIONS;
@@ -248,9 +266,9 @@ cl_int clBuildProgram(cl_program program, cl_uint n, const cl_device_id *ids, co
     const int now = __atomic_add_fetch(&builds, 1, __ATOMIC_RELAXED);
     if (now > builds_at_once) builds_at_once = now;
     if (getenv("SHIM_BUILD_MS")) usleep(1000 * (useconds_t)atoi(getenv("SHIM_BUILD_MS")));
-    if (getenv("SHIM_ALONE")) pthread_mutex_lock(&alone);
+    const int held = begin_alone(1);
     const cl_int built = to(program, n, ids, options, done, data);
-    if (getenv("SHIM_ALONE")) pthread_mutex_unlock(&alone);
+    end_alone(held);
     __atomic_sub_fetch(&builds, 1, __ATOMIC_RELAXED);
     return built;
 }
