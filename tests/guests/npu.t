@@ -47,12 +47,21 @@ is $code, 0, 'kernelcheck --net judges the regions by their nodes' or diag $out,
 ($code, $out) = cnnrun("conform $build/tests/guests/npu/npu.so");
 is $code, 0, 'conform: the device holds' or diag $out, said();
 is scalar(() = $out =~ /^ok .*device npu:0: regions$/mg), 2, '... and two nets with regions' or diag $out;
-mkdir "$dir/wrong";
-(my $source = do { local (@ARGV, $/) = "$root/plugins/template-npu/npu.cpp"; <> }) =~ s/readers == 1 && // or die;
-write_to('wrong/npu.cpp', $source);
-SKIP: {
+my $source = do { local (@ARGV, $/) = "$root/plugins/template-npu/npu.cpp"; <> };
+# The example with a mistake in it, as $dir/NAME/npu.so.
+sub build_with {
+    my ($name, $from, $to) = @_;
+    (my $text = $source) =~ s/\Q$from\E/$to/ or die "no $from";
+    mkdir "$dir/$name";
+    write_to("$name/npu.cpp", $text);
     my $sets = join ' ', map { "-I$_" } "$root/core/include", "$build/include";
-    skip 'no C++ compiler', 1 if system "c++ -std=c++17 -O1 -fPIC -shared -fvisibility=hidden $sets $dir/wrong/npu.cpp -o $dir/wrong/npu.so 2>$dir/err";
+    return system("c++ -std=c++17 -O1 -fPIC -shared -fvisibility=hidden $sets $dir/$name/npu.cpp -o $dir/$name/npu.so 2>$dir/err") == 0;
+}
+SKIP: {
+    skip 'no C++ compiler', 2 unless build_with('wrong', 'readers == 1 && ', '') &&
+        build_with('gone', 'run(const cnr_run *r, cnr_error *) {', 'run(const cnr_run *r, cnr_error *err) {
+    return host->fail(err, CNR_E_DEVICE, "npu", "it is gone");');
+    is_deeply scores("--plugin-dir $dir/gone --device npu --fallback cpu"), $plain, 'a device that is lost: the nodes run on the next one';
     ($code, $out) = cnnrun("conform $dir/wrong/npu.so");
     ok $code == 1 && $out =~ /^not ok .*device npu:0: regions: .* off by/m, 'conform finds a region that leaves out what others read' or diag $out;
 }

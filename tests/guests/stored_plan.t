@@ -50,6 +50,18 @@ cnnrun run "$work/whole.cnr" "$digit" --json --cache "$work/layer"
 cnnrun run "$work/one.cnr" "$digit" --json -v --cache "$work/layer"
 grep -q '"cache":"weights-replaced","cache_why":"1 of [2-9] blobs are prepared again"}' "$work/out"; ok $? "one layer changed: one blob is prepared again"
 [ "$(scores)" = "$(cat "$work/other")" ]; ok $? "... with the answer of a plain run"
+# A kernel that packs a constant which it could read while it runs, too.
+sed 's/conv2.weight/ip1.bias/; s/w\[i\] = -w\[i\]/w[i] = w[i] + 9 * (i % 3)/; s/"conv2.weight"/"ip1.bias"/' "$work/one.lua" >"$work/bias.lua"
+cnnrun "$work/bias.lua" "$work/whole.cnr" "$work/bias.cnr"
+turned="--plugin-dir $build/tests/guests/packed --kernel dense=dense_f32_turned"
+CNNRUN_PACKED_KEEPS_BIAS=1 && export CNNRUN_PACKED_KEEPS_BIAS
+cnnrun run "$work/bias.cnr" "$digit" --json $turned; scores >"$work/other"
+cnnrun run "$work/whole.cnr" "$digit" --json $turned --cache "$work/bias"
+[ "$(scores)" != "$(cat "$work/other")" ]; ok $? "another bias has another answer"
+cnnrun run "$work/bias.cnr" "$digit" --json $turned --cache "$work/bias"
+grep -q '"cache":"weights-replaced"' "$work/out" && [ "$(scores)" = "$(cat "$work/other")" ]
+ok $? "a blob is prepared again for each constant that prepare may have read"
+unset CNNRUN_PACKED_KEEPS_BIAS
 cnnrun warm "$net" --cache "$work/cache" --batch 3 --batch 16 -v
 [ "$(grep -c 'miss: shapes changed' "$work/err")" = 2 ]; ok $? "other batches: misses that say so"
 cnnrun warm "$net" --cache "$work/cache" --no-rewrite fuse -v

@@ -76,8 +76,8 @@ static cnr_status part_inputs(cnri_planner *p, int32_t node, const cnri_candidat
             if (c->dense && pick->view.node.inputs[i]->encoding)
                 status = cnri_plan_twin_read(p, v, &v, err);
             if (status) return status;
-            if (cnri_prepares(c->prepared, c->prepared_from,
-                              i)) { /* only prepare reads it, on the host */
+            /* only prepare reads it, on the host */
+            if (cnri_prepares(c->prepared, c->prepared_from, i)) {
                 status = cnri_plan_home(p, v, c->device, 0, 0, true, &in[i], err);
                 if (!status) p->reach.at[in[i]].axis = -1;
             } else status = constant_home(p, v, c->device, memory[i], &in[i], err);

@@ -190,7 +190,6 @@ typedef struct cnri_region {
     int32_t device;
     cnri_chain chain;
     cnri_candidate row;       /* of the kernel that takes it */
-    double joules;            /* as it was claimed */
     const char *rule, *taken; /* who takes it by default, and now; NULL: nobody */
     struct cnri_part_of_graph *parts;
     cnr_node node;
