@@ -96,7 +96,8 @@ static void name_devices(const device_list *list) {
         d->device.name = d->name;
         const char *part = d->info.part;
         if (*part) snprintf(d->name, sizeof d->name, "%.6s:%s", cls->family, part);
-        else if (cls->flags & CNR_DEVICE_ONLY) snprintf(d->name, sizeof d->name, "%s", cls->family);
+        else if (cls->flags & CNR_DEVICE_SINGLE)
+            snprintf(d->name, sizeof d->name, "%s", cls->family);
         else snprintf(d->name, sizeof d->name, "%.20s:%d", cls->family, (int)i);
     }
 }
@@ -166,7 +167,7 @@ static const char *family_above(const cnri_devices *set, const cnri_device *know
             continue;
         const int32_t its = precedence_of(cls);
         if (its < precedence) continue;
-        const int32_t maximum = CNRI_HAS(cls, most) ? cls->most() : INT32_MAX;
+        const int32_t maximum = CNRI_HAS(cls, max_score) ? cls->max_score() : INT32_MAX;
         if (maximum <= (its > precedence ? 0 : score)) continue;
         precedence = its;
         score = maximum;
@@ -224,9 +225,21 @@ static cnr_status find(cnri_devices *set, const char *name, cnri_device **out, c
 
 /* ---- opening ---- */
 
-static cnr_status open_device(const cnri_devices *set, cnri_device *d, cnr_error *err) {
+static cnr_status open_device(cnri_devices *set, cnri_device *d, cnr_error *err);
+
+/* The CPU device, for the host work of others; NULL: there is none that opens. */
+static const cnr_device *host_for(cnri_devices *set, const cnri_device *d) {
+    cnri_device *cpu = NULL;
+    if (strcmp(d->device.cls->family, "cpu") == 0 || ask(set, "cpu", NULL) ||
+        !(cpu = known_device(set, "cpu")) || open_device(set, cpu, NULL))
+        return NULL;
+    return &cpu->device;
+}
+
+static cnr_status open_device(cnri_devices *set, cnri_device *d, cnr_error *err) {
     if (d->open) return CNR_OK;
-    d->device.keeps = set->cache_dir;
+    d->device.cache_dir = set->cache_dir;
+    d->device.host = host_for(set, d);
     const cnr_status status =
         cnri_plugin_status(err, d->device.cls->open(&d->device, &set->options, err), d->name,
                            "opening it");
@@ -394,7 +407,7 @@ cnr_status cnri_devices_keep(cnri_devices *set, const char *folder, cnr_error *e
     pthread_mutex_lock(&lock);
     if (folder && !set->cache_dir && !(set->cache_dir = cnri_strdup(folder)))
         status = cnri_out_of_memory(err, folder);
-    for (int32_t i = 0; i < set->n; i++) set->at[i]->device.keeps = set->cache_dir;
+    for (int32_t i = 0; i < set->n; i++) set->at[i]->device.cache_dir = set->cache_dir;
     pthread_mutex_unlock(&lock);
     return status;
 }

@@ -113,7 +113,7 @@ static cnr_status make(cnri_planner *p, const cnr_tensor *const *types, int32_t 
     const char *const *off = p->options->no_rewrite;
     cnr_status status = cnri_graph_bind(p->graph, types, n_types, err);
     if (!status) status = count_params(plan, err);
-    if (!status) status = cnri_graph_rewrite(p->graph, off, err);
+    if (!status) status = cnri_graph_rewrite(p->graph, off, plan->devices, plan->n_devices, err);
     if (!status) status = check_values(p->graph, err);
     p->fuse = !cnri_is_listed(off, cnri_plan_steps[0]);
     p->alias = !cnri_is_listed(off, cnri_plan_steps[1]);
@@ -139,7 +139,7 @@ static cnr_status await_kernels(const cnr_plan *plan, cnr_status status, cnr_err
     for (int32_t i = 0; i < plan->n_devices; i++) {
         const cnr_device *d = plan->devices[i];
         const cnr_status one =
-            CNRI_HAS(d->cls, planned) ? d->cls->planned(d, status ? NULL : err) : CNR_OK;
+            CNRI_HAS(d->cls, plan_finish) ? d->cls->plan_finish(d, status ? NULL : err) : CNR_OK;
         if (!status) status = one;
     }
     return status;
@@ -182,8 +182,8 @@ cnr_status cnri_plan_make(const cnr_graph *graph, cnri_devices *devices,
 }
 
 static void free_step(cnr_plan *plan, cnri_step *s) {
-    if (s->state && s->kernel && CNRI_HAS(s->kernel, unplan))
-        s->kernel->unplan(plan->devices[s->device], s->state);
+    if (s->state && s->kernel && CNRI_HAS(s->kernel, plan_free))
+        s->kernel->plan_free(plan->devices[s->device], s->state);
     cnri_free(s->in);
     cnri_free(s->waits);
     cnri_free(s->view_memory);

@@ -264,9 +264,9 @@ typedef struct cnri_step {
     int32_t *in, *out;  /* homes; -1: omitted input */
     int32_t range_axis; /* -1 whole */
     int64_t range_begin, range_end;
-    int32_t from, to;  /* copy, layout: homes */
-    cnr_region region; /* copy: only this part */
-    uint32_t prepared; /* inputs consumed by prepare: bits, see cnri_prepares */
+    int32_t from, to;       /* copy, layout: homes */
+    cnr_input_range region; /* copy: only this part */
+    uint32_t prepared;      /* inputs consumed by prepare: bits, see cnri_prepares */
     int32_t prepared_from;
     cnr_space blob_space, workspace_space;
     int32_t workspace; /* home-like: storage and offset */

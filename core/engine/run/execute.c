@@ -1,7 +1,7 @@
 /* Runs the steps of a plan: queues them on their devices' streams, waits where bytes depend. */
 #include "run/session.h"
 
-static bool is_async(const cnr_device *device) { return CNRI_HAS(device->cls, record); }
+static bool is_async(const cnr_device *device) { return CNRI_HAS(device->cls, event_record); }
 
 static bool cancelled(const cnr_session *s) {
     return __atomic_load_n(&s->cancel, __ATOMIC_RELAXED) != 0 ||
@@ -39,11 +39,11 @@ static void flush_all(cnr_session *s) {
 static cnr_status await(cnr_session *s, int32_t device, int32_t other, int32_t upto,
                         cnr_error *err) {
     const cnr_device *d = s->streams[device].device;
-    if (!s->calls[other].event || !CNRI_HAS(d->cls, await))
+    if (!s->calls[other].event || !CNRI_HAS(d->cls, event_sync))
         return sync_device(s, device, upto, err);
     flush(s, device);
     cnr_status status;
-    CNRI_DURING(status, d->cls->await(d, s->calls[other].event, err),
+    CNRI_DURING(status, d->cls->event_sync(d, s->calls[other].event, err),
                 .verb = "waiting for its device", .descriptor = d->cls,
                 .node = s->plan->steps.at[other].view.name, .device = d->name);
     if (!status && other > s->finished[device]) s->finished[device] = other;
@@ -60,9 +60,9 @@ static cnr_status wait_for(cnr_session *s, int32_t index, cnr_error *err) {
         if (s->finished[device] >= other) continue;
         cnr_status status;
         if (is_async(stream->device) && stream->device->cls == s->streams[device].device->cls &&
-            s->calls[other].event && CNRI_HAS(stream->device->cls, wait)) {
+            s->calls[other].event && CNRI_HAS(stream->device->cls, event_wait)) {
             flush(s, device);
-            status = stream->device->cls->wait(stream, s->calls[other].event, err);
+            status = stream->device->cls->event_wait(stream, s->calls[other].event, err);
         } else {
             status = await(s, device, other, index - 1, err);
         }
@@ -180,13 +180,13 @@ typedef struct span {
 } span;
 
 static cnr_status mark(const cnr_session *s, cnr_stream *stream, void **to, cnr_error *err) {
-    if (!s->timed || !CNRI_HAS(stream->device->cls, elapsed)) return CNR_OK;
-    return stream->device->cls->record(stream, to, err);
+    if (!s->timed || !CNRI_HAS(stream->device->cls, event_elapsed)) return CNR_OK;
+    return stream->device->cls->event_record(stream, to, err);
 }
 
 static uint64_t measure(const cnr_stream *stream, const span *t) {
     const cnr_device *device = stream->device;
-    const int64_t ns = t->from && t->to ? device->cls->elapsed(device, t->from, t->to) : 0;
+    const int64_t ns = t->from && t->to ? device->cls->event_elapsed(device, t->from, t->to) : 0;
     if (t->from) device->cls->event_free(device, t->from);
     if (t->to) device->cls->event_free(device, t->to);
     return ns > 0 ? (uint64_t)ns : 0;
@@ -212,7 +212,7 @@ static cnr_status run_step(cnr_session *s, int32_t index, cnr_error *err) {
     if (!status && step->marks && is_async(stream->device)) {
         if (call->event) stream->device->cls->event_free(stream->device, call->event);
         call->event = NULL;
-        status = stream->device->cls->record(stream, &call->event, err);
+        status = stream->device->cls->event_record(stream, &call->event, err);
     }
     if (!status && (s->sync || s->tap) && is_async(stream->device))
         status = sync_device(s, step->device, index, err);

@@ -36,7 +36,7 @@ static cnr_status reopen(cnr_session *s, int32_t device, bool timed, cnr_error *
 
 static cnr_status set_timed(cnr_session *s, bool timed, cnr_error *err) {
     for (int32_t i = 0; i < s->plan->n_devices && s->timed != timed; i++) {
-        if (!CNRI_HAS(s->streams[i].device->cls, elapsed)) continue;
+        if (!CNRI_HAS(s->streams[i].device->cls, event_elapsed)) continue;
         const cnr_status status = reopen(s, i, timed, err);
         if (status) return status;
     }

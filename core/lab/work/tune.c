@@ -282,7 +282,7 @@ static cnr_status begin_all(timing *m, const cnr_graph *g, const char *device, t
         costs[i].ns = CNRI_TUNING_HANGS;
         cnri_log(CNR_LOG_WARN, "tune", "%s does not end on %s in %.3g s: left out from now on",
                  kernels[i], device, (double)m->hang_ms / 1000);
-        if (CNRI_HAS(trials[i].plan->devices[0]->cls, record))
+        if (CNRI_HAS(trials[i].plan->devices[0]->cls, event_record))
             status = cnri_fail(err, CNR_E_DEVICE, device,
                                "%s hangs on it: what was timed is kept, tune "
                                "again to go on",
