@@ -191,7 +191,7 @@ static cnr_status stream_sync(cnr_stream *stream, cnr_error *err) {
 
 const cnr_device_class neon_device_class = {
     .size = sizeof(cnr_device_class),
-    .flags = CNR_DEVICE_SINGLE,
+    .flags = CNR_DEVICE_SINGLE | CNR_DEVICE_HOST,
     .name = "cpu-neon",
     .family = "cpu",
     .summary = "The processor's own cores and memory",

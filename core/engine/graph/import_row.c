@@ -37,8 +37,8 @@ static cnr_status as_operator(cnr_graph *g, const cnr_import_row *row, const cnr
         list[i] = &own[i];
     }
     const cnr_status status =
-        cnri_graph_node(g, row->op, node->name, node->where, node->inputs, node->n_inputs,
-                             list, node->n_attrs, outputs, node->n_outputs);
+        cnri_graph_node(g, row->op, node->name, node->where, node->inputs, node->n_inputs, list,
+                        node->n_attrs, outputs, node->n_outputs);
     cnri_free(own);
     return status ? cnri_fail(err, status, node->where, "%s %s is no node of operator %s",
                               node->type, node->name, row->op)

@@ -84,7 +84,7 @@ static const char *fault_of_op(const cnr_op *op) {
     if (fault) return fault;
     if (CNRI_HAS(op, aliases) && list_length(op->aliases) < 0) return "has aliases without end";
     if (CNRI_HAS(op, input_range) && !CNRI_HAS(op, split_axes) && !(op->flags & CNR_OP_ELEMENTWISE))
-        return "has the hook region but not split_axes";
+        return "has the hook input_range but not split_axes";
     return fault_of_schema(op->n_attrs, op->attrs, op->attr_spec_size);
 }
 
@@ -109,8 +109,10 @@ static const char *fault_of_device(const cnr_device_class *cls) {
         return "lacks the hooks of streams";
     const int events =
         !LACKS(cls, event_record) + !LACKS(cls, event_wait) + !LACKS(cls, event_free);
-    if (events != 0 && events != 3) return "has only some of the hooks record, wait and event_free";
-    if (!LACKS(cls, event_elapsed) && events == 0) return "has the hook elapsed but not record";
+    if (events != 0 && events != 3)
+        return "has only some of the hooks event_record, event_wait and event_free";
+    if (!LACKS(cls, event_elapsed) && events == 0)
+        return "has the hook event_elapsed but not event_record";
     return NULL;
 }
 

@@ -227,16 +227,22 @@ static cnr_status find(cnri_devices *set, const char *name, cnri_device **out, c
 
 static cnr_status open_device(cnri_devices *set, cnri_device *d, cnr_error *err);
 
-/* The CPU device, for the host work of others; NULL: there is none that opens. */
+/* The host's processor, for the host work of others; NULL: there is none that opens. */
 static const cnr_device *host_for(cnri_devices *set, const cnri_device *d) {
-    cnri_device *cpu = NULL;
-    if (strcmp(d->device.cls->family, "cpu") == 0 || ask(set, "cpu", NULL) ||
-        !(cpu = known_device(set, "cpu")) || open_device(set, cpu, NULL))
-        return NULL;
-    return &cpu->device;
+    const cnr_device_class *cls;
+    if (d->device.cls->flags & CNR_DEVICE_HOST) return NULL;
+    for (int32_t i = 0; (cls = cnri_descriptor_at(CNR_KIND_DEVICE, i)) != NULL; i++) {
+        cnri_device *own = NULL;
+        if (cls->flags & CNR_DEVICE_HOST && !ask(set, cls->family, NULL))
+            own = known_device(set, cls->family);
+        if (own && own->device.cls->flags & CNR_DEVICE_HOST && !open_device(set, own, NULL))
+            return &own->device;
+    }
+    return NULL;
 }
 
 static cnr_status open_device(cnri_devices *set, cnri_device *d, cnr_error *err) {
+    if (d->lost) return cnri_fail(err, CNR_E_DEVICE, d->name, "was lost: a call of it hangs");
     if (d->open) return CNR_OK;
     d->device.cache_dir = set->cache_dir;
     d->device.host = host_for(set, d);
@@ -287,6 +293,26 @@ static cnr_status best(cnri_devices *set, bool host, cnri_device **out, cnr_erro
                      "no device%s: want a plugin that drives one (see \"cnnrun plugins\")",
                      host ? " with host memory" : "");
 }
+
+/* ---- devices that hang ---- */
+
+static atomic_bool any_lost;
+
+static cnri_device *of_device(const cnr_device *device) {
+    return (cnri_device *)(void *)((uintptr_t)device - offsetof(cnri_device, device));
+}
+
+void cnri_device_lose(const cnr_device *device) { of_device(device)->lost = any_lost = true; }
+
+bool cnri_device_is_lost(const cnr_device *device) { return of_device(device)->lost; }
+
+bool cnri_devices_any_lost(void) { return any_lost; }
+
+void cnri_device_set_hang_ms(const cnr_device *device, uint64_t ms) {
+    of_device(device)->hang_ms = ms;
+}
+
+uint64_t cnri_device_hang_ms(const cnr_device *device) { return of_device(device)->hang_ms; }
 
 /* ---- why it is the default ---- */
 
@@ -353,14 +379,6 @@ cnr_status cnri_device_check_timed(const cnr_device *device, cnr_error *err) {
 
 /* ---- for the other rooms ---- */
 
-cnr_status cnri_device_alloc(const cnr_device *device, cnr_mem *out, cnr_error *err) {
-    cnr_status status = device->cls->alloc(device, out, err);
-    if (status == CNR_OK && !out->handle)
-        status = cnri_fail(err, CNR_E_DEVICE, device->name, "gave no memory for %llu bytes",
-                           (unsigned long long)out->bytes);
-    return cnri_plugin_status(err, status, device->name, "allocating");
-}
-
 void cnri_devices_init(cnri_devices *set, int32_t threads) {
     *set = (cnri_devices){.options = {.size = sizeof set->options, .threads = threads}};
 }
@@ -414,6 +432,7 @@ cnr_status cnri_devices_keep(cnri_devices *set, const char *folder, cnr_error *e
 
 void cnri_devices_close(cnri_devices *set) {
     for (int32_t i = 0; i < set->n; i++) {
+        if (set->at[i]->lost) continue;
         if (set->at[i]->open) set->at[i]->device.cls->close(&set->at[i]->device);
         cnri_free(set->at[i]);
     }

@@ -216,13 +216,14 @@ typedef struct cnri_plan_options {
     const char *const *no_rewrite; /* rewrites; "fuse", "alias", "layout" switch planning off */
     const char *const *kernels;    /* "node=kernel", "op=kernel" forced; NULL-terminated */
     uint64_t memory_limit;         /* of what a session takes, bytes; 0: a share of what there is */
-    bool deterministic, training;  /* training: weights flagged VARIABLE keep changing */
-    const cnri_memo *memo;         /* only while planning */
-    cnri_tuning *tuning;           /* the same; looked at unless deterministic; NULL: none */
-    const char *const *devices; /* of which rows are made, besides; the first is where nodes go by
-                                   default if `device` says nothing; NULL-terminated; NULL */
-    cnri_policy *policy;        /* NULL: rules alone */
-    bool candidates;            /* the plan keeps its table */
+    uint64_t hang_ms; /* after which a device's call counts as one that hangs; 0: usual */
+    bool deterministic, training; /* training: weights flagged VARIABLE keep changing */
+    const cnri_memo *memo;        /* only while planning */
+    cnri_tuning *tuning;          /* the same; looked at unless deterministic; NULL: none */
+    const char *const *devices;   /* of which rows are made, besides; the first is where nodes go by
+                                     default if `device` says nothing; NULL-terminated; NULL */
+    cnri_policy *policy;          /* NULL: rules alone */
+    bool candidates;              /* the plan keeps its table */
     /* devices that are left for when this one fails; NULL-terminated */
     const char *const *fallback;
     bool on_fallback; /* `device` is one of those: the net's own wishes no longer count */
@@ -317,7 +318,8 @@ typedef struct cnr_plan {
     uint64_t arena_bytes;  /* of all non-constant storages */
     uint64_t bound_bytes;  /* most bytes alive at once: no plan of this order can take less */
     uint64_t weight_bytes; /* prepared blobs and plain constants if all are resident */
-    uint64_t memory_bound, memory_limit; /* as the options have them */
+    uint64_t memory_bound, memory_limit, hang_ms; /* as the options have them */
+    double flops;                                 /* of a run */
     uint64_t params;       /* learned numbers of the net as it was written, before rewriting */
     cnr_mem *constants;    /* memory of the constant storages, by storage index */
     int32_t *input_homes;  /* of each graph input; -1: nothing reads it */

@@ -271,6 +271,7 @@ static cnr_status start(cnr_session *s, cnr_error *err) {
     cnr_status status = s->model ? cnri_check_process(s->model->rt, err) : CNR_OK;
     if (status) return status;
     s->running = true;
+    s->began_ns = cnri_real_ns();
     reset(s);
     cnri_floats floats;
     cnri_floats_enter(&floats);
@@ -288,7 +289,7 @@ static cnr_status start(cnr_session *s, cnr_error *err) {
 /* Where it fails, on another device; a cancel holds from the first start to the last. */
 static cnr_status start_somewhere(cnr_session *s, cnr_error *err) {
     cnr_error why = CNR_ERROR_INIT;
-    const cnr_status status = start(s, &why);
+    const cnr_status status = cnri_session_call(s, start, &why);
     if (!status) return CNR_OK;
     if (cnri_session_move_to_fallback(s, status, &why))
         return cancelled(s) ? say_cancelled(err) : start_somewhere(s, err);
@@ -314,6 +315,7 @@ static cnr_status wait_for_run(cnr_session *s, cnr_error *err) {
     s->running = false;
     if (cancelled(s)) return say_cancelled(err);
     s->done = status == CNR_OK;
+    if (s->done) s->last_run_ns = cnri_real_ns() - s->began_ns;
     return status;
 }
 
@@ -321,7 +323,7 @@ cnr_status cnr_session_wait(cnr_session *s, cnr_error *err) {
     cnr_error why = CNR_ERROR_INIT;
     cnr_status status = cnri_require_arguments(err, "session", s, NULL);
     if (status) return status;
-    status = wait_for_run(s, &why);
+    status = cnri_session_call(s, wait_for_run, &why);
     if (!status) return CNR_OK;
     if (cnri_session_move_to_fallback(s, status, &why)) {
         status = cancelled(s) ? say_cancelled(err) : start_somewhere(s, err);

@@ -110,6 +110,9 @@ typedef struct cnr_device_options {
 } cnr_device_options;
 
 enum {
+    /* the host's own processor: its streams have `parallel`, and no time limit holds for its
+     * calls */
+    CNR_DEVICE_HOST = 1 << 1,
     CNR_DEVICE_SINGLE = 1 << 0 /* there is never a second one: named family, not family:0 */
 };
 

@@ -2,6 +2,7 @@
 #include "front/front.h"
 #include <errno.h>
 #include <malloc.h>
+#include <unistd.h>
 
 /* Frames come from one thread and go on another: with a heap for each thread they leave holes, of
  * tens of megabytes in an hour. Where threads hurry, in sessions, nothing is allocated. */
@@ -26,6 +27,10 @@ int cnri_program(int argc, char **argv, int (*run)(int argc, char **argv)) {
         cnri_say(stderr, "cnnrun: output: can't write%s%s\n", errno ? ": " : "",
                  errno ? strerror(errno) : "");
         code = -CNR_E_IO;
+    }
+    if (cnri_devices_any_lost()) { /* exit handlers of its driver may hang as it does */
+        fflush(stderr);
+        _exit(code);
     }
     return code;
 }
