@@ -259,9 +259,12 @@ typedef struct cnr_host {
 
     /* ---- operators of model formats that other plugins import (cnr_import_row) ---- */
 
+    /* The row of the newest version that is not above `version` (0: of any); NULL: no plugin has
+     * one. domain NULL: the format's own. */
+    const cnr_import_row *(*find_import_row)(const char *format, const char *domain,
+                                             const char *type, int32_t version);
     /* Adds what the row for this node makes of it; outputs[0 .. n_outputs) receives its values.
-     * Takes the row of the newest version that is not above the node's. CNR_E_NOT_FOUND, err
-     * untouched: no plugin has a row for it. */
+     * CNR_E_NOT_FOUND, err untouched: no plugin has a row for it. */
     cnr_status (*import_node)(struct cnr_graph *graph, const cnr_import_node *node,
                               cnr_value *outputs, cnr_error *err);
     /* The first row of the format whose `op` that is, for exporters; NULL: none. */

@@ -89,7 +89,10 @@ static cnr_status begin(trial *t, cnri_devices *set, const cnr_graph *g, const c
     cnr_error why = CNR_ERROR_INIT;
     char *word = cnri_format("%s=%s", g->nodes.at[0]->view.desc->name, kernel ? kernel : "");
     const char *const words[] = {kernel ? word : NULL, NULL};
-    const cnri_plan_options options = {.device = device, .kernels = words};
+    /* the watchdog cancels first: a device that heeds that is not lost */
+    const cnri_plan_options options = {.device = device,
+                                       .kernels = words,
+                                       .hang_ms = 4 * (uint64_t)hang_ms};
     const cnr_tensor **types = cnri_alloc((size_t)(g->inputs.n + 1) * sizeof *types);
     cnr_status status = word && types ? CNR_OK : cnri_out_of_memory(err, "tune");
     *takes = *hangs = false;
