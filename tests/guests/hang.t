@@ -32,6 +32,15 @@ is classes($out), classes($plain), 'the device works' or diag said();
 my $n = do { open my $in, '<', "$dir/count" or die; <$in> + 0 };
 cmp_ok $n, '>', 40, "it was called $n times";
 
+# ---- counters of a device ----
+my $there = "$root/scripts/nets/lenet5.lua --plugin-dir $plugin --device hang";
+(undef, $out) = cnnrun("bench --profile --json --runs 2 $there");
+like $out, qr/"node":"conv1".*"counters":"cycles=1234 clock=low"/, 'counters of the device are told with each step' or diag $out, said();
+(undef, $out) = cnnrun("bench --profile --runs 2 $there");
+like $out, qr/^.*conv1 .* cycles=1234 clock=low$/m, '... and people see them';
+cnnrun("bench --profile --runs 1 $there --trace $dir/trace.json");
+like do { local (@ARGV, $/) = "$dir/trace.json"; <> }, qr/"counters":"cycles=1234 clock=low"/, '... in traces, too';
+
 my $places = $ENV{CNNRUN_HANG_PLACES} // 8;
 my $seed = $ENV{CNNRUN_SEED} // time;
 srand $seed;

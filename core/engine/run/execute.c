@@ -184,9 +184,26 @@ static cnr_status mark(const cnr_session *s, cnr_stream *stream, void **to, cnr_
     return stream->device->cls->event_record(stream, to, err);
 }
 
-static uint64_t measure(const cnr_stream *stream, const span *t) {
+typedef struct counters {
+    char text[256];
+    size_t n;
+} counters;
+
+static void add_counter(void *arg, const char *name, const char *text, double value) {
+    counters *c = arg;
+    const size_t left = sizeof c->text - c->n;
+    const int n = text ? snprintf(c->text + c->n, left, "%s%s=%s", c->n ? " " : "", name, text)
+                       : snprintf(c->text + c->n, left, "%s%s=%.10g", c->n ? " " : "", name, value);
+    if (n > 0 && (size_t)n < left) c->n += (size_t)n;
+    else c->text[c->n] = 0; /* no part of one */
+}
+
+static uint64_t measure(const cnr_stream *stream, const span *t, counters *told) {
     const cnr_device *device = stream->device;
-    const int64_t ns = t->from && t->to ? device->cls->event_elapsed(device, t->from, t->to) : 0;
+    const bool both = t->from && t->to;
+    const int64_t ns = both ? device->cls->event_elapsed(device, t->from, t->to) : 0;
+    if (both && CNRI_HAS(device->cls, counters))
+        device->cls->counters(device, t->from, t->to, add_counter, told, NULL);
     if (t->from) device->cls->event_free(device, t->from);
     if (t->to) device->cls->event_free(device, t->to);
     return ns > 0 ? (uint64_t)ns : 0;
@@ -199,7 +216,7 @@ static cnr_status run_step(cnr_session *s, int32_t index, cnr_error *err) {
     cnr_status status = wait_for(s, index, err);
     if (status) return status;
     if (!is_async(stream->device)) flush_all(s); /* the others work while this one does */
-    cnri_session_notify(s, CNRI_EVENT_STEP_BEGIN, index, 0);
+    cnri_session_notify(s, CNRI_EVENT_STEP_BEGIN, index, 0, NULL);
     span span = {0};
     status = mark(s, stream, &span.from, err);
     if (!status && step->kind == CNRI_STEP_KERNEL) status = run_kernel(s, index, err);
@@ -216,7 +233,9 @@ static cnr_status run_step(cnr_session *s, int32_t index, cnr_error *err) {
     }
     if (!status && (s->sync || s->tap) && is_async(stream->device))
         status = sync_device(s, step->device, index, err);
-    cnri_session_notify(s, CNRI_EVENT_STEP_END, index, measure(stream, &span));
+    counters told = {{0}, 0};
+    const uint64_t took_ns = measure(stream, &span, &told);
+    cnri_session_notify(s, CNRI_EVENT_STEP_END, index, took_ns, told.n ? told.text : NULL);
     if (!status && s->tap) status = tap_step(s, index, err);
     if (status) explain(s, index, status, err);
     return status;
@@ -275,7 +294,7 @@ static cnr_status start(cnr_session *s, cnr_error *err) {
     reset(s);
     cnri_floats floats;
     cnri_floats_enter(&floats);
-    cnri_session_notify(s, CNRI_EVENT_RUN_BEGIN, -1, 0);
+    cnri_session_notify(s, CNRI_EVENT_RUN_BEGIN, -1, 0, NULL);
     status = put_inputs(s, err);
     for (int32_t i = 0; i < s->plan->steps.n && !status; i++)
         status = cancelled(s) ? say_cancelled(err) : run_step(s, i, err);
@@ -311,7 +330,7 @@ static cnr_status wait_for_run(cnr_session *s, cnr_error *err) {
         const cnr_status one = sync_device(s, i, s->plan->steps.n, status ? NULL : err);
         if (!status) status = one;
     }
-    cnri_session_notify(s, CNRI_EVENT_RUN_END, -1, 0);
+    cnri_session_notify(s, CNRI_EVENT_RUN_END, -1, 0, NULL);
     s->running = false;
     if (cancelled(s)) return say_cancelled(err);
     s->done = status == CNR_OK;

@@ -61,8 +61,8 @@ struct cnr_session {
 };
 
 /* listen.c: tells all listeners. */
-void cnri_session_notify(const cnr_session *s, cnri_event_kind kind, int32_t step,
-                         uint64_t took_ns);
+void cnri_session_notify(const cnr_session *s, cnri_event_kind kind, int32_t step, uint64_t took_ns,
+                         const char *counters);
 
 /* fallback.c: after a failure of the plan's device, where another is allowed. A session on that; or
  * this session becomes one, with its inputs. False: none is allowed, or it failed too. */

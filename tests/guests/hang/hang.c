@@ -106,6 +106,23 @@ static void event_free(const cnr_device *d, void *event) {
     (void)event;
 }
 
+static int64_t event_elapsed(const cnr_device *d, void *from, void *to) {
+    (void)d;
+    (void)from;
+    (void)to;
+    return 1000;
+}
+static cnr_status counters(const cnr_device *d, void *from, void *to, cnr_property_fn tell,
+                           void *arg, cnr_error *err) {
+    (void)d;
+    (void)from;
+    (void)to;
+    (void)err;
+    tell(arg, "cycles", NULL, 1234);
+    tell(arg, "clock", "low", 0);
+    return CNR_OK;
+}
+
 static const cnr_device_class device = {.size = sizeof device,
                                         .flags = CNR_DEVICE_SINGLE,
                                         .name = "hang",
@@ -124,6 +141,8 @@ static const cnr_device_class device = {.size = sizeof device,
                                         .sync = sync_stream,
                                         .event_record = event_record,
                                         .event_wait = event_wait,
+                                        .event_elapsed = event_elapsed,
+                                        .counters = counters,
                                         .event_free = event_free};
 
 static cnr_status accepts(const cnr_device *d, const cnr_node *node, cnr_accept *out) {
