@@ -68,6 +68,7 @@ nav:
     - Importing models: plugins/IMPORTING.md
     - Applications: scripts/apps/README.md
     - Packages: core/docs/packages.md
+    - The ABI for plugins: core/docs/abi.md
     - Scripts: scripts/README.md
     - Experiments and sweeps: scripts/experiments/README.md
     - Pruning: scripts/prune/README.md
