@@ -53,7 +53,7 @@ void cnri_device_set_free(cnri_device_set *set);
 typedef struct cnri_decision {
     int32_t node, part, n_chain;
     /* bit 0: not in the layout that was offered; bit 1: encoded inputs were decoded; from bit 2 on:
-     * of a region its number, from 1 */
+     * which region (region.c); 0: none */
     int32_t way;
     const char *device, *kernel; /* kernel "": the reference */
     uint32_t version;            /* of the kernel */
