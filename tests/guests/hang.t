@@ -62,6 +62,12 @@ ok !@wrong, 'where it hangs, the fallback answers' or diag join "\n", @wrong;
 ok !@unnamed, 'without a fallback the run fails, and says which call of which device hangs' or diag join "\n", @unnamed;
 ok !@crashes, 'a crash names the plugin' or diag join "\n", @crashes;
 
+# By default the program ends by itself after ten seconds, and runs cost nothing more.
+$ENV{CNNRUN_HANG_AT} = 1 + int rand $n - 3;
+my ($ends) = cnnrun($on);
+is $ends >> 8, 10, "without any option the program ends (call $ENV{CNNRUN_HANG_AT})" or diag said();
+like said(), qr/^cnnrun: hang: hangs: .+ has not returned for 10 s/m, '... and says why';
+
 $ENV{CNNRUN_HANG_AT} = 30;
 my $before = time;
 my ($code) = cnnrun("$on --hang-ms 1500");

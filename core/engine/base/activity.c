@@ -53,17 +53,25 @@ static void copy(char *to, size_t room, const char *text) {
     snprintf(to, room, "%s", text ? text : "");
 }
 
-bool cnri_activity_give_up(cnri_watched *watched, uint64_t count, cnri_hung *call) {
+static bool tell_now(cnri_watched *watched, uint64_t count, bool give_up, cnri_hung *call) {
     pthread_mutex_lock(&watched->lock);
     const cnri_activity *now = watched->now;
-    watched->given_up = now && watched->count == count;
-    if (watched->given_up) {
+    const bool there = now && watched->count == count;
+    if (there) {
         copy(call->verb, sizeof call->verb, now->verb);
         copy(call->name, sizeof call->name, now->name);
         copy(call->node, sizeof call->node, now->node);
         copy(call->device, sizeof call->device, now->device);
     }
-    const bool given_up = watched->given_up;
+    watched->given_up = there && give_up;
     pthread_mutex_unlock(&watched->lock);
-    return given_up;
+    return there;
+}
+
+bool cnri_activity_give_up(cnri_watched *watched, uint64_t count, cnri_hung *call) {
+    return tell_now(watched, count, true, call);
+}
+
+bool cnri_activity_now(cnri_watched *watched, uint64_t count, cnri_hung *call) {
+    return tell_now(watched, count, false, call);
 }

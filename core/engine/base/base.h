@@ -335,6 +335,7 @@ typedef struct cnri_hung {
     char verb[64], name[128], node[128], device[128];
 } cnri_hung;
 bool cnri_activity_give_up(cnri_watched *watched, uint64_t count, cnri_hung *call);
+bool cnri_activity_now(cnri_watched *watched, uint64_t count, cnri_hung *call); /* who, alone */
 /* `status = call` as the activity. */
 #define CNRI_DURING(status, call, ...) \
     do { \

@@ -308,11 +308,15 @@ bool cnri_device_is_lost(const cnr_device *device) { return of_device(device)->l
 
 bool cnri_devices_any_lost(void) { return any_lost; }
 
-void cnri_device_set_hang_ms(const cnr_device *device, uint64_t ms) {
+void cnri_device_set_hang_ms(const cnr_device *device, uint64_t ms, bool gives_up) {
     of_device(device)->hang_ms = ms;
+    of_device(device)->gives_up = gives_up;
 }
 
-uint64_t cnri_device_hang_ms(const cnr_device *device) { return of_device(device)->hang_ms; }
+uint64_t cnri_device_hang_ms(const cnr_device *device, bool *gives_up) {
+    *gives_up = of_device(device)->gives_up;
+    return of_device(device)->hang_ms;
+}
 
 /* ---- why it is the default ---- */
 
@@ -436,6 +440,7 @@ void cnri_devices_close(cnri_devices *set) {
         if (set->at[i]->open) set->at[i]->device.cls->close(&set->at[i]->device);
         cnri_free(set->at[i]);
     }
+    cnri_hang_finish();
     cnri_free(set->at);
     cnri_free(set->cache_dir);
     cnri_vec_free(&set->asked_families);

@@ -150,6 +150,7 @@ typedef struct cnri_device {
     bool open;
     atomic_bool lost; /* cnri_device_lose */
     _Atomic uint64_t hang_ms;
+    atomic_bool gives_up;
 } cnri_device;
 /* The devices that are known so far, best first, each with its best driver. A family is asked for
  * its devices when a name or the search for the best wants it, and no earlier: drivers can be slow
@@ -185,9 +186,9 @@ void cnri_device_lose(const cnr_device *device);
 bool cnri_device_is_lost(const cnr_device *device);
 bool cnri_devices_any_lost(void); /* of the process */
 /* After so many milliseconds one of its calls outside sessions counts as one that hangs; 0: usual.
- */
-void cnri_device_set_hang_ms(const cnr_device *device, uint64_t ms);
-uint64_t cnri_device_hang_ms(const cnr_device *device);
+ * Whether it is given up then. */
+void cnri_device_set_hang_ms(const cnr_device *device, uint64_t ms, bool gives_up);
+uint64_t cnri_device_hang_ms(const cnr_device *device, bool *gives_up);
 /* The first folder that is named stays. */
 cnr_status cnri_devices_keep(cnri_devices *set, const char *folder, cnr_error *err);
 void cnri_devices_close(cnri_devices *set);
@@ -200,14 +201,20 @@ typedef struct cnri_hang_guard {
     const cnr_device *const *devices; /* that fn calls */
     int32_t n_devices;
     uint64_t limit_ns; /* of one call into a plugin */
+    bool gives_up;     /* on a thread that is left; else here, and cnri_hang_tell's is called */
 } cnri_hang_guard;
 bool cnri_device_can_hang(const cnr_device *device); /* not the CPU, and the clock is real */
-/* fn(arg), on *worker's thread (NULL: one is made) if a device can hang. CNR_E_DEVICE: a call does
- * not return, or a device was lost before. Then that device is lost, *worker is NULL, and fn may
- * still use arg. */
+/* fn(arg); with gives_up on *worker's thread (NULL: one is made) if a device can hang.
+ * CNR_E_DEVICE: a call does not return, or a device was lost before. Then that device is lost,
+ * *worker is NULL, and fn may still use arg. */
 cnr_status cnri_hang_call(cnri_worker **worker, const cnri_hang_guard *guard, cnri_hang_fn fn,
                           void *arg, cnr_error *err);
 void cnri_worker_free(cnri_worker *worker); /* NULL: nothing */
+/* Called on another thread where a call that can't be given up outlasts its limit; NULL: it is
+ * logged. */
+typedef void (*cnri_hang_told_fn)(const cnr_error *why);
+void cnri_hang_tell(cnri_hang_told_fn fn);
+void cnri_hang_finish(void); /* the watchdog's thread ends, unless it has calls */
 /* Memory of a device, which is there when the status says so. */
 cnr_status cnri_device_alloc(const cnr_device *device, cnr_mem *out, cnr_error *err);
 /* Host data to memory of a device, and back, by a stream that is opened for it. */

@@ -111,7 +111,7 @@ static cnr_status take_devices(cnri_planner *p, cnr_error *err) {
     if (!plan->devices) return cnri_no_memory(err);
     for (int32_t i = 0; i < p->set->n; i++) {
         plan->devices[i] = &p->set->at[i]->device;
-        cnri_device_set_hang_ms(plan->devices[i], plan->hang_ms);
+        cnri_device_set_hang_ms(plan->devices[i], plan->hang_ms, plan->gives_up);
     }
     plan->n_devices = p->set->n;
     return CNR_OK;
@@ -176,6 +176,7 @@ cnr_status cnri_plan_make_on(const cnr_graph *graph, const cnri_device_set *set,
     plan->memory_bound = p.options->memory_bound;
     plan->memory_limit = p.options->memory_limit;
     plan->hang_ms = p.options->hang_ms;
+    plan->gives_up = plan->hang_ms || (p.options->fallback && *p.options->fallback);
     p.graph = plan->graph = cnri_graph_copy(graph);
     if (plan->graph) plan->graph->late_folds = true;
     cnr_status status = plan->graph ? make(&p, input_types, n_inputs, err) : cnri_no_memory(err);

@@ -320,6 +320,7 @@ typedef struct cnr_plan {
     uint64_t weight_bytes; /* prepared blobs and plain constants if all are resident */
     uint64_t memory_bound, memory_limit, hang_ms; /* as the options have them */
     double flops;                                 /* of a run */
+    bool gives_up;         /* calls that hang are given up: a limit, or a fallback, was asked for */
     uint64_t params;       /* learned numbers of the net as it was written, before rewriting */
     cnr_mem *constants;    /* memory of the constant storages, by storage index */
     int32_t *input_homes;  /* of each graph input; -1: nothing reads it */

@@ -29,7 +29,8 @@ static bool is_lost(const cnr_session *s) {
 
 cnr_status cnri_session_call(cnr_session *s, cnri_session_fn fn, cnr_error *err) {
     static const int32_t cancelled = 1;
-    const cnri_hang_guard g = {s->plan->devices, s->plan->n_devices, limit_ns(s)};
+    const cnri_hang_guard g = {s->plan->devices, s->plan->n_devices, limit_ns(s),
+                               s->plan->gives_up};
     s->fn = fn;
     const cnr_status status = cnri_hang_call(&s->worker, &g, call, s, err);
     if (!status || !is_lost(s)) return status;

@@ -12,10 +12,18 @@ static void share_heap(void) {
 #endif
 }
 
+/* A device's call does not return, and nobody can go on without it. */
+static void end_hanging(const cnr_error *why) {
+    cnri_complain_at_once(why);
+    cnri_exit_hooks_run();
+    _exit(-CNR_E_DEVICE);
+}
+
 int cnri_program(int argc, char **argv, int (*run)(int argc, char **argv)) {
     share_heap();
     cnri_signals_install(cnri_error_at_once);
     cnri_guard_install();
+    cnri_hang_tell(end_hanging);
     cnri_errors_begin(argc, argv);
     int code = run(argc, argv);
     if (code != -CNR_E_MEMORY && cnri_alloc_failures() > 0) {
