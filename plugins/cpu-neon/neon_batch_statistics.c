@@ -34,6 +34,15 @@ static float *channel_out(const batch_job *job, int32_t output, int64_t c) {
     return (float *)job->run->outputs[output]->data + c;
 }
 
+/* In floats over short stretches, in doubles over these: floats alone drift on large planes. */
+static double plane_sum(const float *x, int64_t n) {
+    enum { STRETCH = 1024 };
+    double sum = 0;
+    for (int64_t i = 0; i < n; i += STRETCH)
+        sum += (double)neon_uk->sum(x + i, cnr_min(STRETCH, n - i));
+    return sum;
+}
+
 static void normalise(void *arg, int64_t c, int32_t thread) {
     const batch_job *job = arg;
     const cnr_node *node = job->run->node;
@@ -41,8 +50,7 @@ static void normalise(void *arg, int64_t c, int32_t thread) {
     const double n = (double)job->images * (double)job->plane;
     double sum = 0, squares = 0;
     (void)thread;
-    for (int64_t i = 0; i < job->images; i++)
-        sum += (double)neon_uk->sum(x + plane_at(job, i, c), job->plane);
+    for (int64_t i = 0; i < job->images; i++) sum += plane_sum(x + plane_at(job, i, c), job->plane);
     const double mean = n > 0 ? sum / n : 0;
     for (int64_t i = 0; i < job->images; i++) {
         const float *p = x + plane_at(job, i, c);
@@ -50,10 +58,12 @@ static void normalise(void *arg, int64_t c, int32_t thread) {
     }
     const double variance = n > 0 ? squares / n : 0;
     const double scale = (double)neon_floats(node->inputs[1])[c] / sqrt(variance + job->epsilon);
-    const double shift = (double)neon_floats(node->inputs[2])[c] - mean * scale;
-    for (int64_t i = 0; i < job->images; i++)
-        neon_uk->affine(x + plane_at(job, i, c), (float)scale, (float)shift,
-                        channel_out(job, 0, plane_at(job, i, c)), job->plane);
+    const double bias = (double)neon_floats(node->inputs[2])[c];
+    for (int64_t i = 0; i < job->images; i++) { /* centred first: a large mean cancels */
+        const float *p = x + plane_at(job, i, c);
+        neon_uk->blend(p, 0, p, mean, scale, bias, channel_out(job, 0, plane_at(job, i, c)),
+                       job->plane);
+    }
     const double found[] = {mean, variance};
     for (int32_t i = 0; i < 2; i++) {
         const double stored = (double)neon_floats(node->inputs[3 + i])[c];
@@ -74,7 +84,7 @@ static void differentiate(void *arg, int64_t c, int32_t thread) {
     (void)thread;
     for (int64_t i = 0; i < job->images; i++) {
         const int64_t at = plane_at(job, i, c);
-        sum += (double)neon_uk->sum(dy + at, job->plane);
+        sum += plane_sum(dy + at, job->plane);
         product += neon_uk->centred(x + at, mean, dy + at, 0, job->plane) * part;
     }
     const double a = (double)neon_floats(node->inputs[2])[c] * part;

@@ -175,16 +175,25 @@ static cnr_status locate(const cnri_conform_options *o, place_of *out, cnr_error
 
 /* ---- kernels and operators ---- */
 
+/* Something to judge, on a device that is here, and nothing of it was: a schema, `infer` or
+ * `accepts` that takes no node is not correct. */
+static bool is_unjudged(const cnri_check_test *t) {
+    return t->skipped && !t->absent && !(t->kernel && strcmp(t->kernel->op, CNR_REGION) == 0);
+}
+
 static void tell_kernel(void *arg, const cnri_check_test *t) {
     const round_of *r = arg;
+    char none[sizeof t->why + 64];
+    snprintf(none, sizeof none, "none of the nodes drawn for it could be judged: %s", t->why);
     const cnri_finding f = {.kind = t->kernel ? "kernel" : "operator",
                             .name = t->name,
                             .device = t->device,
                             .judgement = t->kernel ? "agrees with the reference" : "promises",
-                            .verdict = t->failures               ? CNRI_VERDICT_FAILS
-                                       : t->skipped || t->absent ? CNRI_VERDICT_SKIPPED
-                                                                 : CNRI_VERDICT_HOLDS,
+                            .verdict = t->failures || is_unjudged(t) ? CNRI_VERDICT_FAILS
+                                       : t->skipped || t->absent     ? CNRI_VERDICT_SKIPPED
+                                                                     : CNRI_VERDICT_HOLDS,
                             .why = t->failures               ? t->first
+                                   : is_unjudged(t)          ? none
                                    : t->skipped || t->absent ? t->why
                                                              : NULL,
                             .cases = t->cases,
@@ -336,7 +345,8 @@ cnr_status cnri_conform_run(const cnri_conform_options *o, cnri_conform_totals *
     if (o->plugin) judge_names(&r);
     if (o->plugin) judge_devices(&r);
     for (int32_t kind = 1; o->plugin && cnri_kind_name(kind); kind++)
-        if (kind != CNR_KIND_DEVICE && kind != CNR_KIND_KERNEL && kind != CNR_KIND_OPERATOR)
+        if (kind != CNR_KIND_DEVICE && kind != CNR_KIND_KERNEL && kind != CNR_KIND_OPERATOR &&
+            kind != CNR_KIND_IMPORT_ROW) /* `names` looks at what rows refer to */
             judge_kind(&r, kind);
     if (o->device) status = judge_one_device(&r, err);
     else status = judge_kernels(&r, &o->check, err);

@@ -244,14 +244,37 @@ static bool judge_apply(cnri_stand *s, cnri_promises *p, cnri_text *why) {
     return true;
 }
 
+/* An operator that says it works element by element gives the shape that its operands broadcast
+ * to. */
+static bool judge_shape(const cnri_case *c, cnri_text *why) {
+    const cnr_node *node = &c->node;
+    const cnr_tensor *y = node->outputs[0];
+    if (!(node->desc->flags & CNR_OP_ELEMENTWISE) || !y) return true;
+    for (int32_t a = 1; a <= y->rank; a++) {
+        int64_t most = 1;
+        for (int32_t i = 0; i < node->n_inputs; i++) {
+            const cnr_tensor *x = node->inputs[i];
+            if (x && a <= x->rank && x->dim[x->rank - a] != 1) most = x->dim[x->rank - a];
+        }
+        if (y->dim[y->rank - a] == most) continue;
+        cnri_text_add(why,
+                      "CNR_OP_ELEMENTWISE, and yet axis %d of output 0 is %lld, where operands "
+                      "give %lld",
+                      (int)(y->rank - a), (long long)y->dim[y->rank - a], (long long)most);
+        return cnri_promise_fails(CNRI_PROMISE_REFERENCE, why);
+    }
+    return true;
+}
+
 /* ---- all ---- */
 
 bool cnri_promises_run(cnri_case *c, const cnri_draft *d, cnri_promises *which, cnri_text *why) {
     static cnri_stand s; /* large; a worker has one thread */
     bool good = cnri_stand_open(&s, c, why);
-    good = good && judge_known(c, which, why) && judge_reference(&s, which, why) &&
-           judge_ranges(&s, which, why) && judge_in_place(&s, which, why) &&
-           judge_views(c, which, why) && judge_apply(&s, which, why);
+    good = good && judge_shape(c, why) && judge_known(c, which, why) &&
+           judge_reference(&s, which, why) && judge_ranges(&s, which, why) &&
+           judge_in_place(&s, which, why) && judge_views(c, which, why) &&
+           judge_apply(&s, which, why);
     cnri_stand_close(&s);
     good = good && cnri_affine_run(c, which, why);
     if (!good || !CNRI_HAS(c->node.desc, gradient)) return good;

@@ -78,9 +78,24 @@ static void look_at_kernel(teller *t, const cnr_kernel *kernel) {
                  *encoding, suggestion(t, CNR_KIND_ENCODING, *encoding, near));
 }
 
+static bool has_attr(const cnr_op *op, const char *name) {
+    cnr_attr_spec buffer;
+    for (int32_t i = 0; i < op->n_attrs; i++)
+        if (strcmp(cnri_spec_at(op->attrs, op->attr_spec_size, i, &buffer)->name, name) == 0)
+            return true;
+    return false;
+}
+
 static void look_at_row(teller *t, const cnr_import_row *row) {
     char near[300];
-    if (row->op && !cnri_op_find(row->op))
+    const cnr_op *op = row->op ? cnri_op_find(row->op) : NULL;
+    for (const char *const *pair = op ? row->attrs : NULL; pair && *pair; pair++) {
+        const char *own = strchr(*pair, '=');
+        if (!own || !has_attr(op, own + 1))
+            tell(t, "import row \"%s\": \"%s\" names no attribute of operator %s", row->name, *pair,
+                 op->name);
+    }
+    if (row->op && !op)
         tell(t, "import row \"%s\" is for operator \"%s\", which no plugin brings%s", row->name,
              row->op, suggestion(t, CNR_KIND_OPERATOR, row->op, near));
 }
