@@ -181,7 +181,7 @@ for (['return {}', qr/units: missing/], ['return { units = {} }', qr/units: want
      ['local t = { name = "a" } t.notes = t return t', qr/in each other/],
      ['return { clock = "simulatd", units = { { name = "a", rail = "r", host = true, launch = 0, power = { static = 1 }, classes = { { op = "*", gflops = 1 } } } }, rails = { { name = "r" } } }',
       qr/no plugin brought a clock of that name; did you mean simulated/],
-     ['local b = require "boards.odroid_xu3" b.units[4].members = { "cpu" } return b', qr/units\.4\.members\.1: want the name of one of units above/]) {
+     ['local b = require("lib.board").load "odroid_xu3" b.units[4].members = { "cpu" } return b', qr/units\.4\.members\.1: want the name of one of units above/]) {
     my ($good, $out) = answer(write_file('odd.lua', $_->[0]));
     ok(!$good && $out =~ $_->[1], "told: $_->[0]") or diag $out;
 }
