@@ -377,7 +377,15 @@ local function class_set(unit, patterns, key)
     classes_of(board.named(b.units, unit), patterns, function(class) class[key] = value end)
   end
 end
+local function product_rate(unit)
+  local rate = function(b) return b.units[unit == "gpu" and 1 or 2].classes[1].gflops end
+  return { rows = { ("WX18 4, product on the %s, GFLOP/s"):format(unit:upper()) }, tell = { rate }, class_set(unit, multiply, "gflops") }, rate
+end
+local gpu_product, gpu_rate = product_rate "gpu"
+local cpu_product, cpu_rate = product_rate "cpu"
 local adreno_predict = {
+  { "WX18 4, product on the GPU over the CPU, GFLOP/s", function(b) return gpu_rate(b) / cpu_rate(b) end },
+  { "S16 fig 3.4, from device to host, GB/s", function(b) return board.named(b.units, "gpu").transfer.gbytes end },
   { "S16 table 3.1, FastPoorNet's share of convolutions", function(b) return convolutions(b) / on_adreno(b, "cpu") end },
   { "S16 table 3.3, FastPoorNet, speed-up", function(b) return on_adreno(b, "cpu") / on_adreno(b, "gpu") end },
 }
@@ -393,8 +401,9 @@ local function solved(unit, patterns, key, tell)
 end
 local rest = { ["*"] = true, dense = true }
 local adreno_steps = {
+  gpu_product, cpu_product,
   { rows = { "S16 fig 3.4, from device to device, GB/s" },
-    tell = { function(b) return board.named(b.units, "gpu").classes[3].gbytes end },
+    tell = { function(b) return board.named(b.units, "gpu").classes[5].gbytes end },
     class_set("gpu", { ["*"] = true }, "gbytes") },
   { rows = { "S16 fig 3.4, from host to device, GB/s" },
     tell = { function(b) return board.named(b.units, "gpu").transfer.gbytes end },

@@ -99,6 +99,10 @@ fitted("S16 3.4, FastPoorNet with convolutions on the GPU, seconds", 0.61)
 follows("S16 table 3.3, FastPoorNet, speed-up", 2.131)
 fitted("S16 fig 3.4, from device to device, GB/s", 8.4)
 fitted("S16 fig 3.4, from host to device, GB/s", 8.4 / 3.47)
+fitted("WX18 4, product on the GPU, GFLOP/s", 7.21)
+fitted("WX18 4, product on the CPU, GFLOP/s", 0.44)
+follows("WX18 4, product on the GPU over the CPU, GFLOP/s", 16.39)
+predicted("S16 fig 3.4, from device to host, GB/s", 8.4 / 4.85)
 for i, ms in ipairs { 245.99, 242.82, 83.98, 69.67, 105.85, 103.48, 185.347 } do
   predicted(("S16 table 3.2, convolution %d on the CPU, seconds"):format(i - 1), ms * 1e-3)
 end

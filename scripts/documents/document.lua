@@ -37,9 +37,10 @@ function Document:cannot(experiment, row, quantity, number, why, wants_imagenet)
              apart = wants_imagenet }
 end
 
--- "W18 fig 3.4, im2col on the GPU, watts": experiment, row and quantity.
-local function parts_of(name)
-  local experiment, rest = name:match "^%S+ ([^,]+), (.*)$"
+-- "W18 fig 3.4, im2col on the GPU, watts": experiment, row and quantity; the document's own name is left out.
+local function parts_of(name, own)
+  local experiment, rest = name:match "^([^,]+), (.*)$"
+  if experiment:sub(1, #own + 1) == own .. " " then experiment = experiment:sub(#own + 2) end
   local row, quantity = rest:match "^(.*), ([^,]+)$"
   return experiment, row or rest, quantity or "ratio"
 end
@@ -54,7 +55,7 @@ function Document:board(spec, keep)
         local r = rows[name]
         if self.seen[name] or not keep(name) then return end
         self.seen[name] = true
-        local experiment, row, quantity = parts_of(name)
+        local experiment, row, quantity = parts_of(name, self.spec.name:upper())
         self:row { experiment = experiment, row = row, quantity = quantity, document = r.value, ours = ours,
                    kind = r.role == "predicted" and M.predicted or M.fitted, on = spec, why = r.from, name = name }
       end)
@@ -64,9 +65,8 @@ end
 
 -- Seconds, joules, watts and EDP of what a unit does, which the text has no numbers of.
 function Document:columns(experiment, row, on, seconds, joules)
-  for quantity, value in pairs { seconds = seconds, joules = joules, watts = joules and joules / seconds,
-                                 EDP = joules and joules * seconds } do
-    self:row { experiment = experiment, row = row, quantity = quantity, ours = value, kind = M.silent, on = on }
+  for _, q in ipairs { { "seconds", seconds }, { "joules", joules }, { "watts", joules / seconds }, { "EDP", joules * seconds } } do
+    self:row { experiment = experiment, row = row, quantity = q[1], ours = q[2], kind = M.silent, on = on }
   end
 end
 

@@ -112,7 +112,7 @@ local function stored(d, module, weights, keep)
   for layer, share in pairs(keep) do
     local weight = net:weight(layer .. ".weight")
     net:set_weight(layer .. ".weight", weight:pruned(share))
-    net:encode(layer .. ".weight", "sparse-csr")
+    net:encode("sparse-csr", layer)
   end
   local path = ("%s/%s.cnr"):format(d.options.output, module:match "[^.]+$")
   net:save(path)
@@ -214,7 +214,8 @@ local function chapter_5(d)
     local experiment, rest = r.row:match "^([tf]%a+ [%d.]+), (.*)$"
     local kind = ({ fitted = document.fitted, predicted = document.predicted, simulated = document.predicted, measured = document.measured })[r.kind]
     if not experiment then experiment, rest = "table 5.2", r.row end
-    d:row { experiment = experiment, row = rest, quantity = r.quantity, document = r.document, ours = r.ours,
+    local told = experiment ~= "fig 5.8" and (experiment ~= "table 5.2" or rest == "default" or rest == "dtw")
+    d:row { experiment = experiment, row = rest, quantity = r.quantity, document = told and r.document or nil, ours = r.ours,
             kind = kind, on = "scene monitor" }
     if experiment == "table 5.1" then by[rest .. " " .. r.quantity] = r.ours end
     if experiment == "fig 5.4" then

@@ -73,12 +73,12 @@ local function walk(t, path)
     end
   end
 end
-return function(args) walk(require("boards." .. args[1]), "") end
+return function(args) walk(require("lib.board").load(args[1]), "") end
 SCRIPT
 my (%paths, %right);
 for my $b (@boards) {
     $paths{$b} = [map { chomp; [split /\t/] } `$build/cnnrun $walk $b`];
-    my ($good, $out) = answer(write_file('whole.lua', "local b = require \"boards.$b\"\nb.dry = true\nreturn b\n"));
+    my ($good, $out) = answer(write_file('whole.lua', "local b = require(\"lib.board\").load \"$b\"\nb.dry = true\nreturn b\n"));
     ok($good && $out =~ /^sim:/, "$b answers") or diag $out;
     $right{$b} = $out;
 }
@@ -148,7 +148,7 @@ my (%told, %same, @bad);
 for my $i (1 .. $count) {
     my $b = pick(@boards);
     my ($way, $path, $code, $named, $means) = mutate($b);
-    my $head = "local b = require \"boards.$b\"\nb.dry = true\n";
+    my $head = "local b = require(\"lib.board\").load \"$b\"\nb.dry = true\n";
     my $file = write_file("m$i.lua", "$head$code\nreturn b\n");
     my ($good, $out) = answer($file);
     my $what = "$i: $b$path, $way ($code)";
