@@ -66,13 +66,13 @@ function nets.table_3_7()
            nets.conv(96, 27, 256, 27, 5, 1), nets.each("lrn", 256 * 27 * 27), nets.pooled(256, 27, 13, 3),
            nets.conv(256, 13, 384, 13, 3, 1), nets.conv(384, 13, 384, 13, 3, 1), nets.conv(384, 13, 256, 13, 3, 1),
            nets.pooled(256, 13, 6, 3), nets.dense(9216, 4096, 1), nets.dense(4096, 4096, 1), nets.dense(4096, 1000),
-           nets.each("softmax", 1000 / 2) }
+           nets.each("softmax", 1000) }
 end
 
 -- W18 table 3.5: scripts/nets/lenet5.lua.
 function nets.table_3_5()
   return { nets.conv(1, 28, 20, 24, 5), nets.pooled(20, 24, 12, 2), nets.conv(20, 12, 50, 8, 5), nets.pooled(50, 8, 4, 2),
-           nets.dense(800, 500, 1), nets.dense(500, 10), nets.each("softmax", 5) }
+           nets.dense(800, 500, 1), nets.dense(500, 10), nets.each("softmax", 10) }
 end
 
 -- S16 tables 3.1 and 3.2: scripts/nets/fastpoornet.lua.
@@ -86,7 +86,7 @@ function nets.fastpoornet()
   end
   list[#list + 1] = nets.pooled(256, 12, 6, 2)
   list[#list + 1] = nets.dense(9216, 1000)
-  list[#list + 1] = nets.each("softmax", 1000 / 2)
+  list[#list + 1] = nets.each("softmax", 1000)
   return nets.chain(list)
 end
 

@@ -99,7 +99,7 @@ local function accuracy(d)
         if n[1] == "AlexNet" and d.options.quick then error("--quick", 0) end
         local exact <close> = c.load(n[2], references(n[2]))
         local ours <close> = c.load(n[2], { weights = "random:1", device = device })
-        local shape, count, data = ours:inputs()[1].shape, 1, {}
+        local shape, count, data = ours:inputs()[1].sizes, 1, {}
         for i, size in ipairs(shape) do shape[i] = math.type(size) == "integer" and size > 0 and size or 1 count = count * shape[i] end
         for i = 1, count do data[i] = math.sin(i * .37) end
         local x = c.tensor { shape = shape, data = data, dtype = "f32" }

@@ -99,7 +99,7 @@ end
 function Document:measure(net, options, batch)
   local good, result = pcall(function()
     local loaded <close> = c.load(net, options)
-    local t = loaded:profile { runs = self.options.quick and 3 or 10, warm = 1, batch = batch, energy = true }
+    local t = loaded:profile { runs = self.options.quick and 2 or 10, warm = 1, batch = batch, energy = true }
     return { ms = t.ms_median, joules = t.energy and t.energy.joules or nil, steps = t, flops = t.flops }
   end)
   if good then return result end

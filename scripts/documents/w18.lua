@@ -97,9 +97,6 @@ local function chapter_3(d)
   for _, o in ipairs(operators()) do
     if o[4] and not (o[5] and d.options.quick) then d:measured(o[1], o[2], nil, o[4]) end
   end
-  if d.devices[1] and not d.options.quick then
-    d:measured("fig 3.2", "product by the plain reference", nil, product(512, 1024, 512), { kernels = { "gemm=reference" } })
-  end
   d:cannot("fig 3.12", "AlexNet on the CPU, ODROID-XU3 over Snapdragon 820", "ratio", 4,
            "no number tells the Snapdragon's loop from its vector code, which the board describes")
 end
@@ -116,7 +113,7 @@ local function stored(d, module, weights, keep)
   end
   local path = ("%s/%s.cnr"):format(d.options.output, module:match "[^.]+$")
   net:save(path)
-  return c.exists(path)
+  return (select(2, c.exists(path)))
 end
 
 local function size(d, experiment, module, weights, keep, dense_row, sparse_row, ratio)
