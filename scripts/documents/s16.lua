@@ -15,29 +15,6 @@ local spec = "adreno_330"
 
 -- ---- classification ----
 
--- A net's layers as lib/placement.lua wants them. What follows a convolution in its kernel is free.
-local function layers_of(name)
-  local net <close> = c.load(name, { weights = "random:1" })
-  local list, at, fused = {}, {}, { batch_normalization = true, relu = true, dropout = true, flatten = true }
-  for _, layer in ipairs(net:layers()) do
-    local inputs, bytes, elements = {}, 0, 1
-    for _, size in ipairs(layer.sizes) do elements = elements * size end
-    for _, input in ipairs(layer.inputs) do
-      local v = at[input] or 0
-      inputs[#inputs + 1] = v
-      bytes = bytes + (v > 0 and list[v].out_bytes or 0)
-    end
-    if fused[layer.operator] and inputs[1] and inputs[1] > 0 then at[layer.name] = inputs[1]
-    else
-      list[#list + 1] = { name = layer.name, op = layer.operator, flops = layer.flops, products = layer.flops,
-                          bytes = bytes + 4 * elements, out_bytes = 4 * elements, inputs = inputs }
-      if not layer.operator:find "^conv" and layer.operator ~= "dense" then list[#list].products = 0 end
-      at[layer.name] = #list
-    end
-  end
-  return list
-end
-
 -- Seconds on the CPU, of its convolutions, and with those on the GPU.
 local function forward(b, list)
   local cpu, gpu, convolutions = {}, {}, 0
@@ -53,7 +30,7 @@ local function nets(d, b)
   local rows = {}
   for _, n in ipairs { { "Inception-sub", "nets.inception_bn", 12.05, 11.61, .9635, 5.66, 2.129 },
                        { "Inception-full", "nets.inception_full", 21.93, 20.13, .9179, 10.31, 2.127 } } do
-    local cpu, convolutions, gpu = forward(b, layers_of(n[2]))
+    local cpu, convolutions, gpu = forward(b, placement.layers(n[2]))
     local function row(experiment, what, quantity, number, ours)
       d:row { experiment = experiment, row = n[1] .. ", " .. what, quantity = quantity, document = number, ours = ours,
               kind = document.predicted, on = spec }
