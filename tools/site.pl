@@ -70,6 +70,7 @@ nav:
     - Packages: core/docs/packages.md
     - Scripts: scripts/README.md
     - Experiments and sweeps: scripts/experiments/README.md
+    - The documents' experiments: scripts/documents/README.md
     - Pruning: scripts/prune/README.md
     - Plugins: plugins/README.md
   - Reference:
