@@ -71,6 +71,7 @@ nav:
     - The ABI for plugins: core/docs/abi.md
     - Scripts: scripts/README.md
     - Experiments and sweeps: scripts/experiments/README.md
+    - The documents' experiments: scripts/documents/README.md
     - Pruning: scripts/prune/README.md
     - Plugins: plugins/README.md
   - Reference:

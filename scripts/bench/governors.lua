@@ -194,8 +194,10 @@ end
 
 -- ---- telling ----
 
-local function tell(g)
-  if options.json then
+local function tell(g, take)
+  if take then
+    for _, row in ipairs(rows) do take(row) end
+  elseif options.json then
     for _, row in ipairs(rows) do print(json.encode(row)) end
   else
     print(("%-46s %-44s %10s %10s %8s  %s"):format("row", "quantity", "document", "ours", "error", "kind"))
@@ -220,19 +222,20 @@ local spec = {
             { "--tables", "only what the document has, none of our boards" },
             { "-o, --output FILE", "fig 5.3 as .svg or .png" } } }
 
-return function(words)
+-- take: is given each row, which is then not printed.
+return function(words, take)
   return args.main(words, spec, function(o)
     options = o
     table_51()
     local g = figures()
     recognition((o.quick or o.tables) and 5 or 20)
     table_52()
-    if o.tables then tell(g) return 0 end
+    if o.tables then tell(g, take) return 0 end
     edp_policy(o.quick and 3 or 20)
     deadline_policy(o.quick and 3 or 20)
     cool_policy(o.quick and 3 or 10)
     bus_policy(o.quick and 3 or 10)
-    tell(g)
+    tell(g, take)
     return 0
   end)
 end

@@ -15,21 +15,8 @@ local plot = require "lib.plot"
 local recipes = require "boards.recipes"
 local documents = require "boards.rows"
 
-local xu3 = require "boards.odroid_xu3"
+local xu3 = board.load "odroid_xu3"
 local devices = { "gpu4", "gpu2", "cpu" }
-
--- The thesis' table 4.2 as layers that follow each other.
-local function net_of()
-  local list = nets.table_4_2()
-  local counts = { conv = 0, max_pool = 0, dense = 9 }
-  local short = { conv = "Conv", max_pool = "Pool", dense = "FC" }
-  for i, layer in ipairs(list) do
-    counts[layer.op] = counts[layer.op] + 1
-    layer.name = short[layer.op] .. counts[layer.op]
-    layer.inputs, layer.out_bytes, layer.keeps = { i - 1 }, 4 * layer.size, layer.op == "max_pool"
-  end
-  return list
-end
 
 -- What a policy makes of the net, as shares of units; its steps.
 local function ask(name, net)
@@ -49,8 +36,8 @@ local function document(name)
   end
 end
 
-local function work(options)
-  local net, rows = net_of(), {}
+local function work(options, take)
+  local net, rows = nets.chain(nets.table_4_2()), {}
   local function row(name, quantity, written, ours, kind)
     local number = type(written) == "number" and type(ours) == "number"
     rows[#rows + 1] = { row = name, quantity = quantity, document = written, ours = ours,
@@ -131,7 +118,8 @@ local function work(options)
   end
 
   for _, r in ipairs(rows) do
-    if options.json then print(json.encode(r))
+    if take then take(r)
+    elseif options.json then print(json.encode(r))
     else
       local function shown(v) return type(v) == "number" and ("%.4g"):format(v) or v or "-" end
       print(("%-9s %-74s %10s %10s %s"):format(r.kind, r.row, shown(r.document), shown(r.ours),
@@ -152,10 +140,11 @@ local function work(options)
   end
 end
 
-return function(words)
+-- take: is given each row, which is then not printed.
+return function(words, take)
   return args.main(words, { usage = "placement.lua [options]",
     about = "Chapter 4 of W18 beside the simulated ODROID-XU3.",
     flags = { { "--json", "an object a row" }, { "-o, --output FOLDER", "where figures 4.4 to 4.7 go, as SVG" },
               { "--net FILE", "by the simulator too (with --board odroid_xu3,dry): yolo_v1_tiny.lua" },
-              { "--weights FILE", "of it (random:1)" } } }, work)
+              { "--weights FILE", "of it (random:1)" } } }, function(options) return work(options, take) end)
 end

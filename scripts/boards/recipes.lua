@@ -3,6 +3,7 @@
 local board = require "lib.board"
 local fit = require "lib.fit"
 local nets = require "boards.nets"
+local placement = require "lib.placement"
 
 -- ---- the ODROID-XU3 ----
 
@@ -13,7 +14,7 @@ local cpu = { { unit = "cpu", share = 1 } }
 local function on(shares, what)
   return function(b)
     local seconds, joules = board.run(b, tiny, shares)
-    return what == "seconds" and seconds or what == "joules" and joules or joules / seconds
+    return what == "seconds" and seconds or what == "joules" and joules or what == "EDP" and seconds * joules or joules / seconds
   end
 end
 
@@ -47,20 +48,14 @@ local function rate(unit, value)
   unit.classes[1].gflops, unit.classes[2].gflops = value, value
 end
 
-local MB = 4e-6 * 100
-local im2col = 2 * 9 * 254 * 254 * MB -- each element of the matrix is read and written
-local pooling, relu = 10 * 254 * 254 * MB, 2 * 256 * 256 * MB
+-- Megabytes; each element of the matrix is read and written.
+local im2col = 2 * 9 * 254 * 254 * 4e-6 * 100
 
 -- Seconds without the launch, which the document's are, and watts.
 local function memory_bound(b, megabytes)
   local unit = board.named(b.units, "gpu4")
   local seconds, joules = board.work(b, unit, { op = "im2col", flops = 0, bytes = megabytes * 1e6 })
   return seconds - unit.launch, joules / seconds
-end
-
-local function edp(b, megabytes)
-  local seconds, watts = memory_bound(b, megabytes)
-  return seconds ^ 2 * watts
 end
 
 local function v2f(b, mhz)
@@ -75,24 +70,34 @@ end
 local function monitor_seconds(mhz) return function(b) return (monitor(b, mhz)) end end
 local function monitor_watts(mhz) return function(b) return (select(2, monitor(b, mhz))) end end
 
+local monitor_steps = {
+  { rows = { "W18 table 5.1, 177 MHz, seconds", "W18 table 5.1, 543 MHz, seconds" },
+    tell = { monitor_seconds(177), monitor_seconds(543) },
+    function(b, low, high)
+      b.notes.monitor.megacycles = (low - high) / (1 / 177 - 1 / 543)
+      b.notes.monitor.seconds = low - b.notes.monitor.megacycles / 177
+    end },
+  { rows = { "W18 table 5.1, 177 MHz, watts", "W18 table 5.1, 543 MHz, watts" },
+    tell = { monitor_watts(177), monitor_watts(543) },
+    function(b, low, high)
+      b.notes.monitor.per_v2_mhz = (high - low) / (v2f(b, 543) - v2f(b, 177))
+      b.notes.monitor.static = low - b.notes.monitor.per_v2_mhz * v2f(b, 177)
+      for _, unit in ipairs(b.units) do
+        if unit.rail == "gpu" then unit.power.static = b.notes.monitor.static * unit.cores / 6 end
+      end
+    end },
+  { rows = { "W18 fig 5.4, watts at 266 MHz over 350 MHz" },
+    tell = { function(b) return select(2, monitor(b, 266)) / select(2, monitor(b, 350)) end },
+    function(b, ratio)
+      local m, steps = b.notes.monitor, board.named(b.clocks, "gpu").steps
+      steps[2].volts = ((ratio * select(2, monitor(b, 350)) - m.static) / (m.per_v2_mhz * 266)) ^ .5
+    end },
+}
+
 local xu3 = {
-  board = require "boards.odroid_xu3",
+  board = board.load "odroid_xu3",
   steps = {
-    { rows = { "W18 table 5.1, 177 MHz, seconds", "W18 table 5.1, 543 MHz, seconds" },
-      tell = { monitor_seconds(177), monitor_seconds(543) },
-      function(b, low, high)
-        b.notes.monitor.megacycles = (low - high) / (1 / 177 - 1 / 543)
-        b.notes.monitor.seconds = low - b.notes.monitor.megacycles / 177
-      end },
-    { rows = { "W18 table 5.1, 177 MHz, watts", "W18 table 5.1, 543 MHz, watts" },
-      tell = { monitor_watts(177), monitor_watts(543) },
-      function(b, low, high)
-        b.notes.monitor.per_v2_mhz = (high - low) / (v2f(b, 543) - v2f(b, 177))
-        b.notes.monitor.static = low - b.notes.monitor.per_v2_mhz * v2f(b, 177)
-        for _, unit in ipairs(b.units) do
-          if unit.rail == "gpu" then unit.power.static = b.notes.monitor.static * unit.cores / 6 end
-        end
-      end },
+    monitor_steps[1], monitor_steps[2], monitor_steps[3],
     { rows = { "W18 fig 3.4, im2col on the GPU, seconds" },
       tell = { function(b) return im2col * 1e-3 / board.named(b.units, "gpu4").classes[3].gbytes end },
       function(b, seconds) clusters(b, function(u, part) u.classes[3].gbytes = im2col * 1e-3 / seconds * part end) end },
@@ -160,12 +165,168 @@ local xu3 = {
       local t2, e2 = board.run(b, tiny, ours)
       return t * e / (t2 * e2)
     end },
-    { "W18 table 3.3, pooling on the GPU, EDP", function(b) return edp(b, pooling) end },
-    { "W18 table 3.4, ReLU on the GPU, EDP", function(b) return edp(b, relu) end },
+    { "W18 fig 4.7, seconds of our work over greedy's, less 1", function(b) return board.run(b, tiny, ours) / greedy(b) - 1 end },
+    { "W18 fig 4.7, our work, watts", on(ours, "watts") },
+    { "W18 table 4.1, GPU, EDP", on(gpu, "EDP") },
+    { "W18 table 4.1, CPU, EDP", on(cpu, "EDP") },
+    { "W18 table 4.1, EDP of the CPU over the GPU's", function(b) return on(cpu, "EDP")(b) / on(gpu, "EDP")(b) end },
     { "W18 table 5.1, 480 MHz, seconds", monitor_seconds(480) },
     { "W18 table 5.1, 480 MHz, watts", monitor_watts(480) },
     { "W18 table 5.1, 480 MHz, joules", function(b) local t, p = monitor(b, 480) return t * p end },
   },
+}
+
+-- ---- the ODROID-XU3 with chapter 3's program ----
+
+local n = 100 * 256 * 256
+local works = {
+  gemm = nets.gemm(512, 512, 1024),
+  im2col = { op = "im2col", flops = 0, bytes = im2col * 1e6 },
+  pool = { op = "max_pool", flops = 9 * 100 * 254 * 254, bytes = 10 * 254 * 254 * 4 * 100 },
+  relu = nets.each("relu", n),
+  dense = nets.dense(9216, 4096), spmv = { op = "spmv", products = 2 * .15 * 9216 * 4096, flops = 2 * .15 * 9216 * 4096,
+                                           bytes = 8 * .15 * 9216 * 4096 + 4 * (9216 + 4096) },
+}
+local lenet, alexnet_18 = nets.table_3_5(), nets.table_3_7()
+
+-- Of a single operator or a list of layers: seconds, joules, watts or EDP.
+local function takes(unit, what, quantity)
+  return function(b)
+    local seconds, joules = board.run(b, what.op and { what } or what, { { unit = unit, share = 1 } })
+    return quantity == "seconds" and seconds or quantity == "joules" and joules or
+           quantity == "watts" and joules / seconds or seconds * joules
+  end
+end
+
+local function over(what, quantity, first, second)
+  return function(b) return takes(first or "cpu", what, quantity)(b) / takes(second or "gpu4", what, quantity)(b) end
+end
+
+local function classes_of(unit, pattern, f)
+  for _, class in ipairs(unit.classes) do
+    if pattern[class.op] then f(class) end
+  end
+end
+local products, multiply = { ["conv*"] = true, dense = true }, { gemm = true, matmul = true }
+local moves = { im2col = true, ["*pool*"] = true, relu = true, lrn = true, ["*"] = true }
+local naive = { ["conv*"] = true, dense = true, gemm = true, matmul = true }
+
+-- One number of some classes, so that `tell` gives the value.
+local function set(units, pattern, key, tell, value)
+  return function(b, goal)
+    local function try(x)
+      for _, name in ipairs(units) do
+        local unit = board.named(b.units, name)
+        classes_of(unit, pattern, function(class) class[key] = x * (name == "gpu2" and 1 / 2 or 1) end)
+      end
+      return tell(b)
+    end
+    try(fit.solve(try, value and value(b, goal) or goal))
+  end
+end
+local gpus = { "gpu4", "gpu2" }
+
+-- Dynamic watts of a unit and the activity of what moves bytes, by the watts of AlexNet and of im2col.
+local function power(units, alexnet_watts, im2col_watts)
+  return function(b)
+    local function try(x)
+      for _, name in ipairs(units) do
+        local unit, part = board.named(b.units, name), name == "gpu2" and 1 / 2 or 1
+        unit.power.dynamic = x * part
+        classes_of(unit, moves, function(class) class.activity = (im2col_watts * part - unit.power.static) / (x * part) end)
+      end
+      return takes(units[1], alexnet_18, "watts")(b)
+    end
+    try(fit.solve(try, alexnet_watts))
+  end
+end
+
+local function spmv_ratio(unit, quantity)
+  return function(b) return takes(unit, works.dense, quantity)(b) / takes(unit, works.spmv, quantity)(b) end
+end
+
+local function ch3_gpu_steps(product_row)
+  local w, e = "W18 fig 3.4, im2col on the GPU, watts", "W18 table 3.2, im2col on the GPU, EDP"
+  local seconds = set(gpus, moves, "gbytes", takes("gpu4", works.im2col, "seconds"))
+  local rate_of = set(gpus, products, "gflops", takes("gpu4", alexnet_18, "seconds"))
+  return {
+    monitor_steps[1], monitor_steps[2], monitor_steps[3],
+    { rows = { w, e, "W18 fig 3.12, AlexNet on the GPU, seconds", "W18 fig 3.11, AlexNet on the GPU, watts" },
+      tell = { takes("gpu4", works.im2col, "watts"), takes("gpu4", works.im2col), takes("gpu4", alexnet_18, "seconds"),
+               takes("gpu4", alexnet_18, "watts") },
+      function(b, im2col_watts, im2col_edp, alexnet_seconds, alexnet_watts)
+        seconds(b, (im2col_edp / im2col_watts) ^ .5)
+        rate_of(b, alexnet_seconds)
+        power(gpus, alexnet_watts, im2col_watts)(b)
+      end },
+    { rows = { product_row }, tell = { takes("gpu4", works.gemm) }, set(gpus, multiply, "gflops", takes("gpu4", works.gemm)) },
+    { rows = { "W18 fig 3.19, dense over SpMV on the GPU, seconds" }, tell = { spmv_ratio("gpu4", "seconds") },
+      set(gpus, { spmv = true }, "gflops", spmv_ratio("gpu4", "seconds")) },
+  }
+end
+
+local function ch3_cpu_steps(steps)
+  local cpu = { "cpu" }
+  local alexnet_seconds = over(alexnet_18, "seconds")
+  local im2col_seconds = over(works.im2col, "seconds")
+  steps[#steps + 1] = { rows = { "W18 fig 3.4, im2col on the CPU over the GPU, seconds" }, tell = { im2col_seconds },
+    set(cpu, { im2col = true, lrn = true, ["*"] = true }, "gbytes", im2col_seconds) }
+  steps[#steps + 1] = {
+    rows = { "W18 fig 3.11, AlexNet on the CPU over the GPU, seconds", "W18 fig 3.11, AlexNet on the CPU over the GPU, watts",
+             "W18 table 3.2, im2col on the CPU, EDP", "W18 table 3.3, pooling on the CPU, EDP", "W18 table 3.4, ReLU on the CPU, EDP" },
+    tell = { alexnet_seconds, over(alexnet_18, "watts"), takes("cpu", works.im2col), takes("cpu", works.pool), takes("cpu", works.relu) },
+    function(b, seconds, watts, im2col_edp, pool_edp, relu_edp)
+      local im2col_watts = im2col_edp / takes("cpu", works.im2col, "seconds")(b) ^ 2
+      classes_of(board.named(b.units, "cpu"), { ["*pool*"] = true }, function(class)
+        class.gbytes = works.pool.bytes * 1e-9 / (pool_edp / im2col_watts) ^ .5
+      end)
+      classes_of(board.named(b.units, "cpu"), { relu = true }, function(class)
+        class.gbytes = works.relu.bytes * 1e-9 / (relu_edp / im2col_watts) ^ .5
+      end)
+      set(cpu, naive, "gflops", alexnet_seconds)(b, seconds)
+      power(cpu, watts * takes("gpu4", alexnet_18, "watts")(b), im2col_watts)(b)
+    end }
+  steps[#steps + 1] = { rows = { "W18 fig 3.19, dense over SpMV on the CPU, seconds" }, tell = { spmv_ratio("cpu", "seconds") },
+    set(cpu, { spmv = true }, "gflops", spmv_ratio("cpu", "seconds")) }
+  return steps
+end
+
+local function edp_over(what) return over(what) end
+local function ch3(spec, product_row, predict)
+  return { name = spec, recipe = { board = board.load(spec), steps = ch3_cpu_steps(ch3_gpu_steps(product_row)), predict = predict } }
+end
+local float4 = board.load "odroid_xu3,library=ch3"
+local ch3_predict = {
+  { "W18 table 3.1, product on the CPU, EDP", takes("cpu", works.gemm) },
+  { "W18 table 3.1, EDP of the CPU over float4's", edp_over(works.gemm) },
+  { "W18 fig 3.2, product on the CPU over the GPU, watts", over(works.gemm, "watts") },
+  { "W18 fig 3.4, im2col on the CPU over the GPU, joules", over(works.im2col, "joules") },
+  { "W18 table 3.2, EDP of im2col on the CPU over the GPU's", edp_over(works.im2col) },
+  { "W18 table 3.3, pooling on the GPU, EDP", takes("gpu4", works.pool) },
+  { "W18 fig 3.5, pooling on the CPU over the GPU, seconds", over(works.pool, "seconds") },
+  { "W18 fig 3.5, pooling on the CPU over the GPU, joules", over(works.pool, "joules") },
+  { "W18 table 3.3, EDP of pooling on the CPU over the GPU's", edp_over(works.pool) },
+  { "W18 table 3.4, ReLU on the GPU, EDP", takes("gpu4", works.relu) },
+  { "W18 fig 3.6, ReLU on the CPU over the GPU, seconds", over(works.relu, "seconds") },
+  { "W18 fig 3.6, ReLU on the CPU over the GPU, joules", over(works.relu, "joules") },
+  { "W18 fig 3.6, ReLU on the CPU over the GPU, watts", over(works.relu, "watts") },
+  { "W18 table 3.4, EDP of ReLU on the CPU over the GPU's", edp_over(works.relu) },
+  { "W18 table 3.6, LeNet-5 on the CPU, EDP", takes("cpu", lenet) },
+  { "W18 table 3.6, LeNet-5 on the GPU, EDP", takes("gpu4", lenet) },
+  { "W18 fig 3.9, LeNet-5 on the GPU, watts", takes("gpu4", lenet, "watts") },
+  { "W18 fig 3.9, LeNet-5 on the CPU over the GPU, seconds", over(lenet, "seconds") },
+  { "W18 fig 3.9, LeNet-5 on the CPU over the GPU, joules", over(lenet, "joules") },
+  { "W18 table 3.6, EDP of LeNet-5 on the CPU over the GPU's", edp_over(lenet) },
+  { "W18 fig 3.11, AlexNet on the CPU over the GPU, joules", over(alexnet_18, "joules") },
+  { "W18 table 3.8, EDP of AlexNet on the CPU over the GPU's", edp_over(alexnet_18) },
+  { "W18 fig 3.19, dense over SpMV on the GPU, joules", spmv_ratio("gpu4", "joules") },
+  { "W18 fig 3.19, dense over SpMV on the CPU, joules", spmv_ratio("cpu", "joules") },
+}
+local ch3_scalar_predict = {
+  { "W18 fig 3.2, product on the CPU over scalar, seconds", over(works.gemm, "seconds") },
+  { "W18 fig 3.2, scalar product over float4, seconds", function(b)
+    return takes("gpu4", works.gemm, "seconds")(b) / takes("gpu4", works.gemm, "seconds")(float4)
+  end },
 }
 
 -- ---- boards of which one net is known ----
@@ -191,26 +352,79 @@ local function alexnet_on(unit, watts_row, joules_row)
            end }
 end
 
+-- FastPoorNet as S16 runs it: convolutions on the GPU, the rest on the processor; values go to and fro.
+local function on_adreno(b, unit)
+  local answer = {}
+  for _, layer in ipairs(poor) do answer[layer.name] = layer.op == "conv" and unit or "cpu" end
+  board.machine(b, true)
+  return (placement.run(b, poor, placement.plan(poor, answer)))
+end
+local function convolutions(b)
+  local sum, each = 0, select(3, board.run(b, poor, { { unit = "cpu", share = 1 } }))
+  for i, layer in ipairs(poor) do sum = sum + (layer.op == "conv" and each[i].seconds or 0) end
+  return sum
+end
+local function convolution(number)
+  return function(b)
+    for _, layer in ipairs(poor) do
+      if layer.name == "Conv" .. number + 1 then return (board.work(b, board.named(b.units, "cpu"), layer)) end
+    end
+  end
+end
+
+local function class_set(unit, patterns, key)
+  return function(b, value)
+    classes_of(board.named(b.units, unit), patterns, function(class) class[key] = value end)
+  end
+end
+local function product_rate(unit)
+  local rate = function(b) return b.units[unit == "gpu" and 1 or 2].classes[1].gflops end
+  return { rows = { ("WX18 4, product on the %s, GFLOP/s"):format(unit:upper()) }, tell = { rate }, class_set(unit, multiply, "gflops") }, rate
+end
+local gpu_product, gpu_rate = product_rate "gpu"
+local cpu_product, cpu_rate = product_rate "cpu"
+local adreno_predict = {
+  { "WX18 4, product on the GPU over the CPU, GFLOP/s", function(b) return gpu_rate(b) / cpu_rate(b) end },
+  { "S16 fig 3.4, from device to host, GB/s", function(b) return board.named(b.units, "gpu").transfer.gbytes end },
+  { "S16 table 3.1, FastPoorNet's share of convolutions", function(b) return convolutions(b) / on_adreno(b, "cpu") end },
+  { "S16 table 3.3, FastPoorNet, speed-up", function(b) return on_adreno(b, "cpu") / on_adreno(b, "gpu") end },
+}
+for i = 0, 6 do
+  adreno_predict[#adreno_predict + 1] = { ("S16 table 3.2, convolution %d on the CPU, seconds"):format(i), convolution(i) }
+end
+local function solved(unit, patterns, key, tell)
+  local write = class_set(unit, patterns, key)
+  return function(b, goal)
+    local function try(x) write(b, x) return tell(b) end
+    try(fit.solve(try, goal))
+  end
+end
+local rest = { ["*"] = true, dense = true }
+local adreno_steps = {
+  gpu_product, cpu_product,
+  { rows = { "S16 fig 3.4, from device to device, GB/s" },
+    tell = { function(b) return board.named(b.units, "gpu").classes[5].gbytes end },
+    class_set("gpu", { ["*"] = true }, "gbytes") },
+  { rows = { "S16 fig 3.4, from host to device, GB/s" },
+    tell = { function(b) return board.named(b.units, "gpu").transfer.gbytes end },
+    function(b, value) board.named(b.units, "gpu").transfer.gbytes = value end },
+  { rows = { "S16 table 3.1, FastPoorNet's convolutions on the CPU, seconds" }, tell = { convolutions },
+    solved("cpu", { ["conv*"] = true, dense = true }, "gflops", convolutions) },
+  { rows = { "S16 table 3.1, FastPoorNet on the CPU, seconds" }, tell = { function(b) return on_adreno(b, "cpu") end },
+    solved("cpu", rest, "gbytes", function(b) return on_adreno(b, "cpu") end) },
+  { rows = { "S16 3.4, FastPoorNet with convolutions on the GPU, seconds" }, tell = { function(b) return on_adreno(b, "gpu") end },
+    solved("gpu", { ["conv*"] = true, dense = true }, "gflops", function(b) return on_adreno(b, "gpu") end) },
+}
+
 return {
   { name = "odroid_xu3", recipe = xu3 },
+  ch3("odroid_xu3,library=ch3", "W18 table 3.1, float4 product on the GPU, EDP", ch3_predict),
+  ch3("odroid_xu3,library=ch3_scalar", "W18 table 3.1, scalar product on the GPU, EDP", ch3_scalar_predict),
   { name = "snapdragon_820", recipe = { board = require "boards.snapdragon_820", steps = {
-    speed("W18 3.4, AlexNet on Snapdragon 820's GPU, seconds", alexnet, "gpu") } } },
+    speed("W18 3.2, AlexNet on Snapdragon 820's GPU, seconds", alexnet_18, "gpu") } } },
   { name = "htc_one_m9", recipe = { board = require "boards.htc_one_m9", steps = {
     alexnet_on("gpu", "CD 4.3, AlexNet on HTC One M9's GPU, watts", "CD 4.3, AlexNet on HTC One M9's GPU, joules"),
     alexnet_on("cpu", "CD 4.3, AlexNet on HTC One M9's CPU, watts", "CD 4.3, AlexNet on HTC One M9's CPU, joules") } } },
-  { name = "adreno_330", recipe = { board = require "boards.adreno_330", steps = {
-    speed("S16 table 3.1, FastPoorNet's convolutions on the CPU, seconds", poor, "cpu"),
-    { rows = { "S16 3.4, bandwidth of the GPU, GB/s" },
-      tell = { function(b) return board.named(b.units, "gpu").classes[3].gbytes end },
-      function(b, value) board.named(b.units, "gpu").classes[3].gbytes = value end },
-    { rows = { "S16 3.4, FastPoorNet with convolutions on the GPU, seconds", "S16 table 3.1, FastPoorNet on the CPU, seconds" },
-      tell = { function(b) return board.run(b, poor, { { unit = "gpu", share = 1 } }) + b.notes.rest end,
-               function(b) return board.run(b, poor, { { unit = "cpu", share = 1 } }) + b.notes.rest end },
-      function(b, with, without) -- what is no convolution stays on the CPU
-        local function seconds(unit) return (board.run(b, poor, { { unit = unit, share = 1 } })) end
-        b.notes.rest = without - seconds "cpu"
-        local u = board.named(b.units, "gpu")
-        rate(u, fit.solve(function(x) rate(u, x) return seconds "gpu" end, with - b.notes.rest))
-      end } } } },
+  { name = "adreno_330", recipe = { board = require "boards.adreno_330", steps = adreno_steps, predict = adreno_predict } },
   { name = "jetson_tk1", recipe = { board = require "boards.jetson_tk1", steps = {} } },
 }

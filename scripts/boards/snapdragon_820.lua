@@ -2,7 +2,7 @@
 local board = require "lib.board"
 local sheet, fitted, assumed = board.sheet, board.fitted, board.assumed
 local soc = "Qualcomm's product brief of the Snapdragon 820, W18 2.4.3"
-local row = "W18 3.4, AlexNet on Snapdragon 820's GPU, seconds"
+local row = "W18 3.2, AlexNet on Snapdragon 820's GPU, seconds"
 local split = { seconds = assumed(1e-3, "as a shared memory's caches take"), joules = assumed(2e-3, "two watts meanwhile") }
 local free = { gbytes = assumed(0, "units share one memory"), seconds = assumed(0, "as gbytes") }
 
@@ -31,7 +31,7 @@ return board.new {
   units = {
     { name = "gpu", title = "Adreno 530", cores = sheet(4, "W18 2.4.3"), rail = "gpu", clock = "gpu",
       launch = assumed(50e-6, "what a queue takes for a kernel"),
-      classes = { { op = "conv*", gflops = fitted(2.50144305, row) }, { op = "dense", gflops = fitted(2.50144305, row) },
+      classes = { { op = "conv*", gflops = fitted(3.926012306, row) }, { op = "dense", gflops = fitted(3.926012306, row) },
                   { op = "*", gbytes = assumed(10, "a part of LPDDR4's 29.8") } },
       power = { static = assumed(.1, "leakage"), dynamic = assumed(1.6, "at the highest step") },
       split = split, transfer = free },

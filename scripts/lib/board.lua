@@ -17,12 +17,15 @@ board.assumed = marker("assumed")   -- why
 local function plain(t, path, list)
   local out = {}
   for key, value in pairs(t) do
-    local at = path == "" and tostring(key) or path .. "." .. tostring(key)
+    local at, entry = path == "" and tostring(key) or path .. "." .. tostring(key), nil
     if type(value) == "table" and value[mark] then
-      list[#list + 1] = { path = at, kind = value[mark], value = value.value, of = value.of }
+      entry = { path = at, kind = value[mark], of = value.of }
+      list[#list + 1] = entry
       value = value.value
     end
-    out[key] = type(value) == "table" and plain(value, at, list) or value
+    if type(value) == "table" then value = plain(value, at, list) end
+    out[key] = value
+    if entry then entry.value = value end
   end
   return out
 end
@@ -38,6 +41,14 @@ function board.new(t)
     if out[key] == nil then out[key] = value end
   end
   return out
+end
+
+-- The board that `--board SPEC` would name: "odroid_xu3,library=ch3". Values are names and numbers.
+function board.load(spec)
+  local name, values = spec:match "^[^,]+", {}
+  for key, value in spec:gmatch ",([^,=]+)=?([^,]*)" do values[key] = tonumber(value) or value end
+  local b = require("boards." .. name)
+  return type(b) == "function" and b(values) or b
 end
 
 -- Frequencies and voltages, { 177, .8125, 266, .8625 ... }, as steps.
@@ -74,7 +85,9 @@ local machines = setmetatable({}, { __mode = "k" })
 -- highest step, unless they are set. `anew`: the board may have changed.
 function board.machine(b, anew)
   if anew or not machines[b] then
-    machines[b] = require "cnnrun".object("simulated", { board = table.concat(lines({}, "", b), "\n") })
+    local told = {} -- what is simulated; the rest only says where it is from
+    for _, key in ipairs { "rails", "clocks", "units", "heat" } do told[key] = b[key] end
+    machines[b] = require "cnnrun".object("simulated", { board = table.concat(lines({}, "", told), "\n") })
   end
   return machines[b]
 end

@@ -9,16 +9,27 @@ function fit.copy(t)
   return out
 end
 
--- The x above 0 at which f(x), which rises or falls all the way, is `goal`.
+-- The x above 0 at which f(x), which rises or falls all the way, is `goal`: false position (Illinois) on
+-- logarithms, where seconds by a rate are nearly a line; bisection where that gains little.
 function fit.solve(f, goal)
-  local low, high = 1e-12, 1e12
-  local rises = f(high) > f(low)
-  while high > low * (1 + 1e-12) do
-    local x = (low * high) ^ 0.5
-    if x <= low or x >= high then break end
-    if (f(x) < goal) == rises then low = x else high = x end
+  local function off(u) return math.log(f(math.exp(u))) - math.log(goal) end
+  local low, high = math.log(1e-12), math.log(1e12)
+  local at_low, at_high = off(low), off(high)
+  for i = 1, 200 do
+    local width = high - low
+    if width < 1e-12 then break end
+    local u = (low + high) / 2
+    local sure = at_low ~= at_high and math.abs(at_low) < math.huge and math.abs(at_high) < math.huge
+    if sure and i % 4 ~= 0 then u = (low * at_high - high * at_low) / (at_high - at_low) end
+    local at = off(u)
+    if math.abs(at) < 1e-14 then return math.exp(u) end
+    if (at < 0) == (at_low < 0) then
+      low, at_low, at_high = u, at, at_high / 2
+    else
+      high, at_high, at_low = u, at, at_low / 2
+    end
   end
-  return (low * high) ^ 0.5
+  return math.exp((low + high) / 2)
 end
 
 local function parts_of(path)
@@ -79,20 +90,42 @@ function fit.differ(a, b)
   return most, path
 end
 
+-- A step is given the rows that it names and no others: without the row it changes, or none does.
+local function named(recipe, name)
+  for _, step in ipairs(recipe.steps) do
+    for _, row in ipairs(step.rows) do
+      if row == name then return true end
+    end
+  end
+  return false
+end
+
+-- The recipe's rows by a board as it is, nothing fitted: calls say(row, value) for each.
+function fit.tell(recipe, b, say)
+  for _, step in ipairs(recipe.steps) do
+    for i, name in ipairs(step.rows) do say(name, step.tell[i](b)) end
+  end
+  for _, p in ipairs(recipe.predict or {}) do say(p[1], p[2](b)) end
+end
+
 -- Every row that the recipe speaks of: { name, document, ours, error, kind, changes }.
--- "predicted" is what the recipe predicts and the deletion proves.
+-- "predicted" is what the recipe predicts and the deletion proves; `meant` is the row's role in the list.
+-- A row that "follows" from others of its experiment changes no parameter either.
 function fit.judge(recipe, list)
   local out, all = {}, fit.run(recipe, fit.rows(list))
-  local function judge(name, ours, is_fit)
-    local document = fit.rows(list)[name]
-    local changes = fit.differ(all, fit.run(recipe, fit.rows(list, name)))
+  local roles = {}
+  for _, row in ipairs(list) do roles[row.name] = row.role end
+  local function judge(name, ours)
+    local document, role = fit.rows(list)[name], roles[name]
+    local changes = named(recipe, name) and fit.differ(all, fit.run(recipe, fit.rows(list, name))) or 0
     out[#out + 1] = { row = name, document = document, ours = ours, error = ours / document - 1,
-                      changes = changes, kind = changes > 1e-9 and "fitted" or "predicted", meant = is_fit and "fitted" or "predicted" }
+                      changes = changes, meant = role,
+                      kind = changes > 1e-9 and "fitted" or role == "follows" and role or "predicted" }
   end
   for _, step in ipairs(recipe.steps) do
-    for i, name in ipairs(step.rows) do judge(name, step.tell[i](all), true) end
+    for i, name in ipairs(step.rows) do judge(name, step.tell[i](all)) end
   end
-  for _, p in ipairs(recipe.predict or {}) do judge(p[1], p[2](all), false) end
+  for _, p in ipairs(recipe.predict or {}) do judge(p[1], p[2](all)) end
   return out, all
 end
 

@@ -6,6 +6,35 @@
 local board = require "lib.board"
 local M = {}
 
+-- ---- a net ----
+
+local fused = { batch_normalization = true, relu = true, dropout = true, flatten = true }
+local own_range = { max_pool = true, average_pool = true, add = true, scale_bias = true }
+
+-- The layers of a net that c.load finds, what follows a layer in its kernel left out.
+function M.layers(name)
+  local net <close> = require "cnnrun".load(name, { weights = "random:1" })
+  local list, at = {}, {}
+  for _, layer in ipairs(net:layers()) do
+    local op, inputs, bytes, elements = layer.operator, {}, 0, 1
+    for _, size in ipairs(layer.sizes) do elements = elements * size end
+    for _, input in ipairs(layer.inputs) do
+      local v = at[input] or 0
+      inputs[#inputs + 1] = v
+      bytes = bytes + (v > 0 and list[v].out_bytes or 0)
+    end
+    if fused[op] and inputs[1] and inputs[1] > 0 then at[layer.name] = inputs[1]
+    else
+      local multiplies = op:find "^conv" or op == "dense"
+      list[#list + 1] = { name = layer.name, op = op, flops = layer.flops, products = multiplies and layer.flops or 0,
+                          bytes = bytes + 4 * elements, out_bytes = 4 * elements, inputs = inputs,
+                          size = (multiplies or own_range[op]) and layer.sizes[2] or nil, keeps = own_range[op] }
+      at[layer.name] = #list
+    end
+  end
+  return list
+end
+
 -- ---- what a policy sees ----
 
 local function free(unit) return unit.host or not unit.transfer end

@@ -73,7 +73,7 @@ my @left_out = (
     [qr/^cnnrun kernelcheck$/, 'tests/kernelcheck runs it, at counts that fit'],
     [qr{tests/peers/venv|from mxnet|python3 tests/bench/}, 'wants Python packages of other frameworks'],
     [qr/video0/, 'wants a camera; tests/plugins/source-video/camera.t makes one up'],
-    [qr{bench/(?:track|optimum)\.lua|kernelcheck(?:/nets\.sh| --plugin opencl)|bench/opencl(?:\.sh|_counts)}, 'takes minutes'],
+    [qr{bench/(?:track|optimum)\.lua|documents/(?:w18|report)\.lua|kernelcheck(?:/nets\.sh| --plugin opencl)|bench/opencl(?:\.sh|_counts)}, 'takes minutes'],
     [qr/--data mnist:DIR,shift|small\.cnr -o smaller/, 'trains for minutes, or reads what that wrote'],
     [qr/resnet-18\.t7|nn4\.|candy|resnet50|frozen_inference_graph|Data_AlexNet/, 'that model is not among the shared data'],
 );

@@ -37,6 +37,18 @@ my %kinds = map { $_->{kind} => 1 } grep { $_->{parameter} } @lines;
 is(join(' ', sort keys %kinds), 'assumed data sheet fitted', 'each parameter says what it is');
 is(scalar(grep { $_->{parameter} && !length $_->{of} } @lines), 0, 'and of whom, or why');
 
+# no board has more parameters than fitted rows
+for my $board ('odroid_xu3', 'odroid_xu3,library=ch3', 'odroid_xu3,library=ch3_scalar', 'snapdragon_820', 'htc_one_m9', 'adreno_330') {
+    my @own = grep { $_->{board} eq $board } @lines;
+    my (%values, $rows);
+    for (@own) {
+        $values{ ($_->{of} =~ s/, (?:clusters as|which W18|for what|as im2col).*//r) . ' ' . ($_->{parameter} =~ /(\w+)$/)[0] } = 1
+            if $_->{parameter} && $_->{kind} eq 'fitted';
+        $rows++ if $_->{row} && $_->{kind} eq 'fitted';
+    }
+    cmp_ok(scalar keys %values, '<=', $rows, "$board: " . keys(%values) . " parameters of $rows rows");
+}
+
 # a recipe that uses what it says that it predicts is found out; so is a board with another value
 mkdir "$tmp/boards";
 system "cp $root/scripts/boards/*.lua $tmp/boards/";

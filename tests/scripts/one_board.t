@@ -55,7 +55,7 @@ return function(args)
 end
 END
 
-my @boards = grep { `grep -l '^return board.new' $_` } glob "$root/scripts/boards/*.lua";
+my @boards = grep { `grep -l 'return board.new {' $_` } glob "$root/scripts/boards/*.lua";
 cmp_ok(scalar @boards, '>=', 5, 'boards');
 for my $board ((map { m{(\w+)\.lua$} } @boards), 'drawn 3', 'drawn 8') {
     my ($name, $seed) = split ' ', $board;
@@ -67,7 +67,7 @@ for my $board ((map { m{(\w+)\.lua$} } @boards), 'drawn 3', 'drawn 8') {
         my @units = @{ $clock{$key} };
         my $r = $units[0];
         # of the program: nothing goes to a device's memory and back, which is no part of the work
-        my $file = write_file("b$number.lua", 'local b = require "boards.' . $name . "\"\n" . ($seed ? "b = b { seed = $seed }\n" : '') . <<"END");
+        my $file = write_file("b$number.lua", 'local b = require "boards.' . $name . "\"\n" . "if type(b) == 'function' then b = b { seed = @{[$seed || 'nil']} } end\n" . <<"END");
 b.clocks[$r->{clock}].at, b.dry = $r->{mhz}, true
 for _, u in ipairs(b.units) do u.transfer = nil end
 return b

@@ -14,7 +14,7 @@ my $build = $ENV{CNNRUN_BUILD} // "$root/build";
 my $long = $ENV{CNNRUN_LONG};
 my @nets = $long ? qw(lenet5 cifar10_quick alexnet squeezenet_v1_1 mobilenet_v1 mobilenet_v2 resnet18 googlenet tiny_yolo_voc)
                  : qw(lenet5);
-my @policies = $long ? map { m{([^/]+)\.lua$} } sort glob "$root/scripts/place/*.lua" : qw(greedy fastest cnndroid best);
+my @policies = $long ? grep { $_ ne 'joint' } map { m{([^/]+)\.lua$} } sort glob "$root/scripts/place/*.lua" : qw(greedy fastest cnndroid best);
 my @boards = $long ? (qw(odroid_xu3 jetson_tk1 htc_one_m9 snapdragon_820 adreno_330), map { "drawn,seed=$_" } 2, 5, 12, 33, 71)
                    : ('jetson_tk1', 'drawn,seed=71');
 @boards = @ARGV if @ARGV;

@@ -25,6 +25,7 @@ static const cnri_board_key keys[] = {
     OTHER(AUTO, "simulate", "auto", "\"auto\": unless this is the machine"),
     OTHER(FLAG, "dry", "false", "nothing computes: outputs are 0"),
     NUMBER("seed", "", 0, 9007199254740992.0, "none", "by which a board was drawn"),
+    OTHER(TEXT, "library", "none", "which program's kernels the classes describe"),
     LIST("rails", 64, "none", "what a sensor sees"),
     OTHER(TABLE, "rails[]", NULL, ""),
     OTHER(NAME, "rails[].name", NULL, ""),

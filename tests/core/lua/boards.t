@@ -73,12 +73,12 @@ local function walk(t, path)
     end
   end
 end
-return function(args) walk(require("boards." .. args[1]), "") end
+return function(args) walk(require("lib.board").load(args[1]), "") end
 SCRIPT
 my (%paths, %right);
 for my $b (@boards) {
     $paths{$b} = [map { chomp; [split /\t/] } `$build/cnnrun $walk $b`];
-    my ($good, $out) = answer(write_file('whole.lua', "local b = require \"boards.$b\"\nb.dry = true\nreturn b\n"));
+    my ($good, $out) = answer(write_file('whole.lua', "local b = require(\"lib.board\").load \"$b\"\nb.dry = true\nreturn b\n"));
     ok($good && $out =~ /^sim:/, "$b answers") or diag $out;
     $right{$b} = $out;
 }
@@ -148,7 +148,7 @@ my (%told, %same, @bad);
 for my $i (1 .. $count) {
     my $b = pick(@boards);
     my ($way, $path, $code, $named, $means) = mutate($b);
-    my $head = "local b = require \"boards.$b\"\nb.dry = true\n";
+    my $head = "local b = require(\"lib.board\").load \"$b\"\nb.dry = true\n";
     my $file = write_file("m$i.lua", "$head$code\nreturn b\n");
     my ($good, $out) = answer($file);
     my $what = "$i: $b$path, $way ($code)";
@@ -181,7 +181,7 @@ for (['return {}', qr/units: missing/], ['return { units = {} }', qr/units: want
      ['local t = { name = "a" } t.notes = t return t', qr/in each other/],
      ['return { clock = "simulatd", units = { { name = "a", rail = "r", host = true, launch = 0, power = { static = 1 }, classes = { { op = "*", gflops = 1 } } } }, rails = { { name = "r" } } }',
       qr/no plugin brought a clock of that name; did you mean simulated/],
-     ['local b = require "boards.odroid_xu3" b.units[4].members = { "cpu" } return b', qr/units\.4\.members\.1: want the name of one of units above/]) {
+     ['local b = require("lib.board").load "odroid_xu3" b.units[4].members = { "cpu" } return b', qr/units\.4\.members\.1: want the name of one of units above/]) {
     my ($good, $out) = answer(write_file('odd.lua', $_->[0]));
     ok(!$good && $out =~ $_->[1], "told: $_->[0]") or diag $out;
 }

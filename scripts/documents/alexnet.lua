@@ -1,0 +1,16 @@
+-- AlexNet as W18 table 3.7 has it: no groups. boards/nets.lua has the same net as a list of layers.
+local c = require "cnnrun"
+local blocks = require "lib.blocks"
+local imagenet = require "lib.imagenet"
+local conv = blocks.conv_relu
+
+local function norm() return c.lrn { size = 5, alpha = 1e-4, beta = 0.75 } end
+local function pool() return c.maxpool { kernel = 3, stride = 2 } end
+
+return c.net {
+  name = "alexnet_w18", input = imagenet.caffe(227),
+  conv(96, 11, { stride = 4, pad = 0 }), norm(), pool(), conv(256, 5), norm(), pool(),
+  conv(384, 3), conv(384, 3), conv(256, 3), pool(),
+  c.dense { "fc6", out = 4096 }, c.relu {}, c.dense { "fc7", out = 4096 }, c.relu {},
+  c.dense { "fc8", out = 1000 }, c.softmax { "prob" },
+}

@@ -1,0 +1,252 @@
+-- One document's experiments: rows beside its own numbers, orders that it claims, figures; told on the
+-- screen, as CSV and as pictures.
+--
+--   return document.main({ name = "cd", title = "CNNdroid", about = "..." }, function(d) d:row(...) end)
+--
+-- A row: { experiment = "table 3.1", row = "product on the CPU", quantity = "EDP", document = 1402.8,
+-- ours = 1339.5, kind = document.predicted, on = "odroid_xu3,library=ch3", why = "..." }.
+local c = require "cnnrun"
+local args = require "lib.args"
+local board = require "lib.board"
+local csv = require "lib.csv"
+local fit = require "lib.fit"
+local json = require "lib.json"
+local plot = require "lib.plot"
+
+local M = { measured = "measured", fitted = "simulated: fitted", predicted = "simulated: predicted",
+            silent = "no number in the text", cannot = "can't" }
+local kinds = { M.measured, M.fitted, M.predicted, M.silent, M.cannot }
+local columns = { "experiment", "row", "quantity", "document", "ours", "error", "kind", "on", "why" }
+
+local Document = {}
+Document.__index = Document
+
+-- ---- rows ----
+
+-- A row without a number of the document's is M.silent, one without ours M.cannot and says why.
+function Document:row(r)
+  if r.ours == nil then r.kind = M.cannot end
+  if r.document == nil and r.kind ~= M.cannot then r.kind = M.silent end
+  assert(r.kind and (r.kind ~= M.cannot or r.why), r.row)
+  if type(r.document) == "number" and type(r.ours) == "number" then r.error = r.ours / r.document - 1 end
+  self.rows[#self.rows + 1] = r
+end
+
+function Document:cannot(experiment, row, quantity, number, why, wants_imagenet)
+  self:row { experiment = experiment, row = row, quantity = quantity, document = number, why = why,
+             apart = wants_imagenet }
+end
+
+-- "W18 fig 3.4, im2col on the GPU, watts": experiment, row and quantity; the document's own name is left out.
+local function parts_of(name, own)
+  local experiment, rest = name:match "^([^,]+), (.*)$"
+  if experiment:sub(1, #own + 1) == own .. " " then experiment = experiment:sub(#own + 2) end
+  local row, quantity = rest:match "^(.*), ([^,]+)$"
+  return experiment, row or rest, quantity or "ratio"
+end
+
+-- Rows that boards/recipes.lua tells of a board whose name begins so, each once. `keep`: which of them.
+function Document:board(spec, keep)
+  local rows = {}
+  for _, r in ipairs(require "boards.rows") do rows[r.name] = r end
+  for _, entry in ipairs(require "boards.recipes") do
+    if entry.name == spec then
+      fit.tell(entry.recipe, board.load(spec), function(name, ours)
+        local r = rows[name]
+        if self.seen[name] or not keep(name) then return end
+        self.seen[name] = true
+        local experiment, row, quantity = parts_of(name, self.spec.name:upper())
+        self:row { experiment = experiment, row = row, quantity = quantity, document = r.value, ours = ours,
+                   kind = r.role == "predicted" and M.predicted or M.fitted, on = spec, why = r.from, name = name }
+      end)
+    end
+  end
+end
+
+-- Seconds, joules, watts and EDP of what a unit does, which the text has no numbers of.
+function Document:columns(experiment, row, on, seconds, joules)
+  for _, q in ipairs { { "seconds", seconds }, { "joules", joules }, { "watts", joules / seconds }, { "EDP", joules * seconds } } do
+    self:row { experiment = experiment, row = row, quantity = q[1], ours = q[2], kind = M.silent, on = on }
+  end
+end
+
+-- Ours by the row's name.
+function Document:value(name)
+  for _, r in ipairs(self.rows) do
+    if r.name == name then return r.ours end
+  end
+  error("no row " .. name, 2)
+end
+
+-- An order that the document claims: which device, policy, step or net wins.
+function Document:claim(experiment, text, holds)
+  self.claims[#self.claims + 1] = { experiment = experiment, text = text, holds = holds and true or false }
+end
+
+-- list rises: { { "GPU", 1.9 }, ... } is in the order that the document has.
+function Document:rises(experiment, text, list)
+  local names, holds = {}, true
+  for i, entry in ipairs(list) do
+    names[i] = entry[1]
+    holds = holds and (i == 1 or list[i - 1][2] < entry[2])
+  end
+  self:claim(experiment, text .. ": " .. table.concat(names, " < "), holds)
+end
+
+-- ---- measured ----
+
+-- Milliseconds, and joules where a meter is, of a net on a device of this machine; nil and why not.
+function Document:measure(net, options, batch)
+  local good, result = pcall(function()
+    local loaded <close> = c.load(net, options)
+    local t = loaded:profile { runs = self.options.quick and 2 or 10, warm = 1, batch = batch, energy = true }
+    return { ms = t.ms_median, joules = t.energy and t.energy.joules or nil, steps = t, flops = t.flops }
+  end)
+  if good then return result end
+  return nil, args.plain(result)
+end
+
+function Document:measured(experiment, row, number, net, options, batch)
+  for _, device in ipairs(self.devices) do
+    local o = { device = device, weights = "random:1" }
+    for key, value in pairs(options or {}) do o[key] = value end
+    local m, why = self:measure(net, o, batch)
+    self:row { experiment = experiment, row = row, quantity = "ms", document = number, ours = m and m.ms, on = device,
+               kind = M.measured, why = why }
+    if m and m.joules then
+      self:row { experiment = experiment, row = row, quantity = "J", ours = m.joules, on = device, kind = M.measured }
+    end
+  end
+end
+
+-- ---- figures ----
+
+function Document:figure(name, title, chart) self.figures[#self.figures + 1] = { name = name, title = title, plot = chart } end
+
+-- Bars of rows { name, value... }.
+function Document:bars(name, title, rows, labels, options)
+  local o = { title = title, labels = labels, simulated = true }
+  for key, value in pairs(options or {}) do o[key] = value end
+  if #rows > 0 then self:figure(name, title, plot.bars(rows, o)) end
+end
+
+-- ---- telling ----
+
+function M.shown(v)
+  if type(v) ~= "number" then return v and tostring(v) or "-" end
+  return (("%.4g"):format(v):gsub(",", "."))
+end
+
+local function median(list)
+  table.sort(list)
+  return list[(#list + 1) // 2]
+end
+
+-- Rows with a number of the document's by kind, errors of the predicted, claims that hold.
+function Document:summary()
+  local s = { name = self.spec.name, counts = {}, numbers = 0, apart = 0, silent = 0, claims = #self.claims, hold = 0 }
+  for _, kind in ipairs(kinds) do s.counts[kind] = 0 end
+  local errors, worst = {}, 0
+  for _, r in ipairs(self.rows) do
+    if r.apart then s.apart = s.apart + 1
+    elseif r.document == nil then s.silent = s.silent + 1
+    else
+      s.counts[r.kind], s.numbers = s.counts[r.kind] + 1, s.numbers + 1
+      if r.kind == M.predicted and r.error then
+        errors[#errors + 1] = math.abs(r.error)
+        if math.abs(r.error) > worst then worst, s.worst_row = math.abs(r.error), r.row .. ", " .. r.quantity end
+      end
+    end
+  end
+  for _, claim in ipairs(self.claims) do s.hold = s.hold + (claim.holds and 1 or 0) end
+  if #errors > 0 then s.median, s.worst = median(errors), worst end
+  return s
+end
+
+function M.summary_text(s)
+  local parts = {}
+  for _, kind in ipairs { M.measured, M.fitted, M.predicted, M.cannot } do
+    parts[#parts + 1] = ("%s %d"):format(kind, s.counts[kind])
+  end
+  local text = ("%s: %d rows with a number (%s), %d more want ImageNet, %d without a number"):format(
+    s.name, s.numbers, table.concat(parts, ", "), s.apart, s.silent)
+  if s.median then
+    text = text .. ("; predicted: median error %.1f%%, worst %.0f%% (%s)"):format(s.median * 100, s.worst * 100, s.worst_row)
+  end
+  return text .. ("; orders that hold: %d of %d"):format(s.hold, s.claims)
+end
+
+function Document:tell()
+  for _, r in ipairs(self.rows) do
+    if self.options.json then
+      print(json.encode { experiment = r.experiment, row = r.row, quantity = r.quantity, document = r.document,
+                          ours = r.ours, error = r.error, kind = r.kind, on = r.on, why = r.why, imagenet = r.apart })
+    else
+      local name = ("%s, %s, %s"):format(r.experiment, r.row, r.quantity)
+      print(("%-21s %-66s %10s %10s %8s %s"):format(r.kind, name, M.shown(r.document), M.shown(r.ours),
+        r.error and ("%+.1f%%"):format(r.error * 100) or "", r.kind == M.cannot and r.why or r.on or ""))
+    end
+  end
+  for _, claim in ipairs(self.claims) do
+    if self.options.json then print(json.encode { experiment = claim.experiment, claim = claim.text, holds = claim.holds })
+    else print(("%-21s %s, %s"):format(claim.holds and "order holds" or "ORDER DIFFERS", claim.experiment, claim.text)) end
+  end
+  local s = self:summary()
+  if self.options.json then print(json.encode(s)) else print(M.summary_text(s)) end
+end
+
+function Document:write(folder)
+  c.folder(folder)
+  csv.write(("%s/%s.csv"):format(folder, self.spec.name), columns, self.rows)
+  for _, figure in ipairs(self.figures) do
+    figure.plot:save(("%s/%s-%s.svg"):format(folder, self.spec.name, figure.name))
+  end
+end
+
+-- ---- the command ----
+
+M.flags = {
+  { "--device NAMES", "of this machine, with commas between (all but simulated ones); none: measure nothing" },
+  { "--board NAME", "simulate on this board too, its first device and its processor; none: on no board" },
+  { "--quick", "leave out what takes long" },
+}
+
+function M.devices(text)
+  local names = {}
+  if text == "none" then return names end
+  for name in (text or ""):gmatch "[^,]+" do names[#names + 1] = name end
+  if text then return names end
+  for _, device in ipairs(c.devices()) do names[#names + 1] = device.name end
+  return names
+end
+
+-- Runs the experiments: a Document with its rows, claims and figures.
+function M.run(spec, options, work)
+  if c.simulated() then error("--board stands behind the script's name: what is measured here is of this machine", 0) end
+  local d = setmetatable({ spec = spec, options = options, rows = {}, claims = {}, figures = {}, seen = {},
+                           devices = M.devices(options.device), boards = options.board ~= "none",
+                           other = options.board ~= "none" and options.board or nil }, Document)
+  work(d)
+  return d
+end
+
+-- What the file of a document returns: called with words it is the command, with options and no words
+-- it gives the Document.
+function M.main(spec, work)
+  return function(words, options)
+    if options then return M.run(spec, options, work) end
+    local flags = table.move(M.flags, 1, #M.flags, 1, {})
+    for _, flag in ipairs(spec.flags or {}) do flags[#flags + 1] = flag end
+    flags[#flags + 1] = { "-o, --output FOLDER", ("where %s.csv and the figures go, as SVG"):format(spec.name) }
+    flags[#flags + 1] = { "--json", "an object a row" }
+    return args.main(words, { usage = ("documents/%s.lua [options]"):format(spec.name), about = spec.about, flags = flags },
+      function(o)
+        if o.output then c.folder(o.output) end
+        local d = M.run(spec, o, work)
+        d:tell()
+        if o.output then d:write(o.output) end
+      end)
+  end
+end
+
+return M

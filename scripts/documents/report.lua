@@ -1,0 +1,99 @@
+-- All documents' experiments in one HTML page that loads nothing: rows, orders, pictures, what this machine is.
+--
+--   cnnrun --trust scripts/documents/report.lua -o FOLDER [--quick]
+local c = require "cnnrun"
+local args = require "lib.args"
+local document = require "documents.document"
+local page = require "lib.page"
+
+local titles = { w18 = "W18: energy-efficient inference on Android", cd = "CD: CNNdroid",
+                 s16 = "S16 and WX18: Adreno 330, a TLD tracker", x19 = "X19: stored plans, quantisation" }
+local escaped, shown = page.escaped, document.shown
+local style = [[body{max-width:80em}td:nth-child(-n+3),th:nth-child(-n+3),td:nth-child(n+7){text-align:left}
+figure{width:30em;vertical-align:top}td{font-size:.85em}.no{color:#b00}]]
+
+local function kind_of(r) return r.kind == document.cannot and "can't: " .. r.why or r.kind end
+
+local function rows_of(d, out)
+  out[#out + 1] = "<details><summary>" .. #d.rows .. " rows</summary><table><tr><th>" ..
+    table.concat({ "experiment", "row", "quantity", "document", "ours", "error", "kind", "on" }, "</th><th>") .. "</th></tr>"
+  for _, r in ipairs(d.rows) do
+    out[#out + 1] = page.row(escaped(r.experiment), escaped(r.row), escaped(r.quantity), escaped(shown(r.document)),
+      escaped(shown(r.ours)), page.shown("%+.1f%%", r.error and r.error * 100), escaped(kind_of(r)), escaped(r.on or ""))
+  end
+  out[#out + 1] = "</table></details>"
+end
+
+local function section(d, out)
+  out[#out + 1] = ("<h2>%s</h2><p>%s.</p><ul>"):format(escaped(titles[d.spec.name]), escaped(document.summary_text(d:summary())))
+  for _, claim in ipairs(d.claims) do
+    out[#out + 1] = ("<li%s>%s, %s: %s</li>"):format(claim.holds and "" or ' class="no"', escaped(claim.experiment),
+                                                     escaped(claim.text), claim.holds and "holds" or "differs")
+  end
+  out[#out + 1] = "</ul>"
+  for _, figure in ipairs(d.figures) do
+    local good, svg = pcall(figure.plot.svg, figure.plot)
+    if good then
+      out[#out + 1] = ("<figure>%s<figcaption>%s</figcaption></figure>"):format(page.embedded(svg), escaped(figure.title))
+    else
+      out[#out + 1] = ("<p>%s: %s</p>"):format(escaped(figure.title), escaped(args.plain(svg)))
+    end
+  end
+  rows_of(d, out)
+end
+
+-- Rows of all documents by kind.
+local function totals(all, out)
+  local kinds = { document.measured, document.fitted, document.predicted, document.cannot }
+  out[#out + 1] = "<table><tr><th>document</th><th>" .. table.concat(kinds, "</th><th>") ..
+    "</th><th>wants ImageNet</th><th>predicted: median error</th><th>worst</th><th>orders that hold</th></tr>"
+  for _, d in ipairs(all) do
+    local s, cells = d:summary(), { escaped(d.spec.name) }
+    for _, kind in ipairs(kinds) do cells[#cells + 1] = s.counts[kind] end
+    cells[#cells + 1] = s.apart
+    cells[#cells + 1] = page.shown("%.1f%%", s.median and s.median * 100)
+    cells[#cells + 1] = page.shown("%.0f%%", s.worst and s.worst * 100)
+    cells[#cells + 1] = s.hold .. " of " .. s.claims
+    out[#out + 1] = page.row(table.unpack(cells))
+  end
+  out[#out + 1] = "</table>"
+end
+
+local function machine(options, out)
+  out[#out + 1] = "<h2>This machine</h2><table><tr><th>device</th><th>hardware</th><th>driver</th><th>plugin</th></tr>"
+  for _, device in ipairs(c.devices()) do
+    out[#out + 1] = page.row(escaped(device.name), escaped(device.hardware or ""), escaped(device.driver or ""), escaped(device.plugin or ""))
+  end
+  out[#out + 1] = ("</table><p>Commit: %s.</p>"):format(escaped(options.commit or "not told (--commit)"))
+end
+
+local function work(options)
+  local folder, all, out = options.output or error("where does the page go? -o FOLDER", 0), {}, {}
+  c.folder(folder)
+  c.output(folder .. "/report.html")
+  for _, name in ipairs { "w18", "cd", "s16", "x19" } do
+    c.note(name)
+    all[#all + 1] = require("documents." .. name)(nil, options)
+    all[#all]:write(folder)
+  end
+  out[1] = page.head("The documents' experiments", style) .. "<h1>The documents' experiments</h1>" ..
+    "<p>Rows that were fitted gave a simulated board its parameters; no parameter of it comes from a predicted one. " ..
+    "Measured rows are of this machine, another than the documents'.</p>"
+  totals(all, out)
+  machine(options, out)
+  for _, d in ipairs(all) do section(d, out) end
+  out[#out + 1] = "</body></html>\n"
+  c.write(folder .. "/report.html", table.concat(out, "\n"))
+  for _, d in ipairs(all) do print(document.summary_text(d:summary())) end
+end
+
+return function(words)
+  local flags = table.move(document.flags, 1, #document.flags, 1, {})
+  for _, flag in ipairs {
+    { "-o, --output FOLDER", "where report.html, the tables as CSV and the figures go" },
+    { "--commit NAME", "what the page says of the program: $(git rev-parse HEAD)" },
+    { "--mnist DIR", "the files of MNIST, for LeNet-5's accuracy" },
+    { "--data SPEC", "pictures to calibrate on, for X19's table 6.4" } } do flags[#flags + 1] = flag end
+  return args.main(words, { usage = "--trust documents/report.lua -o FOLDER",
+    about = "One page of all documents' experiments. Times of X19's starts want --trust before the script.", flags = flags }, work)
+end

@@ -1,0 +1,260 @@
+-- Hu Wang's thesis of 2018: tables 3.1 to 3.9, 4.1, 5.1 and 5.2, the figures whose numbers its text tells,
+-- and the ratios that it claims.
+--
+--   cnnrun scripts/documents/w18.lua [--quick] [-o FOLDER] [--device cpu] [--board drawn,seed=3]
+local c = require "cnnrun"
+local args = require "lib.args"
+local board = require "lib.board"
+local document = require "documents.document"
+local nets = require "boards.nets"
+
+local ch3, ch4 = "odroid_xu3,library=ch3", "odroid_xu3"
+local n = 100 * 256 * 256
+
+-- ---- chapter 3 ----
+
+local function product(m, inner, wide)
+  local a, b = c.input { "a", shape = { m, inner } }, c.input { "b", shape = { inner, wide } }
+  return c.net { name = "product", inputs = { a, b }, outputs = { c.gemm { "product" } (a, b) } }
+end
+local function one(layer) return c.net { name = "operator", input = { "x", shape = { 1, 100, 256, 256 } }, layer } end
+
+local im2col = { op = "im2col", flops = 0, bytes = 8 * 9 * 254 * 254 * 100 }
+local pooling = { op = "max_pool", flops = 9 * 100 * 254 * 254, bytes = 10 * 254 * 254 * 4 * 100 }
+local sparse = .15 * 9216 * 4096
+local spmv = { op = "spmv", products = 2 * sparse, flops = 2 * sparse, bytes = 8 * sparse + 4 * (9216 + 4096) }
+
+local function operators()
+  return {
+    { "fig 3.2", "product", { nets.gemm(512, 512, 1024) }, product(512, 1024, 512) },
+    { "fig 3.4", "im2col", { im2col } },
+    { "fig 3.5", "pooling", { pooling }, one(c.maxpool { kernel = 3, stride = 1 }) },
+    { "fig 3.6", "ReLU", { nets.each("relu", n) }, one(c.relu {}) },
+    { "fig 3.9", "LeNet-5", nets.table_3_5(), "nets.lenet5" },
+    { "fig 3.11", "AlexNet", nets.table_3_7(), "documents.alexnet", true },
+    { "fig 3.19", "dense 4096 x 9216", { nets.dense(9216, 4096) },
+      c.net { name = "dense", input = { "x", shape = { 1, 9216 } }, c.dense { "fc", out = 4096 } } },
+    { "fig 3.19", "SpMV 4096 x 9216 at 15%", { spmv } },
+  }
+end
+
+-- Seconds, joules, watts and EDP of each operator on the processor and the GPU of a board; a figure each.
+local function simulate(d, spec)
+  local b = board.load(spec)
+  local gpu, cpu
+  for _, unit in ipairs(b.units) do
+    if unit.host then cpu = unit.name == "cpu" and "cpu" or cpu or unit.name else gpu = gpu or unit.name end
+  end
+  if not (gpu and cpu) then error(spec .. ": want a board with a device beside its processor", 0) end
+  for _, o in ipairs(operators()) do
+    local rows = { { "seconds" }, { "joules" }, { "watts" }, { "EDP" } }
+    for i, unit in ipairs { cpu, gpu } do
+      local t, e = board.run(b, o[3], { { unit = unit, share = 1 } })
+      d:columns(o[1], ("%s on the %s"):format(o[2], i == 1 and "CPU" or "GPU"), spec, t, e)
+      for k, value in ipairs { t, e, e / t, e * t } do rows[k][i + 1] = value end
+    end
+    d:bars(("%s-%s-%s"):format(o[1]:gsub("[ .]", "-"), o[2]:gsub("%W+", "-"), spec:gsub("%W+", "-")),
+           ("%s: %s, %s"):format(o[1], o[2], spec), rows, { "CPU", "GPU" }, { log = "y" })
+  end
+end
+
+local function chapter_3_claims(d)
+  local function better(experiment, what, names)
+    for _, row in ipairs(names) do
+      local value = d:value(row[1])
+      d:claim(experiment, what .. ": " .. row[2], row[3](value))
+    end
+  end
+  local function above(x) return function(v) return v > x end end
+  better("table 3.1", "product", { { "W18 table 3.1, EDP of the CPU over float4's", "the GPU's EDP is less", above(1) },
+    { "W18 fig 3.2, scalar product over float4, seconds", "float4 is faster than scalar", above(1) },
+    { "W18 fig 3.2, product on the CPU over scalar, seconds", "scalar on the GPU is faster than the CPU", above(1) },
+    { "W18 fig 3.2, product on the CPU over the GPU, watts", "the CPU draws more", above(1) } })
+  better("table 3.2", "im2col", { { "W18 table 3.2, EDP of im2col on the CPU over the GPU's", "the GPU wins", above(1) } })
+  better("table 3.3", "pooling", { { "W18 table 3.3, EDP of pooling on the CPU over the GPU's", "the GPU wins", above(1) } })
+  better("table 3.4", "ReLU", { { "W18 table 3.4, EDP of ReLU on the CPU over the GPU's", "the GPU wins", above(1) } })
+  better("table 3.6", "LeNet-5", { { "W18 table 3.6, EDP of LeNet-5 on the CPU over the GPU's", "the GPU wins", above(1) } })
+  better("table 3.8", "AlexNet", { { "W18 table 3.8, EDP of AlexNet on the CPU over the GPU's", "the GPU wins", above(1) } })
+  better("fig 3.19", "SpMV", { { "W18 fig 3.19, dense over SpMV on the GPU, seconds", "faster than dense on the GPU", above(1) },
+    { "W18 fig 3.19, dense over SpMV on the CPU, seconds", "faster than dense on the CPU", above(1) } })
+  d:claim("fig 3.9", "LeNet-5 draws less on the GPU than AlexNet does",
+          d:value "W18 fig 3.9, LeNet-5 on the GPU, watts" < .5 * d:value "W18 fig 3.11, AlexNet on the GPU, watts")
+  d:claim("fig 3.11", "AlexNet gains more by the GPU than LeNet-5",
+          d:value "W18 fig 3.11, AlexNet on the CPU over the GPU, seconds" > d:value "W18 fig 3.9, LeNet-5 on the CPU over the GPU, seconds")
+  d:claim("fig 3.12", "AlexNet is faster on the Snapdragon 820's GPU than on the ODROID's",
+          d:value "W18 3.2, AlexNet on Snapdragon 820's GPU, seconds" < d:value "W18 fig 3.12, AlexNet on the GPU, seconds")
+end
+
+local function chapter_3(d)
+  local function keep(name) return not name:find "table 5%.1" and not name:find "fig 5%.4" end
+  if d.boards then
+    d:board(ch3, keep)
+    d:board("odroid_xu3,library=ch3_scalar", keep)
+    d:board("snapdragon_820", keep)
+    simulate(d, ch3)
+    chapter_3_claims(d)
+  end
+  for _, o in ipairs(operators()) do
+    if o[4] and not (o[5] and d.options.quick) then d:measured(o[1], o[2], nil, o[4]) end
+  end
+  d:cannot("fig 3.12", "AlexNet on the CPU, ODROID-XU3 over Snapdragon 820", "ratio", 4,
+           "no number tells the Snapdragon's loop from its vector code, which the board describes")
+end
+
+-- ---- compression ----
+
+-- Bytes of a net in the native format, its layers pruned by magnitude to a share and stored as CSR.
+local function stored(d, module, weights, keep)
+  local net <close> = c.load(module, { weights = weights })
+  for layer, share in pairs(keep) do
+    local weight = net:weight(layer .. ".weight")
+    net:set_weight(layer .. ".weight", weight:pruned(share))
+    net:encode("sparse-csr", layer)
+  end
+  local path = ("%s/%s.cnr"):format(d.options.output, module:match "[^.]+$")
+  net:save(path)
+  return (select(2, c.exists(path)))
+end
+
+local function size(d, experiment, module, weights, keep, dense_row, sparse_row, ratio)
+  local why = not d.options.output and "-o FOLDER is missing, where nets are written"
+  local dense, sparse
+  if not why then
+    local good, problem = pcall(function()
+      dense, sparse = stored(d, module, weights, {}), stored(d, module, weights, keep)
+    end)
+    why = not good and args.plain(problem) or nil
+  end
+  local function row(r, quantity, number, value)
+    d:row { experiment = experiment, row = r, quantity = quantity, document = number, ours = not why and value() or nil,
+            kind = document.measured, on = "this machine", why = why }
+  end
+  if dense_row then row("stored", "MB", dense_row, function() return dense * 1e-6 end) end
+  if sparse_row then row("stored, pruned, CSR", "MB", sparse_row, function() return sparse * 1e-6 end) end
+  row("stored, pruned, over dense", "ratio", ratio, function() return sparse / dense end)
+end
+
+local function accuracy(d)
+  local number = { "fig 3.14", "LeNet-5, accuracy on MNIST", "%", 99.1 }
+  if not d.options.mnist then
+    return d:cannot(number[1], number[2], number[3], number[4], "--mnist DIR is missing")
+  end
+  local net <close> = c.load("nets.lenet5", { device = d.devices[1] })
+  local e = net:evaluate { data = "mnist:" .. d.options.mnist }
+  d:row { experiment = number[1], row = number[2], quantity = number[3], document = number[4], ours = 100 * (e.top1 or e.accuracy),
+          kind = document.measured, on = d.devices[1] or "cpu" }
+end
+
+local function compression(d)
+  accuracy(d)
+  d:cannot("fig 3.14", "LeNet-5, pruned and trained on", "%", 99.05, "takes an hour: cnnrun prune NET lenet5 --data mnist:DIR")
+  d:cannot("fig 3.14", "LeNet-5 with ip2 at 5%, not trained on", "%", 82, "is in the scan of cnnrun prune NET lenet5")
+  size(d, "3.3.2", "nets.lenet5", "random:1", { ip1 = .05, ip2 = .10 }, nil, nil, .1565)
+  if d.options.quick then
+    for _, r in ipairs { { "stored", "MB", 244 }, { "stored, pruned, CSR", "MB", 85 }, { "stored, pruned, over dense", "ratio", .348 } } do
+      d:cannot("table 3.9", r[1], r[2], r[3], "--quick")
+    end
+  else
+    size(d, "table 3.9", "documents.alexnet", "random:1", { fc6 = .15, fc7 = .15, fc8 = .15 }, 244, 85, .348)
+  end
+  d:cannot("3.3.2", "AlexNet, top-1", "%", 55.78, "wants ImageNet and a net trained on it", true)
+  d:cannot("3.3.2", "AlexNet, pruned, top-1", "%", 54.80, "wants ImageNet and a net trained on it", true)
+  d:cannot("fig 3.18", "AlexNet, pruned, time of loading less", "%", 60, "boards have no storage; tests/bench/sparse_load.py measures it here")
+  d:cannot("fig 3.18", "AlexNet, pruned, joules of loading", "ratio", .5, "boards have no storage, and no meter is here")
+  d:cannot("fig 3.21", "loading, CNNdroid over W18", "ratio", 25.6, "CNNdroid's program needs Android")
+  d:cannot("fig 3.21", "running, CNNdroid over W18", "ratio", 1.4, "CNNdroid's program needs Android")
+  d:cannot("table 3.9", "stored, CNNdroid", "MB", 290, "CNNdroid's program needs Android")
+  d:cannot("table 3.9", "memory, CNNdroid", "MB", 300, "CNNdroid's program needs Android")
+end
+
+-- ---- chapters 4 and 5, whose scripts are there ----
+
+local function chapter_4(d)
+  d:board(ch4, function(name) return name:find "W18 [tf]%a+ 4%." ~= nil end)
+  local seconds, joules, watts = {}, {}, {}
+  require "bench.placement"({}, function(r)
+    local way = r.row:match "^W18 fig 4%.[456], (.*)$"
+    if r.row == "W18 4.4, device set" then
+      d:row { experiment = "4.4", row = "device set", quantity = "devices", document = r.document, ours = r.ours,
+              kind = document.predicted, on = ch4 }
+      d:claim("4.4", "the device set is both GPU clusters", r.ours == r.document)
+    elseif way then
+      d:row { experiment = r.row:match "fig [%d.]+", row = way, quantity = r.quantity, ours = r.ours, kind = document.silent, on = ch4 }
+      local list = ({ seconds = seconds, joules = joules, watts = watts })[r.quantity]
+      local layer, policy = way:match "^(.*), (.*)$"
+      list[layer] = list[layer] or {}
+      list[layer][policy] = r.ours
+      list[#list + 1] = list[layer][2] == nil and policy == "our work" and layer or nil
+    end
+  end)
+  for _, f in ipairs { { "4-4", "seconds", seconds }, { "4-5", "watts", watts }, { "4-6", "joules", joules } } do
+    local rows, all = {}, true
+    for i, layer in ipairs(f[3]) do
+      rows[i] = { layer, f[3][layer]["our work"], f[3][layer].greedy }
+      all = all and rows[i][3] > rows[i][2]
+    end
+    d:bars("fig-" .. f[1], ("Figure %s: %s of each layer"):format(f[1]:gsub("-", "."), f[2]), rows, { "our work", "greedy" })
+    if f[2] ~= "seconds" then d:claim("fig " .. f[1]:gsub("-", "."), "greedy takes more " .. f[2] .. " in every layer", all) end
+  end
+  local function value(name) return d:value("W18 " .. name) end
+  d:claim("table 4.1", "the GPU's EDP is less", value "table 4.1, EDP of the CPU over the GPU's" > 1)
+  d:rises("fig 4.7", "seconds", { { "greedy", value "fig 4.7, greedy, seconds" }, { "our work", value "fig 4.7, our work, seconds" },
+                                  { "single GPU", value "table 4.1, GPU, seconds" } })
+  d:rises("fig 4.7", "joules", { { "single GPU", value "table 4.1, GPU, joules" }, { "our work", value "fig 4.7, our work, joules" },
+                                 { "greedy", value "fig 4.7, greedy, joules" } })
+  d:claim("fig 4.7", "our work's EDP is less than greedy's", value "fig 4.7, EDP of greedy over that of our work" > 1)
+end
+
+local function chapter_5(d)
+  local by, steps = {}, {}
+  require "bench.governors"({ "--tables", d.options.quick and "--quick" or nil }, function(r)
+    local experiment, rest = r.row:match "^([tf]%a+ [%d.]+), (.*)$"
+    local kind = ({ fitted = document.fitted, predicted = document.predicted, simulated = document.predicted, measured = document.measured })[r.kind]
+    if not experiment then experiment, rest = "table 5.2", r.row end
+    local told = experiment ~= "fig 5.8" and (experiment ~= "table 5.2" or rest == "default" or rest == "dtw")
+    d:row { experiment = experiment, row = rest, quantity = r.quantity, document = told and r.document or nil, ours = r.ours,
+            kind = kind, on = "scene monitor" }
+    if experiment == "table 5.1" then by[rest .. " " .. r.quantity] = r.ours end
+    if experiment == "fig 5.4" then
+      local mhz = tonumber(rest:match "%d+")
+      steps[mhz] = steps[mhz] or { mhz }
+      steps[mhz][r.quantity] = r.ours
+    end
+    if r.row:find "^fig 5.8" then d:claim("fig 5.8", rest .. ": most decisions are right", r.ours >= .9) end
+    if r.quantity == "largest distance" then by.far = r.ours elseif r.quantity == "least distance" then by.near = r.ours end
+  end)
+  local names = { lowest = "lowest fixed (177)", ["480"] = "fixed 480", highest = "highest fixed (543)", default = "default governor" }
+  local function order(quantity, ...)
+    local list = {}
+    for i, name in ipairs { ... } do list[i] = { name, by[names[name] .. " " .. quantity] } end
+    d:rises("table 5.1", quantity, list)
+  end
+  order("seconds", "highest", "480", "default", "lowest")
+  order("joules", "lowest", "480", "default", "highest")
+  order("watts", "lowest", "default", "480", "highest")
+  for _, name in ipairs { "480", "default", "highest" } do order("EDP", name, "lowest") end
+  d:claim("fig 5.7", "a threshold parts loops of inference from other scenes", by.far < by.near)
+  local rows, falls = {}, true
+  for _, mhz in ipairs { 177, 266, 350, 420, 480, 543 } do
+    local s = steps[mhz]
+    falls = falls and (#rows == 0 or s.seconds < rows[#rows][2])
+    rows[#rows + 1] = { tostring(mhz), s.seconds, s.watts, s.joules }
+  end
+  d:claim("fig 5.4", "seconds fall with the frequency", falls)
+  d:claim("fig 5.4", "watts at 266 and 350 MHz are the same", math.abs(rows[2][3] / rows[3][3] - 1) < .01)
+  d:claim("fig 5.4", "joules rise much from 177 to 266 MHz", rows[2][4] > 1.1 * rows[1][4])
+  d:bars("fig-5-4", "Figure 5.4: the monitor at each frequency", rows, { "seconds", "watts", "joules" })
+end
+
+return document.main({ name = "w18",
+  about = "The tables and figures of Hu Wang's thesis (2018) beside a simulated ODROID-XU3 and this machine.",
+  flags = { { "--mnist DIR", "the files of MNIST, for LeNet-5's accuracy" } } }, function(d)
+  chapter_3(d)
+  compression(d)
+  if d.boards then
+    chapter_4(d)
+    chapter_5(d)
+    d:board(ch4, function(name) return name == "W18 fig 5.4, watts at 266 MHz over 350 MHz" end)
+  end
+  if d.other then simulate(d, d.other) end
+end)

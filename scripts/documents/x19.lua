@@ -1,0 +1,147 @@
+-- The thesis of 2019 on compiled plans that are kept and on quantisation: tables 6.2 to 6.4, twelve nets, here
+-- with made-up weights.
+--
+--   cnnrun --trust scripts/documents/x19.lua [--quick] [-o FOLDER] [--device cpu] [--data SPEC]
+local c = require "cnnrun"
+local args = require "lib.args"
+local document = require "documents.document"
+
+-- Table 6.2: seconds to compile, to compile and save, by a hit; top-1 and top-5. Table 6.3: MB before and after.
+-- Table 6.4: pictures a second before and after, top-1 after, top-5 after.
+local nets = {
+  { "ResNet-18", "resnet18", 640.076, 756.91, 95.928, 66.51, 87.46, 17, 9.6, 1741, 2103, 66.23, 87.60 },
+  { "ResNet-34", "resnet34", 1090.24, 1284.82, 157.66, 71.10, 90.03, 35, 19, 1022.33, 1302.67, 70.93, 89.95 },
+  { "ResNet-50", "resnet50", 3112.29, 3254.73, 189.187, 73.01, 91.07, 35, 20, 645.67, 781.33, 72.91, 91.05 },
+  { "ResNet-101", "resnet101", 7075.01, 7421.33, 306.75, 74.36, 91.90, 73, 37, 369.33, 465.33, 74.12, 90.37 },
+  { "ResNet-152", "resnet152", 12211.2, 12817.4, 481.026, 74.79, 92.19, 181, 63, 261.33, 326, 73.98, 91.64 },
+  { "VGG16", "vgg16", 1562.58, 1717.09, 928.119, 70.85, 88.68, 187, 134, 289, 416.67, 70.37, 88.53 },
+  { "VGG19", "vgg19", 1873.26, 2003.45, 941.409, 70.25, 89.76, 269, 211, 214, 335, 69.79, 89.03 },
+  { "AlexNet", "alexnet", 938.387, 1119.93, 423.322, 57.13, 80.21, 44, 39, 996.33, 1466.33, 56.73, 79.96 },
+  { "GoogLeNet", "googlenet", 1275.37, 1334.38, 53.8, 68.75, 88.37, 16, 6.6, 1307.67, 1335.33, 68.23, 88.01 },
+  { "MobileNet", "mobilenet_v1", 1466.71, 1531.22, 51.619, 70.81, 89.85, 14, 4.9, 1633.33, 1734.33, 69.53, 88.76 },
+  { "SqueezeNet", "squeezenet_v1_0", 747.705, 907.378, 298.191, 57.07, 80.01, 3.4, 1.8, 1842.67, 2125.67, 56.43, 79.21 },
+  { "Inception v3", "inception_v3", 2875.93, 3025.54, 165.192, 78.23, 94.20, 49, 18, 855, 929.67, 78.02, 93.89 },
+}
+local quick = { squeezenet_v1_0 = true, mobilenet_v1 = true }
+
+-- Seconds of a loaded net to its first answer, which is a run as well; and the answer.
+local function start(name, options)
+  local net <close> = c.load("nets." .. name, options)
+  local shape = net:inputs()[1].sizes
+  shape[1] = 1
+  local x = c.tensor { shape = shape, dtype = "f32" }
+  local begun = c.now()
+  local y = net:run { x }
+  return c.now() - begun, y
+end
+
+local function same(a, b)
+  for _, norm in ipairs(a:plus(b, -1):norms()) do
+    if norm ~= 0 then return false end
+  end
+  return true
+end
+
+-- Table 6.2 on one device; why: it can't be measured.
+local function stored_plans(d, n, device, why)
+  local compile, save, hit, equal
+  if not why then
+    local good, problem = pcall(function()
+      local cache, a, b = ("%s/x19-plans/%s"):format(d.options.output, n[2]), nil, nil
+      c.folder(d.options.output .. "/x19-plans")
+      c.folder(cache)
+      compile = start(n[2], { weights = "random:1", device = device })
+      save, a = start(n[2], { weights = "random:1", device = device, cache = cache })
+      hit, b = start(n[2], { weights = "random:1", device = device, cache = cache })
+      equal = same(a, b)
+    end)
+    why = not good and args.plain(problem) or nil
+  end
+  local function row(what, quantity, number, ours)
+    d:row { experiment = "table 6.2", row = ("%s, %s"):format(n[1], what), quantity = quantity, document = number, ours = ours,
+            kind = document.measured, on = device, why = why }
+  end
+  row("compiled", "seconds", n[3], compile)
+  row("compiled and saved", "seconds", n[4], save)
+  row("a hit", "seconds", n[5], hit)
+  row("a hit over compiled", "ratio", n[5] / n[3], hit and hit / compile)
+  for _, top in ipairs { { "top-1", n[6] }, { "top-5", n[7] } } do
+    d:cannot("table 6.2", n[1] .. ", " .. top[1] .. ", first and by a hit", "%", top[2], "wants ImageNet and nets trained on it", true)
+  end
+  if not hit then return end
+  d:claim("table 6.2", n[1] .. ": a hit is faster than to compile", hit < save)
+  d:claim("table 6.2", n[1] .. ": answers are the same by a hit", equal)
+  return { n[1], compile, save, hit }
+end
+
+-- Table 6.3: bytes of weights as halves, and as int8 with their scales.
+local function sizes(d, n, why)
+  local before, after
+  if not why then
+    local good, problem = pcall(function()
+      local net <close> = c.load("nets." .. n[2], { weights = "random:1" })
+      local bytes, total, count = 0, 0, {}
+      for _, layer in ipairs(net:layers()) do
+        for _, weight in ipairs(layer.weights) do count[weight] = true end
+      end
+      for name in pairs(count) do
+        local elements = 1
+        for _, size in ipairs(net:weight(name):shape()) do elements = elements * size end
+        bytes = bytes + 4 * elements
+      end
+      local _, was, is = net:encode "int8"
+      total = bytes - was -- what stays as it is, as halves
+      before, after = bytes / 2e6, (total / 2 + is) * 1e-6
+    end)
+    why = not good and args.plain(problem) or nil
+  end
+  local function row(what, quantity, number, ours)
+    d:row { experiment = "table 6.3", row = ("%s, %s"):format(n[1], what), quantity = quantity, document = number, ours = ours,
+            kind = document.measured, on = "this machine", why = why }
+  end
+  row("fp16", "MB", n[8], before)
+  row("int8", "MB", n[9], after)
+  row("fp16 over int8", "ratio", n[8] / n[9], before and before / after)
+  if before then d:claim("table 6.3", n[1] .. ": int8 is smaller", after < before) end
+end
+
+-- Table 6.4: pictures a second; weights as halves against a net of whole numbers.
+local function throughput(d, n, device, why)
+  local before, after
+  if not why then
+    local good, problem = pcall(function()
+      local net <close> = c.load("nets." .. n[2], { weights = "random:1", device = device, weights_type = "fp16" })
+      before = 1e3 / net:profile { runs = 5, warm = 1 }.ms_median
+      local whole <close> = net:quantize { data = d.options.data, limit = 4, check = 0, all = true }
+      after = 1e3 / whole:profile { runs = 5, warm = 1 }.ms_median
+    end)
+    why = not good and args.plain(problem) or nil
+  end
+  local function row(what, quantity, number, ours)
+    d:row { experiment = "table 6.4", row = ("%s, %s"):format(n[1], what), quantity = quantity, document = number, ours = ours,
+            kind = document.measured, on = device, why = why or "fp16: stored so, where the device has such kernels" }
+  end
+  row("fp16", "pictures a second", n[10], before)
+  row("int8", "pictures a second", n[11], after)
+  row("gain", "ratio", n[11] / n[10], before and after and after / before)
+  for _, top in ipairs { { "top-1", n[12] }, { "top-5", n[13] } } do
+    d:cannot("table 6.4", n[1] .. ", " .. top[1] .. " of int8", "%", top[2], "wants ImageNet and nets trained on it", true)
+  end
+  if after then d:claim("table 6.4", n[1] .. ": int8 is faster than fp16", after > before) end
+end
+
+return document.main({ name = "x19", usage = "--trust",
+  about = "Tables 6.2 to 6.4 of the thesis of 2019, beside this machine. Times of starts want --trust before the script.",
+  flags = { { "--data SPEC", "pictures to calibrate on, for table 6.4: a folder, mnist:DIR" } } },
+  function(d)
+    local device, bars = d.devices[1], {}
+    local clock = pcall(c.now)
+    for _, n in ipairs(nets) do
+      local none = not device and "--device none" or d.options.quick and not quick[n[2]] and "--quick" or nil
+      local plans = none or not clock and "--trust is missing: a clock" or not d.options.output and "-o FOLDER is missing, for plans" or nil
+      bars[#bars + 1] = stored_plans(d, n, device, plans)
+      sizes(d, n, none)
+      throughput(d, n, device, none or not d.options.data and "--data SPEC is missing: pictures to calibrate on" or nil)
+    end
+    d:bars("table-6-2", "Table 6.2: seconds to the first answer", bars, { "compiled", "compiled and saved", "a hit" }, { simulated = false })
+  end)

@@ -1,0 +1,169 @@
+-- Devices, shares and frequencies of a net chosen together, for the least EDP on a board. A placement is found
+-- anew for each frequency that is tried: a unit that is slower now may lose its layers to another. What
+-- choosing one after the other gives (place at the highest frequencies, then set those) is a start of the
+-- search, so the result is never worse.
+--
+--   cnnrun scripts/place/joint.lua nets.lenet5 --on drawn,seed=3 -o FOLDER
+--
+-- FOLDER gets place.lua, a policy for --policy, and hold.lua, a governor for --governor that holds the
+-- frequencies.
+local c = require "cnnrun"
+local args = require "lib.args"
+local best = require "place.best"
+local board = require "lib.board"
+local json = require "lib.json"
+local placement = require "lib.placement"
+
+-- ---- what a choice takes: { answer, at = { step of each clock }, edp, seconds, joules } ----
+
+local function set_clocks(b, at)
+  for i, clock in ipairs(b.clocks) do clock.at = clock.steps[at[i]].mhz end
+  board.machine(b, true)
+end
+
+-- The units that devices are made of: those that are no part of another.
+local function units_of(b)
+  local part, names = {}, {}
+  for _, unit in ipairs(b.units) do
+    for _, member in ipairs(unit.members or {}) do part[member] = true end
+  end
+  for _, unit in ipairs(b.units) do
+    if not part[unit.name] then names[#names + 1] = unit.name end
+  end
+  return names
+end
+
+local function judged(p, answer, at)
+  set_clocks(p.board, at)
+  local edp, seconds, joules = placement.judge(p.board, p.net, answer, p.units[1])
+  return { answer = answer, at = table.move(at, 1, #at, 1, {}), edp = edp, seconds = seconds, joules = joules }
+end
+
+-- The placement at those frequencies; each is worked out once.
+local function placed(p, at)
+  local key = table.concat(at, " ")
+  if not p.known[key] then
+    set_clocks(p.board, at)
+    local rows, seen = placement.view(p.board, p.net, p.units)
+    local found = judged(p, best.place(rows, seen), at)
+    for _, unit in ipairs(p.units) do
+      local alone = judged(p, setmetatable({}, { __index = function() return unit end }), at)
+      if alone.edp < found.edp then
+        alone.answer = {}
+        for _, layer in ipairs(p.net) do alone.answer[layer.name] = unit end
+        found = alone
+      end
+    end
+    p.known[key] = found
+  end
+  return p.known[key]
+end
+
+-- Steps changed one clock at a time, as long as that makes it better; try(at) gives a choice.
+local function descend(p, from, try)
+  local choice, better = from, true
+  while better do
+    better = false
+    for i, clock in ipairs(p.board.clocks) do
+      for step = 1, #clock.steps do
+        local at = table.move(choice.at, 1, #choice.at, 1, {})
+        at[i] = step
+        local other = try(at)
+        if other.edp < choice.edp * (1 - 1e-9) then choice, better = other, true end
+      end
+    end
+  end
+  return choice
+end
+
+-- All steps of all clocks: the least there is for this search of placements.
+local function exhaustive(p)
+  local at, least = {}, nil
+  local function each(i)
+    if i > #p.board.clocks then
+      local choice = placed(p, at)
+      if not least or choice.edp < least.edp then least = choice end
+      return
+    end
+    for step = 1, #p.board.clocks[i].steps do
+      at[i] = step
+      each(i + 1)
+    end
+  end
+  each(1)
+  return least
+end
+
+local function choose(spec, net, with_all)
+  local b = board.load(spec)
+  local p = { board = b, net = net, units = units_of(b), known = {} }
+  local highest, lowest = {}, {}
+  for i, clock in ipairs(b.clocks) do highest[i], lowest[i] = #clock.steps, 1 end
+  local first = placed(p, highest)
+  local after = descend(p, first, function(at) return judged(p, first.answer, at) end)
+  local result = after
+  for _, start in ipairs { placed(p, after.at), first, placed(p, lowest) } do
+    local found = descend(p, start, function(at) return placed(p, at) end)
+    if found.edp < result.edp then result = found end
+  end
+  return p, { place = first, place_then_govern = after, joint = result, exhaustive = with_all and exhaustive(p) or nil }
+end
+
+-- ---- files ----
+
+local function literal(value)
+  if type(value) ~= "table" then return type(value) == "string" and ("%q"):format(value) or ("%.17g"):format(value) end
+  local parts = {}
+  for key, inner in pairs(value) do parts[#parts + 1] = ("[%q] = %s"):format(key, literal(inner)) end
+  table.sort(parts)
+  return "{ " .. table.concat(parts, ", ") .. " }"
+end
+
+-- Names of units become those of devices; a row is one on its device.
+local function devices(answer)
+  if type(answer) == "string" or answer.device then return "sim:" .. (answer.device or answer) end
+  local out = {}
+  for name, share in pairs(answer) do out[name == "axis" and name or "sim:" .. name] = share end
+  return out
+end
+
+local function write(folder, p, choice)
+  local answer, hold = {}, {}
+  for _, layer in ipairs(p.net) do answer[layer.name] = devices(choice.answer[layer.name] or p.units[1]) end
+  for i, clock in ipairs(p.board.clocks) do hold[clock.name] = clock.steps[choice.at[i]].mhz * 1e6 end
+  c.folder(folder)
+  c.write(folder .. "/place.lua", ("-- Chosen by place/joint.lua for %s.\nlocal answer = %s\nreturn { place = function() return answer end }\n")
+    :format(p.board.name, literal(answer)))
+  c.write(folder .. "/hold.lua", ("-- Holds what place/joint.lua chose for %s.\nlocal hold = %s\nreturn { step = function() return hold end }\n")
+    :format(p.board.name, literal(hold)))
+end
+
+local function tell(options, p, choices)
+  for _, name in ipairs { "place", "place_then_govern", "joint", "exhaustive" } do
+    local choice = choices[name]
+    if choice then
+      local mhz = {}
+      for i, clock in ipairs(p.board.clocks) do mhz[clock.name] = clock.steps[choice.at[i]].mhz end
+      if options.json then
+        print(json.encode { choice = name, edp = choice.edp, seconds = choice.seconds, joules = choice.joules, mhz = mhz })
+      else
+        local list = {}
+        for i, clock in ipairs(p.board.clocks) do list[i] = ("%s %g"):format(clock.name, mhz[clock.name]) end
+        print(("%-18s %10.4g s %10.4g J %12.4g J s  %s MHz"):format(name, choice.seconds, choice.joules, choice.edp, table.concat(list, ", ")))
+      end
+    end
+  end
+end
+
+return function(words)
+  return args.main(words, { usage = "scripts/place/joint.lua NET --on BOARD [-o FOLDER]", least = 1,
+    about = "Devices, shares and frequencies of a net chosen together, for the least EDP, beside one after the other.",
+    flags = { { "--on BOARD", "a board by its name: drawn,seed=3 (odroid_xu3)" },
+              { "--exhaustive", "try all frequencies of all clocks, too" },
+              { "-o, --output FOLDER", "where place.lua and hold.lua go" }, { "--json", "an object a choice" } } },
+    function(options)
+      local p, choices = choose(options.on or "odroid_xu3", placement.layers(options[1]), options.exhaustive)
+      tell(options, p, choices)
+      if options.output then write(options.output, p, choices.joint) end
+    end)
+end
