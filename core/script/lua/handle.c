@@ -89,8 +89,7 @@ const cnri_lua_key cnri_load_keys[] =
      CNRI_TEXT("placed: a folder that place keeps the net's placement in: by that, if it is for "
                "these devices",
                options, placed),
-     CNRI_TEXT("cache: a folder of stored plans, which are kept there and found again (none)",
-               options, load.cache),
+     CNRI_TEXT("cache: a folder of stored plans; for trusted scripts (none)", options, load.cache),
      {0}};
 
 /* The text on top becomes the list's next; the table at `kept` takes it. */
@@ -166,7 +165,9 @@ static void read_options(lua_State *L, int table, options *o) {
     o->load.symbol_values = o->sizes;
     o->load.n_symbols = cnri_count_options(o->load.symbols);
     if (o->placed) cnri_lua_check_file(L, o->placed, false);
-    if (o->load.cache) cnri_lua_check_file(L, o->load.cache, true);
+    /* Who writes a cache chooses what kernels read as prepared weights. */
+    if (o->load.cache && !cnri_script_of(L)->trust)
+        luaL_error(L, "cache: for trusted scripts (--trust)");
 }
 
 static void push_list(lua_State *L, const char *const *list, const cnr_load_options *sizes) {
