@@ -30,7 +30,7 @@ for my $page (@pages) {
     }
 }
 is join("\n", @broken), '', 'links within lead to pages';
-my %has = ('commands.html' => 'cnnrun kernelcheck', 'lua.html' => 'c.load', 'c.html' => 'cnr_load', 'operators.html' => 'conv');
+my %has = ('commands.html' => 'cnnrun kernelcheck', 'lua.html' => 'c.load', 'python.html' => 'Net.topk', 'c/engine.html' => 'cnr_load', 'operators.html' => 'conv');
 for my $name (sort keys %has) {
     open my $in, '<', "$dir/site/reference/$name" or do { fail($name); next };
     like do { local $/; <$in> }, qr/\Q$has{$name}\E/, "reference/$name";
