@@ -29,6 +29,17 @@ system("tools/reference.pl", $program, "$pages/reference") == 0 or die "tools/re
 my $headers = join "\n", map { my $name = basename($_, '.md'); "      - $name.h: reference/c/$name.md" }
     grep { !m{/(?:index|cpp)\.md$} } sort glob "$pages/reference/c/*.md";
 
+# a narrow screen scrolls wide tables and code, never the page
+open my $style, '>', "$pages/narrow.css" or die "$pages/narrow.css: $!\n";
+print $style <<'END';
+table { display: block; overflow-x: auto; }
+pre { overflow-x: auto; }
+pre code { white-space: pre; }
+p, li, h1, h2, h3, h4 { overflow-wrap: anywhere; }
+.dropdown-menu { max-height: 80vh; overflow-y: auto; }
+END
+close $style or die "$pages/narrow.css: $!\n";
+
 open my $config, '>', "$out.yml" or die "$out.yml: $!\n";
 print $config <<"END";
 site_name: cnnrun
@@ -37,6 +48,7 @@ site_dir: $out
 use_directory_urls: false
 theme: { name: mkdocs, highlightjs: false, nav_style: light }
 plugins: [search]
+extra_css: [narrow.css]
 nav:
   - Home: README.md
   - Documentation: core/docs/README.md
