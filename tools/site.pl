@@ -59,9 +59,10 @@ nav:
     - Using cnnrun: core/docs/using.md
     - Python: core/docs/python.md
     - Importing models: plugins/IMPORTING.md
-    - Applications: scripts/apps/README.md
+    - Applications: core/docs/applications.md
     - Packages: core/docs/packages.md
-    - Scripts: scripts/README.md
+    - Boards: core/docs/boards.md
+    - Scripts: core/docs/scripting.md
     - Experiments and sweeps: scripts/experiments/README.md
     - Pruning: scripts/prune/README.md
     - Plugins: plugins/README.md

@@ -76,7 +76,7 @@ my @left_out = (
     [qr{tools/package\.sh}, 'takes minutes: builds in bare machines'],
     [qr/^cnnrun kernelcheck$/, 'tests/kernelcheck runs it, at counts that fit'],
     [qr{tests/peers/venv|from mxnet|python3 tests/bench/}, 'wants Python packages of other frameworks'],
-    [qr{\ncore/docs/\S+ python$}, 'tests/bind/python.t runs it'],
+    [qr{^core/docs/\S+ code python$}, 'tests/bind/python.t runs it'],
     [qr/^apt-get download/, 'tools/test.sh builds so for tests/cross/aarch64.t'],
     [qr/^pip install|^python -m build/, 'tests/bind/python.t builds the wheel'],
     [qr/^cnnrun govern edp -- /, 'wants a clock that can be set; tests/core/govern has made-up ones'],
@@ -175,7 +175,7 @@ for my $readme (map { s{^\./}{}r } @readmes) {
             $script .= "mkdir -p \"\$(dirname $of)\"\ncat >$of <<'END_OF_FILE'\n$commands\nEND_OF_FILE\n";
             next;
         }
-        my ($no) = grep { join(' ', "$commands\n$readme", $of // ()) =~ $_->[0] } @left_out;
+        my ($no) = grep { my $row = $_; grep { $_ =~ $row->[0] } $commands, "$readme $kind " . ($of // '') } @left_out;
         my $write = '';
         if ($kind eq 'code' && !$no) {
             ($write, $commands) = code_commands($commands, $of, scalar @ran);

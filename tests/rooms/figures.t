@@ -7,11 +7,13 @@ use Test::More;
 
 my $root = $0 =~ s{tests/rooms/[^/]*$}{}r || '.';
 chdir $root or die "$root: $!";
-my $unit = qr/(?:ns|µs|us|ms|s|min|seconds|minutes|hours|KB|MB|GB|KiB|MiB|GiB|bytes|MHz|GHz|W|J|%|x|fps|GFLOPS|times|points)(?!\w|\.\d)/;
+my $unit = qr/(?:ns|µs|us|ms|s|min|seconds|minutes|hours|KB|MB|GB|KiB|MiB|GiB|bytes|MHz|GHz|W|J|%|x(?! \d)|fps|GFLOPS|times|points)(?!\w|\.\d)/;
 my $figure = qr/(?<![\w.:,-])(?:\d[\d,]*(?:\.\d+)?|\.\d+)(?: to \d+)?(?:-| )?$unit/;
 my @settings = (
-    [qr/every 0\.1 s\b/, 'the period of the tick'], [qr/95%/, 'the level of an interval'],
-    [qr/a band of 25%/, "the policy's own setting"], [qr/20 periods|16 bits|8 bits/, 'a rule'],
+    [qr/(?:every|each) 0\.1 s\b/, 'the period of the tick'], [qr/V\^2 GHz/, 'a unit'], [qr/95%/, 'the level of an interval'],
+    [qr/a band of 25%/, "the policy's own setting"], [qr/^\s*[\d.]+%\s+\w.*/, 'an answer of a net'],
+    [qr/500 million instructions, 5 seconds, 256 MiB|million instructions and 256 MiB/, 'bounds of the sandbox'],
+    [qr/17 points/, 'points of a body'],
 );
 
 # Measured figures of a section that lacks a command, a date or a machine.
@@ -23,7 +25,7 @@ sub unproven {
     my @found;
     for my $line (split /\n/, $section) {
         my $prose = $line =~ s/`[^`]*`//gr;
-        $prose =~ s/$_->[0]//g for @settings;
+        $prose =~ s/$_->[0]//mg for @settings;
         push @found, "$1: $line" while $prose =~ /($figure)/g;
     }
     return @found;
