@@ -126,5 +126,5 @@ const cnr_kernel neon_prelu = {.size = sizeof(cnr_kernel),
                                .device = "cpu-neon",
                                .accepts = accepts_prelu,
                                .plan = plan,
-                               .unplan = neon_free_state,
+                               .plan_free = neon_free_state,
                                .run = run};

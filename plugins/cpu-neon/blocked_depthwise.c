@@ -74,6 +74,6 @@ const cnr_kernel neon_conv_blocked_depthwise = {
     .prepare_size = prepare_size,
     .prepare = prepare,
     .plan = plan,
-    .unplan = neon_free_state,
+    .plan_free = neon_free_state,
     .run = run,
 };

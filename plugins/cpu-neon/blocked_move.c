@@ -130,8 +130,9 @@ static int is_slice(const cnr_node *node, const cnr_alias *views, int32_t n, int
 }
 
 static int32_t views_of(const cnr_node *node, cnr_alias *views) {
-    const int32_t n =
-        CNR_HAS(node->desc, aliases_of) ? node->desc->aliases_of(node, views, MOST_VIEWS) : 0;
+    const int32_t n = CNR_HAS(node->desc, buffer_aliases)
+                          ? node->desc->buffer_aliases(node, views, MOST_VIEWS)
+                          : 0;
     return (int32_t)cnr_min(n, MOST_VIEWS);
 }
 

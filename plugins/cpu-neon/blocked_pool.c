@@ -88,7 +88,7 @@ static cnr_status global_run(const cnr_run *run, cnr_error *err) {
                                  .device = "cpu-neon", \
                                  .accepts = which##_accepts, \
                                  .plan = plan_fn, \
-                                 .unplan = unplan_fn, \
+                                 .plan_free = unplan_fn, \
                                  .run = which##_run}
 
 POOL(neon_max_pool_blocked, "max_pool_f32_blocked", "max_pool", window, window_plan,

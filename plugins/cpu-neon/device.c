@@ -191,7 +191,7 @@ static cnr_status stream_sync(cnr_stream *stream, cnr_error *err) {
 
 const cnr_device_class neon_device_class = {
     .size = sizeof(cnr_device_class),
-    .flags = CNR_DEVICE_ONLY,
+    .flags = CNR_DEVICE_SINGLE | CNR_DEVICE_HOST,
     .name = "cpu-neon",
     .family = "cpu",
     .summary = "The processor's own cores and memory",
@@ -211,5 +211,5 @@ const cnr_device_class neon_device_class = {
     .stream_open = stream_open,
     .stream_close = stream_close,
     .sync = stream_sync,
-    .facts = neon_facts,
+    .properties = neon_facts,
 };

@@ -43,7 +43,7 @@ static double cache_bytes(const char *root, int32_t core, int level) {
     return 0;
 }
 
-static double tell_caches(const char *root, int32_t core, cnr_fact_fn tell, void *arg) {
+static double tell_caches(const char *root, int32_t core, cnr_property_fn tell, void *arg) {
     static const char *const names[] = {"caches.l1d", "caches.l2", "caches.l3", "caches.l4"};
     double most = 0;
     for (int level = 1; level <= 4; level++) {
@@ -107,7 +107,7 @@ static cnr_status read_gbs(cnr_stream *stream, job *j, double caches, double *ou
     return CNR_OK;
 }
 
-cnr_status neon_facts(int32_t index, cnr_stream *stream, cnr_fact_fn tell, void *arg,
+cnr_status neon_facts(int32_t index, cnr_stream *stream, cnr_property_fn tell, void *arg,
                       cnr_error *err) {
     neon_cluster list[NEON_MOST_CLUSTERS];
     const char *given = secure_getenv("CNNRUN_SYSFS_ROOT"); /* a tree of fixtures */

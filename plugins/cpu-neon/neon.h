@@ -10,7 +10,7 @@ extern const cnr_host *neon_host;    /* set by init */
 extern const neon_ukernels *neon_uk; /* set by init, from what the processor can do */
 extern const cnr_device_class neon_device_class;
 
-cnr_status neon_facts(int32_t index, cnr_stream *stream, cnr_fact_fn tell, void *arg,
+cnr_status neon_facts(int32_t index, cnr_stream *stream, cnr_property_fn tell, void *arg,
                       cnr_error *err); /* the device class's */
 
 /* How many cores this process may keep busy. */

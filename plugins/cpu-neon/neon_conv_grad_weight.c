@@ -166,5 +166,5 @@ static cnr_status run(const cnr_run *run, cnr_error *err) {
 }
 
 /* The gradient is multiplied by padding too: where it is NaN, all taps of its channel are. */
-NEON_KERNEL_WITH(CNR_KERNEL_SPREADS, neon_conv_grad_weight, "conv_grad_weight_f32_dot",
+NEON_KERNEL_WITH(CNR_KERNEL_SPREADS_NAN, neon_conv_grad_weight, "conv_grad_weight_f32_dot",
                  "conv_grad_weight", plan, neon_free_padded_state);

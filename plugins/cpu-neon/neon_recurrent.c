@@ -388,7 +388,7 @@ static cnr_status run(const cnr_run *run, cnr_error *err) {
                                  .prepare_size = prepare_size, \
                                  .prepare = prepare, \
                                  .plan = plan, \
-                                 .unplan = neon_free_state, \
+                                 .plan_free = neon_free_state, \
                                  .run = run}
 RECURRENT_KERNEL(neon_lstm, "lstm");
 RECURRENT_KERNEL(neon_gru, "gru");

@@ -224,7 +224,7 @@ const cnr_kernel neon_conv_grad_input = {
     .prepare_size = prepare_size,
     .prepare = prepare,
     .plan = plan_grad,
-    .unplan = neon_free_padded_state,
+    .plan_free = neon_free_padded_state,
     .run = run,
 };
 
@@ -238,6 +238,6 @@ const cnr_kernel neon_conv_transpose = {
     .prepare_size = prepare_size,
     .prepare = prepare,
     .plan = plan_transpose,
-    .unplan = neon_free_padded_state,
+    .plan_free = neon_free_padded_state,
     .run = run,
 };

@@ -47,7 +47,7 @@ neon_part neon_part_of(const cnr_run *run);
                                  .device = "cpu-neon", \
                                  .accepts = accepts, \
                                  .plan = plan_fn, \
-                                 .unplan = unplan_fn, \
+                                 .plan_free = unplan_fn, \
                                  .run = run, \
                                  .flags = with_flags}
 
@@ -89,7 +89,7 @@ cnr_status neon_f16_holds(const cnr_node *node, cnr_error *err);
                                  .prepare_size = variable##_prepare_size, \
                                  .prepare = variable##_prepare, \
                                  .plan = variable##_plan, \
-                                 .unplan = unplan_fn, \
+                                 .plan_free = unplan_fn, \
                                  .run = run, \
                                  .flags = as_flags};
 
@@ -109,10 +109,10 @@ static inline const float *neon_widened(neon_stored as, const void *blob, int64_
     return room;
 }
 
-/* An unplan that frees a single block. */
+/* An plan_free that frees a single block. */
 void neon_free_state(const cnr_device *device, void *state);
 /* A state of zeros that begins with a neon_padded *, made for `w`; NULL, err filled, when out of
- * memory. The unplan for it and its like. */
+ * memory. The plan_free for it and its like. */
 void *neon_padded_state(const cnr_node *node, const cnr_window *w, size_t bytes, cnr_error *err);
 void neon_free_padded_state(const cnr_device *device, void *state);
 

@@ -491,10 +491,10 @@ static cnr_status run(const cnr_run *run, cnr_error *err) {
         .prepare_size = symbol##_prepare_size, \
         .prepare = symbol##_prepare, \
         .plan = symbol##_plan, \
-        .unplan = neon_free_state, \
+        .plan_free = neon_free_state, \
         .run = run, \
         .flops = symbol##_flops, \
-        .flags = CNR_KERNEL_SPREADS | (as_flags), \
+        .flags = CNR_KERNEL_SPREADS_NAN | (as_flags), \
     }
 WINOGRAD(neon_conv_winograd, "conv_f32_winograd", 4, NEON_F32, 0);
 WINOGRAD(neon_conv_winograd_2, "conv_f32_winograd_2x2", 2, NEON_F32, 0);

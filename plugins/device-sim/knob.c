@@ -44,12 +44,12 @@ static cnr_status describe(void *state, int32_t domain, cnr_knob_domain *out, cn
     size_t n = 0;
     (void)err;
     snprintf(out->name, sizeof out->name, "%s", c->name);
-    for (int32_t i = 0; i < m->n_units && n < sizeof out->feeds; i++)
+    for (int32_t i = 0; i < m->n_units && n < sizeof out->devices; i++)
         if (is_fed(m, &m->units[i], domain))
-            n += (size_t)snprintf(out->feeds + n, sizeof out->feeds - n, "%ssim:%s", n ? "," : "",
-                                  m->units[i].name);
+            n += (size_t)snprintf(out->devices + n, sizeof out->devices - n, "%ssim:%s",
+                                  n ? "," : "", m->units[i].name);
     out->n_steps = c->n;
-    out->writable = 1;
+    out->is_writable = 1;
     out->min_hz = (uint64_t)c->steps[0].hz;
     out->max_hz = (uint64_t)c->steps[c->n - 1].hz;
     return CNR_OK;

@@ -27,7 +27,7 @@ static cnr_status describe(void *state, int32_t domain, cnr_meter_domain *out, c
     (void)err;
     const int heat = domain == m->n_rails;
     snprintf(out->name, sizeof out->name, "%s", heat ? "board" : m->rails[domain].name);
-    if (!heat) feeds(m, domain, out->feeds, sizeof out->feeds);
+    if (!heat) feeds(m, domain, out->device, sizeof out->device);
     out->quantity = heat ? CNR_QUANTITY_TEMPERATURE : CNR_QUANTITY_ENERGY;
     return CNR_OK;
 }

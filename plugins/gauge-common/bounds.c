@@ -83,10 +83,10 @@ static int take_bounds(bounds_domain *d) {
     d->domain.min_hz = hz_of(d, d->least.found);
     d->domain.max_hz = hz_of(d, d->most.found);
     if (d->domain.max_hz > 0 && d->domain.min_hz <= d->domain.max_hz) {
-        d->domain.writable = access(d->least.path, W_OK) == 0 && access(d->most.path, W_OK) == 0;
+        d->domain.is_writable = access(d->least.path, W_OK) == 0 && access(d->most.path, W_OK) == 0;
         return 1;
     }
-    d->domain.writable = 0;
+    d->domain.is_writable = 0;
     d->domain.min_hz = d->domain.n_steps ? d->steps[0] : 0;
     d->domain.max_hz = d->domain.n_steps ? d->steps[d->domain.n_steps - 1] : 0;
     return 0;
@@ -229,7 +229,7 @@ static cnr_status restore(const bounds_domain *d, cnr_error *err) {
         const cnr_status one = gauge_write_text(d->cores[i].path, d->cores[i].found, err);
         if (one) status = one;
     }
-    if (!d->domain.writable) return status;
+    if (!d->domain.is_writable) return status;
     const cnr_status first = gauge_write_text(d->most.path, d->most.found, NULL);
     const cnr_status least = gauge_write_text(d->least.path, d->least.found, err);
     const cnr_status again = first ? gauge_write_text(d->most.path, d->most.found, err) : CNR_OK;
@@ -251,7 +251,7 @@ void bounds_restore_now(void *state) {
     GAUGE_EACH(i, list->n) {
         const bounds_domain *d = list->at[i];
         GAUGE_EACH(c, d->n_cores) gauge_order(d->cores[c].path, d->cores[c].found);
-        if (!d->domain.writable) continue;
+        if (!d->domain.is_writable) continue;
         const int failed = gauge_order(d->most.path, d->most.found);
         gauge_order(d->least.path, d->least.found);
         if (failed) gauge_order(d->most.path, d->most.found);
@@ -270,7 +270,7 @@ int32_t bounds_found(void *state, char *text, size_t room) {
     GAUGE_EACH(i, list->n) {
         const bounds_domain *d = list->at[i];
         GAUGE_EACH(c, d->n_cores) n = put_line(text, room, n, &d->cores[c]);
-        if (!d->domain.writable) continue;
+        if (!d->domain.is_writable) continue;
         n = put_line(text, room, n, &d->most);
         n = put_line(text, room, n, &d->least);
     }

@@ -61,8 +61,8 @@ void bounds_close(void *state);
 
 #define BOUNDS_HOOKS \
     .describe = bounds_describe, .step = bounds_step_at, .read = bounds_read, .set = bounds_set, \
-    .restore = bounds_restore, .close = bounds_close, .found = bounds_found, \
-    .bring_back = bounds_bring_back, .restore_now = bounds_restore_now
+    .restore = bounds_restore, .close = bounds_close, .save_state = bounds_found, \
+    .load_state = bounds_bring_back, .restore_in_signal = bounds_restore_now
 
 /* The plugin knob-WORD, whose domains `find` finds. */
 #define BOUNDS_PLUGIN(word, what, about) \

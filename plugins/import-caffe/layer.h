@@ -72,6 +72,7 @@ void caffe_simple(caffe_job *j);
 void caffe_slice(caffe_job *j);
 void caffe_softmax(caffe_job *j);
 void caffe_split(caffe_job *j);
+void caffe_theirs(caffe_job *j);
 void caffe_threshold(caffe_job *j);
 void caffe_tile(caffe_job *j);
 void caffe_upsample(caffe_job *j);

@@ -63,6 +63,16 @@ static const caffe_row rows[] = {
     ROW("Upsample", caffe_upsample, NULL, 1, 1, SPATIAL_FREE),
 };
 
+/* NULL: not supported, and no plugin imports it. */
+static const caffe_row *row_of(const char *type) {
+    static const caffe_row theirs = {.type = "",
+                                     .convert = caffe_theirs,
+                                     .min_in = 0,
+                                     .max_in = CAFFE_MAX_NAMES};
+    const caffe_row *row = IMP_ROW_OF(rows, type);
+    return row || !type || !imp_host->find_import_row("caffe", NULL, type, 0) ? row : &theirs;
+}
+
 int caffe_layer_is_skipped(const char *type) {
     static const char *const skipped[] =
         {"Accuracy",        "SegAccuracy",  "Silence",
@@ -73,13 +83,13 @@ int caffe_layer_is_skipped(const char *type) {
 }
 
 int caffe_layer_is_convolutional(const Caffe__LayerParameter *layer) {
-    const caffe_row *row = IMP_ROW_OF(rows, layer->type);
+    const caffe_row *row = row_of(layer->type);
     return !row || row->flags & SPATIAL_FREE;
 }
 
 void caffe_layer(caffe_net *net, const Caffe__LayerParameter *layer, Caffe__BlobProto **blobs,
                  size_t n_blobs) {
-    const caffe_row *row = IMP_ROW_OF(rows, layer->type);
+    const caffe_row *row = row_of(layer->type);
     /* A loss reads labels too, which are not there at inference, and may give no top. */
     const int loss = row && strcmp(row->type, "SoftmaxWithLoss") == 0;
     caffe_job j = {.net = net,

@@ -16,6 +16,8 @@ typedef struct out_writer {
     size_t n_nodes, nodes_room;
     Onnx__TensorProto **tensors;
     size_t n_tensors, tensors_room;
+    Onnx__OperatorSetIdProto *sets[16]; /* domains of other plugins */
+    size_t n_sets;
     int32_t n_made, problems;
     int no_memory;
 } out_writer;
@@ -51,13 +53,15 @@ Onnx__NodeProto *out_node(out_writer *w, const char *op, const char *const *in, 
 void out_put_int(out_writer *w, Onnx__NodeProto *n, const char *name, int64_t value);
 void out_put_ints(out_writer *w, Onnx__NodeProto *n, const char *name, const int64_t *v, int64_t k);
 void out_put_attr(out_writer *w, Onnx__NodeProto *n, const cnr_attr *from);
+void out_use_domain(out_writer *w, const char *domain, int32_t version);
 /* A fresh name for a value between nodes of ours. */
 const char *out_between(out_writer *w);
 
 /* ---- the kinds of operators; 0: it is not among them ---- */
 
-int out_row(out_job *j); /* export_rows.c: ONNX has it too */
-int out_own(out_job *j); /* export_own.c: several of ONNX's make it */
+int out_plugin_row(out_job *j); /* rows.c: another plugin imports it */
+int out_row(out_job *j);        /* export_rows.c: ONNX has it too */
+int out_own(out_job *j);        /* export_own.c: several of ONNX's make it */
 /* export_quantized.c: between DequantizeLinear and QuantizeLinear */
 int out_quantized(out_job *j);
 /* The attributes of the job's node that ONNX's operator takes which `op` becomes. */

@@ -16,8 +16,27 @@ static void write_node(out_writer *w, int32_t index) {
         j->in[j->n_in] = in[j->n_in] < 0 ? "" : imp_host->graph_value_name(w->graph, in[j->n_in]);
     for (j->n_out = 0; j->n_out < n->n_outputs; j->n_out++)
         j->out[j->n_out] = imp_host->graph_value_name(w->graph, out[j->n_out]);
-    if (!out_own(j) && !out_quantized(j) && !out_row(j))
+    if (!out_own(j) && !out_quantized(j) && !out_row(j) && !out_plugin_row(j))
         out_unsupported(w, n, "ONNX has no operator for it that this exporter knows");
+}
+
+void out_use_domain(out_writer *w, const char *domain, int32_t version) {
+    for (size_t i = 0; i < w->n_sets; i++)
+        if (strcmp(w->sets[i]->domain, domain) == 0) {
+            if (version > w->sets[i]->version) w->sets[i]->version = version;
+            return;
+        }
+    Onnx__OperatorSetIdProto *set = (Onnx__OperatorSetIdProto *)out_make(w, sizeof *set);
+    if (!set) return;
+    if (w->n_sets == CNR_ROWS(w->sets)) {
+        w->no_memory = 1; /* more domains than files have */
+        return;
+    }
+    onnx__operator_set_id_proto__init(set);
+    set->domain = out_text(w, domain);
+    set->has_version = 1;
+    set->version = version;
+    w->sets[w->n_sets++] = set;
 }
 
 /* Constants that nodes read, each once. */
@@ -101,7 +120,7 @@ static cnr_status write_graph(out_writer *w, const char *path, cnr_error *err) {
     Onnx__ModelProto model = ONNX__MODEL_PROTO__INIT;
     Onnx__GraphProto graph = ONNX__GRAPH_PROTO__INIT;
     Onnx__OperatorSetIdProto opset = ONNX__OPERATOR_SET_ID_PROTO__INIT;
-    Onnx__OperatorSetIdProto *sets[] = {&opset};
+    Onnx__OperatorSetIdProto *sets[1 + CNR_ROWS(w->sets)] = {&opset};
     const int32_t n_in = imp_host->graph_input_count(w->graph);
     const int32_t n_out = imp_host->graph_output_count(w->graph);
     graph.name = (char *)"cnnrun";
@@ -127,7 +146,8 @@ static cnr_status write_graph(out_writer *w, const char *path, cnr_error *err) {
     model.has_ir_version = 1;
     model.ir_version = IR_VERSION;
     model.producer_name = (char *)"cnnrun";
-    model.n_opset_import = 1;
+    model.n_opset_import = 1 + w->n_sets;
+    for (size_t i = 0; i < w->n_sets; i++) sets[1 + i] = w->sets[i];
     model.opset_import = sets;
     model.graph = &graph;
     return save(&model, path, err);

@@ -119,6 +119,14 @@ static void keep_properties(onnx_net *net, const Onnx__ModelProto *model) {
     }
 }
 
+int32_t onnx_opset(const onnx_net *net, const char *domain) {
+    for (size_t i = 0; net->model && i < net->model->n_opset_import; i++) {
+        const Onnx__OperatorSetIdProto *set = net->model->opset_import[i];
+        if (strcmp(set->domain ? set->domain : "", domain) == 0) return (int32_t)set->version;
+    }
+    return 0;
+}
+
 static cnr_status import_model(const char *path, const uint8_t *data, size_t bytes,
                                struct cnr_graph *graph, cnr_error *err) {
     Onnx__ModelProto *model = onnx__model_proto__unpack(&onnx_allocator, bytes, data);
@@ -127,7 +135,7 @@ static cnr_status import_model(const char *path, const uint8_t *data, size_t byt
         return imp_host->fail(err, CNR_E_FORMAT, path,
                               "is no ONNX model: the protobuf message is damaged or has no graph");
     }
-    onnx_net net = {.imp = {.graph = graph, .path = path}, .opset = 1};
+    onnx_net net = {.imp = {.graph = graph, .path = path}, .opset = 1, .model = model};
     for (size_t i = 0; i < model->n_opset_import; i++) {
         const char *domain = model->opset_import[i]->domain;
         if (!domain || !*domain || strcmp(domain, "ai.onnx") == 0)

@@ -183,7 +183,8 @@ static void convert(onnx_job *j) {
     const int contrib = strcmp(domain, "com.microsoft") == 0;
     const int ml = strcmp(domain, "ai.onnx.ml") == 0;
     const onnx_form *form = contrib ? onnx_contrib_form(type) : ml ? onnx_ml_form(type) : NULL;
-    if (*domain && !form && strcmp(domain, "ai.onnx") != 0)
+    const int theirs = !form && onnx_has_row(j, domain, type);
+    if (*domain && !form && !theirs && strcmp(domain, "ai.onnx") != 0)
         return onnx_problem(j,
                             contrib || ml ? "this operator of %s is not supported"
                                           : "operators of the domain \"%s\" are not supported",
@@ -192,12 +193,17 @@ static void convert(onnx_job *j) {
     else snake(type, j->op, sizeof j->op);
     const cnr_op *op = imp_host->find_op(j->op);
     if (!form) form = onnx_form_of(j->op);
-    if (!op && !form) return onnx_problem(j, "operator %s is not supported", type);
+    const int ours = (op || form) && (!*domain || strcmp(domain, "ai.onnx") == 0);
+    if (!op && !form && !theirs) return onnx_problem(j, "operator %s is not supported", type);
     if (node->n_output > ONNX_PORTS) return onnx_problem(j, "too many outputs%s", "");
     j->n_out = (int32_t)node->n_output;
     while (j->n_out > 1 && !node->output[j->n_out - 1][0]) j->n_out--;
     for (int32_t i = 0; i < j->n_out; i++) j->out[i] = -1;
     bind_inputs(j);
+    if (theirs && !ours) {
+        if (!j->failed) onnx_row(j, domain, type);
+        return;
+    }
     for (size_t i = 0; i < node->n_attribute; i++)
         if (node->attribute[i]->name && !is_taken(form, node->attribute[i]->name)) {
             if (j->attrs.n == MAX_ATTRS) return onnx_problem(j, "too many attributes%s", "");

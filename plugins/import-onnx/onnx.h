@@ -25,6 +25,7 @@ static inline int onnx_names_get(const onnx_names *names, const char *name, cnr_
 typedef struct onnx_net {
     imp_net imp;
     int64_t opset;
+    const Onnx__ModelProto *model; /* NULL: of a single operator set */
     onnx_names values, nodes;
     imp_pool pool;
     struct onnx_branch {
@@ -75,6 +76,11 @@ cnr_value onnx_constant(onnx_job *j, int32_t dtype, const void *data, const int6
 const onnx_form *onnx_contrib_form(const char *name);
 /* ml.c: of the domain ai.onnx.ml, likewise */
 const onnx_form *onnx_ml_form(const char *name);
+
+/* rows.c: operators that other plugins import */
+int onnx_has_row(const onnx_job *j, const char *domain, const char *type);
+void onnx_row(onnx_job *j, const char *domain, const char *type);
+int32_t onnx_opset(const onnx_net *net, const char *domain); /* import_onnx.c; 0: not told */
 
 /* branch.c: control flow */
 void onnx_if(onnx_job *j);

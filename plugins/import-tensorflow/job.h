@@ -119,6 +119,7 @@ void tf_op_squared(tf_job *j);
 void tf_op_squeeze(tf_job *j);
 void tf_op_strided_slice(tf_job *j);
 void tf_op_switch(tf_job *j);
+void tf_op_theirs(tf_job *j);
 void tf_op_tile(tf_job *j);
 void tf_op_top_k(tf_job *j);
 void tf_op_transpose(tf_job *j);

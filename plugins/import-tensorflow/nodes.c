@@ -164,7 +164,11 @@ static const tf_row rows[] = {
     ROW("_FusedMatMul", tf_op_mat_mul, NULL, 2),
 };
 
-const tf_row *tf_row_of(const char *op) { return IMP_ROW_OF(rows, op); }
+const tf_row *tf_row_of(const char *op) {
+    static const tf_row theirs = {.type = "", .convert = tf_op_theirs, .max_in = INT32_MAX};
+    const tf_row *row = IMP_ROW_OF(rows, op);
+    return row || !imp_host->find_import_row("tensorflow", NULL, op, 0) ? row : &theirs;
+}
 
 /* ---- one node ---- */
 

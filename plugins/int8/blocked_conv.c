@@ -248,6 +248,6 @@ const cnr_kernel int8_conv_blocked = {
     .prepare_size = prepare_size,
     .prepare = prepare,
     .plan = plan,
-    .unplan = int8_free_state,
+    .plan_free = int8_free_state,
     .run = run,
 };

@@ -197,6 +197,6 @@ const cnr_kernel int8_conv_depthwise = {
     .prepare_size = prepare_size,
     .prepare = prepare,
     .plan = plan,
-    .unplan = int8_free_state,
+    .plan_free = int8_free_state,
     .run = run,
 };

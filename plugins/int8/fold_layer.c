@@ -280,7 +280,7 @@ int32_t fold_product(graph *g, int32_t index, cnr_error *err) {
     const cnr_node *node = int8_host->graph_node_at(g, index, &in, &out);
     fold_work f = {.g = g, .node = node, .in = in};
     fold_operand x;
-    if (!graph_is(node, "qlinear_matmul") || int8_host->graph_uses(g, out[0]) == 0) return 0;
+    if (!graph_is(node, "qlinear_matmul") || int8_host->graph_use_count(g, out[0]) == 0) return 0;
     if (node->outputs[0]->flags & CNR_TENSOR_DYNAMIC) return 0;
     const cnr_tensor *a = node->inputs[0], *b = node->inputs[INT8_W];
     const cnr_tensor *scale = node->inputs[INT8_W_SCALE], *zero = node->inputs[INT8_W_ZERO];

@@ -29,7 +29,7 @@ int int8_is_scalar(const cnr_tensor *t, uint32_t dtypes);
 int32_t int8_byte_at(const cnr_tensor *t, int64_t i); /* of i8 or u8 */
 /* The range of stored values less `zero`: what rounding is kept in. */
 void int8_bounds(int32_t dtype, int32_t zero, float *low, float *high);
-/* An unplan that frees a single block. */
+/* An plan_free that frees a single block. */
 void int8_free_state(const cnr_device *device, void *state);
 /* A kernel of the CPU's for the operator `op_name`, by the file's own `prepare_size`, `prepare`,
  * `plan` and `run`; what it plans is a single block. */
@@ -43,7 +43,7 @@ void int8_free_state(const cnr_device *device, void *state);
                                  .prepare_size = prepare_size, \
                                  .prepare = prepare, \
                                  .plan = plan, \
-                                 .unplan = int8_free_state, \
+                                 .plan_free = int8_free_state, \
                                  .run = run}
 
 /* ---- layers: the ports of qlinear_conv and of qlinear_dense are the same ---- */

@@ -96,7 +96,7 @@ static cnr_status run(const cnr_run *run, cnr_error *err) {
                                    .device = "cpu", \
                                    .accepts = way##_accepts, \
                                    .plan = plan, \
-                                   .unplan = int8_free_state, \
+                                   .plan_free = int8_free_state, \
                                    .run = run}
 LINEAR(quantize, "quantize_linear_f32_int8");
 LINEAR(dequantize, "dequantize_linear_int8_f32");

@@ -117,6 +117,6 @@ const cnr_kernel int8_max_pool = {
     .device = "cpu",
     .accepts = accepts,
     .plan = plan,
-    .unplan = int8_free_state,
+    .plan_free = int8_free_state,
     .run = run,
 };

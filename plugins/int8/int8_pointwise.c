@@ -222,7 +222,7 @@ static cnr_status mean_run(const cnr_run *run, cnr_error *err) {
                                  .device = "cpu", \
                                  .accepts = which##_accepts, \
                                  .plan = plan_fn, \
-                                 .unplan = unplan_fn, \
+                                 .plan_free = unplan_fn, \
                                  .run = which##_run}
 POINTWISE(int8_add, "qlinear_add", pair, pair_plan, int8_free_state);
 POINTWISE(int8_mul, "qlinear_mul", pair, pair_plan, int8_free_state);

@@ -25,8 +25,8 @@ static int own_f32(const cnr_tensor *t, int32_t rank) {
 static int is_conv(const graph *g, const cnr_node *node, const cnr_value *in) {
     const cnr_tensor *bias = cnr_own_input(node, 2);
     return graph_is(node, "conv") && node->inputs[0] && node->inputs[0]->rank >= 3 &&
-           own_f32(cnr_own_input(node, 1), -1) && int8_host->graph_uses(g, in[1]) == 1 &&
-           (!bias || (own_f32(bias, 1) && int8_host->graph_uses(g, in[2]) == 1));
+           own_f32(cnr_own_input(node, 1), -1) && int8_host->graph_use_count(g, in[1]) == 1 &&
+           (!bias || (own_f32(bias, 1) && int8_host->graph_use_count(g, in[2]) == 1));
 }
 
 /* f(k x) = k f(x) for each channel by itself; limits count as long as nothing is above them. */
@@ -43,7 +43,7 @@ static int32_t layer_before(const graph *g, cnr_value value) {
     for (int averaged = 0;;) {
         const int32_t producer = int8_host->graph_producer(g, value);
         const cnr_value *in;
-        if (producer < 0 || int8_host->graph_uses(g, value) != 1) return -1;
+        if (producer < 0 || int8_host->graph_use_count(g, value) != 1) return -1;
         const cnr_node *node = int8_host->graph_node_at(g, producer, &in, NULL);
         if (is_conv(g, node, in)) return producer;
         if (!is_homogeneous(node) || node->n_inputs < 1) return -1;

@@ -147,7 +147,7 @@ static int32_t functions(const fold_work *f, fold_link *links, fold_operand *x) 
         const cnr_value v = in[links[n++].port];
         if (fold_operand_of(f->g, v, x)) return n;
         const int32_t producer = v < 0 ? -1 : int8_host->graph_producer(f->g, v);
-        if (producer < 0 || int8_host->graph_uses(f->g, v) != 1) return 0;
+        if (producer < 0 || int8_host->graph_use_count(f->g, v) != 1) return 0;
         node = int8_host->graph_node_at(f->g, producer, &in, NULL);
     }
     return 0;
@@ -308,7 +308,7 @@ enum { MOST_BEHIND = 8 };
 static int begin(fold_work *f, graph *g, int32_t index) {
     const cnr_value *in, *out;
     const cnr_node *node = int8_host->graph_node_at(g, index, &in, &out);
-    if (!graph_is(node, "quantize_linear") || int8_host->graph_uses(g, out[0]) == 0) return 0;
+    if (!graph_is(node, "quantize_linear") || int8_host->graph_use_count(g, out[0]) == 0) return 0;
     if (!has_one_scale(node) || !int8_is_byte(node->outputs[0]) ||
         node->inputs[0]->dtype != CNR_f32)
         return 0;
@@ -331,10 +331,10 @@ static int32_t behind(fold_work *f, const cnr_node **nodes, const cnr_value **in
         f->node = int8_host->graph_node_at(f->g, producer, &in, &out);
         f->in = in;
         if (graph_is(f->node, "dequantize_linear")) return n;
-        if (int8_host->graph_uses(f->g, f->out) != 1 || f->node->n_inputs < 1 || in[0] < 0)
+        if (int8_host->graph_use_count(f->g, f->out) != 1 || f->node->n_inputs < 1 || in[0] < 0)
             return -1;
         for (int32_t i = 1; i < f->node->n_outputs; i++)
-            if (int8_host->graph_uses(f->g, out[i]) > 0) return -1;
+            if (int8_host->graph_use_count(f->g, out[i]) > 0) return -1;
         const int moves = graph_passes(f->node) && !graph_joins(f->node);
         if (!moves) {
             /* a limit of what is dequantised is a table */

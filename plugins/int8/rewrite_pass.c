@@ -29,7 +29,7 @@ static int same_scale(const cnr_node *a, const cnr_node *b) {
 static int32_t cancel(graph *g, int32_t index) {
     const cnr_value *in, *before, *out;
     const cnr_node *node = int8_host->graph_node_at(g, index, &in, &out);
-    if (!graph_is(node, "quantize_linear") || int8_host->graph_uses(g, out[0]) == 0) return 0;
+    if (!graph_is(node, "quantize_linear") || int8_host->graph_use_count(g, out[0]) == 0) return 0;
     const cnr_node *from = source(g, in[0], &before);
     if (!from || from->inputs[0]->dtype != node->outputs[0]->dtype || !same_scale(from, node))
         return 0;
@@ -53,9 +53,9 @@ static const cnr_node *quantised(const graph *g, const cnr_node *node, const cnr
 static int32_t move_behind(graph *g, int32_t index, cnr_error *err) {
     const cnr_value *in, *out, *q, *other;
     const cnr_node *node = int8_host->graph_node_at(g, index, &in, &out);
-    if (!graph_passes(node) || int8_host->graph_uses(g, out[0]) == 0) return 0;
+    if (!graph_passes(node) || int8_host->graph_use_count(g, out[0]) == 0) return 0;
     for (int32_t i = 1; i < node->n_outputs; i++)
-        if (int8_host->graph_uses(g, out[i]) > 0) return 0;
+        if (int8_host->graph_use_count(g, out[i]) > 0) return 0;
     if (node->n_inputs < 1 || !node->inputs[0] || node->outputs[0]->dtype != CNR_f32) return 0;
     const cnr_node *from = quantised(g, node, in, &q);
     if (!from) return 0;

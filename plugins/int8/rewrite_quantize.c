@@ -82,7 +82,7 @@ static int32_t layer_before(const work *w, int32_t relu) {
     cnr_value v = in[0];
     for (;;) {
         const int32_t producer = int8_host->graph_producer(w->g, v);
-        if (producer < 0 || int8_host->graph_uses(w->g, v) != 1) return NONE;
+        if (producer < 0 || int8_host->graph_use_count(w->g, v) != 1) return NONE;
         if (w->layer[producer]) return producer;
         const cnr_node *node = int8_host->graph_node_at(w->g, producer, &in, &out);
         if (!graph_passes(node) || graph_joins(node)) return NONE;
@@ -121,7 +121,7 @@ static void make_groups(work *w) {
         } else if (is_relu(node, &most) && w->layer[i] != FOLLOWER) {
             if (!w->banned[i]) w->relu_of[i] = layer_before(w, i);
             if (w->relu_of[i] == NONE) {
-                if (w->banned[i] < 2 && int8_host->graph_quantise_asked(w->g, i))
+                if (w->banned[i] < 2 && int8_host->graph_should_quantise(w->g, i))
                     w->layer[i] = (uint8_t)(follow_can(node, in, w->g) ? FOLLOWER : 0);
                 w->banned[i] = 2;
                 continue;
@@ -139,7 +139,8 @@ static void measure_groups(work *w) {
     for (int32_t v = 0; v < w->n_values; v++) {
         value_group *group = &w->groups[quantize_find(w, v)];
         double low, high;
-        if (w->cut[v] || !int8_host->graph_range(w->g, v, &low, &high) || !(low <= high)) continue;
+        if (w->cut[v] || !int8_host->graph_value_range(w->g, v, &low, &high) || !(low <= high))
+            continue;
         group->low = fmin(group->low, low);
         group->high = fmax(group->high, high);
         group->known = 1;
@@ -286,7 +287,7 @@ static cnr_status quantise(work *w, int32_t index) {
     if (real < 0) return CNR_E_STATE;
     const value_group *group = &w->groups[quantize_find(w, y)];
     const double zero_point = group->zero, step = (double)group->scale;
-    CNR_TRY(int8_host->graph_quantised(w->g, y, stored, step, zero_point, -zero_point * step));
+    CNR_TRY(int8_host->graph_set_quantised(w->g, y, stored, step, zero_point, -zero_point * step));
     CNR_TRY(int8_host->graph_replace(w->g, y, real));
     return int8_host->graph_remove(w->g, index + 3);
 }
@@ -361,7 +362,7 @@ static int prepare(work *w) {
 static int32_t apply(graph *g, cnr_error *err) {
     int asked = 0;
     for (int32_t i = 0; i < int8_host->graph_node_count(g) && !asked; i++)
-        asked = int8_host->graph_quantise_asked(g, i);
+        asked = int8_host->graph_should_quantise(g, i);
     if (!asked) return 0;
     work w = {.g = g, .n_nodes = int8_host->graph_node_count(g), .n_values = count_values(g)};
     int32_t changes = 0;
@@ -374,7 +375,7 @@ static int32_t apply(graph *g, cnr_error *err) {
         const cnr_node *node = int8_host->graph_node_at(g, i, &in, NULL);
         double most;
         w.layer[i] = 0;
-        if (!int8_host->graph_quantise_asked(g, i)) continue;
+        if (!int8_host->graph_should_quantise(g, i)) continue;
         if (can_quantise(node)) w.layer[i] = LAYER;
         else if (!is_relu(node, &most) && follow_can(node, in, g)) w.layer[i] = FOLLOWER;
     }

@@ -84,7 +84,7 @@ static void name_feeds(bounds *list) {
                             : most - c->speed <= most / 10   ? "cpu:big"
                             : c->speed - least <= least / 10 ? "cpu:little"
                                                              : "cpu:middle";
-        snprintf(list->at[i]->domain.feeds, sizeof list->at[i]->domain.feeds, "%s", feeds);
+        snprintf(list->at[i]->domain.devices, sizeof list->at[i]->domain.devices, "%s", feeds);
     }
 }
 

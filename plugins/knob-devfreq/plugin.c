@@ -42,7 +42,7 @@ static cnr_status add_device(void *list, const char *folder, cnr_error *err) {
     double ms;
     if (gauge_look_number(folder, "polling_interval", &ms) && ms > 0 && ms < 10000)
         d->domain.period_ms = (int32_t)ms;
-    snprintf(d->domain.feeds, sizeof d->domain.feeds, "%s", feeds_of(gauge_last(folder)));
+    snprintf(d->domain.devices, sizeof d->domain.devices, "%s", feeds_of(gauge_last(folder)));
     if (gauge_look(folder, "available_frequencies", text, sizeof text)) bounds_steps_of(d, text);
     bounds_files(d, folder, "min_freq", "max_freq");
     find_load(d, folder);
@@ -57,7 +57,7 @@ static cnr_status add_mali(void *list, const char *folder, cnr_error *err) {
     bounds_domain *d = bounds_add(list, "gpu", 1e6, err);
     if (!d) return CNR_E_MEMORY;
     d->now = now;
-    snprintf(d->domain.feeds, sizeof d->domain.feeds, "opencl:0");
+    snprintf(d->domain.devices, sizeof d->domain.devices, "opencl:0");
     gauge_name(&d->loads[0], folder, "utilization");
     if (gauge_is_there(&d->loads[0])) d->load = read_load;
     return CNR_OK;

@@ -125,12 +125,12 @@ static cnr_status describe_meter(void *state, int32_t domain, cnr_meter_domain *
     int at = 0;
     snprintf(ask_for, sizeof ask_for, "meter %d\n", (int)domain);
     CNR_TRY(ask(state, line, err, ask_for));
-    if (sscanf(line, "ok %d %d %d %llu %d %d %n", &out->quantity, &out->period_ms, &out->estimated,
-               &wraps, &out->within, &out->covers, &at) != 6 ||
+    if (sscanf(line, "ok %d %d %d %llu %d %d %n", &out->quantity, &out->period_ms,
+               &out->is_estimated, &wraps, &out->parent, &out->is_whole_machine, &at) != 6 ||
         !at)
         return strange(err);
     out->wraps_at = wraps;
-    take_names(line + at, out->name, out->feeds);
+    take_names(line + at, out->name, out->device);
     return CNR_OK;
 }
 
@@ -159,13 +159,13 @@ static cnr_status describe_knob(void *state, int32_t domain, cnr_knob_domain *ou
     int at = 0;
     snprintf(ask_for, sizeof ask_for, "knob %d\n", (int)domain);
     CNR_TRY(ask(state, line, err, ask_for));
-    if (sscanf(line, "ok %d %d %d %llu %llu %d %d %n", &out->n_steps, &out->writable,
+    if (sscanf(line, "ok %d %d %d %llu %llu %d %d %n", &out->n_steps, &out->is_writable,
                &out->period_ms, &low, &high, &out->min_cores, &out->max_cores, &at) != 7 ||
         !at)
         return strange(err);
     out->min_hz = low;
     out->max_hz = high;
-    take_names(line + at, out->name, out->feeds);
+    take_names(line + at, out->name, out->devices);
     return CNR_OK;
 }
 

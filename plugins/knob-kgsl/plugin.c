@@ -62,7 +62,7 @@ static cnr_status add_gpu(void *of, const char *folder, cnr_error *err) {
         gauge_host->free(d);
         return CNR_OK;
     }
-    snprintf(d->domain.feeds, sizeof d->domain.feeds, "opencl:0");
+    snprintf(d->domain.devices, sizeof d->domain.devices, "opencl:0");
     d->levels = 1;
     if (steps_are_levels(d, folder)) bounds_files(d, folder, "min_pwrlevel", "max_pwrlevel");
     optional(&d->loads[0], folder, "gpubusy");

@@ -108,12 +108,12 @@ static cnr_status add_card(cards *l, unsigned index, cnr_error *err) {
     c->device = device;
     c->domain.size = sizeof c->domain;
     snprintf(c->domain.name, sizeof c->domain.name, "gpu%u", index);
-    snprintf(c->domain.feeds, sizeof c->domain.feeds, "opencl:%u", index);
+    snprintf(c->domain.devices, sizeof c->domain.devices, "opencl:%u", index);
     if (l->lib.found(device, MEMORY, &c->memory)) c->memory = 0;
     if (l->lib.found(device, GRAPHICS, &c->graphics)) c->graphics = 0;
     read_steps(&l->lib, c);
     if (l->lib.restricted(device, SET_APPLICATION_CLOCKS, &restricted)) restricted = 1;
-    c->domain.writable =
+    c->domain.is_writable =
         c->memory && c->graphics && c->domain.n_steps && (!restricted || geteuid() == 0);
     return CNR_OK;
 }
@@ -204,7 +204,7 @@ static cnr_status restore(void *state, cnr_error *err) {
     const cards *l = state;
     cnr_status status = CNR_OK;
     GAUGE_EACH(i, l->n) {
-        if (!l->at[i]->domain.writable) continue;
+        if (!l->at[i]->domain.is_writable) continue;
         const cnr_status one = give(l, l->at[i], l->at[i]->graphics, err);
         if (one) status = one;
     }
@@ -222,7 +222,7 @@ static int32_t found(void *state, char *text, size_t room) {
     return n;
 }
 
-static cnr_status bring_back(void *state, const char *text, cnr_error *err) {
+static cnr_status load_state(void *state, const char *text, cnr_error *err) {
     cards *l = state;
     int index, n;
     unsigned memory, graphics;
@@ -245,7 +245,7 @@ static const cnr_knob knob = {.size = sizeof(cnr_knob),
                               .set = set,
                               .restore = restore,
                               .close = close_knob,
-                              .found = found,
-                              .bring_back = bring_back};
+                              .save_state = found,
+                              .load_state = load_state};
 
 GAUGE_PLUGIN("knob-nvml", "clocks of NVIDIA's cards, by their library", CNR_KIND_KNOB, knob)

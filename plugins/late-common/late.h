@@ -43,7 +43,7 @@ typedef const cnr_object *(*late_object_fn)(const cnr_host *host);
         .create = late_create, \
         .call = late_call, \
         .destroy = late_destroy, \
-        .reach = object_reach, \
+        .touches = object_reach, \
     }; \
     static cnr_status late_init(const cnr_host *host, struct cnr_registrar *registrar, \
                                 cnr_error *err) { \

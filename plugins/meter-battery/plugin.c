@@ -35,7 +35,7 @@ static cnr_status add(void *of, const char *folder, cnr_error *err) {
     s->scale = product ? 1e-6 : 1; /* microamperes by microvolts */
     s->magnitude = 1;
     s->domain.period_ms = PERIOD_MS;
-    s->domain.covers = 1;
+    s->domain.is_whole_machine = 1;
     return CNR_OK;
 }
 

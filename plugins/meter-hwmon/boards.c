@@ -44,7 +44,7 @@ static cnr_status add_odroid(gauge_sensors *list, const char *folder, int32_t ro
     s->value = watts;
     s->scale = 1e6;
     s->magnitude = 1;
-    snprintf(s->domain.feeds, sizeof s->domain.feeds, "%s", odroid[row].feeds);
+    snprintf(s->domain.device, sizeof s->domain.device, "%s", odroid[row].feeds);
     return CNR_OK;
 }
 
@@ -85,8 +85,8 @@ static cnr_status add_jetson(void *list, const char *path, cnr_error *err) {
     gauge_name(&s->value, folder, gauge_last(path));
     s->scale = 1e3;
     s->magnitude = 1;
-    s->domain.covers = ends_with(name, "VDD_IN") || ends_with(name, "5V_IN");
-    snprintf(s->domain.feeds, sizeof s->domain.feeds, "%s", gauge_feeds(name));
+    s->domain.is_whole_machine = ends_with(name, "VDD_IN") || ends_with(name, "5V_IN");
+    snprintf(s->domain.device, sizeof s->domain.device, "%s", gauge_feeds(name));
     return CNR_OK;
 }
 

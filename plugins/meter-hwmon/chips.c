@@ -30,7 +30,7 @@ static gauge_sensor *add(gauge_sensors *list, const chip *c, const char *kind, i
     }
     gauge_sensor *s = gauge_add(list, name, c->address);
     if (!s) return NULL;
-    snprintf(s->domain.feeds, sizeof s->domain.feeds, "%s", gauge_feeds(s->domain.name));
+    snprintf(s->domain.device, sizeof s->domain.device, "%s", gauge_feeds(s->domain.name));
     s->domain.period_ms = c->period_ms;
     return s;
 }
@@ -73,7 +73,8 @@ static cnr_status add_channel(gauge_sensors *list, const chip *c, int channel, c
     if (product) s->factor = factor; /* mA by mV */
     s->magnitude = !energy;
     if (energy) s->domain.quantity = CNR_QUANTITY_ENERGY;
-    s->domain.covers = strcmp(c->name, "power_meter") == 0 || strcmp(s->domain.name, "VDD_IN") == 0;
+    s->domain.is_whole_machine =
+        strcmp(c->name, "power_meter") == 0 || strcmp(s->domain.name, "VDD_IN") == 0;
     return CNR_OK;
 }
 

@@ -120,10 +120,10 @@ cnr_status model_unit_read(const char *root, int32_t row, model_unit *u, cnr_err
     memset(u, 0, sizeof *u);
     u->domain.size = sizeof u->domain;
     u->domain.quantity = CNR_QUANTITY_POWER;
-    u->domain.estimated = 1;
+    u->domain.is_estimated = 1;
     if (!name) name = unit ? unit : "unit";
     snprintf(u->domain.name, sizeof u->domain.name, "%s", name);
-    snprintf(u->domain.feeds, sizeof u->domain.feeds, "%s", feeds ? feeds : "");
+    snprintf(u->domain.device, sizeof u->domain.device, "%s", feeds ? feeds : "");
     CNR_TRY(find_files(root, row, u, err));
     if (unit) return take_simulated(u, unit, err);
     u->capacitance = number_of(row, "capacitance");

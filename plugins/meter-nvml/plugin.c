@@ -94,7 +94,7 @@ static card_domain *add(cards *c, void *device, unsigned card, int counter) {
     at->domain.quantity = counter ? CNR_QUANTITY_ENERGY : CNR_QUANTITY_POWER;
     at->domain.period_ms = PERIOD_MS;
     snprintf(at->domain.name, sizeof at->domain.name, counter ? "gpu%u" : "gpu%u power", card);
-    snprintf(at->domain.feeds, sizeof at->domain.feeds, "opencl:%u", card);
+    snprintf(at->domain.device, sizeof at->domain.device, "opencl:%u", card);
     return at;
 }
 
@@ -114,7 +114,7 @@ static cnr_status add_card(cards *c, unsigned card, cnr_error *err) {
     if (power_of(&c->lib, device, &power) == 0 || !counter) {
         card_domain *d = add(c, device, card, 0);
         if (!d) goto no_memory;
-        d->domain.within = within;
+        d->domain.parent = within;
     }
     return CNR_OK;
 no_memory:

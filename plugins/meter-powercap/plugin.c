@@ -61,11 +61,12 @@ static cnr_status add(void *of, const char *folder, cnr_error *err) {
     s->value = counter;
     s->domain.quantity = CNR_QUANTITY_ENERGY;
     s->domain.period_ms = 1;
-    s->domain.within = within;
-    s->domain.covers = strcmp(name, "psys") == 0;
+    s->domain.parent = within;
+    s->domain.is_whole_machine = strcmp(name, "psys") == 0;
     if (gauge_look_number(folder, "max_energy_range_uj", &most) && most > 0)
         s->domain.wraps_at = (uint64_t)most;
-    if (strncmp(name, "package", 7) == 0) snprintf(s->domain.feeds, sizeof s->domain.feeds, "cpu");
+    if (strncmp(name, "package", 7) == 0)
+        snprintf(s->domain.device, sizeof s->domain.device, "cpu");
     return CNR_OK;
 }
 

@@ -23,10 +23,10 @@ static void cost(const cnr_node *node, cnr_cost *c) {
 }
 
 static void region(const cnr_node *node, int32_t axis, int64_t begin, int64_t end, int32_t port,
-                   cnr_region *r) {
+                   cnr_input_range *r) {
     (void)node;
     (void)axis;
-    *r = port == 0 ? (cnr_region){0, begin, end} : (cnr_region){-1, 0, 0};
+    *r = port == 0 ? (cnr_input_range){0, begin, end} : (cnr_input_range){-1, 0, 0};
 }
 
 /* A row has one value where its deviation is lost in the rounding of f32. */
@@ -68,7 +68,7 @@ const cnr_op tld_op_correlation =
      .infer = infer,
      .cost = cost,
      .split_axes = tld_split_windows,
-     .region = region,
+     .input_range = region,
      .reference = reference};
 
 /* ---- on the processor: both sides made 0 in the mean and 1 long, then a product ---- */
@@ -143,5 +143,5 @@ const cnr_kernel tld_cpu_correlation = {.size = sizeof(cnr_kernel),
                                         .device = "cpu",
                                         .accepts = accepts,
                                         .plan = plan,
-                                        .unplan = tld_unplan,
+                                        .plan_free = tld_unplan,
                                         .run = run_cpu};

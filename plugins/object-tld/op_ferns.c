@@ -81,7 +81,7 @@ const cnr_op tld_op_random_ferns = {CNR_OP_SIZES,
                                     .infer = infer,
                                     .cost = cost,
                                     .split_axes = tld_split_windows,
-                                    .region = tld_region_of,
+                                    .input_range = tld_region_of,
                                     .reference = reference};
 
 /* ---- on the processor ---- */

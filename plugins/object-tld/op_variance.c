@@ -46,7 +46,7 @@ const cnr_op tld_op_window_variance = {CNR_OP_SIZES,
                                        .infer = infer,
                                        .cost = cost,
                                        .split_axes = tld_split_windows,
-                                       .region = tld_region_of,
+                                       .input_range = tld_region_of,
                                        .reference = reference};
 
 /* ---- on the processor ---- */
@@ -114,5 +114,5 @@ const cnr_kernel tld_cpu_window_variance = {.size = sizeof(cnr_kernel),
                                             .device = "cpu",
                                             .accepts = accepts,
                                             .plan = plan,
-                                            .unplan = tld_unplan,
+                                            .plan_free = tld_unplan,
                                             .run = run_cpu};

@@ -38,11 +38,11 @@ int32_t tld_split_windows(const cnr_node *node, cnr_split_axis *out, int32_t max
 
 /* Of the windows, and of what stands beside each, the same part; the rest whole. */
 void tld_region_of(const cnr_node *node, int32_t axis, int64_t begin, int64_t end, int32_t port,
-                   cnr_region *out) {
+                   cnr_input_range *out) {
     (void)node;
     (void)axis;
-    if (port == 1 || port == 4) *out = (cnr_region){0, begin, end};
-    else *out = (cnr_region){-1, 0, 0};
+    if (port == 1 || port == 4) *out = (cnr_input_range){0, begin, end};
+    else *out = (cnr_input_range){-1, 0, 0};
 }
 
 void tld_unplan(const cnr_device *device, void *state) {

@@ -32,7 +32,7 @@ cnr_status tld_want_size(const cnr_node *node, int32_t i, int32_t axis, int64_t 
 void tld_by_window(const cnr_node *node, cnr_tensor *const *outputs);
 int32_t tld_split_windows(const cnr_node *node, cnr_split_axis *out, int32_t max);
 void tld_region_of(const cnr_node *node, int32_t axis, int64_t begin, int64_t end, int32_t port,
-                   cnr_region *out);
+                   cnr_input_range *out);
 void tld_unplan(const cnr_device *device, void *state);
 
 enum { TLD_PART = 1024 }; /* windows a thread takes at a time */

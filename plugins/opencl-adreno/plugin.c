@@ -26,7 +26,7 @@ static const cnr_device_class device_class = {
     .describe = describe,
     .open = device_open,
     OCL_CLASS_HOOKS,
-    .most = most,
+    .max_score = most,
 };
 
 OCL_PLUGIN(device_class, "opencl-adreno", adreno_tunes, adreno_n_tunes,

@@ -30,7 +30,9 @@ ocl_key ocl_cache_key(const ocl_device *d, const char *head, const char *text,
 
 static void name_of(const ocl_key *key, char name[80]) { snprintf(name, 80, "%s.clbin", key->hex); }
 
-static const char *folder_of(const ocl_device *d) { return d->device ? d->device->keeps : NULL; }
+static const char *folder_of(const ocl_device *d) {
+    return d->device ? d->device->cache_dir : NULL;
+}
 
 unsigned char *ocl_cache_load(const ocl_device *d, const ocl_key *key, size_t *bytes,
                               const char **why) {
@@ -40,7 +42,7 @@ unsigned char *ocl_cache_load(const ocl_device *d, const ocl_key *key, size_t *b
     cnr_error err = CNR_ERROR_INIT;
     name_of(key, name);
     const cnr_status status =
-        ocl_host->kept_load(folder_of(d), name, MOST_BINARY, &binary, &n, &err);
+        ocl_host->cache_load(folder_of(d), name, MOST_BINARY, &binary, &n, &err);
     *bytes = (size_t)n;
     *why = status == CNR_E_NOT_FOUND ? "not there"
            : status == CNR_E_STATE   ? "others could have written it"
@@ -56,7 +58,7 @@ void ocl_cache_store(const ocl_device *d, const ocl_key *key, const unsigned cha
     cnr_error err = CNR_ERROR_INIT;
     name_of(key, name);
     if (bytes == 0 || bytes > MOST_BINARY) return;
-    if (ocl_host->kept_save(folder_of(d), name, binary, bytes, &err))
+    if (ocl_host->cache_save(folder_of(d), name, binary, bytes, &err))
         ocl_host->log(CNR_LOG_INFO, "opencl", "%s: %s: compiled again next time", err.where,
                       err.text);
 }

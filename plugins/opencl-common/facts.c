@@ -14,7 +14,7 @@ typedef struct measure {
     const cnr_device *device;
     cnr_mem x, y;
     void *host;
-    cnr_fact_fn tell;
+    cnr_property_fn tell;
     void *arg;
     uint64_t bytes;
 } measure;
@@ -37,7 +37,7 @@ int ocl_has_extension(const ocl_found *f, const char *name) {
            strstr(text, name) != NULL;
 }
 
-static void tell_known(const ocl_found *f, cnr_fact_fn tell, void *arg) {
+static void tell_known(const ocl_found *f, cnr_property_fn tell, void *arg) {
     const int half = ocl_has_extension(f, "cl_khr_fp16");
     tell(arg, "version", f->version, 0);
     tell(arg, "units", NULL, f->units);
@@ -194,7 +194,7 @@ static cnr_status measure_all(measure *m, cnr_error *err) {
     return tell_launch(m, err);
 }
 
-cnr_status ocl_facts(int32_t index, cnr_stream *stream, cnr_fact_fn tell, void *arg,
+cnr_status ocl_facts(int32_t index, cnr_stream *stream, cnr_property_fn tell, void *arg,
                      cnr_error *err) {
     cnr_device_info unused = {.size = sizeof unused};
     const ocl_found *f = ocl_describe(index, &unused);

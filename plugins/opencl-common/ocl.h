@@ -186,7 +186,7 @@ int ocl_half_emulated(void); /* $CNNRUN_OPENCL_HALF says so */
 
 /* ---- facts.c ---- */
 int ocl_has_extension(const ocl_found *f, const char *name);
-cnr_status ocl_facts(int32_t index, cnr_stream *stream, cnr_fact_fn tell, void *arg,
+cnr_status ocl_facts(int32_t index, cnr_stream *stream, cnr_property_fn tell, void *arg,
                      cnr_error *err);
 
 #define OCL_CLASS_HOOKS \
@@ -194,8 +194,9 @@ cnr_status ocl_facts(int32_t index, cnr_stream *stream, cnr_fact_fn tell, void *
     .close = ocl_device_close, .alloc = ocl_alloc, .free = ocl_free, .map = ocl_map, \
     .unmap = ocl_unmap, .write = ocl_write, .read = ocl_read, .copy = ocl_copy, \
     .stream_open = ocl_stream_open, .stream_close = ocl_stream_close, .sync = ocl_sync, \
-    .record = ocl_record, .wait = ocl_wait, .await = ocl_await, .event_free = ocl_event_free, \
-    .elapsed = ocl_elapsed, .flush = ocl_flush, .facts = ocl_facts, .planned = ocl_planned
+    .event_record = ocl_record, .event_wait = ocl_wait, .event_sync = ocl_await, \
+    .event_free = ocl_event_free, .event_elapsed = ocl_elapsed, .flush = ocl_flush, \
+    .properties = ocl_facts, .plan_finish = ocl_planned
 
 /* What a plugin exports that registers `device_class` and the kernels for it and its tables. */
 #define OCL_PLUGIN(device_class, plugin_name, tunes, n_tunes, text) \

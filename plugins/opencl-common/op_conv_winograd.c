@@ -283,6 +283,6 @@ static cnr_status run_wino(const cnr_run *run, cnr_error *err) {
     } \
     OCL_KERNEL(ocl_conv_winograd_##edge, "conv_f32_winograd" #edge, "conv", OCL_ROW_HOOKS(edge), \
                .plan = plan_##edge, .run = run_wino, .flops = flops_##edge, \
-               .flags = CNR_KERNEL_SPREADS);
+               .flags = CNR_KERNEL_SPREADS_NAN);
 ROW(2)
 ROW(4)

@@ -82,11 +82,11 @@ static cnr_status accepts_view(const cnr_device *device, const cnr_node *node, c
     cnr_alias alias[4];
     const int32_t own = cnr_own_inputs(node);
     (void)device;
-    if (!CNR_HAS(node->desc, aliases_of) || node->n_outputs != 1 || own < 1)
+    if (!CNR_HAS(node->desc, buffer_aliases) || node->n_outputs != 1 || own < 1)
         return cnr_refuse(out, "it is no view of one input");
     const cnr_tensor *x = node->inputs[0], *y = node->outputs[0];
     if (!x || !cnr_is_plain(x, ~0u)) return cnr_refuse(out, "a dense input is wanted");
-    int32_t n = node->desc->aliases_of(node, alias, 4);
+    int32_t n = node->desc->buffer_aliases(node, alias, 4);
     while (n > 0 && (alias[n - 1].kind != CNR_ALIAS_VIEW || alias[n - 1].input != 0 ||
                      alias[n - 1].offset != 0))
         n--;

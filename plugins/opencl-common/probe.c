@@ -105,7 +105,7 @@ static const char *ends(const char *only) {
 static int load(drivers *d, const ocl_key *key) {
     void *text = NULL;
     uint64_t bytes = 0;
-    if (ocl_host->kept_load(NULL, record_name, MOST_RECORD, &text, &bytes, NULL) != CNR_OK)
+    if (ocl_host->cache_load(NULL, record_name, MOST_RECORD, &text, &bytes, NULL) != CNR_OK)
         return 0;
     const int holds = bytes >= 64 && memcmp(text, key->hex, 64) == 0;
     for (int32_t i = 0; holds && i < d->n; i++) { /* one byte a driver behind the key */
@@ -119,7 +119,7 @@ static void save(const drivers *d, const ocl_key *key) {
     char text[64 + MOST_DRIVERS];
     memcpy(text, key->hex, 64);
     for (int32_t i = 0; i < d->n; i++) text[64 + i] = d->bad[i] ? 'x' : '.';
-    ocl_host->kept_save(NULL, record_name, text, 64 + (uint64_t)d->n, NULL); /* else asked again */
+    ocl_host->cache_save(NULL, record_name, text, 64 + (uint64_t)d->n, NULL); /* else asked again */
 }
 
 /* ---- leaving some out ---- */

@@ -25,7 +25,7 @@ cnr_status ocl_unless(const cnr_node *node, const char *why, cnr_error *err);
                                .version = 1, \
                                .name = text, \
                                .op = op_name, \
-                               .unplan = ocl_free_state, \
+                               .plan_free = ocl_free_state, \
                                __VA_ARGS__}
 
 /* A plan hook that is a call of what all its kin share. */
@@ -92,7 +92,7 @@ enum {
     } \
     OCL_KERNEL(symbol, text, op_name, .accepts = symbol##_accepts, .prepare_size = half##_size, \
                .prepare = half##_pack, .plan = plan_math, .run = run_full, \
-               .flags = CNR_KERNEL_F16_MATH | CNR_KERNEL_UNTRIED);
+               .flags = CNR_KERNEL_F16_MATH | CNR_KERNEL_UNTESTED);
 
 /* ---- chain.c: epilogues ---- */
 

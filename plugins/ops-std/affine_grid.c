@@ -83,6 +83,6 @@ const cnr_op ops_affine_grid = {
     .infer = infer,
     .cost = kit_cost_flops,
     .split_axes = ops_split_first,
-    .region = ops_region_first,
+    .input_range = ops_region_first,
     .reference = reference,
 };

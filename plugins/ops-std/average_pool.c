@@ -69,7 +69,7 @@ const cnr_op ops_average_pool = {
     .infer = infer,
     .cost = ops_pool_cost,
     .split_axes = ops_split_all,
-    .region = ops_pool_region,
+    .input_range = ops_pool_region,
     .gradient = gradient,
     .reference = reference,
 };

@@ -186,7 +186,7 @@ const cnr_op ops_batch_statistics = {
     CNR_OP_PORTS(in, out),
     .infer = infer,
     .cost = ops_norm_cost,
-    .aliases_of = aliases_of,
+    .buffer_aliases = aliases_of,
     .parameters = ops_channel_parameters,
     .gradient = gradient,
     .reference = reference,

@@ -47,9 +47,9 @@ static int32_t split_axes(const cnr_node *node, cnr_split_axis *split, int32_t m
 }
 
 static void region(const cnr_node *node, int32_t axis, int64_t begin, int64_t end, int32_t port,
-                   cnr_region *r) {
+                   cnr_input_range *r) {
     (void)node, (void)port;
-    *r = (cnr_region){axis, begin, end};
+    *r = (cnr_input_range){axis, begin, end};
 }
 
 static cnr_status reference(const cnr_run *run, cnr_error *err) {
@@ -100,9 +100,9 @@ const cnr_op ops_concat = {
     CNR_OP_ATTRS(attrs),
     CNR_OP_PORTS(in, out),
     .infer = infer,
-    .aliases_of = aliases_of,
+    .buffer_aliases = aliases_of,
     .split_axes = split_axes,
-    .region = region,
+    .input_range = region,
     .gradient = gradient,
     .reference = reference,
 };

@@ -152,17 +152,17 @@ static int32_t split_axes(const cnr_node *node, cnr_split_axis *axes, int32_t ma
 }
 
 static void region(const cnr_node *node, int32_t axis, int64_t begin, int64_t end, int32_t port,
-                   cnr_region *r) {
+                   cnr_input_range *r) {
     const cnr_tensor *x = node->inputs[0], *weight = node->inputs[1];
     const int64_t group = cnr_attr_int(node, "group");
     int64_t kernel[CNR_MAX_SPATIAL];
     cnr_window w;
-    *r = (cnr_region){.axis = -1};
-    if (axis == 0 && port == 0) *r = (cnr_region){0, begin, end};
-    if (axis == 1 && (port == 1 || port == 2)) *r = (cnr_region){0, begin, end};
+    *r = (cnr_input_range){.axis = -1};
+    if (axis == 0 && port == 0) *r = (cnr_input_range){0, begin, end};
+    if (axis == 1 && (port == 1 || port == 2)) *r = (cnr_input_range){0, begin, end};
     if (axis == 1 && port == 0 && group > 1) {
         const int64_t each = weight->dim[0] / group, c = x->dim[1] / group;
-        if (each > 0) *r = (cnr_region){1, begin / each * c, (end + each - 1) / each * c};
+        if (each > 0) *r = (cnr_input_range){1, begin / each * c, (end + each - 1) / each * c};
     }
     if (axis >= 2 && port == 0) {
         ops_conv_kernel(node, weight, kernel);
@@ -264,7 +264,7 @@ const cnr_op ops_conv = {
     .infer = infer,
     .cost = cost,
     .split_axes = split_axes,
-    .region = region,
+    .input_range = region,
     .linear = linear,
     .parameters = parameters,
     .gradient = gradient,

@@ -15,10 +15,10 @@ static void cost(const cnr_node *node, cnr_cost *c) {
 }
 
 static void region(const cnr_node *node, int32_t axis, int64_t begin, int64_t end, int32_t port,
-                   cnr_region *r) {
+                   cnr_input_range *r) {
     (void)node;
-    *r = (cnr_region){.axis = -1};
-    if (axis == 0 && port != 1) *r = (cnr_region){0, begin, end};
+    *r = (cnr_input_range){.axis = -1};
+    if (axis == 0 && port != 1) *r = (cnr_input_range){0, begin, end};
 }
 
 static cnr_status reference(const cnr_run *run, cnr_error *err) {
@@ -43,6 +43,6 @@ const cnr_op ops_conv_grad_input = {
     .infer = infer,
     .cost = cost,
     .split_axes = ops_split_first,
-    .region = region,
+    .input_range = region,
     .reference = reference,
 };

@@ -19,11 +19,11 @@ static int32_t split_axes(const cnr_node *node, cnr_split_axis *axes, int32_t ma
 }
 
 static void region(const cnr_node *node, int32_t axis, int64_t begin, int64_t end, int32_t port,
-                   cnr_region *r) {
+                   cnr_input_range *r) {
     (void)node;
-    *r = (cnr_region){.axis = -1};
-    if (axis == 0 && port == 0) *r = (cnr_region){1, begin, end};
-    if (axis == 0 && port == 2) *r = (cnr_region){0, begin, end};
+    *r = (cnr_input_range){.axis = -1};
+    if (axis == 0 && port == 0) *r = (cnr_input_range){1, begin, end};
+    if (axis == 0 && port == 2) *r = (cnr_input_range){0, begin, end};
 }
 
 /* Output positions o of one axis whose tap k reads inside x: [first, last). */
@@ -97,6 +97,6 @@ const cnr_op ops_conv_grad_weight = {
     .infer = infer,
     .cost = cost,
     .split_axes = split_axes,
-    .region = region,
+    .input_range = region,
     .reference = reference,
 };

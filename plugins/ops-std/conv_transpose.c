@@ -125,23 +125,23 @@ static int32_t split_axes(const cnr_node *node, cnr_split_axis *axes, int32_t ma
 }
 
 static void region(const cnr_node *node, int32_t axis, int64_t begin, int64_t end, int32_t port,
-                   cnr_region *r) {
+                   cnr_input_range *r) {
     const cnr_tensor *x = node->inputs[0], *weight = node->inputs[1];
     const int64_t group = cnr_attr_int(node, "group"), each = weight->dim[1];
     cnr_window w;
-    *r = (cnr_region){.axis = -1};
-    if (axis == 0 && port == 0) *r = (cnr_region){0, begin, end};
-    if (axis == 1 && port == 2) *r = (cnr_region){0, begin, end};
-    if (axis == 1 && port == 1 && group == 1) *r = (cnr_region){1, begin, end};
+    *r = (cnr_input_range){.axis = -1};
+    if (axis == 0 && port == 0) *r = (cnr_input_range){0, begin, end};
+    if (axis == 1 && port == 2) *r = (cnr_input_range){0, begin, end};
+    if (axis == 1 && port == 1 && group == 1) *r = (cnr_input_range){1, begin, end};
     if (axis == 1 && port < 2 && group > 1 && each > 0) {
         const int64_t c = x->dim[1] / group;
-        *r = (cnr_region){port == 0 ? 1 : 0, begin / each * c, (end + each - 1) / each * c};
+        *r = (cnr_input_range){port == 0 ? 1 : 0, begin / each * c, (end + each - 1) / each * c};
     }
     if (axis < 2 || port != 0 || window_of(node, &w, NULL) != CNR_OK) return;
     const int32_t i = axis - 2;
     const int64_t s = w.stride[i], p = w.pad_begin[i];
     const int64_t before = begin + p - (w.kernel[i] - 1) * w.dilation[i];
-    *r = (cnr_region){axis, before > 0 ? (before + s - 1) / s : 0, (end - 1 + p) / s + 1};
+    *r = (cnr_input_range){axis, before > 0 ? (before + s - 1) / s : 0, (end - 1 + p) / s + 1};
     if (r->end > w.out[i]) r->end = w.out[i];
     if (r->begin > r->end) r->begin = r->end;
 }
@@ -210,7 +210,7 @@ const cnr_op ops_conv_transpose = {
     .infer = infer,
     .cost = cost,
     .split_axes = split_axes,
-    .region = region,
+    .input_range = region,
     .linear = linear,
     .parameters = parameters,
     .gradient = gradient,

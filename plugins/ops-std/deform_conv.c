@@ -58,12 +58,12 @@ static void cost(const cnr_node *node, cnr_cost *c) {
 }
 
 static void region(const cnr_node *node, int32_t axis, int64_t begin, int64_t end, int32_t port,
-                   cnr_region *r) {
+                   cnr_input_range *r) {
     (void)node;
-    *r = (cnr_region){.axis = -1};
-    if (axis == 0 && port != 1 && port != 3) *r = (cnr_region){0, begin, end};
-    if (axis == 1 && (port == 1 || port == 3)) *r = (cnr_region){0, begin, end};
-    if (axis >= 2 && (port == 2 || port == 4)) *r = (cnr_region){axis, begin, end};
+    *r = (cnr_input_range){.axis = -1};
+    if (axis == 0 && port != 1 && port != 3) *r = (cnr_input_range){0, begin, end};
+    if (axis == 1 && (port == 1 || port == 3)) *r = (cnr_input_range){0, begin, end};
+    if (axis >= 2 && (port == 2 || port == 4)) *r = (cnr_input_range){axis, begin, end};
 }
 
 /* x at a fractional place: linear between neighbours along each axis, 0 outside. */
@@ -170,7 +170,7 @@ const cnr_op ops_deform_conv = {
     .infer = infer,
     .cost = cost,
     .split_axes = ops_split_all,
-    .region = region,
+    .input_range = region,
     .parameters = parameters,
     .reference = reference,
 };

@@ -65,10 +65,10 @@ static void cost(const cnr_node *node, cnr_cost *c) {
 }
 
 static void region(const cnr_node *node, int32_t axis, int64_t begin, int64_t end, int32_t port,
-                   cnr_region *r) {
+                   cnr_input_range *r) {
     (void)node;
-    *r = (cnr_region){.axis = -1};
-    if ((axis == 0) == (port == 0)) *r = (cnr_region){0, begin, end};
+    *r = (cnr_input_range){.axis = -1};
+    if ((axis == 0) == (port == 0)) *r = (cnr_input_range){0, begin, end};
 }
 
 static int32_t linear(const cnr_node *node, cnr_linear *l) {
@@ -132,7 +132,7 @@ const cnr_op ops_dense = {
     .infer = infer,
     .cost = cost,
     .split_axes = ops_split_two,
-    .region = region,
+    .input_range = region,
     .linear = linear,
     .parameters = parameters,
     .gradient = gradient,

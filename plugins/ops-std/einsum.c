@@ -167,15 +167,16 @@ static void cost(const cnr_node *node, cnr_cost *c) {
 
 /* Of an operand, the same range of the one axis with the result's label; else all of it. */
 static void region(const cnr_node *node, int32_t axis, int64_t begin, int64_t end, int32_t port,
-                   cnr_region *r) {
+                   cnr_input_range *r) {
     einsum e;
     cnr_error err = CNR_ERROR_INIT;
     int32_t found = -1, times = 0;
-    *r = (cnr_region){.axis = -1};
+    *r = (cnr_input_range){.axis = -1};
     if (einsum_read(node, &e, &err) || port >= e.n_terms) return;
     for (int32_t i = 0; i < e.rank[port]; i++)
         if (e.term[port][i] == e.term[e.n_terms][axis]) found = i, times++;
-    if (times == 1 && node->inputs[port]->dim[found] != 1) *r = (cnr_region){found, begin, end};
+    if (times == 1 && node->inputs[port]->dim[found] != 1)
+        *r = (cnr_input_range){found, begin, end};
 }
 
 /* A walk over some labels, which moves through every operand. */
@@ -275,6 +276,6 @@ const cnr_op ops_einsum = {
     .infer = infer,
     .cost = cost,
     .split_axes = ops_split_all,
-    .region = region,
+    .input_range = region,
     .reference = reference,
 };

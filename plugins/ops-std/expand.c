@@ -44,11 +44,11 @@ static cnr_status expand_infer(const cnr_node *node, cnr_tensor *const *outputs,
 }
 
 static void expand_region(const cnr_node *node, int32_t axis, int64_t begin, int64_t end,
-                          int32_t port, cnr_region *r) {
+                          int32_t port, cnr_input_range *r) {
     const cnr_tensor *x = node->inputs[0];
     const int32_t own = axis - (node->outputs[0]->rank - x->rank);
     const int whole = port > 0 || own < 0 || x->dim[own] == 1;
-    *r = (cnr_region){whole ? -1 : own, begin, end};
+    *r = (cnr_input_range){whole ? -1 : own, begin, end};
 }
 
 static cnr_status expand_reference(const cnr_run *run, cnr_error *err) {
@@ -115,7 +115,7 @@ const cnr_op ops_expand = {
     CNR_OP_PORTS(expand_in, expand_out),
     .infer = expand_infer,
     .split_axes = ops_split_all,
-    .region = expand_region,
+    .input_range = expand_region,
     .gradient = expand_gradient,
     .reference = expand_reference,
 };

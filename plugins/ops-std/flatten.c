@@ -28,7 +28,7 @@ const cnr_op ops_flatten = {
     CNR_OP_ATTRS(attrs),
     CNR_OP_PORTS(in, out),
     .infer = infer,
-    .aliases_of = ops_alias_view,
+    .buffer_aliases = ops_alias_view,
     .gradient = ops_gradient_reshape,
     .reference = ops_reference_copy,
 };

@@ -48,14 +48,16 @@ static void cost(const cnr_node *node, cnr_cost *c) {
 }
 
 static void region(const cnr_node *node, int32_t axis, int64_t begin, int64_t end, int32_t port,
-                   cnr_region *r) {
-    *r = (cnr_region){.axis = -1};
-    if (port == 0 && axis == 0) *r = (cnr_region){cnr_attr_int(node, "transA") ? 1 : 0, begin, end};
-    if (port == 1 && axis == 1) *r = (cnr_region){cnr_attr_int(node, "transB") ? 0 : 1, begin, end};
+                   cnr_input_range *r) {
+    *r = (cnr_input_range){.axis = -1};
+    if (port == 0 && axis == 0)
+        *r = (cnr_input_range){cnr_attr_int(node, "transA") ? 1 : 0, begin, end};
+    if (port == 1 && axis == 1)
+        *r = (cnr_input_range){cnr_attr_int(node, "transB") ? 0 : 1, begin, end};
     if (port == 2) {
         const cnr_tensor *c = cnr_own_input(node, 2);
         const int32_t own = c ? axis - (2 - c->rank) : -1;
-        if (own >= 0 && c->dim[own] != 1) *r = (cnr_region){own, begin, end};
+        if (own >= 0 && c->dim[own] != 1) *r = (cnr_input_range){own, begin, end};
     }
 }
 
@@ -177,7 +179,7 @@ const cnr_op ops_gemm = {
     .infer = infer,
     .cost = cost,
     .split_axes = ops_split_two,
-    .region = region,
+    .input_range = region,
     .linear = linear,
     .gradient = gradient,
     .reference = reference,

@@ -123,7 +123,7 @@ static cnr_status max_gradient(OPS_GRADIENT_ARGS) {
                                .cost = cost, \
                                .flags = CNR_OP_PURE | CNR_OP_RANGES, \
                                .split_axes = ops_split_two, \
-                               .region = ops_region_every, \
+                               .input_range = ops_region_every, \
                                .reference = NAME##_reference, \
                                __VA_ARGS__}
 

@@ -50,7 +50,7 @@ static int32_t split_axes(const cnr_node *node, cnr_split_axis *axes, int32_t ma
 }
 
 static void region(const cnr_node *node, int32_t axis, int64_t begin, int64_t end, int32_t port,
-                   cnr_region *r) {
+                   cnr_input_range *r) {
     ops_channel_region(node, axis, begin, end, port, r);
     if (port > 0 && r->axis == 0 && cnr_own_input(node, port) &&
         node->inputs[port]->dim[0] != node->outputs[0]->dim[1])
@@ -96,9 +96,9 @@ const cnr_op ops_group_normalization = {
     CNR_OP_PORTS(in, out),
     .infer = infer,
     .cost = ops_norm_cost,
-    .aliases_of = ops_alias_inplace,
+    .buffer_aliases = ops_alias_inplace,
     .split_axes = split_axes,
-    .region = region,
+    .input_range = region,
     .parameters = ops_channel_parameters,
     .reference = reference,
 };

@@ -11,7 +11,7 @@ const cnr_op ops_identity = {
     .flags = CNR_OP_PASS | CNR_OP_PURE,
     CNR_OP_PORTS(in, out),
     .infer = ops_infer_same,
-    .aliases_of = ops_alias_view,
+    .buffer_aliases = ops_alias_view,
     .gradient = ops_gradient_through,
     .reference = ops_reference_copy,
 };

@@ -47,9 +47,9 @@ const cnr_op ops_instance_normalization = {
     CNR_OP_PORTS(in, out),
     .infer = infer,
     .cost = ops_norm_cost,
-    .aliases_of = ops_alias_inplace,
+    .buffer_aliases = ops_alias_inplace,
     .split_axes = ops_split_two,
-    .region = ops_channel_region,
+    .input_range = ops_channel_region,
     .parameters = ops_channel_parameters,
     .reference = reference,
 };

@@ -60,9 +60,9 @@ int32_t ops_lane_split(const cnr_node *node, cnr_split_axis *axes, int32_t max) 
 }
 
 void ops_lane_region(const cnr_node *node, int32_t axis, int64_t begin, int64_t end, int32_t port,
-                     cnr_region *r) {
+                     cnr_input_range *r) {
     (void)node, (void)port;
-    *r = (cnr_region){axis, begin, end};
+    *r = (cnr_input_range){axis, begin, end};
 }
 
 void ops_lane_cost(const cnr_node *node, cnr_cost *c) {

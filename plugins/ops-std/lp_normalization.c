@@ -41,8 +41,8 @@ const cnr_op ops_lp_normalization = {
     CNR_OP_PORTS(in, out),
     .infer = ops_lane_infer,
     .cost = ops_lane_cost,
-    .aliases_of = ops_alias_inplace,
+    .buffer_aliases = ops_alias_inplace,
     .split_axes = ops_lane_split,
-    .region = ops_lane_region,
+    .input_range = ops_lane_region,
     .reference = reference,
 };

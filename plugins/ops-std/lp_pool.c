@@ -47,6 +47,6 @@ const cnr_op ops_lp_pool = {
     .infer = infer,
     .cost = ops_pool_cost,
     .split_axes = ops_split_all,
-    .region = ops_pool_region,
+    .input_range = ops_pool_region,
     .reference = reference,
 };

@@ -37,22 +37,22 @@ static void cost(const cnr_node *node, cnr_cost *c) {
 /* `reach` channels beyond a range. Twice the window's for the gradient, whose neighbours have
  * neighbours. */
 static void widen(const cnr_node *node, int32_t axis, int64_t begin, int64_t end, int64_t reach,
-                  cnr_region *r) {
+                  cnr_input_range *r) {
     const int64_t channels = node->outputs[0]->dim[1];
-    *r = (cnr_region){axis, begin, end};
+    *r = (cnr_input_range){axis, begin, end};
     if (axis != 1) return;
     r->begin = begin > reach ? begin - reach : 0;
     r->end = end < channels - reach ? end + reach : channels;
 }
 
 static void region(const cnr_node *node, int32_t axis, int64_t begin, int64_t end, int32_t port,
-                   cnr_region *r) {
+                   cnr_input_range *r) {
     (void)port;
     widen(node, axis, begin, end, cnr_attr_int(node, "size") / 2, r);
 }
 
 static void grad_region(const cnr_node *node, int32_t axis, int64_t begin, int64_t end,
-                        int32_t port, cnr_region *r) {
+                        int32_t port, cnr_input_range *r) {
     (void)port;
     widen(node, axis, begin, end, 2 * (cnr_attr_int(node, "size") / 2), r);
 }
@@ -147,7 +147,7 @@ const cnr_op ops_lrn = {
     .infer = infer,
     .cost = cost,
     .split_axes = ops_split_all,
-    .region = region,
+    .input_range = region,
     .gradient = gradient,
     .reference = reference,
 };
@@ -162,6 +162,6 @@ const cnr_op ops_lrn_grad = {
     .infer = infer,
     .cost = cost,
     .split_axes = ops_split_all,
-    .region = grad_region,
+    .input_range = grad_region,
     .reference = grad_reference,
 };

@@ -54,10 +54,10 @@ static void cost(const cnr_node *node, cnr_cost *c) {
 }
 
 static void region(const cnr_node *node, int32_t axis, int64_t begin, int64_t end, int32_t port,
-                   cnr_region *r) {
+                   cnr_input_range *r) {
     const int64_t half = cnr_attr_int(node, "size") / 2;
     (void)port;
-    *r = (cnr_region){axis, begin, end};
+    *r = (cnr_input_range){axis, begin, end};
     if (axis < 2) return;
     r->begin = begin > half ? begin - half : 0;
     r->end = end < node->outputs[0]->dim[axis] - half ? end + half : node->outputs[0]->dim[axis];
@@ -158,7 +158,7 @@ const cnr_op ops_lrn_within = {
     .infer = infer,
     .cost = cost,
     .split_axes = ops_split_all,
-    .region = region,
+    .input_range = region,
     .gradient = gradient,
     .reference = reference,
 };
@@ -173,7 +173,7 @@ const cnr_op ops_lrn_within_grad = {
     .infer = infer,
     .cost = cost,
     .split_axes = ops_split_two,
-    .region = ops_region_every,
+    .input_range = ops_region_every,
     .reference = grad_reference,
     .reference_workspace = ops_plane_workspace,
 };

@@ -77,13 +77,13 @@ static int32_t split_axes(const cnr_node *node, cnr_split_axis *axes, int32_t ma
 }
 
 static void region(const cnr_node *node, int32_t axis, int64_t begin, int64_t end, int32_t port,
-                   cnr_region *r) {
+                   cnr_input_range *r) {
     const int32_t rank = node->outputs[0]->rank;
-    *r = (cnr_region){.axis = -1};
+    *r = (cnr_input_range){.axis = -1};
     if (port > 1 || axis == (port == 0 ? rank - 1 : rank - 2)) return;
     const cnr_tensor *t = node->inputs[port];
     const int32_t own = axis - (rank - t->rank);
-    if (own >= 0 && (axis >= rank - 2 || t->dim[own] != 1)) *r = (cnr_region){own, begin, end};
+    if (own >= 0 && (axis >= rank - 2 || t->dim[own] != 1)) *r = (cnr_input_range){own, begin, end};
 }
 
 static cnr_value transposed(kit_build *b, cnr_value x, int32_t rank) {
@@ -186,7 +186,7 @@ const cnr_op ops_matmul = {
     .infer = infer,
     .cost = cost,
     .split_axes = split_axes,
-    .region = region,
+    .input_range = region,
     .gradient = gradient,
     .reference = reference,
 };

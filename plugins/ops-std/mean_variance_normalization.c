@@ -113,8 +113,8 @@ const cnr_op ops_mean_variance_normalization = {
     CNR_OP_PORTS(in, out),
     .infer = infer,
     .cost = ops_norm_cost,
-    .aliases_of = ops_alias_inplace,
+    .buffer_aliases = ops_alias_inplace,
     .split_axes = split_axes,
-    .region = ops_region_every,
+    .input_range = ops_region_every,
     .reference = reference,
 };

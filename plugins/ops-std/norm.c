@@ -21,10 +21,10 @@ cnr_status ops_channel_parameters(const cnr_node *node, int32_t port, cnr_tensor
 }
 
 void ops_channel_region(const cnr_node *node, int32_t axis, int64_t begin, int64_t end,
-                        int32_t port, cnr_region *r) {
-    *r = (cnr_region){.axis = -1};
-    if (port == 0) *r = (cnr_region){axis, begin, end};
-    else if (axis == 1 && port < node->desc->n_inputs) *r = (cnr_region){0, begin, end};
+                        int32_t port, cnr_input_range *r) {
+    *r = (cnr_input_range){.axis = -1};
+    if (port == 0) *r = (cnr_input_range){axis, begin, end};
+    else if (axis == 1 && port < node->desc->n_inputs) *r = (cnr_input_range){0, begin, end};
 }
 
 void ops_norm_cost(const cnr_node *node, cnr_cost *c) {

@@ -96,9 +96,9 @@ const cnr_op ops_normalize = {
     CNR_OP_PORTS(in, out),
     .infer = infer,
     .cost = ops_norm_cost,
-    .aliases_of = ops_alias_inplace,
+    .buffer_aliases = ops_alias_inplace,
     .split_axes = split_axes,
-    .region = ops_region_first,
+    .input_range = ops_region_first,
     .parameters = parameters,
     .reference = reference,
 };

@@ -126,9 +126,9 @@ int32_t ops_split_two(const cnr_node *node, cnr_split_axis *axes, int32_t max);
 int32_t ops_split_first(const cnr_node *node, cnr_split_axis *axes, int32_t max);
 /* region hooks: the same range of every input; of input 0, and all of the others. */
 void ops_region_every(const cnr_node *node, int32_t axis, int64_t begin, int64_t end, int32_t port,
-                      cnr_region *r);
+                      cnr_input_range *r);
 void ops_region_first(const cnr_node *node, int32_t axis, int64_t begin, int64_t end, int32_t port,
-                      cnr_region *r);
+                      cnr_input_range *r);
 
 /* ---- elements ---- */
 

@@ -20,7 +20,7 @@ cnr_status ops_lane_grad_infer(const cnr_node *node, cnr_tensor *const *outputs,
 /* All axes but that one. */
 int32_t ops_lane_split(const cnr_node *node, cnr_split_axis *axes, int32_t max);
 void ops_lane_region(const cnr_node *node, int32_t axis, int64_t begin, int64_t end, int32_t port,
-                     cnr_region *r);
+                     cnr_input_range *r);
 void ops_lane_cost(const cnr_node *node, cnr_cost *c);
 
 #endif

@@ -16,7 +16,7 @@ typedef struct ops_geometry {
 /* From a resolved window and the run's output `y` (N C spatial). */
 void ops_geometry_of(const cnr_window *w, const cnr_tensor *x, const cnr_run *run, ops_geometry *g);
 /* What [begin, end) on spatial axis `i` of the output reads of the input, clipped to it. */
-cnr_region ops_window_region(const cnr_window *w, int32_t i, int64_t begin, int64_t end);
+cnr_input_range ops_window_region(const cnr_window *w, int32_t i, int64_t begin, int64_t end);
 /* Taps k of a window at output position o that fall inside [0, in): [first, last). */
 static inline void ops_taps(const ops_geometry *g, int axis, int64_t o, int64_t *first,
                             int64_t *last) {
@@ -106,7 +106,7 @@ cnr_status ops_pool_geometry(const cnr_run *run, const cnr_tensor *x, ops_geomet
 uint64_t ops_pool_taps(const cnr_node *node);
 void ops_pool_cost(const cnr_node *node, cnr_cost *c);
 void ops_pool_region(const cnr_node *node, int32_t axis, int64_t begin, int64_t end, int32_t port,
-                     cnr_region *r);
+                     cnr_input_range *r);
 /* One plane of the output in double. */
 uint64_t ops_plane_workspace(const cnr_node *node);
 

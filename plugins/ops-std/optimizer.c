@@ -90,7 +90,7 @@ const cnr_op ops_sgd = {
     CNR_OP_PORTS(sgd_in, sgd_out),
     .infer = infer,
     .cost = sgd_cost,
-    .aliases_of = aliases_of,
+    .buffer_aliases = aliases_of,
     .reference = sgd_reference,
 };
 
@@ -160,7 +160,7 @@ const cnr_op ops_adam = {
     CNR_OP_PORTS(adam_in, adam_out),
     .infer = infer,
     .cost = adam_cost,
-    .aliases_of = aliases_of,
+    .buffer_aliases = aliases_of,
     .reference = adam_reference,
 };
 
@@ -201,6 +201,6 @@ const cnr_op ops_assign = {
     .flags = CNR_OP_PURE,
     CNR_OP_PORTS(assign_in, assign_out),
     .infer = assign_infer,
-    .aliases_of = assign_aliases,
+    .buffer_aliases = assign_aliases,
     .reference = assign_reference,
 };

@@ -42,11 +42,11 @@ void ops_pool_cost(const cnr_node *node, cnr_cost *c) {
 }
 
 void ops_pool_region(const cnr_node *node, int32_t axis, int64_t begin, int64_t end, int32_t port,
-                     cnr_region *r) {
+                     cnr_input_range *r) {
     cnr_window w;
-    *r = (cnr_region){.axis = -1};
+    *r = (cnr_input_range){.axis = -1};
     if (port != 0) return;
-    if (axis < 2) *r = (cnr_region){axis, begin, end};
+    if (axis < 2) *r = (cnr_input_range){axis, begin, end};
     else if (ops_pool_window(node, node->inputs[0], &w, NULL) == CNR_OK)
         *r = ops_window_region(&w, axis - 2, begin, end);
 }

@@ -92,7 +92,7 @@ uint64_t ops_plane_workspace(const cnr_node *node) {
 
 #define POOL_GRAD_HOOKS \
     .flags = CNR_OP_PURE | CNR_OP_RANGES, CNR_OP_PORTS(in, out), .infer = infer, .cost = cost, \
-    .split_axes = ops_split_two, .region = ops_region_every, \
+    .split_axes = ops_split_two, .input_range = ops_region_every, \
     .reference_workspace = ops_plane_workspace
 
 const cnr_op ops_average_pool_grad = {

@@ -332,7 +332,7 @@ static cnr_status reduce_mean_gradient(OPS_GRADIENT_ARGS) {
                                .infer = NAME##_infer, \
                                .cost = cost, \
                                .split_axes = split_axes, \
-                               .region = ops_region_first, \
+                               .input_range = ops_region_first, \
                                .gradient = GRADIENT, \
                                .reference = NAME##_reference};
 REDUCTIONS(ROW)

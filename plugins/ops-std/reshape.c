@@ -139,7 +139,7 @@ static cnr_status unsqueeze_infer(const cnr_node *node, cnr_tensor *const *outpu
                                CNR_OP_ATTRS(ATTRS), \
                                CNR_OP_PORTS(IN, out), \
                                .infer = NAME##_infer, \
-                               .aliases_of = ops_alias_view, \
+                               .buffer_aliases = ops_alias_view, \
                                .gradient = ops_gradient_reshape, \
                                .reference = ops_reference_copy}
 

@@ -26,7 +26,7 @@ const cnr_op ops_reshape_like = {
     .flags = CNR_OP_PURE,
     CNR_OP_PORTS(in, out),
     .infer = infer,
-    .aliases_of = ops_alias_view,
+    .buffer_aliases = ops_alias_view,
     .gradient = ops_gradient_reshape,
     .reference = ops_reference_copy,
 };

@@ -249,7 +249,7 @@ static int32_t apply(struct cnr_graph *g, cnr_error *err) {
         const cnr_value *out;
         const cnr_node *node = ops_host->graph_node_at(g, i, NULL, &out);
         if ((!is(node, "mul") && !is(node, "div")) || !is_arithmetic(node) ||
-            ops_host->graph_uses(g, out[0]) == 0)
+            ops_host->graph_use_count(g, out[0]) == 0)
             continue;
         const cnr_value old = out[0];
         cnr_value x;

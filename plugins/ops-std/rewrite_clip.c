@@ -29,7 +29,7 @@ static int32_t apply(struct cnr_graph *g, cnr_error *err) {
         const cnr_value *in, *out;
         double limits[2];
         const cnr_node *node = ops_host->graph_node_at(g, i, &in, &out);
-        if (!limits_of(node, limits) || ops_host->graph_uses(g, out[0]) == 0) continue;
+        if (!limits_of(node, limits) || ops_host->graph_use_count(g, out[0]) == 0) continue;
         const cnr_attr least = kit_attr_float("min", limits[0]),
                        most = kit_attr_float("max", limits[1]);
         const cnr_attr *const attrs[] = {&least, &most};

@@ -94,7 +94,7 @@ static int32_t apply(struct cnr_graph *g, cnr_error *err) {
         einsum e;
         plan p;
         if (strcmp(node->desc->name, ops_einsum.name) != 0 ||
-            ops_host->graph_uses(g, out[0]) == 0 || einsum_read(node, &e, &unread) ||
+            ops_host->graph_use_count(g, out[0]) == 0 || einsum_read(node, &e, &unread) ||
             !make_plan(node, &e, &p))
             continue;
         const cnr_value old = out[0], left = in[0], right = in[1];

@@ -121,7 +121,7 @@ static int with_constant(const struct cnr_graph *g, cnr_value value, const char 
     const cnr_value pair[2] = {in[0], in[1]};
     for (int32_t k = 0; k < 2; k++) {
         *constant = pair[1 - k];
-        if (pair[k] >= 0 && *constant >= 0 && ops_host->graph_uses(g, pair[k]) == 1 &&
+        if (pair[k] >= 0 && *constant >= 0 && ops_host->graph_use_count(g, pair[k]) == 1 &&
             operand(g, pair[k], n, scale) && suits(g, *constant, n))
             return 1;
     }
@@ -178,7 +178,7 @@ static int32_t pass(struct cnr_graph *g, int round, cnr_error *err) {
         cnr_value scale = -1, shift = -1, of = -1;
         normal n = {.x = -1};
         cnr_status status = CNR_OK;
-        if (node->n_outputs != 1 || ops_host->graph_uses(g, out[0]) == 0) continue;
+        if (node->n_outputs != 1 || ops_host->graph_use_count(g, out[0]) == 0) continue;
         const cnr_value old = out[0];
         if (round == 3 && is(node, "pow") && is_square(g, old, &of)) status = square(g, i, of, old);
         else if ((round == 0 && with_constant(g, old, "add", scaled, &n, &scale, &shift)) ||

@@ -59,7 +59,7 @@ static int32_t apply(struct cnr_graph *g, cnr_error *err) {
         int32_t perm[CNR_MAX_RANK];
         cnr_value from;
         const cnr_node *node = ops_host->graph_node_at(g, i, NULL, &out);
-        if (!is_transpose(node) || ops_host->graph_uses(g, out[0]) == 0) continue;
+        if (!is_transpose(node) || ops_host->graph_use_count(g, out[0]) == 0) continue;
         const int32_t rank = node->inputs[0]->rank;
         const cnr_value old = out[0];
         const int merged = follow(g, i, &from, perm);

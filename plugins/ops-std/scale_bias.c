@@ -73,14 +73,15 @@ static cnr_status parameters(const cnr_node *node, int32_t port, cnr_tensor *t, 
 }
 
 static void region(const cnr_node *node, int32_t axis, int64_t begin, int64_t end, int32_t port,
-                   cnr_region *r) {
+                   cnr_input_range *r) {
     const cnr_tensor *scale = node->inputs[1];
     int32_t first = 0;
-    *r = (cnr_region){.axis = -1};
-    if (port == 0) *r = (cnr_region){axis, begin, end};
+    *r = (cnr_input_range){.axis = -1};
+    if (port == 0) *r = (cnr_input_range){axis, begin, end};
     if (port != 1 && port != 2) return;
     if (scale->rank > 0) ops_axis(node, "axis", node->inputs[0]->rank, 0, &first, NULL);
-    if (axis >= first && axis < first + scale->rank) *r = (cnr_region){axis - first, begin, end};
+    if (axis >= first && axis < first + scale->rank)
+        *r = (cnr_input_range){axis - first, begin, end};
 }
 
 static cnr_status gradient(OPS_GRADIENT_ARGS) {
@@ -138,9 +139,9 @@ const cnr_op ops_scale_bias = {
     CNR_OP_PORTS(in, out),
     .infer = infer,
     .cost = ops_norm_cost,
-    .aliases_of = ops_alias_inplace,
+    .buffer_aliases = ops_alias_inplace,
     .split_axes = ops_split_all,
-    .region = region,
+    .input_range = region,
     .channel_affine = channel_affine,
     .parameters = parameters,
     .gradient = gradient,

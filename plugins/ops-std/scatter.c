@@ -144,7 +144,7 @@ const cnr_op ops_scatter_elements = {
     CNR_OP_ATTRS(elements_attrs),
     CNR_OP_PORTS(in, out),
     .infer = elements_infer,
-    .aliases_of = ops_alias_inplace,
+    .buffer_aliases = ops_alias_inplace,
     .reference = elements_reference,
 };
 
@@ -156,6 +156,6 @@ const cnr_op ops_scatter_nd = {
     CNR_OP_ATTRS(nd_attrs),
     CNR_OP_PORTS(in, out),
     .infer = nd_infer,
-    .aliases_of = ops_alias_inplace,
+    .buffer_aliases = ops_alias_inplace,
     .reference = nd_reference,
 };

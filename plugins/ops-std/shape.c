@@ -113,12 +113,12 @@ int32_t ops_split_first(const cnr_node *node, cnr_split_axis *axes, int32_t max)
 }
 
 void ops_region_every(const cnr_node *node, int32_t axis, int64_t begin, int64_t end, int32_t port,
-                      cnr_region *r) {
-    *r = (cnr_region){cnr_own_input(node, port) ? axis : -1, begin, end};
+                      cnr_input_range *r) {
+    *r = (cnr_input_range){cnr_own_input(node, port) ? axis : -1, begin, end};
 }
 
 void ops_region_first(const cnr_node *node, int32_t axis, int64_t begin, int64_t end, int32_t port,
-                      cnr_region *r) {
+                      cnr_input_range *r) {
     ops_region_every(node, axis, begin, end, port, r);
     if (port > 0) r->axis = -1;
 }

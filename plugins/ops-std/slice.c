@@ -163,7 +163,7 @@ const cnr_op ops_slice = {
     CNR_OP_ATTRS(attrs),
     CNR_OP_PORTS(in, out),
     .infer = infer,
-    .aliases_of = aliases_of,
+    .buffer_aliases = aliases_of,
     .gradient = gradient,
     .reference = reference,
 };

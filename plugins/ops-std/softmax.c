@@ -84,8 +84,8 @@ static cnr_status log_gradient(OPS_GRADIENT_ARGS) {
 
 #define SOFTMAX_HOOKS \
     .flags = CNR_OP_PURE | CNR_OP_RANGES, CNR_OP_ATTRS(attrs), CNR_OP_PORTS(in, out), \
-    .infer = ops_lane_infer, .cost = ops_lane_cost, .aliases_of = ops_alias_inplace, \
-    .split_axes = ops_lane_split, .region = ops_lane_region
+    .infer = ops_lane_infer, .cost = ops_lane_cost, .buffer_aliases = ops_alias_inplace, \
+    .split_axes = ops_lane_split, .input_range = ops_lane_region
 
 const cnr_op ops_softmax = {
     CNR_OP_SIZES,

@@ -42,8 +42,8 @@ static cnr_status run_log_softmax(const cnr_run *run, cnr_error *err) {
 
 #define GRAD_HOOKS \
     .flags = CNR_OP_PURE | CNR_OP_RANGES, CNR_OP_ATTRS(attrs), CNR_OP_PORTS(in, out), \
-    .infer = ops_lane_grad_infer, .cost = ops_lane_cost, .aliases_of = ops_alias_inplace, \
-    .split_axes = ops_lane_split, .region = ops_lane_region
+    .infer = ops_lane_grad_infer, .cost = ops_lane_cost, .buffer_aliases = ops_alias_inplace, \
+    .split_axes = ops_lane_split, .input_range = ops_lane_region
 
 const cnr_op ops_softmax_grad = {
     CNR_OP_SIZES, .name = "softmax_grad",   .summary = "The gradient of softmax's input.",

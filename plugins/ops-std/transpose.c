@@ -47,11 +47,11 @@ static int32_t aliases_of(const cnr_node *node, cnr_alias *alias, int32_t max) {
 }
 
 static void region(const cnr_node *node, int32_t axis, int64_t begin, int64_t end, int32_t port,
-                   cnr_region *r) {
+                   cnr_input_range *r) {
     int32_t perm[CNR_MAX_RANK];
     (void)port;
     move_perm(node, node->inputs[0]->rank, perm);
-    *r = (cnr_region){perm[axis], begin, end};
+    *r = (cnr_input_range){perm[axis], begin, end};
 }
 
 static cnr_status reference(const cnr_run *run, cnr_error *err) {
@@ -95,9 +95,9 @@ const cnr_op ops_transpose = {
     CNR_OP_ATTRS(attrs),
     CNR_OP_PORTS(in, out),
     .infer = infer,
-    .aliases_of = aliases_of,
+    .buffer_aliases = aliases_of,
     .split_axes = ops_split_all,
-    .region = region,
+    .input_range = region,
     .gradient = gradient,
     .reference = reference,
 };

@@ -74,7 +74,7 @@ const cnr_op ops_trilu = {
     CNR_OP_PORTS(in, out),
     .infer = infer,
     .split_axes = split_axes,
-    .region = ops_region_first,
+    .input_range = ops_region_first,
     .gradient = gradient,
     .reference = reference,
 };

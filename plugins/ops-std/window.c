@@ -25,11 +25,11 @@ void ops_geometry_of(const cnr_window *w, const cnr_tensor *x, const cnr_run *ru
     }
 }
 
-cnr_region ops_window_region(const cnr_window *w, int32_t i, int64_t begin, int64_t end) {
+cnr_input_range ops_window_region(const cnr_window *w, int32_t i, int64_t begin, int64_t end) {
     const int64_t reach = (w->kernel[i] - 1) * w->dilation[i] + 1;
-    cnr_region r = {.axis = 2 + i,
-                    .begin = begin * w->stride[i] - w->pad_begin[i],
-                    .end = (end - 1) * w->stride[i] - w->pad_begin[i] + reach};
+    cnr_input_range r = {.axis = 2 + i,
+                         .begin = begin * w->stride[i] - w->pad_begin[i],
+                         .end = (end - 1) * w->stride[i] - w->pad_begin[i] + reach};
     if (r.begin < 0) r.begin = 0;
     if (r.begin > w->in[i]) r.begin = w->in[i];
     if (r.end > w->in[i]) r.end = w->in[i];

@@ -88,9 +88,9 @@ static cnr_status video_read(void *state, int64_t index, cnr_sample *out, cnr_er
 static void video_close(void *state) { loaded->close(state); }
 static void video_stop(void *state) { loaded->stop(state); }
 
-static cnr_status video_choose(void *state, const cnr_choice *span, cnr_source_info *info,
+static cnr_status video_choose(void *state, const cnr_selection *span, cnr_source_info *info,
                                cnr_error *err) {
-    return loaded->choose(state, span, info, err);
+    return loaded->select(state, span, info, err);
 }
 
 static cnr_status video_write_open(const char *spec, void **state, cnr_error *err) {
@@ -98,7 +98,7 @@ static cnr_status video_write_open(const char *spec, void **state, cnr_error *er
     return s ? s->write_open(spec, state, err) : CNR_E_IO;
 }
 
-static cnr_status video_write_from(void *state, const char *spec, const cnr_choice *span,
+static cnr_status video_write_from(void *state, const char *spec, const cnr_selection *span,
                                    cnr_error *err) {
     return loaded->write_from(state, spec, span, err);
 }
@@ -133,9 +133,9 @@ static const cnr_source source = {
     .write_next = video_write_next,
     .write_close = video_write_close,
     .write_from = video_write_from,
-    .choose = video_choose,
+    .select = video_choose,
     .stop = video_stop,
-    .reach = reach,
+    .touches = reach,
 };
 
 static cnr_status init(const cnr_host *given, struct cnr_registrar *registrar, cnr_error *err) {

@@ -14,7 +14,7 @@ typedef struct reader {
     AVPacket *packet;
     AVFrame *frame;
     vid_painter painter;
-    cnr_choice span;
+    cnr_selection span;
     int turns, drained, closed;          /* no packets come any more; the input is closed */
     int64_t next, seen;                  /* samples given, frames decoded in the span */
     int64_t last_ns, offset_ns, step_ns; /* of the last frame; added to times; between two */
@@ -104,7 +104,7 @@ static cnr_status reader_open(const char *spec, const char *split, void **state,
     return CNR_OK;
 }
 
-static cnr_status reader_choose(void *state, const cnr_choice *span, cnr_source_info *info,
+static cnr_status reader_choose(void *state, const cnr_selection *span, cnr_source_info *info,
                                 cnr_error *err) {
     reader *r = state;
     (void)info;
@@ -235,7 +235,7 @@ static cnr_status reconnect(reader *r, int code, cnr_error *err) {
 
 static cnr_status begin_again(reader *r, cnr_error *err) {
     char *spec = av_strdup(r->in.spec);
-    const cnr_choice span = r->span;
+    const cnr_selection span = r->span;
     cnr_source_info info;
     if (!spec) return vid_fail(err, "input", "", AVERROR(ENOMEM));
     close_input(r);
@@ -321,7 +321,7 @@ static const cnr_source source = {.size = sizeof source,
                                   .write_next = vid_write_next,
                                   .write_close = vid_write_close,
                                   .write_from = vid_write_from,
-                                  .choose = reader_choose,
+                                  .select = reader_choose,
                                   .stop = reader_stop};
 
 CNR_EXPORT const cnr_source *video_source(const cnr_host *host);

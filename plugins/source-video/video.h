@@ -67,14 +67,14 @@ int vid_turns(const AVStream *stream);
 
 /* ---- write.c, sound.c ---- */
 cnr_status vid_write_open(const char *spec, void **state, cnr_error *err);
-cnr_status vid_write_from(void *state, const char *spec, const cnr_choice *span, cnr_error *err);
+cnr_status vid_write_from(void *state, const char *spec, const cnr_selection *span, cnr_error *err);
 cnr_status vid_write_next(void *state, const cnr_sample *sample, cnr_error *err);
 cnr_status vid_write_close(void *state, int32_t status, cnr_error *err);
 
 /* The sound of a video, copied as it is. */
 typedef struct vid_sound {
     vid_input in;
-    cnr_choice span;
+    cnr_selection span;
     AVFormatContext *to;
     int *streams;    /* of each of the input's, the output's; -1: left out */
     AVPacket *ahead; /* read, and yet to be written */

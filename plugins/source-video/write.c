@@ -93,7 +93,8 @@ cnr_status vid_write_open(const char *spec, void **state, cnr_error *err) {
     return CNR_OK;
 }
 
-cnr_status vid_write_from(void *state, const char *spec, const cnr_choice *span, cnr_error *err) {
+cnr_status vid_write_from(void *state, const char *spec, const cnr_selection *span,
+                          cnr_error *err) {
     writer *w = state;
     if (w->began) return vid_host->fail(err, CNR_E_STATE, w->spec, "pictures were written already");
     if (vid_is_single(spec)) return CNR_OK; /* who reads it has it */

@@ -162,7 +162,7 @@ static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space
     return CNR_OK;
 }
 
-static void unplan(const cnr_device *device, void *state) {
+static void plan_free(const cnr_device *device, void *state) {
     (void)device;
     csr_host->free(state);
 }
@@ -255,7 +255,7 @@ const cnr_kernel csr_conv = {
     .prepare_size = prepare_size,
     .prepare = prepare,
     .plan = plan,
-    .unplan = unplan,
+    .plan_free = plan_free,
     .run = run,
     .flags = CNR_KERNEL_SKIPS_ZEROS,
 };

@@ -308,5 +308,5 @@ const cnr_encoding csr_encoding = {
     .encode = encode,
     .check = check,
     .decode = decode,
-    .numbers = numbers,
+    .stored_count = numbers,
 };

@@ -1,5 +1,6 @@
-// An NPU as a device: it compiles regions of convolution, bias, activation and pooling into one step each, and runs
-// them by a queue of its own. The chip is played by a thread; replace what is under "the chip" by calls of a driver.
+// An NPU as a device: it compiles regions of convolution, bias, activation and pooling into one
+// step each, and runs them by a queue of its own. The chip is played by a thread; replace what is
+// under "the chip" by calls of a driver.
 #include <cnnrun/kit.h>
 #include <cnnrun/window.h>
 
@@ -16,7 +17,8 @@
 
 namespace {
 const cnr_host *host;
-constexpr double gmacs = 2, start_ns = 5e3; // multiply-accumulates a nanosecond, and what a job costs
+constexpr double gmacs = 2,
+                 start_ns = 5e3; // multiply-accumulates a nanosecond, and what a job costs
 
 // ---- the chip: memory of its own, and queues that work by themselves ----
 class Queue {
@@ -59,7 +61,8 @@ class Queue {
     std::thread thread_;
 };
 
-struct Layer { // a convolution, what bounds it, and a pooling; weights are [out][in x window], then [out] biases
+struct Layer { // a convolution, what bounds it, and a pooling; weights are [out][in x window], then
+               // [out] biases
     cnr_window conv, pool;
     int64_t batch, in, out; // channels
     float low, high;
@@ -70,12 +73,14 @@ struct Layer { // a convolution, what bounds it, and a pooling; weights are [out
 int64_t area(const int64_t *dim) { return dim[0] * dim[1]; }
 
 // Calls take(tap, value) for what of the window at (row, column) lies on the plane.
-template <typename Take> void slide(const cnr_window &c, const float *plane, int64_t row, int64_t column, Take take) {
+template <typename Take>
+void slide(const cnr_window &c, const float *plane, int64_t row, int64_t column, Take take) {
     for (int64_t ky = 0; ky < c.kernel[0]; ky++)
         for (int64_t kx = 0; kx < c.kernel[1]; kx++) {
             const int64_t y = row * c.stride[0] - c.pad_begin[0] + ky * c.dilation[0];
             const int64_t x = column * c.stride[1] - c.pad_begin[1] + kx * c.dilation[1];
-            if (y >= 0 && y < c.in[0] && x >= 0 && x < c.in[1]) take(ky * c.kernel[1] + kx, plane[y * c.in[1] + x]);
+            if (y >= 0 && y < c.in[0] && x >= 0 && x < c.in[1])
+                take(ky * c.kernel[1] + kx, plane[y * c.in[1] + x]);
         }
 }
 
@@ -111,7 +116,8 @@ bool is_f32(const cnr_tensor *t) { return t->dtype == CNR_f32 && t->rank == 4 &&
 bool read_conv(const cnr_node *n, Layer &l) {
     const cnr_tensor *x = n->inputs[0], *w = n->inputs[1];
     if (!is(n, "conv") || !is_f32(x) || !is_f32(w) || cnr_attr_int(n, "group") != 1) return false;
-    if (!cnr_is_constant(w) || (cnr_own_input(n, 2) && !cnr_is_constant(n->inputs[2]))) return false;
+    if (!cnr_is_constant(w) || (cnr_own_input(n, 2) && !cnr_is_constant(n->inputs[2])))
+        return false;
     l.batch = x->dim[0], l.in = x->dim[1], l.out = w->dim[0];
     l.low = -std::numeric_limits<float>::infinity(), l.high = -l.low;
     return !cnr_window_resolve(n, x, w->dim + 2, &l.conv);
@@ -126,10 +132,12 @@ bool read_bound(const cnr_node *n, Layer &l) {
 bool read_pool(const cnr_node *n, Layer &l) {
     int64_t axes;
     if (!is(n, "max_pool") || n->n_outputs != 1) return false;
-    return l.pools = !cnr_window_resolve(n, n->inputs[0], cnr_attr_ints(n, "kernel_shape", &axes), &l.pool);
+    return l.pools = !cnr_window_resolve(n, n->inputs[0], cnr_attr_ints(n, "kernel_shape", &axes),
+                                         &l.pool);
 }
 
-// The layer that begins with node `first`: how many nodes it takes, or 0; they read each other's only output.
+// The layer that begins with node `first`: how many nodes it takes, or 0; they read each other's
+// only output.
 int32_t compile(const cnr_subgraph *g, int32_t first, Layer &l, std::vector<int32_t> &nodes) {
     l = Layer{};
     nodes.assign(1, first);
@@ -147,16 +155,21 @@ int32_t compile(const cnr_subgraph *g, int32_t first, Layer &l, std::vector<int3
 }
 
 double cost_of(const Layer &l) {
-    return start_ns + static_cast<double>(l.batch * l.out * area(l.conv.out) * l.in * area(l.conv.kernel)) / gmacs;
+    return start_ns +
+           static_cast<double>(l.batch * l.out * area(l.conv.out) * l.in * area(l.conv.kernel)) /
+               gmacs;
 }
 
-cnr_status claim(const cnr_device *, const cnr_subgraph *g, cnr_claim_fn tell, void *arg, cnr_error *) {
+cnr_status claim(const cnr_device *, const cnr_subgraph *g, cnr_claim_fn tell, void *arg,
+                 cnr_error *) {
     for (int32_t i = 0; i < g->n_nodes; i++) {
         Layer l;
         std::vector<int32_t> nodes;
         if (!compile(g, i, l, nodes)) continue;
         std::sort(nodes.begin(), nodes.end());
-        const cnr_claim c = {sizeof c, static_cast<int32_t>(nodes.size()), nodes.data(), "npu_layer", cost_of(l), 0};
+        const cnr_claim c = {sizeof c,     static_cast<int32_t>(nodes.size()),
+                             nodes.data(), "npu_layer",
+                             cost_of(l),   0};
         tell(arg, &c);
     }
     return CNR_OK;
@@ -167,7 +180,8 @@ bool layer_of(const cnr_node *node, Layer &l) { // of a node of ours: all of its
     return compile(node->subgraph, 0, l, nodes) == node->subgraph->n_nodes;
 }
 
-cnr_status accepts(const cnr_device *, const cnr_node *node, cnr_accept *out) { // only our claims are asked
+cnr_status accepts(const cnr_device *, const cnr_node *node,
+                   cnr_accept *out) { // only our claims are asked
     Layer l;
     return layer_of(node, l) ? cnr_take(node, out, 400) : CNR_OK;
 }
@@ -191,18 +205,22 @@ cnr_status prepare(const cnr_device *, const cnr_node *node, void *blob, cnr_err
     return CNR_OK;
 }
 
-cnr_status plan(const cnr_device *, const cnr_node *node, cnr_space *work, void **state, cnr_error *err) {
+cnr_status plan(const cnr_device *, const cnr_node *node, cnr_space *work, void **state,
+                cnr_error *err) {
     auto *l = new (std::nothrow) Layer;
     if (!l) return host->fail(err, CNR_E_MEMORY, node->name, "out of memory");
     layer_of(node, *l);
-    if (l->pools) work->bytes = static_cast<uint64_t>(l->batch * l->out * area(l->conv.out)) * sizeof(float);
+    if (l->pools)
+        work->bytes = static_cast<uint64_t>(l->batch * l->out * area(l->conv.out)) * sizeof(float);
     *state = l;
     return CNR_OK;
 }
 
-void unplan(const cnr_device *, void *state) { delete static_cast<Layer *>(state); }
+void plan_free(const cnr_device *, void *state) { delete static_cast<Layer *>(state); }
 
-char *at(const cnr_mem *m, uint64_t offset = 0) { return static_cast<char *>(m->handle) + m->offset + offset; }
+char *at(const cnr_mem *m, uint64_t offset = 0) {
+    return static_cast<char *>(m->handle) + m->offset + offset;
+}
 float *floats(const cnr_mem *m) { return reinterpret_cast<float *>(at(m)); }
 Queue *queue(const cnr_stream *s) { return static_cast<Queue *>(s->state); }
 
@@ -223,7 +241,8 @@ const cnr_memory_class memory = {"buffer", CNR_MEMORY_PARTS, 64, uint64_t{1} << 
 int32_t count(cnr_error *) { return 1; }
 cnr_status describe(int32_t, cnr_device_info *out, cnr_error *) {
     out->score = 300, out->concurrency = 1;
-    std::strcpy(out->key, "0"), std::strcpy(out->name, "example NPU"), std::strcpy(out->driver, "npu 1.0");
+    std::strcpy(out->key, "0"), std::strcpy(out->name, "example NPU"),
+        std::strcpy(out->driver, "npu 1.0");
     return CNR_OK;
 }
 cnr_status open(cnr_device *d, const cnr_device_options *, cnr_error *) {
@@ -236,14 +255,20 @@ cnr_status alloc(const cnr_device *, cnr_mem *out, cnr_error *err) {
 }
 void release(const cnr_device *, cnr_mem *m) { host->free(m->handle); }
 
-bool outside(const cnr_mem *m, uint64_t offset, uint64_t n) { return offset > m->bytes || n > m->bytes - offset; }
-cnr_status refuse(cnr_error *err) { return host->fail(err, CNR_E_ARG, "npu", "bytes outside the memory"); }
-cnr_status write(cnr_stream *s, const cnr_mem *to, uint64_t offset, const void *from, uint64_t n, cnr_error *err) {
+bool outside(const cnr_mem *m, uint64_t offset, uint64_t n) {
+    return offset > m->bytes || n > m->bytes - offset;
+}
+cnr_status refuse(cnr_error *err) {
+    return host->fail(err, CNR_E_ARG, "npu", "bytes outside the memory");
+}
+cnr_status write(cnr_stream *s, const cnr_mem *to, uint64_t offset, const void *from, uint64_t n,
+                 cnr_error *err) {
     if (outside(to, offset, n)) return refuse(err);
     queue(s)->add([p = at(to, offset), from, n] { std::memcpy(p, from, n); });
     return CNR_OK;
 }
-cnr_status read(cnr_stream *s, const cnr_mem *from, uint64_t offset, void *to, uint64_t n, cnr_error *err) {
+cnr_status read(cnr_stream *s, const cnr_mem *from, uint64_t offset, void *to, uint64_t n,
+                cnr_error *err) {
     if (outside(from, offset, n)) return refuse(err);
     queue(s)->add([p = at(from, offset), to, n] { std::memcpy(to, p, n); });
     return CNR_OK;
@@ -280,16 +305,20 @@ cnr_status init(const cnr_host *h, cnr_registrar *registrar, cnr_error *) {
     static cnr_device_class device;
     static cnr_kernel kernel;
     host = h;
-    device.size = sizeof device, device.name = device.family = "npu", device.summary = "an example NPU";
+    device.size = sizeof device, device.name = device.family = "npu",
+    device.summary = "an example NPU";
     device.count = count, device.describe = describe, device.open = open, device.close = close;
     device.alloc = alloc, device.free = release;
     device.write = write, device.read = read;
     device.stream_open = stream_open, device.stream_close = stream_close, device.sync = sync;
-    device.record = record, device.wait = wait, device.event_free = event_free, device.await = await;
+    device.event_record = record, device.event_wait = wait, device.event_free = event_free,
+    device.event_sync = await;
     device.claim = claim;
-    kernel.size = sizeof kernel, kernel.version = 1, kernel.name = "npu_layer", kernel.op = CNR_REGION;
-    kernel.device = "npu", kernel.accepts = accepts, kernel.prepare_size = prepare_size, kernel.prepare = prepare;
-    kernel.plan = plan, kernel.unplan = unplan, kernel.run = run;
+    kernel.size = sizeof kernel, kernel.version = 1, kernel.name = "npu_layer",
+    kernel.op = CNR_REGION;
+    kernel.device = "npu", kernel.accepts = accepts, kernel.prepare_size = prepare_size,
+    kernel.prepare = prepare;
+    kernel.plan = plan, kernel.plan_free = plan_free, kernel.run = run;
     const cnr_status status = host->add(registrar, CNR_KIND_DEVICE, &device);
     return status ? status : host->add(registrar, CNR_KIND_KERNEL, &kernel);
 }

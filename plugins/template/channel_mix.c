@@ -72,11 +72,12 @@ static int32_t split_axes(const cnr_node *node, cnr_split_axis *out, int32_t max
 }
 
 static void region(const cnr_node *node, int32_t axis, int64_t begin, int64_t end, int32_t port,
-                   cnr_region *out) {
+                   cnr_input_range *out) {
     (void)node;
     /* An output channel needs every input channel; any other axis needs just its own range. */
-    if (port == 0) *out = axis == 1 ? (cnr_region){-1, 0, 0} : (cnr_region){axis, begin, end};
-    else *out = axis == 1 ? (cnr_region){0, begin, end} : (cnr_region){-1, 0, 0};
+    if (port == 0)
+        *out = axis == 1 ? (cnr_input_range){-1, 0, 0} : (cnr_input_range){axis, begin, end};
+    else *out = axis == 1 ? (cnr_input_range){0, begin, end} : (cnr_input_range){-1, 0, 0};
 }
 
 static int32_t linear(const cnr_node *node, cnr_linear *out) {
@@ -150,7 +151,7 @@ const cnr_op template_channel_mix = {
     .infer = infer,
     .cost = cost,
     .split_axes = split_axes,
-    .region = region,
+    .input_range = region,
     .linear = linear,
     .parameters = parameters,
     .gradient = gradient,

@@ -10,6 +10,9 @@ static cnr_status init(const cnr_host *host, struct cnr_registrar *registrar, cn
         {CNR_KIND_OPERATOR, &template_channel_mix},
         {CNR_KIND_OPERATOR, &template_channel_mix_grad_weight},
         {CNR_KIND_KERNEL, &template_channel_mix_f32},
+        {CNR_KIND_IMPORT_ROW, &template_from_onnx},
+        {CNR_KIND_IMPORT_ROW, &template_from_tensorflow},
+        {CNR_KIND_IMPORT_ROW, &template_from_caffe},
     };
     (void)err;
     template_host = host;
@@ -17,5 +20,5 @@ static cnr_status init(const cnr_host *host, struct cnr_registrar *registrar, cn
 }
 
 CNR_PLUGIN_TOUCHES("template", "1.0",
-                   "two made-up operators and a kernel: a start for your own plugin", "MIT", init,
-                   CNR_TOUCHES_NOTHING)
+                   "two made-up operators, a kernel, import rows: a start for your own plugin",
+                   "MIT", init, CNR_TOUCHES_NOTHING)

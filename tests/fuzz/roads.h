@@ -143,7 +143,7 @@ static int roads_use(cnr_graph *g) {
     cnri_text_free(&text);
     cnr_graph *copy = cnri_graph_copy(g);
     if (copy && cnri_graph_bind(copy, NULL, 0, &err) == CNR_OK)
-        cnri_graph_rewrite(copy, NULL, &err);
+        cnri_graph_rewrite(copy, NULL, NULL, 0, &err);
     cnri_graph_free(copy);
     if (roads.runs && cnri_graph_status(g, true, &err) == CNR_OK) roads_run_once(g);
     return 1;

@@ -164,7 +164,7 @@ def is_undefined(model):
 
 
 def may_spread(model):
-    """Whether a convolution may be Winograd's, which makes more NaN of one (CNR_KERNEL_SPREADS)."""
+    """Whether a convolution may be Winograd's, which makes more NaN of one (CNR_KERNEL_SPREADS_NAN)."""
     weights = {w.name: list(w.dims) for w in model.graph.initializer}
     return any(n.op_type == "Conv" and weights.get(n.input[1], [])[2:] == [3, 3] for n in model.graph.node)
 

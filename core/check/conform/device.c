@@ -8,7 +8,8 @@
 static void name_device(cnri_bay *b, const cnr_device_info *info) {
     const cnr_device_class *cls = b->cls;
     if (info->part[0]) snprintf(b->name, sizeof b->name, "%.20s:%.24s", cls->family, info->part);
-    else if (cls->flags & CNR_DEVICE_ONLY) snprintf(b->name, sizeof b->name, "%.40s", cls->family);
+    else if (cls->flags & CNR_DEVICE_SINGLE)
+        snprintf(b->name, sizeof b->name, "%.40s", cls->family);
     else snprintf(b->name, sizeof b->name, "%.30s:%d", cls->family, (int)b->j->index);
 }
 
@@ -97,7 +98,7 @@ bool cnri_bay_load(cnri_bay *b, cnr_stream *s, const cnr_mem *to, const void *fr
 }
 
 bool cnri_bay_queues(const cnri_bay *b) {
-    return CNRI_HAS(b->cls, record) && CNRI_HAS(b->cls, wait);
+    return CNRI_HAS(b->cls, event_record) && CNRI_HAS(b->cls, event_wait);
 }
 
 /* ---- what it says of itself ---- */
@@ -115,8 +116,8 @@ static bool describe_one(cnri_judging *j, int32_t index, cnr_device_info *info) 
                                  sizeof info->why);
     if (info->concurrency < 0)
         return cnri_judging_fail(j, "concurrency is %d", (int)info->concurrency);
-    if (CNRI_HAS(cls, most) && cls->most() < info->score)
-        return cnri_judging_fail(j, "most says %d, and device %d scores %d", (int)cls->most(),
+    if (CNRI_HAS(cls, max_score) && cls->max_score() < info->score)
+        return cnri_judging_fail(j, "most says %d, and device %d scores %d", (int)cls->max_score(),
                                  (int)index, (int)info->score);
     return cnri_judging_name(j, "key", info->key, sizeof info->key) &&
            cnri_judging_name(j, "name", info->name, sizeof info->name) &&
@@ -293,17 +294,17 @@ bool cnri_judge_facts(cnri_judging *j) {
     cnri_bay b = {0};
     facts f = {.j = j, .good = true};
     cnr_error err = CNR_ERROR_INIT;
-    if (!CNRI_HAS((const cnr_device_class *)j->descriptor, facts))
+    if (!CNRI_HAS((const cnr_device_class *)j->descriptor, properties))
         return cnri_judging_skip(j, "the class has no facts");
     bool good = cnri_bay_begin(&b, j);
     cnri_judging_case(j, "without a stream");
-    good = good &&
-           cnri_judging_ok(j, "facts", b.cls->facts(j->index, NULL, hear_fact, &f, &err), &err);
+    good = good && cnri_judging_ok(j, "facts",
+                                   b.cls->properties(j->index, NULL, hear_fact, &f, &err), &err);
     cnri_judging_case(j, "measured on its stream");
-    good =
-        good &&
-        cnri_judging_ok(j, "facts", b.cls->facts(j->index, &b.stream, hear_fact, &f, &err), &err) &&
-        f.good;
+    good = good &&
+           cnri_judging_ok(j, "facts", b.cls->properties(j->index, &b.stream, hear_fact, &f, &err),
+                           &err) &&
+           f.good;
     cnri_bay_close(&b);
     return good;
 }

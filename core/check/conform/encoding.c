@@ -143,8 +143,8 @@ static bool round_trip(stored *s, bool compares, int32_t *taken) {
                                  "decode gives numbers that differ by %.3g of their root mean "
                                  "square from those that were encoded; at most %.3g is right",
                                  share, CNRI_ENCODING_MOST_LOST);
-    if (good && CNRI_HAS(s->how, numbers) &&
-        s->how->numbers(&s->encoded) > (uint64_t)cnr_count(&s->dense))
+    if (good && CNRI_HAS(s->how, stored_count) &&
+        s->how->stored_count(&s->encoded) > (uint64_t)cnr_count(&s->dense))
         good = cnri_judging_fail(s->j, "numbers says more than the tensor has");
     cnri_edge_free(&out);
     return good;
@@ -331,7 +331,7 @@ static bool survives(stored *s, const uint8_t *good_bytes, size_t n) {
     cnr_status status = good && CNRI_HAS(s->how, check) ? s->how->check(&t, &err) : CNR_OK;
     good = good && cnri_judging_spoke(s->j, "check", status, &err);
     if (good && !status) {
-        if (CNRI_HAS(s->how, numbers)) (void)s->how->numbers(&t);
+        if (CNRI_HAS(s->how, stored_count)) (void)s->how->stored_count(&t);
         status = s->how->decode(&t, out.at, &err);
         good = cnri_judging_spoke(s->j, "decode", status, &err);
         if (good && !cnri_edge_is_whole(&out))

@@ -80,10 +80,11 @@ static cnr_status attempt_all(attempt *t, const cnr_device_class *cls, int32_t c
         status = cls->copy(&t->streams[0], &t->mem[0], &t->mem[1], STEPS, err);
         from = &t->mem[1];
     }
-    if (!status && CNRI_HAS(cls, record)) {
-        status = cls->record(&t->streams[0], &t->event, err);
+    if (!status && CNRI_HAS(cls, event_record)) {
+        status = cls->event_record(&t->streams[0], &t->event, err);
         if (!status && CNRI_HAS(cls, flush)) cls->flush(&t->streams[0]);
-        if (!status && CNRI_HAS(cls, wait)) status = cls->wait(&t->streams[1], t->event, err);
+        if (!status && CNRI_HAS(cls, event_wait))
+            status = cls->event_wait(&t->streams[1], t->event, err);
         else if (!status) status = cls->sync(&t->streams[0], err);
     }
     if (!status) status = cls->read(&t->streams[1], from, 0, t->out, STEPS, err);

@@ -52,14 +52,14 @@ static bool is_new_name(cnri_judging *j, char names[][64], int32_t n) {
 
 static bool judge_meter_domain(cnri_judging *j, const cnr_meter_domain *d, int32_t n) {
     if (!cnri_judging_name(j, "name of a domain", d->name, sizeof d->name)) return false;
-    if (!memchr(d->feeds, 0, sizeof d->feeds)) return cnri_judging_fail(j, "feeds has no end");
+    if (!memchr(d->device, 0, sizeof d->device)) return cnri_judging_fail(j, "feeds has no end");
     if (d->quantity < CNR_QUANTITY_ENERGY || d->quantity > CNR_QUANTITY_TEMPERATURE)
         return cnri_judging_fail(j, "%s: quantity %d is none", d->name, (int)d->quantity);
     if (d->period_ms < 0)
         return cnri_judging_fail(j, "%s: period_ms is %d", d->name, (int)d->period_ms);
-    if (d->within < 0 || d->within > n)
+    if (d->parent < 0 || d->parent > n)
         return cnri_judging_fail(j, "%s: within %d, and there are %d domains", d->name,
-                                 (int)d->within, (int)n);
+                                 (int)d->parent, (int)n);
     return true;
 }
 
@@ -196,7 +196,7 @@ typedef struct knob {
 
 static bool judge_knob_domain(cnri_judging *j, const cnr_knob_domain *d) {
     if (!cnri_judging_name(j, "name of a domain", d->name, sizeof d->name)) return false;
-    if (!memchr(d->feeds, 0, sizeof d->feeds)) return cnri_judging_fail(j, "feeds has no end");
+    if (!memchr(d->devices, 0, sizeof d->devices)) return cnri_judging_fail(j, "feeds has no end");
     if (d->min_hz > d->max_hz)
         return cnri_judging_fail(j, "%s: min_hz %llu is above max_hz %llu", d->name,
                                  (unsigned long long)d->min_hz, (unsigned long long)d->max_hz);
@@ -323,7 +323,7 @@ bool cnri_judge_knob_set(cnri_judging *j) {
     if (!open_knob(&k, j, &good)) return good;
     for (int32_t i = 0; i < k.n && good; i++) good = read_knob(&k, i, &before[i]);
     for (int32_t i = 0; i < k.n && good; i++) {
-        if (!k.domains[i].writable) continue;
+        if (!k.domains[i].is_writable) continue;
         good = set_domain(&k, i);
         set++;
     }
@@ -332,7 +332,7 @@ bool cnri_judge_knob_set(cnri_judging *j) {
     good = good && cnri_judging_ok(j, "restore", status, &err);
     for (int32_t i = 0; i < k.n && good; i++) {
         cnr_knob_state after;
-        if (!k.domains[i].writable) continue;
+        if (!k.domains[i].is_writable) continue;
         good = read_knob(&k, i, &after);
         if (good && k.domains[i].n_steps > 0 && after.hz != before[i].hz)
             good = cnri_judging_fail(j, "%s was found at %llu Hz, and restore leaves it at %llu",

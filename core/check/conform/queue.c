@@ -103,7 +103,7 @@ bool cnri_judge_order(cnri_judging *j) {
     for (int32_t turn = 0; turn < TURNS && good; turn++) {
         cnri_judging_case(j, "round %d", (int)turn);
         good = in_order(q, turn) && is_done(q, turn + TURNS);
-        if (good && !CNRI_HAS(q->b.cls, record)) good = is_immediate(q, turn + 2 * TURNS);
+        if (good && !CNRI_HAS(q->b.cls, event_record)) good = is_immediate(q, turn + 2 * TURNS);
     }
     end(q);
     cnri_free(q);
@@ -115,7 +115,7 @@ bool cnri_judge_order(cnri_judging *j) {
 static bool record(queueing *q, cnr_stream *s, void **event) {
     cnr_error err = CNR_ERROR_INIT;
     *event = NULL;
-    return cnri_judging_ok(q->b.j, "record", q->b.cls->record(s, event, &err), &err);
+    return cnri_judging_ok(q->b.j, "record", q->b.cls->event_record(s, event, &err), &err);
 }
 
 static void flush(queueing *q, cnr_stream *s) {
@@ -137,7 +137,7 @@ static bool waits(queueing *q, int32_t turn) {
                 cnri_bay_load(b, s, &q->large, q->load, LOADS) &&
                 cnri_bay_write(b, s, &q->a, 0, q->now, SMALL) && record(q, s, &event);
     flush(q, s);
-    good = good && cnri_judging_ok(b->j, "wait", b->cls->wait(t, event, &err), &err) &&
+    good = good && cnri_judging_ok(b->j, "wait", b->cls->event_wait(t, event, &err), &err) &&
            cnri_bay_read(b, t, &q->a, 0, q->got, SMALL) && cnri_bay_sync(b, t) &&
            is(q, q->now, "a stream waited for the mark behind a write, and reads the memory:") &&
            cnri_bay_sync(b, s);
@@ -147,8 +147,8 @@ static bool waits(queueing *q, int32_t turn) {
 
 bool cnri_judge_events(cnri_judging *j) {
     const cnr_device_class *cls = j->descriptor;
-    if (!CNRI_HAS(cls, record)) return cnri_judging_skip(j, "its streams finish at once");
-    if (!CNRI_HAS(cls, wait)) return cnri_judging_skip(j, "the class has no wait");
+    if (!CNRI_HAS(cls, event_record)) return cnri_judging_skip(j, "its streams finish at once");
+    if (!CNRI_HAS(cls, event_wait)) return cnri_judging_skip(j, "the class has no wait");
     queueing *q = cnri_alloc(sizeof *q);
     if (!q) return cnri_judging_fail(j, "out of memory");
     bool good = begin(q, j, 0);
@@ -173,7 +173,8 @@ static bool awaits(queueing *q, int32_t turn) {
                 cnri_bay_read(b, s, &q->a, 0, q->got, SMALL) && record(q, s, &event) &&
                 cnri_bay_load(b, s, &q->large, q->load, 2);
     flush(q, s);
-    good = good && cnri_judging_ok(b->j, "await", b->cls->await(&b->device, event, &err), &err) &&
+    good = good &&
+           cnri_judging_ok(b->j, "await", b->cls->event_sync(&b->device, event, &err), &err) &&
            is(q, q->now, "await returned; of what was read before the mark") && cnri_bay_sync(b, s);
     forget(q, event);
     return good;
@@ -181,7 +182,7 @@ static bool awaits(queueing *q, int32_t turn) {
 
 bool cnri_judge_await(cnri_judging *j) {
     const cnr_device_class *cls = j->descriptor;
-    if (!CNRI_HAS(cls, record) || !CNRI_HAS(cls, await))
+    if (!CNRI_HAS(cls, event_record) || !CNRI_HAS(cls, event_sync))
         return cnri_judging_skip(j, "the class has no await");
     queueing *q = cnri_alloc(sizeof *q);
     if (!q) return cnri_judging_fail(j, "out of memory");
@@ -203,7 +204,7 @@ static bool is_timed(queueing *q, int32_t turn) {
     bool good = record(q, s, &from) && cnri_bay_load(b, s, &q->large, q->load, 1 + turn) &&
                 record(q, s, &to) && cnri_bay_sync(b, s);
     const uint64_t wall = cnri_now_ns() - before;
-    const int64_t ns = good ? b->cls->elapsed(&b->device, from, to) : 0;
+    const int64_t ns = good ? b->cls->event_elapsed(&b->device, from, to) : 0;
     if (good && ns > (int64_t)wall + 1000000)
         good =
             cnri_judging_fail(b->j, "elapsed says %lld ns between two marks; only %llu ns went by",
@@ -217,7 +218,7 @@ static bool is_timed(queueing *q, int32_t turn) {
 
 bool cnri_judge_marks(cnri_judging *j) {
     const cnr_device_class *cls = j->descriptor;
-    if (!CNRI_HAS(cls, record) || !CNRI_HAS(cls, elapsed))
+    if (!CNRI_HAS(cls, event_record) || !CNRI_HAS(cls, event_elapsed))
         return cnri_judging_skip(j, "the class has no elapsed");
     queueing *q = cnri_alloc(sizeof *q);
     if (!q) return cnri_judging_fail(j, "out of memory");

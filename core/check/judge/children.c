@@ -354,7 +354,7 @@ static bool net_wants(void *arg, const cnr_kernel *k, const char *op) {
                            (strcmp(type, "bf16") == 0 ? CNR_KERNEL_BF16 : 0) |
                            (o->arithmetic ? CNR_KERNEL_F16_MATH : 0);
     const uint32_t apart =
-        CNR_KERNEL_F16 | CNR_KERNEL_BF16 | CNR_KERNEL_F16_MATH | CNR_KERNEL_FORCED;
+        CNR_KERNEL_F16 | CNR_KERNEL_BF16 | CNR_KERNEL_F16_MATH | CNR_KERNEL_BY_NAME_ONLY;
     if (!of_plugin(o, k) || !drives(k, f->device->cls->name, f->device->cls->family)) return false;
     if (o->op && (!only || strcmp(only->name, op) != 0)) return false;
     if (o->kernel) return strcmp(k->name, o->kernel) == 0;

@@ -190,8 +190,8 @@ static cnr_status add_halves(cnri_case *c, cnr_error *err) {
     return status;
 }
 
-/* Marks the positions within CNR_SPREAD of a result that is NaN or infinite, in any channel of its
- * sample. */
+/* Marks the positions within CNR_SPREAD_POSITIONS of a result that is NaN or infinite, in any
+ * channel of its sample. */
 static bool near_special(cnri_case *c) {
     const cnr_tensor *y = &c->out[0];
     const int64_t inner = cnr_span(y, 2, y->rank), channels = y->rank > 1 ? y->dim[1] : 1;
@@ -204,7 +204,8 @@ static bool near_special(cnri_case *c) {
     for (int32_t axis = 2; axis < y->rank; axis++) {
         const int64_t step = cnr_span(y, axis + 1, y->rank), dim = y->dim[axis];
         for (int64_t i = 0; i < cells; i++)
-            for (int64_t k = -CNR_SPREAD; c->near_special[i] & 1 && k <= CNR_SPREAD; k++) {
+            for (int64_t k = -CNR_SPREAD_POSITIONS;
+                 c->near_special[i] & 1 && k <= CNR_SPREAD_POSITIONS; k++) {
                 const int64_t at = i / step % dim + k;
                 if (at >= 0 && at < dim) c->near_special[i + k * step] |= 2;
             }

@@ -123,7 +123,7 @@ typedef struct cnri_case {
     int32_t judged_links; /* behind it, whose references have run; -1: none have been asked */
     double *base;         /* bound[0] of the node alone */
     bool specials;        /* as the draft says */
-    bool spreads, skips;  /* the kernel has CNR_KERNEL_SPREADS, CNR_KERNEL_SKIPS_ZEROS */
+    bool spreads, skips;  /* the kernel has CNR_KERNEL_SPREADS_NAN, CNR_KERNEL_SKIPS_ZEROS */
     uint8_t
         *near_special;  /* spreads: positions of output 0, of all channels, that it may spread to */
     cnr_tensor skipped; /* skips: output 0 with ordinary numbers in place of NaN and infinities */
@@ -178,8 +178,8 @@ int64_t cnri_ways_alignment(const cnr_node *node, int32_t axis);
 /* Ranges that together are the whole: cuts[k] to cuts[k + 1]. How many; 0: too short to cut. */
 int32_t cnri_ways_cut(int64_t extent, int64_t step, int64_t cuts[4]);
 /* What of an input a range of output 0 may read; axis -1: all. */
-cnr_region cnri_ways_region(const cnr_node *node, int32_t input, int32_t axis, int64_t begin,
-                            int64_t end);
+cnr_input_range cnri_ways_region(const cnr_node *node, int32_t input, int32_t axis, int64_t begin,
+                                 int64_t end);
 /* May the output take the input's bytes? */
 bool cnri_ways_in_place(const cnr_node *node, int32_t input, int32_t output);
 

@@ -57,7 +57,7 @@ static bool judge_known(const cnri_case *c, cnri_promises *p, cnri_text *why) {
 
 /* ---- ranges, and what they read ---- */
 
-static bool region_holds(const cnri_stand *s, int32_t i, const cnr_region *r, cnri_text *why) {
+static bool region_holds(const cnri_stand *s, int32_t i, const cnr_input_range *r, cnri_text *why) {
     if (r->axis < 0) return true;
     const cnr_tensor *x = s->inputs[i];
     if (r->axis < x->rank && r->begin >= 0 && r->begin <= r->end && r->end <= x->dim[r->axis])
@@ -69,7 +69,7 @@ static bool region_holds(const cnri_stand *s, int32_t i, const cnr_region *r, cn
 
 /* The whole, of inputs that are spoilt outside the regions, is right in the range. */
 static bool judge_regions(cnri_stand *s, cnri_ask *a, cnri_text *why) {
-    cnr_region regions[CNRI_CHECK_PORTS];
+    cnr_input_range regions[CNRI_CHECK_PORTS];
     bool halved = false, good = true;
     for (int32_t i = 0; i < s->node.n_inputs; i++) {
         regions[i] = cnri_ways_region(&s->node, i, a->axis, a->begin, a->end);
@@ -166,7 +166,7 @@ static bool judge_in_place(cnri_stand *s, cnri_promises *p, cnri_text *why) {
 static bool judge_views(const cnri_case *c, cnri_promises *p, cnri_text *why) {
     cnr_alias found[64];
     const cnr_op *op = c->node.desc;
-    const int32_t n = CNRI_HAS(op, aliases_of) ? op->aliases_of(&c->node, found, 64) : 0;
+    const int32_t n = CNRI_HAS(op, buffer_aliases) ? op->buffer_aliases(&c->node, found, 64) : 0;
     for (int32_t k = 0; k < n && k < 64; k++) {
         const cnr_alias *a = &found[k];
         const bool known = a->input >= 0 && a->input < c->node.n_inputs && a->output >= 0 &&

@@ -60,7 +60,8 @@ bool cnri_stand_open(cnri_stand *s, cnri_case *c, cnri_text *why) {
 }
 
 /* Makes what lies outside the region useless: a reference that reads it gives something else. */
-static void spoil(cnr_tensor *t, const cnr_tensor *from, const cnri_ask *a, const cnr_region *r) {
+static void spoil(cnr_tensor *t, const cnr_tensor *from, const cnri_ask *a,
+                  const cnr_input_range *r) {
     if (r->axis < 0 || r->axis >= t->rank) return;
     const int64_t n = cnr_count(t), inner = cnr_span(t, r->axis + 1, t->rank);
     for (int64_t i = 0; i < n; i++) {

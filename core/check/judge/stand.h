@@ -20,8 +20,8 @@ typedef struct cnri_ask {
     int32_t in_place, output; /* the input whose memory the output takes; -1 */
     int32_t axis;             /* -1: whole */
     int64_t begin, end;
-    const cnr_region *regions; /* (optional) by input: what is outside is spoilt */
-    bool spoil_with_nan;       /* else with other elements of the same input */
+    const cnr_input_range *regions; /* (optional) by input: what is outside is spoilt */
+    bool spoil_with_nan;            /* else with other elements of the same input */
 } cnri_ask;
 
 /* Room for the case's node, as its reference left it. To be closed in any event. */

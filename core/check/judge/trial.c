@@ -43,8 +43,8 @@ static bool plan(cnri_stage *s, cnri_text *why) {
     if (!CNRI_HAS(t->kernel, plan)) return true;
     cnr_status status = t->kernel->plan(t->device, &t->node, &space, &s->state, &err);
     s->planned = status == CNR_OK;
-    if (CNRI_HAS(t->device->cls, planned)) {
-        const cnr_status built = t->device->cls->planned(t->device, status ? NULL : &err);
+    if (CNRI_HAS(t->device->cls, plan_finish)) {
+        const cnr_status built = t->device->cls->plan_finish(t->device, status ? NULL : &err);
         if (!status) status = built;
     }
     if (!cnri_said(why, "plan", status, &err)) return false;
@@ -84,7 +84,7 @@ static void stage_close(cnri_stage *s) {
     cnri_piece_free(&s->blob);
     cnri_piece_free(&s->workspace);
     cnri_piece_free(&s->load);
-    if (s->planned && CNRI_HAS(t->kernel, unplan)) t->kernel->unplan(t->device, s->state);
+    if (s->planned && CNRI_HAS(t->kernel, plan_free)) t->kernel->plan_free(t->device, s->state);
     if (s->open) t->device->cls->stream_close(&s->stream);
 }
 
@@ -104,7 +104,7 @@ static bool stage_open(cnri_stage *s, cnri_trial *t, cnri_text *why) {
 /* ---- one way of running ---- */
 
 /* Contents of input i, in its block; the region outside `r` is made unusable. False: no memory. */
-static bool fill_input(cnri_stage *s, int32_t i, const cnr_region *r, cnri_text *why) {
+static bool fill_input(cnri_stage *s, int32_t i, const cnr_input_range *r, cnri_text *why) {
     const cnri_trial *t = s->t;
     const cnr_tensor *from = t->host[i];
     uint8_t *data = cnri_alloc((size_t)t->in[i].bytes + 1);
@@ -128,8 +128,8 @@ static bool fill_input(cnri_stage *s, int32_t i, const cnr_region *r, cnri_text 
 }
 
 /* What of input i an output range may read. */
-static cnr_region region_of(const cnri_trial *t, int32_t i, const cnri_way *way) {
-    const cnr_region all = {.axis = -1};
+static cnr_input_range region_of(const cnri_trial *t, int32_t i, const cnri_way *way) {
+    const cnr_input_range all = {.axis = -1};
     if (way->axis < 0 || i >= t->c->node.n_inputs || !t->inputs[i]) return all;
     if (t->in[i].flags & CNR_TENSOR_CONST || t->in[i].encoding || t->in_block[i] > 1) return all;
     return cnri_ways_region(&t->c->node, i, way->axis, way->begin, way->end);
@@ -143,7 +143,7 @@ static bool fill(cnri_stage *s, const cnri_way *way, cnri_text *why) {
             t->in[i].data = NULL; /* it was consumed: nothing of it is needed now */
             continue;
         }
-        const cnr_region r = region_of(t, i, way);
+        const cnr_input_range r = region_of(t, i, way);
         if (!fill_input(s, i, &r, why)) return false;
         t->in[i].mem = s->in[i].mem;
         if (s->in[i].host) t->in[i].data = s->in[i].host;
@@ -306,7 +306,7 @@ static bool keep_busy(cnri_stage *s, cnri_text *why) {
     const cnr_device_class *cls = s->t->device->cls;
     cnr_error err = CNR_ERROR_INIT;
     cnr_status status = CNR_OK;
-    if (s->load.made || !CNRI_HAS(cls, record)) return true;
+    if (s->load.made || !CNRI_HAS(cls, event_record)) return true;
     if (s->t->device->memory[0].flags & CNR_MEMORY_IMAGE) return true;
     if (!cnri_piece_make(&s->load, &s->stream, &space, 0, why)) return false;
     for (int32_t i = 0; i < TIMES && !status; i++)

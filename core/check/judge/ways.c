@@ -21,15 +21,15 @@ int32_t cnri_ways_cut(int64_t extent, int64_t step, int64_t cuts[4]) {
     return n - 1;
 }
 
-cnr_region cnri_ways_region(const cnr_node *node, int32_t input, int32_t axis, int64_t begin,
-                            int64_t end) {
-    cnr_region r = {.axis = -1};
+cnr_input_range cnri_ways_region(const cnr_node *node, int32_t input, int32_t axis, int64_t begin,
+                                 int64_t end) {
+    cnr_input_range r = {.axis = -1};
     const cnr_op *op = node->desc;
     const cnr_tensor *x = node->inputs[input];
     if (axis < 0 || !x) return r;
-    if (CNRI_HAS(op, region)) op->region(node, axis, begin, end, input, &r);
+    if (CNRI_HAS(op, input_range)) op->input_range(node, axis, begin, end, input, &r);
     else if (op->flags & CNR_OP_ELEMENTWISE && cnr_same_shape(x, node->outputs[0]))
-        r = (cnr_region){axis, begin, end};
+        r = (cnr_input_range){axis, begin, end};
     return r;
 }
 
@@ -43,7 +43,7 @@ bool cnri_ways_in_place(const cnr_node *node, int32_t input, int32_t output) {
     if (op->flags & CNR_OP_ELEMENTWISE && node->n_outputs == 1 && cnr_same_shape(x, y) &&
         (input == 0 || node->n_inputs <= 2))
         return true;
-    const int32_t n = CNRI_HAS(op, aliases_of) ? op->aliases_of(node, found, 16) : 0;
+    const int32_t n = CNRI_HAS(op, buffer_aliases) ? op->buffer_aliases(node, found, 16) : 0;
     for (int32_t k = 0; k < n && k < 16; k++)
         if ((found[k].kind == CNR_ALIAS_INPLACE || found[k].kind == CNR_ALIAS_UPDATE) &&
             found[k].input == input && found[k].output == output)

@@ -1,17 +1,30 @@
 /* What a plugin is doing for this thread, and for the process: signal handlers tell it. */
 #include "base/base.h"
+#include <unistd.h>
 
 static _Thread_local const cnri_activity *own;
 static const cnri_activity *latest; /* of any thread */
+static _Thread_local cnri_watched *watcher;
+
+static void watch(const cnri_activity *now) {
+    pthread_mutex_lock(&watcher->lock);
+    watcher->now = now;
+    watcher->count++;
+    const bool given_up = watcher->given_up;
+    pthread_mutex_unlock(&watcher->lock);
+    while (given_up) pause();
+}
 
 void cnri_activity_begin(cnri_activity *a) {
     a->outer = own;
     own = a;
     __atomic_store_n(&latest, a, __ATOMIC_RELEASE);
+    if (watcher) watch(a);
 }
 
 void cnri_activity_end(const cnri_activity *a) {
     const cnri_activity *mine = a;
+    if (watcher) watch(a->outer);
     own = a->outer;
     __atomic_compare_exchange_n(&latest, &mine, a->outer, 0, __ATOMIC_RELEASE, __ATOMIC_RELAXED);
 }
@@ -20,4 +33,45 @@ const cnri_activity *cnri_activity_of_thread(void) { return own; }
 
 const cnri_activity *cnri_activity_latest(void) {
     return __atomic_load_n(&latest, __ATOMIC_ACQUIRE);
+}
+
+/* ---- of a thread that another waits for ---- */
+
+void cnri_activity_watch(cnri_watched *watched) { watcher = watched; }
+
+bool cnri_activity_is_watched(void) { return watcher != NULL; }
+
+bool cnri_activity_moved(cnri_watched *watched, uint64_t *count) {
+    pthread_mutex_lock(&watched->lock);
+    const bool moved = watched->count != *count;
+    *count = watched->count;
+    pthread_mutex_unlock(&watched->lock);
+    return moved;
+}
+
+static void copy(char *to, size_t room, const char *text) {
+    snprintf(to, room, "%s", text ? text : "");
+}
+
+static bool tell_now(cnri_watched *watched, uint64_t count, bool give_up, cnri_hung *call) {
+    pthread_mutex_lock(&watched->lock);
+    const cnri_activity *now = watched->now;
+    const bool there = now && watched->count == count;
+    if (there) {
+        copy(call->verb, sizeof call->verb, now->verb);
+        copy(call->name, sizeof call->name, now->name);
+        copy(call->node, sizeof call->node, now->node);
+        copy(call->device, sizeof call->device, now->device);
+    }
+    watched->given_up = there && give_up;
+    pthread_mutex_unlock(&watched->lock);
+    return there;
+}
+
+bool cnri_activity_give_up(cnri_watched *watched, uint64_t count, cnri_hung *call) {
+    return tell_now(watched, count, true, call);
+}
+
+bool cnri_activity_now(cnri_watched *watched, uint64_t count, cnri_hung *call) {
+    return tell_now(watched, count, false, call);
 }

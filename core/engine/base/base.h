@@ -5,6 +5,7 @@
 #include <cnnrun/status.h>
 #include <cnnrun/tensor.h>
 #include <stdarg.h>
+#include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -318,6 +319,23 @@ void cnri_activity_end(const cnri_activity *a);
 /* For signal handlers: this thread's, NULL: none; that of any thread, which may be over already. */
 const cnri_activity *cnri_activity_of_thread(void);
 const cnri_activity *cnri_activity_latest(void);
+/* The activities of one thread, for another that waits for it. */
+typedef struct cnri_watched {
+    pthread_mutex_t lock;
+    const cnri_activity *now; /* NULL: no plugin's code */
+    uint64_t count;           /* of activities that began or ended */
+    bool given_up;            /* the thread stays in its call */
+} cnri_watched;
+void cnri_activity_watch(cnri_watched *watched); /* this thread's, from now on */
+bool cnri_activity_is_watched(void);             /* of this thread */
+/* Whether one began or ended since it had that count, which is then the new one. */
+bool cnri_activity_moved(cnri_watched *watched, uint64_t *count);
+/* Unless it has moved since: the thread never returns from the call that it is in. Who that is. */
+typedef struct cnri_hung {
+    char verb[64], name[128], node[128], device[128];
+} cnri_hung;
+bool cnri_activity_give_up(cnri_watched *watched, uint64_t count, cnri_hung *call);
+bool cnri_activity_now(cnri_watched *watched, uint64_t count, cnri_hung *call); /* who, alone */
 /* `status = call` as the activity. */
 #define CNRI_DURING(status, call, ...) \
     do { \

@@ -115,7 +115,7 @@ typedef struct cnri_samples {
 cnr_status cnri_samples_open(const char *spec, const char *split, cnri_samples *out,
                              cnr_error *err);
 /* Only these, counted anew; before the first read. */
-cnr_status cnri_samples_choose(cnri_samples *s, const cnr_choice *span, cnr_error *err);
+cnr_status cnri_samples_choose(cnri_samples *s, const cnr_selection *span, cnr_error *err);
 /* A read of a stream gave this status: it is behind the stream's end, which is no mistake. */
 bool cnri_samples_ended(const cnri_samples *s, cnr_status status);
 /* As it is; and varied, as the spec's words ask. */

@@ -72,13 +72,13 @@ cnr_status cnri_samples_open(const char *spec, const char *split, cnri_samples *
     return status;
 }
 
-cnr_status cnri_samples_choose(cnri_samples *s, const cnr_choice *span, cnr_error *err) {
+cnr_status cnri_samples_choose(cnri_samples *s, const cnr_selection *span, cnr_error *err) {
     if (span->every <= 1 && !span->from_ns && !span->to_ns) return CNR_OK;
     if (span->to_ns && span->to_ns <= span->from_ns)
         return cnri_fail(err, CNR_E_ARG, s->source->name, "the span ends before it begins");
-    if (CNRI_HAS(s->source, choose)) {
+    if (CNRI_HAS(s->source, select)) {
         const cnri_limits *outer = cnri_limits_enter(s->limits);
-        const cnr_status status = s->source->choose(s->state, span, &s->info, err);
+        const cnr_status status = s->source->select(s->state, span, &s->info, err);
         cnri_limits_enter(outer);
         return status;
     }
@@ -212,7 +212,7 @@ cnr_status cnr_writer_open(cnr_runtime *rt, const char *spec, cnr_writer **out, 
 cnr_status cnr_writer_from(cnr_writer *w, const char *spec, uint64_t from_ns, uint64_t to_ns,
                            cnr_error *err) {
     cnr_status status = cnri_require_arguments(err, "writer", w, "spec", spec, NULL);
-    const cnr_choice span = {.size = sizeof span, .from_ns = from_ns, .to_ns = to_ns};
+    const cnr_selection span = {.size = sizeof span, .from_ns = from_ns, .to_ns = to_ns};
     if (status || !CNRI_HAS(w->source, write_from)) return status;
     const cnri_limits *outer = cnri_limits_enter(w->limits);
     status = cnri_limits_source(w->limits, w->source, spec, 0, err);

@@ -97,8 +97,8 @@ cnr_status cnri_graph_remove(cnr_graph *g, int32_t index) {
 cnr_value cnri_node_updates(const cnr_graph *g, const cnri_node *node, int32_t output) {
     const cnr_op *op = node->view.desc;
     cnr_alias found[8];
-    if (!g->updates || !CNRI_HAS(op, aliases_of)) return -1;
-    int32_t n = op->aliases_of(&node->view, found, CNRI_COUNT(found));
+    if (!g->updates || !CNRI_HAS(op, buffer_aliases)) return -1;
+    int32_t n = op->buffer_aliases(&node->view, found, CNRI_COUNT(found));
     if (n > (int32_t)CNRI_COUNT(found)) n = CNRI_COUNT(found);
     for (int32_t i = 0; i < n; i++) {
         if (found[i].kind != CNR_ALIAS_UPDATE || found[i].output != output) continue;
@@ -131,10 +131,11 @@ void cnri_graph_install(cnr_host *host) {
     host->graph_type = cnri_graph_type;
     host->graph_value_name = cnri_graph_value_name;
     host->graph_producer = cnri_graph_producer;
-    host->graph_uses = cnri_graph_uses;
+    host->graph_use_count = cnri_graph_uses;
     host->graph_replace = cnri_graph_replace;
     host->graph_remove = cnri_graph_remove;
     host->graph_insert_before = cnri_graph_insert_before;
     host->graph_symbol_name = cnri_graph_symbol_name;
     cnri_calibration_install(host);
+    cnri_import_rows_install(host);
 }

@@ -190,8 +190,10 @@ cnr_status cnri_graph_bind(cnr_graph *g, const cnr_tensor *const *input_types, i
 cnr_value cnri_node_updates(const cnr_graph *g, const cnri_node *node, int32_t output);
 
 /* ---- rewrite.c: the core's own rewrites in general terms (identity, fold-constants, dead,
- * fold-affine) and those of plugins, to a fixed point. ---- */
-cnr_status cnri_graph_rewrite(cnr_graph *g, const char *const *off, cnr_error *err);
+ * fold-affine) and those of plugins, to a fixed point. Rewrites for a device run if one of
+ * `devices` is such a device (n_devices 0: none is). ---- */
+cnr_status cnri_graph_rewrite(cnr_graph *g, const char *const *off,
+                              const cnr_device *const *devices, int32_t n_devices, cnr_error *err);
 /* Once, those that change weights alone: before these are put in a form that nothing can be folded
  * into. */
 cnr_status cnri_graph_fold(cnr_graph *g, cnr_error *err);
@@ -203,7 +205,7 @@ typedef struct cnri_range {
     double low, high;
     bool seen;
 } cnri_range;
-typedef struct cnri_quantised_value { /* as host->graph_quantised tells */
+typedef struct cnri_quantised_value { /* as host->graph_set_quantised tells */
     cnr_value real, stored;
     double scale, zero, low;
 } cnri_quantised_value;

@@ -65,9 +65,9 @@ cnr_status cnri_graph_spread(const cnr_graph *g, uint64_t seed, double *deviatio
 
 /* ---- calibration.c ---- */
 void cnri_calibration_install(cnr_host *host);
-/* Into metadata for a rewrite older than 1.2, and its answers out of it, which is left clean. */
-cnr_status cnri_calibration_put(cnr_graph *g);
-cnr_status cnri_calibration_take(cnr_graph *g, cnr_error *err);
+
+/* ---- import_row.c ---- */
+void cnri_import_rows_install(cnr_host *host);
 
 /* ---- late.c ---- */
 /* `value`, whose type has space for its data, is `from` with its channels scaled. */

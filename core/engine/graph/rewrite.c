@@ -108,15 +108,15 @@ static int32_t remove_dead(cnr_graph *g, cnr_error *err) {
 
 static const cnr_rewrite own[] = {
     {sizeof(cnr_rewrite), 0, "remove-dead", "removes nodes whose outputs nobody reads", remove_dead,
-     CNR_REWRITE_STRUCTURE, 0},
+     CNR_REWRITE_STRUCTURE, 0, NULL},
     {sizeof(cnr_rewrite), 10, "remove-identity",
      "removes nodes that pass their input on at inference", remove_identity, CNR_REWRITE_STRUCTURE,
-     0},
+     0, NULL},
     {sizeof(cnr_rewrite), 20, "fold-constants", "computes what follows from constants alone",
-     fold_constants, CNR_REWRITE_STRUCTURE, 0},
+     fold_constants, CNR_REWRITE_STRUCTURE, 0, NULL},
     {sizeof(cnr_rewrite), 30, "fold-affine",
      "folds a scale and shift of channels into the weights before it", cnri_fold_affine,
-     CNR_REWRITE_STRUCTURE, 0},
+     CNR_REWRITE_STRUCTURE, 0, NULL},
 };
 
 static const cnr_rewrite *rewrite_at(int32_t i) {
@@ -135,12 +135,23 @@ bool cnri_rewrite_at(int32_t index, const char **name, const char **summary) {
     return true;
 }
 
+/* A rewrite for a device has one of that family or class. */
+static bool has_device(const cnr_rewrite *r, const cnr_device *const *devices, int32_t n) {
+    if (!r->device) return true;
+    for (int32_t i = 0; i < n; i++)
+        if (strcmp(devices[i]->cls->family, r->device) == 0 ||
+            strcmp(devices[i]->cls->name, r->device) == 0)
+            return true;
+    return false;
+}
+
 /* The wanted rewrites by order; equal ones stay as registered. */
-static int32_t sorted(const char *const *off, const cnr_rewrite **list) {
+static int32_t sorted(const char *const *off, const cnr_device *const *devices, int32_t n_devices,
+                      const cnr_rewrite **list) {
     int32_t n = 0;
     const cnr_rewrite *r;
     for (int32_t i = 0; (r = rewrite_at(i)) != NULL; i++) {
-        if (cnri_is_listed(off, r->name)) continue;
+        if (cnri_is_listed(off, r->name) || !has_device(r, devices, n_devices)) continue;
         int32_t at = n++;
         for (; at > 0 && list[at - 1]->order > r->order; at--) list[at] = list[at - 1];
         list[at] = r;
@@ -148,24 +159,13 @@ static int32_t sorted(const char *const *off, const cnr_rewrite **list) {
     return n;
 }
 
-/* Calibration was metadata until ABI 1.2. */
-static int32_t call(cnr_graph *g, const cnr_rewrite *r, cnr_error *err) {
-    const cnri_plugin *plugin = g->calibration ? cnri_owner(r) : NULL;
-    if (!plugin || !plugin->desc || plugin->desc->abi >= (1u << 16 | 2u)) return r->apply(g, err);
-    cnr_status status = cnri_calibration_put(g);
-    if (status) return cnri_fail(err, status, g->name, "can't be asked to quantise");
-    const int32_t changes = r->apply(g, err);
-    status = cnri_calibration_take(g, err);
-    return status && changes >= 0 ? status : changes;
-}
-
 static int32_t apply(cnr_graph *g, const cnr_rewrite *r, cnr_error *err) {
     const int32_t problems = g->problems.n;
-    const bool all = !(CNRI_HAS(r, flags) && r->flags & CNR_REWRITE_STRUCTURE);
+    const bool all = !(r->flags & CNR_REWRITE_STRUCTURE);
     for (cnr_value v = 0; cnri_owner(r) && v < g->values.n; v++)
         if (all || g->values.at[v].type->rank < 2) cnri_late_keep(g, v);
     g->renames = true;
-    const int32_t changes = call(g, r, err);
+    const int32_t changes = r->apply(g, err);
     g->renames = false;
     g->insert_before = -1;
     if (changes < 0) return cnri_plugin_status(err, changes, g->name, r->name);
@@ -188,11 +188,12 @@ cnr_status cnri_graph_fold(cnr_graph *g, cnr_error *err) {
     return CNR_OK;
 }
 
-cnr_status cnri_graph_rewrite(cnr_graph *g, const char *const *off, cnr_error *err) {
+cnr_status cnri_graph_rewrite(cnr_graph *g, const char *const *off,
+                              const cnr_device *const *devices, int32_t n_devices, cnr_error *err) {
     const int32_t maximum = (int32_t)CNRI_COUNT(own) + cnri_descriptor_count(CNR_KIND_REWRITE);
     const cnr_rewrite **list = cnri_alloc((size_t)maximum * sizeof *list);
     if (!list) return cnri_out_of_memory(err, g->name);
-    const int32_t n = sorted(off, list);
+    const int32_t n = sorted(off, devices, n_devices, list);
     cnr_status status = CNR_OK;
     int32_t pass = 0, changes = 1;
     for (; changes > 0 && pass < MAX_PASSES && status == CNR_OK; pass++) {

@@ -9,12 +9,8 @@ static const uint32_t name_offset[] = {
 #undef X
 };
 
-/* No plugin that may load knows a larger one: its minor is not above the host's. */
-static const uint32_t largest[] = {
-#define X(NAME, value, text, type) [value] = (uint32_t)sizeof(type),
-    CNR_KIND_LIST(X)
-#undef X
-};
+/* Plugins with newer headers may have longer ones (CNR_ABI_WANTED); this is no size of any. */
+enum { MAX_DESCRIPTOR = 1 << 16 };
 
 /* The first field of every descriptor. */
 static uint32_t size_of(const void *descriptor) { return *(const uint32_t *)descriptor; }
@@ -87,8 +83,8 @@ static const char *fault_of_op(const cnr_op *op) {
     if (!fault) fault = fault_of_ports(op->outputs, op->n_outputs, op->port_size);
     if (fault) return fault;
     if (CNRI_HAS(op, aliases) && list_length(op->aliases) < 0) return "has aliases without end";
-    if (CNRI_HAS(op, region) && !CNRI_HAS(op, split_axes) && !(op->flags & CNR_OP_ELEMENTWISE))
-        return "has the hook region but not split_axes";
+    if (CNRI_HAS(op, input_range) && !CNRI_HAS(op, split_axes) && !(op->flags & CNR_OP_ELEMENTWISE))
+        return "has the hook input_range but not split_axes";
     return fault_of_schema(op->n_attrs, op->attrs, op->attr_spec_size);
 }
 
@@ -111,9 +107,12 @@ static const char *fault_of_device(const cnr_device_class *cls) {
     if (LACKS(cls, write) || LACKS(cls, read)) return "lacks the hooks write and read";
     if (LACKS(cls, stream_open) || LACKS(cls, stream_close) || LACKS(cls, sync))
         return "lacks the hooks of streams";
-    const int events = !LACKS(cls, record) + !LACKS(cls, wait) + !LACKS(cls, event_free);
-    if (events != 0 && events != 3) return "has only some of the hooks record, wait and event_free";
-    if (!LACKS(cls, elapsed) && events == 0) return "has the hook elapsed but not record";
+    const int events =
+        !LACKS(cls, event_record) + !LACKS(cls, event_wait) + !LACKS(cls, event_free);
+    if (events != 0 && events != 3)
+        return "has only some of the hooks event_record, event_wait and event_free";
+    if (!LACKS(cls, event_elapsed) && events == 0)
+        return "has the hook event_elapsed but not event_record";
     return NULL;
 }
 
@@ -137,7 +136,7 @@ static const char *fault_of_object(const cnr_object *object) {
 }
 
 const char *cnri_descriptor_fault(int32_t kind, const void *descriptor) {
-    if (size_of(descriptor) > largest[kind]) return "is larger than this host knows any to be";
+    if (size_of(descriptor) > MAX_DESCRIPTOR) return "has a size of more than 65536 bytes";
     switch ((cnr_kind)kind) {
     case CNR_KIND_OPERATOR: return fault_of_op(descriptor);
     case CNR_KIND_KERNEL: return fault_of_kernel(descriptor);
@@ -165,8 +164,13 @@ const char *cnri_descriptor_fault(int32_t kind, const void *descriptor) {
                    ? NULL
                    : "has only some of the hooks write_open, write_next and write_close";
     }
-    case CNR_KIND_RETIRED_METER:
-    case CNR_KIND_RETIRED_KNOB: return NULL;
+    case CNR_KIND_IMPORT_ROW: {
+        const cnr_import_row *d = descriptor;
+        if (LACKS(d, format) || LACKS(d, type)) return "names no format or no type";
+        if (CNRI_HAS(d, attrs) && list_length(d->attrs) < 0) return "has attributes without end";
+        return LACKS(d, op) && LACKS(d, import) ? "has neither an operator nor the hook import"
+                                                : NULL;
+    }
     case CNR_KIND_CLOCK: {
         const cnr_clock *d = descriptor;
         return LACKS(d, now_ns) || LACKS(d, wait_until) ? "lacks the hooks now_ns and wait_until"

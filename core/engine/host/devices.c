@@ -96,7 +96,8 @@ static void name_devices(const device_list *list) {
         d->device.name = d->name;
         const char *part = d->info.part;
         if (*part) snprintf(d->name, sizeof d->name, "%.6s:%s", cls->family, part);
-        else if (cls->flags & CNR_DEVICE_ONLY) snprintf(d->name, sizeof d->name, "%s", cls->family);
+        else if (cls->flags & CNR_DEVICE_SINGLE)
+            snprintf(d->name, sizeof d->name, "%s", cls->family);
         else snprintf(d->name, sizeof d->name, "%.20s:%d", cls->family, (int)i);
     }
 }
@@ -166,7 +167,7 @@ static const char *family_above(const cnri_devices *set, const cnri_device *know
             continue;
         const int32_t its = precedence_of(cls);
         if (its < precedence) continue;
-        const int32_t maximum = CNRI_HAS(cls, most) ? cls->most() : INT32_MAX;
+        const int32_t maximum = CNRI_HAS(cls, max_score) ? cls->max_score() : INT32_MAX;
         if (maximum <= (its > precedence ? 0 : score)) continue;
         precedence = its;
         score = maximum;
@@ -224,9 +225,27 @@ static cnr_status find(cnri_devices *set, const char *name, cnri_device **out, c
 
 /* ---- opening ---- */
 
-static cnr_status open_device(const cnri_devices *set, cnri_device *d, cnr_error *err) {
+static cnr_status open_device(cnri_devices *set, cnri_device *d, cnr_error *err);
+
+/* The host's processor, for the host work of others; NULL: there is none that opens. */
+static const cnr_device *host_for(cnri_devices *set, const cnri_device *d) {
+    const cnr_device_class *cls;
+    if (d->device.cls->flags & CNR_DEVICE_HOST) return NULL;
+    for (int32_t i = 0; (cls = cnri_descriptor_at(CNR_KIND_DEVICE, i)) != NULL; i++) {
+        cnri_device *own = NULL;
+        if (cls->flags & CNR_DEVICE_HOST && !ask(set, cls->family, NULL))
+            own = known_device(set, cls->family);
+        if (own && own->device.cls->flags & CNR_DEVICE_HOST && !open_device(set, own, NULL))
+            return &own->device;
+    }
+    return NULL;
+}
+
+static cnr_status open_device(cnri_devices *set, cnri_device *d, cnr_error *err) {
+    if (d->lost) return cnri_fail(err, CNR_E_DEVICE, d->name, "was lost: a call of it hangs");
     if (d->open) return CNR_OK;
-    d->device.keeps = set->cache_dir;
+    d->device.cache_dir = set->cache_dir;
+    d->device.host = host_for(set, d);
     const cnr_status status =
         cnri_plugin_status(err, d->device.cls->open(&d->device, &set->options, err), d->name,
                            "opening it");
@@ -273,6 +292,30 @@ static cnr_status best(cnri_devices *set, bool host, cnri_device **out, cnr_erro
     return cnri_fail(err, CNR_E_NOT_FOUND, "plan",
                      "no device%s: want a plugin that drives one (see \"cnnrun plugins\")",
                      host ? " with host memory" : "");
+}
+
+/* ---- devices that hang ---- */
+
+static atomic_bool any_lost;
+
+static cnri_device *of_device(const cnr_device *device) {
+    return (cnri_device *)(void *)((uintptr_t)device - offsetof(cnri_device, device));
+}
+
+void cnri_device_lose(const cnr_device *device) { of_device(device)->lost = any_lost = true; }
+
+bool cnri_device_is_lost(const cnr_device *device) { return of_device(device)->lost; }
+
+bool cnri_devices_any_lost(void) { return any_lost; }
+
+void cnri_device_set_hang_ms(const cnr_device *device, uint64_t ms, bool gives_up) {
+    of_device(device)->hang_ms = ms;
+    of_device(device)->gives_up = gives_up;
+}
+
+uint64_t cnri_device_hang_ms(const cnr_device *device, bool *gives_up) {
+    *gives_up = of_device(device)->gives_up;
+    return of_device(device)->hang_ms;
 }
 
 /* ---- why it is the default ---- */
@@ -340,14 +383,6 @@ cnr_status cnri_device_check_timed(const cnr_device *device, cnr_error *err) {
 
 /* ---- for the other rooms ---- */
 
-cnr_status cnri_device_alloc(const cnr_device *device, cnr_mem *out, cnr_error *err) {
-    cnr_status status = device->cls->alloc(device, out, err);
-    if (status == CNR_OK && !out->handle)
-        status = cnri_fail(err, CNR_E_DEVICE, device->name, "gave no memory for %llu bytes",
-                           (unsigned long long)out->bytes);
-    return cnri_plugin_status(err, status, device->name, "allocating");
-}
-
 void cnri_devices_init(cnri_devices *set, int32_t threads) {
     *set = (cnri_devices){.options = {.size = sizeof set->options, .threads = threads}};
 }
@@ -394,16 +429,18 @@ cnr_status cnri_devices_keep(cnri_devices *set, const char *folder, cnr_error *e
     pthread_mutex_lock(&lock);
     if (folder && !set->cache_dir && !(set->cache_dir = cnri_strdup(folder)))
         status = cnri_out_of_memory(err, folder);
-    for (int32_t i = 0; i < set->n; i++) set->at[i]->device.keeps = set->cache_dir;
+    for (int32_t i = 0; i < set->n; i++) set->at[i]->device.cache_dir = set->cache_dir;
     pthread_mutex_unlock(&lock);
     return status;
 }
 
 void cnri_devices_close(cnri_devices *set) {
     for (int32_t i = 0; i < set->n; i++) {
+        if (set->at[i]->lost) continue;
         if (set->at[i]->open) set->at[i]->device.cls->close(&set->at[i]->device);
         cnri_free(set->at[i]);
     }
+    cnri_hang_finish();
     cnri_free(set->at);
     cnri_free(set->cache_dir);
     cnri_vec_free(&set->asked_families);

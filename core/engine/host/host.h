@@ -3,6 +3,7 @@
 #define CNRI_HOST_H
 
 #include "base/base.h"
+#include <stdatomic.h>
 #include <cnnrun/kit.h>
 
 /* ---- loader.c ---- */
@@ -147,6 +148,9 @@ typedef struct cnri_device {
     cnr_device_info info;
     char name[32];
     bool open;
+    atomic_bool lost; /* cnri_device_lose */
+    _Atomic uint64_t hang_ms;
+    atomic_bool gives_up;
 } cnri_device;
 /* The devices that are known so far, best first, each with its best driver. A family is asked for
  * its devices when a name or the search for the best wants it, and no earlier: drivers can be slow
@@ -177,11 +181,47 @@ bool cnri_device_is_timed(const cnr_device *device);
 cnr_status cnri_devices_check_clock(const cnri_device *const *devices, int32_t n, cnr_error *err);
 /* Refuses to time one that the clock in force does not measure. */
 cnr_status cnri_device_check_timed(const cnr_device *device, cnr_error *err);
-/* Memory of a device, which is there when the status says so. */
-cnr_status cnri_device_alloc(const cnr_device *device, cnr_mem *out, cnr_error *err);
+/* A call of it has not returned: it is never called again, nor is its plugin's fini. */
+void cnri_device_lose(const cnr_device *device);
+bool cnri_device_is_lost(const cnr_device *device);
+bool cnri_devices_any_lost(void); /* of the process */
+/* After so many milliseconds one of its calls outside sessions counts as one that hangs; 0: usual.
+ * Whether it is given up then. */
+void cnri_device_set_hang_ms(const cnr_device *device, uint64_t ms, bool gives_up);
+uint64_t cnri_device_hang_ms(const cnr_device *device, bool *gives_up);
 /* The first folder that is named stays. */
 cnr_status cnri_devices_keep(cnri_devices *set, const char *folder, cnr_error *err);
 void cnri_devices_close(cnri_devices *set);
+
+/* ---- hang.c: calls of devices that may never return ---- */
+enum { CNRI_HANG_MS = 10000 };          /* a call may last so long if nothing else is said */
+typedef struct cnri_worker cnri_worker; /* a thread for such calls */
+typedef cnr_status (*cnri_hang_fn)(void *arg, cnr_error *err);
+typedef struct cnri_hang_guard {
+    const cnr_device *const *devices; /* that fn calls */
+    int32_t n_devices;
+    uint64_t limit_ns; /* of one call into a plugin */
+    bool gives_up;     /* on a thread that is left; else here, and cnri_hang_tell's is called */
+} cnri_hang_guard;
+bool cnri_device_can_hang(const cnr_device *device); /* not the CPU, and the clock is real */
+/* fn(arg); with gives_up on *worker's thread (NULL: one is made) if a device can hang.
+ * CNR_E_DEVICE: a call does not return, or a device was lost before. Then that device is lost,
+ * *worker is NULL, and fn may still use arg. */
+cnr_status cnri_hang_call(cnri_worker **worker, const cnri_hang_guard *guard, cnri_hang_fn fn,
+                          void *arg, cnr_error *err);
+void cnri_worker_free(cnri_worker *worker); /* NULL: nothing */
+/* Called on another thread where a call that can't be given up outlasts its limit; NULL: it is
+ * logged. */
+typedef void (*cnri_hang_told_fn)(const cnr_error *why);
+void cnri_hang_tell(cnri_hang_told_fn fn);
+void cnri_hang_finish(void); /* the watchdog's thread ends, unless it has calls */
+/* Memory of a device, which is there when the status says so. */
+cnr_status cnri_device_alloc(const cnr_device *device, cnr_mem *out, cnr_error *err);
+/* Host data to memory of a device, and back, by a stream that is opened for it. */
+cnr_status cnri_device_upload(const cnr_device *device, const cnr_mem *mem, const void *data,
+                              uint64_t bytes, cnr_error *err);
+cnr_status cnri_device_download(const cnr_device *device, const cnr_mem *mem, void *data,
+                                uint64_t bytes, cnr_error *err);
 
 /* ---- board.c: what a file says that describes the machine: numbers, texts and lists by their
  * path, "units.2.name", lists counting from 1. One is in force for the process, as the clock is.

@@ -51,7 +51,7 @@ static cnr_status judge(const cnri_limits *limits, const void *descriptor, const
 cnr_status cnri_limits_source(const cnri_limits *limits, const cnr_source *source, const char *spec,
                               int32_t writes, cnr_error *err) {
     if (!limits) return CNR_OK;
-    const int32_t touches = CNRI_HAS(source, reach) ? source->reach(spec, writes) : 0;
+    const int32_t touches = CNRI_HAS(source, touches) ? source->touches(spec, writes) : 0;
     return judge(limits, source, source->name, touches, spec, err);
 }
 
@@ -60,6 +60,6 @@ cnr_status cnri_limits_object(const cnri_limits *limits, const cnr_object *objec
     char name[4096] = "";
     if (!limits) return CNR_OK;
     const int32_t touches =
-        CNRI_HAS(object, reach) ? object->reach(options, n, name, sizeof name) : 0;
+        CNRI_HAS(object, touches) ? object->touches(options, n, name, sizeof name) : 0;
     return judge(limits, object, object->name, touches, name, err);
 }

@@ -109,10 +109,14 @@ static bool signature_fits(cnri_plugin *p, uint32_t got) {
 static bool abi_fits(cnri_plugin *p, uint32_t got) {
     const unsigned major = got >> 16, minor = got & 0xffff;
     if (major != CNR_ABI_MAJOR)
-        return refuse(p, "built for ABI %u.%u, this host has %u.%u: the major must be equal", major,
-                      minor, CNR_ABI_MAJOR, CNR_ABI_MINOR);
+        return refuse(p,
+                      "built for ABI %u.%u, this host has %u.%u: build it again with this host's "
+                      "headers, after the list of changes in core/docs/abi.md",
+                      major, minor, CNR_ABI_MAJOR, CNR_ABI_MINOR);
     if (minor > CNR_ABI_MINOR)
-        return refuse(p, "built for ABI %u.%u, this host has %u.%u: its minor may not be newer",
+        return refuse(p,
+                      "wants ABI %u.%u, this host has %u.%u: build it with a lower "
+                      "CNR_ABI_WANTED, or use a newer host",
                       major, minor, CNR_ABI_MAJOR, CNR_ABI_MINOR);
     return true;
 }

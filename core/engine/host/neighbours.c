@@ -78,15 +78,30 @@ static void look_at_kernel(teller *t, const cnr_kernel *kernel) {
                  *encoding, suggestion(t, CNR_KIND_ENCODING, *encoding, near));
 }
 
+static void look_at_row(teller *t, const cnr_import_row *row) {
+    char near[300];
+    if (row->op && !cnri_op_find(row->op))
+        tell(t, "import row \"%s\" is for operator \"%s\", which no plugin brings%s", row->name,
+             row->op, suggestion(t, CNR_KIND_OPERATOR, row->op, near));
+}
+
+static void look_at_rewrite(teller *t, const cnr_rewrite *rewrite) {
+    char near[300];
+    if (rewrite->device && !is_device(rewrite->device))
+        tell(t, "rewrite \"%s\" is for device \"%s\", which no plugin brings%s", rewrite->name,
+             rewrite->device, suggestion(t, CNR_KIND_DEVICE, rewrite->device, near));
+}
+
 /* ---- what others call ---- */
 
 int32_t cnri_plugin_problems(const cnri_plugin *p, cnri_problem_text_fn fn, void *arg) {
     teller t = {p, fn, arg, 0};
     cnri_item item;
     for (int32_t i = 0; i < p->n_collisions; i++) tell_collision(&t, &p->collisions[i], p);
-    for (int32_t i = 0; i < p->n_items; i++)
-        if (cnri_registry_item(p->first + i, &item) && item.kind == CNR_KIND_KERNEL)
-            look_at_kernel(&t, item.descriptor);
+    for (int32_t i = 0; i < p->n_items && cnri_registry_item(p->first + i, &item); i++)
+        if (item.kind == CNR_KIND_KERNEL) look_at_kernel(&t, item.descriptor);
+        else if (item.kind == CNR_KIND_IMPORT_ROW) look_at_row(&t, item.descriptor);
+        else if (item.kind == CNR_KIND_REWRITE) look_at_rewrite(&t, item.descriptor);
     return t.n;
 }
 

@@ -494,7 +494,7 @@ void cnri_plugins_finish(void) {
     pthread_mutex_lock(&seen.lock);
     for (int32_t i = seen.all.n; i-- > 0 && !finished;) {
         const cnr_plugin *d = seen.all.at[i]->plugin.desc;
-        if (d && CNRI_HAS(d, fini)) d->fini();
+        if (d && CNRI_HAS(d, fini) && !cnri_devices_any_lost()) d->fini();
     }
     finished = true;
     pthread_mutex_unlock(&seen.lock);

@@ -9,7 +9,7 @@ enum {
 #define X(NAME, value, text, type) LAST_KIND_##NAME = value,
     CNR_KIND_LIST(X)
 #undef X
-        KINDS = LAST_KIND_CLOCK + 1
+        KINDS = LAST_KIND_IMPORT_ROW + 1
 };
 
 /* Readers take no locks: each commit builds a new snapshot beside the old one and then swaps one
@@ -211,8 +211,6 @@ cnr_status cnri_registrar_add(struct cnr_registrar *registrar, int32_t kind,
                       "kernel \"%s\" is refused: the plugin has %d for any "
                       "operator already",
                       name, MAX_ANY_KERNELS);
-    if (kind == CNR_KIND_RETIRED_METER || kind == CNR_KIND_RETIRED_KNOB)
-        cnri_log(CNR_LOG_WARN, name, "is ignored: meters and knobs are of ABI 1.2 and later");
     const char *const *const aliases = aliases_of(kind, descriptor);
     const cnri_plugin *other = NULL;
     cnr_status status = is_free(registrar, kind, name, &other);

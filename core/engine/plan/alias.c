@@ -198,8 +198,8 @@ static void alias_step(alias_work *w, int32_t s) {
     const cnri_node *node = p->graph->nodes.at[step->node];
     cnr_alias found[MAX_ALIASES];
     int32_t n = 0;
-    if (CNRI_HAS(node->view.desc, aliases_of))
-        n = node->view.desc->aliases_of(&node->view, found, MAX_ALIASES);
+    if (CNRI_HAS(node->view.desc, buffer_aliases))
+        n = node->view.desc->buffer_aliases(&node->view, found, MAX_ALIASES);
     if (n > MAX_ALIASES) n = MAX_ALIASES;
     if (p->picks[step->node].view.n_chain == 0 && !step->passes &&
         (try_views(w, s, found, n) || try_joins(w, s, found, n))) {

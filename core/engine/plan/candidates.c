@@ -207,19 +207,10 @@ static bool hangs(const query_context *a, const cnr_kernel *k) {
     return seen && seen->cost.ns >= CNRI_TUNING_HANGS;
 }
 
-/* Who was written before weights could wait looks at their data whenever it likes. */
-static void show_weights(const query_context *a, const cnr_kernel *k) {
-    const cnri_plugin *plugin = cnri_owner(k);
-    if (!plugin || !plugin->desc || plugin->desc->abi >= (1u << 16 | 2u)) return;
-    for (int32_t i = 0; i < a->chain->n_in[a->chain->n]; i++)
-        cnri_late_keep(a->p->graph, a->chain->in[i]);
-}
-
 /* Asks a kernel, for as much of the chain as it takes; *takes false: it will not. */
 static cnr_status ask(const query_context *a, const cnr_kernel *k, bool offered, cnri_candidate *c,
                       bool *takes, cnr_error *err) {
     *takes = false;
-    show_weights(a, k);
     for (int32_t take = a->q->cap; take >= 0;) {
         cnri_view v = cnri_view_of(a->p, a->chain, take, false);
         if (encodings_fit(k, &v) != (c->dense ? 2 : 1)) return CNR_OK;

@@ -1,7 +1,7 @@
 /* Steps in an order in which everything is there when it is needed. */
 #include "plan/planner.h"
 
-static const cnr_region whole = {-1, 0, 0};
+static const cnr_input_range whole = {-1, 0, 0};
 
 /* A weight that the kernel reads while running: on its device, or where it is in host memory. */
 static cnr_status constant_home(cnri_planner *p, cnr_value value, int32_t device,
@@ -46,16 +46,16 @@ static cnr_status begin_input(cnri_planner *p, cnr_value value, int32_t device, 
 }
 
 /* What of input i the range needs; operands of the chain are read where the output is written. */
-static cnr_region needed(const cnri_pick *pick, const cnri_node *head, const cnri_candidate *c,
-                         int32_t i) {
-    cnr_region r = whole;
+static cnr_input_range needed(const cnri_pick *pick, const cnri_node *head, const cnri_candidate *c,
+                              int32_t i) {
+    cnr_input_range r = whole;
     const cnr_tensor *in = pick->view.node.inputs[i], *out = pick->view.node.outputs[0];
     if (pick->axis < 0 || !c->ranges) return r;
     const bool alike = cnr_same_shape(in, out) && cnr_dtype_bits(in->dtype) >= 8;
     if (i >= head->view.n_inputs || head->view.desc->flags & CNR_OP_ELEMENTWISE)
-        return alike ? (cnr_region){pick->axis, c->begin, c->end} : r;
-    if (CNRI_HAS(head->view.desc, region))
-        head->view.desc->region(&head->view, pick->axis, c->begin, c->end, i, &r);
+        return alike ? (cnr_input_range){pick->axis, c->begin, c->end} : r;
+    if (CNRI_HAS(head->view.desc, input_range))
+        head->view.desc->input_range(&head->view, pick->axis, c->begin, c->end, i, &r);
     if (r.axis < 0 || r.axis >= in->rank || cnr_dtype_bits(in->dtype) < 8) return whole;
     if (r.begin < 0) r.begin = 0;
     if (r.end > in->dim[r.axis]) r.end = in->dim[r.axis];
@@ -166,7 +166,7 @@ static cnr_status keep_part(cnri_planner *p, const cnri_pick *pick, const cnri_c
     cnr_status status = CNR_OK;
     if (home < 0) status = cnri_plan_home(p, v, c->device, 0, 0, false, &home, err);
     if (status) return status;
-    return cnri_plan_copy(p, scratch, home, (cnr_region){pick->axis, c->begin, c->end}, err);
+    return cnri_plan_copy(p, scratch, home, (cnr_input_range){pick->axis, c->begin, c->end}, err);
 }
 
 /* `homes`: of the inputs, which are there; then space for the outputs. The step owns it. */
@@ -198,7 +198,7 @@ static cnr_status emit_part(cnri_planner *p, int32_t node, const cnri_candidate 
     const bool part = pick->axis >= 0;
     for (int32_t i = 0; i < pick->view.n_out && !status; i++) {
         const int32_t home = homes[pick->view.n_in + i];
-        const cnr_region got = {part && c->ranges ? pick->axis : -1, c->begin, c->end};
+        const cnr_input_range got = {part && c->ranges ? pick->axis : -1, c->begin, c->end};
         status = cnri_reach_add(p, home, got, err);
     }
     const cnri_step done = *s; /* which moves as steps are added */

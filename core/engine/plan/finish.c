@@ -93,13 +93,7 @@ static cnr_status put_constant(cnr_plan *plan, const cnri_home *h, cnr_error *er
         }
     }
     if (h->bytes == 0) return CNR_OK;
-    cnr_stream stream = {.size = sizeof stream, .device = device};
-    cnr_status status = device->cls->stream_open(device, &stream, err);
-    if (status) return status;
-    status = device->cls->write(&stream, mem, 0, data->data, h->bytes, err);
-    const cnr_status synced = device->cls->sync(&stream, status ? NULL : err);
-    device->cls->stream_close(&stream);
-    return status ? status : synced;
+    return cnri_device_upload(device, mem, data->data, h->bytes, err);
 }
 
 /* Weights that kernels on devices without host memory read: written there; `only` -1: all. */
@@ -123,15 +117,9 @@ cnr_status cnri_plan_fetch(const cnr_plan *plan, cnr_value value, cnr_error *err
         const cnri_home *h = &plan->homes.at[i];
         if (h->value != value || h->storage < 0 || !plan->storages.at[h->storage].constant)
             continue;
-        const cnr_device *device = plan->devices[h->device];
-        cnr_stream stream = {.size = sizeof stream, .device = device};
-        cnr_status status = device->cls->stream_open(device, &stream, err);
-        if (status) return status;
-        status = device->cls->read(&stream, &plan->constants[h->storage], 0,
-                                   plan->graph->values.at[value].type->data, h->bytes, err);
-        const cnr_status synced = device->cls->sync(&stream, status ? NULL : err);
-        device->cls->stream_close(&stream);
-        return status ? status : synced; /* all homes of it are alike */
+        /* all homes of it are alike */
+        return cnri_device_download(plan->devices[h->device], &plan->constants[h->storage],
+                                    plan->graph->values.at[value].type->data, h->bytes, err);
     }
     return CNR_OK;
 }

@@ -42,7 +42,7 @@ cnr_status cnri_plan_home(cnri_planner *p, cnr_value value, int32_t device, int3
 
 /* ---- what is there ---- */
 
-static bool covers(const cnri_planner *p, int32_t home, cnr_region region) {
+static bool covers(const cnri_planner *p, int32_t home, cnr_input_range region) {
     const cnri_reach *r = &p->reach.at[home];
     if (r->axis == -1) return true;
     if (r->axis < 0 || region.axis != r->axis) return false;
@@ -52,7 +52,7 @@ static bool covers(const cnri_planner *p, int32_t home, cnr_region region) {
 }
 
 /* Adds a span, joining those it touches; a home that holds the whole axis is whole. */
-cnr_status cnri_reach_add(cnri_planner *p, int32_t home, cnr_region region, cnr_error *err) {
+cnr_status cnri_reach_add(cnri_planner *p, int32_t home, cnr_input_range region, cnr_error *err) {
     cnri_reach *r = &p->reach.at[home];
     const cnr_tensor *type = &p->plan->homes.at[home].type;
     if (r->axis == -1) return CNR_OK;
@@ -103,7 +103,7 @@ static int64_t run_from(const cnri_reach *r, int32_t axis, int64_t at, int64_t e
 /* ---- moving ---- */
 
 static cnr_status transfer(cnri_planner *p, cnri_step_kind kind, int32_t from, int32_t to,
-                           cnr_region region, cnr_error *err) {
+                           cnr_input_range region, cnr_error *err) {
     const cnri_home *a = &p->plan->homes.at[from], *b = &p->plan->homes.at[to];
     cnri_step *s = cnri_push(&p->plan->steps);
     if (!s) return cnri_no_memory(err);
@@ -119,12 +119,12 @@ static cnr_status transfer(cnri_planner *p, cnri_step_kind kind, int32_t from, i
     return cnri_reach_add(p, to, region, err);
 }
 
-cnr_status cnri_plan_copy(cnri_planner *p, int32_t from, int32_t to, cnr_region region,
+cnr_status cnri_plan_copy(cnri_planner *p, int32_t from, int32_t to, cnr_input_range region,
                           cnr_error *err) {
     return transfer(p, CNRI_STEP_COPY, from, to, region, err);
 }
 
-static const cnr_region whole = {-1, 0, 0};
+static const cnr_input_range whole = {-1, 0, 0};
 
 /* Another home that a copy to `to` could read, in the layout of `to`. */
 static bool is_source(const cnri_planner *p, int32_t h, int32_t to) {
@@ -161,7 +161,7 @@ static int32_t whole_source(const cnri_planner *p, int32_t to) {
 
 /* The home that has most of `part` from its begin on, which `part` is cut to. Where neither side is
  * the host, what it has is brought there first. */
-static cnr_status part_source(cnri_planner *p, int32_t to, cnr_region *part, int32_t *source,
+static cnr_status part_source(cnri_planner *p, int32_t to, cnr_input_range *part, int32_t *source,
                               cnr_error *err) {
     const cnri_home home = p->plan->homes.at[to];
     int32_t away = -1;
@@ -192,7 +192,7 @@ static cnr_status part_source(cnri_planner *p, int32_t to, cnr_region *part, int
 }
 
 /* Fills the missing parts of `to` (class 0) within `region` from homes on other devices. */
-static cnr_status gather(cnri_planner *p, int32_t to, cnr_region region, cnr_error *err) {
+static cnr_status gather(cnri_planner *p, int32_t to, cnr_input_range region, cnr_error *err) {
     const cnr_tensor type = p->plan->homes.at[to].type;
     int32_t axis = held_along(p, to, region.axis), source = -1;
     if (axis < 0 || type.rank == 0) source = whole_source(p, to);
@@ -202,7 +202,7 @@ static cnr_status gather(cnri_planner *p, int32_t to, cnr_region region, cnr_err
     const int64_t end = region.axis == axis ? region.end : type.dim[axis];
     if (at < 0) at = 0;
     while (at < end) {
-        cnr_region part = {axis, at, end};
+        cnr_input_range part = {axis, at, end};
         const int64_t have = run_from(&p->reach.at[to], axis, at, end, &part.end);
         if (have > 0) {
             at += have;
@@ -213,11 +213,11 @@ static cnr_status gather(cnri_planner *p, int32_t to, cnr_region region, cnr_err
         if (status) return status;
         at = part.end;
     }
-    return cnri_reach_add(p, to, (cnr_region){axis, at, at}, err);
+    return cnri_reach_add(p, to, (cnr_input_range){axis, at, at}, err);
 }
 
 cnr_status cnri_plan_ensure(cnri_planner *p, cnr_value value, int32_t device, int32_t memory_class,
-                            int32_t block, cnr_region region, int32_t *home, cnr_error *err) {
+                            int32_t block, cnr_input_range region, int32_t *home, cnr_error *err) {
     int32_t exact = -1, near = -1, far_block = 0;
     bool far = false;
     for (int32_t h = p->first_home[value]; h >= 0; h = p->reach.at[h].next) {

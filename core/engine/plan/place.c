@@ -9,15 +9,6 @@ cnr_status cnri_plan_host(cnri_planner *p, int32_t *device, cnr_error *err) {
                      "plugins\")");
 }
 
-static cnr_status take_devices(cnri_planner *p, cnr_error *err) {
-    cnr_plan *plan = p->plan;
-    plan->devices = cnri_alloc((size_t)p->set->n * sizeof *plan->devices);
-    if (!plan->devices) return cnri_no_memory(err);
-    for (int32_t i = 0; i < p->set->n; i++) plan->devices[i] = &p->set->at[i]->device;
-    plan->n_devices = p->set->n;
-    return CNR_OK;
-}
-
 /* A placement that names a node which the net never had is a mistake worth telling. */
 static cnr_status find_wish(cnri_planner *p, const cnri_placement *w, cnr_error *err) {
     cnr_graph *g = p->graph;
@@ -44,8 +35,7 @@ static cnr_status find_wish(cnri_planner *p, const cnri_placement *w, cnr_error 
 }
 
 cnr_status cnri_plan_place(cnri_planner *p, cnr_error *err) {
-    cnr_status status = take_devices(p, err);
-    if (status) return status;
+    cnr_status status = CNR_OK;
     p->wish = cnri_alloc_zero((size_t)(p->graph->nodes.n + 1) * sizeof *p->wish);
     if (!p->wish) return cnri_no_memory(err);
     const int32_t own = p->set->own.n;

@@ -105,6 +105,23 @@ static cnr_status choose(cnri_planner *p, cnr_error *err) {
     return status;
 }
 
+static cnr_status take_devices(cnri_planner *p, cnr_error *err) {
+    cnr_plan *plan = p->plan;
+    plan->devices = cnri_alloc((size_t)p->set->n * sizeof *plan->devices);
+    if (!plan->devices) return cnri_no_memory(err);
+    for (int32_t i = 0; i < p->set->n; i++) {
+        plan->devices[i] = &p->set->at[i]->device;
+        cnri_device_set_hang_ms(plan->devices[i], plan->hang_ms, plan->gives_up);
+    }
+    plan->n_devices = p->set->n;
+    return CNR_OK;
+}
+
+static void count_work(cnr_plan *plan) {
+    for (int32_t i = 0; i < plan->graph->nodes.n; i++)
+        plan->flops += 2 * (double)cnri_node_macs(&plan->graph->nodes.at[i]->view);
+}
+
 const char *const cnri_plan_steps[] = {"fuse", "alias", "layout", NULL};
 
 static cnr_status make(cnri_planner *p, const cnr_tensor *const *types, int32_t n_types,
@@ -112,12 +129,14 @@ static cnr_status make(cnri_planner *p, const cnr_tensor *const *types, int32_t 
     cnr_plan *plan = p->plan;
     const char *const *off = p->options->no_rewrite;
     cnr_status status = cnri_graph_bind(p->graph, types, n_types, err);
+    if (!status) status = take_devices(p, err);
     if (!status) status = count_params(plan, err);
-    if (!status) status = cnri_graph_rewrite(p->graph, off, err);
+    if (!status) status = cnri_graph_rewrite(p->graph, off, plan->devices, plan->n_devices, err);
     if (!status) status = check_values(p->graph, err);
     p->fuse = !cnri_is_listed(off, cnri_plan_steps[0]);
     p->alias = !cnri_is_listed(off, cnri_plan_steps[1]);
     p->layout = !cnri_is_listed(off, cnri_plan_steps[2]);
+    if (!status) count_work(plan);
     if (!status) status = cnri_plan_place(p, err);
     if (!status) status = choose(p, err);
     if (!status) status = cnri_plan_emit(p, err);
@@ -139,7 +158,7 @@ static cnr_status await_kernels(const cnr_plan *plan, cnr_status status, cnr_err
     for (int32_t i = 0; i < plan->n_devices; i++) {
         const cnr_device *d = plan->devices[i];
         const cnr_status one =
-            CNRI_HAS(d->cls, planned) ? d->cls->planned(d, status ? NULL : err) : CNR_OK;
+            CNRI_HAS(d->cls, plan_finish) ? d->cls->plan_finish(d, status ? NULL : err) : CNR_OK;
         if (!status) status = one;
     }
     return status;
@@ -156,6 +175,8 @@ cnr_status cnri_plan_make_on(const cnr_graph *graph, const cnri_device_set *set,
     p.plan = plan;
     plan->memory_bound = p.options->memory_bound;
     plan->memory_limit = p.options->memory_limit;
+    plan->hang_ms = p.options->hang_ms;
+    plan->gives_up = plan->hang_ms || (p.options->fallback && *p.options->fallback);
     p.graph = plan->graph = cnri_graph_copy(graph);
     if (plan->graph) plan->graph->late_folds = true;
     cnr_status status = plan->graph ? make(&p, input_types, n_inputs, err) : cnri_no_memory(err);
@@ -182,15 +203,22 @@ cnr_status cnri_plan_make(const cnr_graph *graph, cnri_devices *devices,
 }
 
 static void free_step(cnr_plan *plan, cnri_step *s) {
-    if (s->state && s->kernel && CNRI_HAS(s->kernel, unplan))
-        s->kernel->unplan(plan->devices[s->device], s->state);
+    if (s->state && s->kernel && CNRI_HAS(s->kernel, plan_free))
+        s->kernel->plan_free(plan->devices[s->device], s->state);
     cnri_free(s->in);
     cnri_free(s->waits);
     cnri_free(s->view_memory);
 }
 
+static bool any_lost(const cnr_plan *plan) {
+    for (int32_t i = 0; i < plan->n_devices; i++)
+        if (cnri_device_is_lost(plan->devices[i])) return true;
+    return false;
+}
+
+/* What a device that hangs may still touch is left. */
 void cnri_plan_free(cnr_plan *plan) {
-    if (!plan) return;
+    if (!plan || any_lost(plan)) return;
     cnri_residency_free(plan);
     for (int32_t i = 0; i < plan->steps.n; i++) free_step(plan, &plan->steps.at[i]);
     for (int32_t i = 0; plan->constants && i < plan->storages.n; i++)

@@ -53,7 +53,7 @@ void cnri_device_set_free(cnri_device_set *set);
 typedef struct cnri_decision {
     int32_t node, part, n_chain;
     /* bit 0: not in the layout that was offered; bit 1: encoded inputs were decoded; from bit 2 on:
-     * of a region its number, from 1 */
+     * which region (region.c); 0: none */
     int32_t way;
     const char *device, *kernel; /* kernel "": the reference */
     uint32_t version;            /* of the kernel */
@@ -216,13 +216,14 @@ typedef struct cnri_plan_options {
     const char *const *no_rewrite; /* rewrites; "fuse", "alias", "layout" switch planning off */
     const char *const *kernels;    /* "node=kernel", "op=kernel" forced; NULL-terminated */
     uint64_t memory_limit;         /* of what a session takes, bytes; 0: a share of what there is */
-    bool deterministic, training;  /* training: weights flagged VARIABLE keep changing */
-    const cnri_memo *memo;         /* only while planning */
-    cnri_tuning *tuning;           /* the same; looked at unless deterministic; NULL: none */
-    const char *const *devices; /* of which rows are made, besides; the first is where nodes go by
-                                   default if `device` says nothing; NULL-terminated; NULL */
-    cnri_policy *policy;        /* NULL: rules alone */
-    bool candidates;            /* the plan keeps its table */
+    uint64_t hang_ms; /* after which a device's call counts as one that hangs; 0: usual */
+    bool deterministic, training; /* training: weights flagged VARIABLE keep changing */
+    const cnri_memo *memo;        /* only while planning */
+    cnri_tuning *tuning;          /* the same; looked at unless deterministic; NULL: none */
+    const char *const *devices;   /* of which rows are made, besides; the first is where nodes go by
+                                     default if `device` says nothing; NULL-terminated; NULL */
+    cnri_policy *policy;          /* NULL: rules alone */
+    bool candidates;              /* the plan keeps its table */
     /* devices that are left for when this one fails; NULL-terminated */
     const char *const *fallback;
     bool on_fallback; /* `device` is one of those: the net's own wishes no longer count */
@@ -264,9 +265,9 @@ typedef struct cnri_step {
     int32_t *in, *out;  /* homes; -1: omitted input */
     int32_t range_axis; /* -1 whole */
     int64_t range_begin, range_end;
-    int32_t from, to;  /* copy, layout: homes */
-    cnr_region region; /* copy: only this part */
-    uint32_t prepared; /* inputs consumed by prepare: bits, see cnri_prepares */
+    int32_t from, to;       /* copy, layout: homes */
+    cnr_input_range region; /* copy: only this part */
+    uint32_t prepared;      /* inputs consumed by prepare: bits, see cnri_prepares */
     int32_t prepared_from;
     cnr_space blob_space, workspace_space;
     int32_t workspace; /* home-like: storage and offset */
@@ -317,7 +318,9 @@ typedef struct cnr_plan {
     uint64_t arena_bytes;  /* of all non-constant storages */
     uint64_t bound_bytes;  /* most bytes alive at once: no plan of this order can take less */
     uint64_t weight_bytes; /* prepared blobs and plain constants if all are resident */
-    uint64_t memory_bound, memory_limit; /* as the options have them */
+    uint64_t memory_bound, memory_limit, hang_ms; /* as the options have them */
+    double flops;                                 /* of a run */
+    bool gives_up;         /* calls that hang are given up: a limit, or a fallback, was asked for */
     uint64_t params;       /* learned numbers of the net as it was written, before rewriting */
     cnr_mem *constants;    /* memory of the constant storages, by storage index */
     int32_t *input_homes;  /* of each graph input; -1: nothing reads it */

@@ -154,7 +154,9 @@ static inline bool cnri_in_host(const cnr_device *device, int32_t memory_class) 
     return (device->memory[memory_class].flags & CNR_MEMORY_HOST) != 0;
 }
 /* Streams of such a device have finished when a call returns. */
-static inline bool cnri_is_async(const cnr_device *device) { return CNRI_HAS(device->cls, record); }
+static inline bool cnri_is_async(const cnr_device *device) {
+    return CNRI_HAS(device->cls, event_record);
+}
 static inline uint64_t cnri_stored_bytes(const cnr_tensor *t) {
     return !t ? 0 : t->encoding ? t->bytes : cnr_dense_bytes(t);
 }
@@ -267,12 +269,12 @@ cnr_status cnri_plan_emit(cnri_planner *p, cnr_error *err);
 /* homes.c: a home of `value` with the given layout that holds `region` (axis -1: everything),
  * adding the copies and conversions that takes. */
 cnr_status cnri_plan_ensure(cnri_planner *p, cnr_value value, int32_t device, int32_t memory_class,
-                            int32_t block, cnr_region region, int32_t *home, cnr_error *err);
+                            int32_t block, cnr_input_range region, int32_t *home, cnr_error *err);
 cnr_status cnri_plan_home(cnri_planner *p, cnr_value value, int32_t device, int32_t memory_class,
                           int32_t block, bool hidden, int32_t *home, cnr_error *err);
-cnr_status cnri_plan_copy(cnri_planner *p, int32_t from, int32_t to, cnr_region region,
+cnr_status cnri_plan_copy(cnri_planner *p, int32_t from, int32_t to, cnr_input_range region,
                           cnr_error *err);
-cnr_status cnri_reach_add(cnri_planner *p, int32_t home, cnr_region region, cnr_error *err);
+cnr_status cnri_reach_add(cnri_planner *p, int32_t home, cnr_input_range region, cnr_error *err);
 /* Pixels of a tensor in an image class. */
 void cnri_image_size(const cnr_tensor *type, int64_t *width, int64_t *height);
 

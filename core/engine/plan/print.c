@@ -31,7 +31,7 @@ double cnri_stored_share(const cnr_node *node) {
         const int64_t n = t && t->encoding && t->data ? cnr_count(t) : 0;
         const cnr_encoding *e =
             n > 0 ? cnri_descriptor_find(CNR_KIND_ENCODING, cnri_name(t->encoding)) : NULL;
-        if (e && CNRI_HAS(e, numbers)) part *= (double)e->numbers(t) / (double)n;
+        if (e && CNRI_HAS(e, stored_count)) part *= (double)e->stored_count(t) / (double)n;
     }
     return part;
 }
@@ -147,7 +147,7 @@ static uint64_t memory_of(const cnr_plan *plan, const cnri_step *s) {
 }
 
 static bool untried(const cnri_step *s) {
-    return s && s->kernel && CNRI_HAS(s->kernel, flags) && s->kernel->flags & CNR_KERNEL_UNTRIED;
+    return s && s->kernel && CNRI_HAS(s->kernel, flags) && s->kernel->flags & CNR_KERNEL_UNTESTED;
 }
 
 /* Once each. */

@@ -292,6 +292,20 @@ static void free_region(cnri_region *r) {
     *r = (cnri_region){0};
 }
 
+/* A decision's `way`: the region's number, from 1 on, and bits of a digest of its nodes, so that a
+ * stored plan does not take another region for its own. */
+enum { NUMBER_BITS = 13, DIGEST_BITS = 15 };
+
+static int32_t way_of(const part *s, int32_t number) {
+    uint32_t digest = 2166136261u;
+    for (int32_t i = 0; i < s->subgraph.n_nodes; i++)
+        digest = (digest ^ (uint32_t)s->nodes[i]) * 16777619u;
+    digest ^= digest >> DIGEST_BITS;
+    return number << 2 | (int32_t)(digest & ((1u << DIGEST_BITS) - 1)) << (2 + NUMBER_BITS);
+}
+
+static int32_t number_of(int32_t way) { return way >> 2 & ((1 << NUMBER_BITS) - 1); }
+
 static cnr_status add_region(claims *s, const cnr_claim *claim, const char **why) {
     cnri_planner *p = s->p;
     int32_t *nodes = cnri_alloc(((size_t)claim->n_nodes + 1) * sizeof *nodes);
@@ -311,7 +325,7 @@ static cnr_status add_region(claims *s, const cnr_claim *claim, const char **why
         free_region(&r);
         return status || *why ? status : cnri_no_memory(s->err);
     }
-    r.row.way = p->plan->regions->at.n << 2;
+    r.row.way = way_of(r.parts, p->plan->regions->at.n);
     *slot = r;
     return CNR_OK;
 }
@@ -367,7 +381,7 @@ void cnri_regions_free(struct cnri_regions *regions) {
 /* ---- which are taken ---- */
 
 const cnri_region *cnri_region_of(const cnri_planner *p, const cnri_candidate *c) {
-    return c && c->way >> 2 ? &p->plan->regions->at.at[(c->way >> 2) - 1] : NULL;
+    return c && c->way >> 2 ? &p->plan->regions->at.at[number_of(c->way) - 1] : NULL;
 }
 
 const cnri_region *cnri_region_at(const cnri_planner *p, int32_t node) {
@@ -470,12 +484,12 @@ cnr_status cnri_regions_follow_memo(cnri_planner *p, cnr_error *err) {
     const cnri_memo *memo = p->options->memo;
     for (int32_t i = 0; i < memo->decisions.n; i++) {
         const cnri_decision *d = &memo->decisions.at[i];
-        const int32_t number = d->way >> 2;
+        const int32_t number = number_of(d->way);
         if (!number) continue;
         cnri_region *r = p->plan->regions && number <= p->plan->regions->at.n
                              ? &p->plan->regions->at.at[number - 1]
                              : NULL;
-        if (!r || r->chain.node != d->node)
+        if (!r || r->chain.node != d->node || r->row.way >> 2 != d->way >> 2)
             return cnri_fail(err, CNR_E_VERSION, d->device, "no longer claims region %d",
                              (int)number);
         CNR_TRY(cnri_memo_check(p, d->node, d, &r->row, err));

@@ -191,18 +191,6 @@ static void release_inputs(const cnr_plan *plan, const cnri_step *s) {
     }
 }
 
-/* Host data to memory of the device. */
-static cnr_status upload(const cnr_device *device, const cnr_mem *mem, const void *data,
-                         cnr_error *err) {
-    cnr_stream stream = {.size = sizeof stream, .device = device};
-    cnr_status status = device->cls->stream_open(device, &stream, err);
-    if (status) return status;
-    status = device->cls->write(&stream, mem, 0, data, mem->bytes, err);
-    const cnr_status synced = device->cls->sync(&stream, status ? NULL : err);
-    device->cls->stream_close(&stream);
-    return status ? status : synced;
-}
-
 static cnr_status prepare_into(cnr_plan *plan, const cnri_step *s, const cnr_mem *mem,
                                cnr_error *err) {
     const cnr_device *device = plan->devices[s->device];
@@ -220,7 +208,7 @@ static cnr_status prepare_into(cnr_plan *plan, const cnri_step *s, const cnr_mem
     status = cnri_alloc_verdict(before, status, s->view.name, err);
     decode_inputs(plan, s, false, NULL);
     if (!host) {
-        if (!status) status = upload(device, mem, data, err);
+        if (!status) status = cnri_device_upload(device, mem, data, mem->bytes, err);
         cnri_free(data);
     }
     return status;
@@ -270,7 +258,7 @@ static cnr_status bring(cnr_plan *plan, blob *b, cnr_error *err) {
     if (!b->kept || !map_kept(device, b)) {
         cnr_status status = cnri_device_alloc(device, &b->mem, err);
         if (status) return status;
-        status = b->kept ? upload(device, &b->mem, b->kept->data, err)
+        status = b->kept ? cnri_device_upload(device, &b->mem, b->kept->data, b->mem.bytes, err)
                          : prepare_into(plan, s, &b->mem, err);
         if (status) {
             device->cls->free(device, &b->mem);
@@ -503,15 +491,9 @@ cnr_status cnri_residency_read(cnr_plan *plan, int32_t index, void **buffer, con
         *data = (const char *)b->mem.handle + b->mem.offset;
     } else if (!status) {
         void *at = cnri_resize(*buffer, (size_t)b->bytes + 1);
-        cnr_stream stream = {.size = sizeof stream, .device = device};
         if (!at) status = cnri_no_memory(err);
         else *data = *buffer = at;
-        if (!status && (status = device->cls->stream_open(device, &stream, err)) == CNR_OK) {
-            status = device->cls->read(&stream, &b->mem, 0, at, b->bytes, err);
-            const cnr_status synced = device->cls->sync(&stream, status ? NULL : err);
-            if (!status) status = synced;
-            device->cls->stream_close(&stream);
-        }
+        if (!status) status = cnri_device_download(device, &b->mem, at, b->bytes, err);
     }
     pthread_mutex_unlock(&r->lock);
     return status;

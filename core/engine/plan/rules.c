@@ -3,7 +3,7 @@
 #include "plan/planner.h"
 
 bool cnri_kernel_only_forced(const cnr_kernel *k) {
-    return CNRI_HAS(k, flags) && k->flags & CNR_KERNEL_FORCED;
+    return CNRI_HAS(k, flags) && k->flags & CNR_KERNEL_BY_NAME_ONLY;
 }
 
 bool cnri_kernel_storage_allowed(const cnri_kernel_query *q, const cnr_kernel *k) {

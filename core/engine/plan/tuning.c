@@ -117,8 +117,9 @@ static cnr_graph *segment_of(const cnri_planner *p, const cnri_chain *chain) {
 
 bool cnri_only_shares(const cnri_planner *p, const cnr_node *node) {
     cnr_alias found[8];
-    int32_t n =
-        p->alias && CNRI_HAS(node->desc, aliases_of) ? node->desc->aliases_of(node, found, 8) : 0;
+    int32_t n = p->alias && CNRI_HAS(node->desc, buffer_aliases)
+                    ? node->desc->buffer_aliases(node, found, 8)
+                    : 0;
     for (int32_t i = 0; i < n && i < 8; i++)
         if (found[i].kind != CNR_ALIAS_INPLACE && found[i].kind != CNR_ALIAS_UPDATE) return true;
     return false;

@@ -1,7 +1,7 @@
 /* Runs the steps of a plan: queues them on their devices' streams, waits where bytes depend. */
 #include "run/session.h"
 
-static bool is_async(const cnr_device *device) { return CNRI_HAS(device->cls, record); }
+static bool is_async(const cnr_device *device) { return CNRI_HAS(device->cls, event_record); }
 
 static bool cancelled(const cnr_session *s) {
     return __atomic_load_n(&s->cancel, __ATOMIC_RELAXED) != 0 ||
@@ -39,11 +39,11 @@ static void flush_all(cnr_session *s) {
 static cnr_status await(cnr_session *s, int32_t device, int32_t other, int32_t upto,
                         cnr_error *err) {
     const cnr_device *d = s->streams[device].device;
-    if (!s->calls[other].event || !CNRI_HAS(d->cls, await))
+    if (!s->calls[other].event || !CNRI_HAS(d->cls, event_sync))
         return sync_device(s, device, upto, err);
     flush(s, device);
     cnr_status status;
-    CNRI_DURING(status, d->cls->await(d, s->calls[other].event, err),
+    CNRI_DURING(status, d->cls->event_sync(d, s->calls[other].event, err),
                 .verb = "waiting for its device", .descriptor = d->cls,
                 .node = s->plan->steps.at[other].view.name, .device = d->name);
     if (!status && other > s->finished[device]) s->finished[device] = other;
@@ -60,9 +60,9 @@ static cnr_status wait_for(cnr_session *s, int32_t index, cnr_error *err) {
         if (s->finished[device] >= other) continue;
         cnr_status status;
         if (is_async(stream->device) && stream->device->cls == s->streams[device].device->cls &&
-            s->calls[other].event && CNRI_HAS(stream->device->cls, wait)) {
+            s->calls[other].event && CNRI_HAS(stream->device->cls, event_wait)) {
             flush(s, device);
-            status = stream->device->cls->wait(stream, s->calls[other].event, err);
+            status = stream->device->cls->event_wait(stream, s->calls[other].event, err);
         } else {
             status = await(s, device, other, index - 1, err);
         }
@@ -180,13 +180,30 @@ typedef struct span {
 } span;
 
 static cnr_status mark(const cnr_session *s, cnr_stream *stream, void **to, cnr_error *err) {
-    if (!s->timed || !CNRI_HAS(stream->device->cls, elapsed)) return CNR_OK;
-    return stream->device->cls->record(stream, to, err);
+    if (!s->timed || !CNRI_HAS(stream->device->cls, event_elapsed)) return CNR_OK;
+    return stream->device->cls->event_record(stream, to, err);
 }
 
-static uint64_t measure(const cnr_stream *stream, const span *t) {
+typedef struct counters {
+    char text[256];
+    size_t n;
+} counters;
+
+static void add_counter(void *arg, const char *name, const char *text, double value) {
+    counters *c = arg;
+    const size_t left = sizeof c->text - c->n;
+    const int n = text ? snprintf(c->text + c->n, left, "%s%s=%s", c->n ? " " : "", name, text)
+                       : snprintf(c->text + c->n, left, "%s%s=%.10g", c->n ? " " : "", name, value);
+    if (n > 0 && (size_t)n < left) c->n += (size_t)n;
+    else c->text[c->n] = 0; /* no part of one */
+}
+
+static uint64_t measure(const cnr_stream *stream, const span *t, counters *told) {
     const cnr_device *device = stream->device;
-    const int64_t ns = t->from && t->to ? device->cls->elapsed(device, t->from, t->to) : 0;
+    const bool both = t->from && t->to;
+    const int64_t ns = both ? device->cls->event_elapsed(device, t->from, t->to) : 0;
+    if (both && CNRI_HAS(device->cls, counters))
+        device->cls->counters(device, t->from, t->to, add_counter, told, NULL);
     if (t->from) device->cls->event_free(device, t->from);
     if (t->to) device->cls->event_free(device, t->to);
     return ns > 0 ? (uint64_t)ns : 0;
@@ -199,7 +216,7 @@ static cnr_status run_step(cnr_session *s, int32_t index, cnr_error *err) {
     cnr_status status = wait_for(s, index, err);
     if (status) return status;
     if (!is_async(stream->device)) flush_all(s); /* the others work while this one does */
-    cnri_session_notify(s, CNRI_EVENT_STEP_BEGIN, index, 0);
+    cnri_session_notify(s, CNRI_EVENT_STEP_BEGIN, index, 0, NULL);
     span span = {0};
     status = mark(s, stream, &span.from, err);
     if (!status && step->kind == CNRI_STEP_KERNEL) status = run_kernel(s, index, err);
@@ -212,11 +229,13 @@ static cnr_status run_step(cnr_session *s, int32_t index, cnr_error *err) {
     if (!status && step->marks && is_async(stream->device)) {
         if (call->event) stream->device->cls->event_free(stream->device, call->event);
         call->event = NULL;
-        status = stream->device->cls->record(stream, &call->event, err);
+        status = stream->device->cls->event_record(stream, &call->event, err);
     }
     if (!status && (s->sync || s->tap) && is_async(stream->device))
         status = sync_device(s, step->device, index, err);
-    cnri_session_notify(s, CNRI_EVENT_STEP_END, index, measure(stream, &span));
+    counters told = {{0}, 0};
+    const uint64_t took_ns = measure(stream, &span, &told);
+    cnri_session_notify(s, CNRI_EVENT_STEP_END, index, took_ns, told.n ? told.text : NULL);
     if (!status && s->tap) status = tap_step(s, index, err);
     if (status) explain(s, index, status, err);
     return status;
@@ -271,10 +290,11 @@ static cnr_status start(cnr_session *s, cnr_error *err) {
     cnr_status status = s->model ? cnri_check_process(s->model->rt, err) : CNR_OK;
     if (status) return status;
     s->running = true;
+    s->began_ns = cnri_real_ns();
     reset(s);
     cnri_floats floats;
     cnri_floats_enter(&floats);
-    cnri_session_notify(s, CNRI_EVENT_RUN_BEGIN, -1, 0);
+    cnri_session_notify(s, CNRI_EVENT_RUN_BEGIN, -1, 0, NULL);
     status = put_inputs(s, err);
     for (int32_t i = 0; i < s->plan->steps.n && !status; i++)
         status = cancelled(s) ? say_cancelled(err) : run_step(s, i, err);
@@ -288,7 +308,7 @@ static cnr_status start(cnr_session *s, cnr_error *err) {
 /* Where it fails, on another device; a cancel holds from the first start to the last. */
 static cnr_status start_somewhere(cnr_session *s, cnr_error *err) {
     cnr_error why = CNR_ERROR_INIT;
-    const cnr_status status = start(s, &why);
+    const cnr_status status = cnri_session_call(s, start, &why);
     if (!status) return CNR_OK;
     if (cnri_session_move_to_fallback(s, status, &why))
         return cancelled(s) ? say_cancelled(err) : start_somewhere(s, err);
@@ -310,10 +330,11 @@ static cnr_status wait_for_run(cnr_session *s, cnr_error *err) {
         const cnr_status one = sync_device(s, i, s->plan->steps.n, status ? NULL : err);
         if (!status) status = one;
     }
-    cnri_session_notify(s, CNRI_EVENT_RUN_END, -1, 0);
+    cnri_session_notify(s, CNRI_EVENT_RUN_END, -1, 0, NULL);
     s->running = false;
     if (cancelled(s)) return say_cancelled(err);
     s->done = status == CNR_OK;
+    if (s->done) s->last_run_ns = cnri_real_ns() - s->began_ns;
     return status;
 }
 
@@ -321,7 +342,7 @@ cnr_status cnr_session_wait(cnr_session *s, cnr_error *err) {
     cnr_error why = CNR_ERROR_INIT;
     cnr_status status = cnri_require_arguments(err, "session", s, NULL);
     if (status) return status;
-    status = wait_for_run(s, &why);
+    status = cnri_session_call(s, wait_for_run, &why);
     if (!status) return CNR_OK;
     if (cnri_session_move_to_fallback(s, status, &why)) {
         status = cancelled(s) ? say_cancelled(err) : start_somewhere(s, err);

@@ -40,7 +40,7 @@ static cnr_status measure(cnr_runtime *rt, const cnri_device *d, collected_facts
     cnr_stream stream = {.size = sizeof stream, .device = open};
     status = open->cls->stream_open(open, &stream, err);
     if (status) return status;
-    status = open->cls->facts(open->index, &stream, tell, to, err);
+    status = open->cls->properties(open->index, &stream, tell, to, err);
     open->cls->stream_close(&stream);
     return status;
 }
@@ -56,9 +56,9 @@ cnr_status cnr_device_facts(cnr_runtime *rt, const char *device, int32_t measure
     if (!status) status = cnri_device_find(&rt->devices, device, &d, err);
     if (status) return status;
     collected_facts t = {.device = d->name};
-    if (CNRI_HAS(d->device.cls, facts) && measured) status = measure(rt, d, &t, err);
-    else if (CNRI_HAS(d->device.cls, facts))
-        status = d->device.cls->facts(d->device.index, NULL, tell, &t, err);
+    if (CNRI_HAS(d->device.cls, properties) && measured) status = measure(rt, d, &t, err);
+    else if (CNRI_HAS(d->device.cls, properties))
+        status = d->device.cls->properties(d->device.index, NULL, tell, &t, err);
     if (!status && t.failed) status = cnri_out_of_memory(err, d->name);
     *out = (cnr_fact_list){sizeof *out, t.list.n, t.list.at};
     if (status) cnr_facts_free(out);

@@ -36,7 +36,7 @@ static cnr_status reopen(cnr_session *s, int32_t device, bool timed, cnr_error *
 
 static cnr_status set_timed(cnr_session *s, bool timed, cnr_error *err) {
     for (int32_t i = 0; i < s->plan->n_devices && s->timed != timed; i++) {
-        if (!CNRI_HAS(s->streams[i].device->cls, elapsed)) continue;
+        if (!CNRI_HAS(s->streams[i].device->cls, event_elapsed)) continue;
         const cnr_status status = reopen(s, i, timed, err);
         if (status) return status;
     }
@@ -127,8 +127,8 @@ static void name_devices(const cnr_plan *plan, char *out, size_t capacity) {
     }
 }
 
-void cnri_session_notify(const cnr_session *s, cnri_event_kind kind, int32_t step,
-                         uint64_t took_ns) {
+void cnri_session_notify(const cnr_session *s, cnri_event_kind kind, int32_t step, uint64_t took_ns,
+                         const char *counters) {
     const cnr_model *model = step < 0 ? cnri_plan_model(s->plan) : NULL;
     if (model && model->rt->passes.tell) {
         char devices[64];
@@ -136,7 +136,7 @@ void cnri_session_notify(const cnr_session *s, cnri_event_kind kind, int32_t ste
         model->rt->passes.tell(model->rt->passes.arg, kind == CNRI_EVENT_RUN_BEGIN, devices);
     }
     if (s->listeners.n == 0) return;
-    const cnri_event event = {kind, step, s->plan, s->sync ? cnri_now_ns() : 0, took_ns};
+    const cnri_event event = {kind, step, s->plan, s->sync ? cnri_now_ns() : 0, took_ns, counters};
     for (int32_t i = 0; i < s->listeners.n; i++) {
         const cnri_listener *listener = &s->listeners.at[i];
         if (listener->fn) listener->fn(listener->arg, &event);

@@ -50,6 +50,9 @@
       "most bytes of prepared weights") \
     X(ALL, BYTES, memory_limit, "memory_limit", "--memory-limit", "BYTES", NULL, PASSES, \
       " (3/4 of what there is)", "most bytes of activations, inputs and outputs; more is refused") \
+    X(ALL, BYTES, hang_ms, "hang_ms", "--hang-ms", "N", NULL, PASSES, \
+      " (100 times the estimate, at least 10000)", \
+      "give a device up that is not the CPU when one call takes longer than so many milliseconds") \
     X(PROGRAM, TEXT, cache, "", "--cache", "DIR", NULL, NOTHING, " (CNNRUN_CACHE; none)", \
       "keep plans and prepared weights here for the next time") \
     X(PROGRAM, BYTES, cache_bytes, "", "--cache-limit", "BYTES", NULL, NOTHING, " (4G)", \

@@ -18,8 +18,9 @@ typedef struct cnri_event {
     cnri_event_kind kind;
     int32_t step; /* -1 for run events */
     const cnr_plan *plan;
-    uint64_t now_ns;  /* the clock, when some listener is sync; else 0 */
-    uint64_t took_ns; /* of a STEP_END, by the device's own events; 0: untold */
+    uint64_t now_ns;      /* the clock, when some listener is sync; else 0 */
+    uint64_t took_ns;     /* of a STEP_END, by the device's own events; 0: untold */
+    const char *counters; /* likewise, "cycles=1200 bytes_read=64"; NULL: none */
 } cnri_event;
 typedef void (*cnri_event_fn)(void *arg, const cnri_event *event);
 /* A listener of a session; watch/ uses it. sync: each step is finished before its END, and devices

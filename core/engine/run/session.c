@@ -205,8 +205,10 @@ static cnr_status fill(cnr_session *s, cnr_error *err) {
     return status ? status : cnri_residency_warm(s->plan, err);
 }
 
-static void release(cnr_session *s) {
+/* All that calls a device. */
+static cnr_status release_devices(cnr_session *s, cnr_error *err) {
     const cnr_plan *p = s->plan;
+    (void)err;
     for (int32_t i = 0; i < s->opened; i++) s->streams[i].device->cls->sync(&s->streams[i], NULL);
     for (int32_t i = 0; s->calls && i < p->steps.n; i++) {
         const cnri_call *call = &s->calls[i];
@@ -214,7 +216,6 @@ static void release(cnr_session *s) {
         if (call->event) device->cls->event_free(device, call->event);
         if (call->viewed && CNRI_HAS(device->cls, unview))
             device->cls->unview(device, &s->calls[i].workspace);
-        cnri_free(call->inputs);
     }
     for (int32_t i = 0; s->viewed && i < p->homes.n; i++) {
         const cnr_device *device = p->devices[p->homes.at[i].device];
@@ -227,6 +228,19 @@ static void release(cnr_session *s) {
             device->cls->free(device, &s->mems[i]);
     }
     for (int32_t i = 0; i < s->opened; i++) s->streams[i].device->cls->stream_close(&s->streams[i]);
+    return CNR_OK;
+}
+
+/* False: it is lost, and stays, with its plan, for the call that never returns. */
+static bool release(cnr_session *s) {
+    const cnr_plan *p = s->plan;
+    const bool was_lost = s->lost;
+    cnr_error why = CNR_ERROR_INIT;
+    cnri_session_call(s, release_devices, &why);
+    if (s->lost && !was_lost) cnri_log(CNR_LOG_WARN, why.where, "%s", why.text);
+    if (s->lost) return false;
+    cnri_worker_free(s->worker);
+    for (int32_t i = 0; s->calls && i < p->steps.n; i++) cnri_free(s->calls[i].inputs);
     for (int32_t i = 0; s->inputs && i < p->graph->inputs.n; i++) cnri_free(s->inputs[i]);
     for (int32_t i = 0; s->output_data && i < p->graph->outputs.n; i++)
         cnri_free(s->output_data[i]);
@@ -236,6 +250,7 @@ static void release(cnr_session *s) {
     for (size_t i = 0; i < CNRI_COUNT(lists); i++) cnri_free(lists[i]);
     cnri_vec_free(&s->listeners);
     cnri_free(s);
+    return true;
 }
 
 static cnr_status open_session(cnr_plan *plan, cnr_session **out, cnr_error *err) {
@@ -250,7 +265,7 @@ static cnr_status open_session(cnr_plan *plan, cnr_session **out, cnr_error *err
     s->model = model;
     status =
         cnri_plan_verify_weights(plan, false, model ? model->rt->devices.options.threads : 0, err);
-    if (!status) status = fill(s, err);
+    if (!status) status = cnri_session_call(s, fill, err);
     status = cnri_alloc_verdict(before, status, "session", err);
     if (!status && model) {
         pthread_mutex_lock(model->rt->lock);
@@ -290,8 +305,7 @@ void cnr_session_close(cnr_session *s) {
         if (model->session == s) model->session = NULL;
         pthread_mutex_unlock(model->rt->lock);
     }
-    release(s);
-    if (model) cnr_plan_release(plan);
+    if (release(s) && model) cnr_plan_release(plan);
 }
 
 /* ---- inputs and outputs ---- */
@@ -339,6 +353,10 @@ cnr_status cnr_session_set_input(cnr_session *s, int32_t index, const cnr_tensor
 
 void *cnri_session_input_buffer(const cnr_session *s, int32_t index) { return s->inputs[index]; }
 
+static cnr_status download(cnr_session *s, cnr_error *err) {
+    return cnri_download(s, s->plan->output_homes[s->wanted], s->output_data[s->wanted], err);
+}
+
 cnr_status cnr_session_output(cnr_session *s, int32_t index, const cnr_tensor **out,
                               cnr_error *err) {
     if (out) *out = NULL;
@@ -359,7 +377,8 @@ cnr_status cnr_session_output(cnr_session *s, int32_t index, const cnr_tensor **
     *out = t;
     if (!s->output_data[index]) return CNR_OK;
     cnr_error why = CNR_ERROR_INIT;
-    status = cnri_download(s, home, s->output_data[index], &why);
+    s->wanted = index;
+    status = cnri_session_call(s, download, &why);
     if (!status) return CNR_OK;
     /* another's data would go with the device's memory */
     if (g->outputs.n == 1 && cnri_session_move_to_fallback(s, status, &why) &&
@@ -383,6 +402,7 @@ void cnr_session_cancel(cnr_session *s) {
 }
 
 void cnri_session_cancel_by(cnr_session *s, const volatile int32_t *flag) {
+    if (s->lost) return;
     s->outer_cancel = flag;
     for (int32_t i = 0; i < s->opened; i++) s->streams[i].cancel = flag ? flag : &s->cancel;
 }

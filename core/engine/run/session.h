@@ -2,7 +2,7 @@
  *
  *   session.c   opens, closes, inputs, outputs     execute.c   runs the steps
  *   transfer.c  copies and layout conversions      floats.c    the processor's float modes
- *   fallback.c  goes on on another device */
+ *   fallback.c  goes on on another device          hang.c      gives up a device that hangs */
 #ifndef CNRI_SESSION_H
 #define CNRI_SESSION_H
 
@@ -26,6 +26,8 @@ typedef struct cnri_listener {
     bool sync;
 } cnri_listener;
 
+typedef cnr_status (*cnri_session_fn)(cnr_session *s, cnr_error *err);
+
 struct cnr_session {
     cnr_plan *plan;
     cnr_model *model;
@@ -48,20 +50,29 @@ struct cnr_session {
     cnr_tap_fn tap;
     void *tap_arg;
     bool running, sync, done;             /* done: outputs are there */
+    bool lost;                            /* given up: nothing of it is freed */
+    cnri_worker *worker;                  /* that its calls run on; NULL: none yet */
+    cnri_session_fn fn;                   /* what it runs now */
+    uint64_t began_ns, last_run_ns;       /* of this run; of the last that succeeded, its length */
+    int32_t wanted;                       /* the output that is read */
     const volatile int32_t *outer_cancel; /* somebody else's flag that cancels too; NULL: none */
     /* last: other threads write it, even while a session becomes another */
     volatile int32_t cancel;
 };
 
 /* listen.c: tells all listeners. */
-void cnri_session_notify(const cnr_session *s, cnri_event_kind kind, int32_t step,
-                         uint64_t took_ns);
+void cnri_session_notify(const cnr_session *s, cnri_event_kind kind, int32_t step, uint64_t took_ns,
+                         const char *counters);
 
 /* fallback.c: after a failure of the plan's device, where another is allowed. A session on that; or
  * this session becomes one, with its inputs. False: none is allowed, or it failed too. */
 bool cnri_session_on_fallback(const cnr_plan *plan, cnr_status status, const cnr_error *why,
                               cnr_session **out);
 bool cnri_session_move_to_fallback(cnr_session *s, cnr_status status, const cnr_error *why);
+
+/* hang.c: fn(s), which is given up when a call of a device does not return; the session is lost
+ * then. */
+cnr_status cnri_session_call(cnr_session *s, cnri_session_fn fn, cnr_error *err);
 
 /* transfer.c */
 cnr_status cnri_transfer(cnr_session *s, const cnri_step *step, cnr_error *err);

@@ -153,7 +153,7 @@ static cnr_status move(cnr_session *s, const cnri_step *step, uint64_t at, uint6
 /* A range on one axis is as many pieces as the dimensions before it have indices. */
 static cnr_status copy_region(cnr_session *s, const cnri_step *step, cnr_error *err) {
     const cnri_home *home = &s->plan->homes.at[step->to];
-    const cnr_region r = step->region;
+    const cnr_input_range r = step->region;
     if (r.axis < 0) return move(s, step, 0, home->bytes, err);
     const uint64_t element = cnr_dtype_bits(home->type.dtype) / 8;
     const uint64_t inner = (uint64_t)cnr_span(&home->type, r.axis + 1, home->type.rank) * element;

@@ -36,8 +36,7 @@ typedef struct cnr_device_info {
     int32_t concurrency; /* threads or compute units */
     int32_t reserved;
     uint64_t memory_bytes; /* 0: unknown */
-    /* "big": a part of the family's hardware that may be asked for, as "cpu:big"; "":
-     * all of it. Check `size` before filling it in. */
+    /* "big": a part of the family's hardware that users may select, as "cpu:big"; "": all of it. */
     char part[24];
 } cnr_device_info;
 
@@ -64,9 +63,12 @@ typedef struct cnr_device {
     const cnr_memory_class *memory; /* class 0 is the default one; filled by open */
     int32_t n_memory;
     int32_t concurrency; /* threads that streams of this device use; filled by open */
-    /* for host->kept_load and kept_save; NULL: the user's own folder. Set before open;
-     * one that was NULL may change while no call is under way. */
-    const char *keeps;
+    /* for host->cache_load and cache_save; NULL: the user's own folder. Set before open; NULL may
+     * change to a folder while no call is under way. */
+    const char *cache_dir;
+    /* An open CPU device, for work on the host such as packing weights: a stream of it has
+     * `parallel`. NULL: none. Set before open. */
+    const struct cnr_device *host;
 } cnr_device;
 
 /* A queue of work; used by one thread at a time. In-order. */
@@ -86,7 +88,8 @@ typedef struct cnr_stream {
 } cnr_stream;
 
 enum {
-    /* elapsed is asked about its marks: whoever can't, need not prepare. A sync that was cancelled
+    /* event_elapsed and counters are called for its marks: other streams need not prepare for them.
+     * A sync that was cancelled
      * for a second or two may give the device up, with CNR_E_CANCELLED, though something still runs
      * there. */
     CNR_STREAM_TIMED = 1 << 0
@@ -107,22 +110,29 @@ typedef struct cnr_device_options {
 } cnr_device_options;
 
 enum {
-    CNR_DEVICE_ONLY = 1 << 0 /* there is never a second one: named family, not family:0 */
+    /* the host's own processor: its streams have `parallel`, and no time limit holds for its
+     * calls */
+    CNR_DEVICE_HOST = 1 << 1,
+    CNR_DEVICE_SINGLE = 1 << 0 /* there is never a second one: named family, not family:0 */
 };
 
-/* One thing to tell of a device: a text, or (text NULL) a number. `name` is of a-z, 0-9
- * and _; "caches.l2" is l2 within caches. Both are copied. */
-typedef void (*cnr_fact_fn)(void *arg, const char *name, const char *text, double value);
+/* One property of a device: a text, or (text NULL) a number. `name` is of a-z, 0-9 and _;
+ * "caches.l2" is l2 within caches. Both are copied. */
+typedef void (*cnr_property_fn)(void *arg, const char *name, const char *text, double value);
 
 /* A device class. Constant, owned by the plugin. */
 typedef struct cnr_device_class {
     uint32_t size, flags; /* CNR_DEVICE_... */
     const char *name;     /* "cpu-neon", "opencl-mali" */
-    const char *family;   /* "cpu", "opencl": devices are named family:N, or family with ONLY */
+    const char *family;   /* "cpu", "opencl": devices are named family:N, or family with SINGLE */
     const char *summary;
     /* How many devices there are; 0 is fine. Negative: a cnr_status, err filled. */
     int32_t (*count)(cnr_error *err);
     cnr_status (*describe)(int32_t index, cnr_device_info *out, cnr_error *err);
+    /* (optional: unknown) The highest score that a device of this class could have on this machine.
+     * Must not initialise a driver: `count` is not called while better devices are known, or the
+     * user names another. */
+    int32_t (*max_score)(void);
     /* Fills state, memory, n_memory, concurrency. */
     cnr_status (*open)(cnr_device *device, const cnr_device_options *options, cnr_error *err);
     void (*close)(cnr_device *device);
@@ -150,34 +160,33 @@ typedef struct cnr_device_class {
     void (*stream_close)(cnr_stream *stream);
     cnr_status (*sync)(cnr_stream *stream, cnr_error *err); /* all that was queued has run */
     /* (optional: streams finish at once) A mark in the queue; another stream may wait for it. */
-    cnr_status (*record)(cnr_stream *stream, void **event, cnr_error *err);
-    cnr_status (*wait)(cnr_stream *stream, void *event, cnr_error *err);
+    cnr_status (*event_record)(cnr_stream *stream, void **event, cnr_error *err);
+    cnr_status (*event_wait)(cnr_stream *stream, void *event, cnr_error *err);
     void (*event_free)(const cnr_device *device, void *event);
+    /* (optional: sync) Returns when what was queued before the mark has run; what was queued
+     * behind it may go on. */
+    cnr_status (*event_sync)(const cnr_device *device, void *event, cnr_error *err);
     /* (optional) nanoseconds between two recorded marks that have passed */
-    int64_t (*elapsed)(const cnr_device *device, void *from, void *to);
+    int64_t (*event_elapsed)(const cnr_device *device, void *from, void *to);
+    /* (optional: none) Counters of the device between two recorded marks that have passed, such as
+     * "cycles" or "bytes_read", each by a call of `tell`. Only streams with CNR_STREAM_TIMED. */
+    cnr_status (*counters)(const cnr_device *device, void *from, void *to, cnr_property_fn tell,
+                           void *arg, cnr_error *err);
     /* (optional) starts what was queued */
     void (*flush)(cnr_stream *stream);
 
-    /* (optional: unknown) The most that a device of this class could score on this
-     * machine, told without waking any driver: while better devices are known, or another is asked
-     * for by its name, count is not called. */
-    int32_t (*most)(void);
-    /* (optional: sync) Returns when what was queued before the mark has run; what was
-     * queued behind it may go on. */
-    cnr_status (*await)(const cnr_device *device, void *event, cnr_error *err);
+    /* (optional: none) Properties of device `index`. stream NULL: those that are known without
+     * opening it, such as "caches.NAME", bytes of a cache. Else its stream, open and idle, and the
+     * device also times itself, within a second or so: "fma_gflops", its peak arithmetic in f32 (a
+     * multiply-add is two), and "read_gbs", 1e9 bytes a second read from its own memory. A device
+     * may have names of its own. */
+    cnr_status (*properties)(int32_t index, cnr_stream *stream, cnr_property_fn tell, void *arg,
+                             cnr_error *err);
 
-    /* (optional: nothing) What else there is to tell of device `index`. stream NULL:
-     * what is known without opening it, such as "caches.NAME", bytes of a cache. Else its stream,
-     * open and idle, and the device times itself too, within a second or so: "fma_gflops", the most
-     * arithmetic in f32 (a multiply-add is two), and "read_gbs", 1e9 bytes a second out of its own
-     * memory; others are its own. */
-    cnr_status (*facts)(int32_t index, cnr_stream *stream, cnr_fact_fn tell, void *arg,
-                        cnr_error *err);
-
-    /* (optional: nothing) The thread that calls this has called kernels' `plan` for all
-     * that it will: what they began on other threads, compiling, has ended when it returns, or it
-     * says what failed. Planning that failed calls it too. */
-    cnr_status (*planned)(const cnr_device *device, cnr_error *err);
+    /* (optional: nothing to finish) The calling thread has made all its calls of kernels' `plan`.
+     * Returns when work that they started on other threads, such as compilation, has ended, with
+     * its error if it failed. Also called after planning failed. */
+    cnr_status (*plan_finish)(const cnr_device *device, cnr_error *err);
 
     /* (optional: none) Tells the regions that the device would compute, each by a call of `claim`.
      * `graph`: nodes that may run on it, with shapes, types and constants; of their inputs and

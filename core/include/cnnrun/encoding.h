@@ -33,7 +33,7 @@ typedef struct cnr_encoding {
     uint32_t reserved;
     /* (optional: all) How many of the dense tensor's numbers a kernel that reads
      * `encoded` multiplies by: those that are stored. */
-    uint64_t (*numbers)(const cnr_tensor *encoded);
+    uint64_t (*stored_count)(const cnr_tensor *encoded);
 } cnr_encoding;
 
 #ifdef __cplusplus

@@ -105,6 +105,11 @@ typedef struct cnr_load_options {
     /* Which stored plans go first where cache_bytes are taken: "lru", used longest ago, or "fifo",
      * kept longest ago. NULL: "lru". */
     const char *cache_policy;
+    /* Milliseconds after which a call of a device that is not the CPU counts as one that hangs: the
+     * run fails with CNR_E_DEVICE, or goes on on `fallback`, and the device is lost to the process.
+     * Runs are then made on another thread, which costs some 30 us each. 0: 100 times the estimate
+     * of a run, at least 10,000; without `fallback` a call that hangs is logged and waited for. */
+    uint64_t hang_ms;
 } cnr_load_options;
 
 typedef struct cnr_top {

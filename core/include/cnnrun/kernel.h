@@ -65,8 +65,8 @@ typedef struct cnr_run {
 #define CNR_REGION "(region)"
 
 enum {
-    CNR_KERNEL_FORCED =
-        1 << 0, /* a baseline: never chosen, only taken when it is asked for by name */
+    /* a baseline: runs only if an option, a policy or a placement names it */
+    CNR_KERNEL_BY_NAME_ONLY = 1 << 0,
     /* prepare stores weights in that type: only chosen from where
      * cnr_load_options.weights_type says so, and then before what stores them as they are; or asked
      * for by name */
@@ -77,19 +77,19 @@ enum {
      * (CNR_F16_TERMS + 2) * 2^-11 of the sum of the products' sizes, however many they are. Only
      * chosen from where cnr_load_options.arithmetic says so, as above */
     CNR_KERNEL_F16_MATH = 1 << 3,
-    CNR_KERNEL_UNTRIED = 1 << 4, /* never run on the hardware that it is for: whoever
-                                    shows plans says so */
+    /* never run on the hardware that it is for: `show` and `run` say so */
+    CNR_KERNEL_UNTESTED = 1 << 4,
     /* A result is NaN where the reference has NaN, infinite where that is, and nowhere else;
      * denormals may be read and written as 0. Constant weights are finite: kernels may multiply
      * them by padding. Two kinds of kernels may keep to less where inputs hold NaN or infinities:
-     * results up to CNR_SPREAD positions away, of any channel of the same sample, may
+     * results up to CNR_SPREAD_POSITIONS positions away, of any channel of the same sample, may
      * become NaN or infinite too, and infinities NaN: Winograd's transforms mix the positions of a
      * tile */
-    CNR_KERNEL_SPREADS = 1 << 5,
+    CNR_KERNEL_SPREADS_NAN = 1 << 5,
     /* products with a weight of 0 may be left out: there 0 times NaN or infinity is 0 */
     CNR_KERNEL_SKIPS_ZEROS = 1 << 6
 };
-enum { CNR_F16_TERMS = 16, CNR_SPREAD = 8 };
+enum { CNR_F16_TERMS = 16, CNR_SPREAD_POSITIONS = 8 };
 
 /* A kernel. Constant, owned by the plugin, valid until exit. It is found by (operator, device,
  * encodings) and may be asked for any node of that operator. */
@@ -102,6 +102,8 @@ typedef struct cnr_kernel {
     /* (optional: all dense) Names of the encodings that inputs may have, "sparse-csr",
      * NULL-terminated, in the order of the ports; "" for dense. */
     const char *const *encodings;
+    uint32_t flags; /* CNR_KERNEL_... */
+    uint32_t reserved;
     cnr_status (*accepts)(const cnr_device *device, const cnr_node *node, cnr_accept *out);
     /* (optional: no blob) Size of the blob; then its bytes, from the constant inputs (host, dense
      * or in the encoding above). A blob is position-independent and depends on nothing but node,
@@ -111,14 +113,12 @@ typedef struct cnr_kernel {
     cnr_status (*prepare)(const cnr_device *device, const cnr_node *node, void *blob,
                           cnr_error *err);
     /* (optional) Workspace wanted, and a state (by host->alloc) shared read-only by all sessions of
-     * the plan: geometry worked out once, a compiled program. unplan releases it. */
+     * the plan: geometry worked out once, a compiled program. plan_free releases it. */
     cnr_status (*plan)(const cnr_device *device, const cnr_node *node, cnr_space *workspace,
                        void **state, cnr_error *err);
-    void (*unplan)(const cnr_device *device, void *state);
+    void (*plan_free)(const cnr_device *device, void *state);
     /* No allocation and no locks that other sessions could wait on. */
     cnr_status (*run)(const cnr_run *run, cnr_error *err);
-    uint32_t flags; /* CNR_KERNEL_... */
-    uint32_t reserved;
     /* (optional: what the operator's cost says) Operations that run does for a whole
      * node, where its way takes others than the definition: a Winograd convolution multiplies less.
      * A multiply-add is two. */

@@ -11,7 +11,7 @@ extern "C" {
 /* ---- descriptors ---- */
 
 /* `field` lies within the size that `object` was built with, and is not 0: asked before an optional
- * field, or one younger than 1.0, of somebody else's struct is used. */
+ * field, or one of a later minor version, of somebody else's struct is used. */
 #define CNR_HAS(object, field) \
     ((object)->size >= offsetof(__typeof__(*(object)), field) + sizeof((object)->field) && \
      (object)->field)
@@ -32,7 +32,7 @@ extern "C" {
     CNR_PLUGIN_ENTRY { \
         static const cnr_plugin plugin = {sizeof(cnr_plugin), \
                                           CNR_PLUGIN_MAGIC, \
-                                          CNR_ABI, \
+                                          CNR_ABI_WANTED, \
                                           CNR_SIGNATURE, \
                                           NAME, \
                                           VERSION, \
@@ -220,15 +220,15 @@ static inline int cnr_link_fits(const cnr_epilogue *link, int32_t rank, const in
     return 1;
 }
 
-/* How many of node->epilogue, from the first and at most `most`, fit a result of this shape and are
- * liked (NULL: those that have apply_f32, so that cnr_chain_run can). */
+/* How many of node->epilogue, from the first and at most `max`, fit a result of this shape and are
+ * accepted (NULL: those that have apply_f32, so that cnr_chain_run can). */
 static inline int32_t cnr_chain_length(const cnr_node *node, int32_t rank, const int64_t *dim,
-                                       int32_t most, int (*likes)(const cnr_epilogue *link)) {
+                                       int32_t max, int (*accepts)(const cnr_epilogue *link)) {
     int32_t n = 0;
-    for (; n < node->n_epilogue && n < most; n++) {
+    for (; n < node->n_epilogue && n < max; n++) {
         const cnr_epilogue *link = node->epilogue[n];
         if (!cnr_link_fits(link, rank, dim)) break;
-        if (likes ? !likes(link) : !CNR_HAS(link->node->desc, apply_f32)) break;
+        if (accepts ? !accepts(link) : !CNR_HAS(link->node->desc, apply_f32)) break;
     }
     return n;
 }
@@ -250,7 +250,7 @@ static inline void cnr_chain_run(const cnr_node *node, float *x, int64_t first, 
 
 /* ---- running ---- */
 
-/* A state for `plan` to return: one block of zeros, which unplan gives to host->free. NULL, err
+/* A state for `plan` to return: one block of zeros, which plan_free gives to host->free. NULL, err
  * filled, when out of memory. */
 static inline void *cnr_state(const cnr_host *host, const cnr_node *node, size_t bytes,
                               cnr_error *err) {

@@ -11,10 +11,10 @@ extern "C" {
 
 typedef struct cnr_knob_domain {
     uint32_t size;
-    int32_t n_steps; /* 0: any frequency from min to max */
-    char name[64];   /* "gpu", "cpu0-3" */
-    char feeds[64];  /* the device it clocks, as a meter's; several with commas between */
-    int32_t writable;
+    int32_t n_steps;  /* 0: any frequency from min to max */
+    char name[64];    /* "gpu", "cpu0-3" */
+    char devices[64]; /* the device it clocks, as a meter's; several with commas between */
+    int32_t is_writable;
     int32_t period_ms;            /* least time between two settings */
     uint64_t min_hz, max_hz;      /* the bounds found; the host never exceeds them */
     int32_t min_cores, max_cores; /* that may be on; max_cores 0: they are not switched */
@@ -46,14 +46,15 @@ typedef struct cnr_knob {
     cnr_status (*restore)(void *state, cnr_error *err); /* all as found at open */
     void (*close)(void *state);
     /* ---- for processes that are killed before they can restore ---- */
-    /* (optional) What restore puts back, as a text for bring_back: the host keeps it in a file from
+    /* (optional) What restore puts back, as a text for load_state: the host keeps it in a file from
      * before the first setting until restore. Returns its length, as snprintf does. */
-    int32_t (*found)(void *state, char *text, size_t room);
-    /* (with found) Between open and describe: puts that back, which counts as what open found. */
-    cnr_status (*bring_back)(void *state, const char *text, cnr_error *err);
+    int32_t (*save_state)(void *state, char *text, size_t room);
+    /* (with save_state) Between open and describe: puts that back, which counts as what open found.
+     */
+    cnr_status (*load_state)(void *state, const char *text, cnr_error *err);
     /* (optional) restore in a signal handler, of a process that ends: only calls that handlers may
      * do */
-    void (*restore_now)(void *state);
+    void (*restore_in_signal)(void *state);
 } cnr_knob;
 
 #ifdef __cplusplus

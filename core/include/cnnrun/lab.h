@@ -109,6 +109,8 @@ typedef struct cnr_step_timing {
     const char *arithmetic; /* the type that it computes with: "f32" */
     /* extrapolated: 1, the time is simulated from figures for another class of operators */
     int32_t extrapolated, reserved2;
+    /* counters of the device for the last run, "cycles=1200 bytes_read=64"; NULL: it has none */
+    const char *counters;
 } cnr_step_timing;
 enum {
     /* at each step, by counters that are exact at any time (simulated ones) */

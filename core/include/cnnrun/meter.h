@@ -26,15 +26,16 @@ typedef enum cnr_quantity {
 
 typedef struct cnr_meter_domain {
     uint32_t size;
-    int32_t quantity;  /* a cnr_quantity: what readings are of */
-    char name[64];     /* "a15", "gpu", "package-0" */
-    char feeds[64];    /* the device it feeds, "cpu:big", "opencl:0"; "": none alone, or unknown */
-    int32_t period_ms; /* how often the sensor renews its value; 0: at each reading */
-    int32_t estimated; /* 1: worked out from a model of the machine, measured by nothing */
-    uint64_t wraps_at; /* ENERGY: the value at which it starts again from 0; 0: never */
+    int32_t quantity; /* a cnr_quantity: what readings are of */
+    char name[64];    /* "a15", "gpu", "package-0" */
+    char device[64]; /* the device it supplies, "cpu:big", "opencl:0"; "": none alone, or unknown */
+    int32_t period_ms;    /* how often the sensor renews its value; 0: at each reading */
+    int32_t is_estimated; /* 1: worked out from a model of the machine, measured by nothing */
+    uint64_t wraps_at;    /* ENERGY: the value at which it starts again from 0; 0: never */
     /* 1 + the domain of the same meter that this one's energy is part of; 0: none */
-    int32_t within;
-    int32_t covers; /* 1: the whole machine, with what all other domains of all meters take */
+    int32_t parent;
+    int32_t
+        is_whole_machine; /* 1: the whole machine, with what all other domains of all meters take */
 } cnr_meter_domain;
 
 typedef struct cnr_reading {

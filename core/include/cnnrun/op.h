@@ -151,8 +151,8 @@ typedef struct cnr_port {
  *              (ELEMENTWISE without it: of any), begins at a multiple of the alignment told with
  * it, and ends at another or at the axis' end. Several calls for one node may be under way at once,
  * each with a range and a workspace of its own; element for element they give what the whole gives,
- * from no more of the inputs than `region` tells. Without this flag a reference is only ever asked
- * for all of its outputs.
+ * from no more of the inputs than `input_range` tells. Without this flag a reference is only ever
+ * asked for all of its outputs.
  * MULTIPLIES   output 0 is the product of two inputs; training masks gradients with the
  *              first such operator.
  * OPTIMIZER    one step of an optimiser for one weight. Inputs: the learning rate and the
@@ -219,11 +219,11 @@ typedef struct cnr_split_axis {
     int64_t alignment; /* ranges begin at multiples of this */
 } cnr_split_axis;
 
-/* The region of one input that an output range reads: [begin, end) on `axis`; -1: all of it. */
-typedef struct cnr_region {
+/* What an output range reads of one input: [begin, end) on `axis`; -1: all of it. */
+typedef struct cnr_input_range {
     int32_t axis;
     int64_t begin, end;
-} cnr_region;
+} cnr_input_range;
 
 /* A value of a graph: >= 0; -1 is none. */
 typedef int32_t cnr_value;
@@ -258,13 +258,13 @@ typedef struct cnr_op {
     /* (optional: 0) */
     void (*cost)(const cnr_node *node, cnr_cost *out);
     /* (optional: none) Writes at most `max`, returns how many. */
-    int32_t (*aliases_of)(const cnr_node *node, cnr_alias *out, int32_t max);
+    int32_t (*buffer_aliases)(const cnr_node *node, cnr_alias *out, int32_t max);
     /* (optional: not split) The axes of output 0 that kernels, and with RANGES the reference, may
      * be asked to compute a part of. */
     int32_t (*split_axes)(const cnr_node *node, cnr_split_axis *out, int32_t max);
     /* (optional: all inputs whole) What input `port` must hold for the output range (halo). */
-    void (*region)(const cnr_node *node, int32_t axis, int64_t begin, int64_t end, int32_t port,
-                   cnr_region *out);
+    void (*input_range)(const cnr_node *node, int32_t axis, int64_t begin, int64_t end,
+                        int32_t port, cnr_input_range *out);
     /* (optional: not linear) 1 and `out` filled when parameters are linear as described above. */
     int32_t (*linear)(const cnr_node *node, cnr_linear *out);
     /* (optional: not affine) 1 when output = input 0 * scale[c] + shift[c] with constants; fills

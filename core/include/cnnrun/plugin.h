@@ -38,7 +38,7 @@ typedef struct cnr_object {
     /* (optional) What an object with these options touches (CNR_TOUCHES_...), and in
      * `name` the address or device as users name it: "http://host/path", "0.0.0.0:8080". Without it
      * nobody knows, and scripts need --trust where the plugin touches more than files. */
-    int32_t (*reach)(const cnr_attr *const *options, int32_t n, char *name, size_t room);
+    int32_t (*touches)(const cnr_attr *const *options, int32_t n, char *name, size_t room);
 } cnr_object;
 
 /* A clock for all that is measured and waited for: virtual time, when the devices are simulated.
@@ -52,15 +52,6 @@ typedef struct cnr_clock {
     void (*wait_until)(uint64_t ns);
 } cnr_clock;
 
-/* What meters and knobs were until 1.1: listed, and never called. */
-typedef struct cnr_retired {
-    uint32_t size;
-    uint32_t reserved;
-    const char *name;
-    const char *summary;
-    void (*hooks[7])(void);
-} cnr_retired;
-
 /* The kinds of things a plugin brings, and the descriptor that `add` expects for each. */
 /* clang-format off */
 #define CNR_KIND_LIST(X) \
@@ -68,10 +59,9 @@ typedef struct cnr_retired {
     X(DEVICE, 3, "device", cnr_device_class)   X(ENCODING, 4, "encoding", cnr_encoding) \
     X(REWRITE, 5, "rewrite", cnr_rewrite)      X(IMPORTER, 6, "importer", cnr_importer) \
     X(EXPORTER, 7, "exporter", cnr_exporter)   X(SOURCE, 8, "source", cnr_source) \
-    X(RETIRED_METER, 9, "retired meter", cnr_retired) \
-    X(RETIRED_KNOB, 10, "retired knob", cnr_retired) \
-    X(OBJECT, 11, "object", cnr_object)        X(METER, 12, "meter", cnr_meter) \
-    X(KNOB, 13, "knob", cnr_knob)              X(CLOCK, 14, "clock", cnr_clock)
+    X(METER, 9, "meter", cnr_meter)            X(KNOB, 10, "knob", cnr_knob) \
+    X(OBJECT, 11, "object", cnr_object)        X(CLOCK, 12, "clock", cnr_clock) \
+    X(IMPORT_ROW, 13, "import row", cnr_import_row)
 /* clang-format on */
 
 typedef enum cnr_kind {
@@ -104,9 +94,9 @@ enum { CNR_OUTPUT_PRIVATE = 1 };
 #define CNR_PRINTF(f, a)
 #endif
 
-/* All that a plugin may call. Append-only; check `size` before using a slot younger than the minor
- * version you require. Safe from any thread unless said otherwise. Graph calls: one thread a graph.
- * Names passed in are copied. Graph getters return pointers that live until the graph changes. */
+/* Functions that a plugin may call. Later minor versions append functions. Safe from any thread
+ * unless a comment says otherwise. Graph calls: one thread a graph. Names passed in are copied.
+ * Graph getters return pointers that live until the graph changes. */
 typedef struct cnr_host {
     uint32_t size;
     uint32_t abi; /* CNR_ABI of the host */
@@ -128,9 +118,11 @@ typedef struct cnr_host {
     cnr_status (*fail)(cnr_error *err, int32_t code, const char *where, const char *format, ...)
         CNR_PRINTF(4, 5);
     void (*log)(int32_t level, const char *plugin, const char *format, ...) CNR_PRINTF(3, 4);
-    uint64_t (*now_ns)(void); /* monotonic; by the clock in force */
+    uint64_t (*now_ns)(void);        /* monotonic; by the clock in force */
+    void (*wait_until)(uint64_t ns); /* by the clock in force */
     void (*sha256)(const void *data, uint64_t bytes, uint8_t digest[32]);
     const cnr_op *(*find_op)(const char *name); /* by name or alias; NULL: none */
+    const char *(*cpu_isa)(void); /* cnr_open_options.cpu_isa, CNNRUN_CPU_ISA, or NULL */
 
     /* ---- building a graph. cnr_value -1 (none) is accepted wherever an optional input is, and is
      * returned on an error, which the graph remembers as a problem. ---- */
@@ -169,7 +161,8 @@ typedef struct cnr_host {
     const cnr_tensor *(*graph_type)(const struct cnr_graph *graph, cnr_value value);
     const char *(*graph_value_name)(const struct cnr_graph *graph, cnr_value value);
     int32_t (*graph_producer)(const struct cnr_graph *graph, cnr_value value); /* node, or -1 */
-    int32_t (*graph_uses)(const struct cnr_graph *graph, cnr_value value); /* inputs and outputs */
+    int32_t (*graph_use_count)(const struct cnr_graph *graph,
+                               cnr_value value); /* inputs and outputs */
     /* All uses of `from` become `to`; the graph's outputs too, which keep their names. */
     cnr_status (*graph_replace)(struct cnr_graph *graph, cnr_value from, cnr_value to);
     /* The node must have no uses left. Indices of later nodes fall by one. */
@@ -186,6 +179,8 @@ typedef struct cnr_host {
                                cnr_error *err);
     cnr_status (*output_write)(struct cnr_output *output, const void *data, uint64_t bytes,
                                cnr_error *err);
+    /* The next write goes to this offset: headers that are known last. */
+    cnr_status (*output_seek)(struct cnr_output *output, uint64_t offset, cnr_error *err);
     /* Releases it. status CNR_OK: the file takes its place. Else it is removed, and the same status
      * returned with err as it was. */
     cnr_status (*output_end)(struct cnr_output *output, int32_t status, cnr_error *err);
@@ -193,14 +188,14 @@ typedef struct cnr_host {
     /* ---- calibration: what a rewrite that quantises is asked, and answers ---- */
 
     /* 1: this node is to work on whole numbers, if it can. */
-    int32_t (*graph_quantise_asked)(const struct cnr_graph *graph, int32_t node);
+    int32_t (*graph_should_quantise)(const struct cnr_graph *graph, int32_t node);
     /* What the value was seen to hold. 0: it was not seen. */
-    int32_t (*graph_range)(const struct cnr_graph *graph, cnr_value value, double *low,
-                           double *high);
+    int32_t (*graph_value_range)(const struct cnr_graph *graph, cnr_value value, double *low,
+                                 double *high);
     /* The answer: the whole numbers of `stored` now stand for what `real` was, where that is above
      * `low`, as scale * (stored - zero). */
-    cnr_status (*graph_quantised)(struct cnr_graph *graph, cnr_value real, cnr_value stored,
-                                  double scale, double zero, double low);
+    cnr_status (*graph_set_quantised)(struct cnr_graph *graph, cnr_value real, cnr_value stored,
+                                      double scale, double zero, double low);
 
     /* ---- reading files: regular ones only. Pipes and devices are refused and never
      * waited for, so nothing else should open what a user or a model names. ---- */
@@ -215,18 +210,21 @@ typedef struct cnr_host {
      * from's folder (or in the one that `from` is a link into, and of the same owner). The path
      * passes to the caller. CNR_E_NOT_FOUND: there is none. CNR_E_FORMAT: it leads out. */
     cnr_status (*file_beside)(const char *from, const char *name, char **path, cnr_error *err);
+    /* An error if the calling script may not read (write) the file or folder. The host's own calls
+     * check it. Plugins call it before they open a file in another way, in the thread that called
+     * them. */
+    cnr_status (*may_open)(const char *path, int32_t writes, cnr_error *err);
 
-    /* ---- what is kept between runs: blocks by name ("0123ab.clbin") in a folder: a
-     * device's `keeps`, or NULL, the user's own. What comes back is what was kept, whole: a file
+    /* ---- the cache between runs: blocks by name ("0123ab.clbin") in a folder: a device's
+     * cache_dir, or NULL, the user's own. A load returns the whole block as it was saved. A file
      * that others could have written, or that is damaged, is refused. CNR_E_NOT_FOUND: there is
-     * none. A name that ends in "bin" says that the data can be made again: it counts in the limit
-     * of the folder, and goes when others were kept or used since. ---- */
+     * none. A name that ends in "bin" marks data that can be made again: it counts in the limit of
+     * the folder, and is evicted. ---- */
 
-    cnr_status (*kept_load)(const char *folder, const char *name, uint64_t limit, void **data,
-                            uint64_t *bytes, cnr_error *err);
-    cnr_status (*kept_save)(const char *folder, const char *name, const void *data, uint64_t bytes,
-                            cnr_error *err);
-    void (*wait_until)(uint64_t ns); /* by the clock in force */
+    cnr_status (*cache_load)(const char *folder, const char *name, uint64_t limit, void **data,
+                             uint64_t *bytes, cnr_error *err);
+    cnr_status (*cache_save)(const char *folder, const char *name, const void *data, uint64_t bytes,
+                             cnr_error *err);
 
     /* ---- what importers, sources and references would write again ---- */
 
@@ -258,18 +256,24 @@ typedef struct cnr_host {
     int32_t (*board_count)(const char *path); /* entries of the list there; 0: none, or no list */
     int32_t (*board_number)(const char *path, double *out); /* 1: there is one, and in *out */
     const char *(*board_text)(const char *path); /* NULL: none. "" is for a digest of all of it */
-    /* What is written next goes there: headers that are known last. */
-    cnr_status (*output_seek)(struct cnr_output *output, uint64_t offset, cnr_error *err);
-    const char *(*cpu_isa)(void); /* cnr_open_options.cpu_isa, CNNRUN_CPU_ISA, or NULL */
-    /* An error where a script has this call and may not read (write) the file or
-     * folder. The host's own calls ask it; plugins ask before they open anything in another way, in
-     * the thread that called them. */
-    cnr_status (*may_open)(const char *path, int32_t writes, cnr_error *err);
+
+    /* ---- operators of model formats that other plugins import (cnr_import_row) ---- */
+
+    /* The row of the newest version that is not above `version` (0: of any); NULL: no plugin has
+     * one. domain NULL: the format's own. */
+    const cnr_import_row *(*find_import_row)(const char *format, const char *domain,
+                                             const char *type, int32_t version);
+    /* Adds what the row for this node makes of it; outputs[0 .. n_outputs) receives its values.
+     * CNR_E_NOT_FOUND, err untouched: no plugin has a row for it. */
+    cnr_status (*import_node)(struct cnr_graph *graph, const cnr_import_node *node,
+                              cnr_value *outputs, cnr_error *err);
+    /* The first row of the format whose `op` that is, for exporters; NULL: none. */
+    const cnr_import_row *(*find_export_row)(const char *format, const char *op);
 } cnr_host;
 
 /* What a plugin opens outside the process, beyond its own libraries and their settings. Scripts
  * without --trust get no more of it than their command line names: files by the host's calls,
- * the rest by `reach`. */
+ * the rest by the hooks `touches`. */
 enum {
     CNR_TOUCHES_NOTHING = 1,
     CNR_TOUCHES_FILES = 2,   /* only by the host's calls, or where may_open agrees */
@@ -281,7 +285,7 @@ enum {
 typedef struct cnr_plugin {
     uint32_t size;
     uint32_t magic;     /* CNR_PLUGIN_MAGIC */
-    uint32_t abi;       /* CNR_ABI it was built against */
+    uint32_t abi;       /* CNR_ABI_WANTED */
     uint32_t signature; /* CNR_SIGNATURE: pointer and size widths, byte order */
     const char *name;   /* "cpu-neon"; the first plugin of a name wins */
     const char *version;
@@ -291,7 +295,7 @@ typedef struct cnr_plugin {
     cnr_status (*init)(const cnr_host *host, struct cnr_registrar *registrar, cnr_error *err);
     /* (optional) at exit; the library itself stays loaded */
     void (*fini)(void);
-    int32_t touches; /* CNR_TOUCHES_...; 0: not told, which counts as everything */
+    int32_t touches; /* CNR_TOUCHES_...; 0: unknown, which counts as everything */
 } cnr_plugin;
 
 #define CNR_PLUGIN_MAGIC 0x504e4e43u /* "CNNP" */

@@ -33,11 +33,11 @@ typedef struct cnr_sample {
 } cnr_sample;
 
 /* Which samples are wanted of those with times. */
-typedef struct cnr_choice {
+typedef struct cnr_selection {
     uint32_t size;
     int32_t every;           /* each so-manyth, the first one included; 0 and 1: all */
     uint64_t from_ns, to_ns; /* from that time on, before that one; to_ns 0: to the end */
-} cnr_choice;
+} cnr_selection;
 
 /* A reader of samples. spec is "scheme:rest" or a path. */
 typedef struct cnr_source {
@@ -65,17 +65,18 @@ typedef struct cnr_source {
     cnr_status (*write_close)(void *state, int32_t status, cnr_error *err);
     /* (optional) Before the first write_next: what the pictures are made of. Its sound
      * and frame rate are kept; times are counted from the span's begin. */
-    cnr_status (*write_from)(void *state, const char *spec, const cnr_choice *span, cnr_error *err);
+    cnr_status (*write_from)(void *state, const char *spec, const cnr_selection *span,
+                             cnr_error *err);
     /* (optional) Before the first read: only these, counted anew. count -1 in info:
      * samples are read in order, 0 1 2 ..., until CNR_E_NOT_FOUND. */
-    cnr_status (*choose)(void *state, const cnr_choice *span, cnr_source_info *info,
+    cnr_status (*select)(void *state, const cnr_selection *span, cnr_source_info *info,
                          cnr_error *err);
     /* (optional) From any thread: a read that waits returns CNR_E_CANCELLED soon. */
     void (*stop)(void *state);
     /* (optional) What opening (writes: writing) the spec touches, CNR_TOUCHES_...; asked
      * of sources whose plugin touches more than files. Without it the whole spec must be named by
      * the user. */
-    int32_t (*reach)(const char *spec, int32_t writes);
+    int32_t (*touches)(const char *spec, int32_t writes);
 } cnr_source;
 
 #ifdef __cplusplus

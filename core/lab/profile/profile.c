@@ -5,6 +5,7 @@
 typedef struct timer {
     cnri_step_time time;
     uint64_t begun;
+    char counters[256]; /* of the last run */
 } timer;
 
 struct cnri_profile {
@@ -31,6 +32,7 @@ static void stop(timer *t, const cnri_event *event) {
     const uint64_t now = event->now_ns, clock = now > t->begun ? now - t->begun : 0;
     const uint64_t ns = event->took_ns ? event->took_ns : clock;
     if (t->time.runs == 0 || ns < t->time.least_ns) t->time.least_ns = ns;
+    if (event->counters) snprintf(t->counters, sizeof t->counters, "%s", event->counters);
     t->time.total_ns += ns;
     t->time.runs++;
 }
@@ -102,6 +104,8 @@ void cnri_profile_row(const cnri_profile *p, int32_t step, cnr_step_timing *out)
                              .kernel_flops = kernel_flops(p->plan, s),
                              .arithmetic = arithmetic_of(s),
                              .extrapolated = s->extrapolated};
+    const char *counters = p->steps[step].counters; /* interned: the row outlives the profile */
+    if (*counters) out->counters = cnri_name(cnri_intern(counters));
     if (t->runs) out->ms = (double)t->total_ns * 1e-6 / (double)t->runs;
     cnri_transfer_row moved;
     if (!cnri_step_transfer(p->plan, step, &moved)) {

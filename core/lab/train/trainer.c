@@ -107,7 +107,7 @@ static cnr_status collect_weights(cnri_trainer *t, cnr_error *err) {
     cnr_status status = cnri_graph_verify_weights(t->net, NULL, false, 0, err);
     if (status == CNR_OK) status = add_weights(t, &frozen, err);
     if (status == CNR_OK && !t->weights.n && !frozen) {
-        status = cnri_graph_rewrite(t->net, NULL, err);
+        status = cnri_graph_rewrite(t->net, NULL, NULL, 0, err);
         if (status == CNR_OK) status = add_weights(t, &frozen, err);
     }
     if (status != CNR_OK) return status;

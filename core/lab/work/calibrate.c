@@ -162,7 +162,7 @@ cnr_status cnri_quantized(const cnri_calibration *c, const bool *wanted, cnr_gra
                           : cnri_out_of_memory(err, "quantize");
     if (!status) status = cnri_graph_verify_weights(g, NULL, false, 0, err);
     if (!status) status = cnri_apply_shifts(c, g, wanted, err);
-    if (!status) status = cnri_graph_rewrite(g, c->how.no_rewrite, err);
+    if (!status) status = cnri_graph_rewrite(g, c->how.no_rewrite, NULL, 0, err);
     for (int32_t i = 0; !status && (v = cnri_graph_quantised_at(g, i)); i++) {
         const double top = v->low + UINT8_MAX * v->scale;
         const bool limited = c->ranges[v->real].seen && c->ranges[v->real].high > top + v->scale;

@@ -101,8 +101,8 @@ static cnr_status encode_value(job *c, const cnr_graph *g, cnr_value value, cnr_
     c->out->before += layer->before;
     c->out->after += bytes;
     take_data(v, encoding, data, bytes);
-    if (CNRI_HAS(encoding, numbers) && cnr_count(v->type) > 0)
-        layer->kept = (double)encoding->numbers(v->type) / (double)cnr_count(v->type);
+    if (CNRI_HAS(encoding, stored_count) && cnr_count(v->type) > 0)
+        layer->kept = (double)encoding->stored_count(v->type) / (double)cnr_count(v->type);
     return cnri_alloc_verdict(failed, CNR_OK, v->name, err);
 }
 

@@ -66,7 +66,7 @@ cnr_status cnri_equalise(cnri_calibration *c, cnr_graph *net, cnr_error *err) {
             status = cnri_out_of_memory(err, "quantize");
     for (cnr_value v = 0; v < n && !status; v++) cnri_late_keep(net, v); /* it reads weights */
     if (!status) status = cnri_graph_verify_weights(net, NULL, false, 0, err);
-    if (!status) status = cnri_graph_rewrite(net, c->how.no_rewrite, err);
+    if (!status) status = cnri_graph_rewrite(net, c->how.no_rewrite, NULL, 0, err);
     forget(net);
     for (cnr_value v = 0; all.largest && v < n; v++) cnri_free(all.largest[v]);
     cnri_free(all.largest);

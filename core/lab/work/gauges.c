@@ -17,13 +17,13 @@ static void add_meter(const cnri_meter_set *m, int32_t i, cnr_gauge *out) {
     *out = (cnr_gauge){.size = sizeof *out,
                        .plugin = m->meter->name,
                        .quantity = d->quantity,
-                       .estimated = d->estimated,
+                       .estimated = d->is_estimated,
                        .period_ms = d->period_ms,
                        .load_percent = -1,
                        .cores = -1,
                        .temperature_mc = INT32_MIN};
     put(out->name, sizeof out->name, d->name);
-    put(out->feeds, sizeof out->feeds, d->feeds);
+    put(out->feeds, sizeof out->feeds, d->device);
     out->status = cnri_meter_read(m, i, &reading, &why);
     out->value = reading.value;
     out->time_ns = reading.time_ns;
@@ -43,13 +43,13 @@ static void add_knob(const cnri_knob_set *k, int32_t i, cnr_gauge *out) {
                        .hz = state.hz,
                        .min_hz = d->min_hz,
                        .max_hz = d->max_hz,
-                       .writable = d->writable,
+                       .writable = d->is_writable,
                        .load_percent = state.load_percent,
                        .cores = state.cores,
                        .max_cores = d->max_cores,
                        .temperature_mc = state.temperature_mc};
     put(out->name, sizeof out->name, d->name);
-    put(out->feeds, sizeof out->feeds, d->feeds);
+    put(out->feeds, sizeof out->feeds, d->devices);
     if (status) put(out->why, sizeof out->why, why.text);
 }
 

@@ -21,7 +21,7 @@ typedef struct course {
     double *end; /* of each step, ns */
 } course;
 
-static bool is_async(const cnr_device *device) { return CNRI_HAS(device->cls, record); }
+static bool is_async(const cnr_device *device) { return CNRI_HAS(device->cls, event_record); }
 
 static bool in_host(const cnr_plan *plan, const cnri_home *h) {
     return (plan->devices[h->device]->memory[h->memory_class].flags & CNR_MEMORY_HOST) != 0;
@@ -125,7 +125,8 @@ static void wait_for(course *c, const cnri_step *s, double *begin) {
     for (int32_t i = 0; i < s->n_waits; i++) {
         const cnr_device *there = c->plan->devices[c->plan->steps.at[s->waits[i]].device];
         const double end = c->end[s->waits[i]] + c->j->wait_ns;
-        const bool queued = is_async(here) && here->cls == there->cls && CNRI_HAS(here->cls, wait);
+        const bool queued =
+            is_async(here) && here->cls == there->cls && CNRI_HAS(here->cls, event_wait);
         if (!queued) c->host = fmax(c->host, end);
         *begin = fmax(*begin, end);
     }

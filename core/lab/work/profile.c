@@ -276,7 +276,7 @@ static uint64_t high_water(void) {
 /* Devices whose streams finish at once queue nothing. */
 static bool queues(const cnr_plan *plan) {
     for (int32_t i = 0; i < plan->n_devices; i++)
-        if (CNRI_HAS(plan->devices[i]->cls, record)) return true;
+        if (CNRI_HAS(plan->devices[i]->cls, event_record)) return true;
     return false;
 }
 

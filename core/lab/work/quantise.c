@@ -232,7 +232,7 @@ static cnr_status choose_ranges(job *q, cnri_method method, cnr_error *err) {
 static cnr_status rewritten(job *q, const cnr_graph *net, cnr_error *err) {
     q->out->net = cnri_graph_copy(net);
     if (!q->out->net) return cnri_out_of_memory(err, "quantize");
-    const cnr_status status = cnri_graph_rewrite(q->out->net, q->c.how.no_rewrite, err);
+    const cnr_status status = cnri_graph_rewrite(q->out->net, q->c.how.no_rewrite, NULL, 0, err);
     if (status) return status;
     q->c.net = q->out->net;
     if (q->o->equalise) {

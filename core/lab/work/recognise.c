@@ -6,7 +6,7 @@ enum { MAX_CLASSES = 1 << 20 }; /* more scores than that are a picture, or a map
 
 typedef struct job {
     const cnr_observer *observer;
-    const cnr_choice *choice;
+    const cnr_selection *choice;
     cnri_runner runner;
     cnr_top *top; /* space for `capacity` */
     int32_t capacity;
@@ -82,7 +82,7 @@ static cnr_status run_spec(job *j, const char *spec, cnr_error *err) {
 }
 
 cnr_status cnri_recognise(cnr_model *model, const char *const *specs, int32_t n,
-                          const cnr_choice *choice, int32_t top, const cnr_observer *observer,
+                          const cnr_selection *choice, int32_t top, const cnr_observer *observer,
                           cnr_error *err) {
     job j = {.observer = observer, .choice = choice, .capacity = top};
     cnr_status status = cnri_runner_open(&j.runner, model, observer, err);

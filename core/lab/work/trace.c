@@ -29,6 +29,10 @@ static void add_step(tracing *t, const cnri_event *e) {
     cnri_text_json(&t->text, names.kernel ? names.kernel : "");
     if (cnri_step_transfer(t->plan, e->step, &moved))
         cnri_text_add(&t->text, ",\"bytes\":%llu", (unsigned long long)moved.bytes);
+    if (e->counters) {
+        cnri_text_add(&t->text, ",\"counters\":");
+        cnri_text_json(&t->text, e->counters);
+    }
     cnri_text_add(&t->text, "}}");
 }
 

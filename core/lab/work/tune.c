@@ -89,7 +89,10 @@ static cnr_status begin(trial *t, cnri_devices *set, const cnr_graph *g, const c
     cnr_error why = CNR_ERROR_INIT;
     char *word = cnri_format("%s=%s", g->nodes.at[0]->view.desc->name, kernel ? kernel : "");
     const char *const words[] = {kernel ? word : NULL, NULL};
-    const cnri_plan_options options = {.device = device, .kernels = words};
+    /* the watchdog cancels first: a device that heeds that is not lost */
+    const cnri_plan_options options = {.device = device,
+                                       .kernels = words,
+                                       .hang_ms = 4 * (uint64_t)hang_ms};
     const cnr_tensor **types = cnri_alloc((size_t)(g->inputs.n + 1) * sizeof *types);
     cnr_status status = word && types ? CNR_OK : cnri_out_of_memory(err, "tune");
     *takes = *hangs = false;
@@ -282,7 +285,7 @@ static cnr_status begin_all(timing *m, const cnr_graph *g, const char *device, t
         costs[i].ns = CNRI_TUNING_HANGS;
         cnri_log(CNR_LOG_WARN, "tune", "%s does not end on %s in %.3g s: left out from now on",
                  kernels[i], device, (double)m->hang_ms / 1000);
-        if (CNRI_HAS(trials[i].plan->devices[0]->cls, record))
+        if (CNRI_HAS(trials[i].plan->devices[0]->cls, event_record))
             status = cnri_fail(err, CNR_E_DEVICE, device,
                                "%s hangs on it: what was timed is kept, tune "
                                "again to go on",

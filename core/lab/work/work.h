@@ -97,7 +97,7 @@ typedef struct cnri_recognised {
 } cnri_recognised;
 /* Tells an answer for each picture of each spec that is chosen, with up to `top` classes. */
 cnr_status cnri_recognise(cnr_model *model, const char *const *specs, int32_t n,
-                          const cnr_choice *choice, int32_t top, const cnr_observer *observer,
+                          const cnr_selection *choice, int32_t top, const cnr_observer *observer,
                           cnr_error *err);
 
 /* ---- feed.c: samples read, prepared and run ahead, each on a thread of its own ---- */

@@ -38,12 +38,12 @@ static cnr_status describe_meter(cnri_meter_set *m, cnr_error *err) {
         const cnr_status status = cnri_plugin_status(err, m->meter->describe(m->state, i, d, err),
                                                      name, "describing a domain");
         if (status) return status;
-        d->name[sizeof d->name - 1] = d->feeds[sizeof d->feeds - 1] = 0;
-        as_board_says(d->name, d->feeds);
+        d->name[sizeof d->name - 1] = d->device[sizeof d->device - 1] = 0;
+        as_board_says(d->name, d->device);
         if (d->quantity < CNR_QUANTITY_ENERGY || d->quantity > CNR_QUANTITY_TEMPERATURE)
             return cnri_fail(err, CNR_E_UNSUPPORTED, name, "domain \"%s\" is of no known quantity",
                              d->name);
-        if (d->within < 0 || d->within > m->n || d->within == i + 1) d->within = 0;
+        if (d->parent < 0 || d->parent > m->n || d->parent == i + 1) d->parent = 0;
     }
     return CNR_OK;
 }
@@ -59,8 +59,8 @@ static cnr_status describe_knob(cnri_knob_set *k, cnr_error *err) {
         const cnr_status status = cnri_plugin_status(err, k->knob->describe(k->state, i, d, err),
                                                      name, "describing a domain");
         if (status) return status;
-        d->name[sizeof d->name - 1] = d->feeds[sizeof d->feeds - 1] = 0;
-        as_board_says(d->name, d->feeds);
+        d->name[sizeof d->name - 1] = d->devices[sizeof d->devices - 1] = 0;
+        as_board_says(d->name, d->devices);
         if (d->n_steps > 0 && !CNRI_HAS(k->knob, step))
             return cnri_fail(err, CNR_E_UNSUPPORTED, name, "has steps and no hook step");
         if (d->min_hz > d->max_hz || d->n_steps < 0 || d->min_cores < 0 ||
@@ -242,7 +242,7 @@ static cnr_status nearest_step(const cnri_knob_set *k, int32_t domain, uint64_t 
 cnr_status cnri_knob_set_to(cnri_knob_set *k, int32_t domain, uint64_t hz, int32_t cores,
                             cnr_error *err) {
     const cnr_knob_domain *d = &k->domains[domain];
-    if (!d->writable)
+    if (!d->is_writable)
         return cnri_fail(err, CNR_E_UNSUPPORTED, d->name, "can't be set here: it is only read");
     if (hz && hz < d->min_hz) hz = d->min_hz;
     if (hz && hz > d->max_hz) hz = d->max_hz;

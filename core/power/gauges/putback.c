@@ -14,7 +14,7 @@ enum { MAX_BYTES = 1 << 16 };
 static const char file_name[] = "found";
 
 static bool can_put_back(const cnr_knob *knob) {
-    return CNRI_HAS(knob, found) && CNRI_HAS(knob, bring_back);
+    return CNRI_HAS(knob, save_state) && CNRI_HAS(knob, load_state);
 }
 
 /* cnri_free; NULL with err. Names of knobs may be any text. */
@@ -77,7 +77,7 @@ int32_t cnri_knob_bring_back(const cnr_knob *knob, void *state, const char *root
         char *text = left_behind(folder, root);
         if (text) {
             cnr_status status =
-                cnri_plugin_status(err, knob->bring_back(state, text, err), knob->name,
+                cnri_plugin_status(err, knob->load_state(state, text, err), knob->name,
                                    "putting back what a killed process set");
             if (!status) status = save(folder, "", err);
             brought = status ? -1 : 1;
@@ -92,9 +92,9 @@ int32_t cnri_knob_bring_back(const cnr_knob *knob, void *state, const char *root
     return brought;
 }
 
-static void restore_now(void *arg) {
+static void restore_in_signal(void *arg) {
     const cnri_knob_set *k = arg;
-    k->knob->restore_now(k->state);
+    k->knob->restore_in_signal(k->state);
 }
 
 cnr_status cnri_knob_keep(cnri_knob_set *k, cnr_error *err) {
@@ -110,7 +110,7 @@ cnr_status cnri_knob_keep(cnri_knob_set *k, cnr_error *err) {
     }
     boot_id(k->root, id);
     const int n = snprintf(text, sizeof text, "boot %s\n", id);
-    const int32_t more = k->knob->found(k->state, text + n, sizeof text - (size_t)n);
+    const int32_t more = k->knob->save_state(k->state, text + n, sizeof text - (size_t)n);
     if (more < 0 || (size_t)more >= sizeof text - (size_t)n)
         status = cnri_fail(err, CNR_E_LIMIT, k->knob->name, "what it found is too long to be kept");
     if (!status) status = save(folder, text, err);
@@ -120,7 +120,7 @@ cnr_status cnri_knob_keep(cnri_knob_set *k, cnr_error *err) {
         return status;
     }
     k->keeps = folder;
-    if (CNRI_HAS(k->knob, restore_now)) cnri_exit_hook_add(restore_now, k);
+    if (CNRI_HAS(k->knob, restore_in_signal)) cnri_exit_hook_add(restore_in_signal, k);
     return CNR_OK;
 }
 

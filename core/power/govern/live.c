@@ -36,7 +36,7 @@ struct cnri_live {
 static bool is_better(const cnri_live *l, const char *name) {
     for (int32_t i = 0; i < l->gauges.knobs.n; i++)
         for (int32_t d = 0; d < l->gauges.knobs.at[i].n; d++)
-            if (l->gauges.knobs.at[i].domains[d].writable &&
+            if (l->gauges.knobs.at[i].domains[d].is_writable &&
                 strcmp(l->gauges.knobs.at[i].domains[d].name, name) == 0)
                 return true;
     return false;
@@ -44,16 +44,16 @@ static bool is_better(const cnri_live *l, const char *name) {
 
 static cnr_status find_knob(cnri_live *l, cnri_knob_set *set, int32_t domain, cnr_error *err) {
     const cnr_knob_domain *d = &set->domains[domain];
-    if (!d->writable && is_better(l, d->name)) return CNR_OK;
+    if (!d->is_writable && is_better(l, d->name)) return CNR_OK;
     if (l->found.n_knobs == CNRI_MAX_KNOBS) return CNR_OK;
     cnri_seen_knob *k = &l->found.knobs[l->found.n_knobs];
-    *k = (cnri_seen_knob){.writable = d->writable,
+    *k = (cnri_seen_knob){.writable = d->is_writable,
                           .min_hz = d->min_hz,
                           .max_hz = d->max_hz,
                           .min_cores = d->min_cores,
                           .max_cores = d->max_cores};
     memcpy(k->name, d->name, sizeof k->name);
-    memcpy(k->feeds, d->feeds, sizeof k->feeds);
+    memcpy(k->feeds, d->devices, sizeof k->feeds);
     for (int32_t i = 0; i < d->n_steps && k->n_steps < CNRI_MAX_STEPS; i++) {
         uint64_t hz = 0;
         const cnr_status status =
@@ -71,10 +71,10 @@ static void find_meter(cnri_live *l, const cnri_meter_set *set, int32_t domain) 
     if (l->found.n_meters == CNRI_MAX_METERS) return;
     cnri_seen_meter *m = &l->found.meters[l->found.n_meters];
     *m = (cnri_seen_meter){.quantity = d->quantity,
-                           .whole = d->covers,
-                           .part = d->within != 0 || d->estimated};
+                           .whole = d->is_whole_machine,
+                           .part = d->parent != 0 || d->is_estimated};
     memcpy(m->name, d->name, sizeof m->name);
-    memcpy(m->feeds, d->feeds, sizeof m->feeds);
+    memcpy(m->feeds, d->device, sizeof m->feeds);
     l->meters[l->found.n_meters++] = (meter_at){.set = set, .domain = domain};
 }
 

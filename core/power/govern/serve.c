@@ -82,7 +82,7 @@ static cnri_knob_set *knob_of(cnri_serving *s, int64_t i, int32_t *domain) {
 static int32_t within(const cnri_serving *s, const cnri_meter_set *m, int32_t domain) {
     int32_t before = 0;
     for (const cnri_meter_set *k = s->gauges.meters.at; k < m; k++) before += k->n;
-    return m->domains[domain].within ? before + m->domains[domain].within : 0;
+    return m->domains[domain].parent ? before + m->domains[domain].parent : 0;
 }
 
 static cnr_status say_hello(cnri_serving *s, const int64_t *a, char *out, cnr_error *err) {
@@ -104,8 +104,8 @@ static cnr_status say_meter(cnri_serving *s, const int64_t *a, char *out, cnr_er
     if (!m) return none(err, "meter", a[0]);
     const cnr_meter_domain *d = &m->domains[i];
     snprintf(out, ROOM, "ok %d %d %d %llu %d %d %s\t%s\n", (int)d->quantity, (int)d->period_ms,
-             (int)d->estimated, (unsigned long long)d->wraps_at, (int)within(s, m, i),
-             (int)d->covers, d->name, d->feeds);
+             (int)d->is_estimated, (unsigned long long)d->wraps_at, (int)within(s, m, i),
+             (int)d->is_whole_machine, d->name, d->device);
     return CNR_OK;
 }
 
@@ -125,9 +125,10 @@ static cnr_status say_knob(cnri_serving *s, const int64_t *a, char *out, cnr_err
     const cnri_knob_set *k = knob_of(s, a[0], &i);
     if (!k) return none(err, "knob", a[0]);
     const cnr_knob_domain *d = &k->domains[i];
-    snprintf(out, ROOM, "ok %d %d %d %llu %llu %d %d %s\t%s\n", (int)d->n_steps, (int)d->writable,
-             (int)d->period_ms, (unsigned long long)d->min_hz, (unsigned long long)d->max_hz,
-             (int)d->min_cores, (int)d->max_cores, d->name, d->feeds);
+    snprintf(out, ROOM, "ok %d %d %d %llu %llu %d %d %s\t%s\n", (int)d->n_steps,
+             (int)d->is_writable, (int)d->period_ms, (unsigned long long)d->min_hz,
+             (unsigned long long)d->max_hz, (int)d->min_cores, (int)d->max_cores, d->name,
+             d->devices);
     return CNR_OK;
 }
 

@@ -49,13 +49,13 @@ static void describe(const cnri_sampled_domain *d, cnr_energy_domain *out) {
                             .quantity = d->desc->quantity,
                             .meter = d->meter->meter->name,
                             /* joules of a made-up machine are an estimate, whatever counts them */
-                            .estimated = d->desc->estimated || !cnri_clock_is_real(),
+                            .estimated = d->desc->is_estimated || !cnri_clock_is_real(),
                             .period_ms = d->desc->period_ms,
                             .idle_watts = *d->idle.why ? NAN : d->idle.watts,
                             .idle_spread = *d->idle.why ? NAN : d->idle.spread};
     memcpy(out->why, d->idle.why, sizeof d->idle.why);
     memcpy(out->name, d->desc->name, sizeof out->name);
-    memcpy(out->feeds, d->desc->feeds, sizeof out->feeds);
+    memcpy(out->feeds, d->desc->device, sizeof out->feeds);
 }
 
 /* ---- all of them ---- */
@@ -78,7 +78,7 @@ static void choose(cnri_sampler *s, cnr_energy *e) {
     for (int32_t i = 0; i < e->n; i++) {
         cnr_energy_domain *d = &e->at[i];
         d->summed = !d->status && d->estimated == !measured && !has_measured_parent(e, i);
-        if (d->summed && cnri_sampler_domain(s, i)->desc->covers && whole < 0) whole = i;
+        if (d->summed && cnri_sampler_domain(s, i)->desc->is_whole_machine && whole < 0) whole = i;
     }
     for (int32_t i = 0; i < e->n && whole >= 0; i++) e->at[i].summed = i == whole;
     for (int32_t i = 0; i < e->n; i++)
@@ -100,7 +100,7 @@ static void judge_missing(const cnri_sampler *s, const bool *lost, cnr_energy *e
     const bool estimated = e->source == CNR_ENERGY_ESTIMATED || e->source == CNR_ENERGY_SIMULATED;
     const cnr_energy_domain *failed = NULL;
     for (int32_t i = 0; i < e->n; i++)
-        if (e->at[i].summed && cnri_sampler_domain(s, i)->desc->covers) return;
+        if (e->at[i].summed && cnri_sampler_domain(s, i)->desc->is_whole_machine) return;
     for (int32_t i = 0; i < e->n && e->source; i++) {
         const cnr_energy_domain *d = &e->at[i];
         if (!d->status || d->estimated != estimated || has_measured_parent(e, i) ||
@@ -161,9 +161,9 @@ static void sum_up(cnr_energy *e) {
 
 /* Where in the list the domain is that holds the energy of this one too. */
 static int32_t parent_of(cnri_sampler *s, const cnri_sampled_domain *d) {
-    for (int32_t i = 0; d->desc->within > 0 && i < cnri_sampler_count(s); i++) {
+    for (int32_t i = 0; d->desc->parent > 0 && i < cnri_sampler_count(s); i++) {
         const cnri_sampled_domain *other = cnri_sampler_domain(s, i);
-        if (other->meter == d->meter && other->index == d->desc->within - 1) return i + 1;
+        if (other->meter == d->meter && other->index == d->desc->parent - 1) return i + 1;
     }
     return 0;
 }

@@ -172,7 +172,7 @@ static void *sample(void *arg) {
 /* ---- opening and closing ---- */
 
 static bool is_counted(const cnri_meter_set *set, const cnr_meter_domain *d) {
-    const int32_t parent = d->within - 1;
+    const int32_t parent = d->parent - 1;
     return d->quantity == CNR_QUANTITY_ENERGY ||
            (parent >= 0 && parent < set->n && set->domains[parent].quantity == CNR_QUANTITY_ENERGY);
 }

@@ -87,6 +87,7 @@ static const cnri_field step_fields[] = {CNRI_KEY_IN(step, t, step),
                                          CNRI_MAYBE(step, "share_note", note),
                                          CNRI_MAYBE(step, "kernel_gflops", kernel_gflops),
                                          CNRI_MAYBE(step, "memory_bytes", t.memory_bytes),
+                                         CNRI_MAYBE(step, "counters", t.counters),
                                          CNRI_FIELD(step, "extrapolated", extrapolated),
                                          CNRI_ASIDE(step, "share", share),
                                          CNRI_ASIDE(step, "peak", peak),
@@ -96,7 +97,7 @@ static const cnri_record step_record =
                              "{share:5.1%} {gflops:8.2f}"
                              " {peak:6} {read:6}"
                              "{joules? {joules:10.4g}}{from?  {bytes} bytes, {from} to "
-                             "{to}|}{extrapolated?  extrapolated|}\n");
+                             "{to}|}{extrapolated?  extrapolated|}{counters?  {counters}|}\n");
 
 typedef struct op {
     cnri_op_timing t;

@@ -200,7 +200,7 @@ static int32_t count(void *arg, int32_t kind, const void *of) {
 }
 
 /* The same again without a word, until sensors can tell: what is too short says nothing. */
-static cnr_status repeat(answer_context *h, const cnri_words *pictures, const cnr_choice *choice,
+static cnr_status repeat(answer_context *h, const cnri_words *pictures, const cnr_selection *choice,
                          int32_t top, cnr_observer observer, cnr_energy_region *region,
                          cnr_error *err) {
     cnr_status status = CNR_OK;
@@ -237,10 +237,10 @@ static cnr_status run_pictures(cnri_call *call, void *values, cnr_error *err) {
     for (int32_t i = call->next_operand; i < call->operands.n && !status; i++)
         if (!add_operand(call->operands.at[i], &pictures, &found))
             status = cnri_out_of_memory(err, "pictures");
-    const cnr_choice choice = {.size = sizeof choice,
-                               .every = (int32_t)r->every,
-                               .from_ns = (uint64_t)(r->from * 1e9 + 0.5),
-                               .to_ns = (uint64_t)(r->to * 1e9 + 0.5)};
+    const cnr_selection choice = {.size = sizeof choice,
+                                  .every = (int32_t)r->every,
+                                  .from_ns = (uint64_t)(r->from * 1e9 + 0.5),
+                                  .to_ns = (uint64_t)(r->to * 1e9 + 0.5)};
     answer_context h = {.call = call};
     observer.arg = &h;
     if (!status) status = cnri_energy_begin_if(call->rt, r->energy, &observer, &region, err);

@@ -9,9 +9,7 @@ static const cnri_option options[] =
                  "measure all of it so often; the medians are kept (1)", .min = 1, .max = 1000),
      CNRI_OPTION(cnri_tune_options, again, "--again", NULL, "measure what is on record too"),
      CNRI_OPTION(cnri_tune_options, no_energy, "--no-energy", NULL,
-                 "times alone, though there is a meter (a second or so each kernel)"),
-     CNRI_OPTION(cnri_tune_options, hang_ms, "--hang-ms", "N",
-                 "a kernel that runs longer is left out for good (60000)", .min = 1, .max = 1e9)};
+                 "times alone, though there is a meter (a second or so each kernel)")};
 
 typedef struct tuned {
     const char *net;
@@ -40,6 +38,7 @@ static cnr_status run(cnri_call *call, void *values, cnr_error *err) {
     cnri_tune_options *o = values;
     tuned t = {.net = call->operands.at[0]};
     o->folder = cnri_call_cache(call);
+    o->hang_ms = (int64_t)call->common.load.hang_ms;
     const cnr_status status = cnri_tune_model(call->model, o, cnri_watch(call), &t.t, err);
     cnri_watch_end(&call->watching);
     if (status == CNR_E_DEVICE && t.t.hung) { /* what hangs there ends with this process */
@@ -59,7 +58,9 @@ const cnri_command cnri_cmd_tune = {
         "them; where there is a meter, joules too. The medians are kept in the cache folder,\n"
         "where planning finds them. Nothing else ever measures. Who is stopped goes on from there. "
         "A\n"
-        "kernel that gives other answers than the reference, fails or hangs is left out.",
+        "kernel that gives other answers than the reference, fails or takes longer than --hang-ms "
+        "(a\n"
+        "minute) is left out.",
     .details = "choices counts the layers that several kernels take, agreement is the part of all\n"
                "choices that were the usual one, spread how far the sums of the chosen times lie\n"
                "apart, of their median.",

@@ -47,6 +47,11 @@ static int complain(const cnri_call *call, const cnr_error *err, bool is_told) {
     return tell(call->command->name, code ? code : 1, err->where, text, as_json && !is_told);
 }
 
+void cnri_complain_at_once(const cnr_error *err) {
+    tell("", cnri_exit_code(err->code), err->where, err->text, as_json);
+    fflush(stdout);
+}
+
 int cnri_complain(const cnri_call *call, const cnr_error *err) {
     return complain(call, err, false);
 }

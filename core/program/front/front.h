@@ -250,6 +250,8 @@ int cnri_mistake(const char *command, const char *nearest, const char *format, .
     CNRI_PRINTF(3, 4);
 /* The same out of a signal handler; the text is short and needs no escaping. */
 void cnri_error_at_once(const char *text, int code);
+/* On any thread, while the command's own is stuck. */
+void cnri_complain_at_once(const cnr_error *err);
 
 /* ---- open.c ---- */
 /* --cache, else CNNRUN_CACHE; NULL: none, or MODEL_CACHE_DISABLE says so. */

@@ -2,6 +2,7 @@
 #include "front/front.h"
 #include <errno.h>
 #include <malloc.h>
+#include <unistd.h>
 
 /* Frames come from one thread and go on another: with a heap for each thread they leave holes, of
  * tens of megabytes in an hour. Where threads hurry, in sessions, nothing is allocated. */
@@ -11,10 +12,18 @@ static void share_heap(void) {
 #endif
 }
 
+/* A device's call does not return, and nobody can go on without it. */
+static void end_hanging(const cnr_error *why) {
+    cnri_complain_at_once(why);
+    cnri_exit_hooks_run();
+    _exit(-CNR_E_DEVICE);
+}
+
 int cnri_program(int argc, char **argv, int (*run)(int argc, char **argv)) {
     share_heap();
     cnri_signals_install(cnri_error_at_once);
     cnri_guard_install();
+    cnri_hang_tell(end_hanging);
     cnri_errors_begin(argc, argv);
     int code = run(argc, argv);
     if (code != -CNR_E_MEMORY && cnri_alloc_failures() > 0) {
@@ -26,6 +35,10 @@ int cnri_program(int argc, char **argv, int (*run)(int argc, char **argv)) {
         cnri_say(stderr, "cnnrun: output: can't write%s%s\n", errno ? ": " : "",
                  errno ? strerror(errno) : "");
         code = -CNR_E_IO;
+    }
+    if (cnri_devices_any_lost()) { /* exit handlers of its driver may hang as it does */
+        fflush(stderr);
+        _exit(code);
     }
     return code;
 }

@@ -34,7 +34,7 @@ static int close_feed(lua_State *L) {
 int cnri_lua_feed(lua_State *L) {
     cnr_error err = CNR_ERROR_INIT;
     cnri_samples samples;
-    cnr_choice choice;
+    cnr_selection choice;
     cnri_lua_experiment(L);
     const char *spec = luaL_checkstring(L, 1);
     lua_settop(L, 2);

@@ -134,6 +134,7 @@ static void push_step(lua_State *L, const cnr_step_timing *s) {
     cnri_lua_set_number(L, "kernel_flops", s->kernel_flops);
     cnri_lua_set_number(L, "memory_bytes", s->memory_bytes);
     cnri_lua_set_text(L, "arithmetic", s->arithmetic);
+    cnri_lua_set_text(L, "counters", s->counters);
     cnri_lua_set_number(L, "joules", s->joules);
     cnri_lua_set_simulated(L);
 }

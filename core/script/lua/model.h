@@ -140,7 +140,7 @@ int32_t cnri_lua_object_results(const cnri_lua_instance *o, int32_t method);
 int cnri_lua_writer(lua_State *L);
 extern const cnri_lua_key cnri_samples_keys[], cnri_writer_keys[]; /* samples.c */
 /* Which samples the table at i wants, { every =, from =, to = }. */
-void cnri_lua_take_choice(lua_State *L, int i, cnr_choice *out);
+void cnri_lua_take_choice(lua_State *L, int i, cnr_selection *out);
 typedef struct cnri_lua_writer_box {
     cnr_writer *at;       /* NULL: closed */
     pthread_mutex_t lock; /* who writes has it */

@@ -69,18 +69,18 @@ const cnri_lua_key cnri_samples_keys[] =
 
 static uint64_t to_ns(double seconds) { return (uint64_t)(seconds * 1e9 + 0.5); }
 
-void cnri_lua_take_choice(lua_State *L, int i, cnr_choice *out) {
+void cnri_lua_take_choice(lua_State *L, int i, cnr_selection *out) {
     choice which = {.every = 1};
     cnri_lua_take(L, i, cnri_samples_keys, &which);
-    *out = (cnr_choice){.size = sizeof *out,
-                        .every = (int32_t)which.every,
-                        .from_ns = to_ns(which.from),
-                        .to_ns = to_ns(which.to)};
+    *out = (cnr_selection){.size = sizeof *out,
+                           .every = (int32_t)which.every,
+                           .from_ns = to_ns(which.from),
+                           .to_ns = to_ns(which.to)};
 }
 
 int cnri_lua_samples(lua_State *L) {
     cnr_error err = CNR_ERROR_INIT;
-    cnr_choice wanted;
+    cnr_selection wanted;
     cnri_lua_experiment(L);
     const char *spec = luaL_checkstring(L, 1), *split = luaL_optstring(L, 2, NULL);
     lua_settop(L, 3);

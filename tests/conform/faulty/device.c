@@ -275,12 +275,13 @@ static cnr_status await(const cnr_device *device, void *event, cnr_error *err) {
 
 #define CLASS(word) \
     { \
-        .size = sizeof(cnr_device_class), .flags = CNR_DEVICE_ONLY, .name = word, .family = word, \
-        .summary = "for tests", .count = count, .describe = describe, .open = open_device, \
-        .close = close_device, .alloc = alloc, .free = release_memory, .write = write_memory, \
-        .read = read_memory, .copy = copy_memory, .stream_open = stream_open, \
-        .stream_close = stream_close, .sync = sync, .record = record, .wait = wait_event, \
-        .event_free = event_free, .await = await \
+        .size = sizeof(cnr_device_class), .flags = CNR_DEVICE_SINGLE, .name = word, \
+        .family = word, .summary = "for tests", .count = count, .describe = describe, \
+        .open = open_device, .close = close_device, .alloc = alloc, .free = release_memory, \
+        .write = write_memory, .read = read_memory, .copy = copy_memory, \
+        .stream_open = stream_open, .stream_close = stream_close, .sync = sync, \
+        .event_record = record, .event_wait = wait_event, .event_free = event_free, \
+        .event_sync = await \
     }
 static const cnr_device_class classes[] = {CLASS("queue_sound"), CLASS("empty_copy"),
                                            CLASS("empty_wait"),  CLASS("empty_sync"),

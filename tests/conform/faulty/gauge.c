@@ -58,7 +58,7 @@ static cnr_status describe_knob(void *state, int32_t domain, cnr_knob_domain *ou
     (void)state, (void)domain, (void)err;
     snprintf(out->name, sizeof out->name, "clock");
     out->n_steps = 3;
-    out->writable = 1;
+    out->is_writable = 1;
     out->min_hz = 100000000;
     out->max_hz = 600000000;
     return CNR_OK;

@@ -229,7 +229,7 @@ static void test_no_memory(void) {
             if (status == CNR_OK) status = cnri_graph_fill_random(g, 1, &err);
             if (status == CNR_OK && !(copy = cnri_graph_copy(g))) status = CNR_E_MEMORY;
             if (status == CNR_OK) status = cnri_graph_bind(copy, NULL, 0, &err);
-            if (status == CNR_OK) status = cnri_graph_rewrite(copy, NULL, &err);
+            if (status == CNR_OK) status = cnri_graph_rewrite(copy, NULL, NULL, 0, &err);
         }
         cnri_graph_free(copy);
         cnri_graph_free(g);

@@ -23,7 +23,7 @@ static cnr_graph *rewritten(build_fn build, const char *const *off, int32_t node
     const float *inputs[] = {picture};
     if (cnri_graph_bind(g, NULL, 0, &err) == CNR_OK) before = toy_run(g, inputs, &n);
     cnr_graph *copy = cnri_graph_copy(g);
-    if (cnri_graph_rewrite(copy, off, &err) == CNR_OK) after = toy_run(copy, inputs, &m);
+    if (cnri_graph_rewrite(copy, off, NULL, 0, &err) == CNR_OK) after = toy_run(copy, inputs, &m);
     ok(before && after && n == m && toy_close(before, after, n), "%s: outputs stay", what);
     if (!before || !after) note("%s: %s", err.where, err.text);
     is_int(copy->nodes.n, nodes, what);
@@ -106,8 +106,8 @@ static int32_t failing(cnr_graph *g, cnr_error *err) {
     return cnri_fail(err, CNR_E_STATE, g->name, "it failed");
 }
 static const cnr_rewrite of_plugin[] = {
-    {sizeof(cnr_rewrite), 5, "toy-restless", "changes nothing, for ever", restless, 0, 0},
-    {sizeof(cnr_rewrite), 6, "toy-failing", "fails", failing, 0, 0},
+    {sizeof(cnr_rewrite), 5, "toy-restless", "changes nothing, for ever", restless, 0, 0, NULL},
+    {sizeof(cnr_rewrite), 6, "toy-failing", "fails", failing, 0, 0, NULL},
 };
 
 static void quiet(void *arg, int32_t level, const char *who, const char *text) {
@@ -127,10 +127,11 @@ static void test_plugins(void) {
     toy_register(CNR_KIND_REWRITE, &of_plugin[1]);
     cnr_graph *g = cnri_graph_new("net");
     cnri_graph_output(g, dead(g, toy_input(g, "x", TOY_TYPE(CNR_f32, 1))), "out");
-    is_int(cnri_graph_rewrite(g, NULL, &err), CNR_E_STATE, "a failing one fails the whole");
+    is_int(cnri_graph_rewrite(g, NULL, NULL, 0, &err), CNR_E_STATE,
+           "a failing one fails the whole");
     is_text(err.text, "it failed", "with its own words");
     const char *const off[] = {"toy-failing", "toy-restless", NULL};
-    is_int(cnri_graph_rewrite(g, off, &err), CNR_OK, "unless switched off");
+    is_int(cnri_graph_rewrite(g, off, NULL, 0, &err), CNR_OK, "unless switched off");
     cnri_graph_free(g);
 }
 

@@ -101,10 +101,10 @@ static int32_t most_of_none(void) { return 0; }
                                          .stream_open = stream_open, \
                                          .stream_close = stream_close, \
                                          .sync = sync_none, \
-                                         .most = most_fn}
+                                         .max_score = most_fn}
 CLASS(plain, "plain", "board", 0, count_three, describe_plain, open_it, most_of_boards);
 CLASS(fast, "fast", "board", 0, count_one, describe_fast, open_it, most_of_boards);
-CLASS(single, "single", "own", CNR_DEVICE_ONLY, count_one, describe_only, open_it, NULL);
+CLASS(single, "single", "own", CNR_DEVICE_SINGLE, count_one, describe_only, open_it, NULL);
 CLASS(absent, "absent", "ghost", 0, count_fails, describe_only, open_it, NULL);
 CLASS(broken, "broken", "hollow", 0, count_one, describe_only, open_badly, most_of_none);
 

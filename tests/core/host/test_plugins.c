@@ -77,8 +77,9 @@ static void keep_problem(void *arg, const char *text) { snprintf(arg, 512, "%s",
 static void test_refusals(void) {
     refused("wrong_magic", "wrong magic deadbeef, want 504e4e43");
     refused("short_struct", "its description has");
-    refused("newer_minor", "built for ABI 1.3, this host has 1.2");
-    refused("other_major", "built for ABI 2.2, this host has 1.2: the major must be equal");
+    refused("newer_minor",
+            "wants ABI 2.1, this host has 2.0: build it with a lower CNR_ABI_WANTED");
+    refused("other_major", "built for ABI 3.0, this host has 2.0: build it again");
     refused("wrong_signature", "built with pointers of");
     refused("wrong_order", "byte order, want");
     refused("no_name", "has no name");

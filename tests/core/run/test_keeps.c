@@ -29,20 +29,21 @@ int main(void) {
     struct stat about;
     ok(lab_open(&err) == CNR_OK && mkdtemp(folder) && mkdtemp(other), "the made-up plugin loads");
     const cnr_device *before = device_of(model(NULL), &plan);
-    ok(before && !before->keeps, "nobody named a folder");
+    ok(before && !before->cache_dir, "nobody named a folder");
     cnr_plan_release(plan);
     const cnr_device *d = device_of(model(folder), &plan);
-    ok(d && d->keeps && strcmp(d->keeps, folder) == 0,
+    ok(d && d->cache_dir && strcmp(d->cache_dir, folder) == 0,
        "a model's folder is what its device keeps in");
     cnr_plan_release(plan);
     d = device_of(model(other), &plan);
-    ok(d && d->keeps && strcmp(d->keeps, folder) == 0,
+    ok(d && d->cache_dir && strcmp(d->cache_dir, folder) == 0,
        "the first stays, blobs are where they were");
     cnr_plan_release(plan);
-    ok(!cnri_host.kept_save(d->keeps, "a.bin", "block", 5, &err), "a block is kept: %s", err.text);
+    ok(!cnri_host.cache_save(d->cache_dir, "a.bin", "block", 5, &err), "a block is kept: %s",
+       err.text);
     snprintf(file, sizeof file, "%s/a.bin", folder);
     ok(stat(file, &about) == 0, "there");
-    ok(!cnri_host.kept_load(d->keeps, "a.bin", 100, &data, &bytes, &err) && bytes == 5 &&
+    ok(!cnri_host.cache_load(d->cache_dir, "a.bin", 100, &data, &bytes, &err) && bytes == 5 &&
            memcmp(data, "block", 5) == 0,
        "and comes back");
     cnri_free(data);

@@ -35,7 +35,7 @@ static void test_nets(void) {
     cnr_graph *g = branches();
     numeric_check(g, "softmax_cross_entropy", "branches and shared weights, softmax absorbed");
     cnr_error err = CNR_ERROR_INIT;
-    is_int(cnri_graph_rewrite(g, NULL, &err), CNR_OK, "what is not read is dead");
+    is_int(cnri_graph_rewrite(g, NULL, NULL, 0, &err), CNR_OK, "what is not read is dead");
     bool left = false;
     for (int32_t i = 0; i < g->nodes.n; i++)
         left = left || strcmp(g->nodes.at[i]->view.desc->name, "softmax") == 0;

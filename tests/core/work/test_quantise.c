@@ -136,25 +136,27 @@ static void asked(const cnr_graph *net) {
     cnr_error err = CNR_ERROR_INIT;
     double low = 0, high = 0;
     const cnr_value v = g->nodes.at[1]->out[0];
-    ok(!cnri_host.graph_quantise_asked(g, 1) && !cnri_host.graph_range(g, v, &low, &high),
+    ok(!cnri_host.graph_should_quantise(g, 1) && !cnri_host.graph_value_range(g, v, &low, &high),
        "nobody asks");
-    ok(cnri_host.graph_quantised(g, v, v, 1, 0, 0) == CNR_E_ARG, "so nobody answers");
+    ok(cnri_host.graph_set_quantised(g, v, v, 1, 0, 0) == CNR_E_ARG, "so nobody answers");
     wanted[1] = true;
     ranges[v] = (cnri_range){-0.1, 1.0 / 3, true};
     cnri_graph_request_quantise(g, wanted, ranges, &err);
-    ok(cnri_host.graph_quantise_asked(g, 1) == 1 && !cnri_host.graph_quantise_asked(g, 0) &&
-           !cnri_host.graph_quantise_asked(g, g->nodes.n) && !cnri_host.graph_quantise_asked(g, -1),
+    ok(cnri_host.graph_should_quantise(g, 1) == 1 && !cnri_host.graph_should_quantise(g, 0) &&
+           !cnri_host.graph_should_quantise(g, g->nodes.n) &&
+           !cnri_host.graph_should_quantise(g, -1),
        "one node is asked");
-    ok(cnri_host.graph_range(g, v, &low, &high) == 1 && low == -0.1 && high == 1.0 / 3,
+    ok(cnri_host.graph_value_range(g, v, &low, &high) == 1 && low == -0.1 && high == 1.0 / 3,
        "numbers come as they are");
-    ok(!cnri_host.graph_range(g, 0, &low, &high) && !cnri_host.graph_range(g, -1, &low, &high) &&
-           !cnri_host.graph_range(g, g->values.n, &low, &high),
+    ok(!cnri_host.graph_value_range(g, 0, &low, &high) &&
+           !cnri_host.graph_value_range(g, -1, &low, &high) &&
+           !cnri_host.graph_value_range(g, g->values.n, &low, &high),
        "of others nothing is known");
-    ok(cnri_host.graph_quantised(g, v, g->values.n, 1, 0, 0) == CNR_E_ARG &&
-           cnri_host.graph_quantised(g, -1, v, 1, 0, 0) == CNR_E_ARG &&
-           cnri_host.graph_quantised(g, v, v, 0, 0, 0) == CNR_E_ARG,
+    ok(cnri_host.graph_set_quantised(g, v, g->values.n, 1, 0, 0) == CNR_E_ARG &&
+           cnri_host.graph_set_quantised(g, -1, v, 1, 0, 0) == CNR_E_ARG &&
+           cnri_host.graph_set_quantised(g, v, v, 0, 0, 0) == CNR_E_ARG,
        "answers that are none");
-    ok(!cnri_host.graph_quantised(g, v, 0, 0.5, 3, -1.5) &&
+    ok(!cnri_host.graph_set_quantised(g, v, 0, 0.5, 3, -1.5) &&
            cnri_graph_quantised_at(g, 0)->zero == 3 && !cnri_graph_quantised_at(g, 1),
        "an answer");
     cnri_graph_free(g);

@@ -202,7 +202,7 @@ static cnr_status run_all(const cnr_run *run, cnr_error *err) {
 static const cnr_device_class device = {.size = sizeof device,
                                         .name = "claims",
                                         .family = "claims",
-                                        .flags = CNR_DEVICE_ONLY,
+                                        .flags = CNR_DEVICE_SINGLE,
                                         .summary = "claims what it is told",
                                         .count = count,
                                         .describe = describe,

@@ -95,10 +95,10 @@ static int32_t first_axis(const cnr_node *node, cnr_split_axis *axes, int32_t ma
 }
 
 static void same_range(const cnr_node *node, int32_t axis, int64_t begin, int64_t end, int32_t port,
-                       cnr_region *r) {
+                       cnr_input_range *r) {
     (void)node;
     (void)port;
-    *r = (cnr_region){axis, begin, end};
+    *r = (cnr_input_range){axis, begin, end};
 }
 
 static int32_t alias_in_place(const cnr_node *node, cnr_alias *a, int32_t max) {
@@ -182,9 +182,9 @@ static const cnr_op ops[] = {
     OPERATOR(unwritten, one, leaves_last, .flags = CNR_OP_PURE),
     OPERATOR(past, two, reads_past, .flags = CNR_OP_PURE),
     OPERATOR(region, one, neighbours, .flags = CNR_OP_PURE, .split_axes = first_axis,
-             .region = same_range),
-    OPERATOR(in_place, one, reversed, .flags = CNR_OP_PURE, .aliases_of = alias_in_place),
-    OPERATOR(view, one, right, .flags = CNR_OP_PURE, .aliases_of = alias_view),
+             .input_range = same_range),
+    OPERATOR(in_place, one, reversed, .flags = CNR_OP_PURE, .buffer_aliases = alias_in_place),
+    OPERATOR(view, one, right, .flags = CNR_OP_PURE, .buffer_aliases = alias_view),
     OPERATOR(apply, one, right, .flags = EACH, .apply_f32 = apply_pairs),
     OPERATOR(affine, one, right, .flags = EACH, .channel_affine = shifted),
     OPERATOR(pass, one, right, .flags = CNR_OP_PURE | CNR_OP_PASS),

@@ -94,7 +94,7 @@ static cnr_status run(const cnr_run *r, cnr_error *err) { return r->node->desc->
 
 cnr_status faulty_add_lonely(struct cnr_registrar *registrar) {
     static const cnr_device_class cls = {.size = sizeof cls,
-                                         .flags = CNR_DEVICE_ONLY,
+                                         .flags = CNR_DEVICE_SINGLE,
                                          .name = "lonely",
                                          .family = "lonely",
                                          .summary = "one process at a time",

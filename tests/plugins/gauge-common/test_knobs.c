@@ -98,7 +98,7 @@ static void test_cpufreq(void) {
     is_int(k->n, 2, "a domain a policy");
     const cnr_knob_domain *little = &k->domains[0], *big = &k->domains[1];
     is_text(little->name, "cpu0-3", "named by its cores");
-    ok(strcmp(little->feeds, "cpu:little") == 0 && strcmp(big->feeds, "cpu:big") == 0,
+    ok(strcmp(little->devices, "cpu:little") == 0 && strcmp(big->devices, "cpu:big") == 0,
        "which devices they clock");
     ok(little->min_hz == 600000000 && little->max_hz == 1300000000,
        "bounds are what was found, not what is possible");
@@ -133,7 +133,7 @@ static void test_devfreq(void) {
     cnri_knob_set *k = set_of("devfreq");
     cnri_knob_read(k, 0, &state, &err);
     ok(state.hz == 480000000 && state.load_percent == 37, "37@585000000Hz is a load of 37");
-    is_text(k->domains[0].feeds, "opencl:0", "mali is the GPU");
+    is_text(k->domains[0].devices, "opencl:0", "mali is the GPU");
     is_int(cnri_knob_set_to(k, 0, 543000000, -1, &err), CNR_OK, "a step above the bound");
     is_text(text(GPU "max_freq"), "480000000", "becomes the highest within");
     is_int(cnri_knob_set_to(k, 0, 300000000, -1, &err), CNR_OK, "between two steps");
@@ -177,7 +177,7 @@ static void test_nvml(void) {
     if (!k) return;
     ok(k->domains[0].max_hz == 1500000000 && k->domains[0].n_steps == 4,
        "the clock that applications have is the bound");
-    ok(!k->domains[1].writable, "one whose clocks are not told is only read");
+    ok(!k->domains[1].is_writable, "one whose clocks are not told is only read");
     cnri_knob_read(k, 0, &state, &err);
     ok(state.hz == 1500000000 && state.load_percent == 42 && state.temperature_mc == 44000,
        "clock, load, temperature");
@@ -212,7 +212,7 @@ static void test_faults(void) {
     cnri_gauges_close(&g, NULL);
     put(GPU "min_freq", "600000000\n"); /* above the most */
     open_gauges();
-    ok(!set_of("devfreq")->domains[0].writable, "bounds that cross are only read");
+    ok(!set_of("devfreq")->domains[0].is_writable, "bounds that cross are only read");
     cnri_gauges_close(&g, NULL);
     put(GPU "min_freq", "177000000\n");
 }

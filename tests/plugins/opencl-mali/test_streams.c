@@ -80,25 +80,26 @@ static void events(void) {
     const int32_t value = 77;
     ok(cls()->stream_open(&ocl_state.device, &other, &err) == CNR_OK, "a second stream");
     cnr_mem a = memory(sizeof bytes);
-    cls()->record(s, &first, &err);
+    cls()->event_record(s, &first, &err);
     for (int i = 0; i < 20; i++) cls()->write(s, &a, 0, bytes, sizeof bytes, &err);
     cls()->write(s, &a, 0, &value, sizeof value, &err);
-    cls()->record(s, &last, &err);
+    cls()->event_record(s, &last, &err);
     cls()->flush(s);
-    ok(first && last && cls()->wait(&other, last, &err) == CNR_OK, "one waits for the other");
+    ok(first && last && cls()->event_wait(&other, last, &err) == CNR_OK, "one waits for the other");
     cls()->read(&other, &a, 0, &back, sizeof back, &err);
     cls()->sync(&other, &err);
     is_int(back, value, "and sees what it wrote");
     cls()->sync(s, &err);
-    ok(cls()->elapsed(&ocl_state.device, first, last) < 0, "queues that nobody times tell no time");
+    ok(cls()->event_elapsed(&ocl_state.device, first, last) < 0,
+       "queues that nobody times tell no time");
     cls()->event_free(&ocl_state.device, first);
     cls()->event_free(&ocl_state.device, last);
     cls()->stream_open(&ocl_state.device, &timed, &err);
-    cls()->record(&timed, &first, &err);
+    cls()->event_record(&timed, &first, &err);
     cls()->write(&timed, &a, 0, bytes, sizeof bytes, &err);
-    cls()->record(&timed, &last, &err);
+    cls()->event_record(&timed, &last, &err);
     cls()->sync(&timed, &err);
-    ok(cls()->elapsed(&ocl_state.device, first, last) >= 0, "time between marks");
+    ok(cls()->event_elapsed(&ocl_state.device, first, last) >= 0, "time between marks");
     cls()->event_free(&ocl_state.device, first);
     cls()->event_free(&ocl_state.device, last);
     cls()->stream_close(&timed);
@@ -183,7 +184,7 @@ static void at_once(void) {
         cls()->free(&ocl_state.device, &all[i].y.mem);
     }
     ok(good, "four streams at once, each with its own arguments");
-    k->unplan(&ocl_state.device, state);
+    k->plan_free(&ocl_state.device, state);
     op_node_free(node);
 }
 

@@ -454,7 +454,7 @@ OP_UNUSED int op_gradcheck(const char *name, const char *attrs, int32_t port, in
 }
 
 /* Makes everything of `t` outside the region unusable. */
-static void op_poison(cnr_tensor *t, const cnr_region *r) {
+static void op_poison(cnr_tensor *t, const cnr_input_range *r) {
     if (r->axis < 0) return;
     const int64_t inner = cnr_span(t, r->axis + 1, t->rank), d = t->dim[r->axis];
     for (int64_t i = 0; i < cnr_count(t); i++) {
@@ -489,10 +489,10 @@ OP_UNUSED int op_splitcheck(const char *name, const char *attrs, int32_t n_input
         for (int half = 0; half < 2; half++) {
             const int64_t begin = half ? middle : 0, end = half ? d : middle;
             for (int32_t p = 0; p < n_inputs; p++) {
-                cnr_region r = {.axis = -1};
+                cnr_input_range r = {.axis = -1};
                 copies[p] = inputs[p] ? t_copy(inputs[p]) : NULL;
-                if (!inputs[p] || !op->region) continue;
-                op->region(probe, axis, begin, end, p, &r);
+                if (!inputs[p] || !op->input_range) continue;
+                op->input_range(probe, axis, begin, end, p, &r);
                 good &= r.axis < 0 || (r.begin >= 0 && r.end <= inputs[p]->dim[r.axis]);
                 op_poison(copies[p], &r);
             }

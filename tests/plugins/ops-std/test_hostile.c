@@ -102,7 +102,7 @@ static int ask(const cnr_op *op, cnr_node *node) {
     cnr_alias aliases[16];
     cnr_split_axis axes[8];
     cnr_linear linear;
-    cnr_region region;
+    cnr_input_range region;
     int known = 1, good = 1;
     for (int32_t i = 0; i < node->n_outputs; i++) {
         const cnr_tensor *y = node->outputs[i];
@@ -115,15 +115,15 @@ static int ask(const cnr_op *op, cnr_node *node) {
     if (op->cost) op->cost(node, &cost);
     if (op->linear) op->linear(node, &linear);
     if (!known || cnr_count(node->outputs[0]) < 1) return good;
-    if (op->aliases_of) good &= op->aliases_of(node, aliases, 16) <= 16;
+    if (op->buffer_aliases) good &= op->buffer_aliases(node, aliases, 16) <= 16;
     if (op->reference_workspace) op->reference_workspace(node);
     const int32_t n = op->split_axes ? op->split_axes(node, axes, 8) : 0;
     for (int32_t a = 0; a < n; a++) {
         const int64_t d = node->outputs[0]->dim[axes[a].axis];
         good &= axes[a].alignment > 0;
-        for (int32_t p = 0; op->region && p < node->n_inputs; p++) {
-            region = (cnr_region){.axis = -1};
-            op->region(node, axes[a].axis, 0, d, p, &region);
+        for (int32_t p = 0; op->input_range && p < node->n_inputs; p++) {
+            region = (cnr_input_range){.axis = -1};
+            op->input_range(node, axes[a].axis, 0, d, p, &region);
             const cnr_tensor *x = node->inputs[p];
             good &= region.axis < 0 || !x ||
                     (region.axis < x->rank && region.begin >= 0 && region.begin <= region.end &&

@@ -80,7 +80,7 @@ static int view_offset(const char *name, const char *attrs, const cnr_tensor *x,
     for (int32_t i = 0; i < n; i++) given[i] = &room[i];
     cnr_node *node = op_node(op, given, n, &x, 1, n_outputs);
     if (!node) return -2;
-    const int32_t count = op->aliases_of(node, alias, 8);
+    const int32_t count = op->buffer_aliases(node, alias, 8);
     op_node_free(node);
     return count > output && alias[output].kind == CNR_ALIAS_VIEW ? (int)alias[output].offset : -1;
 }

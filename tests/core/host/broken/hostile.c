@@ -347,8 +347,8 @@ static cnr_status init(const cnr_host *h, struct cnr_registrar *registrar, cnr_e
     op.aliases = filled;
     return add_op(&op);
 #elif HOSTILE == 27
-    op.region = (void (*)(const cnr_node *, int32_t, int64_t, int64_t, int32_t, cnr_region *))(
-        void (*)(void))endless;
+    op.input_range = (void (*)(const cnr_node *, int32_t, int64_t, int64_t, int32_t,
+                               cnr_input_range *))(void (*)(void))endless;
     return add_op(&op);
 #elif HOSTILE == 28
     return host->add(to, CNR_KIND_OPERATOR, NULL);
@@ -363,10 +363,10 @@ static cnr_status init(const cnr_host *h, struct cnr_registrar *registrar, cnr_e
     kernel.encodings = filled;
     return add(CNR_KIND_KERNEL, &kernel, sizeof kernel);
 #elif HOSTILE == 33
-    device.record = record;
+    device.event_record = record;
     return add(CNR_KIND_DEVICE, &device, sizeof device);
 #elif HOSTILE == 34
-    device.elapsed = elapsed;
+    device.event_elapsed = elapsed;
     return add(CNR_KIND_DEVICE, &device, sizeof device);
 #elif HOSTILE == 35
     device.sync = NULL;
@@ -407,9 +407,9 @@ static cnr_status init(const cnr_host *h, struct cnr_registrar *registrar, cnr_e
 #elif HOSTILE == 49
     op.reference_workspace = workspace_huge, LATER;
 #elif HOSTILE == 50
-    op.aliases_of = aliases_many, LATER;
+    op.buffer_aliases = aliases_many, LATER;
 #elif HOSTILE == 51
-    op.aliases_of = aliases_wrong, LATER;
+    op.buffer_aliases = aliases_wrong, LATER;
 #elif HOSTILE == 52
     op.split_axes = splits_many, LATER;
 #elif HOSTILE == 53

@@ -63,10 +63,10 @@ static cnr_status describe_meter(void *state, int32_t domain, cnr_meter_domain *
                                          CNR_QUANTITY_POWER};
     (void)state, (void)err;
     snprintf(out->name, sizeof out->name, "%s", names[domain]);
-    if (domain == 0) snprintf(out->feeds, sizeof out->feeds, "opencl:0");
+    if (domain == 0) snprintf(out->device, sizeof out->device, "opencl:0");
     out->quantity = quantities[domain];
     out->period_ms = domain ? 0 : 20;
-    out->estimated = domain == 2;
+    out->is_estimated = domain == 2;
     out->wraps_at = domain ? 0 : 1000000;
     return CNR_OK;
 }
@@ -110,9 +110,9 @@ static cnr_status open_knob(const cnr_gauge_options *options, void **state, int3
 static cnr_status describe_knob(void *state, int32_t domain, cnr_knob_domain *out, cnr_error *err) {
     (void)state, (void)err;
     snprintf(out->name, sizeof out->name, "%s", domain ? "bus" : "gpu");
-    snprintf(out->feeds, sizeof out->feeds, "%s", domain ? "" : "opencl:0");
+    snprintf(out->devices, sizeof out->devices, "%s", domain ? "" : "opencl:0");
     out->n_steps = domain ? 0 : 3;
-    out->writable = domain == 0;
+    out->is_writable = domain == 0;
     out->period_ms = 100;
     out->min_hz = 177000000;
     out->max_hz = 600000000;

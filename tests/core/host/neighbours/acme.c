@@ -197,7 +197,7 @@ static cnr_status sync_it(cnr_stream *stream, cnr_error *err) {
 }
 
 static const cnr_device_class device = {.size = sizeof device,
-                                        .flags = CNR_DEVICE_ONLY,
+                                        .flags = CNR_DEVICE_SINGLE,
                                         .name = "acme-npu",
                                         .family = "acme",
                                         .summary = "an accelerator, as its maker says",

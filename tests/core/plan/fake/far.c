@@ -239,8 +239,8 @@ const cnr_device_class fake_far = {.size = sizeof(cnr_device_class),
                                    .stream_open = stream_open,
                                    .stream_close = stream_close,
                                    .sync = sync,
-                                   .record = record,
-                                   .wait = wait,
-                                   .await = await,
+                                   .event_record = record,
+                                   .event_wait = wait,
+                                   .event_sync = await,
                                    .event_free = event_free,
-                                   .elapsed = elapsed};
+                                   .event_elapsed = elapsed};

@@ -121,7 +121,7 @@ static cnr_status near_plan(const cnr_device *device, const cnr_node *node, cnr_
     return CNR_OK;
 }
 
-static void unplan(const cnr_device *device, void *state) {
+static void plan_free(const cnr_device *device, void *state) {
     (void)device;
     fake_host->free(state);
 }
@@ -234,15 +234,15 @@ static cnr_status far_each(const cnr_run *run, cnr_error *err) {
 
 const cnr_kernel fake_kernels[] =
     {{KERNEL("near_blur", "f_blur", "near"), .accepts = near_accepts, .prepare_size = near_size,
-      .prepare = near_prepare, .plan = near_plan, .unplan = unplan, .run = near_blur},
+      .prepare = near_prepare, .plan = near_plan, .plan_free = plan_free, .run = near_blur},
      {KERNEL("near_blur_block", "f_blur", "near"), .accepts = block_accepts,
-      .prepare_size = near_size, .prepare = near_prepare, .plan = near_plan, .unplan = unplan,
+      .prepare_size = near_size, .prepare = near_prepare, .plan = near_plan, .plan_free = plan_free,
       .run = near_blur},
      {KERNEL("near_blur_half", "f_blur", "near"), .accepts = half_accepts,
-      .prepare_size = near_size, .prepare = near_prepare, .plan = near_plan, .unplan = unplan,
+      .prepare_size = near_size, .prepare = near_prepare, .plan = near_plan, .plan_free = plan_free,
       .run = near_blur, .flags = CNR_KERNEL_F16},
      {KERNEL("near_blur_base", "f_blur", "near"), .accepts = base_accepts, .run = base_run,
-      .flags = CNR_KERNEL_FORCED},
+      .flags = CNR_KERNEL_BY_NAME_ONLY},
      {KERNEL("far_blur", "f_blur", "far"), .accepts = far_accepts, .run = far_blur},
      {KERNEL("far_blur_blob", "f_blur", "far"), .accepts = far_blob_accepts,
       .prepare_size = float_size, .prepare = float_prepare, .run = far_blur},

@@ -89,7 +89,7 @@ static cnr_status sync(cnr_stream *stream, cnr_error *err) {
 }
 
 const cnr_device_class fake_near = {.size = sizeof(cnr_device_class),
-                                    .flags = CNR_DEVICE_ONLY,
+                                    .flags = CNR_DEVICE_SINGLE,
                                     .name = "near-fake",
                                     .family = "near",
                                     .summary = "host memory",

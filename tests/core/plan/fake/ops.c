@@ -80,11 +80,12 @@ static int32_t blur_split(const cnr_node *node, cnr_split_axis *out, int32_t max
 }
 
 static void blur_region(const cnr_node *node, int32_t axis, int64_t begin, int64_t end,
-                        int32_t port, cnr_region *out) {
+                        int32_t port, cnr_input_range *out) {
     (void)node;
-    if (port != 0) *out = axis == 1 ? (cnr_region){0, begin, end} : (cnr_region){-1, 0, 0};
-    else if (axis == 1) *out = (cnr_region){1, begin, end};
-    else *out = (cnr_region){2, begin - 1, end + 1};
+    if (port != 0)
+        *out = axis == 1 ? (cnr_input_range){0, begin, end} : (cnr_input_range){-1, 0, 0};
+    else if (axis == 1) *out = (cnr_input_range){1, begin, end};
+    else *out = (cnr_input_range){2, begin - 1, end + 1};
 }
 
 static void blur_cost(const cnr_node *node, cnr_cost *out) {
@@ -218,12 +219,12 @@ const cnr_op fake_ops[] =
      {HEAD("f_sum"), PORTS(two_in, one_out), .flags = CNR_OP_ELEMENTWISE | CNR_OP_EPILOGUE,
       .infer = sum_infer, .apply_f32 = sum_f32, .reference = sum_reference},
      {HEAD("f_blur"), PORTS(blur_in, one_out), .infer = like_input, .split_axes = blur_split,
-      .region = blur_region, .cost = blur_cost, .reference = blur_reference},
-     {HEAD("f_join"), PORTS(many_in, one_out), .infer = join_infer, .aliases_of = join_aliases,
+      .input_range = blur_region, .cost = blur_cost, .reference = blur_reference},
+     {HEAD("f_join"), PORTS(many_in, one_out), .infer = join_infer, .buffer_aliases = join_aliases,
       .reference = join_reference},
-     {HEAD("f_view"), PORTS(one_in, one_out), .infer = view_infer, .aliases_of = view_aliases,
+     {HEAD("f_view"), PORTS(one_in, one_out), .infer = view_infer, .buffer_aliases = view_aliases,
       .reference = join_reference},
-     {HEAD("f_cut"), PORTS(one_in, two_out), .infer = cut_infer, .aliases_of = cut_aliases,
+     {HEAD("f_cut"), PORTS(one_in, two_out), .infer = cut_infer, .buffer_aliases = cut_aliases,
       .reference = cut_reference},
      {HEAD("f_some"), PORTS(one_in, one_out), .infer = some_infer, .reference = some_reference},
      {HEAD("f_fail"), PORTS(one_in, one_out), .infer = like_input, .reference = fail_reference},

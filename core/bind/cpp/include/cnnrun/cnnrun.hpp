@@ -125,14 +125,16 @@ class tensor {
     explicit tensor(const cnr_tensor &t) : t_(t) {}
     /* `data` has an element for each of `dims` (at most CNR_MAX_RANK of them), row-major. */
     template <class T> tensor(span<T> data, const shape &dims) : tensor() {
-        if (dims.size() > CNR_MAX_RANK) throw std::length_error("a tensor of more than 8 dimensions");
+        if (dims.size() > CNR_MAX_RANK)
+            throw std::length_error("a tensor of more than 8 dimensions");
         t_.dtype = dtype_of<std::remove_const_t<T>>::value;
         t_.rank = static_cast<int32_t>(dims.size());
         for (std::size_t i = 0; i < dims.size(); i++) t_.dim[i] = dims[i];
         t_.data = const_cast<std::remove_const_t<T> *>(data.data());
         t_.bytes = data.size() * sizeof(T);
     }
-    template <class T> tensor(std::vector<T> &data, const shape &dims) : tensor(span<T>(data), dims) {}
+    template <class T>
+    tensor(std::vector<T> &data, const shape &dims) : tensor(span<T>(data), dims) {}
     template <class T>
     tensor(const std::vector<T> &data, const shape &dims) : tensor(span<const T>(data), dims) {}
     cnnrun::shape dims() const { return {t_.dim, t_.dim + t_.rank}; }
@@ -181,7 +183,7 @@ struct open_options {
 struct load_options {
     std::string weights, net, device, preset, weights_type, arithmetic, cache_policy;
     std::filesystem::path cache, policy, labels;
-    uint64_t cache_bytes = 0, memory_bound = 0, memory_limit = 0;
+    uint64_t cache_bytes = 0, memory_bound = 0, memory_limit = 0, hang_ms = 0;
     bool deterministic = false, no_verify = false;
     std::map<std::string, int64_t> symbols; /* open dimensions and their sizes */
     std::vector<std::string> no_rewrite, import_options, kernels, policy_options, devices, fallback;
@@ -200,8 +202,8 @@ struct strings { /* a list for C, ending in NULL */
 template <class S> const char *text(const S &s) { return s.empty() ? nullptr : s.c_str(); }
 
 /* The value that `make` gives where `status` is 0; else the error, thrown or returned. */
-template <class F> auto settle(cnr_status status, const cnr_error &e, F &&make)
-    -> outcome<decltype(make())> {
+template <class F>
+auto settle(cnr_status status, const cnr_error &e, F &&make) -> outcome<decltype(make())> {
 #ifdef CNNRUN_RESULTS
     if (status) return error(status, e);
     if constexpr (std::is_void_v<decltype(make())>) return make(), result<void>();
@@ -231,7 +233,7 @@ struct cnr_options { /* of C, over a load_options that outlives it */
         c.arithmetic = text(o.arithmetic), c.cache = text(o.cache), c.policy = text(o.policy);
         c.cache_policy = text(o.cache_policy);
         c.labels = text(o.labels), c.cache_bytes = o.cache_bytes;
-        c.memory_bound = o.memory_bound, c.memory_limit = o.memory_limit;
+        c.memory_bound = o.memory_bound, c.memory_limit = o.memory_limit, c.hang_ms = o.hang_ms;
         c.deterministic = o.deterministic, c.no_verify = o.no_verify;
         c.no_rewrite = no_rewrite(), c.import_options = import_options(), c.kernels = kernels();
         c.policy_options = policy_options(), c.devices = devices(), c.fallback = fallback();
@@ -429,8 +431,8 @@ class script {
     static outcome<script> open(closer by, const std::filesystem::path &file) {
         cnr_error e = CNR_ERROR_INIT;
         cnr_script *s = nullptr;
-        const cnr_status status = cnr_script_open(
-            by.runtime->rt, file.c_str(), by.net ? by.net->model : nullptr, &s, &e);
+        const cnr_status status =
+            cnr_script_open(by.runtime->rt, file.c_str(), by.net ? by.net->model : nullptr, &s, &e);
         return detail::settle(status, e, [&] { return script(std::move(by), s); });
     }
     std::unique_ptr<cnr_script, closer> at_;
@@ -454,9 +456,8 @@ class net {
         cnr_error e = CNR_ERROR_INIT;
         const auto in = detail::pointers(inputs);
         std::vector<const cnr_tensor *> out(static_cast<std::size_t>(cnr_output_count(c())));
-        const cnr_status status =
-            cnr_run_tensors(c(), in.data(), static_cast<int32_t>(in.size()), out.data(),
-                            static_cast<int32_t>(out.size()), &e);
+        const cnr_status status = cnr_run_tensors(c(), in.data(), static_cast<int32_t>(in.size()),
+                                                  out.data(), static_cast<int32_t>(out.size()), &e);
         return detail::settle(status, e, [&] {
             std::vector<tensor> all;
             for (const cnr_tensor *t : out) all.emplace_back(*t);
@@ -479,9 +480,8 @@ class net {
         const auto at = detail::pointers(types);
         auto made = std::make_shared<detail::plan_state>();
         made->net = at_;
-        const cnr_status status =
-            cnr_plan_for(c(), at.empty() ? nullptr : at.data(), static_cast<int32_t>(at.size()),
-                         &made->plan, &e);
+        const cnr_status status = cnr_plan_for(c(), at.empty() ? nullptr : at.data(),
+                                               static_cast<int32_t>(at.size()), &made->plan, &e);
         return detail::settle(status, e, [&] { return cnnrun::plan(made); });
     }
     /* The name of a class; empty: the net has none. */
@@ -497,7 +497,8 @@ class net {
     }
     std::vector<std::string> weights() const {
         std::vector<std::string> names;
-        for (int32_t i = 0; i < cnr_weight_count(c()); i++) names.emplace_back(cnr_weight_name(c(), i));
+        for (int32_t i = 0; i < cnr_weight_count(c()); i++)
+            names.emplace_back(cnr_weight_name(c(), i));
         return names;
     }
     outcome<tensor> weight(const std::string &name) const {
@@ -574,8 +575,9 @@ class net {
         o.size = sizeof o;
         observer none;
         R out;
-        const cnr_status status = (by ? by : &none)->watch(
-            [&](const cnr_observer *watch) { return function(c(), &o, watch, &*out, &e); });
+        const cnr_status status = (by ? by : &none)->watch([&](const cnr_observer *watch) {
+            return function(c(), &o, watch, &*out, &e);
+        });
         return detail::settle(status, e, [&] { return std::move(out); });
     }
     template <class N, class T>
@@ -634,7 +636,8 @@ class runtime {
         std::vector<std::string> names;
         cnr_device_entry d{};
         d.size = sizeof d;
-        for (int32_t i = 0; cnr_device_at(c(), i, &d, nullptr) == CNR_OK; i++) names.emplace_back(d.name);
+        for (int32_t i = 0; cnr_device_at(c(), i, &d, nullptr) == CNR_OK; i++)
+            names.emplace_back(d.name);
         return names;
     }
     /* What the machine's meters count while `work` runs, as often as it takes to be told. */

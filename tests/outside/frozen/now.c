@@ -1,6 +1,5 @@
-/* A plugin by the headers of ABI 1.1 alone: an operator, a kernel with a blob, a device that tells
- * the most it could score, an importer that looks at the net, a meter and a knob. Every later host of
- * this major must load and run it. */
+/* A plugin of each usual kind: an operator, a kernel with a blob, a device, an importer that looks at
+ * the net, a meter and a knob. skew.t builds it by the headers of several days. */
 #include <cnnrun/plugin.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -75,7 +74,7 @@ static cnr_status run(const cnr_run *run, cnr_error *err) {
 
 static const cnr_kernel kernels[] = {
     {.size = sizeof(cnr_kernel), .version = 1, .name = "frozen_shift_f32", .op = "frozen_shift",
-     .device = "frozen-later", .accepts = accepts, .prepare_size = prepare_size, .prepare = prepare,
+     .device = "frozen", .accepts = accepts, .prepare_size = prepare_size, .prepare = prepare,
      .run = run}};
 
 /* ---- the device: host memory, streams that finish at once ---- */
@@ -92,8 +91,8 @@ static cnr_status describe(int32_t index, cnr_device_info *out, cnr_error *err) 
     (void)index;
     (void)err;
     out->score = 1;
-    memcpy(out->key, "frozen-later", sizeof "frozen-later");
-    memcpy(out->name, "frozen-later", sizeof "frozen-later");
+    memcpy(out->key, "frozen", sizeof "frozen");
+    memcpy(out->name, "frozen", sizeof "frozen");
     return CNR_OK;
 }
 static cnr_status open_device(cnr_device *device, const cnr_device_options *options,
@@ -105,7 +104,7 @@ static cnr_status open_device(cnr_device *device, const cnr_device_options *opti
     device->concurrency = 1;
     return CNR_OK;
 }
-static int32_t most(void) {
+static int32_t max_score(void) {
     return 1;
 }
 static void close_device(cnr_device *device) {
@@ -155,11 +154,11 @@ static cnr_status sync_stream(cnr_stream *stream, cnr_error *err) {
 }
 
 static const cnr_device_class device = {
-    .size = sizeof device, .flags = CNR_DEVICE_ONLY, .name = "frozen-later-device", .family = "frozen-later",
+    .size = sizeof device, .flags = CNR_DEVICE_SINGLE, .name = "frozen-device", .family = "frozen",
     .summary = "host memory, one thread", .count = count, .describe = describe,
     .open = open_device, .close = close_device, .alloc = alloc, .free = release, .write = put,
     .read = get, .stream_open = stream_open, .stream_close = stream_close, .sync = sync_stream,
-    .most = most};
+    .max_score = max_score};
 
 /* ---- an importer of "frozen-net ROWS COLUMNS": a shift of one input; or, for a net that wants
  * weights, ones for each of them ---- */
@@ -210,11 +209,11 @@ static const cnr_importer importer = {
     .size = sizeof importer, .name = "frozen-net", .summary = "one line of text",
     .accepts = accepts_file, .import = import};
 
-/* ---- a meter and a knob, as 1.1 had them ---- */
+/* ---- a meter and a knob, of one value each ---- */
 
-static cnr_status open_state(const char *root, void **state, int32_t *n, cnr_error *err) {
+static cnr_status open_state(const cnr_gauge_options *options, void **state, int32_t *n, cnr_error *err) {
     static int none;
-    (void)root;
+    (void)options;
     (void)err;
     *state = &none;
     *n = 1;
@@ -229,21 +228,22 @@ static cnr_status describe_meter(void *state, int32_t domain, cnr_meter_domain *
     (void)domain;
     (void)err;
     memcpy(out->name, "board", sizeof "board");
+    out->quantity = CNR_QUANTITY_POWER;
     out->period_ms = 10;
     return CNR_OK;
 }
-static cnr_status read_meter(void *state, int32_t domain, uint64_t *value, cnr_error *err) {
+static cnr_status read_meter(void *state, int32_t domain, cnr_reading *out, cnr_error *err) {
     (void)state;
     (void)domain;
     (void)err;
-    *value = 1000000;
+    out->value = 1000000;
     return CNR_OK;
 }
 static const cnr_meter meter = {
     .size = sizeof meter, .name = "frozen-meter", .summary = "one watt", .open = open_state,
     .describe = describe_meter, .read = read_meter, .close = close_state};
 
-static cnr_status describe_knob(void *state, int32_t domain, cnr_knob_info *out, cnr_error *err) {
+static cnr_status describe_knob(void *state, int32_t domain, cnr_knob_domain *out, cnr_error *err) {
     (void)state;
     (void)domain;
     (void)err;
@@ -260,18 +260,24 @@ static cnr_status step(void *state, int32_t domain, int32_t index, uint64_t *hz,
     *hz = 1000;
     return CNR_OK;
 }
-static cnr_status read_knob(void *state, int32_t domain, uint64_t *hz, int32_t *load,
-                            cnr_error *err) {
-    *load = -1;
-    return step(state, domain, 0, hz, err);
+static cnr_status read_knob(void *state, int32_t domain, cnr_knob_state *out, cnr_error *err) {
+    out->load_percent = -1;
+    return step(state, domain, 0, &out->hz, err);
 }
-static cnr_status set_knob(void *state, int32_t domain, uint64_t hz, cnr_error *err) {
+static cnr_status set_knob(void *state, int32_t domain, uint64_t hz, int32_t cores,
+                           cnr_error *err) {
+    (void)cores;
     return step(state, domain, 0, &hz, err);
+}
+static cnr_status restore_knob(void *state, cnr_error *err) {
+    (void)state;
+    (void)err;
+    return CNR_OK;
 }
 static const cnr_knob knob = {
     .size = sizeof knob, .name = "frozen-knob", .summary = "one step", .open = open_state,
     .describe = describe_knob, .step = step, .read = read_knob, .set = set_knob,
-    .restore = close_state, .close = close_state};
+    .restore = restore_knob, .close = close_state};
 
 static cnr_status init(const cnr_host *h, struct cnr_registrar *registrar, cnr_error *err) {
     host = h;
@@ -287,8 +293,8 @@ static cnr_status init(const cnr_host *h, struct cnr_registrar *registrar, cnr_e
 }
 
 static const cnr_plugin plugin = {
-    .size = sizeof plugin, .magic = CNR_PLUGIN_MAGIC, .abi = CNR_ABI, .signature = CNR_SIGNATURE,
-    .name = "frozen-later-now", .version = "1", .summary = "built with the headers of 1.1",
+    .size = sizeof plugin, .magic = CNR_PLUGIN_MAGIC, .abi = CNR_ABI_WANTED, .signature = CNR_SIGNATURE,
+    .name = "frozen-now", .version = "1", .summary = "built with headers of some day",
     .licence = "MIT", .init = init};
 
 CNR_PLUGIN_ENTRY {

@@ -1,0 +1,40 @@
+/* Calls of a session that its devices may never return from. */
+#include "run/session.h"
+
+enum { TIMES_THE_ESTIMATE = 100 };
+
+/* The net's arithmetic at 10 operations a nanosecond, or what its last run took, if that was
+ * longer. */
+static uint64_t estimate_ns(const cnr_session *s) {
+    const uint64_t guess = (uint64_t)(s->plan->flops / 10);
+    return guess > s->last_run_ns ? guess : s->last_run_ns;
+}
+
+static uint64_t limit_ns(const cnr_session *s) {
+    const uint64_t ms = 1000000, usual = TIMES_THE_ESTIMATE * estimate_ns(s);
+    if (s->plan->hang_ms) return s->plan->hang_ms * ms;
+    return usual > CNRI_HANG_MS * ms ? usual : CNRI_HANG_MS * ms;
+}
+
+static cnr_status call(void *arg, cnr_error *err) {
+    cnr_session *s = arg;
+    return s->fn(s, err);
+}
+
+static bool is_lost(const cnr_session *s) {
+    for (int32_t i = 0; i < s->plan->n_devices; i++)
+        if (cnri_device_is_lost(s->plan->devices[i])) return true;
+    return false;
+}
+
+cnr_status cnri_session_call(cnr_session *s, cnri_session_fn fn, cnr_error *err) {
+    static const int32_t cancelled = 1;
+    const cnri_hang_guard g = {s->plan->devices, s->plan->n_devices, limit_ns(s),
+                               s->plan->gives_up};
+    s->fn = fn;
+    const cnr_status status = cnri_hang_call(&s->worker, &g, call, s, err);
+    if (!status || !is_lost(s)) return status;
+    s->lost = true;
+    for (int32_t i = 0; i < s->opened; i++) s->streams[i].cancel = &cancelled;
+    return status;
+}

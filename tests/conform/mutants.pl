@@ -1,0 +1,89 @@
+#!/usr/bin/perl
+# Mutants of the example plugins: one statement dropped, one constant or operator changed, drawn by seed. Tells which of
+# them `cnnrun conform` catches, and shows each that it does not, so that a person can say whether it changes anything.
+# By hand; takes minutes.
+#     tests/conform/mutants.pl [--seed N] [--count N] [--build DIR] [--keep DIR]
+use strict;
+use warnings;
+use Cwd 'abs_path';
+use File::Temp 'tempdir';
+use Getopt::Long;
+
+my $root = abs_path($0 =~ s{tests/conform/[^/]*$}{}r || '.');
+my ($seed, $count, $build, $keep) = (1, 200, "$root/build", '');
+GetOptions('seed=i' => \$seed, 'count=i' => \$count, 'build=s' => \$build, 'keep=s' => \$keep) or exit 1;
+my $dir = $keep || tempdir(CLEANUP => 1);
+mkdir $dir;
+srand $seed;
+
+# Sources that mutate, each with what builds its plugin.
+my $flags = "-O1 -fPIC -shared -fvisibility=hidden -w -I$root/core/include -I$build/include";
+my @plugins = (
+    {name => 'template', sources => [glob "$root/plugins/template/*.c"], build => "cc -std=c11 $flags -I$root/plugins/template"},
+    {name => 'npu', sources => ["$root/plugins/template-npu/npu.cpp"], build => "c++ -std=c++17 $flags -pthread"},
+);
+
+sub slurp { local (@ARGV, $/) = shift; <> }
+
+# Lines inside functions that do something: no declarations of tables, no texts for people.
+sub lines_of {
+    my @line = split /^/, shift;
+    my ($depth, $table, @places) = (0, 0);
+    for my $i (0 .. $#line) {
+        my $code = $line[$i] =~ s{//.*|/\*.*?\*/}{}gr;
+        $table = 1 if $depth == 0 && $code =~ /=\s*\{|\[\]\s*=/;
+        push @places, $i
+            if $depth > 0 && !$table && $code =~ /;\s*$/ && $code !~ /^\s*(?:\*|#|\(void\)|static |const char)|summary|help|fail\(/;
+        $depth += () = $code =~ /\{/g;
+        $depth -= () = $code =~ /\}/g;
+        $table = 0 if $depth == 0;
+    }
+    return (\@line, \@places);
+}
+
+# One of the line's constants, and 1.
+sub raised {
+    my ($text, @at) = @_;
+    push @at, [$-[1], $+[1] - $-[1], $1] while $text =~ /(?<![\w.'"])(\d+)(?![\w.'"])/g;
+    my $one = @at ? $at[rand @at] : return;
+    substr $text, $one->[0], $one->[1], $one->[2] + 1;
+    return $text;
+}
+
+# Ways to change a line; each gives the new line, or nothing if it has no place for it.
+my @ways = (
+    ['statement dropped', sub { $_[0] =~ /^\s*(?:return|break|continue|\}|case)|^\s*\w[\w:<>, ]*[ \*&]+\w+(?:\[.*\])?\s*(?:=|;|\{)/ ? undef : $_[0] =~ s/\S.*;/;/r }],
+    ['constant raised', \&raised],
+    ['+ becomes -', sub { my $t = $_[0]; $t =~ s/ \+ / - / ? $t : undef }],
+    ['- becomes +', sub { my $t = $_[0]; $t =~ s/ - / + / ? $t : undef }],
+    ['< becomes <=', sub { my $t = $_[0]; $t =~ s/ < / <= / ? $t : undef }],
+    ['* becomes +', sub { my $t = $_[0]; $t =~ s/ \* / + / ? $t : undef }],
+    ['condition turned', sub { my $t = $_[0]; $t =~ s/\bif \((.*?)\) /if (!($1)) / ? $t : undef }],
+);
+
+my ($made, $caught, $broken, @missed) = (0, 0, 0);
+my %seen;
+for (my $try = 0; $made < $count && $try < 40 * $count; $try++) {
+    my $plugin = $plugins[rand @plugins];
+    my $source = $plugin->{sources}[rand @{$plugin->{sources}}];
+    my ($line, $places) = lines_of(slurp($source));
+    next unless @$places;
+    my $at = $places->[rand @$places];
+    my $way = $ways[rand @ways];
+    my $new = $way->[1]->($line->[$at]);
+    next if !defined $new || $new eq $line->[$at] || $seen{"$source $at $new"}++;
+    my $work = "$dir/" . ($keep ? "$made" : 'mutant');
+    system("rm -rf $work && mkdir -p $work") == 0 or die;
+    my @changed = @$line;
+    $changed[$at] = $new;
+    (my $file = $source) =~ s{.*/}{};
+    open my $out, '>', "$work/$file" or die; print $out @changed; close $out or die;
+    my @files = map { $_ eq $source ? "$work/$file" : $_ } @{$plugin->{sources}};
+    if (system("$plugin->{build} @files -o $work/$plugin->{name}.so 2>/dev/null") != 0) { $broken++; next }
+    $made++;
+    my $code = system("timeout -k 1 120 $build/cnnrun conform $work/$plugin->{name}.so >$work/report 2>&1");
+    my $what = sprintf '%s:%d: %s: %s', $file, $at + 1, $way->[0], $new =~ s/^\s+|\s+$//gr;
+    if ($code != 0) { $caught++ } else { push @missed, $what }
+    printf "%s %s\n", $code ? 'caught' : 'MISSED', $what;
+}
+printf "\n%d mutants (seed %d), %d caught, %d not; %d more did not build\n", $made, $seed, $caught, scalar @missed, $broken;
