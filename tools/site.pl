@@ -71,6 +71,7 @@ nav:
     - Lua: reference/lua.md
     - Operators: reference/operators.md
     - Python: reference/python.md
+    - The ABI for plugins: core/docs/abi.md
     - C++: reference/c/cpp.md
     - C:
       - Headers: reference/c/index.md
