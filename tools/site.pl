@@ -1,10 +1,10 @@
 #!/usr/bin/perl
-# Makes a site of all Markdown pages, with reference pages of commands, Lua and C, by mkdocs:
+# Makes a site of all Markdown pages, with the pages of the reference (reference.pl), by mkdocs:
 #     tools/site.pl PROGRAM OUT
 use strict;
 use warnings;
 use Cwd 'abs_path';
-use File::Basename qw(dirname);
+use File::Basename qw(basename dirname);
 use File::Copy 'copy';
 use File::Path qw(make_path remove_tree);
 
@@ -16,16 +16,6 @@ my $pages = "$out.pages";
 remove_tree($pages);
 chdir $root or die;
 
-sub page {
-    my ($name, $text) = @_;
-    make_path(dirname("$pages/$name"));
-    open my $to, '>', "$pages/$name" or die "$pages/$name: $!\n";
-    print $to $text;
-    close $to or die "$pages/$name: $!\n";
-}
-sub said { my $text = `$program @_`; die "$program @_ failed\n" if $?; return $text }
-sub block { my $text = shift; $text =~ s/^/    /mg; return $text }
-
 # ---- the pages of the tree, and the pictures that they show ----
 my @found = grep { !m{/CHANGELOG|^\.github/|/venv/} } split /\n/, `git ls-files '*.md' '*.png'`;
 @found = grep { /\.md$/ || m{^core/docs/} } @found;
@@ -35,20 +25,20 @@ for my $path (@found) {
     copy($path, "$pages/$path") or die "$path: $!\n";
 }
 
-# ---- reference: commands, Lua, C ----
-my @commands = said('help', 'commands') =~ /^  ([a-z]+)  +\S/mg;
-my ($applications) = said('help') =~ /^applications: (.*)$/m;
-page('reference/commands.md', join "\n", "# Commands\n", map { "## $_\n\n" . block(said('help', $_)) }
-    'options', 'exit', grep({ $_ ne 'help' } @commands), split ' ', $applications // '');
-page('reference/lua.md', "# Lua\n\n" . block(said('lua')));
-page('reference/operators.md', "# Operators\n\n" . block(said('ops')));
-my $headers = "# C\n\nThe public headers, as they are installed. `<cnnrun/cnnrun.h>` includes those for applications.\n";
-for my $header (sort glob 'core/include/cnnrun/*.h*') {
-    open my $in, '<', $header or die "$header: $!\n";
-    local $/;
-    $headers .= "\n## " . ($header =~ s{.*include/}{}r) . "\n\n```c\n" . <$in> . "```\n";
-}
-page('reference/c.md', $headers);
+system("tools/reference.pl", $program, "$pages/reference") == 0 or die "tools/reference.pl failed\n";
+my $headers = join "\n", map { my $name = basename($_, '.md'); "      - $name.h: reference/c/$name.md" }
+    grep { !m{/(?:index|cpp)\.md$} } sort glob "$pages/reference/c/*.md";
+
+# a narrow screen scrolls wide tables and code, never the page
+open my $style, '>', "$pages/narrow.css" or die "$pages/narrow.css: $!\n";
+print $style <<'END';
+table { display: block; overflow-x: auto; }
+pre { overflow-x: auto; }
+pre code { white-space: pre; }
+p, li, h1, h2, h3, h4 { overflow-wrap: anywhere; }
+.dropdown-menu { max-height: 80vh; overflow-y: auto; }
+END
+close $style or die "$pages/narrow.css: $!\n";
 
 open my $config, '>', "$out.yml" or die "$out.yml: $!\n";
 print $config <<"END";
@@ -58,18 +48,21 @@ site_dir: $out
 use_directory_urls: false
 theme: { name: mkdocs, highlightjs: false, nav_style: light }
 plugins: [search]
+extra_css: [narrow.css]
 nav:
   - Home: README.md
   - Documentation: core/docs/README.md
-  - Tutorials: core/docs/tutorials.md
+  - Tutorials:
+    - First steps: core/docs/tutorials.md
+    - Parts of your own: core/docs/extend.md
   - How to:
     - Using cnnrun: core/docs/using.md
     - Python: core/docs/python.md
     - Importing models: plugins/IMPORTING.md
-    - Applications: scripts/apps/README.md
+    - Applications: core/docs/applications.md
     - Packages: core/docs/packages.md
-    - The ABI for plugins: core/docs/abi.md
-    - Scripts: scripts/README.md
+    - Boards: core/docs/boards.md
+    - Scripts: core/docs/scripting.md
     - Experiments and sweeps: scripts/experiments/README.md
     - The documents' experiments: scripts/documents/README.md
     - Pruning: scripts/prune/README.md
@@ -78,7 +71,12 @@ nav:
     - Commands: reference/commands.md
     - Lua: reference/lua.md
     - Operators: reference/operators.md
-    - C: reference/c.md
+    - Python: reference/python.md
+    - The ABI for plugins: core/docs/abi.md
+    - C++: reference/c/cpp.md
+    - C:
+      - Headers: reference/c/index.md
+$headers
   - Why:
     - Design: core/docs/design.md
     - The five documents: core/docs/documents.md

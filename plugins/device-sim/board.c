@@ -1,4 +1,4 @@
-/* The machine, out of the board's numbers: scripts/boards/README.md says what they mean. */
+/* The machine, out of the board's numbers: core/docs/boards.md says what they mean. */
 #define _GNU_SOURCE
 #include "sim.h"
 #include <math.h>

@@ -7,6 +7,7 @@ local pictures = require "lib.pictures"
 
 local spec = {
   operands = "NET [WEIGHTS] PICTURE...",
+  example = "cnnrun classify net.onnx cat.jpg --labels names.txt",
   about = "Says what pictures show, and writes it on them. NET is a file of a net, or a description with its " ..
           "weights behind it or behind a comma. PICTURE is a file, a folder, a pattern, a video, a " ..
           "camera (0, /dev/video0) or a stream (rtsp://...).",

@@ -8,6 +8,7 @@ local pictures = require "lib.pictures"
 
 local spec = {
   operands = "NET [WEIGHTS] PICTURE...",
+  example = "cnnrun detect yolox_nano.onnx dog.jpg -o found.png",
   about = "Finds things in pictures: prints a box for each, and draws them. NET is a file of a net, " ..
           "a description with its weights behind it or behind a comma (yolo.cfg,yolo.weights), or a folder " ..
           "with MTCNN's three nets. PICTURE is a file, a folder, a pattern, a video, a camera " ..

@@ -166,6 +166,7 @@ end
 
 return args.application({
   operands = "", most = 0, without = "each device runs LeNet-5 once, as it is",
+  example = "cnnrun doctor",
   about = "Says what of this machine cnnrun can use, what is missing, and the command that brings it " ..
           "(packages have Debian's names). LeNet-5 is run once on each device.",
   more = "With --json an object a line: what, state, detail, command.\n" ..

@@ -94,6 +94,7 @@ local function draw(name)
 end
 
 return args.application({ operands = "FOLDER", least = 1, most = 1, without = "it draws, no net runs",
+                          example = "cnnrun draw_digits digits",
                           about = "Draws the digits that scripts/nets/digits holds, into a folder." }, function(options)
   for name in pairs(glyphs) do
     draw(name):save(options[1] .. "/" .. name .. ".png")

@@ -36,5 +36,6 @@ local function draw(options)
 end
 
 return args.application({ operands = "GRAPH.dot PICTURE", least = 2, most = 2, without = "it draws a graph, no net runs",
+                          example = "cnnrun graph net.dot net.svg",
                           about = "Lays a graph in the language DOT out and draws it as .svg, .png or .html.",
                           flags = {} }, draw)

@@ -41,6 +41,7 @@ local flags = {
 
 local spec = {
   operands = "NET [WEIGHTS] SOURCE", least = 2, most = 2, flags = flags, nets = true, pictures = true,
+  example = "cnnrun monitor yolox_nano.onnx /dev/video0 --page 8080",
   about = "Watches a video, a camera (0, /dev/video0) or a stream (rtsp://..., http://...): boxes, names and " ..
           "numbers are drawn on each frame, recorded with -o and shown on a live page with --page. Of a " ..
           "camera the latest frame is taken, of a file every one. A page stays when the source ends. Ctrl-C ends " ..

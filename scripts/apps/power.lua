@@ -32,5 +32,6 @@ local function draw(options)
 end
 
 return args.application({ operands = "LOG.csv CURVES.svg", least = 2, most = 2, without = "it draws a table, no net runs",
+                          example = "cnnrun power log.csv curves.svg",
                           about = "Draws the curves of a log of power.",
                           flags = { { "--title TEXT", "above the picture" } } }, draw)

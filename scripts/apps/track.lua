@@ -9,6 +9,7 @@ local pictures = require "lib.pictures"
 
 local spec = {
   operands = "SOURCE... --box X,Y,W,H",
+  example = "cnnrun track film.mp4 --box 142,125,90,39 -o followed.mp4",
   about = "Follows one thing through pictures, folders of them, a video or a camera (0, /dev/video0): learns what it looks like " ..
           "while it does, says when it is out of view, and finds it again. Prints a line a frame: its " ..
           "number, x, y, width, height in pixels from the top left, how sure it is (0 to 1).",

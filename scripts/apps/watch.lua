@@ -35,4 +35,5 @@ local function work(words)
 end
 
 return args.application({ operands = "NET [WEIGHTS] SOURCE [OUT.mp4]", least = 2, most = 3, nets = true, pictures = true,
+                          example = "cnnrun watch yolox_nano.onnx film.mp4",
                           about = "Prints what comes into view of a video or a camera; an example to start from." }, work)

@@ -68,9 +68,9 @@ local function application_flags(spec)
 end
 
 function M.application(spec, work)
-  return { operands = spec.operands, about = M.wrap(spec.about, 95, 0), details = spec.more, nets = spec.nets,
-           pictures = spec.pictures, without = spec.without, least = spec.least, most = spec.most,
-           flags = application_flags(spec), main = function(options)
+  return { operands = spec.operands, about = M.wrap(spec.about, 95, 0), example = spec.example,
+           details = spec.more, nets = spec.nets, pictures = spec.pictures, without = spec.without,
+           least = spec.least, most = spec.most, flags = application_flags(spec), main = function(options)
     options.load = options.load or {}
     local good, result = pcall(work, options)
     if good then return result end

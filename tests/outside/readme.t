@@ -1,13 +1,16 @@
 #!/usr/bin/perl
-# Every command in every README runs, as it stands there. Each README gets a copy of the tree that is
-# thrown away (an overlay mounted over it, seen by that shell alone), with the files beside it that its
-# text speaks of; code that a recipe says to write into a file is written there.
+# Every command and block of code in every page runs, as it stands there, and prints what the page shows below it
+# (numbers may differ). Each page gets a copy of the tree that is thrown away (an overlay mounted over it, seen by
+# that shell alone), with the files beside it that its text speaks of; code that a recipe says to write into a file is
+# written there. Blocks.pm finds the blocks and says what runs code.
 use strict;
 use warnings;
 use Cwd qw(abs_path);
 use File::Basename qw(dirname);
 use File::Temp qw(tempdir);
 use Test::More;
+use lib dirname(__FILE__);
+use Blocks qw(blocks_of code_commands missing_lines);
 
 my $root = abs_path(dirname(__FILE__) . '/../..');
 my $build = abs_path($ENV{CNNRUN_BUILD} // "$root/build");
@@ -33,7 +36,7 @@ my %word = (
     'SCRIPT.lua' => 'scripts/apps/classify.lua', 'WORDS...' => 'scripts/nets/lenet5.lua three.png',
     'DEVICE' => 'cpu', 'PLUGIN.so' => 'build/plugins/sparse-csr.so',
     'scripts/nets/NAME.lua' => 'scripts/nets/resnet18.lua', 'picture.png' => 'three.png',
-    '/where/cnnrun/is/installed' => '"$PREFIX"',
+    'STUDENT' => 'scripts/nets/lenet5.lua', '/where/cnnrun/is/installed' => '"$PREFIX"',
 );
 # The file that a README means, in the shared data; for all READMEs, or for commands that match.
 my @files = (
@@ -41,6 +44,7 @@ my @files = (
      'squeezenet_v1.1.caffemodel' => 'caffe/squeezenet_v1.1/squeezenet_v1.1_fp16values.caffemodel'],
     [qr/deploy\.prototxt net\.caffemodel/, 'deploy.prototxt' => 'caffe/squeezenet_v1.1/deploy.prototxt',
      'net.caffemodel' => 'caffe/squeezenet_v1.1/squeezenet_v1.1_fp16values.caffemodel'],
+    [qr/squeezenet\.onnx/, 'squeezenet.onnx' => '= cnnrun export scripts/nets/squeezenet_v1_1.lua --weights random:1 -o squeezenet.onnx'],
     [qr/yolox_nano/, 'yolox_nano.onnx' => 'onnx/yolox_nano/yolox_nano.onnx'],
     [qr/\bnet\.onnx/, 'net.onnx' => 'onnx/mnist/model.onnx'],
     [qr/yolo\.cfg/, 'yolo.cfg' => 'darknet/tiny-darknet/tiny.cfg',
@@ -72,6 +76,18 @@ my @left_out = (
     [qr{tools/package\.sh}, 'takes minutes: builds in bare machines'],
     [qr/^cnnrun kernelcheck$/, 'tests/kernelcheck runs it, at counts that fit'],
     [qr{tests/peers/venv|from mxnet|python3 tests/bench/}, 'wants Python packages of other frameworks'],
+    [qr{^core/docs/\S+ code python$}, 'tests/bind/python.t runs it'],
+    [qr/^apt-get download/, 'tools/test.sh builds so for tests/cross/aarch64.t'],
+    [qr/^pip install|^python -m build/, 'tests/bind/python.t builds the wheel'],
+    [qr/^cnnrun govern edp -- /, 'wants a clock that can be set; tests/core/govern has made-up ones'],
+    [qr/^tar xf cnnrun/, 'tools/package.sh makes that folder and tries it'],
+    [qr/^\$?\s*cnnrun spy\.lua|^cnnrun run: spy/, 'tests/plugins/escape.t tries to escape'],
+    [qr/^cnnrun: plugin acme crashed/, 'of a plugin with a mistake; tests/core/host makes such'],
+    [qr/kernelcheck --kernel log_softmax_f32_lanes/, 'of a kernel whose arithmetic the reader has yet to write'],
+    [qr/^neon_check\(/, 'a line of a file that is made by a recipe'],
+    [qr/start = function\(seen, memory\) \.\.\. end/, 'a sketch: the dots stand for code'],
+    [qr/^works    cpu/, 'tells what one machine lacks'],
+    [qr{perl tests/bench/|package\.sh check}, 'takes minutes'],
     [qr/video0/, 'wants a camera; tests/plugins/source-video/camera.t makes one up'],
     [qr{bench/(?:track|optimum)\.lua|documents/(?:w18|report)\.lua|kernelcheck(?:/nets\.sh| --plugin opencl)|bench/opencl(?:\.sh|_counts)}, 'takes minutes'],
     [qr/--data mnist:DIR,shift|small\.cnr -o smaller/, 'trains for minutes, or reads what that wrote'],
@@ -116,40 +132,6 @@ my %whole = (
     'cnnrun convert net.lua -o net.cnr' => "cp scripts/nets/lenet5.lua net.lua\n" .
         "cp scripts/nets/lenet5.cnr .\ncnnrun convert net.lua -o net.cnr",
 );
-my $starts = qr{^(?:cnnrun|ninja|build/|tools/|cmake|cd|mkdir|sed|echo|cp|prove|python3|tests/|[A-Z_]+=\S+ )\b};
-
-# A block's commands one by one, unless they build on each other.
-sub commands_of {
-    my $text = shift;
-    return $text if $text =~ /^(?:cd|cp|sed|cmake) /m;
-    return split /\n(?=(?:cnnrun|build\/|tools\/|tests\/|python3)\b)/, $text;
-}
-
-# What there is to run in a text: [kind, text, line]; kind "file" for code that goes into a file.
-sub blocks_of {
-    my @lines = split /\n/, shift;
-    my (@blocks, $file);
-    for (my $i = 0; $i < @lines; $i++) {
-        if ($lines[$i] =~ /^```/) {
-            1 until ++$i >= @lines || $lines[$i] =~ /^```/;
-            next;
-        }
-        if (($i == 0 || $lines[$i - 1] =~ /^\s*$/) && $lines[$i] =~ /^( {4,})\S/) {
-            my ($indent, @text) = ($1);
-            my $first = $i;
-            push @text, substr $lines[$i++], length $indent
-                while $i < @lines && $lines[$i] =~ /^$indent/;
-            my $text = join "\n", @text;
-            push @blocks, map { ['run', $_, $first + 1] } commands_of($text) if $text =~ $starts;
-            push @blocks, ['file', $text, $first + 1, $file] if $text =~ /^#include/ && $file;
-            next;
-        }
-        $file = $1 if $lines[$i] =~ /^\d+\. Write `(\S+)`/;
-        push @blocks, ['run', $1, $i + 1] while $lines[$i] =~ /`((?:(?:build\/)?cnnrun|cmake) [^`]+)`/g;
-    }
-    return @blocks;
-}
-
 sub substituted {
     my $text = shift;
     $text = $whole{$text} // $text;
@@ -166,6 +148,7 @@ sub preparation {
         my ($match, %copy) = @$row;
         next unless $text =~ $match;
         for my $to (sort keys %copy) {
+            if ($copy{$to} =~ /^= (.*)/) { $commands .= "$1\n"; next }
             push @missing, $copy{$to} unless -e "$shared/$copy{$to}";
             $commands .= "mkdir -p \"\$(dirname $to)\" && cp $shared/$copy{$to} $to\n";
         }
@@ -178,28 +161,37 @@ my $common = "export PREFIX=$tmp/prefix\n" .
     "export PATH=$root/build:\$PATH\nunset CNNRUN_BUILD\ncp scripts/nets/digits/*.png .\n" .
     'for name in zero one two three; do echo "$name.png $((n++))"; done >digits.txt' . "\n";
 
-my @readmes = grep { !m{/venv/|^build|/build|/CHANGELOG\.md$} } split /\n/, `cd $root && find . -name '*.md' | sort`;
+my @only = @ARGV; # pages to try alone
+my @readmes = grep { my $page = $_; !@only || grep { $page =~ /\Q$_/ } @only } grep { !m{/venv/|^build|/build|/CHANGELOG\.md$} } split /\n/, `cd $root && find . -name '*.md' | sort`;
 for my $readme (map { s{^\./}{}r } @readmes) {
     open my $in, '<', "$root/$readme" or die;
     my $text = do { local $/; <$in> };
     my ($script, @ran) = ($common);
     $script .= "cp -r $1 \$0/copy && cd \$0/copy && ln -s $root/scripts scripts\n" if $readme =~ m{^(plugins/template[^/]*)/};
     for my $block (blocks_of($text)) {
-        my ($kind, $commands, $line, $file) = @$block;
-        my $name = "$readme:$line: " . ($commands =~ /^(.{1,60})/)[0];
+        my ($kind, $commands, $line, $of) = @$block;
+        my $name = "$readme:$line: " . ($commands =~ /^\s*(.{1,60})/)[0];
         if ($kind eq 'file') {
-            $script .= "mkdir -p \"\$(dirname $file)\"\ncat >$file <<'END_OF_FILE'\n$commands\nEND_OF_FILE\n";
+            $script .= "mkdir -p \"\$(dirname $of)\"\ncat >$of <<'END_OF_FILE'\n$commands\nEND_OF_FILE\n";
             next;
         }
-        my ($no) = grep { $commands =~ $_->[0] } @left_out;
-        my ($copies, @missing) = preparation($commands);
-        if ($no || @missing) {
-          SKIP: { skip $no ? "left out: $no->[1]: $name" : "$name: no $shared/$missing[0]", 1 }
+        my ($no) = grep { my $row = $_; grep { $_ =~ $row->[0] } $commands, "$readme $kind " . ($of // '') } @left_out;
+        my $write = '';
+        if ($kind eq 'code' && !$no) {
+            ($write, $commands) = code_commands($commands, $of, scalar @ran);
+            if (!$commands) { fail("$name: nothing runs this code; Blocks.pm or the list of what is left out wants a row"); next }
+        }
+        my ($copies, @missing) = preparation($commands . $write);
+        if ($no || @missing || $kind eq 'output' && (!@ran || $ran[-1]{skipped})) {
+            my $why = $no ? "left out: $no->[1]: $name" : @missing ? "$name: no $shared/$missing[0]" : "$name: its command is left out";
+          SKIP: { skip $why, 1 }
+            $ran[-1]{skipped} = 1 if @ran && $kind eq 'run';
             next;
         }
-        push @ran, $name;
-        my $n = scalar @ran;
-        $script .= "(set -e\n$copies" . substituted($commands) . "\n) >$tmp/log.$n 2>&1 </dev/null\n" .
+        if ($kind eq 'output') { push @ran, { name => $name, output => $commands, of => $ran[-1]{n} // $ran[-1]{of} }; next }
+        my $n = 1 + @ran;
+        push @ran, { name => $name, n => $n };
+        $script .= "(set -e\n$copies$write" . substituted($commands) . "\n) >$tmp/log.$n 2>&1 </dev/null\n" .
             "echo \$? >$tmp/code.$n\n";
     }
     next unless @ran;
@@ -207,11 +199,17 @@ for my $readme (map { s{^\./}{}r } @readmes) {
     print $out "# \$0: where the overlay lies\n$script";
     close $out;
     system "$unshare bash -c '$overlay . $tmp/script' $tmp/mount";
-    for my $n (1 .. @ran) {
-        my $code = do { local (@ARGV, $/) = ("$tmp/code.$n"); -e $ARGV[0] ? <> + 0 : -1 };
+    for my $ran (@ran) {
+        my $n = $ran->{n} // $ran->{of};
         my $log = do { local (@ARGV, $/) = ("$tmp/log.$n"); -e $ARGV[0] ? <> : '' };
-        ok $code == 0, $ran[$n - 1] or diag "exit $code\n" . substr $log, -1500;
-        unlink "$tmp/code.$n", "$tmp/log.$n";
+        if (defined $ran->{output}) {
+            my @lines = missing_lines($ran->{output}, $log);
+            ok !@lines, "$ran->{name} (its output)" or diag "not printed: @lines\nbut:\n" . substr $log, 0, 1500;
+            next;
+        }
+        my $code = do { local (@ARGV, $/) = ("$tmp/code.$n"); -e $ARGV[0] ? <> + 0 : -1 };
+        ok $code == 0, $ran->{name} or diag "exit $code\n" . substr $log, -1500;
     }
+    unlink glob "$tmp/log.* $tmp/code.*";
 }
 done_testing;

@@ -86,6 +86,7 @@ static cnr_status build(application *a, const char *path, cnr_error *err) {
         (cnri_command){.name = a->name,
                        .operands = s->operands ? s->operands : "",
                        .summary = s->about ? s->about : "",
+                       .example = s->example,
                        .details = s->details,
                        .options = a->options,
                        .n_options = n,

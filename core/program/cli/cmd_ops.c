@@ -70,7 +70,7 @@ static const cnri_field port_fields[] = {CNRI_KEY(port_row, name),
                                          CNRI_KEY(port_row, minimum),
                                          CNRI_KEY(port_row, help)};
 static const cnri_record port_record =
-    CNRI_RECORD(port_fields, "  {name:-18}{variadic?{least} or more; }{optional?optional; }"
+    CNRI_RECORD(port_fields, "  {name:-18}{variadic?{minimum} or more; }{optional?optional; }"
                              "{parameter?a weight, made when omitted; }{const?known before "
                              "anything runs; }{help?{help}}\n");
 
@@ -197,7 +197,7 @@ static const cnri_field op_fields[] = {CNRI_KEY(op_row, name), CNRI_KEY(op_row, 
 static const cnri_record op_record =
     CNRI_RECORD(op_fields, "{name}: {summary}\n  version {version} of plugin {plugin}{gradient?; "
                            "has a gradient}\n");
-static const cnri_record line_record = CNRI_RECORD(op_fields, "{name:-28}{summary}\n");
+static const cnri_record line_record = CNRI_RECORD(op_fields, "{name:-30}{summary}\n");
 
 static const char *const *aliases_of(const cnr_op *op) {
     static const char *const none[] = {NULL};

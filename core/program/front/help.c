@@ -83,8 +83,9 @@ static void help_groups(const cnri_command *c, const cnri_group *groups, int32_t
 void cnri_help_print(const cnri_command *c, const cnri_group *groups, int32_t n) {
     const int32_t here = c ? 1 + !groups[0].title : n; /* the general ones stand with each */
     if (c)
-        printf("usage: cnnrun %s%s%s [options]\n\n%s\n\n    %s\n", c->name, *c->operands ? " " : "",
-               c->operands, c->summary, c->example ? c->example : "cnnrun --version --json");
+        printf("usage: cnnrun %s%s%s [options]\n\n%s\n%s%s%s", c->name, *c->operands ? " " : "",
+               c->operands, c->summary, c->example ? "\n    " : "", c->example ? c->example : "",
+               c->example ? "\n" : "");
     else printf("What commands have in common, each the groups that its own help names:\n");
     help_groups(c, groups, here);
     if (!c) return;

@@ -73,6 +73,7 @@ static int read_all(lua_State *L) {
     lua_rawgetp(L, LUA_REGISTRYINDEX, &cnri_lua_result);
     a->operands = text_of(L, r, "operands");
     a->about = text_of(L, r, "about");
+    a->example = text_of(L, r, "example");
     a->without = text_of(L, r, "without");
     a->nets = flag_of(L, "nets");
     a->pictures = flag_of(L, "pictures");
@@ -110,6 +111,7 @@ void cnri_lua_application_free(cnri_lua_application *a) {
     cnri_vec_free(&a->flags);
     cnri_free(a->operands);
     cnri_free(a->about);
+    cnri_free(a->example);
     cnri_free(a->details);
     cnri_free(a->without);
 }

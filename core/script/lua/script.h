@@ -70,7 +70,7 @@ typedef struct cnri_lua_flag {
     bool repeats;
 } cnri_lua_flag;
 typedef struct cnri_lua_application {
-    char *operands, *about, *details;
+    char *operands, *about, *example, *details;
     char *without; /* why it takes no options of nets; NULL: it takes them */
     bool nets, pictures;
     int32_t min_operands, max_operands; /* max -1: any number */

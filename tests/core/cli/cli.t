@@ -67,6 +67,13 @@ for my $command (@commands) {
     is $out2, $out, "help $command says the same";
     ok !(grep { length > 100 } split /\n/, $out), "$command: its lines fit 100 columns";
 }
+my ($applications) = $screen =~ /^applications: (.*)$/m;
+for my $name (split ' ', $applications) {
+    ($code, $out, $err) = run('help', $name);
+    my ($example) = $out =~ /^    (cnnrun $name\b.*)/m;
+    ok $code == 0 && defined $example, "$name: an example";
+    is_deeply [grep { "$out$common" !~ /^ +(?:-\w, )?$_\b/m } ($example // '') =~ / (--?[a-z]\S*)/g], [], '... of options that it has';
+}
 ($code, $out) = run('--version');
 ok $code == 0 && $out =~ /^cnnrun \d+\.\d+\.\d+$/, '--version';
 

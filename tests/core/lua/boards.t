@@ -25,7 +25,7 @@ for my $k (map { decode_json $_ } `$build/cnnrun boards --json`) {
     $table .= sprintf "| `%s` | %s | %s | %s | %s | %s |\n", $k->{key}, $k->{type}, $k->{unit} // '', $range,
         $k->{required} ? 'required' : $k->{default}, $k->{help} // '';
 }
-my $readme = do { local (@ARGV, $/) = "$root/scripts/boards/README.md"; <> };
+my $readme = do { local (@ARGV, $/) = "$root/core/docs/boards.md"; <> };
 ok(index($readme, $table) >= 0, "the README's table of keys is what cnnrun boards lists") or diag $table;
 
 # ---- what a board does: seconds and joules of a net on each unit ----

@@ -38,11 +38,11 @@ put("$root/proc/cpuinfo", join '', map {
         "CPU variant\t: 0x0\nCPU part\t: $part\nCPU revision\t: 4\n\n" } 0 .. 7);
 $ENV{CNNRUN_SYSFS_ROOT} = $root;
 
-# ---- the recipe of scripts/README.md: the faster of two devices for each layer ----
+# ---- the recipe of core/docs/scripting.md: the faster of two devices for each layer ----
 
-my $readme = do { local $/; open my $f, '<', 'scripts/README.md' or die; <$f> };
+my $readme = do { local $/; open my $f, '<', 'core/docs/scripting.md' or die; <$f> };
 my ($recipe) = $readme =~ /## Policies.*?```lua\n(.*?)```/s;
-ok $recipe, 'scripts/README.md shows a policy' or BAIL_OUT('no recipe');
+ok $recipe, 'core/docs/scripting.md shows a policy' or BAIL_OUT('no recipe');
 cmp_ok scalar(grep { /\S/ } split /\n/, $recipe), '<=', 10, 'of ten lines at most';
 my $recipe_file = policy('recipe', $recipe);
 my ($end, @rows) = rows('--policy', $recipe_file, '--devices', 'cpu:big,cpu:little');

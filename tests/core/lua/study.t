@@ -1,5 +1,5 @@
 #!/usr/bin/perl
-# The study that others will script against, and the experiments that scripts/README.md shows, on real
+# The study that others will script against, and the experiments that core/docs/scripting.md shows, on real
 # digits: they run as they stand there, learn something, and end with a table and a picture.
 use strict;
 use warnings;
@@ -37,7 +37,7 @@ is scalar(grep { $_->[1] > 0.9 && $_->[1] <= 1 } @rows), 3, 'of nets that were t
 is scalar(() = ($out // '') =~ /^\S+\t\S+\t\S+\tcpu\S*\t[0-9.e-]+\t[0-9.e+]+$/mg), 7, 'a row a step';
 is_picture("$dir/a.png", 'and a picture');
 
-my @code = text("$root/scripts/README.md") =~ /^```lua\n(.*?)^```/msg;
+my @code = text("$root/core/docs/scripting.md") =~ /^```lua\n(.*?)^```/msg;
 my ($schedule) = grep { /cnnrun schedule\.lua/ } @code;
 my ($prune) = grep { /cnnrun prune\.lua/ } @code;
 ok(($schedule =~ tr/\n//) <= 15, 'training with a schedule takes 15 lines');
