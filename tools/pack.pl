@@ -106,12 +106,8 @@ rename "$dir/build/$name", "$dir/$name" or fail("$dir/$name: $!");
 
 # ---- the bill of materials ----
 sub digest { return Digest::SHA->new(256)->addfile($_[0])->hexdigest }
-my ($compiler) = slurp("$dir/build/CMakeCache.txt") =~ /^CMAKE_C_COMPILER:\w+=(.*)$/m;
-$compiler //= defined $toolchain ? (slurp($toolchain) =~ /CMAKE_C_COMPILER (\S+?)\)/)[0] : 'cc';
-my ($compiler_version) = split /\n/, said($compiler, '--version');
-my $libc = abs_path(said($compiler, '-print-file-name=libc.a') =~ s/\n//r);
+my ($compiler, $libc, $licence) = split /\n/, slurp("$dir/build/made-by");
 my ($version) = slurp("$root/CMakeLists.txt") =~ /^project\(cnnrun VERSION ([\d.]+)/m;
-my ($libc_version) = slurp($libc) =~ /GNU C Library [^\n]*?version ([\d.]+\d)/;
 sub package {
     my ($id, $what, $v, $licence, $comment, $file) = @_;
     return { SPDXID => "SPDXRef-$id", name => $what, versionInfo => $v // 'unknown', downloadLocation => 'NOASSERTION',
@@ -126,11 +122,11 @@ my $bill = {
     creationInfo => { created => strftime('%Y-%m-%dT%H:%M:%SZ', gmtime($ENV{SOURCE_DATE_EPOCH} // time)),
         creators => ["Tool: cnnrun-$version"] },
     packages => [
-        &package('program', $name, $version, 'NOASSERTION', "static; made by $compiler_version", "$dir/$name"),
+        &package('program', $name, $version, 'NOASSERTION', "static; made by $compiler", "$dir/$name"),
         &package('cnnrun', 'cnnrun', $version, 'MIT', 'the engine; operators: ' . join(' ', sort keys %op) .
             '; kernels: ' . join(' ', @parts)),
         &package('model', basename($net), undef, 'NOASSERTION', 'net and weights, in the native format', "$pack/model.cnr"),
-        &package('libc', 'glibc', $libc_version, 'LGPL-2.1-or-later', 'linked in, what is used of it', $libc),
+        &package('libc', $libc, undef, $licence, 'linked in, what is used of it'),
     ],
     relationships => [
         { spdxElementId => 'SPDXRef-DOCUMENT', relationshipType => 'DESCRIBES', relatedSpdxElement => 'SPDXRef-program' },

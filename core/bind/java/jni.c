@@ -11,7 +11,7 @@
 static struct {
     jclass error, tensor;
     jmethodID make_error, allocate;
-    jfieldID code, shape, data;
+    jfieldID code, dims, data;
 } java;
 
 /* ---- errors ---- */
@@ -202,7 +202,7 @@ static bool read_options(JNIEnv *env, options *o, jobjectArray from) {
 static bool view_tensor(JNIEnv *env, jobject from, cnr_tensor *to) {
     *to = (cnr_tensor){.size = sizeof *to};
     if (!from) return throw_java(env, "java/lang/NullPointerException", "a tensor is null"), false;
-    jlongArray shape = (*env)->GetObjectField(env, from, java.shape);
+    jlongArray shape = (*env)->GetObjectField(env, from, java.dims);
     jobject data = (*env)->GetObjectField(env, from, java.data);
     to->dtype = (*env)->GetIntField(env, from, java.code);
     to->rank = (*env)->GetArrayLength(env, shape); /* Tensor's constructor bounds it */
@@ -554,7 +554,7 @@ static bool find_members(JNIEnv *env) {
            (java.allocate =
                 (*env)->GetStaticMethodID(env, java.tensor, "allocate", "(I[J)Lcnnrun/Tensor;")) &&
            (java.code = (*env)->GetFieldID(env, java.tensor, "code", "I")) &&
-           (java.shape = (*env)->GetFieldID(env, java.tensor, "shape", "[J")) &&
+           (java.dims = (*env)->GetFieldID(env, java.tensor, "dims", "[J")) &&
            (java.data = (*env)->GetFieldID(env, java.tensor, "data", "Ljava/nio/ByteBuffer;"));
 }
 

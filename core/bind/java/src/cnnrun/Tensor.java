@@ -9,7 +9,7 @@ import java.util.Arrays;
 public final class Tensor {
     private static final int MAX_RANK = 8;
     private final int code;
-    private final long[] shape;
+    private final long[] dims;
     private final ByteBuffer data;
 
     /**
@@ -20,8 +20,8 @@ public final class Tensor {
      */
     public Tensor(DType type, ByteBuffer data, long... shape) {
         this.code = type.code;
-        this.shape = shape.clone();
-        long bytes = bytesOf(type, this.shape);
+        this.dims = shape.clone();
+        long bytes = bytesOf(type, dims);
         if (!data.isDirect()) {
             throw new IllegalArgumentException(
                 "a buffer on Java's heap; expected ByteBuffer.allocateDirect");
@@ -67,7 +67,7 @@ public final class Tensor {
 
     public DType type() { return DType.of(code); }
 
-    public long[] shape() { return shape.clone(); }
+    public long[] shape() { return dims.clone(); }
 
     /** The elements' bytes: a view, with a position of its own. */
     public ByteBuffer data() { return data.duplicate().order(ByteOrder.nativeOrder()); }
@@ -82,7 +82,7 @@ public final class Tensor {
 
     long count() {
         long n = 1;
-        for (long d : shape) n *= d;
+        for (long d : dims) n *= d;
         return n;
     }
 
@@ -107,6 +107,6 @@ public final class Tensor {
 
     @Override
     public String toString() {
-        return describe(type(), shape);
+        return describe(type(), dims);
     }
 }
