@@ -61,7 +61,10 @@ nav:
     - Importing models: plugins/IMPORTING.md
     - Applications: core/docs/applications.md
     - Packages: core/docs/packages.md
-    - Boards: core/docs/boards.md
+    - Simulated boards: core/docs/boards.md
+    - Boards and phones: core/docs/machines.md
+    - One model in a program: core/docs/pack.md
+    - Java: core/docs/java.md
     - Scripts: core/docs/scripting.md
     - Experiments and sweeps: scripts/experiments/README.md
     - The documents' experiments: scripts/documents/README.md

@@ -167,6 +167,17 @@ static void call_workers(neon_threads *p) {
     pthread_mutex_unlock(&p->lock);
 }
 
+/* glibc's threads begin on their cores; those of others are moved there. */
+#ifndef __GLIBC__
+static int pin(pthread_t thread, const cpu_set_t *set) {
+#ifdef __ANDROID__
+    return sched_setaffinity(pthread_gettid_np(thread), sizeof *set, set);
+#else
+    return pthread_setaffinity_np(thread, sizeof *set, set);
+#endif
+}
+#endif
+
 /* Begins a worker on those of the cores that this process may use; none: wherever. */
 static int start(worker *w, const int32_t *cpus, int32_t n_cpus) {
     cpu_set_t set, mine;
@@ -180,8 +191,14 @@ static int start(worker *w, const int32_t *cpus, int32_t n_cpus) {
             CPU_SET((size_t)cpus[i], &set);
             n++;
         }
-    int failed = n && pthread_attr_setaffinity_np(&attr, sizeof set, &set) != 0;
+    int failed = 0;
+#ifdef __GLIBC__
+    failed = n && pthread_attr_setaffinity_np(&attr, sizeof set, &set) != 0;
+#endif
     if (!failed) failed = pthread_create(&w->thread, &attr, work, w) != 0;
+#ifndef __GLIBC__
+    if (!failed && n) pin(w->thread, &set); /* where it fails they run on any core */
+#endif
     pthread_attr_destroy(&attr);
     return !failed;
 }

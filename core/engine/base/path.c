@@ -42,12 +42,16 @@ char *cnri_executable_dir(void) {
 
 char *cnri_library_dir(void) {
     Dl_info info;
-    struct link_map *map = NULL;
+    const char *name = NULL;
     char real[PATH_MAX];
-    if (!dladdr1((void *)cnri_library_dir, &info, (void **)&map, RTLD_DL_LINKMAP) || !map)
-        return NULL;
-    if (map->l_name[0] != '/' || !realpath(map->l_name, real)) return NULL; /* "": the program */
-    return cnri_path_dir(real);
+#ifdef RTLD_DL_LINKMAP
+    struct link_map *map = NULL;
+    if (dladdr1((void *)cnri_library_dir, &info, (void **)&map, RTLD_DL_LINKMAP) && map)
+        name = map->l_name; /* "": the program */
+#else /* musl, bionic: they name the program, too, whose folder is searched anyway */
+    if (dladdr((void *)cnri_library_dir, &info)) name = info.dli_fname;
+#endif
+    return name && name[0] == '/' && realpath(name, real) ? cnri_path_dir(real) : NULL;
 }
 
 /* ---- where paths lead ---- */

@@ -1,0 +1,47 @@
+package cnnrun;
+
+/**
+ * Loaded plugins and open devices. Threads may share one.
+ *
+ * <pre>
+ * try (Engine engine = Engine.open(); Net net = engine.load("lenet5.lua")) {
+ *     for (Top best : net.topk(net.run("three.png"), 3)) System.out.println(best);
+ * }
+ * </pre>
+ */
+public final class Engine extends Handle {
+    private Engine(long address) { super(null, address); }
+
+    /**
+     * Finds and loads plugins.
+     *
+     * @param options "name=value" for members of {@code cnr_open_options}: threads, plugin_dirs,
+     *     no_default_dirs, trust_scripts, cache, board, cpu_isa, sysfs_root, meter_address, clock,
+     *     plugin_order, skip_plugins. Lists take one value each time they are named.
+     */
+    public static Engine open(String... options) {
+        return new Engine(Native.open(Native.texts(options)));
+    }
+
+    /**
+     * Loads a .cnr, a .lua, or a model that a plugin imports.
+     *
+     * @param options "name=value" for members of {@code cnr_load_options}, such as weights,
+     *     device, preset, labels, cache, memory_bound, memory_limit, weights_type
+     */
+    public Net load(String path, String... options) {
+        long address = acquire();
+        try {
+            Net net = new Net(this, Native.load(address, Native.text(path), Native.texts(options)));
+            address = 0;
+            return net;
+        } finally {
+            if (address != 0) release();
+        }
+    }
+
+    @Override
+    void free(long address) {
+        Native.close(address);
+    }
+}

@@ -1,0 +1,91 @@
+package cnnrun;
+
+import java.util.ArrayList;
+import java.util.List;
+
+/**
+ * A net with its weights. Threads may share one: its own run() takes one call at a time, sessions
+ * run at the same time.
+ */
+public final class Net extends Handle {
+    private final Object running = new Object();
+    private final List<Port> inputs;
+    private final List<Port> outputs;
+
+    Net(Engine engine, long address) {
+        super(engine, address);
+        inputs = Port.list(address, false);
+        outputs = Port.list(address, true);
+    }
+
+    /** Name, type and shape of each input. */
+    public List<Port> inputs() { return inputs; }
+
+    /** Name, type and shape of each output. */
+    public List<Port> outputs() { return outputs; }
+
+    /** Runs tensors, one for each input, which are read in place. Returns a copy of each output. */
+    public Tensor[] run(Tensor... inputs) { return runInto(inputs, null); }
+
+    /**
+     * Runs tensors, and writes each output into a tensor of the caller's that has its type and
+     * size.
+     */
+    public void run(Tensor[] inputs, Tensor[] outputs) { runInto(inputs, outputs.clone()); }
+
+    private Tensor[] runInto(Tensor[] inputs, Tensor[] outputs) {
+        long model = acquire();
+        try {
+            synchronized (running) { return Native.run(model, inputs.clone(), outputs); }
+        } finally { release(); }
+    }
+
+    /** Runs a picture through the net's preprocessing. Returns a copy of output 0. */
+    public Tensor run(String picture) {
+        long model = acquire();
+        try {
+            synchronized (running) { return Native.runPicture(model, Native.text(picture)); }
+        } finally { release(); }
+    }
+
+    /**
+     * Memory to run the net in, beside other sessions.
+     *
+     * @param shapes one for each input; none: open dimensions are 1
+     */
+    public Session session(long[]... shapes) {
+        long model = acquire();
+        try {
+            Session session = new Session(this, Native.openSession(model, shapes.clone()));
+            model = 0;
+            return session;
+        } finally {
+            if (model != 0) release();
+        }
+    }
+
+    /** The k largest elements, best first, with the names of their classes. */
+    public List<Top> topk(Tensor scores, int k) {
+        long count = Math.min(Math.max(k, 0), scores.count());
+        float[] values = new float[(int)count];
+        List<Top> best = new ArrayList<>();
+        for (long index : Native.topk(scores, values)) {
+            best.add(new Top(index, values[best.size()], label(index)));
+        }
+        return best;
+    }
+
+    /** The name of a class; null if the net has none. */
+    public String label(long index) {
+        long model = acquire();
+        try {
+            byte[] name = Native.label(model, index);
+            return name == null ? null : Native.text(name);
+        } finally { release(); }
+    }
+
+    @Override
+    void free(long address) {
+        Native.release(address);
+    }
+}

@@ -1,0 +1,140 @@
+#!/usr/bin/perl
+# Packs one net into a static program that has its operators, the CPU's kernels for them and its weights, and nothing
+# else: no Lua, no dlopen, no plugin files.
+use strict;
+use warnings;
+use Cwd qw(abs_path);
+use Digest::SHA;
+use File::Basename qw(basename dirname);
+use File::Path qw(make_path);
+use Getopt::Long qw(:config no_auto_abbrev);
+use JSON::PP;
+use POSIX qw(strftime);
+
+my $usage = <<'END';
+usage: tools/pack.pl NET -o DIR [--name NAME] [--toolchain FILE.cmake] [--weights SPEC] [--quiet]
+
+Writes DIR/NAME, a static program of one net, and DIR/NAME.spdx.json, its bill of materials (SPDX 2.3).
+  -o DIR            folder for the results, and for the build (DIR/build)
+  --name NAME       the program's name (the net's file without its ending)
+  --toolchain FILE  a toolchain of CMake's for another processor, such as tests/cross/aarch64.cmake
+  --weights SPEC    weights for the net, as cnnrun takes them (its own)
+  --quiet           prints no sizes
+
+Wants cnnrun built in build/ (or CNNRUN_BUILD), CMake and a C compiler with a static C library.
+END
+sub fail { print STDERR "pack.pl: @_\n"; exit 1 }
+
+my ($out, $name, $toolchain, $weights, $quiet, $help);
+GetOptions('o|output=s' => \$out, 'name=s' => \$name, 'toolchain=s' => \$toolchain, 'weights=s' => \$weights,
+    'quiet' => \$quiet, 'h|help' => \$help) or exit 1;
+if ($help) { print $usage; exit 0 }
+my $net = shift @ARGV;
+fail("expected NET -o DIR; --help tells more") unless defined $net && defined $out && !@ARGV;
+my $root = dirname(dirname(abs_path($0)));
+my $program = abs_path($ENV{CNNRUN_BUILD} // "$root/build") . '/cnnrun';
+fail("no $program: tools/demo.sh builds it") unless -x $program;
+fail("$toolchain: no such file") if defined $toolchain && !-e $toolchain;
+$name //= basename($net) =~ s/[.,].*//r;
+fail("--name $name: expected letters, digits, - and _") unless $name =~ /^\w[\w-]*$/;
+make_path("$out/build/pack");
+my $dir = abs_path($out);
+my $pack = "$dir/build/pack";
+
+# What a command prints; its failure is ours.
+sub said {
+    open my $pipe, '-|', @_ or fail("$_[0]: $!");
+    local $/;
+    my $text = <$pipe> // '';
+    close $pipe or exit(($? >> 8) || 1);
+    return $text;
+}
+sub rows { return map { decode_json($_) } split /\n/, said(@_) }
+sub slurp { open my $in, '<', $_[0] or fail("$_[0]: $!"); local $/; return scalar <$in> }
+sub put { # unchanged files are left alone, so that nothing is compiled again
+    my ($file, $text) = @_;
+    return if -e $file && slurp($file) eq $text;
+    open my $to, '>', $file or fail("$file: $!");
+    print $to $text;
+    close $to or fail("$file: $!");
+}
+
+# ---- what the net needs ----
+my @weights = defined $weights ? ('--weights', $weights) : ();
+said($program, 'convert', $net, @weights, '-o', "$pack/model.cnr", '--quiet');
+# as it was loaded, and as it is planned
+my %op = map { $_ => 1 } split ' ', said($program, '--quiet', "$root/tools/pack/operators.lua", "$pack/model.cnr");
+$op{ $_->{op} } = 1 for grep { $_->{op} } rows($program, 'show', "$pack/model.cnr", '--device', 'cpu', '--json');
+my %kernel;
+for my $one (sort keys %op) {
+    my ($about) = rows($program, 'ops', $one, '--json');
+    fail("the operator $one is of the plugin $about->{plugin}; expected ops-std") if $about->{plugin} ne 'ops-std';
+    # those for weights as halves are taken only where a plan asks for such weights, which a packed program's does not
+    $kernel{ $_->{name} } = 1 for grep { $_->{device} =~ /^cpu/ && $_->{name} !~ /_b?f16_/ } @{ $about->{kernels} };
+}
+
+# ---- their tables ----
+my $table = slurp("$root/plugins/ops-std/ops_std.c");
+my %known = map { $_ => 1 } slurp("$root/plugins/ops-std/ops.inc") =~ /OP\((\w+)\)/g;
+my @unknown = grep { !$known{$_} } sort keys %op;
+fail("plugins/ops-std/ops.inc lacks @unknown") if @unknown;
+my $lines = join '', map { "    OP($_)\n" } sort keys %op;
+$table =~ s/^#include "ops\.inc"\n/$lines/m or fail('plugins/ops-std/ops_std.c: no line includes ops.inc');
+put("$pack/ops_std.c", $table);
+
+my ($neon) = grep { $_->{name} eq 'cpu-neon' } rows($program, 'plugins', '--json');
+my @names = @{ $neon->{provides}{kernel} };
+my @symbols = slurp("$root/plugins/cpu-neon/kernels.h") =~ /\bX\((neon_\w+)\)/g;
+fail(@names . ' kernels of cpu-neon are loaded, kernels.h has ' . @symbols . ': build again') if @names != @symbols;
+my @picked = grep { $kernel{ $names[$_] } } 0 .. $#names;
+my $list = join '', map { "    &$symbols[$_],\n" } @picked;
+my $kernels = slurp("$root/plugins/cpu-neon/kernels.c");
+$kernels =~ s/^#define X\(name\).*?#undef X\n/$list/ms or fail('plugins/cpu-neon/kernels.c: no list of kernels');
+put("$pack/kernels.c", $kernels);
+
+# ---- the program ----
+my @configure = ('cmake', '-S', "$root/tools/pack", '-B', "$dir/build", "-DPACK=$pack", "-DNAME=$name",
+    defined $toolchain ? '-DCMAKE_TOOLCHAIN_FILE=' . abs_path($toolchain) : ());
+push @configure, '-DCMAKE_C_COMPILER_LAUNCHER=ccache' if grep { -x "$_/ccache" } split /:/, $ENV{PATH};
+for my $command (\@configure, ['cmake', '--build', "$dir/build", '--parallel', $ENV{CNNRUN_JOBS} // 2]) {
+    my $log = "$dir/build/log";
+    next if system('sh', '-c', 'log=$1; shift; exec "$@" >"$log" 2>&1', 'sh', $log, @$command) == 0;
+    print STDERR slurp($log) =~ s/.*\n(?=(?:.*\n){30})//sr;
+    fail("could not be built; $log has all of it");
+}
+rename "$dir/build/$name", "$dir/$name" or fail("$dir/$name: $!");
+
+# ---- the bill of materials ----
+sub digest { return Digest::SHA->new(256)->addfile($_[0])->hexdigest }
+my ($compiler, $libc, $licence) = split /\n/, slurp("$dir/build/made-by");
+my ($version) = slurp("$root/CMakeLists.txt") =~ /^project\(cnnrun VERSION ([\d.]+)/m;
+sub package {
+    my ($id, $what, $v, $licence, $comment, $file) = @_;
+    return { SPDXID => "SPDXRef-$id", name => $what, versionInfo => $v // 'unknown', downloadLocation => 'NOASSERTION',
+        filesAnalyzed => JSON::PP::false, licenseConcluded => $licence, licenseDeclared => $licence,
+        copyrightText => 'NOASSERTION', comment => $comment,
+        $file ? (checksums => [{ algorithm => 'SHA256', checksumValue => digest($file) }]) : () };
+}
+my @parts = map { $names[$_] } @picked;
+my $bill = {
+    spdxVersion => 'SPDX-2.3', dataLicense => 'CC0-1.0', SPDXID => 'SPDXRef-DOCUMENT', name => $name,
+    documentNamespace => "urn:sha256:" . digest("$dir/$name"),
+    creationInfo => { created => strftime('%Y-%m-%dT%H:%M:%SZ', gmtime($ENV{SOURCE_DATE_EPOCH} // time)),
+        creators => ["Tool: cnnrun-$version"] },
+    packages => [
+        &package('program', $name, $version, 'NOASSERTION', "static; made by $compiler", "$dir/$name"),
+        &package('cnnrun', 'cnnrun', $version, 'MIT', 'the engine; operators: ' . join(' ', sort keys %op) .
+            '; kernels: ' . join(' ', @parts)),
+        &package('model', basename($net), undef, 'NOASSERTION', 'net and weights, in the native format', "$pack/model.cnr"),
+        &package('libc', $libc, undef, $licence, 'linked in, what is used of it'),
+    ],
+    relationships => [
+        { spdxElementId => 'SPDXRef-DOCUMENT', relationshipType => 'DESCRIBES', relatedSpdxElement => 'SPDXRef-program' },
+        (map { { spdxElementId => 'SPDXRef-program', relationshipType => $_->[0], relatedSpdxElement => "SPDXRef-$_->[1]" } }
+            ['CONTAINS', 'cnnrun'], ['CONTAINS', 'model'], ['STATIC_LINK', 'libc']),
+    ],
+};
+put("$dir/$name.spdx.json", JSON::PP->new->canonical->pretty->encode($bill));
+my ($all, $model) = (-s "$dir/$name", -s "$pack/model.cnr");
+printf "%s  %d bytes: model %d, code %d\noperators %s\nkernels %s\n", "$out/$name", $all, $model, $all - $model,
+    join(' ', sort keys %op), join(' ', @parts) unless $quiet;
