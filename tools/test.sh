@@ -86,7 +86,7 @@ fi
 
 # Each is one after the other in itself, so they go side by side. Of fuzzing each road for a few seconds;
 # tests/fuzz/run.sh 600 is the long way.
-suite "aarch64 and fuzz" 400 build tests/fuzz/fuzz.t tests/cross/aarch64.t
+suite "aarch64 and fuzz" 400 build tests/fuzz/fuzz.t tests/cross/aarch64.t tests/cross/pack.t
 
 say "everything took $(($(date +%s) - started)) s with its builds"
 # what was skipped and why; then, as the last line, "N passed, N failed"

@@ -74,6 +74,7 @@ my @runs = (
     [lua => qr/return function\(weight, gradient, state/, "$train --lr 0.0001 --optimizer CODE"],
     [lua => qr/c\.load\("squeezenet\.onnx"\)/, 'LUA_PATH="$PREFIX/share/lua/5.4/?.lua" lua5.4 CODE'],
     [lua => qr/return function\(args\)/, "$pictures; cnnrun CODE NET images:twenty.txt out.npy"],
+    [java => qr/class Digit/, 'cp CODE Digit.java'], # the block behind it compiles and runs it
     [python => qr//, q{python3 -c 'import sys; compile(open(sys.argv[1]).read(), sys.argv[1], "exec")' CODE}],
     [cpp => qr//, 'c++ -std=c++17 -I"$PREFIX/include" CODE -L"$PREFIX/lib" -lcnnrun -Wl,-rpath,"$PREFIX/lib" -o code && ./code',
      "#include <iostream>\n"],
