@@ -201,6 +201,7 @@ end
 
 return args.application({
   operands = "", most = 0, nets = true,
+  example = "cnnrun report --trust -o board.json",
   about = "Measures this machine: its devices, 14 nets of the zoo with made-up weights on each, their " ..
           "kernels, joules where a meter is, and whether it gets slower with time.",
   more = "It wants --trust, for the clock and for what Linux says of the machine. The file is written\n" ..

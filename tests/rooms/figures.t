@@ -14,6 +14,7 @@ my @settings = (
     [qr/a band of 25%/, "the policy's own setting"], [qr/^\s*[\d.]+%\s+\w.*/, 'an answer of a net'],
     [qr/500 million instructions, 5 seconds, 256 MiB|million instructions and 256 MiB/, 'bounds of the sandbox'],
     [qr/17 points/, 'points of a body'],
+    [qr/\d Cortex-A\d+.*/, 'arithmetic from data sheets'], [qr/less than 2 GB/, 'of memory'],
 );
 
 # Measured figures of a section that lacks a command, a date or a machine.

@@ -55,7 +55,7 @@ return function(args)
 end
 END
 
-my @boards = grep { `grep -l 'return board.new {' $_` } glob "$root/scripts/boards/*.lua";
+my @boards = grep { !/measured/ && `grep -l "return board.new {" $_` } glob "$root/scripts/boards/*.lua"; # measured.lua writes such files
 cmp_ok(scalar @boards, '>=', 5, 'boards');
 for my $board ((map { m{(\w+)\.lua$} } @boards), 'drawn 3', 'drawn 8') {
     my ($name, $seed) = split ' ', $board;

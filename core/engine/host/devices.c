@@ -246,6 +246,7 @@ static cnr_status open_device(cnri_devices *set, cnri_device *d, cnr_error *err)
     if (d->open) return CNR_OK;
     d->device.cache_dir = set->cache_dir;
     d->device.host = host_for(set, d);
+    d->device.of_host = d;
     const cnr_status status =
         cnri_plugin_status(err, d->device.cls->open(&d->device, &set->options, err), d->name,
                            "opening it");
@@ -298,24 +299,30 @@ static cnr_status best(cnri_devices *set, bool host, cnri_device **out, cnr_erro
 
 static atomic_bool any_lost;
 
-static cnri_device *of_device(const cnr_device *device) {
-    return (cnri_device *)(void *)((uintptr_t)device - offsetof(cnri_device, device));
+void cnri_device_lose(const cnr_device *device) {
+    cnri_device *d = device->of_host;
+    if (d) d->lost = true;
+    any_lost = true;
 }
 
-void cnri_device_lose(const cnr_device *device) { of_device(device)->lost = any_lost = true; }
-
-bool cnri_device_is_lost(const cnr_device *device) { return of_device(device)->lost; }
+bool cnri_device_is_lost(const cnr_device *device) {
+    const cnri_device *d = device->of_host;
+    return d && d->lost;
+}
 
 bool cnri_devices_any_lost(void) { return any_lost; }
 
 void cnri_device_set_hang_ms(const cnr_device *device, uint64_t ms, bool gives_up) {
-    of_device(device)->hang_ms = ms;
-    of_device(device)->gives_up = gives_up;
+    cnri_device *d = device->of_host;
+    if (!d) return;
+    d->hang_ms = ms;
+    d->gives_up = gives_up;
 }
 
 uint64_t cnri_device_hang_ms(const cnr_device *device, bool *gives_up) {
-    *gives_up = of_device(device)->gives_up;
-    return of_device(device)->hang_ms;
+    const cnri_device *d = device->of_host;
+    *gives_up = d && d->gives_up;
+    return d ? d->hang_ms : 0;
 }
 
 /* ---- why it is the default ---- */
@@ -440,7 +447,6 @@ void cnri_devices_close(cnri_devices *set) {
         if (set->at[i]->open) set->at[i]->device.cls->close(&set->at[i]->device);
         cnri_free(set->at[i]);
     }
-    cnri_hang_finish();
     cnri_free(set->at);
     cnri_free(set->cache_dir);
     cnri_vec_free(&set->asked_families);

@@ -85,7 +85,7 @@ void cnri_worker_free(cnri_worker *w) {
 /* ---- who waits for it ---- */
 
 bool cnri_device_can_hang(const cnr_device *device) {
-    return !(device->cls->flags & CNR_DEVICE_HOST) && cnri_clock_is_real();
+    return device->of_host && !(device->cls->flags & CNR_DEVICE_HOST) && cnri_clock_is_real();
 }
 
 /* On a condition by the monotonic clock. */

@@ -170,6 +170,7 @@ void cnr_close(cnr_runtime *rt) {
     while (rt->models.n > 0) cnr_release(rt->models.at[rt->models.n - 1]);
     cnri_vec_free(&rt->models);
     cnri_devices_close(&rt->devices);
+    cnri_hang_finish();
     cnri_clock_leave(&rt->clock);
     cnri_free(rt->sysfs_root);
     cnri_free(rt->meter_address);

@@ -69,6 +69,7 @@ typedef struct cnr_device {
     /* An open CPU device, for work on the host such as packing weights: a stream of it has
      * `parallel`. NULL: none. Set before open. */
     const struct cnr_device *host;
+    void *of_host; /* the host's own; NULL in devices that others make, for tests */
 } cnr_device;
 
 /* A queue of work; used by one thread at a time. In-order. */
