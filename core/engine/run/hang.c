@@ -35,6 +35,7 @@ cnr_status cnri_session_call(cnr_session *s, cnri_session_fn fn, cnr_error *err)
     const cnr_status status = cnri_hang_call(&s->worker, &g, call, s, err);
     if (!status || !is_lost(s)) return status;
     s->lost = true;
+    if (s->model) s->model->lost = true;
     for (int32_t i = 0; i < s->opened; i++) s->streams[i].cancel = &cancelled;
     return status;
 }

@@ -415,7 +415,7 @@ void cnr_release(cnr_model *m) {
     cnri_free(m->cache);
     cnri_vec_free(&m->sessions);
     cnri_vec_free(&m->input_types);
-    cnri_graph_free(m->graph);
+    if (!m->lost) cnri_graph_free(m->graph);
     cnri_free(m);
 }
 

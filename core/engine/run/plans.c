@@ -122,6 +122,7 @@ static cnr_status make(cnr_model *m, const cnri_plan_options *options, const cnr
     cnri_free(list);
     status = cnri_alloc_verdict(before, status, m->path ? m->path : "model", err);
     if (!status) return CNR_OK;
+    m->lost = m->lost || cnri_devices_any_lost();
     cnri_plan_free(*out);
     *out = NULL;
     return status;

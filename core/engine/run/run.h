@@ -109,6 +109,7 @@ typedef struct cnri_learner {
 struct cnr_model {
     cnr_runtime *rt;
     cnr_graph *graph; /* as loaded, with weights; symbols unbound */
+    bool lost;        /* a call that never returns may read its weights: they stay */
     char *path;
     cnri_plan_options plan_options;
     char *cache; /* folder of stored plans; NULL: none */
