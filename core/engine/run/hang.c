@@ -31,6 +31,7 @@ cnr_status cnri_session_call(cnr_session *s, cnri_session_fn fn, cnr_error *err)
     static const int32_t cancelled = 1;
     const cnri_hang_guard g = {s->plan->devices, s->plan->n_devices, limit_ns(s),
                                s->plan->gives_up};
+    if (s->model && cnri_check_process(s->model->rt, NULL)) return fn(s, err); /* without threads */
     s->fn = fn;
     const cnr_status status = cnri_hang_call(&s->worker, &g, call, s, err);
     if (!status || !is_lost(s)) return status;
