@@ -50,13 +50,13 @@ SKIP: {
     open my $script, '>', "$dir/answers.lua" or die;
     print $script "local c = require 'cnnrun'\nreturn function(w)\n  local x = c.tensor { shape = { 1, 1, 28, 28 }, data = {",
         join(',', map { sprintf '%.9g', $_ } unpack 'f<*', pack 'f<*', @x), "} }\n",
-        "  local y = c.load(w[1]):run { x }[1]\n  for i = 1, #y do print(('%.9g'):format(y[i])) end\n  return 0\nend\n";
+        "  local y = c.load(w[1]):run(x)\n  for i = 1, #y do print(('%.9g'):format(y[i])) end\n  return 0\nend\n";
     close $script;
-    my @want = split /\n/, said("$build/cnnrun $dir/answers.lua $root/scripts/nets/lenet5.lua --device cpu");
+    my @want = split /\n/, said("$build/cnnrun $dir/answers.lua $root/scripts/nets/lenet5.lua --trust");
     is(scalar @want, 10, 'answers of cnnrun') or diag err();
     for my $cpu (qw(cortex-a53 cortex-a72 cortex-a76 neoverse-n1 max)) {
         my @got = unpack 'f<*', said("qemu-aarch64-static -cpu $cpu $to/lenet5 --threads 1 --raw $dir/x.raw");
-        my $worst = 0;
+        my $worst = @got == 10 && @want == 10 ? 0 : 9;
         for (0 .. $#want) { my $d = abs(($got[$_] // 9) - $want[$_]); $worst = $d if $d > $worst }
         cmp_ok($worst, '<', 1e-5, "$cpu: the same answers within $worst") or diag err();
     }
