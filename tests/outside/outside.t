@@ -108,6 +108,23 @@ run "$prefix/bin/cnnrun" show "$prefix/share/cnnrun/scripts/nets/lenet5.lua" --p
     grep -q 'npu_layer+max_pool' "$work/log"
 ok $? "and computes regions of a net"
 
+cp -r "$prefix/share/cnnrun/template-kinds" "$work/kinds"
+run cmake -S kinds -B kinds/build "-DCMAKE_PREFIX_PATH=$prefix" -DCMAKE_BUILD_TYPE=Debug "-DCMAKE_INSTALL_PREFIX=$work/own"
+CNNRUN_PREFIX=$prefix run sh kinds/ci.sh; ok $? "a plugin of each kind, in C and in C++, builds and conforms"
+kinds=$(ls kinds/c kinds/cpp | grep -c '\.') judged=$(grep -c '^# .* judgements, .* 0 failed' "$work/log")
+[ "$kinds" -ge 16 ] && [ "$judged" = "$kinds" ]; ok $? "... all $kinds of them"
+for kind in device encoding importer knob meter rewrite source 'kernel.*dense' 'operator.*soft'; do
+    grep -q "^ok .*$kind" "$work/log" || echo "$kind" >>"$work/unjudged"
+done
+! grep -E '^ok .*(samples|damaged|settings|readings|answers).*SKIP' "$work/log" | grep -v 'no options' >>"$work/unjudged" &&
+    [ ! -s "$work/unjudged" ]
+ok $? "... by what fits each"
+for plugin in kinds/build/plugins/*.so; do nm -D --defined-only "$plugin"; done >"$work/log"
+[ "$(wc -l <"$work/log")" = "$kinds" ] && [ "$(grep -c ' cnr_plugin_query$' "$work/log")" = "$kinds" ]
+ok $? "... each exports one function"
+run cmake --install kinds/build && [ -f "$work/own/${libdir#"$prefix/"}/cnnrun/plugins/cpp-source.so" ]
+ok $? "... and is installed where cnnrun looks"
+
 cat >"$work/two.lua" <<'END'
 local c = require "cnnrun"
 return c.net { name = "two", input = { "x", shape = { 1, 1, 28, 28 } },

@@ -37,6 +37,7 @@ my %word = (
     'DEVICE' => 'cpu', 'PLUGIN.so' => 'build/plugins/sparse-csr.so',
     'scripts/nets/NAME.lua' => 'scripts/nets/resnet18.lua', 'picture.png' => 'three.png',
     'STUDENT' => 'scripts/nets/lenet5.lua', '/where/cnnrun/is/installed' => '"$PREFIX"',
+    map { ("/where/cnnrun/is/installed/share/cnnrun/$_" => "\"\$PREFIX\"/share/cnnrun/$_") } qw(template-kinds template-npu),
 );
 # The file that a README means, in the shared data; for all READMEs, or for commands that match.
 my @files = (

@@ -295,7 +295,7 @@ bool cnri_judge_facts(cnri_judging *j) {
     facts f = {.j = j, .good = true};
     cnr_error err = CNR_ERROR_INIT;
     if (!CNRI_HAS((const cnr_device_class *)j->descriptor, properties))
-        return cnri_judging_skip(j, "the class has no facts");
+        return cnri_judging_skip(j, "the class has no properties");
     bool good = cnri_bay_begin(&b, j);
     cnri_judging_case(j, "without a stream");
     good = good && cnri_judging_ok(j, "facts",

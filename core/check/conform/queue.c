@@ -183,7 +183,7 @@ static bool awaits(queueing *q, int32_t turn) {
 bool cnri_judge_await(cnri_judging *j) {
     const cnr_device_class *cls = j->descriptor;
     if (!CNRI_HAS(cls, event_record) || !CNRI_HAS(cls, event_sync))
-        return cnri_judging_skip(j, "the class has no await");
+        return cnri_judging_skip(j, "the class has no event_sync");
     queueing *q = cnri_alloc(sizeof *q);
     if (!q) return cnri_judging_fail(j, "out of memory");
     bool good = begin(q, j, 0);
@@ -219,7 +219,7 @@ static bool is_timed(queueing *q, int32_t turn) {
 bool cnri_judge_marks(cnri_judging *j) {
     const cnr_device_class *cls = j->descriptor;
     if (!CNRI_HAS(cls, event_record) || !CNRI_HAS(cls, event_elapsed))
-        return cnri_judging_skip(j, "the class has no elapsed");
+        return cnri_judging_skip(j, "the class has no event_elapsed");
     queueing *q = cnri_alloc(sizeof *q);
     if (!q) return cnri_judging_fail(j, "out of memory");
     bool good = begin(q, j, CNR_STREAM_TIMED);
