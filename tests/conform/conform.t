@@ -114,6 +114,11 @@ my %others = (
     'source source_trusting: damaged files'      => qr/damaged in way \d+ of seed 1: $crash/,
     'importer importer_trusting: damaged files'  => qr/damaged in way \d+ of seed 1: $crash/,
     'device crash: copies'                       => $crash,
+    'rewrite rewrite_both: answers'              => qr/output \d+ is off by \S+ from what it is without/,
+    'rewrite rewrite_endless: answers'           => qr/it changes without end/,
+    'rewrite rewrite_never: answers'             => qr/it changes none of \d+ nets and none of \d+ drawn ones/,
+    'kernel dense_over_read on cpu: agrees with the reference' => qr/died of \S/,
+    'kernel dense_small_workspace on cpu: agrees with the reference' => qr/wrote past the end of the workspace/,
 );
 ($code, $text) = run('conform', $faulty, @samples, '-o', "$dir/report.json");
 is $code, 1, 'a plugin with faults: exit code 1';

@@ -20,6 +20,9 @@ srand $seed;
 my $flags = "-O1 -fPIC -shared -fvisibility=hidden -w -I$root/core/include -I$build/include";
 my @plugins = (
     {name => 'template', sources => [glob "$root/plugins/template/*.c"], build => "cc -std=c11 $flags -I$root/plugins/template"},
+    (map { { name => "c-" . s{.*/|[.]c$}{}gr, sources => [$_], build => "cc -std=gnu11 $flags" } } glob "$root/plugins/template-kinds/c/*.c"),
+    (map { { name => "cpp-" . s{.*/|[.]cpp$}{}gr, sources => [$_], build => "c++ -std=c++17 $flags -I$root/core/bind/cpp/include -pthread" } }
+        glob "$root/plugins/template-kinds/cpp/*.cpp"),
     {name => 'npu', sources => ["$root/plugins/template-npu/npu.cpp"], build => "c++ -std=c++17 $flags -pthread"},
 );
 
@@ -61,11 +64,14 @@ my @ways = (
     ['condition turned', sub { my $t = $_[0]; $t =~ s/\bif \((.*?)\) /if (!($1)) / ? $t : undef }],
 );
 
+# The mutant of a knob writes to the board that it finds.
+my $samples = "$root/plugins/template-kinds/samples";
+my $given = "--sysfs-root $dir/root " . join ' ', map { "--sample $_" } glob "$samples/a.*";
 my ($made, $caught, $broken, @missed) = (0, 0, 0);
 my %seen;
+my @sources = map { my $plugin = $_; map { [$plugin, $_] } @{$plugin->{sources}} } @plugins;
 for (my $try = 0; $made < $count && $try < 40 * $count; $try++) {
-    my $plugin = $plugins[rand @plugins];
-    my $source = $plugin->{sources}[rand @{$plugin->{sources}}];
+    my ($plugin, $source) = @{$sources[rand @sources]};
     my ($line, $places) = lines_of(slurp($source));
     next unless @$places;
     my $at = $places->[rand @$places];
@@ -81,7 +87,8 @@ for (my $try = 0; $made < $count && $try < 40 * $count; $try++) {
     my @files = map { $_ eq $source ? "$work/$file" : $_ } @{$plugin->{sources}};
     if (system("$plugin->{build} @files -o $work/$plugin->{name}.so 2>/dev/null") != 0) { $broken++; next }
     $made++;
-    my $code = system("timeout -k 1 120 $build/cnnrun conform $work/$plugin->{name}.so >$work/report 2>&1");
+    system("rm -rf $dir/root && cp -r $samples/root $dir/root") == 0 or die;
+    my $code = system("timeout -k 1 120 $build/cnnrun conform $work/$plugin->{name}.so $given >$work/report 2>&1");
     my $what = sprintf '%s:%d: %s: %s', $file, $at + 1, $way->[0], $new =~ s/^\s+|\s+$//gr;
     if ($code != 0) { $caught++ } else { push @missed, $what }
     printf "%s %s\n", $code ? 'caught' : 'MISSED', $what;

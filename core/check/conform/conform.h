@@ -30,7 +30,8 @@ typedef struct cnri_conform_options {
     const cnri_plugin *plugin;  /* all that it brings; NULL: `device` alone */
     const char *device;         /* "npu:0" */
     const char *only;           /* (optional) the judgement of this name alone */
-    const char *const *nets;    /* files of nets that claimed regions are judged on; up to a NULL */
+    const char *const *nets;    /* files of nets to judge regions and rewrites on; up to a NULL */
+    struct cnr_runtime *rt;     /* to load them with */
     const char *const *samples; /* files or specs for importers and sources; up to a NULL */
     const char *sysfs_root, *meter_address; /* (optional) as gauges have them */
     bool leaves_knobs;                      /* knobs are read and never set */

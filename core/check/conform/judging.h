@@ -3,6 +3,7 @@
 #define CNRI_CONFORM_JUDGING_H
 
 #include "conform/conform.h"
+#include "graph/graph.h"
 
 typedef struct cnri_judging {
     const cnri_conform_options *o;
@@ -118,6 +119,10 @@ bool cnri_judge_meter_absent(cnri_judging *j);
 bool cnri_judge_knob(cnri_judging *j);
 bool cnri_judge_knob_set(cnri_judging *j);
 bool cnri_judge_knob_absent(cnri_judging *j);
+
+/* ---- drawn.c: a net of a few nodes; NULL: none came of what was drawn ---- */
+cnr_graph *cnri_drawn_net(cnri_judging *j);
+bool cnri_judge_rewrite(cnri_judging *j);
 
 bool cnri_judge_source_asked(cnri_judging *j);
 bool cnri_judge_source_samples(cnri_judging *j);

@@ -38,6 +38,7 @@ static const cnri_judgement judgements[] = {
     ROW(KNOB, "domains", knob, "bounds, steps and readings agree"),
     ROW(KNOB, "settings", knob_set, "what is set reads back, and restore puts it back"),
     ROW(KNOB, "no clocks", knob_absent, "where there is nothing it says so"),
+    ROW(REWRITE, "answers", rewrite, "nets give with it what they give without it"),
     ROW(SOURCE, "is asked", source_asked, "accepts takes any words and bytes"),
     ROW(SOURCE, "samples", source_samples, "pictures have the shape that their bytes have"),
     ROW(SOURCE, "damaged files", source_damaged, "cut and changed files: refused, or read"),

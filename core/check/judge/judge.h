@@ -233,6 +233,12 @@ bool cnri_trial_run(cnri_trial *t, bool ranges, cnri_text *why);
 /* Times it: milliseconds, the least of several runs; negative when it fails. */
 double cnri_trial_bench(cnri_trial *t, cnri_text *why);
 
+/* ---- guarded.c ---- */
+/* From now on kernels of the plan's steps get workspaces with guards, in place of those in the
+ * plan's memory: a write outside fails the step. One plan a process. False: no memory. */
+bool cnri_guard_workspaces(struct cnr_plan *plan);
+void cnri_unguard_workspaces(void);
+
 /* ---- promise.c, stand.c: what an operator's descriptor says of it, held against its reference
  * ---- */
 /* clang-format off */

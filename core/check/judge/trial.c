@@ -36,6 +36,42 @@ static bool prepare(cnri_stage *s, cnri_text *why) {
     return good;
 }
 
+/* Constants as plan and prepare see them: behind the last element begins a page that nobody may
+ * touch. */
+static bool fence_constants(cnri_stage *s, cnri_text *why) {
+    cnri_trial *t = s->t;
+    for (int32_t i = 0; i < t->n_in; i++) {
+        cnr_tensor *x = &t->in[i];
+        const unsigned bits = cnr_dtype_bits(x->dtype);
+        if (!t->inputs[i] || !(x->flags & CNR_TENSOR_CONST) || !x->data) continue;
+        if (!cnri_fence_make(&s->constant[i], x->bytes,
+                             x->encoding ? 16
+                             : bits > 8  ? bits / 8
+                                         : 1)) {
+            cnri_text_add(why, "out of memory");
+            return false;
+        }
+        cnri_fence_fill(&s->constant[i], x->data, 0);
+        x->data = s->constant[i].data;
+    }
+    return true;
+}
+
+static bool constants_kept(const cnri_stage *s, cnri_text *why) {
+    for (int32_t i = 0; i < s->t->n_in; i++)
+        if (s->constant[i].map && !cnri_fence_check(&s->constant[i], true, "a constant", why))
+            return false;
+    return true;
+}
+
+static void unfence_constants(cnri_stage *s) {
+    for (int32_t i = 0; i < s->t->n_in; i++) {
+        if (!s->constant[i].map) continue;
+        if (s->t->in[i].data == s->constant[i].data) s->t->in[i].data = s->t->host[i]->data;
+        cnri_fence_free(&s->constant[i]);
+    }
+}
+
 static bool plan(cnri_stage *s, cnri_text *why) {
     const cnri_trial *t = s->t;
     cnr_space space = {.size = sizeof space};
@@ -84,6 +120,7 @@ static void stage_close(cnri_stage *s) {
     cnri_piece_free(&s->blob);
     cnri_piece_free(&s->workspace);
     cnri_piece_free(&s->load);
+    unfence_constants(s);
     if (s->planned && CNRI_HAS(t->kernel, plan_free)) t->kernel->plan_free(t->device, s->state);
     if (s->open) t->device->cls->stream_close(&s->stream);
 }
@@ -98,7 +135,8 @@ static bool stage_open(cnri_stage *s, cnri_trial *t, cnri_text *why) {
                    &err))
         return false;
     s->open = true;
-    return plan(s, why) && prepare(s, why) && place(s, why);
+    return fence_constants(s, why) && plan(s, why) && prepare(s, why) && constants_kept(s, why) &&
+           place(s, why);
 }
 
 /* ---- one way of running ---- */

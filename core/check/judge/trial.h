@@ -2,7 +2,7 @@
 #ifndef CNRI_CHECK_TRIAL_H
 #define CNRI_CHECK_TRIAL_H
 
-#include "judge/judge.h"
+#include "judge/fence.h"
 #include <cnnrun/cnnrun.h>
 
 /* Memory on the device:   | guard | bytes | guard |   Images have no guards: they have no offsets
@@ -43,7 +43,8 @@ typedef struct cnri_stage {
     bool open, planned, has_blob, has_workspace;
     void *state;
     cnri_piece in[CNRI_CHECK_PORTS + CNRI_CHECK_CHAIN], out[CNRI_CHECK_PORTS], blob, workspace;
-    cnri_piece load;                              /* what a queue is kept busy with */
+    cnri_fence constant[CNRI_CHECK_PORTS + CNRI_CHECK_CHAIN]; /* inputs, for plan and prepare */
+    cnri_piece load;                                          /* what a queue is kept busy with */
     int64_t dims[CNRI_CHECK_PORTS][CNR_MAX_RANK]; /* of the outputs, before any were lowered */
 } cnri_stage;
 

@@ -169,7 +169,10 @@ bool cnri_checked_whole(void *arg, int64_t number, cnri_text *why) {
     cnr_plan *plan;
     cnr_error err = CNR_ERROR_INIT;
     const double part = net->weights_type || net->arithmetic ? 0.1 : 0.01;
-    cnr_status status = listen_to(net->plan, &net->shapes, true, &planned, &s, &err);
+    cnr_status status = cnri_guard_workspaces(net->plan)
+                            ? listen_to(net->plan, &net->shapes, true, &planned, &s, &err)
+                            : cnri_fail(&err, CNR_E_MEMORY, "kernelcheck", "out of memory");
+    cnri_unguard_workspaces();
     if (!status) status = run_freely(s, &freely, &err);
     if (!status) status = cnri_device_best(&net->rt->devices, true, &host, &err);
     if (!status) status = load(net, host->name, true, &model, &shapes, &plan, &err);

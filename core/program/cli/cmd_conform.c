@@ -61,10 +61,10 @@ const cnri_command cnri_cmd_conform = {
     .name = "conform",
     .example = "cnnrun conform my.so -o report.html",
     .operands = "PLUGIN.so",
-    .summary =
-        "Judges all that a plugin brings by what fits it: kernels and operators as\n"
-        "kernelcheck does, devices as devicecheck does; encodings, meters, knobs, sources,\n"
-        "importers; names that collide or that nobody has. Prints TAP: one test a judgement.",
+    .summary = "Judges all that a plugin brings by what fits it: kernels and operators as\n"
+               "kernelcheck does, devices as devicecheck does; encodings, meters, knobs, sources,\n"
+               "importers, rewrites; names that collide or that nobody has. Prints TAP: one test a "
+               "judgement.",
     .details =
         "Each judgement runs in a process of its own, so that a crash or a hang costs that one\n"
         "alone, and is told with what was being tried. -o writes a report, by its ending: .html\n"
@@ -73,6 +73,7 @@ const cnri_command cnri_cmd_conform = {
         "refused or decoded within bounds; every byte is written and no other. Meters: readings\n"
         "are possible ones (no negative watts). Knobs: what is set reads back, and is restored.\n"
         "A device that claims regions: nets give on it what their nodes give one by one (--net).\n"
+        "A rewrite: nets (--net, and drawn ones) give the same with it as without it.\n"
         "Sources and importers: shapes fit the bytes; damaged files of --sample are refused or\n"
         "read.",
     .results = CNRI_RESULTS(&cnri_conform_record),

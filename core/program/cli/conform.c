@@ -236,8 +236,9 @@ cnr_status cnri_conform_command(cnri_call *call, cnri_conform_call *c, cnr_error
     o->check.net_arg = &net;
     if (c->worker && c->nets.n) net.path = o->check.net = c->nets.at[c->nets.n - 1];
     if (c->worker && strncmp(c->worker, "net:", 4) == 0) o->check.plugin = NULL; /* a net's all */
-    if (c->worker) return cnri_conform_work(o, c->worker, err);
+    o->rt = call->rt;
     if (find_nets(c, shipped, err)) return CNR_E_MEMORY;
+    if (c->worker) return cnri_conform_work(o, c->worker, err);
     o->arg = &t;
     o->found = found;
     const bool tap = !call->common.json;

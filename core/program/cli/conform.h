@@ -15,7 +15,7 @@ typedef struct cnri_conform_call {
     CNRI_OPTION(owner, c.output, "--output", "FILE", "a report: .html (one page), .json or .tap", \
                 .letter = 'o', .writes = true), \
         CNRI_OPTION(owner, c.nets, "--net", "FILE", \
-                    "regions that a device claims are judged on it (some small ones; " \
+                    "regions of devices, and rewrites, are judged on it (some small ones; " \
                     "repeatable)"), \
         CNRI_OPTION(owner, c.o.only, "--only", "NAME", "the judgement of this name alone"), \
         CNRI_OPTION(owner, c.o.check.seed, "--seed", "N", "draws other cases (1)", .max = 1e15), \

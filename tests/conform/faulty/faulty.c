@@ -13,7 +13,9 @@ static cnr_status init(const cnr_host *host, struct cnr_registrar *r, cnr_error 
 #endif
     CNR_TRY(faulty_add_encodings(r));
     CNR_TRY(faulty_add_gauges(r));
-    return faulty_add_readers(r);
+    CNR_TRY(faulty_add_readers(r));
+    CNR_TRY(faulty_add_rewrites(r));
+    return faulty_add_kernels(r);
 }
 
 #ifdef FAULTY_SOUND

@@ -1,0 +1,59 @@
+/* Kernels of a plan's steps on workspaces with guards, which a plan lays beside other memory. */
+#include "judge/trial.h"
+#include "plan/plan.h"
+
+typedef struct watched {
+    cnri_step *step;
+    const cnr_kernel *kernel; /* its own */
+    cnr_kernel guarded;
+} watched;
+static CNRI_VEC(watched *) all; /* of the one plan of this process */
+
+static const watched *watched_of(const cnr_node *node) {
+    for (int32_t i = 0; i < all.n; i++)
+        if (all.at[i]->step->view.name == node->name) return all.at[i];
+    return NULL;
+}
+
+static cnr_status run_guarded(const cnr_run *run, cnr_error *err) {
+    const watched *w = watched_of(run->node);
+    const cnr_device_class *cls = run->stream->device->cls;
+    cnri_piece room = {0};
+    cnri_text why = {0};
+    cnr_run with = *run;
+    bool good = cnri_piece_make(&room, run->stream, &w->step->workspace_space, 0, &why) &&
+                cnri_piece_fill(&room, NULL, 0xff, &why);
+    with.workspace = &room.mem;
+    with.workspace_data = room.host;
+    cnr_status status = good ? w->kernel->run(&with, err) : CNR_OK;
+    if (good && !status) status = cls->sync(run->stream, err);
+    good = good && (status || cnri_piece_check(&room, false, "the workspace", NULL, &why));
+    if (!good) status = cnri_fail(err, CNR_E_STATE, run->node->name, "%s", why.at ? why.at : "");
+    cnri_piece_free(&room);
+    cnri_text_free(&why);
+    return status;
+}
+
+bool cnri_guard_workspaces(cnr_plan *plan) {
+    for (int32_t i = 0; i < plan->steps.n; i++) {
+        cnri_step *step = &plan->steps.at[i];
+        if (!step->kernel || step->workspace < 0 || !step->view.name) continue;
+        watched **slot = cnri_push(&all), *w = slot ? cnri_alloc_zero(sizeof *w) : NULL;
+        if (!w) return false;
+        *slot = w;
+        w->step = step;
+        w->kernel = step->kernel;
+        w->guarded = *step->kernel;
+        w->guarded.run = run_guarded;
+        step->kernel = &w->guarded;
+    }
+    return true;
+}
+
+void cnri_unguard_workspaces(void) {
+    for (int32_t i = 0; i < all.n; i++) {
+        if (all.at[i]) all.at[i]->step->kernel = all.at[i]->kernel;
+        cnri_free(all.at[i]);
+    }
+    cnri_vec_free(&all);
+}

@@ -1,0 +1,54 @@
+/* Rewrites that leave out the second of two relus, each with one planted fault. */
+#include "faulty.h"
+
+static int is(const cnr_node *node, const char *op) { return strcmp(node->desc->name, op) == 0; }
+
+/* Node `i` is `op` and reads what a relu gives: the value that the relu reads with `past`, or
+ * gives. -1: it is none. */
+static cnr_value read_by(const struct cnr_graph *g, int32_t i, const char *op, int past) {
+    const cnr_value *in, *first_in, *first_out;
+    if (!is(faulty_host->graph_node_at(g, i, &in, NULL), op)) return -1;
+    const int32_t before = faulty_host->graph_producer(g, in[0]);
+    if (before < 0 || !is(faulty_host->graph_node_at(g, before, &first_in, &first_out), "relu"))
+        return -1;
+    return past ? first_in[0] : first_out[0];
+}
+
+static int32_t leave_out(struct cnr_graph *g, const char *op, int past, cnr_error *err) {
+    for (int32_t i = 0; i < faulty_host->graph_node_count(g); i++) {
+        const cnr_value *out, to = read_by(g, i, op, past);
+        faulty_host->graph_node_at(g, i, NULL, &out);
+        if (to < 0 || faulty_host->graph_use_count(g, out[0]) == 0) continue;
+        if (faulty_host->graph_replace(g, out[0], to) || faulty_host->graph_remove(g, i))
+            return faulty_host->fail(err, CNR_E_STATE, "rewrite", "can't be left out");
+        return 1;
+    }
+    return 0;
+}
+
+static int32_t sound(struct cnr_graph *g, cnr_error *err) { return leave_out(g, "relu", 0, err); }
+static int32_t both(struct cnr_graph *g, cnr_error *err) { return leave_out(g, "relu", 1, err); }
+static int32_t endless(struct cnr_graph *g, cnr_error *err) {
+    (void)g, (void)err;
+    return 1;
+}
+static int32_t never(struct cnr_graph *g, cnr_error *err) {
+    (void)g, (void)err;
+    return 0;
+}
+
+#define REWRITE(word, change) \
+    { \
+        .size = sizeof(cnr_rewrite), .order = 900, .name = word, .summary = "for tests", \
+        .apply = change \
+    }
+static const cnr_rewrite rewrites[] = {REWRITE("rewrite_sound", sound),
+                                       REWRITE("rewrite_both", both),
+                                       REWRITE("rewrite_endless", endless),
+                                       REWRITE("rewrite_never", never)};
+
+cnr_status faulty_add_rewrites(struct cnr_registrar *r) {
+    for (int32_t i = FAULTY_FIRST; i < FAULTY_PAST(rewrites); i++)
+        CNR_TRY(faulty_host->add(r, CNR_KIND_REWRITE, &rewrites[i]));
+    return CNR_OK;
+}
