@@ -58,7 +58,7 @@ sub build_with {
     return system("c++ -std=c++17 -O1 -fPIC -shared -fvisibility=hidden $sets $dir/$name/npu.cpp -o $dir/$name/npu.so 2>$dir/err") == 0;
 }
 SKIP: {
-    skip 'no C++ compiler', 3 unless build_with('small', 'work->bytes = ', 'work->bytes = 4 + 0 * ') && build_with('wrong', 'readers == 1 && ', '') &&
+    skip 'no C++ compiler', 3 unless build_with('small', 'work->bytes = ', 'work->bytes = -4 + ') && build_with('wrong', 'readers == 1 && ', '') &&
         build_with('gone', 'run(const cnr_run *r, cnr_error *) {', 'run(const cnr_run *r, cnr_error *err) {
     return host->fail(err, CNR_E_DEVICE, "npu", "it is gone");');
     is_deeply scores("--plugin-dir $dir/gone --device npu --fallback cpu"), $plain, 'a device that is lost: the nodes run on the next one';

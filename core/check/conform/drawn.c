@@ -129,7 +129,8 @@ static bool add_node(drawing *d, const cnr_op *op) {
     cnr_attr room[CNRI_CHECK_ATTRS];
     const cnr_attr *attrs[CNRI_CHECK_ATTRS];
     cnr_value in[MOST_PORTS], out[MOST_PORTS];
-    const int32_t n_in = op->n_inputs, n_out = op->n_outputs;
+    const int32_t n_in = op->n_inputs;
+    const int32_t n_out = cnri_dice_chance(&d->dice, 80) ? 1 : op->n_outputs;
     if (n_in < 1 || n_in > MOST_PORTS || n_out < 1 || n_out > MOST_PORTS) return false;
     if (op->flags & (CNR_OP_LOSS | CNR_OP_OPTIMIZER)) return false;
     in[0] = -1;

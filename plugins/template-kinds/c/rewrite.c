@@ -9,8 +9,12 @@ static int is(const cnr_node *node, const char *op) { return strcmp(node->desc->
 /* Node `at` is a max_pool of one output: its only reader's relu, or -1. */
 static int32_t relu_before(const struct cnr_graph *g, int32_t at) {
     const cnr_value *in, *out;
+    int64_t n;
     const cnr_node *pool = host->graph_node_at(g, at, &in, NULL);
     if (!is(pool, "max_pool") || pool->n_outputs != 1) return -1;
+    const int64_t *pads = cnr_attr_ints(pool, "pads", &n);
+    for (int64_t i = 0; i < n; i++)
+        if (pads[i] != 0) return -1; /* a window of padding alone has no largest value */
     const int32_t before = host->graph_producer(g, in[0]);
     if (before < 0 || !is(host->graph_node_at(g, before, NULL, &out), "relu")) return -1;
     return host->graph_use_count(g, out[0]) == 1 ? before : -1;
