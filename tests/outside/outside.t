@@ -125,6 +125,32 @@ ok $? "... each exports one function"
 run cmake --install kinds/build && [ -f "$work/own/${libdir#"$prefix/"}/cnnrun/plugins/cpp-source.so" ]
 ok $? "... and is installed where cnnrun looks"
 
+# Plugins linked into a program.
+mkdir "$work/linked" && cp "$prefix/share/doc/cnnrun/examples/linked.c" "$work/linked"
+cat >"$work/linked/CMakeLists.txt" <<'END'
+cmake_minimum_required(VERSION 3.18)
+project(linked C CXX)
+find_package(cnnrun REQUIRED COMPONENTS engine)
+cnr_add_plugin(c-device STATIC SOURCES ../kinds/c/device.c)
+cnr_add_plugin(cpp-operator STATIC SOURCES ../kinds/cpp/operator.cpp)
+add_executable(linked linked.c)
+target_link_libraries(linked PRIVATE c-device cpp-operator cnnrun::engine-static)
+END
+cat >"$work/soft.lua" <<'END'
+local c = require "cnnrun"
+return c.net { name = "soft", input = { "x", shape = { 2, 3 } }, c["beta.soft_threshold"] { threshold = 0.5 } }
+END
+run cmake -S linked -B linked/build "-DCMAKE_PREFIX_PATH=$prefix" && run cmake --build linked/build &&
+    run "$prefix/bin/cnnrun" convert --plugin-dir kinds/build/plugins soft.lua -o soft.cnr
+ok $? "a program with two plugins linked in builds"
+run env -i CNNRUN_PLUGIN_PATH="$work/kinds/build/plugins" linked/build/linked soft.cnr
+[ "$(cat "$work/log")" = "0.5 -1.5 2.5 -3.5 0 0 " ]; ok $? "... and runs a net by them"
+if command -v strace >/dev/null; then
+    run strace -f -e trace=openat,open -o trace env -i linked/build/linked soft.cnr && grep -q 'soft\.cnr' trace &&
+        ! grep -E 'plugins|\.so"' trace | grep -vE 'lib(c|m|stdc\+\+|gcc_s)\.so|ld\.so' >"$work/log"
+    ok $? "... and opens no file of a plugin"
+fi
+
 cat >"$work/two.lua" <<'END'
 local c = require "cnnrun"
 return c.net { name = "two", input = { "x", shape = { 1, 1, 28, 28 } },

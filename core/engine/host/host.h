@@ -32,8 +32,9 @@ typedef struct cnri_plugin_search {
     const char *const *dirs; /* searched first: folders, whose bad plugins are logged and skipped,
                                 or files, which must load */
     bool default_dirs;
-    const char *const *order; /* plugins that load before all others, in this order */
-    const char *const *skip;  /* plugins that do not load */
+    const char *const *order;          /* plugins that load before all others, in this order */
+    const char *const *skip;           /* plugins that do not load */
+    const cnr_plugin_query_fn *linked; /* into the program; they load first, or it is an error */
 } cnri_plugin_search;
 /* Process-wide: plugins stay loaded and the registry only grows. Loading is idempotent and
  * serialised; the registry is read without locks at any time. Plugins load by precedence, so that

@@ -199,14 +199,23 @@ static bool initialise(cnri_plugin *p, const cnr_plugin *d) {
     return status == CNR_OK;
 }
 
-bool cnri_plugin_open(cnri_plugin *p, const struct stat *info, bool strict,
-                      cnri_plugin_known_fn known, bool (*skip)(const char *name), bool *skipped) {
-    if (!file_is_trusted(p, info, strict) || !needs_are_met(p)) return false;
-    const cnr_plugin *d = query(p);
+static bool take(cnri_plugin *p, const cnr_plugin *d, cnri_plugin_known_fn known,
+                 bool (*skip)(const char *name), bool *skipped) {
     if (!d || !take_names(p, d)) return false;
     *skipped = skip && skip(p->name);
     if (*skipped) return false;
     const cnri_plugin *other = known(p->name);
     if (other) return refuse(p, "a plugin of that name is loaded already, from %s", other->path);
     return initialise(p, d);
+}
+
+bool cnri_plugin_open(cnri_plugin *p, const struct stat *info, bool strict,
+                      cnri_plugin_known_fn known, bool (*skip)(const char *name), bool *skipped) {
+    if (!file_is_trusted(p, info, strict) || !needs_are_met(p)) return false;
+    return take(p, query(p), known, skip, skipped);
+}
+
+bool cnri_plugin_link(cnri_plugin *p, const cnr_plugin *d, cnri_plugin_known_fn known,
+                      bool (*skip)(const char *name), bool *skipped) {
+    return description_fits(p, d) && take(p, d, known, skip, skipped);
 }

@@ -15,5 +15,8 @@ typedef const cnri_plugin *(*cnri_plugin_known_fn)(const char *name);
  * plugin gives itself: *skipped, and false, before its init runs. */
 bool cnri_plugin_open(cnri_plugin *p, const struct stat *info, bool strict,
                       cnri_plugin_known_fn known, bool (*skip)(const char *name), bool *skipped);
+/* The same for one that is linked into the program: there is no file to look at. */
+bool cnri_plugin_link(cnri_plugin *p, const cnr_plugin *d, cnri_plugin_known_fn known,
+                      bool (*skip)(const char *name), bool *skipped);
 
 #endif

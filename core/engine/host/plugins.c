@@ -185,6 +185,32 @@ static cnr_status load_named(const char *path, cnr_error *err) {
     return cnri_fail(err, CNR_E_VERSION, path, "refused: %s", p->refused);
 }
 
+/* One that is linked into the program must load, once. */
+static cnr_status load_linked(cnr_plugin_query_fn query, cnr_error *err) {
+    const struct stat none = {0};
+    const cnr_plugin *d = query(CNR_ABI);
+    bool skipped = false;
+    for (int32_t i = 0; i < seen.all.n; i++)
+        if (d && seen.all.at[i]->plugin.desc == d) return CNR_OK;
+    entry **slot = cnri_push(&seen.all), *e = slot ? new_entry("(linked)", &none) : NULL;
+    if (!e) {
+        if (slot) seen.all.n--;
+        return out_of_memory(err, "linked plugins");
+    }
+    *slot = e;
+    const bool good = cnri_plugin_link(&e->plugin, d, loaded_by_name, is_skipped, &skipped);
+    if (seen.first) cnri_registry_settle();
+    if (good) set_precedence(&e->plugin, e->plugin.name);
+    if (good) return CNR_OK;
+    const cnr_status status = skipped             ? CNR_OK
+                              : e->plugin.refused ? cnri_fail(err, CNR_E_VERSION, e->plugin.name,
+                                                              "refused: %s", e->plugin.refused)
+                                                  : out_of_memory(err, e->plugin.name);
+    seen.all.n--;
+    free_entry(e);
+    return status;
+}
+
 /* ---- folders ---- */
 
 static int is_library(const struct dirent *e) {
@@ -399,6 +425,8 @@ cnr_status cnri_plugins_search(const cnri_plugin_search *search, cnr_error *err)
     pthread_mutex_lock(&seen.lock);
     seen.first = cnri_registry_size() == 0;
     seen.search = search;
+    for (const cnr_plugin_query_fn *query = search->linked; query && *query && !status; query++)
+        status = load_linked(*query, err);
     for (const char *const *dir = search->dirs; dir && *dir && !status; dir++)
         status = add_given(&list, *dir, err);
     if (search->default_dirs && !status) status = add_defaults(&list, err);

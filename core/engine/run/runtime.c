@@ -145,8 +145,10 @@ cnr_status cnri_runtime_open(cnr_runtime **out, const cnr_open_options *options,
     cnri_host_cpu_isa(given.cpu_isa);
     rt->options.cpu_isa = NULL;
     const cnri_plugin_search search = {given.plugin_dirs, !given.no_default_dirs,
-                                       given.plugin_order, given.skip_plugins};
+                                       given.plugin_order, given.skip_plugins,
+                                       given.linked_plugins};
     rt->options.plugin_order = rt->options.skip_plugins = NULL;
+    rt->options.linked_plugins = NULL;
     const int32_t known = cnri_plugin_count();
     cnr_status status = cnri_plugins_search(&search, err);
     if (!status) cnri_plugins_warn(known);

@@ -28,6 +28,8 @@ typedef struct cnr_model cnr_model;     /* a graph with its weights; shared betw
 typedef struct cnr_plan cnr_plan; /* a model for given shapes and devices; immutable, shared */
 typedef struct cnr_session cnr_session; /* memory to run a plan in; one thread at a time */
 
+struct cnr_plugin; /* plugin.h */
+
 /* Every struct begins with its size. A member of 0 or NULL has its default. */
 typedef struct cnr_open_options {
     uint32_t size;
@@ -56,6 +58,10 @@ typedef struct cnr_open_options {
      * the rest. Ends in NULL; NULL: none. */
     const char *const *plugin_order;
     const char *const *skip_plugins; /* names of plugins that do not load; ends in NULL */
+    /* Plugins that are linked into the program, by the function that each has in place of
+     * cnr_plugin_query (core/docs/abi.md). They load before any folder is searched. Ends in NULL.
+     */
+    const struct cnr_plugin *(*const *linked_plugins)(uint32_t host_abi);
 } cnr_open_options;
 
 typedef struct cnr_load_options {
