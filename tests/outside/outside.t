@@ -79,7 +79,7 @@ nm -D --defined-only template/build/plugins/template.so >"$work/log"
 [ $? = 0 ] && grep -q '^template ' "$work/log" && grep -q '^ok .*channel_mix' "$work/log"
 ok $? "the commands of its README list and judge it"
 CNNRUN_PREFIX=$prefix sh template/ci.sh >"$work/log" 2>&1 &&
-    grep -q '^# 6 judgements, .* 0 failed' "$work/log" && grep -q '<h1>template 1.0' template/build/plugins/template.html
+    grep -q '^# 7 judgements, .* 0 failed' "$work/log" && grep -q '<h1>template 1.0' template/build/plugins/template.html
 ok $? "its CI file judges all that it brings and leaves a page"
 run "$prefix/bin/cnnrun-kernelcheck" --plugin-dir template/build/plugins --plugin template &&
     grep -q '^ok .*channel_mix' "$work/log"

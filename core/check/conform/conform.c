@@ -238,6 +238,85 @@ static cnr_status judge_some_kernels(round_of *r, const place_of *place, cnr_err
     return status;
 }
 
+/* ---- texts of operators, which devices compile into kernels of any operator ---- */
+
+typedef struct expression {
+    const round_of *r;
+    const char *op;
+    int32_t judged;
+} expression;
+
+static void tell_expression(void *arg, const cnri_check_test *t) {
+    expression *e = arg;
+    const cnri_finding f = {.kind = cnri_kind_name(CNR_KIND_OPERATOR),
+                            .name = e->op,
+                            .device = t->device,
+                            .judgement = "expression",
+                            .verdict = t->failures ? CNRI_VERDICT_FAILS : CNRI_VERDICT_HOLDS,
+                            .why = t->failures ? t->first : NULL,
+                            .cases = t->cases,
+                            .seconds = NAN};
+    if (t->absent || t->skipped) return; /* that kernel reads no text */
+    e->judged++;
+    tell(e->r, &f);
+}
+
+/* Kernels of any operator, of devices that are not the processor. */
+static bool may_compile(const cnr_kernel *k) {
+    if (strcmp(k->op, CNR_ANY_OP) != 0) return false;
+    for (int32_t i = 0; i < cnri_descriptor_count(CNR_KIND_DEVICE); i++) {
+        const cnr_device_class *cls = cnri_descriptor_at(CNR_KIND_DEVICE, i);
+        if (drives(k, cls) && !(cls->flags & CNR_DEVICE_HOST)) return true;
+    }
+    return false;
+}
+
+static cnr_status judge_expression(round_of *r, const cnr_op *op, cnr_error *err) {
+    expression e = {.r = r, .op = op->name};
+    cnr_status status = CNR_OK;
+    for (int32_t i = 0; i < cnri_descriptor_count(CNR_KIND_KERNEL) && !cancelled(r->o); i++) {
+        const cnr_kernel *k = cnri_descriptor_at(CNR_KIND_KERNEL, i);
+        cnri_check_options o = r->o->check;
+        cnri_check_totals sum;
+        char flag[] = "--op", cases[] = "--cases", number[] = "3"; /* each is compiled */
+        if (status || !may_compile(k)) continue;
+        char **words = cnri_alloc(((size_t)o.n_words + 4) * sizeof *words);
+        if (!words) return cnri_fail(err, CNR_E_MEMORY, "conform", "out of memory");
+        for (int32_t w = 0; w < o.n_words; w++) words[w] = o.words[w];
+        words[o.n_words++] = flag; /* which children read */
+        words[o.n_words++] = (char *)(uintptr_t)op->name;
+        words[o.n_words++] = cases;
+        words[o.n_words++] = number;
+        o.words = words;
+        o.plugin = NULL;
+        o.kernel = k->name;
+        o.op = op->name;
+        o.cases = 3;
+        o.arg = &e;
+        o.tested = tell_expression;
+        status = cnri_check_all(&o, &sum, err);
+        cnri_free(words);
+    }
+    const cnri_finding none = {.kind = cnri_kind_name(CNR_KIND_OPERATOR),
+                               .name = op->name,
+                               .judgement = "expression",
+                               .verdict = CNRI_VERDICT_SKIPPED,
+                               .why = "no device here compiles it"};
+    if (!status && !e.judged) tell(r, &none);
+    return status;
+}
+
+static cnr_status judge_expressions(round_of *r, cnr_error *err) {
+    cnr_status status = CNR_OK;
+    for (int32_t i = 0; i < cnri_descriptor_count(CNR_KIND_OPERATOR) && !status; i++) {
+        const cnr_op *op = cnri_descriptor_at(CNR_KIND_OPERATOR, i);
+        if (cnri_owner(op) == r->o->plugin && CNRI_HAS(op, expression) &&
+            wanted(r->o, "expression"))
+            status = judge_expression(r, op, err);
+    }
+    return status;
+}
+
 /* ---- regions ---- */
 
 static void tell_regions(void *arg, const cnri_check_test *t) {
@@ -350,6 +429,7 @@ cnr_status cnri_conform_run(const cnri_conform_options *o, cnri_conform_totals *
             judge_kind(&r, kind);
     if (o->device) status = judge_one_device(&r, err);
     else status = judge_kernels(&r, &o->check, err);
+    if (o->plugin && !status) status = judge_expressions(&r, err);
     for (int32_t i = 0; i < cnri_descriptor_count(CNR_KIND_DEVICE) && !status && o->plugin; i++) {
         const cnr_device_class *cls = cnri_descriptor_at(CNR_KIND_DEVICE, i);
         if (cnri_owner(cls) == o->plugin) status = judge_regions(&r, cls, cls->family, err);

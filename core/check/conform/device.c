@@ -2,6 +2,7 @@
 #include "conform/judging.h"
 #include <math.h>
 #include <stdio.h>
+#include <unistd.h>
 
 /* ---- an open device ---- */
 
@@ -59,7 +60,8 @@ void cnri_bay_close(cnri_bay *b) {
 
 bool cnri_bay_alloc(cnri_bay *b, cnr_mem *out, uint64_t bytes) {
     cnr_error err = CNR_ERROR_INIT;
-    *out = (cnr_mem){.bytes = bytes, .memory_class = b->memory_class};
+    /* alloc sets handle and offset */
+    *out = (cnr_mem){.bytes = bytes, .offset = UINT64_C(1) << 60, .memory_class = b->memory_class};
     if (!cnri_judging_ok(b->j, "alloc", b->cls->alloc(&b->device, out, &err), &err)) return false;
     if (!out->handle)
         return cnri_judging_fail(b->j, "alloc of %llu bytes gave no handle",
@@ -256,6 +258,38 @@ static bool check_blocks(cnri_bay *b, const cnr_mem *blocks, uint8_t *data, uint
     return true;
 }
 
+/* Pages of the process that lie in memory; 0: not known. */
+static int64_t resident_pages(void) {
+    long long all = 0, resident = 0;
+    FILE *file = fopen("/proc/self/statm", "re");
+    if (file && fscanf(file, "%lld %lld", &all, &resident) != 2) resident = 0;
+    if (file) fclose(file);
+    return resident;
+}
+
+/* What is freed can be had again: many times a large block leaves hardly more memory taken. */
+static bool judge_freed(cnri_bay *b) {
+    enum { TIMES = 40, PART = 262144 };
+    static const uint8_t data[PART];
+    const uint64_t bytes = 4 * CNRI_MIB;
+    int64_t first = 0;
+    bool good = true;
+    cnri_judging_case(b->j, "%d blocks of 4 MiB, each freed before the next", (int)TIMES);
+    for (int32_t i = 0; i < TIMES && good; i++) {
+        cnr_mem block = {0};
+        good = cnri_bay_alloc(b, &block, bytes);
+        for (uint64_t at = 0; at < bytes && good; at += PART)
+            good = cnri_bay_write(b, &b->stream, &block, at, data, PART);
+        good = good && cnri_bay_sync(b, &b->stream);
+        cnri_bay_free(b, &block);
+        if (i == 4) first = resident_pages();
+    }
+    const int64_t more = (resident_pages() - first) * (int64_t)sysconf(_SC_PAGESIZE);
+    if (!good || !first || more < (TIMES / 2) * (int64_t)bytes) return good;
+    return cnri_judging_fail(b->j, "%lld MiB stay taken of blocks that were freed",
+                             (long long)(more / (int64_t)CNRI_MIB));
+}
+
 bool cnri_judge_memory(cnri_judging *j) {
     static uint8_t data[262144], got[262144];
     cnr_mem blocks[BLOCKS] = {{0}};
@@ -267,7 +301,7 @@ bool cnri_judge_memory(cnri_judging *j) {
            (most >= UINT64_C(1) << 62 || judge_too_large(&b, most + 1)) &&
            check_blocks(&b, blocks, data, got);
     for (int32_t i = 0; i < BLOCKS; i++) cnri_bay_free(&b, &blocks[i]);
-    good = good && works(&b);
+    good = good && works(&b) && judge_freed(&b);
     cnri_bay_close(&b);
     return good;
 }

@@ -57,6 +57,8 @@ static bool judge_meter_domain(cnri_judging *j, const cnr_meter_domain *d, int32
         return cnri_judging_fail(j, "%s: quantity %d is none", d->name, (int)d->quantity);
     if (d->period_ms < 0)
         return cnri_judging_fail(j, "%s: period_ms is %d", d->name, (int)d->period_ms);
+    if ((d->is_estimated | d->is_whole_machine) & ~1)
+        return cnri_judging_fail(j, "%s: is_estimated and is_whole_machine are 0 or 1", d->name);
     if (d->parent < 0 || d->parent > n)
         return cnri_judging_fail(j, "%s: within %d, and there are %d domains", d->name,
                                  (int)d->parent, (int)n);
@@ -135,7 +137,10 @@ bool cnri_judge_meter(cnri_judging *j) {
 
 /* ---- below a root where nothing is ---- */
 
-static bool is_absent(cnri_judging *j, cnr_status status, const cnr_error *err) {
+static bool is_absent(cnri_judging *j, cnr_status status, bool reads, const cnr_error *err) {
+    if (status == CNR_OK && !reads)
+        return cnri_judging_fail(j, "where nothing can be read, open succeeds; CNR_E_NOT_FOUND is "
+                                    "right");
     if (status == CNR_OK)
         return cnri_judging_skip(j, "it looks below no root: it is there all the same");
     if (!cnri_judging_spoke(j, "open", status, err)) return false;
@@ -164,9 +169,11 @@ bool cnri_judge_meter_absent(cnri_judging *j) {
     const cnr_gauge_options options = {.size = sizeof options, .root = folder};
     cnri_judging_case(j, "open below an empty folder");
     const cnr_status status = m->open(&options, &state, &n, &err);
+    cnr_reading reading = {.size = sizeof reading};
+    const bool reads = status == CNR_OK && n > 0 && m->read(state, 0, &reading, &err) == CNR_OK;
     if (status == CNR_OK) m->close(state);
     rmdir(folder);
-    return is_absent(j, status, &err);
+    return is_absent(j, status, reads, &err);
 }
 
 bool cnri_judge_knob_absent(cnri_judging *j) {
@@ -179,9 +186,11 @@ bool cnri_judge_knob_absent(cnri_judging *j) {
     const cnr_gauge_options options = {.size = sizeof options, .root = folder};
     cnri_judging_case(j, "open below an empty folder");
     const cnr_status status = k->open(&options, &state, &n, &err);
+    cnr_knob_state is = blank_state();
+    const bool reads = status == CNR_OK && n > 0 && k->read(state, 0, &is, &err) == CNR_OK;
     if (status == CNR_OK) k->close(state);
     rmdir(folder);
-    return is_absent(j, status, &err);
+    return is_absent(j, status, reads, &err);
 }
 
 /* ---- knobs ---- */

@@ -123,6 +123,7 @@ bool cnri_judge_knob_absent(cnri_judging *j);
 /* ---- drawn.c: a net of a few nodes; NULL: none came of what was drawn ---- */
 cnr_graph *cnri_drawn_net(cnri_judging *j);
 bool cnri_judge_rewrite(cnri_judging *j);
+bool cnri_judge_claims(cnri_judging *j);
 
 bool cnri_judge_source_asked(cnri_judging *j);
 bool cnri_judge_source_samples(cnri_judging *j);

@@ -1,5 +1,6 @@
-/* Rewrites: nets with and without what they change give the same answers, by the references alone.
- * The nets are those of --net or shipped ones, and drawn ones. */
+/* Rewrites, and whether claims lead to regions. Rewrites: nets with and without what they change
+ * give the same answers, by the references alone. The nets are those of --net or shipped ones, and
+ * drawn ones. */
 #include "conform/judging.h"
 #include "run/run.h"
 #include <math.h>
@@ -221,4 +222,41 @@ bool cnri_judge_rewrite(cnri_judging *j) {
                                           "it changes none of %d nets and none of %d drawn ones; "
                                           "--net FILE names one that it is for",
                                           (int)files, (int)DRAWN);
+}
+
+/* ---- devices that claim regions ---- */
+
+/* Steps that compute a region, in a plan of the net on the device; -1: `why` says what failed. */
+static int32_t regions_of(cnri_judging *j, const char *path, const char *device) {
+    const cnr_load_options o = {.size = sizeof o, .weights = "random:1", .device = device};
+    cnr_error err = CNR_ERROR_INIT;
+    cnri_shapes shapes = {0};
+    cnr_model *model;
+    cnr_plan *plan;
+    int32_t n = 0;
+    cnri_judging_case(j, "%s", path);
+    cnr_status status = cnr_load(j->o->rt, path, &o, &model, &err);
+    if (!status) status = cnri_input_shapes(model, 1, &shapes, &err);
+    if (!status) status = cnr_plan_for(model, shapes.list, shapes.n, &plan, &err);
+    for (int32_t i = 0; !status && i < plan->steps.n; i++)
+        n += plan->steps.at[i].view.subgraph != NULL;
+    cnri_shapes_free(&shapes);
+    return cnri_judging_ok(j, path, status, &err) ? n : -1;
+}
+
+bool cnri_judge_claims(cnri_judging *j) {
+    const cnr_device_class *cls = j->descriptor;
+    int32_t nets = 0, found = 0;
+    if (!CNRI_HAS(cls, claim)) return cnri_judging_skip(j, "the class has no claim");
+    for (const char *const *net = j->o->nets; net && *net; net++, nets++) {
+        const int32_t n = regions_of(j, *net, cls->family);
+        if (n < 0) return false;
+        found += n;
+    }
+    if (!nets) return cnri_judging_skip(j, "there is no net to plan");
+    return found > 0 ||
+           cnri_judging_fail(j,
+                             "no region that it claims is computed in any of %d nets; --net FILE "
+                             "names one that it is for",
+                             (int)nets);
 }

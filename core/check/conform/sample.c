@@ -293,6 +293,8 @@ static bool judge_graph(cnri_judging *j, const cnr_graph *g) {
     if (g->outputs.n < 1) return cnri_judging_fail(j, "the net has no outputs");
     for (int32_t i = 0; i < g->values.n; i++) {
         const cnri_value *v = &g->values.at[i];
+        if (v->is_input && cnr_count(v->type) == 0)
+            return cnri_judging_fail(j, "input %s has no elements", v->name);
         if (v->type->data && !v->type->encoding && v->type->bytes != cnr_dense_bytes(v->type))
             return cnri_judging_fail(j, "weight %s has %llu bytes, its shape %llu", v->name,
                                      (unsigned long long)v->type->bytes,

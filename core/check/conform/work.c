@@ -26,6 +26,7 @@ static const cnri_judgement judgements[] = {
     ROW(DEVICE, "closed while busy", busy_close, "nothing touches memory after its stream closed"),
     ROW(DEVICE, "fork", fork, "a child changes nothing for its parent, and can open it anew"),
     ROW(DEVICE, "facts", facts, "names and numbers that it tells are well-formed"),
+    ROW(DEVICE, "claims", claims, "regions that it claims are computed in some net"),
     ROW(ENCODING, "loss", loss, "decode gives back what was encoded, nearly"),
     ROW(ENCODING, "encoded size", encoded_size,
         "encode fills its bytes, decode its tensor, no "

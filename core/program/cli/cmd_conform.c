@@ -10,8 +10,9 @@ typedef struct settings {
 
 static const cnri_option options[] = {
     CNRI_CONFORM_OPTIONS(settings, c),
-    CNRI_OPTION(settings, c.o.check.cases, "--cases", "N", "cases a kernel or operator (20)",
+    CNRI_OPTION(settings, c.o.check.cases, "--cases", "N", "cases a kernel or operator (40)",
                 .min = 1, .max = 1e6),
+    CNRI_OPTION(settings, c.o.check.op, "--op", "NAME", NULL), /* for children */
     CNRI_OPTION(settings, samples, "--sample", "FILE",
                 "what its importers or sources read, and are shown damaged; more than once"),
     CNRI_OPTION(settings, keep_knobs, "--keep-knobs", NULL,
@@ -52,7 +53,7 @@ static cnr_status run(cnri_call *call, void *values, cnr_error *err) {
                          "plugins\"); --skip-plugin or --plugin-order decides");
     if (!cnri_push(&s->samples)) return cnri_fail(err, CNR_E_MEMORY, "conform", "out of memory");
     s->c.o.samples = s->samples.at;
-    s->c.o.check.plugin = s->c.o.plugin->name;
+    if (!s->c.o.check.op) s->c.o.check.plugin = s->c.o.plugin->name;
     s->c.o.leaves_knobs = s->keep_knobs;
     return cnri_conform_command(call, &s->c, err);
 }
@@ -73,12 +74,13 @@ const cnri_command cnri_cmd_conform = {
         "refused or decoded within bounds; every byte is written and no other. Meters: readings\n"
         "are possible ones (no negative watts). Knobs: what is set reads back, and is restored.\n"
         "A device that claims regions: nets give on it what their nodes give one by one (--net).\n"
+        "An operator's text for OpenCL is compiled and judged where there is such a device.\n"
         "A rewrite: nets (--net, and drawn ones) give the same with it as without it.\n"
         "Sources and importers: shapes fit the bytes; damaged files of --sample are refused or\n"
         "read.",
     .results = CNRI_RESULTS(&cnri_conform_record),
     CNRI_OPTIONS(options),
-    CNRI_VALUES(settings, .c = CNRI_CONFORM_DEFAULTS),
+    CNRI_VALUES(settings, .c = CNRI_CONFORM_DEFAULTS(40)),
     .min_operands = 1,
     .max_operands = 1,
     .opens = open_plugin,

@@ -33,7 +33,7 @@ const cnri_command cnri_cmd_devicecheck = {
         "gone when run has returned.",
     .results = CNRI_RESULTS(&cnri_conform_record),
     CNRI_OPTIONS(options),
-    CNRI_VALUES(settings, .c = CNRI_CONFORM_DEFAULTS),
+    CNRI_VALUES(settings, .c = CNRI_CONFORM_DEFAULTS(20)),
     .min_operands = 1,
     .max_operands = 1,
     .opens = cnri_call_open,

@@ -192,7 +192,7 @@ static cnr_status check_only(const char *only, cnr_error *err) {
     }
     const char **last = cnri_push(&names);
     if (last) *last = "names"; /* of a plugin, in the parent */
-    if (only && strcmp(only, "names") == 0) only = NULL;
+    if (only && (strcmp(only, "names") == 0 || strcmp(only, "expression") == 0)) only = NULL;
     near = only ? cnri_nearest_word(only, names.at, names.n) : NULL;
     cnri_vec_free(&names);
     if (!only) return CNR_OK;

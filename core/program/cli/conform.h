@@ -22,9 +22,9 @@ typedef struct cnri_conform_call {
         CNRI_OPTION(owner, c.o.check.timeout, "--timeout", "SECONDS", \
                     "for one case of a judgement (20)", .min = 0.1, .max = 1e6), \
         CNRI_OPTION(owner, c.worker, "--worker", "WORDS", NULL)
-#define CNRI_CONFORM_DEFAULTS \
+#define CNRI_CONFORM_DEFAULTS(number) \
     { \
-        .o = {.check = {.seed = 1, .cases = 20, .only = -1, .timeout = 20} } \
+        .o = {.check = {.seed = 1, .cases = number, .only = -1, .timeout = 20} } \
     }
 
 extern const cnri_record cnri_conform_record;
