@@ -187,6 +187,10 @@ bool cnri_judge_map(cnri_judging *j) {
         good = cnri_bay_write(&c.b, &c.b.stream, &c.mem, 0, c.mirror, 64);
         uint8_t *at = good ? cls->map(&c.b.stream, &c.mem, writes, &err) : NULL;
         if (!good) break;
+        if (!at && c.b.is_host) {
+            good = cnri_judging_fail(j, "map of host memory gives no address: %.300s", err.text);
+            break;
+        }
         if (!at) { /* then it is copied */
             end(&c);
             return cnri_judging_skip(j, "map says no: %.300s", err.text);

@@ -30,6 +30,10 @@ static cnr_knob_state blank_state(void) {
 static bool has_opened(cnri_judging *j, cnr_status status, int32_t n, const cnr_error *err,
                        bool *verdict) {
     *verdict = true;
+    if (status == CNR_E_NOT_FOUND && j->o->sysfs_root) { /* a tree that was made for it */
+        *verdict = cnri_judging_fail(j, "nothing below --sysfs-root: %.300s", err->text);
+        return false;
+    }
     if (status == CNR_E_NOT_FOUND) {
         *verdict = cnri_judging_spoke(j, "open", status, err) &&
                    cnri_judging_skip(j, "this machine has none: %.300s", err->text);

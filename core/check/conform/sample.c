@@ -193,6 +193,7 @@ static bool judge_picture(cnri_judging *j, const cnr_sample *s) {
     const bool shaped =
         p->rank == 3 && p->dim[0] > 0 && p->dim[1] > 0 && (p->dim[2] == 1 || p->dim[2] == 3);
     if (!memchr(s->name, 0, sizeof s->name)) return cnri_judging_fail(j, "a name has no end");
+    if (!s->name[0]) return cnri_judging_fail(j, "a sample has no name: a file, or a number");
     if (p->dtype != CNR_u8 || !shaped || !p->data)
         return cnri_judging_fail(j, "a picture is no u8 of H W C with 1 or 3 channels");
     if (p->bytes != cnr_dense_bytes(p))

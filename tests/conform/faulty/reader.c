@@ -63,6 +63,7 @@ static cnr_status read_trusting(void *state, int64_t index, cnr_sample *out, cnr
     out->picture.data = faulty_host->alloc((size_t)n);
     if (!out->picture.data) return faulty_host->fail(err, CNR_E_MEMORY, "gray", "out of memory");
     memcpy(out->picture.data, p->data + p->at, (size_t)n);
+    snprintf(out->name, sizeof out->name, "0");
     return CNR_OK;
 }
 static cnr_status read_gray(void *state, int64_t index, cnr_sample *out, cnr_error *err) {
