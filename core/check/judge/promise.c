@@ -244,6 +244,33 @@ static bool judge_apply(cnri_stand *s, cnri_promises *p, cnri_text *why) {
     return true;
 }
 
+/* The text for devices: its length is told, it ends, and where there is no room for it that is said
+ * and nothing is written outside. */
+static bool judge_text(const cnri_case *c, cnri_text *why) {
+    const cnr_op *op = c->node.desc;
+    char text[4096];
+    if (!CNRI_HAS(op, expression)) return true;
+    memset(text, 'x', sizeof text);
+    const int32_t n = op->expression(&c->node, text, sizeof text);
+    const char *end = memchr(text, 0, sizeof text);
+    if (n < 0) return true; /* it has none for such a node */
+    if (!end || end - text != n) {
+        cnri_text_add(why, "expression returns %d, and its text has %lld characters", (int)n,
+                      end ? (long long)(end - text) : -1LL);
+        return false;
+    }
+    memset(text, 'x', sizeof text);
+    const int32_t less = op->expression(&c->node, text, (size_t)n);
+    for (size_t i = (size_t)n; i < sizeof text && less < 0; i++)
+        if (text[i] != 'x') {
+            cnri_text_add(why, "expression writes outside its %d bytes", (int)n);
+            return false;
+        }
+    if (less < 0) return true;
+    cnri_text_add(why, "expression returns %d for a text that does not fit", (int)less);
+    return false;
+}
+
 /* An operator that says it works element by element gives the shape that its operands broadcast
  * to. */
 static bool judge_shape(const cnri_case *c, cnri_text *why) {
@@ -271,7 +298,7 @@ static bool judge_shape(const cnri_case *c, cnri_text *why) {
 bool cnri_promises_run(cnri_case *c, const cnri_draft *d, cnri_promises *which, cnri_text *why) {
     static cnri_stand s; /* large; a worker has one thread */
     bool good = cnri_stand_open(&s, c, why);
-    good = good && judge_shape(c, why) && judge_known(c, which, why) &&
+    good = good && judge_shape(c, why) && judge_text(c, why) && judge_known(c, which, why) &&
            judge_reference(&s, which, why) && judge_ranges(&s, which, why) &&
            judge_in_place(&s, which, why) && judge_views(c, which, why) &&
            judge_apply(&s, which, why);
