@@ -90,6 +90,7 @@ static void run(cnri_call *call, void *values) {
     if (!status) status = call->command->run(call, values, &err);
     cnri_watch_end(&call->watching);
     if (!status) tell_clock(call);
+    if (status && call->errors_after_ms) usleep(call->errors_after_ms * 1000);
     if (status) call->code = cnri_complain(call, &err);
 }
 
