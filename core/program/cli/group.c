@@ -3,7 +3,7 @@
 #include "group/group.h"
 #include <unistd.h>
 
-enum { AFTER_RANK_0_MS = 1000 }; /* mostly it tells the same error, and ends the job */
+enum { AFTER_RANK_0_MS = 1500 }; /* mostly it tells the same error, and ends the job */
 
 /* Ranks behind 0 do what rank 0 does, and tell nobody. A sweep's points are theirs alone. */
 static cnr_status be_silent(cnri_call *call, cnr_error *err) {
