@@ -45,9 +45,10 @@ typedef struct cnr_group {
     /* Leaves the group: all ranks call it. */
     void (*close)(void *state);
     /* Operators that sum within a graph, so that gradients travel while others are computed. The
-     * first takes any number of f32 tensors, multiplies them by its attribute `multiplier` and begins to
-     * sum them; its output is f32 [elements of all inputs]. The second waits for that value and
-     * copies the elements from its attribute `offset` on into a tensor of its attribute `dims`. */
+     * first takes any number of f32 tensors, multiplies them by its attribute `multiplier` and
+     * begins to sum them; its output is f32 [elements of all inputs]. The second waits for that
+     * value and copies the elements from its attribute `offset` on into a tensor of its attribute
+     * `dims`. */
     const char *sum_begin_op, *sum_wait_op;
 } cnr_group;
 

@@ -22,13 +22,17 @@ static int64_t elements(const cnr_graph *g, const cnri_backward *b, const ready 
     return cnr_count(cnri_graph_type(g, b->weights.at[r->index].gradient));
 }
 
-/* How many of the first n gradients, counted from the last one back, make the last bucket. */
+/* How many of the first n gradients, counted from the last one back, make the last bucket. One that
+ * is large by itself travels alone, and waits for none behind it. */
 static int32_t last_bucket(const cnr_graph *g, const cnri_backward *b, const ready *all,
                            int32_t n) {
     int64_t bytes = 0;
     int32_t taken = 0;
-    while (taken < n && taken < BUCKET_INPUTS && (taken == 0 || bytes < BUCKET_BYTES))
-        bytes += elements(g, b, &all[n - ++taken]) * (int64_t)sizeof(float);
+    while (taken < n && taken < BUCKET_INPUTS) {
+        bytes += elements(g, b, &all[n - taken - 1]) * (int64_t)sizeof(float);
+        if (taken > 0 && bytes > BUCKET_BYTES) break;
+        taken++;
+    }
     return taken;
 }
 
