@@ -88,7 +88,8 @@ int32_t cnri_groups_of(const cnri_command *c, cnri_group out[CNRI_GROUPS]) {
 }
 
 void cnri_help(const cnri_command *c) {
-    static const cnri_command all_nets = {.name = "", .takes = CNRI_NETS | CNRI_PICTURES};
+    static const cnri_command all_nets = {.name = "",
+                                          .takes = CNRI_NETS | CNRI_PICTURES | CNRI_GROUP};
     cnri_group groups[CNRI_GROUPS];
     const int32_t n = cnri_groups_of(c ? c : &all_nets, groups);
     cnri_help_print(c, groups, n);
@@ -354,7 +355,7 @@ bool cnri_call_parse(cnri_call *call, void *values, int *next) {
 }
 
 int cnri_command_at(int argc, char **argv) {
-    static const cnri_command any = {.name = "", .takes = CNRI_NETS | CNRI_PICTURES};
+    static const cnri_command any = {.name = "", .takes = CNRI_NETS | CNRI_PICTURES | CNRI_GROUP};
     cnri_call call = {.command = &any};
     const parser p = begin(&call, NULL);
     int i = 1;
