@@ -62,6 +62,7 @@ nav:
     - Applications: core/docs/applications.md
     - Packages: core/docs/packages.md
     - Simulated boards: core/docs/boards.md
+    - Several machines: core/docs/groups.md
     - Boards and phones: core/docs/machines.md
     - One model in a program: core/docs/pack.md
     - Java: core/docs/java.md

@@ -53,7 +53,13 @@ static const cnr_attr_spec drawn_attrs[] = {{.name = "ratio",
                                              .help = "share of elements that become 0"},
                                             {.name = "seed",
                                              .type = CNR_ATTR_INT,
-                                             .help = "of the mask, with the step"}};
+                                             .help = "of the mask, with the step"},
+                                            {.name = "first",
+                                             .type = CNR_ATTR_INT,
+                                             .flags = CNR_ATTR_BOUNDED,
+                                             .max = 9e15,
+                                             .help = "number of the first element, where x is a "
+                                                     "part of a larger mask's"}};
 static const cnr_port drawn_in[] = {{.name = "x", .help = "anything"},
                                     {.name = "step",
                                      .help = "another number, another mask; rank 0"}};
@@ -81,6 +87,7 @@ OPS_INLINE void drawn_body(const cnr_run *run, int32_t dtype) {
     const cnr_tensor *number = node->inputs[1];
     const uint64_t step = (uint64_t)fmin(fabs(ops_get(number->dtype, number->data, 0)), 1e15);
     const uint64_t key = mix((uint64_t)cnr_attr_int(node, "seed") + mix(step + 1));
+    const uint64_t first = (uint64_t)cnr_attr_int(node, "first");
     const uint64_t least = (uint64_t)(ratio * 4294967296.0); /* draws below it are dropped */
     const void *x = node->inputs[0]->data;
     void *y = run->outputs[0]->data;
@@ -88,8 +95,9 @@ OPS_INLINE void drawn_body(const cnr_run *run, int32_t dtype) {
     for (int64_t r = 0; r < runs.n; r++)
         for (int64_t i = 0; i < runs.length; i++) {
             const int64_t at = runs.first + r * runs.pitch + i;
-            const uint64_t two = mix(key + UINT64_C(0x9e3779b97f4a7c15) * (uint64_t)(at >> 1));
-            const uint64_t drawn = at & 1 ? two >> 32 : two & 0xffffffffu;
+            const uint64_t whole_at = first + (uint64_t)at;
+            const uint64_t two = mix(key + UINT64_C(0x9e3779b97f4a7c15) * (whole_at >> 1));
+            const uint64_t drawn = whole_at & 1 ? two >> 32 : two & 0xffffffffu;
             ops_put(dtype, y, at, drawn < least ? 0 : ops_get(dtype, x, at) * scale);
         }
 }
@@ -112,12 +120,16 @@ static cnr_status training(const cnr_host *host, struct cnr_graph *graph, const 
     const double ratio = kit_scalar(node, 1, "ratio", &known);
     if (!known || !(ratio >= 0 && ratio <= 1))
         return ops_fail(err, CNR_E_UNSUPPORTED, node, "ratio: want a constant from 0 to 1");
+    const cnr_tensor *x = node->inputs[0];
+    const int64_t each = x->rank > 0 && x->dim[0] > 0 ? cnr_count(x) / x->dim[0] : 0;
+    const int64_t first = CNR_HAS(t, first) && each > 0 ? t->first * each : 0;
     const cnr_attr list[] =
         {kit_attr_float("ratio", ratio),
-         kit_attr_int("seed", (int64_t)((t->seed ^ (uint64_t)cnr_attr_int(node, "seed")) >> 1))};
-    const cnr_attr *const attrs_of[] = {&list[0], &list[1]};
+         kit_attr_int("seed", (int64_t)((t->seed ^ (uint64_t)cnr_attr_int(node, "seed")) >> 1)),
+         kit_attr_int("first", first)};
+    const cnr_attr *const attrs_of[] = {&list[0], &list[1], &list[2]};
     const cnr_value in[] = {inputs[0], t->step};
-    return ops_grad_node(host, graph, node, "dropout_drawn", in, 2, attrs_of, 2, &outputs[0], err);
+    return ops_grad_node(host, graph, node, "dropout_drawn", in, 2, attrs_of, 3, &outputs[0], err);
 }
 
 const cnr_op ops_dropout = {

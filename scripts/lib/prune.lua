@@ -85,6 +85,7 @@ function Work:open_state(restart)
     run = (found.run or 0) + 1
     if not restart and found.identity == identity then
       self.state = found
+      c.barrier() -- all have looked
       if found.schedule ~= schedule then found.run, found.schedule = run, schedule end
       return self:keep_state()
     end
@@ -93,6 +94,7 @@ function Work:open_state(restart)
             "--restart begins anew, --folder names another place", 0)
     end
   end
+  c.barrier() -- all have looked
   self.state = { identity = identity, schedule = schedule, run = run, known = {}, files = {} }
   self:keep_state()
 end
@@ -218,6 +220,7 @@ end
 
 -- As the command line has it: devices, kernels, limits. Its weights are of the net as it was.
 local function loaded(path, options)
+  c.barrier() -- several processes: rank 0 wrote the file
   local how = {}
   for key, value in pairs(options.load) do how[key] = value end
   how.weights = path == options[1] and how.weights or nil
@@ -478,6 +481,7 @@ end
 -- Weights in other forms, by layer, and what a file of it takes.
 function Work:written(net, path)
   net:save(path)
+  c.barrier()
   local _, bytes = c.exists(path)
   return bytes
 end

@@ -21,6 +21,7 @@ function Page:picture(name, title, drawn)
   if not self.able then return end
   drawn:save(self.folder .. "/" .. name .. ".png")
   drawn:save(self.folder .. "/" .. name .. ".svg")
+  c.barrier() -- several processes: rank 0 wrote it
   local svg = c.text(self.folder .. "/" .. name .. ".svg")
   self:add("<figure>%s<figcaption>%s</figcaption></figure>", embedded(svg), escaped(title))
 end

@@ -83,6 +83,8 @@ my @left_out = (
     [qr{^tools/pack\.pl|packed/lenet5}, 'takes minutes: CNNRUN_PACK=DIR prove tests/cross/pack.t'],
     [qr{report --trust -o|measured\.lua board\.json|^cnnrun boards board\.lua}, 'takes minutes; tests/scripts/apps/report.t measures for seconds'],
     [qr/cnr_plugin_query_acme/, 'part of a program; tests/outside/outside.t builds and runs linked.c'],
+    [qr/^mpirun |^nice .*mpirun/, 'tests/core/group/group.t runs such jobs'],
+    [qr/^sbatch /, 'tests/core/group/slurm.t has a controller for it'],
     [qr/^pkg install/, 'wants Termux on a phone'],
     [qr/^pip install|^python -m build/, 'tests/bind/python.t builds the wheel'],
     [qr/^cnnrun govern edp -- /, 'wants a clock that can be set; tests/core/govern has made-up ones'],

@@ -298,6 +298,9 @@ bool cnri_folder_try(const char *folder,
 void cnri_folder_unlock(int lock);
 /* For signal handlers of a process that is about to end: removes what it was writing. */
 void cnri_write_drop_all(void);
+/* From now on what this process writes goes nowhere, though all calls succeed: another process of
+ * its job writes the same. */
+void cnri_write_to_nowhere(void);
 
 /* ---- ending.c: what else is to be undone when a signal ends the process ---- */
 /* `fn` only does what signal handlers may. At most eight; false: there is no slot left. */

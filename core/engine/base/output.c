@@ -218,6 +218,10 @@ static void remove_temporary(cnri_writer *w) {
     w->temporary = NULL;
 }
 
+static bool is_silent;
+
+void cnri_write_to_nowhere(void) { is_silent = true; }
+
 static cnr_status begin(cnri_writer *w, const char *path, uint32_t flags, cnr_error *err) {
     struct stat info;
     bool there = false;
@@ -228,6 +232,8 @@ static cnr_status begin(cnri_writer *w, const char *path, uint32_t flags, cnr_er
     w->path = cnri_strdup(path);
     w->target = cnri_strdup(path);
     if (!w->path || !w->target) return cnri_out_of_memory(err, path);
+    if (is_silent)
+        return (w->file = tmpfile()) ? CNR_OK : cnri_fail_errno(err, path, "can't be written");
     cnr_status status = flags & CNRI_WRITE_PRIVATE ? CNR_OK : follow(&w->target, err);
     if (!status) status = look(w, flags, &info, &there, err);
     if (status) return status;
@@ -281,7 +287,7 @@ cnr_status cnri_write_commit(cnri_writer *w, cnr_error *err) {
         status = cnri_fail(err, CNR_E_IO, w->path, "can't be written");
     else if (fflush(w->file) != 0 || fsync(fileno(w->file)) != 0)
         status = cnri_fail_errno(err, w->path, "can't be written");
-    if (!status) {
+    if (!status && !is_silent) {
         forget(w->temporary); /* its name is anybody's once it is renamed */
         if (rename(w->temporary, w->target) != 0) {
             status = cnri_fail_errno(err, w->path, "can't be replaced");

@@ -189,6 +189,14 @@ const char *cnri_descriptor_fault(int32_t kind, const void *descriptor) {
                    ? "lacks hooks: open, describe, read, set, restore and close"
                    : NULL;
     }
+    case CNR_KIND_GROUP: {
+        const cnr_group *d = descriptor;
+        return LACKS(d, launched) || LACKS(d, open) || LACKS(d, sum_begin) || LACKS(d, sum_wait) ||
+                       LACKS(d, broadcast) || LACKS(d, barrier) || LACKS(d, abort) ||
+                       LACKS(d, close) || LACKS(d, sum_begin_op) || LACKS(d, sum_wait_op)
+                   ? "lacks hooks, or the names of its operators"
+                   : NULL;
+    }
     case CNR_KIND_FORCE_32_: break;
     }
     return NULL;

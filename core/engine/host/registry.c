@@ -9,7 +9,7 @@ enum {
 #define X(NAME, value, text, type) LAST_KIND_##NAME = value,
     CNR_KIND_LIST(X)
 #undef X
-        KINDS = LAST_KIND_IMPORT_ROW + 1
+        KINDS = LAST_KIND_GROUP + 1
 };
 
 /* Readers take no locks: each commit builds a new snapshot beside the old one and then swaps one

@@ -156,6 +156,16 @@ cnr_status cnri_model_resized(const cnr_model *m, const cnri_resizing *list, int
 
 /* ---- layers: those of a copy whose sizes are known, and the names of their values ---- */
 
+/* Open sizes, where 1 does not do: as pictures become the net's input. */
+static cnr_status layers_of_pictures(const cnr_model *m, cnr_graph **out, cnr_error *err) {
+    cnri_shapes shapes = {0};
+    cnr_status status = cnri_input_shapes(m, 1, &shapes, err);
+    if (!status && !(*out = cnri_graph_copy(m->graph))) status = cnri_out_of_memory(err, "model");
+    if (!status) status = cnri_graph_bind(*out, shapes.list, shapes.n, err);
+    cnri_shapes_free(&shapes);
+    return status;
+}
+
 static cnr_status open_layers(cnr_model *m, cnr_error *err) {
     cnr_graph *g = cnri_graph_copy(m->graph);
     const cnr_tensor **types = cnri_alloc(((size_t)m->input_types.n + 1) * sizeof *types);
@@ -167,6 +177,11 @@ static cnr_status open_layers(cnr_model *m, cnr_error *err) {
     for (int32_t i = 0; i < m->input_types.n && !status; i++) types[i] = &m->input_types.at[i];
     if (!status) status = cnri_graph_bind(g, types, m->input_types.n, err);
     cnri_free((void *)types);
+    if (status && status != CNR_E_MEMORY && g) {
+        cnri_graph_free(g);
+        g = NULL;
+        status = layers_of_pictures(m, &g, err);
+    }
     if (!status) {
         m->layers = g;
         return CNR_OK;

@@ -234,6 +234,9 @@ typedef struct cnr_training {
     uint32_t size;
     cnr_value step; /* its number, from 1 on: f32, rank 0 */
     uint64_t seed;  /* another for each node */
+    /* The first sample of this process in the batch that several processes share. What is drawn
+     * for a sample follows from its place in the whole batch. */
+    int64_t first;
 } cnr_training;
 
 /* An operator. Constant, owned by the plugin, valid until exit. */

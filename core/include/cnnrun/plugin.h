@@ -7,6 +7,7 @@
 #include <cnnrun/import.h>
 #include <cnnrun/kernel.h>
 #include <cnnrun/knob.h>
+#include <cnnrun/group.h>
 #include <cnnrun/meter.h>
 #include <cnnrun/op.h>
 #include <cnnrun/source.h>
@@ -61,7 +62,8 @@ typedef struct cnr_clock {
     X(EXPORTER, 7, "exporter", cnr_exporter)   X(SOURCE, 8, "source", cnr_source) \
     X(METER, 9, "meter", cnr_meter)            X(KNOB, 10, "knob", cnr_knob) \
     X(OBJECT, 11, "object", cnr_object)        X(CLOCK, 12, "clock", cnr_clock) \
-    X(IMPORT_ROW, 13, "import row", cnr_import_row)
+    X(IMPORT_ROW, 13, "import row", cnr_import_row) \
+    X(GROUP, 14, "group", cnr_group)
 /* clang-format on */
 
 typedef enum cnr_kind {

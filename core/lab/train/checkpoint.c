@@ -57,10 +57,10 @@ static void add_text(cnri_sha256 *sum, const char *text) {
     cnri_sha256_add(sum, text ? text : "", text ? strlen(text) + 1 : 1);
 }
 
-static void add_options(cnri_sha256 *sum, const cnri_train_options *o) {
+static void add_options(cnri_sha256 *sum, const cnri_train_options *o, int64_t batch) {
     const double numbers[] = {o->rate,  o->momentum, o->nesterov, o->decay, o->beta1,
                               o->beta2, o->epsilon,  o->gamma,    o->power, o->validation};
-    const int64_t whole[] = {o->batch,
+    const int64_t whole[] = {batch,
                              o->epochs,
                              o->limit,
                              o->policy,
@@ -81,7 +81,7 @@ void cnri_checkpoint_key(const cnri_trainer *t, const cnri_samples *samples, uin
     const double varied[] = {a->shift, a->flip, a->crop, a->turn, a->colour};
     cnri_sha256 sum;
     cnri_sha256_begin(&sum);
-    add_options(&sum, &t->options);
+    add_options(&sum, &t->options, t->batch);
     cnri_sha256_add(&sum, t->loss_digest, sizeof t->loss_digest);
     add_text(&sum, t->optimizer ? t->optimizer->name : NULL);
     cnri_sha256_add(&sum, t->own_digest, sizeof t->own_digest);
@@ -158,11 +158,10 @@ static bool is_whole(const char *data, size_t n) {
     return memcmp(digest, data + n - 32, 32) == 0;
 }
 
-cnr_status cnri_checkpoint_load(cnri_trainer *t, const char *path, const uint8_t key[32],
-                                cnri_train_state *state, cnri_train_rows *rows, cnr_error *err) {
+static cnr_status read_whole(cnri_trainer *t, const char *path, const uint8_t key[32],
+                             cnri_train_state *state, cnri_train_rows *rows, cnr_error *err) {
     char *data;
     size_t n;
-    if (access(path, F_OK) != 0) return CNR_OK;
     cnr_status status = cnri_read_file(path, UINT64_C(1) << 40, &data, &n, err);
     if (status) return status;
     const bool whole = is_whole(data, n), ours = whole && memcmp(data + sizeof mark, key, 32) == 0;
@@ -181,7 +180,36 @@ cnr_status cnri_checkpoint_load(cnri_trainer *t, const char *path, const uint8_t
             cnri_fail(err, status, path, "holds other weights than the net has");
     }
     cnri_free(data);
-    return status ? status : give_back(t, err);
+    return status;
+}
+
+/* What rank 0 read goes to all. */
+static cnr_status share(cnri_trainer *t, cnri_train_state *state, cnri_train_rows *rows,
+                        cnr_error *err) {
+    int64_t n = rows->n;
+    cnr_status status = cnri_group_broadcast(state, sizeof *state, err);
+    if (!status) status = cnri_group_broadcast(&n, sizeof n, err);
+    while (!status && rows->n < n)
+        if (!cnri_push(rows)) status = cnri_out_of_memory(err, "checkpoint");
+    if (!status) status = cnri_group_broadcast(rows->at, (uint64_t)n * sizeof *rows->at, err);
+    for (int32_t i = 0; i < t->weights.n && !status; i++) {
+        const cnri_trained *w = &t->weights.at[i];
+        const uint64_t bytes = (uint64_t)w->n * sizeof(float);
+        status = cnri_group_broadcast(w->data, bytes, err);
+        if (!status) status = cnri_group_broadcast(w->best, bytes, err);
+        for (int32_t k = 0; k < w->n_memories && !status; k++)
+            status = cnri_group_broadcast(w->memory[k], bytes, err);
+    }
+    return status;
+}
+
+cnr_status cnri_checkpoint_load(cnri_trainer *t, const char *path, const uint8_t key[32],
+                                cnri_train_state *state, cnri_train_rows *rows, cnr_error *err) {
+    int32_t there = cnri_group_rank() == 0 && access(path, F_OK) == 0;
+    cnr_status status = there ? read_whole(t, path, key, state, rows, err) : CNR_OK;
+    if (!status) status = cnri_group_broadcast(&there, sizeof there, err);
+    if (!status && there) status = share(t, state, rows, err);
+    return status || !there ? status : give_back(t, err);
 }
 
 void cnri_checkpoint_drop(const char *path) { (void)unlink(path); }

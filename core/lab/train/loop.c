@@ -99,20 +99,31 @@ static bool is_cancelled(const cnri_trainer *t) {
 
 /* Stopped in the middle of a step is stopped, no failure. */
 static cnr_status excuse(loop *l, cnr_status status) {
-    if (status != CNR_E_CANCELLED || !is_cancelled(l->t)) return status;
+    if (status != CNR_E_CANCELLED || !is_cancelled(l->t) || cnri_group_ranks() > 1) return status;
     l->p.stopped = true;
     return CNR_OK;
 }
 
+/* Loss and right answers of the whole batch. */
+static cnr_status sum_up(const cnri_trainer *t, double *loss, int64_t *correct, cnr_error *err) {
+    double sums[] = {*loss * (double)t->options.batch / (double)t->batch, (double)*correct};
+    if (cnri_group_ranks() == 1) return CNR_OK;
+    const cnr_status status = cnri_group_sum(sums, 2, err);
+    *loss = sums[0];
+    *correct = (int64_t)sums[1];
+    return status;
+}
+
 static cnr_status train_step(loop *l, double *loss, int64_t *correct, cnr_error *err) {
-    const int64_t batch = l->t->options.batch;
-    for (int64_t i = 0; i < batch; i++) {
+    const int64_t batch = l->t->batch;
+    for (int64_t i = 0; i < l->t->options.batch; i++) {
         /* A set smaller than a batch comes round again. */
-        const int64_t at = l->held + (l->p.step * batch + i) % l->p.trained;
+        const int64_t at = l->held + (l->p.step * batch + l->t->first + i) % l->p.trained;
         const cnr_status status = read_sample(l->t, l->samples, l->order[at], l->p.epoch, i, err);
         if (status != CNR_OK) return status;
     }
-    return cnri_trainer_step(l->t, loss, correct, err);
+    const cnr_status status = cnri_trainer_step(l->t, loss, correct, err);
+    return status ? status : sum_up(l->t, loss, correct, err);
 }
 
 /* ---- checkpoints ---- */
@@ -120,7 +131,7 @@ static cnr_status train_step(loop *l, double *loss, int64_t *correct, cnr_error 
 static void take_means(loop *l) {
     if (l->p.step == 0) return;
     l->p.loss = l->state.loss / (double)l->p.step;
-    l->p.accuracy = (double)l->state.correct / (double)(l->p.step * l->t->options.batch);
+    l->p.accuracy = (double)l->state.correct / (double)(l->p.step * l->t->batch);
 }
 
 static cnr_status save(loop *l, cnr_error *err) {
@@ -135,7 +146,8 @@ static cnr_status save(loop *l, cnr_error *err) {
     s->rate = l->t->rate;
     s->seconds = (double)(cnri_now_ns() - l->begun) * 1e-9;
     l->saved = cnri_real_ns();
-    return path ? cnri_checkpoint_save(l->t, path, l->key, s, &l->rows, err) : CNR_OK;
+    if (!path || cnri_group_rank() > 0) return CNR_OK;
+    return cnri_checkpoint_save(l->t, path, l->key, s, &l->rows, err);
 }
 
 static cnr_status save_when_due(loop *l, cnr_error *err) {
@@ -148,10 +160,12 @@ static cnr_status save_when_due(loop *l, cnr_error *err) {
 static cnr_status go_on(loop *l, cnr_error *err) {
     const char *path = l->t->options.checkpoint;
     cnri_train_state *s = &l->state;
-    if (!path) return CNR_OK;
+    if (!path && cnri_group_ranks() == 1) return CNR_OK;
     cnri_checkpoint_key(l->t, l->samples, l->key);
+    cnr_status status = cnri_train_share_check(l->key, err);
+    if (status || !path) return status;
     s->judged = s->best = -1;
-    const cnr_status status = cnri_checkpoint_load(l->t, path, l->key, s, &l->rows, err);
+    status = cnri_checkpoint_load(l->t, path, l->key, s, &l->rows, err);
     if (status) return status;
     l->p.epoch = s->epoch;
     l->p.step = s->step;
@@ -168,6 +182,12 @@ static cnr_status go_on(loop *l, cnr_error *err) {
 
 /* ---- epochs ---- */
 
+/* All ranks stop at the same step. */
+static cnr_status should_stop(loop *l, bool here, cnr_error *err) {
+    here = here || (cnri_group_ranks() > 1 && is_cancelled(l->t));
+    return cnri_group_any(here, &l->p.stopped, err);
+}
+
 static cnr_status train_epoch(loop *l, cnr_error *err) {
     shuffle(l->order + l->held, l->p.trained, &l->random);
     while (l->p.step < l->p.steps) {
@@ -179,8 +199,8 @@ static cnr_status train_epoch(loop *l, cnr_error *err) {
         l->state.correct += correct;
         l->p.step++;
         take_means(l);
-        l->p.stopped = !tell(l) || (l->t->options.checkpoint && is_cancelled(l->t));
-        status = save_when_due(l, err);
+        status = should_stop(l, !tell(l) || (l->t->options.checkpoint && is_cancelled(l->t)), err);
+        if (status == CNR_OK) status = save_when_due(l, err);
         if (status != CNR_OK || l->p.stopped) return status;
     }
     return CNR_OK;
@@ -192,13 +212,12 @@ static cnr_status too_early(const cnri_trainer *t, const char *kept, cnr_error *
                      kept ? kept : "");
 }
 
-/* The share of `count` samples that the net gets right; order NULL: the first ones. */
-static cnr_status judge_all(cnri_trainer *t, cnri_samples *samples, const int64_t *order,
-                            int64_t count, double *share, cnr_error *err) {
+/* Of the samples from `first` to `end`; order NULL: of those with these numbers. */
+static cnr_status judge_part(cnri_trainer *t, cnri_samples *samples, const int64_t *order,
+                             int64_t first, int64_t end, int64_t *correct_sum, cnr_error *err) {
     const int64_t batch = t->options.batch;
-    int64_t correct_sum = 0;
-    for (int64_t first = 0; first < count; first += batch) {
-        const int64_t n = count - first < batch ? count - first : batch;
+    for (; first < end; first += batch) {
+        const int64_t n = end - first < batch ? end - first : batch;
         int64_t correct = 0;
         cnr_status status = CNR_OK;
         for (int64_t i = 0; i < n && status == CNR_OK; i++)
@@ -208,10 +227,26 @@ static cnr_status judge_all(cnri_trainer *t, cnri_samples *samples, const int64_
         if (status == CNR_OK && is_cancelled(t)) status = CNR_E_CANCELLED;
         if (status == CNR_E_CANCELLED) return too_early(t, NULL, err);
         if (status != CNR_OK) return status;
-        correct_sum += correct;
+        *correct_sum += correct;
     }
-    *share = (double)correct_sum / (double)count;
     return CNR_OK;
+}
+
+/* The share of `count` samples that the net gets right; order NULL: the first ones. Ranks judge a
+ * part each; if one is stopped, so are all. */
+static cnr_status judge_all(cnri_trainer *t, cnri_samples *samples, const int64_t *order,
+                            int64_t count, double *share, cnr_error *err) {
+    int64_t begin, end, correct = 0;
+    bool stopped;
+    cnri_group_part(count, &begin, &end);
+    cnr_status status = judge_part(t, samples, order, begin, end, &correct, err);
+    if (status != CNR_OK && status != CNR_E_CANCELLED) return status;
+    CNR_TRY(cnri_group_any(status != CNR_OK, &stopped, err));
+    if (stopped) return too_early(t, NULL, err);
+    double sum = (double)correct;
+    status = cnri_group_sum(&sum, 1, err);
+    *share = sum / (double)count;
+    return status;
 }
 
 static bool ended(const loop *l) { return l->p.stopped || l->p.diverged; }
@@ -227,10 +262,17 @@ static cnr_status verdict(const loop *l, cnr_error *err) {
 }
 
 /* Without a validation part the last epoch is the one to keep. */
+static cnr_status excuse_judging(loop *l, cnr_status status) {
+    if (cnri_group_ranks() == 1) return excuse(l, status);
+    l->p.stopped = status == CNR_E_CANCELLED; /* on all ranks */
+    return l->p.stopped ? CNR_OK : status;
+}
+
 static cnr_status judge_epoch(loop *l, cnr_error *err) {
-    cnr_status status = CNR_OK;
-    if (l->held > 0)
-        status = excuse(l, judge_all(l->t, l->samples, l->order, l->held, &l->p.judged, err));
+    cnr_status status = cnri_train_share_statistics(l->t, err);
+    if (status == CNR_OK && l->held > 0)
+        status =
+            excuse_judging(l, judge_all(l->t, l->samples, l->order, l->held, &l->p.judged, err));
     if (status == CNR_OK && l->p.stopped) return save(l, err); /* and is judged from there */
     if (status != CNR_OK) return status;
     l->p.epoch++;
@@ -265,9 +307,10 @@ static cnr_status all_epochs(loop *l, cnr_error *err) {
         status = end_epoch(l, err);
         if (status != CNR_OK) return status;
         l->p.epoch_done = true;
-        l->p.stopped = !tell(l) && l->p.epoch < l->p.epochs;
+        status = should_stop(l, !tell(l), err);
+        l->p.stopped = l->p.stopped && l->p.epoch < l->p.epochs;
         l->p.epoch_done = false;
-        if (l->p.stopped) return CNR_OK;
+        if (status != CNR_OK || l->p.stopped) return status;
     }
     return CNR_OK;
 }
@@ -307,7 +350,7 @@ cnr_status cnri_train_run(cnri_trainer *t, cnri_samples *samples, cnri_train_fn 
                           cnri_train_progress *last, cnr_error *err) {
     loop l = {.t = t, .samples = samples, .fn = fn, .arg = arg, .begun = cnri_now_ns()};
     const int64_t before = cnri_alloc_failures();
-    const int64_t count = limited(&t->options, samples), batch = t->options.batch;
+    const int64_t count = limited(&t->options, samples), batch = t->batch;
     cnr_status status = check_samples(samples, "samples to train on", err);
     if (status == CNR_OK) status = cnri_train_parts(&t->options, count, &l.order, &l.held, err);
     if (status != CNR_OK) return status;

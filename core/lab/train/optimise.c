@@ -45,7 +45,8 @@ static bool is_frozen(const cnr_graph *g, const cnri_node *node) {
     return any;
 }
 
-cnr_status cnri_train_mode(cnr_graph *g, cnr_value step, uint64_t seed, cnr_error *err) {
+cnr_status cnri_train_mode(cnr_graph *g, cnr_value step, uint64_t seed, int64_t first,
+                           cnr_error *err) {
     cnr_status status = CNR_OK;
     uint64_t number = 0;
     g->renames = true;
@@ -55,7 +56,8 @@ cnr_status cnri_train_mode(cnr_graph *g, cnr_value step, uint64_t seed, cnr_erro
         if (is_frozen(g, g->nodes.at[i])) continue;
         const cnr_training training = {.size = sizeof training,
                                        .step = step,
-                                       .seed = (seed + number) * UINT64_C(0x9e3779b97f4a7c15)};
+                                       .seed = (seed + number) * UINT64_C(0x9e3779b97f4a7c15),
+                                       .first = first};
         int32_t added;
         status = train_node(g, i, &training, &added, err);
         i += added - 1;
@@ -177,13 +179,14 @@ static cnr_status masked(cnr_graph *g, cnr_value weight, float *mask, cnr_value 
 /* Gradients on their way to the optimiser. */
 static cnr_status hook_all(cnri_trainer *t, cnr_graph *g, cnri_backward *b, cnr_error *err) {
     cnr_status status = CNR_OK;
+    for (int32_t i = 0; i < b->weights.n && status == CNR_OK && t->options.hook; i++)
+        status = t->options.hook(t->options.hook_arg, g, b->weights.at[i].weight,
+                                 &b->weights.at[i].gradient, err);
+    if (status == CNR_OK) status = cnri_train_share(t, g, b, err);
     for (int32_t i = 0; i < b->weights.n && status == CNR_OK; i++) {
         cnri_gradient *at = &b->weights.at[i];
         const cnri_trained *w = &t->weights.at[at->index];
-        if (t->options.hook)
-            status = t->options.hook(t->options.hook_arg, g, at->weight, &at->gradient, err);
-        if (status == CNR_OK && w->mask)
-            status = masked(g, at->weight, w->mask, &at->gradient, err);
+        if (w->mask) status = masked(g, at->weight, w->mask, &at->gradient, err);
     }
     return status;
 }

@@ -10,6 +10,7 @@
 #ifndef CNRI_TRAIN_H
 #define CNRI_TRAIN_H
 
+#include "group/group.h"
 #include "run/run.h"
 
 /* ---- backward.c: a bound graph becomes one that computes loss and gradients ---- */
@@ -170,6 +171,9 @@ typedef struct cnri_trainer {
     float *inputs;    /* one batch */
     int32_t *labels;
     int64_t sample; /* floats of one */
+    /* Samples of a step over all ranks, of which options.batch, from `first` on, are this rank's.
+     */
+    int64_t batch, first;
     int64_t classes;
     uint8_t loss_digest[32];             /* as in cnri_backward */
     uint8_t own_digest[32];              /* of the nodes of an optimiser of one's own; else zeros */
@@ -216,7 +220,8 @@ cnr_status cnri_trainer_finish(cnri_trainer *t, cnr_error *err);
 
 /* ---- optimise.c ---- */
 /* Replaces nodes by what their operators have in training; `step`: its number, a value of g. */
-cnr_status cnri_train_mode(cnr_graph *g, cnr_value step, uint64_t seed, cnr_error *err);
+cnr_status cnri_train_mode(cnr_graph *g, cnr_value step, uint64_t seed, int64_t first,
+                           cnr_error *err);
 cnr_status cnri_train_optimizer(const char *name, const cnr_op **out, cnr_error *err);
 /* Behind the gradients: hook, masks, optimiser; without one they become outputs. */
 cnr_status cnri_train_optimise(cnri_trainer *t, cnr_graph *g, cnri_backward *b, cnr_value rate,
@@ -225,6 +230,16 @@ cnr_status cnri_train_optimise(cnri_trainer *t, cnr_graph *g, cnri_backward *b, 
  * weight. */
 cnr_status cnri_train_memory(cnri_trainer *t, cnr_graph *g, const cnri_gradient *at,
                              const char *name, cnr_value *out, cnr_error *err);
+
+/* ---- share.c: one training on several processes; with one of them nothing of it is there ---- */
+/* Gradients become their means over the ranks' parts of the batch. They travel in buckets, each as
+ * soon as its last one is computed. */
+cnr_status cnri_train_share(cnri_trainer *t, cnr_graph *g, cnri_backward *b, cnr_error *err);
+/* What is measured in training (statistics of batch normalisation) becomes its mean over the ranks.
+ */
+cnr_status cnri_train_share_statistics(cnri_trainer *t, cnr_error *err);
+/* An error on a rank whose net, data or options are not those of rank 0. */
+cnr_status cnri_train_share_check(const uint8_t key[32], cnr_error *err);
 
 /* ---- loop.c: epochs over samples ---- */
 typedef struct cnri_train_row { /* an epoch, as curves have it; shares -1: there is none */
@@ -271,7 +286,7 @@ typedef struct cnri_train_state {
 void cnri_checkpoint_key(const cnri_trainer *t, const cnri_samples *samples, uint8_t key[32]);
 cnr_status cnri_checkpoint_save(cnri_trainer *t, const char *path, uint8_t key[32],
                                 cnri_train_state *state, cnri_train_rows *rows, cnr_error *err);
-/* Nothing changes where there is no such file. */
+/* Nothing changes where there is no such file. Rank 0 reads it for all. */
 cnr_status cnri_checkpoint_load(cnri_trainer *t, const char *path, const uint8_t key[32],
                                 cnri_train_state *state, cnri_train_rows *rows, cnr_error *err);
 void cnri_checkpoint_drop(const char *path); /* it is of no more use */

@@ -182,7 +182,7 @@ static cnr_status build(cnri_trainer *t, cnr_graph *g, const cnr_op *loss, cnr_e
     const cnr_value rate = updates ? cnri_train_input(g, "rate", &number) : 0;
     cnri_backward b = {0};
     if (step < 0 || rate < 0) return cnri_graph_status(g, false, err);
-    cnr_status status = cnri_train_mode(g, step, t->options.seed, err);
+    cnr_status status = cnri_train_mode(g, step, t->options.seed, t->first, err);
     if (status == CNR_OK) status = cnri_train_backward(g, loss, &t->options.own_loss, &b, err);
     memcpy(t->loss_digest, b.digest, sizeof b.digest);
     for (int32_t i = 0; i < t->weights.n && status == CNR_OK; i++) {
@@ -226,7 +226,8 @@ static cnr_status open_training(cnri_trainer *t, cnr_error *err) {
     }
     status = open_session(t, t->rt, g, &t->model, &t->plan, &t->session, err);
     /* half a step would be in the checkpoint: it is seen to its end */
-    if (status == CNR_OK && t->options.checkpoint) cnri_session_cancel_by(t->session, NULL);
+    if (status == CNR_OK && (t->options.checkpoint || t->batch != t->options.batch))
+        cnri_session_cancel_by(t->session, NULL); /* nor do other ranks wait for a sum */
     for (int32_t i = 0; i < t->weights.n && status == CNR_OK; i++)
         t->weights.at[i].prepared = cnri_residency_uses(t->plan, t->weights.at[i].value);
     return status;
@@ -329,6 +330,19 @@ static cnr_status find_optimizer(cnri_trainer *t, cnri_own_optimizer *file, cnr_
     return status || file->build ? status : cnri_train_optimizer(name, &t->optimizer, err);
 }
 
+/* The batch, and this rank's part of it, which is all that its sessions see. */
+static cnr_status take_part(cnri_trainer *t, bool shared, cnr_error *err) {
+    int64_t end = t->options.batch;
+    t->batch = t->options.batch;
+    if (!shared || cnri_group_ranks() == 1) return CNR_OK;
+    if (t->batch < cnri_group_ranks())
+        return cnri_fail(err, CNR_E_ARG, "batch", "%lld samples can't be shared by %d processes",
+                         (long long)t->batch, (int)cnri_group_ranks());
+    cnri_group_part(t->batch, &t->first, &end);
+    t->options.batch = end - t->first;
+    return CNR_OK;
+}
+
 typedef enum purpose { TO_TRAIN, TO_JUDGE, TO_DERIVE } purpose;
 
 static cnr_status open_with(cnr_runtime *rt, cnr_graph *net, const cnri_train_options *options,
@@ -343,6 +357,7 @@ static cnr_status open_with(cnr_runtime *rt, cnr_graph *net, const cnri_train_op
     t->net = net;
     t->options = *options;
     cnr_status status = check(t, err);
+    if (status == CNR_OK) status = take_part(t, purpose == TO_TRAIN, err);
     if (status == CNR_OK && purpose == TO_TRAIN) status = find_optimizer(t, &file, err);
     if (status == CNR_OK && training) status = cnri_graph_fill_random(net, options->seed, err);
     if (status == CNR_OK && training) status = collect_weights(t, err);

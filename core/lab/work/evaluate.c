@@ -15,6 +15,7 @@ typedef struct job {
     int32_t *labels;  /* of the batch under way */
     int64_t *indices; /* of its pictures */
     int64_t filled;
+    int64_t first, n; /* this rank's part of the pictures that are looked at */
 } job;
 
 static int64_t label_of(const job *j, int64_t class) {
@@ -76,7 +77,7 @@ static cnr_status count(job *j, const cnr_tensor *whole, int64_t slot, cnr_error
         }
     cnr_evaluated row = shares_of(j, &sample, label, n ? top[0].index : -1);
     row.index = j->indices[slot];
-    if (e->rows) e->rows[e->n - 1] = row;
+    if (e->rows) e->rows[j->first + e->n - 1] = row;
     j->loss -= log(fmax(row.label_share, 1e-12));
     if (e->confusion && label < e->labels && row.answer >= 0 && row.answer < e->labels)
         e->confusion[label * e->labels + row.answer]++;
@@ -131,13 +132,14 @@ static void sum_up(job *j) {
     e->loss = j->loss / n;
 }
 
-/* order NULL: the first n. */
-static cnr_status all_samples(job *j, const int64_t *order, int64_t n, cnr_error *err) {
+/* order NULL: the first ones. */
+static cnr_status all_samples(job *j, const int64_t *order, cnr_error *err) {
+    const int64_t n = j->n;
     cnr_progress p = {.size = sizeof p, .what = "eval", .total = n};
     cnr_status status = CNR_OK;
     while (p.done < n && !status) {
         cnr_sample sample;
-        const int64_t index = order ? order[p.done] : p.done;
+        const int64_t index = order ? order[j->first + p.done] : j->first + p.done;
         status = cnri_samples_read(j->samples, index, &sample, err);
         if (status) break;
         status = add_sample(j, &sample, index, n - p.done + j->filled, err);
@@ -165,16 +167,62 @@ static cnr_status choose_samples(const job *j, int64_t **order, int64_t *n, cnr_
 
 /* The same pictures again, uncounted, until sensors can tell; *times: how often in all. */
 static cnr_status repeat_until_measured(job *j, cnr_energy_region *region, const int64_t *order,
-                                        int64_t n, int64_t *times, cnr_error *err) {
+                                        int64_t *times, cnr_error *err) {
     cnr_evaluation *kept = j->out, ignored = {.size = sizeof ignored, .labels = kept->labels};
     cnr_status status = CNR_OK;
     const double loss = j->loss;
     j->out = &ignored;
     for (*times = 1; region && !status && !cnr_energy_long_enough(region); ++*times)
-        status = all_samples(j, order, n, err);
+        status = all_samples(j, order, err);
     j->out = kept;
     j->loss = loss;
     return status;
+}
+
+/* Rows that other ranks filled are zeros here. */
+static cnr_status sum_rows(cnr_evaluated *rows, int64_t n, cnr_error *err) {
+    enum { MEMBERS = 5 };
+    double *all = cnri_alloc((size_t)n * MEMBERS * sizeof *all);
+    if (!all) return cnri_out_of_memory(err, "rows");
+    for (int64_t i = 0; i < n; i++) {
+        const double members[MEMBERS] = {(double)rows[i].index, (double)rows[i].label,
+                                         (double)rows[i].answer, rows[i].share,
+                                         rows[i].label_share};
+        memcpy(all + i * MEMBERS, members, sizeof members);
+    }
+    const cnr_status status = cnri_group_sum(all, n * MEMBERS, err);
+    for (int64_t i = 0; i < n && !status; i++) {
+        const double *m = all + i * MEMBERS;
+        rows[i] = (cnr_evaluated){(int64_t)m[0], (int64_t)m[1], (int64_t)m[2], m[3], m[4]};
+    }
+    cnri_free(all);
+    return status;
+}
+
+static cnr_status sum_confusion(cnr_evaluation *e, cnr_error *err) {
+    const int64_t n = e->labels * e->labels;
+    double *all = cnri_alloc((size_t)n * sizeof *all);
+    if (!all) return cnri_out_of_memory(err, "confusion");
+    for (int64_t i = 0; i < n; i++) all[i] = (double)e->confusion[i];
+    const cnr_status status = cnri_group_sum(all, n, err);
+    for (int64_t i = 0; i < n && !status; i++) e->confusion[i] = (int64_t)all[i];
+    cnri_free(all);
+    return status;
+}
+
+/* What each rank found of its part becomes what there is in all of them. */
+static cnr_status sum_over_ranks(job *j, int64_t n, cnr_error *err) {
+    cnr_evaluation *e = j->out;
+    double sums[] = {(double)e->n, (double)e->right, (double)e->among_top, j->loss};
+    if (cnri_group_ranks() == 1) return CNR_OK;
+    cnr_status status = cnri_group_sum(sums, (int64_t)CNRI_COUNT(sums), err);
+    e->n = (int64_t)sums[0];
+    e->right = (int64_t)sums[1];
+    e->among_top = (int64_t)sums[2];
+    j->loss = sums[3];
+    sum_up(j);
+    if (!status && e->confusion) status = sum_confusion(e, err);
+    return !status && e->rows && n > 0 ? sum_rows(e->rows, n, err) : status;
 }
 
 cnr_status cnri_evaluate(cnr_model *model, cnri_samples *samples,
@@ -205,11 +253,15 @@ cnr_status cnri_evaluate(cnr_model *model, cnri_samples *samples,
     if (!status) status = cnri_runner_open(&j.runner, model, observer, err);
     if (!status) status = cnri_energy_begin_if(model->rt, j.o.energy, observer, &region, err);
     const uint64_t begin = cnri_now_ns();
-    int64_t times = 1;
-    if (!status) status = all_samples(&j, order, n, err);
+    int64_t times = 1, end;
+    cnri_group_part(n, &j.first, &end);
+    j.n = end - j.first;
+    if (!status) status = all_samples(&j, order, err);
     out->seconds = (double)(cnri_now_ns() - begin) * 1e-9;
-    if (!status) status = repeat_until_measured(&j, region, order, n, &times, err);
-    status = cnri_energy_close(region, status, out->n * times, &out->energy, err);
+    if (!status) status = repeat_until_measured(&j, region, order, &times, err);
+    const int64_t own = out->n * times; /* joules are of this process' machine */
+    if (!status) status = sum_over_ranks(&j, n, err);
+    status = cnri_energy_close(region, status, own, &out->energy, err);
     cnri_energy_check_plan(out->energy, j.runner.plan);
     cnri_runner_close(&j.runner);
     cnri_free(j.labels);

@@ -94,14 +94,26 @@ static bool tell(void *arg, const cnri_train_progress *p) {
 
 /* ---- the file that is there ---- */
 
+/* All ranks judge it, so all have to see it. */
+static cnr_status agree_on_file(const job *j, bool *there, cnr_error *err) {
+    double seen = *there;
+    const cnr_status status = cnri_group_sum(&seen, 1, err);
+    if (status || cnri_group_ranks() == 1 || seen == 0 || seen == cnri_group_ranks()) return status;
+    return cnri_fail(err, CNR_E_STATE, j->o.output,
+                     "is seen by %d of %d processes: want a folder that all machines share, or "
+                     "--overwrite",
+                     (int)seen, (int)cnri_group_ranks());
+}
+
 /* What it gets right of the same pictures. */
 static cnr_status judge_there(job *j, cnr_error *err) {
     struct stat about;
     cnr_graph *g = NULL;
     cnr_error why = CNR_ERROR_INIT;
-    if (!j->o.output || j->o.overwrite || stat(j->o.output, &about) != 0 || about.st_size == 0)
-        return CNR_OK;
-    cnr_status status = cnri_store_read(j->o.output, true, &g, &why);
+    bool there = j->o.output && !j->o.overwrite && stat(j->o.output, &about) == 0 && about.st_size;
+    cnr_status status = agree_on_file(j, &there, err);
+    if (status || !there) return status;
+    status = cnri_store_read(j->o.output, true, &g, &why);
     if (!status)
         status = cnri_train_score(j->task->rt, g, &j->how, j->samples, true, &j->there, NULL, &why);
     cnri_graph_free(g);

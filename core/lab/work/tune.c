@@ -16,6 +16,7 @@ typedef struct timing { /* what a record asks to be filled by */
     const cnri_tuning *record; /* kept by now; NULL: nothing is kept before the end */
     bool repeated;             /* but for what hangs, since medians are kept */
     const char *folder;
+    bool shared; /* other ranks measure some of the layers */
 } timing;
 
 /* ---- one kernel on the segment ---- */
@@ -294,10 +295,27 @@ static cnr_status begin_all(timing *m, const cnr_graph *g, const char *device, t
     return status;
 }
 
+/* Which rank measures a layer: by the operators and sizes of its segment, alike on all ranks. */
+static bool is_ours(const cnr_graph *segment, const char *device) {
+    const int32_t ranks = cnri_group_ranks();
+    cnri_text all = {0};
+    uint8_t print[16];
+    cnri_text_add(&all, "%s", device);
+    for (int32_t i = 0; i < segment->nodes.n; i++)
+        cnri_text_add(&all, " %s", segment->nodes.at[i]->view.desc->name);
+    for (cnr_value v = 0; v < segment->values.n; v++)
+        for (int32_t a = 0; a < segment->values.at[v].type->rank; a++)
+            cnri_text_add(&all, " %lld", (long long)segment->values.at[v].type->dim[a]);
+    cnri_fingerprint(all.n ? all.at : "", all.n, print);
+    cnri_text_free(&all);
+    return (print[0] | print[1] << 8) % ranks == cnri_group_rank();
+}
+
 static cnr_status time_kernels(void *arg, const cnr_graph *segment, const char *device,
                                const char *const *kernels, int32_t n, cnri_cost *costs,
                                cnr_error *err) {
     timing *m = arg;
+    if (m->shared && !is_ours(segment, device)) return CNR_OK;
     trial *trials = cnri_alloc_zero((size_t)n * sizeof *trials);
     bool *in = cnri_alloc_zero((size_t)n);
     cnr_status status = trials && in ? CNR_OK : cnri_out_of_memory(err, "tune");
@@ -510,6 +528,38 @@ static cnr_status repeat(const cnri_tune_options *o, cnr_model *model, const cnr
     return status;
 }
 
+/* Ranks measure a part of the layers each and put it on record. */
+static cnr_status measure_shared(const cnri_tune_options *o, cnr_model *model,
+                                 const cnr_observer *observer, cnr_error *err) {
+    cnri_tuning record = {0}, times = {0};
+    cnri_shapes shapes = {0};
+    cnr_plan *plan = NULL;
+    uint8_t print[16];
+    if (o->repeat > 1)
+        return cnri_fail(err, CNR_E_ARG, "--repeat",
+                         "is for one process: %d of them measure a part each",
+                         (int)cnri_group_ranks());
+    const timing timing = {.rt = model->rt,
+                           .observer = observer,
+                           .energy = !o->no_energy,
+                           .times = &times,
+                           .hang_ms = o->hang_ms ? o->hang_ms : USUAL_HANG_MS,
+                           .record = &record,
+                           .folder = o->folder,
+                           .shared = true};
+    cnr_status status = cnri_tuning_load(o->folder, &record, print, err);
+    if (!status) status = cnri_group_barrier(err); /* all know the same */
+    if (!status) status = take_known(&record, !o->again, &times, err);
+    if (!status) status = cnri_input_shapes(model, o->batch, &shapes, err);
+    if (!status) status = tune(model, shapes.list, shapes.n, timing, &plan, err);
+    if (!status) status = keep(&timing, err);
+    cnri_plan_free(plan);
+    cnri_shapes_free(&shapes);
+    cnri_vec_free(&record.rows);
+    cnri_vec_free(&times.rows);
+    return status ? status : cnri_group_barrier(err); /* all of it is there */
+}
+
 /* A kernel hung that was not known to. */
 static bool hangs_more(const cnri_tuning *times, const cnri_tuning *record) {
     for (int32_t i = 0; i < times->rows.n; i++) {
@@ -521,8 +571,8 @@ static bool hangs_more(const cnri_tuning *times, const cnri_tuning *record) {
     return false;
 }
 
-cnr_status cnri_tune_model(cnr_model *model, const cnri_tune_options *options,
-                           const cnr_observer *observer, cnri_tuned *out, cnr_error *err) {
+static cnr_status tune_alone(cnr_model *model, const cnri_tune_options *options,
+                             const cnr_observer *observer, cnri_tuned *out, cnr_error *err) {
     cnri_tuning record = {0}, news = {0};
     uint8_t print[16];
     *out = (cnri_tuned){0};
@@ -544,4 +594,14 @@ cnr_status cnri_tune_model(cnr_model *model, const cnri_tune_options *options,
     cnri_vec_free(&record.rows);
     cnri_vec_free(&news.rows);
     return status;
+}
+
+cnr_status cnri_tune_model(cnr_model *model, const cnri_tune_options *options,
+                           const cnr_observer *observer, cnri_tuned *out, cnr_error *err) {
+    cnri_tune_options rest = *options;
+    *out = (cnri_tuned){0};
+    if (cnri_group_ranks() == 1) return tune_alone(model, options, observer, out, err);
+    cnr_status status = measure_shared(options, model, observer, err);
+    rest.again = false;
+    return status ? status : tune_alone(model, &rest, observer, out, err);
 }

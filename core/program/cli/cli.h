@@ -83,6 +83,11 @@ int cnri_application_run(cnri_call *early, struct cnri_lua_program *p, const cha
 /* ---- setup.c: from options to runtimes and models ---- */
 /* The runtime, and the governor of --governor. */
 cnr_status cnri_call_open(cnri_call *call, cnr_error *err);
+/* The group of --group, or of the launcher that started this process; without one nothing. Only
+ * rank 0 prints. (group.c) */
+cnr_status cnri_call_join_group(cnri_call *call, cnr_error *err);
+/* Well, if call->code is 0; else all processes of the job are ended with that code. */
+void cnri_call_leave_group(const cnri_call *call);
 /* How nets are loaded, as the options say; to be freed after an error too. */
 typedef struct cnri_loading {
     cnr_load_options options;

@@ -15,7 +15,7 @@ const cnri_command *cnri_command_find(const char *name) {
     return NULL;
 }
 
-static const cnri_command all_nets = {.name = "", .takes = CNRI_NETS | CNRI_PICTURES};
+static const cnri_command all_nets = {.name = "", .takes = CNRI_NETS | CNRI_PICTURES | CNRI_GROUP};
 
 static void each_of_command(const cnri_command *c, cnri_option_fn fn) {
     cnri_group groups[CNRI_GROUPS];

@@ -218,7 +218,7 @@ const cnri_command cnri_cmd_eval = {
     CNRI_OPTIONS(options),
     CNRI_VALUES(eval,
                 .o = {.size = sizeof(cnr_evaluate_options), .batch = 8, .validation_seed = 1}),
-    CNRI_ONE_NET(cnri_call_model),
+    CNRI_ONE_NET_SHARED(cnri_call_model),
     .wrong = wrong,
     .run = run,
 };

@@ -1,6 +1,7 @@
 /* cnnrun sweep: runs a study at many points, each in a process of its own. */
 #define _GNU_SOURCE
 #include "cli/sweep.h"
+#include "group/group.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
@@ -212,12 +213,13 @@ static cnr_status run_point(state *t, cnr_error *err) {
 /* ---- the parent: children that run at once ---- */
 
 static cnr_status spawn(const state *t, int64_t point, job *j, cnr_error *err) {
-    char number[24], threads[24], flags[2][10] = {"--point", "--threads"};
+    char number[24], threads[24], flags[3][10] = {"--point", "--threads", "--group"};
+    char alone[] = "none";
     const cnri_call *call = t->call;
     const int64_t cores = sysconf(_SC_NPROCESSORS_ONLN), each = cores / t->s->jobs;
     posix_spawn_file_actions_t actions;
     int ends[2], n = 0, failed;
-    char **words = cnri_alloc((size_t)(call->argc + 6) * sizeof *words);
+    char **words = cnri_alloc((size_t)(call->argc + 8) * sizeof *words);
     if (!words) return cnri_out_of_memory(err, "sweep");
     words[n++] = (char[]){"cnnrun"};
     for (int i = 0; i < call->argc; i++) words[n++] = call->argv[i];
@@ -225,6 +227,7 @@ static cnr_status spawn(const state *t, int64_t point, job *j, cnr_error *err) {
     snprintf(threads, sizeof threads, "%lld", (long long)(each > 1 ? each : 1));
     words[n++] = flags[0], words[n++] = number;
     if (!call->common.threads) words[n++] = flags[1], words[n++] = threads;
+    words[n++] = flags[2], words[n++] = alone;
     words[n] = NULL;
     failed = pipe2(ends, O_CLOEXEC) == 0 ? posix_spawn_file_actions_init(&actions) : errno;
     if (!failed) {
@@ -330,6 +333,7 @@ static int64_t next_point(state *t, int64_t *tries) {
     for (; t->next < t->n; t->next++) {
         place p;
         cnr_error none;
+        if (t->next % cnri_group_ranks() != cnri_group_rank()) continue; /* another rank's */
         char *result = place_of(t, t->next, &p, &none) ? NULL : result_of(&p);
         leave(&p);
         if (!result) return t->next++;
@@ -478,12 +482,22 @@ static cnr_status check_results(state *t, cnr_error *err) {
     return status;
 }
 
-static cnr_status run_parent(state *t, cnr_error *err) {
-    int64_t done = 0;
+/* All ranks look before one of them writes a result. What failed is everybody's. */
+static cnr_status run_shared(state *t, cnr_error *err) {
     cnr_status status = check_results(t, err);
+    if (!status) status = cnri_group_barrier(err);
     t->begun_ns = cnri_real_ns();
     if (!status) status = run_all(t, err);
-    if (!status) status = collect(t, &done, err);
+    double failed = (double)t->failed;
+    if (!status) status = cnri_group_sum(&failed, 1, err);
+    t->failed = (int64_t)failed;
+    return status;
+}
+
+static cnr_status run_parent(state *t, cnr_error *err) {
+    int64_t done = 0;
+    cnr_status status = run_shared(t, err);
+    if (!status && cnri_group_rank() == 0) status = collect(t, &done, err);
     if (!status && done) status = summarise(t, err);
     const told told = {.output = t->s->output,
                        .points = t->n,
@@ -559,7 +573,7 @@ const cnri_command cnri_cmd_sweep = {
                 .point = -1),
     .min_operands = 1,
     .max_operands = -1,
-    .takes = CNRI_NETS | CNRI_PICTURES,
+    .takes = CNRI_NETS | CNRI_PICTURES | CNRI_GROUP | CNRI_OWN_FILES,
     .opens = cnri_call_open,
     .wrong = wrong,
     .run = run,

@@ -222,7 +222,7 @@ const cnri_command cnri_cmd_train = {
     .results = CNRI_RESULTS(&epoch_record, &record, &cnri_energy_domain),
     CNRI_OPTIONS(options),
     CNRI_VALUES(train, .o = {.size = sizeof(cnr_train_options)}),
-    CNRI_ONE_NET(cnri_call_open),
+    CNRI_ONE_NET_SHARED(cnri_call_open),
     .leads = set_defaults,
     .run = run,
 };

@@ -41,7 +41,8 @@ static cnr_status run(cnri_call *call, void *values, cnr_error *err) {
     o->hang_ms = (int64_t)call->common.load.hang_ms;
     const cnr_status status = cnri_tune_model(call->model, o, cnri_watch(call), &t.t, err);
     cnri_watch_end(&call->watching);
-    if (status == CNR_E_DEVICE && t.t.hung) { /* what hangs there ends with this process */
+    if (status == CNR_E_DEVICE && t.t.hung &&
+        cnri_group_ranks() == 1) { /* what hangs there ends with this process */
         call->again = true;
         call->code = -CNR_E_DEVICE;
         return CNR_OK;
@@ -67,7 +68,10 @@ const cnri_command cnri_cmd_tune = {
     .results = CNRI_RESULTS(&record),
     CNRI_OPTIONS(options),
     CNRI_VALUES(cnri_tune_options, .batch = 1, .repeat = 1),
-    CNRI_ONE_NET(cnri_call_model_unplaced),
+    .min_operands = 1,
+    .max_operands = 1,
+    .takes = CNRI_NETS | CNRI_PICTURES | CNRI_GROUP | CNRI_OWN_FILES,
+    .opens = cnri_call_model_unplaced,
     .wrong = wrong,
     .run = run,
 };

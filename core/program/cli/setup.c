@@ -4,12 +4,14 @@
 
 static void close_all(cnri_call *call) {
     cnri_call_end_govern(call);
+    cnri_call_leave_group(call);
     if (call->rt) cnri_lua_drop(call->rt);
 }
 
 cnr_status cnri_call_open(cnri_call *call, cnr_error *err) {
-    const cnr_status status = cnri_call_runtime(call, err);
+    cnr_status status = cnri_call_runtime(call, err);
     call->closes = close_all;
+    if (!status && call->command->takes & CNRI_GROUP) status = cnri_call_join_group(call, err);
     return status || call->governing ? status : cnri_call_govern(call, err);
 }
 

@@ -1,5 +1,7 @@
 /* One use of a command: from its words to its exit code. */
 #include "front/front.h"
+#include <errno.h>
+#include <time.h>
 #include <unistd.h>
 
 char *cnri_path_with_ending(const char *path, const char *ending) {
@@ -83,6 +85,12 @@ static void tell_clock(const cnri_call *call) {
     fflush(stdout);
 }
 
+/* Whatever signals come. */
+static void sleep_ms(uint32_t ms) {
+    struct timespec left = {ms / 1000, (long)(ms % 1000) * 1000000};
+    while (ms && nanosleep(&left, &left) != 0 && errno == EINTR) {}
+}
+
 static void run(cnri_call *call, void *values) {
     cnr_error err = CNR_ERROR_INIT;
     cnr_status status = check_written(call, values, &err);
@@ -90,6 +98,7 @@ static void run(cnri_call *call, void *values) {
     if (!status) status = call->command->run(call, values, &err);
     cnri_watch_end(&call->watching);
     if (!status) tell_clock(call);
+    if (status) sleep_ms(call->errors_after_ms);
     if (status) call->code = cnri_complain(call, &err);
 }
 

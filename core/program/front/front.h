@@ -120,12 +120,15 @@ typedef struct cnri_common {
     int64_t threads;
     bool trust;
     const char *governor;
+    const char *group; /* of processes; NULL: the one whose launcher started this process */
     const char *clock, *sysfs_root, *meter_address, *board, *cpu_isa;
     const char *preset, *resize, *crop, *mean, *std, *scale, *letterbox;
     int32_t channels; /* 0: as the net says */
 } cnri_common;
 
-enum { CNRI_NETS = 1, CNRI_PICTURES = 2 }; /* `takes`: which of them besides the general ones */
+/* `takes`: which options besides the general ones. OWN_FILES: each process of a group writes files
+ * of its own; else only rank 0 writes. */
+enum { CNRI_NETS = 1, CNRI_PICTURES = 2, CNRI_GROUP = 4, CNRI_OWN_FILES = 8 };
 
 typedef struct cnri_call cnri_call;
 typedef struct cnri_command {
@@ -155,6 +158,9 @@ typedef struct cnri_command {
 } cnri_command;
 #define CNRI_ONE_NET(what) \
     .min_operands = 1, .max_operands = 1, .takes = CNRI_NETS | CNRI_PICTURES, .opens = (what)
+#define CNRI_ONE_NET_SHARED(what) /* by the processes of a group */ \
+    .min_operands = 1, .max_operands = 1, .takes = CNRI_NETS | CNRI_PICTURES | CNRI_GROUP, \
+    .opens = (what)
 #define CNRI_OPTIONS(table) .options = (table), .n_options = CNRI_COUNT(table)
 #define CNRI_VALUES(owner, ...) \
     .values_bytes = sizeof(owner), .defaults = &(const owner) { __VA_ARGS__ }
@@ -187,8 +193,9 @@ struct cnri_call {
     cnr_model *model;
     cnri_watching watching;
     int code;
-    bool stdout_taken; /* by the output of a command that ran beside */
-    bool again;        /* at the end the program begins anew, with the words it had */
+    bool stdout_taken;        /* by the output of a command that ran beside */
+    uint32_t errors_after_ms; /* its errors wait so long: others of its job may tell the same */
+    bool again;               /* at the end the program begins anew, with the words it had */
 };
 
 /* ---- program.c ---- */
@@ -221,7 +228,7 @@ typedef struct cnri_group {
     const cnri_option *rows;
     int32_t n;
 } cnri_group;
-enum { CNRI_GROUPS = 4 };
+enum { CNRI_GROUPS = 5 };
 int32_t cnri_groups_of(const cnri_command *command, cnri_group out[CNRI_GROUPS]);
 void cnri_help(const cnri_command *command); /* NULL: what all that take nets have in common */
 

@@ -64,6 +64,11 @@ static const cnri_option picture_options[] =
          "keep the picture's shape, fill the rest with this grey (0); LEVEL,corner: the picture at "
          "the top left; false: stretch",
          .otherwise = "true")};
+
+static const cnri_option job_options[] = {
+    ROW(group, "--group", "NAME",
+        "share the work with the processes that a launcher started beside this one: mpi, none "
+        "(by itself under mpirun and srun)")};
 #undef ROW
 
 static const struct {
@@ -71,7 +76,8 @@ static const struct {
     uint32_t takes;
 } shared[] = {{{"general", general_options, CNRI_COUNT(general_options)}, 0},
               {{"nets", net_options, CNRI_COUNT(net_options)}, CNRI_NETS},
-              {{"pictures", picture_options, CNRI_COUNT(picture_options)}, CNRI_PICTURES}};
+              {{"pictures", picture_options, CNRI_COUNT(picture_options)}, CNRI_PICTURES},
+              {{"processes", job_options, CNRI_COUNT(job_options)}, CNRI_GROUP}};
 
 int32_t cnri_groups_of(const cnri_command *c, cnri_group out[CNRI_GROUPS]) {
     int32_t n = 0;
@@ -82,7 +88,8 @@ int32_t cnri_groups_of(const cnri_command *c, cnri_group out[CNRI_GROUPS]) {
 }
 
 void cnri_help(const cnri_command *c) {
-    static const cnri_command all_nets = {.name = "", .takes = CNRI_NETS | CNRI_PICTURES};
+    static const cnri_command all_nets = {.name = "",
+                                          .takes = CNRI_NETS | CNRI_PICTURES | CNRI_GROUP};
     cnri_group groups[CNRI_GROUPS];
     const int32_t n = cnri_groups_of(c ? c : &all_nets, groups);
     cnri_help_print(c, groups, n);
@@ -348,7 +355,7 @@ bool cnri_call_parse(cnri_call *call, void *values, int *next) {
 }
 
 int cnri_command_at(int argc, char **argv) {
-    static const cnri_command any = {.name = "", .takes = CNRI_NETS | CNRI_PICTURES};
+    static const cnri_command any = {.name = "", .takes = CNRI_NETS | CNRI_PICTURES | CNRI_GROUP};
     cnri_call call = {.command = &any};
     const parser p = begin(&call, NULL);
     int i = 1;

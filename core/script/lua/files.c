@@ -1,4 +1,5 @@
 /* Which files a script may touch; blocks in the collector's care. */
+#include "group/group.h"
 #include "lua/files.h"
 #include "lua/tensor.h"
 #include <errno.h>
@@ -270,6 +271,16 @@ static int make_folder(lua_State *L) {
     return 0;
 }
 
+/* c.barrier(): what other processes of the job wrote before it is there behind it; this process'
+ * rank, and how many there are. */
+static int barrier(lua_State *L) {
+    cnr_error err = CNR_ERROR_INIT;
+    if (cnri_group_barrier(&err)) return luaL_error(L, "%s: %s", err.where, err.text);
+    lua_pushinteger(L, cnri_group_rank());
+    lua_pushinteger(L, cnri_group_ranks());
+    return 2;
+}
+
 /* c.output(path, ...): fails unless path can be written and is no input, before work begins. */
 static int output(lua_State *L) {
     cnr_error err = CNR_ERROR_INIT;
@@ -304,6 +315,8 @@ const cnri_lua_row cnri_file_rows[] =
      {"exists(path: string)", exists, "\"file\"|\"folder\"|nil, integer?",
       "what is there; of a file, its bytes", NULL},
      {"folder(path: string)", make_folder, "", "makes the folder, when it is not there", NULL},
+     {"barrier()", barrier, "integer, integer",
+      "waits for all processes of the job (mpirun): rank and number of them; alone: 0, 1", NULL},
      {"output(path: string, ...: string)", output, "",
       "fails if the file can't be written, or is one of the inputs named behind it", NULL},
      {"note(...: any)", note, "", "prints a line on stderr, beside the results", NULL},

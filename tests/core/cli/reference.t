@@ -16,13 +16,14 @@ my @commands = grep { $_ ne 'help' } `$cnnrun help commands` =~ /^  ([a-z]+) +\S
 cmp_ok scalar @commands, '>=', 15, 'there are commands';
 my %group = `$cnnrun help options` =~ /^(\w+):\n((?:  .*\n)+)/mg; # by title
 $_ = [/^  (?:-\w, )?(--[a-z0-9-]+)/mg] for values %group;
-is_deeply [sort keys %group], [qw(general nets pictures)], 'help options lists what commands have in common';
+is_deeply [sort keys %group], [qw(general nets pictures processes)], 'help options lists what commands have in common';
 cmp_ok scalar @{$group{nets}} + @{$group{pictures}}, '>=', 23, 'those of nets and pictures';
 for my $command (@commands) {
     my $help = `$cnnrun $command --help`;
     $options{$command} = [$help =~ /^  (?:-\w, )?(--[a-z0-9-]+)/mg];
     my @groups = $help =~ /^Also the options of these groups: (.*) \(cnnrun help options\)$/m ? split /, /, $1 : ();
-    is "@groups", $help =~ /--json/ && $help =~ /cnnrun help options/ ? 'nets pictures' : '',
+    my $several = $command =~ /^(?:train|eval|prune|tune|sweep)$/ ? ' processes' : '';
+    is "@groups", $help =~ /--json/ && $help =~ /cnnrun help options/ ? "nets pictures$several" : '',
         "$command --help names the groups that it takes";
     my @shared = map { @{$group{$_} || []} } @groups;
     my %own = map { $_ => 1 } @{$options{$command}};

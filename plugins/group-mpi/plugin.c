@@ -1,0 +1,106 @@
+/* The group as cnnrun sees it: which processes belong to it, and the module that reaches them. */
+#include "group.h"
+#include "late.h"
+#include <stdlib.h>
+
+const cnr_host *group_host;
+static const group_calls *module;
+static int32_t is_open;
+
+const group_calls *group_opened(void) { return is_open ? module : NULL; }
+
+/* ---- who started this process ---- */
+
+static int32_t number_of(const char *name) {
+    const char *text = getenv(name);
+    return text && *text ? (int32_t)strtol(text, NULL, 10) : -1;
+}
+
+/* Open MPI's mpirun, MPICH's, and Slurm's srun with either of its two interfaces. Slurm's own names
+ * are set in a batch script too, which is one process: there PMIX_RANK is missing. */
+static int32_t launched(int32_t *rank) {
+    static const char *const names[][3] = {{"OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK", NULL},
+                                           {"PMI_SIZE", "PMI_RANK", NULL},
+                                           {"SLURM_STEP_NUM_TASKS", "PMIX_RANK", NULL}};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        const int32_t ranks = number_of(names[i][0]), own = number_of(names[i][1]);
+        if (ranks < 1 || own < 0 || own >= ranks) continue;
+        *rank = own;
+        return ranks;
+    }
+    return 0;
+}
+
+/* ---- the hooks; the state is the module's ---- */
+
+static cnr_status open_group(const cnr_group_options *options, void **state, int32_t *rank,
+                             int32_t *ranks, cnr_error *err) {
+    *state = NULL;
+    if (!module) {
+        const group_calls_fn get =
+            (group_calls_fn)late_function(group_host, &module, "group-mpi/mpi", "group_calls_get",
+                                          err);
+        if (!get) return CNR_E_IO;
+        module = get(group_host);
+    }
+    const cnr_status status = module->open(options, rank, ranks, err);
+    is_open = status == CNR_OK;
+    return status;
+}
+
+static cnr_status sum_begin(void *state, void *data, int64_t n, int32_t dtype, cnr_error *err) {
+    (void)state;
+    return module->sum_begin(data, n, dtype, err);
+}
+
+static cnr_status sum_wait(void *state, void *data, cnr_error *err) {
+    (void)state;
+    return module->sum_wait(data, err);
+}
+
+static cnr_status broadcast(void *state, void *data, uint64_t bytes, cnr_error *err) {
+    (void)state;
+    return module->broadcast(data, bytes, err);
+}
+
+static cnr_status barrier(void *state, cnr_error *err) {
+    (void)state;
+    return module->barrier(err);
+}
+
+static void abort_all(void *state, int32_t code) {
+    (void)state;
+    module->abort(code);
+}
+
+static void close_group(void *state) {
+    (void)state;
+    is_open = 0;
+    module->close();
+}
+
+static const cnr_group group = {.size = sizeof(cnr_group),
+                                .name = "mpi",
+                                .summary = "processes started by mpirun or srun",
+                                .launched = launched,
+                                .open = open_group,
+                                .sum_begin = sum_begin,
+                                .sum_wait = sum_wait,
+                                .broadcast = broadcast,
+                                .barrier = barrier,
+                                .abort = abort_all,
+                                .close = close_group,
+                                .sum_begin_op = "group_sum_begin",
+                                .sum_wait_op = "group_sum_wait"};
+
+static cnr_status init(const cnr_host *host, struct cnr_registrar *registrar, cnr_error *err) {
+    static const cnr_item items[] = {{CNR_KIND_GROUP, &group},
+                                     {CNR_KIND_OPERATOR, &group_sum_begin},
+                                     {CNR_KIND_OPERATOR, &group_sum_wait}};
+    (void)err;
+    group_host = host;
+    return cnr_add_all(host, registrar, items, CNR_ROWS(items));
+}
+
+CNR_PLUGIN_TOUCHES("group-mpi", "0.1", "groups of processes by MPI", "MIT", init,
+                   CNR_TOUCHES_NETWORK)

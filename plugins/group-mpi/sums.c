@@ -1,0 +1,109 @@
+/* Sums over the group as nodes of a graph: one begins when its inputs are there, others wait for
+ * parts of it. With no open group they only copy. */
+#include "group.h"
+
+static const cnr_attr_spec begin_attrs[] = {{.name = "multiplier",
+                                             .type = CNR_ATTR_FLOAT,
+                                             .default_f = 1,
+                                             .help = "what each element is multiplied by first"}};
+static const cnr_port begin_in[] = {
+    {.name = "x", .flags = CNR_PORT_VARIADIC, .min = 1, .help = "f32, of any shapes"}};
+static const cnr_port begin_out[] = {
+    {.name = "y", .help = "the elements of all inputs, one behind another; being summed"}};
+
+static cnr_status begin_infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
+    int64_t n = 0;
+    for (int32_t i = 0; i < node->n_inputs; i++) {
+        const int64_t count = cnr_count(node->inputs[i]);
+        if (node->inputs[i]->dtype != CNR_f32)
+            return group_host->fail(err, CNR_E_SHAPE, node->name, "input %d: want f32", (int)i);
+        n = n < 0 || count < 0 || count > INT32_MAX - n ? -1 : n + count;
+        if (count >= 0 && n < 0)
+            return group_host->fail(err, CNR_E_LIMIT, node->name,
+                                    "more than 2147483647 elements in one sum");
+    }
+    outputs[0]->dtype = CNR_f32;
+    outputs[0]->rank = 1;
+    outputs[0]->dim[0] = n;
+    return CNR_OK;
+}
+
+static cnr_status begin_reference(const cnr_run *run, cnr_error *err) {
+    const float scale = (float)cnr_attr_float(run->node, "multiplier");
+    const group_calls *calls = group_opened();
+    float *y = run->outputs[0]->data;
+    for (int32_t i = 0; i < run->node->n_inputs; i++) {
+        const int64_t n = cnr_count(run->node->inputs[i]);
+        const float *x = run->node->inputs[i]->data;
+        for (int64_t k = 0; k < n; k++) y[k] = x[k] * scale;
+        y += n;
+    }
+    y = run->outputs[0]->data;
+    return calls ? calls->sum_begin(y, cnr_count(run->outputs[0]), CNR_f32, err) : CNR_OK;
+}
+
+const cnr_op group_sum_begin = {
+    CNR_OP_SIZES,
+    .name = "group_sum_begin",
+    .summary = "Begins to sum its inputs over the processes of the group.",
+    CNR_OP_ATTRS(begin_attrs),
+    CNR_OP_PORTS(begin_in, begin_out),
+    .infer = begin_infer,
+    .reference = begin_reference,
+};
+
+static const cnr_attr_spec wait_attrs[] = {{.name = "offset",
+                                            .type = CNR_ATTR_INT,
+                                            .flags = CNR_ATTR_BOUNDED,
+                                            .min = 0,
+                                            .max = INT32_MAX,
+                                            .help = "the first element of the sum that is taken"},
+                                           {.name = "dims",
+                                            .type = CNR_ATTR_INTS,
+                                            .flags = CNR_ATTR_BOUNDED,
+                                            .min = 0,
+                                            .max = INT32_MAX,
+                                            .help =
+                                                "of the output; without it the output has rank 0"}};
+static const cnr_port wait_in[] = {{.name = "x", .help = "what a group_sum_begin gives"}};
+static const cnr_port wait_out[] = {{.name = "y", .help = "a part of the sum"}};
+
+static cnr_status wait_infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
+    int64_t n, count = 1;
+    const int64_t *shape = cnr_attr_ints(node, "dims", &n);
+    const int64_t offset = cnr_attr_int(node, "offset"), all = cnr_count(node->inputs[0]);
+    if (node->inputs[0]->dtype != CNR_f32 || node->inputs[0]->rank != 1 || n > CNR_MAX_RANK)
+        return group_host->fail(err, CNR_E_SHAPE, node->name,
+                                "want x as f32 of rank 1, and at most %d axes", (int)CNR_MAX_RANK);
+    outputs[0]->dtype = CNR_f32;
+    outputs[0]->rank = (int32_t)n;
+    for (int64_t i = 0; i < n; i++) {
+        outputs[0]->dim[i] = shape[i];
+        count =
+            shape[i] && count > INT32_MAX / shape[i] ? (int64_t)INT32_MAX + 1 : count * shape[i];
+    }
+    if (all >= 0 && (count > INT32_MAX || offset + count > all))
+        return group_host->fail(err, CNR_E_SHAPE, node->name,
+                                "wants elements %lld to %lld of a sum of %lld", (long long)offset,
+                                (long long)(offset + count), (long long)all);
+    return CNR_OK;
+}
+
+static cnr_status wait_reference(const cnr_run *run, cnr_error *err) {
+    const group_calls *calls = group_opened();
+    float *x = (float *)run->node->inputs[0]->data;
+    if (calls) CNR_TRY(calls->sum_wait(x, err));
+    memcpy(run->outputs[0]->data, x + cnr_attr_int(run->node, "offset"),
+           (size_t)cnr_count(run->outputs[0]) * sizeof *x);
+    return CNR_OK;
+}
+
+const cnr_op group_sum_wait = {
+    CNR_OP_SIZES,
+    .name = "group_sum_wait",
+    .summary = "Waits for a sum over the group and takes a part of it.",
+    CNR_OP_ATTRS(wait_attrs),
+    CNR_OP_PORTS(wait_in, wait_out),
+    .infer = wait_infer,
+    .reference = wait_reference,
+};
