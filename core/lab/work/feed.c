@@ -317,8 +317,8 @@ cnr_status cnri_feed_attach(cnri_feed *feed, cnr_model *model, cnri_preprocess *
     return CNR_OK;
 }
 
-cnr_status cnri_feed_next(cnri_feed *feed, bool (*cancelled)(void), cnri_fed **out,
-                          cnr_error *err) {
+cnr_status cnri_feed_next(cnri_feed *feed, uint64_t until_ns, bool (*cancelled)(void),
+                          cnri_fed **out, cnr_error *err) {
     queue *q = &feed->queues[STAGES - 1];
     bool ended;
     *out = NULL;
@@ -330,6 +330,7 @@ cnr_status cnri_feed_next(cnri_feed *feed, bool (*cancelled)(void), cnri_fed **o
             return cnri_fail(err, CNR_E_NOT_FOUND, "feed", "it has ended");
         }
         if (cancelled && cancelled()) return cnri_fail(err, CNR_E_CANCELLED, "feed", "stopped");
+        if (until_ns && cnri_real_ns() >= until_ns) return CNR_OK;
     }
     pthread_mutex_lock(&feed->lock);
     (*out)->lost = feed->lost;
