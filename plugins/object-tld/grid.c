@@ -5,8 +5,7 @@
 void tld_grid_make(tld_grid *g, const tld_options *o, double box_w, double box_h, int32_t width,
                    int32_t height) {
     const int32_t most = (int32_t)o->scales;
-    const double smallest =
-        fmin(o->smallest, fmin(box_w, box_h)); /* the first box itself is looked for */
+    const double smallest = fmin(o->smallest, fmax(4, o->shrink * fmin(box_w, box_h)));
     *g = (tld_grid){.width = width, .height = height};
     for (int32_t k = -most; k <= most; k++) {
         const double by = pow(o->scale_step, k);

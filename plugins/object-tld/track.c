@@ -271,7 +271,7 @@ cnr_status tld_finish(tld_tracker *t, const float *votes, cnr_error *err) {
         return status;
     }
     uint64_t clock = tld_host->now_ns();
-    if (t->tracked && t->valid && t->o.learning != 0) tld_learn(t);
+    if (t->tracked && t->valid && t->o.learning != 0 && t->usual.sum <= t->o.calm) tld_learn(t);
     t->times.learning = ms_since(&clock);
     const int32_t enough = (int32_t)t->o.probation;
     const bool there = t->tracked && !t->doubted;

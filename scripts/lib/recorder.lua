@@ -138,9 +138,9 @@ end
 ---@param why string
 ---@param certain boolean?
 function Recorder:failed(why, certain)
-  if not certain and not (self.path and why:find(self.path, 1, true)) then
-    local lost = self.pending[1] and why:find(self.pending[1], 1, true)
-    if not lost then return false end
+  local function names(path) return path and why:find(path:match "[^/]*$", 1, true) end -- long paths are shortened
+  if not certain and not names(self.path) then
+    if not names(self.pending[1]) then return false end
     table.remove(self.pending, 1)
   end
   if self.out then pcall(self.out.close, self.out) end

@@ -66,7 +66,8 @@ static cnr_status refuse(const cnri_script *s, const char *path, bool write, boo
                      "'%s' may not be %s: it is none of the paths on the command line%s "
                      "(--trust lifts this)",
                      path, write ? "written" : "read",
-                     write ? ": name it there, or its folder by --output DIR before the script"
+                     write ? ": name it there, or its folder by --output DIR (of a script, before "
+                             "its name)"
                            : "");
 }
 
