@@ -90,7 +90,7 @@ local function is_folder(path) return c.exists(path) == "folder" or not path:mat
 
 -- Where to record and what --on saves, by -o and --segment.
 local function outputs_of(self, options)
-  local segment = options.segment and (tonumber(options.segment) or error("--segment: want seconds, got " .. options.segment, 0))
+  local segment = options.segment
   if segment and not (segment >= 1 and segment <= 86400) then error("--segment: want 1 to 86400 seconds", 0) end
   if segment and not (options.output and is_folder(options.output)) then
     error("--segment: -o names the folder that the parts go to", 0)
