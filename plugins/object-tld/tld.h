@@ -43,9 +43,9 @@ typedef struct tld_dice {
     X(scale_step, 1.2, 1.01, 4, "ratio of neighbouring scales (document and authors: 1.2)") \
     X(shift, 0.1, 0.01, 1, "between windows, by their shorter side (document and authors: 0.1)") \
     X(smallest, 24, 4, 4096, "shortest side of a window, in pixels (authors: 24)") \
-    X(shrink, 0.6, 0.1, 1, \
-      "windows down to this part of the object's own sides, where those are below `smallest` " \
-      "(authors: none)") \
+    X(shrink, 0.7, 0.1, 1, \
+      "windows of a small object, whose area is below the square of `smallest`, go down to this " \
+      "part of its sides (authors: 1)") \
     X(variance, 0.5, 0, 10, "windows below this part of the target's are dropped (both: 0.5)") \
     X(fern_threshold, 0.5, 0, 1, "mean posterior of a window that goes on (both: 0.5)") \
     X(nn_threshold, 0.65, 0, 1, \
@@ -76,9 +76,6 @@ typedef struct tld_dice {
     X(surprise, 3, 0, 1e6, \
       "by how many deviations, added up, a path may be followed worse than usual until it is " \
       "given up (authors: never)") \
-    X(calm, 1e6, 0, 1e6, \
-      "by how many deviations, added up, a path may be followed worse than usual while it is " \
-      "learnt (authors: any)") \
     X(probation, 4, 1, 1000, \
       "frames in a row that show what was found, until that is said (authors: 1)") \
     X(agreement, 10, 1, 1e6, \

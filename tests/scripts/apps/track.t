@@ -39,7 +39,7 @@ for my $box ('1,2,3', '1,2,3,x', '') {
 ok $code != 0 && $err =~ /--box/, 'nothing to follow is told';
 
 SKIP: {
-    skip "no $data", 23 unless -d $data;
+    skip "no $data", 24 unless -d $data;
     mkdir 'short';
     # copies: what is written through a link would change the data itself
     copy(sprintf("$data/%05d.jpg", $_), sprintf('short/%05d.jpg', $_)) for 1 .. 40;
@@ -86,6 +86,22 @@ END
     close $lua;
     like scalar `$build/cnnrun states.lua short/00001.jpg 2>&1`, qr/\A.*prepare comes first\n.*one for each of the \d+ windows\n.*candidates comes first
 5\t400\t225\n.*want f32, 5 x 400\n1\ttrue\n.*candidates comes first\n\z/, 'stages in order, of the right sizes';
+    open $lua, '>', 'smallest.lua' or die;
+    print $lua <<'END';
+local c = require "cnnrun"
+return function(words)
+  local picture = c.picture(words[1])
+  for _, try in ipairs { { 18, 20 }, { 18, 20, 1 }, { 12, 60 }, { 80, 40 } } do
+    local t, least = c.object("tld", { shrink = try[3] or .5 }), math.huge
+    t:init(picture, { 150, 120, try[1], try[2] })
+    local w = t:windows()
+    for i = 3, #w, 4 do least = math.min(least, w[i], w[i + 1]) end
+    print(math.tointeger(least))
+  end
+end
+END
+    close $lua;
+    is scalar `$build/cnnrun smallest.lua short/00001.jpg 2>&1`, "9\n18\n12\n28\n", 'windows of a small object are as small as half of it';
     my ($few) = track('short/00001.jpg short/00002.jpg short/00003.jpg --box 142,125,90,39 --json --threads 1');
     is scalar(split /\n/, $few), 3, 'pictures one by one are frames, too';
   SKIP: {
