@@ -101,8 +101,8 @@ function Source:next()
       error(frame, 0)
     elseif good and not self:comes_back() then
       return nil
-    elseif good and not self.is_live and self.number ~= self.frames then
-      self.number = self.frames -- a file from its start; one without frames is away
+    elseif good and not self.is_live and self.turned_at ~= self.frames then
+      self.turned_at = self.frames -- a file from its start; one without frames is away
       self:reopen(nil)
     else
       self:reopen(good and "it has ended" or frame)
