@@ -60,6 +60,7 @@ nav:
     - Python: core/docs/python.md
     - Importing models: plugins/IMPORTING.md
     - Applications: core/docs/applications.md
+    - Cameras, zones, a home: core/docs/cameras.md
     - Packages: core/docs/packages.md
     - Simulated boards: core/docs/boards.md
     - Several machines: core/docs/groups.md

@@ -28,6 +28,8 @@ static const struct {
     {".mlmodel",
      "a model of Core ML, which is not read: take the model that it was converted from, as "
      "ONNX"},
+    {".xml", "if it is a model of OpenVINO, those are not read: take the model that it was "
+             "converted from, as ONNX"},
     {".mnn", "a model of MNN, which is not read: take the model that it was "
              "converted from, as ONNX"},
     {".pdmodel", "a model of PaddlePaddle, which is not read: \"paddle2onnx --model_dir DIR "

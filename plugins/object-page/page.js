@@ -113,11 +113,13 @@
   const called = (source) => source === "-" ? "standard input" : source || "";
 
   function show(s) {
-    if (!s.ended || !offset) offset = Date.now() / 1000 - s.now;
+    const ours = (s.at || Date.now() / 1000) - s.now;
+    if (Math.abs(ours - offset) > 1.5) offset = ours; // whole seconds: steady, or the times would flicker
     const name = called(s.source);
     byId("source").textContent = name;
-    document.title = `${s.ended ? "ended" : s.fps ? s.fps.toFixed(1) + " FPS" : "live"} – ${name ? name + " – " : ""}cnnrun monitor`;
-    link(s.ended ? "the source has ended: this is its last frame" : "live", false);
+    document.title = `${s.ended ? "ended" : s.away ? "away" : s.fps ? s.fps.toFixed(1) + " FPS" : "live"} – ${name ? name + " – " : ""}cnnrun monitor`;
+    if (s.away) link(`the source is away and is tried again: ${s.away.why}`, true);
+    else link(s.ended ? "the source has ended: this is its last frame" : "live", false);
     byId("again").hidden = !s.ended;
     if (s.frame) {
       const parts = [];
@@ -133,7 +135,7 @@
       : [["nothing", ""]]);
     const events = remember(s.events, s.now);
     if (!held) fill(byId("events"), events.map((e) => [e.text, clock(e.now)]));
-    if (!s.ended) {
+    if (!s.ended && !s.away) {
       for (const chart of charts) {
         const several = chart[0] === "hz" && s.clocks && s.clocks.map((k) => [k.name, k.hz]);
         plot(chart, s.now, several || [["", s[chart[0]]]]);
@@ -238,7 +240,7 @@
   function following(s) {
     const f = s.follow;
     size = f === undefined ? null : [s.width, s.height];
-    byId("mark").hidden = !size || Boolean(s.ended);
+    byId("mark").hidden = !size || Boolean(s.ended || s.away);
     if (!size) return void (byId("let-go").hidden = true);
     overlay.setAttribute("viewBox", `0 0 ${s.width} ${s.height}`);
     byId("let-go").hidden = !f;

@@ -5,16 +5,19 @@
 void tld_grid_make(tld_grid *g, const tld_options *o, double box_w, double box_h, int32_t width,
                    int32_t height) {
     const int32_t most = (int32_t)o->scales;
+    const double by = box_w * box_h < o->smallest * o->smallest ? o->shrink : 1;
     const double smallest =
-        fmin(o->smallest, fmin(box_w, box_h)); /* the first box itself is looked for */
+        fmin(o->smallest, by * fmin(box_w, box_h)); /* the first box itself is looked for */
     *g = (tld_grid){.width = width, .height = height};
     for (int32_t k = -most; k <= most; k++) {
-        const double by = pow(o->scale_step, k);
-        if (box_w * by > width || box_h * by > height) continue;
-        const int32_t w = (int32_t)lround(box_w * by), h = (int32_t)lround(box_h * by);
+        const double at = pow(o->scale_step, k);
+        if (box_w * at > width || box_h * at > height) continue;
+        const int32_t w = (int32_t)lround(box_w * at), h = (int32_t)lround(box_h * at);
         if (w < 4 || h < 4 || w < floor(smallest) || h < floor(smallest) || w > width || h > height)
             continue;
-        const int32_t step = (int32_t)cnr_max(1, lround(o->shift * (w < h ? w : h)));
+        /* no closer than those of the box itself: they would be most of all windows */
+        const double side = by < 1 ? fmax(fmin(w, h), fmin(box_w, box_h)) : fmin(w, h);
+        const int32_t step = (int32_t)cnr_max(1, lround(o->shift * side));
         tld_scale *s = &g->scales[g->n++];
         *s = (tld_scale){w, h, step, (width - w) / step + 1, (height - h) / step + 1, g->windows};
         g->windows += (int64_t)s->nx * s->ny;

@@ -120,7 +120,7 @@ static cnr_status check_box(const tld_view *v, tld_box *box, cnr_error *err) {
 
 cnr_status tld_init(tld_tracker *t, const cnr_tensor *picture, tld_box box, cnr_error *err) {
     float patch[TLD_PATCH_PITCH];
-    t->begun = t->tracked = t->valid = t->prepared = false;
+    t->begun = t->tracked = t->valid = t->prepared = t->picked = false;
     CNR_TRY(tld_view_make(&t->views[t->now], picture, t->o.blur, err));
     const tld_view *v = &t->views[t->now];
     CNR_TRY(check_box(v, &box, err));
@@ -160,7 +160,7 @@ cnr_status tld_place(tld_tracker *t, const cnr_tensor *picture, tld_box box, cnr
     float patch[TLD_PATCH_PITCH];
     if (!t->begun)
         return tld_host->fail(err, CNR_E_STATE, "tld", "nothing is learnt yet: init comes first");
-    t->tracked = t->valid = t->prepared = false;
+    t->tracked = t->valid = t->prepared = t->picked = false;
     CNR_TRY(tld_view_make(&t->views[t->now], picture, t->o.blur, err));
     const tld_view *v = &t->views[t->now];
     CNR_TRY(check_box(v, &box, err));

@@ -54,11 +54,26 @@ static float relative(float positive, float negative) {
     return p + n > 0 ? n / (p + n) : 0;
 }
 
+/* One patch by its correlations with the patches of both shelves. */
+static tld_similar judge(tld_nearest *n, const float *row, const float *against) {
+    const tld_shelf *p = &n->positive, *q = &n->negative;
+    tld_similar s;
+    float first;
+    const int32_t near = highest(row, p->n, &s.to_positive);
+    const int32_t far = highest(against, q->n, &s.to_negative);
+    highest(row, (p->n + 1) / 2, &first);
+    s.nearest_positive = near;
+    s.relative = relative(s.to_positive, s.to_negative);
+    s.conservative = relative(first, s.to_negative);
+    if (near >= 0) p->used[near] += pow(2, (double)n->clock / half_life);
+    if (far >= 0) q->used[far] += pow(2, (double)n->clock / half_life);
+    return s;
+}
+
 void tld_compare(tld_nearest *n, const float *patches, int32_t count, tld_similar *out) {
     enum { SOME = 16 };
     const tld_shelf *p = &n->positive, *q = &n->negative;
     float *room = tld_host->alloc(SOME * (size_t)(p->n + q->n + 1) * sizeof *room);
-    const int32_t half = (p->n + 1) / 2;
     for (int32_t i = 0; i < count; i++) out[i] = (tld_similar){.nearest_positive = -1};
     for (int32_t at = 0; room && at < count; at += SOME) {
         const int32_t some = (int32_t)cnr_min(SOME, count - at);
@@ -66,20 +81,16 @@ void tld_compare(tld_nearest *n, const float *patches, int32_t count, tld_simila
         float *against = room + (int64_t)SOME * p->n;
         tld_v->products(from, some, p->at, p->n, room);
         tld_v->products(from, some, q->at, q->n, against);
-        for (int32_t i = 0; i < some; i++) {
-            tld_similar *s = &out[at + i];
-            float first;
-            const int32_t near = highest(room + (int64_t)i * p->n, p->n, &s->to_positive);
-            const int32_t far = highest(against + (int64_t)i * q->n, q->n, &s->to_negative);
-            highest(room + (int64_t)i * p->n, half, &first);
-            s->nearest_positive = near;
-            s->relative = relative(s->to_positive, s->to_negative);
-            s->conservative = relative(first, s->to_negative);
-            if (near >= 0) p->used[near] += pow(2, (double)n->clock / half_life);
-            if (far >= 0) q->used[far] += pow(2, (double)n->clock / half_life);
-        }
+        for (int32_t i = 0; i < some; i++)
+            out[at + i] = judge(n, room + (int64_t)i * p->n, against + (int64_t)i * q->n);
     }
     tld_host->free(room);
+}
+
+void tld_compared(tld_nearest *n, const float *products, int32_t count, tld_similar *out) {
+    const int64_t positives = n->positive.most, all = positives + n->negative.most;
+    for (int32_t i = 0; i < count; i++)
+        out[i] = judge(n, products + i * all, products + i * all + positives);
 }
 
 static void drop(tld_shelf *s, int32_t i) {

@@ -65,7 +65,7 @@ static cnr_status track(const call *c) {
     return give_box(c);
 }
 
-/* ---- with the detector's first two stages elsewhere ---- */
+/* ---- with stages of the detector elsewhere ---- */
 
 static cnr_status prepare(const call *c) {
     CNR_TRY(tld_prepare(c->t, c->in[0], c->err));
@@ -79,13 +79,54 @@ static cnr_status prepare(const call *c) {
     return CNR_OK;
 }
 
-static cnr_status finish(const call *c) {
+/* One for each window; NULL, err filled: they are not. */
+static const float *votes_of(const call *c) {
     const cnr_tensor *votes = c->in[0];
-    if (votes->dtype != CNR_f32 || cnr_count(votes) != c->t->grid.windows)
-        return tld_host->fail(c->err, CNR_E_ARG, "votes",
-                              "want f32, one for each of the %lld windows",
-                              (long long)c->t->grid.windows);
-    CNR_TRY(tld_finish(c->t, votes->data, c->err));
+    if (votes->dtype == CNR_f32 && cnr_count(votes) == c->t->grid.windows) return votes->data;
+    tld_host->fail(c->err, CNR_E_ARG, "votes", "want f32, one for each of the %lld windows",
+                   (long long)c->t->grid.windows);
+    return NULL;
+}
+
+static cnr_status finish(const call *c) {
+    const float *votes = votes_of(c);
+    if (!votes) return CNR_E_ARG;
+    CNR_TRY(tld_finish(c->t, votes, c->err));
+    return give_box(c);
+}
+
+static void copy_patches(float *to, const float *from, int32_t n, int32_t room) {
+    memset(to, 0, (size_t)room * TLD_PATCH * sizeof *to);
+    for (int32_t i = 0; i < n; i++)
+        memcpy(to + i * TLD_PATCH, from + i * TLD_PATCH_PITCH, TLD_PATCH * sizeof *to);
+}
+
+/* As many rows as there may ever be, so that a net has one shape; the rest are 0. */
+static cnr_status candidates(const call *c) {
+    const float *votes = votes_of(c);
+    if (!votes) return CNR_E_ARG;
+    CNR_TRY(tld_pick(c->t, votes, c->err));
+    const tld_tracker *t = c->t;
+    const tld_shelf *p = &t->nearest.positive, *q = &t->nearest.negative;
+    const int32_t most = (int32_t)t->o.candidates;
+    float *patches = give(c, 0, CNR_f32, 2, most, TLD_PATCH),
+          *known = patches ? give(c, 1, CNR_f32, 2, p->most + q->most, TLD_PATCH) : NULL;
+    if (!known) return CNR_E_MEMORY;
+    copy_patches(patches, t->patches, t->n_candidates, most);
+    copy_patches(known, p->at, p->n, p->most);
+    copy_patches(known + (int64_t)p->most * TLD_PATCH, q->at, q->n, q->most);
+    return CNR_OK;
+}
+
+static cnr_status compared(const call *c) {
+    const cnr_tensor *products = c->in[0];
+    const tld_tracker *t = c->t;
+    const int64_t all = t->nearest.positive.most + (int64_t)t->nearest.negative.most,
+                  rows = (int64_t)t->o.candidates;
+    if (products->dtype != CNR_f32 || cnr_count(products) != rows * all)
+        return tld_host->fail(c->err, CNR_E_ARG, "products", "want f32, %lld x %lld",
+                              (long long)rows, (long long)all);
+    CNR_TRY(tld_finish_compared(c->t, products->data, c->err));
     return give_box(c);
 }
 
@@ -213,6 +254,8 @@ static cnr_status options(const call *c) {
     X(track, 1, 2, "track(picture) -> box, confidence") \
     X(prepare, 1, 2, "prepare(picture) -> grey, blurred") \
     X(finish, 1, 2, "finish(votes) -> box, confidence") \
+    X(candidates, 1, 2, "candidates(votes) -> patches, known") \
+    X(compared, 1, 2, "compared(correlations) -> box, confidence") \
     X(windows, 0, 1, "windows() -> list") \
     X(ferns, 0, 3, "ferns() -> points, posteriors, variance") \
     X(detections, 0, 1, "detections() -> boxes") \

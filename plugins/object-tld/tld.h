@@ -43,6 +43,9 @@ typedef struct tld_dice {
     X(scale_step, 1.2, 1.01, 4, "ratio of neighbouring scales (document and authors: 1.2)") \
     X(shift, 0.1, 0.01, 1, "between windows, by their shorter side (document and authors: 0.1)") \
     X(smallest, 24, 4, 4096, "shortest side of a window, in pixels (authors: 24)") \
+    X(shrink, 0.7, 0.1, 1, \
+      "windows of a small object, whose area is below the square of `smallest`, go down to this " \
+      "part of its sides (authors: 1)") \
     X(variance, 0.5, 0, 10, "windows below this part of the target's are dropped (both: 0.5)") \
     X(fern_threshold, 0.5, 0, 1, "mean posterior of a window that goes on (both: 0.5)") \
     X(nn_threshold, 0.65, 0, 1, \
@@ -207,6 +210,9 @@ typedef struct tld_similar {
 cnr_status tld_nearest_make(tld_nearest *n, const tld_options *o, cnr_error *err);
 void tld_nearest_free(tld_nearest *n);
 void tld_compare(tld_nearest *n, const float *patches, int32_t count, tld_similar *out);
+/* The same where somebody else has multiplied: of each patch a row of positive.most and then
+ * negative.most correlations, of which as many count as there are patches. */
+void tld_compared(tld_nearest *n, const float *products, int32_t count, tld_similar *out);
 void tld_remember(tld_nearest *n, bool positive, const float *patch, int32_t behind);
 
 /* ---- flow.c ---- */
@@ -243,6 +249,7 @@ typedef struct tld_tracker {
     tld_view views[2]; /* of this frame and the last */
     int32_t now;
     bool prepared;              /* finish is due */
+    bool picked;                /* with the candidates there are */
     bool begun, tracked, valid; /* the last frame can be tracked from; the path is trusted */
     bool doubted;               /* followed worse than usual: neither told nor learnt */
     bool fresh;                 /* begun by the detector and never trusted yet */
@@ -278,6 +285,10 @@ cnr_status tld_track(tld_tracker *t, const cnr_tensor *picture, cnr_error *err);
  * run here. */
 cnr_status tld_prepare(tld_tracker *t, const cnr_tensor *picture, cnr_error *err);
 cnr_status tld_finish(tld_tracker *t, const float *votes, cnr_error *err);
+/* In place of tld_finish, where somebody else runs the third stage as well: the candidates' patches
+ * are in t->patches then, and `products` are tld_compared's. */
+cnr_status tld_pick(tld_tracker *t, const float *votes, cnr_error *err);
+cnr_status tld_finish_compared(tld_tracker *t, const float *products, cnr_error *err);
 void tld_tracker_free(tld_tracker *t);
 cnr_status tld_make_room(tld_tracker *t, cnr_error *err);
 

@@ -53,7 +53,8 @@ static void take_votes(tld_scan *s, const float *votes, int64_t n) {
     }
 }
 
-cnr_status tld_detect(tld_tracker *t, const float *votes, cnr_error *err) {
+/* The windows whose patches are compared: those with the highest votes. */
+static cnr_status pick(tld_tracker *t, const float *votes, cnr_error *err) {
     tld_scan *s = &t->scan;
     uint64_t clock = tld_host->now_ns();
     s->grid = &t->grid;
@@ -71,14 +72,27 @@ cnr_status tld_detect(tld_tracker *t, const float *votes, cnr_error *err) {
     for (int32_t i = 0; i < t->n_candidates; i++)
         tld_patch(s->view, tld_window(&t->grid, s->list[i].window),
                   t->patches + (int64_t)i * TLD_PATCH_PITCH);
-    tld_compare(&t->nearest, t->patches, t->n_candidates, t->similar);
+    t->times.nearest = ms_since(&clock);
+    return CNR_OK;
+}
+
+/* Those that look like the object. */
+static void find(tld_tracker *t, const float *products) {
+    uint64_t clock = tld_host->now_ns();
+    if (products) tld_compared(&t->nearest, products, t->n_candidates, t->similar);
+    else tld_compare(&t->nearest, t->patches, t->n_candidates, t->similar);
     t->n_found = 0;
     for (int32_t i = 0; i < t->n_candidates; i++)
         if (t->similar[i].relative > t->nn_threshold)
             t->found[t->n_found++] =
-                (tld_found){tld_window(&t->grid, s->list[i].window), t->similar[i].relative,
+                (tld_found){tld_window(&t->grid, t->scan.list[i].window), t->similar[i].relative,
                             t->similar[i].conservative};
-    t->times.nearest = ms_since(&clock);
+    t->times.nearest += ms_since(&clock);
+}
+
+cnr_status tld_detect(tld_tracker *t, const float *votes, cnr_error *err) {
+    CNR_TRY(pick(t, votes, err));
+    find(t, NULL);
     return CNR_OK;
 }
 
@@ -245,7 +259,7 @@ cnr_status tld_prepare(tld_tracker *t, const cnr_tensor *picture, cnr_error *err
     uint64_t clock = tld_host->now_ns(), begun = clock;
     if (!t->begun) return tld_host->fail(err, CNR_E_STATE, "tld", "init or load comes first");
     const int32_t next = !t->now;
-    t->prepared = false;
+    t->prepared = t->picked = false;
     CNR_TRY(tld_view_make(&t->views[next], picture, t->o.blur, err));
     t->now = next;
     const tld_view *v = &t->views[next];
@@ -260,12 +274,9 @@ cnr_status tld_prepare(tld_tracker *t, const cnr_tensor *picture, cnr_error *err
     return CNR_OK;
 }
 
-cnr_status tld_finish(tld_tracker *t, const float *votes, cnr_error *err) {
-    uint64_t begun = tld_host->now_ns();
-    if (!t->prepared) return tld_host->fail(err, CNR_E_STATE, "tld", "prepare comes first");
-    t->prepared = false;
-    cnr_status status = tld_detect(t, votes, err);
-    if (!status) status = integrate(t, err);
+/* What comes of the frame, once the detector has looked. */
+static cnr_status conclude(tld_tracker *t, uint64_t begun, cnr_error *err) {
+    const cnr_status status = integrate(t, err);
     if (status) {
         t->tracked = false;
         return status;
@@ -280,6 +291,35 @@ cnr_status tld_finish(tld_tracker *t, const float *votes, cnr_error *err) {
     t->frames++;
     t->times.all += ms_since(&begun);
     return CNR_OK;
+}
+
+cnr_status tld_finish(tld_tracker *t, const float *votes, cnr_error *err) {
+    const uint64_t begun = tld_host->now_ns();
+    if (!t->prepared) return tld_host->fail(err, CNR_E_STATE, "tld", "prepare comes first");
+    t->prepared = t->picked = false;
+    const cnr_status status = tld_detect(t, votes, err);
+    if (!status) return conclude(t, begun, err);
+    t->tracked = false;
+    return status;
+}
+
+cnr_status tld_pick(tld_tracker *t, const float *votes, cnr_error *err) {
+    uint64_t begun = tld_host->now_ns();
+    if (!t->prepared) return tld_host->fail(err, CNR_E_STATE, "tld", "prepare comes first");
+    t->prepared = false;
+    const cnr_status status = pick(t, votes, err);
+    t->picked = status == CNR_OK;
+    if (status) t->tracked = false;
+    t->times.all += ms_since(&begun);
+    return status;
+}
+
+cnr_status tld_finish_compared(tld_tracker *t, const float *products, cnr_error *err) {
+    const uint64_t begun = tld_host->now_ns();
+    if (!t->picked) return tld_host->fail(err, CNR_E_STATE, "tld", "candidates comes first");
+    t->picked = false;
+    find(t, products);
+    return conclude(t, begun, err);
 }
 
 cnr_status tld_track(tld_tracker *t, const cnr_tensor *picture, cnr_error *err) {

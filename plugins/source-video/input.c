@@ -74,6 +74,9 @@ static cnr_status tell_refusal(vid_input *in, int code, cnr_error *err) {
         return vid_host->fail(err, CNR_E_ARG, in->spec,
                               "leads to %s, which is elsewhere: give that address itself",
                               in->leads);
+    if (in->kind == VID_DEVICE && code == AVERROR(ENOENT))
+        return vid_host->fail(err, CNR_E_NOT_FOUND, in->spec, "no camera is here: there is no %s",
+                              in->format_url);
     return vid_fail(err, in->spec, "can't be opened", code);
 }
 

@@ -2,16 +2,20 @@
 local c = require "cnnrun"
 local app = require "lib.app"
 local args = require "lib.args"
+local comeback = require "lib.comeback"
 local draw = require "lib.draw"
 local families = require "lib.families"
 local gauges = require "lib.gauges"
 local json = require "lib.json"
 local live = require "lib.live"
 local pictures = require "lib.pictures"
+local recorder = require "lib.recorder"
 local watchers = require "lib.watchers"
 
 local flags = {
   { "-o, --output PATH", "record what is drawn: .mp4, .mkv, .webm, .mov, .avi; or a folder for what --on saves" },
+  { "--segment SECONDS", "record in parts of that length, into the folder that -o names" },
+  { "--segment-limit SIZE", "the folder's parts together, such as 20G; the oldest go first (no limit)" },
   { "--loop", "a file: again from its start, without end" },
   { "--pace HOW", "a file: real: as fast as it was filmed; fast: as fast as this machine can (fast)" },
   { "--page WHERE", "a live page on this port of this machine alone, or on ADDRESS:PORT" },
@@ -44,8 +48,8 @@ local spec = {
   example = "cnnrun monitor yolox_nano.onnx /dev/video0 --page 8080",
   about = "Watches a video, a camera (0, /dev/video0) or a stream (rtsp://..., http://...): boxes, names and " ..
           "numbers are drawn on each frame, recorded with -o and shown on a live page with --page. Of a " ..
-          "camera the latest frame is taken, of a file every one. A page stays when the source ends. Ctrl-C ends " ..
-          "all, and leaves whole files.",
+          "camera the latest frame is taken, of a file every one. A camera or a stream that goes away is opened " ..
+          "again. A page stays when the source ends. Ctrl-C ends all, and leaves whole files.",
   more = families.help(),
 }
 
@@ -84,6 +88,30 @@ end
 -- Where --on may save pictures; all else is recorded to.
 local function is_folder(path) return c.exists(path) == "folder" or not path:match "%.%w+$" and not path:find("%", 1, true) end
 
+-- Where to record and what --on saves, by -o and --segment.
+local function outputs_of(self, options)
+  local segment = options.segment
+  if segment and not (segment >= 1 and segment <= 86400) then error("--segment: want 1 to 86400 seconds", 0) end
+  if segment and not (options.output and is_folder(options.output)) then
+    error("--segment: -o names the folder that the parts go to", 0)
+  end
+  if options.segment_limit then
+    if not segment then error("--segment-limit: want --segment SECONDS, too", 0) end
+    self.limit = recorder.bytes("--segment-limit", options.segment_limit)
+  end
+  if not options.output then return end
+  if is_folder(options.output) then
+    self.folder, self.segment = options.output, segment
+    c.folder(options.output)
+  else
+    if not pictures.is_video(options.output) and not options.output:find("%", 1, true) then
+      error("-o " .. options.output .. ": want .mp4, .mkv, .webm, .mov or .avi, or a folder for what --on saves", 0)
+    end
+    c.output(options.output, table.unpack(options))
+  end
+  self.records = (segment or not self.folder) and options.output
+end
+
 -- What comes of all options, before the first frame.
 local function begin(options)
   local model, source = options[1], pictures.spec(options[2], ".mp4") -- of a GIF all pictures
@@ -92,17 +120,8 @@ local function begin(options)
     error("--pace: want real or fast, got " .. options.pace, 0)
   end
   local self = { options = options, source = source, measured = gauges.new(), paced = pace(), sizes = {},
-                 number = 0, now = 0, at = 0, skipped = 0 }
-  if options.output and is_folder(options.output) then
-    self.folder = options.output
-    c.folder(options.output)
-  elseif options.output then
-    if not pictures.is_video(options.output) and not options.output:find("%", 1, true) then
-      error("-o " .. options.output .. ": want .mp4, .mkv, .webm, .mov or .avi, or a folder for what --on saves", 0)
-    end
-    c.output(options.output, table.unpack(options))
-    self.records = options.output
-  end
+                 number = 0, now = 0, at = 0, lost = 0, skipped = 0 }
+  outputs_of(self, options)
   if self.records or options.page then assert(draw.available()) end
   self.on = options.on and live.script(options.on)
   self.crops = options.save_crops and pictures.crops(options.save_crops)
@@ -111,6 +130,59 @@ local function begin(options)
   self.page = options.page and live.page(options.page, options.token)
   self.poster = options.post and live.poster(options.post)
   return self
+end
+
+-- What happens beside frames: a line, an object, an event on the page, and posted where no script hears of frames.
+local function tell(self, text, object, later)
+  local at = tonumber(("%.3f"):format((self.ends and self.ends.at or 0) + (later or 0)))
+  object.seconds = at
+  if self.options.json then print(json.encode(object, 9))
+  elseif not self.options.quiet then print(("%9.2f s  %s"):format(at, text)) end
+  if self.poster and not self.on then self.poster:post { seconds = at, text = text } end
+  if self.page then self.switches:now(text) end
+end
+
+local function tell_recording(self, event)
+  if event.segment then
+    if self.options.json then print(json.encode(event, 9)) end
+  elseif event.removed then
+    if self.options.json then print(json.encode(event, 9)) end
+  else
+    local again = event.again and ("; tried again in %d s"):format(event.again) or ""
+    local text = "not recorded: " .. args.plain(event.failed) .. again
+    if self.options.json or self.options.quiet then c.note(text) end
+    tell(self, text, { not_recorded = args.plain(event.failed), again = event.again })
+  end
+end
+
+-- The source goes away and comes back: said once each, and every try.
+local function hooks_of(self)
+  local hooks = {}
+  function hooks.opened(feed)
+    self.feed, self.switches.feed, self.switches.key, self.first = feed, feed, nil, nil
+  end
+  function hooks.ended(gap)
+    local ends = self.ends
+    self.number, self.now, self.at = ends.number, ends.now + math.max(gap, .04), ends.at + math.max(gap, .04)
+    self.lost = ends.lost
+  end
+  function hooks.away(why, pause)
+    local again = pause and ("; tried again in %d s"):format(pause) or ""
+    self.switches:away { why = why, again = pause or false }
+    tell(self, ("the source is away: %s%s"):format(why, again), { source = "away", why = why, again = pause })
+    if self.recorder and self.recorder.folder and self.worker then
+      self.recorder:finish(self.worker)
+      self:send()
+    end
+  end
+  function hooks.back(after)
+    self.switches:away(nil)
+    tell(self, ("the source is back after %d s"):format(after), { source = "back", after = after }, after)
+  end
+  function hooks.idle()
+    if self.page then self.switches:idle(self.page) end
+  end
+  return hooks
 end
 
 -- Of a file that is shown at its own pace: waits until the frame is due. False: it is long past, and others come.
@@ -140,7 +212,7 @@ local function look(self, frame)
     found = watcher:find(frame.picture)
     self.sizes[key] = self.switches:through(watcher, frame.picture, shape, key)
   end
-  frame.number, frame.lost = frame.number + self.number, (frame.lost or 0) + (self.passed or 0)
+  frame.number, frame.lost = frame.number + self.number, (frame.lost or 0) + (self.passed or 0) + self.lost
   for _, name in ipairs { "now", "came", "done" } do frame[name] = frame[name] and frame[name] + self.now end
   frame.seconds = frame.seconds and frame.seconds + self.at
   return found
@@ -171,43 +243,67 @@ local function step(self, frame)
   self.last = function()
     return watcher:draw(frame.picture, found, switches:over(draw.status(status_of(state))))
   end
-  if self.out or page and page:wanted() == 1 then
+  if self.recorder or page and page:wanted() == 1 then
     local drawn = self.last()
-    if self.out then self.worker:write(self.out, drawn, { time = frame.seconds }) end
+    if self.recorder then self.recorder:write(self.worker, drawn, frame.seconds or frame.now) end
     if page then self.worker:call(page, "picture", drawn) end
-    self.worker:send()
+    self:send()
   end
   if page then switches:show(page, frame, state, watcher:list(found), self.source, events) end
-  self.ends = { number = frame.number, now = frame.now, at = at }
+  self.ends = { number = frame.number, now = frame.now, at = at, lost = frame.lost - (self.passed or 0) }
 end
 
--- The source once, from its first frame to its last.
+local function new_worker(self)
+  self.worker = c.worker()
+  draw.by(self.worker)
+end
+
+-- The batch goes. Where the recording fails, the rest goes on with another worker.
+local function send(self)
+  local good, why = pcall(self.worker.send, self.worker)
+  if good then return end
+  if not (self.recorder and self.recorder:failed(why)) then error(why, 0) end
+  pcall(self.worker.close, self.worker)
+  if not self.recorder.folder then self.code, self.recorder = self.recorder.code, nil end
+  new_worker(self)
+end
+
+local function end_recording(self)
+  if not self.recorder then return end
+  self.recorder:finish(self.worker)
+  self:send()
+end
+
+-- The source, from its first frame to its last.
 local function play(self)
   local options = self.options
-  local feed = c.feed(self.source, { every = math.max(1, options.every or 1), from = options.from, to = options.to })
-  self.feed, self.switches.feed, self.switches.key, self.first = feed, feed, nil, nil
-  for frame in feed:each() do
+  local source = comeback.open(self.source, { every = math.max(1, options.every or 1), from = options.from, to = options.to },
+                               hooks_of(self), options.loop)
+  if self.records and not self.played then
+    local sound = not options.loop and not source.is_live
+    self.recorder = recorder.open { path = self.records, segment = self.segment, limit = self.limit,
+                                    source = sound and self.source or nil, from = options.from, to = options.to,
+                                    tell = function(event) tell_recording(self, event) end }
+  end
+  self.played = true
+  for frame in source:each() do
     if is_due(self, frame) then step(self, frame) end
   end
-  self.is_live = feed:live()
-  feed:apart()
-  feed:close()
-  local ends = self.ends
-  if not ends then error(self.source .. ": there are no frames in it", 0) end
-  self.number, self.now, self.at = ends.number, ends.now + .04, ends.at + .04
+  source:close()
+  if not self.ends then error(self.source .. ": there are no frames in it", 0) end
+  self.number, self.now, self.at, self.lost = self.ends.number, self.ends.now + .04, self.ends.at + .04, self.ends.lost
 end
 
 local function watch(options)
   local self = begin(app.loading(options))
-  local drawing = self.records or self.page
-  self.out = self.records and c.writer(self.records, { from = self.source, start = options.from, stop = options.to })
+  self.send = send
   while true do
-    self.worker = drawing and c.worker()
-    if self.worker then draw.by(self.worker) end
-    repeat play(self) until not options.loop or self.is_live
+    if self.records or self.page then new_worker(self) end
+    play(self)
+    end_recording(self)
     if self.worker then self.worker:close() end
-    if self.out then self.out:close() end
-    self.out = nil
+    if self.recorder then self.code = self.recorder:ended() end
+    self.recorder = nil
     if not self.page then break end
     c.note("the source has ended; the page stays until Ctrl-C")
     local shown
@@ -224,7 +320,7 @@ local function watch(options)
   end
   if self.poster then self.poster:close() end
   self.switches:stop()
-  return 0
+  return self.code or 0
 end
 
 return args.application(spec, watch)

@@ -16,6 +16,7 @@ local spec = {
   flags = {
     { "--box LIST", "where it is in the first frame: X,Y,WIDTH,HEIGHT" },
     { "-o, --output PATH", "draw: a video (.mp4, .mkv ...), or a folder for a picture a frame" },
+    { "--compare", "with options of nets: patches are compared there, too (the detector's third stage)" },
     { "--times", "with --json: ms, what the tracker took for the frame" },
     { "--seed COUNT", "of all that is drawn by lot (1); the same seed gives the same boxes" },
     { "--model FILE", "begin with what was learnt there; without --box it is looked for" },
@@ -96,8 +97,8 @@ local function work(options)
     c.output(options.save, word)
   end
   local tracker = tracker_of(options)
-  local away = next(options.load) ~= nil -- any option of nets
-  local run = follow.start(tracker, box, options.model ~= nil, away and cascade.new(tracker, options.load))
+  local away = options.compare or next(options.load) ~= nil -- any option of nets
+  local run = follow.start(tracker, box, options.model ~= nil, away and cascade.new(tracker, options.load, options.compare))
   local sink, frames = sink_of(options), 0
   local failed = follow.each({ table.unpack(options) }, { every = math.max(1, options.every or 1), from = options.from,
     to = options.to }, function(frame, picture, seconds, why)
@@ -122,7 +123,7 @@ function spec.more()
   if not good then return "The plugin object-tld, which tracks, is missing." end
   local lines = { "With --json an object a frame: frame, box ([x, y, w, h] or null), confidence.",
                   "Options of nets are for the detector's first stages, which then run as a net beside the tracker:",
-                  "--device opencl:0, or --policy fastest --devices cpu,opencl:0.",
+                  "--device opencl:0, or --policy fastest --devices cpu,opencl:0. --compare adds the third stage.",
                   "Options of the tracker, with their defaults (\"document\": the thesis; \"authors\": OpenTLD):" }
   for line in tracker:options():gmatch("[^\n]+") do
     local name, value, help = line:match("^(%S+) (%S+) (.*)$")

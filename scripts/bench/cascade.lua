@@ -1,5 +1,5 @@
--- What the tracker takes on one core, and with its detector on a device: whole frames, variance, ferns, and 2,000
--- patches against 500 (S16, figures 4.9 to 4.13).
+-- What the tracker takes on one core, and with its detector on a device: whole frames, variance, ferns, the third stage
+-- while it tracks (on the device with transfers), and 2,000 patches against 500 (S16, figures 4.9 to 4.13).
 --
 --   cnnrun --trust --threads 1 scripts/bench/cascade.lua DIR --box X,Y,W,H [--device opencl:0]
 local c = require "cnnrun"
@@ -16,6 +16,7 @@ local spec = {
     { "--box LIST", "what is followed: X,Y,WIDTH,HEIGHT in the first picture" },
     { "--device NAME", "where the detector runs beside the processor (cpu)" },
     { "--frames COUNT", "at most (60)" },
+    { "--set TEXT", "NAME=VALUE, an option of the tracker, such as candidates=2000; may come again", many = true },
     { "--json", "an object a row" },
   },
   least = 1,
@@ -26,10 +27,20 @@ local function median(list)
   return list[(#list + 1) // 2] or 0
 end
 
+local function tracker_options(options)
+  local list = { seed = 1 }
+  for _, word in ipairs(options.set or {}) do
+    local name, value = word:match "^([%w_]+)=(.+)$"
+    list[name or word] = tonumber(value) or error(("--set %s: want NAME=NUMBER"):format(word), 0)
+  end
+  return list
+end
+
 -- Milliseconds of a frame by the clock, and as the tracker has them by module.
 local function frames(options, box, device)
-  local tracker = c.object("tld", { seed = 1 })
-  local by = device and cascade.new(tracker, { device = device })
+  local tracker = c.object("tld", tracker_options(options))
+  local by = device and cascade.new(tracker, { device = device }, true)
+  if by then by.clock = c.now end
   local led, wall, parts, right = follow.start(tracker, box, false, by), {}, { {}, {}, {}, {}, {} }, 0
   local size, windows, past
   follow.each(options[1], nil, function(frame, picture)
@@ -40,6 +51,7 @@ local function frames(options, box, device)
     wall[#wall + 1] = (c.now() - begun) * 1000
     local t, shape = tracker:times(), picture:shape()
     for k = 1, 5 do parts[k][#wall] = t[k] end
+    if by then parts[5][#wall] = t[5] + by.took * 1000 end -- with what brings patches there and back
     right = right + (r.box and 1 or 0)
     size, windows, past = ("%dx%d"):format(shape[2], shape[1]), t[8], t[9]
   end)
@@ -67,7 +79,7 @@ end
 
 -- Milliseconds of variance and ferns on the device, on the first frame.
 local function stages(options, box, device)
-  local tracker = c.object("tld", { seed = 1 })
+  local tracker = c.object("tld", tracker_options(options))
   local picture = c.samples(options[1]):at(1)
   tracker:init(picture, box)
   local grey, blurred = tracker:prepare(picture)
@@ -105,6 +117,7 @@ local function work(options)
   local rows = { { "frame", core.wall, other.wall },
                  { "variance", core.parts[3], variance },
                  { "ferns", core.parts[4], ferns },
+                 { "third stage, while tracking", core.parts[5], other.parts[5] },
                  { "2000 x 500 patches", nn, nn_there },
                  { "the same, brought there", nn_all, nn_there_all },
                  { "picture (always on a core)", core.parts[1], other.parts[1] },

@@ -1,5 +1,5 @@
--- The tracker's detector as a net: variance, then ferns, over all windows, on any device or where a policy puts
--- each stage. The tracker prepares a frame before and finishes it behind.
+-- The tracker's detector as nets: variance, then ferns, over all windows, and where that is asked for the comparison of
+-- patches, on any device or where a policy puts each stage. The tracker prepares a frame before and finishes it behind.
 local c = require "cnnrun"
 
 ---The tracker's detector as a net.
@@ -7,10 +7,13 @@ local c = require "cnnrun"
 local M = {}
 M.__index = M
 
----options: what c.load takes (device, policy ...).
+---options: what c.load takes (device, policy ...). compares: the third stage is a net, too.
 ---@param tracker cnnrun.Object
 ---@param options table
-function M.new(tracker, options) return setmetatable({ tracker = tracker, options = options }, M) end
+---@param compares boolean?
+function M.new(tracker, options, compares)
+  return setmetatable({ tracker = tracker, options = options, compares = compares }, M)
+end
 
 -- A net for pictures of that size: windows and points stay, posteriors are learnt and come in with each frame.
 local function build(self, shape)
@@ -30,6 +33,13 @@ local function build(self, shape)
   self.shape = shape
 end
 
+-- Of fixed sizes, since rows that are not needed are 0.
+local function comparer(self, patches, known)
+  local a, b = c.input { "patches", shape = patches:shape() }, c.input { "known", shape = known:shape() }
+  self.options.weights = nil
+  return c.load(c.net { name = "nearest", outputs = { c.normalized_cross_correlation { a, b } } }, self.options)
+end
+
 ---As tracker:track(picture).
 ---@param picture cnnrun.Tensor
 ---@return cnnrun.Tensor box
@@ -39,7 +49,14 @@ function M:track(picture)
   local shape = grey:shape()
   if not self.net or shape[1] ~= self.shape[1] or shape[2] ~= self.shape[2] then build(self, shape) end
   local _, posteriors = self.tracker:ferns()
-  return self.tracker:finish(self.net:run { grey, blurred, posteriors })
+  local votes = self.net:run { grey, blurred, posteriors }
+  if not self.compares then return self.tracker:finish(votes) end
+  local patches, known = self.tracker:candidates(votes)
+  self.comparer = self.comparer or comparer(self, patches, known)
+  local begun = self.clock and self.clock() -- who measures gives one
+  local correlations = self.comparer:run { patches, known }
+  self.took = begun and self.clock() - begun
+  return self.tracker:compared(correlations)
 end
 
 return M

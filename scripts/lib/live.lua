@@ -179,6 +179,8 @@ end
 -- What is told before the next frame comes.
 function Switches:now(text)
   if not self.shown then return end
+  local at, shown = select(2, c.date()), self.shown
+  if at > shown.at then shown.now, shown.at = shown.now + at - shown.at, at end -- no frame has come meanwhile
   kept(self.events, { seconds = self.shown.seconds or self.shown.now, now = self.shown.now, text = text }, remembered)
   self:send()
 end
@@ -190,6 +192,18 @@ function Switches:send()
   self.shown.classes, self.shown.threshold = self.classes, self.watcher.finder.score
   self.shown.governor, self.shown.policy, self.shown.placed = self.governor or "none", self.policy or "none", self.placed
   self.page:tell(json.encode(self.shown, 6))
+end
+
+-- away: { why =, again = seconds or false }; nil: the source is there.
+function Switches:away(away)
+  if self.shown then self.shown.away = away end
+end
+
+-- While no frame comes: what is asked for on the page is told at once.
+function Switches:idle(page)
+  self:take(page:asked())
+  for _, text in ipairs(self.pending) do self:now(text) end
+  self.pending = {}
 end
 
 -- A frame for what was pointed at on the page.
@@ -234,9 +248,7 @@ function Switches:stay(page, idle)
   end
   repeat
     c.wait(.1)
-    self:take(page:asked())
-    for _, text in ipairs(self.pending) do self:now(text) end
-    self.pending = {}
+    self:idle(page)
     idle()
   until self.again
   self.ended = nil
@@ -258,7 +270,7 @@ function Switches:show(page, frame, state, found, source, events)
   state.seconds, state.width, state.height, state.app = frame.seconds, shape[2], shape[1], self.watcher.kind
   state.threshold, state.governors, state.policies = self.watcher.finder.score, self.governors, self.policies
   state.governor, state.policy, state.placed = self.governor or "none", self.policy or "none", self.placed
-  state.now, state.follow = frame.now, self.pointed and self.pointed:state()
+  state.now, state.at, state.follow = frame.now, select(2, c.date()), self.pointed and self.pointed:state()
   state.classes, state.all_classes = self.classes, self:all_classes()
   self.page, self.shown = page, state
   if frame.now - self.told < .1 then return end

@@ -1,7 +1,8 @@
 #!/usr/bin/perl
 # A monitor for a long time, its page open in a browser: slope of memory, file handles, frames lost and late.
-#     perl tests/bench/soak.pl [--minutes 60] [--rate 30] [MODEL [VIDEO]] [-- OPTIONS of monitor]
-# The first 90 pictures of VIDEO come again and again, as a camera's would; without one a test picture moves.
+#     perl tests/bench/soak.pl [--minutes 60] [--rate 30] [--drops 10] [MODEL [VIDEO]] [-- OPTIONS of monitor]
+# The first 90 pictures of VIDEO come again and again, as a camera's would; without one a test picture moves. The camera
+# goes away and comes back so many times, for 5 and 45 seconds by turns.
 use strict;
 use warnings;
 use FindBin;
@@ -13,13 +14,13 @@ use Getopt::Long qw(:config pass_through);
 use Monitor;
 use Time::HiRes qw(sleep time);
 
-my ($minutes, $rate) = (60, 30);
+my ($minutes, $rate, $drops) = (60, 30, 0);
 my @words = @ARGV;
 my ($split) = grep { $words[$_] eq '--' } 0 .. $#words;
 my @more = defined $split ? splice(@words, $split) : ();
 shift @more;
 @ARGV = @words;
-GetOptions('minutes=f' => \$minutes, 'rate=i' => \$rate) or die;
+GetOptions('minutes=f' => \$minutes, 'rate=i' => \$rate, 'drops=i' => \$drops) or die;
 my $root = "$FindBin::Bin/../..";
 my $build = $ENV{CNNRUN_BUILD} // "$root/build";
 my $model = shift // "$root/scripts/nets/lenet5.lua";
@@ -27,7 +28,7 @@ my $film = shift;
 @more = qw(--app classify) if !@more && $model =~ /lenet5\.lua$/;
 my $camera = Camera->start($rate, '640x480', $film ? ('-i', $film) : ()) or die 'no ffmpeg, which makes the pictures';
 my $dir = tempdir(CLEANUP => 1);
-my $monitor = Monitor->start($build, $dir, 'monitor', $model, $camera->url, '-q', @more);
+my $monitor = Monitor->start($build, $dir, 'monitor', $model, $camera->url, $drops ? '--json' : '-q', @more);
 die $monitor->said unless $monitor->port;
 my $program = Browser::program();
 my $browser = $program && Browser->start($program);
@@ -43,10 +44,18 @@ sub handles { my @all = glob "/proc/" . $monitor->pid . "/fd/*"; return scalar @
 
 my (@rows, @latency, %before);
 my ($begun, $told) = (time, 0);
+my ($gone, $due, $back) = (0, $drops ? 60 * $minutes / ($drops + 1) : 1e9, 0); # times; when it goes, or comes back
 while (time - $begun < $minutes * 60) {
     sleep 2;
     my $state = $monitor->state;
     my $at = time - $begun;
+    if ($back && $at > $back) {
+        $camera->back or die "the camera's address is taken\n";
+        ($due, $back) = ($gone < $drops ? 60 * $minutes * ($gone + 1) / ($drops + 1) : 1e9, 0);
+    } elsif (!$back && $at > $due) {
+        $camera->leave;
+        $back = $at + ($gone++ % 2 ? 45 : 5);
+    }
     my $kb = kilobytes() // last;
     push @rows, [$at, $kb, handles(), $state->{frame} // 0, $state->{lost} // 0];
     push @latency, 1000 * ($state->{latency} - ($state->{inference} // 0)) if $state->{latency};
@@ -74,6 +83,9 @@ printf "memory %.2f MB, slope %+.3f MB an hour (standard error %.3f)\n", $mm / 1
     sqrt($rest / ($n - 2) / $tt) * 3600 / 1024;
 my ($least, $most) = (sort { $a <=> $b } map { $_->[2] } @late)[0, -1];
 printf "handles %d to %d\n", $least, $most;
+my @told = grep { /"source"/ } do { open my $in, '<', "$dir/lines"; <$in> };
+printf "the source was lost %d times: told %d times, and %d times that it is back\n", $gone,
+    scalar(grep { /away/ && !/"again"/ } @told), scalar grep { /"back"/ } @told if $drops;
 printf "frames %d in %.1f minutes, %d lost (%.3f%%)\n", $rows[-1][3], $rows[-1][0] / 60, $rows[-1][4], 100 * $rows[-1][4] / ($rows[-1][3] || 1);
 printf "latency over inference: median %.1f ms, 95%% %.1f ms, of %d frames looked at\n",
     $sorted[$#sorted / 2], $sorted[$#sorted * .95], scalar @sorted;

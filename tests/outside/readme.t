@@ -96,6 +96,8 @@ my @left_out = (
     [qr/start = function\(seen, memory\) \.\.\. end/, 'a sketch: the dots stand for code'],
     [qr/^works    cpu/, 'tells what one machine lacks'],
     [qr{perl tests/bench/|package\.sh check}, 'takes minutes'],
+    [qr{rtsp://door}, 'wants cameras; tests/scripts/apps/record.t makes some up'],
+    [qr/^\[Unit\]|^automation:/, "files of systemd and of Home Assistant"],
     [qr/video0/, 'wants a camera; tests/plugins/source-video/camera.t makes one up'],
     [qr{bench/(?:track|optimum)\.lua|documents/(?:w18|report)\.lua|kernelcheck(?:/nets\.sh| --plugin opencl)|bench/opencl(?:\.sh|_counts)}, 'takes minutes'],
     [qr/--data mnist:DIR,shift|small\.cnr -o smaller/, 'trains for minutes, or reads what that wrote'],

@@ -5,6 +5,9 @@
  * Queues are short. Where one is full, who fills it waits; of a live source the oldest in it is
  * lost instead, so that what comes out is of now. */
 #include "work/work.h"
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
 #include <pthread.h>
 #include <time.h>
 
@@ -40,6 +43,7 @@ struct cnri_feed {
     int32_t started;
     bool stopping;
     int64_t lost;
+    uint64_t trimmed_ns; /* when pages were last given back */
     stage_net net;
 };
 
@@ -317,23 +321,38 @@ cnr_status cnri_feed_attach(cnri_feed *feed, cnr_model *model, cnri_preprocess *
     return CNR_OK;
 }
 
-cnr_status cnri_feed_next(cnri_feed *feed, bool (*cancelled)(void), cnri_fed **out,
-                          cnr_error *err) {
+/* Pictures come and go between what stays, and the holes add up over hours: glibc keeps them. */
+static void trim(cnri_feed *feed) {
+#ifdef __GLIBC__
+    const uint64_t now = cnri_real_ns();
+    if (now - feed->trimmed_ns < UINT64_C(20000000000)) return;
+    feed->trimmed_ns = now;
+    malloc_trim(0);
+#else
+    (void)feed;
+#endif
+}
+
+cnr_status cnri_feed_next(cnri_feed *feed, uint64_t until_ns, bool (*cancelled)(void),
+                          cnri_fed **out, cnr_error *err) {
     queue *q = &feed->queues[STAGES - 1];
     bool ended;
     *out = NULL;
     for (;;) {
-        *out = pop(feed, q, cnri_real_ns() + 100000000, &ended);
+        const uint64_t step = cnri_real_ns() + 100000000;
+        *out = pop(feed, q, until_ns && until_ns < step ? until_ns : step, &ended);
         if (*out) break;
         if (ended) {
             if (q->why.code) return cnri_fail(err, q->why.code, q->why.where, "%s", q->why.text);
             return cnri_fail(err, CNR_E_NOT_FOUND, "feed", "it has ended");
         }
         if (cancelled && cancelled()) return cnri_fail(err, CNR_E_CANCELLED, "feed", "stopped");
+        if (until_ns && cnri_real_ns() >= until_ns) return CNR_OK;
     }
     pthread_mutex_lock(&feed->lock);
     (*out)->lost = feed->lost;
     pthread_mutex_unlock(&feed->lock);
+    trim(feed);
     return CNR_OK;
 }
 

@@ -120,8 +120,10 @@ cnr_status cnri_feed_attach(cnri_feed *feed, cnr_model *model, cnri_preprocess *
                             const cnr_tensor *type, const cnr_tensor *picture, cnr_error *err);
 void cnri_feed_detach(cnri_feed *feed);
 /* The next: cnri_fed_free. CNR_E_NOT_FOUND of "feed": it has ended; CNR_E_CANCELLED: `cancelled`
- * (may be NULL) said so. */
-cnr_status cnri_feed_next(cnri_feed *feed, bool (*cancelled)(void), cnri_fed **out, cnr_error *err);
+ * (may be NULL) said so. *out NULL with CNR_OK: nothing came until `until_ns` of the machine's
+ * clock (0: no bound). */
+cnr_status cnri_feed_next(cnri_feed *feed, uint64_t until_ns, bool (*cancelled)(void),
+                          cnri_fed **out, cnr_error *err);
 bool cnri_feed_is_live(const cnri_feed *feed);
 void cnri_fed_free(cnri_fed *fed);
 void cnri_feed_close(cnri_feed *feed);

@@ -132,20 +132,28 @@ static void push_frame(lua_State *L, const feed *f, const cnri_fed *fed) {
     lua_setfield(L, -2, "place");
 }
 
+/* feed:next(seconds): the next frame; false: none came in that time; nothing: it has ended. */
 static int next_frame(lua_State *L) {
     cnr_error err = CNR_ERROR_INIT;
     const feed *f = feed_at(L, 1);
+    const double seconds = luaL_optnumber(L, 2, 0);
+    luaL_argcheck(L, seconds >= 0 && seconds <= 86400, 2, "want 0 to 86400 seconds");
+    const uint64_t until = seconds > 0 ? cnri_real_ns() + (uint64_t)(seconds * 1e9) : 0;
     cnri_script *s = cnri_script_of(L);
     cnri_fed **held = cnri_lua_push_result(L, sizeof *held, free_fed);
     if (cnri_feed_is_live(f->at)) fflush(stdout); /* what was told of the last one */
     const uint64_t left = cnri_script_leave();
-    const cnr_status status = cnri_feed_next(f->at, s->cancelled, held, &err);
+    const cnr_status status = cnri_feed_next(f->at, until, s->cancelled, held, &err);
     cnri_script_return(L, left);
     if (status == CNR_E_NOT_FOUND && strcmp(err.where, "feed") == 0) return 0;
     if (s->cancelled && s->cancelled()) s->stopped = true; /* no pcall goes on behind this */
     cnri_script_check(L);
     if (status) return cnri_script_raise(L, &err);
     cnri_script_refill(L);
+    if (!*held) {
+        lua_pushboolean(L, 0);
+        return 1;
+    }
     push_frame(L, f, *held);
     cnri_fed_free(*held); /* now, not when the collector comes by */
     *held = NULL;
@@ -171,19 +179,21 @@ static int is_live(lua_State *L) {
     return 1;
 }
 
-const cnri_lua_row cnri_feed_methods[] = {
-    {"next()", next_frame, "table?",
-     "{ picture, number, seconds, came, now, lost, outputs, place, took, done }; nil: it has ended",
-     NULL},
-    {"each()", feed_each, "fun(): table", "for frame in feed:each() do", NULL},
-    {"through(net: cnnrun.Net, picture: cnnrun.Tensor, options?: table)", through, "",
-     "frames of that picture's size come prepared and run, with outputs and place",
-     cnri_prepare_keys},
-    {"apart()", feed_detach, "", "and no more, so that the net may be changed", NULL},
-    {"live()", is_live, "boolean",
-     "a camera or a stream: of what comes too fast the latest is taken", NULL},
-    {"close()", close_feed, "", "ends the threads", NULL},
-    {0}};
+const cnri_lua_row cnri_feed_methods[] =
+    {{"next(seconds?: number)", next_frame, "table|false|nil",
+      "{ picture, number, seconds, came, now, lost, outputs, place, took, done }; nil: it has "
+      "ended; "
+      "false: nothing came for so long",
+      NULL},
+     {"each()", feed_each, "fun(): table", "for frame in feed:each() do", NULL},
+     {"through(net: cnnrun.Net, picture: cnnrun.Tensor, options?: table)", through, "",
+      "frames of that picture's size come prepared and run, with outputs and place",
+      cnri_prepare_keys},
+     {"apart()", feed_detach, "", "and no more, so that the net may be changed", NULL},
+     {"live()", is_live, "boolean",
+      "a camera or a stream: of what comes too fast the latest is taken", NULL},
+     {"close()", close_feed, "", "ends the threads", NULL},
+     {0}};
 
 void cnri_lua_open_feeds(lua_State *L) {
     static const luaL_Reg ends[] = {{"__gc", close_feed}, {"__close", close_feed}, {0}};

@@ -1,12 +1,16 @@
 /* Which files a script may touch; blocks in the collector's care. */
 #include "group/group.h"
 #include "lua/files.h"
+#include "lua/model.h"
 #include "lua/tensor.h"
+#include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <fnmatch.h>
 #include <limits.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #define HOLDER_TYPE "cnnrun holder"
 
@@ -63,7 +67,8 @@ static cnr_status refuse(const cnri_script *s, const char *path, bool write, boo
                      "'%s' may not be %s: it is none of the paths on the command line%s "
                      "(--trust lifts this)",
                      path, write ? "written" : "read",
-                     write ? ": name it there, or its folder by --output DIR before the script"
+                     write ? ": name it there, or its folder by --output DIR (of a script, before "
+                             "its name)"
                            : "");
 }
 
@@ -281,6 +286,58 @@ static int barrier(lua_State *L) {
     return 2;
 }
 
+/* The regular files of the open folder `dir` into the table on top. */
+static void list_files(lua_State *L, DIR *dir) {
+    struct stat info;
+    const struct dirent *entry;
+    for (lua_Integer n = 0; (entry = readdir(dir)) != NULL;) {
+        if (fstatat(dirfd(dir), entry->d_name, &info, AT_SYMLINK_NOFOLLOW) != 0 ||
+            !S_ISREG(info.st_mode))
+            continue;
+        lua_createtable(L, 0, 3);
+        cnri_lua_set_text(L, "name", entry->d_name);
+        cnri_lua_set_whole(L, "bytes", (int64_t)info.st_size);
+        cnri_lua_set_whole(L, "changed", (int64_t)info.st_mtime);
+        lua_rawseti(L, -2, ++n);
+    }
+}
+
+static int close_folder(lua_State *L) {
+    DIR **dir = lua_touserdata(L, 1);
+    if (*dir) closedir(*dir);
+    *dir = NULL;
+    return 0;
+}
+
+/* c.files(folder): { { name, bytes, changed } }, in no order; `changed` in seconds since 1970. */
+static int files_of(lua_State *L) {
+    const char *path = luaL_checkstring(L, 1);
+    cnri_lua_check_file(L, path, false);
+    DIR **dir = lua_newuserdatauv(L, sizeof *dir, 0);
+    *dir = NULL;
+    lua_createtable(L, 0, 1);
+    lua_pushcfunction(L, close_folder);
+    lua_setfield(L, -2, "__gc");
+    lua_setmetatable(L, -2);
+    *dir = opendir(path);
+    if (!*dir) return luaL_error(L, "%s: %s", path, strerror(errno));
+    lua_newtable(L);
+    list_files(L, *dir);
+    closedir(*dir);
+    *dir = NULL;
+    return 1;
+}
+
+/* c.remove(path): a file that the script may write; a link goes, not what it leads to. */
+static int remove_file(lua_State *L) {
+    struct stat info;
+    const char *path = luaL_checkstring(L, 1);
+    cnri_lua_check_file(L, path, true);
+    if (lstat(path, &info) != 0 || (!S_ISDIR(info.st_mode) && unlink(path) != 0))
+        return luaL_error(L, "%s: %s", path, strerror(errno));
+    return S_ISDIR(info.st_mode) ? luaL_error(L, "%s: want a file, got a folder", path) : 0;
+}
+
 /* c.output(path, ...): fails unless path can be written and is no input, before work begins. */
 static int output(lua_State *L) {
     cnr_error err = CNR_ERROR_INIT;
@@ -317,6 +374,9 @@ const cnri_lua_row cnri_file_rows[] =
      {"folder(path: string)", make_folder, "", "makes the folder, when it is not there", NULL},
      {"barrier()", barrier, "integer, integer",
       "waits for all processes of the job (mpirun): rank and number of them; alone: 0, 1", NULL},
+     {"files(folder: string)", files_of, "{ name: string, bytes: integer, changed: integer }[]",
+      "a folder's files, in no order; changed: seconds since 1970", NULL},
+     {"remove(path: string)", remove_file, "", "removes a file", NULL},
      {"output(path: string, ...: string)", output, "",
       "fails if the file can't be written, or is one of the inputs named behind it", NULL},
      {"note(...: any)", note, "", "prints a line on stderr, beside the results", NULL},

@@ -221,6 +221,18 @@ static int wait_for(lua_State *L) {
     return 0;
 }
 
+/* c.date(): the wall clock's whole seconds, which time no kernel, so that any script may have them.
+ */
+static int date(lua_State *L) {
+    char text[40] = "";
+    struct tm when;
+    const time_t seconds = time(NULL);
+    if (localtime_r(&seconds, &when)) strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S", &when);
+    lua_pushstring(L, text);
+    lua_pushinteger(L, (lua_Integer)seconds);
+    return 2;
+}
+
 static int simulated(lua_State *L) {
     lua_pushboolean(L, !cnri_clock_is_real());
     return 1;
@@ -272,6 +284,8 @@ const cnri_lua_row cnri_model_rows[] = {
      "the program's exit code for an error that was caught; 1 for one of a script", NULL},
     {"wait(seconds: number)", wait_for, "",
      "does nothing for so long; the end of the program ends it", NULL},
+    {"date()", date, "string, integer",
+     "the local time, 2026-11-27 17:03:05, and the seconds since 1970", NULL},
     {"now()", now, "number", "seconds, for trusted scripts", NULL},
     {0}};
 

@@ -29,7 +29,7 @@ typedef struct input {
 } input;
 
 typedef struct call {
-    cnri_lua_instance *object; /* NULL: a picture for `writer` */
+    cnri_lua_instance *object; /* NULL: a picture for `writer`; without an input: its end */
     cnri_lua_writer_box *writer;
     uint64_t time_ns;
     int32_t method, n_in, n_out;
@@ -79,6 +79,14 @@ static cnr_status put(const call *c, const cnr_tensor *picture, cnr_error *err) 
     return status;
 }
 
+static cnr_status finish(const call *c, cnr_error *err) {
+    pthread_mutex_lock(&c->writer->lock);
+    const cnr_status status = c->writer->at ? cnr_writer_close(c->writer->at, err) : CNR_OK;
+    c->writer->at = NULL;
+    pthread_mutex_unlock(&c->writer->lock);
+    return status;
+}
+
 static cnr_status do_call(batch *b, call *c, cnr_error *err) {
     const cnr_tensor *in[MAX_INPUTS];
     cnr_tensor *out[MAX_RESULTS];
@@ -89,7 +97,7 @@ static cnr_status do_call(batch *b, call *c, cnr_error *err) {
     for (int32_t i = 0; i < c->n_in; i++) /* one that an error left half made */
         if (!in[i]->data)
             return cnri_fail(err, CNR_E_STATE, "worker", "a call without its arguments");
-    if (!c->object) return put(c, in[0], err);
+    if (!c->object) return c->n_in ? put(c, in[0], err) : finish(c, err);
     for (int32_t i = 0; i < c->n_out; i++) out[i] = &c->out[i];
     const cnr_status status =
         cnri_lua_object_call(c->object, c->method, in, c->n_in, out, c->n_out, err);
@@ -247,6 +255,16 @@ static int add_picture(lua_State *L) {
     return 0;
 }
 
+/* worker:finish(writer) */
+static int add_end(lua_State *L) {
+    worker *w = worker_at(L);
+    cnri_lua_writer_box *writer = cnri_lua_writer_at(L, 2);
+    call *c = new_call(L, w);
+    c->writer = writer;
+    hold(L, w, 2);
+    return 0;
+}
+
 /* ---- sending ---- */
 
 /* Lets go of what is done. How many are not. */
@@ -359,6 +377,8 @@ const cnri_lua_row cnri_worker_methods[] =
       "into the batch; results are for later calls of the batch", NULL},
      {"write(writer: cnnrun.Writer, picture: any, about?: table)", add_picture, "",
       "into the batch: one picture more, at about.time", NULL},
+     {"finish(writer: cnnrun.Writer)", add_end, "",
+      "into the batch: the writer is closed, so that what was written stands", NULL},
      {"send(or_never?: boolean)", send_batch, "boolean?",
       "the batch is done on the worker's thread; while two are, waits, or gives it up", NULL},
      {"close()", close_worker, "", "waits until all is done", NULL},

@@ -47,6 +47,9 @@ return function(words)
       for _ = 1, 10000000 do end -- slower than it, wherever this runs
     end
     ok(live:live() and lost > 0, "of a camera the latest comes, others are passed over")
+    while live:next() do if live:next(1e-9) == false then break end end
+    ok(live:next(10).picture, "who waits a short time only gets false, and later the next frame")
+    ok(not pcall(live.next, live, -1), "no time before now")
     live:close()
   end
 
@@ -61,6 +64,15 @@ return function(words)
     ok(not pcall(worker.call, worker, canvas, "nothing"), "no such method")
     worker:close()
     ok(canvas:pixels()[1] == 255, "what was called is done")
+    if words[4] then
+      local out, by = c.writer(words[4] .. "/%d.png"), c.worker()
+      by:write(out, canvas:pixels())
+      by:finish(out)
+      by:send()
+      by:close()
+      ok(c.exists(words[4] .. "/1.png") == "file", "a writer is ended by the worker")
+      ok(not pcall(out.write, out, canvas:pixels()), "and takes nothing more")
+    end
     local failing = c.worker()
     failing:call(canvas, "fill", { 1 }, { 1, 0, 0 })
     failing:send()

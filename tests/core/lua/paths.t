@@ -91,6 +91,34 @@ SKIP: {
     $out = run('scripts/write.lua', '/dev/full');
     ok($? != 0 && $out =~ m{/dev/full}, 'a device is refused');
 }
+put('scripts/remove.lua', <<'END');
+local c = require "cnnrun"
+return function(args)
+  local path = args[#args]:gsub("^@", "")
+  local names, bytes = {}, 0
+  for _, file in ipairs(c.files(path:match "^(.*)/")) do names[#names + 1], bytes = file.name, bytes + file.bytes end
+  table.sort(names)
+  print(table.concat(names, " "), bytes)
+  c.remove(path)
+end
+END
+system 'mkdir', '-p', 'held/sub';
+put("held/$_", 'abc') for qw(one two);
+put('held/three', 'three');
+$out = run('scripts/remove.lua', 'held', '@held/one');
+is($out, "one three two\t11\n", "a folder's files are listed, folders are not");
+is(text('held/one'), 'none', 'a file is removed');
+$out = run('scripts/remove.lua', 'held/sub', '@held/two');
+ok($? != 0 && $out =~ /'held' may not be read/ && -e 'held/two', 'none that is not named');
+$out = run('scripts/remove.lua', 'held', '@held/sub');
+ok($? != 0 && $out =~ /want a file, got a folder/ && -d 'held/sub', 'no folder');
+$out = run('scripts/remove.lua', 'held', '@held/one');
+ok($? != 0 && $out =~ /No such file/, 'nor what is not there');
+symlink '../mode.txt', 'held/away' or die;
+$out = run('scripts/remove.lua', 'held', '@held/away');
+ok($? != 0 && -e 'mode.txt' && -l 'held/away', 'nor a link that leads elsewhere');
+put('scripts/date.lua', 'return function() print(table.concat({ require "cnnrun".date() }, " ")) end');
+like(`$build/cnnrun scripts/date.lua`, qr/^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d \d{10}$/, 'the date');
 my @left = glob '.*cnnrun-tmp kept/.*cnnrun-tmp';
 is(@left, 0, 'nothing is left behind');
 done_testing();

@@ -16,23 +16,44 @@ sub start {
     close $in;
     my @pictures = grep { length } map { s/^.*?\r\n\r\n//sr =~ s/\r\n\z//r } grep { /\r\n\r\n/ } split /--cut\r\n/, $all;
     return unless @pictures;
-    my $server = IO::Socket::INET->new(LocalAddr => '127.0.0.1', Listen => 20, ReuseAddr => 1) or return;
-    my $self = bless { port => $server->sockport, of => $$, pid => fork // return }, $class;
-    return $self if $self->{pid};
+    my $self = bless { of => $$, rate => $rate, pictures => \@pictures, port => 0 }, $class;
+    return $self->back ? $self : undef;
+}
+
+# It is there (again), at the same address.
+sub back {
+    my $self = shift;
+    my $server = IO::Socket::INET->new(LocalAddr => '127.0.0.1', LocalPort => $self->{port}, Listen => 20, ReuseAddr => 1) or return;
+    $self->{port} = $server->sockport;
+    my $parent = $$;
+    $self->{pid} = fork // return;
+    if ($self->{pid}) {
+        setpgrp $self->{pid}, $self->{pid};
+        return 1;
+    }
+    setpgrp 0, 0;
     $SIG{CHLD} = 'IGNORE';
-    my $parent = getppid;
     while (getppid == $parent) {
         my $ready = '';
         vec($ready, fileno $server, 1) = 1;
         select $ready, undef, undef, 1 or next;
         my $client = $server->accept or next;
         next if fork // next;
-        play($client, $rate, $parent, @pictures);
+        close $server;
+        play($client, $self->{rate}, $parent, @{ $self->{pictures} });
         require POSIX;
         POSIX::_exit(0);
     }
     require POSIX;
     POSIX::_exit(0);
+}
+
+# It goes away: who looks is cut off, and nobody answers.
+sub leave {
+    my $self = shift;
+    return unless $self->{pid};
+    kill 'KILL', -$self->{pid};
+    waitpid delete $self->{pid}, 0;
 }
 
 sub play {
@@ -54,9 +75,7 @@ sub url { return "http://127.0.0.1:$_[0]{port}/camera.mjpg" }
 
 sub DESTROY {
     local ($?, $@);
-    return unless $_[0]{pid} && $_[0]{of} == $$; # a child of the test's leaves it alone
-    kill 'KILL', $_[0]{pid};
-    waitpid $_[0]{pid}, 0;
+    $_[0]->leave if $_[0]{pid} && $_[0]{of} == $$; # a child of the test's leaves it alone
 }
 
 1;

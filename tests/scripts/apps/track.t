@@ -39,7 +39,7 @@ for my $box ('1,2,3', '1,2,3,x', '') {
 ok $code != 0 && $err =~ /--box/, 'nothing to follow is told';
 
 SKIP: {
-    skip "no $data", 17 unless -d $data;
+    skip "no $data", 24 unless -d $data;
     mkdir 'short';
     # copies: what is written through a link would change the data itself
     copy(sprintf("$data/%05d.jpg", $_), sprintf('short/%05d.jpg', $_)) for 1 .. 40;
@@ -52,6 +52,56 @@ SKIP: {
     is scalar(grep { $_ } @seen), 40, 'the car is seen in all of them';
     ok abs($seen[39][0] + 41) < 12 && abs($seen[39][2] - 90) < 18, "and where it is: @{$seen[39]}";
     is scalar(() = glob 'drawn/*.png'), 40, 'a picture is drawn a frame';
+    my ($plain) = track('short --box 142,125,90,39 --json');
+    for my $how ('--device cpu', '--compare', '--device cpu --compare') {
+        is +(track("short --box 142,125,90,39 --json $how"))[0], $plain, "$how: the same boxes";
+    }
+  SKIP: {
+        skip 'no OpenCL device', 2 unless grep { /^opencl:0 / } `$build/cnnrun devices 2>/dev/null`;
+        for my $how ('--device opencl:0', '--device opencl:0 --compare') {
+            is +(track("short --box 142,125,90,39 --json $how"))[0], $plain, "$how: the same boxes";
+        }
+    }
+    open my $lua, '>', 'states.lua' or die;
+    print $lua <<'END';
+local c = require "cnnrun"
+return function(words)
+  local t, picture = c.object("tld", { candidates = 5 }), c.picture(words[1])
+  t:init(picture, { 142, 125, 90, 39 })
+  local function told(method, ...) print((select(2, pcall(method, t, ...)))) end
+  local n = t:windows():shape()[1]
+  local votes = c.tensor { shape = { n } }
+  told(t.candidates, votes)
+  t:prepare(picture)
+  told(t.candidates, c.tensor { shape = { 3 } })
+  told(t.compared, c.tensor { shape = { 5, 400 } })
+  local patches, known = t:candidates(votes)
+  print(patches:shape()[1], known:shape()[1], known:shape()[2])
+  told(t.compared, c.tensor { shape = { 5, 399 } })
+  local box, confidence = t:compared(c.tensor { shape = { 5, 400 } })
+  print(#box:shape(), confidence > 0)
+  told(t.compared, c.tensor { shape = { 5, 400 } })
+end
+END
+    close $lua;
+    like scalar `$build/cnnrun states.lua short/00001.jpg 2>&1`, qr/\A.*prepare comes first\n.*one for each of the \d+ windows\n.*candidates comes first
+5\t400\t225\n.*want f32, 5 x 400\n1\ttrue\n.*candidates comes first\n\z/, 'stages in order, of the right sizes';
+    open $lua, '>', 'smallest.lua' or die;
+    print $lua <<'END';
+local c = require "cnnrun"
+return function(words)
+  local picture = c.picture(words[1])
+  for _, try in ipairs { { 18, 20 }, { 18, 20, 1 }, { 12, 60 }, { 80, 40 } } do
+    local t, least = c.object("tld", { shrink = try[3] or .5 }), math.huge
+    t:init(picture, { 150, 120, try[1], try[2] })
+    local w = t:windows()
+    for i = 3, #w, 4 do least = math.min(least, w[i], w[i + 1]) end
+    print(math.tointeger(least))
+  end
+end
+END
+    close $lua;
+    is scalar `$build/cnnrun smallest.lua short/00001.jpg 2>&1`, "9\n18\n12\n28\n", 'windows of a small object are as small as half of it';
     my ($few) = track('short/00001.jpg short/00002.jpg short/00003.jpg --box 142,125,90,39 --json --threads 1');
     is scalar(split /\n/, $few), 3, 'pictures one by one are frames, too';
   SKIP: {
