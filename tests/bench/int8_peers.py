@@ -65,7 +65,7 @@ def tensors(folder):
 
 def by_cnnrun(args, net, folder):
     path = net.cnr[:-4] + ".int8.cnr"
-    rows = ours(args, "quantize", net.cnr, "--data", folder, "--limit", str(args.limit), "--scale", str(1 / 255), "-o",
+    rows = ours(args, "quantize", net.cnr, "--data", folder, "--limit", str(args.limit), "-o",
                 path, "--json")
     return path, json.loads(rows.splitlines()[-1])
 
