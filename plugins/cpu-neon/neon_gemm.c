@@ -8,6 +8,7 @@ typedef struct gemm_state {
     int64_t outer;    /* products of matmul's leading axes */
     int64_t *offsets; /* of a and b, in floats, for each */
     float alpha, beta;
+    int32_t adds; /* a third input: also where beta is 0, which makes NaN of an infinity */
     int32_t packed;
     neon_stored as; /* packed: how */
     int64_t room, rooms_at, a_at, floats;
@@ -31,7 +32,8 @@ static int shape_of_gemm(const cnr_node *node, gemm_state *s) {
     s->b_rs = tb ? 1 : s->n;
     s->b_cs = tb ? s->k : 1;
     s->alpha = (float)cnr_attr_float(node, "alpha");
-    s->beta = c ? (float)cnr_attr_float(node, "beta") : 0.0f;
+    s->beta = (float)cnr_attr_float(node, "beta");
+    s->adds = c != NULL;
     s->outer = 1;
     return 1;
 }
@@ -209,7 +211,7 @@ static neon_product product_at(const gemm_job *job, int64_t i) {
         .b_as = s->as,
         .b = s->packed ? job->run->blob_data : NULL,
         .pack = neon_pack_strided,
-        .add = s->beta != 0.0f,
+        .add = s->adds,
         .c = (float *)job->run->outputs[0]->data + i * s->m * s->n,
         .ldc = s->n,
         .chain = &s->chain,

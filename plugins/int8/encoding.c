@@ -1,35 +1,23 @@
-/* int8: weights as whole numbers of 8 or 4 bits with one scale, for small files.
- *
- *     r = q * 2^position * scale,   position = ceil(log2(max |r| / top)),   top = 2^(bits - 1) - 1
- *
- * so that scale lies in (1/2, 1]. Stored: the header, then a byte a number, or two numbers a byte
- * (the first in the low half); little-endian, as the native file is. */
+/* int8: weights as whole numbers of 2 to 8 bits with one scale (packed.h), for small files and for
+ * products with few samples, which take as long as their weights take to read. */
 #include "int8.h"
-
-#include <math.h>
-
-typedef struct packed_header {
-    uint32_t magic, bits;
-    int32_t position;
-    float scale;
-    uint64_t count;
-} packed_header;
-
-#define PACKED_MAGIC 0x31495158u /* "XQI1" */
+#include "packed.h"
 
 static const cnr_attr_spec attrs[] = {
     {.name = "bits",
      .type = CNR_ATTR_INT,
      .flags = CNR_ATTR_BOUNDED,
-     .min = 4,
-     .max = 8,
+     .min = PACKED_LEAST_BITS,
+     .max = PACKED_MOST_BITS,
      .default_i = 8,
-     .help = "of a number: 8 or 4"},
+     .help = "of a number, 2 to 8"},
 };
 
 static uint64_t packed_bytes(uint64_t count, uint32_t bits) {
-    return sizeof(packed_header) + (bits == 8 ? count : (count + 1) / 2);
+    return sizeof(packed_header) + count / 8 * bits + (count % 8 * bits + 7) / 8;
 }
+
+static int fits(int64_t bits) { return bits >= PACKED_LEAST_BITS && bits <= PACKED_MOST_BITS; }
 
 /* position and scale of the data; refuses what is not a number. */
 static cnr_status measure(const cnr_tensor *t, const cnr_attr *const *a, packed_header *head,
@@ -40,8 +28,9 @@ static cnr_status measure(const cnr_tensor *t, const cnr_attr *const *a, packed_
     if (t->dtype != CNR_f32 || n < 0)
         return int8_host->fail(err, CNR_E_UNSUPPORTED, "int8",
                                "an f32 tensor is wanted, this is %s", cnr_dtype_name(t->dtype));
-    if (bits != 8 && bits != 4)
-        return int8_host->fail(err, CNR_E_ARG, "int8", "bits must be 8 or 4, not %d", (int)bits);
+    if (!fits(bits))
+        return int8_host->fail(err, CNR_E_ARG, "int8", "bits must be 2 to 8, not %lld",
+                               (long long)bits);
     for (int64_t i = 0; i < n; i++) {
         if (!isfinite(v[i]))
             return int8_host->fail(err, CNR_E_UNSUPPORTED, "int8", "weight %lld is not a number",
@@ -74,16 +63,16 @@ static cnr_status encode(const cnr_tensor *dense, const cnr_attr *const *a, void
     if (bytes != packed_bytes(head.count, head.bits))
         return int8_host->fail(err, CNR_E_ARG, "int8", "the room does not fit the data");
     const float *v = dense->data;
-    const double unit = ldexp((double)head.scale, head.position);
-    const double top = (1 << (head.bits - 1)) - 1;
+    const double unit = packed_unit(&head), top = (1 << (head.bits - 1)) - 1;
     uint8_t *to = (uint8_t *)out + sizeof head;
     memset(out, 0, (size_t)bytes);
     memcpy(out, &head, sizeof head);
     for (uint64_t i = 0; i < head.count; i++) {
         const double q = fmin(top, fmax(-top, rint((double)v[i] / unit)));
-        const uint8_t byte = (uint8_t)(int8_t)q;
-        if (head.bits == 8) to[i] = byte;
-        else to[i / 2] |= (uint8_t)((byte & 15) << (i % 2 ? 4 : 0));
+        const uint64_t at = i * head.bits;
+        const uint32_t code = ((uint32_t)(int32_t)q & ((1u << head.bits) - 1)) << at % 8;
+        to[at / 8] |= (uint8_t)code;
+        if (code >> 8) to[at / 8 + 1] |= (uint8_t)(code >> 8);
     }
     return CNR_OK;
 }
@@ -96,7 +85,7 @@ static cnr_status check(const cnr_tensor *t, cnr_error *err) {
     if (t->data && t->bytes >= sizeof head) memcpy(&head, t->data, sizeof head);
     if (t->dtype != CNR_f32 || n < 0) wrong = "the tensor it stands for is not f32";
     else if (head.magic != PACKED_MAGIC) wrong = "the header is damaged";
-    else if (head.bits != 8 && head.bits != 4) wrong = "bits is not 8 or 4";
+    else if (!fits(head.bits)) wrong = "bits is not 2 to 8";
     else if (!(head.scale > 0.5f && head.scale <= 1) || head.position < -160 || head.position > 128)
         wrong = "position or scale is out of range";
     else if (head.count != (uint64_t)n || t->bytes != packed_bytes(head.count, head.bits))
@@ -105,17 +94,12 @@ static cnr_status check(const cnr_tensor *t, cnr_error *err) {
 }
 
 static cnr_status decode(const cnr_tensor *t, void *dense, cnr_error *err) {
-    packed_header head;
-    const uint8_t *from = (const uint8_t *)t->data + sizeof head;
+    const packed_header head = packed_header_of(t);
+    const double unit = packed_unit(&head);
     float *out = dense;
     (void)err;
-    memcpy(&head, t->data, sizeof head);
-    const double unit = ldexp((double)head.scale, head.position);
-    for (uint64_t i = 0; i < head.count; i++) {
-        int32_t q = head.bits == 8 ? (int8_t)from[i] : from[i / 2] >> (i % 2 ? 4 : 0) & 15;
-        if (head.bits == 4 && q > 7) q -= 16;
-        out[i] = (float)(q * unit);
-    }
+    for (uint64_t i = 0; i < head.count; i++)
+        out[i] = (float)(packed_number_at(t, &head, i) * unit);
     return CNR_OK;
 }
 
@@ -123,7 +107,7 @@ const cnr_encoding int8_encoding = {
     .size = sizeof(cnr_encoding),
     .version = 1,
     .name = "int8",
-    .summary = "weights of 8 or 4 bits with one scale a tensor; decoded before use",
+    .summary = "weights of 2 to 8 bits with one scale a tensor",
     .n_attrs = 1,
     .attr_spec_size = sizeof(cnr_attr_spec),
     .attrs = attrs,

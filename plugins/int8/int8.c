@@ -1,4 +1,4 @@
-/* The plugin: quantised layers on the CPU, the rewrites that make them, 8 and 4 bit weights. */
+/* The plugin: quantised layers on the CPU, the rewrites that make them, weights of 2 to 8 bits. */
 #include "int8.h"
 
 #include <stdlib.h>
@@ -12,7 +12,7 @@ const int8_ukernels *int8_choose_isa(void) {
     int32_t n = 0;
 #if defined(__x86_64__)
     __builtin_cpu_init(); /* asks XGETBV too: the system must save the wide registers */
-    const int avx2 = __builtin_cpu_supports("avx2");
+    const int avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
     if (avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
         __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
         __builtin_cpu_supports("avx512vnni"))
@@ -50,6 +50,8 @@ static cnr_status init(const cnr_host *host, struct cnr_registrar *registrar, cn
         {CNR_KIND_KERNEL, &int8_dequantize},
         {CNR_KIND_KERNEL, &int8_max_pool},
         {CNR_KIND_KERNEL, &int8_concat},
+        {CNR_KIND_KERNEL, &int8_packed_dense},
+        {CNR_KIND_KERNEL, &int8_packed_gemm},
         {CNR_KIND_REWRITE, &int8_fold},
         {CNR_KIND_REWRITE, &int8_quantize_layers},
         {CNR_KIND_REWRITE, &int8_pass_through},

@@ -14,7 +14,8 @@ extern const cnr_op int8_qlinear_dense, int8_qlinear_add, int8_qlinear_mul, int8
     int8_qlinear_global_average_pool;
 extern const cnr_kernel int8_add, int8_mul, int8_table, int8_mean, int8_concat, int8_conv_blocked,
     int8_conv_depthwise, int8_conv, int8_conv_integer, int8_matmul_integer, int8_dense_gemm,
-    int8_dynamic_quantize, int8_cast, int8_dense, int8_quantize, int8_dequantize, int8_max_pool;
+    int8_dynamic_quantize, int8_cast, int8_dense, int8_quantize, int8_dequantize, int8_max_pool,
+    int8_packed_dense, int8_packed_gemm;
 extern const cnr_rewrite int8_fold, int8_quantize_layers, int8_pass_through, int8_equalize;
 extern const cnr_encoding int8_encoding;
 

@@ -139,9 +139,9 @@ cnr_status cnri_chain_decode(cnri_planner *p, cnri_chain *c, cnr_error *err) {
     return CNR_OK;
 }
 
-/* A constant with the decoded data of an encoded one; made once. What only saves memory is decoded
- * at once. Else most are never read: a kernel for the encoding is taken, and to decode large
- * weights takes as long as to read them. */
+/* A constant for the decoded data of an encoded one; made once. Its data come when a kernel that
+ * reads them is chosen (cnri_plan_twin_read): to decode large weights takes as long as to read
+ * them, and a kernel for the encoding may be taken. */
 cnr_status cnri_plan_twin(cnri_planner *p, cnr_value encoded, cnr_value *dense, cnr_error *err) {
     for (int32_t i = 0; i < p->plan->twins.n; i++)
         if (p->plan->twins.at[i].encoded == encoded) {
@@ -160,13 +160,10 @@ cnr_status cnri_plan_twin(cnri_planner *p, cnr_value encoded, cnr_value *dense, 
     if (type.bytes == UINT64_MAX)
         return cnri_fail(err, CNR_E_LIMIT, value->name, "is too large when decoded");
     if (!(type.data = cnri_alloc((size_t)type.bytes + 1))) return cnri_no_memory(err);
-    const bool stored = CNRI_HAS(how, flags) && (how->flags & CNR_ENCODING_STORED);
-    cnr_status status = stored ? how->decode(value->type, type.data, err) : CNR_OK;
-    char *label = status ? NULL : cnri_format("%s (dense)", value->name ? value->name : "");
+    char *label = cnri_format("%s (dense)", value->name ? value->name : "");
     cnri_twin *twin = label ? cnri_push(&p->plan->twins) : NULL;
     if (twin) {
         twin->encoded = encoded;
-        twin->decoded = stored;
         *dense = twin->dense = cnri_graph_borrow(p->graph, label, &type);
         if (twin->dense < 0) {
             p->plan->twins.n--;
@@ -175,7 +172,7 @@ cnr_status cnri_plan_twin(cnri_planner *p, cnr_value encoded, cnr_value *dense, 
     }
     cnri_free(label);
     if (!twin) cnri_free(type.data);
-    return status ? status : twin ? CNR_OK : cnri_no_memory(err);
+    return twin ? CNR_OK : cnri_no_memory(err);
 }
 
 cnr_status cnri_plan_twin_read(cnri_planner *p, cnr_value encoded, cnr_value *dense,

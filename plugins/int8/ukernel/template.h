@@ -2,6 +2,8 @@
  * here may be reached before the processor was asked for that set: all but the table is static. */
 #include "ukernel.h"
 
+#include <float.h>
+#include <math.h>
 #include <string.h>
 
 #if defined(__AVX2__)
@@ -245,10 +247,13 @@ static void max_along(const uint8_t *x, int64_t n, int64_t window, int64_t strid
 }
 
 #include "blocked.h"
+#include "packed.h"
 #include "pointwise.h"
 
 const int8_ukernels INT8_PASTE(int8_ukernels_, INT8_ISA) = {
     .name = INT8_TEXT(INT8_ISA),
+    .packed_order = packed_order,
+    .packed_dot = packed_dot,
     .gemm = gemm,
     .dot = dot,
     .interleave = interleave,

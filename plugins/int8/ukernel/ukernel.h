@@ -67,8 +67,26 @@ typedef struct int8_pair {
     uint8_t a_flip, b_flip;
 } int8_pair;
 
+/* ---- floats by whole numbers of 2, 4 or 8 bits ---- */
+
+enum { INT8_PACKED_ROWS = 8, INT8_PACKED_BYTES = 64 };
+/* Numbers of a row in a block, which is INT8_PACKED_BYTES of each of INT8_PACKED_ROWS rows; the
+ * first number is in a byte's lowest bits. */
+static inline int64_t int8_packed_block(int64_t bits) { return INT8_PACKED_BYTES * 8 / bits; }
+static inline int64_t int8_packed_blocks(int64_t n, int64_t bits) {
+    return (n + int8_packed_block(bits) - 1) / int8_packed_block(bits);
+}
+/* What packed_order writes for n numbers. */
+static inline int64_t int8_packed_x_bytes(int64_t n, int64_t bits) {
+    return INT8_PACKED_BYTES + int8_packed_blocks(n, bits) * int8_packed_block(bits) * 4;
+}
+
 typedef struct int8_ukernels {
     const char *name;
+    /* x, times `scale`, in the form and order that packed_dot takes it; out begins a cache line. */
+    void (*packed_order)(const float *x, int64_t n, int32_t bits, float scale, void *out);
+    /* sums[r] of x with row r of the blocks w, one behind the other. */
+    void (*packed_dot)(const uint8_t *w, int64_t blocks, int32_t bits, const void *x, float *sums);
     /* sums[row][column] over k4 groups of four. */
     void (*gemm)(int64_t k4, const int8_t *w, const uint8_t *x, int32_t *sums);
     /* sums[r] of x with row r of w, INT8_DOT_ROWS rows `stride` apart; n % INT8_DOT_STEP == 0. */

@@ -1,0 +1,48 @@
+/* Weights of 2 to 8 bits with one scale, as they are stored.
+ *
+ *     r = q * 2^position * scale,   position = ceil(log2(max |r| / top)),   top = 2^(bits - 1) - 1
+ *
+ * so that scale lies in (1/2, 1]. Stored: the header, then the numbers one behind the other, `bits`
+ * bits of two's complement each, the lowest bits of a byte first; little-endian, as the native file
+ * is. */
+#ifndef INT8_PACKED_H
+#define INT8_PACKED_H
+
+#include <cnnrun/tensor.h>
+
+#include <math.h>
+#include <string.h>
+
+typedef struct packed_header {
+    uint32_t magic, bits;
+    int32_t position;
+    float scale;
+    uint64_t count;
+} packed_header;
+
+#define PACKED_MAGIC 0x31495158u /* "XQI1" */
+enum { PACKED_LEAST_BITS = 2, PACKED_MOST_BITS = 8 };
+
+/* The header of data that int8_encoding.check has passed. */
+static inline packed_header packed_header_of(const cnr_tensor *t) {
+    packed_header head;
+    memcpy(&head, t->data, sizeof head);
+    return head;
+}
+static inline const uint8_t *packed_numbers(const cnr_tensor *t) {
+    return (const uint8_t *)t->data + sizeof(packed_header);
+}
+/* Number i. */
+static inline int32_t packed_number_at(const cnr_tensor *t, const packed_header *head, uint64_t i) {
+    const uint8_t *from = packed_numbers(t);
+    const uint64_t at = i * head->bits;
+    uint32_t code = (uint32_t)from[at / 8] >> at % 8;
+    if (at % 8 + head->bits > 8) code |= (uint32_t)from[at / 8 + 1] << (8 - at % 8);
+    return (int32_t)(code << (32 - head->bits)) >> (32 - head->bits);
+}
+/* What a stored 1 stands for. */
+static inline double packed_unit(const packed_header *head) {
+    return ldexp((double)head->scale, head->position);
+}
+
+#endif
