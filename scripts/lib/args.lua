@@ -60,10 +60,11 @@ local function application_flags(spec)
     flags[i] = { name = row.text:match("%-%-[%w-]+"), letter = row.text:match("^%-(%a)"), argument = row.value,
                  help = row.help, repeats = row.many }
   end
-  local names = {}
-  for name in pairs(spec.refused or {}) do names[#names + 1] = name end
+  local refused, names = { ["--group"] = "processes share the work of train, eval, prune, tune and sweep" }, {}
+  for name, why in pairs(spec.refused or {}) do refused[name] = why end
+  for name in pairs(refused) do names[#names + 1] = name end
   table.sort(names)
-  for _, name in ipairs(names) do flags[#flags + 1] = { name = name, refused = spec.refused[name] } end
+  for _, name in ipairs(names) do flags[#flags + 1] = { name = name, refused = refused[name] } end
   return flags
 end
 

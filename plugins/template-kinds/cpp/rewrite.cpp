@@ -1,6 +1,6 @@
 // A rewrite: a ReLU before a max pooling moves behind it, where there are fewer elements. The
-// largest of values that are limited below is the largest value, limited; a window of padding alone
-// has none, so there may be no padding.
+// largest of values that are limited below is the largest value, limited; a window of padding alone,
+// or beyond the end, has none, so there may be neither.
 #include <cnnrun/kit.hpp>
 
 namespace {
@@ -22,7 +22,10 @@ struct PoolFirst {
             const int32_t before = pool.in.n ? g.producer(pool.in[0]) : -1;
             if (before < 0 || !is(pool.n, "max_pool") || pool.out.n != 1) continue;
             const auto pads = pool.n.attr<kit::list<int64_t>>("pads");
-            if (std::any_of(pads.begin(), pads.end(), [](int64_t p) { return p != 0; })) continue;
+            if (std::any_of(pads.begin(), pads.end(), [](int64_t p) { return p != 0; }) ||
+                pool.n.attr<int64_t>("ceil_mode") ||
+                pool.n.attr<std::string>("auto_pad").rfind("SAME", 0) == 0)
+                continue;
             const kit::graph::place relu = g.at(before);
             if (!is(relu.n, "relu") || g.uses(relu.out[0]) != 1) continue;
             swap(g, i, before, pool, relu);

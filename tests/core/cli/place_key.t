@@ -99,6 +99,7 @@ my %decided = (
     '--plugin-dir' => { same => 'the plugins that are loaded count' },
     map({ $_ => { same => 'the plugins that are loaded and drive devices count' } } qw(--plugin-order --skip-plugin)),
     '--trust' => { same => 'the net that comes of it counts' },
+    '--group' => { same => 'place runs alone' },
     map({ $_ => { same => 'it says how things are told' } } qw(--json --verbose --quiet --help)),
     map({ $_ => { same => 'pictures are not looked at' } }
         qw(--preset --crop --mean --std --scale --channels --letterbox)));
