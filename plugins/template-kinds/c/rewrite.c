@@ -15,7 +15,8 @@ static int32_t relu_before(const struct cnr_graph *g, int32_t at) {
     const int64_t *pads = cnr_attr_ints(pool, "pads", &n);
     for (int64_t i = 0; i < n; i++)
         if (pads[i] != 0) return -1; /* a window of padding alone has no largest value */
-    if (cnr_attr_int(pool, "ceil_mode") || strncmp(cnr_attr_string(pool, "auto_pad"), "SAME", 4) == 0)
+    if (cnr_attr_int(pool, "ceil_mode") ||
+        strncmp(cnr_attr_string(pool, "auto_pad"), "SAME", 4) == 0)
         return -1; /* nor has one beyond the end */
     const int32_t before = host->graph_producer(g, in[0]);
     if (before < 0 || !is(host->graph_node_at(g, before, NULL, &out), "relu")) return -1;

@@ -1,6 +1,6 @@
 // A rewrite: a ReLU before a max pooling moves behind it, where there are fewer elements. The
-// largest of values that are limited below is the largest value, limited; a window of padding alone,
-// or beyond the end, has none, so there may be neither.
+// largest of values that are limited below is the largest value, limited; a window of padding
+// alone, or beyond the end, has none, so there may be neither.
 #include <cnnrun/kit.hpp>
 
 namespace {
