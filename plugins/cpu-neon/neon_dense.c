@@ -15,7 +15,8 @@ typedef struct dense_state {
 /* Rows of halves go on to a multiple of the longest vector, with zeros. */
 #define HALF_ROW 16
 
-/* gemm here is y = x * weight^T + bias. */
+/* True for a float32 product of x and a weight matrix; a gemm must be y = x * weight^T + bias. The
+ * weight may be computed. */
 static int fits(const cnr_node *node) {
     const cnr_tensor *x = cnr_own_input(node, 0), *weight = cnr_own_input(node, 1);
     const cnr_tensor *bias = cnr_own_input(node, 2);

@@ -57,6 +57,7 @@ static int is_op(const cnr_node *node, const char *name) {
     return strcmp(node->desc->name, name) == 0;
 }
 
+/* The weight of a convolution, whose spatial axes may need to be flipped or moved. */
 static int is_kernel(const imp_parameter *p) {
     return p->type->rank > 2 && (is_op(p->node, "conv") || is_op(p->node, "conv_transpose"));
 }

@@ -68,6 +68,7 @@ static void lrn_within(out_job *j) {
     out_node(w, "Div", d, 2, j->out, 1);
 }
 
+/* Mul for each input whose coefficient is not 1, then one Sum. */
 static void weighted_sum(out_job *j) {
     int64_t n;
     const double *c = cnr_attr_floats(j->node, "coeffs", &n);

@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+/* Adds a problem of the layer to those of the graph; an importer reports all of them together. */
 void t7_problem(t7_job *j, const char *format, ...) {
     char text[256];
     va_list args;
