@@ -1,4 +1,4 @@
-/* Channels in blocks: which block a value has, how kernels take it, how they end. */
+/* Channel blocks: the block size of a value, and how kernels accept it and apply epilogues. */
 #include "blocked.h"
 
 int32_t neon_channel_block(int64_t channels) {
@@ -10,7 +10,8 @@ int32_t neon_channel_block(int64_t channels) {
 int32_t neon_block_of(int32_t rank, const int64_t *dim) {
     int64_t plane = 1;
     for (int32_t i = 2; i < rank; i++) plane *= dim[i];
-    return rank < 3 || plane <= 1 ? 0 : neon_channel_block(dim[1]); /* 1: the bytes are the same */
+    /* 1: the memory is the same as plain */
+    return rank < 3 || plane <= 1 ? 0 : neon_channel_block(dim[1]);
 }
 
 void neon_blocked_take(const cnr_node *node, cnr_accept *out, int32_t score, int32_t in_block,

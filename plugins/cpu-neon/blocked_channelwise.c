@@ -1,17 +1,18 @@
-/* add and mul of a value in blocks and one number a channel (squeeze-and-excite's gate); prelu, in
- * blocks or planes. */
+/* add and mul of a blocked value by one number for each channel (squeeze-and-excite); prelu,
+ * blocked or plain. */
 #include "blocked.h"
 
 typedef struct channelwise_state {
     neon_chain chain;
     neon_link_kind kind;
     int32_t prelu; /* else add or mul */
-    int32_t each;  /* the operand of the output's shape; the other has planes of one position */
-    int64_t step;  /* floats of the other from one image to the next: 0, all images have the same */
+    int32_t each;  /* the operand of the output's shape; the other has one value a channel */
+    /* floats from one image to the next in the other operand; 0: the same for all images */
+    int64_t step;
     int64_t block, plane, channels;
 } channelwise_state;
 
-/* One number a channel, for each image or for all. */
+/* Whether t has one value for each channel, for each image or for all. */
 static int by_channel(const cnr_tensor *t, const cnr_tensor *y) {
     const int32_t lead = y->rank - t->rank;
     if (lead < 0 || lead > 1 || cnr_count(t) == 1 || cnr_span(t, 2 - lead, t->rank) != 1) return 0;
@@ -77,7 +78,7 @@ static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space
     return CNR_OK;
 }
 
-/* Floats of a task. */
+/* Floats of each task. */
 #define TASK ((int64_t)1 << 15)
 
 static void one_plane(const cnr_run *run, int64_t i) {

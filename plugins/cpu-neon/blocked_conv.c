@@ -1,45 +1,46 @@
-/* conv on channels in blocks, the vector along output channels, directly from the input or from
- * strips of it that were padded. Reads any layout, plain too. */
+/* conv on channel blocks, vectorised along the output channels. Reads the input directly, or strips
+ * of it copied with padding. Any input layout, plain too. */
 #include "blocked.h"
 
-/* Weights: [group][unit][k][its vectors][vl], a unit being tile_vectors of output channels, or what
- * is left of them; k: [input channels by WEIGHT_RUN][tap][channel of the run], whatever the layout
- * is. */
+/* Weights: [group][unit][k][vector][vl]. A unit is tile_vectors vectors of output channels, the
+ * last one fewer. k: [input channels by WEIGHT_RUN][tap][channel of the run], in any input
+ * layout. */
 #define WEIGHT_RUN 8
-/* Of k: the weights of a unit that stay in the first-level cache. */
+/* Bound on k: weights of a unit that stay in the L1 cache. */
 #define MOST_K (neon_uk->vl == 4 ? 512 : 256)
-#define MOST_AHEAD 8 /* cache lines a run: more come too fast */
-/* Floats of weights that the second-level cache holds beside a strip; of a strip's input then, and
- * where they do not stay there and so should not be read often. */
+#define MOST_AHEAD 8 /* cache lines prefetched for each run; more would be evicted early */
+/* Floats of weights that the L2 cache holds beside a strip; floats of a strip then, and if the
+ * weights do not stay in the cache and so should be read rarely. */
 #define WEIGHTS_LIMIT ((int64_t)192 << 10)
 #define STRIP_LIMIT ((int64_t)96 << 10)
 #define STRIP_MOST ((int64_t)384 << 10)
-/* Less work than this is not worth a task of its own. */
+/* Less work than this does not justify a task. */
 #define TASK_FLOPS 1e6
 
 typedef struct blocked_conv {
     neon_ending end;
     neon_stored as;
     cnr_window w; /* of 3 axes, the first of which is 1 */
-    int64_t group, icg, ocg, cin, cout, in_plane, out_plane; /* planes: positions */
+    int64_t group, icg, ocg, cin, cout, in_plane, out_plane; /* planes: in pixels */
     int64_t in_block, out_block;
-    int32_t copied, flat; /* flat: a row begins where the one before ends */
-    int32_t gathered; /* copied: what an output sees side by side; `run` is where that comes from */
-    int64_t rows, columns,
-        tile; /* of the output, as they are worked on; a tile's columns at most */
+    int32_t copied, flat; /* flat: rows follow each other without gaps */
+    int32_t gathered; /* copied: the elements of a window lie side by side; `run` is their source */
+    int64_t rows, columns, tile;   /* of the output, computed at once; the tile's columns at most */
     int64_t row_step, column_step; /* input floats from one to the next */
     int64_t pitch, strip_plane;    /* positions of a padded strip */
-    int64_t apart[2]; /* rows and columns from tap to tap there: what lies between taps and no
-                         output sees is left out */
+    /* distance of taps in rows and columns in the strip: pixels between taps that no window reads
+     * are left out */
+    int64_t apart[2];
     int64_t vectors, units, unit_k; /* of a group; floats of a whole unit's weights */
     int64_t strip, strips, chunks;  /* rows of a strip, at most */
-    int64_t wide_at, room;          /* a thread's: where weights are widened to; floats of all */
-    int32_t ahead;                  /* weights lie far away: they are asked for early */
-    int64_t k, runs, count, step;   /* step: runs whose weights are used at a time */
+    /* in a thread's scratch: where weights are widened to; its size in floats */
+    int64_t wide_at, room;
+    int32_t ahead;                /* weights are not in the cache, so they are prefetched */
+    int64_t k, runs, count, step; /* step: runs whose weights are used at a time */
     int64_t run[];
 } blocked_conv;
 
-/* ---- whether ---- */
+/* ---- acceptance ---- */
 
 static int two_axes(const cnr_window *w) { return w->spatial < 3; }
 
@@ -65,7 +66,7 @@ static cnr_status accepts(neon_stored as, const cnr_device *device, const cnr_no
     neon_blocked_take(node, out, as == NEON_F32 ? 600 : 610, from, neon_block_of(x->rank, dim));
     out->epilogue = neon_chain_accepts(node, x->rank, dim);
     out->prepared = 1 << 1;
-    /* channels that lie far apart are read one by one */
+    /* channels that are far apart are read one by one */
     out->cost_ns = from || icg < WEIGHT_RUN ? neon_conv_cost(node, &w, 0.85, 0.7)
                                             : neon_conv_cost(node, &w, 0.7, 0.5);
     return CNR_OK;
@@ -89,8 +90,8 @@ static cnr_status prepare_size(neon_stored as, const cnr_device *device, const c
     return CNR_OK;
 }
 
-/* Weights of output channels [first, first + n) as n columns, `width` wide; as element `at` of out.
- */
+/* Packs the weights of output channels [first, first + n) as n columns, `width` wide, at element
+ * `at` of out. */
 static void pack_unit(neon_stored as, const float *w, int64_t icg, int64_t taps, int64_t n,
                       int64_t width, void *out, int64_t at) {
     float row[64];
@@ -134,7 +135,7 @@ static cnr_status prepare(neon_stored as, const cnr_device *device, const cnr_no
 
 /* ---- plan ---- */
 
-/* All windows lie within the input. */
+/* Whether all windows lie within the input. */
 static int inside(const cnr_window *w) {
     for (int i = 1; i < 3; i++)
         if (w->pad_begin[i] != 0 ||
@@ -143,7 +144,7 @@ static int inside(const cnr_window *w) {
     return 1;
 }
 
-/* Where the runs of input channels are, from an output position's first. */
+/* Computes the offsets of the runs of input channels from an output position's first. */
 static void plan_runs(blocked_conv *s) {
     const int64_t plane = s->copied ? s->strip_plane : s->in_plane, b = s->in_block;
     const int64_t pitch = s->copied ? s->pitch : s->w.in[2];
@@ -157,8 +158,8 @@ static void plan_runs(blocked_conv *s) {
                     s->run[s->runs++] = (c / b * plane + y * down * pitch + x * right) * b + c % b;
 }
 
-/* Few plain channels are no vector of input: where products with its lanes are the way, the windows
- * are copied, an output's side by side. */
+/* A few plain channels do not fill a vector. Where lane products are used, windows are copied, the
+ * elements of each side by side. */
 static void plan_gather(blocked_conv *s) {
     const cnr_window *w = &s->w;
     int64_t i = 0;
@@ -170,7 +171,8 @@ static void plan_gather(blocked_conv *s) {
     s->count = s->k;
 }
 
-/* Strips of rows that the caches hold, chunks of units: enough of them for the threads. */
+/* Chooses strips of rows that fit the caches, and chunks of units, so that all threads have
+ * work. */
 static void plan_tasks(blocked_conv *s, int64_t images, int32_t threads) {
     const cnr_window *w = &s->w;
     const int64_t reach = (w->kernel[1] - 1) * w->dilation[1];
@@ -189,7 +191,8 @@ static void plan_tasks(blocked_conv *s, int64_t images, int32_t threads) {
     const int64_t wanted =
         threads < 2 ? 1 : cnr_min(4 * threads, (int64_t)(flops / TASK_FLOPS) + threads);
     const int64_t others = cnr_max(1, images * s->group);
-    /* Rows stay with the threads that made them, where that is worth reading the weights twice. */
+    /* Splits by rows if that justifies reading the weights twice: rows stay in the cache of the
+     * thread that wrote them. */
     const int by_rows = s->k * s->ocg <= 2 * s->icg * s->in_plane;
     int64_t strips = cnr_max(1, cnr_div_up(s->rows, most));
     if (by_rows) strips = cnr_max(strips, cnr_div_up(wanted, others));
@@ -205,7 +208,7 @@ static void plan_tasks(blocked_conv *s, int64_t images, int32_t threads) {
 static void plan_geometry(blocked_conv *s) {
     const cnr_window *w = &s->w;
     s->gathered = neon_uk->vl == 4 && s->in_block == 1 && s->icg < WEIGHT_RUN && s->k > s->icg &&
-                  s->k <= MOST_K && s->k * w->out[2] <= STRIP_MOST; /* a row is the least */
+                  s->k <= MOST_K && s->k * w->out[2] <= STRIP_MOST; /* at least a row */
     s->copied = s->gathered || !inside(w);
     s->rows = w->out[1];
     s->columns = w->out[2];
@@ -213,20 +216,22 @@ static void plan_geometry(blocked_conv *s) {
     s->column_step = w->stride[2] * s->in_block;
     s->flat = s->gathered || (!s->copied && neon_pointwise(w));
     if (s->gathered) s->column_step = s->k;
-    else if (s->flat) { /* a plane is one row: cut as tiles like it */
+    else if (s->flat) { /* the plane is one row, cut into tiles */
         const int64_t n = s->out_plane, tiles = cnr_div_up(n, neon_uk->tile_columns);
         s->columns = cnr_max(1, cnr_div_up(n, cnr_max(1, tiles)));
         s->rows = cnr_div_up(n, s->columns);
         s->row_step = s->columns * s->in_block;
     }
-    const int64_t seen = cnr_max(0, (w->out[2] - 1) * w->stride[2]) + 1; /* by one tap */
+    /* columns read by one tap */
+    const int64_t seen = cnr_max(0, (w->out[2] - 1) * w->stride[2]) + 1;
     s->apart[1] = cnr_min(w->dilation[2], seen);
     s->pitch = (w->kernel[2] - 1) * s->apart[1] + seen;
     const int64_t tiles = cnr_max(1, cnr_div_up(s->columns, neon_uk->tile_columns));
     s->tile = cnr_max(1, cnr_div_up(s->columns, tiles));
 }
 
-/* Halves become floats in as much of the first-level cache as they would else be read into. */
+/* Widens stored halves to floats in the part of the L1 cache that the weights would use
+ * otherwise. */
 static void plan_weights(blocked_conv *s) {
     s->step = cnr_max(1, cnr_div_up(s->runs, cnr_max(1, cnr_div_up(s->k, MOST_K))));
     s->wide_at = s->room;
@@ -255,7 +260,7 @@ static cnr_status plan(neon_stored as, const cnr_device *device, const cnr_node 
     s->ocg = s->cout / s->group;
     s->in_plane = s->w.in[1] * s->w.in[2];
     s->out_plane = s->w.out[1] * s->w.out[2];
-    /* planes of one position are the same bytes in any block */
+    /* for planes of one pixel, every block size gives the same memory */
     s->in_block = x->block > 1                                   ? x->block
                   : s->in_plane == 1 && s->icg % WEIGHT_RUN == 0 ? WEIGHT_RUN
                                                                  : 1;
@@ -295,7 +300,7 @@ typedef struct blocked_job {
     float *y;
 } blocked_job;
 
-/* Positions [from, from + n) of a row of x, and zeros for those that it has not. */
+/* Copies pixels [from, from + n) of a row of x; zeros outside it. */
 static float *copy_row(const blocked_conv *s, const float *x, int64_t from, int64_t n, float *out) {
     const int64_t b = s->in_block, wide = s->w.in[2];
     const int64_t begin = cnr_min(n, cnr_max(0, -from));
@@ -306,7 +311,7 @@ static float *copy_row(const blocked_conv *s, const float *x, int64_t from, int6
     return out + n * b;
 }
 
-/* Rows of the input that output rows [row, row + strip) see, with their padding. */
+/* Copies the input rows that output rows [row, row + strip) read, with padding. */
 static void copy_strip(const blocked_conv *s, const float *x, int64_t row, float *out) {
     const cnr_window *w = &s->w;
     const int64_t b = s->in_block, top = row * w->stride[1] - w->pad_begin[1];
@@ -327,7 +332,7 @@ static void copy_strip(const blocked_conv *s, const float *x, int64_t row, float
         }
 }
 
-/* What the outputs of rows [row, end) see, one output after the other. */
+/* Copies the windows of output rows [row, end), one after the other. */
 static void gather_strip(const blocked_conv *s, const float *x, int64_t row, int64_t end,
                          float *out) {
     const cnr_window *w = &s->w;
@@ -355,7 +360,7 @@ static int64_t channel_at(const blocked_conv *s, int64_t c) {
     return c >= s->ocg ? -1 : c / s->out_block * s->out_plane * s->out_block + c % s->out_block;
 }
 
-/* What of a unit's tiles does not change from one to the next, for k from k0 on. */
+/* The parts of a unit's tiles that are the same for all of them, for k from k0 on. */
 typedef struct unit {
     neon_conv_tile tile;
     _Alignas(64) float bias[64];
@@ -385,14 +390,15 @@ static void begin_unit(const blocked_job *job, int64_t group, int64_t u, unit *o
             job->bias && first + i < s->ocg ? job->bias[group * s->ocg + first + i] : 0.0f;
 }
 
-/* Rows [row0, row1) of a unit; meanwhile the weights behind these come closer, `next` bytes. */
+/* Computes rows [row0, row1) of a unit and prefetches the next `next` bytes of weights
+ * meanwhile. */
 static void unit_rows(const blocked_job *job, neon_conv_tile *t, const float *x, int64_t y_at,
                       int64_t row0, int64_t row1, int64_t next) {
     const blocked_conv *s = job->s;
     const int64_t tiles = (row1 - row0) * cnr_div_up(s->columns, s->tile);
     t->ahead_lines =
         cnr_min(MOST_AHEAD, cnr_div_up(cnr_div_up(next, 64), cnr_max(1, tiles * t->runs)));
-    const int64_t rows = s->flat ? row1 - row0 : 1; /* that follow one another */
+    const int64_t rows = s->flat ? row1 - row0 : 1; /* consecutive rows */
     for (int64_t row = row0; row < row1; row += rows) {
         const float *from = x + (row - row0) * s->row_step;
         const int64_t first = row * s->columns;
@@ -410,7 +416,7 @@ static void unit_rows(const blocked_job *job, neon_conv_tile *t, const float *x,
     }
 }
 
-/* The links that are left, on the rows of each block of the unit. */
+/* Applies the remaining links to the rows of each block of the unit. */
 static void end_unit(const blocked_job *job, const unit *u, int64_t y_at, int64_t row0,
                      int64_t row1) {
     const blocked_conv *s = job->s;
@@ -421,13 +427,13 @@ static void end_unit(const blocked_job *job, const unit *u, int64_t y_at, int64_
     for (int64_t v = 0; v < 2 * u->tile.vectors; v++) {
         const int64_t at = v % 2 ? u->high[v / 2] : u->low[v / 2];
         if (at < 0 || at / (s->out_plane * b) * (s->out_plane * b) != at)
-            continue; /* inside a block */
+            continue; /* within a block */
         neon_chain_run(&s->end.rest, job->run->node, job->y + y_at + at + first * b,
                        y_at + at + first * b, n);
     }
 }
 
-/* `wide`: room for weights that are stored as halves. */
+/* `wide`: room for widened weights. */
 static void rows_of_chunk(const blocked_job *job, const float *x, int64_t group, int64_t y_at,
                           int64_t chunk, int64_t row0, int64_t row1, float *wide) {
     const blocked_conv *s = job->s;
@@ -474,7 +480,7 @@ static void one_task(void *arg, int64_t i, int32_t thread) {
     if (cnr_cancelled(job->run->stream)) return;
     float *room = job->run->workspace_data;
     if (room) room += thread * s->room;
-    if (s->copied) { /* the strip that this thread made last may be the one */
+    if (s->copied) { /* the strip that this thread copied last may be the same */
         const int64_t which = i / s->chunks;
         int64_t have;
         memcpy(&have, room, sizeof have);

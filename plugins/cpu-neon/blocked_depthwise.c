@@ -1,4 +1,4 @@
-/* conv with a group for each channel, on channels in blocks: the vector along the channels. */
+/* Depthwise conv on channel blocks, vectorised along the channels. */
 #include "blocked_planes.h"
 
 static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
@@ -15,8 +15,8 @@ static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_ac
     memcpy(dim + 2, w.out, (size_t)w.spatial * sizeof dim[0]);
     if (w.spatial > 2 || !neon_channel_block(x->dim[1]))
         return cnr_refuse(out, "no block divides the channels");
-    /* Whoever made plain planes (a sparse product) is often who reads them next: there and back
-     * would cost more than blocks gain. */
+    /* The operator before (a sparse product) wrote plain planes, and often the next one reads them:
+     * two conversions would cost more than blocks gain. */
     const int32_t score = out->in_block[0] > 1 ? 700 : 550;
     neon_blocked_take(node, out, score, neon_block_of(x->rank, x->dim),
                       neon_block_of(x->rank, dim));

@@ -1,20 +1,20 @@
-/* What only moves values, plain or on channels in blocks: joined, dealt out and cut along the
- * channels, enlarged. Where pieces can lie in each other, the planner leaves the step out. */
+/* Operators that only move values, plain or blocked: concat, split and slice along channels,
+ * shuffle, nearest upscaling. Where outputs can alias inputs, the planner omits the step. */
 #include "blocked.h"
 
-/* Floats of a task. */
+/* Floats of each task. */
 #define TASK ((int64_t)1 << 13)
 
 static int has_block(int32_t block) { return block >= cnr_min(8, neon_uk->vl) && block <= 16; }
 
-/* Into how many tasks the channels of an image are cut, in whole blocks. */
+/* Number of tasks into which the channels of an image are cut, in whole blocks. */
 static int64_t parts_of(const cnr_tensor *y) {
     const int64_t units = y->dim[1] / cnr_max(1, y->block);
     const int64_t floats = cnr_span(y, 1, y->rank);
     return cnr_max(1, cnr_min(units, floats / TASK));
 }
 
-/* Channels [*c0, *c1) of image *n are task i's. */
+/* Task i computes channels [*c0, *c1) of image *n. */
 static void part_of(const cnr_tensor *y, int64_t i, int64_t *n, int64_t *c0, int64_t *c1) {
     const int64_t b = cnr_max(1, y->block), units = y->dim[1] / b, parts = parts_of(y),
                   k = i % parts;
@@ -109,11 +109,11 @@ static cnr_status shuffle_run(const cnr_run *run, cnr_error *err) {
     return CNR_OK;
 }
 
-/* ---- any operator whose outputs are channels of its input ---- */
+/* ---- operators whose outputs are channels of their input ---- */
 
 enum { MOST_VIEWS = 16 };
 
-/* Output `o` is whole blocks of input 0 from float *at on, of one image. */
+/* Whether output `o` is whole blocks of input 0, from float *at on, of one image. */
 static int is_slice(const cnr_node *node, const cnr_alias *views, int32_t n, int32_t o,
                     int64_t block, int64_t *at) {
     const cnr_tensor *x = node->inputs[0], *y = node->outputs[o];
@@ -169,9 +169,9 @@ static cnr_status slice_run(const cnr_run *run, cnr_error *err) {
     return CNR_OK;
 }
 
-/* ---- resize, where each pixel becomes some by some ---- */
+/* ---- resize by integer factors ---- */
 
-/* All that is given as a factor is a whole number. */
+/* Whether all given scale factors are integers. */
 static int whole_factors(const cnr_node *node) {
     int64_t n;
     const double *given = cnr_attr_floats(node, "scales", &n);
@@ -211,7 +211,7 @@ static cnr_status resize_accepts(const cnr_device *device, const cnr_node *node,
     return CNR_OK;
 }
 
-/* Output row i of all planes. */
+/* Computes output row i of all planes. */
 static void one_row(void *arg, int64_t i, int32_t thread) {
     const cnr_run *run = arg;
     const cnr_tensor *x = run->node->inputs[0], *y = run->outputs[0];

@@ -1,10 +1,11 @@
-/* Windows over the planes of channel blocks: what depthwise convolution and poolings share. */
+/* Windows over planes of channel blocks, shared by depthwise convolution and poolings. */
 #include "blocked_planes.h"
 #include "pool.h"
 
-/* Elementary steps that are worth a task of their own. */
+/* Number of multiply-adds that justifies a task. */
 #define TASK_STEPS ((int64_t)1 << 16)
-/* Less than this is not worth a second thread; fewer rows than this read too many twice. */
+/* Less work does not justify a second thread; strips of fewer rows would read too many rows
+ * twice. */
 #define LEAST_STEPS ((int64_t)1 << 16)
 #define LEAST_ROWS 3
 
@@ -12,8 +13,8 @@ typedef struct planes_state {
     neon_plane plane;
     neon_ending end;
     neon_window_kind kind;
-    int64_t channels, block, in, out, taps; /* in, out: positions of a plane */
-    int64_t strips, parts;                  /* of the rows, of the blocks */
+    int64_t channels, block, in, out, taps; /* in, out: pixels of a plane */
+    int64_t strips, parts; /* number of strips of rows, number of groups of blocks */
     float scale[];
 } planes_state;
 
@@ -23,7 +24,7 @@ static void plan_tasks(planes_state *s, int64_t images, int32_t threads) {
     const int64_t wanted = threads < 2 || steps < LEAST_STEPS
                                ? 1
                                : cnr_min(4 * threads, cnr_max(threads, steps / TASK_STEPS));
-    /* Rows first: the threads have them from the layer before. */
+    /* Splits rows first: threads have them in their caches from the layer before. */
     images = cnr_max(1, images);
     s->strips =
         neon_even_parts(cnr_max(1, rows / LEAST_ROWS), cnr_div_up(wanted, images), images, threads);
@@ -31,7 +32,7 @@ static void plan_tasks(planes_state *s, int64_t images, int32_t threads) {
                                threads);
 }
 
-/* The average's factors, as the plain kernel has them. */
+/* The average's factors, as in the plain kernel. */
 static cnr_status plan_scale(const cnr_node *node, const cnr_window *w, float *scale,
                              cnr_error *err) {
     neon_padded *pad = neon_padded_new(w);
@@ -91,7 +92,7 @@ static void one_plane(const planes_job *job, int64_t i, int64_t row0, int64_t ro
         neon_uk->plane(s->kind, &p);
         return;
     }
-    /* the links that are left, on rows that are in the first-level cache */
+    /* applies the remaining links to rows that are in the L1 cache */
     const int64_t row = p.out_wide * s->block, step = cnr_max(1, NEON_STRETCH / row);
     for (int64_t r = row0; r < row1; r += step) {
         p.row0 = r;

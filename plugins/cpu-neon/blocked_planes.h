@@ -1,10 +1,10 @@
-/* Windows over the planes of channel blocks: what depthwise convolution and poolings share. */
+/* Windows over planes of channel blocks, shared by depthwise convolution and poolings. */
 #ifndef NEON_BLOCKED_PLANES_H
 #define NEON_BLOCKED_PLANES_H
 
 #include "blocked.h"
 
-/* The state that neon_planes_run expects; neon_free_state frees it. */
+/* Creates the state for neon_planes_run; neon_free_state frees it. */
 cnr_status neon_planes_plan(const cnr_device *device, const cnr_node *node, const cnr_window *w,
                             neon_window_kind kind, void **state, cnr_error *err);
 /* FMA: weight [block][tap][channel], bias or NULL. */

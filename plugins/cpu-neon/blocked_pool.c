@@ -1,5 +1,4 @@
-/* Poolings on channels in blocks, the vector along the channels: of windows, and of whole planes.
- */
+/* Pooling on channel blocks, vectorised along the channels: of windows, and of whole planes. */
 #include "blocked_planes.h"
 #include "pool.h"
 
@@ -12,8 +11,8 @@ static cnr_status window_accepts(const cnr_device *device, const cnr_node *node,
     if (!x || node->n_outputs != 1 || !neon_all_f32(node)) return cnr_refuse(out, NEON_WANTS_F32);
     if ((out->why = neon_pool_window(node, x, &w))) return CNR_OK;
     const int32_t block = out->in_block[0];
-    /* a vector a block, or half of one on the widest: others' blocks, of 8 or 16, are no vector
-     * here */
+    /* a block is one vector, or half of one on the widest vectors; other block sizes are not
+     * handled */
     if (block != neon_uk->vl && !(block == 8 && neon_uk->vl == 16))
         return cnr_refuse(out, "channels in blocks of a vector are wanted");
     if (w.spatial > 2 || cnr_count(x) == 0) return cnr_refuse(out, "channels in blocks are wanted");

@@ -1,4 +1,4 @@
-/* Epilogue chains: elementwise operators applied to a result while it is in the cache. */
+/* Epilogue chains: element-wise operators applied to a result while it is in the cache. */
 #include "chain.h"
 #include "neon.h"
 
@@ -30,9 +30,10 @@ neon_link neon_link_of(const cnr_node *node) {
         if (known[i].a) link.a = (float)cnr_attr_float(node, known[i].a);
         if (known[i].b) link.b = (float)cnr_attr_float(node, known[i].b);
     }
-    if (link.kind == NEON_LINK_CLIP && link.a != link.a) link.a = -__builtin_inff(); /* no limit */
+    /* no lower limit */
+    if (link.kind == NEON_LINK_CLIP && link.a != link.a) link.a = -__builtin_inff();
     if (link.kind == NEON_LINK_CLIP && link.b != link.b) link.b = __builtin_inff();
-    /* limits may come as inputs too: the operator knows */
+    /* limits may be inputs as well: use the operator's hook */
     for (int32_t i = 1; i < node->n_inputs; i++)
         if (link.kind == NEON_LINK_CLIP && node->inputs[i]) link.kind = NEON_LINK_APPLY;
     if (link.kind == NEON_LINK_GELU && cnr_attr_is(node, "approximate", "tanh"))
@@ -44,7 +45,7 @@ int32_t neon_chain_accepts(const cnr_node *node, int32_t rank, const int64_t *di
     return cnr_chain_length(node, rank, dim, NEON_MAX_CHAIN, NULL);
 }
 
-/* A link that adds, multiplies by, or divides by what is broadcast. */
+/* Whether the link adds, multiplies by or divides by a broadcast operand. */
 static int is_broadcast_link(const cnr_node *node, const cnr_epilogue *link, int32_t rank,
                              const int64_t *dim) {
     neon_link known = neon_link_of(link->node);
@@ -122,7 +123,7 @@ static void by_number(neon_link_kind kind, float *x, float y, int64_t n) {
         for (int64_t i = 0; i < n; i++) x[i] /= y;
 }
 
-/* A link whose operand is broadcast. */
+/* Applies a link with a broadcast operand. */
 static void broadcast_link(const neon_link *link, const float *operand, float *x, int64_t first,
                            int64_t n) {
     while (n > 0) {

@@ -1,4 +1,4 @@
-/* Epilogue chains: elementwise operators applied to a result while it is in the cache. */
+/* Epilogue chains: element-wise operators applied to a result while it is in the cache. */
 #ifndef NEON_CHAIN_H
 #define NEON_CHAIN_H
 
@@ -7,7 +7,7 @@
 #define NEON_MAX_CHAIN 8
 
 typedef enum neon_link_kind {
-    NEON_LINK_APPLY, /* through the operator's apply_f32 */
+    NEON_LINK_APPLY, /* by the operator's apply_f32 hook */
     NEON_LINK_RELU,
     NEON_LINK_LEAKY_RELU,
     NEON_LINK_ADD,
@@ -28,28 +28,30 @@ typedef struct neon_link {
     neon_link_kind kind;
     int32_t operand;
     float a, b;
-    /* The operand is broadcast: element i of the result meets element i / each % n of it. n 0: it
+    /* Element i of the result uses element i / each % n of a broadcast operand; n = 0: the operand
      * has the result's shape. */
     int64_t each, n;
 } neon_link;
 
 typedef struct neon_chain {
-    int32_t first, n; /* links [first, n) are run */
+    int32_t first, n; /* links [first, n) are applied */
     neon_link link[NEON_MAX_CHAIN];
 } neon_chain;
 
-/* How many of the node's epilogue, from the first, can run on a result of this shape. */
+/* How many links of the node's epilogue, from the first on, can be applied to a result of this
+ * shape. */
 int32_t neon_chain_accepts(const cnr_node *node, int32_t rank, const int64_t *dim);
-/* The same of a plain result: operands may also be broadcast to it from one stretch of its axes. */
+/* The same for a plain result, whose operands may also broadcast along a contiguous range of its
+ * axes. */
 int32_t neon_chain_accepts_broadcast(const cnr_node *node, int32_t rank, const int64_t *dim);
-/* Fills `chain` from the node's epilogue, which was accepted. */
+/* Fills `chain` from the node's accepted epilogue. */
 void neon_chain_plan(const cnr_node *node, neon_chain *chain);
-/* Applies it to x[0 .. n), which are the elements of output 0 from `first` on. */
+/* Applies the chain to x[0 .. n), the elements of output 0 from `first` on. */
 void neon_chain_run(const neon_chain *chain, const cnr_node *node, float *x, int64_t first,
                     int64_t n);
-/* The fast form of an operator on one f32 operand, or NEON_LINK_APPLY. */
+/* The fast form of an operator on one f32 operand; NEON_LINK_APPLY if there is none. */
 neon_link neon_link_of(const cnr_node *node);
-/* out = link(x) where `link` takes one operand; out may be x. */
+/* out = link(x) for a link without operand; out may be x. */
 void neon_link_unary(const neon_link *link, const cnr_node *node, const float *x, float *out,
                      int64_t n);
 

@@ -1,4 +1,4 @@
-/* What the cores are called, and which of them are alike: clusters of big.LITTLE processors. */
+/* Names of cores, and groups of equal cores: the clusters of big.LITTLE processors. */
 #define _GNU_SOURCE
 #include "clusters.h"
 
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- text files below the root ("" or a tree of fixtures) ---- */
+/* ---- text files below the root ("", or a test's tree) ---- */
 
 static int read_text(const char *root, const char *path, char *out, size_t room) {
     char whole[600];
@@ -42,7 +42,7 @@ int neon_cpu_text(const char *root, int32_t cpu, const char *name, int number, c
 
 /* ---- names ---- */
 
-/* The cores that people know by name; Arm's manuals, and those of who makes their own. */
+/* Marketing names of cores, from Arm's manuals and other makers. */
 static const struct part {
     int32_t implementer, part;
     const char *name;
@@ -59,7 +59,7 @@ static const struct part {
     {0x4e, 0x004, "Carmel"},      {0x4e, 0x003, "Denver 2"},
 };
 
-/* The text behind "key : " when the line is of that key. */
+/* The text after "key : " if the line has that key. */
 static const char *value_of(const char *line, const char *key) {
     const size_t n = strlen(key);
     if (strncmp(line, key, n) != 0 || !(line[n] == ' ' || line[n] == '\t' || line[n] == ':'))
@@ -77,7 +77,7 @@ static void part_name(long implementer, long part, char *out, size_t room) {
     snprintf(out, room, "implementer 0x%02lx part 0x%03lx", implementer, part);
 }
 
-/* Adds "A + B" what is not there yet. */
+/* Appends a name, as in "A + B", unless it is contained already. */
 static void add_name(char *out, size_t room, const char *name) {
     const size_t n = strlen(out);
     const char *at = strstr(out, name);
@@ -86,7 +86,7 @@ static void add_name(char *out, size_t room, const char *name) {
     snprintf(out + n, room - n, "%s%s", n ? " + " : "", name);
 }
 
-/* x86 says "model name" for each core; Arm's kernels say who made it and which one it is. */
+/* x86 gives "model name" for each core; Arm's kernels give implementer and part number. */
 void neon_cpu_name(const char *root, const int32_t *cpus, int32_t n_cpus, char *out, size_t room) {
     char path[600], line[512], name[128];
     long cpu = -1, implementer = -1;
@@ -115,7 +115,7 @@ void neon_cpu_name(const char *root, const int32_t *cpus, int32_t n_cpus, char *
 
 /* ---- clusters ---- */
 
-/* The numbers of "0-3", "0 1 2 3", "0-3,6"; returns how many. */
+/* Parses "0-3", "0 1 2 3", "0-3,6"; returns how many numbers. */
 static int parse_list(const char *text, int32_t *cpus, int32_t most) {
     int32_t n = 0;
     while (*text) {
@@ -132,13 +132,14 @@ static int parse_list(const char *text, int32_t *cpus, int32_t most) {
     return n;
 }
 
-/* Higher is faster; -1: the system does not say. */
+/* Higher is faster; -1: unknown. */
 static long long speed(const char *root, int32_t cpu) {
     const long long capacity = read_number(root, cpu, "cpu_capacity");
     return capacity >= 0 ? capacity : read_number(root, cpu, "cpufreq/cpuinfo_max_freq");
 }
 
-/* Cores within a tenth are alike: those of one kind differ in their highest clock by that much. */
+/* The cluster of cores within a tenth of this speed: highest clocks of equal cores differ by as
+ * much. */
 static neon_cluster *cluster_of(neon_cluster *list, int32_t *n, long long speed_of_it) {
     int32_t at = 0;
     while (at < *n && list[at].speed - speed_of_it > list[at].speed / 10) at++;
@@ -172,7 +173,7 @@ int32_t neon_clusters(const char *root, neon_cluster list[NEON_MOST_CLUSTERS]) {
         neon_cluster *c = cluster_of(list, &n, s);
         if (c && c->n < NEON_MOST_CORES) c->cpus[c->n++] = cpus[i];
     }
-    if (n < 2) return 0; /* all alike: they are the device "cpu" */
+    if (n < 2) return 0; /* all cores are equal: only the device "cpu" */
     name_clusters(list, n);
     return n;
 }

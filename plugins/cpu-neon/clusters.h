@@ -1,4 +1,4 @@
-/* Cores and clusters of cores, as /proc and /sys below a root ("": the machine's) tell. */
+/* Cores and clusters of cores, from /proc and /sys below a root ("": the machine's). */
 #ifndef NEON_CLUSTERS_H
 #define NEON_CLUSTERS_H
 
@@ -14,14 +14,14 @@ typedef struct neon_cluster {
     int32_t n, cpus[NEON_MOST_CORES];
 } neon_cluster;
 
-/* Fastest first; 0 where all cores are alike, or the system does not say. Only cores that this
- * process may use. */
+/* Lists clusters of cores that this process may use, fastest first. 0: all cores are equal, or
+ * unknown. */
 int32_t neon_clusters(const char *root, neon_cluster list[NEON_MOST_CLUSTERS]);
 
-/* What these cores are called, "Cortex-A73"; n_cpus 0: all, "Cortex-A73 + Cortex-A53". */
+/* The name of these cores, "Cortex-A73"; n_cpus 0: of all cores, "Cortex-A73 + Cortex-A53". */
 void neon_cpu_name(const char *root, const int32_t *cpus, int32_t n_cpus, char *out, size_t room);
 
-/* A text that the system has of a core, "cache/index%d/size" with the number put in; 0: it has
+/* Reads a sysfs file of a core, as "cache/index%d/size" with `number` inserted; 0: there is
  * none. */
 int neon_cpu_text(const char *root, int32_t cpu, const char *name, int number, char *out,
                   size_t room);

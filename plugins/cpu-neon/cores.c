@@ -1,4 +1,5 @@
-/* How many cores this process may keep busy: its affinity, and the quota of its control group. */
+/* The number of cores that this process may use: from its affinity and its control group's
+ * quota. */
 #define _GNU_SOURCE
 #include "neon.h"
 
@@ -6,20 +7,20 @@
 #include <stdio.h>
 #include <unistd.h>
 
-/* What a group's quota amounts to in whole cores, at least 1; 0: it has none. */
+/* A group's quota in whole cores, at least 1; 0: none. */
 static int32_t quota_in(const char *group) {
     char path[600];
     long long limit = 0, period = 0;
     snprintf(path, sizeof path, "/sys/fs/cgroup%s/cpu.max", group);
     FILE *file = fopen(path, "re");
     if (!file) return 0;
-    const int n = fscanf(file, "%lld %lld", &limit, &period); /* "max 100000" reads none */
+    const int n = fscanf(file, "%lld %lld", &limit, &period); /* "max 100000" has no number first */
     fclose(file);
     if (n != 2 || limit <= 0 || period <= 0) return 0;
     return (int32_t)cnr_min(INT32_MAX, cnr_max(1, limit / period));
 }
 
-/* The tightest of our control group (v2) and of those above it. */
+/* The lowest quota of our control group (v2) and its parents. */
 static int32_t quota(void) {
     char line[512], group[512] = "";
     FILE *file = fopen("/proc/self/cgroup", "re");

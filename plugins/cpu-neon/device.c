@@ -1,4 +1,4 @@
-/* The CPU as a device: host memory, streams that finish at once, one pool of threads for all. */
+/* The CPU as a device: host memory, synchronous streams, one pool of threads for all streams. */
 #define _GNU_SOURCE
 #include "clusters.h"
 #include "neon.h"
@@ -18,13 +18,13 @@ static const cnr_memory_class memory_classes[] = {
 
 /* ---- the device ---- */
 
-/* Where /proc and /sys begin: "", or a tree of fixtures. */
+/* Root of /proc and /sys: "", or a test's tree. */
 static const char *root(void) {
     const char *given = secure_getenv("CNNRUN_SYSFS_ROOT");
     return given && strcmp(given, "/") != 0 ? given : "";
 }
 
-/* The processor as a whole is device 0; its clusters, where it has some, may be asked for. */
+/* Device 0 is the whole processor; clusters, if any, follow and are used on request only. */
 static int32_t count(cnr_error *err) {
     neon_cluster list[NEON_MOST_CLUSTERS];
     (void)err;
@@ -40,7 +40,7 @@ static cnr_status describe(int32_t index, cnr_device_info *out, cnr_error *err) 
         c = &list[index - 1];
         snprintf(out->part, sizeof out->part, "%s", c->name);
     }
-    out->score = c ? 1 : 100; /* never the one that is taken unasked */
+    out->score = c ? 1 : 100; /* a cluster is never the default device */
     snprintf(out->key, sizeof out->key, "cpu%s%s", c ? ":" : "", c ? c->name : "");
     neon_cpu_name(root(), c ? c->cpus : NULL, c ? c->n : 0, out->name, sizeof out->name);
     snprintf(out->driver, sizeof out->driver, "cpu-neon 0.1.0 %s", neon_isa_name());

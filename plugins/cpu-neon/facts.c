@@ -1,5 +1,4 @@
-/* What there is to tell of the processor: its instruction set, its caches, and how fast it is at
- * its best. */
+/* Facts about the processor: instruction set, caches, and peak speeds. */
 #define _GNU_SOURCE
 #include "clusters.h"
 #include "neon.h"
@@ -14,7 +13,7 @@
 enum {
     TIMES = 7,
     CHUNKS = 8
-}; /* the least of these; pieces a thread, so that none waits for long */
+}; /* repetitions, of which the fastest counts; pieces a thread, so that none waits long */
 
 static double now(void) {
     struct timespec t;
@@ -24,7 +23,7 @@ static double now(void) {
 
 /* ---- caches ---- */
 
-/* Bytes of the core's cache of that level, data or unified; 0: the system does not say. */
+/* Bytes of the core's data or unified cache of that level; 0: unknown. */
 static double cache_bytes(const char *root, int32_t core, int level) {
     for (int index = 0; index < 8; index++) {
         char text[64];
@@ -59,7 +58,7 @@ static double tell_caches(const char *root, int32_t core, cnr_property_fn tell, 
 
 typedef struct job {
     const float *data;
-    int64_t each; /* floats, or rounds, of a piece */
+    int64_t each; /* floats, or rounds, of each piece */
     float sink[NEON_MOST_CORES];
 } job;
 
@@ -74,7 +73,7 @@ static void read_piece(void *arg, int64_t i, int32_t thread) {
     j->sink[thread % NEON_MOST_CORES] += neon_uk->read(j->data + i * j->each, j->each);
 }
 
-/* Seconds of the fastest of some. */
+/* Seconds of the fastest of several repetitions. */
 static double least(cnr_stream *stream, int64_t n, void (*fn)(void *, int64_t, int32_t), job *j) {
     double best = 1e9;
     for (int i = 0; i < TIMES; i++) {
@@ -92,7 +91,7 @@ static double fma_gflops(cnr_stream *stream, job *j) {
     return flops / least(stream, n, multiply, j) * 1e-9;
 }
 
-/* From far more than the caches hold, in the pages that weights lie in. */
+/* Read bandwidth from memory: far more bytes than the caches hold, in pages as weights use. */
 static cnr_status read_gbs(cnr_stream *stream, job *j, double caches, double *out, cnr_error *err) {
     const int64_t n = stream->device->concurrency * CHUNKS, unit = 16 * neon_uk->vl;
     const double bytes = fmax(fmin(4 * caches, 1 << 30), 256 << 20);
@@ -110,7 +109,7 @@ static cnr_status read_gbs(cnr_stream *stream, job *j, double caches, double *ou
 cnr_status neon_facts(int32_t index, cnr_stream *stream, cnr_property_fn tell, void *arg,
                       cnr_error *err) {
     neon_cluster list[NEON_MOST_CLUSTERS];
-    const char *given = secure_getenv("CNNRUN_SYSFS_ROOT"); /* a tree of fixtures */
+    const char *given = secure_getenv("CNNRUN_SYSFS_ROOT"); /* a test's tree */
     const char *root = given && strcmp(given, "/") != 0 ? given : "";
     const int32_t core =
         index > 0 && index <= neon_clusters(root, list) ? list[index - 1].cpus[0] : 0;

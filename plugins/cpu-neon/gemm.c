@@ -1,7 +1,7 @@
-/* Matrix products from packed panels: blocking, and the division of work among threads. */
+/* Matrix products from packed panels: blocking, and division of the work among threads. */
 #include "gemm.h"
 
-/* Packing writes up to a vector past a panel. */
+/* Packing writes up to a vector beyond a panel. */
 static int64_t panel_room(int64_t k) { return k * neon_uk->nr + 16; }
 
 int64_t neon_block_room(int64_t n, int64_t k) {
@@ -12,18 +12,18 @@ int64_t neon_block_room(int64_t n, int64_t k) {
 enum {
     MOST_MR = 8,
     MOST_NR = 48,
-    STORED_K = 64,     /* of k: as much as is packed on the stack at a time */
-    CHAINED_ROWS = 128 /* whose sums stay in the second-level cache until the chain runs */
+    STORED_K = 64,     /* part of k that is packed on the stack at a time */
+    CHAINED_ROWS = 128 /* rows whose sums stay in the L2 cache until the epilogue runs */
 };
 
-/* What follows the product, on rows that are summed. */
+/* Applies the epilogue to rows that are summed. */
 static void run_chain(const neon_product *p, int64_t m0, int64_t m1, int64_t n0, int64_t n1) {
     for (int64_t r = m0; r < m1 && p->chain && p->chain->n; r++)
         neon_chain_run(p->chain, p->node, p->c + r * p->ldc + n0, p->c_first + r * p->ldc + n0,
                        n1 - n0);
 }
 
-/* The multiply of one block of k: B's panels are in the second-level cache, A's in the first. */
+/* Multiplies one block of k: B's panels are in the L2 cache, A's in the L1. */
 static void block_of_k(const neon_product *p, int64_t m0, int64_t m1, int64_t n0, int64_t n1,
                        int64_t k0, int64_t kn, const float *b, int64_t b_stride) {
     const neon_ukernels *uk = neon_uk;
@@ -43,8 +43,8 @@ static void block_of_k(const neon_product *p, int64_t m0, int64_t m1, int64_t n0
     }
 }
 
-/* B packed as a whole: its last panel is narrower, so panels are passed one by one, and the chain
- * runs behind all of them: on whole rows of the block. */
+/* B was packed as a whole: the last panel is narrower, so panels are processed one by one, and the
+ * epilogue runs after all of them, on whole rows of the block. */
 static void packed_block(const neon_product *p, int64_t m0, int64_t m1, int64_t n0, int64_t n1,
                          float *room) {
     const int64_t nr = neon_uk->nr, vl = neon_uk->vl;
@@ -76,16 +76,15 @@ void neon_block(const neon_product *p, int64_t m0, int64_t m1, int64_t n0, int64
     }
 }
 
-/* What a block costs, in rows of vectors that are multiplied: the last panel is slower where it is
- * narrow, since each element of A then meets fewer vectors; B's packing is as much as 4 rows. */
+/* Cost of a block in rows of vectors. A narrow last panel is slower, since each element of A meets
+ * fewer vectors; packing B costs 4 rows. */
 static int64_t block_cost(int64_t m, int64_t n) {
     const int64_t nv = neon_uk->nr / neon_uk->vl, vectors = cnr_div_up(n, neon_uk->vl);
     const int64_t rest = vectors % nv;
     return (m + 16) * (2 * vectors + (rest ? nv - rest : 0));
 }
 
-/* How long the slowest thread is busy with a grid's blocks; the last column's are smaller, and for
- * those that have one block less than others. */
+/* Time of the slowest thread for a grid's blocks; blocks of the last column are smaller. */
 static int64_t grid_cost(const neon_grid *g, int64_t m, int64_t n, int64_t copies,
                          int32_t threads) {
     const int64_t rows = cnr_div_up(m, g->rows), lasts = copies * g->rows,
@@ -131,7 +130,7 @@ typedef struct multiply_task {
 
 static void multiply_one(void *arg, int64_t i, int32_t thread) {
     const multiply_task *t = arg;
-    /* a thread's tasks are of the same rows: their panels of A stay in its cache */
+    /* a thread's tasks have the same rows, so that their panels of A stay in its cache */
     const int64_t m0 = t->m0 + i / t->grid.columns * t->grid.mb,
                   n0 = i % t->grid.columns * t->grid.nb;
     neon_block(t->p, m0, cnr_min(t->m1, m0 + t->grid.mb), n0, cnr_min(t->p->n, n0 + t->grid.nb),
@@ -182,7 +181,7 @@ void neon_pack_strided(const void *arg, int64_t k, int64_t kn, int64_t col, int6
         return;
     }
     if (n < width) memset(panel, 0, (size_t)(kn * width) * sizeof *panel);
-    /* 16 rows at a time: a cache line of each column is read whole */
+    /* 16 rows at a time: a cache line of each column is read completely */
     for (int64_t i0 = 0; i0 < kn; i0 += 16)
         for (int64_t j = 0; j < n; j++)
             for (int64_t i = i0; i < cnr_min(i0 + 16, kn); i++)

@@ -11,56 +11,57 @@
 #include "support.h"
 
 #define NEON_KC \
-    (neon_uk->vl == 16 ? 512 : 256) /* of k: a block of B is as many by NEON_NC floats, a part */
+    (neon_uk->vl == 16 ? 512 : 256) /* of k: a block of B is KC by NEON_NC floats, part */
 #define NEON_MOST_KC 512            /* of the L2 cache, which is 1 MB or more beside AVX-512 */
 #define NEON_NC 240                 /* columns; a multiple of every nr */
 
-/* Packs columns [col, col + n) of B, rows [k, k + kn), as one panel. */
+/* Packs columns [col, col + n) and rows [k, k + kn) of B as one panel. */
 typedef void (*neon_pack_fn)(const void *arg, int64_t k, int64_t kn, int64_t col, int64_t n,
                              float *panel);
 
 typedef struct neon_product {
     int64_t m, n, k;
-    neon_stored a_as, b_as; /* how a, and b if it is packed, lie */
+    neon_stored a_as, b_as; /* storage type of a, and of b if it is packed */
     const void *a;          /* panels [m / mr][k][mr] */
     const void *b;          /* packed as a whole by neon_pack_b, or NULL: */
     neon_pack_fn pack;
     const void *pack_arg;
-    const float *bias; /* one a row; NULL: 0 */
-    int add;           /* C holds the start */
+    const float *bias; /* one for each row; NULL: 0 */
+    int add;           /* add to C */
     float *c;
     int64_t ldc;
-    const neon_chain *chain; /* NULL: none; C is then part of output 0 of `node`, */
+    const neon_chain *chain; /* NULL: none. C is part of output 0 of `node` */
     const cnr_node *node;
-    int64_t c_first; /* and begins at this element of it */
+    int64_t c_first; /* and starts at this element of it */
 } neon_product;
 
-/* Blocks of C, a task each. */
+/* Blocks of C; each is a task. */
 typedef struct neon_grid {
     int64_t mb, nb; /* rows and columns of a block */
     int64_t rows, columns;
 } neon_grid;
 
-/* Of so many products side by side. `packed`: B is so as a whole, and blocks begin at its panels.
- */
+/* A grid for `copies` products of the same size. packed: B is packed as a whole, so blocks start at
+ * its panels. */
 neon_grid neon_grid_of(int64_t m, int64_t n, int64_t copies, int packed, int32_t threads);
-/* Floats of scratch that a thread needs for neon_block. */
+/* Floats of scratch for a thread in neon_block. */
 int64_t neon_block_room(int64_t n, int64_t k);
-/* C[m0..m1)[n0..n1); n1 - n0 <= NEON_NC, and n0 a multiple of nr when B is packed as a whole. */
+/* Computes C[m0..m1)[n0..n1); n1 - n0 <= NEON_NC, and n0 is a multiple of nr if B is packed as a
+ * whole. */
 void neon_block(const neon_product *p, int64_t m0, int64_t m1, int64_t n0, int64_t n1, float *room);
-/* Rows [m0, m1) of C on the stream's threads; scratch is neon_block_room a thread. */
+/* Computes rows [m0, m1) of C on the stream's threads; scratch: neon_block_room for each thread. */
 void neon_multiply(const neon_product *p, int64_t m0, int64_t m1, cnr_stream *stream,
                    float *scratch);
 
-/* Floats of A packed as a whole, and the packing of panels [first, last): a[i * rs + j * cs]. */
+/* Floats of A packed as a whole; packs its panels [first, last) from a[i * rs + j * cs]. */
 int64_t neon_packed_a(int64_t m, int64_t k);
 void neon_pack_a(const float *a, int64_t rs, int64_t cs, int64_t m, int64_t k, float scale,
                  int64_t first, int64_t last, float *out);
-/* The same for B, b[i * rs + j * cs]. */
+/* The same for B, from b[i * rs + j * cs]. */
 int64_t neon_packed_b(int64_t n, int64_t k);
 void neon_pack_b(const float *b, int64_t rs, int64_t cs, int64_t n, int64_t k, int64_t first,
                  int64_t last, float *out);
-/* A panel of either, stored as asked; `out` is where the whole begins. */
+/* Packs a panel of A or B in the storage type `as`; `out` is the start of the whole. */
 void neon_store_a(neon_stored as, const float *a, int64_t rs, int64_t cs, int64_t m, int64_t k,
                   int64_t panel, void *out);
 void neon_store_b(neon_stored as, const float *b, int64_t rs, int64_t cs, int64_t n, int64_t k,

@@ -1,4 +1,4 @@
-/* Which build of the microkernels this processor can run. */
+/* Selects the build of the microkernels for this processor. */
 #include "neon.h"
 
 #include <stdatomic.h>
@@ -12,28 +12,28 @@
 
 enum { MOST = 3 };
 
-static atomic_int users; /* devices that are open: what is in use can't change */
+static atomic_int users; /* number of open devices: the build in use can't change */
 
 #if defined(__x86_64__)
-/* Not every compiler's __builtin_cpu_supports knows the name. */
+/* __builtin_cpu_supports does not know the name in every compiler. */
 static int has_f16c(void) {
     unsigned a, b, c, d;
     return __get_cpuid(1, &a, &b, &c, &d) && c & bit_F16C;
 }
 #endif
 
-/* The widest first. */
+/* The widest comes first. */
 static int32_t usable(const neon_ukernels *list[MOST]) {
     int32_t n = 0;
 #if defined(__x86_64__)
-    __builtin_cpu_init(); /* asks XGETBV too: the system must save the wide registers */
+    __builtin_cpu_init(); /* also checks by XGETBV that the system saves the wide registers */
     const int avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && has_f16c();
     if (avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
         __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq"))
         list[n++] = &neon_ukernels_avx512;
     if (avx2) list[n++] = &neon_ukernels_avx2;
 #elif defined(__arm__) && defined(__linux__)
-    const unsigned long needs = HWCAP_NEON | HWCAP_VFPv4; /* the latter brings halves */
+    const unsigned long needs = HWCAP_NEON | HWCAP_VFPv4; /* the latter includes fp16 conversion */
     if ((getauxval(AT_HWCAP) & needs) == needs) list[n++] = &neon_ukernels_neon;
 #endif
     list[n++] = &neon_ukernels_generic;

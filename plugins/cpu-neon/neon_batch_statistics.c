@@ -1,5 +1,5 @@
-/* batch_statistics and its gradient: a channel is summed from first to last by one thread, so that
- * the sums are the same however many threads there are. */
+/* batch_statistics and its gradient. One thread sums a whole channel in order, so that results do
+ * not depend on the number of threads. */
 #include "support.h"
 #include <math.h>
 
@@ -13,7 +13,8 @@ static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_ac
     for (int32_t i = 0; i < 5; i++)
         if (!node->inputs[i]) return cnr_refuse(out, "an input is missing");
     if (!neon_all_f32(node)) return cnr_refuse(out, NEON_WANTS_F32);
-    if (cnr_attr_float(node, "epsilon") <= 0) /* what comes of no variance depends on the order */
+    /* without variance, the result would depend on the order of the sum */
+    if (cnr_attr_float(node, "epsilon") <= 0)
         return cnr_refuse(out, "an epsilon above 0 is wanted");
     if (picture(node)->rank < 3 || cnr_count(picture(node)) < 1)
         return cnr_refuse(out, "planes are wanted: rank 3 or more");
@@ -34,7 +35,7 @@ static float *channel_out(const batch_job *job, int32_t output, int64_t c) {
     return (float *)job->run->outputs[output]->data + c;
 }
 
-/* In floats over short stretches, in doubles over these: floats alone drift on large planes. */
+/* Sums short stretches in float and these in double; float alone loses digits on large planes. */
 static double plane_sum(const float *x, int64_t n) {
     enum { STRETCH = 1024 };
     double sum = 0;
@@ -59,7 +60,8 @@ static void normalise(void *arg, int64_t c, int32_t thread) {
     const double variance = n > 0 ? squares / n : 0;
     const double scale = (double)neon_floats(node->inputs[1])[c] / sqrt(variance + job->epsilon);
     const double bias = (double)neon_floats(node->inputs[2])[c];
-    for (int64_t i = 0; i < job->images; i++) { /* centred first: a large mean cancels */
+    /* subtract the mean first: a large mean cancels digits */
+    for (int64_t i = 0; i < job->images; i++) {
         const float *p = x + plane_at(job, i, c);
         neon_uk->blend(p, 0, p, mean, scale, bias, channel_out(job, 0, plane_at(job, i, c)),
                        job->plane);

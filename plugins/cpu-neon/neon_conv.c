@@ -1,20 +1,21 @@
-/* conv as a product: weights packed once, the image's columns packed block by block. */
+/* conv as a matrix product: weights are packed once, the image's columns block by block. */
 #include "gemm.h"
 #include "support.h"
 
 typedef struct conv_state {
     neon_padded *pad;
     neon_chain chain;
-    int64_t cin, cout, group, n, k;                     /* n, k: of one group's product */
-    int32_t pointwise, bare, by_image, packed, threads; /* bare: x is read where it lies */
+    int64_t cin, cout, group, n, k;                     /* n, k: of a group's product */
+    int32_t pointwise, bare, by_image, packed, threads; /* bare: x is read in place */
     neon_grid grid;
-    neon_stored as; /* packed: how */
-    /* floats: a thread's scratch, a padded image, packed weights; and where in the workspace */
+    neon_stored as; /* storage type of packed weights */
+    /* floats of: a thread's scratch, a padded image, packed weights; and offsets in the
+     * workspace */
     int64_t room, image_floats, a_floats;
     int64_t rooms_at, images_at, a_at, floats;
 } conv_state;
 
-/* A padded image a thread, when there are many small ones; else threads share one image. */
+/* Bound for one padded image for each thread; above it, threads share one image. */
 #define IMAGE_LIMIT ((int64_t)2 << 20)
 
 static cnr_status accepts(neon_stored as, const cnr_device *device, const cnr_node *node,
@@ -32,8 +33,7 @@ static cnr_status accepts(neon_stored as, const cnr_device *device, const cnr_no
     memcpy(dim + 2, w.out, (size_t)w.spatial * sizeof dim[0]);
     cnr_take(node, out, as == NEON_F32 ? 500 : 510);
     out->epilogue = neon_chain_accepts(node, x->rank, dim);
-    /* rows of a group that fill no panel are worked on as if they did, and columns copied for them
-     */
+    /* rows that do not fill a panel cost as if they did, and columns are copied for them */
     const double rows = (double)(weight->dim[0] / group);
     const double full = rows < neon_uk->mr ? rows / (2.0 * neon_uk->mr) : 1.0;
     out->cost_ns = neon_conv_cost(node, &w, 0.65 * full, 0.4 * full);
@@ -122,7 +122,7 @@ static cnr_status plan(neon_stored as, const cnr_device *device, const cnr_node 
     return CNR_OK;
 }
 
-/* One call, as its tasks see it. */
+/* Arguments of a call, for its tasks. */
 typedef struct conv_job {
     const conv_state *s;
     const cnr_run *run;
@@ -130,13 +130,13 @@ typedef struct conv_job {
     const void *a;
     float *y, *rooms, *images;
     neon_part part;
-    int64_t image; /* first of this round */
+    int64_t image; /* first image of this round */
 } conv_job;
 
-/* What the packing of one group's columns needs. */
+/* Arguments for packing a group's columns. */
 typedef struct conv_source {
     const conv_state *s;
-    const float *base, *end; /* of what may be read */
+    const float *base, *end; /* bounds of the readable memory */
 } conv_source;
 
 static void pack_padded(const void *arg, int64_t k, int64_t kn, int64_t col, int64_t n,
@@ -154,7 +154,7 @@ static void conv_block(const conv_job *job, const float *padded, int64_t image, 
                        int64_t row, int64_t column, float *room) {
     const conv_state *s = job->s;
     const int64_t m = s->cout / s->group, cg = s->cin / s->group;
-    /* columns of one index of axis 2 */
+    /* columns with the same index on axis 2 */
     const int64_t span = s->n / cnr_max(1, job->run->outputs[0]->dim[2]);
     const int64_t m0 = cnr_max(row * s->grid.mb, job->part.channel0 - group * m);
     const int64_t m1 = cnr_min(cnr_min(m, (row + 1) * s->grid.mb), job->part.channel1 - group * m);

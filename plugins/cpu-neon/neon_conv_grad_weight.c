@@ -1,19 +1,19 @@
-/* The gradient of conv's weight: products of the output's gradient with the input's columns, where
- * the positions, of several images at a time, are what is summed over. */
+/* The gradient of conv's weight: products of the output's gradient with the input's columns, summed
+ * over the positions of several images at a time. */
 #include "gemm.h"
 #include "support.h"
 
 typedef struct grad_weight_state {
     neon_padded *pad;
     int64_t batch, cin, cout, group;
-    int64_t images, channels; /* a round: so many images, and channels of each group */
-    int64_t length;           /* positions a round */
+    int64_t images, channels; /* of a round: images, and channels of each group */
+    int64_t length;           /* positions of a round */
     int64_t pads_at, cols_at, dy_at, room, floats;
 } grad_weight_state;
 
-/* Floats of columns in a round: a part of the second-level cache of a few cores. */
+/* Floats of columns in a round: a part of the L2 cache of a few cores. */
 #define ROUND_LIMIT ((int64_t)512 << 10)
-/* Positions that are summed at a time: rows of both sides stay in the first-level cache. */
+/* Positions summed at a time: rows of both operands stay in the L1 cache. */
 #define SUM_BLOCK 1024
 
 static const char *window_of(const cnr_node *node, cnr_window *w) {
@@ -21,7 +21,8 @@ static const char *window_of(const cnr_node *node, cnr_window *w) {
     const cnr_tensor *weight = cnr_own_input(node, 2);
     if (!dy || !x || !weight || !neon_all_f32(node)) return NEON_WANTS_F32;
     const char *why = neon_conv_window(node, x, weight, w);
-    /* there 0 times an infinite gradient would be NaN, with none beside it */
+    /* with padding, 0 times an infinite gradient would be NaN for one tap and not for its
+     * neighbours */
     for (int32_t i = 0; i < w->spatial && !why; i++)
         if (w->out[i] > 0 && (w->pad_begin[i] > (w->kernel[i] - 1) * w->dilation[i] ||
                               (w->out[i] - 1) * w->stride[i] - w->pad_begin[i] >= w->in[i]))
@@ -71,11 +72,11 @@ typedef struct grad_weight_job {
     float *scratch;
     int64_t image, images;     /* of this round */
     int64_t channel, channels; /* of each group */
-    int64_t m0, m1;            /* output channels wanted */
-    int64_t tiles;             /* of columns, a group */
+    int64_t m0, m1;            /* output channels to compute */
+    int64_t tiles;             /* tiles of columns in each group */
 } grad_weight_job;
 
-/* The columns of channel i of the round's (in the order group, channel), for all its images. */
+/* Copies the columns of channel i of the round (ordered group, channel) for all its images. */
 static void gather_channel(void *arg, int64_t i, int32_t thread) {
     const grad_weight_job *job = arg;
     const grad_weight_state *s = job->s;
@@ -99,7 +100,7 @@ static void gather_channel(void *arg, int64_t i, int32_t thread) {
     }
 }
 
-/* Row i of the output's gradient, of all the round's images side by side. */
+/* Copies row i of the output's gradient of all the round's images side by side. */
 static void gather_row(void *arg, int64_t i, int32_t thread) {
     const grad_weight_job *job = arg;
     const grad_weight_state *s = job->s;
@@ -112,7 +113,7 @@ static void gather_row(void *arg, int64_t i, int32_t thread) {
                (size_t)n * sizeof *to);
 }
 
-/* One tile of columns of one group with all output channels of it. */
+/* Multiplies one tile of a group's columns by all its output channels. */
 static void sum_tile(void *arg, int64_t i, int32_t thread) {
     const grad_weight_job *job = arg;
     const grad_weight_state *s = job->s;
@@ -145,7 +146,7 @@ static cnr_status run(const cnr_run *run, cnr_error *err) {
                            .m0 = part.image0,
                            .m1 = part.image1};
     (void)err;
-    if (s->batch == 0 || s->pad->n == 0) { /* the sum of nothing */
+    if (s->batch == 0 || s->pad->n == 0) { /* an empty sum */
         const int64_t each = cnr_span(run->outputs[0], 1, run->outputs[0]->rank);
         memset((float *)run->outputs[0]->data + job.m0 * each, 0,
                (size_t)((job.m1 - job.m0) * each) * sizeof(float));
@@ -165,6 +166,6 @@ static cnr_status run(const cnr_run *run, cnr_error *err) {
     return CNR_OK;
 }
 
-/* The gradient is multiplied by padding too: where it is NaN, all taps of its channel are. */
+/* The gradient is multiplied by the padding too: a NaN spreads to all taps of its channel. */
 NEON_KERNEL_WITH(CNR_KERNEL_SPREADS_NAN, neon_conv_grad_weight, "conv_grad_weight_f32_dot",
                  "conv_grad_weight", plan, neon_free_padded_state);

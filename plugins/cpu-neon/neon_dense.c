@@ -1,21 +1,22 @@
-/* dense, and gemm in the form of a fully connected layer: rows of weights are read once, as they
- * are stored or as halves, so that one sample runs at the memory's speed. */
+/* dense, and gemm in the form of a fully connected layer: reads rows of weights once, in their
+ * storage type, so that a single sample runs at memory speed. */
 #include "support.h"
 
 typedef struct dense_state {
     neon_chain chain;
     neon_stored as;
-    int64_t batch, k, n, pitch; /* pitch: weights from a row to the next */
+    int64_t batch, k, n, pitch; /* pitch: weights from one row to the next */
 } dense_state;
 
 #define SUM_BLOCK 1024
-/* Floats of x that the second-level cache holds beside the weights that pass through it. */
+/* Floats of x that the L2 cache holds while weights pass through it. */
 #define X_CACHED ((int64_t)192 << 10)
 #define OUTPUTS_A_TASK 48
-/* Rows of halves go on to a multiple of the longest vector, with zeros. */
+/* Rows of halves are padded with zeros to a multiple of the longest vector. */
 #define HALF_ROW 16
 
-/* gemm here is y = x * weight^T + bias. */
+/* True for a float32 product of x and a weight matrix; a gemm must be y = x * weight^T + bias. The
+ * weight may be computed. */
 static int fits(const cnr_node *node) {
     const cnr_tensor *x = cnr_own_input(node, 0), *weight = cnr_own_input(node, 1);
     const cnr_tensor *bias = cnr_own_input(node, 2);
@@ -121,8 +122,8 @@ static void some_outputs(void *arg, int64_t i, int32_t thread) {
     const int64_t n0 = job->part.channel0 + i * OUTPUTS_A_TASK;
     const int64_t n1 = cnr_min(job->part.channel1, n0 + OUTPUTS_A_TASK);
     const int64_t m0 = job->part.image0, m1 = job->part.image1;
-    /* With few samples each row of weights is read from end to end, which memory likes best; with
-     * many, blocks of both sides stay cached. The order of sums is the same. */
+    /* For few samples, whole rows of weights are read sequentially; for many, blocks of both
+     * operands stay in the cache. The order of the sum is the same. */
     const int64_t block = s->batch <= uk->dot_m ? cnr_max(1, s->k) : SUM_BLOCK;
     const int64_t step = s->batch * s->k <= X_CACHED ? uk->dot_n : n1 - n0;
     (void)thread;

@@ -1,4 +1,4 @@
-/* conv where each input channel has its own outputs: taps over a padded plane, no product. */
+/* Depthwise conv without a matrix product: taps over a padded plane. */
 #include "support.h"
 
 typedef struct depthwise_state {
@@ -58,7 +58,7 @@ static void output_plane(const depthwise_job *job, int64_t image, int64_t channe
     const cnr_node *node = job->run->node;
     const float *bias = neon_floats(cnr_own_input(node, 2));
     const int64_t first = (image * s->cin * s->multiple + channel) * g->n;
-    /* axis 2 is the depth of three spatial axes, the height of two */
+    /* axis 2 is the depth if there are three spatial axes, the height if there are two */
     const int64_t a_row = node->inputs[0]->rank == 5 ? g->w.out[1] : 1;
     int64_t row0 = job->part.row0 * a_row, row1 = job->part.row1 * a_row;
     if (node->inputs[0]->rank == 3) row0 = 0, row1 = 1;

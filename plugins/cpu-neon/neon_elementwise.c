@@ -1,12 +1,13 @@
-/* Any element-wise operator of one or two f32 operands, by its own apply_f32: in chunks on all
- * threads, with broadcasting, and with the operators behind it while a chunk is in the cache. */
+/* Any element-wise operator of one or two f32 operands, by its apply_f32 hook: in chunks on all
+ * threads, with broadcasting; the epilogue is applied while a chunk is in the cache. */
 #include "support.h"
 
-/* A task's elements, and as many as are worked on at a time: the first-level cache holds them. */
+/* Elements of a task, and of a chunk, which fits the L1 cache. */
 #define TASK 32768
 #define CHUNK 2048
 
-/* Operand strides over the output's axes; those that are consecutive for both are merged. */
+/* Operand strides along the output's axes; axes that are consecutive in both operands are
+ * merged. */
 typedef struct elementwise_state {
     neon_chain chain;
     neon_link link;
@@ -14,7 +15,7 @@ typedef struct elementwise_state {
     int64_t dim[CNR_MAX_RANK], x_step[CNR_MAX_RANK], y_step[CNR_MAX_RANK];
 } elementwise_state;
 
-/* Output 0 has the chain's shape, which is the operator's own: no link changes it. */
+/* Output 0 has the shape of the operator's own result; no link changes it. */
 static int fits(const cnr_node *node) {
     const int32_t n = cnr_own_inputs(node);
     const cnr_op *op = node->desc;
@@ -32,7 +33,7 @@ static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_ac
     const cnr_tensor *y = node->outputs[0];
     cnr_take(node, out, 300);
     out->epilogue = neon_chain_accepts_broadcast(node, y->rank, y->dim);
-    for (int32_t axis = 0; axis < y->rank; axis++) { /* ranges that are consecutive */
+    for (int32_t axis = 0; axis < y->rank; axis++) { /* merges consecutive ranges */
         out->ranges |= 1u << axis;
         if (y->dim[axis] != 1) break;
     }
@@ -86,7 +87,7 @@ typedef struct elementwise_job {
     int64_t begin, end;
 } elementwise_job;
 
-/* n consecutive elements of an operand, or one element n times (into room). */
+/* n consecutive elements of an operand, or one element repeated n times (in `room`). */
 static const float *operand(const float *at, int64_t step, int64_t n, float *room) {
     if (step) return at;
     for (int64_t i = 0; i < n; i++) room[i] = *at;

@@ -1,22 +1,22 @@
-/* gemm and matmul: both operands packed, a constant right one before anything runs. */
+/* gemm and matmul: packs both operands; a constant right one in prepare. */
 #include "gemm.h"
 #include "support.h"
 
 typedef struct gemm_state {
     neon_chain chain;
     int64_t m, n, k, a_rs, a_cs, b_rs, b_cs;
-    int64_t outer;    /* products of matmul's leading axes */
+    int64_t outer;    /* products over matmul's leading axes */
     int64_t *offsets; /* of a and b, in floats, for each */
     float alpha, beta;
-    int32_t adds; /* a third input: also where beta is 0, which makes NaN of an infinity */
+    /* whether there is a third input, even if beta is 0, which makes NaN of an infinity */
+    int32_t adds;
     int32_t packed;
-    neon_stored as; /* packed: how */
+    neon_stored as; /* storage type of packed weights */
     int64_t room, rooms_at, a_at, floats;
-    int64_t rows; /* of a product, a task, which packs them for itself; 0: all are packed at once */
+    int64_t rows; /* rows of a task, which packs them itself; 0: all are packed first */
 } gemm_state;
 
-/* Floats of `a` that a task of many products packs, at most: they stay in the second-level cache.
- */
+/* Floats of `a` that a task packs at most; they stay in the L2 cache. */
 #define MANY_A ((int64_t)1 << 16)
 
 static int shape_of_gemm(const cnr_node *node, gemm_state *s) {
@@ -38,7 +38,7 @@ static int shape_of_gemm(const cnr_node *node, gemm_state *s) {
     return 1;
 }
 
-/* Leading axes of `a` are rows too when b has none. Vectors are matrices of one row or column. */
+/* Leading axes of `a` count as rows if b has none. A vector is a matrix of one row or column. */
 static int shape_of_matmul(const cnr_node *node, gemm_state *s) {
     const cnr_tensor *a = cnr_own_input(node, 0), *b = cnr_own_input(node, 1);
     if (!a || !b || a->rank < 1 || b->rank < 1) return 0;
@@ -59,8 +59,8 @@ static int shape_of_matmul(const cnr_node *node, gemm_state *s) {
     return 1;
 }
 
-/* Whether tasks pack the rows of `a` that they multiply: those of many products, and of one whose
- * `a` would go through the caches twice. */
+/* Whether tasks pack the rows of `a` that they multiply: if there are many products, or if `a`
+ * exceeds the caches. */
 static int rows_by_task(const cnr_device *device, const cnr_node *node, const gemm_state *s) {
     if (s->outer > 1) return 1;
     return s->packed && node->outputs[0]->rank != 2 && s->m * s->k > 4 * MANY_A &&
@@ -73,7 +73,7 @@ static int shape_of(const cnr_node *node, gemm_state *s) {
     memset(s, 0, sizeof *s);
     if (!neon_all_f32(node)) return 0;
     if (!(is_matmul(node) ? shape_of_matmul : shape_of_gemm)(node, s)) return 0;
-    /* Packing costs more than the product of matrices this small. */
+    /* For matrices this small, packing costs more than the product. */
     s->packed = s->outer == 1 && cnr_is_constant(node->inputs[1]);
     return 1;
 }
@@ -85,7 +85,7 @@ static cnr_status accepts(neon_stored as, const cnr_device *device, const cnr_no
     if (!shape_of(node, &s)) return cnr_refuse(out, "dense f32 matrices are wanted");
     if (as != NEON_F32 && !s.packed) return cnr_refuse(out, "a constant right matrix is wanted");
     cnr_take(node, out, as == NEON_F32 ? 500 : 510);
-    /* the chain's shape is that of the product itself */
+    /* the epilogue's shape is that of the product */
     const cnr_tensor *y = node->outputs[0];
     out->epilogue = neon_chain_accepts_broadcast(node, y->rank, y->dim);
     if (s.outer == 1 && y->rank == 2 && y->dim[0] == s.m) out->ranges = 1 << 0;
@@ -125,7 +125,7 @@ static cnr_status prepare(neon_stored as, const cnr_device *device, const cnr_no
     return CNR_OK;
 }
 
-/* Where product i of the leading axes begins in an operand that broadcasts. */
+/* Offset of product i of the leading axes in an operand that broadcasts. */
 static int64_t outer_offset(const cnr_tensor *t, const cnr_tensor *y, int64_t i) {
     int64_t offset = 0, step = t->dim[t->rank - 1] * t->dim[t->rank - 2];
     for (int32_t axis = y->rank - 3, own = t->rank - 3; axis >= 0 && own >= 0; axis--, own--) {
@@ -161,7 +161,7 @@ static cnr_status plan(neon_stored as, const cnr_device *device, const cnr_node 
             cnr_max(device->concurrency > 1 ? shares : 1, cnr_div_up(s->m * s->k, MANY_A));
         s->rows = cnr_div_up(s->m, cnr_max(1, cnr_min(parts, s->m / 48)));
         s->rows = cnr_max(neon_uk->mr, cnr_round_up(s->rows, neon_uk->mr));
-        s->a_at = s->room; /* in a thread's room */
+        s->a_at = s->room; /* in a thread's scratch */
         s->room += cnr_round_up(neon_packed_a(s->rows, s->k), 16);
     }
     s->rooms_at = neon_reserve(&s->floats, s->room * device->concurrency);
@@ -176,7 +176,7 @@ typedef struct gemm_job {
     const cnr_run *run;
     const float *a;
     float *packed, *y;
-    int64_t m0; /* first row wanted */
+    int64_t m0; /* first row to compute */
 } gemm_job;
 
 static void pack_panel(void *arg, int64_t i, int32_t thread) {
@@ -200,7 +200,7 @@ static void start_row(void *arg, int64_t i, int32_t thread) {
     for (int64_t j = 0; j < s->n; j++) y[j] = s->beta * c[j * step];
 }
 
-/* One of the products of matmul's leading axes: nothing but its place differs. */
+/* Product i of matmul's leading axes; only its offsets differ. */
 static neon_product product_at(const gemm_job *job, int64_t i) {
     const gemm_state *s = job->s;
     return (neon_product){
@@ -220,7 +220,7 @@ static neon_product product_at(const gemm_job *job, int64_t i) {
     };
 }
 
-/* Some rows of one product among many: its part of `a` is packed in the thread's own room. */
+/* Computes some rows of one of many products; packs its part of `a` in the thread's scratch. */
 static void some_rows(void *arg, int64_t i, int32_t thread) {
     const gemm_job *job = arg;
     const gemm_state *s = job->s;

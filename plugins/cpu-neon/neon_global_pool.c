@@ -1,4 +1,4 @@
-/* global_average_pool and global_max_pool: one number of each plane. */
+/* global_average_pool and global_max_pool: reduce each plane to one number. */
 #include "support.h"
 
 static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {

@@ -1,25 +1,27 @@
-/* grid_sample of planes, linear and nearest: positions become taps once for all channels. */
+/* grid_sample of planes, linear and nearest: computes the taps of each position once for all
+ * channels. */
 #include <math.h>
 
 #include "support.h"
 
-/* Positions that are worked on at a time, and outputs of a task, about. */
+/* Positions processed at a time, and about the number of outputs of a task. */
 #define POINTS 64
 #define TASK ((int64_t)1 << 14)
 
 enum { ZEROS, BORDER, REFLECTION };
 
 typedef struct grid_state {
-    int64_t channels, in[2], points, batch; /* in: rows and columns of x; points: of an output */
-    int64_t task;                           /* points of a task, a multiple of POINTS */
-    int32_t padding, align, taps;           /* taps: 1 nearest, 4 linear */
+    /* in: rows and columns of x; points: positions of an output */
+    int64_t channels, in[2], points, batch;
+    int64_t task;                 /* points of a task, a multiple of POINTS */
+    int32_t padding, align, taps; /* taps: 1 nearest, 4 linear */
 } grid_state;
 
-/* Taps of some positions: which element of a plane (-1: a zero), and its weight. */
+/* Taps of some positions: index in a plane (-1: zero), and weight. */
 typedef struct grid_taps {
     int32_t at[4][POINTS];
     float weight[4][POINTS];
-    int32_t inside; /* there are no zeros among them */
+    int32_t inside; /* none of them is zero */
 } grid_taps;
 
 static int shape_of(const cnr_node *node, grid_state *s) {
@@ -70,12 +72,12 @@ static double reflect(double v, double low, double high) {
     return low + (v > range ? 2 * range - v : v);
 }
 
-/* Where g, from -1 to 1, lies along an axis of x. */
+/* The coordinate along an axis of x for g from -1 to 1. */
 static double position(const grid_state *s, double g, int64_t dim) {
     const double size = (double)dim;
     const double low = s->align ? 0 : -0.5, high = s->align ? size - 1 : size - 0.5;
     double v = s->align ? (g + 1) / 2 * (size - 1) : ((g + 1) * size - 1) / 2;
-    if (!(fabs(v) < 1e9)) v = v < 0 ? -2 - size : 2 * size + 2; /* far out, or no number */
+    if (!(fabs(v) < 1e9)) v = v < 0 ? -2 - size : 2 * size + 2; /* far outside, or NaN */
     if (s->padding == REFLECTION && (v < low || v > high)) v = reflect(v, low, high);
     if (s->padding != ZEROS) v = v < 0 ? 0 : v > size - 1 ? size - 1 : v;
     return v;

@@ -1,7 +1,7 @@
 /* batch_normalization with stored statistics, and lrn across channels. */
 #include "support.h"
 
-/* Elements of a plane that are worked on at a time. */
+/* Elements of a plane processed at a time. */
 #define CHUNK 1024
 
 typedef struct norm_state {
@@ -62,7 +62,8 @@ typedef struct norm_job {
     neon_part part;
 } norm_job;
 
-/* Columns [col, col + n) of one channel. x and y may be the same memory, but not for lrn. */
+/* Normalises columns [col, col + n) of a channel. x and y may be the same memory, except for
+ * lrn. */
 static void normalise(const norm_job *job, int64_t image, int64_t channel, int64_t col, int64_t n) {
     const norm_state *s = job->s;
     const cnr_node *node = job->run->node;
@@ -77,7 +78,7 @@ static void normalise(const norm_job *job, int64_t image, int64_t channel, int64
             neon_uk->add_squares(x + (c - channel) * s->plane, squares, n);
         neon_uk->lrn(x, squares, s->scale, s->bias, s->beta, y, n);
     } else {
-        /* less the mean first, or what is near it would be lost */
+        /* subtract the mean first, or values near it would lose digits */
         neon_normal by = {.mean = neon_floats(node->inputs[3])[channel],
                           .start = neon_floats(node->inputs[2])[channel]};
         const double variance = (double)neon_floats(node->inputs[4])[channel];
@@ -94,7 +95,7 @@ static void one_chunk(void *arg, int64_t i, int32_t thread) {
     const norm_state *s = job->s;
     const int64_t chunks = cnr_div_up(s->plane, CHUNK), col = i % chunks * CHUNK;
     (void)thread;
-    /* all channels of a chunk: lrn finds its neighbours' elements in the cache */
+    /* all channels of a chunk: lrn finds the neighbours' elements in the cache */
     for (int64_t c = job->part.channel0; c < job->part.channel1; c++)
         normalise(job, job->part.image0 + i / chunks, c, col, cnr_min(CHUNK, s->plane - col));
 }

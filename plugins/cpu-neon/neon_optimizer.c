@@ -1,4 +1,4 @@
-/* sgd and adam: a weight, its gradient and what is remembered, in one pass on all threads. */
+/* sgd and adam: update weight and optimiser state by the gradient in one pass on all threads. */
 #include "support.h"
 #include <math.h>
 
@@ -24,7 +24,7 @@ typedef struct step_job {
     int64_t n;
 } step_job;
 
-/* Where it is to be written, with what is there now. */
+/* The memory of an output, after copying the input's elements to it. */
 static float *moved(const cnr_run *run, int32_t input, int32_t output, int64_t at, int64_t n) {
     float *to = (float *)run->outputs[output]->data + at;
     const float *from = neon_floats(run->node->inputs[input]) + at;

@@ -1,13 +1,13 @@
-/* max_pool and average_pool: taps over a padded plane, as depthwise convolution. */
+/* max_pool and average_pool: taps over a padded plane, as in depthwise convolution. */
 #include "pool.h"
 
 typedef struct pool_state {
     neon_padded *pad;
     neon_chain chain;
     int64_t channels, room;
-    int pairs; /* 2 by 2, a stride apart, no padding: read where they lie */
+    int pairs; /* windows of 2 by 2 with stride 2 and no padding are read in place */
     neon_window_kind kind;
-    float scale[]; /* average: one an output position */
+    float scale[]; /* average: a factor for each output position */
 } pool_state;
 
 static neon_window_kind kind_of(const cnr_node *node) {
@@ -35,7 +35,7 @@ static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_ac
     return CNR_OK;
 }
 
-/* Elements of the window at output position o that count. */
+/* Number of elements that the window at output position o averages over. */
 static int64_t divisor(const cnr_window *w, int include, const int64_t *o) {
     int64_t n = 1;
     for (int i = 0; i < 3; i++) {
@@ -61,7 +61,7 @@ void neon_window_plane(const neon_padded *g, neon_window_kind kind, const float 
                        int64_t row0, int64_t row1, float *out, int64_t pitch) {
     const int64_t high = g->w.out[1];
     for (int64_t row = row0; row < row1;) {
-        const int64_t rows = cnr_min(high - row % high, row1 - row); /* of one slice */
+        const int64_t rows = cnr_min(high - row % high, row1 - row); /* rows of one slice */
         const neon_window_rows w = {
             .base = padded + neon_padded_row(g, row),
             .row_stride = g->w.stride[1] * g->pitch,
@@ -87,7 +87,7 @@ static int in_pairs(const cnr_window *w) {
     return w->dilation[1] == 1 && w->dilation[2] == 1;
 }
 
-/* Rows [row0, row1) of all slices' output rows, straight from the input plane. */
+/* Computes rows [row0, row1) of all slices' output rows directly from the input plane. */
 static void plane_of_pairs(const pool_state *s, const float *x, int64_t row0, int64_t row1,
                            float *y) {
     const cnr_window *w = &s->pad->w;

@@ -1,13 +1,14 @@
-/* Gradients of max_pool and average_pool: each output's goes back to the inputs of its window. */
+/* Gradients of max_pool and average_pool: distribute each output's gradient to the inputs of its
+ * window. */
 #include "pool.h"
 
 typedef struct pool_grad_state {
     neon_padded *pad;
     int64_t channels;
     int32_t max;
-    int64_t pitch;                         /* of rows of scratch: whole vectors */
-    int64_t room, top_at, rest_at, tap_at; /* a thread's scratch */
-    float scale[];                         /* average: one an output position */
+    int64_t pitch;                         /* length of scratch rows: whole vectors */
+    int64_t room, top_at, rest_at, tap_at; /* offsets in a thread's scratch */
+    float scale[];                         /* average: a factor for each output position */
 } pool_grad_state;
 
 static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
@@ -50,7 +51,7 @@ typedef struct pool_grad_job {
     neon_part part;
 } pool_grad_job;
 
-/* Each output's gradient goes to the first tap that holds the window's largest element. */
+/* Each output's gradient goes to the first tap with the window's maximum. */
 static void max_taps(const pool_grad_state *s, const float *x, float *room, float *dx) {
     const neon_padded *g = s->pad;
     const int64_t rows = g->w.out[0] * g->w.out[1];

@@ -1,24 +1,25 @@
-/* lstm, gru and rnn: the inputs of a stretch of time are one packed product; then come the steps,
- * each a product of h with recurrent weights that stay in the cache, and the gates. */
+/* lstm, gru and rnn: one packed product for the inputs of a stretch of steps. Then for each step a
+ * product of h with recurrent weights that stay in the cache, and the gates. */
 #include "gemm.h"
 #include "support.h"
 
 enum { X, W, R, BIAS, LENGTHS, FIRST_H, FIRST_C, PEEPHOLES }; /* ports */
 
-/* Floats of gates that are computed ahead, about: they stay in the second-level cache. */
+/* About the number of floats of gates that are computed ahead; they stay in the L2 cache. */
 #define AHEAD ((int64_t)1 << 18)
 
 typedef struct recurrent_state {
-    int64_t times, batch, inputs, hidden, directions, gates; /* gates: numbers, not vectors */
-    int32_t reverse;                                         /* of the first direction */
-    int32_t linear;       /* gru: the reset gate is applied behind the product */
-    int32_t packed;       /* the weights are constant, and in the blob */
-    int64_t stretch;      /* of time, whose inputs are multiplied at once */
-    int64_t blocks, rows; /* of sequences: a task each and direction */
+    /* gates: how many, not their vectors */
+    int64_t times, batch, inputs, hidden, directions, gates;
+    int32_t reverse;      /* the first direction runs backwards */
+    int32_t linear;       /* gru: the reset gate is applied after the product */
+    int32_t packed;       /* the weights are constant and in the blob */
+    int64_t stretch;      /* steps whose inputs are multiplied at once */
+    int64_t blocks, rows; /* of sequences; each block in each direction is a task */
     int64_t part[2];      /* columns of r that are multiplied at a time; gru: two parts */
-    /* Packed weights: floats of a direction, and where parts of r begin in it. */
+    /* Packed weights: floats of a direction, and offsets of the parts of r. */
     int64_t weights, part_at[2];
-    /* Workspace, in floats; what has a `each` is there once a direction. */
+    /* Offsets in the workspace, in floats; those with an `each` exist for each direction. */
     int64_t room, rooms_at, x_at, each, gates_at, h_at, c_at, bias_at, a_at, other_at, weights_at;
     int64_t floats;
 } recurrent_state;
@@ -69,7 +70,7 @@ static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_ac
     return CNR_OK;
 }
 
-/* ---- weights: of each direction w, then the parts of r ---- */
+/* ---- weights: for each direction w, then the parts of r ---- */
 
 static cnr_status prepare_size(const cnr_device *device, const cnr_node *node, cnr_space *out,
                                cnr_error *err) {
@@ -86,7 +87,7 @@ typedef struct weight_packing {
     float *to;
 } weight_packing;
 
-/* Packs w or a part of r of a direction. */
+/* Packs w or a part of r of one direction. */
 static void pack_weights(void *arg, int64_t i, int32_t thread) {
     const weight_packing *p = arg;
     const recurrent_state *s = p->s;
@@ -145,9 +146,9 @@ typedef struct recurrent_job {
     const cnr_run *run;
     const float *weights;
     float *scratch;
-    const int32_t *lengths; /* NULL: all times */
-    int64_t d, first, end;  /* direction and times of the stretch under way */
-    int64_t done;           /* times before it */
+    const int32_t *lengths; /* NULL: all steps */
+    int64_t d, first, end;  /* direction and steps of the current stretch */
+    int64_t done;           /* steps before it */
 } recurrent_job;
 
 static float *scratch_of(const recurrent_job *job, int64_t at, int64_t d) {
@@ -156,7 +157,8 @@ static float *scratch_of(const recurrent_job *job, int64_t at, int64_t d) {
 
 static int is_backward(const recurrent_state *s, int64_t d) { return s->reverse || d == 1; }
 
-/* The bias of w and r at once; what the reset gate multiplies has r's apart, behind. */
+/* Adds the biases of w and r. The part of r's that the reset gate multiplies is kept apart, at the
+ * end. */
 static void sum_bias(const recurrent_job *job, int64_t d) {
     const recurrent_state *s = job->s;
     const float *b = neon_floats(cnr_own_input(job->run->node, BIAS));
@@ -203,7 +205,7 @@ static void start_row(void *arg, int64_t i, int32_t thread) {
            (size_t)s->gates * sizeof(float));
 }
 
-/* Sets which times direction d comes to next. */
+/* Sets the next stretch of steps of direction d. */
 static void set_stretch(recurrent_job *job, int64_t d) {
     const recurrent_state *s = job->s;
     const int64_t n = cnr_min(s->stretch, s->times - job->done);
@@ -212,7 +214,7 @@ static void set_stretch(recurrent_job *job, int64_t d) {
     job->end = job->first + n;
 }
 
-/* The gates of a stretch of time, as far as they follow from x and the bias. */
+/* Computes the parts of the gates that depend on x and the bias, for a stretch. */
 static void multiply_inputs(recurrent_job *job, int64_t d) {
     const recurrent_state *s = job->s;
     set_stretch(job, d);
@@ -232,14 +234,14 @@ static void multiply_inputs(recurrent_job *job, int64_t d) {
     neon_multiply(&p, 0, m, job->run->stream, job->scratch + s->rooms_at);
 }
 
-/* Sequences [first, first + rows) of a direction in one task. */
+/* Sequences [first, first + rows) of a direction, in one task. */
 typedef struct lane {
     const recurrent_job *job;
     int64_t d, first, rows;
-    float *h, *c, *a, *other, *room, *gates; /* gates: of the step under way */
+    float *h, *c, *a, *other, *room, *gates; /* gates: of the current step */
 } lane;
 
-/* c (+)= v times a part of the recurrent weights. */
+/* c = (or +=) v times a part of the recurrent weights. */
 static void recur(const lane *l, int part, const float *v, float *c, int64_t ldc, int add) {
     const recurrent_state *s = l->job->s;
     const neon_product p = {
@@ -312,8 +314,8 @@ static void write_step(const lane *l, int64_t t) {
     }
 }
 
-/* The steps of a stretch of time, of some sequences in one direction. A sequence that ends earlier
- * is read backwards from its own end: until then its state stays. */
+/* Runs the steps of a stretch for some sequences in one direction. A shorter sequence is read
+ * backwards from its own end; its state does not change before. */
 static void some_steps(void *arg, int64_t i, int32_t thread) {
     recurrent_job job = *(const recurrent_job *)arg;
     const recurrent_state *s = job.s;

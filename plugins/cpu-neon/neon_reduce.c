@@ -1,10 +1,10 @@
-/* Sums, means and extremes over axes that lie side by side. */
+/* Sums, means and extremes over adjacent axes. */
 #include "support.h"
 
-/* Columns that are reduced at a time, where the axes are not the last ones; a task's elements. */
+/* Columns that are reduced at a time if the axes are not the last; elements of a task. */
 #define COLUMNS 256
 #define TASK ((int64_t)1 << 14)
-/* Rows that are added up before they join the sum. */
+/* Rows that are summed before they are added to the total. */
 #define BLOCK 64
 
 typedef enum reduction { SUM, MEAN, MAX, MIN, REDUCTIONS } reduction;
@@ -13,8 +13,8 @@ static const char *const names[REDUCTIONS] = {"reduce_sum", "reduce_mean", "redu
 
 typedef struct reduce_state {
     reduction kind;
-    int64_t outer, n, inner; /* x is outer by n by inner, and n is reduced */
-    int64_t rows;            /* inner 1: results of a task */
+    int64_t outer, n, inner; /* x is outer by n by inner; n is reduced */
+    int64_t rows;            /* if inner is 1: results of a task */
 } reduce_state;
 
 static int shape_of(const cnr_node *node, reduce_state *s) {
@@ -61,7 +61,7 @@ static float least(const float *x, int64_t n) {
     return low;
 }
 
-/* A NaN wins, on either side. */
+/* NaN wins, on either side. */
 static void keep_extreme(reduction kind, float *y, const float *x, int64_t n) {
     if (kind == MAX)
         for (int64_t i = 0; i < n; i++) y[i] = ((y[i] >= x[i]) | (y[i] != y[i])) ? y[i] : x[i];
@@ -84,7 +84,7 @@ static void some_rows(void *arg, int64_t i, int32_t thread) {
     }
 }
 
-/* Sums of columns, a block of rows at a time: fewer roundings on top of each other. */
+/* Sums columns in blocks of rows, for smaller rounding errors. */
 static void add_columns(const reduce_state *s, const float *x, float *y, int64_t wide) {
     float block[COLUMNS];
     const size_t bytes = (size_t)wide * sizeof *y;

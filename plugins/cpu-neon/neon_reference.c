@@ -1,13 +1,14 @@
-/* Any operator whose reference keeps to ranges: it, a range of the output on each thread. */
+/* Runs the reference of any operator that supports ranges, with a range of the output on each
+ * thread. */
 #include "support.h"
 
 typedef struct reference_state {
     int32_t axis, parts;
-    int64_t step;  /* indices of the axis a part */
-    uint64_t room; /* workspace bytes a thread */
+    int64_t step;  /* indices of the split axis in each part */
+    uint64_t room; /* bytes of workspace for each thread */
 } reference_state;
 
-/* Below this an operator takes less time than calling other threads. */
+/* Below this, an operator takes less time than waking other threads. */
 #define LEAST_ELEMENTS 16384
 
 static int dense_on_host(const cnr_node *node) {
@@ -17,10 +18,11 @@ static int dense_on_host(const cnr_node *node) {
             return 0;
     for (int32_t i = 0; i < node->n_outputs; i++)
         if (!node->outputs[i] || (node->outputs[i]->flags & CNR_TENSOR_DYNAMIC)) return 0;
-    return cnr_dtype_bits(node->outputs[0]->dtype) >= 8; /* or two ranges would share a byte */
+    /* smaller types: two ranges could share a byte */
+    return cnr_dtype_bits(node->outputs[0]->dtype) >= 8;
 }
 
-/* The most elements that a tensor of the node has. */
+/* The largest number of elements of the node's tensors. */
 static int64_t elements_of(const cnr_node *node) {
     int64_t most = cnr_count(node->outputs[0]);
     for (int32_t i = 0; i < node->n_inputs; i++)
@@ -28,7 +30,7 @@ static int64_t elements_of(const cnr_node *node) {
     return most;
 }
 
-/* The axis to split: the first that gives every thread something, else the longest. */
+/* Chooses the axis to split: the first that gives every thread a part, else the longest. */
 static int choose(const cnr_node *node, int32_t threads, reference_state *s) {
     cnr_split_axis axes[CNR_MAX_RANK];
     const cnr_tensor *y = node->outputs[0];
@@ -44,7 +46,7 @@ static int choose(const cnr_node *node, int32_t threads, reference_state *s) {
         if (parts <= best) continue;
         best = parts;
         s->axis = axes[i].axis;
-        /* a few parts a thread, so that one that comes late leaves little undone */
+        /* several parts for each thread, so that a late thread delays little */
         s->step = cnr_div_up(parts, cnr_min(parts, 4 * threads)) * axes[i].alignment;
         s->parts = (int32_t)cnr_div_up(y->dim[s->axis], s->step);
     }

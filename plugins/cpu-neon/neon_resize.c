@@ -1,14 +1,14 @@
-/* resize and upsample of any axes in any mode: the rows of the input that an output row is made of
- * are added up, then a table tells which elements of the sum each output is made of. */
+/* resize and upsample of any axes in any mode: sums the input rows that contribute to an output
+ * row, then computes its elements by a table of taps. */
 #include "blocked.h"
 #include "resize_taps.h"
 
 /* Floats of a task. */
 #define TASK ((int64_t)1 << 14)
 
-/* What an output index along an axis before the last is made of: `taps` of these. */
+/* An input row that contributes to an output index along an axis before the last. */
 typedef struct row_tap {
-    int64_t at; /* floats */
+    int64_t at; /* offset in floats */
     float weight;
 } row_tap;
 
@@ -17,14 +17,14 @@ typedef struct resize_state {
     int32_t outer; /* axes before the one along which rows run */
     int64_t out[CNR_MAX_RANK], taps[CNR_MAX_RANK];
     row_tap *row[CNR_MAX_RANK];
-    int64_t rows, mixes; /* mixes: input rows that an output row is made of */
+    int64_t rows, mixes; /* mixes: input rows that contribute to an output row */
     int64_t wide;        /* floats of an input row */
     neon_resample along;
 } resize_state;
 
 static int is_upsample(const cnr_node *node) { return strcmp(node->desc->name, "upsample") == 0; }
 
-/* The numbers of an input, or else of an attribute; how many. */
+/* The numbers of an input, or else of an attribute; returns how many. */
 static int64_t numbers(const cnr_node *node, int32_t port, const char *attr, double *values) {
     const cnr_tensor *t = cnr_own_input(node, port);
     const cnr_attr *a = cnr_attr_find(node, attr);
@@ -42,7 +42,7 @@ static int choice(const cnr_node *node, const char *name) {
     return a ? (int)a->i : 0;
 }
 
-/* How the axes are resized, infer having checked it; 0: not in a way that is done here. */
+/* Reads how axes are resized, after infer has checked it; 0: not supported by this kernel. */
 static int plan_of(const cnr_node *node, resize_plan *p) {
     const cnr_tensor *x = node->inputs[0], *y = node->outputs[0];
     const int upsample = is_upsample(node);
@@ -77,7 +77,7 @@ static int stays(const resize_plan *p, const cnr_tensor *x, int32_t a) {
     return p->scale[a] == 1 && p->size[a] == x->dim[a];
 }
 
-/* Rows run along the last axis that changes, not across channels in blocks. */
+/* The last axis that changes, along which rows run; not across channel blocks. */
 static int32_t last_axis(const resize_plan *p, const cnr_tensor *x) {
     int32_t a = x->rank - 1;
     while (a > 2 && stays(p, x, a)) a--;
@@ -106,7 +106,7 @@ static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_ac
     return CNR_OK;
 }
 
-/* The table of an axis before the rows', whose neighbours are `step` floats apart. */
+/* Fills the table of an axis before the rows' one, whose neighbours are `step` floats apart. */
 static void fill_rows(const resize_plan *p, int32_t a, int64_t in, int64_t step, int64_t taps,
                       resize_tap *room, row_tap *out) {
     for (int64_t i = 0; i < p->size[a]; i++) {
@@ -116,7 +116,7 @@ static void fill_rows(const resize_plan *p, int32_t a, int64_t in, int64_t step,
     }
 }
 
-/* Taps that weigh nothing take half of one that does: 0 times infinity would be NaN. */
+/* Taps with weight 0 get half of another tap's weight and index: 0 times infinity would be NaN. */
 static void share_weights(resize_tap *tap, int64_t n) {
     int64_t most = 0;
     for (int64_t k = 1; k < n; k++)
@@ -140,7 +140,7 @@ static void fill_along(const resize_plan *p, int32_t a, int64_t in, resize_tap *
     }
 }
 
-/* Dimensions and taps, but for the tables; returns the bytes of these. */
+/* Computes sizes and number of taps, without the tables; returns the tables' bytes. */
 static int64_t measure(const resize_plan *p, const cnr_tensor *x, resize_state *s, int64_t *most) {
     const int32_t last = last_axis(p, x);
     const int64_t block = cnr_max(1, x->block);
@@ -202,7 +202,7 @@ static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space
     return CNR_OK;
 }
 
-/* The input row that output row `r` is made of: where it lies, or the sum of some in `room`. */
+/* The input row for output row `r`: in place, or the sum of several in `room`. */
 static const float *source_row(const resize_state *s, const float *x, int64_t r, float *room) {
     const row_tap *tap[CNR_MAX_RANK];
     int begun = 0;

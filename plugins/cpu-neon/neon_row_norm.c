@@ -1,18 +1,18 @@
-/* layer, instance and group normalisation: rows of consecutive elements by their own moments. */
+/* layer, instance and group normalisation: normalises rows of consecutive elements. */
 #include "support.h"
 
-/* Elements of a task, about. */
+/* About the number of elements of a task. */
 #define TASK ((int64_t)1 << 14)
 
-/* How scale or shift lie along a row: element i takes number i / each % n. */
+/* How scale or shift lie along a row: element i uses number i / each % n. */
 typedef struct row_operand {
     int64_t each, n;
 } row_operand;
 
 typedef struct row_norm_state {
     neon_chain chain;
-    int64_t length;     /* of a row */
-    int64_t rows, step; /* row r's scale and shift begin at number r % rows * step */
+    int64_t length;     /* elements of a row */
+    int64_t rows, step; /* row r's scale and shift start at number r % rows * step */
     row_operand operand[2];
     double epsilon;
 } row_norm_state;
@@ -32,7 +32,7 @@ static int layer_shape(const cnr_node *node, const cnr_tensor *x, row_norm_state
     return 1;
 }
 
-/* Of instance_normalization each channel is a group. */
+/* In instance_normalization each channel is a group. */
 static int group_shape(const cnr_node *node, const cnr_tensor *x, row_norm_state *s) {
     const cnr_tensor *scale = cnr_own_input(node, 1), *shift = cnr_own_input(node, 2);
     if (x->rank < 2 || x->dim[1] < 1 || !scale || !shift || cnr_count(scale) != cnr_count(shift))
@@ -65,7 +65,7 @@ static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_ac
         return cnr_refuse(out, "dense f32, and a scale along one stretch of axes are wanted");
     const cnr_tensor *y = node->outputs[0];
     cnr_take(node, out, 500);
-    if (node->n_outputs > 1) return CNR_OK; /* mean and deviation too */
+    if (node->n_outputs > 1) return CNR_OK; /* mean and deviation are outputs too */
     out->epilogue = neon_chain_accepts_broadcast(node, y->rank, y->dim);
     out->ranges = is_layer(node) ? (1u << cnr_axis(cnr_attr_int(node, "axis"), y->rank)) - 1 : 3;
     return CNR_OK;
@@ -92,8 +92,8 @@ typedef struct row_norm_job {
     const float *operand[2]; /* scale and shift; NULL: none */
 } row_norm_job;
 
-/* Scale or shift at element i of a row: a number into *one, or the numbers from there on; returns
- * how many elements it holds for. */
+/* Scale or shift from element i of a row on: sets *many to consecutive numbers, or else *one to a
+ * number. Returns how many elements it covers. */
 static int64_t operand_at(const row_norm_job *job, int32_t port, int64_t base, int64_t i,
                           float *one, const float **many) {
     const row_operand *o = &job->s->operand[port];

@@ -5,7 +5,7 @@ typedef struct softmax_state {
     int64_t outer, n, inner;
 } softmax_state;
 
-/* Lanes side by side that are worked on at a time when their elements are apart. */
+/* Adjacent lanes processed at a time if the axis is not the last. */
 #define LANES 64
 
 static int shape_of(const cnr_node *node, softmax_state *s) {

@@ -1,18 +1,19 @@
-/* transpose of any axes: runs that stay together are copied, else matrices are turned a strip of
- * cache lines at a time. */
+/* transpose of any axes: copies runs that stay contiguous; otherwise transposes matrices in strips
+ * of a cache line. */
 #include "support.h"
 
 /* Columns of a strip: a cache line. */
 #define STRIP 16
-/* Elements of a task, where runs are copied. */
+/* Elements of a task that copies runs. */
 #define TASK ((int64_t)1 << 14)
 
-/* Axes in the output's order, those that stay together joined; strides in elements. The last one
- * is the output's rows. */
+/* Axes in the output's order, with those that stay adjacent merged; strides in elements. The last
+ * axis is the output's rows. */
 typedef struct transpose_state {
-    int32_t rank, turned; /* turned: the axis along which x is consecutive; the last: runs stay */
+    /* turned: the axis along which x is consecutive; if it is the last, runs stay contiguous */
+    int32_t rank, turned;
     int64_t dim[CNR_MAX_RANK], in[CNR_MAX_RANK], out[CNR_MAX_RANK];
-    int64_t outer; /* products of the other axes' lengths */
+    int64_t outer; /* product of the other axes' sizes */
 } transpose_state;
 
 static void add_axis(transpose_state *s, int64_t dim, int64_t in) {
@@ -68,7 +69,7 @@ static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space
     return CNR_OK;
 }
 
-/* Where place i of the axes that are neither the last nor turned lies in x, and in y. */
+/* Offsets in x and in y (*to) of index i over the axes other than the last and `turned`. */
 static int64_t place(const transpose_state *s, int64_t i, int64_t *to) {
     int64_t from = 0;
     *to = 0;
@@ -98,7 +99,7 @@ static int64_t task_runs(const transpose_state *s) {
     return cnr_max(1, TASK / s->dim[s->rank - 1]);
 }
 
-/* From one run to the next: the output's are side by side, `index` counts along the others. */
+/* Advances to the next run: the output's runs are adjacent; `index` counts along the other axes. */
 static int64_t next_run(const transpose_state *s, int64_t *index, int64_t from) {
     for (int32_t a = s->rank - 2; a >= 0; a--) {
         from += s->in[a];

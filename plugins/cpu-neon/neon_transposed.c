@@ -1,27 +1,27 @@
-/* conv_transpose, and the gradient of conv's input, which is the same arithmetic: a product gives
- * every tap's contribution, which are then added up (col2im). */
+/* conv_transpose, and the gradient of conv's input, which is the same arithmetic: a product
+ * computes the contribution of every tap, which col2im then sums. */
 #include "gemm.h"
 #include "support.h"
 
 typedef struct transposed_state {
     neon_padded *pad; /* of the convolution whose input is our output */
     neon_chain chain;
-    int64_t group, each; /* output channels of a group */
-    int64_t m, n, k;     /* of one group's product: each * taps, positions, input channels */
-    int64_t block;       /* output channels a task */
+    int64_t group, each; /* each: output channels of a group */
+    int64_t m, n, k;     /* of a group's product: each * taps, positions, input channels */
+    int64_t block;       /* output channels of a task */
     int32_t packed, bias_port;
     int64_t room, cols, a_floats;
     int64_t rooms_at, cols_at, a_at, floats;
 } transposed_state;
 
-/* Floats of contributions that a task makes before it adds them up. */
+/* Floats of contributions that a task computes before it sums them. */
 #define COLS_LIMIT ((int64_t)128 << 10)
 
 static int is_transpose(const cnr_node *node) {
     return strcmp(node->desc->name, "conv_transpose") == 0;
 }
 
-/* The window that slides over y, for either operator. */
+/* The window over y, for either operator. */
 static int window_of(const cnr_node *node, const cnr_tensor *y, cnr_window *w, const char **why) {
     const cnr_tensor *x = cnr_own_input(node, 0), *weight = cnr_own_input(node, 1);
     if (!x || !weight || x->rank < 3 || x->rank > 2 + CNR_MAX_SPATIAL || weight->rank != x->rank ||
@@ -119,7 +119,7 @@ typedef struct transposed_job {
     neon_part part;
 } transposed_job;
 
-/* Output channels [o0, o1) of one group of one image. */
+/* Computes output channels [o0, o1) of one group of one image. */
 static void one_block(const transposed_job *job, int64_t image, int64_t group, int64_t o0,
                       int64_t o1, int32_t thread) {
     const transposed_state *s = job->s;

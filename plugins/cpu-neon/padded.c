@@ -1,4 +1,4 @@
-/* Padded planes: a channel's input copied with its padding, so that no kernel checks borders. */
+/* Padded planes: a channel's input copied with its padding, so that kernels check no borders. */
 #include "padded.h"
 
 int neon_pointwise(const cnr_window *w) {
@@ -53,7 +53,7 @@ static void fill_run(float *out, float fill, int64_t n) {
     for (int64_t i = 0; i < n; i++) out[i] = fill;
 }
 
-/* One phase of one row: out[i] = x[i * stride + first], `fill` outside the input. */
+/* Copies one phase of one row: out[i] = x[i * stride + first], `fill` outside the input. */
 static void pad_phase(float *out, int64_t n, const float *x, int64_t in, int64_t stride,
                       int64_t first, float fill) {
     const int64_t before = first < 0 ? cnr_min(n, cnr_div_up(-first, stride)) : 0;
@@ -98,7 +98,7 @@ int64_t neon_segments(const neon_padded *g, int64_t col, int64_t n, neon_segment
     return count;
 }
 
-/* One tap's row of outputs onto one row of inputs. */
+/* Adds a tap's row of values to a row of inputs. */
 static void add_row(const cnr_window *w, int64_t kx, const float *from, float *to) {
     const int64_t stride = w->stride[2], first = kx * w->dilation[2] - w->pad_begin[2];
     const int64_t begin = first < 0 ? cnr_div_up(-first, stride) : 0;

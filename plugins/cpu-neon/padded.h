@@ -14,19 +14,19 @@
 #include <cnnrun/window.h>
 
 typedef struct neon_padded {
-    cnr_window w;                       /* always of 3 axes; missing ones are 1 in front */
-    int64_t taps;                       /* window positions */
-    int64_t n;                          /* output positions a channel */
-    int64_t in;                         /* input floats a channel */
-    int64_t phase, pitch, slice, plane; /* floats */
-    int64_t high, deep;                 /* rows a slice, slices a plane */
-    int64_t tap[];                      /* offset of each */
+    cnr_window w;                       /* always 3 axes; missing leading ones have size 1 */
+    int64_t taps;                       /* number of taps */
+    int64_t n;                          /* output positions of a channel */
+    int64_t in;                         /* input floats of a channel */
+    int64_t phase, pitch, slice, plane; /* in floats */
+    int64_t high, deep;                 /* rows of a slice, slices of a plane */
+    int64_t tap[];                      /* offset of each tap */
 } neon_padded;
 
-/* Vectors may be read past the last plane by this many floats. */
+/* Vector loads may exceed the last plane by this many floats. */
 #define NEON_SLACK 64
 
-/* Output positions a channel. */
+/* Number of output positions of a channel. */
 static inline int64_t neon_outputs(const cnr_window *w) {
     int64_t n = 1;
     for (int32_t i = 0; i < w->spatial; i++) n *= w->out[i];
@@ -34,18 +34,19 @@ static inline int64_t neon_outputs(const cnr_window *w) {
 }
 /* Allocated by the host; NULL when out of memory. */
 neon_padded *neon_padded_new(const cnr_window *w);
-/* Offset of output position (row `row` of all depth * height rows, column 0). */
+/* Offset of the first output position of row `row` (of depth * height rows). */
 int64_t neon_padded_row(const neon_padded *g, int64_t row);
-/* Stride 1 and no padding: a padded plane would be the plane itself. */
+/* Stride 1 and no padding: the input plane itself can be used. */
 int neon_unpadded(const neon_padded *g);
-/* Copies one channel in. */
+/* Copies one channel. */
 void neon_pad(const neon_padded *g, const float *x, float fill, float *out);
-/* The segments of output columns [col, col + n); at most n. Returns how many. */
+/* Splits output columns [col, col + n) into segments; at most n. Returns how many. */
 int64_t neon_segments(const neon_padded *g, int64_t col, int64_t n, neon_segment *out);
-/* Adds one tap's values, one an output position in rows `pitch` apart, to an unpadded input plane
- * x; what falls into the padding is dropped. */
+/* Adds a tap's values, one for each output position in rows `pitch` apart, to an unpadded input
+ * plane x; drops those in the padding. */
 void neon_col2im_tap(const neon_padded *g, int64_t tap, const float *from, int64_t pitch, float *x);
-/* A window of no padding, stride 1 and one tap: the product runs on the input as it is. */
+/* Whether the window has one tap, stride 1 and no padding: the product then reads the input in
+ * place. */
 int neon_pointwise(const cnr_window *w);
 
 #endif

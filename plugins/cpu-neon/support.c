@@ -1,4 +1,4 @@
-/* What kernels ask of nodes: which tensors are plain f32, shapes, scratch. */
+/* Checks of nodes and tensors, shapes, scratch. */
 #include "support.h"
 
 int neon_padded_fits(const cnr_window *w, int64_t channels) {
@@ -20,7 +20,7 @@ const char *neon_conv_window(const cnr_node *node, const cnr_tensor *x, const cn
 }
 
 double neon_cost_ns(double flops, double share) {
-    /* two vectors of multiply-adds a cycle, at about 3.2 GHz */
+    /* two vectors of multiply-adds in each cycle, at about 3.2 GHz */
     return flops / (share * 12.8 * neon_uk->vl);
 }
 
@@ -31,7 +31,7 @@ double neon_conv_cost(const cnr_node *node, const cnr_window *w, double large, d
     return neon_cost_ns(flops, plane >= 100 ? large : small);
 }
 
-/* In integers, which compilers make vectors of; from 65520 on fp16 rounds to infinity. */
+/* Compares integers, which compilers vectorise; from 65520 on fp16 rounds to infinity. */
 static int is_past_f16(const uint32_t *bits, int64_t n) {
     uint32_t past = 0;
     for (int64_t i = 0; i < n; i++)

@@ -1,4 +1,4 @@
-/* What kernels ask of nodes: which tensors are plain f32, shapes, scratch. */
+/* Checks of nodes and tensors, shapes, scratch. */
 #ifndef NEON_SUPPORT_H
 #define NEON_SUPPORT_H
 
@@ -9,18 +9,18 @@
 static inline const float *neon_floats(const cnr_tensor *t) {
     return t ? (const float *)t->data : NULL;
 }
-/* All own inputs and outputs that are there are dense f32. */
+/* Whether all inputs and outputs of the operator itself that are present are dense f32. */
 static inline int neon_all_f32(const cnr_node *node) { return cnr_all_plain(node, 1u << CNR_f32); }
 #define NEON_WANTS_F32 "dense f32 is wanted, and no input missing"
-/* The window of a convolution of x with `weight`; NULL or why not. Refuses what would overflow. */
+/* Reads the window of a convolution of x with `weight`; returns NULL, or why it is refused, as for
+ * sizes that would overflow. */
 const char *neon_conv_window(const cnr_node *node, const cnr_tensor *x, const cnr_tensor *weight,
                              cnr_window *w);
-/* Nanoseconds of one thread at that share of what its vectors could do: an estimate that is the
- * same however many threads there are. Of a convolution: a share on large planes, and one on small.
- */
+/* Nanoseconds of one thread at a share of the peak speed; the estimate does not depend on the
+ * number of threads. For a convolution: a share for large planes and one for small ones. */
 double neon_cost_ns(double flops, double share);
 double neon_conv_cost(const cnr_node *node, const cnr_window *w, double large, double small);
-/* True when padded planes of `w` for `channels` stay within reason. */
+/* Whether padded planes of `w` for `channels` have a reasonable size. */
 int neon_padded_fits(const cnr_window *w, int64_t channels);
 
 /* Workspace as a stack of float arrays: offsets in floats, each 64-byte aligned. */
@@ -30,13 +30,13 @@ static inline int64_t neon_reserve(int64_t *total, int64_t floats) {
     return at;
 }
 
-/* The part of output 0 to compute. */
+/* The part of output 0 that is computed. */
 typedef struct neon_part {
     int64_t image0, image1, channel0, channel1, row0, row1; /* row: axis 2 */
 } neon_part;
 neon_part neon_part_of(const cnr_run *run);
 
-/* A kernel without prepare, of the file's accepts and run. */
+/* Defines a kernel without prepare from the file's accepts and run. */
 #define NEON_KERNEL(variable, kernel_name, op_name, plan_fn, unplan_fn) \
     NEON_KERNEL_WITH(0, variable, kernel_name, op_name, plan_fn, unplan_fn)
 #define NEON_KERNEL_WITH(with_flags, variable, kernel_name, op_name, plan_fn, unplan_fn) \
@@ -51,11 +51,11 @@ neon_part neon_part_of(const cnr_run *run);
                                  .run = run, \
                                  .flags = with_flags}
 
-/* An error when a finite weight, input 1, is none as fp16. */
+/* Fails if a finite weight, input 1, is infinite as fp16. */
 cnr_status neon_f16_holds(const cnr_node *node, cnr_error *err);
 
-/* Three kernels that store the weights that they prepare as floats, as fp16 and as bf16: of the
- * file's functions, whose first argument that is, and its run; "name" "_f32" "_way". */
+/* Defines three kernels that store prepared weights as f32, fp16 and bf16, named "name" "_f32"
+ * "_way", from the file's run and from hooks that take the storage type as first argument. */
 #define NEON_WEIGHT_KERNELS(variable, kernel_name, way, op_name, unplan_fn) \
     NEON_WEIGHT_KERNEL(variable, NEON_F32, 0, kernel_name "_f32" way, op_name, unplan_fn) \
     NEON_WEIGHT_KERNEL(variable##_f16, NEON_F16, CNR_KERNEL_F16, kernel_name "_f16" way, op_name, \
@@ -93,15 +93,15 @@ cnr_status neon_f16_holds(const cnr_node *node, cnr_error *err);
                                  .run = run, \
                                  .flags = as_flags};
 
-/* Bytes of so many weights. */
+/* Bytes of n stored weights. */
 static inline uint64_t neon_stored_bytes(neon_stored as, int64_t n) {
     return (uint64_t)n * (as == NEON_F32 ? sizeof(float) : sizeof(uint16_t));
 }
-/* Weight `at` of a blob, to be looked at. */
+/* Weight `at` of a blob, for reading. */
 static inline const void *neon_stored_at(neon_stored as, const void *blob, int64_t at) {
     return (const char *)blob + neon_stored_bytes(as, at);
 }
-/* n weights of a blob from `at` on, as floats: where they lie, or in `room`. */
+/* n weights of a blob from `at` on, as floats: in place, or converted into `room`. */
 static inline const float *neon_widened(neon_stored as, const void *blob, int64_t at, int64_t n,
                                         float *room) {
     if (as == NEON_F32) return (const float *)blob + at;
@@ -109,10 +109,10 @@ static inline const float *neon_widened(neon_stored as, const void *blob, int64_
     return room;
 }
 
-/* An plan_free that frees a single block. */
+/* A plan_free hook that frees a single block. */
 void neon_free_state(const cnr_device *device, void *state);
-/* A state of zeros that begins with a neon_padded *, made for `w`; NULL, err filled, when out of
- * memory. The plan_free for it and its like. */
+/* A zeroed state that begins with a neon_padded * made for `w`; NULL with err: out of memory. Then
+ * the plan_free hook for such states. */
 void *neon_padded_state(const cnr_node *node, const cnr_window *w, size_t bytes, cnr_error *err);
 void neon_free_padded_state(const cnr_device *device, void *state);
 

@@ -28,7 +28,7 @@
 #include <stdatomic.h>
 
 #define CLOSED 0x40000000u
-/* Layers follow each other within this, so that workers find the next loop awake. */
+/* How long workers spin: layers follow each other within this time. */
 #define SPIN_NS 100000
 
 typedef struct worker {
@@ -37,8 +37,8 @@ typedef struct worker {
     int32_t index;
 } worker;
 
-/* One thread's indices, side by side: so that what it wrote in one loop is in its own cache when it
- * reads that in the next. Who has done with its own takes of others'. */
+/* A thread's indices are adjacent, so that it reads in one loop what it wrote in the loop before
+ * from its own cache. A thread that has finished takes indices of others. */
 typedef struct share {
     _Alignas(64) atomic_llong next;
     long long end;
@@ -47,7 +47,7 @@ typedef struct share {
 struct neon_threads {
     void (*fn)(void *arg, int64_t i, int32_t thread);
     void *arg;
-    uint64_t modes; /* the caller's, of floats */
+    uint64_t modes; /* the caller's floating-point modes */
     int32_t n_shares;
     share *shares;
     _Alignas(64) atomic_uint gate;
@@ -56,7 +56,7 @@ struct neon_threads {
     pthread_mutex_t lock;
     pthread_cond_t wake;
     int32_t workers;
-    int32_t pinned; /* 1: the workers have cores of their own, and the caller is none of them */
+    int32_t pinned; /* 1: the workers have cores of their own, and the caller is not one of them */
     worker at[];
 };
 
@@ -68,8 +68,8 @@ static inline void relax(void) {
 #endif
 }
 
-/* A thread's rounding and flush of denormals: a run sets its caller's, and workers take those over,
- * so that no answer hangs on who computed it. */
+/* A thread's rounding mode and flush of denormals. Workers adopt the caller's, so that results do
+ * not depend on the thread. */
 #if defined(__SSE__)
 static uint64_t float_modes(void) { return __builtin_ia32_stmxcsr() & ~0x3fu; }
 static void set_float_modes(uint64_t modes) { __builtin_ia32_ldmxcsr((unsigned)modes); }
@@ -81,7 +81,7 @@ static uint64_t float_modes(void) {
 }
 static void set_float_modes(uint64_t modes) { __asm__ volatile("msr fpcr, %0" : : "r"(modes)); }
 #elif defined(__arm__) && defined(__ARM_FP)
-#define FLAGS 0xf800009fu /* of comparisons, and exceptions raised */
+#define FLAGS 0xf800009fu /* comparison flags and raised exceptions */
 static uint64_t float_modes(void) {
     uint32_t modes;
     __asm__ volatile("vmrs %0, fpscr" : "=r"(modes));
@@ -95,7 +95,7 @@ static uint64_t float_modes(void) { return 0; }
 static void set_float_modes(uint64_t modes) { (void)modes; }
 #endif
 
-/* Its own indices, then what others have not come to. */
+/* Runs its own indices, then those that other threads have not started. */
 static void take_indices(neon_threads *p, int32_t thread) {
     for (int32_t k = 0; k < p->n_shares; k++) {
         share *s = &p->shares[(thread + k) % p->n_shares];
@@ -125,7 +125,7 @@ static int all_taken(neon_threads *p) {
     return 1;
 }
 
-/* Returns when epoch is no longer `seen`: first spins, then gives way, then sleeps. */
+/* Returns once epoch differs from `seen`: spins first, then yields, then sleeps. */
 static unsigned await(neon_threads *p, unsigned seen) {
     unsigned now;
     const uint64_t begin = neon_host->now_ns();
@@ -162,12 +162,12 @@ static void *work(void *arg) {
 static void call_workers(neon_threads *p) {
     atomic_fetch_add(&p->epoch, 1);
     if (!atomic_load(&p->asleep)) return;
-    pthread_mutex_lock(&p->lock); /* none is between its look at epoch and its sleep */
+    pthread_mutex_lock(&p->lock); /* no worker is between its check of epoch and its sleep */
     pthread_cond_broadcast(&p->wake);
     pthread_mutex_unlock(&p->lock);
 }
 
-/* glibc's threads begin on their cores; those of others are moved there. */
+/* With glibc, threads start on their cores; otherwise they are moved there. */
 #ifndef __GLIBC__
 static int pin(pthread_t thread, const cpu_set_t *set) {
 #ifdef __ANDROID__
@@ -178,7 +178,7 @@ static int pin(pthread_t thread, const cpu_set_t *set) {
 }
 #endif
 
-/* Begins a worker on those of the cores that this process may use; none: wherever. */
+/* Starts a worker on those of the given cores that this process may use; none: on any core. */
 static int start(worker *w, const int32_t *cpus, int32_t n_cpus) {
     cpu_set_t set, mine;
     pthread_attr_t attr;
@@ -197,7 +197,7 @@ static int start(worker *w, const int32_t *cpus, int32_t n_cpus) {
 #endif
     if (!failed) failed = pthread_create(&w->thread, &attr, work, w) != 0;
 #ifndef __GLIBC__
-    if (!failed && n) pin(w->thread, &set); /* where it fails they run on any core */
+    if (!failed && n) pin(w->thread, &set); /* if this fails, workers run on any core */
 #endif
     pthread_attr_destroy(&attr);
     return !failed;

@@ -1,4 +1,4 @@
-/* A pool of threads that share out the indices of a loop. */
+/* A pool of threads that shares the indices of a loop. */
 #ifndef NEON_THREADS_H
 #define NEON_THREADS_H
 
@@ -6,13 +6,13 @@
 
 typedef struct neon_threads neon_threads;
 
-/* Up to `n` threads, the caller of neon_threads_run being one; NULL when out of memory. Fewer when
- * the system gives no more: *got says. With `cpus`, n_cpus of them, the threads stay on those
- * cores, and the caller, who may be anywhere, only waits. */
+/* Opens up to `n` threads; the caller of neon_threads_run is one of them. NULL: out of memory.
+ * *got: how many; the system may give fewer. cpus: the threads stay on these n_cpus cores, and the
+ * caller, who may be on any core, only waits. */
 neon_threads *neon_threads_open(int32_t n, const int32_t *cpus, int32_t n_cpus, int32_t *got);
 void neon_threads_close(neon_threads *pool);
-/* fn(arg, i, thread) for all i < n. Called from several threads at once, one gets the pool and the
- * others work alone, so no caller ever waits for another. */
+/* Calls fn(arg, i, thread) for all i < n. If several threads call it at once, one uses the pool and
+ * the others work alone, so that no caller waits for another. */
 void neon_threads_run(neon_threads *pool, int64_t n,
                       void (*fn)(void *arg, int64_t i, int32_t thread), void *arg);
 

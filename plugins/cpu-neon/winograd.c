@@ -17,12 +17,13 @@
  * are rounded once; a unit's are transformed for each block of tiles, some channels at a time. */
 #include "blocked.h"
 
-/* Tiles of a block: weights are read once for each, and are then worth it; V's bytes are alike. */
+/* Tiles of a block: enough to justify reading the weights once for each block; V has a similar size
+ * in both cases. */
 static int64_t most_tiles(int64_t side) { return side == 2 ? 112 : 56; }
-/* Floats of a chunk's products: a part of the second-level cache. */
+/* Floats of a chunk's products: a part of the L2 cache. */
 #define M_LIMIT ((int64_t)256 << 10)
-/* Channels whose halves are transformed at a time: more would leave that cache, fewer would have M
- * read and written oftener. A line more keeps components out of each other's sets. */
+/* Channels whose halves are transformed at a time: more would exceed that cache, fewer would read
+ * and write M more often. The extra cache line keeps components in different sets. */
 #define SLAB 64
 static int64_t slab_component(void) { return SLAB * neon_uk->tile_vectors * neon_uk->vl + 16; }
 
@@ -30,19 +31,19 @@ typedef struct wino_state {
     neon_ending end;
     neon_stored as;
     cnr_window w;             /* of 3 axes, the first of which is 1 */
-    int64_t side, components; /* of a tile: outputs each way, (side + 2)^2 */
-    int64_t group, cin, cout; /* cin, cout: a group's, which is as an image of its own */
+    int64_t side, components; /* outputs of a tile along each axis; (side + 2)^2 */
+    int64_t group, cin, cout; /* cin, cout: of a group, which is treated as an image of its own */
     int64_t in_plane, out_plane, in_block, out_block;
     int64_t lanes, groups;  /* input channels that are transformed at a time */
-    int64_t vectors, units; /* of output channels; a unit's is tile_vectors */
+    int64_t vectors, units; /* of output channels; a unit has tile_vectors */
     int64_t wide, tiles, block, blocks;
-    int64_t chunk, chunks; /* units */
-    int32_t shared;        /* few blocks: threads work on one V by turns */
+    int64_t chunk, chunks; /* in units */
+    int32_t shared;        /* few blocks: all threads work on the same V, one after the other */
     int64_t v_component, v_floats, m_component, m_floats, m_at, wide_floats, wide_at;
     int64_t run[];
 } wino_state;
 
-/* ---- whether ---- */
+/* ---- acceptance ---- */
 
 static int is_small(const cnr_window *w) {
     for (int32_t i = 0; i < w->spatial; i++)
@@ -60,9 +61,9 @@ static int64_t width_of(int64_t cout) { return cnr_round_up(cout, neon_uk->vl); 
 
 static int64_t components_of(int64_t side) { return (side + 2) * (side + 2); }
 
-/* Transforms take some 400 (or 100) operations a channel and tile; weights are read once a block of
- * tiles, at 20 bytes a ns, halves as much sooner as they are fewer, but transformed then. cin,
- * cout: a group's. */
+/* Transforms take about 400 (or 100) operations for each channel and tile. Weights are read once
+ * for each block of tiles, at 20 bytes a ns; halves are smaller but are transformed then. cin,
+ * cout: of a group. */
 static double flops_of(int64_t side, double tiles, int64_t cin, int64_t cout) {
     const double products =
         2.0 * (double)components_of(side) * (double)cin * (double)width_of(cout);
@@ -110,7 +111,7 @@ static cnr_status accepts(neon_stored as, const cnr_node *node, int64_t side, cn
 static double flops(const cnr_node *node, int64_t side) {
     cnr_window w;
     const cnr_tensor *x = node->inputs[0], *weight = node->inputs[1];
-    if (neon_conv_window(node, x, weight, &w)) return 0; /* it isn't: the node was accepted */
+    if (neon_conv_window(node, x, weight, &w)) return 0; /* impossible: the node was accepted */
     const int64_t group = group_of(node);
     const double tiles =
         (double)(cnr_div_up(w.out[0], side) * cnr_div_up(w.out[1], side) * x->dim[0]);
@@ -140,7 +141,7 @@ typedef struct wino_packing {
     void *to;
 } wino_packing;
 
-/* One vector of output channels. */
+/* Packs one vector of output channels. */
 static void pack_vector(void *arg, int64_t i, int32_t thread) {
     const wino_packing *p = arg;
     const int64_t vl = neon_uk->vl, most = neon_uk->tile_vectors, vectors = cnr_div_up(p->cout, vl);
@@ -177,7 +178,7 @@ static cnr_status prepare(neon_stored as, const cnr_device *device, const cnr_no
 
 /* ---- plan ---- */
 
-/* Blocks of tiles that come out even for the threads; where they are too few, each is shared. */
+/* Chooses blocks of tiles that give threads equal work; if there are too few, each is shared. */
 static void plan_blocks(wino_state *s, int64_t images, int32_t threads) {
     const int64_t most =
         cnr_max(1, most_tiles(s->side) / neon_uk->tile_columns) * neon_uk->tile_columns;
@@ -222,7 +223,7 @@ static cnr_status plan(neon_stored as, const cnr_device *device, const cnr_node 
     s->wide = cnr_div_up(s->w.out[2], side);
     s->tiles = s->wide * cnr_div_up(s->w.out[1], side);
     plan_blocks(s, x->dim[0] * s->group, device->concurrency);
-    /* a line more, so that components do not meet in one set of the cache */
+    /* an extra cache line, so that components are in different sets of the cache */
     s->v_component = s->cin * s->block + 16;
     s->m_component = s->chunk * neon_uk->tile_vectors * neon_uk->vl * s->block + 16;
     s->v_floats = cnr_round_up(s->components * s->v_component, 16);
@@ -246,7 +247,7 @@ typedef struct wino_job {
     const float *x, *bias, *operand;
     const void *u;
     float *y, *room;
-    int64_t image; /* of the shared V; as everywhere, a group of an image */
+    int64_t image; /* image of the shared V; here as elsewhere, a group of an image */
 } wino_job;
 
 static int64_t tiles_of(const wino_state *s, int64_t block) {
@@ -273,12 +274,12 @@ static void transform_in(const wino_job *job, int64_t image, int64_t block, int6
     neon_uk->wino_input(&in);
 }
 
-/* As many tiles at a time as registers hold, evenly. */
+/* Tiles at a time: as many as registers hold, in equal steps. */
 static int64_t tile_step(int64_t tiles) {
     return cnr_div_up(tiles, cnr_max(1, cnr_div_up(tiles, neon_uk->tile_columns)));
 }
 
-/* A component of a unit, of so many groups of channels from `first` on; their products join M's. */
+/* Multiplies a component of a unit by `groups` groups of channels from `first` on; adds to M. */
 static void multiply_unit(const wino_state *s, int64_t tiles, int64_t vectors, int64_t first,
                           int64_t groups, const float *weight, const float *v, float *m) {
     static const float zeros[64];
@@ -296,14 +297,13 @@ static void multiply_unit(const wino_state *s, int64_t tiles, int64_t vectors, i
             .weight = weight,
             .bias = zeros,
             .more = first > 0,
-            .y = m, /* it is stepped on from, and nothing else */
+            .y = m, /* only for offsets */
         };
         neon_uk->conv_sum(&tile, m + t * vectors * neon_uk->vl);
     }
 }
 
-/* Of a unit whose weights are halves: the transform of some channels' at a time, and its products.
- */
+/* For a unit stored as halves: transforms some channels' weights at a time and multiplies them. */
 static void multiply_halves(const wino_state *s, int64_t tiles, int64_t vectors,
                             const uint16_t *weight, const float *v, float *m, float *wide) {
     const int64_t component = slab_component(), width = vectors * neon_uk->vl;
@@ -338,7 +338,7 @@ static void multiply(const wino_job *job, int64_t image, int64_t block, int64_t 
                           m + k * s->m_component + (u - u0) * most * vl * s->block);
 }
 
-/* The links that are left, on the rows of tiles of one block of channels. */
+/* Applies the remaining links to the rows of tiles of one channel block. */
 static void end_tiles(const wino_job *job, int64_t first, int64_t n, int64_t at) {
     const wino_state *s = job->s;
     const int64_t b = s->out_block;
@@ -352,7 +352,7 @@ static void end_tiles(const wino_job *job, int64_t first, int64_t n, int64_t at)
     }
 }
 
-/* Channels [c, c + lanes) of so many tiles. */
+/* Transforms channels [c, c + lanes) of n tiles. */
 static void transform_out(const wino_job *job, int64_t image, int64_t c, int64_t lanes,
                           int64_t first, int64_t n, const float *m) {
     static const float zeros[64];

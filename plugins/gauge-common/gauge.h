@@ -90,7 +90,7 @@ typedef struct gauge_sensors {
 } gauge_sensors;
 /* With `name` made unlike those before it, by `address` and then by number. NULL: out of memory. */
 gauge_sensor *gauge_add(gauge_sensors *list, const char *name, const char *address);
-/* A meter's hooks over a gauge_sensors that host->alloc made. */
+/* A meter's hooks; `state` is a gauge_sensors from gauge_sensors_new, never NULL. */
 gauge_sensors *gauge_sensors_new(cnr_error *err);
 cnr_status gauge_describe(void *state, int32_t domain, cnr_meter_domain *out, cnr_error *err);
 cnr_status gauge_read(void *state, int32_t domain, cnr_reading *out, cnr_error *err);

@@ -1,4 +1,4 @@
-/* Nodes, constants and weights of the layer under way. */
+/* Adds nodes, constants and weights for the layer being converted. */
 #include "layer.h"
 
 #include <stdio.h>
@@ -20,8 +20,9 @@ cnr_value caffe_scalar(caffe_job *j, double value) {
     return imp_scalar(&j->net->b, j->name, suffix, value);
 }
 
-/* Blob `index` as a constant of the dims given; its own count must agree. rank < 0: its own dims.
- * A missing one is a weight yet to be filled, so that a prototxt alone can be shown. */
+/* Blob `index` as a constant of the given dims, which must have as many elements; rank < 0: the
+ * blob's own dims. A missing blob becomes a weight to be filled later, so that a prototxt alone can
+ * be shown. */
 cnr_value caffe_blob(caffe_job *j, size_t index, const char *suffix, const int64_t *dim,
                      int32_t rank, double factor) {
     int64_t own[CNR_MAX_RANK];
@@ -65,7 +66,7 @@ int64_t caffe_channels(caffe_job *j) {
 
 void caffe_give(caffe_job *j, size_t top, cnr_value v) {
     if (top < j->layer->n_top) caffe_bind(j->net, j->layer->top[top], v);
-    else if (top == 0) caffe_bind(j->net, j->name, v); /* as Caffe names it */
+    else if (top == 0) caffe_bind(j->net, j->name, v); /* named as in Caffe */
 }
 
 int64_t caffe_axis(caffe_job *j, int64_t axis) {

@@ -1,4 +1,4 @@
-/* What the importer's files share. */
+/* Shared by the importer's files. */
 #ifndef CAFFE_H
 #define CAFFE_H
 
@@ -8,12 +8,13 @@
 
 extern ProtobufCAllocator caffe_allocator; /* the host's memory */
 
-/* Parses protobuf text into a new message of type `desc`; NULL with err filled. Fields that the
- * schema does not have are skipped. Released with protobuf_c_message_free_unpacked. */
+/* Parses protobuf text into a new message of type `desc`; NULL with err filled. Skips fields that
+ * the schema does not have. Freed with protobuf_c_message_free_unpacked. */
 ProtobufCMessage *caffe_parse_text(const ProtobufCMessageDescriptor *desc, const char *path,
                                    const char *text, cnr_error *err);
 
-/* The import under way: blobs by name, a stack of bindings (the latest wins: in-place layers). */
+/* The import in progress: blobs by name as a stack of bindings. The latest binding of a name wins,
+ * as in-place layers need. */
 typedef struct caffe_net {
     imp_net b;
     struct caffe_binding {
@@ -22,27 +23,27 @@ typedef struct caffe_net {
         int used;
     } * bindings;
     int32_t n_bindings, room;
-    const Caffe__NetParameter *weights; /* NULL: none given */
+    const Caffe__NetParameter *weights; /* NULL: no file of weights */
     int32_t first_rank;                 /* of the first input; 0: none yet */
-    int64_t first_count;                /* and its samples */
+    int64_t first_count;                /* its number of samples */
 } caffe_net;
 
 /* Adds the nodes of one layer; problems go to the graph. `blobs` are its weights (may be none). */
 void caffe_layer(caffe_net *net, const Caffe__LayerParameter *layer, Caffe__BlobProto **blobs,
                  size_t n_blobs);
-/* 1 when the layer's output shape does not tie down height and width. */
+/* Whether the layer accepts any height and width. */
 int caffe_layer_is_convolutional(const Caffe__LayerParameter *layer);
-/* 1 for layers that only training or testing needs. */
+/* Whether only training or testing needs the layer. */
 int caffe_layer_is_skipped(const char *type);
 
-/* v0.c: layers of 2013 as V1 layers, in place; 0 when memory runs out. Those that only pad are then
- * read by nobody. */
+/* v0.c: converts layers of 2013 to V1 layers in place; 0: out of memory. No other layer reads the
+ * output of those that only pad afterwards. */
 int caffe_upgrade_v0(const Caffe__NetParameter *net);
 int caffe_is_padding(const Caffe__V1LayerParameter *layer);
 
 void caffe_bind(caffe_net *net, const char *name, cnr_value value);
 cnr_value caffe_bound(caffe_net *net, const char *name, const char *layer);
-/* dims of a blob, legacy or not: returns the rank, -1 when they don't fit the data. */
+/* Dims of a blob, legacy or not. Returns the rank; -1: they do not match the data. */
 int32_t caffe_blob_dims(const Caffe__BlobProto *blob, int64_t dim[CNR_MAX_RANK]);
 int64_t caffe_blob_count(const Caffe__BlobProto *blob);
 float caffe_blob_at(const Caffe__BlobProto *blob, int64_t i);

@@ -1,4 +1,4 @@
-/* Reductions, and the layers of SSD: prior boxes and the output of detections. */
+/* Reductions, and SSD's layers: prior boxes and detection output. */
 #include "layer.h"
 
 #include <stdio.h>

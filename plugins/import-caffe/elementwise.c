@@ -1,4 +1,4 @@
-/* Layers that work element by element. */
+/* Element-wise layers. */
 #include "layer.h"
 
 #include <stdio.h>
@@ -44,7 +44,7 @@ void caffe_power(caffe_job *j) {
     caffe_give(j, 0, y);
 }
 
-void caffe_exponential(caffe_job *j) { /* base ^ (shift + scale * x), and log's counterpart */
+void caffe_exponential(caffe_job *j) { /* Exp: base ^ (shift + scale * x); Log is its inverse */
     const Caffe__ExpParameter *e = j->layer->exp_param;
     const Caffe__LogParameter *g = j->layer->log_param;
     if (strcmp(j->layer->type, "Exp") == 0) {
@@ -94,7 +94,7 @@ void caffe_eltwise(caffe_job *j) {
     caffe_give(j, 0, y);
 }
 
-void caffe_axpy(caffe_job *j) { /* a * x + y, a one value a channel */
+void caffe_axpy(caffe_job *j) { /* a * x + y, with one a for each channel */
     if (j->n_in != 3) return caffe_problem(j, "three bottoms are wanted");
     const cnr_tensor *a = caffe_type(j, j->in[0]), *x = caffe_type(j, j->in[1]);
     cnr_value factor = j->in[0];

@@ -1,4 +1,4 @@
-/* Caffe: a prototxt (text) with a caffemodel (binary), or either alone, into a graph. */
+/* Imports Caffe: a prototxt (text) with a caffemodel (binary), or either alone. */
 #include "caffe.h"
 
 #include <stdio.h>
@@ -118,7 +118,7 @@ static const char *const v1_types[] = {
     "Deconvolution",
 };
 
-/* A V1 record seen as a current one; shares all memory with it. */
+/* A V1 layer in the form of a current one; shares its memory. */
 static Caffe__LayerParameter from_v1(const Caffe__V1LayerParameter *old) {
     Caffe__LayerParameter layer = CAFFE__LAYER_PARAMETER__INIT;
     const size_t type = old->has_type ? (size_t)old->type : 0;
@@ -161,7 +161,7 @@ static Caffe__LayerParameter layer_at(const Caffe__NetParameter *net, size_t i) 
 }
 static const char *text_of(const char *text) { return text ? text : ""; }
 
-/* Is the layer there when testing, with no stage set? */
+/* Whether the layer is part of the test phase with no stage set. */
 static int is_included(const Caffe__LayerParameter *layer) {
     for (size_t i = 0; i < layer->n_exclude; i++)
         if (layer->exclude[i]->n_stage == 0 &&
@@ -175,8 +175,8 @@ static int is_included(const Caffe__LayerParameter *layer) {
     return 0;
 }
 
-/* The blobs of the layer of that name in the weights, or its own. Weights keep their order of
- * layers, so the search begins where the last one ended. */
+/* The blobs of the layer of that name in the weights, else its own. Files keep the order of the
+ * layers, so the search starts after the last match. */
 static Caffe__BlobProto **blobs_for(const Caffe__NetParameter *weights, const char *name,
                                     size_t *next, size_t *n) {
     const size_t count = weights ? layer_count(weights) : 0;
@@ -194,7 +194,8 @@ static Caffe__BlobProto **blobs_for(const Caffe__NetParameter *weights, const ch
 
 /* ---- inputs and preprocessing ---- */
 
-/* Inputs of as many samples as the first share its open batch; others have an open count. */
+/* Inputs with as many samples as the first share its open batch; others get an open size of their
+ * own. */
 static void add_input(caffe_net *net, const char *name, const int64_t *dim, int32_t rank,
                       int open_size) {
     for (int32_t i = 0; i < rank; i++)
@@ -202,13 +203,14 @@ static void add_input(caffe_net *net, const char *name, const int64_t *dim, int3
             imp_host->graph_problem(net->b.graph, net->b.path, "input %s: dimension %d is %lld",
                                     name, (int)i, (long long)dim[i]);
     if (rank == 4 && dim[1] == 3)
-        imp_input_meta(&net->b, name, "channels", "bgr"); /* Caffe's habit */
+        imp_input_meta(&net->b, name, "channels", "bgr"); /* Caffe's channel order */
     if (net->first_rank == 0) net->first_rank = rank, net->first_count = dim[0];
     if (rank == net->first_rank && dim[0] == net->first_count) {
         caffe_bind(net, name, imp_input(&net->b, name, dim + 1, rank - 1, open_size));
         return;
     }
-    cnr_tensor type = {.size = sizeof type, .dtype = CNR_f32, .rank = rank}; /* regions, say */
+    /* not a picture, e.g. regions */
+    cnr_tensor type = {.size = sizeof type, .dtype = CNR_f32, .rank = rank};
     memcpy(type.dim, dim, (size_t)rank * sizeof dim[0]);
     const int32_t symbol = imp_host->graph_symbol(net->b.graph, name);
     char key[300], text[32];
@@ -219,7 +221,7 @@ static void add_input(caffe_net *net, const char *name, const int64_t *dim, int3
     caffe_bind(net, name, imp_host->graph_input(net->b.graph, name, &type));
 }
 
-/* A mean image (BlobProto) becomes the input's mean, C H W numbers. */
+/* Reads a mean image (BlobProto) into the input's mean: C H W numbers. */
 static void mean_image(caffe_net *net, const char *input, const char *path, cnr_error *err) {
     uint8_t *data = NULL;
     size_t bytes = 0;
@@ -281,7 +283,7 @@ static void input_layer(caffe_net *net, const Caffe__LayerParameter *layer, int 
     }
 }
 
-/* The first top of a layer that reads pictures is the input; labels are left out. */
+/* The first top of a layer that reads pictures becomes an input; its labels are dropped. */
 static void data_layer(caffe_net *net, const Caffe__LayerParameter *layer,
                        const cnr_import_args *args, int open_size) {
     const Caffe__MemoryDataParameter *memory = layer->memory_data_param;
@@ -289,7 +291,7 @@ static void data_layer(caffe_net *net, const Caffe__LayerParameter *layer,
     int64_t dim[CNR_MAX_RANK + 1] = {1, 3, crop, crop};
     int32_t rank = imp_shape(imp_option(args, "shape"), dim + 1) + 1;
     if (layer->n_top < 1) return;
-    if (rank == 5) { /* the batch is said too */
+    if (rank == 5) { /* the batch size is given too */
         memmove(dim, dim + 1, 4 * sizeof dim[0]);
         rank = 4;
     } else if (rank == 1 && memory) {
@@ -328,7 +330,7 @@ static void header_inputs(caffe_net *net, const Caffe__NetParameter *model, int 
     }
 }
 
-/* ---- the whole ---- */
+/* ---- building the net ---- */
 
 static void build(caffe_net *net, const Caffe__NetParameter *model, const cnr_import_args *args) {
     const size_t n = layer_count(model);
@@ -347,7 +349,8 @@ static void build(caffe_net *net, const Caffe__NetParameter *model, const cnr_im
         const int data = is_data(type);
         if (caffe_layer_is_skipped(type) || (!model->n_layer && caffe_is_padding(model->layers[i])))
             continue;
-        if (!is_included(&layer) && !(data && !tested)) continue; /* else training's must do */
+        /* without a test phase, the training phase's data layer counts */
+        if (!is_included(&layer) && !(data && !tested)) continue;
         if (data) {
             inputs = 1;
             if (strcmp(type, "Input") == 0) input_layer(net, &layer, open_size);
@@ -366,7 +369,7 @@ static void build(caffe_net *net, const Caffe__NetParameter *model, const cnr_im
     else if (!inputs)
         imp_host->graph_problem(net->b.graph, net->b.path,
                                 "the net has no input (give the prototxt before the caffemodel)");
-    /* Outputs: what nobody reads, last binding of each name only. */
+    /* Outputs: values that no layer reads; of each name only the last binding. */
     for (int32_t i = 0; i < net->n_bindings && !net->b.status; i++) {
         int shadowed = net->bindings[i].used || net->bindings[i].value < 0;
         for (int32_t k = i + 1; k < net->n_bindings; k++)
@@ -404,7 +407,7 @@ static cnr_status import(const cnr_import_args *args, struct cnr_graph *graph, c
 static int32_t accepts(const char *path, const uint8_t *head, size_t bytes) {
     if (imp_ends_with(path, ".prototxt") || imp_ends_with(path, ".caffemodel")) return 80;
     if (!imp_is_text(head, bytes)) return 0;
-    /* Text with a layer or an input of Caffe's form. */
+    /* Whether the text has a layer or an input as Caffe writes them. */
     char text[4097];
     const size_t k = bytes < sizeof text - 1 ? bytes : sizeof text - 1;
     memcpy(text, head, k);

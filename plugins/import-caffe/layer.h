@@ -1,4 +1,4 @@
-/* What the converters of layers share: the layer under way, attributes, nodes, weights. */
+/* Shared by the converters of layers: the current layer, attributes, nodes, weights. */
 #ifndef CAFFE_LAYER_H
 #define CAFFE_LAYER_H
 
@@ -10,11 +10,11 @@ enum { CAFFE_MAX_NAMES = 256 };
 typedef struct caffe_job {
     caffe_net *net;
     const Caffe__LayerParameter *layer;
-    const char *name, *op; /* op: of its row */
+    const char *name, *op; /* op: of its table row */
     Caffe__BlobProto **blobs;
     size_t n_blobs;
     cnr_value in[CAFFE_MAX_NAMES];
-    int32_t n_in, n_made; /* helper values made so far, for their names */
+    int32_t n_in, n_made; /* count of helper values, for their names */
     int32_t failed;
 } caffe_job;
 
@@ -24,19 +24,20 @@ void caffe_problem(caffe_job *j, const char *text);
 cnr_value caffe_node(caffe_job *j, const char *op, const char *suffix, const cnr_value *in,
                      int32_t n_in, const imp_attrs *attrs);
 cnr_value caffe_scalar(caffe_job *j, double value);
-/* Blob `index` as a constant of the dims given; its own count must agree. rank < 0: its own dims.
- * A missing one is a weight yet to be filled, so that a prototxt alone can be shown. */
+/* Blob `index` as a constant of the given dims, which must have as many elements; rank < 0: the
+ * blob's own dims. A missing blob becomes a weight to be filled later, so that a prototxt alone can
+ * be shown. */
 cnr_value caffe_blob(caffe_job *j, size_t index, const char *suffix, const int64_t *dim,
                      int32_t rank, double factor);
 const cnr_tensor *caffe_type(caffe_job *j, cnr_value v);
-/* Channels of input 0 (axis 1), or 0 with a problem. */
+/* Size of axis 1 of input 0; 0: unknown, and the layer has failed. */
 int64_t caffe_channels(caffe_job *j);
 void caffe_give(caffe_job *j, size_t top, cnr_value v);
 int64_t caffe_axis(caffe_job *j, int64_t axis);
-/* y = x * factor + shift, leaving out what does nothing */
+/* y = x * factor + shift, without the steps that would change nothing */
 cnr_value caffe_affine(caffe_job *j, cnr_value x, double factor, double shift);
 
-/* ---- the converters, one a kind of layer ---- */
+/* ---- converters, one for each type of layer ---- */
 
 void caffe_arg_max(caffe_job *j);
 void caffe_axpy(caffe_job *j);

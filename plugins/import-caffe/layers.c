@@ -1,9 +1,9 @@
-/* The table of Caffe's layers, and the road of each through it. */
+/* The table of Caffe's layer types, and the conversion of one layer. */
 #include "layer.h"
 
 #include <stdio.h>
 
-enum { SPATIAL_FREE = 1 }; /* gives an output for any height and width */
+enum { SPATIAL_FREE = 1 }; /* works at any height and width */
 
 typedef void (*caffe_convert)(caffe_job *);
 typedef IMP_ROW(caffe_convert) caffe_row;
@@ -63,7 +63,7 @@ static const caffe_row rows[] = {
     ROW("Upsample", caffe_upsample, NULL, 1, 1, SPATIAL_FREE),
 };
 
-/* NULL: not supported, and no plugin imports it. */
+/* NULL: neither supported here nor imported by another plugin. */
 static const caffe_row *row_of(const char *type) {
     static const caffe_row theirs = {.type = "",
                                      .convert = caffe_theirs,
@@ -90,7 +90,7 @@ int caffe_layer_is_convolutional(const Caffe__LayerParameter *layer) {
 void caffe_layer(caffe_net *net, const Caffe__LayerParameter *layer, Caffe__BlobProto **blobs,
                  size_t n_blobs) {
     const caffe_row *row = row_of(layer->type);
-    /* A loss reads labels too, which are not there at inference, and may give no top. */
+    /* A loss also reads labels, which do not exist at inference, and may have no top. */
     const int loss = row && strcmp(row->type, "SoftmaxWithLoss") == 0;
     caffe_job j = {.net = net,
                    .layer = layer,
@@ -109,10 +109,10 @@ void caffe_layer(caffe_net *net, const Caffe__LayerParameter *layer, Caffe__Blob
     }
     for (size_t i = 0; i < (loss ? 1 : layer->n_bottom) && i < CAFFE_MAX_NAMES; i++) {
         j.in[i] = caffe_bound(net, layer->bottom[i], j.name);
-        if (j.in[i] < 0) j.failed = 1; /* already told, or follows from what was told */
+        if (j.in[i] < 0) j.failed = 1; /* reported already, here or at a layer before */
         j.n_in++;
     }
     if (!j.failed) row->convert(&j);
-    if (j.failed) /* bind its tops all the same, so that readers don't complain again */
+    if (j.failed) /* bind its tops nevertheless, so that the layers after it are not reported too */
         for (size_t i = 0; i < layer->n_top; i++) caffe_bind(net, layer->top[i], -1);
 }

@@ -1,4 +1,4 @@
-/* Layers that move elements: concat, slice, reshape, crop and their kin. */
+/* Layers that move elements: concat, slice, reshape, crop and similar. */
 #include "layer.h"
 
 #include <stdio.h>
@@ -83,7 +83,8 @@ void caffe_reshape(caffe_job *j) {
     for (int64_t i = 0; i < from; i++) shape[n++] = 0;
     for (size_t i = 0; i < p->shape->n_dim; i++) {
         int64_t d = p->shape->dim[i];
-        /* 0 copies the axis of the same place among those reshaped, which is ours while n agrees */
+        /* 0 copies the axis at the same position of the reshaped part; this is our meaning too
+         * while positions agree */
         if (d == 0 && n != from + (int64_t)i) d = x->dim[from + (int64_t)i];
         shape[n++] = d;
     }
@@ -113,7 +114,7 @@ void caffe_permute(caffe_job *j) {
     caffe_give(j, 0, imp_transpose(&j->net->b, j->name, "", j->in[0], perm, n));
 }
 
-void caffe_crop(caffe_job *j) { /* to the size of bottom 1, from `axis` on */
+void caffe_crop(caffe_job *j) { /* crops to the size of bottom 1, from `axis` on */
     const Caffe__CropParameter *p = j->layer->crop_param;
     const cnr_tensor *x = caffe_type(j, j->in[0]),
                      *like = caffe_type(j, j->n_in > 1 ? j->in[1] : -1);
@@ -132,7 +133,7 @@ void caffe_crop(caffe_job *j) { /* to the size of bottom 1, from `axis` on */
     caffe_give(j, 0, caffe_node(j, "crop", "", j->in, 2, &l));
 }
 
-void caffe_crop_center(caffe_job *j) { /* crop_size off both ends of each axis */
+void caffe_crop_center(caffe_job *j) { /* crops crop_size at both ends of each axis */
     const Caffe__CropCenterParameter *p = j->layer->crop_center_param;
     const cnr_tensor *x = caffe_type(j, j->in[0]);
     int64_t axes[CNR_MAX_RANK], from[CNR_MAX_RANK], to[CNR_MAX_RANK], n = 0;
@@ -171,7 +172,7 @@ void caffe_shuffle(caffe_job *j) {
     caffe_give(j, 0, caffe_node(j, "channel_shuffle", "", j->in, 1, &l));
 }
 
-void caffe_interpolate(caffe_job *j) { /* by numbers, or to the size of bottom 1 */
+void caffe_interpolate(caffe_job *j) { /* to given sizes, or to the size of bottom 1 */
     static const Caffe__InterpParameter none = CAFFE__INTERP_PARAMETER__INIT;
     const Caffe__InterpParameter *p = j->layer->interp_param ? j->layer->interp_param : &none;
     const cnr_tensor *x = caffe_type(j, j->in[0]), *like = caffe_type(j, j->in[j->n_in - 1]);
@@ -208,7 +209,7 @@ void caffe_interpolate(caffe_job *j) { /* by numbers, or to the size of bottom 1
     caffe_give(j, 0, caffe_node(j, "resize", "", (cnr_value[]){j->in[0], -1, -1, size}, 4, &l));
 }
 
-void caffe_upsample(caffe_job *j) { /* each place becomes a square */
+void caffe_upsample(caffe_job *j) { /* repeats each pixel in a square */
     const Caffe__UpsampleParameter *p = j->layer->upsample_param;
     const int64_t scale = p ? p->scale : 2;
     if (scale < 1) return caffe_problem(j, "scale must be above 0");

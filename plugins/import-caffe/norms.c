@@ -1,4 +1,4 @@
-/* Normalising layers, scale and bias, softmax. */
+/* Normalisation, scale and bias, softmax. */
 #include "layer.h"
 
 #include <stdio.h>
@@ -41,7 +41,7 @@ void caffe_batch_norm(caffe_job *j) {
     caffe_give(j, 0, caffe_node(j, "batch_normalization", "", from, 5, &l));
 }
 
-/* A blob shaped so that it broadcasts against input 0 from `axis` on. */
+/* A blob, reshaped to broadcast against input 0 from `axis` on. */
 static cnr_value broadcast_blob(caffe_job *j, size_t index, const char *suffix, int64_t axis) {
     const cnr_tensor *x = caffe_type(j, j->in[0]);
     int64_t own[CNR_MAX_RANK], dim[CNR_MAX_RANK];
@@ -52,7 +52,7 @@ static cnr_value broadcast_blob(caffe_job *j, size_t index, const char *suffix, 
     if (index < j->n_blobs) {
         rank = caffe_blob_dims(j->blobs[index], own);
         if (rank < 0) return caffe_problem(j, "a blob's shape does not fit its data"), -1;
-        while (rank > 1 && own[0] == 1 && !j->blobs[index]->shape) /* legacy 1 1 1 C */
+        while (rank > 1 && own[0] == 1 && !j->blobs[index]->shape) /* legacy blobs are 1 1 1 C */
             memmove(own, own + 1, (size_t)--rank * sizeof own[0]);
     } else {
         own[rank++] = x->dim[axis];
@@ -71,7 +71,7 @@ void caffe_scale(caffe_job *j) {
                                 : 1);
     const int with_bias = !bias_only && p && p->bias_term;
     cnr_value y = j->in[0];
-    if (j->n_in > 1) { /* the factor is computed: it covers axes from `axis` on */
+    if (j->n_in > 1) { /* the factor is a bottom: it covers axes from `axis` on */
         const cnr_tensor *x = caffe_type(j, y), *f = caffe_type(j, j->in[1]);
         if (!x || !f) {
             j->failed = 1;
@@ -97,7 +97,7 @@ void caffe_scale(caffe_job *j) {
         if (j->failed) return;
         return caffe_give(j, 0, caffe_node(j, "add", "", (cnr_value[]){y, shift}, 2, NULL));
     }
-    if (axis == 1) { /* the usual: per channel, which folds into a convolution */
+    if (axis == 1) { /* per channel, so it can be folded into a convolution */
         const int64_t c = caffe_channels(j);
         if (j->failed) return;
         const cnr_value factor = caffe_blob(j, 0, ".scale", &c, 1, 1);
@@ -130,7 +130,7 @@ void caffe_mvn(caffe_job *j) {
     for (int32_t i = p && p->across_channels ? 1 : 2; i < x->rank; i++) axes[n++] = i;
     imp_attrs l = {.n = 0};
     imp_ints(&l, "axes", axes, n);
-    if (p && !p->normalize_variance) { /* only the mean goes */
+    if (p && !p->normalize_variance) { /* subtracts the mean only */
         imp_bool(&l, "keepdims", 1);
         const cnr_value mean = caffe_node(j, "reduce_mean", ".mean", j->in, 1, &l);
         return caffe_give(j, 0, caffe_node(j, "sub", "", (cnr_value[]){j->in[0], mean}, 2, NULL));
@@ -143,7 +143,7 @@ void caffe_normalize(caffe_job *j) {
     const Caffe__NormalizeParameter *p = j->layer->norm_param;
     const int64_t c = caffe_channels(j);
     if (j->failed) return;
-    /* x / sqrt(sum of squares + eps), then a factor for all or one a channel */
+    /* x / sqrt(sum of squares + eps), times one factor, or one for each channel */
     int64_t axes[CNR_MAX_RANK], n = 0;
     const cnr_tensor *x = caffe_type(j, j->in[0]);
     for (int32_t i = 1; i < x->rank; i++)

@@ -1,4 +1,4 @@
-/* Protobuf's text format, driven by protobuf-c's descriptors. */
+/* Parses Protobuf's text format into the messages of protobuf-c's descriptors. */
 #include "caffe.h"
 
 #include <ctype.h>
@@ -37,7 +37,7 @@ static int take(parser *p, char c) {
     return 1;
 }
 
-/* A bare word or number: letters, digits, . + - _ */
+/* An unquoted word or number: letters, digits, . + - _ */
 static int word(parser *p, char *out, size_t room) {
     size_t n = 0;
     skip_space(p);
@@ -49,7 +49,7 @@ static int word(parser *p, char *out, size_t room) {
     return n > 0 ? 1 : fail(p, CNR_E_FORMAT, "a name or value is wanted", "");
 }
 
-/* A quoted string into new memory; adjacent ones are joined. */
+/* A quoted string in new memory; adjacent strings are joined. */
 static char *quoted(parser *p) {
     char *out = NULL;
     size_t n = 0;
@@ -78,7 +78,7 @@ static char *quoted(parser *p) {
 
 static int message(parser *p, ProtobufCMessage *out, int depth, char close);
 
-/* Passes over the value of a field that the schema does not know. */
+/* Skips the value of a field that the schema does not have. */
 static int skip_value(parser *p, int depth) {
     char text[256];
     if (depth > MAX_DEPTH) return fail(p, CNR_E_LIMIT, "messages are nested too deeply", "");
@@ -119,16 +119,16 @@ static size_t value_bytes(ProtobufCType type) {
     case PROTOBUF_C_TYPE_DOUBLE: return 8;
     case PROTOBUF_C_TYPE_STRING:
     case PROTOBUF_C_TYPE_MESSAGE: return sizeof(void *);
-    default: return 4; /* bool is protobuf_c_boolean, an int */
+    default: return 4; /* protobuf_c_boolean is an int */
     }
 }
 
-/* Numbers as C has them, whatever the locale: digits, a point, an exponent. */
+/* Parses a number in C's form, independent of the locale. */
 static int number(const char *text, double *out) {
     const char *end;
     *out = imp_number(text, &end);
     if (end != text && *end == 'f') end++;
-    return end != text && !*end && *out - *out == 0; /* neither inf nor nan */
+    return end != text && !*end && *out - *out == 0; /* reject inf and nan */
 }
 
 static int scalar(parser *p, const ProtobufCFieldDescriptor *field, void *out) {
@@ -175,7 +175,7 @@ static int scalar(parser *p, const ProtobufCFieldDescriptor *field, void *out) {
     }
 }
 
-/* Where the next value of the field goes; grows repeated ones. */
+/* Address of the field's next value; grows repeated fields. */
 static void *place(parser *p, const ProtobufCFieldDescriptor *field, ProtobufCMessage *out) {
     char *base = (char *)out;
     if (field->label != PROTOBUF_C_LABEL_REPEATED) {
@@ -185,7 +185,7 @@ static void *place(parser *p, const ProtobufCFieldDescriptor *field, ProtobufCMe
     size_t *n = (size_t *)(base + field->quantifier_offset);
     char **at = (char **)(base + field->offset);
     const size_t bytes = value_bytes(field->type);
-    if ((*n & (*n - 1)) == 0) { /* 0, 1, 2, 4, 8 ...: full */
+    if ((*n & (*n - 1)) == 0) { /* n is 0 or a power of two: the array is full */
         char *grown = (char *)imp_host->resize(*at, (*n ? *n * 2 : 1) * bytes);
         if (!grown) return fail(p, CNR_E_MEMORY, "out of memory", ""), (void *)NULL;
         *at = grown;
@@ -205,7 +205,7 @@ static int field_value(parser *p, const ProtobufCFieldDescriptor *field, Protobu
         if (list && take(p, ']')) return 1;
         do {
             if (field->label != PROTOBUF_C_LABEL_REPEATED &&
-                field->type == PROTOBUF_C_TYPE_STRING) { /* given twice: the last counts */
+                field->type == PROTOBUF_C_TYPE_STRING) { /* the last one counts */
                 char **text = (char **)((char *)out + field->offset);
                 if (*text != field->default_value) imp_host->free(*text);
                 *text = NULL;
@@ -221,7 +221,7 @@ static int field_value(parser *p, const ProtobufCFieldDescriptor *field, Protobu
     const ProtobufCMessageDescriptor *desc = (const ProtobufCMessageDescriptor *)field->descriptor;
     ProtobufCMessage *inner = NULL;
     if (field->label != PROTOBUF_C_LABEL_REPEATED)
-        inner = *(ProtobufCMessage **)((char *)out + field->offset); /* given twice: merged */
+        inner = *(ProtobufCMessage **)((char *)out + field->offset); /* merged */
     if (!inner) {
         slot = place(p, field, out);
         inner = slot ? (ProtobufCMessage *)imp_host->alloc(desc->sizeof_message) : NULL;
@@ -249,7 +249,7 @@ static int message(parser *p, ProtobufCMessage *out, int depth, char close) {
         if (!word(p, name, sizeof name - 1)) return 0;
         const ProtobufCFieldDescriptor *field =
             protobuf_c_message_descriptor_get_field_by_name(out->descriptor, name);
-        if (!field) { /* names that clash with protobuf-c's own end in _ in the schema */
+        if (!field) { /* the schema appends _ to names that clash with protobuf-c's own */
             strcat(name, "_");
             field = protobuf_c_message_descriptor_get_field_by_name(out->descriptor, name);
         }

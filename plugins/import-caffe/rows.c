@@ -1,5 +1,5 @@
-/* Layers that other plugins import (cnr_import_row): inputs are the bottoms, then the blobs. A
- * prototxt's parameters of such a layer are not known here, so it has no attributes. */
+/* Layers that other plugins import (cnr_import_row): their inputs are the bottoms, then the blobs.
+ * The schema does not have such a layer's parameters, so it gets no attributes. */
 #include "layer.h"
 
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* Caffe's first form of layers (2013): a record inside each V1 record, whose fields move there. */
+/* Upgrades Caffe's first layer format (2013), a record inside each V1 record, to V1 fields. */
 #include "caffe.h"
 
 static const struct {
@@ -18,7 +18,7 @@ static const struct {
 #undef X
 };
 
-/* A new message of the net's own, which is released with it. */
+/* A new message owned by the net, and released with it. */
 static void *made(const ProtobufCMessageDescriptor *desc) {
     ProtobufCMessage *m = (ProtobufCMessage *)imp_host->alloc(desc->sizeof_message);
     if (m) desc->message_init(m);
@@ -100,8 +100,8 @@ int caffe_is_padding(const Caffe__V1LayerParameter *l) {
            l->n_bottom == 1 && l->n_top == 1;
 }
 
-/* A layer of its own did the padding: its reader pads instead, and reads what it read. The names
- * change places, so that each is still released once. */
+/* A separate layer did the padding. Its reader takes over the padding and its input. The two names
+ * are swapped, so that each is still released once. */
 static void skip_padding(const Caffe__NetParameter *net, size_t at) {
     Caffe__V1LayerParameter *l = net->layers[at];
     for (size_t k = at; l->layer && l->n_bottom == 1 && k-- > 0;) {

@@ -3,7 +3,7 @@
 
 #include <stdio.h>
 
-/* A field that is repeated (one for all or one an axis) or given as _h and _w. */
+/* Reads a repeated field (one value for all axes, or one for each), or its _h and _w. */
 static void spatial(const uint32_t *values, size_t n, int has_h, uint32_t h, int has_w, uint32_t w,
                     int64_t fallback, int32_t rank, int64_t *out) {
     for (int32_t i = 0; i < rank; i++)
@@ -114,8 +114,7 @@ void caffe_pooling(caffe_job *j) {
     imp_ints(&l, "pads", pad, 4);
     imp_bool(&l, "ceil_mode",
              p->round_mode == CAFFE__POOLING_PARAMETER__ROUND_MODE__CEIL && p->ceil_mode);
-    if (!max)
-        imp_bool(&l, "count_include_pad", 1); /* clipped where the padding ends, as Caffe does */
+    if (!max) imp_bool(&l, "count_include_pad", 1); /* as Caffe's divisor does */
     caffe_give(j, 0, caffe_node(j, max ? "max_pool" : "average_pool", "", j->in, 1, &l));
 }
 

@@ -1,4 +1,4 @@
-/* What the importer's files share. */
+/* Shared by the importer's files. */
 #ifndef CNNDROID_H
 #define CNNDROID_H
 
@@ -14,16 +14,16 @@ typedef struct cd_netfile {
     char *text;
     struct cd_key {
         const char *name, *value;
-        int outside; /* of the layers, before or behind them: found in layer 0 */
+        int outside; /* keys before or after all layers; stored in layer 0 */
     } * keys;
     cd_layer *layers;
     int32_t n_keys, keys_room, n_layers, layers_room;
 } cd_netfile;
 
-/* Takes `text` over (host memory). */
+/* Takes ownership of `text` (host memory). */
 cnr_status cd_netfile_parse(cd_netfile *f, char *text, const char *path, cnr_error *err);
 void cd_netfile_free(cd_netfile *f);
-int cd_is(const char *word, const char *text); /* alike but for upper and lower case */
+int cd_is(const char *word, const char *text); /* compares without regard to case */
 const char *cd_text(const cd_netfile *f, int32_t layer, const char *key, const char *fallback);
 double cd_number(const cd_netfile *f, int32_t layer, const char *key, double fallback);
 int64_t cd_int(const cd_netfile *f, int32_t layer, const char *key, int64_t fallback);
@@ -36,7 +36,7 @@ typedef struct cd_array {
     int32_t rank;
 } cd_array;
 
-/* Up to `max` arrays one after the other; *n of them. */
+/* Reads up to `max` arrays, one after the other; *n: how many. */
 cnr_status cd_message_read(const char *path, cd_array *out, int32_t max, int32_t *n,
                            cnr_error *err);
 void cd_message_free(cd_array *arrays, int32_t n);
@@ -47,17 +47,17 @@ typedef struct cd_net {
     imp_net b;
     const cnr_import_args *args;
     cd_netfile *file;
-    cd_array (*weights)[2]; /* of each layer: weights and biases, where it has a file */
+    cd_array (*weights)[2]; /* for each layer: weights and biases, if it has a file */
     cnr_error *err;
 } cd_net;
 
-/* Opens each layer's parameters_file, beside the NetFile. */
+/* Opens each layer's parameters_file, relative to the NetFile. */
 void cd_read_weights(cd_net *net);
-/* The input's size as the layers tell it: rank 0 when they do not. */
+/* The input's size as the layers imply it; rank 0: unknown. */
 int32_t cd_find_size(const cd_net *net, int64_t dim[3], int *open);
 cnr_value cd_add_layer(cd_net *net, int32_t layer, cnr_value x);
-/* Where `name` lies beside the NetFile, by host->alloc; NULL with a problem when it leads
- * elsewhere, or is not there and `must` be. */
+/* The path of `name` beside the NetFile, from host->alloc. NULL with a problem: it leads out of the
+ * folder, or `must` is set and it does not exist. */
 char *cd_beside(cd_net *net, const char *name, int must);
 
 #endif

@@ -1,10 +1,10 @@
-/* CNNdroid: a NetFile with the MessagePack files beside it, into a graph. */
+/* Imports CNNdroid: a NetFile and the MessagePack files beside it. */
 #include "cnndroid.h"
 
 #include <stdio.h>
 
-/* What the NetFile says about running it becomes the plan's defaults: its memory in megabytes for
- * weights, "sequential" for the processor alone, auto_tuning off for no measuring. */
+/* The NetFile's execution settings become the plan's defaults: memory for weights in megabytes;
+ * "sequential": CPU only; auto_tuning off: no measuring. */
 static void plan_defaults(cd_net *net) {
     const cd_netfile *f = net->file;
     const double ram = cd_number(f, 0, "allocated_ram", 0);
@@ -26,7 +26,7 @@ static void plan_defaults(cd_net *net) {
                                 "auto_tuning is \"%.60s\": on or off is wanted", tuning);
 }
 
-/* The mean image: option mean_file, else mean.msg beside the NetFile where there is one. */
+/* The mean image: option mean_file, else mean.msg beside the NetFile if it exists. */
 static void read_mean(cd_net *net, cd_array *mean) {
     const char *given = imp_option(net->args, "mean_file");
     char *beside = given ? NULL : cd_beside(net, "mean.msg", 0);

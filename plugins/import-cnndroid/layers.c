@@ -1,4 +1,4 @@
-/* The layers of a NetFile: their weights, the size of what they read, their operators. */
+/* The layers of a NetFile: their weights, input sizes and operators. */
 #include "cnndroid.h"
 
 #include <stdio.h>
@@ -56,7 +56,7 @@ void cd_read_weights(cd_net *net) {
 
 /* ---- the input's size ---- */
 
-/* A window's outputs, rounded up as CNNdroid does; 0: it does not fit. */
+/* Number of window positions, rounded up as CNNdroid does; 0: the window does not fit. */
 static int64_t windows(const cd_net *net, int32_t layer, int64_t kernel, int64_t n, int *exact) {
     const int64_t stride = cd_int(net->file, layer, "stride", 1);
     const int64_t room = n + 2 * cd_int(net->file, layer, "pad", 0) - kernel;
@@ -65,7 +65,8 @@ static int64_t windows(const cd_net *net, int32_t layer, int64_t kernel, int64_t
     return room / stride + 1 + (room % stride != 0);
 }
 
-/* Does a square of `s` come out as the first dense layer wants it? -1: there is none. */
+/* Whether a square of side `s` gives the first dense layer as many numbers as it reads. -1: there
+ * is no dense layer. */
 static int fits(const cd_net *net, int64_t c, int64_t s, int *exact) {
     *exact = 1;
     for (int32_t i = 1; i < net->file->n_layers && s > 0; i++) {
@@ -93,7 +94,7 @@ int32_t cd_find_size(const cd_net *net, int64_t dim[3], int *open) {
     }
     dim[0] = c < 0 ? -c : c;
     dim[1] = dim[2] = 0;
-    if (c <= 0) return c < 0; /* dense layers first: that many numbers */
+    if (c <= 0) return c < 0; /* starts with dense layers: a vector */
     for (int64_t s = 1; s <= 1024; s++) {
         int exact;
         const int good = fits(net, c, s, &exact);
@@ -116,11 +117,11 @@ int32_t cd_find_size(const cd_net *net, int64_t dim[3], int *open) {
 static cnr_value convolution(cd_net *net, int32_t i, const char *name, cnr_value x) {
     const cd_array *a = net->weights[i];
     const int64_t stride = cd_int(net->file, i, "stride", 1), pad = cd_int(net->file, i, "pad", 0);
-    if (!a[0].n) return -1; /* told where its file was read */
+    if (!a[0].n) return -1; /* reported when its file was read */
     if (stride < 1 || pad < 0) return problem(net, i, "stride or pad is wrong"), -1;
     const int64_t kernel[] = {a[0].dim[2], a[0].dim[3]}, strides[] = {stride, stride};
     int64_t pads[] = {pad, pad, pad, pad};
-    for (int k = 0; k < 2; k++) { /* outputs are rounded up: what it takes of zeros at the end */
+    for (int k = 0; k < 2; k++) { /* outputs are rounded up: the zeros needed at the end */
         const cnr_tensor *t = imp_type(&net->b, x);
         const int64_t n = t && t->rank == 4 ? t->dim[2 + k] : -1;
         if (n < 0 || (n + 2 * pad - kernel[k]) % stride != 0) pads[2 + k] += stride - 1;
@@ -144,7 +145,7 @@ static cnr_value fully_connected(cd_net *net, int32_t i, const char *name, cnr_v
     return imp_node(&net->b, "dense", name, "", from, 3, NULL);
 }
 
-/* Its border is made of zeros, for maxima too. */
+/* Pads with zeros, for maxima too. */
 static cnr_value pooling(cd_net *net, int32_t i, const char *name, cnr_value x) {
     const char *kind = cd_text(net->file, i, "pool", "max");
     const int64_t k = cd_int(net->file, i, "kernel_size", 0);
@@ -199,7 +200,7 @@ cnr_value cd_add_layer(cd_net *net, int32_t layer, cnr_value x) {
         IMP_LAYER("Tanh", NULL, .op = "tanh"),
         IMP_LAYER("Sigmoid", NULL, .op = "sigmoid"),
         IMP_LAYER("Dropout", NULL),
-        IMP_LAYER("Accuracy", NULL), /* idle at inference */
+        IMP_LAYER("Accuracy", NULL), /* does nothing at inference */
     };
     const char *type = cd_text(net->file, layer, "type", "(none)");
     char own[32], text[128];

@@ -1,5 +1,5 @@
-/* Nested arrays of numbers in MessagePack, by the library's parser with callbacks of our own: its
- * objects would take 24 bytes a number, and an array's claimed length at once. */
+/* Reads nested arrays of numbers in MessagePack with the library's callback parser: its objects
+ * would take 24 bytes a number, and would allocate an array's claimed length at once. */
 #include "cnndroid.h"
 
 #include <msgpack/unpack.h>
@@ -7,8 +7,8 @@
 
 typedef struct cd_user {
     cd_array *out;
-    int64_t room, level, most; /* most: no array can have more items than the file has bytes */
-    int64_t have[4];           /* items of the array at each level, once one was seen */
+    int64_t room, level, most; /* most: bound on an array's length, from the file's size */
+    int64_t have[4];           /* number of items of the arrays at each level, once known */
     const char *why;
 } cd_user;
 
@@ -40,7 +40,8 @@ static int array(cd_user *u, int64_t n) {
     return *have == n ? 0 : wrong(u, "arrays beside each other differ in length");
 }
 
-/* The parser's template: names of its functions, its types, and one callback a kind of value. */
+/* Parameters of the parser's template: function names, types, and a callback for each kind of
+ * value. */
 typedef int cd_object;
 #define msgpack_unpack_struct(name) struct cd_parser##name
 #define msgpack_unpack_func(ret, name) static inline ret cd_parser##name
@@ -90,12 +91,12 @@ static inline cd_object cd_on_root(cd_user *u) {
 }
 static inline int cd_on_array(cd_user *u, unsigned int n, cd_object *o) {
     const int result = array(u, n);
-    *o = (cd_object)u->level; /* where its items are */
+    *o = (cd_object)u->level; /* the level of its items */
     return result;
 }
 static inline int cd_on_array_item(cd_user *u, cd_object *c, cd_object o) {
     (void)o;
-    u->level = *c; /* the item may have been an array, which has ended */
+    u->level = *c; /* the item may have been an array, which ends here */
     return 0;
 }
 static inline int cd_on_map(cd_user *u, unsigned int n, cd_object *o) {

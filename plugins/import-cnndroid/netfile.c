@@ -1,4 +1,4 @@
-/* The NetFile: "key: value" lines and "layer { ... }" blocks. */
+/* Parses the NetFile: "key: value" lines and "layer { ... }" blocks. */
 #include "cnndroid.h"
 
 #include <ctype.h>
@@ -7,10 +7,10 @@
 typedef struct cursor {
     char *at;
     int32_t line;
-    char next; /* a mark that ended the last word, to be seen after it */
+    char next; /* a punctuation mark that ended the last word; returned next */
 } cursor;
 
-/* A word, a quoted text, or one of { } : as a text of its own; NULL at the end. */
+/* The next word, quoted text, or one of { } : as a text; NULL at the end. */
 static const char *token(cursor *c) {
     static const char *const marks[] = {"{", "}", ":"};
     char mark = c->next;
@@ -33,7 +33,7 @@ static const char *token(cursor *c) {
     return begin;
 }
 
-/* CNNdroid reads names and kinds in any case. */
+/* CNNdroid ignores the case of names and layer types. */
 int cd_is(const char *word, const char *text) {
     for (; word && *word && *text; word++, text++)
         if (tolower((unsigned char)*word) != tolower((unsigned char)*text)) return 0;

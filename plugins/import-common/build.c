@@ -1,4 +1,4 @@
-/* Nodes, weights, inputs and metadata of a graph under way. */
+/* Adds nodes, weights, inputs and metadata to the graph that is being imported. */
 #include "import_common.h"
 
 #include <stdio.h>
@@ -133,7 +133,7 @@ cnr_value imp_upscale(imp_net *net, const char *name, cnr_value x, int64_t scale
     return imp_node(net, "resize", name, "", &x, 1, &l);
 }
 
-/* Column i holds 1 / length over the pixels that output i is the mean of (`turned`: row i). */
+/* Column i averages the pixels of output i: it holds 1 / their count (turned: row i). */
 static cnr_value mean_matrix(imp_net *net, const char *name, const char *suffix, int64_t n,
                              int64_t out, int turned) {
     const int64_t dim[] = {turned ? out : n, turned ? n : out};

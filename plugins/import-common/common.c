@@ -68,13 +68,13 @@ int64_t imp_count(const int64_t *dim, int32_t rank) {
     int zero = 0;
     for (int32_t i = 0; i < rank; i++) {
         if (dim[i] < 0 || (dim[i] && n > INT64_MAX / dim[i])) return -1;
-        if (dim[i]) n *= dim[i]; /* so that a 0 hides no product of the others */
+        if (dim[i]) n *= dim[i]; /* a 0 must not hide an overflow of the other sizes */
         else zero = 1;
     }
     return zero ? 0 : n;
 }
 
-/* ---- memory given back all at once: chunks in a chain, filled from the front ---- */
+/* ---- memory that is freed all at once: a chain of chunks ---- */
 
 enum { CHUNK = 1 << 16 };
 

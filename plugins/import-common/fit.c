@@ -1,4 +1,4 @@
-/* How arrays of other programs lie, and their elements in the order of ours. */
+/* Converts arrays from the layouts of other frameworks to ours. */
 #include "weights.h"
 
 #include <stdio.h>
@@ -57,6 +57,7 @@ static int is_op(const cnr_node *node, const char *name) {
     return strcmp(node->desc->name, name) == 0;
 }
 
+/* The weight of a convolution, whose spatial axes may need to be flipped or moved. */
 static int is_kernel(const imp_parameter *p) {
     return p->type->rank > 2 && (is_op(p->node, "conv") || is_op(p->node, "conv_transpose"));
 }
@@ -69,7 +70,7 @@ static int fit_kernel(const imp_parameter *p, const imp_layout *layout, imp_view
         int32_t axes[CNR_MAX_RANK] = {r - 1, r - 2};
         for (int32_t i = 2; i < r; i++) axes[i] = i - 2;
         imp_view turned = permuted(v, axes);
-        if (!has_shape(&turned, type)) { /* of each channel its own: in, multiplier */
+        if (!has_shape(&turned, type)) { /* one filter a channel: in, multiplier */
             axes[0] = r - 2;
             axes[1] = r - 1;
             turned = permuted(v, axes);
@@ -90,8 +91,8 @@ static int fit_kernel(const imp_parameter *p, const imp_layout *layout, imp_view
     return 1;
 }
 
-/* The pictures that a matrix reads as rows of numbers: the nearest value with channels and sizes of
- * which the node's input is a mere rearrangement. NULL: there is none. */
+/* The value with channels and sizes that a matrix at node `at` reads flattened: the node's input,
+ * or what it is a mere rearrangement of. NULL: there is none. */
 static const cnr_tensor *pictures_of(const struct cnr_graph *net, int32_t at, int64_t inputs) {
     for (;;) {
         const cnr_value *in;
@@ -135,7 +136,7 @@ static int fit_matrix(const struct cnr_graph *net, const imp_parameter *p, const
     return 1;
 }
 
-/* Slopes and the like: axes of size 1 come and go. */
+/* Slopes and similar vectors: frameworks add or drop axes of size 1. */
 static int fit_rest(const imp_parameter *p, const imp_layout *layout, imp_view *v) {
     int32_t i = 0, k = 0, axes[CNR_MAX_RANK] = {v->rank - 1};
     for (int32_t a = 1; a < v->rank; a++) axes[a] = a - 1;
@@ -200,7 +201,7 @@ cnr_status imp_write(imp_net *net, const imp_parameter *p, const imp_arrays *arr
     if (!status && !(t.data = imp_host->alloc((size_t)t.bytes + 1)))
         status = imp_host->fail(err, CNR_E_MEMORY, p->name, "out of memory");
     const int written = !status && write_all(p, arrays, data, view, t.data);
-    imp_host->free(data); /* a large one is held but twice at a time */
+    imp_host->free(data); /* freed now, so a large array is held twice at most */
     if (written) imp_host->graph_constant(net->graph, p->name, &t);
     else if (!status)
         imp_host->graph_problem(net->graph, arrays->at[p->array].file,

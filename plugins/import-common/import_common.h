@@ -1,4 +1,4 @@
-/* What importers share: files, options, numbers as text, and building nodes by name. */
+/* Shared by importers: files, options, numbers as text, and building nodes by name. */
 #ifndef IMPORT_COMMON_H
 #define IMPORT_COMMON_H
 
@@ -18,67 +18,68 @@ extern const cnr_host *imp_host; /* set by each importer's init */
 
 /* ---- common.c: memory, files and text ---- */
 
-/* The host's memory in the form of libraries that hand a context along (ProtobufCAllocator). */
+/* The host's allocator for libraries that pass a context (ProtobufCAllocator). */
 void *imp_library_alloc(void *context, size_t bytes);
 void imp_library_free(void *context, void *block);
 
-/* The whole file in host memory with a zero behind it. */
+/* The whole file in host memory, followed by a zero byte. */
 cnr_status imp_read_file(const char *path, uint8_t **out, size_t *bytes, cnr_error *err);
-/* 1: nothing in the first bytes that a text does not have. */
+/* 1: the first bytes hold no control character that text does not have. */
 int imp_is_text(const uint8_t *head, size_t n);
 int imp_ends_with(const char *path, const char *tail);
 /* The value of option "name=value", or NULL. */
 const char *imp_option(const cnr_import_args *args, const char *name);
-/* The number behind any spaces, which every locale reads alike; *end == text when there is none. */
+/* The number after any spaces, independent of the locale; *end == text if there is none. */
 double imp_number(const char *text, const char **end);
-/* "3,227,227" (or with x): positive sizes; 0: text is NULL, -1: it is malformed. */
+/* Parses positive sizes, "3,227,227" or "3x227x227". 0: text is NULL; -1: it is malformed. */
 int32_t imp_shape(const char *text, int64_t dim[CNR_MAX_RANK]);
-/* n = product of dims, each >= 0; -1 when it does not fit. */
+/* Product of the sizes, each >= 0; -1: it overflows. */
 int64_t imp_count(const int64_t *dim, int32_t rank);
 
-/* Memory that is given back all at once: zeroed, for any type. */
+/* Memory that is freed all at once; zeroed and aligned for any type. */
 typedef struct imp_pool {
     struct imp_chunk *chunks;
     size_t left;
 } imp_pool;
 void *imp_take(imp_pool *pool, size_t bytes);
 void imp_pool_free(imp_pool *pool);
-/* Room for one more behind n entries of `bytes` each; 0: no memory, or there are 2^28. */
+/* Makes room for one more entry after n entries of `bytes` each. 0: out of memory, or 2^28
+ * entries. */
 int imp_grow(void **at, int32_t n, int32_t *room, size_t bytes);
 
 /* ---- rows: what an importer makes of the layers of its format ---- */
 
-/* One row a type of layer, with a function of type CONVERT that adds its nodes. Columns that an
- * importer has no use for are left out. */
+/* A row of an importer's table of layer types. `convert`, of type CONVERT, adds the layer's nodes.
+ * An importer leaves out the columns that it does not use. */
 #define IMP_ROW(CONVERT) \
     struct { \
-        const char *type; /* as the format calls it */ \
+        const char *type; /* name of the type in the format */ \
         CONVERT convert; \
-        const char *op;         /* the operator of ours that it becomes, where one is enough */ \
-        int32_t min_in, max_in; /* inputs */ \
-        int32_t flags;          /* the importer's own */ \
-        const char *takes;      /* attributes that `convert` reads itself, each in blanks */ \
+        const char *op;         /* our operator, if one is enough */ \
+        int32_t min_in, max_in; /* bounds on the number of inputs */ \
+        int32_t flags;          /* defined by the importer */ \
+        const char *takes; /* attributes that `convert` reads itself, each surrounded by blanks */ \
     }
 #define IMP_LAYER(TYPE, CONVERT, ...) \
     { .type = TYPE, .convert = CONVERT, __VA_ARGS__ }
-/* The row of that type; NULL: there is none. */
+/* The row of the type; NULL: there is none. */
 #define IMP_ROW_OF(rows, type) \
     ((__typeof__(&(rows)[0]))imp_row_of(rows, CNR_ROWS(rows), sizeof(rows)[0], type))
 const void *imp_row_of(const void *rows, int32_t n, size_t bytes, const char *type);
-/* Whether a list holds the word. */
+/* Whether `list` holds `word`. */
 int imp_is_one_of(const char *word, const char *const *list, int32_t n);
 
-/* Square sizes that fit a net whose file does not tell its input's. */
+/* Candidates for the square input size of a net whose file does not give it. */
 typedef struct imp_fits {
     int64_t low, high;      /* the smallest and the largest; 0: none */
-    int64_t usual, n_usual; /* those that pictures for nets usually have */
-    int64_t exact, n_exact; /* those where no window leaves pixels out */
+    int64_t usual, n_usual; /* sizes common for pictures (224, 299 ...) */
+    int64_t exact, n_exact; /* sizes at which no window skips pixels */
 } imp_fits;
-void imp_fits_add(imp_fits *f, int64_t size, int exact); /* sizes in rising order */
-/* The one that stands out: the only one, else the only usual one, else the only exact one; or 0. */
+void imp_fits_add(imp_fits *f, int64_t size, int exact); /* call in rising order */
+/* The only size; else the only common one; else the only exact one; else 0. */
 int64_t imp_fits_best(const imp_fits *f);
 
-/* ---- build.c: the graph under way ---- */
+/* ---- build.c: the graph that is being imported ---- */
 
 typedef struct imp_net {
     struct cnr_graph *graph;
@@ -86,14 +87,15 @@ typedef struct imp_net {
     cnr_status status; /* E_MEMORY once memory ran out */
 } imp_net;
 
-/* Attributes for one node, at most as many; texts and lists stay the caller's. */
+/* Attributes of one node, IMP_MAX_ATTRS at most. Texts and lists are borrowed. */
 enum { IMP_MAX_ATTRS = 16 };
 typedef struct imp_attrs {
     cnr_attr at[IMP_MAX_ATTRS];
     const cnr_attr *ptr[IMP_MAX_ATTRS];
     int32_t n;
 } imp_attrs;
-cnr_attr *imp_attr(imp_attrs *l, const char *name, int32_t type); /* the value follows */
+/* add; the caller sets the value */
+cnr_attr *imp_attr(imp_attrs *l, const char *name, int32_t type);
 void imp_int(imp_attrs *l, const char *name, int64_t value);
 void imp_bool(imp_attrs *l, const char *name, int value);
 void imp_float(imp_attrs *l, const char *name, double value);
@@ -102,17 +104,17 @@ void imp_dtype(imp_attrs *l, const char *name, int32_t value);
 void imp_ints(imp_attrs *l, const char *name, const int64_t *values, int64_t n);
 void imp_floats(imp_attrs *l, const char *name, const double *values, int64_t n);
 
-/* A node of one output named name + suffix; -1 after an error, which the graph remembers. */
+/* Adds a node of one output named name + suffix. -1: failed; the graph keeps the error. */
 cnr_value imp_node(imp_net *net, const char *op, const char *name, const char *suffix,
                    const cnr_value *in, int32_t n_in, const imp_attrs *attrs);
-/* A weight name + suffix of f32; data NULL: to be filled. */
+/* A float32 weight name + suffix; data NULL: filled later. */
 cnr_value imp_weight(imp_net *net, const char *name, const char *suffix, const float *data,
                      const int64_t *dim, int32_t rank);
-/* All elements the same. */
+/* A constant whose elements are all `value`. */
 cnr_value imp_filled(imp_net *net, const char *name, const char *suffix, float value,
                      const int64_t *dim, int32_t rank);
 cnr_value imp_scalar(imp_net *net, const char *name, const char *suffix, double value);
-/* y = x * factor + shift, leaving out what does nothing. */
+/* y = x * factor + shift, without the steps that would change nothing. */
 cnr_value imp_affine(imp_net *net, const char *name, cnr_value x, double factor, double shift);
 cnr_value imp_reshape(imp_net *net, const char *name, const char *suffix, cnr_value x,
                       const int64_t *shape, int64_t n);
@@ -122,14 +124,14 @@ cnr_value imp_transpose(imp_net *net, const char *name, const char *suffix, cnr_
 cnr_value imp_slice(imp_net *net, const char *name, const char *suffix, cnr_value x, int64_t axis,
                     int64_t from, int64_t to);
 cnr_value imp_concat(imp_net *net, const char *name, const cnr_value *in, int32_t n, int64_t axis);
-/* Spatial sizes times a factor; bilinear: corners fall on corners. */
+/* Multiplies the spatial sizes by `scale`; bilinear: with aligned corners. */
 cnr_value imp_upscale(imp_net *net, const char *name, cnr_value x, int64_t scale, int bilinear);
-/* Means of parts that cover the picture evenly, as many as `size` says. */
+/* Adaptive average pooling to `size` outputs. */
 cnr_value imp_adaptive_average(imp_net *net, const char *name, cnr_value x, const int64_t size[2]);
 const cnr_tensor *imp_type(const imp_net *net, cnr_value v); /* NULL: none */
 
-/* Input name: `dim` is one sample's, the batch stays open; open_size: height and width too, with
- * those given (0: none) as their defaults. */
+/* Adds input `name`. `dim`: sizes of one sample; the batch is open. open_size: height and width are
+ * open too, with those in `dim` as defaults (0: none). */
 cnr_value imp_input(imp_net *net, const char *name, const int64_t *dim, int32_t rank,
                     int open_size);
 /* Metadata "input.NAME.KEY". */

@@ -1,11 +1,11 @@
-/* How frameworks spell the names of parameters. A net here says conv1.weight: the layer, a dot and
- * the port of its operator. */
+/* Spellings of parameter names in other frameworks. Here a parameter is LAYER.PORT, as
+ * conv1.weight. */
 #include "weights.h"
 
 #include <ctype.h>
 #include <strings.h>
 
-/* The first word is the port's name; an operator may call its port by another of the same row. */
+/* The first word is the port's name; the others are synonyms of it. */
 static const char *const rows[] = {
     "weight w kernel weights filter depthwise_kernel",
     "bias b biases beta",
@@ -23,14 +23,14 @@ static int alike(const char *a, const char *b, size_t n) {
     return 1;
 }
 
-/* 2: the n characters are this name; 1: they end with it, behind the name of a scope. */
+/* 2: the n characters equal `name`; 1: they end with it after a scope's name; 0: neither. */
 static int is_named(const char *text, size_t n, const char *name) {
     const size_t k = strlen(name);
     if (n < k || !alike(text + n - k, name, k)) return 0;
     return n == k ? 2 : is_separator(text[n - k - 1]);
 }
 
-/* The next word of a row: its length, and *at moved to it; 0: no more. */
+/* Length of the next word of a row, *at moved to it; 0: no more. */
 static size_t next_word(const char **at, size_t n) {
     *at += n;
     while (**at == ' ' || **at == ',') ++*at;
@@ -58,7 +58,7 @@ int imp_is_inverse(const char *word, size_t n) {
     return n == 7 && strncasecmp(word, "inv_std", n) == 0;
 }
 
-/* Without the ":0" of a variable's first output. */
+/* The length without the ":0" of a variable's first output. */
 static size_t clean_length(const char *name) {
     size_t n = strlen(name), k = n;
     while (k > 0 && isdigit((unsigned char)name[k - 1])) k--;

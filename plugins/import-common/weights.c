@@ -1,4 +1,4 @@
-/* Which array is which parameter, and what is told when they do not fit together. */
+/* Assigns arrays to parameters, by name or by position, and reports those that do not fit. */
 #include "weights.h"
 
 #include <stdio.h>
@@ -6,7 +6,7 @@
 enum { MOST_PARAMETERS = 1 << 16 };
 
 typedef struct job {
-    imp_net *net; /* what is built */
+    imp_net *net; /* the graph under construction */
     const struct cnr_graph *wants;
     const imp_arrays *arrays;
     imp_layout layout;
@@ -56,8 +56,8 @@ static int is_parameter_port(const cnr_op *op, int32_t port) {
                                       CNR_PORT_PARAMETER;
 }
 
-/* In the order of the layers, and of each one's ports: what has no data yet or, in a net that lacks
- * nothing (`all`), what its operators call parameters. */
+/* Collects, in the order of layers and ports, the parameters without data; with `all`, of a net
+ * that lacks none, every parameter of its operators. */
 static int collect(job *j, int all) {
     for (int32_t k = 0; k < imp_host->graph_node_count(j->wants); k++) {
         const cnr_value *in;
@@ -86,13 +86,13 @@ static void choose(job *j, imp_parameter *p, int32_t array, int inverse) {
     j->used[array] = 1;
 }
 
-/* How many found theirs; the surest first. */
+/* Assigns arrays by name, exact names first. Returns how many parameters got one. */
 static int32_t match_names(job *j) {
     int32_t found = 0;
     for (int level = 2; level > 0; level--)
         for (int32_t i = 0; i < j->n; i++) {
             imp_parameter *p = &j->at[i];
-            if (p->array >= 0) continue; /* at a surer level */
+            if (p->array >= 0) continue; /* matched at an earlier, more exact level */
             for (int32_t k = 0; k < j->arrays->n; k++) {
                 int inverse;
                 if (j->used[k]) continue;
@@ -106,7 +106,7 @@ static int32_t match_names(job *j) {
 
 /* ---- by position ---- */
 
-/* The parameters [from, to) of one normalisation, in the order of the option's words. */
+/* Orders the parameters [from, to) of one normalisation by the words of option batch_norm. */
 static void order_norm(job *j, int32_t from, int32_t to) {
     const char *text = j->layout.batch_norm, *word = text;
     int32_t k = from;

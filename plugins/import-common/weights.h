@@ -1,10 +1,10 @@
-/* Arrays of a file become the parameters of a net: by their names, or else one after the other. */
+/* Fills the parameters of a net with a file's arrays: by name, else in order. */
 #ifndef IMPORT_WEIGHTS_H
 #define IMPORT_WEIGHTS_H
 
 #include "import_common.h"
 
-/* The options that all who fill nets take, as rows of cnr_importer.options. */
+/* Options of importers that fill nets, as rows of cnr_importer.options. */
 #define IMP_LAYOUT_ROWS \
     "flip=true kernels of convolutions lie turned by 180 degrees", \
         "layout=hwio kernels lie height, width, in, out (oihw)", \
@@ -12,25 +12,25 @@
         "flatten=hwc pictures were flattened height, width, channels (as layout says)", \
         "batch_norm=ORDER the order of the four arrays of a normalisation"
 
-/* What lies in a file: element (i, j, ..) is number i * stride[0] + j * stride[1] + .. of it. */
+/* An array in a file: element (i, j, ..) is number i * stride[0] + j * stride[1] + .. of it. */
 typedef struct imp_array {
-    const char *name, *file; /* of the array; of where it lies, for messages */
+    const char *name, *file; /* name of the array; name of its file, for messages */
     int32_t rank;
     int64_t dim[CNR_MAX_RANK], stride[CNR_MAX_RANK];
 } imp_array;
 
-/* Arrays are read when it is known that they fit. */
+/* The arrays of a file. Elements are read only once an array is known to fit. */
 typedef struct imp_arrays {
     const imp_array *at;
     int32_t n;
-    int listed; /* they are in an order that somebody meant */
+    int listed; /* their order is meaningful, so they may be assigned by position */
     void *owner;
-    /* The elements as they lie in the file; freed with imp_host->free, also after an error. */
+    /* Reads the elements in the file's order; freed with imp_host->free, also after an error. */
     cnr_status (*load)(void *owner, int32_t array, void **data, cnr_error *err);
     double (*get)(const void *owner, int32_t array, const void *data, int64_t i);
 } imp_arrays;
 
-/* The net that wants weights; NULL: none does. */
+/* The net whose weights are to be filled; NULL: none. */
 const struct cnr_graph *imp_net_of(const cnr_import_args *args);
 
 /* Adds a constant to net->graph for each parameter of imp_net_of(args). What is missing, left over
@@ -49,14 +49,14 @@ cnr_status imp_weights(const cnr_import_args *args, imp_net *net, const imp_arra
 typedef struct imp_parameter {
     cnr_value value;
     const char *name, *layer, *port;
-    const cnr_node *node; /* the first that reads it */
-    int32_t at;           /* of the node, in the net */
+    const cnr_node *node; /* the first node that reads it */
+    int32_t at;           /* index of that node */
     const cnr_tensor *type;
     int32_t array; /* -1: none */
-    int inverse;   /* the array holds 1 / sqrt(it + epsilon) */
+    int inverse;   /* the array holds 1 / sqrt(value + epsilon) */
 } imp_parameter;
 
-/* fit.c: how arrays lie, and what is made of them */
+/* fit.c: layouts, and conversion between them */
 typedef struct imp_layout {
     int flip, transpose, hwio, hwc;
     const char *batch_norm;
@@ -67,7 +67,7 @@ typedef struct imp_view {
     int32_t rank;
     int64_t dim[CNR_MAX_RANK], stride[CNR_MAX_RANK], offset;
 } imp_view;
-/* 1: `out` is the array in the parameter's order. */
+/* 1: `out` views the array in the parameter's order. */
 int imp_fit(const struct cnr_graph *net, const imp_parameter *p, const imp_array *a,
             const imp_layout *layout, imp_view *out);
 cnr_status imp_write(imp_net *net, const imp_parameter *p, const imp_arrays *arrays,
@@ -75,15 +75,15 @@ cnr_status imp_write(imp_net *net, const imp_parameter *p, const imp_arrays *arr
 /* "20x1x5x5" */
 const char *imp_shape_text(const int64_t *dim, int32_t rank, char text[160]);
 
-/* names.c: how others spell them. 2: this parameter's name, or its layer's and a word for it;
- * 1: the same in an outer scope; 0: another's. */
+/* names.c. How well an array's name matches a parameter: 2: its name, or its layer's with a synonym
+ * of the port; 1: the same after a scope; 0: no match. */
 int imp_name_level(const char *array, const imp_parameter *p, int *inverse);
-/* `word` is another for the port of this name. */
+/* Whether `word` is a synonym of the port's name. */
 int imp_is_port_word(const char *port, const char *word, size_t n);
 int imp_is_inverse(const char *word, size_t n);
-/* Nothing that a net computes with. */
+/* Whether the array is not a parameter (a step counter and the like). */
 int imp_name_is_idle(const char *array);
-/* Names that differ in a number at the end only. */
+/* Whether the names differ only in a number at their end. */
 int imp_names_are_numbered(const imp_arrays *arrays);
 
 #endif

@@ -1,4 +1,4 @@
-/* Darknet's activations by name: one operator each where there is one, else a few. */
+/* Darknet's activations by name: one operator if there is one, else several. */
 #include "darknet.h"
 
 #include <stdio.h>
@@ -35,28 +35,28 @@ static cnr_value both(dn_layer *l, const char *op, const char *suffix, cnr_value
     return dn_node(l, op, suffix, (cnr_value[]){a, b}, 2, NULL);
 }
 
-/* x * factor + shift; what stands for a name of its own. */
+/* x * factor + shift; the node's name ends in `what`. */
 static cnr_value affine(dn_layer *l, const char *what, cnr_value x, double factor, double shift) {
     char name[96];
     snprintf(name, sizeof name, "%s%s", l->name, what);
     return imp_affine(&l->net->b, name, x, factor, shift);
 }
 
-/* slope x + factor clip(x, min, max) + shift: bent at min and at max */
+/* slope x + factor clip(x, min, max) + shift: piecewise linear */
 static cnr_value bent(dn_layer *l, cnr_value x, double slope, double factor, double min, double max,
                       double shift) {
     const cnr_value middle = affine(l, ".middle", clip(l, ".clip", x, min, max), factor, shift);
     return both(l, "add", ".act", affine(l, ".ends", x, slope, 0), middle);
 }
 
-/* x itself where the floor of x is odd, and level between */
+/* floor(x / 2), plus the fraction of x where floor(x) is odd */
 static cnr_value stair(dn_layer *l, cnr_value x) {
     const cnr_value step = dn_unary(l, "floor", ".step", affine(l, ".half", x, 0.5, 0), NULL);
     const cnr_value over = both(l, "sub", ".over", x, affine(l, ".even", step, 2, 1));
     return both(l, "add", ".act", step, clip(l, ".rise", over, 0, 1));
 }
 
-/* Each channel's share of the sum over the channels */
+/* Each channel divided by the sum over the channels */
 static cnr_value share(dn_layer *l, cnr_value x) {
     const int64_t axis = 1;
     imp_attrs a = {.n = 0};

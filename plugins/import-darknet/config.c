@@ -1,10 +1,10 @@
-/* Darknet's .cfg: sections in brackets, key=value lines, comments by # or ;. */
+/* Parses Darknet's .cfg: sections in brackets, key=value lines, comments after # or ;. */
 #include "darknet.h"
 
 #include <ctype.h>
 #include <stdio.h>
 
-/* Takes all blanks out, as Darknet does, and what follows # or ;. */
+/* Removes all blanks, as Darknet does, and everything after # or ;. */
 static void strip(char *line) {
     char *to = line;
     for (; *line && *line != '#' && *line != ';'; line++)

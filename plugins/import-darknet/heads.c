@@ -1,12 +1,13 @@
-/* Darknet's detection heads: their activations, and in the metadata "heads" what a decoder of boxes
- * needs to know of each. */
+/* Darknet's detection heads: their activations, and metadata "heads" with what a box decoder
+ * needs. */
 #include "darknet.h"
 
 #include <stdio.h>
 
 enum { MAX_ANCHORS = 128, MAX_CLASSES = 20000 };
 
-/* One line more: kind output=NAME classes= coords= width= height= anchors=n,n,... */
+/* Appends a line to the metadata: kind output=NAME classes= coords= width= height=
+ * anchors=n,n,... */
 static cnr_value head(dn_layer *l, cnr_value y, const char *kind, const char *more,
                       const double *anchors, int32_t n) {
     imp_net *b = &l->net->b;
@@ -31,8 +32,8 @@ static cnr_value head(dn_layer *l, cnr_value y, const char *kind, const char *mo
     return y;
 }
 
-/* The anchors that mask= picks, or the first num=; how many pairs, 0 with a problem. As in Darknet,
- * those of num= that anchors= leaves out are 0.5 x 0.5. */
+/* The anchors selected by mask=, or the first num=. Returns how many pairs; 0 with a problem. As in
+ * Darknet, missing anchors are 0.5 x 0.5. */
 static int32_t anchors_of(dn_layer *l, double out[2 * MAX_ANCHORS]) {
     double all[2 * MAX_ANCHORS], mask[MAX_ANCHORS];
     const int64_t num = dn_key_int(l, "num", 1);
@@ -66,7 +67,7 @@ static cnr_value activated(dn_layer *l, const char *suffix, cnr_value x, int64_t
     return dn_unary(l, "yolo", suffix, x, &a);
 }
 
-/* new_coords=1: activated by the layer before it; only x and y are stretched over their cell. */
+/* new_coords=1: the layer before applied the activations; only x and y are scaled. */
 static cnr_value stretched(dn_layer *l, int64_t classes, int32_t n) {
     const int64_t each = 5 + classes, dim = n * each;
     const double scale = dn_key_float(l, "scale_x_y", 1);
@@ -97,7 +98,7 @@ cnr_value dn_yolo(dn_layer *l) {
     return head(l, y, "yolo", more, anchors, 2 * n);
 }
 
-/* A 1x1 convolution of each anchor's channels with the same weights [out, in]. */
+/* A 1x1 convolution with the same weights [out, in] on each anchor's channels. */
 static cnr_value mix(dn_layer *l, const char *suffix, cnr_value x, const float *weights,
                      int64_t out, int64_t in, int64_t anchors, double bias) {
     const int64_t n = anchors * out, each = out * in, dim[] = {n, in, 1, 1};
@@ -114,8 +115,8 @@ static cnr_value mix(dn_layer *l, const char *suffix, cnr_value x, const float *
     return dn_node(l, "conv", suffix, from, 3, &a);
 }
 
-/* Each number of a box comes with how uncertain it is: x, its, y, its ... objectness, classes. The
- * output is an ordinary head's: objectness times how certain the box is on average. */
+/* Each coordinate of a box comes with its uncertainty: x, its uncertainty, y, ... objectness,
+ * classes. The output has the form of an ordinary head: objectness times the mean certainty. */
 cnr_value dn_gaussian_yolo(dn_layer *l) {
     double anchors[2 * MAX_ANCHORS];
     const int32_t n = anchors_of(l, anchors);
@@ -161,7 +162,7 @@ cnr_value dn_region(dn_layer *l) {
     return head(l, dn_unary(l, "region", "", l->x, &a), "region", more, anchors, 2 * n);
 }
 
-/* YOLO v1: [classes | num confidences | num boxes] for each cell of a side x side grid; its
+/* YOLO v1: [classes | num confidences | num boxes] for each cell of a side x side grid. Its
  * "anchors" are side, num and whether sizes are square roots. */
 cnr_value dn_detection(dn_layer *l) {
     static const char *const refused[] = {"softmax", "reorg", NULL};

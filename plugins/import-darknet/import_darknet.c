@@ -1,9 +1,9 @@
-/* Darknet: NET.cfg with NET.weights into a graph. */
+/* Imports Darknet: NET.cfg with NET.weights. */
 #include "darknet.h"
 
 #include <stdio.h>
 
-/* Header: major, minor, revision as int32, then "seen": 64 bits from version 0.2 on. */
+/* Reads the header: major, minor, revision as int32, then "seen", 64 bits from version 0.2 on. */
 static cnr_status open_weights(dn_net *net, const uint8_t *data, size_t bytes, cnr_error *err) {
     int32_t version[3];
     if (bytes < 16)
@@ -26,7 +26,8 @@ static cnr_status open_weights(dn_net *net, const uint8_t *data, size_t bytes, c
     return CNR_OK;
 }
 
-/* Heads on convolutions alone: such a net runs at other sizes than the one in its file. */
+/* Whether the net has convolutions and heads only, so that it runs at other sizes than the
+ * file's. */
 static int has_open_size(const dn_config *c) {
     static const char *const fixed[] = {"connected", "conn", "local", "crop", "detection"};
     int heads = 0;
@@ -48,7 +49,7 @@ static cnr_value add_input(dn_net *net) {
     net->height = dn_int(c, s, "height", 0);
     const int64_t picture[] = {channels, net->height, net->width};
     if (net->width > 0 && net->height > 0 && channels > 0) {
-        imp_input_meta(&net->b, "data", "scale", "0.00392156863"); /* pictures are 0 to 1 */
+        imp_input_meta(&net->b, "data", "scale", "0.00392156863"); /* pixels become 0 to 1 */
         return imp_input(&net->b, "data", picture, 3, has_open_size(c));
     }
     if (inputs > 0) return imp_input(&net->b, "data", &inputs, 1, 0);

@@ -1,4 +1,4 @@
-/* The layer under way: its keys, problems, nodes, and which converter takes its section. */
+/* The current layer: its keys, problems and nodes, and the choice of its converter. */
 #include "darknet.h"
 
 #include <stdio.h>
@@ -63,7 +63,7 @@ cnr_value dn_other(dn_layer *l, double number) {
         return l->failed = 1, -1;
     }
     const cnr_value value = l->net->done[(int32_t)at].value;
-    if (value < 0) l->failed = 1; /* told where that layer failed */
+    if (value < 0) l->failed = 1; /* reported where that layer failed */
     return value;
 }
 
@@ -111,7 +111,7 @@ cnr_value dn_blur(dn_layer *l, cnr_value x, const int64_t strides[2]) {
     return dn_node(l, "conv", ".blurred", (cnr_value[]){x, weight, -1}, 3, &w.attrs);
 }
 
-/* Sizes may be open, so how far apart a layer's places lie is kept account of by itself. */
+/* Tracks the distance between a layer's pixels in input pixels, since sizes may be open. */
 static void set_step(dn_layer *l, double step[2]) {
     static const char *const smaller[] = {"conv",      "convolutional", "max",   "maxpool",
                                           "local_avg", "local_avgpool", "reorg", "reorg3d"};
@@ -137,7 +137,7 @@ static void set_step(dn_layer *l, double step[2]) {
     }
 }
 
-/* ---- which converter ---- */
+/* ---- choice of the converter ---- */
 
 typedef cnr_value (*dn_converter)(dn_layer *);
 typedef IMP_ROW(dn_converter) dn_row;

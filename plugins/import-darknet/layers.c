@@ -1,4 +1,4 @@
-/* Sections without weights into operators. */
+/* Converts sections without weights. */
 #include "darknet.h"
 
 #include <stdio.h>
@@ -7,7 +7,7 @@ enum { MAX_LAYERS = 64 };
 
 /* ---- pooling ---- */
 
-/* Darknet's padding is that of both sides together, the smaller half in front. */
+/* Darknet's padding is the sum of both sides; the smaller half comes first. */
 static int pooling(dn_layer *l, dn_window *w, int64_t strides[2]) {
     const int64_t one[] = {1, 1}, stride = dn_key_int(l, "stride", 1);
     const int64_t size = dn_key_int(l, "size", stride);
@@ -19,7 +19,7 @@ static int pooling(dn_layer *l, dn_window *w, int64_t strides[2]) {
     return 1;
 }
 
-/* maxpool_depth=1: channels g, g + out_channels ... of x give channel g. */
+/* maxpool_depth=1: output channel g is the maximum of channels g, g + out_channels ... */
 static cnr_value deep_maxpool(dn_layer *l) {
     const int64_t n = dn_key_int(l, "out_channels", 1), axis = 1;
     int64_t c;
@@ -56,7 +56,7 @@ cnr_value dn_local_avgpool(dn_layer *l) {
 
 cnr_value dn_avgpool(dn_layer *l) { return dn_unary(l, "global_average_pool", "", l->x, NULL); }
 
-/* ---- from other layers ---- */
+/* ---- inputs from other layers ---- */
 
 cnr_value dn_route(dn_layer *l) {
     double layers[MAX_LAYERS];
@@ -69,7 +69,7 @@ cnr_value dn_route(dn_layer *l) {
         in[i] = dn_other(l, layers[i]);
         if (l->failed) return -1;
         if (groups == 1) continue;
-        const cnr_tensor *x = dn_type(l, in[i]); /* one part of its channels */
+        const cnr_tensor *x = dn_type(l, in[i]); /* a group of its channels */
         if (!x || x->rank < 2 || x->dim[1] < 1 || x->dim[1] % groups)
             return dn_problem(l, "groups does not divide the channels"), -1;
         const int64_t part = x->dim[1] / groups;
@@ -80,7 +80,7 @@ cnr_value dn_route(dn_layer *l) {
     return n == 1 ? in[0] : imp_concat(&l->net->b, l->name, in, n, 1);
 }
 
-/* Channels (and in the next place height and width) by [scale_channels]; all places by [sam]. */
+/* [scale_channels]: scales each channel (or each pixel); [sam]: scales each element. */
 cnr_value dn_scale_channels(dn_layer *l) {
     double from;
     if (dn_list(dn_key_text(l, "from", ""), &from, 1) < 1)
@@ -89,7 +89,7 @@ cnr_value dn_scale_channels(dn_layer *l) {
     return l->failed ? -1 : dn_activate(l, dn_node(l, "mul", "", in, 2, NULL), "linear");
 }
 
-/* ---- places moved ---- */
+/* ---- rearranging pixels ---- */
 
 cnr_value dn_upsample(dn_layer *l) {
     const int64_t stride = dn_key_int(l, "stride", 2);
@@ -117,7 +117,7 @@ cnr_value dn_reorg3d(dn_layer *l) {
     return dn_unary(l, "space_to_depth", "", l->x, &a);
 }
 
-/* At inference the middle is cut out; [0, 1] becomes [-1, 1]. */
+/* At inference the centre is cropped; [0, 1] is mapped to [-1, 1]. */
 cnr_value dn_crop(dn_layer *l) {
     int64_t c, h, w;
     if (!dn_sizes(l, &c, &h, &w)) return -1;
@@ -135,13 +135,13 @@ cnr_value dn_crop(dn_layer *l) {
     return imp_affine(&l->net->b, l->name, y, plain ? 1 : 2, plain ? 0 : -1);
 }
 
-/* ---- the rest ---- */
+/* ---- others ---- */
 
 cnr_value dn_softmax(dn_layer *l) {
     static const char *const refused[] = {"tree", NULL};
     const int64_t groups = dn_key_int(l, "groups", 1), parts[] = {0, groups, -1}, flat[] = {0, -1};
     const double temperature = dn_key_float(l, "temperature", 1);
-    const int spatial = dn_key_int(l, "spatial", 0) != 0; /* over the channels of each place */
+    const int spatial = dn_key_int(l, "spatial", 0) != 0; /* over the channels of each pixel */
     imp_net *b = &l->net->b;
     imp_attrs a = {.n = 0};
     dn_refuse(l, refused);
@@ -173,5 +173,5 @@ cnr_value dn_dropout(dn_layer *l) { return dn_unary(l, "dropout", "", l->x, NULL
 
 cnr_value dn_activation(dn_layer *l) { return dn_activate(l, l->x, "linear"); }
 
-/* What only training looks at. */
+/* Read in training only. */
 cnr_value dn_cost(dn_layer *l) { return l->x; }

@@ -1,10 +1,10 @@
-/* Sections with weights into operators; Darknet writes them layer after layer, as floats. */
+/* Converts sections with weights; Darknet writes them layer after layer, as float32. */
 #include "darknet.h"
 
 #include <math.h>
 #include <stdio.h>
 
-/* The next values of the file, as many as the dims make; NULL without a file, or with a problem. */
+/* The next values of the file, as many as the product of the dims. NULL: no file, or a problem. */
 static const float *take(dn_layer *l, const int64_t *dim, int32_t rank) {
     dn_net *net = l->net;
     const int64_t n = imp_count(dim, rank);
@@ -31,10 +31,10 @@ static cnr_value weight(dn_layer *l, const char *suffix, const float *data, cons
     return imp_weight(&l->net->b, l->name, suffix, data, dim, rank);
 }
 
-/* The part of a layer's weights that there is one of for each of its n channels. */
+/* A layer's weights that have one value for each of its n channels. */
 typedef struct channel {
     const float *bias, *scale, *mean, *var;
-    int normal; /* batch_normalize */
+    int normal; /* has batch_normalize */
     int64_t n;
 } channel;
 
@@ -68,7 +68,7 @@ static channel channels_given(dn_layer *l, int64_t n) {
 
 /* ---- convolutions ---- */
 
-/* share_index=: the weights of a layer before it; they are read once more. */
+/* share_index=: uses the weights of an earlier layer, which are read once more. */
 static int share(dn_layer *l) {
     const int64_t index = dn_key_int(l, "share_index", 0);
     const int64_t at = index < 0 ? l->index + index : index;
@@ -77,7 +77,7 @@ static int share(dn_layer *l) {
     return 1;
 }
 
-/* deconvolution: of a transposed one, whose weights go from input channels to output channels */
+/* transposed: a [deconvolutional], whose weights are ordered input channel, output channel */
 static cnr_value convolve(dn_layer *l, int transposed) {
     static const char *const refused[] = {"xnor",     "binary",         "sway",      "rotate",
                                           "stretch",  "stretch_sway",   "coordconv", "flipped",
@@ -117,7 +117,7 @@ static cnr_value convolve(dn_layer *l, int transposed) {
 cnr_value dn_convolutional(dn_layer *l) { return convolve(l, 0); }
 cnr_value dn_deconvolutional(dn_layer *l) { return convolve(l, 1); }
 
-/* ---- matrices ---- */
+/* ---- matrix products ---- */
 
 cnr_value dn_connected(dn_layer *l) {
     int64_t c, h, w;
@@ -139,7 +139,8 @@ cnr_value dn_connected(dn_layer *l) {
     return dn_activate(l, normalise(l, dn_node(l, "dense", "", from, 3, &a), &per), "logistic");
 }
 
-/* [N, C, H, W] to [N, places, C size size, 1]: by a convolution whose filters pick a tap each. */
+/* [N, C, H, W] to [N, positions, C size size, 1] by a convolution whose filters copy one element
+ * each. */
 static cnr_value patches(dn_layer *l, int64_t c, int64_t size, const int64_t strides[2],
                          int64_t pad, int64_t places) {
     const int64_t taps = size * size, patch = c * taps, dim[] = {patch, 1, size, size};
@@ -162,7 +163,7 @@ static cnr_value patches(dn_layer *l, int64_t c, int64_t size, const int64_t str
     return imp_reshape(&l->net->b, l->name, ".columns", y, column, 4);
 }
 
-/* A convolution with weights of its own at each place: a matrix product a place. */
+/* A convolution with different weights at each position: one matrix product for each. */
 cnr_value dn_local(dn_layer *l) {
     int64_t c, h, w, strides[2];
     if (!dn_sizes(l, &c, &h, &w) || !dn_strides(l, strides)) return -1;
@@ -200,8 +201,8 @@ cnr_value dn_batchnorm(dn_layer *l) {
 
 enum { MAX_TERMS = 64 };
 
-/* Another layer's output made like x: every so many rows and columns, channels cut or zeros added
- * behind them. */
+/* Another layer's output, adapted to the shape of x: rows and columns are skipped; channels are
+ * cut, or zeros appended. */
 static cnr_value fitted(dn_layer *l, double number, const char *suffix) {
     cnr_value v = dn_other(l, number);
     const cnr_tensor *x = dn_type(l, l->x), *o = dn_type(l, v);
@@ -236,8 +237,8 @@ static cnr_value fitted(dn_layer *l, double number, const char *suffix) {
     return dn_unary(l, "pad", name, v, &a);
 }
 
-/* weights_type=: what each of `terms` is multiplied with, one number or one a channel; they are
- * made ready by weights_normalization=. NULL with a problem, or when memory ran out. */
+/* weights_type=: the factors of `terms`, one for each term or for each of its channels, after
+ * weights_normalization=. NULL with a problem, or if out of memory. */
 static float *term_weights(dn_layer *l, int32_t terms, int64_t each) {
     const char *normal = dn_key_text(l, "weights_normalization", "none");
     const int soft = strcmp(normal, "softmax") == 0;
@@ -250,7 +251,8 @@ static float *term_weights(dn_layer *l, int32_t terms, int64_t each) {
     if (l->failed) return NULL;
     float *w = (float *)imp_host->alloc((size_t)(terms * each) * sizeof(float));
     if (!w) return l->net->b.status = CNR_E_MEMORY, NULL;
-    for (int64_t i = 0; i < terms * each; i++) w[i] = from ? from[i] : 1; /* as before training */
+    /* 1: the value before training */
+    for (int64_t i = 0; i < terms * each; i++) w[i] = from ? from[i] : 1;
     for (int64_t k = 0; k < each && (soft || positive); k++) {
         float most = w[k], sum = 1e-4f;
         for (int32_t t = 0; t < terms; t++) most = w[t * each + k] > most ? w[t * each + k] : most;

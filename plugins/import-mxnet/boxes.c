@@ -1,11 +1,12 @@
-/* Heads of detectors: SSD's priors as constants, its detections as a list, GluonCV's decoding. */
+/* Heads of detectors: SSD's priors as constants, its detections as a list, GluonCV's box
+ * decoding. */
 #include "mxnet.h"
 
 #include <math.h>
 
 enum { MOST_BOXES = 1 << 20, MOST_SIZES = 64 };
 
-/* ---- MultiBoxPrior: 1 x boxes x 4 corners, in parts of the picture ---- */
+/* ---- MultiBoxPrior: 1 x boxes x 4 corners, as fractions of the picture ---- */
 
 typedef struct grid {
     double sizes[MOST_SIZES], ratios[MOST_SIZES], step[2], offset[2];
@@ -23,7 +24,7 @@ static void put_box(grid *g, double x, double y, double size, double ratio) {
         *g->at++ = (float)(!g->clip ? corners[i] : fmin(fmax(corners[i], 0), 1));
 }
 
-/* All sizes in the first ratio, then the first size in the other ratios, at every place. */
+/* At every position: all sizes with the first ratio, then the first size with the other ratios. */
 static void put_all(grid *g) {
     for (int64_t k = 0; k < g->height * g->width; k++) {
         const double y = ((double)(k / g->width) + g->offset[0]) * g->step[0];
@@ -83,7 +84,7 @@ static cnr_value two(mx_job *j, const char *op, const char *suffix, cnr_value a,
     return mx_op(j, op, suffix, (cnr_value[]){a, b}, 2, NULL);
 }
 
-/* Numbers 2 i and 2 i + 1 of each box. */
+/* Elements 2 i and 2 i + 1 of each box. */
 static cnr_value half(mx_job *j, const char *suffix, cnr_value v, int64_t i) {
     return imp_slice(&j->net->b, j->n->name, suffix, v, 2, 2 * i, 2 * i + 2);
 }
@@ -93,14 +94,15 @@ static cnr_value pair_of(mx_job *j, const char *suffix, const float v[2]) {
     return imp_weight(&j->net->b, j->n->name, suffix, v, &dim, 1);
 }
 
-/* How offsets move (var1) and stretch (var2) boxes; centre: those are middles and sizes. */
+/* Factors of the offsets of a box's centre (var1) and size (var2); centre: boxes are given as
+ * centres and sizes. */
 typedef struct decoding {
     float var1[2], var2[2];
-    double most; /* of the stretching's logarithm; 0: no bound */
+    double most; /* upper bound on the logarithm of the size's factor; 0: none */
     int centre;
 } decoding;
 
-/* Offsets and boxes to corners: middle and size of each box, moved and stretched. */
+/* Corners of the boxes after the offsets are applied to their centres and sizes. */
 static cnr_value corners(mx_job *j, cnr_value loc, cnr_value boxes, const decoding *d) {
     const cnr_value low = half(j, ".low", boxes, 0), high = half(j, ".high", boxes, 1);
     const cnr_value part = imp_scalar(&j->net->b, j->n->name, ".half", 0.5);
@@ -121,8 +123,8 @@ static cnr_value corners(mx_job *j, cnr_value loc, cnr_value boxes, const decodi
     return mx_op(j, "concat", ".corners", both, 2, &l);
 }
 
-/* N classes boxes -> N, boxes x classes, where only a box's best class keeps its score, and that
- * only if it is among the best `top` of all (0: all). */
+/* N classes boxes -> N, boxes x classes. Keeps a box's score only for its best class, and only if
+ * it is among the best `top` of all (0: all). */
 static cnr_value best_only(mx_job *j, int64_t classes, int64_t top) {
     const int64_t perm[] = {0, 2, 1}, axis = 2;
     imp_attrs l = {.n = 0}, most = {.n = 0};
@@ -154,7 +156,8 @@ static int read_variances(mx_job *j, decoding *d) {
     return n == 0 || n == 4 || (mx_problem(j, "variances are wrong"), 0);
 }
 
-/* Gives detection_output's list; MXNet's has a row for each box, with class -1 for most. */
+/* Gives the list of detection_output. MXNet gives a row for each box, most of them with class
+ * -1. */
 static void detection(mx_job *j) {
     const cnr_value loc = mx_data(j, 1), boxes = mx_data(j, 2);
     const cnr_tensor *scores = mx_type(j, j->x), *box = mx_type(j, boxes);
@@ -185,7 +188,7 @@ static void detection(mx_job *j) {
     if (!j->failed) mx_give(j, mx_op(j, "detection_output", "", in, 3, &l));
 }
 
-/* ---- box_decode and box_nms, in which the detectors of GluonCV end ---- */
+/* ---- box_decode and box_nms, the last operators of GluonCV's detectors ---- */
 
 static int is_corner(mx_job *j, const char *key, const char *usual) {
     const char *format = mx_text(j->n, key);

@@ -1,4 +1,4 @@
-/* MXNet: NET-symbol.json with NET-0000.params, or the parameters alone, into a graph. */
+/* Imports MXNet: NET-symbol.json with NET-0000.params, or the parameters alone. */
 #include "mxnet.h"
 #include "weights.h"
 
@@ -8,7 +8,7 @@ enum { MOST_NODES = 1 << 16 };
 
 /* ---- inputs ---- */
 
-/* shape=3,224,224 is the first input's; shape.NAME=... that of NAME. */
+/* Option shape=3,224,224 is for the first input, shape.NAME=... for input NAME. */
 static int32_t given_shape(mx_net *net, const char *name, int64_t dim[CNR_MAX_RANK]) {
     char key[256];
     snprintf(key, sizeof key, "shape.%.240s", name);
@@ -25,7 +25,7 @@ cnr_value mx_add_input(mx_net *net, const mx_node *n, int64_t channels, int32_t 
     int64_t dim[CNR_MAX_RANK] = {0}, whole[CNR_MAX_RANK];
     int32_t rank = given_shape(net, n->name, dim);
     int open = net->open_size;
-    if (rank == 0) { /* a variable may say itself, with the batch in front */
+    if (rank == 0) { /* a variable may have a shape attribute, with the batch first */
         const int32_t k = mx_ints(n, "__shape__", whole, CNR_MAX_RANK, 0);
         int known = k > 1;
         for (int32_t i = 1; i < k; i++) known = known && whole[i] > 0 && whole[i] < 1 << 24;
@@ -49,8 +49,8 @@ cnr_value mx_add_input(mx_net *net, const mx_node *n, int64_t channels, int32_t 
 
 /* ---- the JSON ---- */
 
-/* Whether its output's height and width follow from the net's input: no longer so behind a global
- * pooling, where a dense layer does not tie them down. */
+/* Whether the height and width of its output depend on the net's input. After a global pooling they
+ * do not, so a dense layer does not fix the input's size. */
 static int still_sized(const mx_net *net, const mx_node *n) {
     int64_t from, output;
     if (strncmp(n->op, "Pooling", 7) == 0 && mx_bool(n, "global_pool", 0)) return 0;
@@ -63,7 +63,7 @@ static int still_sized(const mx_net *net, const mx_node *n) {
     return 0;
 }
 
-/* A block of Gluon that is called again gives nodes of the same name: those get a number. */
+/* A Gluon block that is called twice gives nodes of the same name: a number is appended. */
 static void name_apart(json_t *nodes) {
     json_t *seen = json_object(), *one;
     size_t i;
@@ -116,7 +116,7 @@ static int read_nodes(mx_net *net, const json_t *root) {
     return 1;
 }
 
-/* Marks what the heads read, so that what nobody reads is left alone. */
+/* Marks the nodes that the outputs depend on; the others are skipped. */
 static void mark(const mx_net *net, const json_t *heads, uint8_t *wanted) {
     const json_t *one;
     size_t i;
@@ -164,9 +164,9 @@ static void build(mx_net *net, const json_t *root) {
     if (json_array_size(heads) == 0 && !net->b.status) add_output(net, net->n_nodes - 1, 0);
 }
 
-/* ---- the whole ---- */
+/* ---- entry points ---- */
 
-/* Parameters without a symbol: a graph of named constants, to fill another net's weights. */
+/* Parameters without a symbol: a graph of named constants, which can fill another net's weights. */
 static void constants_alone(mx_net *net) {
     for (int32_t i = 0; i < net->params->n && !net->b.status; i++) {
         mx_array *a = &net->params->at[i];
@@ -186,7 +186,7 @@ static void constants_alone(mx_net *net) {
     }
 }
 
-/* ---- the same for a net that is described elsewhere ---- */
+/* ---- weights for a net that is described elsewhere ---- */
 
 static cnr_status load(void *owner, int32_t i, void **data, cnr_error *err) {
     const mx_array *a = &((const mx_params *)owner)->at[i];
@@ -213,7 +213,7 @@ static cnr_status weights_for_net(mx_net *net, cnr_error *err) {
         list[i] = (imp_array){.name = name, .file = net->b.path, .rank = a->rank};
         snprintf(name, NAME, "%.*s", (int)(a->n_name < 250 ? a->n_name : 250), a->name);
         memcpy(list[i].dim, a->dim, sizeof a->dim);
-        const int fits = imp_count(a->dim, a->rank) >= 0; /* what has no data was not counted */
+        const int fits = imp_count(a->dim, a->rank) >= 0; /* arrays without data were not counted */
         for (int32_t k = a->rank - 1; k >= 0; step = fits ? step * a->dim[k] : 0, k--)
             list[i].stride[k] = step;
     }

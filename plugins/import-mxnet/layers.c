@@ -1,4 +1,4 @@
-/* One function a kind of MXNet operator: its attributes and weights into operators of ours. */
+/* Converts MXNet operators, with one function for each type. */
 #include "mxnet.h"
 
 #include <stdarg.h>
@@ -35,7 +35,7 @@ cnr_value mx_constant(mx_job *j, mx_array *a, const int64_t *dim, int32_t rank) 
     if (rank < 0) dim = a->dim, rank = a->rank;
     const cnr_tensor *have = imp_type(&j->net->b, a->value);
     if (have && have->rank == rank && memcmp(have->dim, dim, (size_t)rank * sizeof *dim) == 0)
-        return a->value; /* shared by several nodes */
+        return a->value; /* several nodes share it */
     snprintf(name, sizeof name, "%.*s", (int)(a->n_name < 250 ? a->n_name : 250), a->name);
     if (n < 1 || n != imp_count(dim, rank)) {
         mx_problem(j, "%s holds %lld numbers, %lld are wanted", name, (long long)n,
@@ -62,7 +62,8 @@ static mx_node *source(mx_job *j, int32_t i, int64_t *output) {
         mx_problem(j, "input %d is missing", (int)i);
         return NULL;
     }
-    const int64_t own = j->n - j->net->nodes; /* nodes are in order, so there is no cycle */
+    /* nodes are in topological order, so there is no cycle */
+    const int64_t own = j->n - j->net->nodes;
     if (from < 0 || from >= own || *output < 0 || *output >= j->net->nodes[from].n_out) {
         mx_problem(j, "input %d is no output of a node before it", (int)i);
         return NULL;
@@ -75,11 +76,11 @@ cnr_value mx_data_for(mx_job *j, int32_t i, int64_t channels, int32_t rank) {
     mx_node *n = source(j, i, &output);
     if (!n) return -1;
     cnr_value *v = &j->net->values[n->first + output];
-    if (*v == -2) { /* a variable that nobody has read yet */
+    if (*v == -2) { /* a variable that no other node has read yet */
         mx_array *a = mx_params_find(j->net->params, n->name);
         *v = a ? mx_constant(j, a, NULL, -1) : mx_add_input(j->net, n, channels, rank);
     }
-    if (*v < 0) j->failed = 1; /* told where that failed */
+    if (*v < 0) j->failed = 1; /* reported where that node failed */
     return *v;
 }
 
@@ -91,7 +92,7 @@ cnr_value mx_weight(mx_job *j, int32_t i, const int64_t *dim, int32_t rank) {
     mx_node *n = source(j, i, &output);
     if (!n) return -1;
     cnr_value *v = &j->net->values[n->first + output];
-    if (*v != -2) { /* computed, or read before */
+    if (*v != -2) { /* computed, or read already */
         const cnr_tensor *t = mx_type(j, *v);
         if (strcmp(n->op, "null") != 0 || (t && t->rank == rank)) return *v;
     }
@@ -222,7 +223,7 @@ static void fully_connected(mx_job *j) {
     mx_give(j, y);
 }
 
-/* dot and batch_dot on matrices, or stacks of them. */
+/* dot and batch_dot of matrices or of stacks of matrices. */
 static void dot(mx_job *j) {
     cnr_value in[2] = {j->x, mx_data(j, 1)};
     static const char *const keys[] = {"transpose_a", "transpose_b"};
@@ -234,7 +235,7 @@ static void dot(mx_job *j) {
         in[i] = mx_swapped(j, suffixes[i], in[i], t->rank - 2, t->rank - 1);
     }
     if (j->failed) return;
-    const double alpha = mx_float(j->n, "alpha", 1); /* of linalg_gemm2 */
+    const double alpha = mx_float(j->n, "alpha", 1); /* an attribute of linalg_gemm2 */
     const cnr_value y = mx_op(j, "matmul", alpha == 1 ? "" : ".product", in, 2, NULL);
     mx_give(j, imp_affine(&j->net->b, j->n->name, y, alpha, 0));
 }
@@ -252,7 +253,7 @@ static const mx_row rows[] = {
     IMP_LAYER("linalg_gemm2", dot),
 };
 
-/* The function for an operator, NULL: none, and its flags. */
+/* The function that converts the operator, and its flags; NULL: not supported. */
 static mx_convert convert_of(const mx_node *n, int *flags) {
     const mx_row *row = IMP_ROW_OF(rows, n->op);
     mx_convert convert = row ? row->convert : NULL;

@@ -1,4 +1,4 @@
-/* What the importer's files share. */
+/* Shared by the importer's files. */
 #ifndef MXNET_H
 #define MXNET_H
 
@@ -6,20 +6,20 @@
 
 #include <jansson.h>
 
-/* ---- params.c: the file of named arrays. Elements stay in the file's bytes. ---- */
+/* ---- params.c: the file of named arrays. Elements stay in the file's memory. ---- */
 
 typedef struct mx_array {
-    const char *name; /* without "arg:" or "aux:"; not ended by 0 */
+    const char *name; /* without "arg:" or "aux:"; not terminated by 0 */
     size_t n_name;
-    int32_t rank, type; /* type: MXNet's number, 0 f32 */
+    int32_t rank, type; /* type: MXNet's code, 0 is float32 */
     int64_t dim[CNR_MAX_RANK];
     const uint8_t *data;
-    cnr_value value; /* once it is in the graph, -1 before */
+    cnr_value value; /* in the graph; -1: not added yet */
 } mx_array;
 
 typedef struct mx_params {
     mx_array *at;
-    int32_t n, next; /* next: where the last search ended */
+    int32_t n, next; /* next: index after the last match */
 } mx_params;
 
 cnr_status mx_params_read(mx_params *p, const uint8_t *data, size_t bytes, const char *path,
@@ -33,20 +33,21 @@ void mx_array_floats(const mx_array *a, float *out);
 
 typedef struct mx_node {
     const char *op, *name;
-    const json_t *attrs[3]; /* "attrs", "param", "attr": which there are depends on its age */
-    const json_t *inputs;   /* [node, output, ...] each */
-    int32_t first, n_out;   /* its values: [first, first + n_out) of net->values */
-    int sized;              /* its height and width depend on the net's input */
+    /* "attrs", "param", "attr": which of them exist depends on MXNet's version */
+    const json_t *attrs[3];
+    const json_t *inputs; /* [node, output, ...] each */
+    int32_t first, n_out; /* its values: [first, first + n_out) of net->values */
+    int sized;            /* height and width depend on the net's input */
 } mx_node;
 
 const char *mx_text(const mx_node *n, const char *key); /* NULL: none, or "None" */
 int64_t mx_int(const mx_node *n, const char *key, int64_t fallback);
 double mx_float(const mx_node *n, const char *key, double fallback);
 int mx_bool(const mx_node *n, const char *key, int fallback);
-/* "(3, 3)" or "3": -1 when it is no such list; 0: not there. None counts as `none`. */
+/* Parses "(3, 3)" or "3". -1: malformed; 0: not set. None counts as `none`. */
 int32_t mx_ints(const mx_node *n, const char *key, int64_t *out, int32_t max, int64_t none);
 int32_t mx_floats(const mx_node *n, const char *key, double *out, int32_t max, double none);
-/* Input i of a node as (node, output); 0: there is none such. */
+/* Input i of a node as (node, output); 0: there is none. */
 int mx_input(const mx_node *n, int32_t i, int64_t *from, int64_t *output);
 
 /* ---- layers.c ---- */
@@ -60,9 +61,9 @@ typedef struct mx_net {
     int32_t n_nodes;
     cnr_value *values; /* -2: not made yet; -1: failed */
     int32_t n_values;
-    mx_params *params; /* NULL: no file given, weights stay to be filled */
-    int64_t budget;    /* elements that weights may still take */
-    int open_size;     /* no operator ties height and width down */
+    mx_params *params; /* NULL: no file of parameters, weights are filled later */
+    int64_t budget;    /* bound on the number of elements that weights may still have */
+    int open_size;     /* height and width are not fixed by any operator */
     int n_inputs;
 } mx_net;
 
@@ -80,32 +81,35 @@ void mx_problem(mx_job *j, const char *format, ...) __attribute__((format(printf
 cnr_value mx_op(mx_job *j, const char *op, const char *suffix, const cnr_value *in, int32_t n_in,
                 const imp_attrs *attrs);
 cnr_value mx_data(mx_job *j, int32_t i); /* input i as a value; -1 with the job failed */
-/* The same; `channels`, `rank`: what the reader wants of an input that says nothing itself. */
+/* Like mx_data; `channels` and `rank`: what the reader needs, for an input that declares
+ * nothing. */
 cnr_value mx_data_for(mx_job *j, int32_t i, int64_t channels, int32_t rank);
-/* The variable at input i as a weight of those dims. */
+/* The variable at input i as a weight with those dims. */
 cnr_value mx_weight(mx_job *j, int32_t i, const int64_t *dim, int32_t rank);
-/* A parameter as a constant of those dims (rank < 0: its own). */
+/* A parameter as a constant with those dims (rank < 0: its own). */
 cnr_value mx_constant(mx_job *j, mx_array *a, const int64_t *dim, int32_t rank);
-/* The parameter that an input names, before its dims are known; NULL: none such. */
+/* The parameter that input i names, before its dims are known; NULL: none. */
 mx_array *mx_peek(mx_job *j, int32_t i);
 int64_t mx_channels(mx_job *j); /* of input 0, or 0 with the job failed */
-/* A list with one entry a spatial axis; 0 with a problem. */
+/* A list with one entry for each spatial axis; 0 with a problem. */
 int mx_spatial(mx_job *j, const char *key, int32_t rank, int64_t fallback, int64_t *out);
 int mx_is_channels_first(mx_job *j);
-cnr_value mx_swapped(mx_job *j, const char *suffix, cnr_value v, int64_t a, int64_t b); /* axes */
+/* exchanges two axes */
+cnr_value mx_swapped(mx_job *j, const char *suffix, cnr_value v, int64_t a, int64_t b);
 void mx_give(mx_job *j, cnr_value v);
 const cnr_tensor *mx_type(mx_job *j, cnr_value v);
-int64_t mx_axis(mx_job *j, int64_t axis); /* of input 0, counted from its begin; -1: failed */
-/* Converts a node whose inputs are there. */
+/* of input 0, if negative counted from the end; -1: failed */
+int64_t mx_axis(mx_job *j, int64_t axis);
+/* Converts a node whose inputs have been converted. */
 void mx_layer(mx_net *net, mx_node *n);
-int mx_is_open(const mx_node *n); /* takes any height and width */
+int mx_is_open(const mx_node *n); /* accepts any height and width */
 int mx_op_outputs(const mx_node *n);
 
-/* ---- pointwise.c, pooling.c, shapes.c, boxes.c: an operator's function, or NULL ---- */
+/* ---- pointwise.c, pooling.c, shapes.c, boxes.c: the function for an operator, or NULL ---- */
 
 typedef void (*mx_convert)(mx_job *j);
 typedef IMP_ROW(mx_convert) mx_row;
-enum { MX_OPEN = 1, MX_OWN_INPUT = 2 }; /* any height and width; reads input 0 itself */
+enum { MX_OPEN = 1, MX_OWN_INPUT = 2 }; /* accepts any height and width; reads input 0 itself */
 mx_convert mx_pointwise_row(const mx_node *n, int *flags);
 mx_convert mx_pooling_row(const mx_node *n, int *flags);
 mx_convert mx_shape_row(const mx_node *n, int *flags);
@@ -113,7 +117,7 @@ mx_convert mx_box_row(const mx_node *n, int *flags);
 
 /* ---- import_mxnet.c ---- */
 
-/* The input named like a node that computes nothing; `channels`: what its reader wants, or 0. */
+/* The input named like a variable node; `channels`: what its reader needs, or 0. */
 cnr_value mx_add_input(mx_net *net, const mx_node *n, int64_t channels, int32_t rank);
 
 #endif

@@ -55,7 +55,7 @@ static int read_array(reader *r, mx_array *a) {
     if (storage != 0 && storage != -1) return bad(r, "sparse arrays are not supported");
     if (wide && !raw(r, &rank, 4)) return 0;
     a->value = -1;
-    if (magic == magic_v3 && rank == UINT32_MAX) return 1; /* nothing is known of it */
+    if (magic == magic_v3 && rank == UINT32_MAX) return 1; /* unknown shape */
     if (!read_dims(r, a, rank, wide)) return 0;
     if (rank == 0 && magic != magic_v3) {
         a->dim[0] = 0;
@@ -116,7 +116,7 @@ int mx_params_looks_right(const uint8_t *head, size_t n) {
     return word[0] == MAGIC_LIST && word[1] == 0;
 }
 
-/* Nodes read their parameters mostly in the file's order. */
+/* Searches from after the last match, since nodes mostly read parameters in the file's order. */
 mx_array *mx_params_find(mx_params *p, const char *name) {
     const size_t n = strlen(name);
     for (int32_t k = 0; p && k < p->n; k++) {
@@ -134,7 +134,7 @@ void mx_array_floats(const mx_array *a, float *out) {
     const int64_t n = mx_array_count(a);
     const size_t bytes = (size_t)cnr_dtype_bits(types[a->type]) / 8;
     for (int64_t i = 0; i < n; i++) {
-        double v, room; /* room: they lie anywhere in the file */
+        double v, room; /* aligned copy: elements may lie at any address */
         memcpy(&room, a->data + (size_t)i * bytes, bytes);
         imp_host->elements_read(types[a->type], &room, 0, 1, 1, CNR_f64, &v);
         out[i] = (float)v;

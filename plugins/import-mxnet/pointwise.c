@@ -11,7 +11,7 @@ static cnr_value step(mx_job *j, const char *op, const char *suffix, cnr_value x
     return mx_op(j, op, suffix, &x, 1, NULL);
 }
 
-/* x * factor + shift under a name of its own. */
+/* x * factor + shift; the node's name ends in `suffix`. */
 static cnr_value affine(mx_job *j, const char *suffix, cnr_value x, double factor, double shift) {
     char name[300];
     snprintf(name, sizeof name, "%.250s%s", j->n->name, suffix);
@@ -20,7 +20,7 @@ static cnr_value affine(mx_job *j, const char *suffix, cnr_value x, double facto
 
 /* ---- normalisation ---- */
 
-/* Symbols of old do not list the running statistics: they are named after the node. */
+/* Old symbols do not list the running statistics; their names follow from the node's. */
 static cnr_value statistic(mx_job *j, int32_t i, const char *tail, int64_t c) {
     char name[300];
     if (json_array_size(j->n->inputs) > (size_t)i) return mx_weight(j, i, &c, 1);
@@ -42,7 +42,7 @@ static void batch_norm(mx_job *j) {
     const int64_t c = x->dim[axis];
     imp_attrs l = {.n = 0};
     imp_float(&l, "epsilon", mx_float(j->n, "eps", 1e-3));
-    const int fixed = mx_bool(j->n, "fix_gamma", 1); /* gamma counts as 1, whatever it holds */
+    const int fixed = mx_bool(j->n, "fix_gamma", 1); /* gamma counts as 1, whatever its data */
     const cnr_value from[] = {mx_swapped(j, ".turned", j->x, axis, 1),
                               fixed ? imp_filled(&j->net->b, j->n->name, ".ones", 1, &c, 1)
                                     : mx_weight(j, 1, &c, 1),
@@ -137,7 +137,8 @@ static void prelu(mx_job *j) {
     const cnr_tensor *x = mx_type(j, j->x);
     const int64_t dim[CNR_MAX_RANK] = {c, 1, 1, 1, 1, 1, 1};
     if (j->failed || !x) return;
-    const cnr_value slope = mx_weight(j, 1, dim, c == 1 ? 1 : x->rank - 1); /* channels and on */
+    /* for each channel, or for all */
+    const cnr_value slope = mx_weight(j, 1, dim, c == 1 ? 1 : x->rank - 1);
     if (!j->failed) mx_give(j, mx_op(j, "prelu", "", (cnr_value[]){j->x, slope}, 2, NULL));
 }
 
@@ -148,7 +149,7 @@ static void leaky_relu(mx_job *j) {
     if (!kind) kind = "leaky";
     if (strcmp(kind, "prelu") == 0) return prelu(j);
     if (strcmp(kind, "selu") == 0 || strcmp(kind, "gelu") == 0) return give_op(j, kind, NULL);
-    if (strcmp(kind, "rrelu") == 0) /* at inference: the middle of its slopes */
+    if (strcmp(kind, "rrelu") == 0) /* at inference: the mean of its slopes */
         slope = (mx_float(j->n, "lower_bound", 0.125) + mx_float(j->n, "upper_bound", 0.334)) / 2;
     else if (strcmp(kind, "leaky") != 0 && strcmp(kind, "elu") != 0)
         return mx_problem(j, "act_type %.30s is not supported", kind);
@@ -156,7 +157,7 @@ static void leaky_relu(mx_job *j) {
     give_op(j, strcmp(kind, "elu") == 0 ? "elu" : "leaky_relu", &l);
 }
 
-/* SoftmaxOutput and its kin: labels, which only training has, are not read. */
+/* SoftmaxOutput and similar: the labels, which only training has, are not read. */
 static void softmax(mx_job *j) {
     const char *mode = mx_text(j->n, "mode"), *op = j->n->op;
     const cnr_tensor *x = mx_type(j, j->x);
@@ -164,7 +165,7 @@ static void softmax(mx_job *j) {
         strcmp(op, "softmax") == 0 || strcmp(op, "log_softmax") == 0 || strcmp(op, "softmin") == 0;
     const double heat = mx_float(j->n, "temperature", 1) * (strcmp(op, "softmin") == 0 ? -1 : 1);
     int64_t axis = own ? mx_int(j->n, "axis", -1) : 1;
-    int whole = 0; /* over all of a sample */
+    int whole = 0; /* over all axes of a sample */
     if (!x) return;
     if (heat == 0) return mx_problem(j, "a temperature of 0");
     if (own && mx_bool(j->n, "use_length", 0)) return mx_problem(j, "lengths are not supported");
@@ -210,7 +211,7 @@ static cnr_value cast(mx_job *j, const char *suffix, cnr_value v, int32_t dtype)
     return mx_op(j, "cast", suffix, &v, 1, &l);
 }
 
-/* All values stay f32 here: whole types only cut the fractions off. */
+/* Values stay float32; casts to integer types only truncate. */
 static void cast_to(mx_job *j) {
     const char *type = mx_text(j->n, "dtype");
     static const struct {
@@ -282,7 +283,7 @@ static void rsqrt(mx_job *j) {
     mx_give(j, step(j, "reciprocal", "", step(j, "sqrt", ".root", j->x)));
 }
 
-/* round: halves away from 0; fix and trunc: towards 0 */
+/* round: halves away from zero; fix and trunc: towards zero */
 static void round_off(mx_job *j) {
     const double half = strcmp(j->n->op, "round") == 0 ? 0.5 : 0;
     const cnr_value size = affine(j, ".half", step(j, "abs", ".size", j->x), 1, half);
@@ -292,7 +293,7 @@ static void round_off(mx_job *j) {
                   2, NULL));
 }
 
-enum { NUMBER, TRUTH, LOGIC }; /* what an operator gives; LOGIC wants truths too */
+enum { NUMBER, TRUTH, LOGIC }; /* type of the result; LOGIC also needs truth values as operands */
 static const struct binary {
     const char *name, *op;
     int kind;
@@ -309,8 +310,9 @@ static const struct binary {
     {"logicalxor", "xor", LOGIC},
 };
 
-/* "broadcast_add", "_Plus", "_rminus_scalar", "_RMinusScalar": all years and kinds of operands.
- * *scalar: the second is an attribute; *turned: the operands are exchanged. */
+/* The row for names of all versions, as "broadcast_add", "_Plus", "_rminus_scalar",
+ * "_RMinusScalar". *scalar: the second operand is an attribute; *turned: the operands are
+ * exchanged. */
 static const struct binary *binary_of(const char *op, int *scalar, int *turned) {
     static const char *const fronts[] = {"broadcast_", "elemwise_", "_"};
     char name[32];

@@ -1,4 +1,4 @@
-/* Windows without weights, and other grids: pooling, resizing. */
+/* Pooling and resizing. */
 #include "mxnet.h"
 
 #include <stdio.h>
@@ -6,7 +6,7 @@
 typedef struct pool {
     int64_t kernel[3], stride[3], pad[6]; /* pad: begins, then ends */
     int32_t rank;
-    int max, sum, full, old; /* old: Pooling_v1, whose border is made of zeros */
+    int max, sum, full, old; /* old: Pooling_v1, which pads with zeros */
 } pool;
 
 static int is_text(const mx_node *n, const char *key, const char *text) {
@@ -14,12 +14,12 @@ static int is_text(const mx_node *n, const char *key, const char *text) {
     return have && strcmp(have, text) == 0;
 }
 
-/* Windows that "full" gives along an axis of n pixels. */
+/* Number of windows that "full" gives along an axis of n pixels. */
 static int64_t steps(const pool *p, int32_t i, int64_t n) {
     return (n + 2 * p->pad[i] - p->kernel[i] + p->stride[i] - 1) / p->stride[i] + 1;
 }
 
-/* "full" may give a window that sees no pixel, which our operators leave out. */
+/* Whether "full" gives a window without pixels, which our operators leave out. */
 static int hangs_over(const pool *p, const cnr_tensor *x) {
     for (int32_t i = 0; i < p->rank; i++) {
         const int64_t n = x->dim[2 + i];
@@ -28,14 +28,14 @@ static int hangs_over(const pool *p, const cnr_tensor *x) {
     return 0;
 }
 
-/* Sums, and the poolings of old: over a border of zeros that is really there. */
+/* Pads with actual zeros, for sums and for Pooling_v1. */
 static cnr_value with_border(mx_job *j, pool *p) {
     const cnr_tensor *x = mx_type(j, j->x);
     int64_t pads[10] = {0};
     int any = 0;
     for (int32_t i = 0; i < p->rank; i++) {
         int64_t end = p->pad[i];
-        if (p->full && !p->max) /* the last window counts whole, wherever it ends */
+        if (p->full && !p->max) /* the last window counts as whole, wherever it ends */
             end = (steps(p, i, x->dim[2 + i]) - 1) * p->stride[i] + p->kernel[i] - x->dim[2 + i] -
                   p->pad[i];
         pads[2 + i] = p->pad[i];
@@ -49,7 +49,7 @@ static cnr_value with_border(mx_job *j, pool *p) {
     return any ? mx_op(j, "pad", ".border", &j->x, 1, &l) : j->x;
 }
 
-/* "same": ceil(size / stride) windows, the border at the end. */
+/* "same": ceil(size / stride) windows, with the padding at the end. */
 static int same_ends(mx_job *j, pool *p, const cnr_tensor *x) {
     for (int32_t i = 0; i < p->rank; i++) {
         const int64_t n = x->dim[2 + i] + 2 * p->pad[i], s = p->stride[i];
@@ -135,9 +135,9 @@ static void adaptive_pooling(mx_job *j) {
     if (j->out[0] < 0) j->failed = 1;
 }
 
-/* ---- other grids ---- */
+/* ---- resizing ---- */
 
-/* Several inputs are enlarged to the first one's new size, and joined or added. */
+/* Enlarges several inputs to the size of the first result, and concatenates or adds them. */
 static void nearest(mx_job *j, int64_t scale) {
     const cnr_tensor *x = mx_type(j, j->x);
     const int sum = is_text(j->n, "multi_input_mode", "sum");
@@ -164,7 +164,7 @@ static void upsampling(mx_job *j) {
     if (mx_type(j, j->x)->rank != 4) return mx_problem(j, "its input is no picture");
     if (scale < 1 || scale > 1024) return mx_problem(j, "scale is wrong");
     if (!is_text(j->n, "sample_type", "bilinear")) return nearest(j, scale);
-    /* bilinear: a transposed convolution a channel, whose weights are the tent */
+    /* bilinear: a transposed convolution of each channel with a tent-shaped filter */
     const int64_t k = 2 * scale - scale % 2, pad = scale / 2, dim[] = {c, 1, k, k};
     const int64_t kernel[] = {k, k}, stride[] = {scale, scale}, pads[] = {pad, pad, pad, pad};
     const cnr_value w = mx_weight(j, 1, dim, 4);
@@ -205,7 +205,7 @@ static void bilinear_resize(mx_job *j) {
 
 /* ---- the table ---- */
 
-/* "full" is for any size where its last window always sees a pixel. */
+/* "full" accepts any size at which its last window contains a pixel. */
 static int pool_is_open(const mx_node *n) {
     int64_t kernel[3] = {0}, stride[3] = {1, 1, 1}, pad[3] = {0};
     mx_ints(n, "kernel", kernel, 3, 1);

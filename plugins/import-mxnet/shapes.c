@@ -1,4 +1,4 @@
-/* Operators that move, cut, join or reduce elements. */
+/* Operators that move, slice, join or reduce elements. */
 #include "mxnet.h"
 
 #include <stdio.h>
@@ -7,7 +7,7 @@ static void flatten(mx_job *j) { mx_give(j, mx_op(j, "flatten", "", &j->x, 1, NU
 
 typedef struct shaping {
     int64_t dim[CNR_MAX_RANK]; /* of the result */
-    int kept[CNR_MAX_RANK];    /* the input's axis that it is, or -1 */
+    int kept[CNR_MAX_RANK];    /* the input axis that it copies, or -1 */
     int32_t n;
 } shaping;
 
@@ -16,8 +16,8 @@ static void shape_put(shaping *s, int64_t dim, int kept) {
     s->n++;
 }
 
-/* MXNet's codes: 0 keeps, -1 is told by the rest, -2 keeps all that are left, -3 merges two,
- * -4 splits one into the two that follow. 0: they are wrong. */
+/* Applies MXNet's reshape codes: 0 copies an axis, -1 is inferred, -2 copies all remaining axes, -3
+ * merges two, -4 splits one into the next two sizes. Returns 0 if they are wrong. */
 static int follow_codes(const int64_t *code, int32_t n, const int64_t *dim, int32_t rank,
                         shaping *s) {
     int32_t from = 0;
@@ -72,7 +72,7 @@ static void reshape(mx_job *j) {
         const int kept = turned && s.kept[i] >= 0 ? x->rank - 1 - s.kept[i] : s.kept[i];
         shape[k] = kept == k ? 0 : s.dim[i] < 0 ? -1 : s.dim[i];
     }
-    /* a leading -1 is the batch when a sample keeps its size */
+    /* a leading -1 is the batch if the sample's size does not change */
     const int64_t sample = imp_count(x->dim + 1, x->rank - 1);
     if (x->rank > 0 && s.n > 0 && shape[0] == -1 && sample > 0 &&
         imp_count(shape + 1, s.n - 1) == sample)
@@ -156,7 +156,7 @@ static void slice_axis(mx_job *j) {
                          mx_int(j->n, "end", INT32_MAX)));
 }
 
-/* Where None stands in begin and end: past the axis, on the side that the step asks for. */
+/* Values for None in begin and end: beyond the axis, in the direction of the step. */
 enum { BEFORE = -(1 << 30), BEHIND = 1 << 30, NONE = 1 << 29 };
 
 static void slice(mx_job *j) {
@@ -193,7 +193,7 @@ static void reverse(mx_job *j) {
     mx_give(j, mx_op(j, "slice", "", &j->x, 1, &l));
 }
 
-/* The beginning of x, as large as a second tensor along some axes, or all. */
+/* Slices x to the size of a second tensor along some axes, or all. */
 static void slice_like(mx_job *j) {
     int64_t axes[CNR_MAX_RANK], begin[CNR_MAX_RANK] = {0}, end[CNR_MAX_RANK];
     const cnr_value other = mx_data(j, 1);
@@ -252,7 +252,7 @@ static void crop(mx_job *j) {
     mx_give(j, mx_op(j, "slice", "", &j->x, 1, &l));
 }
 
-static void pad(mx_job *j) { /* before and after, axis by axis */
+static void pad(mx_job *j) { /* sizes before and after, axis by axis */
     int64_t width[2 * CNR_MAX_RANK], pads[2 * CNR_MAX_RANK];
     const int32_t n = mx_ints(j->n, "pad_width", width, 2 * CNR_MAX_RANK, 0);
     const char *mode = mx_text(j->n, "mode");
@@ -305,7 +305,7 @@ static void norm(mx_job *j) {
     mx_give(j, mx_op(j, order == 2 ? "reduce_l2" : "reduce_l1", "", &j->x, 1, &l));
 }
 
-static void arg(mx_job *j) { /* MXNet gives positions as f32 */
+static void arg(mx_job *j) { /* MXNet gives positions as float32 */
     const int channel = strcmp(j->n->op, "argmax_channel") == 0;
     if (!channel && !mx_text(j->n, "axis")) return mx_problem(j, "axis is missing");
     imp_attrs l = {.n = 0}, as = {.n = 0};
@@ -318,7 +318,7 @@ static void arg(mx_job *j) { /* MXNet gives positions as f32 */
     mx_give(j, mx_op(j, "cast", "", &at, 1, &as));
 }
 
-/* ---- elements several times ---- */
+/* ---- repeating elements ---- */
 
 static void tile(mx_job *j) {
     int64_t reps[CNR_MAX_RANK], all[CNR_MAX_RANK];
@@ -328,7 +328,8 @@ static void tile(mx_job *j) {
     const int32_t rank = n > x->rank ? n : x->rank;
     const int64_t front[CNR_MAX_RANK] = {0, 1, 2, 3, 4, 5, 6, 7};
     imp_attrs l = {.n = 0}, more = {.n = 0};
-    imp_ints(&more, "axes", front, rank - x->rank); /* axes of 1, where there are more reps */
+    /* adds leading axes of size 1 if there are more reps than axes */
+    imp_ints(&more, "axes", front, rank - x->rank);
     const cnr_value v = n > x->rank ? mx_op(j, "unsqueeze", ".wide", &j->x, 1, &more) : j->x;
     for (int32_t i = 0; i < rank; i++) all[i] = i < rank - n ? 1 : reps[i - rank + n];
     imp_ints(&l, "repeats", all, rank);
@@ -350,12 +351,12 @@ static void repeat(mx_job *j) {
     mx_give(j, mx_op(j, "resize", "", &j->x, 1, &l));
 }
 
-/* broadcast_to, _axis and _like: axes of 1 stretched. */
+/* broadcast_to, broadcast_axis and broadcast_like: repeats axes of size 1. */
 static void broadcast(mx_job *j) {
     int64_t shape[CNR_MAX_RANK], axes[CNR_MAX_RANK], size[CNR_MAX_RANK];
     const cnr_tensor *x = mx_type(j, j->x), *like = NULL;
     if (!x) return;
-    for (int32_t i = 0; i < x->rank; i++) shape[i] = 1; /* 1 keeps what is there */
+    for (int32_t i = 0; i < x->rank; i++) shape[i] = 1; /* 1 keeps the size */
     if (strcmp(j->n->op, "broadcast_to") == 0) {
         if (mx_ints(j->n, "shape", size, CNR_MAX_RANK, 0) != x->rank)
             return mx_problem(j, "shape is wrong");
@@ -384,7 +385,7 @@ static void broadcast(mx_job *j) {
     mx_give(j, mx_op(j, "expand", "", &j->x, 1, &l));
 }
 
-/* ---- constants that the symbol tells: _zeros, _ones, _full, _arange ---- */
+/* ---- constants defined by attributes: _zeros, _ones, _full, _arange ---- */
 
 static void constant(mx_job *j) {
     int64_t shape[CNR_MAX_RANK];
@@ -425,7 +426,7 @@ static void squeeze(mx_job *j) {
     int64_t axes[CNR_MAX_RANK];
     const cnr_tensor *x = mx_type(j, j->x);
     int32_t n = mx_ints(j->n, "axis", axes, CNR_MAX_RANK, 0);
-    for (int32_t i = 1; n == 0 && x && i < x->rank; i++) /* the batch stays, even of 1 */
+    for (int32_t i = 1; n == 0 && x && i < x->rank; i++) /* keeps the batch axis, even of size 1 */
         if (x->dim[i] < 0) return mx_problem(j, "the sizes of its input are not known");
     if (!mx_text(j->n, "axis"))
         for (int32_t i = 1; x && i < x->rank; i++)

@@ -1,4 +1,4 @@
-/* Attributes of the nodes of a symbol: texts, as MXNet writes them. */
+/* Parses the attributes of a symbol's nodes, which MXNet writes as text. */
 #include "mxnet.h"
 
 const char *mx_text(const mx_node *n, const char *key) {

@@ -1,5 +1,5 @@
-/* Where arrays lie: .npy files, .npz archives (zip) and folders. Only heads are read at first; the
- * elements when it is known that they fit, and never more than the head says. */
+/* Reads .npy files, .npz archives (zip) and folders. Headers are read first; elements only once the
+ * array is known to fit, and never more than the header declares. */
 #define _GNU_SOURCE /* strverscmp */
 #include "numpy.h"
 
@@ -14,7 +14,7 @@ enum { MOST_ARRAYS = 1 << 14, MOST_SOURCES = 1 << 14 };
 
 typedef struct source {
     char *path;
-    zip_t *zip; /* NULL: one array */
+    zip_t *zip; /* NULL: a single array */
 } source;
 
 typedef struct entry {
@@ -27,11 +27,11 @@ typedef struct entry {
 struct np_set {
     source *sources;
     entry *entries;
-    imp_array *arrays; /* made of the entries in the end */
+    imp_array *arrays; /* made from the entries at the end */
     int32_t n_sources, source_room, n, room;
 };
 
-/* ---- the set ---- */
+/* ---- the set of arrays ---- */
 
 np_set *np_set_new(void) {
     np_set *s = (np_set *)imp_host->alloc(sizeof *s);
@@ -56,7 +56,7 @@ static cnr_status no_memory(const char *path, cnr_error *err) {
     return imp_host->fail(err, CNR_E_MEMORY, path, "out of memory");
 }
 
-/* Room for one more; NULL: no memory, or too many. */
+/* Room for one more entry; NULL: out of memory, or too many entries. */
 static void *push(void **list, int32_t *n, int32_t *room, int32_t most, size_t bytes) {
     if (*n >= most || !imp_grow(list, *n, room, bytes)) return NULL;
     char *slot = (char *)*list + (size_t)(*n)++ * bytes;
@@ -110,7 +110,7 @@ static void stream_close(stream *in) {
     if (in->file) fclose(in->file);
 }
 
-/* How many of the n bytes came; fewer at the end and after an error. */
+/* Reads up to n bytes. Returns how many; fewer at the end and after an error. */
 static size_t stream_read(stream *in, void *out, size_t n) {
     size_t got = 0;
     if (in->file) return fread(out, 1, n, in->file);
@@ -122,14 +122,15 @@ static size_t stream_read(stream *in, void *out, size_t n) {
     return got;
 }
 
-/* At the end, and what came before is what had been put in. */
+/* Whether the stream is at its end and its checksum is right. */
 static int stream_ends(stream *in) {
     char more;
     return in->file ? fread(&more, 1, 1, in->file) == 0 && !ferror(in->file)
                     : zip_fread(in->member, &more, 1) == 0;
 }
 
-/* `bytes`: of the whole, as its container says. NULL, or what is wrong. */
+/* Reads a header. `bytes`: size of the whole array file, from its container. Returns NULL, or the
+ * problem. */
 static const char *read_head(stream *in, uint64_t bytes, np_head *h, char why[200]) {
     uint8_t first[12];
     char text[NP_MOST_TEXT];
@@ -150,7 +151,8 @@ static const char *read_head(stream *in, uint64_t bytes, np_head *h, char why[20
     return why;
 }
 
-/* One array of the last source; a bad one becomes a problem. `name`: n characters of it. */
+/* Adds an array of the last source; a bad one becomes a problem of the graph. `name` has n
+ * characters. */
 static cnr_status add_array(np_set *s, imp_net *net, const char *name, size_t n,
                             zip_uint64_t member, uint64_t bytes, cnr_error *err) {
     const source *from = &s->sources[s->n_sources - 1];
@@ -179,7 +181,7 @@ static size_t without_ending(const char *name) {
     return imp_ends_with(name, ".npy") ? n - 4 : n;
 }
 
-/* arr_2 before arr_10. */
+/* Orders arr_2 before arr_10. */
 static int by_name(const void *a, const void *b) {
     return strverscmp(((const entry *)a)->name, ((const entry *)b)->name);
 }
@@ -197,7 +199,7 @@ static cnr_status add_members(np_set *s, imp_net *net, zip_t *zip, const char *p
         const int known = zip_stat_index(zip, (zip_uint64_t)i, 0, &info) == 0 &&
                           info.valid & ZIP_STAT_NAME && info.valid & ZIP_STAT_SIZE;
         const char *name = known ? info.name : "?";
-        if (!known || info.name[strlen(info.name) - (*info.name != 0)] != '/') /* no folder */
+        if (!known || info.name[strlen(info.name) - (*info.name != 0)] != '/') /* not a folder */
             status = add_array(s, net, name, without_ending(name), (zip_uint64_t)i,
                                known ? info.size : 0, err);
     }
@@ -265,7 +267,7 @@ cnr_status np_set_add(np_set *s, imp_net *net, const char *path, cnr_error *err)
                                                  : add_file(s, net, path, err);
 }
 
-/* ---- as arrays ---- */
+/* ---- access as imp_arrays ---- */
 
 static cnr_status load(void *owner, int32_t i, void **data, cnr_error *err) {
     const np_set *s = (const np_set *)owner;

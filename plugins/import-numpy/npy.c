@@ -1,4 +1,4 @@
-/* The head of an array, and its elements as numbers. */
+/* Parses an array's header; converts its elements to numbers. */
 #include "numpy.h"
 
 #include <stdio.h>
@@ -8,7 +8,7 @@ int np_begins(const uint8_t *first, size_t *from) {
     return memcmp(first, "\x93NUMPY", 6) == 0 && first[6] >= 1 && first[6] <= 3;
 }
 
-/* ---- the literal ---- */
+/* ---- the Python literal ---- */
 
 typedef struct parser {
     const char *at, *end, *wrong;
@@ -31,7 +31,7 @@ static int take(parser *p, char c) {
     return 1;
 }
 
-/* 'text' or "text", without escapes. */
+/* Reads 'text' or "text", without escapes. */
 static int read_string(parser *p, const char **out, size_t *n) {
     const char quote = peek(p);
     if (quote != '\'' && quote != '"') return fail(p, "a text in quotes is wanted");
@@ -60,7 +60,7 @@ static int read_size(parser *p, int64_t *out) {
     return 1;
 }
 
-/* (), (3,) or (3, 4): one size alone is none without its comma. */
+/* Reads (), (3,) or (3, 4); a single size needs its comma. */
 static int read_shape(parser *p, np_head *h) {
     int comma = 1;
     if (!take(p, '(')) return fail(p, "its shape is no tuple");
@@ -73,7 +73,7 @@ static int read_shape(parser *p, np_head *h) {
     return take(p, ')') && (h->rank != 1 || comma || fail(p, "its shape is no tuple"));
 }
 
-/* What NumPy calls types that are no numbers to us. */
+/* NumPy's name for a type that is not a number. */
 static const char *strange(char kind) {
     switch (kind) {
     case 'O': return "Python objects";

@@ -18,12 +18,13 @@ typedef struct np_head {
     int32_t width, rank;
     int swapped, fortran;
     int64_t dim[CNR_MAX_RANK], count;
-    size_t offset; /* of the elements */
+    size_t offset; /* offset of the elements */
 } np_head;
 
-/* From the first NP_FIRST bytes: the text's length is in bytes [8, *from). 0: no such array. */
+/* Checks the first NP_FIRST bytes. The length of the text is in bytes [8, *from). 0: not an
+ * array. */
 int np_begins(const uint8_t *first, size_t *from);
-/* NULL, or what is wrong with it. `why` has room for a sentence. */
+/* Returns NULL, or the problem. `why` is room for the message. */
 const char *np_read_head(const char *text, size_t n, np_head *out, char why[200]);
 double np_element(const np_head *h, const void *data, int64_t i);
 
@@ -32,12 +33,12 @@ double np_element(const np_head *h, const void *data, int64_t i);
 typedef struct np_set np_set;
 np_set *np_set_new(void); /* NULL: no memory */
 void np_set_free(np_set *s);
-/* Adds what lies at `path`. Arrays that nothing can be made of become problems of the graph. */
+/* Adds the arrays at `path`. Unusable arrays become problems of the graph. */
 cnr_status np_set_add(np_set *s, imp_net *net, const char *path, cnr_error *err);
 /* Borrowed from the set. */
 imp_arrays np_set_arrays(np_set *s);
 
-/* ---- read.c: what arrays.so exports, for plugin.c; an importer's `import` ---- */
+/* ---- read.c: the `import` hook of arrays.so, which plugin.c calls ---- */
 CNR_EXPORT cnr_status np_import(const cnr_host *host, const cnr_import_args *args,
                                 struct cnr_graph *graph, cnr_error *err);
 

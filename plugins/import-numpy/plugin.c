@@ -1,5 +1,5 @@
-/* The plugin: says what is an array of NumPy's, or holds such; what reads them is in arrays.so,
- * which needs libzip, and with it libcrypto, and comes in with the first. */
+/* Recognises NumPy's files. The reader is in arrays.so, which links libzip and libcrypto and is
+ * loaded at the first use. */
 #include "late.h"
 #include "numpy.h"
 
@@ -19,7 +19,7 @@ static int32_t accepts(const char *path, const uint8_t *head, size_t n) {
     if (n >= 10 && memcmp(head, "\x93NUMPY", 6) == 0) return 90;
     if (n == 0) return is_folder(path) ? 60 : 0;
     if (n < 22 || memcmp(head, "PK", 2) != 0) return 0;
-    if (memcmp(head, "PK\3\4", 4) == 0 && n > 30) { /* its first member */
+    if (memcmp(head, "PK\3\4", 4) == 0 && n > 30) { /* the first member of a zip archive */
         const size_t length = (size_t)head[26] | (size_t)head[27] << 8;
         if (length > 4 && length <= n - 30 && memcmp(head + 30 + length - 4, ".npy", 4) == 0)
             return 90;

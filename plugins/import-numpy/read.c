@@ -1,10 +1,10 @@
-/* NumPy: .npy and .npz files, as weights for a net that is described elsewhere. Saving arrays is
- * how Theano, Lasagne and Keras keep models: the files hold no layers. */
+/* Reads .npy and .npz as weights for a net that is described elsewhere. Theano, Lasagne and Keras
+ * save models so: the files hold arrays, but no layers. */
 #include "numpy.h"
 
 #include <stdio.h>
 
-/* Files alone are no net: what they hold, and where to put them. */
+/* The error for files without a net: lists the arrays, and how to use them. */
 static cnr_status not_a_net(const char *path, const imp_arrays *arrays, cnr_error *err) {
     char list[600] = "", text[160];
     size_t n = 0;

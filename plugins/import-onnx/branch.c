@@ -1,10 +1,10 @@
-/* If: the branch that is known to be taken, in the node's place; or both, where either's results
- * will do. Loops are refused. */
+/* Converts If: only the branch of a known condition, or both with a selection between their
+ * results. Loops are refused. */
 #include "onnx.h"
 
-enum { MAX_DEPTH = 8 }; /* of branches in branches */
+enum { MAX_DEPTH = 8 }; /* bound on nested branches */
 
-/* The values point into the message, so it is kept until the import ends. */
+/* Unpacks a branch. Values point into the message, so it is kept until the import ends. */
 static Onnx__GraphProto *unpacked(onnx_job *j, const char *name) {
     const Onnx__AttributeProto *a = onnx_proto(j, name);
     onnx_branch *b = (onnx_branch *)imp_host->alloc(sizeof *b);
@@ -22,8 +22,8 @@ static Onnx__GraphProto *unpacked(onnx_job *j, const char *name) {
     return j->failed ? NULL : b->graph;
 }
 
-/* What exporters write where there is nothing to work on, as no box that was found: a tensor
- * without elements. The other branch gives as much when it works on nothing. */
+/* Whether the branch gives a tensor without elements, as exporters write for an empty input (no box
+ * found). The other branch gives the same then. */
 static int gives_nothing(const Onnx__GraphProto *g) {
     if (g->n_node != 1 || g->n_output != 1 || g->n_initializer) return 0;
     const Onnx__NodeProto *n = g->node[0];
@@ -43,11 +43,12 @@ static void take(onnx_job *j, const Onnx__GraphProto *g, cnr_value *out) {
         const char *name = g->output[i]->name ? g->output[i]->name : "";
         if (!onnx_names_get(&j->net->values, name, &out[i]))
             onnx_problem(j, "no node of its branch gives \"%s\"", name);
-        else if (out[i] < 0) j->failed = 1; /* told of already */
+        else if (out[i] < 0) j->failed = 1; /* reported already */
     }
 }
 
-/* Nodes have no effects, so both branches are computed; their results must be alike. */
+/* Computes both branches, since nodes have no side effects, and selects; their results must have
+ * the same types. */
 static void choose(onnx_job *j, const cnr_value *yes, const cnr_value *no) {
     for (int32_t i = 0; i < j->n_out; i++) {
         const cnr_tensor *a = imp_type(&j->net->imp, yes[i]), *b = imp_type(&j->net->imp, no[i]);

@@ -1,5 +1,5 @@
-/* Operators of ONNX Runtime's own (domain com.microsoft) that its quantiser and optimiser write:
- * quantised ones are computed as numbers in between, fused ones as what they were fused of. */
+/* Converts operators of ONNX Runtime's domain com.microsoft, which its quantiser and optimiser
+ * write. Quantised ones are dequantised, computed and quantised; fused ones are split again. */
 #include "onnx.h"
 
 #include <stdio.h>
@@ -11,7 +11,7 @@ static cnr_value dequantized(onnx_job *j, const cnr_value *in, int64_t axis) {
     return onnx_step(j, "dequantize_linear", in, in[2] < 0 ? 2 : 3, &attrs);
 }
 
-/* The node itself becomes the last step: x made of 8 bits. */
+/* Makes the node itself the last step: quantises x to 8 bits. */
 static void quantize(onnx_job *j, cnr_value x, cnr_value scale, cnr_value zero) {
     snprintf(j->op, sizeof j->op, "quantize_linear");
     j->in[0] = x;
@@ -21,8 +21,8 @@ static void quantize(onnx_job *j, cnr_value x, cnr_value scale, cnr_value zero) 
     j->attrs.n = 0;
 }
 
-/* Operands of three inputs each (x, scale, zero point), then scale and zero point of the result; or
- * those two first, where there may be any number of operands. */
+/* Dequantises operands, which have three inputs each (x, scale, zero point). The result's scale and
+ * zero point follow, or come first (`result`) if the number of operands varies. */
 static void operands(onnx_job *j, int32_t first, int32_t n, int32_t result) {
     cnr_value *x = (cnr_value *)onnx_own(j, (size_t)n * sizeof *x);
     if (!x) return;
@@ -32,7 +32,7 @@ static void operands(onnx_job *j, int32_t first, int32_t n, int32_t result) {
     quantize(j, onnx_step(j, j->op, x, n, &j->attrs), j->in[result], j->in[result + 1]);
 }
 
-/* Inputs that are left out at the end read as left out. */
+/* Marks missing inputs at the end as left out. */
 static void fill_up(onnx_job *j, int32_t n) {
     while (j->n_in < n) j->in[j->n_in++] = -1;
 }
@@ -51,8 +51,8 @@ static void any(onnx_job *j) {
     operands(j, 2, (j->n_in - 2) / 3, 0);
 }
 
-/* a, b and their scales and zero points, an i32 bias of scale a times b, the result's (none: it is
- * of floats). */
+/* a, b with scales and zero points, an int32 bias with scale a times b, the result's scale and zero
+ * point (none: the result is float). */
 static void gemm(onnx_job *j) {
     fill_up(j, 9);
     const int32_t n = j->in[6] < 0 ? 2 : 3;
@@ -68,7 +68,7 @@ static void gemm(onnx_job *j) {
     j->done = 1;
 }
 
-/* A convolution and its activation, whose parameters are a list. */
+/* A convolution with its activation; the activation's parameters are a list. */
 static void fused_conv(onnx_job *j) {
     static const struct {
         const char *onnx, *op, *first, *second;
@@ -79,7 +79,7 @@ static void fused_conv(onnx_job *j) {
     const Onnx__AttributeProto *values = onnx_proto(j, "activation_params");
     const char *name = kind ? onnx_text(j, kind->s) : NULL;
     if (j->n_in > 3) return onnx_problem(j, "a sum in a convolution is not supported%s", "");
-    if (!name) return; /* without one it is conv */
+    if (!name) return; /* no activation: conv itself */
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         if (strcmp(rows[i].onnx, name) != 0) continue;
         imp_bool(&j->attrs, "bias", j->n_in > 2);

@@ -1,6 +1,6 @@
-/* What the exporter's files share. The message points into the graph's own memory and into blocks
- * that are released together, so nothing in it is freed singly; what runs out of memory says so in
- * the writer and goes on, and nothing is saved then. */
+/* Shared by the exporter's files. The message points into the graph's memory and into blocks that
+ * are freed together, so its parts are not freed one by one. After running out of memory the writer
+ * goes on, but nothing is saved. */
 #ifndef ONNX_EXPORT_H
 #define ONNX_EXPORT_H
 
@@ -8,7 +8,7 @@
 
 enum { OUT_MAX_PORTS = 1024 };
 
-/* The model under construction. */
+/* The model that is being written. */
 typedef struct out_writer {
     const struct cnr_graph *graph;
     imp_pool pool;
@@ -22,7 +22,7 @@ typedef struct out_writer {
     int no_memory;
 } out_writer;
 
-/* A node being written: the names of what it reads and gives. */
+/* The node that is being written: names of its inputs and outputs. */
 typedef struct out_job {
     out_writer *w;
     const cnr_node *node;
@@ -34,37 +34,38 @@ typedef struct out_job {
 
 void *out_make(out_writer *w, size_t bytes); /* zeroed; NULL: no memory */
 char *out_text(out_writer *w, const char *s);
-/* Told to the user; the export fails at its end. */
+/* Reports why the node can't be exported; the export fails at its end. */
 void out_unsupported(out_writer *w, const cnr_node *node, const char *why);
 
-int32_t out_data_type(int32_t dtype); /* TensorProto.DataType; 0: ONNX has none */
+int32_t out_data_type(int32_t dtype); /* TensorProto.DataType; 0: ONNX has no such type */
 void out_tensor(out_writer *w, const char *name, int32_t dtype, const int64_t *dim, int32_t rank,
                 const void *data, uint64_t bytes); /* data is not copied */
-/* Constants of ours, copied; they return the constant's name. */
+/* Copies a constant into the model; returns its name. */
 const char *out_constant(out_writer *w, int32_t dtype, const int64_t *dim, int32_t rank,
                          const void *data, uint64_t bytes);
 const char *out_ints(out_writer *w, const int64_t *values, int64_t n);
 const char *out_floats(out_writer *w, const double *values, int64_t n);
 const char *out_scalar(out_writer *w, double value);
 
-/* A node; its attributes follow. NULL, which those take too: no memory. */
+/* Adds a node; the caller adds its attributes. NULL: out of memory; the functions for attributes
+ * accept it. */
 Onnx__NodeProto *out_node(out_writer *w, const char *op, const char *const *in, int32_t n_in,
                           const char *const *out, int32_t n_out);
 void out_put_int(out_writer *w, Onnx__NodeProto *n, const char *name, int64_t value);
 void out_put_ints(out_writer *w, Onnx__NodeProto *n, const char *name, const int64_t *v, int64_t k);
 void out_put_attr(out_writer *w, Onnx__NodeProto *n, const cnr_attr *from);
 void out_use_domain(out_writer *w, const char *domain, int32_t version);
-/* A fresh name for a value between nodes of ours. */
+/* A new name for a value between two of our nodes. */
 const char *out_between(out_writer *w);
 
-/* ---- the kinds of operators; 0: it is not among them ---- */
+/* ---- kinds of operators; they return 0 for another kind ---- */
 
-int out_plugin_row(out_job *j); /* rows.c: another plugin imports it */
-int out_row(out_job *j);        /* export_rows.c: ONNX has it too */
-int out_own(out_job *j);        /* export_own.c: several of ONNX's make it */
+int out_plugin_row(out_job *j); /* rows.c: another plugin exports it */
+int out_row(out_job *j);        /* export_rows.c: ONNX has the operator */
+int out_own(out_job *j);        /* export_own.c: made of several ONNX operators */
 /* export_quantized.c: between DequantizeLinear and QuantizeLinear */
 int out_quantized(out_job *j);
-/* The attributes of the job's node that ONNX's operator takes which `op` becomes. */
+/* Adds to `n` the attributes of the job's node that ONNX operator `op` has. */
 void out_attrs_of(out_job *j, Onnx__NodeProto *n, const char *op);
 
 #endif

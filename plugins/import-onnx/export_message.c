@@ -1,4 +1,4 @@
-/* The message under construction: its memory, tensors, nodes and attributes. */
+/* Builds the message: its memory, tensors, nodes and attributes. */
 #include "export.h"
 
 #include <stdio.h>
@@ -25,7 +25,7 @@ void out_unsupported(out_writer *w, const cnr_node *node, const char *why) {
     w->problems++;
 }
 
-/* Room for one more pointer in a list kept in blocks. */
+/* Makes room for one more pointer in a list. */
 static int grow(out_writer *w, void ***list, size_t n, size_t *room) {
     if (n < *room) return 1;
     const size_t more = *room ? *room * 2 : 128;

@@ -1,4 +1,4 @@
-/* Graphs into ONNX files of operator set 21. */
+/* Writes graphs as ONNX files of operator set 21. */
 #include "export.h"
 
 enum { OPSET = 21, IR_VERSION = 10 };
@@ -29,7 +29,7 @@ void out_use_domain(out_writer *w, const char *domain, int32_t version) {
     Onnx__OperatorSetIdProto *set = (Onnx__OperatorSetIdProto *)out_make(w, sizeof *set);
     if (!set) return;
     if (w->n_sets == CNR_ROWS(w->sets)) {
-        w->no_memory = 1; /* more domains than files have */
+        w->no_memory = 1; /* more domains than a file may have */
         return;
     }
     onnx__operator_set_id_proto__init(set);
@@ -39,7 +39,7 @@ void out_use_domain(out_writer *w, const char *domain, int32_t version) {
     w->sets[w->n_sets++] = set;
 }
 
-/* Constants that nodes read, each once. */
+/* Writes the constants that nodes read, each once. */
 static void write_constants(out_writer *w) {
     const int32_t n_nodes = imp_host->graph_node_count(w->graph);
     onnx_names seen = NULL;

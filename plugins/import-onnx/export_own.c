@@ -1,4 +1,4 @@
-/* Operators of our own, made of several of ONNX's. */
+/* Exports operators that ONNX does not have as several of its operators. */
 #include "export.h"
 
 static void dense(out_job *j) {
@@ -23,7 +23,7 @@ static void swish(out_job *j) {
     out_node(j->w, "Mul", in, 2, j->out, 1);
 }
 
-/* A per-channel constant laid along axis 1 of an input of `rank`. */
+/* A per-channel constant, reshaped to broadcast along axis 1 of an input of `rank`. */
 static const char *along_channels(out_job *j, int32_t port) {
     const cnr_tensor *t = j->node->inputs[port];
     const int32_t rank = j->node->inputs[0]->rank;
@@ -46,7 +46,7 @@ static void scale_bias(out_job *j) {
     if (shifted) out_node(j->w, "Add", more, 2, j->out, 1);
 }
 
-/* x / (bias + alpha * mean of squares around it) ^ beta */
+/* x / (bias + alpha * mean of the squares in its window) ^ beta */
 static void lrn_within(out_job *j) {
     out_writer *w = j->w;
     const int64_t size = cnr_attr_int(j->node, "size");
@@ -68,6 +68,7 @@ static void lrn_within(out_job *j) {
     out_node(w, "Div", d, 2, j->out, 1);
 }
 
+/* Mul for each input whose coefficient is not 1, then one Sum. */
 static void weighted_sum(out_job *j) {
     int64_t n;
     const double *c = cnr_attr_floats(j->node, "coeffs", &n);
@@ -119,7 +120,7 @@ static void crop(out_job *j) {
     out_node(j->w, "Slice", in, 4, j->out, 1);
 }
 
-/* Channels [from, to) of a value, through `op` when there is one. */
+/* Channels [from, to) of a value, through operator `op` if not NULL. */
 static const char *channels(out_job *j, const char *x, int64_t from, int64_t to, const char *op) {
     const int64_t axis = 1;
     const char *part = out_between(j->w), *out = op ? out_between(j->w) : part;
@@ -133,7 +134,7 @@ static const char *channels(out_job *j, const char *x, int64_t from, int64_t to,
     return out;
 }
 
-/* Darknet's heads: activations by ranges of channels, anchor by anchor, joined again. */
+/* Darknet's heads: activates ranges of channels of each anchor and joins them again. */
 static void head(out_job *j) {
     const int yolo = strcmp(j->node->desc->name, "yolo") == 0;
     const int64_t classes = cnr_attr_int(j->node, "classes"), num = cnr_attr_int(j->node, "num");
@@ -164,7 +165,7 @@ static void head(out_job *j) {
     out_put_int(j->w, out_node(j->w, "Concat", parts, n, j->out, 1), "axis", 1);
 }
 
-/* What depends on sizes alone is worked out now, by the operator's own reference. */
+/* Computes operators that depend on sizes alone by their reference, and writes the result. */
 static void known(out_job *j) {
     const cnr_tensor *y = j->node->outputs[0];
     cnr_error err = CNR_ERROR_INIT;
@@ -179,13 +180,14 @@ static void known(out_job *j) {
     out_tensor(j->w, j->out[0], y->dtype, y->dim, y->rank, made.data, made.bytes);
 }
 
-/* Blocks of stride x stride places become channels, Darknet's way round. */
+/* Moves blocks of stride x stride pixels to channels, in Darknet's order. */
 static void reorg(out_job *j) {
     out_writer *w = j->w;
     const int64_t s = cnr_attr_int(j->node, "stride"), *d = j->node->inputs[0]->dim;
     if (cnr_attr_int(j->node, "reverse") || d[1] < 1 || d[2] < 1 || d[3] < 1 || d[1] % (s * s))
         return out_unsupported(w, j->node, "this form is not supported");
-    /* The memory of x read as N, C/(s*s), H, s, W, s and turned, then named C*s*s, H/s, W/s. */
+    /* reinterprets the memory of x as N, C/(s*s), H, s, W, s; transposes; then reads it as C*s*s,
+     * H/s, W/s */
     const int64_t cut[] = {-1, d[1] / (s * s), d[2], s, d[3], s}, perm[] = {0, 3, 5, 1, 2, 4};
     const int64_t out[] = {-1, d[1] * s * s, d[2] / s, d[3] / s};
     const char *a = out_between(w), *b = out_between(w);
@@ -194,7 +196,7 @@ static void reorg(out_job *j) {
     out_node(w, "Reshape", (const char *[]){b, out_ints(w, out, 4)}, 2, j->out, 1);
 }
 
-/* A constant's value is a tensor attribute in ONNX. */
+/* In ONNX the value is an attribute, a tensor. */
 static void constant_of_shape(out_job *j) {
     const int32_t dtype = (int32_t)cnr_attr_int(j->node, "dtype");
     const char *plain = j->out[0], *shape = j->in[0];
@@ -207,7 +209,7 @@ static void constant_of_shape(out_job *j) {
     out_put_int(j->w, out_node(j->w, "Cast", &filled, 1, &plain, 1), "to", out_data_type(dtype));
 }
 
-/* x over the root of its squares' sum, times a factor: Caffe's Normalize. */
+/* Caffe's Normalize: x divided by the root of its sum of squares, times a factor. */
 static void normalize(out_job *j) {
     out_writer *w = j->w;
     int64_t axes[CNR_MAX_RANK], n = 0;

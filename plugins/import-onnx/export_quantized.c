@@ -1,16 +1,16 @@
-/* Quantised operators as ONNX's runtimes know them: the operator of floats between DequantizeLinear
- * and QuantizeLinear, which they make one of whole numbers again. Any function of a byte is a
- * Gather of its 256 results. */
+/* Exports quantised operators as the float operator between DequantizeLinear and QuantizeLinear,
+ * which runtimes fuse to integer operators again. A function of a byte becomes a Gather from a
+ * table of its 256 results. */
 #include "export.h"
 
-/* Ports of an operand or a result: value, scale, zero point. */
+/* Inputs: each operand and the result have a value, a scale and a zero point. */
 enum { Q_X = 0, Q_W = 3, Q_LAYER_Y = 6, Q_BIAS = 8 };
 
 static int is_known(const cnr_tensor *t, int32_t dtype) {
     return t && t->dtype == dtype && !t->encoding && t->flags & CNR_TENSOR_CONST && t->data;
 }
 
-/* Scales and zero points from `port` on are constants, the scale of f32. */
+/* Whether the scale (float32) and zero point from `port` on are constants. */
 static int has_scale(const out_job *j, int32_t port) {
     if (port + 1 >= j->n_in) return 0;
     const cnr_tensor *scale = j->node->inputs[port], *zero = j->node->inputs[port + 1];
@@ -18,7 +18,7 @@ static int has_scale(const out_job *j, int32_t port) {
            cnr_dtype_bits(zero->dtype) == 8 && (cnr_count(zero) == 1 || scale->rank == zero->rank);
 }
 
-/* The name of the zero point at `port`, in the shape of the scale before it, as ONNX wants it. */
+/* Name of the zero point at `port`, reshaped to the shape of its scale, as ONNX requires. */
 static const char *zero_like_scale(out_job *j, int32_t port) {
     const cnr_tensor *scale = j->node->inputs[port - 1], *zero = j->node->inputs[port];
     if (scale->rank == zero->rank && cnr_count(scale) == cnr_count(zero)) return j->in[port];
@@ -42,7 +42,7 @@ static void quantized(out_job *j, const char *y, int32_t scale) {
     out_node(j->w, "QuantizeLinear", in, 3, j->out, 1);
 }
 
-/* The bias, whose scale is that of x times that of w. */
+/* The dequantised bias, whose scale is scale x times scale w. */
 static const char *bias(out_job *j) {
     const cnr_tensor *w = j->node->inputs[Q_W + 1], *x = j->node->inputs[Q_X + 1];
     const int64_t n = cnr_count(w);
@@ -96,7 +96,7 @@ static int mean(out_job *j) {
     return 1;
 }
 
-/* A signed byte below 0 counts from the table's end, which is where its result is. */
+/* Negative indices count from the table's end, where the results of negative bytes are. */
 static int table(out_job *j) {
     const char *index = out_between(j->w), *in[] = {j->in[1], index};
     out_put_int(j->w, out_node(j->w, "Cast", j->in, 1, &index, 1), "to", out_data_type(CNR_i32));

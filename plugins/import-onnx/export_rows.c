@@ -1,4 +1,4 @@
-/* Operators that are ONNX's own: which of their attributes ONNX takes as attributes and which as
+/* Operators that ONNX has too: which of their attributes become attributes and which become
  * inputs. */
 #include "export.h"
 
@@ -6,8 +6,8 @@
 
 static const struct row {
     const char *op, *onnx;
-    const char *attrs;  /* those that stay attributes, each in blanks */
-    const char *inputs; /* those that become inputs: " name:port " */
+    const char *attrs;  /* attributes of the same name in ONNX, each surrounded by blanks */
+    const char *inputs; /* attributes that become inputs: " name:port " */
 } rows[] = {
     {"conv", "Conv", " strides pads dilations group auto_pad ", ""},
     {"conv_transpose", "ConvTranspose",
@@ -174,7 +174,7 @@ static int lists(const char *list, const char *name) {
     return strstr(list, word) != NULL;
 }
 
-/* Port that attribute `name` becomes, or -1. */
+/* The port that attribute `name` becomes, or -1. */
 static int port_of(const char *list, const char *name) {
     char word[80];
     snprintf(word, sizeof word, " %.70s:", name);
@@ -192,7 +192,7 @@ static void put_attrs(out_job *j, Onnx__NodeProto *n, const struct row *row) {
         const int same = strncmp(cnr_attr_string(j->node, "auto_pad"), "NOTSET", 6) != 0 &&
                          *cnr_attr_string(j->node, "auto_pad");
         if (same && strcmp(a->name, "pads") == 0) continue;
-        /* ONNX has these only when they are meant */
+        /* ONNX writes these only if they are set */
         if (!a->set && (lists(" num_outputs end axes output_shape perm ", a->name))) continue;
         out_put_attr(w, n, a);
     }

@@ -1,4 +1,4 @@
-/* What ONNX says otherwise than we do: constants as nodes, and what older operator sets meant. */
+/* Adapts nodes whose form differs from ours: constants as nodes, and older operator sets. */
 #include "onnx.h"
 
 #include <stdio.h>
@@ -30,7 +30,7 @@ static cnr_value over(onnx_job *j, cnr_value x, const int64_t *axes, int64_t n) 
 
 /* ---- older operator sets ---- */
 
-/* Before operator set 7 the second operand was laid against the first from `axis` on. */
+/* Before operator set 7, the second operand was broadcast along the first from `axis` on. */
 static void old_broadcast(onnx_job *j) {
     const cnr_tensor *x = type_of(j, j->in[0]), *y = type_of(j, j->n_in > 1 ? j->in[1] : -1);
     if (j->net->opset >= 7 || !onnx_proto(j, "axis") || !x || !y) return;
@@ -42,7 +42,7 @@ static void old_broadcast(onnx_job *j) {
     j->in[1] = over(j, j->in[1], axes, n);
 }
 
-/* Before operator set 13: rows are everything from `axis` on, as one. */
+/* Before operator set 13, all axes from `axis` on were normalised together. */
 static void softmax(onnx_job *j) {
     const cnr_tensor *x = type_of(j, j->in[0]);
     imp_attrs from = {.n = 0}, rows = {.n = 0};
@@ -61,7 +61,7 @@ static void softmax(onnx_job *j) {
     snprintf(j->op, sizeof j->op, "reshape_like");
 }
 
-/* Before operator set 7 a slope without more was one a channel. */
+/* Before operator set 7, a one-dimensional slope had one value for each channel. */
 static void prelu(onnx_job *j) {
     const cnr_tensor *x = type_of(j, j->in[0]), *slope = type_of(j, j->n_in > 1 ? j->in[1] : -1);
     int64_t axes[CNR_MAX_RANK], n = 0;
@@ -79,7 +79,7 @@ static cnr_value mean_of(onnx_job *j, cnr_value x, int32_t rank, int keep) {
     return onnx_step(j, "reduce_mean", &x, 1, &attrs);
 }
 
-/* x over the root of its mean square from `axis` on, times a scale. */
+/* x divided by the root of its mean square from `axis` on, times a scale. */
 static void rms_norm(onnx_job *j) {
     const cnr_tensor *x = type_of(j, j->in[0]);
     const Onnx__AttributeProto *given = onnx_proto(j, "epsilon");
@@ -102,12 +102,13 @@ static void rms_norm(onnx_job *j) {
     snprintf(j->op, sizeof j->op, "mul");
 }
 
-/* In training mode the statistics are those of x itself. Some nets normalise their weights so; they
- * are constants, and all of this is folded. */
+/* In training mode, the statistics are those of x. Some nets normalise their weights with it; these
+ * are constants, so all of it is folded. */
 static void batch_norm(onnx_job *j) {
     const cnr_tensor *x = type_of(j, j->in[0]);
     int training = onnx_int(j, "training_mode", 0) != 0;
-    if (j->net->opset < 14 && !onnx_int(j, "is_test", 0)) /* more outputs said so */
+    /* older sets marked training mode by additional outputs */
+    if (j->net->opset < 14 && !onnx_int(j, "is_test", 0))
         for (size_t i = 1; i < j->node->n_output; i++) training |= j->node->output[i][0] != 0;
     j->n_out = 1;
     if (onnx_int(j, "spatial", 1) == 0) onnx_problem(j, "spatial = 0 is not supported%s", "");
@@ -126,7 +127,7 @@ static void pad(onnx_job *j) { /* "paddings" in operator set 1 */
     if (old) imp_ints(&j->attrs, "pads", old->ints, (int64_t)old->n_ints);
 }
 
-/* Operator set 10 had scales as the second input and one fixed rule. */
+/* Operator set 10 had the scales as second input, and one fixed coordinate rule. */
 static void fixed_resize(onnx_job *j) {
     imp_enum(&j->attrs, "coordinate_transformation_mode", "asymmetric");
     imp_enum(&j->attrs, "nearest_mode", "floor");
@@ -154,20 +155,21 @@ static void upsample(onnx_job *j) { /* scales: an attribute, then an input */
     fixed_resize(j);
 }
 
-/* Before operator set 16 positions were not moved by half a pixel. */
+/* Before operator set 16, coordinates were not shifted by half a pixel. */
 static void roi_align(onnx_job *j) {
     if (j->net->opset < 16)
         imp_enum(&j->attrs, "coordinate_transformation_mode", "output_half_pixel");
 }
 
-static void top_k(onnx_job *j) { /* k was an attribute before operator set 10 */
+static void top_k(onnx_job *j) { /* before operator set 10, k was an attribute */
     const Onnx__AttributeProto *k = onnx_proto(j, "k");
     if (!k || j->n_in != 1) return;
     j->in[1] = onnx_constant(j, CNR_i64, &k->i, (int64_t[]){1}, 1);
     j->n_in = 2;
 }
 
-static void group_norm(onnx_job *j) { /* up to operator set 20 scale and bias were one a group */
+/* up to operator set 20, scale and bias had one value for each group */
+static void group_norm(onnx_job *j) {
     const int64_t groups = onnx_int(j, "num_groups", 1);
     const cnr_tensor *x = type_of(j, j->in[0]);
     if (j->net->opset >= 21 || !x || x->rank < 2 || x->dim[1] < 1 || j->n_in < 3) return;
@@ -177,14 +179,14 @@ static void group_norm(onnx_job *j) { /* up to operator set 20 scale and bias we
     imp_ints(&column, "shape", turn, 2);
     imp_ints(&flat, "shape", turn, 1);
     imp_ints(&repeat, "repeats", many, 2);
-    for (int i = 1; i < 3; i++) { /* each group's value once for each of its channels */
+    for (int i = 1; i < 3; i++) { /* repeats each group's value for all its channels */
         cnr_value v = onnx_step(j, "reshape", &j->in[i], 1, &column);
         v = onnx_step(j, "tile", &v, 1, &repeat);
         j->in[i] = onnx_step(j, "reshape", &v, 1, &flat);
     }
 }
 
-/* Only the usual activations, which may be written out. */
+/* Accepts the default activations only, also if they are written out. */
 static void recurrent(onnx_job *j) {
     static const char *const usual[] = {"Sigmoid", "Tanh", "Tanh"};
     const Onnx__AttributeProto *list = onnx_proto(j, "activations");
@@ -198,7 +200,7 @@ static void recurrent(onnx_job *j) {
 
 /* ---- constants ---- */
 
-/* A constant: any of the forms of Constant. */
+/* Constant, in any of its forms. */
 static void constant(onnx_job *j) {
     const Onnx__AttributeProto *value = onnx_proto(j, "value"), *a;
     cnr_tensor t = {.size = sizeof t, .flags = CNR_TENSOR_CONST};
@@ -221,13 +223,13 @@ static void constant(onnx_job *j) {
     } else {
         return onnx_problem(j, "a constant of this form (sparse, string) is not supported%s", "");
     }
-    /* An empty list has no address, and NULL would mean "not yet filled". */
+    /* An empty list has no address; NULL would mean "filled later". */
     if (!t.data) t.data = (void *)"";
     if (!j->failed) j->out[0] = imp_host->graph_constant(j->net->imp.graph, j->node->output[0], &t);
     imp_host->free(made);
 }
 
-/* The one element of `value` as a number and a type. */
+/* Reads the single element of `value` as a number and a type. */
 static void constant_of_shape(onnx_job *j) {
     const Onnx__AttributeProto *value = onnx_proto(j, "value");
     if (!value || !value->t) return;

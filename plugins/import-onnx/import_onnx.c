@@ -1,17 +1,18 @@
-/* ONNX models (and single TensorProto files, as test vectors have them) into a graph. */
+/* Imports ONNX models, and single TensorProto files as in test vectors. */
 #include "onnx.h"
 
 #include <stdio.h>
 
 ProtobufCAllocator onnx_allocator = {imp_library_alloc, imp_library_free, NULL};
 
-/* ---- telling messages apart by their first fields ---- */
+/* ---- telling a model from a tensor by the first fields ---- */
 
 typedef enum kind { NEITHER, MODEL, TENSOR } kind;
 
 static kind kind_of(const uint8_t *at, size_t n) {
     size_t i = 0;
-    int varints = 0; /* of field 1: TensorProto's dims repeat, ModelProto's version does not */
+    /* count of field 1: repeated dims in TensorProto, but a single version in ModelProto */
+    int varints = 0;
     for (int fields = 0; fields < 12 && i < n; fields++) {
         const unsigned field = at[i] >> 3, wire = at[i] & 7;
         if (at[i] & 0x80) return NEITHER;
@@ -58,7 +59,8 @@ static void add_input(onnx_net *net, const Onnx__ValueInfoProto *info) {
     cnr_tensor t = {.size = sizeof t};
     cnr_value v = -1;
     const char *name = info->name ? info->name : "";
-    if (onnx_names_get(&net->values, name, &v)) return; /* an initializer, listed as an input too */
+    /* an initializer that is also listed as an input */
+    if (onnx_names_get(&net->values, name, &v)) return;
     const Onnx__TensorType *type = info->type ? info->type->tensor_type : NULL;
     t.dtype = type ? onnx_dtype(type->elem_type) : 0;
     if (!t.dtype || (type->shape && type->shape->n_dim > CNR_MAX_RANK)) {
@@ -108,7 +110,7 @@ static void build(onnx_net *net, const Onnx__GraphProto *g) {
     }
 }
 
-/* What the exporter says of the net (names of classes and the like) becomes metadata "onnx.KEY". */
+/* Keeps the model's properties (names of classes and others) as metadata "onnx.KEY". */
 static void keep_properties(onnx_net *net, const Onnx__ModelProto *model) {
     char key[128];
     for (size_t i = 0; i < model->n_metadata_props && !net->imp.status; i++) {
@@ -155,7 +157,7 @@ static cnr_status import_model(const char *path, const uint8_t *data, size_t byt
     return net.imp.status;
 }
 
-/* A single tensor: a graph of one constant, which is its output. */
+/* Imports a single tensor: a graph with one constant as its output. */
 static cnr_status import_tensor(const char *path, const uint8_t *data, size_t bytes,
                                 struct cnr_graph *graph, cnr_error *err) {
     Onnx__TensorProto *p = onnx__tensor_proto__unpack(&onnx_allocator, bytes, data);

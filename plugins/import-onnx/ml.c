@@ -1,11 +1,11 @@
-/* Operators of the domain ai.onnx.ml (models of scikit-learn and the like) as nodes of ours: linear
- * models, what prepares their inputs, and what becomes of scores. Texts are no tensors: a class
- * that has a text for its name is told by its number, and the names become the net's labels. */
+/* Converts the domain ai.onnx.ml (scikit-learn and others): linear models, preprocessing of their
+ * inputs, postprocessing of scores. There are no text tensors here: classes are given by number,
+ * and their names become the net's labels. */
 #include "ml.h"
 
 #include <stdio.h>
 
-/* ---- what the operators share ---- */
+/* ---- shared by the operators ---- */
 
 const float *ml_floats(const onnx_job *j, const char *name, int64_t *n) {
     const Onnx__AttributeProto *a = onnx_proto(j, name);
@@ -55,7 +55,7 @@ cnr_value ml_rows(onnx_job *j, int32_t dtype) {
     return alone ? onnx_step(j, "unsqueeze", &v, 1, &attrs) : v;
 }
 
-/* Rows as input 0 had them: one row without N stays so. */
+/* Restores the shape of input 0: a single row without N stays without it. */
 static cnr_value as_given(onnx_job *j, cnr_value y) {
     const cnr_tensor *x = j->n_in ? imp_type(&j->net->imp, j->in[0]) : NULL;
     const int64_t axis = 0;
@@ -91,7 +91,7 @@ int64_t ml_classes(const onnx_job *j) {
     return n;
 }
 
-/* Names of classes become the net's labels, a line each. */
+/* Makes the class names the net's labels, one a line. */
 static void keep_names(onnx_job *j, const Onnx__AttributeProto *a) {
     size_t bytes = 0, n = 0;
     for (size_t i = 0; i < a->n_strings; i++) bytes += a->strings[i].len + 1;
@@ -144,9 +144,8 @@ cnr_value ml_both(onnx_job *j, cnr_value no, cnr_value yes) {
 
 /* ---- linear models ---- */
 
-/* x times the transposed coefficients, n rows of them, plus the intercepts if there are any. Rows
- * are as long as those of x; coefficients that are left over count nowhere, as in ONNX Runtime
- * (and one of its own examples). */
+/* x times the transposed coefficients (n rows), plus the intercepts if there are any. A row has as
+ * many as x has columns; surplus coefficients are ignored, as in ONNX Runtime. */
 static cnr_value linear(onnx_job *j, int64_t n) {
     int64_t count, n_intercepts;
     const cnr_tensor *x = j->n_in ? imp_type(&j->net->imp, j->in[0]) : NULL;
@@ -175,8 +174,8 @@ static void linear_regressor(onnx_job *j) {
     j->done = 1;
 }
 
-/* With one row of coefficients for two classes the score is the second's; the first has the rest.
- */
+/* One row of coefficients for two classes gives the second's score; the first gets 1 minus it, or
+ * its opposite. */
 static void linear_classifier(onnx_job *j) {
     int64_t rows;
     const int64_t classes = ml_classes(j);
@@ -197,13 +196,15 @@ static void linear_classifier(onnx_job *j) {
         scores = ml_post(j, scores);
         scores = ml_both(j, ml_two(j, "sub", one, scores), scores);
     } else scores = ml_post(j, scores);
-    j->out[0] = classes > 1 ? ml_named(j, label) : label; /* of one class: is it, or not */
+    /* a single class: whether the row belongs to it */
+    j->out[0] = classes > 1 ? ml_named(j, label) : label;
     j->out[1] = scores;
 }
 
-/* ---- what prepares inputs ---- */
+/* ---- preprocessing ---- */
 
-static void scaler(onnx_job *j) { /* (x - offset) * scale, each one number or one a column */
+/* (x - offset) * scale, with one value each, or one for each column */
+static void scaler(onnx_job *j) {
     int64_t n;
     cnr_value x = ml_rows(j, CNR_f32);
     const float *offset = ml_floats(j, "offset", &n);
@@ -238,7 +239,7 @@ static void normalizer(onnx_job *j) {
 
 static void binarizer(onnx_job *j) {
     const Onnx__AttributeProto *limit = onnx_proto(j, "threshold");
-    const cnr_value x = ml_cast(j, j->n_in ? j->in[0] : -1, CNR_f32); /* of any shape */
+    const cnr_value x = ml_cast(j, j->n_in ? j->in[0] : -1, CNR_f32); /* any shape */
     const cnr_value by =
         imp_scalar(&j->net->imp, j->name, ".threshold", limit ? (double)limit->f : 0);
     const cnr_value yes = ml_two(j, "greater", x, by);
@@ -246,7 +247,8 @@ static void binarizer(onnx_job *j) {
     j->done = 1;
 }
 
-static void imputer(onnx_job *j) { /* one number, or one a column, where a number is missing */
+/* replaces missing numbers by one value, or one for each column */
+static void imputer(onnx_job *j) {
     int64_t n, n_ints;
     const float *floats = ml_floats(j, "imputed_value_floats", &n);
     const int64_t *ints = ml_ints(j, "imputed_value_int64s", &n_ints);
@@ -277,7 +279,7 @@ static void feature_vectorizer(onnx_job *j) {
     j->done = 1;
 }
 
-static void feature_extractor(onnx_job *j) { /* columns by index, which has any shape */
+static void feature_extractor(onnx_job *j) { /* selects columns by an index, which has any shape */
     const int64_t flat = -1;
     imp_attrs one = {.n = 0}, last = {.n = 0};
     const cnr_tensor *x = j->n_in == 2 ? imp_type(&j->net->imp, j->in[0]) : NULL;
@@ -290,7 +292,7 @@ static void feature_extractor(onnx_job *j) { /* columns by index, which has any 
     j->out[0] = onnx_step(j, "gather", in, 2, &last);
 }
 
-static void one_hot(onnx_job *j) { /* an unknown category: all 0 */
+static void one_hot(onnx_job *j) { /* an unknown category gives zeros */
     int64_t n;
     const int64_t *ints = ml_ints(j, "cats_int64s", &n), last = -1;
     imp_attrs attrs = {.n = 0};
@@ -306,7 +308,7 @@ static void one_hot(onnx_job *j) { /* an unknown category: all 0 */
     j->out[0] = ml_cast(j, is, CNR_f32);
 }
 
-/* A list of maps from names to numbers, of which the numbers are kept. */
+/* A list of maps from names to scores; only the scores are kept. */
 static void zip_map(onnx_job *j) {
     const Onnx__AttributeProto *a = onnx_proto(j, "classlabels_strings");
     if (a && a->n_strings) keep_names(j, a);

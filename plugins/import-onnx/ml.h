@@ -1,4 +1,4 @@
-/* What ml.c and trees.c share: operators of the domain ai.onnx.ml. */
+/* Shared by ml.c and trees.c: operators of the domain ai.onnx.ml. */
 #ifndef ML_H
 #define ML_H
 
@@ -13,18 +13,20 @@ const char *ml_text(onnx_job *j, const char *name, const char *fallback);
 cnr_value ml_cast(onnx_job *j, cnr_value x, int32_t dtype);
 cnr_value ml_two(onnx_job *j, const char *op, cnr_value a, cnr_value b);
 cnr_value ml_list(onnx_job *j, const float *values, int64_t n); /* a constant of rank 1 */
-/* Input 0 as rows of that type: N C, also where it is one row without N. */
+/* Input 0 as rows (N C) of that type; a single row without N gets it. */
 cnr_value ml_rows(onnx_job *j, int32_t dtype);
 
-/* ---- ml.c: scores (N classes, f32) and what is told of them ---- */
-cnr_value ml_post(onnx_job *j, cnr_value scores);                    /* post_transform */
-cnr_value ml_post_several(onnx_job *j, cnr_value scores, int64_t n); /* refused where n is 1 */
-int64_t ml_classes(const onnx_job *j);            /* names of classes that the node has */
-cnr_value ml_best(onnx_job *j, cnr_value scores); /* i64, N: the first largest of each row */
-/* i64, N: 1 where the only score of a row is above the limit, else 0. */
+/* ---- ml.c: scores (N classes, float32) and results made of them ---- */
+cnr_value ml_post(onnx_job *j, cnr_value scores); /* post_transform */
+/* like ml_post, but refused if n is 1 */
+cnr_value ml_post_several(onnx_job *j, cnr_value scores, int64_t n);
+int64_t ml_classes(const onnx_job *j); /* number of class names of the node */
+/* int64, N: index of the first maximum of each row */
+cnr_value ml_best(onnx_job *j, cnr_value scores);
+/* int64, N: 1 where a row's only score exceeds the limit, else 0. */
 cnr_value ml_above(onnx_job *j, cnr_value scores, float limit);
-cnr_value ml_both(onnx_job *j, cnr_value no, cnr_value yes); /* two columns as one */
-/* The classes' whole numbers instead of their index; texts become the net's labels. */
+cnr_value ml_both(onnx_job *j, cnr_value no, cnr_value yes); /* joins two columns */
+/* Replaces indices by the class numbers; class names become the net's labels. */
 cnr_value ml_named(onnx_job *j, cnr_value index);
 
 /* ---- trees.c ---- */

@@ -1,11 +1,11 @@
-/* ONNX nodes into ours. Names and attributes are ONNX's own in snake case, so most nodes need no
- * code; what is said otherwise is in forms.c. */
+/* Converts ONNX nodes. Our names and attributes are ONNX's in snake case, so most nodes need no
+ * code; forms.c handles the others. */
 #include "onnx.h"
 
 #include <ctype.h>
 #include <stdio.h>
 
-/* Of a node in a file; forms add a few of ours. */
+/* Bound on a file's attributes; forms add a few of their own. */
 enum { MAX_ATTRS = IMP_MAX_ATTRS - 4 };
 
 void onnx_problem(onnx_job *j, const char *format, const char *detail) {
@@ -62,7 +62,7 @@ static const cnr_attr_spec *spec_of(const cnr_op *op, const char *name) {
     return NULL;
 }
 
-/* Of other times or of training, without meaning for what is computed here. */
+/* Attributes of old versions or of training, which do not affect the result. */
 static int is_ignored(const char *name) {
     static const char *const names[] = {"consumed_inputs", "is_test",       "spatial",
                                         "momentum",        "training_mode", "seed",
@@ -113,7 +113,7 @@ static void convert_attr(onnx_job *j, const cnr_op *op, const Onnx__AttributePro
     }
 }
 
-/* ---- the road of every node ---- */
+/* ---- conversion of a node ---- */
 
 /* "ConvTranspose" -> "conv_transpose", "ReduceL1" -> "reduce_l1", "IsNaN" -> "is_nan". */
 static void snake(const char *camel, char *out, size_t room) {
@@ -151,7 +151,7 @@ static void name_node(onnx_job *j) {
     cnr_value seen;
     if (given && !onnx_names_get(&j->net->nodes, given, &seen)) {
         if (onnx_names_set(&j->net->nodes, given, 0)) j->net->imp.status = CNR_E_MEMORY;
-    } else { /* unnamed, or a second one of that name: its first output is unique */
+    } else { /* unnamed, or the name is used already: the first output's name is unique */
         given = j->node->n_output ? j->node->output[0] : "node";
     }
     snprintf(j->name, sizeof j->name, "%s", given);
@@ -164,7 +164,7 @@ static void bind_inputs(onnx_job *j) {
         j->in[i] = -1;
         if (*name && !onnx_names_get(&j->net->values, name, &j->in[i]))
             onnx_problem(j, "it reads \"%s\", which nothing before it gives", name);
-        else if (*name && j->in[i] < 0) j->failed = 1; /* follows from a problem already told */
+        else if (*name && j->in[i] < 0) j->failed = 1; /* its problem was reported already */
         j->n_in = (int32_t)i + 1;
     }
     while (j->n_in > 0 && !j->node->input[j->n_in - 1][0]) j->n_in--;
@@ -211,7 +211,7 @@ static void convert(onnx_job *j) {
         }
     if (form && !j->failed) form->convert(j);
     if (j->failed || j->done) return;
-    /* Ours would make a bias that is left out; in ONNX left out means none. */
+    /* our operator would create a missing bias; in ONNX it means no bias */
     const cnr_attr_spec *bias = spec_of(imp_host->find_op(j->op), "bias");
     if (bias && bias->type == CNR_ATTR_BOOL) imp_bool(&j->attrs, "bias", j->n_in > 2);
     if (imp_host->graph_node(j->net->imp.graph, j->op, j->name, j->net->imp.path, j->in, j->n_in,
@@ -220,7 +220,8 @@ static void convert(onnx_job *j) {
 }
 
 void onnx_node(onnx_net *net, const Onnx__NodeProto *node) {
-    onnx_job *j = (onnx_job *)imp_host->alloc(sizeof *j); /* tens of kilobytes: not for the stack */
+    /* tens of kilobytes, too large for the stack */
+    onnx_job *j = (onnx_job *)imp_host->alloc(sizeof *j);
     if (!j) {
         net->imp.status = CNR_E_MEMORY;
         return;

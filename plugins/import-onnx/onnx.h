@@ -1,4 +1,4 @@
-/* What the importer's files share. */
+/* Shared by the importer's files. */
 #ifndef ONNX_H
 #define ONNX_H
 
@@ -10,7 +10,8 @@ extern ProtobufCAllocator onnx_allocator; /* the host's memory */
 
 extern const cnr_exporter onnx_exporter; /* export_onnx.c */
 
-/* Value names to graph values, -1 among them: as pointers, two more, since NULL is none. */
+/* Maps value names to graph values. Stores value + 2 as a pointer, since values include -1 and NULL
+ * means absent. */
 typedef struct cnr_map *onnx_names;
 static inline cnr_status onnx_names_set(onnx_names *names, const char *name, cnr_value value) {
     return imp_host->map_set(names, name, strlen(name), (void *)((intptr_t)value + 2));
@@ -21,7 +22,7 @@ static inline int onnx_names_get(const onnx_names *names, const char *name, cnr_
     return found != 0;
 }
 
-/* The import under way. */
+/* The import in progress. */
 typedef struct onnx_net {
     imp_net imp;
     int64_t opset;
@@ -31,17 +32,17 @@ typedef struct onnx_net {
     struct onnx_branch {
         struct onnx_branch *next;
         Onnx__GraphProto *graph; /* NULL: damaged */
-    } * branches;                /* of If nodes, kept for their names */
-    int32_t depth;               /* of the branches under way */
+    } * branches;                /* of If nodes, kept because names point into them */
+    int32_t depth;               /* nesting depth of the current branch */
 } onnx_net;
 typedef struct onnx_branch onnx_branch;
 
-/* import_onnx.c: of the net or of a branch */
+/* import_onnx.c: initializers of the net or of a branch */
 void onnx_initializers(onnx_net *net, const Onnx__GraphProto *g);
 void onnx_nodes(onnx_net *net, const Onnx__GraphProto *g);
 
-/* nodes.c: the road of every node. What graph_node will be given is collected in a job, which
- * forms.c changes first. */
+/* nodes.c: conversion of a node. A job collects the arguments of graph_node; forms.c may change it
+ * before. */
 enum { ONNX_TEXT = 448, ONNX_PORTS = 1024 };
 typedef struct onnx_job {
     onnx_net *net;
@@ -53,34 +54,34 @@ typedef struct onnx_job {
     int failed, done; /* done: the outputs are bound already */
 } onnx_job;
 void onnx_node(onnx_net *net, const Onnx__NodeProto *node);
-/* Tells of the node; it is left out then. */
+/* Adds a problem of the node, which is then skipped. */
 void onnx_problem(onnx_job *j, const char *format, const char *detail);
-/* Memory as long as the net's, for converted texts and lists; NULL fails the import. */
+/* Memory that lives as long as the net, for converted texts and lists; NULL fails the import. */
 void *onnx_own(onnx_job *j, size_t bytes);
 char *onnx_text(onnx_job *j, ProtobufCBinaryData s);
 const Onnx__AttributeProto *onnx_proto(const onnx_job *j, const char *name);
 int64_t onnx_int(const onnx_job *j, const char *name, int64_t fallback);
-/* A node of ours beside it, of one output; attrs may be NULL. */
+/* Adds another node of one output for the same ONNX node; attrs may be NULL. */
 cnr_value onnx_step(onnx_job *j, const char *op, const cnr_value *in, int32_t n_in,
                     const imp_attrs *attrs);
 
-/* forms.c: what ONNX, or an older operator set, says otherwise than we do */
+/* forms.c: adapts nodes whose form differs from ours, or of older operator sets */
 typedef void (*onnx_change)(onnx_job *);
 typedef IMP_ROW(onnx_change) onnx_form;
-const onnx_form *onnx_form_of(const char *op); /* ours; NULL: nothing */
-/* A constant beside the node; dim may be NULL for rank 0. */
+const onnx_form *onnx_form_of(const char *op); /* NULL: nothing to adapt */
+/* Adds a constant for the node; dim may be NULL for rank 0. */
 cnr_value onnx_constant(onnx_job *j, int32_t dtype, const void *data, const int64_t *dim,
                         int32_t rank);
 
-/* contrib.c: operators of the domain com.microsoft, as forms of ours; NULL: not supported */
+/* contrib.c: forms of operators of the domain com.microsoft; NULL: not supported */
 const onnx_form *onnx_contrib_form(const char *name);
-/* ml.c: of the domain ai.onnx.ml, likewise */
+/* ml.c: forms of operators of the domain ai.onnx.ml */
 const onnx_form *onnx_ml_form(const char *name);
 
 /* rows.c: operators that other plugins import */
 int onnx_has_row(const onnx_job *j, const char *domain, const char *type);
 void onnx_row(onnx_job *j, const char *domain, const char *type);
-int32_t onnx_opset(const onnx_net *net, const char *domain); /* import_onnx.c; 0: not told */
+int32_t onnx_opset(const onnx_net *net, const char *domain); /* import_onnx.c; 0: not declared */
 
 /* branch.c: control flow */
 void onnx_if(onnx_job *j);
@@ -88,16 +89,16 @@ void onnx_loop(onnx_job *j);
 void onnx_branches_free(onnx_net *net);
 
 /* tensor.c */
-/* ONNX's TensorProto.DataType to ours; CNR_DTYPE_NONE for strings, complex and unknown ones. */
+/* Our type for a TensorProto.DataType; CNR_DTYPE_NONE for strings, complex and unknown types. */
 int32_t onnx_dtype(int32_t data_type);
 const char *onnx_dtype_name(int32_t data_type);
-/* The tensor with its data, which are the message's own or new: *made is to be freed by host->free,
- * after an error, too. where: for messages. */
+/* The tensor with its data, which belongs to the message or is new: free *made by host->free, even
+ * after an error. where: for messages. */
 cnr_status onnx_tensor(const Onnx__TensorProto *proto, const char *model, const char *where,
                        cnr_tensor *out, void **made, cnr_error *err);
 
 /* ---- others.c ---- */
-/* What a file of that ending is and how it becomes ONNX; NULL: none that is known. */
+/* Which framework writes files with this ending, and how to convert them to ONNX; NULL: unknown. */
 const char *onnx_other(const char *path);
 
 #endif

@@ -1,5 +1,5 @@
-/* Files of frameworks that are not read: what they are, by their ending, and how they become ONNX.
- */
+/* Hints for files of frameworks that are not supported: what they are, and how to convert them to
+ * ONNX. */
 #include "onnx.h"
 
 static const struct {

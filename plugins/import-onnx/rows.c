@@ -3,7 +3,7 @@
 
 #include <stdio.h>
 
-/* Theirs, as the file has it. 0: of a kind that rows do not get. */
+/* Converts an attribute as the file has it. 0: rows do not get attributes of this kind. */
 static int attr_of(onnx_job *j, const Onnx__AttributeProto *a, cnr_attr *out) {
     enum { FLOAT = 1, INT, STRING, FLOATS = 6, INTS };
     *out = (cnr_attr){.name = a->name, .set = 1};

@@ -1,11 +1,11 @@
-/* TensorProto: typed fields, raw bytes or external files, into a tensor of ours. */
+/* Converts TensorProto, with typed fields, raw bytes or an external file. */
 #include "onnx.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <unistd.h>
 
-/* TensorProto.DataType, by its value */
+/* Our type and size for each TensorProto.DataType */
 static const struct {
     const char *name;
     int32_t dtype;
@@ -33,7 +33,7 @@ static const char *entry(const Onnx__TensorProto *p, const char *key) {
     return NULL;
 }
 
-/* The n bytes from `offset` on; 0 when they are not there. */
+/* Reads n bytes from `offset` on; 0: the file is too short. */
 static int read_at(int fd, uint8_t *out, uint64_t n, uint64_t offset) {
     while (n > 0) {
         const ssize_t got = pread(fd, out, n < 1 << 30 ? (size_t)n : 1 << 30, (off_t)offset);
@@ -79,14 +79,14 @@ static cnr_status read_external(const Onnx__TensorProto *p, const char *model, c
     return status;
 }
 
-/* int32_data carries every type of 32 bits or less but float. */
+/* int32_data holds all types of up to 32 bits except float. */
 static void narrow(const Onnx__TensorProto *p, cnr_tensor *out, int64_t n) {
     const unsigned bits = cnr_dtype_bits(out->dtype);
     for (int64_t i = 0; i < n; i++) {
         const uint32_t v = (uint32_t)p->int32_data[i];
         if (bits == 32) ((uint32_t *)out->data)[i] = v;
         else if (bits == 16) ((uint16_t *)out->data)[i] = (uint16_t)v;
-        else ((uint8_t *)out->data)[i] = (uint8_t)v; /* 4 bits: two elements a value */
+        else ((uint8_t *)out->data)[i] = (uint8_t)v; /* 4 bits: two elements in each value */
     }
 }
 
@@ -118,7 +118,7 @@ cnr_status onnx_tensor(const Onnx__TensorProto *p, const char *model, const char
         return status;
     }
     const unsigned bits = cnr_dtype_bits(out->dtype);
-    const int64_t slots = bits == 4 ? (n + 1) / 2 : n; /* of int32_data */
+    const int64_t slots = bits == 4 ? (n + 1) / 2 : n; /* number of entries in int32_data */
     const void *typed = NULL;
     size_t have = 0;
     if (p->has_raw_data) typed = p->raw_data.data, have = p->raw_data.len;
@@ -134,7 +134,7 @@ cnr_status onnx_tensor(const Onnx__TensorProto *p, const char *model, const char
         return imp_host->fail(err, CNR_E_FORMAT, where, "%zu bytes of data for %llu", have,
                               (unsigned long long)out->bytes);
     if (typed && out->bytes && !wide_u32 && out->dtype != CNR_bool) {
-        out->data = (void *)typed; /* as it stands in the message */
+        out->data = (void *)typed; /* used in place */
         return CNR_OK;
     }
     out->data = *made = imp_host->alloc((size_t)out->bytes + 1);

@@ -13,20 +13,21 @@
 enum { MAX_LEVELS = 1000, MAX_VALUES = 1 << 26 };
 
 typedef struct forest {
-    int64_t n, trees, levels, columns; /* nodes, roots, steps to the deepest leaf, numbers a leaf */
+    int64_t n, trees, levels, columns; /* columns: numbers in each leaf */
     const int64_t *tree, *id, *feature_of, *yes_of, *no_of, *missing_of; /* as the file has them */
-    int64_t *feature, *yes, *no, *roots, *level; /* yes, no: places in these tables */
-    uint8_t *missing;                            /* a NaN goes to `yes`; NULL: nowhere */
+    int64_t *feature, *yes, *no, *roots, *level; /* yes, no: indices into these tables */
+    uint8_t *missing;                            /* whether a NaN goes to `yes`; NULL: in no node */
     float *limit, *values;                       /* values: n columns */
-    const char *compare;                         /* the operator of all inner nodes */
-    onnx_names places;                           /* of (tree, id) */
+    const char *compare;                         /* comparison of all inner nodes */
+    onnx_names places;                           /* index of (tree, id) */
 } forest;
 
 static cnr_status remember(forest *f, int64_t i) {
     const int64_t key[] = {f->tree[i], f->id[i]};
     return imp_host->map_set(&f->places, (const char *)key, sizeof key, (void *)((intptr_t)i + 1));
 }
-static int64_t place_of(const forest *f, int64_t tree, int64_t id) { /* -1: there is none */
+/* index of a node; -1: there is none */
+static int64_t place_of(const forest *f, int64_t tree, int64_t id) {
     const int64_t key[] = {tree, id};
     return (intptr_t)imp_host->map_get(f->places, (const char *)key, sizeof key) - 1;
 }
@@ -44,7 +45,7 @@ static const char *compare_of(const char *mode) {
     return NULL;
 }
 
-/* 1: node i is a leaf; -1: the node is refused. */
+/* 1: node i is a leaf; 0: an inner node; -1: it is refused. */
 static int is_leaf(onnx_job *j, forest *f, const Onnx__AttributeProto *modes, int64_t i) {
     const char *mode = onnx_text(j, modes->strings[i]);
     if (!mode) return -1;
@@ -87,7 +88,8 @@ static void read_lists(onnx_job *j, forest *f) {
     if (!j->failed) memcpy(f->limit, limits, (size_t)f->n * sizeof(float));
 }
 
-/* Makes i the parent of `child`; -1 is no place of a child. */
+/* Marks `child` as having a parent. 0, with a problem: there is no such node, or it has one
+ * already. */
 static int adopt(onnx_job *j, forest *f, int64_t child) {
     if (child >= 0 && f->level[child] == 0) {
         f->level[child] = -1;
@@ -120,7 +122,7 @@ static void link_nodes(onnx_job *j, forest *f) {
     }
 }
 
-/* Who has no parent is a root; below those, parents before children, each a level deeper. */
+/* Finds the roots (nodes without parent) and the depth of all nodes. */
 static void find_levels(onnx_job *j, forest *f) {
     int64_t *order = (int64_t *)onnx_own(j, (size_t)f->n * sizeof *order), n = 0;
     if (!order) return;
@@ -138,8 +140,8 @@ static void find_levels(onnx_job *j, forest *f) {
     else if (f->levels > MAX_LEVELS) onnx_problem(j, "its trees are too deep%s", "");
 }
 
-/* PREFIX_treeids and so on: what leaves give, as numbers of `columns` kinds; column -1: all in 0.
- */
+/* Reads the leaves' values (PREFIX_treeids and so on) into `columns` columns; column -1: all into
+ * column 0. */
 static void read_values(onnx_job *j, forest *f, const char *prefix, int64_t columns, int one) {
     char name[4][32];
     int64_t n[4];
@@ -172,7 +174,7 @@ static cnr_value limits_of(onnx_job *j, const float *limit, int64_t n, int32_t d
     return wide ? onnx_constant(j, CNR_f64, wide, &n, 1) : -1;
 }
 
-/* The tables, or of them what the roots have, as constants. */
+/* The tables as constants: of all nodes, or of the roots. */
 typedef struct tables {
     cnr_value feature, limit, missing, yes, no;
 } tables;
@@ -226,7 +228,7 @@ static cnr_value go_down(onnx_job *j, const forest *f, cnr_value x, const tables
     return onnx_step(j, "where", in, 3, NULL);
 }
 
-/* N columns: what the leaves give, over all trees. */
+/* N columns: the leaves' values, reduced over all trees. */
 static cnr_value scores(onnx_job *j, const forest *f, const char *reduce) {
     const cnr_tensor *type = j->n_in ? imp_type(&j->net->imp, j->in[0]) : NULL;
     const int32_t dtype = type && type->dtype == CNR_f64 ? CNR_f64 : CNR_f32;
@@ -282,7 +284,7 @@ out:
     imp_host->map_free(f.places);
 }
 
-/* The one class that all weights are of; -1: there are several. */
+/* The class of all weights; -1: there are several. */
 static int64_t only_class(const onnx_job *j, int *positive) {
     int64_t n, n_weights;
     const int64_t *id = ml_ints(j, "class_ids", &n);
@@ -294,8 +296,8 @@ static int64_t only_class(const onnx_job *j, int *positive) {
     return n ? id[0] : -1;
 }
 
-/* One score for two classes, which is written as the first's, is the second's. Where it is a share,
- * the first has the rest of 1; else it has the opposite. */
+/* A single score for two classes is the second class's, although the file assigns it to the first.
+ * The first class gets 1 minus it if it is a probability, else its opposite. */
 static void two_classes(onnx_job *j, cnr_value score, int positive) {
     const char *post = ml_text(j, "post_transform", "NONE");
     const int logistic = strcmp(post, "LOGISTIC") == 0;
@@ -317,7 +319,7 @@ void ml_tree_classifier(onnx_job *j) {
     if (!read_forest(j, &f)) goto out;
     int64_t n_base;
     ml_floats(j, "base_values", &n_base);
-    if (classes == 2 && (only == 1 || n_base == 2)) /* in which runtimes differ */
+    if (classes == 2 && (only == 1 || n_base == 2)) /* runtimes disagree on this case */
         onnx_problem(j,
                      "weights of the second of two classes alone, or base_values of both, are "
                      "not supported%s",

@@ -1,4 +1,4 @@
-/* TensorFlow's TensorProto into a tensor of ours. */
+/* Converts TensorFlow's TensorProto. */
 #include "tensorflow.h"
 
 static const struct {
@@ -15,7 +15,7 @@ int32_t tf_dtype(int32_t type) {
     return 0;
 }
 
-/* Element i of whichever typed field is filled; the last one repeats, none at all stand for 0. */
+/* Element i of the typed field that is filled. The last element repeats; no elements mean 0. */
 static void typed(const Tf__Tensor *p, int64_t i, cnr_tensor *out) {
     char *at = (char *)out->data;
 #define TAKE(field, n, type) \
@@ -56,7 +56,7 @@ const char *tf_tensor(const Tf__Tensor *p, cnr_tensor *out) {
     }
     const int64_t n = cnr_count(out);
     out->bytes = cnr_dense_bytes(out);
-    /* One value may stand for all, so the file's size is no bound: a gigabyte is. */
+    /* One element may stand for all, so the file's size is no bound: one gigabyte is. */
     if (n < 0 || out->bytes > (uint64_t)1 << 30) return "its dimensions are too large";
     out->data = imp_host->alloc((size_t)out->bytes + 1);
     if (!out->data) return "out of memory";

@@ -1,16 +1,17 @@
-/* Einsum of two operands: both brought into the form of a product of matrices, batch first. */
+/* Converts Einsum of two operands to a matrix product: both are brought into the form batch, rows,
+ * columns. */
 #include "job.h"
 
 enum { MOST = CNR_MAX_RANK };
 
-/* One operand's, or the result's, axes: letters, an ellipsis as '0', '1' ... */
+/* The axes of an operand or of the result: letters, and '0', '1' ... for those of an ellipsis. */
 typedef struct term {
     char letter[MOST];
     int32_t n;
     int64_t d[MOST];
 } term;
 
-/* Reads up to a comma, an arrow or the end; `rank`: an ellipsis stands for what is left of it. */
+/* Reads up to a comma, an arrow or the end; an ellipsis stands for the axes of `rank` left over. */
 static const char *read_term(const char *at, int32_t rank, int32_t elided, term *out) {
     int32_t named = 0;
     for (const char *c = at; *c && *c != ',' && *c != '-'; c++) named += *c != '.' && *c != ' ';
@@ -33,7 +34,7 @@ static int has(const term *t, char letter) {
     return memchr(t->letter, letter, (size_t)t->n) != NULL;
 }
 
-/* The letters of t that are in `a` and not in `b`, or in both. */
+/* The letters of t that are in `a` and not in `b`; in_both: those in both. */
 static int32_t pick(const term *t, const term *a, const term *b, int in_both, char *out) {
     int32_t n = 0;
     for (int32_t i = 0; i < t->n; i++)
@@ -41,7 +42,7 @@ static int32_t pick(const term *t, const term *a, const term *b, int in_both, ch
     return n;
 }
 
-/* Letters of one operand in the order that is wanted. */
+/* Transposes an operand to the given order of letters. */
 static cnr_value ordered(tf_job *j, cnr_value x, const term *t, const char *letters, int32_t n) {
     int64_t perm[MOST] = {0};
     imp_attrs l = {.n = 0};
@@ -54,7 +55,7 @@ static cnr_value ordered(tf_job *j, cnr_value x, const term *t, const char *lett
     return moved ? tf_step(j, "transpose", &x, 1, &l) : x;
 }
 
-/* The product of the lengths of some letters; -1: one is open. */
+/* The product of the sizes of some letters; -1: one is open. */
 static int64_t length(const term *t, const char *letters, int32_t n) {
     int64_t product = 1;
     for (int32_t i = 0; i < n; i++) {
@@ -66,11 +67,11 @@ static int64_t length(const term *t, const char *letters, int32_t n) {
     return product;
 }
 
-/* Into `batch` axes as they are and then the others, given as lengths of which one may be open. */
+/* Reshapes to the first `batch` axes unchanged, then `others`, of which one may be open. */
 static cnr_value shaped(tf_job *j, cnr_value x, int32_t batch, const int64_t *others, int32_t n) {
     int64_t shape[2 * MOST];
     int open = 0;
-    for (int32_t i = 0; i < batch; i++) shape[i] = 0; /* copied */
+    for (int32_t i = 0; i < batch; i++) shape[i] = 0; /* 0 copies the axis */
     for (int32_t i = 0; i < n; i++) open += (shape[batch + i] = others[i]) < 0;
     if (open > 1 || batch + n > MOST)
         return tf_problem(j, "too many sizes of its inputs are open, or axes"), -1;

@@ -1,4 +1,4 @@
-/* Operators that work element by element. */
+/* Element-wise operators. */
 #include "job.h"
 
 void tf_apply(tf_job *j, const char *op, const imp_attrs *l) {
@@ -7,7 +7,7 @@ void tf_apply(tf_job *j, const char *op, const imp_attrs *l) {
     tf_give_as(j, 0, tf_last(j, op, &x, 1, l), turned, j->in[0]->rank);
 }
 
-/* Operand k laid out for turned partners of `rank`: vectors along the channels. */
+/* Operand k for operands of `rank` that are `turned`: a vector is placed along the channels. */
 static cnr_value beside_turned(tf_job *j, int32_t k, int32_t rank) {
     int64_t d[CNR_MAX_RANK];
     const int32_t own = tf_in_dims(j, k, d);
@@ -22,7 +22,7 @@ void tf_broadcast(tf_job *j, const char *op, int32_t n, const imp_attrs *l) {
         if (j->in[i]->turned >= 0) rank = j->in[i]->rank;
     for (int32_t i = 0; i < n && rank; i++) {
         const int32_t own = tf_in_dims(j, i, d);
-        if (own != rank && own != 0 && own != 1) rank = 0; /* unknown, too */
+        if (own != rank && own != 0 && own != 1) rank = 0; /* also if unknown */
     }
     for (int32_t i = 0; i < n; i++)
         j->scratch[i] = rank ? beside_turned(j, i, rank) : tf_in_plain(j, i);
@@ -39,7 +39,7 @@ void tf_op_leaky_relu(tf_job *j) {
     tf_apply(j, "leaky_relu", &l);
 }
 
-/* An operator of ours with one more step before or behind it. */
+/* One of our operators with an additional step before or after it. */
 void tf_op_shifted(tf_job *j) {
     int turned;
     cnr_value x = tf_in_any(j, 0, &turned), y;
@@ -64,7 +64,7 @@ void tf_op_squared(tf_job *j) {
                           j->in[0]->rank);
     }
     tf_broadcast(j, "sub", 2, NULL);
-    tf_layouts *y = j->entry->out; /* the difference, under the node's name */
+    tf_layouts *y = j->entry->out; /* the difference, with the node's name */
     const cnr_value d = y->turned >= 0 ? y->turned : y->plain;
     tf_give_as(j, 0, tf_step(j, "mul", (cnr_value[]){d, d}, 2, NULL), y->turned >= 0, y->rank);
 }
@@ -95,7 +95,7 @@ void tf_op_mod(tf_job *j) {
     tf_give(j, 0, tf_last(j, "sub", (cnr_value[]){a, q}, 2, NULL));
 }
 
-/* Rounds down: whole numbers are made divisible first. */
+/* Rounds down; integers are first reduced to a multiple of the divisor. */
 void tf_op_floor_div(tf_job *j) {
     const cnr_value a = tf_in_plain(j, 0), b = tf_in_plain(j, 1);
     const cnr_tensor *t = imp_type(&j->net->b, a);
@@ -122,7 +122,7 @@ void tf_op_cast(tf_job *j) {
     tf_apply(j, "cast", &l);
 }
 
-/* The old one's condition may be a vector that picks whole rows. */
+/* Select, the old version: its condition may be a vector that selects whole rows. */
 void tf_op_select(tf_job *j) {
     int64_t d[CNR_MAX_RANK];
     const int32_t rank = tf_in_dims(j, 1, d);

@@ -1,5 +1,5 @@
-/* Functions written out: each call becomes the nodes of the function, named behind it, and an
- * IdentityN of what it returns. Newer Keras wraps some convolutions so, and SavedModels their whole
+/* Inlines functions: each call becomes the function's nodes, whose names begin with the call's, and
+ * an IdentityN of the results. Newer Keras wraps some convolutions so, and SavedModels the whole
  * net. */
 #include "tensorflow.h"
 
@@ -10,7 +10,7 @@ typedef struct writer {
     const Tf__Library *library;
     const Tf__NodeDef **nodes;
     int32_t n, room;
-    size_t most; /*  functions that call themselves would never end */
+    size_t most; /* bound on the number of nodes: recursive functions would not end */
 } writer;
 
 static int add(writer *w, const Tf__NodeDef *node) {
@@ -32,7 +32,7 @@ static const Tf__Function *callee(const writer *w, const Tf__NodeDef *node) {
     return NULL;
 }
 
-/* CALL/inner, or with an output and in front of it what marks control inputs. */
+/* The name CALL/inner; with an output, and after `mark`, which denotes a control input. */
 static char *inner(writer *w, const char *mark, const char *call, const char *name, size_t n,
                    int output) {
     const size_t room = strlen(call) + n + 32;
@@ -42,7 +42,7 @@ static char *inner(writer *w, const char *mark, const char *call, const char *na
     return text;
 }
 
-/* Which output "batch_mean:0" is; all others say it themselves, "output:2". */
+/* The index of a named output as in "batch_mean:0"; other inputs give the index, "output:2". */
 static int output_of(const char *port) {
     static const struct {
         const char *name;
@@ -57,7 +57,7 @@ static int output_of(const char *port) {
     return k;
 }
 
-/* An input as the function's nodes write it, as the graph's nodes do: an argument, ^node, or
+/* An input of a function's node in the form of a graph's: the argument, ^node, or node:index, from
  * node:port:index. */
 static char *input(writer *w, const Tf__Function *f, const Tf__NodeDef *call, const char *text) {
     const char *colon = strchr(text, ':');

@@ -1,14 +1,14 @@
-/* TensorFlow: a frozen GraphDef into a graph. */
+/* Imports TensorFlow: a frozen GraphDef or a SavedModel. */
 #include "tensorflow.h"
 
 static ProtobufCAllocator allocator = {imp_library_alloc, imp_library_free, NULL};
 
-/* A SavedModel begins with its version and then the graph; a GraphDef with a node. */
+/* A SavedModel begins with its version, followed by the graph; a GraphDef begins with a node. */
 static int is_saved_model(const uint8_t *data, size_t n) {
     return n > 3 && data[0] == 0x08 && data[1] == 1 && data[2] == 0x12;
 }
 
-/* A text file with nodes of TensorFlow's: node { name: ... op: ... } */
+/* A text file with TensorFlow's nodes: node { name: ... op: ... } */
 static int is_text(const uint8_t *data, size_t n) {
     char text[512];
     if (!imp_is_text(data, n)) return 0;
@@ -36,7 +36,7 @@ static int has_variables(const Tf__GraphDef *def) {
     return 0;
 }
 
-/* The outputs that a SavedModel's entrance names, in `text`; 0: it has none. */
+/* Writes the outputs of the SavedModel's signature into `text`; 0: it has none. */
 static int entrance(const Tf__MetaGraph *m, char *text, size_t room) {
     const Tf__Entries *found = NULL;
     size_t at = 0;
@@ -101,7 +101,7 @@ static cnr_status import(const cnr_import_args *args, struct cnr_graph *graph, c
     return status;
 }
 
-/* A GraphDef begins with a node (field 1, a message) that begins with its name (field 1). */
+/* A GraphDef begins with a node (field 1, a message), which begins with its name (field 1). */
 static int32_t accepts(const char *path, const uint8_t *head, size_t bytes) {
     const int named = imp_ends_with(path, ".pb");
     if (is_text(head, bytes)) return 60;

@@ -1,4 +1,4 @@
-/* Constants, placeholders, and the branches that a constant decides. */
+/* Constants, placeholders, and branches with a constant condition. */
 #include "job.h"
 
 #include <stdio.h>
@@ -15,8 +15,8 @@ void tf_op_constant_node(tf_job *j) {
 
 /* ---- placeholders ---- */
 
-/* The rank that a reader of a placeholder without one implies, with its channels or width when its
- * weights tell: a convolution's filter, a matrix, a bias. */
+/* The rank of a placeholder without one, and its channels or width, from its readers' weights: the
+ * filter of a convolution, a matrix, a bias. */
 static int32_t implied_by(const tf_net *net, const Tf__NodeDef *n, int64_t dim[CNR_MAX_RANK]) {
     int32_t output;
     const int norm = strncmp(n->op, "FusedBatchNorm", 14) == 0,
@@ -47,8 +47,8 @@ static int32_t implied(const tf_job *j, int64_t dim[CNR_MAX_RANK]) {
     return rank;
 }
 
-/* shape.NAME=, or shape= of the first input and of those whose rank is known: sizes of one sample,
- * or with the batch in front when the rank asks for it; -1: not given, or not usable. */
+/* Option shape.NAME=, or shape= for the first input and those of known rank: sizes of a sample, or
+ * with the batch first if the rank requires it. -1: not given, or not usable. */
 static int32_t given_shape(const tf_job *j, int32_t rank, int64_t dim[CNR_MAX_RANK]) {
     char key[300];
     snprintf(key, sizeof key, "shape.%.250s", j->name);
@@ -63,7 +63,7 @@ static int32_t given_shape(const tf_job *j, int32_t rank, int64_t dim[CNR_MAX_RA
     return n + 1;
 }
 
-/* A number for a placeholder by --option value.NAME=1: a dropout's keep_prob, is_training. */
+/* Option value.NAME=1 makes a placeholder a constant: keep_prob of a dropout, is_training. */
 static int given_value(tf_job *j, int32_t dtype) {
     char key[300];
     snprintf(key, sizeof key, "value.%.250s", j->name);
@@ -82,7 +82,7 @@ void tf_op_placeholder(tf_job *j) {
     int64_t given[CNR_MAX_RANK];
     if (!t.dtype) return tf_problem(j, "its data type is not supported");
     if (given_value(j, t.dtype)) return;
-    /* Old files write an unknown shape as no dimensions at all. */
+    /* Old files write an unknown shape without any dimension. */
     const int unknown = !s || (s->has_unknown_rank && s->unknown_rank),
               open = unknown || s->n_dim == 0;
     if (!open && s->n_dim > CNR_MAX_RANK) return tf_problem(j, "its rank is over 8");
@@ -92,7 +92,7 @@ void tf_op_placeholder(tf_job *j) {
     if (open && k > 0) t.rank = k;
     for (int32_t i = 0; i < t.rank && k == t.rank; i++)
         if (open || t.dim[i] < 0) t.dim[i] = given[i];
-    if (t.rank < 0 && !unknown) t.rank = 0; /* a true number */
+    if (t.rank < 0 && !unknown) t.rank = 0; /* a scalar */
     if (t.rank < 0)
         return tf_problem(j, "its shape is not known: give --option shape=HEIGHT,WIDTH,CHANNELS");
     for (int32_t i = 0; i < t.rank; i++) {
@@ -105,7 +105,7 @@ void tf_op_placeholder(tf_job *j) {
     tf_give(j, 0, imp_host->graph_input(j->net->b.graph, j->name, &t));
 }
 
-/* A switch with its usual position is that position; a picture with a default is an input. */
+/* PlaceholderWithDefault: a scalar switch becomes its default, a picture becomes an input. */
 void tf_op_with_default(tf_job *j) {
     int64_t d[CNR_MAX_RANK];
     if (tf_in_dims(j, 0, d) >= 2) return tf_op_placeholder(j);
@@ -115,7 +115,8 @@ void tf_op_with_default(tf_job *j) {
 
 /* ---- branches ---- */
 
-/* Told once for all that hangs on the condition, with the placeholder that it may come from. */
+/* Reports the condition once for all nodes that depend on it, with the placeholder that it may come
+ * from. */
 static void tell_condition(tf_job *j) {
     int32_t output;
     tf_entry *direct = tf_input(j->net, j->entry->node->input[1], &output), *from = direct;
@@ -128,7 +129,7 @@ static void tell_condition(tf_job *j) {
     if (direct) direct->failed = 1;
 }
 
-/* Output 1 when the condition holds, else output 0. */
+/* Switch: output 1 if the condition is true, else output 0. */
 void tf_op_switch(tf_job *j) {
     const cnr_tensor *t = tf_known(j->net, j->in[1]);
     if (!t || t->dtype != CNR_bool || cnr_count(t) != 1) return tell_condition(j);

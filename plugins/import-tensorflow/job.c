@@ -1,4 +1,4 @@
-/* Attributes, values and steps of the node under way. */
+/* Attributes, values and steps of the current node. */
 #include "job.h"
 
 #include <stdarg.h>
@@ -15,7 +15,7 @@ void tf_problem(tf_job *j, const char *format, ...) {
     j->entry->failed = 1;
 }
 
-/* ---- attributes of theirs ---- */
+/* ---- attributes of the TensorFlow node ---- */
 
 const Tf__AttrValue *tf_attr(const tf_job *j, const char *key) {
     return tf_node_attr(j->entry->node, key);
@@ -86,7 +86,7 @@ cnr_value tf_vector(tf_job *j, const int64_t *values, int64_t n, int32_t dtype) 
     return tf_cast(j, imp_host->graph_constant(j->net->b.graph, name, &t), dtype);
 }
 
-/* ---- what goes in and out ---- */
+/* ---- inputs and outputs ---- */
 
 cnr_value tf_in_plain(tf_job *j, int32_t k) {
     return k < j->n_in ? tf_plain(j->net, j->in[k]) : -1;

@@ -1,4 +1,4 @@
-/* What the converters of nodes share: the node under way, attributes, values. */
+/* Shared by the converters of nodes: the current node, its attributes and values. */
 #ifndef TF_JOB_H
 #define TF_JOB_H
 
@@ -8,9 +8,9 @@ typedef struct tf_job {
     tf_net *net;
     tf_entry *entry;
     const char *op, *name;
-    const char *ours;   /* the operator of ours that the table names */
+    const char *ours;   /* our operator from the table */
     tf_layouts **in;    /* data inputs only */
-    cnr_value *scratch; /* as many values */
+    cnr_value *scratch; /* room for as many values */
     int32_t n_in;
 } tf_job;
 
@@ -22,48 +22,49 @@ int tf_attr_is(const tf_job *j, const char *key, const char *value);
 int64_t tf_attr_int(const tf_job *j, const char *key, int64_t fallback);
 int tf_attr_bool(const tf_job *j, const char *key);
 double tf_attr_float(const tf_job *j, const char *key, double fallback);
-/* The list of integers; *n 0 when there is none. */
+/* A list of integers; *n is 0 if there is none. */
 const int64_t *tf_attr_ints(const tf_job *j, const char *key, int64_t *n);
-int32_t tf_attr_dtype(const tf_job *j, const char *key); /* ours; 0: none */
+int32_t tf_attr_dtype(const tf_job *j, const char *key); /* our type; 0: none */
 
-/* A step under way to the node's result; the last one has the node's name. */
+/* Adds a node for a step of the conversion; tf_last adds the last one, which has the node's
+ * name. */
 cnr_value tf_step(tf_job *j, const char *op, const cnr_value *in, int32_t n, const imp_attrs *l);
 cnr_value tf_last(tf_job *j, const char *op, const cnr_value *in, int32_t n, const imp_attrs *l);
 cnr_value tf_cast(tf_job *j, cnr_value v, int32_t dtype);
-cnr_value tf_scalar(tf_job *j, double value);                            /* of f32 */
-cnr_value tf_unsqueeze(tf_job *j, cnr_value v, int64_t from, int64_t n); /* n axes from there */
-/* A vector of i64, or of bool. */
+cnr_value tf_scalar(tf_job *j, double value);                            /* float32 */
+cnr_value tf_unsqueeze(tf_job *j, cnr_value v, int64_t from, int64_t n); /* n axes, at `from` */
+/* A vector of int64 or bool. */
 cnr_value tf_vector(tf_job *j, const int64_t *values, int64_t n, int32_t dtype);
 
 cnr_value tf_in_plain(tf_job *j, int32_t k);
 int32_t tf_in_dims(const tf_job *j, int32_t k, int64_t *dim);
-/* The layout that is there, turned if both are. */
+/* The layout that exists; the turned one if both do. */
 cnr_value tf_in_any(tf_job *j, int32_t k, int *turned);
 void tf_give(tf_job *j, int32_t k, cnr_value plain);
 void tf_give_turned(tf_job *j, int32_t k, cnr_value v, int32_t rank);
 void tf_give_as(tf_job *j, int32_t k, cnr_value v, int turned, int32_t rank);
-/* An axis of theirs, which may count from the end, in the layout that is used. */
+/* Our index of an axis, which may count from the end, in the given layout. */
 int64_t tf_axis(int64_t axis, int32_t rank, int turned);
-/* A picture input as N C H W, whatever data_format says of it; the result likewise. */
+/* A picture input as N C H W, whatever data_format is; the result likewise. */
 int tf_is_nchw(const tf_job *j);
 cnr_value tf_picture(tf_job *j, int32_t k, int32_t rank);
 void tf_give_picture(tf_job *j, cnr_value v, int32_t rank);
 
-/* ---- sizes.c: integers that shapes are made of ---- */
+/* ---- sizes.c: integers that shapes are computed from ---- */
 
-/* The integers of input k, some perhaps open; -1: nothing is known, or there are more than max. */
+/* The integers of input k, some possibly open; -1: unknown, or more than max. */
 int64_t tf_in_sizes(const tf_job *j, int32_t k, tf_size *out, int64_t max);
-/* The same all known; -1 with a problem otherwise. */
+/* Like tf_in_sizes, but all must be known; otherwise -1 with a problem. */
 int64_t tf_known_ints(tf_job *j, int32_t k, int64_t *out, int64_t max);
-/* What the node's result is made of, when it is small and of integers; a constant if all is known.
- */
+/* Tracks the sizes in the node's result if it is a short list of integers; a constant if all are
+ * known. */
 void tf_note_sizes(tf_job *j);
 
-/* ---- noise.c: random numbers of a dropout that is off ---- */
+/* ---- noise.c: random numbers of a disabled dropout ---- */
 
-int tf_noise(tf_job *j); /* 1: the node was about random numbers and is done */
+int tf_noise(tf_job *j); /* 1: the node handles random numbers and has been converted */
 
-/* ---- the converters, one a kind of operator ---- */
+/* ---- converters, one for each type of operator ---- */
 
 void tf_op_add_n(tf_job *j);
 void tf_op_any_all(tf_job *j);
@@ -127,10 +128,9 @@ void tf_op_unary(tf_job *j);
 void tf_op_unpack(tf_job *j);
 void tf_op_with_default(tf_job *j);
 
-/* One operand through `op`: it stays in the layout it has (elementwise.c). */
+/* Applies `op` to the only operand, in the layout that it has (elementwise.c). */
 void tf_apply(tf_job *j, const char *op, const imp_attrs *l);
-/* Inputs first .. first + n broadcast with each other: turned if one is and the others can follow.
- */
+/* Broadcasts inputs first .. first + n: turned if one is and the others can be. */
 void tf_broadcast(tf_job *j, const char *op, int32_t n, const imp_attrs *l);
 
 #endif

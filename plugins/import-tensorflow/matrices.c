@@ -1,4 +1,4 @@
-/* Products of matrices, local response. */
+/* Matrix products, local response normalisation, non-maximum suppression. */
 #include "job.h"
 
 /* Input k with its last two axes exchanged. */
@@ -25,14 +25,14 @@ void tf_op_lrn(tf_job *j) {
     imp_attrs l = {.n = 0};
     imp_int(&l, "size", size);
     imp_float(&l, "alpha",
-              tf_attr_float(j, "alpha", 1) * (double)size); /* ours divides by the size */
+              tf_attr_float(j, "alpha", 1) * (double)size); /* our operator divides by the size */
     imp_float(&l, "beta", tf_attr_float(j, "beta", 0.5));
     imp_float(&l, "bias", tf_attr_float(j, "bias", 1));
     const cnr_value x = tf_turned(j->net, j->in[0], 4);
     tf_give_turned(j, 0, tf_last(j, "lrn", &x, 1, &l), 4);
 }
 
-/* boxes N x 4, scores N, at most so many, overlap, least score -> indices of the boxes kept */
+/* boxes N x 4, scores N, maximum number, overlap, minimum score -> indices of the boxes kept */
 void tf_op_non_max_suppression(tf_job *j) {
     const int64_t last = 2;
     imp_attrs l = {.n = 0};
@@ -43,7 +43,7 @@ void tf_op_non_max_suppression(tf_job *j) {
     else in[3] = tf_scalar(j, tf_attr_float(j, "iou_threshold", 0.5));
     if (j->n_in > 4) in[4] = tf_in_plain(j, 4);
     const cnr_value rows = tf_step(j, "non_max_suppression", in, 5, NULL);
-    /* rows of picture, class, box */
+    /* rows of (picture, class, box) */
     const cnr_value pick[] = {rows, tf_vector(j, &last, 1, CNR_i64)};
     imp_int(&l, "axis", 1);
     cnr_value y = tf_step(j, "gather", pick, 2, &l);

@@ -1,4 +1,4 @@
-/* Operators that move elements, or say how many there are. */
+/* Operators that move elements, or compute shapes. */
 #include "job.h"
 
 enum { MOST = 2 * CNR_MAX_RANK };
@@ -8,7 +8,8 @@ static void give_plain(tf_job *j, const char *op, const imp_attrs *l) {
     tf_give(j, 0, tf_last(j, op, &x, 1, l));
 }
 
-/* An open size stands as it is when it is the only one (-1), or that of the same axis (0). */
+/* Reshape. A single open size becomes -1; one that equals the input's axis at its index becomes
+ * 0. */
 void tf_op_reshape(tf_job *j) {
     tf_size sizes[CNR_MAX_RANK];
     int64_t shape[CNR_MAX_RANK], d[CNR_MAX_RANK];
@@ -26,7 +27,7 @@ void tf_op_reshape(tf_job *j) {
         fits &= sizes[i].known || shape[i] == -1 || (copied && !zeros);
     }
     imp_attrs l = {.n = 0};
-    imp_bool(&l, "allowzero", open < 2 && !(open && rest)); /* else 0 copies */
+    imp_bool(&l, "allowzero", open < 2 && !(open && rest)); /* otherwise 0 copies */
     imp_ints(&l, "shape", shape, n);
     if (fits) return give_plain(j, "reshape", &l);
     const cnr_value in[] = {tf_in_plain(j, 0), tf_cast(j, tf_in_plain(j, 1), CNR_i64)};
@@ -62,7 +63,8 @@ void tf_op_transpose(tf_job *j) {
 }
 
 void tf_op_concat(tf_job *j) {
-    const int first = strcmp(j->op, "Concat") == 0; /* the old one has the axis first */
+    /* Concat, the old version, has the axis first */
+    const int first = strcmp(j->op, "Concat") == 0;
     const int32_t n = j->n_in - 1;
     int64_t axis[MOST], d[CNR_MAX_RANK];
     if (n < 1 || tf_known_ints(j, first ? 0 : n, axis, 1) != 1) return;
@@ -90,7 +92,7 @@ void tf_op_pack(tf_job *j) {
 
 /* ---- borders ---- */
 
-/* The mirrored border that holds the edge twice: each axis picked by index. */
+/* MirrorPad SYMMETRIC, which repeats the edge: gathers each axis by index. */
 static void pad_symmetric(tf_job *j, const int64_t *p, int32_t rank) {
     int64_t d[CNR_MAX_RANK];
     int turned;
@@ -144,7 +146,7 @@ static void give_integers(tf_job *j, cnr_value y) {
     tf_give(j, 0, tf_cast(j, y, to ? to : CNR_i32));
 }
 
-void tf_op_shape(tf_job *j) { /* and its size */
+void tf_op_shape(tf_job *j) { /* Shape and Size */
     const cnr_value x = tf_in_plain(j, 0);
     give_integers(j, tf_last(j, j->ours, &x, 1, NULL));
 }
@@ -163,7 +165,7 @@ void tf_op_range(tf_job *j) {
 
 /* ---- repeats ---- */
 
-/* Fill: shape, value. BroadcastTo: value, shape. */
+/* Fill: inputs are shape, value. BroadcastTo: value, shape. */
 void tf_op_expand(tf_job *j) {
     const int fill = strcmp(j->op, "Fill") == 0;
     const cnr_value in[] = {tf_in_plain(j, fill), tf_cast(j, tf_in_plain(j, !fill), CNR_i64)};

@@ -1,9 +1,9 @@
-/* The nodes of a GraphDef by name. */
+/* Finds the nodes of a GraphDef by name. */
 #include "tensorflow.h"
 
 #include <stdio.h>
 
-/* A node with --option shape.NAME=H,W,C is an input whatever it is: the graph is cut there. */
+/* Option shape.NAME=H,W,C makes any node an input: the graph is cut there. */
 static const Tf__NodeDef *cut(tf_net *net, const Tf__NodeDef *node) {
     static char placeholder[] = "Placeholder";
     char key[300];

@@ -1,4 +1,4 @@
-/* The table of TensorFlow's operators, and the road of each node through it. */
+/* The table of TensorFlow's operators, and the conversion of a node. */
 #include "job.h"
 
 #define ROW(TYPE, CONVERT, OP, MIN_IN) IMP_LAYER(TYPE, CONVERT, .op = OP, .min_in = MIN_IN)
@@ -170,14 +170,14 @@ const tf_row *tf_row_of(const char *op) {
     return row || !imp_host->find_import_row("tensorflow", NULL, op, 0) ? row : &theirs;
 }
 
-/* ---- one node ---- */
+/* ---- conversion of a node ---- */
 
-/* Room for what it gives; most operators say nowhere how many that is. */
+/* Allocates the outputs; most operators do not declare how many they have. */
 static int room_for_outputs(tf_job *j) {
     enum { MOST = 4096, USUAL = 6 };
     int64_t n = USUAL;
     if (j->entry->row->convert == tf_op_identity_n) n = (int64_t)j->entry->node->n_input;
-    if (j->ours) n = tf_attr_int(j, j->ours, n); /* num_split, num */
+    if (j->ours) n = tf_attr_int(j, j->ours, n); /* an attribute: num_split, num */
     if (n < 1 || n > MOST) return tf_problem(j, "it has %lld outputs", (long long)n), 0;
     j->entry->out = (tf_layouts *)tf_block(j->net, (size_t)n * sizeof(tf_layouts));
     j->entry->n_out = j->entry->out ? (int32_t)n : 0;
@@ -186,13 +186,13 @@ static int room_for_outputs(tf_job *j) {
     return j->entry->n_out > 0;
 }
 
-/* What an input names; NULL: nothing (yet). */
+/* The value that an input names; NULL: none (yet). */
 static tf_layouts *layouts_of(tf_net *net, tf_entry *from, int32_t output) {
     if (!from || from->dead) return from ? &net->dead : NULL;
     return output < from->n_out ? &from->out[output] : NULL;
 }
 
-/* A node on a side that is not taken, as an input from there or a control input says. */
+/* Whether the node is on a branch that is not taken, according to its inputs and control inputs. */
 static int is_dead(tf_net *net, const tf_entry *entry) {
     const Tf__NodeDef *node = entry->node;
     for (size_t i = 0; i < node->n_input; i++) {
@@ -206,7 +206,7 @@ static int is_dead(tf_net *net, const tf_entry *entry) {
     return 0;
 }
 
-/* Collects the data inputs; 0: something is wrong with one. */
+/* Collects the data inputs; 0: one of them is unusable. */
 static int gather(tf_job *j) {
     const Tf__NodeDef *node = j->entry->node;
     j->in = (tf_layouts **)tf_block(j->net, (node->n_input + 1) * sizeof *j->in);
@@ -218,7 +218,7 @@ static int gather(tf_job *j) {
         tf_entry *from = tf_input(j->net, node->input[i], &output);
         tf_layouts *x = layouts_of(j->net, from, output);
         if (!from) tf_problem(j, "it reads \"%.120s\", which is not there", node->input[i]);
-        else if (from->failed) j->entry->failed = 1; /* follows from a problem already told */
+        else if (from->failed) j->entry->failed = 1; /* its problem was reported already */
         else if (!x || (x->plain < 0 && x->turned < 0 && !x->dead && !x->noise))
             tf_problem(j, "it reads \"%.120s\", which is not supported", node->input[i]);
         else j->in[j->n_in++] = x;
@@ -233,7 +233,7 @@ void tf_convert(tf_net *net, tf_entry *entry) {
     const int merges = row && row->convert == tf_op_merge;
     entry->dead = !merges && is_dead(net, entry);
     if (entry->dead) return;
-    if (!row) entry->failed = 1; /* told with the others of its kind */
+    if (!row) entry->failed = 1; /* reported together with others of its type */
     if (entry->failed) return;
     j.ours = row->op;
     if (!room_for_outputs(&j) || !gather(&j) || tf_noise(&j)) return;

@@ -1,5 +1,5 @@
-/* Random numbers, where what is made of them is the same whichever they are: a dropout that is off,
- * floor(noise + 1) or noise >= 0. Anything else is refused. */
+/* Random numbers whose result does not depend on them: of a disabled dropout, floor(noise + 1) or
+ * noise >= 0. Others are refused. */
 #include "job.h"
 
 #include <math.h>

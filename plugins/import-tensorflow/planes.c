@@ -1,4 +1,4 @@
-/* Operators of a picture's plane: resizing, and pixels as channels or as pictures of a batch. */
+/* Resizing, and moving pixels to channels or to the batch. */
 #include "job.h"
 
 enum { MOST = 2 * CNR_MAX_RANK };
@@ -19,7 +19,7 @@ void tf_op_resize(tf_job *j) {
              : half            ? "half_pixel"
                                : "asymmetric");
     imp_enum(&l, "nearest_mode", aligned ? "round_prefer_ceil" : "floor");
-    if (cubic && half) { /* the newer kernel is Keys's, without what lies outside */
+    if (cubic && half) { /* the newer kernel is Keys's and ignores pixels outside */
         imp_float(&l, "cubic_coeff_a", -0.5);
         imp_bool(&l, "exclude_outside", 1);
     }
@@ -28,7 +28,8 @@ void tf_op_resize(tf_job *j) {
     const int open = n != 2 || !sizes[0].known || !sizes[1].known;
     if (open) in[3] = tf_cast(j, tf_in_plain(j, 1), CNR_i64);
     else imp_ints(&l, "sizes", known, 2);
-    if (!nearest) in[0] = tf_cast(j, in[0], CNR_f32); /* theirs gives floats of whatever it takes */
+    /* TensorFlow returns float for any input type */
+    if (!nearest) in[0] = tf_cast(j, in[0], CNR_f32);
     tf_give_turned(j, 0, tf_last(j, "resize", in, open ? 4 : 1, &l), 4);
 }
 
@@ -39,10 +40,11 @@ void tf_op_depth_space(tf_job *j) {
     tf_give_picture(j, tf_last(j, j->ours, &x, 1, &l), 4);
 }
 
-/* ---- space and batch: dilation as older graphs write it ---- */
+/* ---- space and batch: how older graphs write dilation ---- */
 
 typedef struct blocks {
-    int64_t block[CNR_MAX_RANK], low[CNR_MAX_RANK], high[CNR_MAX_RANK]; /* an axis from 1 on each */
+    /* for each axis, from 1 on */
+    int64_t block[CNR_MAX_RANK], low[CNR_MAX_RANK], high[CNR_MAX_RANK];
     int64_t d[CNR_MAX_RANK];
     int32_t n, rank;
 } blocks;
@@ -107,7 +109,7 @@ static void to_batch(tf_job *j, const blocks *b) {
     tf_give(j, 0, shaped(j, y, "reshape", "shape", join, b->rank));
 }
 
-/* N*b.., S.. rest -> b.. N, S.. rest -> N, S, b .. rest -> N, S*b .. rest, less its edges */
+/* N*b.., S.. rest -> b.. N, S.. rest -> N, S, b .. rest -> N, S*b .. rest, then crops */
 static void to_space(tf_job *j, const blocks *b) {
     int64_t cut[CNR_MAX_RANK], perm[CNR_MAX_RANK], join[CNR_MAX_RANK];
     int64_t axes[CNR_MAX_RANK], from[CNR_MAX_RANK], to[CNR_MAX_RANK];

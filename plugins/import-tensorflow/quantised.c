@@ -1,10 +1,10 @@
-/* Small whole numbers that stand for real ones, and real ones rounded as if they did. */
+/* Quantised values, and fake quantisation. */
 #include "job.h"
 
 #include <math.h>
 
-/* real = (stored + before) * factor + behind, for one slice. In double: constants that are 0 have
- * been written with ranges of 1e-38, of which a float makes 0 / 0. */
+/* real = (stored + before) * factor + behind, for one slice. Computed in double: some files have
+ * ranges of 1e-38 for constants that are 0, which in float would give 0 / 0. */
 typedef struct scheme {
     double before, factor, behind;
 } scheme;
@@ -18,8 +18,8 @@ static int scheme_of(const tf_job *j, int32_t dtype, double low, double high, sc
     const double highest = lowest + steps, step = (high - low) / steps;
     *out = (scheme){-lowest, step, low};
     if (!tf_attr(j, "mode") || tf_attr_is(j, "mode", "MIN_COMBINED")) return 1;
-    if (tf_attr_is(j, "mode",
-                   "MIN_FIRST")) { /* 0 is met exactly: the range moves by part of a step */
+    if (tf_attr_is(j, "mode", "MIN_FIRST")) { /* shifts the range by part of a step, so that it
+                                                 represents 0 exactly */
         if (high != low) out->behind = round(low / step) * step;
         return 1;
     }
@@ -35,7 +35,7 @@ static const float *floats(const tf_job *j, int32_t k, int64_t *n) {
     return *n ? (const float *)t->data : NULL;
 }
 
-/* A number for each slice of `axis` of a tensor of `rank`, or for all of it. */
+/* A constant with a value for each slice along `axis` of a tensor of `rank`, or one for all. */
 static cnr_value along(tf_job *j, float *values, int64_t n, int64_t axis, int32_t rank) {
     if (n == 1) return tf_scalar(j, (double)values[0]);
     const cnr_tensor t = {.size = sizeof t,
@@ -75,7 +75,7 @@ void tf_op_dequantize(tf_job *j) {
     tf_give(j, 0, to ? tf_cast(j, x, to) : x);
 }
 
-/* round(clip(x)) on the grid of 2^bits steps, which is moved so that 0 lies on it. */
+/* round(clip(x)) to 2^bits levels, shifted so that 0 is a level. */
 void tf_op_fake_quantize(tf_job *j) {
     const int64_t bits = tf_attr_int(j, "num_bits", 8);
     const int args = j->n_in < 3;

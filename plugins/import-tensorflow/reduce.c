@@ -1,8 +1,8 @@
-/* Operators that make one element of many, or look for one. */
+/* Reductions, and index of maximum or minimum. */
 #include "job.h"
 
-/* Axes of input k in the layout that is used, into l. Turned pictures stay so while the axes are
- * kept, or when what is left is in the same order: no channels, or no pixels. */
+/* Puts the axes of input k, in the layout used, into l. A turned picture stays turned if the axes
+ * are kept, or if no channels or no pixels remain, since then the order is the same. */
 static int axes_of(tf_job *j, int64_t axes[CNR_MAX_RANK], int keep, imp_attrs *l, int *turned) {
     int64_t d[CNR_MAX_RANK];
     const int64_t n = tf_known_ints(j, 1, axes, CNR_MAX_RANK);
@@ -36,7 +36,7 @@ void tf_op_reduce(tf_job *j) {
     tf_give_as(j, 0, tf_last(j, j->ours, &x, 1, &l), turned && keep, j->in[0]->rank);
 }
 
-/* The least or largest of 0 and 1. */
+/* Any and All as the maximum and the minimum of 0 and 1. */
 void tf_op_any_all(tf_job *j) {
     int64_t axes[2 * CNR_MAX_RANK];
     imp_attrs l = {.n = 0};

@@ -1,5 +1,5 @@
-/* Nodes that other plugins import (cnr_import_row): inputs as the file has them, and the attributes
- * that are numbers, texts, truth values or lists of numbers. */
+/* Nodes that other plugins import (cnr_import_row): inputs as in the file, and the attributes that
+ * are numbers, texts, truth values or lists of numbers. */
 #include "job.h"
 
 #include <stdio.h>

@@ -1,6 +1,6 @@
-/* Integers that shapes are made of. The core knows a value whole or not at all; here [batch, 7, 7,
- * 4] of Shape keeps what is known of it through the slicing, arithmetic and packing that frozen
- * graphs are full of. */
+/* Tracks integers that shapes are computed from. In the core a value is known whole or not at all.
+ * Here [batch, 7, 7, 4] of Shape keeps its known elements through the slicing, arithmetic and
+ * packing of frozen graphs. */
 #include "job.h"
 
 enum { MOST = 64 };
@@ -38,7 +38,7 @@ int64_t tf_known_ints(tf_job *j, int32_t k, int64_t *out, int64_t max) {
     return -1;
 }
 
-/* ---- one operator each: how many, or -1 ---- */
+/* ---- one function for each operator: returns how many integers, or -1 ---- */
 
 static int64_t of_shape(const tf_job *j, tf_size *out) {
     int64_t d[CNR_MAX_RANK];
@@ -59,7 +59,7 @@ static int64_t of_join(const tf_job *j, int32_t first, int32_t n, tf_size *out) 
     return count;
 }
 
-/* x[begin:end:step], of a vector. */
+/* x[begin:end:step] of a vector. */
 static int64_t of_slice(const tf_job *j, tf_size *out) {
     const int strided = strcmp(j->op, "StridedSlice") == 0;
     tf_size x[MOST], b, e, s = known_size(1);
@@ -92,7 +92,7 @@ static int64_t of_gather(const tf_job *j, tf_size *out) {
     return n < 0 ? -1 : count;
 }
 
-/* An open size and a known one. */
+/* An open size combined with a known one. */
 static tf_size combine_open(const char *op, tf_size a, int64_t b) {
     const int64_t most = INT32_MAX;
     const int by_one = b == 1 && (strcmp(op, "mul") == 0 || strcmp(op, "floor_div") == 0);
@@ -109,7 +109,7 @@ static tf_size combine_open(const char *op, tf_size a, int64_t b) {
     return out;
 }
 
-/* Two numbers; known ones below 2^31 in size, so that nothing overflows. */
+/* Combines two sizes; known ones are below 2^31 in magnitude, so nothing overflows. */
 static tf_size combine(const char *op, tf_size a, tf_size b) {
     const tf_size open = {.value = CNR_DIM_UNKNOWN};
     const int64_t most = INT32_MAX, x = a.value, y = b.value;
@@ -162,7 +162,7 @@ static int64_t sizes_of(const tf_job *j, tf_size *out) {
     return row->convert == tf_op_binary || row->convert == tf_op_floor_div ? of_two(j, out) : -1;
 }
 
-/* The same value as a constant, since all of it is known after all. */
+/* Replaces the value by a constant if all its integers are known. */
 static void make_known(tf_job *j, tf_layouts *y, const cnr_tensor *type, const tf_size *sizes,
                        int64_t n) {
     int64_t values[MOST];

@@ -1,9 +1,9 @@
-/* Parts of a tensor: slices, and what cuts it up. */
+/* Slices and splits. */
 #include "job.h"
 
 enum { MOST = 2 * CNR_MAX_RANK };
 
-/* One axis of a slice. */
+/* Slice of one axis. */
 typedef struct cut {
     int64_t axis;
     tf_size from, to;
@@ -13,11 +13,11 @@ typedef struct cut {
 typedef struct cuts {
     cut at[CNR_MAX_RANK];
     int32_t n;
-    int64_t gone[CNR_MAX_RANK], fresh[CNR_MAX_RANK]; /* axes of length 1 to drop, then to add */
+    int64_t gone[CNR_MAX_RANK], fresh[CNR_MAX_RANK]; /* axes of size 1 to remove, then to insert */
     int32_t n_gone, n_fresh;
 } cuts;
 
-/* A size that is the whole of an open dimension is as good as no end. */
+/* A size equal to a whole open dimension means no end. */
 static tf_size to_the_end(tf_size size, int64_t dim) {
     const tf_size end = {.value = INT64_MAX, .known = 1};
     return !size.known && size.value < CNR_DIM_UNKNOWN && size.value == dim ? end : size;
@@ -68,7 +68,7 @@ void tf_op_slice(tf_job *j) {
     give_slice(j, &c, rank);
 }
 
-/* The axes that an ellipsis stands for: all that the other entries leave. */
+/* Number of axes that an ellipsis stands for: those that the other entries leave. */
 static int32_t elided(const tf_job *j, int64_t n, int32_t rank) {
     const int64_t fresh = tf_attr_int(j, "new_axis_mask", 0),
                   all = tf_attr_int(j, "ellipsis_mask", 0);
@@ -149,7 +149,7 @@ void tf_op_split(tf_job *j) {
         else total += lengths[i];
     }
     const int64_t at = tf_axis(axis[0], rank, 0);
-    if (open >= 0) { /* -1: what the others leave */
+    if (open >= 0) { /* -1: the remaining elements */
         if (rank < 0 || at < 0 || at >= rank || d[at] < total)
             return tf_problem(j, "the sizes of its parts are not known");
         lengths[open] = d[at] - total;

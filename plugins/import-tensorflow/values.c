@@ -1,4 +1,4 @@
-/* The two layouts of a value, and nodes of ours. */
+/* The two layouts of a value, and adding our nodes. */
 #include "tensorflow.h"
 
 #include <stdio.h>
@@ -7,7 +7,8 @@ cnr_value tf_node(tf_net *net, const char *op, const char *name, const cnr_value
                   const imp_attrs *attrs) {
     char own[80];
     if (name) return imp_node(&net->b, op, name, "", in, n_in, attrs);
-    snprintf(own, sizeof own, "step%d.%.40s", (int)++net->n_made, op); /* between theirs */
+    /* a name that differs from those in the file */
+    snprintf(own, sizeof own, "step%d.%.40s", (int)++net->n_made, op);
     return imp_node(&net->b, op, own, "", in, n_in, attrs);
 }
 

@@ -5,7 +5,7 @@ enum { MOST_AXES = 3 };
 
 static int32_t spatial_axes(const tf_job *j) { return strstr(j->op, "3D") ? 3 : 2; }
 
-/* strides, ksize, dilations: a number an axis, in the data format's order. */
+/* Reads strides, ksize or dilations: a number for each axis, in the order of the data format. */
 static void window(const tf_job *j, const char *key, int64_t out[MOST_AXES]) {
     int64_t n;
     const int64_t *list = tf_attr_ints(j, key, &n);
@@ -13,7 +13,7 @@ static void window(const tf_job *j, const char *key, int64_t out[MOST_AXES]) {
     for (int32_t i = 0; i < axes; i++) out[i] = n == axes + 2 ? list[first + i] : 1;
 }
 
-/* `pads` has room for the explicit ones: all begins, then all ends. */
+/* `pads` is room for explicit padding: all begins, then all ends. */
 static void padding(tf_job *j, imp_attrs *l, int64_t pads[2 * MOST_AXES]) {
     const int32_t axes = spatial_axes(j), first = tf_is_nchw(j) ? 2 : 1;
     int64_t n;
@@ -28,13 +28,13 @@ static void padding(tf_job *j, imp_attrs *l, int64_t pads[2 * MOST_AXES]) {
     imp_ints(l, "pads", pads, 2 * axes);
 }
 
-/* ---- what the graph optimiser hangs on a convolution or a product ---- */
+/* ---- operators that the graph optimiser fuses into a convolution or product ---- */
 
 static cnr_value beside(tf_job *j, int32_t k, int32_t axes) {
     return tf_unsqueeze(j, tf_in_plain(j, k), 1, axes);
 }
 
-/* One of fused_ops; *arg is the next input that they may take. */
+/* Applies one of fused_ops; *arg is the next input that it may read. */
 static cnr_value fused_step(tf_job *j, const char *op, cnr_value y, int32_t axes, int32_t *arg) {
     imp_attrs l = {.n = 0};
     if (strcmp(op, "BiasAdd") == 0 && *arg < j->n_in)
@@ -113,7 +113,7 @@ void tf_op_conv(tf_job *j) {
     if (j->entry->failed) return;
     if (!depthwise && tf_in_dims(j, 0, dx) == axes + 2 && tf_in_dims(j, 1, dw) == axes + 2) {
         const int64_t c = tf_is_nchw(j) ? dx[1] : dx[axes + 1], part = dw[axes];
-        if (c > 0 && part > 0 && c % part == 0) group = c / part; /* grouped by its shapes */
+        if (c > 0 && part > 0 && c % part == 0) group = c / part; /* grouped, by the shapes */
     }
     window(j, "strides", strides);
     window(j, "dilations", dilations);
@@ -128,8 +128,8 @@ void tf_op_conv(tf_job *j) {
     tf_give_picture(j, fused(j, tf_last(j, "conv", in, 2, &l), axes), axes + 2);
 }
 
-/* By how much an output of a transposed convolution is longer than its input times the stride; 0:
- * that is not known. */
+/* How much longer an output of a transposed convolution is than its input times the stride; 0:
+ * unknown. */
 static int excess(const tf_job *j, tf_size out, int64_t in, int32_t axis, int64_t stride,
                   int64_t *more) {
     const int follows = out.of == j->in[2] && out.axis == axis && out.factor == stride;
@@ -140,8 +140,8 @@ static int excess(const tf_job *j, tf_size out, int64_t in, int32_t axis, int64_
     return 1;
 }
 
-/* The transposed convolution: sizes, filter H W O I, x. The sizes say how the pads of the
- * convolution that this one undoes were; without pads, what no window reaches is 0. */
+/* The transposed convolution: inputs are sizes, filter H W O I, x. The sizes imply the padding of
+ * the convolution that it reverses. Without padding, pixels that no window reaches are 0. */
 void tf_op_conv_input_grad(tf_job *j) {
     const int32_t axes = spatial_axes(j), first = tf_is_nchw(j) ? 2 : 1;
     tf_size size[CNR_MAX_RANK];
@@ -198,7 +198,7 @@ void tf_op_pool(tf_job *j) {
         if (tf_known_ints(j, k, list, CNR_MAX_RANK) != axes + 2) return;
         memcpy(k == 1 ? kernel : strides, list + first, (size_t)axes * sizeof list[0]);
     }
-    /* Over channels: N H W C is the same as W x C planes in H channels. */
+    /* Pooling over channels: N H W C is treated as W x C planes with H channels. */
     const int over_channels = n == 4 && first == 1 && all[3] > 1 && all[1] == 1 && all[2] == 1;
     if (over_channels) {
         const int64_t *steps = tf_attr_ints(j, "strides", &n);
@@ -214,7 +214,7 @@ void tf_op_pool(tf_job *j) {
     tf_give_as(j, 0, y, !over_channels && first == 1, axes + 2);
 }
 
-/* ---- a number a channel ---- */
+/* ---- one value for each channel ---- */
 
 void tf_op_bias_add(tf_job *j) {
     int64_t d[CNR_MAX_RANK];

@@ -13,7 +13,7 @@ typedef struct t7_done { /* a node that has run */
     t7_flow out;
 } t7_done;
 
-/* What the nodes behind data.mapindex gave: one value as it is, several as a table. 0: failed. */
+/* The outputs of the nodes in data.mapindex: one value, or several as a table. 0: failed. */
 static int gather(t7_job *j, const t7_done *done, int64_t n_done, const t7_value *data,
                   t7_flow *in) {
     const t7_value *map = t7_field(data, "mapindex"), *from;
@@ -70,7 +70,7 @@ void t7_graph(t7_job *j) {
         j->net->b.status = CNR_E_MEMORY;
         return;
     }
-    for (; i < n; i++) { /* the first stands for the input, the last for the output */
+    for (; i < n; i++) { /* the first node is the input, the last is the output */
         node = t7_item(nodes, i + 1);
         if (!(done[i].data = t7_field(node, "data")) || !run_node(j, done, i, i)) break;
     }

@@ -1,9 +1,9 @@
-/* Torch7: a serialised net (.t7, .nn, .net), binary or ASCII, into a graph. */
+/* Imports Torch7: a serialised net (.t7, .nn, .net), binary or ASCII. */
 #include "torch7.h"
 
 #include <stdio.h>
 
-/* The module to import: the root, or the field of a saved table that holds one. */
+/* The module to import: the root, or the field `key` of a saved table. */
 static const t7_value *find_net(t7_net *net, const t7_value *root, const char *key) {
     const t7_value *found = NULL;
     char kind[64], keys[400] = "";
@@ -79,7 +79,7 @@ static void build(t7_net *net, const t7_value *root, const cnr_import_args *args
     }
 }
 
-/* Again with longs of 4 bytes; what was wrong before stays the error if that is no better. */
+/* Reads again with longs of 4 bytes. If that fails too, the first error is kept. */
 static const t7_value *read_narrow(t7_file *f) {
     cnr_error *err = f->err, ignored = CNR_ERROR_INIT;
     t7_file again = {.path = f->path,
@@ -114,7 +114,7 @@ static cnr_status import(const cnr_import_args *args, struct cnr_graph *graph, c
     f.data = data;
     const t7_value *root = t7_read(&f);
     if (!root && f.err->code == CNR_E_FORMAT && !long_bytes && !f.ascii)
-        root = read_narrow(&f); /* perhaps of a 32-bit machine */
+        root = read_narrow(&f); /* perhaps written on a 32-bit machine */
     if (root) {
         net.budget = 4 * (int64_t)(f.bytes / 2);
         build(&net, root, args);

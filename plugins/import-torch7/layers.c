@@ -1,9 +1,10 @@
-/* One function a kind of nn module: its fields into operators of ours. */
+/* Converts nn modules, with one function for each type. */
 #include "torch7.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 
+/* Adds a problem of the layer to those of the graph; an importer reports all of them together. */
 void t7_problem(t7_job *j, const char *format, ...) {
     char text[256];
     va_list args;
@@ -29,7 +30,7 @@ void t7_give_op(t7_job *j, const char *op, const imp_attrs *attrs) {
     t7_give(j, t7_op(j, op, "", &j->x, 1, attrs));
 }
 
-/* Field `field` as a weight of those dims; it must hold as many numbers. */
+/* Field `field` as a weight with those dims; the number of elements must agree. */
 static cnr_value weight(t7_job *j, const char *field, const char *suffix, const int64_t *dim,
                         int32_t rank) {
     const t7_value *t = t7_field(j->m, field);
@@ -114,7 +115,7 @@ static void linear(t7_job *j) {
     t7_give(j, t7_op(j, "dense", "", from, 3, &l));
 }
 
-/* Files before 2015 keep 1 / sqrt(var + eps) as running_std. */
+/* Files before 2015 store 1 / sqrt(var + eps) as running_std. */
 static cnr_value variance(t7_job *j, int64_t c, double eps) {
     if (t7_field(j->m, "running_var")) return weight(j, "running_var", ".var", &c, 1);
     const t7_value *t = t7_field(j->m, "running_std");
@@ -151,7 +152,7 @@ static void batch_norm(t7_job *j) {
     t7_give(j, t7_op(j, "batch_normalization", "", from, 5, &l));
 }
 
-static void instance_norm(t7_job *j) { /* of the nets for fast neural style */
+static void instance_norm(t7_job *j) { /* from nets for fast neural style transfer */
     const int64_t c = t7_channels(j);
     imp_attrs l = {.n = 0};
     imp_float(&l, "epsilon", t7_number(j->m, "eps", 1e-5));
@@ -167,13 +168,13 @@ static void prelu(t7_job *j) {
     if (j->failed) return;
     if (n && n != c) return t7_problem(j, "nOutputPlane is not the channels of its input");
     const int64_t dim[CNR_MAX_RANK] = {c, 1, 1, 1, 1, 1, 1};
-    const int32_t rank = x && n ? x->rank - 1 : 1; /* from the channels on */
+    const int32_t rank = x && n ? x->rank - 1 : 1; /* number of axes from the channels on */
     const cnr_value slope = weight(j, "weight", ".slope", dim, rank);
     if (j->failed) return;
     t7_give(j, t7_op(j, "prelu", "", (cnr_value[]){j->x, slope}, 2, NULL));
 }
 
-/* CMul, CAdd: a weight of its own shape, sizes from the batch (1) on or without it. */
+/* CMul, CAdd: a weight with a shape of its own, with or without the batch axis (1). */
 static void per_element(t7_job *j) {
     const int add = strcmp(j->kind, "CAdd") == 0;
     const char *field = add ? "bias" : "weight";
@@ -185,7 +186,7 @@ static void per_element(t7_job *j) {
     t7_give(j, t7_op(j, add ? "add" : "mul", "", (cnr_value[]){j->x, w}, 2, NULL));
 }
 
-static void one_factor(t7_job *j) { /* nn.Mul, nn.Add of a single number */
+static void one_factor(t7_job *j) { /* nn.Mul, nn.Add with a single number */
     const int add = strcmp(j->kind, "Add") == 0;
     const t7_value *t = t7_field(j->m, add ? "bias" : "weight");
     const int64_t n = t7_count(t);
@@ -203,7 +204,7 @@ static void leaky(t7_job *j) {
     t7_give_op(j, "leaky_relu", &l);
 }
 
-static void rrelu(t7_job *j) { /* at inference: the middle of its slopes */
+static void rrelu(t7_job *j) { /* at inference: the mean of its slopes */
     const double low = t7_number(j->m, "lower", 1.0 / 8), high = t7_number(j->m, "upper", 1.0 / 3);
     imp_attrs l = {.n = 0};
     imp_float(&l, "alpha", (low + high) / 2);
@@ -239,7 +240,7 @@ static void clamp(t7_job *j) {
     t7_give_op(j, "clip", &l);
 }
 
-/* x * factor + shift under a name of its own. */
+/* x * factor + shift; the node's name ends in `suffix`. */
 static cnr_value affine(t7_job *j, const char *suffix, cnr_value x, double factor, double shift) {
     char name[300];
     snprintf(name, sizeof name, "%.250s%s", j->name, suffix);
@@ -283,7 +284,7 @@ static void constant_scalar(t7_job *j) {
     t7_give(j, imp_affine(&j->net->b, j->name, j->x, add ? 1 : value, add ? value : 0));
 }
 
-/* Dropout of old (no v2) and SpatialDropout scale at inference instead of in training. */
+/* Dropout before v2, and SpatialDropout, scale at inference instead of in training. */
 static void dropout(t7_job *j) {
     const int spatial = strcmp(j->kind, "Dropout") != 0;
     const double p = t7_number(j->m, "p", 0.5);
@@ -410,7 +411,7 @@ static void convert(t7_net *net, const t7_value *m, const char *path, const t7_f
 }
 
 void t7_module(t7_net *net, const t7_value *m, const char *path, const t7_flow *in, t7_flow *out) {
-    out->n = 1; /* what stays when the module fails: its readers keep quiet */
+    out->n = 1; /* output of a failed module; its readers report nothing */
     out->is_table = 0;
     out->at[0] = -1;
     if (net->b.status) return;

@@ -56,7 +56,7 @@ static void skip_line(t7_file *f) {
     if (left(f) && f->data[f->at] == '\n') f->at++;
 }
 
-/* The file's bytes are followed by a zero, so numbers end there at the latest. */
+/* The file's bytes are followed by a zero, so a number ends there at the latest. */
 static int ascii_number(t7_file *f, double *out) {
     const char *text = (const char *)f->data + f->at, *end;
     *out = imp_number(text, &end);
@@ -104,7 +104,7 @@ static t7_value *make(t7_file *f, t7_kind kind) {
     return v;
 }
 
-/* Indices count objects from 1, so a file can't have one larger than its bytes allow. */
+/* Indices count objects from 1, so none exceeds the number of bytes of the file. */
 static int remember(t7_file *f, int64_t index, const t7_value *v) {
     if (index < 1 || (uint64_t)index > f->bytes / 4) return bad(f, "an object's index is wrong");
     if (index >= f->n_objects) {
@@ -125,7 +125,7 @@ static int read_pairs(t7_file *f, t7_value *v) {
     if (!read_int(f, &n)) return 0;
     if (n < 0 || (uint64_t)n > left(f) / 2) return bad(f, "a table is longer than the file");
     for (v->n = 0; v->n < n;) {
-        if (v->n == room) { /* grown as it is read, so that a lie about n costs nothing */
+        if (v->n == room) { /* grown while reading, so that a wrong n costs no memory */
             room = room ? room * 2 : 8;
             if (room > n) room = n;
             const t7_value **grown = (const t7_value **)take(f, (size_t)room * 2 * sizeof *grown);
@@ -150,7 +150,7 @@ static int read_tensor(t7_file *f, t7_value *v) {
     if (!dim) return 0;
     for (int64_t i = 0; i < 2 * rank; i++)
         if (!read_long(f, &dim[i], f->long_bytes)) return 0;
-    if (f->ascii && rank == 0) { /* empty lines stand for no sizes, no strides */
+    if (f->ascii && rank == 0) { /* sizes and strides of rank 0 are empty lines */
         skip_line(f);
         skip_line(f);
     }
@@ -164,7 +164,7 @@ static int read_tensor(t7_file *f, t7_value *v) {
     return 1;
 }
 
-/* ASCII numbers become doubles; bytes are bytes there too. */
+/* ASCII numbers are stored as doubles; bytes stay bytes. */
 static int read_ascii_storage(t7_file *f, t7_value *v) {
     static const t7_element as_double = {"Double", 8, CNR_f64};
     const t7_element *element = v->element;
@@ -200,7 +200,8 @@ static int read_storage(t7_file *f, t7_value *v) {
     return 1;
 }
 
-/* "torch.CudaDoubleTensor": the element's row when the class ends in `tail`; NULL: another. */
+/* "torch.CudaDoubleTensor": the element type of a class that ends in `tail`; NULL: another
+ * class. */
 static const t7_element *element_of(const t7_value *v, const char *tail) {
     const size_t k = strlen(tail);
     const char *text = v->text;
@@ -233,8 +234,8 @@ static int read_object(t7_file *f, t7_value *v) {
     return v->content != NULL;
 }
 
-/* What is referred to while it is being read is there in part, and may hold itself: whoever walks
- * the tree bounds his steps. */
+/* A reference may point to an object that is still being read, and thereby to itself: walks of the
+ * tree must limit their steps. */
 static const t7_value *read_indexed(t7_file *f, int64_t type) {
     int64_t index;
     if (!read_int(f, &index)) return NULL;
@@ -244,7 +245,7 @@ static const t7_value *read_indexed(t7_file *f, int64_t type) {
     if (type == 3) return read_pairs(f, v) ? v : NULL;
     if (type == 4) return read_object(f, v) ? v : NULL;
     if (!read_string(f, &v->text, &v->n_text)) return NULL;
-    return read_value(f) ? v : NULL; /* its upvalues */
+    return read_value(f) ? v : NULL; /* skips its upvalues */
 }
 
 static const t7_value *read_inner(t7_file *f) {
@@ -263,7 +264,7 @@ static const t7_value *read_inner(t7_file *f) {
         if (!(v = make(f, T7_BOOLEAN)) || !read_int(f, &number)) return NULL;
         v->number = number == 1;
         return v;
-    case 6: /* a function of old: not indexed */
+    case 6: /* a function of the old format: not indexed */
         if (!(v = make(f, T7_FUNCTION)) || !read_string(f, &v->text, &v->n_text)) return NULL;
         return read_value(f) ? v : NULL;
     case 3:
@@ -290,7 +291,7 @@ const t7_value *t7_read(t7_file *f) {
     return read_value(f);
 }
 
-/* A table or an object whose index is 1, and for an object its class. */
+/* Whether the bytes begin with a table or an object with index 1 (and a class, for an object). */
 int t7_looks_right(const uint8_t *head, size_t n) {
     int32_t word[3];
     if (n > 4 && (head[0] == '3' || head[0] == '4') && memcmp(head + 1, "\n1\n", 3) == 0) return 1;

@@ -1,7 +1,7 @@
-/* Modules that move, cut or reduce elements. */
+/* Modules that move, slice or reduce elements. */
 #include "torch7.h"
 
-/* Sizes of View and Reshape count one sample, unless the first is -1 and stands for the batch. */
+/* View and Reshape: the sizes are those of a sample, unless the first is -1, the batch. */
 static void view(t7_job *j) {
     int64_t size[CNR_MAX_RANK + 1], shape[CNR_MAX_RANK + 1];
     const int32_t n = t7_ints(t7_field(j->m, "size"), size, CNR_MAX_RANK - 1);
@@ -9,7 +9,7 @@ static void view(t7_job *j) {
     if (n < 1) return t7_problem(j, "size is missing or has too many axes");
     const int64_t inner = t7_int(j->m, "numInputDims", 0);
     if (n > 1 && size[0] == -1 && inner == 0) from = 1;
-    /* Reshape(n, ..., false): the batch is among the sizes */
+    /* Reshape(n, ..., false): the sizes include the batch */
     if (n > 1 && strcmp(j->kind, "Reshape") == 0 && t7_field(j->m, "batchMode") &&
         !t7_bool(j->m, "batchMode", 1))
         from = 1;
@@ -50,7 +50,7 @@ static void squeeze(t7_job *j) {
     t7_give_op(j, "squeeze", &l);
 }
 
-static void transpose(t7_job *j) { /* a list of pairs of axes that change places */
+static void transpose(t7_job *j) { /* exchanges pairs of axes */
     const t7_value *pairs = t7_field(j->m, "permutations");
     const cnr_tensor *x = imp_type(&j->net->b, j->x);
     const int64_t inner = t7_int(j->m, "numInputDims", 0);

@@ -1,6 +1,6 @@
-/* Torch files do not say how large a net's input is. Layers say how many channels they read, and a
- * Linear or a View behind the convolutions how many numbers are to be left: the square sizes from
- * which that many come are tried. Of several, imp_fits_best tells. */
+/* Infers the input size, which Torch files do not give. Layers give the number of channels that
+ * they read; a Linear or View after the convolutions gives the number of elements left. Square
+ * sizes that lead to this number are candidates; imp_fits_best selects one. */
 #include "torch7.h"
 
 enum { MOST = 1024, STEPS = 4096 };
@@ -8,8 +8,8 @@ enum { MOST = 1024, STEPS = 4096 };
 typedef enum verdict { GO_ON, FITS, NO_FIT, UNKNOWN } verdict;
 
 typedef struct trial {
-    int64_t c, h, w, joined;               /* joined: channels of all branches together */
-    int flat, exact, closed, steps, depth; /* closed: sizes must be known, whatever they are */
+    int64_t c, h, w, joined;               /* joined: sum of the channels of all branches */
+    int flat, exact, closed, steps, depth; /* closed: sizes must be known, but any will do */
 } trial;
 
 static int is_one_of(const char *kind, const char *const *list) {
@@ -82,7 +82,8 @@ static verdict walk_list(const t7_value *m, trial *t) {
     return GO_ON;
 }
 
-/* The branches' channels are added up for whoever joins them; their first stands for all else. */
+/* Sums the branches' channels for a module that joins them; the first branch decides everything
+ * else. */
 static verdict walk_branches(const t7_value *m, trial *t) {
     const t7_value *modules = t7_field(m, "modules"), *one;
     trial first = *t;
@@ -124,7 +125,7 @@ static verdict walk_kind(const t7_value *m, const char *kind, trial *t) {
     if (strcmp(kind, "Concat") == 0 || strcmp(kind, "DepthConcat") == 0) {
         const verdict v = walk_branches(m, t);
         t->c = t->joined;
-        t->closed |= strcmp(kind, "DepthConcat") == 0; /* it looks which is the largest */
+        t->closed |= strcmp(kind, "DepthConcat") == 0; /* it needs to know the largest input */
         return v;
     }
     if (strcmp(kind, "JoinTable") == 0) {
@@ -177,7 +178,7 @@ static verdict walk(const t7_value *m, trial *t) {
     return v;
 }
 
-/* The sizes that a View or a Reshape asks for, without a -1 for the batch; 0: not fixed. */
+/* The sizes of a View or Reshape, without a -1 for the batch; 0: not fixed. */
 static int32_t fixed_sizes(const t7_value *m, int64_t *out) {
     int64_t size[CNR_MAX_RANK];
     const int32_t n = t7_ints(t7_field(m, "size"), size, CNR_MAX_RANK - 1);
@@ -186,7 +187,7 @@ static int32_t fixed_sizes(const t7_value *m, int64_t *out) {
     return n > from && imp_count(size + from, n - from) > 0 ? n - from : 0;
 }
 
-/* The first module that says what it reads; NULL: none. */
+/* The first module that determines its input's shape; NULL: none. */
 static const t7_value *first_reader(const t7_value *m, int depth, int *steps) {
     static const char *const readers[] = {"SpatialConvolution",
                                           "SpatialConvolutionMM",
@@ -216,7 +217,7 @@ static void try_squares(const t7_value *m, int64_t channels, t7_size *out) {
         const verdict v = walk(m, &t);
         if (v == UNKNOWN) return;
         if (v == GO_ON && t.closed) return;
-        if (v == GO_ON) { /* nothing behind it counts pixels */
+        if (v == GO_ON) { /* no module after it fixes a number of pixels */
             out->open = 1;
             out->rank = 3;
             out->dim[0] = channels, out->dim[1] = out->dim[2] = 0;

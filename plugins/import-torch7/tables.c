@@ -1,13 +1,14 @@
-/* Containers, and the modules that take or give tables of values. */
+/* Containers, and modules that read or give tables of values. */
 #include "torch7.h"
 
 #include <stdio.h>
 
 static const t7_value *modules_of(const t7_job *j) { return t7_field(j->m, "modules"); }
 
-/* "3" inside "1.2" is "1.2.3" */
+/* Path of child 3 of "1.2": "1.2.3" */
 static void path_of(const t7_job *j, int64_t index, char *out, size_t room) {
-    const size_t own = strlen(j->name) - strlen(j->kind); /* the path, with a dot or empty */
+    /* length of the path, with its dot, or 0 */
+    const size_t own = strlen(j->name) - strlen(j->kind);
     snprintf(out, room, "%.*s%lld", own > 140 ? 140 : (int)own, j->name, (long long)index);
 }
 
@@ -32,7 +33,7 @@ static void sequential(t7_job *j) {
     *j->out = flow[now];
 }
 
-/* The modules of a DataParallelTable are copies of one, for a device each. */
+/* DataParallelTable: its modules are copies for several devices; only the first is converted. */
 static void first_only(t7_job *j) {
     const t7_value *m = t7_item(modules_of(j), 1);
     char path[256];
@@ -41,7 +42,7 @@ static void first_only(t7_job *j) {
     t7_module(j->net, m, path, j->in, j->out);
 }
 
-/* Runs every branch: on the whole input, or on its own item of the table. */
+/* Converts every branch, on the whole input or (split) on its own item of the table. */
 static int branches(t7_job *j, int split, t7_flow *out) {
     const t7_value *modules = modules_of(j), *m;
     char path[256];
@@ -63,8 +64,8 @@ static int branches(t7_job *j, int split, t7_flow *out) {
     return good && !j->failed;
 }
 
-/* A dimension counted from 1. In nets for one sample the first is the channels; for batches, the
- * second is. */
+/* Our axis for a dimension counted from 1: the channels are first in nets for one sample, second in
+ * nets for batches. */
 static int64_t joined_axis(t7_job *j, cnr_value x, int64_t dimension, int64_t inner) {
     const cnr_tensor *t = imp_type(&j->net->b, x);
     if (!t) return -1;
@@ -85,7 +86,7 @@ static void concat(t7_job *j) {
     if (branches(j, 0, &flow)) join(j, &flow, t7_int(j->m, "dimension", 1), 0);
 }
 
-/* As Concat along the channels, smaller pictures in the middle of the largest. */
+/* Like Concat along the channels; smaller pictures are centred in the size of the largest. */
 static void depth_concat(t7_job *j) {
     t7_flow flow;
     imp_net *b = &j->net->b;
@@ -113,7 +114,7 @@ static void depth_concat(t7_job *j) {
     t7_give(j, imp_concat(b, j->name, flow.at, flow.n, 1));
 }
 
-/* The items of one axis of x, without it. */
+/* The slices of x along one axis, without that axis. */
 static int items_of(t7_job *j, int64_t axis, t7_flow *parts) {
     const cnr_tensor *x = imp_type(&j->net->b, j->x);
     imp_attrs l = {.n = 0};
@@ -132,7 +133,7 @@ static int items_of(t7_job *j, int64_t axis, t7_flow *parts) {
     return 1;
 }
 
-/* Item i of one axis to branch i; what they give is joined along another. */
+/* Passes slice i of one axis to branch i and joins the results along another axis. */
 static void parallel(t7_job *j) {
     const t7_flow *whole = j->in;
     t7_flow parts, flow;
@@ -160,7 +161,7 @@ static void parallel_table(t7_job *j) {
 
 /* ---- from a table to one value ---- */
 
-/* 1: a table whose values are all there. */
+/* Whether the input is a table whose values all exist. */
 static int whole_table(t7_job *j) {
     if (!j->in->is_table) {
         if (j->in->at[0] >= 0) t7_problem(j, "its input is no table");
@@ -200,7 +201,7 @@ static void select_table(t7_job *j) {
     t7_give(j, j->in->at[at]);
 }
 
-static void flatten_table(t7_job *j) { *j->out = *j->in; /* tables of tables don't get this far */ }
+static void flatten_table(t7_job *j) { *j->out = *j->in; /* nested tables were refused before */ }
 
 static void narrow_table(t7_job *j) {
     const int64_t offset = t7_int(j->m, "offset", 1), length = t7_int(j->m, "length", 1);
@@ -212,7 +213,7 @@ static void narrow_table(t7_job *j) {
     memcpy(j->out->at, j->in->at + offset - 1, (size_t)length * sizeof j->out->at[0]);
 }
 
-/* The items of one axis as a table. */
+/* The slices along one axis, as a table. */
 static void split_table(t7_job *j) {
     t7_flow parts;
     j->x = j->in->is_table ? -1 : j->in->at[0];

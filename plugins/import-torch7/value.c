@@ -1,7 +1,8 @@
-/* Looking at a tree of Lua values: fields, lists, tensors. */
+/* Access to a tree of Lua values: fields, lists, tensors. */
 #include "torch7.h"
 
-enum { MOST_ITEMS = 1 << 14 }; /* of a list of modules: looking in one must not take long */
+/* bound on the length of a list of modules, so that a search is fast */
+enum { MOST_ITEMS = 1 << 14 };
 
 int t7_is(const t7_value *v, const char *text) {
     return v && v->text && v->n_text == strlen(text) && memcmp(v->text, text, v->n_text) == 0;
@@ -23,7 +24,8 @@ const t7_value *t7_field(const t7_value *v, const char *name) {
 const t7_value *t7_item(const t7_value *v, int64_t index) {
     v = table_of(v);
     if (v && v->n > MOST_ITEMS) return NULL;
-    for (int64_t k = 0; v && k < v->n; k++) { /* lists are mostly in order */
+    /* starts at the expected place: lists are mostly in order */
+    for (int64_t k = 0; v && k < v->n; k++) {
         const int64_t i = (k + index - 1) % v->n;
         const t7_value *key = v->pairs[2 * i];
         if (key->kind == T7_NUMBER && key->number == (double)index) return v->pairs[2 * i + 1];
@@ -63,7 +65,7 @@ int t7_class(const t7_value *m, char *out, size_t room) {
 
 static double element(const t7_value *storage, int64_t i) {
     const t7_element *e = storage->element;
-    double v, room; /* room: they lie anywhere in the file */
+    double v, room; /* aligned copy: elements may lie at any address */
     memcpy(&room, storage->data + i * e->bytes, (size_t)e->bytes);
     imp_host->elements_read(e->dtype, &room, 0, 1, 1, CNR_f64, &v);
     return v;
@@ -74,7 +76,7 @@ int64_t t7_count(const t7_value *t) {
     const t7_value *s = t->content;
     const int64_t room = s->kind == T7_STORAGE ? s->n : 0;
     const int64_t n = t->rank < 1 ? 0 : imp_count(t->dim, t->rank);
-    int64_t last = t->n - 1; /* of the elements that it reaches */
+    int64_t last = t->n - 1; /* index of the last element that it refers to */
     if (n <= 0) return n;
     if (n > room || last < 0 || last >= room) return -1;
     for (int32_t i = 0; i < t->rank; i++) {

@@ -1,7 +1,7 @@
-/* Windows without weights, borders and other grids. */
+/* Pooling, padding and resizing. */
 #include "torch7.h"
 
-/* Sums also count a border, where there is one, as zeros. */
+/* Pads with actual zeros, which sums count too. */
 static cnr_value with_border(t7_job *j, const int64_t kernel[2], const int64_t stride[2],
                              int64_t pad[4], int ceil) {
     const cnr_tensor *x = imp_type(&j->net->b, j->x);
@@ -10,7 +10,8 @@ static cnr_value with_border(t7_job *j, const int64_t kernel[2], const int64_t s
     for (int i = 0; ceil && x && i < 2; i++) {
         const int64_t n = x->rank == 4 ? x->dim[2 + i] + 2 * pad[i] - kernel[i] : -1;
         if (x->dim[2 + i] < 1 || n < 0) return t7_problem(j, "sums want known sizes here"), -1;
-        int64_t last = (n + stride[i] - 1) / stride[i] * stride[i]; /* where the last one begins */
+        /* where the last window begins */
+        int64_t last = (n + stride[i] - 1) / stride[i] * stride[i];
         if (last >= x->dim[2 + i] + pad[i]) last -= stride[i];
         if (last > n) pads[6 + i] += last - n;
     }
@@ -19,7 +20,7 @@ static cnr_value with_border(t7_job *j, const int64_t kernel[2], const int64_t s
     return t7_op(j, "pad", ".border", &j->x, 1, &l);
 }
 
-/* Torch has a window beyond the picture where it is not padded, and -inf comes out. */
+/* Whether ceil mode gives a window without pixels; Torch returns -inf there. */
 static int hangs_over(t7_job *j, const int64_t kernel[2], const int64_t stride[2],
                       const int64_t pad[4]) {
     const cnr_tensor *x = imp_type(&j->net->b, j->x);
@@ -80,7 +81,7 @@ static void spatial_padding(t7_job *j) {
     t7_give_op(j, "pad", &a);
 }
 
-static void shave(t7_job *j) { /* a border taken off */
+static void shave(t7_job *j) { /* crops a border */
     const int64_t n = t7_int(j->m, "size", 0), axes[] = {2, 3}, from[] = {n, n}, to[] = {-n, -n};
     imp_attrs l = {.n = 0};
     if (n < 0) return t7_problem(j, "size is wrong");
@@ -91,7 +92,8 @@ static void shave(t7_job *j) { /* a border taken off */
     t7_give_op(j, "slice", &l);
 }
 
-/* nn.Padding(dim, pad, nInputDim, value, index): at the end, or for a negative pad at the begin. */
+/* nn.Padding(dim, pad, nInputDim, value, index): pads at the end; a negative pad: at the
+ * beginning. */
 static void padding(t7_job *j) {
     const int64_t pad = t7_int(j->m, "pad", 0);
     const cnr_tensor *x = imp_type(&j->net->b, j->x);

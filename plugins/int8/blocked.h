@@ -11,7 +11,8 @@
 int32_t int8_channel_block(int64_t channels);
 /* The block of a value of this shape; 0: it is plain. Planes of one position are both. */
 int32_t int8_block_of(int32_t rank, const int64_t *dim);
-/* Takes the node with `in_block` for input 0 and `out_block` for output 0. */
+/* Accepts the node, which the caller has checked, with `in_block` for input 0 and `out_block` for
+ * output 0. Returns CNR_OK. */
 cnr_status int8_blocked_take(const cnr_node *node, cnr_accept *out, int32_t score, int32_t in_block,
                              int32_t out_block);
 

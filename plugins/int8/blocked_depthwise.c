@@ -13,7 +13,8 @@ typedef struct depthwise_state {
     int32_t row[];              /* from the first row of the window to each */
 } depthwise_state;
 
-static int64_t lines_of(const cnr_node *node) {
+/* Rows of the window: the product of its sizes along all spatial axes but the last. */
+static int64_t window_rows(const cnr_node *node) {
     const cnr_tensor *w = node->inputs[INT8_W];
     return cnr_span(w, 2, w->rank - 1);
 }
@@ -79,7 +80,7 @@ static cnr_status prepare_size(const cnr_device *device, const cnr_node *node, c
     (void)device;
     (void)err;
     out->alignment = 64;
-    const int64_t lines = parts_of(node) * lines_of(node);
+    const int64_t lines = parts_of(node) * window_rows(node);
     out->bytes =
         (uint64_t)(int8_blob_head(channels) + channels / block * block_bytes(node, lines, block));
     return CNR_OK;
@@ -89,7 +90,7 @@ static cnr_status prepare(const cnr_device *device, const cnr_node *node, void *
                           cnr_error *err) {
     const cnr_tensor *w = node->inputs[INT8_W];
     const int64_t channels = w->dim[0], b = int8_channel_block(channels);
-    const int64_t own = lines_of(node), lines = parts_of(node) * own, columns = columns_of(node);
+    const int64_t own = window_rows(node), lines = parts_of(node) * own, columns = columns_of(node);
     const int64_t quads = cnr_div_up(columns, 4), each = quad_bytes(node, lines, b);
     int8_blob *blob = data;
     (void)device;
@@ -119,7 +120,7 @@ static cnr_status prepare(const cnr_device *device, const cnr_node *node, void *
 
 static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space *workspace,
                        void **state, cnr_error *err) {
-    const int64_t own = lines_of(node), lines = parts_of(node) * own;
+    const int64_t own = window_rows(node), lines = parts_of(node) * own;
     const int32_t block = int8_channel_block(node->inputs[INT8_X]->dim[1]);
     int64_t dim[CNR_MAX_RANK];
     cnr_window w;

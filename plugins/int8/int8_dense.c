@@ -3,10 +3,11 @@
 
 enum { ROWS = 16 }; /* a task */
 
-static int64_t depth_of(const cnr_node *node) {
+/* Columns and rows of the packed weight: padded to whole steps and tiles. */
+static int64_t packed_depth(const cnr_node *node) {
     return cnr_round_up(node->inputs[INT8_W]->dim[1], INT8_DOT_STEP);
 }
-static int64_t rows_of(const cnr_node *node) {
+static int64_t packed_rows(const cnr_node *node) {
     return cnr_round_up(node->inputs[INT8_W]->dim[0], INT8_MR);
 }
 /* The samples as they are can be read in whole steps. */
@@ -29,14 +30,15 @@ static cnr_status prepare_size(const cnr_device *device, const cnr_node *node, c
     (void)device;
     (void)err;
     out->alignment = 64;
-    out->bytes = (uint64_t)(int8_blob_head(rows_of(node)) + rows_of(node) * depth_of(node));
+    out->bytes =
+        (uint64_t)(int8_blob_head(packed_rows(node)) + packed_rows(node) * packed_depth(node));
     return CNR_OK;
 }
 
 static cnr_status prepare(const cnr_device *device, const cnr_node *node, void *data,
                           cnr_error *err) {
     const cnr_tensor *w = node->inputs[INT8_W];
-    const int64_t rows = rows_of(node), depth = depth_of(node), k = w->dim[1];
+    const int64_t rows = packed_rows(node), depth = packed_depth(node), k = w->dim[1];
     int8_blob *blob = data;
     (void)device;
     (void)err;
@@ -54,7 +56,7 @@ static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space
     (void)device;
     (void)state;
     (void)err;
-    if (!direct(node)) workspace->bytes = (uint64_t)(node->outputs[0]->dim[0] * depth_of(node));
+    if (!direct(node)) workspace->bytes = (uint64_t)(node->outputs[0]->dim[0] * packed_depth(node));
     return CNR_OK;
 }
 
@@ -108,7 +110,7 @@ static cnr_status run(const cnr_run *run, cnr_error *err) {
     dense_job j = {.run = run,
                    .blob = run->blob_data,
                    .x = node->inputs[INT8_X]->data,
-                   .depth = depth_of(node),
+                   .depth = packed_depth(node),
                    .samples = run->outputs[0]->dim[0],
                    .outputs = run->outputs[0]->dim[1]};
     (void)err;

@@ -1,4 +1,4 @@
-/* Opens a plugin's second module, which lies in the folder that has the plugin's name. */
+/* Opens a plugin's second module, in the folder named like the plugin. */
 #define _GNU_SOURCE
 #include "late.h"
 #include <dlfcn.h>
@@ -8,16 +8,17 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* As plugins are judged: code that others can change. */
+/* Why others could change this file's code, as for plugins; NULL: they can't. */
 static const char *weakness(const char *path) {
     struct stat file;
-    if (stat(path, &file) != 0) return NULL; /* dlopen says why */
+    if (stat(path, &file) != 0) return NULL; /* dlopen reports why */
     if (file.st_mode & S_IWOTH) return "can be written by anyone";
     if (file.st_uid != 0 && file.st_uid != geteuid()) return "belongs to another user";
     return NULL;
 }
 
-/* Whoever let a weak plugin in was warned of it; of a sound one all is sound, or stays out. */
+/* A plugin with unsafe permissions was reported when it was loaded. A module less safe than its
+ * plugin is refused. */
 static const char *weaker(const char *plugin, const char *path) {
     char folder[PATH_MAX];
     if (weakness(plugin)) return NULL;

@@ -1,19 +1,18 @@
-/* A plugin's second module, in the folder that has the plugin's name: what needs large libraries is
- * there, and comes in when it is first wanted. Every command opens every plugin. */
+/* Loads a plugin's second module when it is first needed. The module lies in the folder named like
+ * the plugin and links the large libraries, since every command opens every plugin. */
 #ifndef LATE_LATE_H
 #define LATE_LATE_H
 
 #include <cnnrun/kit.h>
 
-/* The function `symbol` of NAME/MODULE.so beside the plugin that `of` lies in; NULL with err.
- * Modules stay open. */
+/* The function `symbol` of NAME/MODULE.so beside the plugin that contains `of`; NULL with err.
+ * Modules stay loaded. */
 typedef void (*late_fn)(void);
 late_fn late_function(const cnr_host *host, const void *of, const char *module, const char *symbol,
                       cnr_error *err);
 
-/* An object of which name, summary, methods and reach (NULL: none) are known before. `module`
- * exports const cnr_object *late_object(const cnr_host *host);
- */
+/* An object whose name, summary, methods and reach (NULL: none) are known before its module is
+ * loaded. `module` exports const cnr_object *late_object(const cnr_host *host); */
 typedef const cnr_object *(*late_object_fn)(const cnr_host *host);
 #define LATE_OBJECT(symbol, module, object_name, object_summary, object_methods, object_reach) \
     static const cnr_host *late_host; \

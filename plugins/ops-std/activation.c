@@ -1,4 +1,4 @@
-/* Activations of one operand: a row of formulas each (see unary.h). */
+/* Activations of one operand; each is a row of formulas (unary.h). */
 #include "unary.h"
 
 #include <tgmath.h>
@@ -40,8 +40,8 @@ static const char *const leaky_relu_aliases[] = {"leaky", NULL};
 #define GELU_U(v) (R(0.7978845608028653559) * ((v) + R(0.044715) * (v) * (v) * (v)))
 #define GELU_ERF(v) (R(0.5) * (R(1) + erf((v)*R(0.70710678118654752440))))
 
-/* name, aliases, summary, attributes, coefficients, input types, y = F(x), its derivative D of
- * v = x or (OF Y) of v = y, and F in OpenCL. */
+/* name, aliases, summary, attributes, coefficients, input types, y = F(x), derivative D as a
+ * function of v = x or (OF Y) v = y, and F in OpenCL. */
 #define ACTIVATIONS(ROW) \
     ROW(relu, NULL, "max(x, 0); NaN stays NaN", UNARY_PLAIN, UNARY_COEF(NULL), \
         OPS_FLOATS | OPS_SIGNED, x < R(0) ? R(0) : x, v > 0 ? 1 : 0, OF_Y, \

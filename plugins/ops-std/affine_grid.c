@@ -1,4 +1,4 @@
-/* affine_grid: for each pixel the position that an affine map sends it to, for grid_sample. */
+/* affine_grid: the position of each pixel under an affine map, as input of grid_sample. */
 #include "ops_kit.h"
 
 static const cnr_port in[] = {{.name = "theta", .help = "N 2 3, or N 3 4: a map for each picture"},
@@ -49,7 +49,7 @@ OPS_INLINE void fill(const cnr_run *run, int32_t dtype, int32_t axes) {
     const int64_t pixels = cnr_span(y, 1, y->rank - 1);
     for (int64_t n = lo[0]; n < hi[0]; n++)
         for (int64_t i = 0; i < pixels; i++) {
-            double at[4]; /* the last axis first, as grids have it */
+            double at[4]; /* last axis first, as in grids */
             int64_t rest = i;
             for (int32_t a = 0; a < axes; a++) {
                 const int64_t dim = y->dim[axes - a];

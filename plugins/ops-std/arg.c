@@ -1,4 +1,4 @@
-/* arg_max, arg_min, top_k, cum_sum: order and sums along one axis. */
+/* arg_max, arg_min, top_k, cum_sum: order and cumulative sums along one axis. */
 #include "ops_kit.h"
 
 /* ---- arg_max, arg_min ---- */
@@ -27,7 +27,7 @@ static cnr_status arg_infer(const cnr_node *node, cnr_tensor *const *outputs, cn
 
 static void in_cost(const cnr_node *node, cnr_cost *c) { c->flops = ops_elements(node->inputs[0]); }
 
-/* -1, 0, 1: a before, with, after b in rising order; NaN comes last, as top_k has it. */
+/* -1, 0, 1: a is before, equal to, after b in rising order; NaN comes last, as in top_k. */
 static int compare(elem_domain domain, const elem_run *a, const elem_run *b) {
     if (domain == ELEM_I) return (a->i[0] > b->i[0]) - (a->i[0] < b->i[0]);
     if (domain == ELEM_U) return (a->u[0] > b->u[0]) - (a->u[0] < b->u[0]);
@@ -36,8 +36,8 @@ static int compare(elem_domain domain, const elem_run *a, const elem_run *b) {
     return (x > y) - (x < y);
 }
 
-/* Is `more` larger than `less`, or with `ties` equal to it? No NaN is, and nothing is than a NaN:
- * as in ONNX Runtime a NaN counts where it comes first and nowhere else. */
+/* Whether `more` is larger than `less`, or with `ties` equal to it. A NaN compares false on either
+ * side: as in ONNX Runtime, a NaN wins only at the first position. */
 static int takes_over(elem_domain domain, const elem_run *less, const elem_run *more, int ties) {
     if (domain == ELEM_I) return more->i[0] > less->i[0] || (ties && more->i[0] == less->i[0]);
     if (domain == ELEM_U) return more->u[0] > less->u[0] || (ties && more->u[0] == less->u[0]);
@@ -134,7 +134,7 @@ static cnr_status top_infer(const cnr_node *node, cnr_tensor *const *outputs, cn
     return CNR_OK;
 }
 
-/* Is element `a` of the line to come before `b`? Of equal ones the first does. */
+/* Order of elements of a line: whether `a` comes before `b`. Of equal ones the first does. */
 typedef struct top_line {
     const cnr_tensor *x;
     elem_domain domain;
@@ -150,7 +150,8 @@ static int before(const top_line *l, int64_t a, int64_t b) {
     return order ? (l->largest ? order > 0 : order < 0) : a < b;
 }
 
-/* A heap of the best k, the worst of them at its top. */
+/* Restores the heap property from `at` down. The heap holds the best k; its root is the worst of
+ * them. */
 static void sink(const top_line *l, int64_t *heap, int64_t n, int64_t at) {
     for (;;) {
         int64_t child = 2 * at + 1;

@@ -19,7 +19,7 @@ double ops_average_divisor(const ops_geometry *g, int count_include_pad, const i
     for (int a = 0; a < 3; a++) {
         int64_t first, last;
         ops_taps(g, a, o[a], &first, &last);
-        if (count_include_pad) { /* taps over the edge that ceil_mode allows are in no padding */
+        if (count_include_pad) { /* positions beyond the edge due to ceil_mode are not padding */
             const int64_t room = g->in[a] + g->e[a] - (o[a] * g->s[a] - g->p[a]);
             first = 0;
             last = room <= 0 ? 0 : (room + g->d[a] - 1) / g->d[a];

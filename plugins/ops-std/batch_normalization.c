@@ -1,4 +1,4 @@
-/* batch_normalization: each channel by its stored mean and variance. */
+/* batch_normalization: normalises each channel by its stored mean and variance. */
 #include "ops_norm.h"
 #include <stdio.h>
 
@@ -52,15 +52,16 @@ static int32_t channel_affine(const cnr_node *node, int64_t channels, float *sca
     return 1;
 }
 
-/* The statistics count as constants, so only scale and shift remain: dx is dy normalised with no
- * mean and no shift; dscale sums dy times the normalised x. */
+/* The statistics are constants: dx is dy normalised without mean and shift; dscale is the sum of dy
+ * times the normalised x. */
 static cnr_status gradient(OPS_GRADIENT_ARGS) {
     const cnr_tensor *x = node->inputs[0];
     const int64_t axes[] = {0, 2, 3, 4, 5, 6, 7}, channels = x->rank > 1 ? x->dim[1] : 1;
     const cnr_value dy = grad_out[0];
     (void)outputs;
     if (dy < 0) return CNR_OK;
-    /* Kept with the weights they stay as they are; computed ones would need more than is here. */
+    /* Statistics that are stored with the weights get no gradient; for computed ones it is not
+     * implemented. */
     if ((want[3] && !node->inputs[3]->data) || (want[4] && !node->inputs[4]->data))
         return ops_fail(err, CNR_E_UNSUPPORTED, node, "mean and var have no gradient");
     const cnr_value zero = ops_grad_vector(host, graph, node->inputs[3]->dtype, channels, 0);

@@ -1,5 +1,5 @@
-/* batch_statistics: batch normalisation as it is trained, by the batch's own mean and variance; the
- * stored ones follow. And its gradient, which flows through mean and variance too. */
+/* batch_statistics: batch normalisation in training, by the batch's mean and variance; updates the
+ * stored ones. Its gradient also passes through mean and variance. */
 #include "ops_norm.h"
 
 enum { X, SCALE, B, MEAN, VAR };
@@ -64,7 +64,7 @@ static int32_t aliases_of(const cnr_node *node, cnr_alias *to, int32_t max) {
     return n;
 }
 
-/* Mean and variance of channel c over batch and sides, in two passes. */
+/* Mean and variance of channel c over batch and spatial axes, in two passes. */
 OPS_INLINE void channel_moments(const cnr_tensor *x, int32_t dtype, int64_t c, double *mean,
                                 double *variance) {
     const int64_t images = x->dim[0], channels = channels_of(x), inner = inner_of(x);
@@ -124,8 +124,8 @@ static cnr_status grad_infer(const cnr_node *node, cnr_tensor *const *outputs, c
     return CNR_OK;
 }
 
-/* With z = (x - mean) / deviation: db = sum dy, dscale = sum dy z, and since mean and deviation
- * follow x, dx = scale / deviation (dy - db / n - z dscale / n). */
+/* With z = (x - mean) / deviation: db = sum dy, dscale = sum dy z. Since mean and deviation depend
+ * on x, dx = scale / deviation (dy - db / n - z dscale / n). */
 OPS_INLINE void grad_body(const cnr_run *run, int32_t dtype) {
     const cnr_node *node = run->node;
     const cnr_tensor *dy = node->inputs[0], *x = node->inputs[1];

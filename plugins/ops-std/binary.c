@@ -1,5 +1,5 @@
-/* Arithmetic, comparison and logic of two or more operands that broadcast: a row of formulas
- * each. Integer arithmetic wraps; division is towards zero, by zero gives 0. */
+/* Arithmetic, comparison and logic of two or more operands that broadcast; each is a row of
+ * formulas. Integer arithmetic wraps; division truncates, and division by zero gives 0. */
 #include "broadcast.h"
 
 static const cnr_port pair[] = {{.name = "a", .help = "an operand"},
@@ -23,19 +23,19 @@ static uint64_t wrap_upow(uint64_t x, uint64_t y) {
     return power;
 }
 
-/* C leaves these two cases undefined. */
+/* Division by 0 and of the smallest number by -1 are undefined in C. */
 static int64_t divide(int64_t x, int64_t y) {
     if (y == 0) return 0;
     return y == -1 ? (int64_t)(0 - (uint64_t)x) : x / y;
 }
 
-/* NaN wins, whichever operand it is. */
+/* If either operand is NaN, so is the result. */
 #define LARGER(x, y) ((x) != (x) || (x) > (y) ? (x) : (y))
 #define LESSER(x, y) ((x) != (x) || (x) < (y) ? (x) : (y))
 
 /* ---- gradients ---- */
 
-/* d loss / d operand `i` is `g` in the output's shape. */
+/* Adds the gradient `g` of operand `i`, given in the output's shape. */
 static void flow(kit_build *b, const cnr_node *node, const int32_t *want, int32_t i, cnr_value g,
                  cnr_value *grad_in) {
     if (want[i]) grad_in[i] = kit_unbroadcast(b, g, node->outputs[0], node->inputs[i]);
@@ -91,9 +91,9 @@ static cnr_status div_gradient(OPS_GRADIENT_ARGS) {
     return kit_built(&b, node, err);
 }
 
-/* ---- a known number for each channel: what convolutions before it take over ---- */
+/* ---- folding into the operator before: a constant for each channel ---- */
 
-/* The second operand where it is known and has one number, or one a channel. */
+/* The second operand if it is a constant of one element or one for each channel; else NULL. */
 static const float *channel_operand(const cnr_node *node, int64_t channels, int64_t *step) {
     const cnr_tensor *x = node->inputs[0], *b = cnr_own_input(node, 1);
     if (node->n_inputs < 2 || !b || !b->data || b->dtype != CNR_f32 || x->dtype != CNR_f32 ||
@@ -106,7 +106,7 @@ static const float *channel_operand(const cnr_node *node, int64_t channels, int6
     return cnr_count(b) > 0 ? b->data : NULL;
 }
 
-/* y = SCALE x + SHIFT, of the second operand v. */
+/* y = SCALE x + SHIFT, as functions of the second operand v. */
 #define AFFINE(SYMBOL, SCALE, SHIFT) \
     static int32_t SYMBOL##_affine(const cnr_node *node, int64_t channels, float *scale, \
                                    float *shift) { \
@@ -121,11 +121,10 @@ static const float *channel_operand(const cnr_node *node, int64_t channels, int6
 AFFINE(add, 1, v)
 AFFINE(sub, 1, -v)
 AFFINE(mul_op, v, 0)
-#define div_affine NULL /* by a denormal number it has no such scale */
+#define div_affine NULL /* dividing by a denormal number has no such scale */
 
-/* ---- the rows ----
- * symbol, name, summary, types, y as double and float F, as signed I, as unsigned U, gradient,
- * OpenCL, flags. OP_PAIR: two operands; OP_MANY: one or more. */
+/* ---- rows ---- symbol, name, summary, types, y as double and float F, as signed I, as unsigned U,
+ * gradient, OpenCL, flags. OP_PAIR: two operands; OP_MANY: one or more. */
 #define SIGNED_WRAP(op) (int64_t)((uint64_t)x op(uint64_t) y)
 #define FOLDS(PAIR, MANY) \
     PAIR(add, "add", "a + b", OPS_NUMBERS, x + y, SIGNED_WRAP(+), x + y, add_gradient, "x + y", 0) \
@@ -143,7 +142,7 @@ AFFINE(mul_op, v, 0)
     MANY(mean, "mean", "the mean of the operands", OPS_FLOATS, x + y, x, x, mean_gradient, NULL, \
          1, 0)
 
-/* symbol and name, summary, types, formula for F, I and U alike */
+/* symbol and name, summary, types, one formula for F, I and U */
 /* clang-format off */
 #define TESTS(TEST) \
     TEST(equal, "a = b", OPS_WHOLE, x == y) \
@@ -153,7 +152,7 @@ AFFINE(mul_op, v, 0)
     TEST(greater_or_equal, "a >= b", OPS_NUMBERS, x >= y)
 /* clang-format on */
 
-/* symbol, name, summary, types, formula on whole numbers */
+/* symbol, name, summary, types, formula on integers */
 /* clang-format off */
 #define BITS(BIT) \
     BIT(and, "and", "logical and", ELEM_BOOL, (x && y)) \
@@ -214,7 +213,7 @@ AFFINE(mul_op, v, 0)
     DESCRIPTOR(SYMBOL, NAME, SUMMARY, pair, CNR_OP_EPILOGUE | (FLAGS), .gradient = GRADIENT, \
                .apply_f32 = SYMBOL##_apply, .expression = SYMBOL##_expression, \
                .channel_affine = SYMBOL##_affine)
-/* Only of two operands can a kernel make an epilogue; it asks. */
+/* A kernel can fuse only a node of two operands; it checks that itself. */
 #define MANY(SYMBOL, NAME, SUMMARY, DTYPES, F, I, U, GRADIENT, OPENCL, MEAN, FLAGS) \
     ARITHMETIC(SYMBOL, DTYPES, F, I, U, OPENCL, MEAN) \
     DESCRIPTOR(SYMBOL, NAME, SUMMARY, many, FLAGS, .gradient = GRADIENT, \
@@ -372,8 +371,8 @@ static cnr_status bit_shift_infer(const cnr_node *node, cnr_tensor *const *out, 
     return fold_infer(node, &row, out, err);
 }
 
-/* By as many bits as the type has, or a negative number, nothing of the operand is left: 0, or
- * the sign when it moves right. */
+/* A shift by at least the type's width, or by a negative number, gives 0; a signed right shift
+ * gives the sign. */
 static uint64_t shift(uint64_t a, uint64_t by, unsigned bits, int left, int is_signed) {
     if (left) return by < bits ? a << by : 0;
     if (!is_signed) return by < bits ? a >> by : 0;

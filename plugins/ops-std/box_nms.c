@@ -1,4 +1,4 @@
-/* box_nms: rows of boxes sorted and thinned out, their number staying, as in MXNet. */
+/* box_nms: sorts rows of boxes and marks suppressed ones; the number of rows stays, as in MXNet. */
 #include "nms.h"
 
 static const cnr_port in[] = {{.name = "x", .help = "..., boxes, numbers a box"}};
@@ -50,7 +50,7 @@ static nms_box box_at(const cnr_tensor *x, int64_t at, int centre) {
     return (nms_box){v[0] - v[2] / 2, v[1] - v[3] / 2, v[0] + v[2] / 2, v[1] + v[3] / 2};
 }
 
-/* Moves boxes of different classes so far apart that they cannot overlap. */
+/* Moves boxes of different classes apart, so that they cannot overlap. */
 static void apart(nms_box *boxes, const int64_t *order, int64_t some, const cnr_tensor *x,
                   int64_t first, int64_t k, int64_t id) {
     double low = INFINITY, high = -INFINITY;

@@ -1,7 +1,8 @@
-/* The walk over broadcast operands, and the operators that fold them in pairs: broadcast.h. */
+/* Iterates over broadcast operands; operators that fold their operands pairwise (broadcast.h). */
 #include "broadcast.h"
 
-/* Axis a and the one inside it can be one when every operand steps through both alike. */
+/* Whether axes a and a + 1 can be merged: in every operand, the stride of a is that of a whole axis
+ * a + 1. */
 static int mergeable(const broadcast_walk *w, int32_t a) {
     for (int32_t k = 0; k <= w->n; k++)
         if (w->stride[k][a] != w->stride[k][a + 1] * w->dim[a + 1]) return 0;
@@ -10,7 +11,7 @@ static int mergeable(const broadcast_walk *w, int32_t a) {
 
 static void merge(broadcast_walk *w) {
     int32_t to = 0;
-    for (int32_t a = 0; a < w->rank; a++) { /* axes of 1 count for nothing */
+    for (int32_t a = 0; a < w->rank; a++) { /* drops axes of size 1 */
         if (w->dim[a] == 1) continue;
         w->dim[to] = w->dim[a];
         for (int32_t k = 0; k <= w->n; k++) w->stride[k][to] = w->stride[k][a];
@@ -27,7 +28,7 @@ static void merge(broadcast_walk *w) {
         }
         w->rank--;
     }
-    if (w->rank == 0 || w->stride[w->n][w->rank - 1] != 1) { /* runs need the output's stride 1 */
+    if (w->rank == 0 || w->stride[w->n][w->rank - 1] != 1) { /* runs need stride 1 in the output */
         w->dim[w->rank] = 1;
         for (int32_t k = 0; k <= w->n; k++) w->stride[k][w->rank] = k == w->n;
         w->rank++;
@@ -107,7 +108,7 @@ static void fold_run(const fold_row *row, elem_domain domain, int64_t n, const e
     else row->u64(x->u, y->u, out->u, n);
 }
 
-/* Tests compute in the operands' domain and leave 0 or 1 there. */
+/* Comparisons compute in the operands' domain and store 0 or 1. */
 cnr_status fold_reference(const cnr_run *run, const fold_row *row, cnr_error *err) {
     const cnr_node *node = run->node;
     const cnr_tensor *y = run->outputs[0];

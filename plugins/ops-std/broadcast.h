@@ -1,5 +1,5 @@
-/* Operators of several operands that broadcast: the walk over their elements, and rows of
- * formulas for those that fold their operands in pairs. */
+/* Operators of several operands that broadcast: iteration over their elements, and rows of formulas
+ * for those that fold operands pairwise. */
 #ifndef STD_BROADCAST_H
 #define STD_BROADCAST_H
 
@@ -7,22 +7,23 @@
 
 #define BROADCAST_MAX 64 /* operands of one node */
 
-/* Elements of the output's range by runs: dims merged where all operands allow it; the last one is
- * cut into runs of at most ELEM_RUN, along which operand k has stride inner[k], the output 1. */
+/* Iterates over the output's range in runs. Dims are merged where all operands allow it; the last
+ * one is cut into runs of at most ELEM_RUN, along which operand k has stride inner[k] and the
+ * output 1. */
 typedef struct broadcast_walk {
     int32_t rank, n;
     int64_t dim[CNR_MAX_RANK + 1], index[CNR_MAX_RANK + 1];
     int64_t stride[BROADCAST_MAX + 1][CNR_MAX_RANK + 1]; /* [n] is the output */
     int64_t at[BROADCAST_MAX + 1], inner[BROADCAST_MAX + 1];
-    int64_t out, run; /* where the run begins in the output, and its length */
+    int64_t out, run; /* the run's first element in the output, and its length */
     int64_t left;
 } broadcast_walk;
 
-/* operands[k] may be NULL. False from begin or next: there is no (further) run. */
+/* Start and continue the iteration. operands[k] may be NULL. False: there is no (further) run. */
 int broadcast_begin(broadcast_walk *w, const cnr_run *run, const cnr_tensor *const *operands,
                     int32_t n);
 int broadcast_next(broadcast_walk *w);
-/* Loads operand k's part of the run. */
+/* Loads operand k's elements of the run. */
 static inline void broadcast_load(const broadcast_walk *w, int32_t k, const cnr_tensor *t,
                                   elem_domain domain, elem_run *out) {
     elem_load(t->dtype, t->data, w->at[k], w->inner[k], w->run, domain, out);
@@ -37,7 +38,7 @@ typedef struct fold_row {
     void (*i64)(const int64_t *x, const int64_t *y, int64_t *out, int64_t n);
     void (*u64)(const uint64_t *x, const uint64_t *y, uint64_t *out, int64_t n);
     const char *opencl;
-    int32_t mean; /* the sum is divided by the number of operands */
+    int32_t mean; /* divides the sum by the number of operands */
 } fold_row;
 
 cnr_status fold_infer(const cnr_node *node, const fold_row *row, cnr_tensor *const *out,

@@ -1,4 +1,4 @@
-/* cast, cast_like: the same numbers as another data type. */
+/* cast, cast_like: conversion to another data type. */
 #include "broadcast.h"
 
 static const cnr_port one[] = {{.name = "x", .help = "any shape"}};
@@ -36,7 +36,7 @@ static cnr_status cast_like_infer(const cnr_node *node, cnr_tensor *const *outpu
     return infer_as(node, outputs[0], node->inputs[1]->dtype, err);
 }
 
-/* Between whole numbers bit by bit; to and from floats by value. */
+/* Converts integers to integers bit by bit, others by value. */
 static cnr_status reference(const cnr_run *run, cnr_error *err) {
     const cnr_tensor *x = run->node->inputs[0], *y = run->outputs[0];
     broadcast_walk w;

@@ -1,4 +1,4 @@
-/* clip: values below a least and above a largest one replaced by it. */
+/* clip: limits values to a minimum and a maximum. */
 #include "broadcast.h"
 
 static const cnr_port in[] =
@@ -32,7 +32,7 @@ static double limit_f(const cnr_node *node, int32_t port, const char *name) {
     return has(node, port) ? elem_f64(node->inputs[port], 0) : cnr_attr_float(node, name);
 }
 
-/* Limits of whole numbers, cut to what the type holds; u64 by its bits. */
+/* A limit for integers, clamped to the type's range; u64 by its bits. */
 static uint64_t limit_i(const cnr_node *node, int32_t port, const char *name) {
     const elem_domain domain = elem_domain_of(node->inputs[0]->dtype);
     elem_run room;
@@ -70,7 +70,7 @@ static cnr_status reference(const cnr_run *run, cnr_error *err) {
     return CNR_OK;
 }
 
-/* As an epilogue the limits are constants, or one of them is the other operand. */
+/* In an epilogue the limits are constants, or one of them is the other operand. */
 static void apply(const cnr_node *node, const float *x, const float *y, float *to, int64_t n) {
     const float low = (float)limit_f(node, 1, "min"), high = (float)limit_f(node, 2, "max");
     const int y_is_min = y && cnr_own_input(node, 1), y_is_max = y && !y_is_min;
@@ -85,10 +85,12 @@ static void apply(const cnr_node *node, const float *x, const float *y, float *t
 
 static int32_t expression(const cnr_node *node, char *text, size_t bytes) {
     const float high = (float)limit_f(node, 2, "max"), low = (float)limit_f(node, 1, "min");
-    const float limits[2] = {low > high ? high : low, high}; /* the second has the last word */
+    /* the maximum wins if it is below the minimum */
+    const float limits[2] = {low > high ? high : low, high};
     static const char formula[] = "(x < as_float(0x00000000u) ? as_float(0x00000000u) : "
                                   "x > as_float(0x00000000u) ? as_float(0x00000000u) : x)";
-    static const int last[2][2] = {{23, 47}, {75, 99}}; /* where the last digits stand */
+    /* index of the limits' last digit in the text */
+    static const int last[2][2] = {{23, 47}, {75, 99}};
     if (bytes < sizeof formula) return -1;
     for (int i = 1; i < 3; i++)
         if (cnr_own_input(node, i) && !has(node, i)) return -1;
@@ -102,7 +104,7 @@ static int32_t expression(const cnr_node *node, char *text, size_t bytes) {
     return (int32_t)sizeof formula - 1;
 }
 
-/* To x where nothing was changed, else to the limit that y is. */
+/* Passes the gradient to x where y equals x, else to the limit that y equals. */
 static cnr_status gradient(OPS_GRADIENT_ARGS) {
     kit_build b = {host, graph, CNR_OK};
     const cnr_tensor *y = node->outputs[0];

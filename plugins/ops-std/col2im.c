@@ -1,4 +1,4 @@
-/* col2im: windows' columns added up to the pictures that they were cut out of. */
+/* col2im: sums columns of windows back to the pictures from which im2col took them. */
 #include "ops_kit.h"
 #include "ops_window.h"
 
@@ -7,7 +7,7 @@ static const cnr_port in[] =
      {.name = "image_shape", .flags = CNR_PORT_CONST, .help = "the spatial axes of y"},
      {.name = "block_shape", .flags = CNR_PORT_CONST, .help = "a window's extents"}};
 static const cnr_port out[] = {{.name = "y", .help = "N C spatial"}};
-/* Not those of other windows: x has no spatial axes to count them by. */
+/* Own attributes: x has no spatial axes from which other windows take their rank. */
 static const cnr_attr_spec attrs[] =
     {{.name = "strides", .type = CNR_ATTR_INTS, .help = "step of the window, 1 each"},
      {.name = "pads", .type = CNR_ATTR_INTS, .help = "rim that is cut off y, all begins first"},
@@ -15,7 +15,7 @@ static const cnr_attr_spec attrs[] =
       .type = CNR_ATTR_INTS,
       .help = "distance between the window's elements, 1 each"}};
 
-/* The windows over y; the lists are known. */
+/* The windows over y; both lists are known. */
 static cnr_status windows(const cnr_node *node, const kit_list *image, const kit_list *block,
                           cnr_window *w, cnr_error *err) {
     static const char *const lists[] = {"strides", "dilations", "pads"};
@@ -66,7 +66,8 @@ static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_er
     return kit_same(node, x->dim[2], count, &count, err);
 }
 
-/* One row of x: the tap k of every window of a channel, whose plane in y begins at `plane`. */
+/* Adds a row of x, element k of every window of a channel, to the channel's plane of y at
+ * `plane`. */
 OPS_INLINE void add_row(const ops_geometry *g, int32_t dtype, const int64_t *k, const void *x,
                         int64_t from, void *y, int64_t plane) {
     int64_t o[3], p[3];

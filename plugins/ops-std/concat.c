@@ -1,4 +1,4 @@
-/* concat: inputs one after another along an axis. */
+/* concat: joins inputs along an axis. */
 #include "move.h"
 
 static const cnr_port in[] = {{.name = "x",
@@ -25,7 +25,7 @@ static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_er
     return CNR_OK;
 }
 
-/* Where everything before the axis is 1, each input is one piece of the output. */
+/* If all axes before the joined one are 1, each input is a contiguous part of the output. */
 static int32_t aliases_of(const cnr_node *node, cnr_alias *alias, int32_t max) {
     const int32_t axis = ops_axis_of(node, node->outputs[0]);
     uint64_t offset = 0;
@@ -64,7 +64,7 @@ static cnr_status reference(const cnr_run *run, cnr_error *err) {
         move_map m = {.out_at = at * to[axis]};
         kit_dense_strides(x, from);
         for (int32_t a = 0; a < x->rank; a++) move_axis(&m, x->dim[a], from[a], to[a]);
-        /* an input that was produced in its place leaves nothing to do */
+        /* an input that was produced in place needs no copy */
         if ((const uint8_t *)x->data != (const uint8_t *)y->data + (size_t)m.out_at * size) {
             move_run_range(&m, run);
             move_copy(size, x->data, y->data, &m);

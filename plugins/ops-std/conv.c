@@ -1,4 +1,4 @@
-/* conv: convolution over one to three spatial axes, in groups, dilated, padded. */
+/* conv: convolution over one to three spatial axes, with groups, dilation and padding. */
 #include "ops_window.h"
 
 const cnr_attr_spec ops_conv_attrs[] = {OPS_CONV_ROWS, OPS_WINDOW_ROWS};
@@ -196,7 +196,7 @@ static cnr_status gradient(OPS_GRADIENT_ARGS) {
     return status;
 }
 
-/* One output element: the taps that fall inside x, over the channels of the group. */
+/* One output element: the sum over the window's taps inside x and the channels of the group. */
 OPS_INLINE double element(const ops_geometry *g, int32_t dtype, const void *x, const void *w,
                           int64_t c_count, const int64_t *o) {
     const int64_t plane = ops_volume(g->in), window = ops_volume(g->k);

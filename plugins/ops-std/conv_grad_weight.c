@@ -26,7 +26,7 @@ static void region(const cnr_node *node, int32_t axis, int64_t begin, int64_t en
     if (axis == 0 && port == 2) *r = (cnr_input_range){0, begin, end};
 }
 
-/* Output positions o of one axis whose tap k reads inside x: [first, last). */
+/* Output positions [first, last) on one axis for which tap k is inside x. */
 static inline void positions(const ops_geometry *g, int axis, int64_t k, int64_t *first,
                              int64_t *last) {
     const int64_t shift = k * g->d[axis] - g->p[axis], s = g->s[axis], in = g->in[axis];

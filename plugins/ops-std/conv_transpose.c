@@ -1,4 +1,4 @@
-/* conv_transpose: transposed convolution, in groups, dilated, with a choice of output size. */
+/* conv_transpose: transposed convolution, with groups, dilation and a selectable output size. */
 #include "ops_kit.h"
 #include "ops_window.h"
 
@@ -32,7 +32,7 @@ static int64_t entry(const cnr_node *node, const char *name, int32_t i, int64_t 
     return i < n ? list[i] : missing;
 }
 
-/* The convolution that this transposes: its input is our output, w->in, and its output our x. */
+/* The convolution that is transposed: its input w->in is our output, its output our x. */
 static cnr_status window_of(const cnr_node *node, cnr_window *w, cnr_error *err) {
     const cnr_tensor *x = node->inputs[0], *weight = node->inputs[1];
     const char *mode = cnr_attr_string(node, "auto_pad");
@@ -63,7 +63,7 @@ static cnr_status window_of(const cnr_node *node, cnr_window *w, cnr_error *err)
         if (size < 0) continue;
         const int64_t whole = stride * (size - 1) + entry(node, "output_padding", i, 0) +
                               (kernel[i] - 1) * dilation + 1;
-        if (n_shape || same) { /* what is too much goes; what is missing stays zero at the end */
+        if (n_shape || same) { /* surplus is cropped; what is missing at the end is 0 */
             w->in[i] = n_shape ? shape[i] : size * stride;
             const int64_t total = whole > w->in[i] ? whole - w->in[i] : 0;
             w->pad_begin[i] = upper ? total / 2 : total - total / 2;

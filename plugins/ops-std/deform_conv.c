@@ -1,4 +1,4 @@
-/* deform_conv: convolution whose taps are moved by offsets from place to place. */
+/* deform_conv: convolution whose taps are displaced by offsets at each position. */
 #include "ops_norm.h"
 #include "ops_window.h"
 
@@ -66,7 +66,7 @@ static void region(const cnr_node *node, int32_t axis, int64_t begin, int64_t en
     if (axis >= 2 && (port == 2 || port == 4)) *r = (cnr_input_range){axis, begin, end};
 }
 
-/* x at a fractional place: linear between neighbours along each axis, 0 outside. */
+/* x at a fractional position: linear interpolation along each axis, 0 outside. */
 OPS_INLINE double sample(const ops_geometry *g, int32_t dtype, const void *x, int64_t plane,
                          const double *place) {
     int64_t floor_at[3];
@@ -96,7 +96,7 @@ typedef struct shape {
     int32_t spatial;
 } shape;
 
-/* Tap k of the window at o (of sample n, offset group `part`): where it reads, and its factor. */
+/* Value of tap k of the window at o (of sample n, offset group `part`), times its mask. */
 OPS_INLINE double tap(const cnr_run *run, const ops_geometry *g, const shape *s, int32_t dtype,
                       int64_t n, int64_t part, int64_t k, const int64_t *o, double *place) {
     const cnr_tensor *mask = cnr_own_input(run->node, 4);

@@ -1,4 +1,4 @@
-/* dense: every output from every input of a sample; x is flattened from axis 1 on. */
+/* dense: fully connected layer; x is flattened from axis 1 on. */
 #include "ops_kit.h"
 
 static const cnr_attr_spec attrs[] = {{.name = "out",

@@ -1,4 +1,4 @@
-/* detection_output: from an SSD net's offsets and scores to boxes found (Caffe). */
+/* detection_output: decodes an SSD net's offsets and scores to boxes (Caffe). */
 #include "nms.h"
 
 static const cnr_port in[] = {{.name = "loc",
@@ -46,7 +46,7 @@ static const cnr_attr_spec attrs[] =
       .default_f = -INFINITY,
       .help = "boxes must score more"}};
 
-/* Most boxes of a class that suppression looks at, and most rows of a picture. */
+/* Maximum number of boxes of a class before suppression, and of rows of a picture. */
 static int64_t looked_at(const cnr_node *node, int64_t priors) {
     const int64_t top = cnr_attr_int(node, "top_k");
     return top >= 0 && top < priors ? top : priors;
@@ -150,7 +150,7 @@ static nms_box decode(const cnr_node *node, int64_t priors, int64_t i, const dou
     return (nms_box){x - half_w, y - half_h, x + half_w, y + half_h};
 }
 
-/* All boxes of one class in one picture that remain; appended to s->found. */
+/* Appends the boxes of one class in one picture that survive suppression to s->found. */
 static int64_t find_class(const cnr_node *node, detection_space *s, int64_t picture, int64_t label,
                           int64_t priors, int64_t found) {
     const cnr_tensor *loc = node->inputs[0], *conf = node->inputs[1];
@@ -195,7 +195,7 @@ static cnr_status reference(const cnr_run *run, cnr_error *err) {
         int64_t found = 0;
         for (int64_t label = 0; label < classes; label++)
             if (label != background) found = find_class(node, &s, picture, label, priors, found);
-        if (keep >= 0 && found > keep) { /* the best of all classes, still class by class */
+        if (keep >= 0 && found > keep) { /* keeps the best of all classes, still ordered by class */
             nms_sort(s.found_order, found, s.found_score);
             for (int64_t i = keep; i < found; i++) s.found[s.found_order[i]].label = -1;
         }

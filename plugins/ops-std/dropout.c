@@ -1,5 +1,5 @@
-/* dropout: nothing at inference, where the optional mask is all true; in training a mask that is
- * drawn anew each step. */
+/* dropout: identity at inference, with an optional mask of true; in training, a random mask for
+ * each step. */
 #include "ops_kit.h"
 
 static const cnr_attr_spec attrs[] = {{.name = "ratio",
@@ -73,14 +73,15 @@ static cnr_status drawn_infer(const cnr_node *node, cnr_tensor *const *outputs, 
     return CNR_OK;
 }
 
-/* splitmix64's mixer: any element's number without those before it, so any thread may ask. */
+/* splitmix64's mixer: the random number of any element by its index, so threads need no shared
+ * state. */
 static inline uint64_t mix(uint64_t z) {
     z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
     z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
     return z ^ z >> 31;
 }
 
-/* Two elements share a draw of 64 bits. */
+/* Two elements use one 64-bit random number. */
 OPS_INLINE void drawn_body(const cnr_run *run, int32_t dtype) {
     const cnr_node *node = run->node;
     const double ratio = cnr_attr_float(node, "ratio"), scale = ratio < 1 ? 1 / (1 - ratio) : 0;
@@ -88,7 +89,8 @@ OPS_INLINE void drawn_body(const cnr_run *run, int32_t dtype) {
     const uint64_t step = (uint64_t)fmin(fabs(ops_get(number->dtype, number->data, 0)), 1e15);
     const uint64_t key = mix((uint64_t)cnr_attr_int(node, "seed") + mix(step + 1));
     const uint64_t first = (uint64_t)cnr_attr_int(node, "first");
-    const uint64_t least = (uint64_t)(ratio * 4294967296.0); /* draws below it are dropped */
+    /* elements with random numbers below it are dropped */
+    const uint64_t least = (uint64_t)(ratio * 4294967296.0);
     const void *x = node->inputs[0]->data;
     void *y = run->outputs[0]->data;
     const cnr_pieces runs = cnr_pieces_of(run);
@@ -104,7 +106,7 @@ OPS_INLINE void drawn_body(const cnr_run *run, int32_t dtype) {
 
 OPS_REFERENCE(drawn_reference, drawn_body, outputs[0])
 
-/* What was dropped gets no gradient: the same mask again. */
+/* The gradient, multiplied by the same mask. */
 static cnr_status drawn_gradient(OPS_GRADIENT_ARGS) {
     (void)outputs;
     if (!want[0] || grad_out[0] < 0) return CNR_OK;

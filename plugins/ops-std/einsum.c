@@ -1,4 +1,4 @@
-/* einsum: sums of products of elements, as an equation of axes' labels says. */
+/* einsum: sums of products of elements, given by an equation of axis labels. */
 #include "einsum.h"
 
 static const cnr_port in[] = {
@@ -22,7 +22,7 @@ static int label_of(char c) {
     return c >= 'a' && c <= 'z' ? c - 'a' : c >= 'A' && c <= 'Z' ? 26 + c - 'A' : -1;
 }
 
-/* One term as it is written: its letters, and before which of them the dots stand (-1: none). */
+/* One term as written: its letters, and the index of the letter after "..." (-1: no dots). */
 typedef struct written {
     int32_t n, dots;
     int8_t label[CNR_MAX_RANK];
@@ -46,7 +46,7 @@ static cnr_status read_term(const cnr_node *node, const char **at, written *t, c
     return CNR_OK;
 }
 
-/* Term `k` with the dots as `open` axes, the last of the `most` that the result has. */
+/* Assigns labels to term `k`, whose dots stand for `open` axes: the last of the result's `most`. */
 static cnr_status lay(const cnr_node *node, einsum *e, int32_t k, const written *t, int32_t open,
                       int32_t most, cnr_error *err) {
     if (t->n + open > CNR_MAX_RANK)
@@ -60,13 +60,14 @@ static cnr_status lay(const cnr_node *node, einsum *e, int32_t k, const written 
     return CNR_OK;
 }
 
-/* Without an arrow: the dots, then the letters that occur once, in the alphabet's order. */
+/* The result of an equation without an arrow: the dots, then the letters that occur once, in
+ * alphabetical order. */
 static cnr_status implied(const cnr_node *node, const einsum *e, written *t, cnr_error *err) {
     int count[EINSUM_LABELS] = {0};
     *t = (written){.dots = 0};
     for (int32_t k = 0; k < e->n_terms; k++)
         for (int32_t i = 0; i < e->rank[k]; i++) count[e->term[k][i]]++;
-    for (int32_t c = 'A'; c <= 'z'; c++) { /* capitals first, as characters come */
+    for (int32_t c = 'A'; c <= 'z'; c++) { /* capital letters first, as in ASCII */
         const int label = label_of((char)c);
         if (label < 0 || count[label] != 1) continue;
         if (t->n == CNR_MAX_RANK)
@@ -83,7 +84,7 @@ static cnr_status read_dims(const cnr_node *node, einsum *e, cnr_error *err) {
             const int label = e->term[k][i];
             const int64_t dim = node->inputs[k]->dim[i];
             int64_t *all = &e->dim[label];
-            int seen = 0; /* before this axis */
+            int seen = 0; /* labels at earlier axes */
             for (int32_t a = 0; a < i; a++) seen |= e->term[k][a] == label;
             for (int32_t b = 0; b < k; b++) seen |= (int)(e->used[b] >> label & 1);
             if (!seen || *all == 1) *all = dim;
@@ -165,7 +166,7 @@ static void cost(const cnr_node *node, cnr_cost *c) {
     c->macs = n;
 }
 
-/* Of an operand, the same range of the one axis with the result's label; else all of it. */
+/* For an operand that has the result's label: the same range of that axis; else all of it. */
 static void region(const cnr_node *node, int32_t axis, int64_t begin, int64_t end, int32_t port,
                    cnr_input_range *r) {
     einsum e;
@@ -179,7 +180,7 @@ static void region(const cnr_node *node, int32_t axis, int64_t begin, int64_t en
         *r = (cnr_input_range){found, begin, end};
 }
 
-/* A walk over some labels, which moves through every operand. */
+/* Iterates over a set of labels, with an offset into every operand. */
 typedef struct walk {
     int32_t n;
     int64_t lo[EINSUM_LABELS], hi[EINSUM_LABELS], index[EINSUM_LABELS];
@@ -196,7 +197,7 @@ static void walk_label(const cnr_node *node, const einsum *e, walk *w, int8_t la
         int64_t strides[CNR_MAX_RANK];
         kit_dense_strides(node->inputs[k], strides);
         w->step[k][n] = 0;
-        for (int32_t i = 0; i < e->rank[k]; i++) /* a label twice: along the diagonal */
+        for (int32_t i = 0; i < e->rank[k]; i++) /* a repeated label means the diagonal */
             if (e->term[k][i] == label && node->inputs[k]->dim[i] != 1) w->step[k][n] += strides[i];
         w->at[k] += lo * w->step[k][n];
     }
@@ -217,7 +218,7 @@ OPS_INLINE void sum_up(const cnr_run *run, int32_t dtype, int32_t n_terms, const
                        walk *inner, int64_t to) {
     const int exact = !ops_is_float(dtype);
     double sum = 0;
-    uint64_t whole = 0; /* integers wrap, as their types do */
+    uint64_t whole = 0; /* integers wrap */
     do {
         double product = 1;
         uint64_t exactly = 1;

@@ -1,17 +1,17 @@
-/* An Einstein sum's equation, read: which label each axis of each operand has. */
+/* The parsed equation of an Einstein sum: the label of each axis of each operand. */
 #ifndef STD_EINSUM_H
 #define STD_EINSUM_H
 
 #include "ops_kit.h"
 
-/* 26 small and 26 capital letters, then the axes that "..." stands for, as the result has them. */
+/* 26 lower and 26 upper case letters, then the axes of "..." in the result's order. */
 enum { EINSUM_TERMS = 8, EINSUM_LABELS = 52 + CNR_MAX_RANK };
 
 typedef struct einsum {
     int32_t n_terms;
-    int8_t term[EINSUM_TERMS + 1][CNR_MAX_RANK]; /* the result's stands behind the operands' */
+    int8_t term[EINSUM_TERMS + 1][CNR_MAX_RANK]; /* the last term in use is the result's */
     int32_t rank[EINSUM_TERMS + 1];
-    int64_t dim[EINSUM_LABELS];      /* of each label; 0 where it is not used, < 0: unknown */
+    int64_t dim[EINSUM_LABELS];      /* of each label; 0: not used, < 0: unknown */
     uint64_t used[EINSUM_TERMS + 1]; /* labels as bits */
 } einsum;
 

@@ -1,4 +1,4 @@
-/* Numbers that references have computed, as elements of any data type. */
+/* Stores computed numbers as elements of any data type. */
 #include "elem.h"
 
 static void store(int32_t dtype, void *data, int64_t first, int64_t n, elem_domain domain,

@@ -1,14 +1,15 @@
-/* Elements of any data type as double, int64 or uint64, in runs: what the reference kernels
- * compute on. */
+/* Loads and stores runs of elements of any data type as double, int64 or uint64, in which reference
+ * kernels compute. */
 #ifndef STD_ELEM_H
 #define STD_ELEM_H
 
 #include "ops.h"
 
-/* Short enough for the stack, long enough that the dispatch on a data type costs nothing. */
+/* Length of a run: fits the stack, and is long enough to make the dispatch on the data type
+ * cheap. */
 #define ELEM_RUN 256
 
-/* Where arithmetic on a data type happens: i64 and u64 do not fit a double. */
+/* The type in which a data type is computed: i64 and u64 do not fit a double. */
 typedef enum elem_domain { ELEM_F = CNR_f64, ELEM_I = CNR_i64, ELEM_U = CNR_u64 } elem_domain;
 
 typedef union elem_run {
@@ -17,7 +18,7 @@ typedef union elem_run {
     uint64_t u[ELEM_RUN];
 } elem_run;
 
-/* Besides the sets of ops.h. */
+/* In addition to the sets of ops.h. */
 #define ELEM_BOOL (1u << CNR_bool)
 #define ELEM_NIBBLES (1u << CNR_i4 | 1u << CNR_u4)
 
@@ -36,8 +37,8 @@ static inline void elem_load(int32_t dtype, const void *data, int64_t first, int
                              int64_t n, elem_domain domain, elem_run *out) {
     ops_host->elements_read(dtype, data, first, stride, n, (int32_t)domain, out);
 }
-/* The reverse, to data[first] onwards. Integers are cut to the type's bits, those too that floats
- * become (which ONNX leaves open); bool is "not 0". */
+/* Stores to data[first] onwards. Integers wrap to the type's bits, also those converted from floats
+ * (undefined in ONNX); bool is "not 0". */
 void elem_store(int32_t dtype, void *data, int64_t first, int64_t n, elem_domain domain,
                 const elem_run *in);
 

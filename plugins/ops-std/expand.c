@@ -1,4 +1,4 @@
-/* expand, tile: a tensor repeated. */
+/* expand, tile: repeat a tensor along its axes. */
 #include "move.h"
 
 static const cnr_port expand_in[] = {{.name = "x", .help = "any shape"},

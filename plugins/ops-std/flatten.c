@@ -1,4 +1,4 @@
-/* flatten: to a matrix, the axes before `axis` and those from it on. */
+/* flatten: reshapes to a matrix of the axes before `axis` and those from it on. */
 #include "ops.h"
 
 static const cnr_attr_spec attrs[] = {
@@ -14,7 +14,7 @@ static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_er
     if ((status = ops_axis(node, "axis", x->rank, 1, &axis, err)) != CNR_OK) return status;
     outputs[0]->dtype = x->dtype;
     outputs[0]->rank = 2;
-    /* A symbol alone on its side stays that symbol. */
+    /* A single symbolic dim on a side stays symbolic. */
     outputs[0]->dim[0] = axis == 1 ? x->dim[0] : ops_span(x, 0, axis);
     outputs[0]->dim[1] = axis == x->rank - 1 ? x->dim[axis] : ops_span(x, axis, x->rank);
     return CNR_OK;

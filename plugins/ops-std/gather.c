@@ -1,4 +1,4 @@
-/* gather, gather_elements, gather_nd: elements picked by index. */
+/* gather, gather_elements, gather_nd: select elements by index. */
 #include "ops_kit.h"
 
 static const cnr_port in[] = {{.name = "x", .help = "what is picked from"},
@@ -20,7 +20,7 @@ static cnr_status check(const cnr_node *node, int32_t min_rank, cnr_error *err) 
     return ops_want(node, 1, INDEX_TYPES, 0, CNR_MAX_RANK, err);
 }
 
-/* Index i of `indices` as 0 .. dim - 1. */
+/* Element i of `indices`, which may be negative, as 0 .. dim - 1. */
 static cnr_status index_at(const cnr_node *node, const cnr_tensor *indices, int64_t i, int64_t dim,
                            int64_t *at, cnr_error *err) {
     const int64_t given = ops_get_int(indices->dtype, indices->data, i);

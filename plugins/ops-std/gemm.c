@@ -1,4 +1,4 @@
-/* gemm: alpha * a * b + beta * c on matrices, either one transposed. */
+/* gemm: alpha * a * b + beta * c on matrices, each optionally transposed. */
 #include "ops_kit.h"
 
 static const cnr_attr_spec attrs[] =
@@ -143,7 +143,7 @@ OPS_INLINE void body(const cnr_run *run, const problem *p, int32_t dtype) {
     }
 }
 
-/* Integers wrap, as their types do; the sums are unsigned so that this is defined. */
+/* Integers wrap; sums are unsigned, since signed overflow is undefined. */
 static void body_integer(const cnr_run *run, const problem *p, int32_t dtype) {
     const void *a = run->node->inputs[0]->data, *b = run->node->inputs[1]->data;
     const cnr_tensor *c = cnr_own_input(run->node, 2);

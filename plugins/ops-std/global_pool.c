@@ -1,4 +1,4 @@
-/* global_average_pool, global_max_pool, global_lp_pool: one number of each channel. */
+/* global_average_pool, global_max_pool, global_lp_pool: reduce each channel to one number. */
 #include "ops_kit.h"
 
 static const cnr_attr_spec lp_attrs[] = {{.name = "p",
@@ -34,8 +34,8 @@ static void cost(const cnr_node *node, cnr_cost *c) {
     c->flops = ops_elements(node->inputs[node->n_inputs - 1]);
 }
 
-/* Calls fn for each channel of each sample in the run's range: its elements in x begin at `first`,
- * its number in y is `at`. */
+/* Called for each channel of each sample in the run's range: its elements in x start at `first`,
+ * its result is y[at]. */
 typedef void (*plane_fn)(const cnr_run *run, int32_t dtype, int64_t first, int64_t n, int64_t at);
 
 static void each_plane(const cnr_run *run, const cnr_tensor *x, plane_fn fn) {
@@ -56,7 +56,7 @@ static void average(const cnr_run *run, int32_t dtype, int64_t first, int64_t n,
     ops_put(dtype, run->outputs[0]->data, at, n > 0 ? sum / (double)n : 0);
 }
 
-/* The first of the largest; a NaN is larger than all; -1 of nothing. */
+/* Index of the largest element, the first of equals; NaN counts as largest. -1: n is 0. */
 static int64_t largest(const void *x, int32_t dtype, int64_t first, int64_t n, double *best) {
     int64_t top = -1;
     *best = -INFINITY;
@@ -110,7 +110,8 @@ static cnr_status max_gradient(OPS_GRADIENT_ARGS) {
                              want, grad_in, err);
 }
 
-/* NAME computes by FN over the planes of input PORT; what follows goes into the descriptor. */
+/* Defines NAME, computed by FN for each plane of input PORT; the remaining arguments go into the
+ * descriptor. */
 #define GLOBAL_OP(NAME, SUMMARY, PORT, FN, ...) \
     static cnr_status NAME##_reference(const cnr_run *run, cnr_error *err) { \
         (void)err; \

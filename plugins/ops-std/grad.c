@@ -1,4 +1,4 @@
-/* Building blocks of the gradient hooks, and aliases that many operators have. */
+/* Building blocks of gradient hooks, and alias hooks that many operators use. */
 #include "ops.h"
 #include <stdio.h>
 
@@ -28,7 +28,7 @@ cnr_status ops_grad_sum(const cnr_host *host, struct cnr_graph *graph, const cnr
                         cnr_value value, const int64_t *axes, int32_t n_axes, cnr_value *out,
                         cnr_error *err) {
     *out = value;
-    if (n_axes == 0) return CNR_OK; /* to reduce_sum no axes are all */
+    if (n_axes == 0) return CNR_OK; /* for reduce_sum, no axes would mean all */
     const cnr_attr list = {.name = "axes",
                            .type = CNR_ATTR_INTS,
                            .set = 1,

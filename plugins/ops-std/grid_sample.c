@@ -1,4 +1,4 @@
-/* grid_sample: a tensor read at positions that another tensor gives, of 1 to 3 spatial axes. */
+/* grid_sample: samples a tensor of 1 to 3 spatial axes at positions given by another tensor. */
 #include "ops_kit.h"
 
 static const cnr_port in[] =
@@ -56,7 +56,7 @@ static double reflect(double v, double low, double high) {
     return low + (v > range ? 2 * range - v : v);
 }
 
-/* A position along an axis, brought inside as the padding says. */
+/* Brings a coordinate into range by the padding mode. */
 static double inside(const grid_plan *p, double v, double size) {
     const double low = p->align ? 0 : -0.5, high = p->align ? size - 1 : size - 0.5;
     if (p->padding == REFLECTION && (v < low || v > high)) v = reflect(v, low, high);
@@ -70,11 +70,11 @@ static double cubic(double x) {
     return x < 2 ? ((a * x - 5 * a) * x + 8 * a) * x - 4 * a : 0;
 }
 
-/* Up to 4 taps along an axis; at < 0: a zero. Returns how many. */
+/* Computes up to 4 taps along an axis; at < 0 reads 0. Returns how many. */
 static int taps(const grid_plan *p, double g, int64_t dim, int64_t *at, double *weight) {
     const double size = (double)dim;
     double v = p->align ? (g + 1) / 2 * (size - 1) : ((g + 1) * size - 1) / 2;
-    if (!(fabs(v) < 1e9)) v = v < 0 ? -2 - size : 2 * size + 2; /* far out, or no number */
+    if (!(fabs(v) < 1e9)) v = v < 0 ? -2 - size : 2 * size + 2; /* far outside, or NaN */
     if (p->mode != CUBIC) {
         v = inside(p, v, size);
         if (p->padding != ZEROS) v = fmin(fmax(v, 0), size - 1);
@@ -103,7 +103,7 @@ static cnr_status reference(const cnr_run *run, cnr_error *err) {
     for (int64_t place = 0; place < y->dim[0] * points; place++) {
         int64_t at[3][4] = {{0}};
         double weight[3][4] = {{1}, {1}, {1}};
-        int n[3] = {1, 1, 1}; /* missing axes come first, with one tap */
+        int n[3] = {1, 1, 1}; /* missing leading axes have one tap */
         for (int32_t a = 0; a < spatial; a++) {
             const int32_t k = 3 - spatial + a;
             n[k] = taps(&p, elem_f64(grid, place * spatial + spatial - 1 - a), x->dim[2 + a], at[k],

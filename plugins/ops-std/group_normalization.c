@@ -1,4 +1,4 @@
-/* group_normalization: groups of a sample's channels by their mean and variance. */
+/* group_normalization: normalises groups of a sample's channels by their mean and variance. */
 #include "ops_norm.h"
 
 static const cnr_attr_spec attrs[] = {OPS_EPSILON_ROW(1e-5),
@@ -54,7 +54,7 @@ static void region(const cnr_node *node, int32_t axis, int64_t begin, int64_t en
     ops_channel_region(node, axis, begin, end, port, r);
     if (port > 0 && r->axis == 0 && cnr_own_input(node, port) &&
         node->inputs[port]->dim[0] != node->outputs[0]->dim[1])
-        r->axis = -1; /* one a group */
+        r->axis = -1; /* one for each group */
 }
 
 OPS_INLINE void body(const cnr_run *run, int32_t dtype) {
@@ -80,6 +80,8 @@ OPS_INLINE void body(const cnr_run *run, int32_t dtype) {
         }
 }
 
+/* y = (x - mean) / sqrt(variance + epsilon) * scale + bias, with the mean and variance of a group.
+ * It cannot fail: the node was checked by `infer`. */
 static cnr_status reference(const cnr_run *run, cnr_error *err) {
     (void)err;
     if (cnr_count(run->outputs[0]) > 0) OPS_SPECIALISE(run->outputs[0]->dtype, body(run, dtype));

@@ -1,4 +1,4 @@
-/* instance_normalization: each channel of each sample by its own mean and variance. */
+/* instance_normalization: normalises each channel of each sample by its mean and variance. */
 #include "ops_norm.h"
 
 static const cnr_attr_spec attrs[] = {OPS_EPSILON_ROW(1e-5)};

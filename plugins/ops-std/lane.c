@@ -1,4 +1,4 @@
-/* Walks the lanes along an axis, and hooks of operators that do. */
+/* Iterates over lanes along an axis; hooks shared by operators that do. */
 #include "ops_lane.h"
 
 static cnr_status axis_of(const cnr_node *node, int32_t rank, int32_t *axis, cnr_error *err) {

@@ -1,4 +1,4 @@
-/* layer_normalization: the axes from one on, by their mean and variance. */
+/* layer_normalization: normalises over the axes from `axis` on by their mean and variance. */
 #include "ops_norm.h"
 
 static const cnr_attr_spec attrs[] =
@@ -76,7 +76,7 @@ static int32_t split_axes(const cnr_node *node, cnr_split_axis *axes, int32_t ma
     return n;
 }
 
-/* Element i of a lane of x, in an operand that is broadcast to it. */
+/* Index of the element of t, which broadcasts to a lane of x, for the lane's element i. */
 static int64_t place(const cnr_tensor *x, const cnr_tensor *t, int64_t i) {
     int64_t at = 0, step = 1;
     for (int32_t a = t->rank - 1; a >= 0; a--) {

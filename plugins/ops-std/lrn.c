@@ -1,4 +1,4 @@
-/* lrn: each element by the squares of its neighbours in other channels; and its gradient. */
+/* lrn: local response normalisation across channels; and its gradient. */
 #include "ops_norm.h"
 
 static const cnr_attr_spec attrs[] =
@@ -34,8 +34,8 @@ static void cost(const cnr_node *node, cnr_cost *c) {
     c->flops = ops_mul(n, 2 * (uint64_t)cnr_attr_int(node, "size") + 4);
 }
 
-/* `reach` channels beyond a range. Twice the window's for the gradient, whose neighbours have
- * neighbours. */
+/* Extends a range of channels by `reach` at both ends: half a window, and twice that for the
+ * gradient, which needs the windows of its neighbours. */
 static void widen(const cnr_node *node, int32_t axis, int64_t begin, int64_t end, int64_t reach,
                   cnr_input_range *r) {
     const int64_t channels = node->outputs[0]->dim[1];
@@ -74,7 +74,7 @@ static shape shape_of(const cnr_node *node) {
                    .bias = cnr_attr_float(node, "bias")};
 }
 
-/* bias + alpha / size * the squares round channel c; `first` is channel 0 at the same place. */
+/* bias + alpha / size * sum of squares around channel c; `first` is channel 0 at the same pixel. */
 OPS_INLINE double base(const shape *s, int32_t dtype, const void *x, int64_t first, int64_t c) {
     const int64_t lo = c > s->below ? c - s->below : 0;
     const int64_t hi = c + s->above < s->channels ? c + s->above + 1 : s->channels;
@@ -93,7 +93,7 @@ OPS_INLINE double forward(const cnr_node *node, const shape *s, int32_t dtype, i
 }
 
 /* dy[c] * base[c]^-beta - 2 * scale * beta * x[c] * sum of dy[j] x[j] base[j]^(-beta - 1) over the
- * windows of j that c is in. */
+ * channels j whose window contains c. */
 OPS_INLINE double backward(const cnr_node *node, const shape *s, int32_t dtype, int64_t first,
                            int64_t c) {
     const void *dy = node->inputs[0]->data, *x = node->inputs[1]->data;

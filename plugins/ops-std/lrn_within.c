@@ -1,4 +1,4 @@
-/* lrn_within: each element by the squares round it in its own channel (Caffe's WITHIN_CHANNEL). */
+/* lrn_within: local response normalisation within a channel (Caffe's WITHIN_CHANNEL). */
 #include "ops_norm.h"
 #include "ops_window.h"
 
@@ -32,7 +32,7 @@ static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_er
     return ops_want_shape(node, 1, outputs[0]->dtype, outputs[0]->rank, outputs[0]->dim, err);
 }
 
-/* The window as a pooling's: stride 1, half of it as padding. */
+/* The window as that of a pooling: stride 1, padding of half its size. */
 static void geometry(const cnr_run *run, ops_geometry *g) {
     const cnr_tensor *x = run->node->inputs[0];
     const int64_t size = cnr_attr_int(run->node, "size");
@@ -63,7 +63,7 @@ static void region(const cnr_node *node, int32_t axis, int64_t begin, int64_t en
     r->end = end < node->outputs[0]->dim[axis] - half ? end + half : node->outputs[0]->dim[axis];
 }
 
-/* bias + alpha * the mean square, padding counted as zeros. */
+/* bias + alpha * mean of the squares, with padding counted as zeros. */
 OPS_INLINE double base(const cnr_node *node, const ops_geometry *g, int32_t dtype, const void *x,
                        int64_t plane, const int64_t *o) {
     double sum = 0;
@@ -94,8 +94,8 @@ OPS_INLINE void body(const cnr_run *run, const ops_geometry *g, int32_t dtype) {
         }
 }
 
-/* As lrn_grad, the windows being symmetric: who is in my window has me in its own. Two passes:
- * first dy * x * base^(-beta - 1) of the whole plane, then its sums. */
+/* As in lrn_grad. Windows are symmetric: the windows that contain a pixel are those of the pixels
+ * in its window. Two passes: first dy * x * base^(-beta - 1) of the whole plane, then its sums. */
 OPS_INLINE void grad_body(const cnr_run *run, const ops_geometry *g, int32_t dtype) {
     const void *dy = run->node->inputs[0]->data, *x = run->node->inputs[1]->data;
     const double beta = cnr_attr_float(run->node, "beta");

@@ -1,4 +1,4 @@
-/* matmul: products of matrices, leading axes broadcast; vectors as NumPy has them. */
+/* matmul: matrix product with broadcast leading axes; vectors as in NumPy. */
 #include "ops_kit.h"
 
 static const cnr_port in[] = {{.name = "a", .help = "... M K, or K"},
@@ -7,7 +7,7 @@ static const cnr_port out[] = {{.name = "y", .help = "... M N, without M or N fo
 
 #define DTYPES (OPS_FLOATS | 1u << CNR_i32 | 1u << CNR_u32 | 1u << CNR_i64 | 1u << CNR_u64)
 
-/* The operands with the missing axis of a vector put back, as 1. */
+/* The operands as matrices: a vector gets an axis of size 1. */
 static void as_matrices(const cnr_node *node, cnr_tensor *a, cnr_tensor *b) {
     *a = *node->inputs[0];
     *b = *node->inputs[1];
@@ -22,7 +22,7 @@ static void as_matrices(const cnr_node *node, cnr_tensor *a, cnr_tensor *b) {
     }
 }
 
-/* The product of those two. */
+/* The shape of the product of two such operands. */
 static cnr_status product_shape(const cnr_node *node, const cnr_tensor *a, const cnr_tensor *b,
                                 cnr_tensor *y, cnr_error *err) {
     y->rank = a->rank > b->rank ? a->rank : b->rank;
@@ -128,7 +128,7 @@ OPS_INLINE void matrix(const cnr_run *run, int32_t dtype, int64_t at, int64_t bt
     for (int64_t i = lo[0]; i < hi[0]; i++)
         for (int64_t j = lo[1]; j < hi[1]; j++) {
             double sum = 0;
-            uint64_t whole = 0; /* integers wrap, as their types do */
+            uint64_t whole = 0; /* integers wrap */
             for (int64_t k = 0; k < kk; k++) {
                 const int64_t p = at + i * kk + k, q = bt + k * nn + j;
                 if (exact)
@@ -149,7 +149,7 @@ static cnr_status reference(const cnr_run *run, cnr_error *err) {
     as_matrices(run->node, &a, &b);
     CNR_TRY(product_shape(run->node, &a, &b, &y, err));
     const int32_t outer = y.rank - 2;
-    cnr_tensor shape_a = y, shape_b = y; /* as each operand would be, broadcast */
+    cnr_tensor shape_a = y, shape_b = y; /* the shape to which each operand is broadcast */
     shape_a.dim[outer + 1] = a.dim[a.rank - 1];
     shape_b.dim[outer] = b.dim[b.rank - 2];
     cnr_strides(&a, &shape_a, sa);

@@ -1,4 +1,4 @@
-/* max_pool: the largest of each window, and where it is. */
+/* max_pool: the maximum of each window, and its index. */
 #include "ops_window.h"
 
 const cnr_attr_spec ops_max_pool_attrs[] =
@@ -31,7 +31,7 @@ static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_er
     return CNR_OK;
 }
 
-/* Index within a plane, counted along columns. */
+/* Converts an index within a plane to column-major order. */
 static int64_t by_column(const ops_geometry *g, int64_t at) {
     const int64_t w = at % g->in[2], h = at / g->in[2] % g->in[1], d = at / g->in[2] / g->in[1];
     return (w * g->in[1] + h) * g->in[0] + d;

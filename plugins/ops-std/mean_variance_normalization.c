@@ -1,4 +1,4 @@
-/* mean_variance_normalization: over any set of axes, by their mean and variance. */
+/* mean_variance_normalization: normalises over any set of axes by their mean and variance. */
 #include "ops_norm.h"
 
 static const cnr_attr_spec attrs[] = {{.name = "axes",
@@ -50,7 +50,7 @@ static int32_t split_axes(const cnr_node *node, cnr_split_axis *axes, int32_t ma
     return n;
 }
 
-/* Steps `at` through the axes in `set`, within lo and hi; 0 when it is back at the start. */
+/* Advances `at` along the axes in `set`, within lo and hi; 0: it has wrapped to the start. */
 static int step(int64_t *at, const int64_t *lo, const int64_t *hi, int32_t rank, uint32_t set) {
     for (int32_t i = rank - 1; i >= 0; i--) {
         if (!(set >> i & 1u)) continue;

@@ -1,7 +1,7 @@
 /* Strided copies: move.h. */
 #include "move.h"
 
-/* Drops axes of 1 and joins those that both sides step through alike. */
+/* Drops axes of size 1 and merges adjacent axes whose strides allow it on both sides. */
 static void simplify(move_map *m) {
     int32_t to = 0;
     for (int32_t a = 0; a < m->rank; a++) {

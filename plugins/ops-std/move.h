@@ -1,5 +1,5 @@
-/* Copies whose source and destination are strided views of the same elements: what transposing,
- * slicing, joining, expanding and shuffling are made of. */
+/* Strided copies: source and destination are strided views of the same elements. Used by transpose,
+ * slice, concat, expand, shuffle. */
 #ifndef STD_MOVE_H
 #define STD_MOVE_H
 
@@ -22,21 +22,21 @@ static inline void move_axis(move_map *m, int64_t dim, int64_t in, int64_t out) 
     m->rank++;
 }
 
-/* Only [begin, end) of axis `axis` of the map. */
+/* Restricts the map to [begin, end) of `axis`. */
 static inline void move_limit(move_map *m, int32_t axis, int64_t begin, int64_t end) {
     m->in_at += begin * m->in[axis];
     m->out_at += begin * m->out[axis];
     m->dim[axis] = end - begin;
 }
-/* Only the range of the run; the map's first axes are the output's. */
+/* Restricts the map to the run's range; the first axes of the map must be the output's. */
 static inline void move_run_range(move_map *m, const cnr_run *run) {
     if (run->range_axis >= 0) move_limit(m, run->range_axis, run->range_begin, run->range_end);
 }
 
-/* size: bytes of an element, 1 2 4 or 8. */
+/* size: bytes of an element: 1, 2, 4 or 8. */
 void move_copy(size_t size, const void *in, void *out, const move_map *map);
 
-/* A transpose's perm without negative entries; infer has checked it. */
+/* The perm of a transpose without negative entries; infer has checked it. */
 void move_perm(const cnr_node *node, int32_t rank, int32_t *perm);
 
 #endif

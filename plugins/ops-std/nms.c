@@ -106,7 +106,7 @@ static void load_boxes(const cnr_tensor *t, int64_t first, int64_t n, int centre
         for (int k = 0; k < 4; k++) v[k] = elem_f64(t, (first + i) * 4 + k);
         if (centre)
             out_[i] = (nms_box){v[0] - v[2] / 2, v[1] - v[3] / 2, v[0] + v[2] / 2, v[1] + v[3] / 2};
-        else /* either diagonal will do */
+        else /* corners in any order */
             out_[i] =
                 (nms_box){fmin(v[1], v[3]), fmin(v[0], v[2]), fmax(v[1], v[3]), fmax(v[0], v[2])};
     }
@@ -122,7 +122,7 @@ static cnr_status reference(const cnr_run *run, cnr_error *err) {
     int known;
     const double threshold = kit_scalar(node, 3, NULL, &known);
     const double least = cnr_own_input(node, 4) ? kit_scalar(node, 4, NULL, &known) : -HUGE_VAL;
-    const int all = !cnr_own_input(node, 4); /* but NaN, which no score is */
+    const int all = !cnr_own_input(node, 4); /* all but NaN */
     (void)err;
     for (int64_t line = 0; line < boxes->dim[0] * classes; line++) {
         int64_t some = 0;

@@ -1,4 +1,4 @@
-/* Non-maximum suppression: of boxes that overlap, the one with the best score stays. */
+/* Non-maximum suppression: of overlapping boxes, keeps the one with the best score. */
 #ifndef STD_NMS_H
 #define STD_NMS_H
 
@@ -8,11 +8,11 @@ typedef struct nms_box {
     double x0, y0, x1, y1;
 } nms_box;
 
-/* Sorts `order` (indices of scores), best first, of equals the lower index first. */
+/* Sorts `order` (indices of scores), best first; of equal scores the lower index first. */
 void nms_sort(int64_t *order, int64_t n, const double *scores);
-/* Keeps of `order` those that overlap none kept before by more than `threshold`; at most `most`.
- * Returns how many; they come first in `order`. eta < 1 lowers the threshold at each step while it
- * is above a half. */
+/* Keeps entries of `order` that overlap no kept one by more than `threshold`; at most `most`.
+ * Returns how many; they are moved to the front of `order`. eta < 1: the threshold is multiplied by
+ * it after each kept box while above 0.5. */
 int64_t nms_keep(int64_t *order, int64_t n, const nms_box *boxes, double threshold, double eta,
                  int64_t most);
 

@@ -1,4 +1,4 @@
-/* Hooks that the normalising operators share. */
+/* Hooks shared by the normalising operators. */
 #include "ops_norm.h"
 
 cnr_status ops_want_vector(const cnr_node *node, int32_t port, int64_t n, cnr_error *err) {

@@ -1,4 +1,4 @@
-/* normalize: a sample, or each place of it, divided by its L2 norm and scaled (Caffe's SSD). */
+/* normalize: divides a sample, or each pixel of it, by its L2 norm and scales it (Caffe's SSD). */
 #include "ops_norm.h"
 
 static const cnr_attr_spec attrs[] =
@@ -47,7 +47,7 @@ static int32_t split_axes(const cnr_node *node, cnr_split_axis *axes, int32_t ma
     return n;
 }
 
-/* `places` places side by side share one norm, over all channels, from element `first` on. */
+/* Normalises `places` adjacent pixels from element `first` on by one norm over all channels. */
 OPS_INLINE void block(const cnr_run *run, int32_t dtype, int64_t first, int64_t places) {
     const cnr_tensor *x = run->node->inputs[0], *scale = run->node->inputs[1];
     const int64_t channels = x->dim[1], inner = cnr_span(x, 2, x->rank);

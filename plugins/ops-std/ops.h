@@ -23,7 +23,7 @@ extern const cnr_host *ops_host;
 
 /* ---- descriptors ---- */
 
-/* Rows that several schemas hold. */
+/* Attribute rows shared by several schemas. */
 #define OPS_AXIS_ROW(value, text) \
     { .name = "axis", .type = CNR_ATTR_INT, .default_i = (value), .help = (text) }
 #define OPS_EPSILON_ROW(value) \
@@ -64,11 +64,11 @@ extern const cnr_host *ops_host;
     }
 extern const char *const ops_auto_pads[];
 
-/* ---- errors: the node's name says where ---- */
+/* ---- errors; the node's name is the place ---- */
 
 #define ops_fail(err, code, node, ...) ops_host->fail(err, code, (node)->name, __VA_ARGS__)
 
-/* ---- shapes (shape.c). Dims above OPS_MAX_DIM are refused, so sums never overflow ---- */
+/* ---- shapes (shape.c). Dims above OPS_MAX_DIM are refused, so that sums do not overflow ---- */
 
 #define OPS_MAX_DIM ((int64_t)1 << 40)
 
@@ -78,38 +78,39 @@ enum {
     OPS_UNSIGNED = 1u << CNR_u8 | 1u << CNR_u16 | 1u << CNR_u32 | 1u << CNR_u64,
     OPS_INTS = OPS_SIGNED | OPS_UNSIGNED,
     OPS_NUMBERS = OPS_FLOATS | OPS_INTS,
-    OPS_WHOLE = OPS_NUMBERS | 1u << CNR_bool /* every dtype with whole bytes */
+    OPS_WHOLE = OPS_NUMBERS | 1u << CNR_bool /* every dtype of whole bytes */
 };
 static inline int ops_is_float(int32_t dtype) { return (OPS_FLOATS >> dtype & 1u) != 0; }
 
-/* The input is there, its dtype is in the mask, its rank in range, its dims not too large. */
+/* Checks that the input exists and that its dtype is in the mask, its rank in range and its dims
+ * below OPS_MAX_DIM. */
 cnr_status ops_want(const cnr_node *node, int32_t port, uint32_t dtypes, int32_t min_rank,
                     int32_t max_rank, cnr_error *err);
-/* Optional input `port`, if there, has this dtype and exactly these dims (negative: any). */
+/* Checks that optional input `port`, if present, has this dtype and these dims (negative: any). */
 cnr_status ops_want_shape(const cnr_node *node, int32_t port, int32_t dtype, int32_t rank,
                           const int64_t *dim, cnr_error *err);
-/* Attribute `name`, an axis that may count from the end, as 0 .. rank - 1. `rank` itself is allowed
- * when `past_end` is. */
+/* Attribute `name`, an axis that may be negative, as 0 .. rank - 1; past_end: `rank` is allowed
+ * too. */
 cnr_status ops_axis(const cnr_node *node, const char *name, int32_t rank, int past_end,
                     int32_t *axis, cnr_error *err);
-/* Attribute "axis", of t, when infer has seen to it. */
+/* Attribute "axis" of t, after infer has checked it. */
 static inline int32_t ops_axis_of(const cnr_node *node, const cnr_tensor *t) {
     return cnr_axis(cnr_attr_int(node, "axis"), t->rank);
 }
-/* Output takes dtype and shape of a tensor. */
+/* Copies dtype and shape of a tensor to an output. */
 static inline void ops_like(cnr_tensor *out, const cnr_tensor *t) {
     out->dtype = t->dtype;
     out->rank = t->rank;
     memcpy(out->dim, t->dim, sizeof out->dim);
 }
-/* infer for outputs 0 like input 0, any dtype with whole bytes; and the same for floats only. */
+/* infer hooks: output 0 is like input 0, of any dtype of whole bytes; of floats only. */
 cnr_status ops_infer_same(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err);
 cnr_status ops_infer_float(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err);
 /* Product of dims; CNR_DIM_UNKNOWN if one is unknown or the product exceeds OPS_MAX_DIM * 2^20. */
 int64_t ops_span(const cnr_tensor *t, int32_t from, int32_t to);
-/* Do two dims agree, as far as they are known? */
+/* Whether two dims agree, as far as they are known. */
 static inline int ops_dims_agree(int64_t a, int64_t b) { return a < 0 || b < 0 || a == b; }
-/* a * b without wrapping; for costs. */
+/* a * b, saturating; for costs. */
 static inline uint64_t ops_mul(uint64_t a, uint64_t b) {
     return b != 0 && a > UINT64_MAX / b ? UINT64_MAX : a * b;
 }
@@ -124,7 +125,7 @@ static inline uint64_t ops_elements(const cnr_tensor *t) {
 int32_t ops_split_all(const cnr_node *node, cnr_split_axis *axes, int32_t max);
 int32_t ops_split_two(const cnr_node *node, cnr_split_axis *axes, int32_t max);
 int32_t ops_split_first(const cnr_node *node, cnr_split_axis *axes, int32_t max);
-/* region hooks: the same range of every input; of input 0, and all of the others. */
+/* region hooks: the same range of every input; the same range of input 0 and all of the others. */
 void ops_region_every(const cnr_node *node, int32_t axis, int64_t begin, int64_t end, int32_t port,
                       cnr_input_range *r);
 void ops_region_first(const cnr_node *node, int32_t axis, int64_t begin, int64_t end, int32_t port,
@@ -160,7 +161,7 @@ static inline void ops_put(int32_t dtype, void *p, int64_t i, double v) {
     }
 }
 
-/* The integer dtypes exactly; u64 as its bits. */
+/* Integers exactly; u64 as its bits. */
 static inline int64_t ops_get_int(int32_t dtype, const void *p, int64_t i) {
     switch (dtype) {
     case CNR_i8: return ((const int8_t *)p)[i];
@@ -191,8 +192,8 @@ static inline void ops_put_int(int32_t dtype, void *p, int64_t i, int64_t v) {
     }
 }
 
-/* Runs `call` with `dtype` as a constant for the commonest types, so that the compiler clears the
- * dtype tests out of its loops, and as a variable for the rest. `call` must inline. */
+/* Runs `call` with `dtype` as a constant for the most common types, so that the compiler removes
+ * dtype tests from loops, and as a variable for the others. `call` must be inlined. */
 #define OPS_SPECIALISE(type, call) \
     do { \
         const int32_t type_ = (type); \
@@ -205,7 +206,8 @@ static inline void ops_put_int(int32_t dtype, void *p, int64_t i, int64_t v) {
         } \
     } while (0)
 #define OPS_INLINE static inline __attribute__((always_inline))
-/* A reference that is a body, by the dtype of a tensor: outputs[0], or node->inputs[0]. */
+/* Defines a reference hook that calls a body with the dtype of a tensor: outputs[0], or
+ * node->inputs[0]. */
 #define OPS_REFERENCE(name, body, tensor) \
     static cnr_status name(const cnr_run *run, cnr_error *err) { \
         (void)err; \
@@ -213,10 +215,10 @@ static inline void ops_put_int(int32_t dtype, void *p, int64_t i, int64_t v) {
         return CNR_OK; \
     }
 
-/* Bytes of an element (types with whole bytes). */
+/* Bytes of an element; for types of whole bytes. */
 static inline size_t ops_size(int32_t dtype) { return cnr_dtype_bits(dtype) / 8; }
 
-/* Long loops call this now and then. */
+/* Whether the run was cancelled; long loops check it from time to time. */
 static inline int ops_cancelled(const cnr_run *run) { return cnr_cancelled(run->stream); }
 
 /* ---- gradients (grad.c) ---- */
@@ -228,25 +230,25 @@ static inline int ops_cancelled(const cnr_run *run) { return cnr_cancelled(run->
 #define OPS_GRADIENT_UNUSED \
     (void)host, (void)graph, (void)node, (void)inputs, (void)outputs, (void)grad_out, (void)want, \
         (void)grad_in, (void)err
-/* Adds a one-output node named after `node`. */
+/* Adds a node with one output, named after `node`. */
 cnr_status ops_grad_node(const cnr_host *host, struct cnr_graph *graph, const cnr_node *node,
                          const char *op, const cnr_value *inputs, int32_t n_inputs,
                          const cnr_attr *const *attrs, int32_t n_attrs, cnr_value *out,
                          cnr_error *err);
-/* Adds a node of `op` on (grad_out[0], inputs[0]) with the node's own attributes for grad_in[0]. */
+/* Adds a node of `op` on (grad_out[0], inputs[0]) with the node's attributes, as grad_in[0]. */
 cnr_status ops_grad_of_input(const char *op, OPS_GRADIENT_ARGS);
 /* Sums `value` over `axes` without keeping them. */
 cnr_status ops_grad_sum(const cnr_host *host, struct cnr_graph *graph, const cnr_node *node,
                         cnr_value value, const int64_t *axes, int32_t n_axes, cnr_value *out,
                         cnr_error *err);
-/* Ready-made hooks: the gradient passes through; it is given back the input's shape. */
+/* Gradient hooks: passes the gradient through; reshapes it to the input's shape. */
 cnr_status ops_gradient_through(OPS_GRADIENT_ARGS);
 cnr_status ops_gradient_reshape(OPS_GRADIENT_ARGS);
-/* aliases_of of operators whose output 0 is input 0's bytes; or may overwrite them. */
+/* aliases hooks: output 0 is input 0's memory; output 0 may overwrite input 0. */
 int32_t ops_alias_view(const cnr_node *node, cnr_alias *out, int32_t max);
 int32_t ops_alias_inplace(const cnr_node *node, cnr_alias *out, int32_t max);
 
-/* Copies bytes of input 0 to output 0 unless they are the same memory. */
+/* Copies input 0 to output 0 unless they are the same memory. */
 cnr_status ops_reference_copy(const cnr_run *run, cnr_error *err);
 
 #endif

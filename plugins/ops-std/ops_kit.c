@@ -1,4 +1,4 @@
-/* What most operators share: checks, dimensions, broadcasting, constant lists, gradient nodes. */
+/* Shared by most operators: checks, dimensions, broadcasting, constant lists, gradient nodes. */
 #include "ops_kit.h"
 
 cnr_status kit_want(const cnr_node *node, int32_t port, uint32_t dtypes, int32_t min_rank,
@@ -65,7 +65,7 @@ cnr_status kit_broadcast(const cnr_node *node, int32_t first, int32_t n, cnr_ten
             if (own < 0 || t->dim[own] == 1 || t->dim[own] == dim) continue;
             if (dim == 1) dim = t->dim[own];
             else if (dim < 0 && t->dim[own] < 0) dim = CNR_DIM_UNKNOWN;
-            else if (dim < 0) dim = t->dim[own]; /* an unknown one must be this, or 1 */
+            else if (dim < 0) dim = t->dim[own]; /* the unknown dim must be this size, or 1 */
             else if (t->dim[own] >= 0)
                 return ops_fail(err, CNR_E_SHAPE, node, "%s: %lld and %lld do not broadcast",
                                 node->desc->name, (long long)dim, (long long)t->dim[own]);

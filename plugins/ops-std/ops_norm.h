@@ -1,10 +1,10 @@
-/* What the normalising operators share. */
+/* Shared by the normalising operators. */
 #ifndef OPS_NORM_H
 #define OPS_NORM_H
 
 #include "ops_kit.h"
 
-/* Mean and variance (of the population) of n elements, in two passes. Of nothing: 0 and 0. */
+/* Mean and population variance of n elements, in two passes; 0 and 0 if n is 0. */
 OPS_INLINE void ops_moments(int32_t dtype, const void *x, int64_t first, int64_t n, double *mean,
                             double *variance) {
     double sum = 0, squares = 0;
@@ -17,22 +17,22 @@ OPS_INLINE void ops_moments(int32_t dtype, const void *x, int64_t first, int64_t
     *variance = n > 0 ? squares / (double)n : 0;
 }
 
-/* A sum of squares as devices have it, which flush to 0 what their floats hold only as a denormal
- * number. */
+/* A sum of squares as devices compute it, which flush denormal numbers to 0. */
 OPS_INLINE double ops_flushed(int32_t dtype, double sum) {
     return sum < (dtype == CNR_f64 ? 0x1p-1022 : 0x1p-126) ? 0 : sum;
 }
 
-/* Input `port` is a vector of floats with `n` elements (negative: any). */
+/* Checks that input `port` is a vector of `n` floats (negative: any number). */
 cnr_status ops_want_vector(const cnr_node *node, int32_t port, int64_t n, cnr_error *err);
-/* Element i of a float vector that may be of another dtype than x; `missing` without one. */
+/* Element i of a float vector, which may have another dtype than x; `missing` if t is NULL. */
 static inline double ops_vector(const cnr_tensor *t, int64_t i, double missing) {
     return t ? ops_get(t->dtype, t->data, i) : missing;
 }
-/* parameters hook: a vector of x's channels, 1 for a port named scale or var, else 0. */
+/* parameters hook: a vector with one element for each channel of x; 1 for a port named scale or
+ * var, else 0. */
 cnr_status ops_channel_parameters(const cnr_node *node, int32_t port, cnr_tensor *t, cnr_init *init,
                                   cnr_error *err);
-/* region hook: vectors of channels follow axis 1, x follows every axis. */
+/* region hook: a range of axis 1 is that of the channel vectors; any range is that of x. */
 void ops_channel_region(const cnr_node *node, int32_t axis, int64_t begin, int64_t end,
                         int32_t port, cnr_input_range *r);
 void ops_norm_cost(const cnr_node *node, cnr_cost *c);

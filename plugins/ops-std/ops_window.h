@@ -1,11 +1,11 @@
-/* What convolutions and poolings share: a window's geometry with always three spatial axes. */
+/* Shared by convolutions and poolings: a window's geometry, always with three spatial axes. */
 #ifndef OPS_WINDOW_H
 #define OPS_WINDOW_H
 
 #include "ops.h"
 
-/* N C D H W, absent leading spatial axes having extent 1, so that a loop nest serves all ranks.
- * lo and hi bound the part of output 0 that a run covers, in the same five axes. */
+/* Sizes N C D H W; missing leading spatial axes have size 1, so that one loop nest serves all
+ * ranks. lo and hi bound the part of output 0 that a run covers, in these five axes. */
 typedef struct ops_geometry {
     int64_t n, c;                   /* of x */
     int64_t in[3], out[3], k[3];    /* extents of x, of y, of the window */
@@ -15,9 +15,9 @@ typedef struct ops_geometry {
 
 /* From a resolved window and the run's output `y` (N C spatial). */
 void ops_geometry_of(const cnr_window *w, const cnr_tensor *x, const cnr_run *run, ops_geometry *g);
-/* What [begin, end) on spatial axis `i` of the output reads of the input, clipped to it. */
+/* The input range that output [begin, end) on spatial axis `i` reads, clipped to the input. */
 cnr_input_range ops_window_region(const cnr_window *w, int32_t i, int64_t begin, int64_t end);
-/* Taps k of a window at output position o that fall inside [0, in): [first, last). */
+/* Taps [first, last) of a window at output position o that fall inside [0, in). */
 static inline void ops_taps(const ops_geometry *g, int axis, int64_t o, int64_t *first,
                             int64_t *last) {
     const int64_t start = o * g->s[axis] - g->p[axis], d = g->d[axis], in = g->in[axis];
@@ -32,7 +32,7 @@ static inline int64_t ops_volume(const int64_t *extent) {
 
 /* ---- conv and its gradients (conv.c) ---- */
 
-/* out is how many channels to make when a script leaves the weight out. */
+/* out: number of channels of the weight if a script omits the weight. */
 #define OPS_CONV_ROWS \
     {.name = "kernel_shape", \
      .type = CNR_ATTR_INTS, \
@@ -61,23 +61,24 @@ static inline int64_t ops_volume(const int64_t *extent) {
         .help = "whether a bias is made with the weight" \
     }
 
-/* Window extents: the attribute, else the weight's dims (-1 when neither is known). */
+/* Kernel sizes: from the attribute, else from the weight's dims (-1: unknown). */
 void ops_conv_kernel(const cnr_node *node, const cnr_tensor *weight, int64_t *kernel);
-/* Checks weight and bias against x and resolves the window. */
+/* Checks weight and bias against x, and resolves the window. */
 cnr_status ops_conv_check(const cnr_node *node, const cnr_tensor *x, const cnr_tensor *weight,
                           cnr_window *w, cnr_error *err);
-/* parameters hook: the weight is out in/group kernel, or transposed in out/group kernel. */
+/* parameters hook: the weight is out, in/group, kernel; transposed: in, out/group, kernel. */
 cnr_status ops_conv_parameters(const cnr_node *node, int32_t port, int transposed, cnr_tensor *t,
                                cnr_init *init, cnr_error *err);
-/* Of its gradients, with inputs dy, then x and weight either way; dx or dw is like the last. */
+/* infer for the gradients, whose inputs are dy and then weight or x; dx or dw is like the missing
+ * one. */
 cnr_status ops_conv_grad_infer(const cnr_node *node, const cnr_tensor *x, const cnr_tensor *weight,
                                cnr_tensor *out, cnr_error *err);
 void ops_conv_grad_cost(const cnr_node *node, const cnr_tensor *weight, cnr_cost *c);
 extern const cnr_attr_spec ops_conv_attrs[];
 #define OPS_CONV_N_ATTRS 8
-/* y[n][o][i] = sum of x[n][c][j] * w[c][o][k] over the taps k with i = j * s - p + k * d: the
- * transposed convolution, which is also the gradient of a convolution's input. g is the geometry of
- * that convolution, whose input is our output. bias may be NULL. */
+/* Transposed convolution, which is also the gradient of a convolution's input: y[n][o][i] = sum of
+ * x[n][c][j] * w[c][o][k] over the taps k with i = j * s - p + k * d. g is the geometry of that
+ * convolution, whose input is our output. bias may be NULL. */
 void ops_transposed(const cnr_run *run, const ops_geometry *g, int64_t group, const cnr_tensor *x,
                     const cnr_tensor *weight, const cnr_tensor *bias);
 
@@ -100,14 +101,14 @@ cnr_status ops_pool_window(const cnr_node *node, const cnr_tensor *x, cnr_window
                            cnr_error *err);
 cnr_status ops_pool_infer(const cnr_node *node, uint32_t dtypes, cnr_tensor *const *outputs,
                           cnr_error *err);
-/* The window over x as the run needs it. */
+/* The window's geometry over x for a run. */
 cnr_status ops_pool_geometry(const cnr_run *run, const cnr_tensor *x, ops_geometry *g,
                              cnr_error *err);
 uint64_t ops_pool_taps(const cnr_node *node);
 void ops_pool_cost(const cnr_node *node, cnr_cost *c);
 void ops_pool_region(const cnr_node *node, int32_t axis, int64_t begin, int64_t end, int32_t port,
                      cnr_input_range *r);
-/* One plane of the output in double. */
+/* Bytes of an output plane of double. */
 uint64_t ops_plane_workspace(const cnr_node *node);
 
 extern const cnr_attr_spec ops_max_pool_attrs[];
@@ -115,7 +116,7 @@ extern const cnr_attr_spec ops_max_pool_attrs[];
 extern const cnr_attr_spec ops_average_pool_attrs[];
 #define OPS_AVERAGE_POOL_N_ATTRS 7
 
-/* Calls visit(index in the plane) for each tap of the window at output position o inside x. */
+/* Calls visit(index in the plane) for each tap inside x of the window at output position o. */
 #define OPS_EACH_TAP(g, o, index, visit) \
     do { \
         int64_t first_[3], last_[3]; \
@@ -132,8 +133,8 @@ extern const cnr_attr_spec ops_average_pool_attrs[];
                 } \
     } while (0)
 
-/* Where in the plane that starts at element `base` the largest of a window is: the first of equals;
- * a NaN is larger than all. -1 when the window holds nothing. */
+/* Index of the maximum of a window, in the plane that starts at element `base`: the first of
+ * equals; NaN counts as largest. -1: the window has no element. */
 OPS_INLINE int64_t ops_window_max(const ops_geometry *g, int32_t dtype, const void *x, int64_t base,
                                   const int64_t *o, double *best) {
     int64_t at = -1;
@@ -147,7 +148,7 @@ OPS_INLINE int64_t ops_window_max(const ops_geometry *g, int32_t dtype, const vo
     return at;
 }
 
-/* Output elements of a windowed pooling, each by `of` (window at o of the plane from `base` on). */
+/* Computes the output elements of a pooling by `of`, called for each window. */
 typedef double (*ops_window_fn)(const ops_geometry *g, int32_t dtype, const void *x, int64_t base,
                                 const int64_t *o, double option);
 OPS_INLINE void ops_pool_body(const cnr_run *run, const ops_geometry *g, int32_t dtype,
@@ -167,7 +168,7 @@ OPS_INLINE void ops_pool_body(const cnr_run *run, const ops_geometry *g, int32_t
         }
 }
 
-/* What an average is divided by. */
+/* The divisor of an average. */
 double ops_average_divisor(const ops_geometry *g, int count_include_pad, const int64_t *o);
 
 #endif

@@ -1,5 +1,5 @@
-/* sgd, adam: one step of an optimiser for one weight, as nodes of the graph that trains; assign,
- * which optimisers made of other operators end in. */
+/* sgd, adam: one step of an optimiser for one weight, as operators of the training graph; assign,
+ * the last operator of composed optimisers. */
 #include "ops_kit.h"
 
 enum { RATE, STEP, WEIGHT, GRADIENT, MEMORY };
@@ -16,7 +16,7 @@ enum { RATE, STEP, WEIGHT, GRADIENT, MEMORY };
         .alias = "decay", .min = 0, .max = 1e6, .help = "times x is added to the gradient" \
     }
 
-/* The weight, its gradient and all memories alike; rate and step single numbers. */
+/* Weight, gradient and optimiser state have one shape; rate and step are scalars. */
 static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
     for (int32_t p = RATE; p <= STEP; p++) CNR_TRY(ops_want(node, p, OPS_FLOATS, 0, 0, err));
     CNR_TRY(ops_want(node, WEIGHT, OPS_FLOATS, 0, CNR_MAX_RANK, err));
@@ -131,7 +131,7 @@ OPS_INLINE void adam_body(const cnr_run *run, int32_t dtype) {
     const double b1 = cnr_attr_float(node, "beta1"), b2 = cnr_attr_float(node, "beta2"),
                  epsilon = cnr_attr_float(node, "epsilon"),
                  decay = cnr_attr_float(node, "weight_decay"), step = fmax(scalar(node, STEP), 1);
-    /* both means begin at 0, which is made up for */
+    /* bias correction, since both means start at 0 */
     const double rate = scalar(node, RATE) / (1 - pow(b1, step)), fill = 1 - pow(b2, step);
     const void *x = node->inputs[WEIGHT]->data, *gradient = node->inputs[GRADIENT]->data;
     const void *mean = node->inputs[MEMORY]->data, *square = node->inputs[MEMORY + 1]->data;

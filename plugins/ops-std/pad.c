@@ -1,4 +1,4 @@
-/* pad: elements added round a tensor, or with negative pads taken off. */
+/* pad: adds elements around a tensor; negative pads crop. */
 #include "move.h"
 
 static const char *const modes[] = {"constant", "reflect", "edge", "wrap", NULL};
@@ -86,7 +86,7 @@ static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_er
     return CNR_OK;
 }
 
-/* Where element i of a padded axis comes from; -1: nowhere. */
+/* The source index of element i of a padded axis; -1: the constant. */
 static int64_t source_of(int mode, int64_t i, int64_t dim) {
     if (i >= 0 && i < dim) return i;
     if (mode == PAD_CONSTANT) return -1;
@@ -111,7 +111,7 @@ static void fill(const cnr_node *node, const cnr_tensor *y) {
                    &run);
 }
 
-/* Copies the lines along the last axis; what is inside at once, borders one by one. */
+/* Copies a line along the last axis: the inside at once, borders element by element. */
 static void pad_line(const pad_plan *p, const cnr_tensor *x, const cnr_tensor *y, int64_t from,
                      int64_t to, size_t size) {
     const int32_t last = x->rank - 1;
@@ -161,7 +161,7 @@ static cnr_status reference(const cnr_run *run, cnr_error *err) {
     }
 }
 
-/* Of a constant border: cut it off again, by pads of the other sign. */
+/* The gradient of a constant border: crops by negated pads. */
 static cnr_status gradient(OPS_GRADIENT_ARGS) {
     kit_build b = {host, graph, CNR_OK};
     const int32_t rank = node->inputs[0]->rank;
@@ -179,7 +179,7 @@ static cnr_status gradient(OPS_GRADIENT_ARGS) {
     const cnr_attr list = kit_attr_ints("pads", pads, 2 * rank);
     const cnr_value dx = kit_node(&b, "pad", &grad_out[0], 1, &list, 1);
     if (want[0]) grad_in[0] = dx;
-    /* the border's is what the inside's is not */
+    /* the constant's gradient is that of all elements less that of the inside */
     if (node->n_inputs > 2 && want[2] && cnr_count(node->inputs[2]) == 1) {
         const cnr_value border = kit_node2(&b, "sub", kit_node1(&b, "reduce_sum", grad_out[0]),
                                            kit_node1(&b, "reduce_sum", dx));

@@ -1,4 +1,4 @@
-/* Hooks that all windowed poolings share. */
+/* Hooks shared by the poolings. */
 #include "ops_window.h"
 
 cnr_status ops_pool_window(const cnr_node *node, const cnr_tensor *x, cnr_window *w,

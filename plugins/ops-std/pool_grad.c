@@ -1,5 +1,5 @@
-/* average_pool_grad, max_pool_grad: the gradients of poolings' inputs. Each window's is spread
- * evenly, or goes to its largest element. */
+/* average_pool_grad, max_pool_grad: the gradient of a window is distributed evenly, or goes to its
+ * maximum. */
 #include "ops_window.h"
 
 static const cnr_port in[] = {{.name = "dy", .help = "gradient of the pooling's output"},
@@ -25,7 +25,7 @@ static void cost(const cnr_node *node, cnr_cost *c) {
     c->flops = ops_mul(ops_elements(node->inputs[0]), ops_pool_taps(node));
 }
 
-/* Adds dy of the window at o to a plane's sums. */
+/* Adds the gradient of the window at o to a plane's sums. */
 typedef void (*spread_fn)(const ops_geometry *g, int32_t dtype, const void *x, int64_t base,
                           const int64_t *o, double dy, int include, double *sum);
 

@@ -1,4 +1,4 @@
-/* prelu: x, or slope times x below 0, the slope learnt for each channel. */
+/* prelu: x, or slope times x below 0, with a trained slope for each channel. */
 #include "broadcast.h"
 
 static const cnr_port in[] = {{.name = "x", .help = "any shape"},
@@ -21,7 +21,7 @@ static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_er
     return CNR_OK;
 }
 
-/* [C, 1, 1 ...], so that it broadcasts along axis 1. */
+/* [C, 1, 1 ...], which broadcasts along axis 1. */
 static cnr_status parameters(const cnr_node *node, int32_t port, cnr_tensor *t, cnr_init *init,
                              cnr_error *err) {
     const cnr_tensor *x = node->inputs[0];

@@ -1,4 +1,4 @@
-/* prior_box: the boxes that SSD detectors start from, at every place of a feature map (Caffe). */
+/* prior_box: the default boxes of SSD at every position of a feature map (Caffe). */
 #include "ops_kit.h"
 
 static const cnr_port in[] = {{.name = "x", .help = "feature map, N C H W; its data is not read"},
@@ -33,7 +33,7 @@ static const cnr_attr_spec attrs[] =
 
 #define MAX_RATIOS 64
 
-/* 1, then each ratio that is new, and (flip) its inverse. */
+/* 1, then each distinct ratio and, with flip, its inverse. */
 static int32_t ratios_of(const cnr_node *node, double *ratios) {
     int64_t n;
     const double *given = cnr_attr_floats(node, "aspect_ratio", &n);

@@ -1,4 +1,4 @@
-/* What the operators on quantised numbers share. */
+/* Shared by the quantised operators. */
 #ifndef STD_QUANT_H
 #define STD_QUANT_H
 
@@ -8,27 +8,26 @@
 #define QUANT_OPTION(NAME, TEXT) \
     { .name = NAME, .flags = CNR_PORT_OPTIONAL, .help = TEXT }
 
-/* The input at a port; negative: the operator has none such. */
+/* The input at a port; negative: the operator does not have it. */
 static inline const cnr_tensor *quant_in(const cnr_node *node, int32_t port) {
     return port < 0 ? NULL : cnr_own_input(node, port);
 }
 
-/* Into the range of u8 or i8; NaN becomes 0. */
+/* Clamps to the range of u8 or i8; NaN becomes 0. */
 static inline double quant_clamp(int32_t dtype, double v) {
     const double low = dtype == CNR_i8 ? -128 : 0, high = dtype == CNR_i8 ? 127 : 255;
     return v < low ? low : v > high ? high : v == v ? v : 0;
 }
 
-/* What a sum of products stands for in steps of y, in f32 as ONNX Runtime has it and processors
- * compute it alike: the sum rounded to f32, times the scale, which is x_scale w_scale / y_scale
- * rounded once; each tie to the even neighbour. */
+/* Converts an integer sum to steps of y, in float32 as ONNX Runtime does: the sum rounded to float,
+ * times x_scale w_scale / y_scale rounded once; ties to even. */
 static inline double quant_steps(int64_t sum, double x_scale, double w_scale, double y_scale) {
     const float scale = (float)(x_scale * w_scale / y_scale);
     return (double)rintf((float)sum * scale);
 }
 
-/* An operator by its file's infer_with, cost_with and reference_with, for PREFIX_ports; what
- * follows the summary goes into the descriptor. */
+/* Defines an operator by its file's infer_with, cost_with and reference_with, for PREFIX_ports; the
+ * arguments after the summary go into the descriptor. */
 #define QUANT_OP(NAME, PREFIX, SUMMARY, ...) \
     static cnr_status NAME##_infer(const cnr_node *node, cnr_tensor *const *outputs, \
                                    cnr_error *err) { \

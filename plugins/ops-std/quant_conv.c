@@ -1,4 +1,4 @@
-/* conv_integer, qlinear_conv: convolution of quantised numbers, exact in whole numbers. */
+/* conv_integer, qlinear_conv: convolution of quantised numbers, exact in integers. */
 #include "quant.h"
 
 static const cnr_port integer_in[] = {{.name = "x", .help = "N C spatial, u8 or i8"},
@@ -31,7 +31,7 @@ static const cnr_attr_spec attrs[] = {{.name = "kernel_shape",
                                        .default_i = 1,
                                        .help = "channels fall into so many groups"}};
 
-/* Which inputs are which; -1: there is none. */
+/* Input ports; -1: the operator does not have it. */
 typedef struct quant_ports {
     int32_t x, w, x_scale, x_zero, w_scale, w_zero, y_scale, y_zero, bias;
 } quant_ports;
@@ -58,7 +58,7 @@ static cnr_status window_of(const cnr_node *node, const quant_ports *p, cnr_wind
     return why ? ops_fail(err, CNR_E_SHAPE, node, "%s", why) : CNR_OK;
 }
 
-/* One number, or one for each of the m channels. */
+/* Checks for a scalar, or one element for each of the m channels. */
 static cnr_status check_each(const cnr_node *node, int32_t port, uint32_t dtypes, int64_t m,
                              cnr_error *err) {
     const cnr_tensor *t = quant_in(node, port);
@@ -115,7 +115,7 @@ static double real_at(const cnr_tensor *t, int64_t i) {
     return ops_get(t->dtype, t->data, cnr_count(t) == 1 ? 0 : i);
 }
 
-/* The sum over one window: channels of the group, then up to three axes (missing ones are 1). */
+/* The sum over a window: channels of the group, and three spatial axes (missing ones are 1). */
 typedef struct quant_conv {
     const cnr_tensor *x, *w;
     int64_t channels, in[3], k[3], stride[3], dilation[3], pad[3], out[3], x_zero, w_zero;
@@ -133,7 +133,7 @@ static int64_t window_sum(const quant_conv *c, int64_t x_base, int64_t w_base, c
                     const int64_t i2 = o[2] * c->stride[2] - c->pad[2] + d * c->dilation[2];
                     if (i0 < 0 || i0 >= c->in[0] || i1 < 0 || i1 >= c->in[1] || i2 < 0 ||
                         i2 >= c->in[2])
-                        continue; /* padding stands for 0 */
+                        continue; /* padding is the zero point */
                     const int64_t at = x_base + ch * plane + (i0 * c->in[1] + i1) * c->in[2] + i2;
                     sum += (ops_get_int(c->x->dtype, c->x->data, at) - c->x_zero) *
                            (ops_get_int(c->w->dtype, c->w->data, w_at) - c->w_zero);

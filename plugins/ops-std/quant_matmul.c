@@ -1,4 +1,4 @@
-/* matmul_integer, qlinear_matmul: matrix products of quantised numbers, exact in whole numbers. */
+/* matmul_integer, qlinear_matmul: matrix products of quantised numbers, exact in integers. */
 #include "quant.h"
 
 static const cnr_port integer_in[] = {{.name = "a", .help = "matrices, u8 or i8"},
@@ -30,7 +30,7 @@ static void sides(const cnr_tensor *a, const cnr_tensor *b, int64_t *m, int64_t 
     *n = b->rank > 1 ? b->dim[b->rank - 1] : 1;
 }
 
-/* A parameter may hold one number, or one a line, or one a line of each matrix. */
+/* A parameter is a scalar, or has one element a line, or one a line of each matrix. */
 static cnr_status check_each(const cnr_node *node, int32_t port, uint32_t dtypes, int64_t lines,
                              int64_t matrices, cnr_error *err) {
     const cnr_tensor *t = quant_in(node, port);
@@ -77,7 +77,7 @@ static cnr_status infer_with(const cnr_node *node, const matmul_ports *p, cnr_te
     return CNR_OK;
 }
 
-/* Where line `i` of matrix `which` finds its number. */
+/* Index of the parameter of line `i` in matrix `which`. */
 static int64_t place(const cnr_tensor *t, int64_t lines, int64_t which, int64_t i) {
     const int64_t count = cnr_count(t);
     return count == 1 ? 0 : count == lines ? i : (which * lines + i) % count;
@@ -89,7 +89,7 @@ static double real_at(const cnr_tensor *t, int64_t lines, int64_t which, int64_t
     return t ? ops_get(t->dtype, t->data, place(t, lines, which, i)) : 1;
 }
 
-/* The matrix of `t` that output matrix `index` (in the shape of y's leading axes) uses. */
+/* Index of the matrix of `t` for output matrix `index` (over the leading axes of y). */
 static int64_t matrix_of(const cnr_tensor *t, const cnr_tensor *y, int32_t outer, int64_t index) {
     const int32_t own_rank = t->rank > 2 ? t->rank - 2 : 0;
     int64_t at = 0, step = 1;
@@ -111,7 +111,8 @@ static cnr_status reference_with(const cnr_run *run, const matmul_ports *p, cnr_
     int64_t m, k, n, to = 0;
     (void)err;
     sides(a, b, &m, &k, &n);
-    if (cnr_count(y) == 0) return CNR_OK; /* there may be very many empty matrices */
+    /* else a huge number of empty matrices would be visited */
+    if (cnr_count(y) == 0) return CNR_OK;
     for (int64_t w = 0; w < cnr_span(y, 0, outer); w++) {
         const int64_t ma = matrix_of(a, y, outer, w), mb = matrix_of(b, y, outer, w);
         for (int64_t line = 0; line < m * n; line++, to++) {

@@ -1,5 +1,5 @@
-/* quantize_linear, dequantize_linear, dynamic_quantize_linear: between real numbers and the small
- * whole numbers that stand for them; one scale for all, one a slice of an axis, or one a block. */
+/* quantize_linear, dequantize_linear, dynamic_quantize_linear: between real and quantised numbers;
+ * the scale is for all elements, for a slice of an axis, or for a block. */
 #include "ops_kit.h"
 
 #define SMALL (1u << CNR_u8 | 1u << CNR_i8 | 1u << CNR_u16 | 1u << CNR_i16 | ELEM_NIBBLES)
@@ -31,8 +31,7 @@ static const cnr_attr_spec quantize_attrs[] =
      {.name = "precision", .type = CNR_ATTR_DTYPE, .help = "of the division: f32 in any case"}};
 static const cnr_attr_spec dequantize_attrs[] = {ROWS};
 
-/* How scales lie over x: element (outer, c, inner) has scale
- * (outer so + c / block sc + inner si). */
+/* Index of the scale of element (outer, c, inner) of x: outer so + c / block sc + inner si. */
 typedef struct scale_map {
     int64_t outer, length, inner, block, so, sc, si;
 } scale_map;
@@ -82,8 +81,8 @@ static void map_of(const cnr_node *node, scale_map *m) {
     m->si = 1;
 }
 
-/* Runs flush denormals to zero, which as a scale would make 0 / 0 of an x of 0. Their bits still
- * tell them. */
+/* Runs flush denormal numbers to zero; a denormal scale would give 0 / 0 for an x of 0. It is
+ * restored from its bits. */
 static void restore_denormals(const cnr_tensor *t, int64_t at, int64_t step, int64_t n,
                               elem_run *run) {
     if (t->dtype != CNR_f32 && t->dtype != CNR_bf16) return;
@@ -96,8 +95,8 @@ static void restore_denormals(const cnr_tensor *t, int64_t at, int64_t step, int
     }
 }
 
-/* round(x / scale) as the division in f32 has it, since ties depend on that: a quotient of two
- * floats that is rounded to double first is the same float. NaN stays NaN. */
+/* round(x / scale) with the quotient rounded to float32, since ties depend on it: dividing two
+ * floats in double and rounding to float gives the same. NaN stays NaN. */
 static double quotient(double x, double scale) { return (double)rintf((float)(x / scale)); }
 
 /* Loads the scales and zero points of n elements from inner index i on. */
@@ -113,7 +112,7 @@ static void load_scales(const cnr_node *node, const scale_map *m, int64_t o, int
     elem_load(zero->dtype, zero->data, one ? 0 : at, one ? 0 : m->si, n, ELEM_F, zeros);
 }
 
-/* Least and largest number of a type. */
+/* Smallest and largest number of a type. */
 static void limits(int32_t dtype, double *low, double *high) {
     const unsigned bits = cnr_dtype_bits(dtype);
     const int is_signed = elem_domain_of(dtype) == ELEM_I;
@@ -121,7 +120,7 @@ static void limits(int32_t dtype, double *low, double *high) {
     *high = ldexp(1, (int)bits - is_signed) - 1;
 }
 
-/* NaN is the least, as in ONNX Runtime. */
+/* NaN becomes the smallest number, as in ONNX Runtime. */
 static double saturate(double v, double low, double high) {
     return v > high ? high : v > low ? v : low;
 }

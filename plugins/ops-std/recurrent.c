@@ -1,5 +1,4 @@
-/* rnn, gru, lstm: recurrent layers over a sequence, such as a line of text that convolutions saw.
- */
+/* rnn, gru, lstm: recurrent layers over a sequence. */
 #include "ops_kit.h"
 
 enum { FORWARD, REVERSE, BOTH };
@@ -85,7 +84,8 @@ static cnr_status infer_with(const cnr_node *node, int64_t gates, cnr_tensor *co
     return CNR_OK;
 }
 
-/* One sequence in one direction under way. The gates lie one behind the other, H numbers each. */
+/* The state of one sequence in one direction. Gates are stored one after the other, H numbers
+ * each. */
 typedef struct cell {
     const cnr_node *node;
     int32_t dtype;
@@ -106,14 +106,14 @@ OPS_INLINE double product(int32_t dtype, const void *m, int64_t at, const double
     for (int64_t i = 0; i < n; i++) sum += ops_get(dtype, m, at + i) * v[i];
     return sum;
 }
-/* Row `row` of a weight times a vector. */
+/* Row `row` of a weight times vector v of n elements. */
 static double times(const cell *k, int32_t port, int64_t row, const double *v, int64_t n) {
     double sum;
     OPS_SPECIALISE(k->dtype, sum = product(dtype, k->node->inputs[port]->data, row * n, v, n));
     return sum;
 }
 
-/* Rows [row, row + n) of the recurrent weight times v, and their bias. */
+/* Rows [row, row + n) of the recurrent weight times v, plus their bias. */
 static void recur(const cell *k, int64_t gates, int64_t row, int64_t n, const double *v) {
     for (int64_t i = row; i < row + n; i++)
         k->from_h[i] = times(k, R, k->direction * gates * k->hidden + i, v, k->hidden) +
@@ -141,7 +141,8 @@ static void gru_step(cell *k) { /* gates: update, reset, new */
     }
 }
 
-/* What peephole `i` sees of a cell; without peepholes 0, whatever the cell. */
+/* Peephole weight `i` times the cell state; 0 without peepholes, even if the state is not
+ * finite. */
 static double peep(const cell *k, int64_t i, double c) {
     return cnr_own_input(k->node, PEEPHOLES) ? of(k, PEEPHOLES, i) * c : 0;
 }
@@ -159,7 +160,7 @@ static void lstm_step(cell *k) { /* gates: input, output, forget, new */
     }
 }
 
-/* The input weight times x at one time, and its bias. */
+/* The input weight times x at step `at`, plus its bias. */
 static void enter(const cell *k, int64_t gates, int64_t at) {
     for (int64_t j = 0; j < k->inputs; j++) k->x[j] = of(k, X, at + j);
     for (int64_t i = 0; i < gates * k->hidden; i++)

@@ -29,7 +29,7 @@ static const cnr_attr_spec attrs[] =
       .type = CNR_ATTR_BOOL,
       .help = "without axes nothing is reduced"}};
 
-/* The axes to reduce as bits. */
+/* The reduced axes as bits. */
 static cnr_status axes_of(const cnr_node *node, kit_list *axes, uint32_t *set, cnr_error *err) {
     const int32_t rank = node->inputs[0]->rank;
     CNR_TRY(kit_ints(node, 1, "axes", axes, err));
@@ -64,7 +64,7 @@ static cnr_status infer_as(const cnr_node *node, uint32_t dtypes, cnr_tensor *y,
 
 static void cost(const cnr_node *node, cnr_cost *c) { c->flops = ops_elements(node->inputs[0]); }
 
-/* Axis a of the output can be split when no reduced axis lies on it: then it is an axis of x. */
+/* Output axis a can be split if it is an axis of x: no reduced axis maps to it. */
 static int32_t split_axes(const cnr_node *node, cnr_split_axis *split, int32_t max) {
     kit_list axes;
     uint32_t set;
@@ -75,7 +75,7 @@ static int32_t split_axes(const cnr_node *node, cnr_split_axis *split, int32_t m
     return n;
 }
 
-/* ---- the reference: a walk over the kept axes, and inside it one over the reduced ---- */
+/* ---- reference: iterates over the kept axes, and for each over the reduced ones ---- */
 
 typedef struct reduce_walk {
     int32_t rank;
@@ -101,7 +101,7 @@ static void walk_of(const cnr_tensor *x, uint32_t set, int reduced, reduce_walk 
     for (int32_t a = w->rank - 1; a >= 0; step *= w->dim[a--]) w->out[a] = step;
 }
 
-/* Where place `index` of the walk is in x, and in y. */
+/* Offsets in x and in y (*out) of step `index`. */
 static int64_t offset_of(const reduce_walk *w, int64_t index, int64_t *out) {
     int64_t at = 0;
     *out = 0;
@@ -142,7 +142,7 @@ static void add_f(reduce_kind kind, double *sum, const double *x, int64_t n, dou
     *sum = s;
 }
 
-/* Whole numbers wrap as their type does; squares and sums of u64 have the bits of i64's. */
+/* Integers wrap; squares and sums of u64 have the same bits as those of i64. */
 static void add_i(reduce_kind kind, int is_signed, uint64_t *sum, const int64_t *x, int64_t n) {
     uint64_t s = *sum;
     for (int64_t k = 0; k < n; k++) {
@@ -179,7 +179,7 @@ static double empty_f(reduce_kind kind) {
     }
 }
 
-/* The least and the largest value of a type of whole numbers. */
+/* The smallest or the largest value of an integer type. */
 static uint64_t extreme(int32_t dtype, int largest) {
     const unsigned bits = cnr_dtype_bits(dtype);
     if (dtype == CNR_bool) return (uint64_t)largest;
@@ -194,7 +194,7 @@ static uint64_t empty_i(reduce_kind kind, int32_t dtype) {
     return kind == REDUCE_PROD;
 }
 
-/* Calls back with runs along the innermost reduced axis. */
+/* Runs BODY for each run along the innermost reduced axis. */
 #define EACH_RUN(BODY) \
     for (int64_t line_ = 0; line_ < lines; line_++) { \
         int64_t none_; \
@@ -215,7 +215,7 @@ static void reduce_one(reduce_kind kind, const cnr_tensor *x, const reduce_walk 
     elem_run values;
     if (domain == ELEM_F) {
         double top = 0, sum = empty_f(kind);
-        if (kind == REDUCE_LOG_SUM_EXP) { /* the largest goes out of the exponents */
+        if (kind == REDUCE_LOG_SUM_EXP) { /* subtract the maximum from the exponents */
             top = -INFINITY;
             EACH_RUN(add_f(REDUCE_MAX, &top, values.f, n, 0));
             if (isinf(top)) top = top > 0 ? top : 0;
@@ -248,7 +248,7 @@ static cnr_status reduce(const cnr_run *run, reduce_kind kind, cnr_error *err) {
     walk_of(x, set, 0, &kept);
     walk_of(x, set, 1, &reduced);
     if (!exact) domain = ELEM_F;
-    int64_t from = 0, to = 0; /* split axes are kept ones, at the same place in x and y */
+    int64_t from = 0, to = 0; /* split axes are kept axes, with the same index in x and y */
     for (int32_t a = 0, k = 0; run->range_axis >= 0 && a < x->rank; a++) {
         if (set >> a & 1u) continue;
         if (a == run->range_axis) {
@@ -268,7 +268,7 @@ static cnr_status reduce(const cnr_run *run, reduce_kind kind, cnr_error *err) {
     return CNR_OK;
 }
 
-/* ---- gradients: the gradient, spread over the reduced axes ---- */
+/* ---- gradients: broadcast over the reduced axes ---- */
 
 static cnr_status spread(const cnr_host *host, struct cnr_graph *graph, const cnr_node *node,
                          cnr_value g, double scale, cnr_value *grad_in, cnr_error *err) {

@@ -28,15 +28,15 @@ static cnr_status check_count(const cnr_node *node, const cnr_tensor *x, const c
     return CNR_OK;
 }
 
-/* The dimension written as -1. Known dims that both shapes have at one end cancel, so that a
- * symbolic batch may stay what it is. */
+/* Computes the dimension written as -1. Known dims common to both shapes cancel, so that a symbolic
+ * batch stays symbolic. */
 static cnr_status fill_rest(const cnr_node *node, const cnr_tensor *x, cnr_tensor *y, int32_t rest,
                             const uint8_t *copied, cnr_error *err) {
     int64_t have = 1, used = 1, symbol = 0;
     int32_t symbols = 0;
     for (int32_t i = 0; i < x->rank; i++) {
         if (x->dim[i] >= 0) CNR_TRY(kit_mul(node, have, x->dim[i], &have, err));
-        else if (i < y->rank && copied[i]) continue; /* on both sides */
+        else if (i < y->rank && copied[i]) continue; /* cancels */
         else symbols++, symbol = x->dim[i];
     }
     for (int32_t i = 0; i < y->rank; i++)

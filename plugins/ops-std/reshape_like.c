@@ -1,4 +1,4 @@
-/* reshape_like: the elements of one tensor in the shape of another (gradients of reshapes). */
+/* reshape_like: reshapes a tensor to the shape of another (gradients of reshapes). */
 #include "ops.h"
 
 static const cnr_port in[] = {{.name = "x", .help = "the elements"},

@@ -62,7 +62,7 @@ static int choice(const cnr_node *node, const char *name) {
     return a ? (int)a->i : 0;
 }
 
-/* Numbers from an input or an attribute; n -1 when they are not known yet, 0 when not given. */
+/* Numbers from an input or an attribute; n is -1 if they are not known yet, 0 if not given. */
 static cnr_status numbers(const cnr_node *node, int32_t port, const char *attr, double *values,
                           int32_t max, int64_t *n, cnr_error *err) {
     const cnr_tensor *t = port >= 0 ? cnr_own_input(node, port) : NULL;
@@ -96,7 +96,8 @@ static cnr_status from_scales(const cnr_node *node, resize_plan *p, const double
         else if (x->dim[a] < 0) p->size[a] = CNR_DIM_UNKNOWN;
         else if (!(length >= 0 && length <= (double)OPS_MAX_DIM))
             return ops_fail(err, CNR_E_LIMIT, node, "axis %d would have %g elements", a, length);
-        else p->size[a] = (int64_t)floor((double)(float)length); /* 10 times 2.3f is 23 */
+        /* float rounding: 10 times 2.3f is 23 */
+        else p->size[a] = (int64_t)floor((double)(float)length);
     }
     return CNR_OK;
 }
@@ -212,13 +213,13 @@ static uint64_t workspace_with(const cnr_node *node, int is_resize) {
     return taps * sizeof(resize_tap);
 }
 
-/* ---- the walk ---- */
+/* ---- iteration over the output ---- */
 
 typedef struct resize_walk {
     const cnr_tensor *x;
     int32_t rank;
     int64_t n[CNR_MAX_RANK];
-    const resize_tap *tap[CNR_MAX_RANK]; /* of the position at hand */
+    const resize_tap *tap[CNR_MAX_RANK]; /* taps of the current position */
 } resize_walk;
 
 static double sample(const resize_walk *w, int32_t axis, int64_t at) {

@@ -1,4 +1,4 @@
-/* reverse_sequence: the first elements of each sequence of a batch turned round. */
+/* reverse_sequence: reverses the first elements of each sequence of a batch. */
 #include "ops_kit.h"
 
 static const cnr_port in[] = {{.name = "x", .help = "rank 2 or more"},

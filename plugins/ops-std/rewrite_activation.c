@@ -1,27 +1,27 @@
-/* fuse-activations: GELU, SiLU and hard-swish that an exporter wrote as separate nodes, whatever
- * the order of their factors and constants, become one node. */
+/* fuse-activations: replaces GELU, SiLU and hard-swish written as several nodes by one node,
+ * whatever the order of factors and constants. */
 #include "ops_kit.h"
 
 extern const cnr_rewrite ops_fuse_activations;
 
 enum { DEGREE = 4, DEPTH = 8, MOST_VALUES = 24 };
 
-/* Coefficients of a value as a polynomial: [s][d] of S^s x^d, where S is a bounded function of x,
- * such as erf. */
+/* A value as a polynomial in x and S: coefficient [s][d] of S^s x^d, where S is a bounded function
+ * of x, such as erf. */
 typedef struct poly {
     double at[2][DEGREE];
 } poly;
 
 typedef struct match {
     const struct cnr_graph *g;
-    cnr_value x, s; /* s -1: there is none */
+    cnr_value x, s; /* s is -1: none */
 } match;
 
 static int is(const cnr_node *node, const char *name) {
     return strcmp(node->desc->name, name) == 0;
 }
 
-/* The node that makes a value, with its inputs; NULL: there is none. */
+/* The node that produces a value, with its inputs; NULL: none. */
 static const cnr_node *maker(const struct cnr_graph *g, cnr_value value, const cnr_value **in) {
     const int32_t producer = value < 0 ? -1 : ops_host->graph_producer(g, value);
     return producer < 0 ? NULL : ops_host->graph_node_at(g, producer, in, NULL);
@@ -34,7 +34,7 @@ static int scalar_of(const struct cnr_graph *g, cnr_value value, double *out) {
     return 1;
 }
 
-/* An operator of two operands that a polynomial may be made of. */
+/* Whether the node is an operator of two operands that polynomials allow. */
 static int is_arithmetic(const cnr_node *node) {
     static const char *const names[] = {"add", "sub", "mul", "div", "pow"};
     for (size_t i = 0; i < CNR_ROWS(names); i++)
@@ -42,7 +42,7 @@ static int is_arithmetic(const cnr_node *node) {
     return 0;
 }
 
-/* 0: the product is of a higher degree. */
+/* 0: the product's degree is too high. */
 static int multiply(const poly *a, const poly *b, poly *out) {
     poly sum = {{{0}}};
     for (int i = 0; i < 2 * DEGREE; i++)
@@ -90,7 +90,7 @@ static int combine(const cnr_node *node, const poly *a, const poly *b, poly *out
     return 1;
 }
 
-/* `value` as a polynomial of x and S; 0: it is none. */
+/* Writes `value` as a polynomial of x and S; 0: it is none. */
 static int poly_of(const match *m, cnr_value value, int depth, poly *out) {
     const cnr_value *in;
     poly a, b;
@@ -114,7 +114,7 @@ static int near(const double *p, const double *want, double tolerance) {
     return 1;
 }
 
-/* ---- the bounded function S, and what is made of it ---- */
+/* ---- the bounded function S and the activations made of it ---- */
 
 static int is_clip(const cnr_node *node, double low, double high) {
     int known[2] = {0};
@@ -140,8 +140,8 @@ static bounded bounded_of(const cnr_node *node) {
 
 typedef struct activation {
     bounded kind;
-    double argument[DEGREE];            /* of S, as a polynomial of x */
-    double without[DEGREE], by[DEGREE]; /* the result: without + by S */
+    double argument[DEGREE];            /* the argument of S, as a polynomial of x */
+    double without[DEGREE], by[DEGREE]; /* the result is without + by * S */
     const char *op, *approximate;
 } activation;
 
@@ -159,7 +159,7 @@ static const activation activations[] = {
     {HARD_SIGMOID, {0, 1}, {0}, {0, 1}, "hard_swish", NULL},
 };
 
-/* Which activation the polynomials tell of, and its alpha; NULL: none. */
+/* The activation with these polynomials, and its alpha; NULL: none. */
 static const activation *find(bounded kind, const poly *argument, const poly *result, int32_t dtype,
                               double *alpha) {
     const double tolerance = dtype == CNR_f16 ? 1e-3 : dtype == CNR_bf16 ? 8e-3 : 4e-6;
@@ -176,14 +176,15 @@ static const activation *find(bounded kind, const poly *argument, const poly *re
     return NULL;
 }
 
-/* ---- where ---- */
+/* ---- search ---- */
 
 typedef struct values {
     cnr_value at[MOST_VALUES];
     int n;
 } values;
 
-/* `value` and what it is made of by arithmetic; only values of bounded functions when asked. */
+/* Collects `value` and the values from which arithmetic makes it; only_bounded: those of bounded
+ * functions. */
 static void gather(const struct cnr_graph *g, cnr_value value, int only_bounded, int depth,
                    values *out) {
     const cnr_value *in;
@@ -200,7 +201,7 @@ static void gather(const struct cnr_graph *g, cnr_value value, int only_bounded,
     if (!scalar_of(g, right, &number)) gather(g, right, only_bounded, depth + 1, out);
 }
 
-/* The activation that `root` is, as a function of *x. */
+/* The activation that `root` computes, as a function of *x; NULL: none. */
 static const activation *recognise(const struct cnr_graph *g, cnr_value root, cnr_value *x,
                                    double *alpha) {
     values bounds = {.n = 0};

@@ -1,10 +1,10 @@
-/* clip-limits: a clip whose limits are constant inputs, as ONNX writes it since version 11, gets
- * them as attributes, so that it joins what stands before it as a fused activation. */
+/* clip-limits: moves constant limits of a clip from inputs (ONNX from opset 11 on) to attributes,
+ * so that the clip can be fused as an activation. */
 #include "ops_kit.h"
 
 extern const cnr_rewrite ops_clip_limits;
 
-/* The limits of a clip of floats that has them as constants; 0: it has none, or others. */
+/* The limits of a clip of floats if they are constants; 0: not so. */
 static int limits_of(const cnr_node *node, double limits[2]) {
     static const char *const names[] = {"min", "max"};
     int given = 0;

@@ -1,11 +1,11 @@
-/* einsum-to-matmul: the Einstein sums that are products of matrices, with transposes round them, so
- * that they run on matmul's kernels. */
+/* einsum-to-matmul: replaces Einstein sums that are matrix products by matmul and transposes, so
+ * that matmul's kernels run them. */
 #include "einsum.h"
 
 extern const cnr_rewrite ops_einsum_to_matmul;
 
-/* The labels of two operands by what becomes of them: in both and in the result; in the first and
- * the result; in the second and the result; in both and summed over. */
+/* Labels of two operands by where they occur: in both and in the result; in the first and the
+ * result; in the second and the result; in both but summed. */
 enum { BATCH, ROWS, COLUMNS, SUMMED, KINDS };
 
 typedef struct plan {
@@ -20,7 +20,7 @@ static int kind_of(const einsum *e, int8_t label) {
     return a && b ? SUMMED : -1;
 }
 
-/* 1: it is a product of matrices, without repeated, broadcast or unknown axes. */
+/* 1: it is a matrix product, without repeated, broadcast or unknown axes. */
 static int make_plan(const cnr_node *node, const einsum *e, plan *p) {
     *p = (plan){.size = {1, 1, 1, 1}};
     if (e->n_terms != 2) return 0;
@@ -52,7 +52,7 @@ static cnr_value reshaped(kit_build *b, cnr_value x, const int64_t *shape, int32
     return kit_node(b, "reshape", &x, 1, &attr, 1);
 }
 
-/* Operand k as matrices: batch axes, then the two kinds, each as one axis. */
+/* Reshapes operand k: batch axes, then the two kinds as one axis each. */
 static cnr_value as_matrix(kit_build *b, const einsum *e, const plan *p, int32_t k, cnr_value x,
                            int first, int second) {
     int64_t perm[CNR_MAX_RANK], shape[CNR_MAX_RANK];
@@ -70,7 +70,7 @@ static cnr_value as_matrix(kit_build *b, const einsum *e, const plan *p, int32_t
     return reshaped(b, x, shape, n);
 }
 
-/* The product's axes apart again, and where the result has them. */
+/* Reshapes the product and transposes it to the result's order. */
 static cnr_value as_result(kit_build *b, const einsum *e, const plan *p, cnr_value x) {
     int64_t perm[CNR_MAX_RANK], shape[CNR_MAX_RANK];
     int32_t n = 0;

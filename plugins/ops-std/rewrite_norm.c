@@ -1,5 +1,5 @@
-/* fuse-normalization: layer normalisation that an exporter wrote as separate nodes becomes one
- * node, and a square that it wrote as a power a product. */
+/* fuse-normalization: replaces layer normalisation written as several nodes by one node, and a
+ * square written as a power by a product. */
 #include "ops_kit.h"
 
 extern const cnr_rewrite ops_fuse_normalization;
@@ -14,7 +14,7 @@ static int is(const cnr_node *node, const char *name) {
     return node && strcmp(node->desc->name, name) == 0;
 }
 
-/* The node that makes a value, with its inputs; NULL: there is none. */
+/* The node that produces a value, with its inputs; NULL: none. */
 static const cnr_node *maker(const struct cnr_graph *g, cnr_value value, const cnr_value **in) {
     const int32_t producer = value < 0 ? -1 : ops_host->graph_producer(g, value);
     return producer < 0 ? NULL : ops_host->graph_node_at(g, producer, in, NULL);
@@ -28,7 +28,8 @@ static int number_of(const struct cnr_graph *g, cnr_value value, double *out) {
     return 1;
 }
 
-/* The mean of `of` over the axes from *axis on, which stay with one element. */
+/* Whether `value` is the mean of `of` over the axes from *axis on, with those axes kept at size
+ * 1. */
 static int is_mean(const struct cnr_graph *g, cnr_value value, cnr_value *of, int32_t *axis) {
     const cnr_value *in;
     const cnr_node *node = maker(g, value, &in);
@@ -41,7 +42,7 @@ static int is_mean(const struct cnr_graph *g, cnr_value value, cnr_value *of, in
     return 0;
 }
 
-/* x less its mean. */
+/* Whether `value` is x minus its mean. */
 static int is_centred(const struct cnr_graph *g, cnr_value value, cnr_value *x, int32_t *axis) {
     const cnr_value *in;
     cnr_value of;
@@ -52,7 +53,7 @@ static int is_centred(const struct cnr_graph *g, cnr_value value, cnr_value *x, 
     return is_mean(g, mean, &of, axis) && of == *x;
 }
 
-/* The square of a value, however it is written. */
+/* Whether `value` is the square of `of`, in any form. */
 static int is_square(const struct cnr_graph *g, cnr_value value, cnr_value *of) {
     const cnr_value *in;
     double power;
@@ -62,7 +63,7 @@ static int is_square(const struct cnr_graph *g, cnr_value value, cnr_value *of) 
     return is(node, "mul") ? in[0] == in[1] : number_of(g, in[1], &power) && power == 2;
 }
 
-/* The root of the variance of n->x with n->epsilon. */
+/* Whether `value` is sqrt(variance of n->x + n->epsilon). */
 static int is_deviation(const struct cnr_graph *g, cnr_value value, normal *n) {
     const cnr_value *in;
     cnr_value square, centred, x;
@@ -76,7 +77,7 @@ static int is_deviation(const struct cnr_graph *g, cnr_value value, normal *n) {
            inner == axis;
 }
 
-/* 1 / value, in either spelling. */
+/* Whether `value` is 1 / of, in either form. */
 static int is_inverse(const struct cnr_graph *g, cnr_value value, cnr_value *of) {
     const cnr_value *in;
     double one;
@@ -103,7 +104,7 @@ static int is_normal(const struct cnr_graph *g, cnr_value value, normal *n) {
     return 0;
 }
 
-/* True if the value is constant and broadcasts to x's axes from n->axis on alone. */
+/* Whether the value is a constant that broadcasts over the axes of x from n->axis on only. */
 static int suits(const struct cnr_graph *g, cnr_value value, const normal *n) {
     const cnr_tensor *t = ops_host->graph_type(g, value), *x = ops_host->graph_type(g, n->x);
     if (!cnr_is_constant(t) || t->rank > x->rank - n->axis || t->dtype != x->dtype) return 0;
@@ -112,7 +113,7 @@ static int suits(const struct cnr_graph *g, cnr_value value, const normal *n) {
     return 1;
 }
 
-/* An operand of a node `op` that is only read there, and the other one, a constant that suits. */
+/* A node `op` of a value with no other reader and a suitable constant: returns both. */
 static int with_constant(const struct cnr_graph *g, cnr_value value, const char *op,
                          int (*operand)(const struct cnr_graph *, cnr_value, normal *, cnr_value *),
                          normal *n, cnr_value *scale, cnr_value *constant) {
@@ -140,14 +141,14 @@ static int scaled(const struct cnr_graph *g, cnr_value value, normal *n, cnr_val
 
 static cnr_value one(struct cnr_graph *g, const normal *n) {
     const int32_t dtype = ops_host->graph_type(g, n->x)->dtype;
-    uint64_t number = 0; /* room for any type */
+    uint64_t number = 0; /* large enough for any type */
     elem_run run = {.f = {1}};
     elem_store(dtype, &number, 0, 1, ELEM_F, &run);
     const cnr_tensor t = {.size = sizeof t, .dtype = dtype, .data = &number};
     return ops_host->graph_constant(g, NULL, &t);
 }
 
-/* Puts layer_normalization in place of node `index`, whose value is `old`. */
+/* Replaces node `index`, whose value is `old`, by layer_normalization. */
 static cnr_status replace(struct cnr_graph *g, int32_t index, const normal *n, cnr_value scale,
                           cnr_value shift, cnr_value old) {
     cnr_value made = -1;
@@ -193,7 +194,8 @@ static int32_t pass(struct cnr_graph *g, int round, cnr_error *err) {
     return changes;
 }
 
-/* With scale and shift, with a scale, with neither; then squares that are left. */
+/* First forms with scale and shift, then with scale, then with neither; then the remaining
+ * squares. */
 static int32_t apply(struct cnr_graph *g, cnr_error *err) {
     int32_t changes = 0;
     for (int round = 0; round < 4; round++) {

@@ -1,4 +1,4 @@
-/* merge-transposes: two in a row become one, and one that moves nothing goes. */
+/* merge-transposes: merges two successive transposes, and removes those that move nothing. */
 #include "move.h"
 
 extern const cnr_rewrite ops_merge_transposes;
@@ -19,8 +19,8 @@ static int is_transpose(const cnr_node *node) {
     return node && strcmp(node->desc->name, ops_transpose.name) == 0;
 }
 
-/* What node `index` is altogether: the value it starts from, and by which perm. Returns 1 when that
- * is more than the node itself. */
+/* Combines node `index` with the transposes before it: the source value and the perm. Returns 1 if
+ * there was another transpose. */
 static int follow(const struct cnr_graph *g, int32_t index, cnr_value *from, int32_t *perm) {
     const cnr_value *in, *before;
     const cnr_node *node = ops_host->graph_node_at(g, index, &in, NULL);
@@ -39,7 +39,7 @@ static int follow(const struct cnr_graph *g, int32_t index, cnr_value *from, int
     return 1;
 }
 
-/* One transpose from `from` in place of node `index`. */
+/* Replaces node `index` by one transpose of `from`. */
 static cnr_status merge(struct cnr_graph *g, int32_t index, cnr_value from, const int32_t *perm,
                         int32_t rank, cnr_value old) {
     int64_t list[CNR_MAX_RANK];
@@ -63,7 +63,7 @@ static int32_t apply(struct cnr_graph *g, cnr_error *err) {
         const int32_t rank = node->inputs[0]->rank;
         const cnr_value old = out[0];
         const int merged = follow(g, i, &from, perm);
-        /* The net's outputs are computed by some node. */
+        /* A net output must be computed by a node. */
         const int bypass = moves_nothing(perm, rank) &&
                            (ops_host->graph_producer(g, from) >= 0 || !is_output(g, old));
         if (!merged && !bypass) continue;

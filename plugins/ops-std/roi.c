@@ -1,4 +1,4 @@
-/* max_roi_pool, roi_align: regions of a feature map brought to one size. */
+/* max_roi_pool, roi_align: pool regions of a feature map to a fixed size. */
 #include "ops_kit.h"
 
 static const cnr_port pool_in[] = {{.name = "x", .help = "N C H W"},
@@ -90,13 +90,13 @@ static cnr_status picture_of(const cnr_node *node, double v, int64_t *picture, c
     return CNR_OK;
 }
 
-/* Where bin `i` of `bins` begins or ends along a side, cut to the map. */
+/* Rounds the boundary of a bin along a side and clips it to the map. */
 static int64_t edge(double v, double start, int64_t limit) {
     v += start;
     return !(v >= 0) ? 0 : v > (double)limit ? limit : (int64_t)v;
 }
 
-/* NaN is larger than all. */
+/* NaN counts as largest. */
 static double larger(double a, double b) { return a > b || a != a ? a : b; }
 
 static cnr_status pool_reference(const cnr_run *run, cnr_error *err) {
@@ -129,7 +129,8 @@ static cnr_status pool_reference(const cnr_run *run, cnr_error *err) {
     return CNR_OK;
 }
 
-/* Weights of the four pixels round (py, px); max mode wants the largest product, not the sum. */
+/* Bilinear interpolation of the four pixels around (py, px); largest: the maximum of the weighted
+ * pixels instead of their sum. */
 static double bilinear(const cnr_tensor *x, int64_t base, double py, double px, int largest) {
     const int64_t h = x->dim[2], w = x->dim[3];
     if (h < 1 || w < 1 || py < -1 || py > (double)h || px < -1 || px > (double)w) return 0;

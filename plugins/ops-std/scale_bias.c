@@ -1,4 +1,4 @@
-/* scale_bias: a factor and a shift for each place along an axis, or along several. */
+/* scale_bias: multiplies and shifts by a value for each index along one or several axes. */
 #include "ops_norm.h"
 
 static const cnr_attr_spec attrs[] =
@@ -30,7 +30,7 @@ static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_er
     return CNR_OK;
 }
 
-/* Element `at` of x takes scale[at / inner % many]. */
+/* Element `at` of x uses scale[at / inner % many]. */
 static void places(const cnr_node *node, int64_t *inner, int64_t *many) {
     const cnr_tensor *x = node->inputs[0], *scale = node->inputs[1];
     int32_t axis = 0;

@@ -1,4 +1,4 @@
-/* scatter_elements, scatter_nd: a copy of a tensor with some elements changed. */
+/* scatter_elements, scatter_nd: copy a tensor and replace some elements. */
 #include "ops_kit.h"
 
 static const cnr_port in[] = {{.name = "x", .help = "what is copied"},
@@ -34,7 +34,7 @@ static cnr_status index_at(const cnr_node *node, int64_t i, int64_t dim, int64_t
                     (long long)dim - 1);
 }
 
-/* y[to] and updates[from], n elements each, become one. */
+/* Combines y[to] and updates[from], n elements each, by the reduction. */
 static void join(const cnr_tensor *y, int64_t to, const cnr_tensor *updates, int64_t from,
                  int64_t count, int how) {
     const elem_domain domain = elem_domain_of(y->dtype);
@@ -55,7 +55,7 @@ static void join(const cnr_tensor *y, int64_t to, const cnr_tensor *updates, int
             JOIN(i, int64_t);
         } else {
             JOIN(u, uint64_t);
-        } /* sums and products have the same bits, signed or not */
+        } /* signed and unsigned sums and products have the same bits */
 #undef JOIN
         elem_store(y->dtype, y->data, to + k, n, domain, &b);
     }

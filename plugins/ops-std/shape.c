@@ -1,4 +1,4 @@
-/* Checks and shape arithmetic that the operators share. */
+/* Checks and shape arithmetic shared by the operators. */
 #include "ops.h"
 #include <stdio.h>
 

@@ -1,4 +1,4 @@
-/* shape, size, constant_of_shape, range, eye_like, one_hot, non_zero: tensors made from shapes,
+/* shape, size, constant_of_shape, range, eye_like, one_hot, non_zero: create tensors from shapes,
  * numbers and positions. */
 #include "ops_kit.h"
 

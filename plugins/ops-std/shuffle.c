@@ -1,4 +1,4 @@
-/* depth_to_space, space_to_depth, reorg, channel_shuffle, crop: channels and pixels moved about. */
+/* depth_to_space, space_to_depth, reorg, channel_shuffle, crop: rearrange channels and pixels. */
 #include "move.h"
 
 static const cnr_port in[] = {{.name = "x", .help = "N C spatial"}};
@@ -36,7 +36,7 @@ static const cnr_attr_spec group_attrs[] = {{.name = "group",
                                              .default_i = 1,
                                              .help = "channels are dealt out from that many"}};
 
-/* x * times / over; both unknown-proof. */
+/* x * times / over; handles unknown x. */
 static cnr_status scaled(const cnr_node *node, int64_t x, int64_t times, int64_t over, int64_t *dim,
                          cnr_error *err) {
     CNR_TRY(kit_mul(node, x, times, dim, err));
@@ -82,8 +82,9 @@ static cnr_status reorg_infer(const cnr_node *node, cnr_tensor *const *outputs, 
     return CNR_OK;
 }
 
-/* Between `deep` [N, C b b, H, W] and `wide` [N, C, H b, W b]; the place in the block is the major
- * or the minor part of the deep channel. Axes: N, C, H, block row, W, block column. */
+/* Moves elements between `deep` [N, C b b, H, W] and `wide` [N, C, H b, W b]. The position in the
+ * block is the major or the minor part of the deep channel. Axes: N, C, H, block row, W, block
+ * column. */
 static void blocks(const cnr_tensor *x, const cnr_tensor *y, int64_t n, int64_t c, int64_t h,
                    int64_t w, int64_t b, int minor, int from_deep) {
     const int64_t plane = h * w;
@@ -117,8 +118,8 @@ static cnr_status s2d_reference(const cnr_run *run, cnr_error *err) {
     return CNR_OK;
 }
 
-/* As Darknet computes it: the plain order takes x for [C / ss, H s, W s], whatever its shape says,
- * and writes [C, H, W] of the shape it came with; the weights of its nets expect just that. */
+/* As Darknet computes it: x is read as [C / ss, H s, W s], whatever its shape, and [C, H, W] of its
+ * shape is written. The weights of its nets depend on this. */
 static cnr_status reorg_reference(const cnr_run *run, cnr_error *err) {
     const cnr_tensor *x = run->node->inputs[0], *y = run->outputs[0];
     const int64_t s = cnr_attr_int(run->node, "stride");
@@ -152,7 +153,7 @@ static cnr_status group_reference(const cnr_run *run, cnr_error *err) {
     return CNR_OK;
 }
 
-/* Each is the other's way back, with the same attributes. */
+/* Each operator is the gradient of the other, with the same attributes. */
 static cnr_status back_by(const char *op, OPS_GRADIENT_ARGS) {
     (void)inputs, (void)outputs;
     if (!want[0] || grad_out[0] < 0) return CNR_OK;
@@ -170,7 +171,7 @@ static cnr_status s2d_gradient(OPS_GRADIENT_ARGS) {
                    err);
 }
 
-/* Dealing back: as many piles as each pile had. */
+/* The inverse shuffle: as many groups as each group had channels. */
 static cnr_status group_gradient(OPS_GRADIENT_ARGS) {
     kit_build b = {host, graph, CNR_OK};
     (void)inputs, (void)outputs;

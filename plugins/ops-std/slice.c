@@ -1,4 +1,4 @@
-/* slice: every step-th element from a start to an end, along some axes. */
+/* slice: every step-th element from start to end, along some axes. */
 #include "move.h"
 
 #define LIST(NAME, TEXT) \
@@ -20,7 +20,7 @@ static const cnr_attr_spec attrs[] =
      LIST("axes", "the axes meant; none: the first ones"),
      LIST("steps", "distance between elements, not 0; none: 1")};
 
-/* What is taken along each axis. A count < 0 is not known (or the dimension's symbol). */
+/* The slice of each axis. A count < 0 is unknown (or the dimension's symbol). */
 typedef struct slice_plan {
     int64_t start[CNR_MAX_RANK], step[CNR_MAX_RANK], count[CNR_MAX_RANK];
 } slice_plan;
@@ -32,7 +32,7 @@ static int64_t clamp(int64_t v, int64_t low, int64_t high) {
 static void along_axis(slice_plan *p, int32_t a, int64_t dim, int64_t start, int64_t end,
                        int64_t step) {
     p->step[a] = step;
-    if (dim < 0) { /* the whole of an unknown axis is known to be that */
+    if (dim < 0) { /* a slice of a whole unknown axis has its size */
         const int whole = (start == 0 && end >= INT32_MAX && step == 1) ||
                           (start == -1 && end <= -INT32_MAX && step == -1);
         p->count[a] = whole ? dim : CNR_DIM_UNKNOWN;
@@ -97,7 +97,7 @@ static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_er
     return CNR_OK;
 }
 
-/* A view when all axes before the only cut one are 1, and its step is 1. */
+/* The slice is a view if only one axis is cut, with step 1, and all axes before it have size 1. */
 static int32_t aliases_of(const cnr_node *node, cnr_alias *alias, int32_t max) {
     const cnr_tensor *x = node->inputs[0], *y = node->outputs[0];
     slice_plan p;
@@ -135,7 +135,7 @@ static cnr_status reference(const cnr_run *run, cnr_error *err) {
     return CNR_OK;
 }
 
-/* What was left out gets 0. */
+/* Elements outside the slice get gradient 0. */
 static cnr_status gradient(OPS_GRADIENT_ARGS) {
     kit_build b = {host, graph, CNR_OK};
     const cnr_tensor *x = node->inputs[0];

@@ -6,7 +6,7 @@ static const cnr_attr_spec attrs[] = {
 static const cnr_port in[] = {{.name = "x", .help = "scores"}};
 static const cnr_port out[] = {{.name = "y", .help = "the same shape"}};
 
-/* The largest, and the sum of exp(x - largest); NaN anywhere gives NaN. */
+/* The maximum, and the sum of exp(x - maximum); any NaN gives NaN. */
 OPS_INLINE double exp_sum(int32_t dtype, const void *x, const ops_lane *l, double *largest) {
     double sum = 0;
     *largest = -INFINITY;
@@ -50,7 +50,7 @@ static void hardmax(const cnr_run *run, const ops_lane *l, int32_t dtype) {
             top = i;
         }
     }
-    for (int64_t i = 0; i < l->n; i++) /* a NaN counts if it comes first, as in arg_max */
+    for (int64_t i = 0; i < l->n; i++) /* NaN wins only at the first position, as in arg_max */
         ops_put(dtype, run->outputs[0]->data, l->first + i * l->step, i == top && best == best);
 }
 

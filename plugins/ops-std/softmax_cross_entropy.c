@@ -44,7 +44,7 @@ static cnr_status grad_infer(const cnr_node *node, cnr_tensor *const *outputs, c
     return CNR_OK;
 }
 
-/* Label of row n, or -1 when it is no class number. */
+/* Label of row n; -1: not a class index. */
 static int64_t label_of(const cnr_tensor *labels, int64_t n, int64_t classes) {
     const double v = ops_get(labels->dtype, labels->data, n);
     return v >= 0 && v < (double)classes ? (int64_t)v : -1;
@@ -109,7 +109,7 @@ static cnr_status gradient(OPS_GRADIENT_ARGS) {
 }
 
 static void cost(const cnr_node *node, cnr_cost *c) {
-    const int32_t last = node->n_inputs - 2; /* logits come before labels */
+    const int32_t last = node->n_inputs - 2; /* logits come before labels, in either form */
     c->flops = ops_mul(ops_elements(node->inputs[last]), 5);
 }
 

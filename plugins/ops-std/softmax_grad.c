@@ -1,4 +1,4 @@
-/* softmax_grad, log_softmax_grad: gradients from those of the output and the output itself. */
+/* softmax_grad, log_softmax_grad: computed from the output and its gradient. */
 #include "ops_lane.h"
 
 static const cnr_attr_spec attrs[] = {OPS_AXIS_ROW(-1, "the axis of the forward operator")};

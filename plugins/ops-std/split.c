@@ -1,4 +1,4 @@
-/* split: an axis cut into several outputs. */
+/* split: cuts an axis into several outputs. */
 #include "move.h"
 
 static const cnr_port in[] = {{.name = "x", .help = "rank 1 or more"},

@@ -1,4 +1,4 @@
-/* transpose: axes in another order. */
+/* transpose: permutes axes. */
 #include "move.h"
 
 static const cnr_port in[] = {{.name = "x", .help = "any shape"}};
@@ -33,7 +33,7 @@ static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_er
     return CNR_OK;
 }
 
-/* Moving axes of 1 about moves nothing. */
+/* Permuting axes of size 1 moves no element. */
 static int32_t aliases_of(const cnr_node *node, cnr_alias *alias, int32_t max) {
     int32_t perm[CNR_MAX_RANK], last = -1;
     const cnr_tensor *x = node->inputs[0];

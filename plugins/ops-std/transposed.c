@@ -1,7 +1,8 @@
-/* The transposed convolution's arithmetic: conv_transpose, and the gradient of conv's input. */
+/* Transposed convolution: conv_transpose, and the gradient of conv's input. */
 #include "ops_window.h"
 
-/* Where tap k of output position i comes from: j * s = i + p - k * d, 0 <= j < out; or -1. */
+/* The input position j of tap k for output position i: j * s = i + p - k * d, 0 <= j < out; -1:
+ * none. */
 static inline int64_t source(const ops_geometry *g, int axis, int64_t i, int64_t k) {
     const int64_t t = i + g->p[axis] - k * g->d[axis];
     if (t < 0 || t % g->s[axis] != 0) return -1;

@@ -1,4 +1,4 @@
-/* trilu: matrices with what lies on one side of a diagonal made zero. */
+/* trilu: sets the elements of matrices on one side of a diagonal to zero. */
 #include "ops_kit.h"
 
 static const cnr_port in[] =

@@ -1,4 +1,4 @@
-/* The machinery of element-wise operators of one operand: unary.h. */
+/* Implementation of element-wise operators of one operand (unary.h). */
 #include "unary.h"
 
 #include "broadcast.h"
@@ -51,7 +51,7 @@ void unary_apply(const cnr_node *node, const unary_row *row, const float *x, flo
     row->f32(x, out, n, coefficients(node, row->coef));
 }
 
-/* "$a" becomes the coefficient's bits, which no locale and no rounding can touch. */
+/* Replaces "$a" by the coefficient's bits, so neither locale nor rounding matters. */
 int32_t unary_expression(const cnr_node *node, const unary_row *row, char *text, size_t bytes) {
     const unary_coef k = coefficients(node, row->coef);
     const float values[3] = {(float)k.a, (float)k.b, (float)k.c};

@@ -1,4 +1,4 @@
-/* Operators y = f(x; a, b, c), element by element, made from one row of formulas each. */
+/* Element-wise operators y = f(x; a, b, c), each defined by a row of formulas. */
 #ifndef STD_UNARY_H
 #define STD_UNARY_H
 
@@ -10,15 +10,16 @@ typedef struct unary_coef {
 } unary_coef;
 
 typedef struct unary_row {
-    uint32_t dtypes; /* of x; those without a formula of their own are computed as double */
+    uint32_t dtypes; /* of x; types without a formula of their own are computed in double */
     int32_t to_bool;
     const char *coef[3];
-    const char *opencl; /* of x; $a $b $c are the coefficients */
+    const char *opencl; /* of x; $a $b $c stand for the coefficients */
     void (*f64)(const double *x, double *out, int64_t n, unary_coef k);
     void (*f32)(const float *x, float *out, int64_t n, unary_coef k);
     void (*i64)(const int64_t *x, int64_t *out, int64_t n, unary_coef k);
     void (*u64)(const uint64_t *x, uint64_t *out, int64_t n, unary_coef k);
-    /* The derivative times dy, as operator `grad`, of x or (grad_of_y) of y. */
+    /* Operator `grad` computes dy times the derivative, as a function of x or, with grad_of_y, of
+     * y. */
     const char *grad;
     int32_t grad_of_y;
 } unary_row;
@@ -56,13 +57,13 @@ extern const cnr_port unary_inputs[1], unary_outputs[1], unary_grad_inputs[2];
         } \
     }
 
-/* Lists as arguments of macros: in brackets, so that their commas divide nothing. */
+/* Lists as macro arguments, in parentheses because of their commas. */
 #define UNARY_PLAIN (.n_attrs = 0)
 #define UNARY_ATTRS(name) (CNR_OP_ATTRS(name##_attrs))
 #define UNARY_COEF(...) ({__VA_ARGS__})
 #define UNARY_LIST(...) __VA_ARGS__
 
-/* The hooks and descriptor of an operator whose row is NAME_row. */
+/* Defines hooks and descriptor of an operator whose row is NAME_row. */
 #define UNARY_OP(NAME, ALIASES, SUMMARY, ATTRS, FLAGS, GRADIENT) \
     static cnr_status NAME##_infer(const cnr_node *node, cnr_tensor *const *out, cnr_error *err) { \
         return unary_infer(node, &NAME##_row, out, err); \
@@ -111,7 +112,7 @@ extern const cnr_port unary_inputs[1], unary_outputs[1], unary_grad_inputs[2];
     }
 #define UNARY_GRAD_HOOK(NAME) NAME##_gradient
 
-/* The derivative as an operator of its own, NAME_grad(v, dy). D is of v. */
+/* Defines the derivative as operator NAME_grad(v, dy); D is a function of v. */
 #define UNARY_GRAD_OP(NAME, ATTRS, COEF, D) \
     static void NAME##_d(const double *vs, const double *dys, double *out, int64_t n, \
                          unary_coef k) { \

@@ -1,4 +1,4 @@
-/* Arithmetic, rounding, trigonometry and tests of one operand: a row of formulas each. */
+/* Arithmetic, rounding, trigonometry and tests of one operand; each is a row of formulas. */
 #include "unary.h"
 
 #include <tgmath.h>
@@ -45,7 +45,7 @@ static const char *const neg_aliases[] = {"negative", NULL};
 SMOOTH(ROW)
 #undef ROW
 
-/* Numbers of any type: also as signed and unsigned integers, I and U. */
+/* Any numeric type: I and U are the formulas for signed and unsigned integers. */
 #define NUMBERS(ROW) \
     ROW(abs, NULL, "|x|", OPS_NUMBERS, fabs(x), (int64_t)(x < 0 ? -(uint64_t)x : (uint64_t)x), x, \
         v > 0   ? 1 \
@@ -81,7 +81,7 @@ SMOOTH(ROW)
 NUMBERS(ROW)
 #undef ROW
 
-/* Tests and bits. */
+/* Tests and bitwise operators. */
 UNARY_LOOP(uint64_t, not_u64, !x)
 static const unary_row not_row = {.dtypes = ELEM_BOOL, .u64 = not_u64};
 UNARY_OP(not, NULL, "logical not", UNARY_PLAIN, 0, UNARY_NO_GRAD)

@@ -1,4 +1,4 @@
-/* weighted_sum: the sum of the inputs, each times its coefficient (Caffe's Eltwise). */
+/* weighted_sum: sum of the inputs, each times its coefficient (Caffe's Eltwise). */
 #include "broadcast.h"
 
 static const cnr_port in[] = {

@@ -1,4 +1,4 @@
-/* where: elements of one operand or another, as a condition says. */
+/* where: selects elements of two operands by a condition. */
 #include "broadcast.h"
 
 static const cnr_port in[] = {{.name = "condition", .help = "bool; all three broadcast"},
@@ -25,7 +25,7 @@ static cnr_status reference(const cnr_run *run, cnr_error *err) {
         broadcast_load(&w, 0, ins[0], ELEM_U, &c);
         broadcast_load(&w, 1, ins[1], domain, &x);
         broadcast_load(&w, 2, ins[2], domain, &y);
-        for (int64_t i = 0; i < w.run; i++) /* 8 bytes in any domain */
+        for (int64_t i = 0; i < w.run; i++) /* 8 bytes in every domain */
             if (!c.u[i]) x.u[i] = y.u[i];
         elem_store(z->dtype, z->data, w.out, w.run, domain, &x);
     } while (broadcast_next(&w));

@@ -1,4 +1,4 @@
-/* Geometry of sliding windows, padded to three spatial axes. */
+/* Geometry of sliding windows, extended to three spatial axes. */
 #include "ops_window.h"
 
 void ops_geometry_of(const cnr_window *w, const cnr_tensor *x, const cnr_run *run,

@@ -38,7 +38,7 @@ static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_er
 
 static double logistic(double v) { return 1 / (1 + exp(-v)); }
 
-/* Plane `from` of x to y through the logistic function (or as it is), then scale and shift. */
+/* Plane `from` of y: logistic(x) * scale + shift if active, else x. */
 static void plane(const cnr_run *run, int64_t from, int active, double scale, double shift) {
     const cnr_tensor *x = run->node->inputs[0], *y = run->outputs[0];
     const int64_t area = x->dim[2] * x->dim[3];

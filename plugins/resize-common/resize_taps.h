@@ -1,4 +1,4 @@
-/* Which elements of the input an output position of resize is made of, along one axis. */
+/* The input elements that contribute to an output position of resize, along one axis. */
 #ifndef RESIZE_TAPS_H
 #define RESIZE_TAPS_H
 
@@ -18,7 +18,7 @@ enum {
 enum { RESIZE_NEAREST, RESIZE_LINEAR, RESIZE_CUBIC };
 
 typedef struct resize_plan {
-    int known; /* scales, sizes and axes are there */
+    int known; /* scales, sizes and axes are known */
     int mode, grid, rounding, exclude, antialias;
     double a, outside;
     double scale[CNR_MAX_RANK];                    /* 0: unknown */
@@ -31,23 +31,23 @@ typedef struct resize_tap {
     double weight;
 } resize_tap;
 
-/* Most taps of an output position along axis a. */
+/* Maximum number of taps of an output position along axis a. */
 static inline int64_t resize_taps(const resize_plan *p, int32_t a, int64_t in) {
     if (p->scale[a] == 1 && p->size[a] == in && p->grid != RESIZE_CROP_AND_RESIZE) return 1;
     if (p->mode == RESIZE_NEAREST) return 1;
     const double scale = p->antialias && p->scale[a] < 1 ? p->scale[a] : 1;
     const double reach = p->mode == RESIZE_LINEAR ? 1 : 2;
     const double half = ceil(reach / scale);
-    return 2 * (int64_t)fmin(half, 4 * (double)in + 4); /* no output has a longer reach */
+    return 2 * (int64_t)fmin(half, 4 * (double)in + 4); /* no output reads more */
 }
 
-/* Position i over the scale. Which pixel is nearest hangs on the last bit where it falls between
- * two: single precision then, as frameworks reckon it. */
+/* Output position i divided by the scale. In single precision, like other frameworks: its rounding
+ * decides which pixel is nearest where a position falls between two. */
 static inline double resize_divided(const resize_plan *p, double i, double scale) {
     return p->mode == RESIZE_NEAREST ? (double)((float)i / (float)scale) : i / scale;
 }
 
-/* Where output position i falls in the input. */
+/* The input coordinate of output position i. */
 static inline double resize_source(const resize_plan *p, int32_t a, int64_t i, int64_t in) {
     const double scale = p->scale[a], size = (double)in;
     const double length = p->grid == RESIZE_CROP_AND_RESIZE ? (double)p->size[a] : scale * size;
@@ -55,8 +55,8 @@ static inline double resize_source(const resize_plan *p, int32_t a, int64_t i, i
     case RESIZE_ALIGN_CORNERS: return length == 1 ? 0 : (double)i * (size - 1) / (length - 1);
     case RESIZE_ASYMMETRIC: return resize_divided(p, (double)i, scale);
     case RESIZE_TF_HALF_PIXEL: return resize_divided(p, (double)i + 0.5, scale);
-    case RESIZE_PYTORCH_HALF_PIXEL: /* 0 where there is one element, whatever fraction it was
-                                rounded down from */
+    /* 0 if the axis has one element, even if its size was rounded down from a fraction */
+    case RESIZE_PYTORCH_HALF_PIXEL:
         return p->size[a] == 1 ? 0 : resize_divided(p, (double)i + 0.5, scale) - 0.5;
     case RESIZE_CROP_AND_RESIZE: {
         const double span = p->end[a] - p->begin[a];

@@ -71,7 +71,8 @@ static cnr_status mark(const float *v, double keep, csr_kept *k, cnr_error *err)
     return status;
 }
 
-static csr_kept kept_of(const cnr_tensor *t, int32_t block) {
+/* The sizes of a selection in blocks of `block` rows of weight `t`; nothing is marked yet. */
+static csr_kept empty_selection(const cnr_tensor *t, int32_t block) {
     const uint64_t rows = (uint64_t)t->dim[0];
     return (csr_kept){.rows = rows,
                       .columns = rows ? (uint64_t)cnr_count(t) / rows : 0,
@@ -82,11 +83,11 @@ static csr_kept kept_of(const cnr_tensor *t, int32_t block) {
 cnr_status csr_keep(const cnr_tensor *dense, double keep, int64_t block, csr_kept *out,
                     cnr_error *err) {
     const float *v = (const float *)dense->data;
-    *out = kept_of(dense, block == CSR_BLOCK ? CSR_BLOCK : 1);
+    *out = empty_selection(dense, block == CSR_BLOCK ? CSR_BLOCK : 1);
     CNR_TRY(mark(v, keep, out, err));
     if (block != 0) return CNR_OK;
     /* What was pruned in blocks is zeros already; the same shares of blocks would be others. */
-    csr_kept fours = kept_of(dense, CSR_BLOCK);
+    csr_kept fours = empty_selection(dense, CSR_BLOCK);
     const int all = out->entries == out->rows * out->columns; /* these need no index */
     if (keep < 1 || fours.rows < CSR_BLOCK || all) return CNR_OK;
     const cnr_status status = mark(v, 1, &fours, err);

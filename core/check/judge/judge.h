@@ -150,7 +150,7 @@ void cnri_case_chain(cnri_case *c, uint64_t seed);
 void cnri_case_round(cnri_case *c, const cnr_kernel *k);
 /* The same, and in the encodings that it reads. */
 cnr_status cnri_case_encode(cnri_case *c, const cnr_kernel *k, cnr_error *err);
-void cnri_case_free(cnri_case *c);
+void cnri_case_free(cnri_case *c); /* frees what the case owns and zeroes it */
 void cnri_case_type(const cnr_tensor *t, cnri_text *out); /* "f32[1,3,8,8]" */
 /* "conv f32[1,3,8,8] ... pads=1; relu" */
 void cnri_case_text(const cnri_case *c, cnri_text *out);

@@ -15,8 +15,9 @@ static bool has_word(const char *text, const char *word) {
     return false;
 }
 
-/* "want 5 along axis 2": 5 behind "want"; -1: there is none. */
-static int64_t number_behind(const char *text, const char *word) {
+/* The number after `word`: 5 for "want" in "want 5 along axis 2". -1: there is none, or it is 5000
+ * or more. */
+static int64_t number_after(const char *text, const char *word) {
     const size_t n = strlen(word);
     for (const char *at = text; (at = strstr(at, word)); at += n) {
         if (at[n] != ' ' || at[n + 1] < '0' || at[n + 1] > '9') continue;
@@ -48,9 +49,9 @@ void cnri_hints_read(cnri_hints *h, const cnr_op *op, const char *text) {
     *h = (cnri_hints){.text = 1469598103934665603u,
                       .input = -1,
                       .attr = -1,
-                      .want = number_behind(text, "want"),
-                      .axis = number_behind(text, "axis"),
-                      .rank = number_behind(text, "rank")};
+                      .want = number_after(text, "want"),
+                      .axis = number_after(text, "axis"),
+                      .rank = number_after(text, "rank")};
     for (int32_t i = 0; i < op->n_attrs && i < CNRI_CHECK_ATTRS; i++) {
         cnr_attr_spec row;
         const char *name = cnri_spec_at(op->attrs, op->attr_spec_size, i, &row)->name;

@@ -311,8 +311,9 @@ void cnri_write_abandon(cnri_writer *w) {
 
 /* ---- folders ---- */
 
-/* The lock of the folder itself: there is no file to be left behind. File systems without locks
- * have none. */
+/* Locks the folder's own descriptor, so no lock file is left behind. *lock is the open descriptor;
+ * on a file system without locks it is open but unlocked. Waits up to five seconds for another
+ * process, then fails. */
 cnr_status cnri_folder_lock(const char *folder, int *lock, cnr_error *err) {
     const struct timespec pause = {0, 10000000};
     *lock = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);

@@ -128,6 +128,7 @@ void cnri_board_leave(const cnri_board *b) {
     pthread_mutex_unlock(&lock);
 }
 
+/* The entry at `path`, as "units.2.name", of the board in force; all zeros if it has none. */
 static entry look_up(const char *path) {
     pthread_mutex_lock(&lock);
     const entry *e = find(in_force, path);

@@ -9,8 +9,9 @@ cnr_status cnri_plan_host(cnri_planner *p, int32_t *device, cnr_error *err) {
                      "plugins\")");
 }
 
-/* A placement that names a node which the net never had is a mistake worth telling. */
-static cnr_status find_wish(cnri_planner *p, const cnri_placement *w, cnr_error *err) {
+/* Notes placement `w` for the nodes that its name or pattern matches. Fails if its ratios don't sum
+ * to 1. A name without a node is only logged: rewriting may have removed the node. */
+static cnr_status apply_placement(cnri_planner *p, const cnri_placement *w, cnr_error *err) {
     cnr_graph *g = p->graph;
     const bool all = strcmp(w->node, "*") == 0, pattern = strchr(w->node, '*') != NULL;
     bool found = all;
@@ -45,7 +46,7 @@ cnr_status cnri_plan_place(cnri_planner *p, cnr_error *err) {
                 i < own ? &p->set->own.at[i] : &p->options->placements[i - own];
             const bool all = strcmp(w->node, "*") == 0, pattern = strchr(w->node, '*') && !all;
             if (pass != (all ? 2 : pattern ? 1 : 0)) continue;
-            status = find_wish(p, w, err);
+            status = apply_placement(p, w, err);
         }
     return status;
 }

@@ -15,6 +15,7 @@ static void add_type(cnri_text *out, const cnr_tensor *t) {
     if (t->flags & CNR_TENSOR_VARIABLE) cnri_text_add(out, "v");
 }
 
+/* Operator, attributes and types of the inputs. The outputs' types follow from these. */
 static void add_node(cnri_text *out, const cnr_node *node) {
     cnri_text_add(out, "%s %u", node->desc->name, (unsigned)node->desc->version);
     for (int32_t i = 0; i < node->n_attrs; i++) {
@@ -36,6 +37,7 @@ static cnr_status digest_key(cnri_text *t, char key[CNRI_TUNING_KEY], cnr_error 
     return CNR_OK;
 }
 
+/* Class, name, concurrency, and the driver as the device reports it. */
 static void add_device(cnri_text *t, const cnri_device *on) {
     const cnr_device *d = &on->device;
     cnri_text_add(t, "%s %s %d\n", d->cls->name, d->name, (int)d->concurrency);

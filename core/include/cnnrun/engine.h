@@ -240,7 +240,8 @@ enum {
     CNR_LISTEN_TIMES = 1 << 0
 };
 typedef void (*cnr_run_fn)(void *arg, const cnr_run_event *event);
-/* Not during a run. *id, above 0, is for cnr_session_unlisten. */
+/* Calls fn(arg) at the events of each run, until cnr_session_unlisten(*id). Not during a run. *id
+ * is above 0; id may be NULL. Unknown flags are ignored. */
 cnr_status cnr_session_listen(cnr_session *session, uint32_t flags, cnr_run_fn fn, void *arg,
                               int32_t *id, cnr_error *err);
 void cnr_session_unlisten(cnr_session *session, int32_t id); /* an id that is not there: nothing */

@@ -119,8 +119,9 @@ cnr_status cnr_energy_begin(cnr_runtime *rt, const cnr_energy_options *options,
 /* Whether it lasted 20 periods of the slowest sensor by now; below that it tells little. NULL:
  * 0. */
 int32_t cnr_energy_long_enough(cnr_energy_region *region);
-/* Frees the region; out (NULL: not told) by cnr_energy_free. rounds: how often the same was
- * done. */
+/* Ends the region and frees it in every case. out: the result, freed by cnr_energy_free; its `size`
+ * is set before the call; NULL: no result. rounds: how often the work was repeated; below 1 means
+ * once. */
 cnr_status cnr_energy_end(cnr_energy_region *region, int64_t rounds, cnr_energy *out,
                           cnr_error *err);
 /* Does `work` as often as it takes to be long enough. Its error is the result's. */

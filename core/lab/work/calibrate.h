@@ -39,7 +39,7 @@ cnr_status cnri_range_method(const char *name, cnri_method *out, cnr_error *err)
 const char *cnri_range_method_name(cnri_method method);
 /* `all`: the least and the largest number that any tensor of it has. */
 void cnri_histogram_add(cnri_histogram *h, const cnri_range *all, const cnr_tensor *t);
-/* careful: not where what is cut off spoils the value itself. */
+/* careful: the full range is kept where clipping to the chosen one would spoil the value. */
 cnri_range cnri_range_by(cnri_method method, bool careful, const cnri_histogram *h,
                          const cnri_range *all);
 
@@ -69,7 +69,8 @@ static inline bool cnri_calibrates(const cnri_calibration *c, int64_t picture) {
 }
 /* Fills `all` from the pictures; with `count`, also `counts`. */
 cnr_status cnri_calibrate(cnri_calibration *c, bool count, cnr_error *err);
-/* Fills the ranges. */
+/* Computes `ranges` of all values from `counts` by `method`, or copies `all` if nothing was
+ * counted. careful: as in cnri_range_by. */
 void cnri_calibrate_by(cnri_calibration *c, cnri_method method, bool careful);
 void cnri_calibration_close(cnri_calibration *c);
 /* A copy of the net (which must outlive it) after rewrites were asked to quantise the nodes that

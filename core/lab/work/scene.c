@@ -96,8 +96,10 @@ static cnr_status describe(cnri_scene *s, cnri_seen *seen, cnr_error *err) {
     return status;
 }
 
-/* Between the ends of passes, by the watts of the tick, as a live machine's are told. */
-static void look_at_runs(cnri_scene *s, cnri_seen *seen) {
+/* Sets seconds and joules per pass since the last tick in which a pass ended; NaN if none ended in
+ * this tick. The energy at the end of the last pass is this tick's less what its power drew since,
+ * as on a live machine. */
+static void measure_runs(cnri_scene *s, cnri_seen *seen) {
     s->runs.cycle = s->runs.joules = NAN;
     if (s->runs.fresh > 0) {
         const double rate = isnan(seen->watts) ? 0 : seen->watts,
@@ -134,7 +136,7 @@ static cnr_status look(void *arg, cnri_seen *seen, cnr_error *err) {
         k->load = seen->period > 0 ? fmin(at(told[4], 2 * i + 1) / seen->period, 1) : (double)NAN;
         k->temperature = seen->temperature;
     }
-    look_at_runs(s, seen);
+    measure_runs(s, seen);
     return CNR_OK;
 }
 

@@ -95,7 +95,9 @@ typedef struct cnri_recognised {
     int32_t n;
     cnr_session *session; /* with all outputs */
 } cnri_recognised;
-/* Tells an answer for each picture of each spec that is chosen, with up to `top` classes. */
+/* Runs the model on the chosen pictures of each spec. The observer gets one CNRI_EVENT_PICTURE for
+ * each, with up to `top` classes or with the error of a picture or spec that can't be read; the
+ * work goes on. Fails if a run fails, the choice is wrong or the observer stops it. */
 cnr_status cnri_recognise(cnr_model *model, const char *const *specs, int32_t n,
                           const cnr_selection *choice, int32_t top, const cnr_observer *observer,
                           cnr_error *err);

@@ -145,7 +145,8 @@ static void look_at_meter(meter_at *at, cnri_seen_meter *m) {
     at->time_ns = r.time_ns;
 }
 
-/* All that nothing else includes; what covers the machine stands for the rest. */
+/* Sets the totals: power and energy of all meters that are not part of another one, or only of
+ * those that cover the whole machine if there are such; and the highest temperature. */
 static void sum_up(cnri_seen *s) {
     bool whole = false;
     s->watts = s->temperature = NAN;

@@ -98,6 +98,7 @@ static cnr_status none(cnr_error *err, const char *what, int64_t i) {
     return cnri_fail(err, CNR_E_NOT_FOUND, "", "there is no %s %lld", what, (long long)i);
 }
 
+/* Replies with the description of meter a[0]; say_reading replies with its value. */
 static cnr_status say_meter(cnri_serving *s, const int64_t *a, char *out, cnr_error *err) {
     int32_t i;
     const cnri_meter_set *m = meter_of(s, a[0], &i);

@@ -3,6 +3,8 @@
 #include "lua/script.h"
 #include <cnnrun/script.h>
 
+/* The observer's event callback: removes the progress line before a script prints. Returns 0 in
+ * every case, so it never stops the work. */
 static int32_t clear_bar(void *arg, int32_t kind, const void *of) {
     (void)of;
     if (kind == CNRI_EVENT_CLEAR_PROGRESS) cnri_watch_end(arg);

@@ -59,6 +59,7 @@ static void print_title(const cnri_lua_part *part) {
     else cnri_say(stdout, "%.*s: %s\n", (int)strcspn(part->name, ":"), part->name, part->help);
 }
 
+/* Prints one line a row, of all parts or of the part with index `only` (-1: all). */
 static cnr_status print_all(const cnri_lua_manual *r, int32_t only, cnr_error *err) {
     cnr_status status = CNR_OK;
     bool first = true;

@@ -296,8 +296,8 @@ static cnr_status reap(state *t, job *j, cnr_error *err) {
     return status;
 }
 
-/* False: it has said all and ended. */
-static bool hear(job *j) {
+/* Reads what the job has written; keeps its end. False: the job closed its output. */
+static bool read_output(job *j) {
     char some[4096];
     const ssize_t n = read(j->from, some, sizeof some);
     if (n < 0 && errno == EINTR) return true;
@@ -309,7 +309,8 @@ static bool hear(job *j) {
     return n > 0;
 }
 
-static cnr_status listen_to_all(state *t, cnr_error *err) {
+/* Waits up to LOOK_MS for output of the running jobs, reads it, and collects those that ended. */
+static cnr_status read_output_of_jobs(state *t, cnr_error *err) {
     struct pollfd ready[MOST_JOBS];
     cnr_status status = CNR_OK;
     const int32_t n = t->running.n < MOST_JOBS ? t->running.n : MOST_JOBS;
@@ -317,7 +318,8 @@ static cnr_status listen_to_all(state *t, cnr_error *err) {
         ready[i] = (struct pollfd){.fd = t->running.at[i].from, .events = POLLIN};
     if (poll(ready, (nfds_t)(n > 0 ? n : 0), LOOK_MS) <= 0) return CNR_OK;
     for (int32_t i = n - 1; i >= 0 && !status; i--) /* the last one takes a freed place */
-        if (ready[i].revents && !hear(&t->running.at[i])) status = reap(t, &t->running.at[i], err);
+        if (ready[i].revents && !read_output(&t->running.at[i]))
+            status = reap(t, &t->running.at[i], err);
     return status;
 }
 
@@ -382,7 +384,7 @@ static cnr_status run_all(state *t, cnr_error *err) {
         for (int32_t i = 0; (cnri_cancelled() || status) && !told_to_end && i < t->running.n; i++)
             kill(t->running.at[i].pid, SIGTERM);
         told_to_end = cnri_cancelled() || status;
-        const cnr_status heard = listen_to_all(t, status ? &late : err);
+        const cnr_status heard = read_output_of_jobs(t, status ? &late : err);
         if (!status) status = heard;
     }
     cnri_watch_end(&t->call->watching);

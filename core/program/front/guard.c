@@ -18,7 +18,8 @@ static void tell(const char *text) {
     if (text && write(STDERR_FILENO, text, strlen(text)) < 0) _exit(-CNR_E_STATE);
 }
 
-/* Names are a plugin's and a model's: what a terminal would act on is left out. */
+/* Writes `lead` and up to 127 bytes of `name` to standard error. The name comes from a plugin or a
+ * model, so control characters are written as '?'. Writes nothing if the name is empty. */
 static void tell_name(const char *lead, const char *name) {
     char safe[128];
     size_t n = 0;

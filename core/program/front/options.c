@@ -152,6 +152,7 @@ static bool unbounded(const cnri_option *o) { return o->min == 0 && o->max == 0;
 
 static bool is_bytes(const cnri_option *o) { return o->type == CNRI_T_U64 && unbounded(o); }
 
+/* False: `text` is no number of the option's type or not within its bounds; the caller reports. */
 static bool parse_number(const cnri_option *o, const char *text, void *at) {
     const char *end;
     int64_t whole = 0;

@@ -140,8 +140,9 @@ static int32_t read_not(lua_State *L, int table, const char *key) {
     return is_off;
 }
 
+/* Raises if the script may not read `path`. A plain name without a file here is not a path: it
+ * names an installed net or random weights. */
 static void check_file(lua_State *L, const char *path) {
-    /* a plain name is one that ships, or random weights, or a file here */
     if (path && (strpbrk(path, "/.,") || access(path, F_OK) == 0))
         cnri_lua_check_file(L, path, false);
 }

@@ -134,7 +134,7 @@ cnr_status cnri_lua_object_call(cnri_lua_instance *o, int32_t method, const cnr_
                                 int32_t n_in, cnr_tensor *const *out, int32_t n_out,
                                 cnr_error *err);
 cnri_lua_instance *cnri_lua_object_at(lua_State *L, int i);
-/* The method's number, or an error; how many results it has. */
+/* The number of method `word`; raises if there is none. Then how many results that method has. */
 int32_t cnri_lua_object_method(lua_State *L, const cnri_lua_instance *o, const char *word);
 int32_t cnri_lua_object_results(const cnri_lua_instance *o, int32_t method);
 int cnri_lua_writer(lua_State *L);

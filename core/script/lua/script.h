@@ -6,8 +6,8 @@
 #include "run/run.h"
 #include "train/train.h"
 
-/* Registers with the libraries below what scripts bring: the loader of ".lua" files, boards,
- * placement policies and frequency policies. Any thread, any number of times.
+/* Registers with the lower libraries what scripts provide: the loader of ".lua" files, boards,
+ * placement and frequency policies, losses and optimisers. Any thread, any number of times.
  *
  * Of cnr_load_options it reads `net` and `weights`: a file, "random:SEED", or "none", which leaves
  * the weights unfilled (the graph is for looking at, not for running); `import_options` are for the

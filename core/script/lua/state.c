@@ -230,6 +230,8 @@ int cnri_script_raise(lua_State *L, const cnr_error *err) {
 
 /* ---- opening and closing ---- */
 
+/* Makes the globals: the safe subset of the standard libraries, text functions and `require`, which
+ * finds the module `cnnrun`. */
 static int open_libraries(lua_State *L) {
     lua_newtable(L);
     cnri_lua_open_safe(L);

@@ -49,6 +49,9 @@ enum { CNRI_SCRIPT_BYTES = 256 << 20, CNRI_SCRIPT_FILE_BYTES = 4 << 20 };
 #define CNRI_MAIN_BYTES ((size_t)(sizeof(size_t) > 4 ? UINT64_C(4) << 30 : UINT64_C(1) << 30))
 
 /* ---- state.c ---- */
+/* Makes an empty Lua state with the safe libraries; it reads and runs no file yet. path, borrowed:
+ * the script's file, shown in messages; modules are searched in its folder. trust: no bounds on the
+ * files that the script opens and on its instructions. On failure `s` is closed. */
 cnr_status cnri_script_open(cnri_script *s, cnr_runtime *rt, const char *path, bool trust,
                             cnr_error *err);
 void cnri_script_close(cnri_script *s);

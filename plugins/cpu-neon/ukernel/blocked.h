@@ -1,13 +1,13 @@
-/* Microkernels on channels in blocks (N C/b H W b), the vector along the channels; template.h
- * includes this. A block holds one vector, or, on the widest vectors, half of one. */
+/* Microkernels on channel blocks (N C/b H W b), vectorised along the channels; included by
+ * template.h. A block is one vector, or half of one on the widest vectors. */
 
 #if VL == 16
 #define TILE_COLUMNS 14
 #define TILE_VECTORS 2
-#elif NEON_REGISTERS == 32 /* with a vector of each column and of the weights, 29 registers */
+#elif NEON_REGISTERS == 32 /* a vector for each column, and the weights: 29 registers */
 #define TILE_COLUMNS 5
 #define TILE_VECTORS 4
-#elif NEON_ARMV7 /* with a vector of each column and two of the weights, 14 registers */
+#elif NEON_ARMV7 /* a vector for each column, and two of the weights: 14 registers */
 #define TILE_COLUMNS 4
 #define TILE_VECTORS 2
 #else
@@ -15,10 +15,9 @@
 #define TILE_VECTORS 2
 #endif
 
-/* ---- convolution: the sum in registers; how it begins and ends, in memory of the tile's own ----
- */
+/* ---- convolution: sums in registers; their start and end are in the tile's own memory ---- */
 
-/* Columns of one vector of y, or of what is laid out like it; `high` NULL: half a vector. */
+/* Reads columns of one vector of y, or of memory laid out like it; high NULL: half a vector. */
 static void read_columns(const float *low, const float *high, int64_t step, int64_t n, float *to) {
     for (int64_t j = 0; j < n; j++, low += step, to += VL) {
         memcpy(to, low, VL * 2);
@@ -34,7 +33,7 @@ static void write_columns(float *low, float *high, int64_t step, int64_t n, cons
     }
 }
 
-/* Offset -1: no channels there. */
+/* Offset -1: there are no channels. */
 #define AT(base, offset) ((offset) < 0 ? NULL : (base) + (offset))
 
 INLINE vec bounded(const neon_bound b, vec x) {
@@ -56,7 +55,7 @@ INLINE void store_bounded(const neon_conv_tile *t, float *y, const float *operan
     }
 }
 
-/* One vector's columns, from where the sum is to y. */
+/* Writes one vector's columns from the sum to y. */
 static void finish_vector(const neon_conv_tile *t, int64_t v, float *sum) {
     float *low = t->y + t->low[v], *high = AT(t->y, t->high[v]), room[TILE_COLUMNS * VL];
     if (high == low + VL / 2) {
@@ -76,11 +75,11 @@ static void finish_vector(const neon_conv_tile *t, int64_t v, float *sum) {
     write_columns(low, high, t->y_column, t->n, sum);
 }
 
-/* Weights pass through once a tile, from the second-level cache or farther: asked for so many
- * floats ahead (128: 10% slower over vgg16's layers, 1024: 5%). */
+/* Weights are read once for each tile, from the L2 cache or beyond, and prefetched this many floats
+ * ahead (128: 10% slower over vgg16's layers, 1024: 5%). */
 #define WEIGHT_AHEAD 512
 
-/* From the registers to y, where whole vectors lie side by side. */
+/* Stores registers to y if whole vectors are adjacent. */
 INLINE void conv_store(const neon_conv_tile *t, float *to, vec acc[TILE_COLUMNS][TILE_VECTORS],
                        const int n, const int nv, const neon_bound_kind kind) {
     const vec low = splat(t->bound.low), high = splat(t->bound.high);
@@ -141,7 +140,7 @@ INLINE const float *conv_channel(vec acc[TILE_COLUMNS][TILE_VECTORS], const floa
                 acc[j][v] = (vec)vfmaq_laneq_f32((float32x4_t)acc[j][v], k[v], x[j], lane); \
     } while (0)
 
-/* Four channels side by side: their lanes need no broadcasts. Returns the weights behind. */
+/* Four adjacent channels: lane products need no broadcasts. Returns the weights after these. */
 INLINE const float *conv_quad(vec acc[TILE_COLUMNS][TILE_VECTORS], const float *from,
                               const float *w, const int n, const int nv, const int64_t column) {
     float32x4_t x[TILE_COLUMNS], k[TILE_VECTORS];
@@ -164,7 +163,7 @@ INLINE const float *conv_quad(vec acc[TILE_COLUMNS][TILE_VECTORS], const float *
                 acc[j][v] = (vec)vmlaq_lane_f32((float32x4_t)acc[j][v], k[v], half(x[j]), lane); \
     } while (0)
 
-/* As on AArch64; a lane is one of half a vector. */
+/* As on AArch64; lanes are of half vectors. */
 INLINE const float *conv_quad(vec acc[TILE_COLUMNS][TILE_VECTORS], const float *from,
                               const float *w, const int n, const int nv, const int64_t column) {
     float32x4_t x[TILE_COLUMNS], k[TILE_VECTORS];
@@ -184,8 +183,8 @@ INLINE const float *conv_quad(vec acc[TILE_COLUMNS][TILE_VECTORS], const float *
 }
 #endif
 
-/* The runs of four channels, two at a time (four at a time run out of registers); how many that
- * were. */
+/* Runs of four channels, two at a time (four at a time exceed the registers). Returns how many were
+ * done. */
 INLINE int64_t conv_quads(const neon_conv_tile *t, const float *x, const float **w,
                           vec acc[TILE_COLUMNS][TILE_VECTORS], const int n, const int nv,
                           const int64_t column) {
@@ -198,7 +197,7 @@ INLINE int64_t conv_quads(const neon_conv_tile *t, const float *x, const float *
     return whole;
 }
 
-/* Where the sum begins: the bias, or what is there. */
+/* Start of the sum: the bias, or y. */
 INLINE void conv_start(const neon_conv_tile *t, const float *y, const float *sum,
                        vec acc[TILE_COLUMNS][TILE_VECTORS], const int n, const int nv) {
     UNROLL(4)
@@ -280,7 +279,7 @@ INLINE void conv_sum(const neon_conv_tile *t, float *sum, const int n, const int
 #else
 #define CONV_MORE(c, k)
 #endif
-/* Constant distances become displacements; all others take registers. k: channels of a run. */
+/* Constant distances become address displacements; others need registers. k: channels of a run. */
 #define CONV_TILE_FOR(name, c, k) \
     static void name(const neon_conv_tile *t, float *sum) { \
         switch (t->n * 8 + t->vectors) { \
@@ -298,7 +297,7 @@ CONV_TILE_FOR(conv_sum_2, 2 * VL, RUN)
 #if VL == 16
 CONV_TILE_FOR(conv_sum_8, 8, RUN)
 #endif
-#if VL > 4 /* plain channels, few and so read one by one, of a first layer's strides */
+#if VL > 4 /* few plain channels, read one by one, with the strides of a first layer */
 CONV_TILE_FOR(conv_sum_plain_1, 1, 1)
 CONV_TILE_FOR(conv_sum_plain_2, 2, 1)
 CONV_TILE_FOR(conv_sum_plain_4, 4, 1)
@@ -339,7 +338,7 @@ static void conv_tile(const neon_conv_tile *given) {
     }
 }
 
-/* ---- sliding windows, the vector along channels ---- */
+/* ---- sliding windows, vectorised along channels ---- */
 
 /* The taps of output row or column `at` that lie within the input. */
 static void taps_within(const neon_plane *p, int axis, int64_t at, int64_t *begin, int64_t *end) {

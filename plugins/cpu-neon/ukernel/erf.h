@@ -1,10 +1,10 @@
 /* The error function and GELU. */
 
-/* erf to 1 ulp or so: 1 - exp of a polynomial far from 0, a polynomial near it. NaN stays. */
+/* erf to about 1 ulp: near 0 a polynomial, else 1 - exp of a polynomial. NaN stays. */
 INLINE vec verf(vec x) {
     const ivec sign = (ivec)x & (ivec)splat(-0.0f);
     const vec size = (vec)((ivec)x ^ sign), squared = x * x;
-    const vec t = choose(size > splat(4.0f), splat(4.0f), size); /* erf of which is 1 */
+    const vec t = choose(size > splat(4.0f), splat(4.0f), size); /* erf is 1 from there on */
     const vec t2 = t * t;
     const vec high = fuse(splat(-1.72853470e-5f), t, splat(3.83197126e-4f));
     const vec low = fuse(splat(-3.88396438e-3f), t, splat(2.42546219e-2f));
@@ -25,7 +25,7 @@ INLINE vec verf(vec x) {
 
 INLINE vec vgelu(vec x) { return x * fuse(verf(x * splat(0.70710678f)), splat(0.5f), splat(0.5f)); }
 
-/* GELU by the hyperbolic tangent. */
+/* GELU approximated by the hyperbolic tangent. */
 INLINE vec vgelu_tanh(vec x) {
     const vec u = splat(0.79788456f) * fuse(splat(0.044715f) * x, x * x, x);
     return x * fuse(vtanh(u), splat(0.5f), splat(0.5f));

@@ -1,4 +1,4 @@
-/* The microkernels for any processor: 128-bit vectors, which is NEON on Arm and SSE2 on x86-64. */
+/* Microkernels for any processor: 128-bit vectors, which are NEON on AArch64 and SSE2 on x86-64. */
 #define NEON_ISA generic
 #define NEON_VL 4
 #if defined(__aarch64__)

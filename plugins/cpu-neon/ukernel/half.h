@@ -1,12 +1,11 @@
-/* Weights stored as halves, fp16 and bf16, to vectors of floats and back; template.h includes this.
- */
+/* Conversion between vectors of floats and stored halves, fp16 and bf16; included by template.h. */
 #include <cnnrun/tensor.h>
 
 typedef uint16_t hvec __attribute__((vector_size(VL * 2)));
 typedef uint16_t hvec_u __attribute__((vector_size(VL * 2), aligned(2), may_alias));
 typedef uint32_t uvec __attribute__((vector_size(VL * 4)));
 
-#if defined(__aarch64__) || defined(__ARM_FP16_FORMAT_IEEE) /* what arm_neon.h knows of halves */
+#if defined(__aarch64__) || defined(__ARM_FP16_FORMAT_IEEE) /* what arm_neon.h has */
 #define NEON_HALVES 1
 #else
 #define NEON_HALVES 0
@@ -25,8 +24,8 @@ INLINE vec load_f16(const void *p) { return (vec)_mm256_cvtph_ps(_mm_loadu_si128
 #elif defined(__ARM_NEON) && NEON_HALVES
 INLINE vec load_f16(const void *p) { return (vec)vcvt_f32_f16(vreinterpret_f16_u16(vld1_u16(p))); }
 #else
-/* The exponent goes from bias 15 to 127; infinity and NaN go on to the top, and numbers below the
- * least normal one lose the bit that was put before them. */
+/* The exponent's bias changes from 15 to 127; infinity and NaN get the largest exponent. Below the
+ * smallest normal number, the implicit bit that was added is subtracted again. */
 INLINE vec load_f16(const void *p) {
     const uvec h = load_halves(p), bits = (h & 0x7fffu) << 13, exponent = bits & 0x0f800000u;
     const uvec top = (uvec)(exponent == 0x0f800000u), least = (uvec)(exponent == 0u);

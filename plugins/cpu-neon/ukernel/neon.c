@@ -1,4 +1,4 @@
-/* The microkernels for ARMv7 with NEON; on AArch64 generic.c has them. */
+/* Microkernels for ARMv7 with NEON; AArch64 uses generic.c. */
 #define NEON_ISA neon
 #define NEON_VL 4
 #define NEON_REGISTERS 16

@@ -1,4 +1,4 @@
-/* Normalisation of a row: its moments, and what is made of them. */
+/* Normalisation of a row: its moments, and the normalised elements. */
 
 typedef double wide __attribute__((vector_size(VL * 4)));
 typedef float part_u __attribute__((vector_size(VL * 2), aligned(4), may_alias));
@@ -11,8 +11,8 @@ INLINE double sum_wide(wide v) {
     return sum;
 }
 
-/* One pass, in double, of what lies about x[0]: its distance from the mean is at most sqrt(n)
- * deviations, so that little cancels. */
+/* One pass, in double, over the distances from x[0]. The mean's distance from x[0] is at most
+ * sqrt(n) deviations, so little cancels. */
 static void moments(const float *x, int64_t n, double *mean, double *variance) {
     const double first = (double)x[0];
     const wide shift = first - (wide){0};
@@ -32,7 +32,7 @@ static void moments(const float *x, int64_t n, double *mean, double *variance) {
         s += d;
         q += d * d;
     }
-    if (!__builtin_isfinite(s)) { /* the mean may be infinite, and not only NaN */
+    if (!__builtin_isfinite(s)) { /* the mean may be infinite as well as NaN */
         s = 0;
         for (i = 0; i < n; i++) s += (double)x[i];
         *mean = s / (double)n;

@@ -1,4 +1,4 @@
-/* Part of template.h: loops that do nothing but keep a core's multipliers, or its loads, busy. */
+/* Part of template.h: loops that keep a core's multipliers, or its loads, busy. */
 
 static float peak(int64_t rounds, float by) {
     vec acc[NEON_PEAK];

@@ -1,5 +1,5 @@
-/* Sliding windows over planes of channel blocks, as wide as VEC; blocked.h includes this once for
- * each width that a block may have. */
+/* Sliding windows over planes of channel blocks, with vectors VEC; blocked.h includes this once for
+ * each block width. */
 
 #define INTO(name) NEON_PASTE(name, LANES)
 
@@ -22,7 +22,7 @@ INLINE VEC INTO(limit_)(const neon_bound b, VEC x) {
     return b.kind == NEON_BOUND_CLIP ? WITHIN(x, low, high) : x;
 }
 
-/* What of the taps lies within the input. */
+/* The taps that lie within the input. */
 #ifndef PLANE_TAPS
 #define PLANE_TAPS
 typedef struct tap_range {
@@ -30,7 +30,7 @@ typedef struct tap_range {
 } tap_range;
 #endif
 
-/* `wide` taps side by side, `stride` columns apart from one output to the next: each column is read
+/* `wide` adjacent taps, `stride` columns apart from one output to the next: each column is read
  * once. */
 INLINE void INTO(line_)(neon_window_kind kind, const float *x, const float *weight, VEC *acc,
                         const int n, const int wide, const int stride) {
@@ -53,8 +53,8 @@ INLINE void INTO(end_)(neon_bound_kind kind, const neon_plane *p, const VEC *acc
     for (int j = 0; j < n; j++) *(VEC_U *)(y + j * LANES) = INTO(limit_)(bound, acc[j]);
 }
 
-/* Output columns [c, c + n) of row r, of which all have these taps; wide: how many of them are side
- * by side, with so large a stride, or 0: any; full: and as many rows of three. */
+/* Output columns [c, c + n) of row r, which all have these taps. wide: number of adjacent taps at
+ * this stride, as a constant, 0: any; full: all three rows of taps. */
 INLINE void INTO(columns_)(neon_window_kind kind, const neon_plane *p, int64_t r, int64_t c,
                            const tap_range taps, const int n, const int wide, const int stride,
                            const int full) {
@@ -99,7 +99,7 @@ INLINE void INTO(columns_)(neon_window_kind kind, const neon_plane *p, int64_t r
     }
 }
 
-/* Columns that have all taps of a row, in steps that differ little. */
+/* Columns that have all taps of a row, in steps of similar size. */
 INLINE void INTO(stretch_)(neon_window_kind kind, const neon_plane *p, int64_t r,
                            const tap_range taps, const int wide, const int stride, const int full) {
     int64_t c = p->whole0, end = p->whole1;
@@ -120,7 +120,7 @@ INLINE void INTO(stretch_)(neon_window_kind kind, const neon_plane *p, int64_t r
     }
 }
 
-/* A column at the edge; of three taps, the two that are most often left are constants. */
+/* A column at the edge; of three taps, the two most frequent cases are constants. */
 INLINE void INTO(edge_)(neon_window_kind kind, const neon_plane *p, int64_t r, int64_t c,
                         tap_range t, const int wide, const int full) {
     taps_within(p, 1, c, &t.x0, &t.x1);
@@ -167,13 +167,13 @@ INLINE void INTO(plane_)(neon_window_kind kind, const neon_plane *p) {
 }
 
 static void INTO(plane_of_)(neon_window_kind kind, const neon_plane *job) {
-    const neon_plane p = *job; /* which no store changes, as the compiler sees */
+    const neon_plane p = *job; /* a copy, so that the compiler knows that no store changes it */
     if (kind == NEON_WINDOW_FMA) INTO(plane_)(NEON_WINDOW_FMA, &p);
     else if (kind == NEON_WINDOW_SUM) INTO(plane_)(NEON_WINDOW_SUM, &p);
     else INTO(plane_)(NEON_WINDOW_MAX, &p);
 }
 
-/* The sum, or the largest, of n positions; four at a time. */
+/* The sum, or the maximum, of n positions; four at a time. */
 static void INTO(whole_plane_)(neon_window_kind kind, const float *x, int64_t b, int64_t n,
                                float scale, float *y) {
     const VEC start = INTO(all_)(kind == NEON_WINDOW_MAX ? -INFINITY : 0.0f);
@@ -203,7 +203,7 @@ static void INTO(affine_block_)(const float *x, const float *scale, const float 
                                 int64_t n, float *out) {
     const VEC m = scale ? INTO(lanes_)(scale) : INTO(all_)(1.0f);
     const VEC a = shift ? INTO(lanes_)(shift) : INTO(all_)(0.0f);
-    if (!shift) /* -0 stays what it is */
+    if (!shift) /* -0 stays -0 */
         for (int64_t i = 0; i < n; i++) *(VEC_U *)(out + i * b) = INTO(lanes_)(x + i * b) * m;
     else if (!scale)
         for (int64_t i = 0; i < n; i++) *(VEC_U *)(out + i * b) = INTO(lanes_)(x + i * b) + a;

@@ -1,4 +1,4 @@
-/* Cells of recurrent layers: a step's gates, and the state that they change. */
+/* Cells of recurrent layers: the gates of a step, and the new state. */
 
 INLINE vec load_some(const float *p, int64_t n) { return n < VL ? load_part(p, n) : load(p); }
 INLINE void store_some(float *p, vec v, int64_t n) {

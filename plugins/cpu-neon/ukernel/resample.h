@@ -1,4 +1,4 @@
-/* Sums of a few elements each, found by tables: what resize does along its last axis. */
+/* Sums of a few elements each, addressed by tables: resize along its last axis. */
 
 INLINE vec gather(const float *x, const int32_t *at) {
 #if defined(__AVX512F__)

@@ -1,6 +1,6 @@
-/* The source of all microkernels, in GCC's vector extension; a file an instruction set includes it
- * with NEON_ISA, NEON_VL (floats a vector) and NEON_REGISTERS set. Nothing here may be reached
- * before the processor was asked for that instruction set, so all but the table is static. */
+/* The source of all microkernels, in GCC's vector extension. A file for each instruction set
+ * includes it with NEON_ISA, NEON_VL (floats a vector) and NEON_REGISTERS set. No code here may run
+ * before the processor's features are checked, so all but the table is static. */
 #include "ukernel.h"
 
 #include <math.h>
@@ -34,13 +34,12 @@
 #define DOT_N 4
 #endif
 #define INLINE static inline __attribute__((always_inline))
-#if defined(__clang__) /* n is the trip count, at most; whole loops put arrays into registers */
+#if defined(__clang__) /* n: trip count at most; fully unrolled loops keep arrays in registers */
 #define UNROLL(n) _Pragma("clang loop unroll(full)")
 #else
 #define UNROLL(n) _Pragma(NEON_TEXT(GCC unroll n))
 #endif
-/* What a pointer was made of is forgotten: else compilers keep a register for each of many loads.
- */
+/* Hides a pointer's origin, or compilers keep a register for each of many loads. */
 #define FORGET(p) __asm__("" : "+r"(p))
 
 typedef float vec __attribute__((vector_size(VL * 4)));
@@ -50,8 +49,8 @@ typedef float quad __attribute__((vector_size(16)));
 typedef float quad_u __attribute__((vector_size(16), aligned(4), may_alias));
 typedef float oct __attribute__((vector_size(32)));
 
-/* Fused where the processor can, and always or never: results must not depend on how the compiler
- * arranged one of the many forms of a loop. */
+/* Fused multiply-add where the processor has it, always or never: results must not depend on the
+ * compiler's choice for each form of a loop. */
 #if defined(__AVX512F__)
 INLINE vec fuse(vec a, vec b, vec c) {
     return (vec)_mm512_fmadd_ps((__m512)a, (__m512)b, (__m512)c);
@@ -64,7 +63,7 @@ INLINE vec fuse(vec a, vec b, vec c) {
 INLINE vec fuse(vec a, vec b, vec c) {
     return (vec)vfmaq_f32((float32x4_t)c, (float32x4_t)a, (float32x4_t)b);
 }
-#elif NEON_ARMV7 /* never fused: VFMA takes no lane of a vector, VMLA does */
+#elif NEON_ARMV7 /* never fused: VMLA can take a lane of a vector, VFMA can't */
 INLINE vec fuse(vec a, vec b, vec c) {
     return (vec)vmlaq_f32((float32x4_t)c, (float32x4_t)a, (float32x4_t)b);
 }
@@ -79,7 +78,7 @@ INLINE vec splat(float x) { return x - (vec){0}; }
 #include "peak.h"
 #include "half.h"
 INLINE vec choose(ivec mask, vec a, vec b) { return (vec)(((ivec)a & mask) | ((ivec)b & ~mask)); }
-/* NaN wins in vmax, on either side, and stays in positive and within, whose limits are no NaN
+/* vmax: NaN wins, on either side. NaN stays in positive and within, whose limits are never NaN
  * (neon_link_of). */
 #if defined(__ARM_NEON)
 INLINE vec vmax(vec a, vec b) { return (vec)vmaxq_f32((float32x4_t)a, (float32x4_t)b); }
@@ -94,7 +93,7 @@ INLINE vec within(vec x, vec low, vec high) {
     x = choose(x < low, low, x);
     return choose(x > high, high, x);
 }
-#else /* the second operand wins where they are equal, or one is a NaN */
+#else /* returns the second operand if they are equal or one is NaN */
 INLINE oct oct_max(oct a, oct b) {
     const __m256 x = (__m256)b;
     return (oct)_mm256_blendv_ps(_mm256_max_ps(x, (__m256)a), x, _mm256_cmp_ps(x, x, _CMP_UNORD_Q));
@@ -119,7 +118,7 @@ INLINE vec within(vec x, vec low, vec high) {
 #endif
 #endif
 
-/* n < VL floats; the rest 0. */
+/* Loads n < VL floats; the others are 0. */
 #if defined(__AVX512F__)
 INLINE vec load_part(const float *p, int64_t n) {
     return (vec)_mm512_maskz_loadu_ps((__mmask16)((1u << n) - 1), p);
@@ -142,7 +141,7 @@ INLINE void store_part(float *p, vec v, int64_t n) {
 }
 #endif
 
-/* Half on half: the same sum whatever the compiler makes of it. */
+/* Adds halves pairwise, so that the sum does not depend on the compiler. */
 INLINE float sum_quad(quad q) {
     const quad pair = q + __builtin_shufflevector(q, q, 2, 3, 2, 3);
     return pair[0] + pair[1];
@@ -163,7 +162,7 @@ INLINE float sum_lanes(vec v) {
 #endif
 }
 
-/* ---- matrix product, columns along the vector ---- */
+/* ---- matrix product, vectorised along the columns ---- */
 
 INLINE void tile(int64_t k, const float *restrict a, const float *restrict b, float *restrict c,
                  int64_t ldc, const int m, const int nv, int64_t last, const float *bias, int add) {
@@ -223,11 +222,11 @@ static void sgemm(int64_t k, const float *a, const float *b, float *c, int64_t l
     }
 }
 
-/* ---- matrix product, the summed axis along the vector ---- */
+/* ---- matrix product, vectorised along the summed axis ---- */
 
-/* Weights that pass through once come sooner when asked for this many floats ahead, if from memory:
- * 4096 x 9216 in 6.65 ms instead of 7.1; those in the second-level cache come later (500 x
- * 800: 14.7 us instead of 13.4), so only long rows are asked for. */
+/* Prefetching this many floats ahead helps weights that come from memory (4096 x 9216 in 6.65 ms
+ * instead of 7.1) but delays those in the L2 cache (500 x 800: 14.7 us instead of 13.4), so only
+ * long rows are prefetched. */
 #define DOT_AHEAD 128
 #define DOT_LONG 2048
 
@@ -312,7 +311,7 @@ static void pack_taps(float *panel, int64_t width, int64_t k0, int64_t k1, const
         const float *from = base + channel * plane + tap[t];
         float *to = panel;
         for (int64_t s = 0; s < segments; s++) {
-            /* Whole vectors: what they write too much, the next segment or row writes again. */
+            /* whole vectors: surplus elements are overwritten by the next segment or row */
             const float *x = from + segment[s].from;
             const int64_t n = segment[s].n;
             for (int64_t i = 0; i < n; i += VL)
@@ -335,7 +334,7 @@ static void pack_rows(float *panel, int64_t width, int64_t n, int64_t k, const f
     }
 }
 
-/* Four rows and columns at a time, which every instruction set turns in its registers. */
+/* Transposes four rows and columns at a time in registers, in every instruction set. */
 INLINE void turn_quad(const float *a, int64_t rs, float scale, float *to) {
     const quad by = scale - (quad){0};
     const quad a0 = *(const quad_u *)a * by, a1 = *(const quad_u *)(a + rs) * by;
@@ -477,7 +476,7 @@ static void strided(const float *x, int64_t stride, float *out, int64_t n) {
         for (int64_t i = 0; i < n; i++) out[i] = x[i * stride];
 }
 
-/* ---- element by element: written plainly, the compiler vectorises ---- */
+/* ---- element-wise loops, vectorised by the compiler ---- */
 
 static void relu(float *x, int64_t n) {
     for (int64_t i = 0; i < n; i++) x[i] = x[i] < 0.0f ? 0.0f : x[i];
@@ -487,7 +486,7 @@ static void leaky_relu(float *x, float slope, int64_t n) {
     for (int64_t i = 0; i < n; i++) x[i] = x[i] < 0.0f ? x[i] * slope : x[i];
 }
 
-/* Numbers a channel lie there as often as vectors want them, so that one loop serves all blocks. */
+/* Slopes are repeated to fill vectors, so that one loop serves all block sizes. */
 #define PRELU_RUN 64
 #ifdef __clang__
 #define INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
@@ -555,23 +554,23 @@ static float sum_of(const float *x, int64_t n) {
     return sum_lanes((v[0] + v[1]) + (v[2] + v[3]));
 }
 
-/* p * 2^k, k a whole number from -126 to 128. */
+/* p * 2^k for an integer k from -126 to 128. */
 INLINE vec scaled(vec p, vec k, vec shifted) {
 #if defined(__AVX512F__)
     (void)shifted;
     return (vec)_mm512_scalef_ps((__m512)p, (__m512)k);
 #else
-    /* k may be 128, which no exponent holds: two steps */
+    /* k may be 128, beyond the exponent's range: two steps */
     const ivec n = (ivec)shifted - (ivec)splat(12582912.0f), half = n >> 1;
     (void)k;
     return p * (vec)((half + 127) << 23) * (vec)((n - half + 127) << 23);
 #endif
 }
 
-/* exp to 1 ulp or so: 2^k * p(r), r within ln2/2 of 0; Cephes' polynomial. NaN stays. */
+/* exp to about 1 ulp: 2^k * p(r), r within ln2/2 of 0; Cephes' polynomial. NaN stays. */
 INLINE vec vexp(vec x) {
     x = choose(x < splat(-87.33f), splat(-87.33f), x);
-    x = choose(x > splat(89.0f), splat(89.0f), x); /* exp of which is infinite */
+    x = choose(x > splat(89.0f), splat(89.0f), x); /* exp is infinite from there on */
     const vec magic = splat(12582912.0f);          /* 1.5 * 2^23: adding it rounds to an integer */
     const vec shifted = fuse(x, splat(1.44269504f), magic);
     const vec k = shifted - magic;
@@ -603,7 +602,7 @@ static float exp_sum(const float *x, float shift, float *out, int64_t n) {
     return sum;
 }
 
-/* 1 / x to 1 ulp or so, for x from 1 on; infinity gives 0. */
+/* 1 / x to about 1 ulp, for x >= 1; infinity gives 0. */
 INLINE vec reciprocal(vec x) {
 #if defined(__AVX512F__)
     const vec r = (vec)_mm512_rcp14_ps((__m512)x);
@@ -616,7 +615,7 @@ INLINE vec reciprocal(vec x) {
 
 INLINE vec vsigmoid(vec x) { return reciprocal(splat(1.0f) + vexp(-x)); }
 
-/* Near 0 the quotient of exponentials loses digits: a polynomial there (Cephes). */
+/* Near 0 the quotient of exponentials loses digits: uses a polynomial there (Cephes). */
 INLINE vec vtanh(vec x) {
     const vec e = vexp(x + x);
     const vec far = splat(1.0f) - splat(2.0f) / (e + splat(1.0f));
@@ -665,7 +664,7 @@ static void add_squares(const float *x, float *acc, int64_t n) {
     for (int64_t i = 0; i < n; i++) acc[i] += x[i] * x[i];
 }
 
-/* The powers that nets use need square roots only. */
+/* The exponents that nets use need only square roots. */
 static void lrn(const float *x, const float *acc, float scale, float bias, float beta, float *out,
                 int64_t n) {
     if (beta == 0.75f)

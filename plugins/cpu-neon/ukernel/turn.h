@@ -1,4 +1,4 @@
-/* Transposing a matrix of 4-byte elements, by shuffles alone: bits stay as they are. */
+/* Transposes a matrix of 4-byte elements by shuffles; bits are unchanged. */
 
 INLINE void turn_block(const float *from, int64_t from_step, float *to, int64_t to_step) {
     const quad a = *(const quad_u *)from, b = *(const quad_u *)(from + from_step);

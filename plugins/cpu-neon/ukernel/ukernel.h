@@ -9,12 +9,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* How weights lie in memory. Products are of floats, whatever they are. */
+/* Storage type of weights. Products are computed in f32 in any case. */
 typedef enum neon_stored { NEON_F32, NEON_F16, NEON_BF16, NEON_STORED } neon_stored;
 
-/* A run of consecutive columns of a packed B that come from consecutive floats of a source. */
+/* Consecutive columns of a packed B that come from consecutive floats of a source. */
 typedef struct neon_segment {
-    int64_t from; /* floats from the source's base */
+    int64_t from; /* offset in floats from the source's base */
     int64_t n;
 } neon_segment;
 
@@ -24,27 +24,27 @@ typedef enum neon_window_kind {
     NEON_WINDOW_MAX
 } neon_window_kind;
 
-/* Taps of a sliding window over a padded plane, and the rows of its output. */
+/* Taps of a sliding window over a padded plane, and rows of its output. */
 typedef struct neon_window_rows {
-    const float *base;   /* of the first output row's first position */
+    const float *base;   /* address for the first output row's first position */
     int64_t row_stride;  /* floats from one output row's base to the next */
     const int64_t *tap;  /* floats from the base to each tap */
-    const float *weight; /* FMA: one a tap */
+    const float *weight; /* FMA: one for each tap */
     int64_t taps;
     float start; /* FMA: the bias; else ignored */
     float *out;
     int64_t out_stride, rows, n;
 } neon_window_rows;
 
-/* y = (x - mean - mean_rest) * factor * scale + shift + start; no scale is 1, no shift 0. */
+/* y = (x - mean - mean_rest) * factor * scale + shift + start; without scale 1, without shift 0. */
 typedef struct neon_normal {
     float mean, mean_rest, factor, start;
     const float *scale, *shift;
 } neon_normal;
 
 /* Position i of n is the sum over k of weight[k * pitch + i] times position at[k * pitch + i] of
- * the source; a position is `inner` floats. pitch is a multiple of vl, and the rest of it is
- * filled. */
+ * the source; a position is `inner` floats. pitch is a multiple of vl; entries beyond n are
+ * valid. */
 typedef struct neon_resample {
     int64_t n, taps, pitch, inner;
     const int32_t *at;
@@ -60,7 +60,7 @@ typedef struct neon_adam {
     float beta1, rest1, beta2, rest2, decay, rate, fill, epsilon;
 } neon_adam;
 
-/* What ends a result, on its way out of the registers. */
+/* Bound applied to a result in registers. */
 typedef enum neon_bound_kind {
     NEON_BOUND_NONE,
     NEON_BOUND_RELU,
@@ -72,28 +72,29 @@ typedef struct neon_bound {
     float low, high;
 } neon_bound;
 
-/* Output columns by vectors of output channels, in blocks: y = bound(start + sum + operand). */
+/* A tile of output columns by vectors of output channels, blocked: y = bound(start + sum +
+ * operand). */
 typedef struct neon_conv_tile {
     int64_t n, vectors;  /* at most tile_columns by tile_vectors */
-    int64_t tiles;       /* so many beside each other, of n columns each */
-    const float *x;      /* of the first column */
-    int64_t x_column;    /* floats from a column to the next */
+    int64_t tiles;       /* number of adjacent tiles, of n columns each */
+    const float *x;      /* at the first column */
+    int64_t x_column;    /* floats from one column to the next */
     const int64_t *run;  /* floats from x to each run of */
-    int64_t runs, count; /* `count` input channels side by side */
+    int64_t runs, count; /* `count` adjacent input channels */
     const float *weight; /* [runs][count][vectors][vl] */
     const float *bias;   /* [vectors][vl] */
-    int more;            /* y holds the start, not the bias */
+    int more;            /* start from y instead of the bias */
     float *y;
     int64_t y_column;
     const int64_t *low, *high; /* floats from y to each half of each vector; high -1: none */
     const float *operand;      /* laid out like y; NULL: none */
     neon_bound bound;
     int straight;       /* no half vectors, y_column is vl, and the bound is not LEAKY */
-    const float *ahead; /* what is read soon: so many cache lines of it a run */
+    const float *ahead; /* prefetched memory; `lines` cache lines for each run */
     int64_t ahead_lines;
 } neon_conv_tile;
 
-/* A window over the plane of one block of channels: [0] rows, [1] columns. */
+/* A window over the plane of one channel block: index 0 is rows, 1 columns. */
 typedef struct neon_plane {
     const float *x;
     float *y;
@@ -102,18 +103,18 @@ typedef struct neon_plane {
     int64_t whole0, whole1;      /* columns that have all taps within the input */
     int64_t row0, row1;          /* rows to compute */
     const float *weight, *start; /* FMA: [tap][block]; [block] */
-    const float *scale;          /* SUM: one an output position */
+    const float *scale;          /* SUM: a factor for each output position */
     neon_bound bound;
 } neon_plane;
-/* Tiles [first, first + n) of a plane, row by row; the k-th of these is in or out at k * lanes of a
- * component (k * vl of m). A tile is 4x4 outputs, and 6x6 of the input and in components. */
+/* Tiles [first, first + n) of a plane, row by row; tile k of these is read or written at k * lanes
+ * of a component (k * vl of m). A tile is 4x4 outputs, and 6x6 in the input and in components. */
 typedef struct neon_wino_input {
-    const float *x;                     /* of these lanes; positions are `step` floats apart */
-    int64_t out_side;                   /* outputs of a tile, each way: 4 or 2 */
-    int64_t lanes, step, in[2], pad[2]; /* lanes: vl, or half of it on the widest vectors */
+    const float *x;                     /* at these lanes; positions are `step` floats apart */
+    int64_t out_side;                   /* outputs of a tile along each axis: 4 or 2 */
+    int64_t lanes, step, in[2], pad[2]; /* vl, or half of it on the widest vectors */
     int64_t tiles_wide, first, n;
     float *v;
-    int64_t v_component; /* floats from one to the next */
+    int64_t v_component; /* floats from one component to the next */
 } neon_wino_input;
 typedef struct neon_wino_output {
     const float *m, *bias, *operand; /* operand NULL: none */
@@ -128,67 +129,68 @@ typedef struct neon_ukernels {
     const char *name; /* "avx512" */
     int32_t vl, mr, nr;
     int32_t dot_m, dot_n;
-    int32_t block; /* channels, in the layout with blocks, at most */
+    int32_t block; /* block size in channels, at most */
     int32_t tile_columns, tile_vectors;
 
     void (*conv_tile)(const neon_conv_tile *tile);
-    /* out = x * scale[channel] + shift[channel] at n positions; a NULL is 1 or 0; out may be x */
+    /* out = x * scale[channel] + shift[channel] at n positions; NULL means 1 or 0; out may be x */
     void (*affine_block)(const float *x, const float *scale, const float *shift, int64_t block,
                          int64_t n, float *out);
     void (*plane)(neon_window_kind kind, const neon_plane *job);
-    /* y[block] = scale * the sum, or the largest, of n positions */
+    /* y[block] = scale * the sum, or the maximum, of n positions */
     void (*whole_plane)(neon_window_kind kind, const float *x, int64_t block, int64_t n,
                         float scale, float *y);
     /* Only the sum, to sum[tile][vector][column][vl]; the tile has a bias and no y. */
     void (*conv_sum)(const neon_conv_tile *tile, float *sum);
     void (*wino_input)(const neon_wino_input *job);
     void (*wino_output)(const neon_wino_output *job);
-    /* The components of n <= vl filters of 9, `step` floats apart, a vector each: (out_side + 2)^2.
-     */
+    /* The components of n <= vl filters of 9, `step` floats apart, one vector each: (out_side +
+     * 2)^2. */
     void (*wino_weights)(int64_t out_side, const float *w, int64_t step, int64_t n, float *u,
                          int64_t component);
 
-    /* The same of n input channels' halves, w[channel][9][vectors][vl], to
+    /* The same for stored halves of n input channels, w[channel][9][vectors][vl], to
      * u[component][channel][...]. */
     void (*wino_halves)(int64_t out_side, neon_stored as, const uint16_t *w, int64_t n,
                         int64_t vectors, float *u, int64_t component);
 
-    /* c[m][n] = bias (NULL: 0), or c when `add`, + the product of a panel of A (rows m <= mr of it)
-     * and one of B (n <= nr). */
+    /* c[m][n] = bias (NULL: 0), or c if `add`, + the product of a panel of A (rows m <= mr) and one
+     * of B (n <= nr). */
     void (*sgemm)(int64_t k, const float *a, const float *b, float *c, int64_t ldc, int64_t m,
                   int64_t n, const float *bias, int add);
-    /* c[i][j] = (add ? c : bias ? bias[j] : 0) + sum over k of a[i][k] * b[j][k]; m <= dot_m,
-     * n <= dot_n. By how b is stored: rows of halves go on, with zeros, to a multiple of vl. */
+    /* c[i][j] = (add ? c : bias ? bias[j] : 0) + sum over k of a[i][k] * b[j][k]; m <= dot_m, n <=
+     * dot_n. One function for each storage type of b; rows of halves are padded with zeros to a
+     * multiple of vl. */
     void (*sdot[NEON_STORED])(int64_t k, const float *a, int64_t lda, const void *b, int64_t ldb,
                               float *c, int64_t ldc, int64_t m, int64_t n, const float *bias,
                               int add);
-    /* Halves of n floats, rounded to the nearest, and floats of n halves. Of NEON_F32 there are
-     * none. */
+    /* Converts n floats to halves, rounding to nearest, and back. NULL for NEON_F32. */
     void (*narrow[NEON_STORED])(const float *from, uint16_t *to, int64_t n);
     void (*widen[NEON_STORED])(const uint16_t *from, float *to, int64_t n);
-    /* A panel of B for rows (channel, tap) [k0, k1) of an im2col matrix: row k comes from
-     * base + (k / taps) * plane + tap[k % taps]. May read vl floats past each segment, if that is
-     * before `end`, and write vl past the panel. */
+    /* Packs a panel of B for rows (channel, tap) [k0, k1) of an im2col matrix: row k comes from
+     * base + (k / taps) * plane + tap[k % taps]. May read vl floats beyond each segment if that is
+     * before `end`, and write vl beyond the panel. */
     void (*pack_taps)(float *panel, int64_t width, int64_t k0, int64_t k1, const float *base,
                       const float *end, int64_t plane, const int64_t *tap, int64_t taps,
                       const neon_segment *segment, int64_t segments);
-    /* A panel of B from a row-major matrix; columns past n become 0. */
+    /* Packs a panel of B from a row-major matrix; columns beyond n become 0. */
     void (*pack_rows)(float *panel, int64_t width, int64_t n, int64_t k, const float *b,
                       int64_t ldb);
-    /* A panel of A from mr rows of k floats, rs apart: panel[j][i] = scale * a[i * rs + j]. */
+    /* Packs a panel of A from mr rows of k floats, rs apart: panel[j][i] = scale * a[i * rs +
+     * j]. */
     void (*pack_columns)(float *panel, int64_t k, const float *a, int64_t rs, float scale);
-    /* May read vl floats past the last position of each row. */
+    /* May read vl floats beyond the last position of each row. */
     void (*window)(neon_window_kind kind, const neon_window_rows *job);
 
-    /* Windows of 2 by 2, a stride apart: out[i] of top and bottom, [2 i] and [2 i + 1]. MAX or SUM.
-     */
+    /* Windows of 2 by 2 with stride 2: out[i] from [2 i] and [2 i + 1] of top and bottom. MAX or
+     * SUM. */
     void (*pairs)(neon_window_kind kind, const float *top, const float *bottom, float *out,
                   int64_t n);
 
-    /* Where x is `top` (or a NaN), moves rest[i] to out[i]; elsewhere out[i] is 0. n is a
+    /* Where x equals `top` (or is NaN), moves rest[i] to out[i]; elsewhere out[i] is 0. n is a
      * multiple of vl. */
     void (*pick)(const float *x, const float *top, float *rest, float *out, int64_t n);
-    /* out[i] = x[i * stride]; reads no further than the last of these. */
+    /* out[i] = x[i * stride]; reads no element beyond the last of these. */
     void (*strided)(const float *x, int64_t stride, float *out, int64_t n);
 
     void (*relu)(float *x, int64_t n);
@@ -217,10 +219,10 @@ typedef struct neon_ukernels {
     void (*erf)(const float *x, float *out, int64_t n);
     void (*gelu)(const float *x, float *out, int64_t n); /* by the error function */
     void (*gelu_tanh)(const float *x, float *out, int64_t n);
-    /* A step of a recurrent layer, of n numbers: its gates lie one behind the other, n each, in
-     * ONNX's order. lstm_cell: c and h become the next ones; peepholes (of input, output, forget
-     * gate; NULL: none) see c. gru_reset: out = reset gate * h. gru_cell: h becomes the next one;
-     * from_h NULL: the new gate is whole, else reset gate * from_h is added to it. */
+    /* A step of a recurrent layer for n units: the gates are consecutive, n each, in ONNX's order.
+     * lstm_cell: updates c and h; peepholes (of input, output, forget gate; NULL: none) read c.
+     * gru_reset: out = reset gate * h. gru_cell: updates h; from_h NULL: the new gate is complete,
+     * else reset gate * from_h is added to it. */
     void (*lstm_cell)(const float *gates, const float *peepholes, float *c, float *h, int64_t n);
     void (*gru_reset)(const float *gates, const float *h, float *out, int64_t n);
     void (*gru_cell)(const float *gates, const float *from_h, float *h, int64_t n);
@@ -229,23 +231,21 @@ typedef struct neon_ukernels {
                  int64_t columns);
     void (*resample)(const neon_resample *by, const float *x, float *out);
     void (*add_scaled)(float *x, const float *y, float scale, int64_t n); /* x += scale y */
-    /* Mean and variance (of the population) of n > 0 elements; and y of x, which may be the same.
-     */
+    /* Mean and population variance of n > 0 elements; then y from x, which may be the same
+     * memory. */
     void (*moments)(const float *x, int64_t n, double *mean, double *variance);
     void (*normalise)(const neon_normal *by, const float *x, float *out, int64_t n);
-    /* In double, since much cancels. The sum of (x - mean_x) (y - mean_y); and out = a x + b (y -
-     * mean)
+    /* In double, since much cancels: the sum of (x - mean_x) (y - mean_y); out = a x + b (y - mean)
      * + c, where out is neither x nor y. */
     double (*centred)(const float *x, double mean_x, const float *y, double mean_y, int64_t n);
     void (*blend)(const float *x, double a, const float *y, double mean, double b, double c,
                   float *out, int64_t n);
-    /* Optimisers, in place; no two arrays overlap. */
+    /* Optimiser steps, in place; arrays must not overlap. */
     void (*sgd)(float *x, float *velocity, const float *gradient, const neon_sgd *by, int64_t n);
     void (*adam)(float *x, float *mean, float *square, const float *gradient, const neon_adam *by,
                  int64_t n);
-    /* The most that a core can do: 2 * NEON_PEAK * vl floating-point operations a round, in
-     * registers; and n floats (a multiple of 16 vl) read once. What they return is nothing to go
-     * by. */
+    /* Peak speed of a core: 2 * NEON_PEAK * vl floating-point operations a round, in registers; and
+     * n floats (a multiple of 16 vl) read once. The results have no meaning. */
     float (*peak)(int64_t rounds, float by);
     float (*read)(const float *x, int64_t n);
 } neon_ukernels;

@@ -1,12 +1,13 @@
 /* Winograd's transforms of 3x3 windows, LANES channels at a time: OUT x OUT outputs from tiles that
- * are two wider. OUT 4: the points 0, +-1/sqrt(2), +-sqrt(2) and infinity, which lose fewer digits
- * than 0, +-1, +-2; OUT 2: 0, +-1 and infinity. winograd.h includes this for each of both. */
+ * are two wider. OUT 4 uses the points 0, +-1/sqrt(2), +-sqrt(2) and infinity, which lose fewer
+ * digits than 0, +-1, +-2; OUT 2 uses 0, +-1 and infinity. winograd.h includes this for each of the
+ * two. */
 #define W(name) NEON_PASTE(NEON_PASTE(NEON_PASTE(name, OUT), x), LANES)
 #define ALL(x) ((x) - (VEC){0})
 #define SIDE (OUT + 2)
 
 #if OUT == 2
-/* B^T of four values that are `step` apart. */
+/* B^T of four values, `step` apart. */
 INLINE void W(wino_in_)(const VEC *x, int step, VEC *out) {
     const VEC x1 = x[step], x2 = x[2 * step];
     out[0] = x[0] - x2;
@@ -21,7 +22,7 @@ INLINE void W(wino_out_)(const VEC *m, int step, VEC *out) {
     out[1] = m[step] - m[2 * step] - m[3 * step];
 }
 #else
-/* B^T of six values that are `step` apart. */
+/* B^T of six values, `step` apart. */
 INLINE void W(wino_in_)(const VEC *x, int step, VEC *out) {
     const VEC x1 = x[step], x2 = x[2 * step], x3 = x[3 * step], x4 = x[4 * step];
     const VEC near = FUSE(ALL(-2.0f), x2, x4), odd = FUSE(ALL(-2.0f), x1, x3);
@@ -89,7 +90,8 @@ INLINE VEC W(wino_bounded_)(const neon_bound_kind kind, float low, float high, V
         return (VEC)(((IVEC)(x * ALL(low)) & below) | ((IVEC)x & ~below));
     }
     if (kind == NEON_BOUND_CLIP) {
-        const IVEC below = x < ALL(low); /* first: where the bounds cross, the upper one holds */
+        /* first, so that the upper limit wins if the limits cross */
+        const IVEC below = x < ALL(low);
         x = (VEC)(((IVEC)ALL(low) & below) | ((IVEC)x & ~below));
         const IVEC above = x > ALL(high);
         return (VEC)(((IVEC)ALL(high) & above) | ((IVEC)x & ~above));

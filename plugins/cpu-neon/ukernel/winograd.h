@@ -1,4 +1,4 @@
-/* Winograd convolution's microkernels; template.h includes this. The product is conv_sum's. */
+/* Winograd convolution's microkernels; included by template.h. The product is conv_sum's. */
 
 #undef LANES
 #undef VEC
@@ -10,7 +10,7 @@
 #define VEC_U vec_u
 #define IVEC ivec
 #define FUSE fuse
-#define NEAR 0.70710678118654752f /* two of the points of 4x4 outputs */
+#define NEAR 0.70710678118654752f /* two of the points for 4x4 outputs */
 #define FAR 1.41421356237309505f
 #define OUT 4
 #include "wino_tile.h"
@@ -39,7 +39,7 @@ typedef int32_t ioct __attribute__((vector_size(32)));
 #undef OUT
 #endif
 
-/* By the tile's width, then by the lanes. */
+/* Indexed by the tile's width, then by the lanes. */
 #if VL == 16
 #define WINO_RUN(name, job) \
     do { \
@@ -57,7 +57,7 @@ typedef int32_t ioct __attribute__((vector_size(32)));
 static void wino_input(const neon_wino_input *job) { WINO_RUN(wino_input_, job); }
 static void wino_output(const neon_wino_output *job) { WINO_RUN(wino_output_, job); }
 
-/* G of three values: of 2x2 outputs; of 4x4, of whose points the squares are 1/2 and 2. */
+/* G of three values, for 2x2 outputs; for 4x4, the squares of its points are 1/2 and 2. */
 INLINE void wino_weight2(const vec *w, int step, vec *out) {
     const vec even = w[0] + w[2 * step];
     out[0] = w[0];

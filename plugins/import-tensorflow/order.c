@@ -1,28 +1,28 @@
-/* Which nodes are converted, in which order, and which values become outputs. */
+/* Selects the nodes to convert and their order, and the values that become outputs. */
 #include "tensorflow.h"
 
 #include <stdio.h>
 
-/* Nothing that a net gives: assertions, summaries, savers. */
+/* Operators without results for inference: assertions, summaries, savers. */
 static int is_quiet(const char *op) {
     static const char *const ops[] = {"NoOp",      "Assert", "SaveV2",
                                       "RestoreV2", "Const",  "Placeholder"};
     return imp_is_one_of(op, ops, CNR_ROWS(ops)) || strstr(op, "Summary") != NULL;
 }
 
-/* An Identity of a Switch: control inputs from it say which side of a branch a node is on. */
+/* Identity of a Switch: a control input from it puts a node on that side of the branch. */
 static int is_side(const tf_net *net, const tf_entry *e) {
     int32_t output;
     return tf_is_op(e, "Identity") && e->node->n_input > 0 &&
            tf_is_op(tf_input(net, e->node->input[0], &output), "Switch");
 }
 
-/* The node of a control input; NULL: it is none, or not there. */
+/* The node of a control input; NULL: not a control input, or no such node. */
 static tf_entry *controller(const tf_net *net, const char *text) {
     return *text == '^' ? tf_find(net, text + 1, strlen(text + 1)) : NULL;
 }
 
-/* The node behind input i that is to be done before `e`; NULL: none, or it is not there. */
+/* The node of input i, which must be converted before `e`; NULL: none. */
 static tf_entry *before(const tf_net *net, const tf_entry *e, size_t i) {
     int32_t output;
     tf_entry *from = tf_input(net, e->node->input[i], &output);
@@ -32,7 +32,8 @@ static tf_entry *before(const tf_net *net, const tf_entry *e, size_t i) {
 
 typedef void (*step)(tf_net *net, tf_entry *e);
 
-/* Calls `done` on what `root` needs, then on itself, each once; the file's order is any. */
+/* Depth-first search: calls `done` once for each node that `root` needs, inputs first. Nodes may be
+ * in any order in the file. */
 static cnr_status visit(tf_net *net, int32_t root, int32_t *stack, step done, int is_last,
                         cnr_error *err) {
     int32_t depth = 0;
@@ -68,11 +69,11 @@ static cnr_status visit(tf_net *net, int32_t root, int32_t *stack, step done, in
                          : CNR_OK;
 }
 
-/* ---- the first walk: what is needed, and what of it is not supported ---- */
+/* ---- first walk: what is needed and what is not supported ---- */
 
 static void mark_needed(tf_net *net, tf_entry *e) {
     (void)net;
-    (void)e; /* its state says it */
+    (void)e; /* its state is enough */
 }
 
 static int is_control_flow(const char *op) {
@@ -95,7 +96,7 @@ static const char *why(const char *op, int looped) {
 
 static int is_live(const tf_entry *e) { return e->state == 2 && !e->dead; }
 
-/* Each operator once, with how many nodes are of it. */
+/* Reports each unsupported operator once, with its number of nodes. */
 static void tell_unsupported(tf_net *net, int looped) {
     int32_t told = 0;
     for (int32_t i = 0; i < net->n && told < 200; i++) {
@@ -103,7 +104,7 @@ static void tell_unsupported(tf_net *net, int looped) {
         int32_t n = 0;
         for (int32_t k = 0; text && k < net->n; k++)
             if (is_live(&net->entries[k]) && strcmp(net->entries[k].node->op, op) == 0) {
-                if (k < i) break; /* told */
+                if (k < i) break; /* reported already */
                 n++;
             }
         if (n && is_live(&net->entries[i]) && ++told)
@@ -120,7 +121,8 @@ static cnr_status add_output(tf_net *net, tf_entry *e, int32_t k, const char *na
     return imp_host->graph_output(net->b.graph, tf_plain(net, t), name);
 }
 
-/* All that a node gives which no other reads. What is constant is a condition left over. */
+/* Adds the values of a node that no other node reads. Constants are skipped: they are unused
+ * conditions. */
 static cnr_status add_outputs(tf_net *net, tf_entry *e) {
     cnr_status status = CNR_OK;
     for (int32_t k = 0; k < e->n_out && !status; k++) {
@@ -131,7 +133,7 @@ static cnr_status add_outputs(tf_net *net, tf_entry *e) {
     return status;
 }
 
-/* ---- the whole ---- */
+/* ---- building the graph ---- */
 
 static void mark_read(tf_net *net) {
     int32_t output;
@@ -145,7 +147,7 @@ static void mark_read(tf_net *net) {
     }
 }
 
-/* Walks to the outputs that are asked for, in their order. */
+/* Walks to the requested outputs, in their order. */
 static cnr_status walk_to(tf_net *net, const char *outputs, int32_t *stack, step done, int is_last,
                           cnr_error *err) {
     cnr_status status = CNR_OK;
@@ -188,7 +190,7 @@ cnr_status tf_build(tf_net *net, cnr_error *err) {
         refused |= e->state == 2 && is_control_flow(e->node->op);
     }
     if (!status && !refused) {
-        /* Inputs come in the file's order. */
+        /* Inputs keep the file's order. */
         for (int32_t i = 0; i < net->n; i++) {
             tf_entry *e = &net->entries[i];
             const int first = e->state == 2 && tf_is_op(e, "Placeholder");
@@ -198,6 +200,7 @@ cnr_status tf_build(tf_net *net, cnr_error *err) {
         }
         status = walk(net, stack, tf_convert, 1, err);
     }
-    if (!status) tell_unsupported(net, looped); /* the graph's problems refuse it */
+    /* the graph has problems, so the import is refused */
+    if (!status) tell_unsupported(net, looped);
     return status;
 }
