@@ -1,4 +1,4 @@
-/* The machine, out of the board's numbers: core/docs/boards.md says what they mean. */
+/* Builds the machine from the board's numbers; core/docs/boards.md explains them. */
 #define _GNU_SOURCE
 #include "sim.h"
 #include <math.h>
@@ -10,8 +10,8 @@
 
 enum { MAX_LISTED = 20000 };
 
-/* Of a machine by itself: values by their path, while it is made. NULL: the board in force counts.
- */
+/* The values of a machine that does not come from the board in force, by path, while it is built.
+ * NULL: use the board in force. */
 static struct cnr_map *given;
 
 static int number_at(const char *path, double *out) {
@@ -107,7 +107,7 @@ static void read_classes(sim_machine *m, int32_t i, sim_unit *u) {
     }
 }
 
-/* Members stand before the units that are made of them, so that nothing goes in circles. */
+/* Members must be listed before the units made of them, which excludes cycles. */
 static void read_members(sim_machine *m, int32_t i, sim_unit *u) {
     char list[64];
     snprintf(list, sizeof list, "units.%d.members", (int)i);
@@ -190,9 +190,10 @@ static sim_machine *build(const char *digest) {
     return NULL;
 }
 
-/* ---- is there anything to simulate ---- */
+/* ---- whether to simulate ---- */
 
-/* The machine is what the board describes: then it needs no simulating. */
+/* Whether this machine is the one that the board describes, so that nothing needs to be
+ * simulated. */
 static int is_this_machine(void) {
     const char *pattern = sim_host->board_text("machine");
     const char *given = secure_getenv("CNNRUN_SYSFS_ROOT");
@@ -216,11 +217,12 @@ static int wanted(void) {
     return !(word && strcmp(word, "auto") == 0 && is_this_machine());
 }
 
-/* ---- the one in force ---- */
+/* ---- the machine of the board in force ---- */
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static sim_machine *machines; /* the newest first; all stay: devices of older ones may be open */
-static char judged[32];       /* the board that was last looked at */
+/* the newest first; never freed, since devices of older ones may be open */
+static sim_machine *machines;
+static char judged[32]; /* the board that was checked last */
 static sim_machine *in_force;
 
 sim_machine *sim_machine_now(void) {
@@ -252,7 +254,7 @@ void sim_machines_free(void) {
     judged[0] = 0;
 }
 
-/* ---- by itself ---- */
+/* ---- machines of their own ---- */
 
 static cnr_status wrong(cnr_error *err, const char *list, int32_t i, const char *want) {
     char where[64];
@@ -260,7 +262,7 @@ static cnr_status wrong(cnr_error *err, const char *list, int32_t i, const char 
     return sim_host->fail(err, CNR_E_FORMAT, where, "want %s", want);
 }
 
-/* Nobody has checked its numbers. */
+/* Checks numbers that the host has not checked. */
 static cnr_status check(const sim_machine *m, cnr_error *err) {
     for (int32_t i = 0; i < m->n_units; i++)
         if (m->units[i].rail < 0) return wrong(err, "units", i + 1, "the name of its rail");

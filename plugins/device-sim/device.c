@@ -1,4 +1,5 @@
-/* Units as devices. Work is done when it is queued, and is over when virtual time says so. */
+/* Units as devices. Work is computed when it is queued, and is complete when virtual time reaches
+ * its end. */
 #include "sim.h"
 #include <stdio.h>
 
@@ -11,7 +12,7 @@ static const cnr_memory_class own_memory[] = {{.name = "buffer",
                                                .alignment = 64,
                                                .max_bytes = (uint64_t)SIZE_MAX / 2}};
 
-/* ---- which there are ---- */
+/* ---- enumeration ---- */
 
 static int32_t count(cnr_error *err) {
     const sim_machine *m = sim_machine_now();
@@ -19,7 +20,7 @@ static int32_t count(cnr_error *err) {
     return m ? m->n_units : 0;
 }
 
-/* The first units of the board are the best; parts of others are never taken unasked. */
+/* Units listed first are preferred; units that are part of another are never the default. */
 static cnr_status describe(int32_t index, cnr_device_info *out, cnr_error *err) {
     const sim_machine *m = sim_machine_now();
     if (!m || index >= m->n_units || out->size < sizeof *out)
@@ -47,13 +48,13 @@ static cnr_status device_open(cnr_device *device, const cnr_device_options *opti
     device->memory = u->host ? host_memory : own_memory;
     device->n_memory = 1;
     device->concurrency = u->cores;
-    sim_advance(sim_now()); /* this thread drives time */
+    sim_advance(sim_now()); /* this thread advances the virtual time */
     return CNR_OK;
 }
 
 static void device_close(cnr_device *device) { device->state = NULL; }
 
-/* ---- memory: the host's, whatever the device says of it ---- */
+/* ---- memory: host memory, whatever the device reports ---- */
 
 static cnr_status mem_alloc(const cnr_device *device, cnr_mem *out, cnr_error *err) {
     out->offset = 0;
@@ -62,7 +63,7 @@ static cnr_status mem_alloc(const cnr_device *device, cnr_mem *out, cnr_error *e
     if (!out->handle)
         return sim_host->fail(err, CNR_E_MEMORY, device->name, "no memory for %llu bytes",
                               (unsigned long long)out->bytes);
-    if (sim_of(device)->dry) memset(out->handle, 0, (size_t)out->bytes); /* nobody writes it */
+    if (sim_of(device)->dry) memset(out->handle, 0, (size_t)out->bytes); /* no kernel writes it */
     return CNR_OK;
 }
 

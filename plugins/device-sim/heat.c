@@ -1,8 +1,9 @@
-/* Temperature: one body that all rails heat, and a cap on the clocks while it is too hot. */
+/* Temperature: one thermal mass heated by all rails, and a cap on the clocks while it is too
+ * hot. */
 #include "sim.h"
 #include <math.h>
 
-/* One step of all clocks down while it is above the limit, up again when it is well below. */
+/* Lowers all clocks by one step above the limit; raises them again well below it. */
 static void throttle(sim_machine *m, uint64_t at) {
     for (; m->cap_at + SIM_CAP_EVERY_NS <= at; m->cap_at += SIM_CAP_EVERY_NS) {
         const int down = m->degrees > m->limit, up = m->degrees < m->limit - m->slack;

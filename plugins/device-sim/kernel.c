@@ -1,7 +1,7 @@
-/* One kernel for all operators: the references compute, the model says how long it took. */
+/* One kernel for all operators: the references compute the result, the model the time. */
 #include "sim.h"
 
-/* ---- which nodes ---- */
+/* ---- supported nodes ---- */
 
 static int plain(const cnr_tensor *t) { return !t || (!t->encoding && t->block <= 1); }
 
@@ -9,7 +9,7 @@ static int can_run(const cnr_op *op) {
     return op->size >= offsetof(cnr_op, reference) + sizeof op->reference && op->reference;
 }
 
-/* Steps of the chain that the references can do in place, one behind the other. */
+/* Number of epilogue links that the references can apply in place. */
 static int32_t chain_of(const cnr_node *node) {
     const cnr_tensor *first = node->outputs[0];
     int32_t n = 0;
@@ -36,7 +36,7 @@ static uint32_t axes_of(const cnr_node *node) {
     return bits;
 }
 
-/* ---- how much work ---- */
+/* ---- amount of work ---- */
 
 static void add_cost(const cnr_node *node, sim_work *work) {
     cnr_cost cost = {0};
@@ -76,7 +76,7 @@ static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_ac
     return CNR_OK;
 }
 
-/* ---- scratch: the references', and tensors that say where data lies ---- */
+/* ---- scratch: for the references, and for tensors that point to the data ---- */
 
 static uint64_t rounded(uint64_t bytes) { return (bytes + 63) / 64 * 64; }
 
@@ -100,13 +100,13 @@ static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space
     return CNR_OK;
 }
 
-/* ---- answers ---- */
+/* ---- results ---- */
 
 static void *data_of(const cnr_tensor *t) {
     return t->mem.handle ? (char *)t->mem.handle + t->mem.offset : t->data;
 }
 
-/* The step behind the head: the value so far is `out`, in place. */
+/* Applies an epilogue link to `out` in place. */
 static cnr_status run_link(const cnr_run *run, const cnr_epilogue *e, cnr_tensor *const *in,
                            cnr_tensor *out, cnr_error *err) {
     const cnr_tensor *inputs[8] = {0};
@@ -152,7 +152,7 @@ static cnr_status compute(const cnr_run *run, cnr_error *err) {
     cnr_status status = node.desc->reference(&part, err);
     for (int32_t i = 0; i < given->n_epilogue && !status; i++)
         status = run_link(&part, given->epilogue[i], list, list[n_in], err);
-    for (int32_t i = 0; i < n_out && !status; i++) /* those known only now */
+    for (int32_t i = 0; i < n_out && !status; i++) /* those whose size is known only now */
         if (list[n_in + i])
             memcpy(run->outputs[i]->dim, tensors[n_in + i].dim, sizeof tensors[0].dim);
     return status;

@@ -1,9 +1,9 @@
-/* Clocks as knobs: at the steps of the board, below the cap that heat sets. */
+/* Clocks as knobs: the board's steps, below the thermal cap. */
 #include "sim.h"
 #include <limits.h>
 #include <stdio.h>
 
-typedef struct found { /* what restore puts back */
+typedef struct found { /* state to be restored */
     sim_machine *m;
     int32_t asked[];
 } found;
@@ -31,7 +31,7 @@ static int follows(const sim_unit *u, int32_t clock) {
     return u->clock == clock && u->n_members == 0;
 }
 
-/* A unit that is made of others goes by their clocks. */
+/* A unit made of others depends on their clocks. */
 static int is_fed(const sim_machine *m, const sim_unit *u, int32_t clock) {
     for (int32_t i = 0; i < u->n_members; i++)
         if (m->units[u->members[i]].clock == clock) return 1;
@@ -61,7 +61,7 @@ static cnr_status step(void *state, int32_t domain, int32_t index, uint64_t *hz,
     return CNR_OK;
 }
 
-/* Of the time since it was last asked for, by the busiest unit. */
+/* Load since the last reading, of the busiest unit. */
 static int32_t load_of(const sim_machine *m, int32_t domain, sim_clock *c, uint64_t now) {
     uint64_t busy = 0;
     for (int32_t i = 0; i < m->n_units; i++)

@@ -12,7 +12,7 @@ static cnr_status open_meter(const cnr_gauge_options *options, void **state, int
     return CNR_OK;
 }
 
-/* The unit that the rail alone feeds, if it is one. */
+/* The unit that the rail feeds, if it is the only one. */
 static void feeds(const sim_machine *m, int32_t rail, char *out, size_t room) {
     int32_t n = 0;
     for (int32_t i = 0; i < m->n_units; i++) {

@@ -1,11 +1,11 @@
-/* What work takes: seconds of a unit, joules of the rails. Nothing else does these sums: scripts
- * and governors ask for them (object.c). */
+/* Cost of work: seconds on a unit, joules of the rails. Scripts and governors use these functions
+ * too (object.c). */
 #include "sim.h"
 #include <math.h>
 
 /* ---- seconds ---- */
 
-/* Does `text` look as the pattern says? A star stands for anything. */
+/* Whether `text` matches the pattern; a star matches anything. */
 static int matches(const char *pattern, const char *text) {
     for (; *pattern != '*'; pattern++, text++)
         if (*pattern != *text || !*text) return *pattern == *text;
@@ -35,8 +35,8 @@ static double balance_of(const sim_class *c, double otherwise) {
     return bytes > 0 ? c->flops / bytes : INFINITY;
 }
 
-/* The class whose arithmetic by bytes is nearest to the work's, of those that have both sides
- * known. */
+/* The class with the ratio of arithmetic to bytes nearest to the work's, among those that have both
+ * figures. */
 static const sim_class *nearest_class(const sim_unit *u, const sim_work *w, double bytes) {
     const sim_class *best = NULL;
     double least = INFINITY;
@@ -55,13 +55,14 @@ static const sim_class *nearest_class(const sim_unit *u, const sim_work *w, doub
     return best;
 }
 
-/* Does the class say how long such work takes? One that tells bytes alone does of all that
- * multiplies nothing. */
+/* Whether the class has figures for such work. Bytes alone suffice for work without
+ * multiplications. */
 static int is_known(const sim_class *c, const sim_work *w) {
     return c && (c->flops >= 0 || w->products <= 0);
 }
 
-/* Units made of others do what those do together. True: figures of another class were taken. */
+/* Speed of the unit; of a unit made of others, the sum of theirs. True: figures of another class
+ * were used. */
 static int rates(const sim_machine *m, const sim_unit *u, const sim_work *w, double *flops,
                  double *bytes) {
     const sim_class *c = class_of(u, w->op), *near = NULL;
@@ -94,7 +95,7 @@ static double seconds_of(const sim_machine *m, const sim_unit *u, const sim_work
 
 /* ---- joules ---- */
 
-/* Out of memory the span is as if it were over. */
+/* If out of memory, the span is added at once. */
 static void add_span(sim_rail *r, uint64_t from, uint64_t to, double watts) {
     if (watts <= 0 || to <= from) return;
     if (r->n == r->room) {
@@ -180,7 +181,7 @@ static uint64_t begin_of(const sim_machine *m, const sim_unit *u, uint64_t ready
     return ready;
 }
 
-/* A board may be absurd: no more than a day at a time. */
+/* At most a day, since a board's numbers may be absurd. */
 static uint64_t ns_of(double seconds) {
     return (uint64_t)llround(fmin(fmax(seconds, 0), 86400) * 1e9);
 }
@@ -200,7 +201,7 @@ uint64_t sim_work_on(sim_machine *m, int32_t unit, uint64_t ready, const sim_wor
     occupy(m, u, from, to, w->op);
     move_bytes(m, from, to, w->bytes);
     if (!w->part || u->split_seconds <= 0) return to;
-    /* parts are called and joined by somebody else: the unit itself waits meanwhile */
+    /* the caller splits and joins the parts; the unit itself waits meanwhile */
     const uint64_t end = to + ns_of(u->split_seconds);
     add_span(&m->rails[u->rail], to, end, u->split_joules / u->split_seconds);
     u->free_at = end;

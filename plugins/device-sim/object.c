@@ -1,5 +1,5 @@
-/* A machine by itself, as an object: who asks what work takes, or plays a scene, asks this model.
- */
+/* A machine of its own as an object: scripts and governors ask it for the cost of work and play
+ * scenes on it. */
 #include "sim.h"
 #include <math.h>
 
@@ -11,7 +11,7 @@ static const char *const methods[] = {
     [SET] = "set(clock, hz)",                             /* clocks from 1 */
     [CLOCK] = "clock(clock) -> name, feeds, steps",
     [LOOK] = "look() -> seconds, joules, degrees, held, clocks", /* hz and busy seconds of each */
-    [PASS] = "pass(seconds) -> ends", /* of passes: began, ended, joules until then */
+    [PASS] = "pass(seconds) -> ends", /* of passes: begin, end, joules until the end */
 };
 
 static cnr_status create(const cnr_attr *const *list, int32_t n, void **state, cnr_error *err) {
@@ -32,7 +32,8 @@ static double number_of(const cnr_tensor *t, int32_t i) {
     return value;
 }
 
-/* The entry whose name the text is, of some that are `bytes` long and begin with it; -1: none. */
+/* Index of the entry with this name in a list of entries of `bytes` bytes that start with their
+ * name; -1: none. */
 static int32_t named(const cnr_tensor *t, const void *list, int32_t n, size_t bytes) {
     for (int32_t i = 0; i < n && t->dtype == CNR_u8 && t->rank == 1; i++) {
         const char *name = (const char *)list + (size_t)i * bytes;

@@ -1,9 +1,9 @@
-/* Scenes: a loop of work on the clocks of a machine by itself, in its time. */
+/* Scenes: a loop of work on the clocks of a machine of its own, in its virtual time. */
 #include "sim.h"
 #include <math.h>
 #include <stdio.h>
 
-enum { MAX_IDLE = 1000 };   /* changes of phase in which no time passes */
+enum { MAX_IDLE = 1000 };   /* maximum of phase changes without any time */
 enum { FIXED, WORK, WAIT }; /* stages of a phase */
 
 /* ---- reading ---- */
@@ -12,7 +12,7 @@ static uint64_t ns_of(double seconds) {
     return (uint64_t)llround(fmin(fmax(seconds, 0), 1e9) * 1e9);
 }
 
-/* A clock that tells its own power is a unit by itself: it draws `static` whatever it does. */
+/* A clock with power figures becomes a unit of its own that draws `static` all the time. */
 static cnr_status read_clock(sim_machine *m, int32_t i, cnr_error *err) {
     sim_clock *c = &m->clocks[i];
     const double maximum = sim_number("clocks", i + 1, "most_mhz", 1e9) * 1e6;
@@ -75,7 +75,7 @@ static cnr_status no_memory(cnr_error *err) {
     return sim_host->fail(err, CNR_E_MEMORY, "scene", "out of memory");
 }
 
-/* Room for what clocks bring by themselves: a unit each, and a rail for them all. */
+/* Allocates a unit for each clock, and a rail for all. */
 static cnr_status make_room(sim_machine *m, cnr_error *err) {
     sim_unit *units =
         sim_host->resize(m->units, (size_t)(m->n_units + m->n_clocks + 1) * sizeof *units);
@@ -120,7 +120,7 @@ static double throw_dice(sim_scene *s) {
     return (double)(s->dice >> 11) * 0x1p-53;
 }
 
-/* Time passes in a phase: `clock` and `bus` are the parts of it in which those work. */
+/* Advances time in a phase: `clock` and `bus` are the fractions in which those are busy. */
 static void spend(sim_machine *m, uint64_t ns, const sim_phase *f, double clock, double bus) {
     const double seconds = (double)ns * 1e-9;
     int held = 0;
@@ -138,7 +138,7 @@ static void spend(sim_machine *m, uint64_t ns, const sim_phase *f, double clock,
     }
     for (int32_t i = 0; i < m->n_clocks; i++) held = held || m->clocks[i].cap < m->clocks[i].n - 1;
     if (f->clock >= 0)
-        m->clocks[f->clock].busy += clock > 0 ? seconds : 0; /* who stalls is busy, too */
+        m->clocks[f->clock].busy += clock > 0 ? seconds : 0; /* a stalled unit is busy too */
     if (f->bus >= 0 && f->bus != f->clock) m->clocks[f->bus].busy += seconds * bus;
     if (held) m->scene.held += seconds;
     m->now += ns;
@@ -157,8 +157,7 @@ static cnr_status keep_end(sim_machine *m, cnr_error *err) {
     return CNR_OK;
 }
 
-/* The stage is over. Behind the work, where there is a pace, the remainder of the frame is waited
- * for. */
+/* Ends the stage. After the work, if there is a pace, the remainder of the frame is waited for. */
 static cnr_status next_stage(sim_machine *m, const sim_phase *f, cnr_error *err) {
     sim_scene *s = &m->scene;
     s->stage = (s->stage + 1) % 3;
@@ -180,7 +179,7 @@ static double seconds_on(const sim_machine *m, int32_t clock, double cycles) {
     return cycles > 0 ? cycles * m->scene.scale / sim_step_of(&m->clocks[clock])->hz : 0;
 }
 
-/* What is to come of the stage, at most so long. */
+/* Continues the stage, for at most that long. */
 static cnr_status go_on(sim_machine *m, uint64_t maximum, cnr_error *err) {
     sim_scene *s = &m->scene;
     const sim_phase *f = &s->phases[s->phase];

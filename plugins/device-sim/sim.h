@@ -15,12 +15,12 @@ extern const cnr_host *sim_host;
 
 enum { SIM_NAME = 24, SIM_MOST_UNITS = 32, SIM_MOST_MEMBERS = 8 };
 
-/* Work of one class of operators: the larger of arithmetic and memory counts. */
+/* Work of one class of operators takes the larger of the times for arithmetic and memory. */
 typedef struct sim_class {
     char op[64];     /* a pattern: "conv*", "*" */
-    double flops;    /* a second, at the clock's fastest step; 0: no bound; below 0: not known */
-    double bytes;    /* a second, at any step; 0: no bound */
-    double activity; /* of the dynamic power */
+    double flops;    /* a second, at the clock's fastest step; 0: unbounded; below 0: unknown */
+    double bytes;    /* a second, at any step; 0: unbounded */
+    double activity; /* factor of the dynamic power */
 } sim_class;
 
 typedef struct sim_step {
@@ -30,34 +30,34 @@ typedef struct sim_step {
 typedef struct sim_clock {
     char name[SIM_NAME];
     sim_step *steps;             /* rising */
-    int32_t n, asked, cap;       /* indices: what was set, what heat allows */
-    uint64_t read_ns, read_busy; /* when the load was last asked for */
-    /* of a scene's: what it says it feeds; dynamic power that is drawn while nothing is done, a
-     * part of 1; seconds of work since the last look */
+    int32_t n, asked, cap;       /* indices: the step that was set, the thermal cap */
+    uint64_t read_ns, read_busy; /* time and busy time at the last reading of the load */
+    /* for scenes: the name of what it feeds; fraction of dynamic power drawn while idle; busy
+     * seconds since the last look */
     char feeds[64];
     double idle, busy;
 } sim_clock;
 
-/* Of a scene: seconds that no clock changes, then work: cycles of `clock` or of `bus`, whichever
+/* A phase of a scene: seconds independent of clocks, then cycles of `clock` or of `bus`, whichever
  * takes longer. */
 typedef struct sim_phase {
     int32_t clock, bus; /* indices; -1: none */
     int32_t ends_pass;
     double seconds, cycles, bus_cycles, activity;
-    double idle; /* as a clock's; below 0: the clock's own */
-    double pace; /* then until so many seconds after the pass began; 0: at once */
+    double idle; /* like a clock's; below 0: use the clock's */
+    double pace; /* then waits until that many seconds after the pass began; 0: no wait */
 } sim_phase;
 
-/* The loop of phases and where it is. */
+/* The loop of phases and its current position. */
 typedef struct sim_scene {
     sim_phase *phases;
     int32_t n, phase, stage;
-    uint64_t wait, begun; /* of the stage: what is to come; of the pass */
-    double left;          /* part of the phase's work to come */
-    double vary, scale;   /* each loop's work differs by up to this part */
+    uint64_t wait, begun; /* wait: nanoseconds left of the stage; begun: start of the pass */
+    double left;          /* fraction of the phase's work that is left */
+    double vary, scale;   /* each loop's work varies by up to this fraction */
     uint64_t dice;
-    double held;  /* seconds in which heat held clocks down */
-    double *ends; /* passes that ended: when each began and ended, joules by then */
+    double held;  /* seconds in which the thermal cap held clocks down */
+    double *ends; /* finished passes: begin, end, joules until the end */
     int32_t n_ends;
 } sim_scene;
 
@@ -66,26 +66,26 @@ typedef struct sim_span {
     double watts;
 } sim_span;
 
-/* What a sensor sees. */
+/* What a power sensor measures. */
 typedef struct sim_rail {
     char name[SIM_NAME];
-    double idle, joules; /* watts always there; joules of the spans that are folded */
+    double idle, joules; /* idle watts; joules of spans that were folded */
     double per_byte;     /* joules for each byte that any unit moves: memory */
-    sim_span *spans;     /* of the time that is not over yet */
+    sim_span *spans;     /* spans that have not ended yet */
     int32_t n, room;
 } sim_rail;
 
 typedef struct sim_unit {
     char name[SIM_NAME], title[96];
-    int32_t cores, host; /* host: the program's own memory is its memory */
-    int32_t rail, clock; /* indices; clock -1: it has none */
+    int32_t cores, host; /* host: its memory is the program's */
+    int32_t rail, clock; /* indices; clock -1: none */
     sim_class *classes;
     int32_t n_classes;
-    double launch;  /* seconds before a kernel begins */
-    double latency; /* until what is queued reaches it: not seen behind other work */
-    double split_seconds, split_joules;      /* a part of a layer costs that as well */
-    double transfer_bytes, transfer_seconds; /* a second; for each; 0: free */
-    double statics, dynamics;                /* watts while it works: at any step; at the fastest */
+    double launch;  /* seconds before a kernel starts */
+    double latency; /* seconds until queued work reaches the unit; hidden behind other work */
+    double split_seconds, split_joules;      /* additional cost of a part of a layer */
+    double transfer_bytes, transfer_seconds; /* bytes a second; seconds for each; 0: free */
+    double statics, dynamics;                /* watts while busy: at any step; at the fastest */
     int32_t members[SIM_MOST_MEMBERS], n_members; /* units that this one is made of */
     int32_t is_member;
     uint64_t free_at, busy_ns;
@@ -94,7 +94,7 @@ typedef struct sim_unit {
 typedef struct sim_machine {
     struct sim_machine *older; /* of a board that was in force before */
     char digest[32];
-    int32_t dry, failed; /* failed: memory ran out while it was made */
+    int32_t dry, failed; /* failed: out of memory while it was built */
     sim_unit *units;
     int32_t n_units;
     sim_rail *rails;
@@ -106,7 +106,7 @@ typedef struct sim_machine {
         slack; /* heat: degrees, degrees a watt, seconds; limit 0: none */
     double degrees, heat_joules;
     uint64_t cap_at;
-    uint64_t now; /* of a machine by itself, which has a time of its own */
+    uint64_t now; /* virtual time of a machine of its own */
     sim_scene scene;
 } sim_machine;
 
@@ -115,52 +115,52 @@ static inline const sim_step *sim_step_of(const sim_clock *c) {
 }
 
 /* ---- board.c ---- */
-/* The machine of the board in force; NULL: none is simulated. Made when it is first asked for. */
+/* The machine of the board in force, built at the first call; NULL: none is simulated. */
 sim_machine *sim_machine_now(void);
 void sim_machines_free(void);
-/* A machine by itself, that no device, meter or knob belongs to, of lines "units.1.name=gpu"; a
+/* Builds a machine of its own, without devices, meters and knobs, from lines "units.1.name=gpu"; a
  * list's own line is its length. */
 cnr_status sim_machine_of(const char *text, sim_machine **out, cnr_error *err);
 void sim_machine_free(sim_machine *m);
-/* While a machine is made: what its board says. i 0: the path is list.key; from 1: list.i.key. */
+/* A number of the board while a machine is built. i 0: the path is list.key; from 1: list.i.key. */
 double sim_number(const char *list, int32_t i, const char *key, double otherwise);
-const char *sim_text(const char *list, int32_t i, const char *key); /* "": nothing */
+const char *sim_text(const char *list, int32_t i, const char *key); /* "": missing */
 int32_t sim_count(const char *list);
 
 /* ---- time.c ---- */
 extern const cnr_clock sim_time;
 uint64_t sim_now(void);
-void sim_advance(uint64_t ns); /* the caller's work has got there */
-void sim_lock(void);           /* of machines: any thread reads meters */
+void sim_advance(uint64_t ns); /* the caller's work has reached this time */
+void sim_lock(void);           /* guards machines: any thread reads meters */
 void sim_unlock(void);
 
 /* ---- model.c; locked ---- */
-/* products: of the flops those of multiply-accumulates. */
+/* products: the flops that are multiply-accumulates. */
 typedef struct sim_work {
     const char *op;
     double flops, products, bytes;
     int32_t part;
 } sim_work;
-/* The unit has no figures for such operators: the time is by those of its nearest class. */
+/* Whether the unit has no figures for such operators, so that those of the nearest class are
+ * used. */
 int32_t sim_extrapolates(const sim_machine *m, int32_t unit, const sim_work *work);
-double sim_hz(const sim_machine *m, const sim_unit *u,
-              double *v2f); /* of the fastest: parts of 1 */
-/* Queues the work behind `ready`; returns when it is done. */
+double sim_hz(const sim_machine *m, const sim_unit *u, double *v2f); /* relative to the fastest */
+/* Queues the work after `ready`; returns its end. */
 uint64_t sim_work_on(sim_machine *m, int32_t unit, uint64_t ready, const sim_work *work);
 uint64_t sim_move_on(sim_machine *m, int32_t unit, uint64_t ready, double bytes);
-/* By itself and at once: seconds, joules above idle. */
+/* Cost of the work alone, without queues: seconds, joules above idle. */
 void sim_takes(const sim_machine *m, int32_t unit, const sim_work *work, double *seconds,
                double *joules);
 double sim_joules(const sim_machine *m, const sim_rail *r, uint64_t at);
 double sim_all_joules(const sim_machine *m, uint64_t at);
-void sim_fold(sim_machine *m, uint64_t before); /* nobody asks about earlier times again */
+void sim_fold(sim_machine *m, uint64_t before); /* earlier times will not be asked for again */
 
 /* ---- heat.c; locked ---- */
 #define SIM_CAP_EVERY_NS UINT64_C(100000000)
 void sim_heat(sim_machine *m, uint64_t at);
 
 /* ---- scene.c ---- */
-/* "scene" of the board that is read: its clocks' own power, phases; there may be none. */
+/* Reads "scene" of the board: its clocks' power figures, and phases. A board may have none. */
 cnr_status sim_scene_read(sim_machine *m, cnr_error *err);
 cnr_status sim_scene_pass(sim_machine *m, double seconds, cnr_error *err);
 
@@ -170,7 +170,7 @@ extern const cnr_kernel sim_kernel;
 extern const cnr_meter sim_meter;
 extern const cnr_knob sim_knob;
 extern const cnr_object sim_object;
-void sim_set(sim_clock *c, uint64_t hz); /* the highest step that is not above it */
+void sim_set(sim_clock *c, uint64_t hz); /* selects the highest step not above hz */
 typedef struct sim_stream {
     uint64_t ready;
 } sim_stream;

@@ -1,5 +1,5 @@
-/* Virtual time: it passes when simulated work is waited for, or when the thread that drives it
- * waits for a moment. Others (who sample meters) wake in order, at the moments they wait for. */
+/* Virtual time: it advances when simulated work is waited for, or when the thread that drives it
+ * sleeps. Other threads (samplers of meters) wake in order, at the times they wait for. */
 #define _GNU_SOURCE
 #include "sim.h"
 #include <errno.h>
@@ -8,15 +8,15 @@
 
 enum { MOST_SLEEPERS = 16 };
 #define SECOND UINT64_C(1000000000)
-/* How long, really, a thread that was woken is given to do its work before time goes on. */
+/* Real time that a woken thread gets for its work before virtual time advances. */
 #define GRACE_NS 5000000
 
-static pthread_mutex_t machines = PTHREAD_MUTEX_INITIALIZER; /* guards them */
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;     /* guards what follows */
+static pthread_mutex_t machines = PTHREAD_MUTEX_INITIALIZER; /* guards the machines */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;     /* guards the following variables */
 static pthread_cond_t passed = PTHREAD_COND_INITIALIZER, asleep = PTHREAD_COND_INITIALIZER;
 static uint64_t now = SECOND;
-static uint64_t sleepers[MOST_SLEEPERS]; /* when they want to wake; 0: free */
-static uint64_t naps;                    /* how often somebody went to sleep */
+static uint64_t sleepers[MOST_SLEEPERS]; /* wake-up times; 0: free */
+static uint64_t naps;                    /* number of times that a thread began to sleep */
 static pthread_t driver;
 static int driven;
 
@@ -29,7 +29,7 @@ static uint64_t real_ns(void) {
     return (uint64_t)t.tv_sec * SECOND + (uint64_t)t.tv_nsec;
 }
 
-/* A moment of the clock that conditions go by. */
+/* A real time as pthread conditions need it. */
 static struct timespec real_in(uint64_t ns) {
     struct timespec t;
     clock_gettime(CLOCK_REALTIME, &t);
@@ -70,8 +70,8 @@ void sim_advance(uint64_t ns) {
     pthread_mutex_unlock(&lock);
 }
 
-/* Who does not drive time waits for who does, but no longer than it would really take: nobody may
- * be left to drive it. */
+/* A thread that does not drive time waits for the one that does, but no longer than the real
+ * duration: the driver may have ended. */
 static void wait_for_others(uint64_t ns) {
     pthread_mutex_lock(&lock);
     int slot = 0;

@@ -1,4 +1,4 @@
-/* What is known of the object "canvas" before cairo comes in. */
+/* Facts about the object "canvas" that are known before cairo is loaded. */
 #ifndef DRAW_ABOUT_H
 #define DRAW_ABOUT_H
 
@@ -6,7 +6,7 @@
 
 #define DRAW_NAME "canvas"
 #define DRAW_SUMMARY "A picture to draw on: canvas { width, height, font, bold, scale, svg, pdf }."
-/* What is called, with how many arguments at least and at most. */
+/* Methods, with the minimum and maximum number of arguments. */
 /* clang-format off */
 #define DRAW_METHODS(X) \
     X(draw_picture, 2, 2, "picture(picture, { x, y, width, height })") \

@@ -1,6 +1,6 @@
-/* The object "canvas": pictures, shapes and text on a picture or in an SVG or a PDF file. Lengths
- * are pixels, places from the top left corner, colours { red, green, blue, opacity } from 0 to 1.
- */
+/* The object "canvas": draws pictures, shapes and text on a picture or in an SVG or PDF file.
+ * Lengths are pixels, positions count from the top left corner, colours are { red, green, blue,
+ * opacity } from 0 to 1. */
 #include "about.h"
 #include "draw.h"
 #include <math.h>
@@ -69,7 +69,8 @@ static cairo_surface_t *surface_of(draw_state *s, const options *o) {
                                       (int)ceil((double)o->height * o->scale));
 }
 
-/* Letters as wide at every size as at the next: what was measured fits in a figure drawn larger. */
+/* Makes letter widths proportional to the size, so that a text measured at one size fits at
+ * another. */
 static void scale_text(cairo_t *pen) {
     cairo_font_options_t *options = cairo_font_options_create();
     cairo_font_options_set_hint_metrics(options, CAIRO_HINT_METRICS_OFF);
@@ -139,7 +140,7 @@ cnr_status draw_give(const draw_call *c, int32_t dtype, int32_t rank, const int6
 
 static const struct method {
     cnr_status (*run)(const draw_call *c);
-    int32_t least, most; /* arguments */
+    int32_t least, most; /* number of arguments */
 } table[] = {
 #define X(run, least, most, text) {run, least, most},
     DRAW_METHODS(X)

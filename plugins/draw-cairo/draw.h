@@ -1,4 +1,4 @@
-/* Inside draw-cairo: a picture being drawn on. */
+/* Internals of draw-cairo: a canvas. */
 #ifndef DRAW_CAIRO_DRAW_H
 #define DRAW_CAIRO_DRAW_H
 
@@ -17,7 +17,7 @@ typedef struct draw_state {
     cairo_surface_t *surface; /* RGB24, or a file's */
     cairo_t *pen;
     draw_file file;
-    uint8_t *text; /* what the file's surface has written so far */
+    uint8_t *text; /* what the file's surface has written */
     size_t bytes, room;
 } draw_state;
 
@@ -38,14 +38,14 @@ typedef struct draw_call {
 
 /* ---- canvas.c ---- */
 cnr_status draw_fail(cnr_error *err, int32_t code, const char *where, const char *text);
-/* Failed when cairo ran into something (out of memory). */
+/* Fails if cairo had an error (out of memory). */
 cnr_status draw_check(const draw_state *s, cnr_error *err);
-/* `n` numbers; cairo's own are fixed-point, so they are kept within what it can hold. */
+/* Reads `n` numbers, clamped to what cairo's fixed-point numbers hold. */
 cnr_status draw_numbers(const cnr_tensor *t, const char *what, int32_t n, double *out,
                         cnr_error *err);
-/* Three or four numbers: what is drawn next has that colour. */
+/* Sets the colour for what is drawn next, from three or four numbers. */
 cnr_status draw_colour(const draw_state *s, const cnr_tensor *t, cnr_error *err);
-/* The data of a result passes to the caller. */
+/* Creates a result, whose data the caller of the method owns. */
 cnr_status draw_give(const draw_call *c, int32_t dtype, int32_t rank, const int64_t *dim,
                      void *data);
 
@@ -57,7 +57,7 @@ cnr_status draw_line(const draw_call *c);
 cnr_status draw_area(const draw_call *c);
 cnr_status draw_clip(const draw_call *c);
 
-/* ---- text.c: one line of text, 8 bits a unit; what is no UTF-8 becomes '?' ---- */
+/* ---- text.c: one line of text in bytes; invalid UTF-8 becomes '?' ---- */
 cnr_status draw_text(const draw_call *c);
 cnr_status draw_extent(const draw_call *c);
 
@@ -66,7 +66,7 @@ cnr_status draw_picture(const draw_call *c);
 cnr_status draw_pixels(const draw_call *c);
 cnr_status draw_svg(const draw_call *c);
 cnr_status draw_pdf(const draw_call *c);
-/* NULL: this cairo writes no SVG. */
+/* NULL: this cairo can't write SVG. */
 cairo_surface_t *draw_file_surface(draw_state *s, int64_t width, int64_t height);
 
 #endif

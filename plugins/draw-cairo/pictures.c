@@ -1,4 +1,4 @@
-/* Pixels: pictures put on a canvas, and what the canvas holds at the end, as pixels, SVG or PDF. */
+/* Pixels: draws pictures on a canvas, and returns the canvas as pixels, SVG or PDF. */
 #include "draw.h"
 #include <math.h>
 #ifdef CAIRO_HAS_SVG_SURFACE
@@ -74,7 +74,7 @@ cnr_status draw_pixels(const draw_call *c) {
     return CNR_OK;
 }
 
-/* ---- files of lines and letters ---- */
+/* ---- vector files ---- */
 
 #if defined(CAIRO_HAS_SVG_SURFACE) || defined(CAIRO_HAS_PDF_SURFACE)
 static cairo_status_t keep(void *state, const unsigned char *data, unsigned n) {
@@ -102,8 +102,8 @@ cairo_surface_t *draw_file_surface(draw_state *s, int64_t width, int64_t height)
     }
 #endif
 #ifdef CAIRO_HAS_PDF_SURFACE
-    if (s->file ==
-        DRAW_PDF) { /* a point is 1/72 inch, a unit of ours 1/96; no date: the same twice */
+    if (s->file == DRAW_PDF) { /* a point is 1/72 inch, a unit of ours 1/96; without a date, so that
+                                  files are reproducible */
         const double unit = 72.0 / 96;
         surface = cairo_pdf_surface_create_for_stream(keep, s, unit * (double)width,
                                                       unit * (double)height);
@@ -114,7 +114,7 @@ cairo_surface_t *draw_file_surface(draw_state *s, int64_t width, int64_t height)
     return surface;
 }
 
-/* The file's text; nothing can be drawn after that. */
+/* Returns the file's contents; nothing can be drawn after that. */
 static cnr_status finished(const draw_call *c, draw_file file, const char *wanted) {
     draw_state *s = c->s;
     if (s->file != file) return draw_fail(c->err, CNR_E_STATE, "canvas", wanted);

@@ -1,4 +1,4 @@
-/* The plugin: an object to draw on, which comes in (canvas.so) when one is made. */
+/* The plugin: the object "canvas"; canvas.so is loaded when one is created. */
 #include "about.h"
 #include "late.h"
 

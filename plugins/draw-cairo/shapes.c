@@ -4,7 +4,7 @@
 
 enum { MOST_DASHES = 8 };
 
-/* A rectangle with round corners. */
+/* A rectangle with rounded corners. */
 static void trace(cairo_t *pen, const double r[4], double radius) {
     const double most = fmin(fabs(r[2]), fabs(r[3])) / 2;
     const double x0 = r[0], y0 = r[1], x1 = r[0] + r[2], y1 = r[1] + r[3];
@@ -54,7 +54,7 @@ cnr_status draw_dot(const draw_call *c) {
     return draw_check(c->s, c->err);
 }
 
-/* The points of a line or an area, x and y in turns, as a path. */
+/* The points of a line or area, x and y alternating, as a path. */
 static cnr_status points(const draw_call *c) {
     const cnr_tensor *t = c->in[0];
     const double *at = t->data;
@@ -74,7 +74,7 @@ static cnr_status points(const draw_call *c) {
     return CNR_OK;
 }
 
-/* Lengths drawn and left out, in turns. */
+/* Alternating lengths of dashes and gaps. */
 static cnr_status use_dashes(const draw_call *c) {
     double dashes[MOST_DASHES], sum = 0;
     const int32_t n = (int32_t)fmin((double)cnr_count(c->in[3]), MOST_DASHES + 1);
@@ -108,7 +108,7 @@ cnr_status draw_area(const draw_call *c) {
     return draw_check(c->s, c->err);
 }
 
-/* Nothing is drawn outside of it, until the next call; without a rectangle everything is again. */
+/* Clips drawing to a rectangle until the next call; without a rectangle, ends the clipping. */
 cnr_status draw_clip(const draw_call *c) {
     double r[4];
     if (c->n_in > 0) DRAW_TRY(draw_numbers(c->in[0], "rectangle", 4, r, c->err));

@@ -1,10 +1,10 @@
-/* Text: one line, in the font that the canvas was made with. */
+/* Draws one line of text in the canvas's font. */
 #include "draw.h"
 #include <math.h>
 
 enum { MOST_BYTES = 1000 };
 
-/* How many bytes the character at p has; 0: it is none. */
+/* Bytes of the UTF-8 character at p; 0: invalid. */
 static int32_t character(const uint8_t *p, int64_t room) {
     const int32_t n = *p < 0x80                 ? 1
                       : *p >= 0xc2 && *p < 0xe0 ? 2
@@ -19,7 +19,7 @@ static int32_t character(const uint8_t *p, int64_t room) {
     return n;
 }
 
-/* cairo takes proper UTF-8 only, and remembers an error for ever. */
+/* Replaces invalid UTF-8: cairo would fail, and stay in error. */
 static cnr_status clean(const cnr_tensor *text, char *out, cnr_error *err) {
     if (text->dtype != CNR_u8 || text->rank != 1)
         return draw_host->fail(err, CNR_E_ARG, "text", "want a text");
@@ -61,8 +61,8 @@ cnr_status draw_extent(const draw_call *c) {
     return CNR_OK;
 }
 
-/* The corner where the line begins, over its first letter, lies at the place; by so many degrees,
- * to the left, it is turned about that. */
+/* The top left corner of the text is at the given position, about which it is rotated anticlockwise
+ * by degrees. */
 cnr_status draw_text(const draw_call *c) {
     char line[MOST_BYTES];
     double at[2], degrees = 0;

@@ -1,4 +1,4 @@
-/* What is known of the object "dot" before Graphviz comes in. */
+/* Facts about the object "dot" that are known before Graphviz is loaded. */
 #ifndef DOT_ABOUT_H
 #define DOT_ABOUT_H
 

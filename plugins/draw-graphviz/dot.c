@@ -1,8 +1,8 @@
-/* The object "dot": a graph in the language DOT becomes an SVG or a PNG. By Graphviz's library.
+/* The object "dot": renders a graph in the language DOT to SVG or PNG by Graphviz's library.
  *
- * The text may be anybody's, and DOT can name files: pictures, fonts, style sheets. So attributes
- * that do are refused, and so are HTML labels, which can hold them, and comments, which could hide
- * where a label begins. */
+ * The text may come from anybody, and DOT can name files: pictures, fonts, style sheets. Attributes
+ * that do so are refused; so are HTML labels, which can contain them, and comments, which could
+ * hide the start of a label. */
 #include "about.h"
 #include <gvc.h>
 #include <pthread.h>
@@ -15,7 +15,7 @@ static const cnr_host *host;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* the library has globals */
 static GVC_t *context;
 
-/* Outside of quotes: '<' begins an HTML label, '/' and '#' comments. */
+/* Outside quotes, '<' starts an HTML label, '/' and '#' start comments. */
 static const char *refused_text(const char *text) {
     bool quoted = false;
     for (; *text; text++) {
@@ -36,7 +36,7 @@ static const char *refused_attribute(Agraph_t *graph) {
     return NULL;
 }
 
-/* The picture is Graphviz's: gvFreeRenderData. */
+/* *out is freed by gvFreeRenderData. */
 static cnr_status draw(const char *text, const char *format, char **out, unsigned *bytes,
                        cnr_error *err) {
     const char *why = refused_text(text);

@@ -1,4 +1,4 @@
-/* The plugin: the object "dot", which comes in (dot.so) when one is made. */
+/* The plugin: the object "dot"; dot.so is loaded when one is created. */
 #include "about.h"
 #include "late.h"
 

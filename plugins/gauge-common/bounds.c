@@ -1,5 +1,5 @@
-/* Knobs that are set by two attributes: what was found is kept, set between it, read back, put
- * back. */
+/* Knobs with two attributes, minimum and maximum: keeps the values found, sets both within them,
+ * reads back, restores. */
 #include "bounds.h"
 #include <cnnrun/kit.h>
 #include <stdio.h>
@@ -42,7 +42,7 @@ void bounds_steps_of(bounds_domain *d, const char *text) {
         bounds_step(d, value * d->unit);
 }
 
-/* What a file says of the frequency; 0: nothing that makes sense. */
+/* A frequency from the file's text; 0: invalid. */
 static uint64_t hz_of(const bounds_domain *d, const char *text) {
     const char *end;
     double value;
@@ -63,7 +63,7 @@ static void text_of(const bounds_domain *d, uint64_t hz, char out[32]) {
     snprintf(out, 32, "%d", (int)level);
 }
 
-/* Named, if it is there. */
+/* Names the file if it exists. */
 static int name_file(bounds_file *file, const char *folder, const char *name) {
     gauge_file look;
     gauge_name(&look, folder, name);
@@ -73,8 +73,7 @@ static int name_file(bounds_file *file, const char *folder, const char *name) {
     return 1;
 }
 
-/* The bounds are what was found; steps outside them are listed, and never set. 0: they make no
- * sense. */
+/* Takes the values found as bounds. Steps outside are listed but never set. 0: invalid. */
 static int take_bounds(bounds_domain *d) {
     int32_t on = d->fixed_cores;
     GAUGE_EACH(i, d->n_cores) on += *d->cores[i].found == '1';
@@ -179,7 +178,8 @@ cnr_status bounds_read(void *state, int32_t domain, cnr_knob_state *out, cnr_err
 
 /* ---- setting ---- */
 
-/* What a bound is now: another process, or the kernel, may have moved it. 0: it can't be read. */
+/* The present value of a bound, which another process or the kernel may have changed. 0:
+ * unreadable. */
 static uint64_t bound_now(const bounds_domain *d, const bounds_file *f) {
     char text[GAUGE_TEXT];
     gauge_file file = {.fd = -1};
@@ -189,9 +189,8 @@ static uint64_t bound_now(const bounds_domain *d, const bounds_file *f) {
     return status ? 0 : hz_of(d, text);
 }
 
-/* Both bounds to hz: the one first that makes room, since the kernel keeps the least below the
- * most. A most that ends below is the kernel's limit (heat), which wins; one above was not taken.
- */
+/* Sets both bounds to hz, in the order that keeps minimum <= maximum. If the maximum ends below hz,
+ * the kernel has limited it (heat), which is accepted; if above, the write was refused. */
 static cnr_status set_hz(bounds_domain *d, uint64_t hz, cnr_error *err) {
     char text[32];
     text_of(d, hz, text);
@@ -204,7 +203,7 @@ static cnr_status set_hz(bounds_domain *d, uint64_t hz, cnr_error *err) {
                             text, (unsigned long long)is);
 }
 
-/* The first of those that were found on stay on. */
+/* Switches on the first `cores` of those that were found on. */
 static cnr_status set_cores(bounds_domain *d, int32_t cores, cnr_error *err) {
     int32_t on = d->fixed_cores;
     GAUGE_EACH(i, d->n_cores) {
@@ -222,7 +221,8 @@ cnr_status bounds_set(void *state, int32_t domain, uint64_t hz, int32_t cores, c
 
 /* ---- putting back ---- */
 
-/* What was found is the wider, so the most goes first; again, if a narrow least was in its way. */
+/* Restores the values found. They are wider, so the maximum comes first; once more if a narrow
+ * minimum prevented it. */
 static cnr_status restore(const bounds_domain *d, cnr_error *err) {
     cnr_status status = CNR_OK;
     GAUGE_EACH(i, d->n_cores) {
@@ -258,7 +258,7 @@ void bounds_restore_now(void *state) {
     }
 }
 
-/* A line an attribute: "VALUE PATH". */
+/* Appends the line "VALUE PATH" of an attribute. */
 static int32_t put_line(char *text, size_t room, int32_t n, const bounds_file *f) {
     const size_t used = (size_t)n < room ? (size_t)n : room;
     return n + snprintf(text + used, room - used, "%s %s\n", f->found, f->path);
@@ -277,7 +277,7 @@ int32_t bounds_found(void *state, char *text, size_t room) {
     return n;
 }
 
-/* The file of ours that the line names, so that no line can have others written. */
+/* Finds our file that the line names, so that no line can write another one. */
 static bounds_file *file_of(const bounds *list, const char *path, size_t n) {
     GAUGE_EACH(i, list->n) {
         bounds_domain *d = list->at[i];
@@ -299,7 +299,7 @@ cnr_status bounds_bring_back(void *state, const char *text, cnr_error *err) {
         bounds_file *f = value < all && value < sizeof f->found
                              ? file_of(list, line + value + 1, all - value - 1)
                              : NULL;
-        if (!f) continue; /* of what is not there any more */
+        if (!f) continue; /* a file that no longer exists */
         memcpy(f->found, line, value);
         f->found[value] = 0;
     }

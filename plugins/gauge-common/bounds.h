@@ -1,5 +1,4 @@
-/* Knobs that are set by two attributes, the least and the most: clocks of cpufreq, devfreq and
- * kgsl. */
+/* Knobs with two attributes, minimum and maximum: clocks of cpufreq, devfreq and kgsl. */
 #ifndef GAUGE_BOUNDS_H
 #define GAUGE_BOUNDS_H
 
@@ -7,7 +6,7 @@
 
 enum { BOUNDS_STEPS = 128 };
 
-/* An attribute that is written, and what it held when the knob was opened. */
+/* A writable attribute, and its value when the knob was opened. */
 typedef struct bounds_file {
     char path[GAUGE_PATH], found[32];
 } bounds_file;
@@ -16,18 +15,18 @@ struct bounds;
 typedef struct bounds_domain {
     cnr_knob_domain domain;
     uint64_t steps[BOUNDS_STEPS]; /* rising */
-    double unit;                  /* hertz that one in the files stands for */
-    int levels;                   /* 1: the files hold indexes of steps, 0 being the highest */
+    double unit;                  /* hertz of one unit in the files */
+    int levels;                   /* 1: the files hold indices of steps, where 0 is the highest */
     bounds_file least, most;
     gauge_file now;         /* the frequency, in units */
-    gauge_file temperature; /* thousandths of a degree; path "": none */
-    /* (optional) fills state->load_percent; own is the plugin's, by host->alloc, freed at the end
-     */
+    gauge_file temperature; /* millidegrees; path "": none */
+    /* fills state->load_percent (optional); own is the plugin's, by host->alloc, freed at the
+     * end */
     void (*load)(const struct bounds *list, struct bounds_domain *d, cnr_knob_state *state);
     gauge_file loads[2];
     void *own;
-    bounds_file *cores;           /* that can be switched: "1" or "0" */
-    int32_t n_cores, fixed_cores; /* fixed: that are on, and have no switch */
+    bounds_file *cores;           /* switches of cores: "1" or "0" */
+    int32_t n_cores, fixed_cores; /* fixed: cores without a switch, which are always on */
 } bounds_domain;
 
 typedef struct bounds {
@@ -36,16 +35,16 @@ typedef struct bounds {
     char root[GAUGE_PATH];
 } bounds;
 
-/* A list to be filled by `find`, which adds domains; the knob's other hooks are over it. */
+/* Opens a list that `find` fills by adding domains; the knob's other hooks work on it. */
 cnr_status bounds_open(const char *what, const cnr_gauge_options *options,
                        cnr_status (*find)(bounds *list, cnr_error *err), void **state, int32_t *n,
                        cnr_error *err);
-/* A domain that is empty but for its name and unit; NULL: out of memory, told. */
+/* Adds a domain with a name and a unit; NULL with err: out of memory. */
 bounds_domain *bounds_add(bounds *list, const char *name, double unit, cnr_error *err);
-/* Names the files in `folder`, and reads the bounds out of them: behind steps and cores. 0: they
- * are not there, or make no sense, and the domain can only be read. */
+/* Names the files in `folder` and reads the bounds; call after adding steps and cores. 0: missing
+ * or invalid, and the domain is read-only. */
 int bounds_files(bounds_domain *d, const char *folder, const char *least, const char *most);
-/* A step more, in any order; twice the same is once. */
+/* Adds a step, in any order; duplicates are ignored. */
 void bounds_step(bounds_domain *d, double hz);
 void bounds_steps_of(bounds_domain *d, const char *text); /* "585000000 490000000", in units */
 
@@ -64,7 +63,7 @@ void bounds_close(void *state);
     .restore = bounds_restore, .close = bounds_close, .save_state = bounds_found, \
     .load_state = bounds_bring_back, .restore_in_signal = bounds_restore_now
 
-/* The plugin knob-WORD, whose domains `find` finds. */
+/* Defines the plugin knob-WORD, whose domains `find` adds. */
 #define BOUNDS_PLUGIN(word, what, about) \
     static cnr_status open_knob(const cnr_gauge_options *options, void **state, int32_t *n, \
                                 cnr_error *err) { \

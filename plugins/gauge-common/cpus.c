@@ -1,4 +1,4 @@
-/* Processors: which ones a text names, and how busy they are by /proc/stat. */
+/* Processors: parses lists of them, and measures their load by /proc/stat. */
 #include "gauge.h"
 #include <cnnrun/kit.h>
 #include <ctype.h>
@@ -18,7 +18,7 @@ void gauge_cpus_of(const char *text, gauge_cpus *out) {
     }
 }
 
-/* Busy and all ticks of the line "cpu3 user nice system idle iowait irq softirq steal". */
+/* Adds busy and total ticks from the line "cpu3 user nice system idle iowait irq softirq steal". */
 static void add_line(const char *line, const gauge_cpus *c, uint64_t *busy, uint64_t *all) {
     char *at;
     int mine = 0;

@@ -1,4 +1,4 @@
-/* Libraries that drivers bring, opened at run time: nothing links against them. */
+/* Libraries of drivers, loaded at run time so that nothing links them. */
 #include "gauge.h"
 #include <dlfcn.h>
 #include <stdio.h>

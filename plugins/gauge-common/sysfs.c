@@ -1,4 +1,4 @@
-/* Attributes below /sys: found by pattern, read again and again, written. */
+/* Attributes below /sys: finds them by pattern, reads them repeatedly, writes them. */
 #define _GNU_SOURCE /* strverscmp */
 #include "gauge.h"
 #include <cnnrun/kit.h>
@@ -14,7 +14,7 @@ const cnr_host *gauge_host;
 
 /* ---- finding ---- */
 
-/* A root is a path, whatever characters it has; the pattern behind it is one. */
+/* Appends the pattern to the root, whose special characters are escaped. */
 static int full_pattern(const char *root, const char *pattern, char *out, size_t room) {
     size_t n = 0;
     for (; *root; root++) {
@@ -53,7 +53,7 @@ cnr_status gauge_find(const char *root, const char *pattern, gauge_found *out, c
         return gauge_host->fail(err, CNR_E_LIMIT, root, "the path is too long");
     const int failed = glob(full, GLOB_NOSORT, NULL, &g);
     if (failed == GLOB_NOSPACE) return gauge_host->fail(err, CNR_E_MEMORY, full, "out of memory");
-    if (failed) return CNR_OK; /* nothing matches, or nobody may look */
+    if (failed) return CNR_OK; /* no match, or no permission */
     const cnr_status status = keep(&g, out, err, pattern);
     globfree(&g);
     return status;
@@ -105,7 +105,8 @@ static cnr_status no_answer(const gauge_file *file, int number, cnr_error *err) 
                             denied ? " (only root may read it)" : "");
 }
 
-/* The host's opening refuses what is no regular file; who may not look is told here. */
+/* Opens the file. The host refuses anything but regular files; a missing permission is reported
+ * here. */
 static cnr_status open_again(gauge_file *file, cnr_error *err) {
     if (file->fd >= 0) return CNR_OK;
     if (!*file->path) return gauge_host->fail(err, CNR_E_LIMIT, "sysfs", "the path is too long");
@@ -119,7 +120,7 @@ cnr_status gauge_read_text(gauge_file *file, char *out, size_t room, cnr_error *
     CNR_TRY(open_again(file, err));
     const ssize_t got = pread(file->fd, out, room - 1, 0);
     const int number = errno;
-    if (got < 0) { /* a driver that was taken out and came back has another file */
+    if (got < 0) { /* a driver that was reloaded has a new file */
         gauge_close(file);
         return no_answer(file, number, err);
     }
@@ -161,7 +162,7 @@ int gauge_look_number(const char *folder, const char *name, double *out) {
 
 /* ---- writing ---- */
 
-/* An attribute is no file that could be made beside it and renamed: what is written is an order. */
+/* Writes in place: an attribute can't be replaced by a renamed file. */
 int gauge_order(const char *path, const char *text) {
     const int fd = open(path, O_WRONLY | O_TRUNC | O_CLOEXEC | O_NOFOLLOW);
     const size_t n = strlen(text);

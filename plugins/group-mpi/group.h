@@ -1,11 +1,11 @@
-/* group-mpi: processes that an MPI launcher started. The library is mapped when the group is
+/* group-mpi: processes started by an MPI launcher. The MPI library is loaded when the group is
  * opened: mpi.c is a module of its own. */
 #ifndef GROUP_MPI_GROUP_H
 #define GROUP_MPI_GROUP_H
 
 #include <cnnrun/kit.h>
 
-/* What the module does; as the hooks of cnr_group say. */
+/* The module's functions, as the hooks of cnr_group. */
 typedef struct group_calls {
     cnr_status (*open)(const cnr_group_options *options, int32_t *rank, int32_t *ranks,
                        cnr_error *err);
@@ -20,10 +20,10 @@ typedef struct group_calls {
 typedef const group_calls *(*group_calls_fn)(const cnr_host *host);
 
 extern const cnr_host *group_host;
-/* plugin.c: of the open group; NULL: none is open, so that sums are what they are. */
+/* plugin.c: functions of the open group; NULL: none is open, so sums are copies. */
 const group_calls *group_opened(void);
 
-/* sums.c: sums as nodes of a graph */
+/* sums.c: sums as operators */
 extern const cnr_op group_sum_begin, group_sum_wait;
 
 #endif

@@ -1,7 +1,7 @@
-/* The module that is linked to MPI. Sums are MPI_Iallreduce. MPI libraries move data only while
- * they are called, so a thread of ours calls MPI_Test while sums are under way; whoever waits does
- * the same. All calls are made under one lock (MPI_THREAD_SERIALIZED). Nobody spins for long: there
- * may be as many ranks as cores. */
+/* The module that links MPI. Sums use MPI_Iallreduce. MPI libraries transfer data only inside their
+ * functions, so a thread calls MPI_Test while sums are pending, as do waiting threads. One lock
+ * guards all calls (MPI_THREAD_SERIALIZED). Waiting threads sleep briefly instead of spinning:
+ * there may be as many ranks as cores. */
 #define _GNU_SOURCE
 #include "group.h"
 #include <errno.h>
@@ -15,9 +15,9 @@
 enum { MOST_SUMS = 1024, SPINS = 500, PAUSE_NS = 30000, GIVE_UP_NS = 500000000 };
 
 typedef struct sum {
-    void *data; /* NULL: the row is free */
+    void *data; /* NULL: the entry is free */
     MPI_Request request;
-    int code; /* of MPI, once it is done */
+    int code; /* MPI's error code, when done */
     int done;
 } sum;
 
@@ -25,7 +25,7 @@ static const cnr_host *host;
 static struct {
     MPI_Comm all;
     pthread_mutex_t lock;
-    pthread_cond_t more; /* sums, or the end */
+    pthread_cond_t more; /* signals new sums, or the end */
     pthread_t thread;
     sum sums[MOST_SUMS];
     int32_t under_way, has_thread, ends;
@@ -53,7 +53,7 @@ static uint64_t monotonic_ns(void) {
 
 /* ---- progress ---- */
 
-/* Under the lock. */
+/* Call with the lock held. */
 static void test(sum *s) {
     if (!s->data || s->done) return;
     s->code = MPI_Test(&s->request, &s->done, MPI_STATUS_IGNORE);
@@ -78,7 +78,7 @@ static void *progress(void *unused) {
     return NULL;
 }
 
-/* Until *done; the process may be asked to end because another rank did, which then never comes. */
+/* Waits for *done. Ends if the process is asked to, since another rank may have ended. */
 static cnr_status wait_for(sum *s, const char *what, cnr_error *err) {
     uint64_t asked = 0;
     for (int i = 0;; i++) {
@@ -132,7 +132,7 @@ static cnr_status sum_wait(void *data, cnr_error *err) {
     pthread_mutex_lock(&g.lock);
     sum *s = row_of(data);
     pthread_mutex_unlock(&g.lock);
-    if (!s) return CNR_OK; /* another part of it was waited for */
+    if (!s) return CNR_OK; /* another part of it was waited for already */
     const cnr_status status = wait_for(s, "a sum", err);
     pthread_mutex_lock(&g.lock);
     if (s->done) s->data = NULL;
@@ -182,7 +182,7 @@ static cnr_status open_all(const cnr_group_options *options, int32_t *rank, int3
     MPI_Initialized(&there);
     if (there)
         return host->fail(err, CNR_E_STATE, "group mpi", "this process uses MPI for other work");
-    setenv("OMPI_MCA_opal_signal", "", 0); /* crashes are told by our own handlers */
+    setenv("OMPI_MCA_opal_signal", "", 0); /* our own handlers report crashes */
     int code = MPI_Init_thread(NULL, NULL, MPI_THREAD_SERIALIZED, &level);
     if (!code) code = MPI_Comm_dup(MPI_COMM_WORLD, &g.all);
     if (!code) code = MPI_Comm_set_errhandler(g.all, MPI_ERRORS_RETURN);
@@ -190,7 +190,7 @@ static cnr_status open_all(const cnr_group_options *options, int32_t *rank, int3
     if (!code) code = MPI_Comm_size(g.all, &n);
     if (code) return told(code, "MPI can't be started", err);
     g.cancel = options->cancel;
-    (void)prctl(PR_SET_TIMERSLACK, 1000UL, 0UL, 0UL, 0UL); /* pauses are as short as they say */
+    (void)prctl(PR_SET_TIMERSLACK, 1000UL, 0UL, 0UL, 0UL); /* makes sleeps as short as requested */
     *rank = own;
     *ranks = n;
     g.has_thread = n > 1 && level >= MPI_THREAD_SERIALIZED &&

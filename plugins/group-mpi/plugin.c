@@ -1,4 +1,4 @@
-/* The group as cnnrun sees it: which processes belong to it, and the module that reaches them. */
+/* The group as cnnrun sees it: recognises the launcher and loads the module. */
 #include "group.h"
 #include "late.h"
 #include <stdlib.h>
@@ -9,15 +9,15 @@ static int32_t is_open;
 
 const group_calls *group_opened(void) { return is_open ? module : NULL; }
 
-/* ---- who started this process ---- */
+/* ---- launcher ---- */
 
 static int32_t number_of(const char *name) {
     const char *text = getenv(name);
     return text && *text ? (int32_t)strtol(text, NULL, 10) : -1;
 }
 
-/* Open MPI's mpirun, MPICH's, and Slurm's srun with either of its two interfaces. Slurm's own names
- * are set in a batch script too, which is one process: there PMIX_RANK is missing. */
+/* Recognises mpirun of Open MPI and of MPICH, and Slurm's srun with either interface. Slurm's own
+ * variables also exist in a batch script, a single process, but PMIX_RANK does not. */
 static int32_t launched(int32_t *rank) {
     static const char *const names[][3] = {{"OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK", NULL},
                                            {"PMI_SIZE", "PMI_RANK", NULL},
@@ -31,7 +31,7 @@ static int32_t launched(int32_t *rank) {
     return 0;
 }
 
-/* ---- the hooks; the state is the module's ---- */
+/* ---- hooks; the state is the module's ---- */
 
 static cnr_status open_group(const cnr_group_options *options, void **state, int32_t *rank,
                              int32_t *ranks, cnr_error *err) {

@@ -1,5 +1,5 @@
-/* Sums over the group as nodes of a graph: one begins when its inputs are there, others wait for
- * parts of it. With no open group they only copy. */
+/* Sums over the group as operators: one starts when its inputs are ready, others wait for parts of
+ * it. Without an open group they copy. */
 #include "group.h"
 
 static const cnr_attr_spec begin_attrs[] = {{.name = "multiplier",

@@ -1,5 +1,4 @@
-/* Bytes with channels in blocks: which block a value has; x with its padding, as windows read it.
- */
+/* Bytes in channel blocks: the block size of a value, and copies of x with padding for windows. */
 #include "blocked.h"
 
 int32_t int8_channel_block(int64_t channels) {
@@ -56,7 +55,7 @@ void int8_planes_of(const cnr_node *node, const cnr_window *w, int64_t pixel, in
     const int64_t reach =
         cnr_max(0, w->out[2] - 1) * w->stride[2] + (w->kernel[2] - 1) * w->dilation[2] + 1;
     out->columns = cnr_div_up(reach, w->stride[2]);
-    /* the last phases are never read when the window is narrower than its stride */
+    /* phases that no tap reads, if the window is narrower than its stride */
     if (w->dilation[2] == 1) out->phases = cnr_min(out->phases, w->kernel[2]);
     out->row = out->phases * out->columns * pixel;
     out->plane = out->rows[0] * out->rows[1] * out->row;
@@ -82,7 +81,7 @@ static void copy_flipped(uint8_t *to, const uint8_t *from, int64_t n, uint8_t fl
         for (int64_t i = 0; i < n; i++) to[i] = from[i] ^ flip;
 }
 
-/* Columns [begin, end) of one phase of x's row lie inside it; the others are padding. */
+/* The columns [begin, end) of a phase that lie inside x's row; the others are padding. */
 static void inside(const int8_planes *p, int64_t phase, int64_t *begin, int64_t *end) {
     const int64_t stride = p->w.stride[2], shift = phase - p->w.pad_begin[2];
     *begin = shift >= 0 ? 0 : cnr_min(p->columns, cnr_div_up(-shift, stride));
@@ -90,7 +89,7 @@ static void inside(const int8_planes *p, int64_t phase, int64_t *begin, int64_t 
     *end = cnr_max(*begin, room <= 0 ? 0 : cnr_min(p->columns, cnr_div_up(room, stride)));
 }
 
-/* A row of pixels of 16 or 8 channels. */
+/* Copies a row of pixels of 16 or 8 channels. */
 static void copy_row(const int8_planes *p, const uint8_t *from, uint8_t flip, uint8_t fill,
                      uint8_t *to) {
     const int64_t pixel = p->pixel, stride = p->w.stride[2];
@@ -111,7 +110,8 @@ static void copy_row(const int8_planes *p, const uint8_t *from, uint8_t flip, ui
     }
 }
 
-/* Up to INT8_NR columns of four rows from `at` on, side by side. */
+/* Interleaves up to INT8_NR columns of four rows, from column `at` on; a NULL row and columns
+ * beyond n give zeros. */
 static void four_rows(const uint8_t *const rows[4], int64_t at, int64_t n, uint8_t *out) {
     uint8_t room[4][INT8_NR];
     const uint8_t *ready[4];
@@ -125,7 +125,8 @@ static void four_rows(const uint8_t *const rows[4], int64_t at, int64_t n, uint8
     int8_uk->interleave(ready, out);
 }
 
-/* A row of four channels that have a plane each (NULL: none, which weights of 0 stand for). */
+/* Interleaves a row of four channels that are separate planes (NULL: no channel; its weights are
+ * 0). */
 static void join_row(const int8_planes *p, const uint8_t *const rows[4], uint8_t flip, uint8_t fill,
                      uint8_t *to) {
     uint32_t joined[INT8_NR];
@@ -155,7 +156,7 @@ void int8_planes_copy(const int8_planes *p, const cnr_tensor *x, int64_t sample,
     for (int64_t z = 0; z < p->rows[0]; z++)
         for (int64_t y = 0; y < p->rows[1]; y++, to += p->row) {
             const int64_t iz = z - w->pad_begin[0], iy = y - w->pad_begin[1];
-            if (w->kernel[1] == 1 && y % w->stride[1]) continue; /* nobody reads it */
+            if (w->kernel[1] == 1 && y % w->stride[1]) continue; /* no tap reads this row */
             if (iz < 0 || iz >= w->in[0] || iy < 0 || iy >= w->in[1]) {
                 memset(to, fill, (size_t)p->row);
                 continue;

@@ -1,8 +1,8 @@
-/* qlinear_conv of one group on the CPU, channels in blocks: each weight of a panel of 16 outputs
- * meets one position's bytes, so that nothing is packed, and sums leave registers as bytes.
+/* qlinear_conv of one group on the CPU, on channel blocks: each weight of a panel of 16 outputs is
+ * multiplied by one position's bytes, so that nothing is packed; sums are requantised in registers.
  *
- * A tile is up to 14 neighbours of a row of y by one or two panels. A task is some tiles of a
- * sample by some pairs of panels, which stay in the cache while all its tiles pass. */
+ * A tile is up to 14 adjacent positions of a row of y by one or two panels. A task is some tiles of
+ * a sample by some pairs of panels, which stay in the cache for all its tiles. */
 #include "blocked.h"
 
 enum { SLACK = 64, CHUNK_BYTES = 8 << 20, TASK_BYTES = 128 << 10 };
@@ -10,11 +10,11 @@ enum { SLACK = 64, CHUNK_BYTES = 8 << 20, TASK_BYTES = 128 << 10 };
 typedef struct conv_state {
     int8_planes p;
     int64_t k4, rows;          /* rows: outputs */
-    int64_t wide, row_tiles;   /* positions of a row of y; tiles of it */
+    int64_t wide, row_tiles;   /* wide: positions of a row of y; row_tiles: its tiles */
     int64_t tiles, per_task;   /* of a sample */
     int64_t pairs, pairs_task; /* of panels */
     int64_t chunk;             /* samples padded at a time; 0: read in place */
-    int32_t tap[];             /* by step of four */
+    int32_t tap[];             /* for each step of four channels */
 } conv_state;
 
 static int64_t pixel_of(const cnr_node *node) {
@@ -47,7 +47,8 @@ static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_ac
     return CNR_OK;
 }
 
-/* ---- weights: panels of [k / 4][INT8_PANEL][4]; k: plane of x, tap, channel of the plane ---- */
+/* ---- weights: panels of [k / 4][INT8_PANEL][4]; k is plane of x, tap, channel of the plane
+ * ---- */
 
 static cnr_status prepare_size(const cnr_device *device, const cnr_node *node, cnr_space *out,
                                cnr_error *err) {
@@ -96,7 +97,7 @@ static void fill_taps(conv_state *s) {
                         *to++ = (int32_t)(i * p->plane + int8_planes_tap(p, z, y, x) + b);
 }
 
-/* Enough tasks for all threads, each with as much reuse as that leaves. */
+/* Chooses tasks: enough for all threads, each with as much reuse as possible. */
 static void share_out(conv_state *s, int64_t samples, int64_t threads) {
     const int64_t tile_bytes = INT8_MOST_PIXELS * s->p.n * s->p.pixel;
     const int64_t fit = cnr_max(1, TASK_BYTES / tile_bytes);
@@ -156,7 +157,7 @@ static void pad_plane(void *arg, int64_t index, int32_t thread) {
                      (uint8_t *)j->run->workspace_data + index * p->plane);
 }
 
-/* Bytes [position][INT8_PANEL] of outputs from `row` on to where y has them, in blocks of 8 or
+/* Copies bytes [position][INT8_PANEL] of outputs from `row` on into y, which has blocks of 8 or is
  * plain. */
 static void spread(const conv_state *s, const cnr_tensor *y, int64_t sample, int64_t row,
                    int64_t at, int64_t n, const uint8_t *from) {

@@ -1,16 +1,17 @@
-/* qlinear_conv with a group for each channel on the CPU, on channels in blocks: a task is one
- * block's plane, copied with its padding into the thread's scratch, and its rows.
+/* Depthwise qlinear_conv on the CPU, on channel blocks: a task copies one block's plane with
+ * padding into the thread's scratch and computes its rows.
  *
- * Weights less a zero point off the middle need nine bits: they are the sum of two bytes, and each
- * row of the window is there twice. */
+ * Weights minus a zero point that is not the middle of the type need nine bits. They are split into
+ * two bytes, and each row of the window occurs twice. */
 #include "blocked.h"
 
 enum { SLACK = 64 };
 
 typedef struct depthwise_state {
     int8_planes p;
-    int64_t lines, quads, room; /* rows of the window; fours of columns; bytes a thread */
-    int32_t row[];              /* from the first row of the window to each */
+    /* rows of the window; groups of four columns; bytes of scratch for a thread */
+    int64_t lines, quads, room;
+    int32_t row[]; /* offsets of the window's rows from its first */
 } depthwise_state;
 
 /* Rows of the window: the product of its sizes along all spatial axes but the last. */
@@ -20,7 +21,7 @@ static int64_t window_rows(const cnr_node *node) {
 }
 static int64_t parts_of(const cnr_node *node) { return int8_is_middle(node) ? 1 : 2; }
 
-/* Weight i of channel c, less its zero point: each part. */
+/* Splits weight i of channel c, less its zero point, into two parts. */
 static void split(const cnr_node *node, int64_t c, int64_t i, int32_t *part) {
     const int64_t each = cnr_span(node->inputs[INT8_W], 1, node->inputs[INT8_W]->rank);
     const int32_t v = int8_byte_at(node->inputs[INT8_W], c * each + i) -
@@ -63,9 +64,9 @@ static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_ac
     return CNR_OK;
 }
 
-/* ---- weights, a block's three ways side by side: quads, shifted, words (ukernel.h) ---- */
+/* ---- weights of a block in three forms: quads, shifted, words (ukernel.h) ---- */
 
-/* lines: of the window, all parts. */
+/* lines: rows of the window, in all parts. */
 static int64_t quad_bytes(const cnr_node *node, int64_t lines, int64_t block) {
     return lines * cnr_div_up(columns_of(node), 4) * block * 4;
 }
@@ -128,7 +129,7 @@ static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space
         cnr_state(int8_host, node, sizeof *s + (size_t)lines * sizeof s->row[0], err);
     if (!s) return CNR_E_MEMORY;
     int8_conv_window(node, &w, dim);
-    /* columns stay in their order: quads are neighbours */
+    /* keep the order of columns: those of a quad must be adjacent */
     const int64_t stride = w.stride[2];
     const int64_t reach = cnr_max(0, w.out[2] - 1) * stride + (w.kernel[2] - 1) * w.dilation[2] + 1;
     w.stride[2] = 1;

@@ -1,5 +1,5 @@
-/* int8: weights as whole numbers of 2 to 8 bits with one scale (packed.h), for small files and for
- * products with few samples, which take as long as their weights take to read. */
+/* Encoding int8: weights as integers of 2 to 8 bits with one scale (packed.h), for small files and
+ * for products with few samples, whose time is that of reading the weights. */
 #include "int8.h"
 #include "packed.h"
 
@@ -19,7 +19,7 @@ static uint64_t packed_bytes(uint64_t count, uint32_t bits) {
 
 static int fits(int64_t bits) { return bits >= PACKED_LEAST_BITS && bits <= PACKED_MOST_BITS; }
 
-/* position and scale of the data; refuses what is not a number. */
+/* Computes position and scale for the data; refuses infinity and NaN. */
 static cnr_status measure(const cnr_tensor *t, const cnr_attr *const *a, packed_header *head,
                           cnr_error *err) {
     const int64_t n = cnr_count(t), bits = a && a[0] ? a[0]->i : 8;
@@ -44,7 +44,7 @@ static cnr_status measure(const cnr_tensor *t, const cnr_attr *const *a, packed_
     const double part = frexp(step, &exponent); /* in [1/2, 1) */
     head->position = part == 0.5 ? exponent - 1 : exponent;
     head->scale = (float)ldexp(step, -head->position);
-    if (head->scale <= 0.5f) head->scale = nextafterf(0.5f, 1); /* rounded onto the bound */
+    if (head->scale <= 0.5f) head->scale = nextafterf(0.5f, 1); /* rounding reached the bound */
     return CNR_OK;
 }
 

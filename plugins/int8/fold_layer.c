@@ -1,5 +1,5 @@
-/* fold-quantized, of layers: conv, dense, gemm, matmul and average_pool become qlinear_conv and
- * qlinear_dense, where their kernels can have them exactly. */
+/* fold-quantized for layers: conv, dense, gemm, matmul and average_pool become qlinear_conv and
+ * qlinear_dense where the kernels can compute them exactly. */
 #include "fold.h"
 
 #include <math.h>
@@ -7,20 +7,20 @@
 
 enum { REAL = 1u << CNR_f32, BYTES = 1u << CNR_u8 | 1u << CNR_i8 };
 
-/* Weights as a layer's ports want them. */
+/* Weights in the form that a layer's ports require. */
 typedef struct layer_weights {
     cnr_value q, scale, zero; /* zero -1: 0 */
     int64_t rows;
-    const float *step; /* by row, or one */
+    const float *step; /* for each row, or one for all */
     int64_t n_steps;
-    int turned; /* q is inputs by outputs */
+    int turned; /* q is inputs by outputs, i.e. transposed */
 } layer_weights;
 
 static int is_known(const cnr_tensor *t, uint32_t dtypes) {
     return cnr_is_constant(t) && cnr_is_plain(t, dtypes);
 }
 
-/* Constant bytes, one scale for all or one for each slice of `axis`. */
+/* Reads constant bytes with one scale, or one for each slice of `axis`. */
 static int weights_of(const fold_work *f, cnr_value value, int32_t axis, layer_weights *out) {
     const cnr_value *in;
     const int32_t producer = value < 0 ? -1 : int8_host->graph_producer(f->g, value);
@@ -44,7 +44,8 @@ static int weights_of(const fold_work *f, cnr_value value, int32_t axis, layer_w
     return 1;
 }
 
-/* The bias's own scale is the product of the two that it must be of: said so by a node, or near. */
+/* Whether the bias's scale is the product of the other two: by a node, or nearly the same
+ * number. */
 static int is_bias_scale(const fold_work *f, cnr_value scale, const cnr_tensor *t,
                          const fold_operand *x, const layer_weights *w) {
     const cnr_value *in;
@@ -65,7 +66,7 @@ static int is_bias_scale(const fold_work *f, cnr_value scale, const cnr_tensor *
     return 1;
 }
 
-/* Numbers of a constant of floats, or of bytes and whole numbers that a node dequantises. */
+/* Reads the numbers of a float constant, or of a dequantised one. */
 static int reals_of(const fold_work *f, cnr_value value, int64_t n, float *out) {
     const cnr_value *in;
     const cnr_tensor *t = int8_host->graph_type(f->g, value);
@@ -91,7 +92,7 @@ static int reals_of(const fold_work *f, cnr_value value, int64_t n, float *out) 
     return 1;
 }
 
-/* The bias in units of a sum: as it is stored, or rounded to it. 0: it can't be had. */
+/* The bias in units of the sum: as stored, or rounded. 0: not possible. */
 static int bias_of(fold_work *f, cnr_value value, const fold_operand *x, const layer_weights *w,
                    cnr_value *out) {
     const cnr_value *in;
@@ -119,7 +120,7 @@ static int bias_of(fold_work *f, cnr_value value, const fold_operand *x, const l
     return *out >= 0;
 }
 
-/* A matrix of bytes the other way round. */
+/* Transposes a matrix of bytes. */
 static cnr_value turned(fold_work *f, cnr_value value) {
     const cnr_tensor *t = int8_host->graph_type(f->g, value);
     const int64_t dim[2] = {t->dim[1], t->dim[0]}, n = cnr_count(t);
@@ -142,7 +143,7 @@ static cnr_value reshaped(graph *g, const char *name, cnr_value x, int32_t rank,
     return graph_add_with(g, "reshape", name, NULL, &shape, 1, &x, 1);
 }
 
-/* The layer, unless its kernels refuse it. */
+/* Adds the layer, unless its kernels refuse it. */
 static cnr_value layer(fold_work *f, const char *op, const fold_operand *x, const layer_weights *w,
                        cnr_value bias, const cnr_node *like) {
     const uint8_t none = 0;
@@ -165,7 +166,7 @@ static cnr_value layer(fold_work *f, const char *op, const fold_operand *x, cons
     return int8_host->graph_remove(f->g, at) == CNR_OK ? FOLD_NOT : -1;
 }
 
-/* dense of all rows of x, which has more axes than two. */
+/* dense of all rows of an x with more than two axes. */
 static cnr_value dense_of_rows(fold_work *f, fold_operand *x, const layer_weights *w) {
     const cnr_tensor *t = int8_host->graph_type(f->g, x->q);
     const int32_t rank = t->rank;
@@ -184,7 +185,7 @@ static cnr_value dense_of_rows(fold_work *f, fold_operand *x, const layer_weight
     return made < 0 ? made : reshaped(f->g, f->name, made, rank, back);
 }
 
-/* Which axis of its weights a layer's outputs are along; -1: it is no such layer. */
+/* The axis of the weights that outputs run along; -1: not a supported layer. */
 static int32_t output_axis(const cnr_node *node) {
     const cnr_tensor *x = node->inputs[0], *w = cnr_own_input(node, 1);
     if (!x || !w) return -1;
@@ -213,7 +214,7 @@ cnr_value fold_layer(fold_work *f) {
     return layer(f, conv ? "qlinear_conv" : "qlinear_dense", &x, &w, bias, conv ? f->node : NULL);
 }
 
-/* ---- average_pool: each channel by a window of ones, whose scale is one by their number ---- */
+/* ---- average_pool: a depthwise window of ones with scale 1 / number ---- */
 
 static cnr_value by_ones(fold_work *f, const fold_operand *x, const cnr_window *win) {
     const int64_t channels = f->node->inputs[0]->dim[1];
@@ -262,7 +263,7 @@ cnr_value fold_mean_window(fold_work *f) {
 
 /* ---- qlinear_matmul ---- */
 
-/* Its operand at port `port` by one scale: bytes, scale and zero point follow one another. */
+/* The operand at port `port`: bytes, scale and zero point in consecutive inputs, with one scale. */
 static int direct(const cnr_node *node, const cnr_value *in, int32_t port, fold_operand *out) {
     const cnr_tensor *scale = node->inputs[port + 1], *zero = node->inputs[port + 2];
     if (!int8_is_scalar(scale, REAL) || !int8_is_scalar(zero, BYTES)) return 0;

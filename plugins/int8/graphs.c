@@ -1,4 +1,4 @@
-/* What the rewrites share: looking at graphs, adding quantised nodes, numbers in metadata. */
+/* Shared by the rewrites: access to graphs, quantised nodes, numbers in metadata. */
 #include "graphs.h"
 
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* The plugin: quantised layers on the CPU, the rewrites that make them, weights of 2 to 8 bits. */
+/* The plugin: quantised layers on the CPU, rewrites that create them, weights of 2 to 8 bits. */
 #include "int8.h"
 
 #include <stdlib.h>
@@ -11,7 +11,7 @@ const int8_ukernels *int8_choose_isa(void) {
     const int8_ukernels *list[3];
     int32_t n = 0;
 #if defined(__x86_64__)
-    __builtin_cpu_init(); /* asks XGETBV too: the system must save the wide registers */
+    __builtin_cpu_init(); /* also checks by XGETBV that the system saves the wide registers */
     const int avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
     if (avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
         __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
@@ -20,7 +20,7 @@ const int8_ukernels *int8_choose_isa(void) {
     if (avx2) list[n++] = &int8_ukernels_avx2;
 #endif
     list[n++] = &int8_ukernels_generic;
-    /* "avx512" names the same processors here as it does for other plugins. */
+    /* "avx512" means the same processors as in other plugins. */
     for (int32_t i = 0; wish && i < n; i++)
         if (strncmp(list[i]->name, wish, strlen(wish)) == 0) return list[i];
     return list[0];

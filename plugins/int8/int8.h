@@ -1,4 +1,4 @@
-/* What the files of this plugin share: the host, the chosen microkernels, quantised layers. */
+/* Shared by this plugin's files: the host, the selected microkernels, quantised layers. */
 #ifndef INT8_H
 #define INT8_H
 
@@ -8,7 +8,7 @@
 #include <cnnrun/window.h>
 
 extern const cnr_host *int8_host;    /* set by init */
-extern const int8_ukernels *int8_uk; /* set by init, from what the processor can do */
+extern const int8_ukernels *int8_uk; /* set by init, from the processor's features */
 
 extern const cnr_op int8_qlinear_dense, int8_qlinear_add, int8_qlinear_mul, int8_qlinear_table,
     int8_qlinear_global_average_pool;
@@ -19,21 +19,22 @@ extern const cnr_kernel int8_add, int8_mul, int8_table, int8_mean, int8_concat, 
 extern const cnr_rewrite int8_fold, int8_quantize_layers, int8_pass_through, int8_equalize;
 extern const cnr_encoding int8_encoding;
 
-/* The best microkernels that this processor runs. CNNRUN_CPU_ISA may name a lesser set. */
+/* Selects the widest microkernels that this processor supports; CNNRUN_CPU_ISA may select narrower
+ * ones. */
 const int8_ukernels *int8_choose_isa(void);
 
 static inline int int8_is_byte(const cnr_tensor *t) {
     return t->dtype == CNR_u8 || t->dtype == CNR_i8;
 }
-/* One number known at planning, dense. */
+/* Whether t is a dense scalar known at planning. */
 int int8_is_scalar(const cnr_tensor *t, uint32_t dtypes);
 int32_t int8_byte_at(const cnr_tensor *t, int64_t i); /* of i8 or u8 */
-/* The range of stored values less `zero`: what rounding is kept in. */
+/* The range of stored values minus `zero`, to which results are clamped. */
 void int8_bounds(int32_t dtype, int32_t zero, float *low, float *high);
-/* An plan_free that frees a single block. */
+/* A plan_free hook that frees a single block. */
 void int8_free_state(const cnr_device *device, void *state);
-/* A kernel of the CPU's for the operator `op_name`, by the file's own `prepare_size`, `prepare`,
- * `plan` and `run`; what it plans is a single block. */
+/* Defines a CPU kernel for operator `op_name` from the file's `prepare_size`, `prepare`, `plan` and
+ * `run`; its plan is a single block. */
 #define INT8_KERNEL(variable, n, kernel, op_name, accepts_fn) \
     const cnr_kernel variable = {.size = sizeof(cnr_kernel), \
                                  .version = n, \
@@ -47,7 +48,7 @@ void int8_free_state(const cnr_device *device, void *state);
                                  .plan_free = int8_free_state, \
                                  .run = run}
 
-/* ---- layers: the ports of qlinear_conv and of qlinear_dense are the same ---- */
+/* ---- layers: qlinear_conv and qlinear_dense have the same ports ---- */
 
 enum {
     INT8_X,
@@ -72,48 +73,49 @@ enum {
     INT8_PAIR_Y_SCALE,
     INT8_PAIR_Y_ZERO,
     INT8_MEAN_Y_ZERO = 4,
-    /* of conv_integer and matmul_integer, behind x */
+    /* of conv_integer and matmul_integer, after x */
     INT8_INTEGER_W = 1,
     INT8_INTEGER_X_ZERO,
     INT8_INTEGER_W_ZERO
 };
 
-/* How b goes with a, whose shape the result has: INT8_PAIR_NONE, no kernel has it. */
+/* How b broadcasts to a, whose shape the result has; INT8_PAIR_NONE: not supported by kernels. */
 enum { INT8_PAIR_NONE, INT8_PAIR_SAME, INT8_PAIR_CHANNEL, INT8_PAIR_ROW };
-/* multiplies: a number a channel will do. A row: all of b for each of the axes before its own. */
+/* multiplies: b may have one value for each channel. ROW: b repeats along the axes before its
+ * own. */
 int int8_pair_form(const cnr_tensor *a, const cnr_tensor *b, int multiplies);
 
-/* Kernels work with unsigned activations and signed weights. Signed activations have their top bit
- * flipped (128 more, as their zero point), unsigned weights (128 less) too. Most want weights whose
- * zero point is then 0; of others (`shifts`) the sum of x, times the zero point, is taken off. */
+/* Kernels use unsigned activations and signed weights. Signed activations and unsigned weights have
+ * their top bits flipped, which shifts their zero points by 128. Most kernels need weights whose
+ * zero point is then 0; others (`shifts`) subtract the sum of x times the zero point. */
 typedef struct int8_layer {
-    int32_t x_zero, y_zero; /* x_zero: of flipped bytes */
+    int32_t x_zero, y_zero; /* x_zero: after the flip */
     uint8_t x_flip, w_flip, shifts;
-    float low, high; /* of y less y_zero */
+    float low, high; /* bounds of y minus y_zero */
 } int8_layer;
 
-/* The blob: this, `rows` offsets (i32), scales (f32), zero points of weights (i32), then the
+/* The blob: this, `rows` offsets (int32), scales (float), zero points of weights (int32), then the
  * kernel's packed weights. */
 typedef struct int8_blob {
-    int8_layer layer;  /* the inputs that say it need not be there when the kernel runs */
-    int64_t rows;      /* a multiple of INT8_MR; those past the last are zeros */
-    int64_t weight_at; /* bytes from the blob's begin */
+    int8_layer layer;  /* a copy, since the inputs that define it may be absent at run time */
+    int64_t rows;      /* a multiple of INT8_MR; surplus rows are zeros */
+    int64_t weight_at; /* byte offset in the blob */
 } int8_blob;
 
-/* NULL when a kernel can run the layer exactly, else why not. any_w_zero: also of weights whose
- * zero point is not the middle of their type. */
+/* NULL if a kernel can compute the layer exactly, else why not. any_w_zero: weights may have zero
+ * points other than the middle of their type. */
 const char *int8_layer_fits(const cnr_node *node, int any_w_zero);
-/* The zero points of the weights are all the middle of their type, 0 or of u8 128. */
+/* Whether all weight zero points are the middle of their type: 0, or 128 for u8. */
 int int8_is_middle(const cnr_node *node);
-/* Bytes before the packed weights; and fills them. */
+/* Bytes before the packed weights; then fills them. */
 int64_t int8_blob_head(int64_t rows);
 void int8_blob_fill(const cnr_node *node, int64_t rows, int8_blob *blob);
-/* conv_integer and matmul_integer: likewise; the zero point of x may be known at the run only.
- * Weights are `row_count` rows of `depth`, elements of a row `step` apart: 1, or rows side by side.
- * Offsets are to be multiplied by the zero point of x. */
+/* The same for conv_integer and matmul_integer, whose x zero point may only be known at run time.
+ * Weights are `row_count` rows of `depth`; elements of a row are `step` apart: 1, or more if rows
+ * are interleaved. Offsets are later multiplied by the zero point of x. */
 const char *int8_integer_fits(const cnr_node *node);
 const char *int8_integer_sums_fit(const cnr_node *node, int64_t rows);
-int32_t int8_integer_x_zero(const cnr_node *node); /* of flipped bytes */
+int32_t int8_integer_x_zero(const cnr_node *node); /* after the flip of signed bytes */
 void int8_integer_fill(const cnr_node *node, int64_t rows, int64_t row_count, int64_t depth,
                        int64_t step, int8_blob *blob);
 static inline const int32_t *int8_offsets(const int8_blob *b) { return (const int32_t *)(b + 1); }
@@ -123,7 +125,7 @@ static inline const float *int8_scales(const int8_blob *b) {
 static inline const int32_t *int8_w_zeros(const int8_blob *b) {
     return (const int32_t *)(int8_scales(b) + b->rows);
 }
-/* The offset of a row whose x sum up to `total`. */
+/* The offset of a row for an x whose elements sum to `total`. */
 static inline int32_t int8_shifted(const int8_blob *b, int64_t row, int32_t total) {
     const uint32_t shift = (uint32_t)int8_w_zeros(b)[row] * (uint32_t)total;
     return (int32_t)((uint32_t)int8_offsets(b)[row] - shift);

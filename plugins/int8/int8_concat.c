@@ -1,5 +1,5 @@
-/* concat of bytes along the channels on the CPU, where they lie in blocks: each input is a run of
- * whole planes of the output. */
+/* concat of bytes along channels on the CPU, on channel blocks: each input is a contiguous run of
+ * the output's planes. */
 #include "blocked.h"
 
 static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {

@@ -1,21 +1,21 @@
-/* qlinear_conv and conv_integer on the CPU: padded planes, panels of columns packed as needed, an
- * exact product, and of qlinear_conv bytes again before anything is stored.
+/* qlinear_conv and conv_integer on the CPU: pads planes, packs panels of columns as needed,
+ * multiplies exactly and, for qlinear_conv, requantises before storing.
  *
  * A task is some panels (INT8_NR output positions each) of one picture and group by some rows of
- * weights. Pictures go through the workspace in chunks that fit the cache. */
+ * weights. Pictures pass through the workspace in chunks that fit the cache. */
 #include "int8.h"
 
 enum { SLACK = 64, PANEL_BYTES = 256 << 10, CHUNK_BYTES = 8 << 20, MOST_PANELS = 8 };
 
 typedef struct conv_state {
-    cnr_window w;                                  /* always three axes */
+    cnr_window w;                                  /* always 3 axes */
     int64_t groups, channels, rows, depth, k4;     /* channels, rows, depth: of a group */
     int64_t in, points;                            /* elements of a plane of x and of y */
     int64_t extent[3], plane;                      /* of a padded plane */
     int64_t chunk;                                 /* pictures padded at a time; 0: read in place */
     int64_t panels, per_task, row_parts, row_step; /* panels of a picture */
-    int64_t room;                                  /* packed bytes a thread */
-    int64_t tap[]; /* by depth: from an output position's place to what it reads */
+    int64_t room;                                  /* packed bytes for a thread */
+    int64_t tap[]; /* for each k: offset from an output position to the element that it reads */
 } conv_state;
 
 static int is_integer(const cnr_node *node) {
@@ -67,8 +67,8 @@ static cnr_status integer_accepts(const cnr_device *device, const cnr_node *node
     return CNR_OK;
 }
 
-/* ---- weights: each group's rows in panels of INT8_MR, [k / 4][INT8_MR][4]; behind them a panel of
- * which row 0 is ones, since its product is the sum of x ---- */
+/* ---- weights: each group's rows in panels of INT8_MR, [k / 4][INT8_MR][4]; then a panel whose row
+ * 0 is ones, since its product is the sum of x ---- */
 
 static int64_t panel_rows(const cnr_node *node) { /* of a group, rounded up */
     return cnr_round_up(weights_of(node)->dim[0] / group_of(node), INT8_MR);
@@ -113,7 +113,7 @@ static cnr_status prepare(const cnr_device *device, const cnr_node *node, void *
 
 /* ---- geometry ---- */
 
-/* Positions follow one another as they lie in x, so x needs no copy. */
+/* Whether x can be read in place: its positions are consecutive. */
 static int in_place(const cnr_node *node, const cnr_window *w) {
     if (node->inputs[INT8_X]->dtype != CNR_u8) return 0;
     for (int i = 0; i < 3; i++)
@@ -133,7 +133,7 @@ static void fill_taps(conv_state *s) {
                             (z * w->dilation[0] * s->extent[1] + y * w->dilation[1]) * s->extent[2];
 }
 
-/* Enough tasks for all threads, each with as much reuse of its weights as that leaves. */
+/* Chooses tasks: enough for all threads, each with as much reuse of its weights as possible. */
 static void share_out(conv_state *s, int64_t pictures, int64_t threads) {
     const int64_t all = cnr_max(1, s->panels * cnr_max(1, pictures) * s->groups);
     const int64_t fit = PANEL_BYTES / (s->k4 * 4 * INT8_NR);
@@ -187,14 +187,14 @@ typedef struct conv_job {
     const cnr_run *run;
     const conv_state *s;
     const int8_blob *blob;
-    int32_t x_zero; /* of flipped bytes */
+    int32_t x_zero; /* after the flip */
     const int8_t *ones;
     const uint8_t *x; /* of this chunk: padded planes, or x itself */
-    uint8_t *packed;  /* room a thread */
-    int64_t picture;  /* the chunk's first */
+    uint8_t *packed;  /* room for each thread */
+    int64_t picture;  /* first picture of the chunk */
 } conv_job;
 
-/* One channel of one picture with its padding, which stands for 0. */
+/* Copies one channel of one picture with its padding, which has value 0. */
 static void pad_plane(void *arg, int64_t index, int32_t thread) {
     const conv_job *j = arg;
     const conv_state *s = j->s;
@@ -222,7 +222,7 @@ static void pad_plane(void *arg, int64_t index, int32_t thread) {
         }
 }
 
-/* Output positions of a panel as places in a plane, and the runs of consecutive ones. */
+/* The output positions of a panel as offsets in a plane, and their consecutive runs. */
 typedef struct columns {
     int64_t n, runs, at[INT8_NR], run_at[INT8_NR], run_to[INT8_NR + 1];
 } columns;
@@ -249,7 +249,8 @@ static void find_columns(const conv_state *s, int64_t first, columns *c) {
     c->run_to[c->runs] = c->n;
 }
 
-/* One row of the im2col matrix. In padded planes 16 bytes may be read from any place. */
+/* Gathers one row of the im2col matrix. In padded planes, 16 bytes may be read from any
+ * position. */
 static void gather(const columns *c, const uint8_t *from, int padded, uint8_t *to) {
     if (c->runs > INT8_NR / 4) {
         for (int64_t i = 0; i < c->n; i++) to[i] = from[c->at[i]];
@@ -284,8 +285,8 @@ static void pack(const conv_state *s, const uint8_t *base, int64_t first, uint8_
     }
 }
 
-/* One row of INT8_NR sums, from element `at` of y on; total: the sum of x of each column, where
- * weights want it. */
+/* Stores a row of INT8_NR sums from element `at` of y on; total: sum of x in each column, if the
+ * weights need it. */
 static void store(const conv_job *j, const int32_t *sums, const int32_t *total, int64_t row,
                   int64_t n, int64_t at) {
     const int8_layer *l = &j->blob->layer;

@@ -1,7 +1,7 @@
-/* qlinear_dense on the CPU: rows of weights by samples, four rows at a time. */
+/* qlinear_dense on the CPU: rows of weights times samples, four rows at a time. */
 #include "int8.h"
 
-enum { ROWS = 16 }; /* a task */
+enum { ROWS = 16 }; /* of a task */
 
 /* Columns and rows of the packed weight: padded to whole steps and tiles. */
 static int64_t packed_depth(const cnr_node *node) {
@@ -10,7 +10,7 @@ static int64_t packed_depth(const cnr_node *node) {
 static int64_t packed_rows(const cnr_node *node) {
     return cnr_round_up(node->inputs[INT8_W]->dim[0], INT8_MR);
 }
-/* The samples as they are can be read in whole steps. */
+/* Whether the samples can be read in whole steps without a copy. */
 static int direct(const cnr_node *node) {
     return node->inputs[INT8_X]->dtype == CNR_u8 &&
            node->inputs[INT8_W]->dim[1] % INT8_DOT_STEP == 0;

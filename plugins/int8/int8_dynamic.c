@@ -1,4 +1,5 @@
-/* Around integer products on the CPU: dynamic_quantize_linear, and cast from i32 to f32. */
+/* Operators around integer products on the CPU: dynamic_quantize_linear, and cast from i32 to
+ * f32. */
 #include "int8.h"
 
 #include <float.h>
@@ -27,7 +28,7 @@ static cnr_status dynamic_plan(const cnr_device *device, const cnr_node *node, c
     return CNR_OK;
 }
 
-/* The least and largest number of a chunk, and 0; a NaN is neither. */
+/* Minimum and maximum of a chunk and 0; NaN is ignored. */
 static void limits_of_chunk(void *arg, int64_t index, int32_t thread) {
     const cnr_run *run = arg;
     const float *x = (const float *)run->node->inputs[0]->data + index * CHUNK;

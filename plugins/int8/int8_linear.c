@@ -1,4 +1,4 @@
-/* quantize_linear and dequantize_linear of one scale on the CPU, a chunk on each thread. */
+/* quantize_linear and dequantize_linear with one scale on the CPU, in chunks. */
 #include "int8.h"
 #include <float.h>
 #include <math.h>
@@ -10,13 +10,13 @@ typedef struct linear_state {
     int32_t zero, is_signed, quantizes;
 } linear_state;
 
-/* A scale that no flushing of denormals, of it or of an x, makes a difference to: below it x /
- * scale is less than a half. Others are the reference's. */
+/* Whether flushing denormals, in the scale or in x, makes no difference: x / scale of a denormal x
+ * is below one half. Other scales are left to the reference. */
 static int is_plain_scale(const cnr_tensor *scale) {
     return fabsf(*(const float *)scale->data) >= 2 * FLT_MIN;
 }
 
-/* The operator's name says which way; the tensors' types must agree. */
+/* Checks the types; which tensor is the real one depends on the operator. */
 static int fits(const cnr_node *node, const cnr_tensor *real, const cnr_tensor *small) {
     const cnr_tensor *zero = cnr_own_input(node, 2);
     return real->dtype == CNR_f32 && int8_is_byte(small) && !node->inputs[0]->encoding &&
@@ -29,7 +29,7 @@ static cnr_status answer(const cnr_node *node, const cnr_tensor *real, const cnr
                          cnr_accept *out) {
     if (!fits(node, real, small))
         return cnr_refuse(out, "f32, bytes and one scale that is no denormal are wanted");
-    const int32_t block = out->in_block[0]; /* one scale: any order of elements will do */
+    const int32_t block = out->in_block[0]; /* one scale: the order of elements does not matter */
     cnr_take(node, out, 300);
     out->in_block[0] = out->out_block[0] = block > 1 ? block : 0;
     out->prepared = 1u << 1 | (cnr_own_input(node, 2) ? 1u << 2 : 0);

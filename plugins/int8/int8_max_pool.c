@@ -1,10 +1,11 @@
-/* max_pool of bytes on the CPU, plain or with channels in blocks: rows of a window first, then
+/* max_pool of bytes on the CPU, plain or on channel blocks: first over the rows of a window, then
  * along the row. */
 #include "blocked.h"
 
 typedef struct pool_state {
-    cnr_window w;               /* always three axes */
-    int64_t in, out, room, pad; /* positions; bytes of a row with its padding, and before it */
+    cnr_window w; /* always 3 axes */
+    /* in, out: positions; room: bytes of a row with its padding; pad: of the left padding */
+    int64_t in, out, room, pad;
 } pool_state;
 
 static const char *window_of(const cnr_node *node, cnr_window *out) {
@@ -18,7 +19,7 @@ static const char *window_of(const cnr_node *node, cnr_window *out) {
     return NULL;
 }
 
-/* Windows that lie in the padding alone are left to the reference. */
+/* Whether no window lies in the padding alone; otherwise the reference computes it. */
 static int all_inside(const cnr_window *w) {
     for (int i = 0; i < 3; i++) {
         const int64_t reach = (w->kernel[i] - 1) * w->dilation[i] + 1;
@@ -60,7 +61,7 @@ static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space
     return CNR_OK;
 }
 
-/* The largest of each column over the rows of the windows at (z, y). */
+/* The maximum of each column over the rows of the windows at (z, y). */
 static void rows_of(const pool_state *s, const uint8_t *x, int64_t z, int64_t y, uint8_t flip,
                     int64_t block, uint8_t *best) {
     const cnr_window *w = &s->w;
@@ -89,7 +90,8 @@ static void one_plane(void *arg, int64_t index, int32_t thread) {
     uint8_t *y = (uint8_t *)run->outputs[0]->data + index * s->out * block;
     uint8_t *best = (uint8_t *)run->workspace_data + thread * s->room;
     if (cnr_cancelled(run->stream)) return;
-    memset(best, flip, (size_t)s->room); /* the least byte stands left and right of each row */
+    /* padding left and right of each row is the smallest byte */
+    memset(best, flip, (size_t)s->room);
     for (int64_t row = 0; row < w->out[0] * w->out[1]; row++, y += w->out[2] * block) {
         rows_of(s, x, row / w->out[1], row % w->out[1], flip, block, best + s->pad);
         if (block == 1)

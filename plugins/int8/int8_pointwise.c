@@ -1,5 +1,5 @@
-/* qlinear_add, qlinear_mul, qlinear_table, qlinear_global_average_pool on the CPU, plain or with
- * channels in blocks. */
+/* qlinear_add, qlinear_mul, qlinear_table, qlinear_global_average_pool on the CPU, plain or on
+ * channel blocks. */
 #include "blocked.h"
 
 #include <math.h>
@@ -8,7 +8,7 @@ enum { CHUNK = 16384, REAL = 1u << CNR_f32, BYTES = 1u << CNR_u8 | 1u << CNR_i8 
 
 static int32_t offered(int32_t block) { return block == 8 || block == 16 ? block : 0; }
 
-/* Inputs [from, n) but those in `values` are known numbers. */
+/* Whether the inputs [from, n), except those in `values`, are known constants. */
 static int all_known(const cnr_node *node, uint32_t values) {
     for (int32_t i = 0; i < node->n_inputs; i++)
         if (!(values >> i & 1) && !int8_is_scalar(node->inputs[i], REAL | BYTES)) return 0;
@@ -19,7 +19,7 @@ static double real_of(const cnr_tensor *t) { return (double)*(const float *)t->d
 
 static int is_usable(float factor) { return isnormal(factor); }
 
-/* ---- sums and products ---- */
+/* ---- sum and product ---- */
 
 typedef struct pair_state {
     int8_pair how;
@@ -28,7 +28,7 @@ typedef struct pair_state {
 
 static int multiplies(const cnr_node *node) { return strcmp(node->desc->name, "qlinear_mul") == 0; }
 
-/* b has a's channels, and of all other axes 1. */
+/* Whether b has a's channels and size 1 in all other axes. */
 static int is_by_channel(const cnr_tensor *a, const cnr_tensor *b) {
     if (a->rank < 3 || a->rank != b->rank || a->dim[1] != b->dim[1] || a->dim[0] != b->dim[0])
         return 0;
@@ -131,7 +131,7 @@ static cnr_status pair_run(const cnr_run *run, cnr_error *err) {
     return CNR_OK;
 }
 
-/* ---- tables ---- */
+/* ---- table ---- */
 
 static cnr_status table_accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     const int32_t block = offered(out->in_block[0]);
@@ -155,10 +155,10 @@ static cnr_status table_run(const cnr_run *run, cnr_error *err) {
     return CNR_OK;
 }
 
-/* ---- means of planes ---- */
+/* ---- mean of planes ---- */
 
 typedef struct mean_state {
-    int8_pair how; /* of a alone */
+    int8_pair how; /* for a alone */
 } mean_state;
 
 static float mean_factor(const cnr_node *node) {

@@ -1,5 +1,5 @@
 /* Products of many rows of bytes with constant weights on the CPU: matmul_integer, and
- * qlinear_dense of many samples. INT8_NR rows of x are packed side by side, then meet all weights.
+ * qlinear_dense of many samples. INT8_NR rows of x are interleaved, then multiplied by all weights.
  *
  * A task is such a block of rows by some panels of INT8_MR outputs. */
 #include "int8.h"
@@ -8,8 +8,8 @@ enum { LEAST_SAMPLES = 8 };
 
 typedef struct rows_state {
     int64_t rows, depth, k4, outputs, panels; /* rows of x */
-    int64_t parts, part;                      /* of the outputs; panels of one */
-    int64_t room;                             /* packed bytes a thread */
+    int64_t parts, part;                      /* parts of the outputs; panels of a part */
+    int64_t room;                             /* packed bytes for a thread */
 } rows_state;
 
 static int is_integer(const cnr_node *node) {
@@ -115,7 +115,7 @@ typedef struct rows_job {
     int32_t x_zero;
 } rows_job;
 
-/* n rows of x from `from` on, and what each sums up to. */
+/* Packs n rows of x from `from` on; also sums each row. */
 static void pack(const rows_job *j, const uint8_t *from, int64_t n, uint8_t *to, int32_t *total) {
     const rows_state *s = j->s;
     const uint32_t flip = j->blob->layer.x_flip * 0x01010101u;
@@ -136,7 +136,7 @@ static void pack(const rows_job *j, const uint8_t *from, int64_t n, uint8_t *to,
     }
 }
 
-/* Sums of outputs [first, first + INT8_MR) of rows [row, row + n), which lie side by side. */
+/* Stores outputs [first, first + INT8_MR) of rows [row, row + n), which are interleaved. */
 static void store(const rows_job *j, int32_t *sums, const int32_t *total, int64_t row, int64_t n,
                   int64_t first) {
     const int64_t outputs = j->s->outputs, count = cnr_min(INT8_MR, outputs - first);

@@ -1,10 +1,10 @@
-/* What qlinear_conv and qlinear_dense have in common: which nodes kernels take, scales, offsets. */
+/* Shared by qlinear_conv and qlinear_dense: which nodes kernels accept, scales, offsets. */
 #include "int8.h"
 
 #include <math.h>
 #include <stdlib.h>
 
-/* The largest product of an activation and a weight, each less its zero point. */
+/* The largest product of an activation and a weight, each minus its zero point. */
 enum { MOST_MIDDLE = 255 * 128, MOST_ANY = 255 * 255 };
 
 void int8_free_state(const cnr_device *device, void *state) {
@@ -34,7 +34,7 @@ static float scale_at(const cnr_tensor *t, int64_t i) {
     return ((const float *)t->data)[cnr_count(t) == 1 ? 0 : i];
 }
 
-/* Rounded once, as the reference has it. */
+/* Rounded once, as in the reference. */
 static float factor(const cnr_node *node, int64_t row) {
     return (float)((double)scale_at(node->inputs[INT8_X_SCALE], 0) *
                    (double)scale_at(node->inputs[INT8_W_SCALE], row) /
@@ -53,7 +53,7 @@ int int8_is_middle(const cnr_node *node) {
     return has_middle_zeros(node->inputs[INT8_W], node->inputs[INT8_W_ZERO]);
 }
 
-/* The largest sum of a row, whatever x is. */
+/* The largest sum of a row for any x. */
 static int64_t most_of_row(const cnr_tensor *w, const cnr_tensor *zero, int64_t row) {
     const int64_t depth = cnr_span(w, 1, w->rank);
     const int32_t middle = int8_byte_at(zero, row);
@@ -62,7 +62,7 @@ static int64_t most_of_row(const cnr_tensor *w, const cnr_tensor *zero, int64_t 
     return 255 * sum;
 }
 
-/* Sums and their bias fit 32 bits, whatever x is. Rows of small weights may have a large bias. */
+/* Whether sums and bias fit 32 bits for any x. Rows of small weights may have a large bias. */
 static int sums_fit(const cnr_tensor *w, const cnr_tensor *zero, const cnr_tensor *bias,
                     int64_t product) {
     const int64_t most = cnr_span(w, 1, w->rank) * product;
@@ -117,8 +117,8 @@ int64_t int8_blob_head(int64_t rows) {
                         64);
 }
 
-/* sum (x - x_zero) (w - w_zero) + bias = sum x w - w_zero sum x + offset, in the arithmetic of 32
- * bits that wraps round: the result fits them. */
+/* sum (x - x_zero) (w - w_zero) + bias = sum x w - w_zero sum x + offset, computed modulo 2^32: the
+ * result itself fits 32 bits. */
 void int8_blob_fill(const cnr_node *node, int64_t rows, int8_blob *blob) {
     const cnr_tensor *w = node->inputs[INT8_W], *bias = cnr_own_input(node, INT8_BIAS);
     const int64_t depth = cnr_span(w, 1, w->rank);

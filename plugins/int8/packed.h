@@ -23,7 +23,7 @@ typedef struct packed_header {
 #define PACKED_MAGIC 0x31495158u /* "XQI1" */
 enum { PACKED_LEAST_BITS = 2, PACKED_MOST_BITS = 8 };
 
-/* The header of data that int8_encoding.check has passed. */
+/* Reads the header of data that int8_encoding.check has accepted. */
 static inline packed_header packed_header_of(const cnr_tensor *t) {
     packed_header head;
     memcpy(&head, t->data, sizeof head);
@@ -32,7 +32,7 @@ static inline packed_header packed_header_of(const cnr_tensor *t) {
 static inline const uint8_t *packed_numbers(const cnr_tensor *t) {
     return (const uint8_t *)t->data + sizeof(packed_header);
 }
-/* Number i. */
+/* Number i of the packed data. */
 static inline int32_t packed_number_at(const cnr_tensor *t, const packed_header *head, uint64_t i) {
     const uint8_t *from = packed_numbers(t);
     const uint64_t at = i * head->bits;
@@ -40,7 +40,7 @@ static inline int32_t packed_number_at(const cnr_tensor *t, const packed_header 
     if (at % 8 + head->bits > 8) code |= (uint32_t)from[at / 8 + 1] << (8 - at % 8);
     return (int32_t)(code << (32 - head->bits)) >> (32 - head->bits);
 }
-/* What a stored 1 stands for. */
+/* The value of a stored 1. */
 static inline double packed_unit(const packed_header *head) {
     return ldexp((double)head->scale, head->position);
 }

@@ -1,16 +1,16 @@
-/* dense, and gemm in the form of a fully connected layer, of few samples: weights of 2 to 8 bits
- * are multiplied as they are stored. */
+/* dense, and gemm in the form of a fully connected layer, for few samples: multiplies weights of 2
+ * to 8 bits in their stored form. */
 #include "int8.h"
 #include "packed.h"
 
 enum {
-    MOST_SAMPLES = 4, /* of more, weights decoded once are faster */
-    GROUPS = 4        /* of rows, a task */
+    MOST_SAMPLES = 4, /* for more, weights decoded once are faster */
+    GROUPS = 4        /* groups of rows in a task */
 };
 
 static int64_t depth_of(const cnr_node *node) { return node->inputs[1]->dim[1]; }
 
-/* gemm here is y = x * weight^T + bias. */
+/* A gemm must be y = x * weight^T + bias. */
 static const char *unfit(const cnr_node *node) {
     const cnr_tensor *x = node->inputs[0], *w = node->inputs[1], *y = node->outputs[0];
     const cnr_tensor *b = cnr_own_input(node, 2);
@@ -40,10 +40,11 @@ static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_ac
     return cnr_take(node, out, 900);
 }
 
-/* The blob: this, then the rows' blocks. Other numbers of bits have the next of 2, 4 and 8. */
+/* The blob: this, then the rows' blocks. Other bit widths are stored with the next of 2, 4 and
+ * 8. */
 typedef struct packed_blob {
-    int32_t bits, blocks; /* of a row */
-    float before, after;  /* the unit: what x is multiplied by, and the sums */
+    int32_t bits, blocks; /* blocks: of a row */
+    float before, after;  /* the unit, as a factor of x and a factor of the sums */
     uint8_t reserved[INT8_PACKED_BYTES - 16];
 } packed_blob;
 
@@ -55,8 +56,8 @@ static int64_t group_bytes(const packed_blob *b) {
     return (int64_t)b->blocks * INT8_PACKED_ROWS * INT8_PACKED_BYTES;
 }
 
-/* A unit below 1 goes to x, above it to the sums: neither step leaves what floats hold where the
- * products do not. */
+/* A unit below 1 is applied to x, above 1 to the sums, so that neither step overflows or underflows
+ * where the product does not. */
 static packed_blob blob_of(const cnr_node *node) {
     const packed_header head = packed_header_of(node->inputs[1]);
     const double unit = packed_unit(&head);
@@ -117,11 +118,11 @@ static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space
 typedef struct product {
     const cnr_run *run;
     const packed_blob *blob;
-    const char *x; /* ordered samples, `pitch` bytes apart */
+    const char *x; /* reordered samples, `pitch` bytes apart */
     int64_t pitch, samples, outputs, first, end;
 } product;
 
-/* The rows of a group that are wanted. */
+/* Computes the requested rows of a group. */
 static void some_rows(const product *p, int64_t group) {
     const int64_t row = group * INT8_PACKED_ROWS;
     const int64_t begin = cnr_max(row, p->first), end = cnr_min(row + INT8_PACKED_ROWS, p->end);

@@ -1,4 +1,4 @@
-/* qlinear_dense: dense of quantised numbers into quantised numbers, exact in whole numbers. */
+/* qlinear_dense: dense of quantised numbers with a quantised result, exact in integers. */
 #include "int8.h"
 
 #include <math.h>
@@ -21,7 +21,7 @@ static cnr_status wrong(cnr_error *err, const cnr_node *node, const char *text) 
     return int8_host->fail(err, CNR_E_SHAPE, node->name, "qlinear_dense: %s", text);
 }
 
-/* One number, or one for each of the m outputs. */
+/* Checks for a scalar, or one number for each of the m outputs. */
 static cnr_status want_each(const cnr_node *node, int32_t port, int32_t dtype, int64_t m,
                             cnr_error *err) {
     const cnr_tensor *t = node->inputs[port];
@@ -33,7 +33,7 @@ static cnr_status want_each(const cnr_node *node, int32_t port, int32_t dtype, i
                            cnr_dtype_name(dtype), (long long)(m < 0 ? 1 : m));
 }
 
-/* Product of the dims behind the batch; -1 unknown, -2 too large. */
+/* Product of the dims after the batch; -1: unknown, -2: too large. */
 static int64_t inputs_of(const cnr_tensor *x) {
     cnr_tensor sample = {.rank = x->rank - 1};
     for (int32_t i = 1; i < x->rank; i++) {
@@ -115,7 +115,7 @@ static cnr_status reference(const cnr_run *run, cnr_error *err) {
                    (int8_byte_at(w, one_w ? 0 : o * k + j) - w_zero);
         const float scale = (float)(real_at(t[INT8_X_SCALE], 0) * real_at(t[INT8_W_SCALE], o) /
                                     real_at(t[INT8_Y_SCALE], 0));
-        const double steps = (double)rintf((float)sum * scale); /* f32, as qlinear_conv has it */
+        const double steps = (double)rintf((float)sum * scale); /* in f32, as in qlinear_conv */
         ((uint8_t *)y->data)[i] = stored(y->dtype, steps + (double)y_zero);
     }
     return CNR_OK;

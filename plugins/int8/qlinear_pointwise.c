@@ -1,6 +1,6 @@
-/* What stands between quantised layers, on quantised numbers: sums and products of two values, any
- * function of one by its table, means of planes. Arithmetic is f32, each step rounded, ties to the
- * even neighbour; factors are made of the scales in f64 and rounded once. */
+/* Operators between quantised layers: sums and products of two quantised values, a function by its
+ * table, means of planes. They compute in f32 and round each step, ties to even; factors are
+ * computed from the scales in f64 and rounded once. */
 #include "int8.h"
 
 #include <math.h>
@@ -11,8 +11,8 @@ static cnr_status wrong(cnr_error *err, const cnr_node *node, const char *text) 
     return int8_host->fail(err, CNR_E_SHAPE, node->name, "%s: %s", node->desc->name, text);
 }
 
-/* All inputs are there, those in `bytes` of u8 or i8, the others f32; scales and zero points (all
- * but those in `values`) are one number. */
+/* Checks that all inputs exist, those in `bytes` are u8 or i8 and the others f32; scales and zero
+ * points (all inputs not in `values`) must be scalars. */
 static cnr_status check(const cnr_node *node, uint32_t bytes, uint32_t values, cnr_error *err) {
     if (node->n_inputs < node->desc->n_inputs) return wrong(err, node, "inputs are missing");
     for (int32_t i = 0; i < node->desc->n_inputs; i++) {

@@ -15,7 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define LARGEST 64.0F /* of k: what was hardly seen may be larger on other pictures */
+#define LARGEST 64.0F /* of k: on other pictures, channels with small values may be larger */
 
 static int own_f32(const cnr_tensor *t, int32_t rank) {
     return t && t->dtype == CNR_f32 && !t->encoding && t->data && (t->flags & CNR_TENSOR_CONST) &&
@@ -29,7 +29,7 @@ static int is_conv(const graph *g, const cnr_node *node, const cnr_value *in) {
            (!bias || (own_f32(bias, 1) && int8_host->graph_use_count(g, in[2]) == 1));
 }
 
-/* f(k x) = k f(x) for each channel by itself; limits count as long as nothing is above them. */
+/* Whether f(k x) = k f(x) for each channel; limits count as linear while no value exceeds them. */
 static int is_homogeneous(const cnr_node *node) {
     static const char *const ops[] = {"relu",     "leaky_relu",   "relu6",
                                       "max_pool", "average_pool", "identity"};
@@ -38,7 +38,7 @@ static int is_homogeneous(const cnr_node *node) {
     return 0;
 }
 
-/* The convolution whose channels `value` are; -1. */
+/* The convolution whose output channels `value` has; -1: none. */
 static int32_t layer_before(const graph *g, cnr_value value) {
     for (int averaged = 0;;) {
         const int32_t producer = int8_host->graph_producer(g, value);
@@ -47,15 +47,16 @@ static int32_t layer_before(const graph *g, cnr_value value) {
         const cnr_node *node = int8_host->graph_node_at(g, producer, &in, NULL);
         if (is_conv(g, node, in)) return producer;
         if (!is_homogeneous(node) || node->n_inputs < 1) return -1;
-        if (averaged && graph_is(node, "relu6")) return -1; /* means tell nothing of its limit */
+        /* means say nothing about reaching its limit */
+        if (averaged && graph_is(node, "relu6")) return -1;
         averaged |= graph_is(node, "average_pool");
         value = in[0];
     }
 }
 
-/* ---- by how much ---- */
+/* ---- computing k ---- */
 
-/* Reads `n` numbers; 0: they are not there. */
+/* Reads `n` numbers; 0: they are missing. */
 static int read_largest(const char *text, float *out, int64_t n) {
     for (int64_t i = 0; i < n; i++) {
         char *end;
@@ -82,12 +83,12 @@ static second second_of(const cnr_node *node) {
                     channels};
 }
 
-/* The channel that element `at` of row `row` is multiplied with. */
+/* The input channel of element `at` of row `row`. */
 static int64_t channel_of(const second *s, int64_t row, int64_t at) {
     return row / s->per_group * (s->depth / s->inner) + at / s->inner;
 }
 
-/* Sums of squares by channel: of its weights, and of its rows' largest. */
+/* Sums of squares for each channel: of its weights, and of the largest weights of its rows. */
 static void weigh(const second *s, double *own, double *rows) {
     for (int64_t r = 0; r < s->rows; r++) {
         double most = 0;
@@ -101,7 +102,7 @@ static void weigh(const second *s, double *own, double *rows) {
     }
 }
 
-/* largest: becomes k. False: out of memory. */
+/* Replaces `largest` by k. False: out of memory. */
 static int choose(const second *s, float *largest) {
     double *own = int8_host->alloc((size_t)s->channels * 2 * sizeof *own),
            *rows = own + s->channels;
@@ -113,8 +114,8 @@ static int choose(const second *s, float *largest) {
     for (int64_t c = 0; c < s->channels; c++) {
         const double seen = (double)largest[c];
         double k = seen > 0 ? (double)most / seen : 1;
-        /* bytes of the activation, of 255 steps, against the weights', of 254; the root mean square
-         * of what was seen is about a third of the largest */
+        /* rounding noise of the activation's byte (255 steps) against that of the weights (254);
+         * the root mean square of a channel is about a third of its maximum */
         if (s->depth > s->inner && rows[c] > 0 && seen > 0)
             k = fmin(k, sqrt((double)most * sqrt(own[c]) / (sqrt(rows[c]) * seen / 3)));
         largest[c] = fminf(LARGEST, fmaxf(1, (float)k));
@@ -123,9 +124,9 @@ static int choose(const second *s, float *largest) {
     return 1;
 }
 
-/* ---- carrying it out ---- */
+/* ---- applying k ---- */
 
-/* Another constant instead of one that this layer alone reads. */
+/* Replaces a constant that only this layer reads. */
 static cnr_status replace_one(graph *g, cnr_value old, const cnr_tensor *like, const char *suffix,
                               const float *data) {
     char name[256];
@@ -137,7 +138,7 @@ static cnr_status replace_one(graph *g, cnr_value old, const cnr_tensor *like, c
     return made < 0 ? CNR_E_STATE : int8_host->graph_replace(g, old, made);
 }
 
-/* The same layer with other weights and bias (NULL: as it is). */
+/* Replaces the layer's weights and bias (NULL: unchanged). */
 static cnr_status replace(graph *g, int32_t index, const float *w, const float *bias) {
     const cnr_value *in;
     const cnr_node *node = int8_host->graph_node_at(g, index, &in, NULL);
@@ -171,7 +172,7 @@ static cnr_status scale_second(graph *g, int32_t index, const float *k) {
     return status;
 }
 
-/* 1: the channels between the layer before and this one are equal now. */
+/* Equalises the channels between the layer before and this one; 1: done. */
 static int32_t equalize(graph *g, int32_t index, cnr_error *err) {
     const cnr_value *in;
     char key[300];
@@ -188,7 +189,7 @@ static int32_t equalize(graph *g, int32_t index, cnr_error *err) {
     cnr_status status = !k || (done && !choose(&s, k)) ? CNR_E_MEMORY : CNR_OK;
     if (!status && done) status = scale_first(g, first, k);
     if (!status && done) status = scale_second(g, index, k);
-    if (!status) status = int8_host->graph_set_meta(g, key, NULL); /* once */
+    if (!status) status = int8_host->graph_set_meta(g, key, NULL); /* apply it only once */
     int8_host->free(k);
     return status ? int8_host->fail(err, status, "equalize-channels", "could not be applied")
                   : done;
@@ -210,5 +211,5 @@ const cnr_rewrite int8_equalize = {
     .name = "equalize-channels",
     .summary = "equalises channels between layers where that is asked for",
     .apply = apply,
-    .flags = CNR_REWRITE_STRUCTURE, /* of nets that tell nothing of their channels */
+    .flags = CNR_REWRITE_STRUCTURE, /* off for nets without this metadata */
 };

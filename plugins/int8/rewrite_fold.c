@@ -16,7 +16,7 @@ enum { REAL = 1u << CNR_f32, BYTES = 1u << CNR_u8 | 1u << CNR_i8 };
 
 /* ---- what stands for numbers ---- */
 
-/* The scale and zero point of this (de)quantising node are one number each. */
+/* Whether the scale and zero point of this (de)quantising node are scalars. */
 static int has_one_scale(const cnr_node *node) {
     const cnr_tensor *zero = cnr_own_input(node, 2);
     return int8_is_scalar(cnr_own_input(node, 1), REAL) && (!zero || int8_is_scalar(zero, BYTES)) &&
@@ -44,7 +44,7 @@ int fold_operand_of(const graph *g, cnr_value value, fold_operand *out) {
     return 1;
 }
 
-/* The constant that is the operand's zero point. */
+/* The constant zero point of the operand. */
 cnr_value fold_zero(graph *g, const fold_operand *o) {
     const uint8_t none = 0;
     if (o->zero >= 0) return o->zero;
@@ -63,7 +63,7 @@ static uint8_t byte_of(const fold_operand *y, float v) {
     return (uint8_t)((int32_t)v + y->offset);
 }
 
-/* What the bytes 0 to 255 of an operand stand for. */
+/* The values of the bytes 0 to 255 of an operand. */
 static void all_reals(const fold_operand *x, float *out) {
     for (int32_t i = 0; i < 256; i++)
         out[i] = (float)((x->dtype == CNR_i8 ? (int8_t)i : i) - x->offset) * x->step;
@@ -76,7 +76,7 @@ static cnr_value by_table(graph *g, const char *name, cnr_value q, const uint8_t
     return in[1] < 0 ? -1 : graph_add(g, "qlinear_table", name, NULL, in, 2);
 }
 
-/* Bytes of x as bytes of y. */
+/* Requantises x to the scale of y. */
 static cnr_value rescaled(fold_work *f, const fold_operand *x) {
     float real[256];
     uint8_t table[256];
@@ -88,7 +88,7 @@ static cnr_value rescaled(fold_work *f, const fold_operand *x) {
 
 /* ---- functions of one value ---- */
 
-/* The only number that this value is, known now. */
+/* The single number in this value, if it is known. */
 static int number_of(const graph *g, cnr_value value, const cnr_tensor *t, float *out) {
     fold_operand o;
     if (int8_is_scalar(t, REAL)) {
@@ -102,7 +102,7 @@ static int number_of(const graph *g, cnr_value value, const cnr_tensor *t, float
     return 1;
 }
 
-/* A function of one value, the input at `port`; the others are numbers. */
+/* A function of the input at `port`; its other inputs are constants. */
 typedef struct fold_link {
     const cnr_node *node;
     int32_t port;
@@ -116,7 +116,7 @@ static int is_function(const graph *g, const cnr_node *node, const cnr_value *in
     for (int32_t i = 0; i < node->n_inputs; i++) {
         if (!node->inputs[i]) continue;
         if (number_of(g, in[i], node->inputs[i], &out->other)) {
-            /* limits are read by the operator itself, from its inputs */
+            /* the operator itself reads the limits from its inputs */
             if (node->n_inputs > 2 && !int8_is_scalar(node->inputs[i], REAL)) return 0;
             continue;
         }
@@ -138,7 +138,8 @@ static void apply_link(const fold_link *link, float *v) {
 
 enum { MOST_LINKS = 12 };
 
-/* Functions of functions of what is dequantised; first is last. 0: it is none. */
+/* Collects a composition of functions of a dequantised value, the first at the end; 0: there is
+ * none. */
 static int32_t functions(const fold_work *f, fold_link *links, fold_operand *x) {
     const cnr_node *node = f->node;
     const cnr_value *in = f->in;
@@ -166,7 +167,7 @@ static cnr_value function(fold_work *f) {
     return by_table(f->g, f->name, x.q, table, f->y.dtype);
 }
 
-/* ---- sums, products, means, what joins ---- */
+/* ---- sums, products, means, joins ---- */
 
 static cnr_value pair(fold_work *f) {
     const int multiplies = graph_is(f->node, "mul");
@@ -190,7 +191,7 @@ static cnr_value pair(fold_work *f) {
     return graph_add(f->g, multiplies ? "qlinear_mul" : "qlinear_add", f->name, NULL, in, 8);
 }
 
-/* The mean over all axes behind the channels. */
+/* Whether the node is a mean over all axes after the channels. */
 static int is_mean(const cnr_node *node) {
     const cnr_tensor *x = node->inputs[0];
     int64_t n;
@@ -225,7 +226,7 @@ static cnr_value mean(fold_work *f) {
     return graph_add_with(f->g, "flatten", f->name, NULL, &axis, 1, &made, 1);
 }
 
-/* Every input is dequantised, or is quantised now; the node then joins bytes. */
+/* Quantises inputs that are not quantised yet; the node then joins bytes. */
 static cnr_value joined(fold_work *f) {
     const int32_t n = f->node->n_inputs;
     if (!graph_joins(f->node) || n < 1) return FOLD_NOT;
@@ -248,14 +249,14 @@ static cnr_value requantized(fold_work *f) {
     const cnr_value dequantized = f->out;
     if (!graph_is(f->node, "dequantize_linear") || !fold_operand_of(f->g, dequantized, &x))
         return FOLD_NOT;
-    /* rewrite_pass.c has those of one scale */
+    /* rewrite_pass.c handles equal scales */
     if (same_scale(&x, &f->y) || cnr_is_constant(int8_host->graph_type(f->g, x.q))) return FOLD_NOT;
     return rescaled(f, &x);
 }
 
-/* ---- behind the node: what only limits or moves its numbers ---- */
+/* ---- operators after the node that only limit or move its values ---- */
 
-/* Narrows *low and *high when the node is max(x, a) and min(x, b). */
+/* Narrows *low and *high if the node is max(x, a) or min(x, b). */
 static int is_limit(const cnr_node *node, float *low, float *high) {
     float limit[2] = {0, INFINITY};
     if (graph_is(node, "clip")) {
@@ -272,13 +273,13 @@ static int is_limit(const cnr_node *node, float *low, float *high) {
         return 0;
     }
     if (!(limit[0] <= limit[1])) return 0;
-    limit[0] = fminf(fmaxf(limit[0], *low), *high); /* the ones there are come later */
+    limit[0] = fminf(fmaxf(limit[0], *low), *high); /* limits found earlier are applied later */
     *high = fminf(fmaxf(limit[1], *low), *high);
     *low = limit[0];
     return 1;
 }
 
-/* Bytes that stand for numbers outside of the limits become those of the limits. */
+/* Clips bytes to the bytes of the limits. */
 static cnr_value limited(fold_work *f, cnr_value q) {
     uint8_t table[256];
     int differs = 0;
@@ -292,7 +293,7 @@ static cnr_value limited(fold_work *f, cnr_value q) {
     return differs ? by_table(f->g, f->name, q, table, f->y.dtype) : q;
 }
 
-/* The node does on bytes what it did on what they stood for. */
+/* Applies the node to bytes instead of real values. */
 static cnr_value moved(fold_work *f, const cnr_node *node, const cnr_value *in, cnr_value q) {
     cnr_value list[8] = {q};
     if (node->n_inputs > 8) return -1;
@@ -304,7 +305,7 @@ static cnr_value moved(fold_work *f, const cnr_node *node, const cnr_value *in, 
 
 enum { MOST_BEHIND = 8 };
 
-/* Reads all of the work from a quantising node; 0: it is none that can be folded. */
+/* Reads the pattern that ends in a quantising node; 0: it can't be folded. */
 static int begin(fold_work *f, graph *g, int32_t index) {
     const cnr_value *in, *out;
     const cnr_node *node = int8_host->graph_node_at(g, index, &in, &out);
@@ -312,15 +313,15 @@ static int begin(fold_work *f, graph *g, int32_t index) {
     if (!has_one_scale(node) || !int8_is_byte(node->outputs[0]) ||
         node->inputs[0]->dtype != CNR_f32)
         return 0;
-    if (node->outputs[0]->flags & CNR_TENSOR_DYNAMIC) return 0; /* kernels want sizes */
+    if (node->outputs[0]->flags & CNR_TENSOR_DYNAMIC) return 0; /* kernels need known sizes */
     *f = (fold_work){.g = g, .low = -INFINITY, .high = INFINITY};
     scale_of(node, in, node->outputs[0]->dtype, &f->y);
-    f->y.q = out[0]; /* whose name the zero point's has */
+    f->y.q = out[0]; /* the zero point's name is derived from it */
     f->out = in[0];
     return isnormal(f->y.step) && f->y.step > 0;
 }
 
-/* Nodes between the one that computes and the quantising one, last first. */
+/* Collects the nodes between the computing node and the quantising one, the last first. */
 static int32_t behind(fold_work *f, const cnr_node **nodes, const cnr_value **inputs) {
     int32_t n = 0;
     for (;;) {
@@ -337,7 +338,7 @@ static int32_t behind(fold_work *f, const cnr_node **nodes, const cnr_value **in
             if (int8_host->graph_use_count(f->g, out[i]) > 0) return -1;
         const int moves = graph_passes(f->node) && !graph_joins(f->node);
         if (!moves) {
-            /* a limit of what is dequantised is a table */
+            /* a limit of a dequantised value becomes a table */
             if (fold_operand_of(f->g, in[0], &x)) return n;
             if (!is_limit(f->node, &f->low, &f->high)) return n;
         } else {
@@ -393,6 +394,5 @@ const cnr_rewrite int8_fold = {
     .name = "fold-quantized",
     .summary = "nodes between dequantising and quantising ones work on whole numbers",
     .apply = apply,
-    .flags =
-        CNR_REWRITE_STRUCTURE, /* weights that it reads are bytes, which nothing is folded into */
+    .flags = CNR_REWRITE_STRUCTURE, /* its weights are bytes, into which nothing is folded */
 };

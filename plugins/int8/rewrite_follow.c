@@ -1,6 +1,6 @@
 /* quantize-layers, between layers: sums and products of two values, functions of one (as tables)
- * and means of planes follow quantised layers into whole numbers, where all that they read comes
- * from such and a layer reads what they make. */
+ * and means of planes are quantised too, if quantised layers produce all their inputs and one reads
+ * their result. */
 #include "quantize.h"
 
 #include <math.h>
@@ -8,9 +8,9 @@
 
 enum { REAL = 1u << CNR_f32 };
 
-/* ---- which nodes ---- */
+/* ---- candidates ---- */
 
-/* b is as a is, or has a number for each channel of a. */
+/* Whether b has a's shape, or one number for each channel of a. */
 static int goes_with(const cnr_tensor *a, const cnr_tensor *b, int by_channel) {
     if (a->rank != b->rank) return 0;
     for (int32_t i = 0; i < a->rank; i++)
@@ -25,12 +25,13 @@ static int is_pair(const cnr_node *node) {
     return a && b && a->rank >= 2 && (goes_with(a, b, mul) || goes_with(b, a, mul));
 }
 
-/* The second operand, a known number; NULL: there is none. */
+/* The second operand if it is a constant; NULL: none. */
 static const float *second_of(const cnr_node *node) {
     return node->n_inputs == 2 && node->inputs[1] ? node->inputs[1]->data : NULL;
 }
 
-/* An element-wise operator of one value and known numbers: an operand, or limits. */
+/* Whether the node is an element-wise operator of one value and constants (an operand, or
+ * limits). */
 static int is_function(const cnr_node *node) {
     if (!(node->desc->flags & CNR_OP_ELEMENTWISE) || !CNR_HAS(node->desc, apply_f32)) return 0;
     for (int32_t i = 1; i < node->n_inputs; i++)
@@ -50,9 +51,9 @@ int follow_can(const cnr_node *node, const cnr_value *in, const graph *g) {
 
 int32_t follow_values(const cnr_node *node) { return is_pair(node) ? 2 : 1; }
 
-/* ---- which of them ---- */
+/* ---- selection ---- */
 
-/* Values read by the node whose whole numbers become its own: its operands, or what it moves. */
+/* The values whose bytes the node would read: its operands, or the value that it moves. */
 static int32_t reads(const work *w, int32_t index, const cnr_node *node) {
     if (w->layer[index] == FOLLOWER) return follow_values(node);
     if (w->layer[index] || w->relu_of[index] != NONE) return 1;
@@ -99,9 +100,9 @@ int follow_withdraw(work *w) {
     return changed;
 }
 
-/* ---- making them ---- */
+/* ---- creating nodes ---- */
 
-/* What quantising the node's result of each dequantised byte gives. */
+/* The table of the node's quantised results for all dequantised bytes. */
 static cnr_value table_of(work *w, const cnr_node *node, const char *name, cnr_value x,
                           cnr_value y) {
     const value_group *from = &w->groups[quantize_find(w, x)];
@@ -121,7 +122,7 @@ static cnr_value table_of(work *w, const cnr_node *node, const char *name, cnr_v
     return graph_bytes(w->g, name, "table", CNR_u8, table, 1, &n);
 }
 
-/* The bytes of a value, and the two constants that say what they stand for. */
+/* The quantised form of a value: bytes, scale and zero point. */
 static int operand(work *w, cnr_value v, cnr_value *in) {
     quantize_constants(w, v, &in[1], &in[2]);
     const cnr_value list[] = {v, in[1], in[2]};

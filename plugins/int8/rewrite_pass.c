@@ -10,8 +10,7 @@ static int same_data(const cnr_tensor *a, const cnr_tensor *b) {
            memcmp(a->data, b->data, (size_t)cnr_dense_bytes(a)) == 0;
 }
 
-/* The dequantize_linear of one scale that makes `value`, and its inputs; NULL when another node
- * does. */
+/* The dequantize_linear with one scale that produces `value`, and its inputs; NULL: none. */
 static const cnr_node *source(const graph *g, cnr_value value, const cnr_value **in) {
     const int32_t producer = int8_host->graph_producer(g, value);
     if (producer < 0) return NULL;
@@ -25,7 +24,7 @@ static int same_scale(const cnr_node *a, const cnr_node *b) {
            same_data(cnr_own_input(a, 2), cnr_own_input(b, 2));
 }
 
-/* q itself instead of quantising what it stands for. 1 when done. */
+/* Replaces quantising a dequantised q by q itself. 1: done. */
 static int32_t cancel(graph *g, int32_t index) {
     const cnr_value *in, *before, *out;
     const cnr_node *node = int8_host->graph_node_at(g, index, &in, &out);
@@ -37,7 +36,7 @@ static int32_t cancel(graph *g, int32_t index) {
     return int8_host->graph_replace(g, out[0], before[0]) == CNR_OK;
 }
 
-/* All that the node reads is dequantised, by the same scale. */
+/* Whether all that the node reads is dequantised with the same scale; the first of these nodes. */
 static const cnr_node *quantised(const graph *g, const cnr_node *node, const cnr_value *in,
                                  const cnr_value **q) {
     const cnr_node *first = source(g, in[0], q);

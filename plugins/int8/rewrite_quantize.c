@@ -15,14 +15,14 @@
 #include <math.h>
 #include <stdio.h>
 
-/* ---- which layers ---- */
+/* ---- layers ---- */
 
 static int constant_f32(const cnr_tensor *t, int32_t rank) {
     return t && t->dtype == CNR_f32 && !t->encoding && t->data && (t->flags & CNR_TENSOR_CONST) &&
            !(t->flags & CNR_TENSOR_VARIABLE) && (rank < 0 || t->rank == rank);
 }
 
-/* alpha A B + beta C with A as it is and C one number a column. */
+/* alpha A B + beta C with A not transposed and C one number for each column. */
 static int gemm_is_dense(const cnr_node *node) {
     const cnr_tensor *x = node->inputs[0], *w = node->inputs[1], *c = cnr_own_input(node, 2);
     return x && x->rank == 2 && constant_f32(w, 2) && !cnr_attr_int(node, "transA") &&
@@ -55,7 +55,7 @@ static void unite(work *w, cnr_value a, cnr_value b) {
     w->of[cnr_max(a, b)] = (int32_t)cnr_min(a, b);
 }
 
-/* The node is max(x, 0), up to *most at most. */
+/* Whether the node is max(x, 0), up to *most at most. */
 static int is_relu(const cnr_node *node, double *most) {
     *most = INFINITY;
     if (graph_is(node, "relu")) return 1;
@@ -75,7 +75,8 @@ static int is_relu(const cnr_node *node, double *most) {
     return *most > 0;
 }
 
-/* The layer whose output, moved about at most, is all that this relu reads and nobody else does. */
+/* The layer whose output, possibly moved, is all that this relu reads, and that nothing else
+ * reads. */
 static int32_t layer_before(const work *w, int32_t relu) {
     const cnr_value *in, *out;
     int8_host->graph_node_at(w->g, relu, &in, NULL);
@@ -90,7 +91,7 @@ static int32_t layer_before(const work *w, int32_t relu) {
     }
 }
 
-/* Marks the values from the layer to the relu. */
+/* Marks the values between the layer and the relu. */
 static void mark_cut(work *w, int32_t relu) {
     const cnr_value *in;
     int8_host->graph_node_at(w->g, relu, &in, NULL);
@@ -132,7 +133,7 @@ static void make_groups(work *w) {
     }
 }
 
-/* The hull of what the members were seen to hold, and 0. */
+/* The range of all values seen in the group, and 0. */
 static void measure_groups(work *w) {
     for (int32_t v = 0; v < w->n_values; v++)
         w->groups[v] = (value_group){.scale_at = -1, .zero_at = -1};
@@ -153,7 +154,7 @@ static void measure_groups(work *w) {
     }
 }
 
-/* Takes back what the ranges don't allow; 1 when something was. */
+/* Withdraws decisions that the ranges do not allow; 1: there were some. */
 static int withdraw(work *w) {
     int changed = 0;
     for (int32_t i = 0; i < w->n_nodes; i++) {
@@ -171,7 +172,7 @@ static int withdraw(work *w) {
         const value_group *group = &w->groups[quantize_find(w, out[0])];
         double most;
         is_relu(node, &most);
-        /* half a step more is the same byte */
+        /* half a step more gives the same byte */
         if (group->zero != 0 || 254.5 * (double)group->scale > most) {
             w->banned[i] = 1;
             changed = 1;
@@ -180,7 +181,7 @@ static int withdraw(work *w) {
     return changed | follow_withdraw(w);
 }
 
-/* ---- making quantised layers ---- */
+/* ---- creating quantised layers ---- */
 
 /* The two constants of a value's group. */
 void quantize_constants(work *w, cnr_value v, cnr_value *scale, cnr_value *zero) {
@@ -196,7 +197,7 @@ void quantize_constants(work *w, cnr_value v, cnr_value *scale, cnr_value *zero)
     *zero = group->zero_at;
 }
 
-/* Weights as `rows` rows of `depth`; `step` floats from one number of a row to the next. */
+/* Weights as `rows` rows of `depth`; the elements of a row are `step` apart. */
 typedef struct weights {
     const float *w, *bias;
     int64_t rows, depth, row_step, step;
@@ -206,7 +207,7 @@ typedef struct weights {
     int32_t *q_bias;
 } weights;
 
-/* Each row by its largest number, or so much coarser that its bias fits 32 bits. */
+/* Quantises a row by its largest number, or more coarsely if its bias would exceed 32 bits. */
 static void quantise_row(const weights *q, int64_t r) {
     double most = 0;
     for (int64_t i = 0; i < q->depth; i++)
@@ -234,7 +235,7 @@ static void weights_of(const cnr_node *node, weights *q) {
     q->step = turned ? q->rows : 1;
 }
 
-/* Adds the constants of the layer `name`, whose weights then have these dims. */
+/* Adds the constants of layer `name`, with weights of these dims. */
 static int add_weights(work *w, const char *name, int32_t rank, const int64_t *dim, weights *q,
                        cnr_value *in) {
     const int8_t zero = 0;
@@ -256,7 +257,7 @@ static int add_weights(work *w, const char *name, int32_t rank, const int64_t *d
     return good;
 }
 
-/* Three nodes before `index` do what it did; itself goes. */
+/* Replaces node `index` by three nodes before it. */
 static cnr_status quantise(work *w, int32_t index) {
     const cnr_value *nin, *nout;
     const cnr_node *node = int8_host->graph_node_at(w->g, index, &nin, &nout);
@@ -292,7 +293,7 @@ static cnr_status quantise(work *w, int32_t index) {
     return int8_host->graph_remove(w->g, index + 3);
 }
 
-/* From the last node on, so that indices still to come stay. */
+/* Starts at the last node, so that earlier indices stay valid. */
 static int32_t quantise_all(work *w, cnr_error *err) {
     int32_t changes = 0;
     for (int32_t i = w->n_nodes - 1; i >= 0; i--) {

@@ -1,4 +1,4 @@
-/* knob-cpufreq: clocks and cores of processors, a domain for each of the kernel's policies. */
+/* knob-cpufreq: clocks and cores of processors; a domain for each cpufreq policy. */
 #include "bounds.h"
 #include <cnnrun/kit.h>
 #include <stdio.h>
@@ -11,7 +11,7 @@ typedef struct cores { /* of a policy */
 
 /* ---- which cores ---- */
 
-/* A core without a switch is always on. */
+/* Finds the switches of cores. A core without one is always on. */
 static cnr_status find_switches(bounds_domain *d, const char *root, const gauge_cpus *c,
                                 cnr_error *err) {
     d->cores = gauge_host->alloc(((size_t)c->n + 1) * sizeof *d->cores);
@@ -51,7 +51,7 @@ static cnr_status add_policy(void *of, const char *folder, cnr_error *err) {
     else snprintf(name, sizeof name, "cpu%d-%d", (int)first, (int)c->cpus.at[n ? n - 1 : 0]);
     bounds_domain *d = n ? bounds_add(list, name, 1000, err) : NULL;
     if (!d) {
-        const cnr_status status = n ? CNR_E_MEMORY : CNR_OK; /* of no core: of no use */
+        const cnr_status status = n ? CNR_E_MEMORY : CNR_OK; /* no core, so no use */
         gauge_host->free(c);
         return status;
     }
@@ -70,7 +70,7 @@ static cnr_status add_policy(void *of, const char *folder, cnr_error *err) {
     return CNR_OK;
 }
 
-/* As the processor's plugin calls its clusters: alike within a tenth; "cpu", where all are. */
+/* Names clusters as the CPU plugin does: speeds within a tenth are equal; "cpu" if all are. */
 static void name_feeds(bounds *list) {
     double most = 0, least = 1e300;
     GAUGE_EACH(i, list->n) {

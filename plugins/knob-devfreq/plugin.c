@@ -1,10 +1,10 @@
-/* knob-devfreq: clocks of what is no processor: Mali and other GPUs, memory, buses. */
+/* knob-devfreq: clocks of Mali and other GPUs, memory, buses (devfreq). */
 #include "bounds.h"
 #include <cnnrun/kit.h>
 #include <stdio.h>
 #include <strings.h>
 
-/* "37@585000000Hz", "37", "37 %" */
+/* Parses "37@585000000Hz", "37", "37 %". */
 static void read_load(const bounds *list, bounds_domain *d, cnr_knob_state *state) {
     (void)list;
     double percent;
@@ -12,7 +12,7 @@ static void read_load(const bounds *list, bounds_domain *d, cnr_knob_state *stat
         state->load_percent = (int32_t)percent;
 }
 
-/* devfreq tells loads in a file that vendors' kernels have; Mali's driver has one of its own. */
+/* Vendors' kernels have a file with devfreq's load; Mali's driver has its own. */
 static void find_load(bounds_domain *d, const char *folder) {
     static const char *const names[] = {"load", "device/utilization", "device/utilisation",
                                         "gpu_busy_percentage"};
@@ -24,7 +24,7 @@ static void find_load(bounds_domain *d, const char *folder) {
     }
 }
 
-/* "ff9a0000.gpu" and "11800000.mali" are the GPU; "dmc", "bus_wcore" are nobody's alone. */
+/* "ff9a0000.gpu" and "11800000.mali" are the GPU; "dmc", "bus_wcore" belong to no device. */
 static const char *feeds_of(const char *name) {
     for (const char *p = name; *p; p++)
         if (strncasecmp(p, "mali", 4) == 0) return "opencl:0";
@@ -49,7 +49,7 @@ static cnr_status add_device(void *list, const char *folder, cnr_error *err) {
     return CNR_OK;
 }
 
-/* Mali's driver before devfreq (the ODROID-XU3's kernel): megahertz, only to be read. */
+/* Mali's driver before devfreq (the ODROID-XU3's kernel): megahertz, read-only. */
 static cnr_status add_mali(void *list, const char *folder, cnr_error *err) {
     gauge_file now;
     gauge_name(&now, folder, "clock");

@@ -1,5 +1,4 @@
-/* knob-helper: meters and knobs that only root may touch, by `cnnrun helper`, which runs as root.
- */
+/* knob-helper: meters and knobs that need root, through `cnnrun helper`, which runs as root. */
 #define _GNU_SOURCE
 #include "gauge.h"
 #include <cnnrun/kit.h>
@@ -13,11 +12,11 @@
 
 enum { ROOM = 512, MOST_WAIT_MS = 2000 };
 typedef struct client {
-    int fd, n, has_set; /* has_set: what it set is put back once its connection is gone */
+    int fd, n, has_set; /* has_set: the helper restores its settings when the connection closes */
     struct sockaddr_un at;
 } client;
 
-/* ---- asking ---- */
+/* ---- requests ---- */
 
 static cnr_status gone(cnr_error *err, const char *what) {
     return gauge_host->fail(err, CNR_E_IO, "helper", "%s: %s", what, strerror(errno));
@@ -29,13 +28,13 @@ static int dial(client *c) {
     return c->fd >= 0 && connect(c->fd, (const struct sockaddr *)&c->at, sizeof c->at) == 0;
 }
 
-/* A helper with many clients closes idle ones. */
+/* Whether the helper closed the connection: with many clients it closes idle ones. */
 static int was_closed(const client *c) {
     char byte;
     return recv(c->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
 }
 
-/* One line and its answer; "no CODE text" is an error. */
+/* Sends one line and reads the answer; "no CODE text" is an error. */
 static cnr_status ask(client *c, char out[ROOM], cnr_error *err, const char *line) {
     size_t n = 0;
     if (!c->has_set && was_closed(c) && !dial(c)) return gone(err, "can't be asked again");
@@ -63,7 +62,7 @@ static cnr_status strange(cnr_error *err) {
                             "answers with other numbers than are wanted");
 }
 
-/* "name<tab>feeds", behind the numbers. */
+/* Parses "name<tab>feeds" after the numbers. */
 static void take_names(const char *text, char name[64], char feeds[64]) {
     const size_t n = strcspn(text, "\t");
     snprintf(name, 64, "%.*s", (int)(n < 63 ? n : 63), text);
@@ -89,7 +88,7 @@ static cnr_status connect_to(client *c, const char *root, cnr_error *err) {
 
 static void close_client(void *state) {
     client *c = state;
-    if (c->fd >= 0) close(c->fd); /* which puts back what was set */
+    if (c->fd >= 0) close(c->fd); /* the helper then restores the settings */
     gauge_host->free(c);
 }
 

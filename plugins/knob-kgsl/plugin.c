@@ -1,9 +1,9 @@
-/* knob-kgsl: the clock of an Adreno GPU, by its power levels, of which 0 is the fastest. */
+/* knob-kgsl: the clock of an Adreno GPU, by power levels; 0 is the fastest. */
 #include "bounds.h"
 #include <cnnrun/kit.h>
 #include <stdio.h>
 
-/* "busy total" of the last window; both 0 while the GPU sleeps. Else "N %". */
+/* Parses "busy total" of the last window, both 0 while the GPU sleeps; else "N %". */
 static void read_load(const bounds *list, bounds_domain *d, cnr_knob_state *state) {
     (void)list;
     char text[GAUGE_TEXT];
@@ -22,7 +22,7 @@ static void read_load(const bounds *list, bounds_domain *d, cnr_knob_state *stat
         state->load_percent = (int32_t)busy;
 }
 
-/* Steps are of the levels, so duplicates would shift them: such a table is only read. */
+/* Steps correspond to levels, so duplicates would shift them: such a table is read-only. */
 static int steps_are_levels(bounds_domain *d, const char *folder) {
     double levels;
     return !gauge_look_number(folder, "num_pwrlevels", &levels) ||

@@ -1,15 +1,14 @@
-/* knob-nvml: clocks of NVIDIA's cards by their management library, which is opened at run time.
+/* knob-nvml: clocks of NVIDIA cards by NVML, loaded at run time.
  *
- * What is set are the clocks that applications get: of all that the library can set they are those
- * that it can tell, too, so what was found can be put back. The found one is the highest that is
- * ever set. */
+ * It sets the clocks for applications, the only ones that NVML can also read, so that the values
+ * found can be restored. The value found is the upper limit. */
 #include "gauge.h"
 #include <cnnrun/kit.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
-/* Of the library's ABI, which is stable: 0 is success; handles are pointers. */
+/* Part of NVML's stable ABI: 0 is success; handles are pointers. */
 enum { GRAPHICS = 0, MEMORY = 2, SET_APPLICATION_CLOCKS = 0 };
 typedef struct utilization {
     unsigned gpu, memory;
@@ -32,7 +31,7 @@ typedef struct nvml {
 enum { MOST_CARDS = 64, MOST_STEPS = 512 };
 typedef struct card {
     void *device;
-    unsigned memory, graphics;  /* megahertz, as found; 0: not told */
+    unsigned memory, graphics;  /* megahertz, as found; 0: unknown */
     unsigned steps[MOST_STEPS]; /* rising */
     cnr_knob_domain domain;
 } card;
@@ -182,7 +181,7 @@ static cnr_status read_knob(void *state, int32_t domain, cnr_knob_state *out, cn
     return CNR_OK;
 }
 
-/* ---- setting, and putting back ---- */
+/* ---- setting and restoring ---- */
 
 static cnr_status give(const cards *l, const card *c, unsigned mhz, cnr_error *err) {
     unsigned is = 0;

@@ -1,10 +1,10 @@
-/* meter-battery: what flows out of a battery, below /sys/class/power_supply. Slow, and of the whole
- * machine; while it is charged it tells nothing of what the machine takes. */
+/* meter-battery: power drawn from a battery, below /sys/class/power_supply. Slow, and for the whole
+ * machine; while charging it does not show the machine's power. */
 #include "gauge.h"
 #include <cnnrun/kit.h>
 #include <stdio.h>
 
-enum { PERIOD_MS = 1000 }; /* gauges of batteries renew their values about so often */
+enum { PERIOD_MS = 1000 }; /* batteries update their values about this often */
 
 typedef struct batteries {
     gauge_sensors *sensors;
@@ -18,7 +18,7 @@ static cnr_status add(void *of, const char *folder, cnr_error *err) {
     if (!gauge_look(folder, "type", text, sizeof text) || strcmp(text, "Battery") != 0)
         return CNR_OK;
     if (gauge_look(folder, "scope", text, sizeof text) && strcmp(text, "Device") == 0)
-        return CNR_OK; /* a mouse's */
+        return CNR_OK; /* the battery of a mouse */
     gauge_name(&power, folder, "power_now");
     gauge_name(&current, folder, "current_now");
     gauge_name(&volts, folder, "voltage_now");
@@ -32,7 +32,7 @@ static cnr_status add(void *of, const char *folder, cnr_error *err) {
     gauge_name(&b->status[b->sensors->n - 1], folder, "status");
     s->value = product ? current : power;
     if (product) s->factor = volts;
-    s->scale = product ? 1e-6 : 1; /* microamperes by microvolts */
+    s->scale = product ? 1e-6 : 1; /* microamperes times microvolts */
     s->magnitude = 1;
     s->domain.period_ms = PERIOD_MS;
     s->domain.is_whole_machine = 1;
@@ -72,7 +72,7 @@ static cnr_status describe(void *state, int32_t domain, cnr_meter_domain *out, c
     return gauge_describe(((batteries *)state)->sensors, domain, out, err);
 }
 
-/* Some count what flows out as negative, some as positive: which way it flows is the status. */
+/* The sign of the power differs between drivers; the status gives the direction. */
 static cnr_status read_meter(void *state, int32_t domain, cnr_reading *out, cnr_error *err) {
     batteries *b = state;
     char text[GAUGE_TEXT];

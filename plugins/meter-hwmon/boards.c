@@ -1,10 +1,9 @@
-/* Sensors where vendors' kernels have them: the ODROID-XU3's INA231, Jetson's INA3221 before 5.0.
- */
+/* Sensors of vendors' kernels: the ODROID-XU3's INA231, Jetson's INA3221 before 5.0. */
 #include "hwmon.h"
 #include <cnnrun/kit.h>
 #include <stdio.h>
 
-/* ---- ODROID-XU3: whole watts as text, at an address a domain; on whichever bus ---- */
+/* ---- ODROID-XU3: watts as text, an address for each domain, on any bus ---- */
 
 static const struct {
     const char *address, *name, *feeds;
@@ -13,7 +12,7 @@ static const struct {
               {"0044", "gpu", "opencl:0"},
               {"0041", "memory", ""}};
 
-/* Switched on until the meter is closed; who may not do that finds it off when it reads. */
+/* Switches the sensor on until the meter is closed; without permission, reading finds it off. */
 static cnr_status switch_on(const char *folder, hwmon_switches *switched, cnr_error *err) {
     double on;
     gauge_file file;
@@ -60,12 +59,12 @@ cnr_status hwmon_odroid(const char *root, gauge_sensors *list, hwmon_switches *s
             status = add_odroid(list, folders.at[i], row, switched, err);
         gauge_found_free(&folders);
     }
-    if (!status && switched->n) /* the first values come later than that */
+    if (!status && switched->n) /* wait for the first values */
         gauge_host->wait_until(gauge_host->now_ns() + 2000000000u);
     return status;
 }
 
-/* ---- Jetson: milliwatts of up to three rails a chip, named ---- */
+/* ---- Jetson: milliwatts of up to three named rails on a chip ---- */
 
 static int ends_with(const char *text, const char *end) {
     const size_t n = strlen(text), m = strlen(end);

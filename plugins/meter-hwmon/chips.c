@@ -1,12 +1,13 @@
-/* Chips below /sys/class/hwmon: counters before power, power before voltage times current. */
+/* Chips below /sys/class/hwmon: prefers energy counters to power, and power to voltage times
+ * current. */
 #include "hwmon.h"
 #include <cnnrun/kit.h>
 #include <stdio.h>
 #include <unistd.h>
 
-enum { MOST_CHANNELS = 160 }; /* amd_energy has one a core */
+enum { MOST_CHANNELS = 160 }; /* amd_energy has one for each core */
 
-/* "4-0040": where the chip is on its bus. */
+/* "4-0040": the chip's address on its bus. */
 static void address_of(const char *folder, char *out, size_t room) {
     char link[GAUGE_PATH], to[GAUGE_PATH];
     snprintf(link, sizeof link, "%.500s/device", folder);
@@ -42,7 +43,7 @@ static int has(const chip *c, const char *kind, int channel, const char *what, g
     return gauge_is_there(out);
 }
 
-/* A counter of a core is part of its socket's. */
+/* Whether the counter is a core's, which is part of its socket's. */
 static int is_core(const chip *c, int channel) {
     char file[32], label[GAUGE_TEXT];
     snprintf(file, sizeof file, "energy%d_label", channel);
@@ -60,7 +61,7 @@ static cnr_status add_channel(gauge_sensors *list, const chip *c, int channel, c
         kind = "energy";
     } else if (!has(c, "power", channel, "input", &value) &&
                !has(c, "power", channel, "average", &value)) {
-        /* only of these chips is it known that in1 and curr1 belong together, up to the third */
+        /* only for these chips is it known that in1 and curr1 belong together, up to the third */
         if (strncmp(c->name, "ina", 3) != 0 || channel > 3) return CNR_OK;
         if (!has(c, "curr", channel, "input", &value) || !has(c, "in", channel, "input", &factor))
             return CNR_OK;
@@ -70,7 +71,7 @@ static cnr_status add_channel(gauge_sensors *list, const chip *c, int channel, c
     gauge_sensor *s = add(list, c, kind, channel);
     if (!s) return gauge_host->fail(err, CNR_E_MEMORY, c->folder, "out of memory");
     s->value = value;
-    if (product) s->factor = factor; /* mA by mV */
+    if (product) s->factor = factor; /* mA times mV */
     s->magnitude = !energy;
     if (energy) s->domain.quantity = CNR_QUANTITY_ENERGY;
     s->domain.is_whole_machine =

@@ -1,10 +1,10 @@
-/* meter-hwmon: sensors of current and voltage, and of what they make of them. */
+/* meter-hwmon: sensors of current and voltage, and derived power and energy. */
 #ifndef METER_HWMON_H
 #define METER_HWMON_H
 
 #include "gauge.h"
 
-/* Attributes that switch a sensor on, and were found off. */
+/* Attributes that switch sensors on and were found off. */
 typedef struct hwmon_switches {
     gauge_file *at;
     int32_t n;
@@ -12,7 +12,7 @@ typedef struct hwmon_switches {
 
 /* chips.c: /sys/class/hwmon */
 cnr_status hwmon_chips(const char *root, gauge_sensors *list, cnr_error *err);
-/* boards.c: what vendors' kernels have in other places */
+/* boards.c: drivers with other paths */
 cnr_status hwmon_odroid(const char *root, gauge_sensors *list, hwmon_switches *switched,
                         cnr_error *err);
 cnr_status hwmon_jetson(const char *root, gauge_sensors *list, cnr_error *err);

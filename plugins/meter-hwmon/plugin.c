@@ -1,5 +1,5 @@
-/* meter-hwmon: sensors of power on boards: INA2xx and INA3221 of the mainline, the ODROID-XU3's and
- * Jetson's own drivers, and whatever else hwmon knows the power or the energy of. */
+/* meter-hwmon: power sensors of boards: INA2xx and INA3221 of the mainline kernel, the drivers of
+ * ODROID-XU3 and Jetson, and all other hwmon chips with power or energy. */
 #include "hwmon.h"
 #include <cnnrun/kit.h>
 

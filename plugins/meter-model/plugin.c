@@ -1,5 +1,4 @@
-/* meter-model: power that nothing measures, estimated from frequency, voltage and load by a board
- * file. */
+/* meter-model: power estimated from frequency, voltage and load by a board file. */
 #include "model.h"
 #include <cnnrun/kit.h>
 #include <stdio.h>
@@ -12,7 +11,7 @@ typedef struct machine {
 
 /* ---- load ---- */
 
-/* Since it was last asked, from 0 to 1; all where nothing tells. */
+/* Load since the last reading, 0 to 1; 1 if unknown. */
 static cnr_status load_of(const machine *m, model_unit *u, double *out, cnr_error *err) {
     *out = 1;
     if (*u->load.path) {
@@ -34,8 +33,7 @@ static void close_meter(void *state) {
     gauge_host->free(m);
 }
 
-/* A board that says which machine it is has nothing to say of another, though it may have the same
- * files. */
+/* Whether the board describes this machine: a different one may have the same files. */
 static int is_the_machine(const char *root) {
     const char *wanted = gauge_host->board_text("machine");
     char path[600], is[128] = "";
@@ -61,7 +59,7 @@ static cnr_status take_units(machine *m, const char *root, cnr_error *err) {
     snprintf(m->root, sizeof m->root, "%s", root);
     for (int32_t row = 1; row <= n; row++) {
         const cnr_status status = model_unit_read(root, row, &m->units[m->n], err);
-        if (!status) m->n++; /* load is of the time since then */
+        if (!status) m->n++; /* start of the first load interval */
         else model_unit_free(&m->units[m->n]);
         if (status && status != CNR_E_NOT_FOUND) return status;
     }

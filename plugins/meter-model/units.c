@@ -1,4 +1,4 @@
-/* What a board file says of a unit: its coefficients, its steps, and where it is below /sys. */
+/* Reads a unit from the board file: coefficients, steps, paths below /sys. */
 #include "model.h"
 #include <cnnrun/kit.h>
 #include <stdarg.h>
@@ -27,7 +27,7 @@ static double number_of(int32_t row, const char *name) {
 
 /* ---- steps ---- */
 
-/* A list {mhz, volts} at `path`. */
+/* Reads a list of {mhz, volts} at `path`. */
 static cnr_status read_steps(model_unit *u, const char *path, cnr_error *err) {
     char k[GAUGE_TEXT];
     const int32_t n = gauge_host->board_count(path);
@@ -57,7 +57,7 @@ double model_volts(const model_unit *u, double ghz) {
     return s[i - 1].volts + (s[i].volts - s[i - 1].volts) * (part < 1 ? part : 1);
 }
 
-/* Row of a list of the board's whose "name" is this; 0: none. */
+/* Index of the entry of a board's list with this "name"; 0: none. */
 static int32_t named(const char *list, const char *name) {
     char k[GAUGE_TEXT];
     for (int32_t i = 1; name && i <= gauge_host->board_count(list); i++) {
@@ -67,7 +67,7 @@ static int32_t named(const char *list, const char *name) {
     return 0;
 }
 
-/* A unit that the simulator knows has its watts at the highest step, and a clock of the list. */
+/* Uses the simulator's figures of the unit: watts at the highest step, and its clock. */
 static cnr_status take_simulated(model_unit *u, const char *name, cnr_error *err) {
     char k[GAUGE_TEXT], path[GAUGE_TEXT];
     const int32_t unit = named("units", name);
@@ -84,7 +84,7 @@ static cnr_status take_simulated(model_unit *u, const char *name, cnr_error *err
     return CNR_OK;
 }
 
-/* ---- where it is ---- */
+/* ---- paths ---- */
 
 static cnr_status find_file(const char *root, const char *pattern, gauge_file *out,
                             cnr_error *err) {

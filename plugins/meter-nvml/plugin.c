@@ -1,12 +1,12 @@
-/* meter-nvml: energy and power of NVIDIA's cards by their management library, which is opened at
- * run time. Below another root than "/" it is ROOT/usr/lib/libnvidia-ml.so.1. */
+/* meter-nvml: energy and power of NVIDIA cards by NVML, loaded at run time. For a root other than
+ * "/": ROOT/usr/lib/libnvidia-ml.so.1. */
 #include "gauge.h"
 #include <cnnrun/kit.h>
 #include <stdio.h>
 
 struct nvml_field;
 
-/* Of the library's ABI, which is stable: 0 is success; handles are pointers. */
+/* Part of NVML's stable ABI: 0 is success; handles are pointers. */
 typedef struct nvml {
     void *library;
     int (*start)(void);
@@ -19,7 +19,7 @@ typedef struct nvml {
     const char *(*text)(int code);
 } nvml;
 
-/* A value that is asked for by its number. */
+/* A value requested by field number. */
 struct nvml_field {
     unsigned id, scope;
     long long time_us, latency_us;
@@ -30,9 +30,10 @@ struct nvml_field {
         unsigned long long bits;
     } value;
 };
-enum { POWER_INSTANT = 186 }; /* since Ampere the usual call gives the mean of the last second */
+/* from Ampere on, the older function returns the mean of the last second */
+enum { POWER_INSTANT = 186 };
 
-enum { PERIOD_MS = 100, MOST_CARDS = 64 }; /* cards renew both about so often */
+enum { PERIOD_MS = 100, MOST_CARDS = 64 }; /* cards update both about this often */
 
 typedef struct card_domain {
     void *device;
@@ -59,7 +60,7 @@ static cnr_status open_library(nvml *lib, const char *root, cnr_error *err) {
                       gauge_symbol(library, "nvmlDeviceGetPowerUsage", &lib->power) &&
                       gauge_symbol(library, "nvmlErrorString", &lib->text);
     gauge_symbol(library, "nvmlDeviceGetTotalEnergyConsumption",
-                 &lib->energy); /* not in old ones */
+                 &lib->energy); /* missing in old versions */
     gauge_symbol(library, "nvmlDeviceGetFieldValues", &lib->fields);
     if (whole) lib->library = library;
     return whole ? CNR_OK
@@ -98,7 +99,7 @@ static card_domain *add(cards *c, void *device, unsigned card, int counter) {
     return at;
 }
 
-/* The counter where the card has one; its power too, which is then part of that. */
+/* Adds the energy counter if the card has one, and its power, which is then a part of it. */
 static cnr_status add_card(cards *c, unsigned card, cnr_error *err) {
     void *device;
     unsigned long long energy;
@@ -121,7 +122,7 @@ no_memory:
     return gauge_host->fail(err, CNR_E_MEMORY, "nvml", "out of memory");
 }
 
-/* The library stays loaded: it has threads and handlers of its own. */
+/* NVML stays loaded: it has threads and handlers of its own. */
 static void close_meter(void *state) {
     cards *c = state;
     if (c->lib.library) c->lib.stop();
@@ -134,7 +135,7 @@ static cnr_status open_cards(cards *c, const char *root, cnr_error *err) {
     CNR_TRY(open_library(&c->lib, root, err));
     int code = c->lib.start();
     if (code) {
-        c->lib.library = NULL; /* not started, so nothing to stop */
+        c->lib.library = NULL; /* not initialised, so not to be shut down */
         return gauge_host->fail(err, CNR_E_NOT_FOUND, "nvml", "%s", c->lib.text(code));
     }
     code = c->lib.count(&n);

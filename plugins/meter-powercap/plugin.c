@@ -1,10 +1,10 @@
-/* meter-powercap: RAPL's counters of Intel's and AMD's processors, as Linux has them below
- * /sys/class/powercap. Kernels since 5.10 let only root read them. */
+/* meter-powercap: RAPL counters of Intel and AMD processors, below /sys/class/powercap. Since
+ * kernel 5.10 only root may read them. */
 #include "gauge.h"
 #include <cnnrun/kit.h>
 #include <stdio.h>
 
-/* "intel-rapl:0:1" is part of "intel-rapl:0": the length of that; 0: it is part of none. */
+/* Length of the parent's name: "intel-rapl:0" of "intel-rapl:0:1"; 0: no parent. */
 static size_t parent_length(const char *zone) {
     const char *first = strchr(zone, ':'), *last = strrchr(zone, ':');
     return first && last != first ? (size_t)(last - zone) : 0;
@@ -18,7 +18,7 @@ static const char *zone_of(const gauge_sensor *s, size_t *length) {
     return zone;
 }
 
-/* The domain of the zone that this one is in; the memory's is beside its package, not in it. */
+/* The domain of the zone's parent; memory is beside its package, not inside. */
 static int32_t parent_of(const gauge_sensors *list, const char *zone, const char *name) {
     const size_t n = parent_length(zone);
     if (n == 0 || strcmp(name, "dram") == 0) return 0;
@@ -30,7 +30,7 @@ static int32_t parent_of(const gauge_sensors *list, const char *zone, const char
     return 0;
 }
 
-/* The registers of a package are there twice, by MSR and by memory. */
+/* Whether a package's counter exists twice: by MSR and by MMIO. */
 static int same_by_memory(const gauge_sensors *list, const char *zone, const char *name) {
     if (strncmp(zone, "intel-rapl-mmio", 15) != 0) return 0;
     GAUGE_EACH(i, list->n)

@@ -1,4 +1,4 @@
-/* What is known of the object "page" before its libraries come in. */
+/* Facts about the object "page" that are known before its libraries are loaded. */
 #ifndef PAGE_ABOUT_H
 #define PAGE_ABOUT_H
 

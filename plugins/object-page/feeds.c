@@ -1,5 +1,5 @@
-/* Feeds: each client gets the newest picture or state as soon as it has read the one before. One
- * that reads slowly misses some; nobody waits for it. */
+/* Feeds: each client gets the newest picture or state after it has read the previous one. A slow
+ * client misses some; nobody waits for it. */
 #include "page.h"
 #include <stdlib.h>
 
@@ -11,7 +11,7 @@ struct page_client {
     size_t sent;     /* of head, block and tail together */
     char head[128];
     size_t n_head;
-    uint64_t seen;       /* the number of the last */
+    uint64_t seen;       /* number of the last block */
     int pictures, waits; /* suspended */
 };
 
@@ -41,7 +41,7 @@ void page_feed_resume(page_client *c) {
 
 void page_feed_orphan(page_client *c) { c->peer = NULL; }
 
-/* With the lock held. */
+/* Call with the lock held. */
 static void wake(page *p, int all, int pictures) {
     for (page_peer *peer = p->peers; peer; peer = peer->next)
         if (peer->feed && (all || peer->feed->pictures == pictures)) page_feed_resume(peer->feed);
@@ -66,7 +66,7 @@ void page_renew(page *p, page_block **at, uint64_t *counter, page_block *b) {
     page_block_drop(old);
 }
 
-/* The next block into c; 0: there is none yet, and c is suspended. */
+/* Gives the next block to c; 0: there is none yet, and c is suspended. */
 static int take(page_client *c) {
     page *p = c->of;
     pthread_mutex_lock(&p->lock);
@@ -80,7 +80,7 @@ static int take(page_client *c) {
         c->peer->since_ns = page_host->now_ns();
         c->peer->holds = b;
     } else if (!atomic_load(&p->ending) && !c->peer->evicted) {
-        c->peer->since_ns = 0; /* all of the last block is on its way */
+        c->peer->since_ns = 0; /* the last block was sent completely */
         c->waits = 1;
         MHD_suspend_connection(c->connection);
     }

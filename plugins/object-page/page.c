@@ -1,4 +1,4 @@
-/* The object "page": a live page of pictures and numbers, and what is switched there. */
+/* The object "page": a live page of pictures and numbers, with controls. */
 #include "about.h"
 #include "page.h"
 #include <stdlib.h>
@@ -96,7 +96,7 @@ static cnr_status show(page *p, const cnr_tensor *t, cnr_error *err) {
         t->dim[1] < 1 || t->dim[0] > 65500 || t->dim[1] > 65500)
         return page_host->fail(err, CNR_E_ARG, "picture",
                                "want a picture, u8 [height,width,1 or 3]");
-    if (!is_wanted(p)) return CNR_OK; /* nobody looks */
+    if (!is_wanted(p)) return CNR_OK; /* no client looks */
     page_block *b = page_jpeg(t);
     if (!b) return page_host->fail(err, CNR_E_MEMORY, "page", "out of memory");
     page_renew(p, &p->picture, &p->pictures, b);

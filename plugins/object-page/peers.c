@@ -1,6 +1,6 @@
-/* Connections: how long the server has waited for each, deadlines for that, and eviction of the
- * slowest where their number or the memory they hold nears its limit. libmicrohttpd knows only how
- * long a connection was silent, so a byte a second would keep it for ever. */
+/* Connections: how long the server has waited for each, deadlines, and eviction of the slowest near
+ * the limits of number or memory. libmicrohttpd only measures silence, so a client that sends a
+ * byte a second would never time out. */
 #include "page.h"
 #include <errno.h>
 #include <stdlib.h>
@@ -15,13 +15,12 @@ enum {
     LOOK_MS = 250
 };
 
-/* Seconds for a whole request line, all headers, a body; an answer to be read; one block of a feed.
- */
+/* Seconds for: a whole request line, all headers, a body; reading an answer; one block of a
+ * feed. */
 static const uint64_t deadline_s[PAGE_WAITS] = {
     [PAGE_REQUEST] = 10, [PAGE_HEADERS] = 5, [PAGE_BODY] = 5, [PAGE_ANSWER] = 10, [PAGE_FEED] = 10};
 
-/* A quarter of the descriptors that the process may have: the rest are its files, devices and
- * sources. */
+/* A quarter of the file descriptors; the others are for files, devices and sources. */
 int page_peers_limit(void) {
     struct rlimit limit;
     if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur / 4 >= MOST_PEERS)
@@ -31,8 +30,7 @@ int page_peers_limit(void) {
 
 /* ---- eviction; all with the lock held ---- */
 
-/* Shuts the socket, which wakes the server's thread; that closes it. What was not sent is thrown
- * away. */
+/* Shuts down the socket, which wakes the server's thread to close it. Unsent data is dropped. */
 static void evict(page *p, page_peer *peer) {
     const struct linger at_once = {.l_onoff = 1};
     atomic_store(&peer->evicted, 1);
@@ -47,8 +45,8 @@ static uint64_t waited(const page_peer *peer, uint64_t now) {
     return peer->since_ns && now > peer->since_ns ? now - peer->since_ns : 0;
 }
 
-/* The one waited for longest, of feeds only, or of those that hold a block; NULL: none has been for
- * `least`. */
+/* The connection with the longest wait, of at least `least`: feeds only, or holders of a block
+ * only. NULL: none. */
 static page_peer *slowest(const page *p, int feeds, int holders, uint64_t least) {
     const uint64_t now = page_host->now_ns();
     page_peer *found = NULL;
@@ -72,12 +70,13 @@ void page_peers_free_blocks(page *p) {
 }
 
 int page_peers_take_feed(page *p, page_peer *peer, page_client *feed) {
-    if (p->n_feeds >= p->most_peers - p->most_peers / 4) { /* the rest is for those who ask once */
+    if (p->n_feeds >= p->most_peers - p->most_peers / 4) { /* the others are for single requests */
         page_peer *slow = slowest(p, 1, 0, UINT64_C(1000000000));
         if (!slow) return 0;
         evict(p, slow);
     }
-    const int bytes = SEND_BUFFER_BYTES; /* who does not read has this much, and the block */
+    /* a client that does not read occupies this and the block */
+    const int bytes = SEND_BUFFER_BYTES;
     setsockopt(peer->fd, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof bytes);
     if (!atomic_load(&peer->evicted)) p->n_feeds++;
     peer->feed = feed;
@@ -86,7 +85,8 @@ int page_peers_take_feed(page *p, page_peer *peer, page_client *feed) {
     return 1;
 }
 
-/* Whoever left while its feed waits for a block: the server's thread does not look at those. */
+/* Whether the client left while its feed waits for a block, which the server's thread does not
+ * check. */
 static int has_left(const page_peer *peer) {
     char byte;
     return peer->feed && page_feed_waits(peer->feed) &&
@@ -160,7 +160,7 @@ void page_peer_notify(void *arg, struct MHD_Connection *c, void **at,
         page_peer *peer = *at = page_host->alloc(sizeof *peer);
         const int fd = MHD_get_connection_info(c, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
         if (peer) arrive(arg, peer, fd);
-        else shutdown(fd, SHUT_RDWR); /* without one it would have no deadline */
+        else shutdown(fd, SHUT_RDWR); /* without an entry it would have no deadline */
     } else if (*at) {
         leave(arg, *at);
         *at = NULL;

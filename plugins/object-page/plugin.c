@@ -1,10 +1,10 @@
-/* The plugin: the object "page", which comes in (page.so) when one is made. */
+/* The plugin: the object "page"; page.so is loaded when one is created. */
 #include "about.h"
 #include "late.h"
 #include <stdio.h>
 #include <string.h>
 
-/* Where it listens: "8080", as users name a port of this machine alone, or "0.0.0.0:8080",
+/* The address that it listens on: "8080", a port of this machine only, or "0.0.0.0:8080",
  * "[::]:8080". */
 static int32_t reach(const cnr_attr *const *options, int32_t n, char *name, size_t room) {
     const char *address = "127.0.0.1";

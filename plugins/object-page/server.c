@@ -1,6 +1,5 @@
-/* The server: who may ask for what. Anybody who reaches it may look; whatever changes anything
- * needs the token; pages of other hosts (by their Origin, or by a name that leads here) get
- * nothing. */
+/* The server's access rules: everybody who reaches it may look; changes need the token; pages of
+ * other hosts (by Origin, or by a name that resolves here) get nothing. */
 #include "page.h"
 #include "icon.svg.h"
 #include "page.css.h"
@@ -10,18 +9,18 @@
 #include <errno.h>
 #include <stdlib.h>
 
-/* SILENT_S: libmicrohttpd's own deadline, behind all of peers.c. EVICTED: connections that are shut
- * but not yet closed, beside those that count. */
+/* SILENT_S: libmicrohttpd's timeout, longer than all in peers.c. EVICTED: connections that are shut
+ * down but not closed yet, in addition to the limit. */
 enum { SILENT_S = 30, EVICTED = 64 };
 
-/* A body on its way. */
+/* A body that is being received. */
 typedef struct request {
     size_t n;
     int too_long;
     char body[PAGE_MOST_BODY + 1];
 } request;
 
-/* Takes r over. */
+/* Takes ownership of r. */
 static enum MHD_Result send_off(struct MHD_Connection *c, unsigned code, const char *type,
                                 struct MHD_Response *r) {
     MHD_add_response_header(r, "Content-Type", type);
@@ -39,7 +38,7 @@ static enum MHD_Result send_off(struct MHD_Connection *c, unsigned code, const c
     return result;
 }
 
-/* data: text that stays. */
+/* data: static text. */
 static enum MHD_Result answer(struct MHD_Connection *c, unsigned code, const char *type,
                               const void *data, size_t n) {
     struct MHD_Response *r =
@@ -55,7 +54,7 @@ enum MHD_Result page_full(struct MHD_Connection *c) {
     return say(c, MHD_HTTP_SERVICE_UNAVAILABLE, "too many look already\n");
 }
 
-/* ---- who asks ---- */
+/* ---- checks of the request's origin ---- */
 
 static int is_number(const char *host, size_t n) {
     char text[64];
@@ -66,7 +65,7 @@ static int is_number(const char *host, size_t n) {
     return inet_pton(AF_INET, text, address) == 1 || inet_pton(AF_INET6, text, address) == 1;
 }
 
-/* The Host that a browser was told: ours, so that no other name leads here. */
+/* The Host header must be one of ours, against DNS rebinding. */
 static int host_is_ours(const page *p, const char *host) {
     if (!host) return 0;
     char port[16];
@@ -92,11 +91,11 @@ static const char *header(struct MHD_Connection *c, const char *name) {
 
 static int origin_is_ours(struct MHD_Connection *c) {
     const char *origin = header(c, "Origin"), *host = header(c, "Host");
-    if (!origin) return 1; /* no page asks */
+    if (!origin) return 1; /* not from a page */
     return host && strncmp(origin, "http://", 7) == 0 && strcmp(origin + 7, host) == 0;
 }
 
-/* In a time that tells nothing of where they differ. */
+/* Compares in constant time. */
 static int token_is_ours(const page *p, struct MHD_Connection *c) {
     const char *given = header(c, "Authorization");
     unsigned differs = 0;
@@ -106,10 +105,9 @@ static int token_is_ours(const page *p, struct MHD_Connection *c) {
     return differs == 0;
 }
 
-/* ---- what is asked for ---- */
+/* ---- requests ---- */
 
-/* A block is shared by all who read it: copies of pictures for those who don't would fill the
- * memory. */
+/* A block is shared by all its readers: a copy for each slow client would fill the memory. */
 static ssize_t read_block(void *block, uint64_t at, char *to, size_t room) {
     const page_block *b = block;
     const size_t some = b->n - at < room ? (size_t)(b->n - at) : room;
@@ -138,7 +136,7 @@ static enum MHD_Result newest(page *p, struct MHD_Connection *c, page_block **at
 
 static enum MHD_Result embedded(struct MHD_Connection *c, const char *type, const char *text,
                                 size_t n) {
-    const char *begin = memchr(text, '\n', n); /* behind the #line */
+    const char *begin = memchr(text, '\n', n); /* after the #line */
     return answer(c, MHD_HTTP_OK, type, begin + 1, n - (size_t)(begin + 1 - text));
 }
 
@@ -161,7 +159,7 @@ static enum MHD_Result get(page *p, struct MHD_Connection *c, const char *url) {
     return say(c, MHD_HTTP_NOT_FOUND, "/, /picture.jpg, /picture.mjpg, /state.json, /events\n");
 }
 
-/* One line of JSON, {"NAME": text or number}, for whoever asks the object. */
+/* Queues one line of JSON, {"NAME": text or number}, for the object's caller. */
 static enum MHD_Result set(page *p, struct MHD_Connection *c, const request *r) {
     if (r->too_long) return say(c, MHD_HTTP_CONTENT_TOO_LARGE, "too long\n");
     if (!r->n || r->body[0] != '{' || r->body[r->n - 1] != '}')
@@ -192,7 +190,7 @@ static enum MHD_Result handle(void *arg, struct MHD_Connection *c, const char *u
         r->n = 0;
         r->too_long = 0;
         page_peer_waits(p, c, PAGE_BODY, NULL);
-        return MHD_YES; /* the body comes next */
+        return MHD_YES; /* the body follows */
     }
     if (*n) {
         const size_t some = *n < PAGE_MOST_BODY - r->n ? *n : PAGE_MOST_BODY - r->n;

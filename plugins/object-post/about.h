@@ -1,4 +1,4 @@
-/* What is known of the object "post" before libcurl comes in. */
+/* Facts about the object "post" that are known before libcurl is loaded. */
 #ifndef POST_ABOUT_H
 #define POST_ABOUT_H
 

@@ -1,4 +1,4 @@
-/* The plugin: the object "post", which comes in (post.so) when one is made. */
+/* The plugin: the object "post"; post.so is loaded when one is created. */
 #include "about.h"
 #include "late.h"
 #include <string.h>

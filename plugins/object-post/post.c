@@ -1,5 +1,4 @@
-/* The object "post": lines of JSON to one address, which whoever makes the object gives. By
- * libcurl. */
+/* The object "post": sends lines of JSON to one address, given by the script, with libcurl. */
 #include "about.h"
 #include <curl/curl.h>
 #include <pthread.h>
@@ -17,7 +16,7 @@ typedef struct post {
 
 static void begin(void) { curl_global_init(CURL_GLOBAL_DEFAULT); }
 
-/* What is answered is nobody's. */
+/* Discards the answer. */
 static size_t ignore(char *data, size_t size, size_t n, void *arg) {
     (void)data, (void)arg;
     return size * n;
@@ -55,7 +54,7 @@ static cnr_status create(const cnr_attr *const *list, int32_t n, void **state, c
     return CNR_OK;
 }
 
-/* An address that does not answer is told, and no reason to end. */
+/* If the address does not answer, warns and continues. */
 static cnr_status send_text(void *state, int32_t method, const cnr_tensor *const *in, int32_t n_in,
                             cnr_tensor *const *out, int32_t n_out, cnr_error *err) {
     post *p = state;

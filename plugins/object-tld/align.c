@@ -1,10 +1,10 @@
-/* Where a path's box looks most like what was learnt: errors of the flow add up, what is known
- * stays. */
+/* Aligns the path's box to where it looks most like the learned object: errors of the flow
+ * accumulate, learned patches do not move. */
 #include "tld.h"
 #include <math.h>
 
-/* The highest correlation with any patch of the object: with one alone a box would follow the last
- * that was learnt, and drift with those. */
+/* The highest correlation with any learned patch; with one patch alone the box would follow the
+ * patch learned last and drift with it. */
 static double likeness(const tld_view *v, tld_box box, const tld_shelf *known) {
     enum { SOME = 64 };
     float patch[TLD_PATCH_PITCH], row[SOME], best = -1;
@@ -17,14 +17,14 @@ static double likeness(const tld_view *v, tld_box box, const tld_shelf *known) {
     return (double)best;
 }
 
-/* Moved by parts of its sides and grown about its middle. */
+/* The box shifted by fractions of its sides and scaled about its centre. */
 static tld_box move(tld_box b, double right, double down, double grown) {
     return (tld_box){b.x + (right - 0.5 * grown) * b.w, b.y + (down - 0.5 * grown) * b.h,
                      b.w * (1 + grown), b.h * (1 + grown)};
 }
 
-/* Along one direction, `far` times the unit: the top of the parabola through the box and a step to
- * either side, a step at most, and of that the part. */
+/* One step along a direction, `far` times the unit: to the maximum of the parabola through the box
+ * and one step to either side, limited to one step, times `part`. */
 static tld_box climb(const tld_view *v, tld_box box, const double *unit, double far,
                      const tld_shelf *known, double part, double *best) {
     const double way[3] = {unit[0] * far, unit[1] * far, unit[2] * far};
@@ -42,10 +42,10 @@ static tld_box climb(const tld_view *v, tld_box box, const double *unit, double 
 
 enum { WAYS = 3 };
 static const double units[WAYS][3] = {{1, 0, 0}, {0, 1, 0}, {0, 0, 1}};
-static const double step = 0.02; /* of the box's sides */
+static const double step = 0.02; /* fraction of the box's sides */
 
-/* The first patch is the only one that is sure to show the object where it is: those learnt later
- * may lie beside it, each a little farther. Returns the correlation with it at *box. */
+/* Aligns to the first patch, the only one that is known to be placed exactly; later ones may each
+ * be slightly off. Returns the correlation with it at *box. */
 static double anchor(const tld_view *v, tld_box *box, const tld_shelf *first) {
     double best = likeness(v, *box, first);
     for (double far = 4 * step; far >= step; far /= 2)
@@ -59,8 +59,8 @@ tld_box tld_align(const tld_tracker *t, tld_box box, tld_box before) {
     const tld_view *v = &t->views[t->now];
     tld_shelf known = t->nearest.positive;
     double best = likeness(v, box, &known);
-    /* the flow's growth errs more than its motion, and boxes that shrink see ever less that would
-     * tell */
+    /* the flow's scale errs more than its motion, and a shrinking box shows ever less that would
+     * correct it */
     const tld_box kept = {box.x + 0.5 * (box.w - before.w), box.y + 0.5 * (box.h - before.h),
                           before.w, before.h};
     const double as_before = likeness(v, kept, &known);
@@ -73,10 +73,10 @@ tld_box tld_align(const tld_tracker *t, tld_box box, tld_box before) {
         tld_box there = box;
         first.n = 1;
         if (anchor(v, &there, &first) > t->o.anchor) return there;
-        known.n = (known.n + 1) / 2; /* as the conservative similarity has it */
+        known.n = (known.n + 1) / 2; /* as in the conservative similarity */
         best = likeness(v, box, &known);
     }
-    if (best < least) return box; /* there is nothing to go by */
+    if (best < least) return box; /* no patch is similar enough */
     for (int32_t i = 0; i < WAYS; i++)
         box = climb(v, box, units[i], step, &known, t->o.align, &best);
     return box;

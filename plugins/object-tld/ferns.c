@@ -1,4 +1,4 @@
-/* Ferns: comparisons of pixel pairs as a code, a posterior by code, what is learnt of them. */
+/* Ferns: comparisons of pixel pairs form a code; each code has a posterior, which is learned. */
 #include "tld.h"
 #include <math.h>
 
@@ -8,8 +8,8 @@ void tld_ferns_free(tld_ferns *f) {
     *f = (tld_ferns){0};
 }
 
-/* A point of a grid of 11 x 11 and another one, level or upright, a fifth of the window or more
- * away. */
+/* Draws a point of an 11 x 11 grid and another one, horizontally or vertically, at least a fifth of
+ * the window away. */
 static void draw_pair(tld_dice *dice, float *p) {
     for (;;) {
         const double far = (tld_draw(dice) < 0.5 ? -1 : 1) * (0.2 + tld_draw(dice));
@@ -38,7 +38,7 @@ cnr_status tld_ferns_make(tld_ferns *f, const tld_options *o, tld_dice *dice, cn
     return CNR_OK;
 }
 
-/* The pixel where the box's point (x, y) is seen. */
+/* The pixel of the box's point (x, y) under the warp. */
 static int32_t seen(const tld_view *v, tld_box box, const tld_warp *warp, float x, float y) {
     int64_t ix = (int64_t)box.x, iy = (int64_t)box.y;
     if (warp) {
@@ -79,7 +79,7 @@ void tld_ferns_learn(tld_ferns *f, const uint16_t *codes, bool positive) {
     for (int32_t k = 0; k < f->n; k++) {
         const size_t at = ((size_t)k << f->bits) + codes[k];
         uint16_t *hit = &f->hits[2 * at];
-        if (hit[!positive] == UINT16_MAX) { /* both fade alike */
+        if (hit[!positive] == UINT16_MAX) { /* halve both, so that the ratio stays */
             hit[0] /= 2;
             hit[1] /= 2;
         }

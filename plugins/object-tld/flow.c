@@ -1,10 +1,11 @@
-/* Median flow: points of the box followed there and back; the better half says where it went. */
+/* Median flow: tracks points of the box forward and backward; the better half determines the
+ * motion. */
 #include "tld.h"
 #include <math.h>
 
 enum { MOST = 32 * 32, MARGIN = 5, DEEPEST = 5 };
 
-/* The k-th smallest, from 0 on; v is put in another order. */
+/* The k-th smallest, from 0; reorders v. */
 static float select_at(float *v, int32_t n, int32_t k) {
     int32_t lo = 0, hi = n - 1;
     while (lo < hi) {
@@ -30,7 +31,7 @@ static float median(float *v, int32_t n) {
     return n % 2 ? high : 0.5f * (high + select_at(v, n, n / 2 - 1));
 }
 
-/* (x, y) of `from` as it is in `to`: from the coarsest level down. */
+/* Tracks point p of `from` in `to`, from the coarsest level to the finest. */
 static bool follow(const tld_view *from, const tld_view *to, int32_t levels, const float *p,
                    float *q) {
     float x = q[0] / (float)(1 << levels), y = q[1] / (float)(1 << levels);
@@ -51,13 +52,14 @@ typedef struct path {
     float from[2], to[2], back, alike;
 } path;
 
-/* What points are begun with: a motion that is known roughly, and levels enough for the rest. */
+/* Start of the tracking: an approximate motion, and enough levels for the remaining one. */
 typedef struct guess {
     float x, y;
     int32_t levels;
 } guess;
 
-/* Points that were found, there and back. dice NULL: in a grid, else at random */
+/* Tracks points forward and backward; returns how many succeeded. dice NULL: points of a grid, else
+ * random ones. */
 static int32_t follow_all(const tld_view *from, const tld_view *to, tld_box box, int32_t side,
                           tld_dice *dice, guess start, path *out) {
     const int32_t levels = (int32_t)cnr_min(cnr_min(from->n_levels, to->n_levels), start.levels);
@@ -73,7 +75,7 @@ static int32_t follow_all(const tld_view *from, const tld_view *to, tld_box box,
         p->from[1] = (float)(box.y + my + (box.h - 2 * my) * v);
         if (p->from[0] < 0 || p->from[1] < 0 || p->from[0] >= (float)a->w ||
             p->from[1] >= (float)a->h)
-            continue; /* nothing is seen there */
+            continue; /* no texture there */
         p->to[0] = p->from[0] + start.x;
         p->to[1] = p->from[1] + start.y;
         if (!follow(from, to, levels, p->from, p->to)) continue;
@@ -86,8 +88,8 @@ static int32_t follow_all(const tld_view *from, const tld_view *to, tld_box box,
     return n;
 }
 
-/* The median of how much farther apart pairs of points are now. Nothing grows in a frame by more
- * than `growth`: few points that went astray did. */
+/* The median ratio of distances between pairs of points, limited to `growth` a frame: larger values
+ * come from a few wrong points. */
 static float growth(const path *p, int32_t n, float *room, int32_t most, const tld_options *o) {
     int32_t m = 0;
     for (int32_t gap = 1; gap < n && m + n <= most; gap++)
@@ -106,9 +108,9 @@ static float mean_back(const path *paths, int32_t n) {
     return sum / (float)n;
 }
 
-/* The box by the better points: those that came back nearest and look most alike (the authors), or
- * those whose error is below half the mean (S16). Returns the median error of the way back;
- * infinity: too few were found. */
+/* The box by the better points: those with below-median error and above-median similarity (the
+ * authors), or with error below half the mean (S16). Returns the median backward error; infinity:
+ * too few points. */
 static float better_of(path *paths, int32_t n, tld_box box, const tld_options *o, tld_box *out,
                        tld_quality *q) {
     enum { PAIRS = 4096 };
@@ -139,7 +141,7 @@ static float better_of(path *paths, int32_t n, tld_box box, const tld_options *o
 }
 
 static bool is_in_picture(const tld_view *v, tld_box b) {
-    /* out of the picture: nothing is left that could be compared */
+    /* outside the picture nothing is left to compare */
     return b.w >= 4 && b.h >= 4 && b.x + b.w > 2 && b.y + b.h > 2 && b.x < v->w - 2 &&
            b.y < v->h - 2 && b.w < 4 * v->w && b.h < 4 * v->h;
 }
@@ -152,7 +154,7 @@ static bool flow_from(const tld_view *from, const tld_view *to, tld_box box, con
     return better_of(paths, n, box, o, out, quality) <= o->flow_fails && is_in_picture(to, *out);
 }
 
-/* ---- the box as a whole ---- */
+/* ---- matching the whole box ---- */
 
 static float likeness_at(const tld_view *v, tld_box box, const float *patch) {
     float now[TLD_PATCH_PITCH], out;
@@ -161,8 +163,8 @@ static float likeness_at(const tld_view *v, tld_box box, const float *patch) {
     return out;
 }
 
-/* Where the box looks most as it did: over half its shorter side to either side, in steps of two
- * cells of a patch, then of one. */
+/* Searches the position where the box looks most as before: up to half its shorter side in each
+ * direction, in steps of two cells of a patch, then of one. */
 static guess search(const tld_view *to, tld_box box, const float *patch, float *best) {
     enum { REACH = 8 };
     const double cell = fmax(1, fmin(box.w, box.h) / TLD_SIDE);
@@ -181,13 +183,13 @@ static guess search(const tld_view *to, tld_box box, const float *patch, float *
             }
     }
     for (double c = cell; c >= 2; c /= 2)
-        levels++; /* a cell is two pixels of the coarsest or less */
+        levels++; /* a cell is two pixels of the coarsest level or less */
     return (guess){(float)(at_x * cell), (float)(at_y * cell), levels};
 }
 
-/* A thing that is small, or fast, lies in no pyramid: at its coarse levels there is only what is
- * around it, and its points go with that. The box as a whole says where they should begin;
- * whichever way leads to what looks more as it did is taken. */
+/* Small or fast objects vanish in the pyramid: coarse levels show only their surroundings, and
+ * their points follow these. Matching the whole box gives another start for the points; the result
+ * that looks more as before counts. */
 bool tld_flow(const tld_view *from, const tld_view *to, tld_box box, const tld_options *o,
               tld_dice *dice, tld_box *out, tld_quality *quality) {
     if (from->w != to->w || from->h != to->h) return false;
@@ -196,7 +198,7 @@ bool tld_flow(const tld_view *from, const tld_view *to, tld_box box, const tld_o
     float patch[TLD_PATCH_PITCH], found;
     tld_patch(from, box, patch);
     const float usual = good ? likeness_at(to, *out, patch) : -1;
-    if (usual > 0.9f) return true; /* there it is */
+    if (usual > 0.9f) return true; /* found already */
     const guess start = search(to, box, patch, &found);
     if (good) {
         const double dx = (double)start.x - (out->x - box.x),

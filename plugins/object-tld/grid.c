@@ -1,4 +1,5 @@
-/* The windows that are looked at: at several scales, a part of their shorter side apart. */
+/* The windows that the detector scans: several scales, shifted by a fraction of their shorter
+ * side. */
 #include "tld.h"
 #include <math.h>
 
@@ -6,8 +7,7 @@ void tld_grid_make(tld_grid *g, const tld_options *o, double box_w, double box_h
                    int32_t height) {
     const int32_t most = (int32_t)o->scales;
     const double by = box_w * box_h < o->smallest * o->smallest ? o->shrink : 1;
-    const double smallest =
-        fmin(o->smallest, by * fmin(box_w, box_h)); /* the first box itself is looked for */
+    const double smallest = fmin(o->smallest, by * fmin(box_w, box_h)); /* includes the first box */
     *g = (tld_grid){.width = width, .height = height};
     for (int32_t k = -most; k <= most; k++) {
         const double at = pow(o->scale_step, k);
@@ -15,7 +15,7 @@ void tld_grid_make(tld_grid *g, const tld_options *o, double box_w, double box_h
         const int32_t w = (int32_t)lround(box_w * at), h = (int32_t)lround(box_h * at);
         if (w < 4 || h < 4 || w < floor(smallest) || h < floor(smallest) || w > width || h > height)
             continue;
-        /* no closer than those of the box itself: they would be most of all windows */
+        /* not finer than for the box's own size: small windows would be the majority */
         const double side = by < 1 ? fmax(fmin(w, h), fmin(box_w, box_h)) : fmin(w, h);
         const int32_t step = (int32_t)cnr_max(1, lround(o->shift * side));
         tld_scale *s = &g->scales[g->n++];
@@ -42,7 +42,7 @@ double tld_overlap(tld_box a, tld_box b) {
     return w <= 0 || h <= 0 ? 0 : w * h / (a.w * a.h + b.w * b.h - w * h);
 }
 
-/* Window places along one side that touch [at, at + length). */
+/* Window indices along one side that touch [at, at + length). */
 static void touching(double at, double length, int32_t size, int32_t step, int32_t n, int32_t *lo,
                      int32_t *hi) {
     *lo = (int32_t)fmax(0, fmin(n, floor((at - size) / step)));

@@ -1,4 +1,4 @@
-/* The experts: what the detector learns of a frame, and of the first one. */
+/* The P-expert and N-expert: what the detector learns from a frame, and from the first one. */
 #include "learn.h"
 #include <math.h>
 
@@ -9,14 +9,14 @@ static tld_warp draw_warp(tld_dice *d, double degrees, double shift, double scal
     const double by = 1 + (tld_draw(d) - 0.5) * scale;
     return (tld_warp){by * cos(turn), -by * sin(turn), by * sin(turn), by * cos(turn),
                       (tld_draw(d) - 0.5) * shift, (tld_draw(d) - 0.5) * shift,
-                      /* what a deviation of 5 in the picture leaves behind the blur: the sum of
-                       * three draws has a deviation of a half */
+                      /* sigma of 2, the remainder of a deviation of 5 in the picture after the
+                       * blur: the sum of three draws has a deviation of 0.5 */
                       2.0};
 }
 
 /* ---- ferns ---- */
 
-/* Views of the windows around the box: each one that the ferns do not know yet is learnt. */
+/* Learns warped views of the windows around the box, if the ferns do not know them yet. */
 static void learn_views(tld_tracker *t, tld_box box, int32_t warps, double degrees) {
     int64_t near[64];
     uint16_t codes[TLD_MOST_FERNS];
@@ -32,7 +32,7 @@ static void learn_views(tld_tracker *t, tld_box box, int32_t warps, double degre
         }
 }
 
-/* Windows elsewhere that the ferns took for the object. */
+/* Learns, as negatives, windows elsewhere that the ferns took for the object. */
 static void learn_elsewhere(tld_tracker *t, tld_box box) {
     uint16_t codes[TLD_MOST_FERNS];
     const tld_view *v = &t->views[t->now];
@@ -60,7 +60,7 @@ void tld_learn(tld_tracker *t) {
     const double variance = tld_patch(&t->views[t->now], t->box, patch);
     tld_compare(&t->nearest, patch, 1, &s);
     if (s.relative < t->o.learn_floor || variance < t->least_variance ||
-        s.to_negative > t->o.same) { /* it changed too fast, is flat, or is known not to be it */
+        s.to_negative > t->o.same) { /* too different, flat or negative */
         t->valid = false;
         return;
     }
@@ -74,8 +74,8 @@ void tld_learn(tld_tracker *t) {
 
 /* ---- the first frame ---- */
 
-/* Other windows of the first frame, at random and varied enough: half of them are learnt, the other
- * half says how high a vote and a similarity of what is not the object get. */
+/* Other windows of the first frame, chosen at random and with enough variance: one half is learned,
+ * the other half gives the highest vote and similarity of negatives. */
 static void learn_first_rest(tld_tracker *t) {
     float patch[TLD_PATCH_PITCH];
     uint16_t codes[TLD_MOST_FERNS];
@@ -147,7 +147,7 @@ cnr_status tld_init(tld_tracker *t, const cnr_tensor *picture, tld_box box, cnr_
     learn_first_rest(t);
     t->begun = t->tracked = t->valid = true;
     t->confidence = 1;
-    /* what looks like it elsewhere in this frame is not it */
+    /* similar windows elsewhere in this frame are negatives */
     CNR_TRY(tld_detect(t, NULL, err));
     if (t->o.learning != 0) {
         learn_elsewhere(t, box);

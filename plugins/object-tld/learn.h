@@ -1,13 +1,13 @@
-/* What corrects the detector. */
+/* Learning: corrects the detector. */
 #ifndef OBJECT_TLD_LEARN_H
 #define OBJECT_TLD_LEARN_H
 
 #include "tld.h"
 
-/* The P-expert: where the path is, the detector should have seen the object; the N-expert: nowhere
- * else. May find that the path is none any more (t->valid). */
+/* P-expert: the detector should have found the object on the path; N-expert: nowhere else. May
+ * invalidate the path (t->valid). */
 void tld_learn(tld_tracker *t);
-/* votes as tld_finish has them. */
+/* votes: as in tld_finish. */
 cnr_status tld_detect(tld_tracker *t, const float *votes, cnr_error *err);
 
 #endif

@@ -1,9 +1,8 @@
-/* The third stage: patches that were the object and patches that were not; how like them a new one
- * is. */
+/* The detector's third stage: nearest neighbour among positive and negative patches. */
 #include "tld.h"
 #include <math.h>
 
-/* What was last the nearest this many learning steps ago counts half. */
+/* Number of learning steps after which a use of a patch counts half. */
 static const double half_life = 200;
 
 static void free_shelf(tld_shelf *s) {
@@ -36,7 +35,7 @@ cnr_status tld_nearest_make(tld_nearest *n, const tld_options *o, cnr_error *err
     return tld_host->fail(err, CNR_E_MEMORY, "tld", "no memory for patches");
 }
 
-/* The highest correlation of `count` patches with one shelf's first `n`. */
+/* Index of the highest of the first `n` correlations, and its value. */
 static int32_t highest(const float *row, int32_t n, float *out) {
     int32_t best = -1;
     *out = -1;
@@ -48,13 +47,14 @@ static int32_t highest(const float *row, int32_t n, float *out) {
     return best;
 }
 
-/* 1 - correlation as a distance from 0 to 1: S = far from the rest / both distances. */
+/* Similarity from correlations: with distance 1 - correlation, S = distance to negatives / sum of
+ * both distances. */
 static float relative(float positive, float negative) {
     const float p = 0.5f - 0.5f * positive, n = 0.5f - 0.5f * negative;
     return p + n > 0 ? n / (p + n) : 0;
 }
 
-/* One patch by its correlations with the patches of both shelves. */
+/* Judges a patch by its correlations with the patches of both shelves. */
 static tld_similar judge(tld_nearest *n, const float *row, const float *against) {
     const tld_shelf *p = &n->positive, *q = &n->negative;
     tld_similar s;
@@ -102,7 +102,7 @@ static void drop(tld_shelf *s, int32_t i) {
 }
 
 static int32_t least_useful(const tld_shelf *s) {
-    int32_t worst = 1; /* the first is what the user marked, and stays */
+    int32_t worst = 1; /* the first is the user's and stays */
     for (int32_t i = 2; i < s->n; i++)
         if (s->used[i] < s->used[worst]) worst = i;
     return worst;
@@ -125,7 +125,7 @@ void tld_remember(tld_nearest *n, bool positive, const float *patch, int32_t beh
     s->born[at] = n->clock;
     s->used[at] = pow(2, (double)++n->clock / half_life);
     if (n->clock < 100 * (uint64_t)half_life) return;
-    for (int32_t k = 0; k < 2; k++) { /* before the numbers outgrow a double */
+    for (int32_t k = 0; k < 2; k++) { /* rescale before the numbers overflow a double */
         tld_shelf *each = k ? &n->positive : &n->negative;
         for (int32_t i = 0; i < each->n; i++)
             each->used[i] *= pow(2, -(double)n->clock / half_life);

@@ -1,4 +1,4 @@
-/* The object "tld": its options, its methods. */
+/* The object "tld": its options and methods. */
 #include "tld.h"
 #include <math.h>
 
@@ -24,7 +24,7 @@ static cnr_status create(const cnr_attr *const *options, int32_t n, void **state
     return status;
 }
 
-/* Result `i`, of that many sizes; its data is to be filled. NULL, err filled: out of memory. */
+/* Result `i` with those dims; the caller fills its data. NULL with err: out of memory. */
 static void *give_sized(const call *c, int32_t i, int32_t dtype, int32_t rank, const int64_t *dim) {
     cnr_tensor *t = c->out[i];
     t->dtype = dtype;
@@ -65,7 +65,7 @@ static cnr_status track(const call *c) {
     return give_box(c);
 }
 
-/* ---- with stages of the detector elsewhere ---- */
+/* ---- methods for detector stages that run elsewhere ---- */
 
 static cnr_status prepare(const call *c) {
     CNR_TRY(tld_prepare(c->t, c->in[0], c->err));
@@ -79,7 +79,7 @@ static cnr_status prepare(const call *c) {
     return CNR_OK;
 }
 
-/* One for each window; NULL, err filled: they are not. */
+/* The votes, one for each window; NULL with err: wrong shape. */
 static const float *votes_of(const call *c) {
     const cnr_tensor *votes = c->in[0];
     if (votes->dtype == CNR_f32 && cnr_count(votes) == c->t->grid.windows) return votes->data;
@@ -101,7 +101,7 @@ static void copy_patches(float *to, const float *from, int32_t n, int32_t room) 
         memcpy(to + i * TLD_PATCH, from + i * TLD_PATCH_PITCH, TLD_PATCH * sizeof *to);
 }
 
-/* As many rows as there may ever be, so that a net has one shape; the rest are 0. */
+/* Always the maximum number of rows, so that a net has a fixed shape; unused ones are 0. */
 static cnr_status candidates(const call *c) {
     const float *votes = votes_of(c);
     if (!votes) return CNR_E_ARG;
@@ -143,7 +143,7 @@ static cnr_status windows(const call *c) {
     return CNR_OK;
 }
 
-/* Where they compare; posteriors; the variance that a window needs. */
+/* The ferns' points, posteriors, and the variance that a window needs. */
 static cnr_status ferns(const call *c) {
     const tld_ferns *f = &c->t->ferns;
     if (!f->posterior)
@@ -171,7 +171,7 @@ static cnr_status detections(const call *c) {
     return CNR_OK;
 }
 
-/* Each shelf as one grey picture, patches above each other. */
+/* Each shelf as one grey picture, with patches below each other. */
 static cnr_status patches(const call *c) {
     for (int32_t k = 0; k < 2; k++) {
         const tld_shelf *s = k ? &c->t->nearest.negative : &c->t->nearest.positive;
@@ -223,7 +223,7 @@ static cnr_status load(const call *c) {
     return tld_load(c->t, model->data, (size_t)model->dim[0], c->err);
 }
 
-/* An option, from now on: tracking and learning only, since nothing is laid out by them. */
+/* Changes an option of tracking or learning; others determine the memory layout. */
 static cnr_status change(const call *c, double *option) {
     if (c->in[0]->dtype != CNR_f64 || cnr_count(c->in[0]) != 1)
         return tld_host->fail(c->err, CNR_E_ARG, "tld", "want true or false");

@@ -1,4 +1,4 @@
-/* normalized_cross_correlation: of each row of a with each row of b, -1 to 1. */
+/* normalized_cross_correlation: each row of a with each row of b, -1 to 1. */
 #include "ops.h"
 #include <math.h>
 
@@ -29,7 +29,7 @@ static void region(const cnr_node *node, int32_t axis, int64_t begin, int64_t en
     *r = port == 0 ? (cnr_input_range){0, begin, end} : (cnr_input_range){-1, 0, 0};
 }
 
-/* A row has one value where its deviation is lost in the rounding of f32. */
+/* 0 for a constant row: one whose deviation is within f32's rounding. */
 static double scale_of(const float *v, int64_t n, double *mean) {
     double sum = 0, squares = 0, most = 0;
     for (int64_t i = 0; i < n; i++) sum += (double)v[i];
@@ -71,7 +71,7 @@ const cnr_op tld_op_correlation =
      .input_range = region,
      .reference = reference};
 
-/* ---- on the processor: both sides made 0 in the mean and 1 long, then a product ---- */
+/* ---- CPU kernel: normalises both sides, then multiplies ---- */
 
 static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_accept *a) {
     (void)device;

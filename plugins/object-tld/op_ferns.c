@@ -1,4 +1,5 @@
-/* random_ferns: comparisons of pixels of each window as codes, whose posteriors are averaged. */
+/* random_ferns: codes from comparisons of pixels of each window, and the mean of their
+ * posteriors. */
 #include "ops.h"
 #include <math.h>
 
@@ -36,7 +37,7 @@ static void cost(const cnr_node *node, cnr_cost *c) {
     c->flops = (uint64_t)(node->outputs[0]->dim[0] * cnr_count(node->inputs[2]));
 }
 
-/* The pixel at a point of the window; the arithmetic is float, for GPUs must round alike. */
+/* The pixel at a point of the window; computed in float, so that GPUs round alike. */
 static inline int seen(const cnr_tensor *x, tld_window4 w, float px, float py) {
     const float fx = fminf(fmaxf(px, 0), 1), fy = fminf(fmaxf(py, 0), 1);
     const float ax = fx * (float)(w.w - 1), ay = fy * (float)(w.h - 1);
@@ -84,7 +85,7 @@ const cnr_op tld_op_random_ferns = {CNR_OP_SIZES,
                                     .input_range = tld_region_of,
                                     .reference = reference};
 
-/* ---- on the processor ---- */
+/* ---- CPU kernel ---- */
 
 enum { MOST_POINTS = 2 * 32 * 16 };
 
@@ -107,8 +108,7 @@ static void find_places(const cnr_node *node, int64_t w, int64_t h, int32_t *out
     }
 }
 
-/* Windows of one size lie side by side: where their points are is worked out once for all of them.
- */
+/* Windows of the same size are adjacent: point offsets are computed once for all of them. */
 static void part(void *arg, int64_t i, int32_t thread) {
     const cnr_run *run = arg;
     const cnr_tensor *const *in_ = run->node->inputs, *x = in_[0];

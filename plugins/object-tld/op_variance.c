@@ -1,4 +1,4 @@
-/* window_variance: of each window's pixels; by integral images on the processor. */
+/* window_variance: variance of each window's pixels; the CPU kernel uses integral images. */
 #include "ops.h"
 
 static const cnr_port in[] = {{.name = "x", .help = "a grey picture: u8, height x width"},
@@ -49,7 +49,7 @@ const cnr_op tld_op_window_variance = {CNR_OP_SIZES,
                                        .input_range = tld_region_of,
                                        .reference = reference};
 
-/* ---- on the processor ---- */
+/* ---- CPU kernel ---- */
 
 static uint64_t corners_of(const cnr_tensor *x) {
     return (uint64_t)((x->dim[0] + 1) * (x->dim[1] + 1));

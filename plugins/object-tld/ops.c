@@ -1,4 +1,4 @@
-/* What the operators share: checks of their inputs, how they split. */
+/* Shared by the operators: checks of inputs, splitting. */
 #include "ops.h"
 
 cnr_status tld_want(const cnr_node *node, int32_t i, int32_t dtype, int32_t rank, cnr_error *err) {
@@ -36,7 +36,7 @@ int32_t tld_split_windows(const cnr_node *node, cnr_split_axis *out, int32_t max
     return 1;
 }
 
-/* Of the windows, and of what stands beside each, the same part; the rest whole. */
+/* region hook: the same range of the windows and of inputs along them; other inputs as a whole. */
 void tld_region_of(const cnr_node *node, int32_t axis, int64_t begin, int64_t end, int32_t port,
                    cnr_input_range *out) {
     (void)node;

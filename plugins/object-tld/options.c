@@ -1,5 +1,4 @@
-/* What a tracker can be told, with the values of the document (S16) and of the authors (OpenTLD).
- */
+/* The tracker's options, with the defaults of the document (S16) and of the authors (OpenTLD). */
 #include "tld.h"
 #include <stdio.h>
 

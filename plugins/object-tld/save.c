@@ -1,11 +1,11 @@
-/* What was learnt, as bytes: numbers in little-endian order behind a head that says how many. */
+/* Serialises the learned state: little-endian numbers after a header with their counts. */
 #include "tld.h"
 #include <math.h>
 
 #define MAGIC "CNRTLD1\n"
 enum { HEAD = 16 };
 
-/* What stands first, as doubles. */
+/* The header's fields, as doubles. */
 typedef enum slot {
     FERNS,
     BITS,
@@ -115,7 +115,7 @@ static bool sound(const double *h) {
            within(h[VALID], 0, 1);
 }
 
-/* Patches as tld_patch makes them; false: they are none. */
+/* Reads patches as tld_patch makes them; false: invalid. */
 static bool take_shelf(cursor *c, tld_nearest *n, bool positive, int32_t count) {
     float patch[TLD_PATCH_PITCH] = {0};
     for (int32_t i = 0; i < count; i++) {
@@ -175,9 +175,9 @@ cnr_status tld_load(tld_tracker *t, const uint8_t *data, size_t bytes, cnr_error
     t->fern_threshold = head[VOTE];
     t->nn_threshold = head[SIMILAR];
     t->valid_threshold = head[VALID];
-    t->grid = (tld_grid){0}; /* made for the first picture */
+    t->grid = (tld_grid){0}; /* created for the first picture */
     t->confidence = -1;
-    t->fresh = t->doubted = false; /* nothing of the video before */
+    t->fresh = t->doubted = false; /* no frame of a video yet */
     t->doubts = t->unlike = t->agreed = t->rivalled = 0;
     t->usual = (tld_usual){.frames = 0};
     t->seen = 0;

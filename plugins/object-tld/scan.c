@@ -1,11 +1,11 @@
-/* The detector's first two stages over all windows: variance, then ferns, a block of windows at
- * once. */
+/* The detector's first two stages over all windows: variance, then ferns, a block of windows at a
+ * time. */
 #include "tld.h"
 #include <math.h>
 #include <pthread.h>
 
-/* The blurred picture for one step: row y as `step` rows of every step-th pixel, so that what
- * windows side by side compare lies side by side. */
+/* The blurred picture for one step: row y as `step` rows of every step-th pixel, so that pixels
+ * which adjacent windows compare are adjacent. */
 typedef struct plane {
     uint8_t *at;
     int64_t pitch;
@@ -15,7 +15,7 @@ typedef struct work {
     tld_scan *scan;
     const tld_scale *scale;
     const plane *plane;
-    const int32_t *offsets; /* a fern's comparisons behind those of the one before */
+    const int32_t *offsets; /* comparisons of all ferns, one fern after the other */
     int32_t first, last;    /* rows of windows */
     uint64_t *scratch;
     uint8_t *pass;
@@ -50,8 +50,8 @@ static void offsets_of(const tld_scan *s, const tld_scale *k, int64_t pitch, int
             }
 }
 
-/* The windows [at, at + n) of row `y` that passed: their posteriors, until none can reach the
- * threshold any more. */
+/* Votes on the windows [at, at + n) of row `y` that passed; stops once none can reach the
+ * threshold. */
 static void vote(work *w, int32_t y, int32_t at, int32_t n) {
     const tld_scan *s = w->scan;
     const tld_ferns *f = s->ferns;
@@ -74,7 +74,7 @@ static void vote(work *w, int32_t y, int32_t at, int32_t n) {
             w->list[w->n++] = (tld_candidate){first + i, sum[i] / (float)f->n};
 }
 
-/* Which windows pass, then how those are voted for: two loops, so that each can be timed. */
+/* Variance of all windows first, then votes: two loops, so that each can be timed. */
 static void *run_rows(void *arg) {
     work *w = arg;
     const tld_scan *s = w->scan;
@@ -98,7 +98,7 @@ static void *run_rows(void *arg) {
     return NULL;
 }
 
-/* The rows of a scale among threads; what they find is put together in order. */
+/* Distributes the rows of a scale among threads and joins the results in order. */
 static cnr_status run_scale(tld_scan *s, const tld_scale *k, const plane *p, const int32_t *offsets,
                             int32_t threads, cnr_error *err) {
     work works[64];
@@ -132,7 +132,7 @@ static cnr_status run_scale(tld_scan *s, const tld_scale *k, const plane *p, con
             memcpy(s->list + s->n, works[i].list, (size_t)works[i].n * sizeof(tld_candidate));
         s->n += works[i].n;
         s->past += works[i].past;
-        s->ns_variance += i ? 0 : works[i].ns[0]; /* as long as the first thread took */
+        s->ns_variance += i ? 0 : works[i].ns[0]; /* the first thread's time */
         s->ns_votes += i ? 0 : works[i].ns[1];
         if (i) tld_host->free(works[i].list);
     }

@@ -1,9 +1,9 @@
-/* Inside object-tld: a tracker of one object that learns while it tracks (tracking, learning,
+/* Internals of object-tld: a tracker of one object that learns while it tracks (tracking, learning,
  * detection).
  *
- * A frame goes through: tld_view (what is computed of the picture once) -> tld_flow (where the box
- * went) beside tld_detect (variance, then ferns, then nearest neighbour over all windows) -> the
- * integrator chooses -> learning corrects the detector (track.c). */
+ * For each frame: tld_view (computed from the picture once) -> tld_flow (motion of the box) and
+ * tld_detect (variance, ferns, nearest neighbour over all windows) -> the integrator combines both
+ * -> learning corrects the detector (track.c). */
 #ifndef OBJECT_TLD_TLD_H
 #define OBJECT_TLD_TLD_H
 
@@ -15,7 +15,7 @@ extern const cnr_host *tld_host;
 extern const cnr_object tld_object;
 
 enum {
-    TLD_LEVELS = 6, /* of the pyramid, at most */
+    TLD_LEVELS = 6, /* maximum of pyramid levels */
     TLD_MOST_SCALES = 41,
     TLD_MOST_FERNS = 32,
     TLD_MOST_BITS = 15, /* comparisons of a fern */
@@ -24,9 +24,9 @@ enum {
 
 typedef struct tld_box {
     double x, y, w, h;
-} tld_box; /* pixels; x, y: the top left corner */
+} tld_box; /* in pixels; x, y: top left corner */
 
-/* Splitmix64: the same numbers everywhere by seed. */
+/* Splitmix64: the same sequence on every machine. */
 typedef struct tld_dice {
     uint64_t state;
 } tld_dice;
@@ -105,13 +105,13 @@ typedef struct tld_options {
     TLD_OPTIONS(X)
 #undef X
 } tld_options;
-/* The defaults, then what the list says. */
+/* The defaults, changed by the list. */
 cnr_status tld_options_read(const cnr_attr *const *list, int32_t n, tld_options *out,
                             cnr_error *err);
-/* "name  default  help" a line; NUL-terminated, host->free. NULL: out of memory */
+/* A line "name  default  help" for each option; freed by host->free. NULL: out of memory. */
 char *tld_options_text(void);
 
-/* ---- view.c: what is computed of a picture once ---- */
+/* ---- view.c: what is computed from a picture once ---- */
 typedef struct tld_level { /* with a border of TLD_PAD repeated pixels */
     int32_t w, h;
     int64_t pitch;
@@ -119,21 +119,23 @@ typedef struct tld_level { /* with a border of TLD_PAD repeated pixels */
 } tld_level;
 typedef struct tld_view {
     int32_t w, h, n_levels;
-    tld_level levels[TLD_LEVELS]; /* 0: the grey picture; each half as large as the one before */
-    uint8_t *blurred;             /* w * h, biased by 128: compared as signed bytes */
-    uint32_t *sum;                /* integral images, (w + 1) * (h + 1) */
+    /* 0: the grey picture; each level is half as large as the one before */
+    tld_level levels[TLD_LEVELS];
+    uint8_t *blurred; /* w * h, minus 128: compared as signed bytes */
+    uint32_t *sum;    /* integral images, (w + 1) * (h + 1) */
     uint64_t *squares;
-    void *block; /* all of it */
+    void *block; /* memory of all of it */
     size_t bytes;
 } tld_view;
-/* Reuses what the view has. The picture is u8 H W C, C 1 or 3. */
+/* Reuses the view's memory. The picture is u8 H W C, C 1 or 3. */
 cnr_status tld_view_make(tld_view *v, const cnr_tensor *picture, double blur, cnr_error *err);
 void tld_view_free(tld_view *v);
 double tld_variance(const tld_view *v, int32_t x, int32_t y, int32_t w, int32_t h);
-/* The box's TLD_PATCH numbers, mean 0 and length 1. Returns the variance of what it saw. */
+/* The TLD_PATCH values of the box's patch, mean 0 and norm 1. Returns the variance of its
+ * pixels. */
 double tld_patch(const tld_view *v, tld_box box, float *out);
 
-/* ---- grid.c: the windows that are looked at ---- */
+/* ---- grid.c: the windows of the detector ---- */
 typedef struct tld_scale {
     int32_t w, h, step, nx, ny;
     int64_t first; /* index of its first window */
@@ -148,19 +150,20 @@ void tld_grid_make(tld_grid *g, const tld_options *o, double box_w, double box_h
 tld_box tld_window(const tld_grid *g, int64_t index);
 int32_t tld_scale_of(const tld_grid *g, int64_t index);
 double tld_overlap(tld_box a, tld_box b); /* intersection over union */
-/* The windows that overlap the box most, by at least `least`, best first. Returns how many. */
+/* The windows with the highest overlap with the box, at least `least`, best first. Returns how
+ * many. */
 int32_t tld_closest(const tld_grid *g, tld_box box, double least, int32_t most, int64_t *out);
 
 /* ---- ferns.c ---- */
 typedef struct tld_ferns {
     int32_t n, bits;
-    float place[TLD_MOST_FERNS][TLD_MOST_BITS][4]; /* x1 y1 x2 y2 in the window, 0 to 1 */
+    float place[TLD_MOST_FERNS][TLD_MOST_BITS][4]; /* x1 y1 x2 y2, as fractions of the window */
     float *posterior;                              /* n << bits */
-    uint16_t *hits;                                /* twice as many: of the object, of the rest */
+    uint16_t *hits; /* 2 * (n << bits): counts of positives and of negatives */
 } tld_ferns;
 cnr_status tld_ferns_make(tld_ferns *f, const tld_options *o, tld_dice *dice, cnr_error *err);
 void tld_ferns_free(tld_ferns *f);
-/* The codes of a window: how it is, turned, moved, scaled by `warp` (NULL: not at all). */
+/* A window's codes, rotated, shifted and scaled by `warp` (NULL: not at all). */
 typedef struct tld_warp {
     double a, b, c, d, dx, dy, noise;
 } tld_warp;
@@ -173,9 +176,8 @@ typedef struct tld_candidate {
     int64_t window;
     float vote;
 } tld_candidate;
-/* Stages one and two over all windows. *n windows whose vote is above `threshold`, in order of the
- * windows; *past: how many the variance let pass. list: g->windows entries at most are written to
- * the caller's room. */
+/* Runs stages one and two over all windows. *n: windows whose vote exceeds `threshold`, in order;
+ * *past: how many passed the variance test. list: the caller's room for g->windows entries. */
 typedef struct tld_scan {
     const tld_grid *grid;
     const tld_view *view;
@@ -185,16 +187,17 @@ typedef struct tld_scan {
     int64_t room, n, past;
     void *scratch[64];
     size_t scratch_bytes[64];
-    uint64_t ns_variance, ns_votes; /* of the last run; what is laid out before is in neither */
+    uint64_t ns_variance, ns_votes; /* of the last run, without preparing the plane */
 } tld_scan;
-cnr_status tld_scan_room(tld_scan *s, cnr_error *err); /* first: a place for every window */
+/* call first: allocates an entry for every window */
+cnr_status tld_scan_room(tld_scan *s, cnr_error *err);
 cnr_status tld_scan_run(tld_scan *s, int32_t threads, cnr_error *err);
 void tld_scan_free(tld_scan *s);
 
 /* ---- nearest.c ---- */
-typedef struct tld_shelf { /* patches of one kind; the first stays */
+typedef struct tld_shelf { /* patches of one class; the first is never removed */
     float *at;             /* n * TLD_PATCH_PITCH */
-    double *used;          /* how often each was the nearest, fading */
+    double *used;          /* how often each was the nearest; decays */
     uint64_t *born;
     int32_t n, most;
 } tld_shelf;
@@ -203,36 +206,36 @@ typedef struct tld_nearest {
     uint64_t clock;
 } tld_nearest;
 typedef struct tld_similar {
-    float relative, conservative;   /* 0 to 1; the second by the first half of the positives */
+    float relative, conservative;   /* 0 to 1; the second uses the first half of the positives */
     float to_positive, to_negative; /* highest correlations, -1 to 1 */
     int32_t nearest_positive;
 } tld_similar;
 cnr_status tld_nearest_make(tld_nearest *n, const tld_options *o, cnr_error *err);
 void tld_nearest_free(tld_nearest *n);
 void tld_compare(tld_nearest *n, const float *patches, int32_t count, tld_similar *out);
-/* The same where somebody else has multiplied: of each patch a row of positive.most and then
- * negative.most correlations, of which as many count as there are patches. */
+/* The same if the correlations were computed elsewhere: for each patch a row of positive.most and
+ * then negative.most correlations; only those of existing patches count. */
 void tld_compared(tld_nearest *n, const float *products, int32_t count, tld_similar *out);
 void tld_remember(tld_nearest *n, bool positive, const float *patch, int32_t behind);
 
 /* ---- flow.c ---- */
-typedef struct tld_quality { /* medians over the points */
-    float error, likeness,
-        spread; /* of the way back, in pixels; of surroundings, to 1; beside the box's motion */
+typedef struct tld_quality {       /* medians over the points */
+    float error, likeness, spread; /* of the backward error, in pixels; of 1 - similarity; of the
+                                      distance from the box's motion */
 } tld_quality;
-/* Where the box went between two views. False: it is lost. dice: for random points alone */
+/* Motion of the box between two views. False: lost. dice: only for random points */
 bool tld_flow(const tld_view *from, const tld_view *to, tld_box box, const tld_options *o,
               tld_dice *dice, tld_box *out, tld_quality *quality);
 
-/* ---- usual.c: how well a path is followed, beside how well it usually is ---- */
+/* ---- usual.c: compares the quality of tracking with its recent average ---- */
 enum { TLD_SIGNS = 4 };
 typedef struct tld_usual {
     double mean[TLD_SIGNS], variance[TLD_SIGNS];
-    double sum;     /* of what was unusual lately */
-    int32_t frames; /* that it knows */
+    double sum;     /* of the excess over the average */
+    int32_t frames; /* frames in the average */
 } tld_usual;
-/* How much lately was worse than usual, in deviations: 0 mostly, `most` at most. Confidence NaN:
- * not known; hidden: it says nothing of what is usual. */
+/* How much worse than average recent frames were, in deviations: 0 to `most`. Confidence NaN:
+ * unknown; hidden: does not change the average. */
 double tld_unusual(tld_usual *u, const tld_quality *q, double confidence, bool hidden, double most);
 
 /* ---- track.c ---- */
@@ -246,22 +249,22 @@ typedef struct tld_times {
 typedef struct tld_tracker {
     tld_options o;
     tld_dice dice;
-    tld_view views[2]; /* of this frame and the last */
+    tld_view views[2]; /* of this frame and the previous */
     int32_t now;
-    bool prepared;              /* finish is due */
-    bool picked;                /* with the candidates there are */
+    bool prepared;              /* tld_prepare was called, tld_finish must follow */
+    bool picked;                /* tld_pick was called */
     bool begun, tracked, valid; /* the last frame can be tracked from; the path is trusted */
-    bool doubted;               /* followed worse than usual: neither told nor learnt */
-    bool fresh;                 /* begun by the detector and never trusted yet */
-    double doubts;              /* of a path that shows next to nothing; above `patience` it ends */
-    double unlike; /* how much nearer to the rest it was, in the frames since it was not */
+    bool doubted;               /* tracked worse than average: neither reported nor learned */
+    bool fresh;                 /* started by the detector and never trusted yet */
+    double doubts;              /* of a path with little texture; above `patience` it ends */
+    double unlike; /* excess of similarity to negatives, over the frames since it was not */
     tld_usual usual;
-    int32_t seen;     /* frames with a box lately, less those without */
-    int32_t agreed;   /* frames in a row in which the detector saw it there, and nowhere else */
-    tld_box rival;    /* where the detector saw something more like the object */
-    int32_t rivalled; /* frames in a row in which it did so; 0: there is no rival */
+    int32_t seen;     /* frames with a box recently, minus those without */
+    int32_t agreed;   /* successive frames in which the detector found it there, and nowhere else */
+    tld_box rival;    /* where the detector found a better match */
+    int32_t rivalled; /* successive frames of it; 0: no rival */
     int64_t frames;
-    tld_box box, target; /* the last known; the first one, whose sides the windows follow */
+    tld_box box, target; /* the last known; the first one, whose aspect ratio the windows have */
     double confidence, least_variance;
     double fern_threshold, nn_threshold, valid_threshold;
     tld_grid grid;
@@ -274,34 +277,34 @@ typedef struct tld_tracker {
     int32_t n_candidates, n_found;
     tld_times times;
 } tld_tracker;
-/* On an error the tracker is as it was before a first init, or as it was. */
+/* After an error the tracker is unchanged; before the first init it stays uninitialised. */
 cnr_status tld_init(tld_tracker *t, const cnr_tensor *picture, tld_box box, cnr_error *err);
-/* The same, and what was learnt before (of another video) stays. */
+/* Like tld_init, but keeps what was learned before (from another video). */
 cnr_status tld_place(tld_tracker *t, const cnr_tensor *picture, tld_box box, cnr_error *err);
-/* A box is in t->box and t->confidence >= 0, or it is absent: -1. */
+/* Sets t->box and t->confidence >= 0; -1: the object is absent. */
 cnr_status tld_track(tld_tracker *t, const cnr_tensor *picture, cnr_error *err);
-/* The two halves of tld_track. Between them somebody else may run the detector's first two stages
- * over the windows of t->grid: `votes` is a number a window, 0 where it is too flat; NULL: they are
- * run here. */
+/* The two halves of tld_track. Between them the caller may run the detector's first two stages over
+ * the windows of t->grid: `votes` has a number for each window, 0 if it is too flat. NULL:
+ * tld_finish runs them. */
 cnr_status tld_prepare(tld_tracker *t, const cnr_tensor *picture, cnr_error *err);
 cnr_status tld_finish(tld_tracker *t, const float *votes, cnr_error *err);
-/* In place of tld_finish, where somebody else runs the third stage as well: the candidates' patches
- * are in t->patches then, and `products` are tld_compared's. */
+/* Instead of tld_finish, if the third stage runs elsewhere as well: afterwards the candidates'
+ * patches are in t->patches, and `products` are tld_compared's. */
 cnr_status tld_pick(tld_tracker *t, const float *votes, cnr_error *err);
 cnr_status tld_finish_compared(tld_tracker *t, const float *products, cnr_error *err);
 void tld_tracker_free(tld_tracker *t);
 cnr_status tld_make_room(tld_tracker *t, cnr_error *err);
 
 /* ---- align.c ---- */
-/* `before`: the box in the frame before, whose sides it may keep. */
+/* `before`: the box of the previous frame, whose size may be kept. */
 tld_box tld_align(const tld_tracker *t, tld_box box, tld_box before);
 
 /* ---- save.c ---- */
 cnr_status tld_save(const tld_tracker *t, uint8_t **data, size_t *bytes, cnr_error *err);
-/* What was learnt, in place of what is: the next frame is searched as after a loss. */
+/* Replaces what was learned: the next frame is searched as after a loss. */
 cnr_status tld_load(tld_tracker *t, const uint8_t *data, size_t bytes, cnr_error *err);
 
-/* Where the part `p` (0 to 1) of a side lies. In float, as kernels of other devices have it. */
+/* The pixel at fraction `p` (0 to 1) of a side. In float, like kernels of other devices. */
 static inline int32_t tld_pixel(float p, int32_t side) {
     const float at = p * (float)(side - 1);
     return (int32_t)(at + 0.5f);

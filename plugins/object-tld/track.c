@@ -1,4 +1,4 @@
-/* A frame: flow beside detection, and the integrator that chooses between what both say. */
+/* Tracks a frame: flow and detection, and the integrator that combines them. */
 #include "learn.h"
 #include <math.h>
 #include <stdlib.h>
@@ -17,7 +17,7 @@ void tld_tracker_free(tld_tracker *t) {
     t->found = NULL;
 }
 
-/* Room for the candidates of a frame, and empty ferns and shelves. */
+/* Allocates the candidates of a frame, and empty ferns and shelves. */
 cnr_status tld_make_room(tld_tracker *t, cnr_error *err) {
     const size_t n = (size_t)t->o.candidates;
     if (!t->patches) t->patches = tld_host->alloc(n * TLD_PATCH_PITCH * sizeof *t->patches);
@@ -44,7 +44,7 @@ static int by_vote(const void *a, const void *b) {
     return (x->window > y->window) - (x->window < y->window);
 }
 
-/* What others say of the windows, in place of a scan. */
+/* Uses votes computed elsewhere instead of a scan. */
 static void take_votes(tld_scan *s, const float *votes, int64_t n) {
     s->n = s->past = 0;
     for (int64_t i = 0; i < n; i++) {
@@ -53,7 +53,7 @@ static void take_votes(tld_scan *s, const float *votes, int64_t n) {
     }
 }
 
-/* The windows whose patches are compared: those with the highest votes. */
+/* Selects the windows with the highest votes, whose patches are compared. */
 static cnr_status pick(tld_tracker *t, const float *votes, cnr_error *err) {
     tld_scan *s = &t->scan;
     uint64_t clock = tld_host->now_ns();
@@ -76,7 +76,7 @@ static cnr_status pick(tld_tracker *t, const float *votes, cnr_error *err) {
     return CNR_OK;
 }
 
-/* Those that look like the object. */
+/* Finds the candidates that are similar to the object. */
 static void find(tld_tracker *t, const float *products) {
     uint64_t clock = tld_host->now_ns();
     if (products) tld_compared(&t->nearest, products, t->n_candidates, t->similar);
@@ -98,7 +98,7 @@ cnr_status tld_detect(tld_tracker *t, const float *votes, cnr_error *err) {
 
 /* ---- the integrator ---- */
 
-/* Detections that overlap by half are one thing: those reachable from `first`, as their mean. */
+/* Merges detections reachable from `first` by overlaps of one half, as their mean. */
 static tld_found merge(const tld_tracker *t, int32_t first, bool *taken) {
     int32_t queue[2048], n = 0;
     tld_found sum = {{0}, 0, 0};
@@ -131,9 +131,8 @@ static int32_t clusters_of(const tld_tracker *t, tld_found *out) {
     return n;
 }
 
-/* The path is kept near to what the detector sees at the same place. Small windows lie closer
- * together than large ones: each counts by the room around it, or the box would shrink by and by.
- */
+/* Pulls the path towards detections at the same place. Small windows are denser than large ones:
+ * each is weighted by the area around it, or the box would shrink gradually. */
 static bool pull(tld_tracker *t) {
     const double weight = t->o.pull, side = fmin(t->box.w, t->box.h);
     tld_box sum = {weight * t->box.x, weight * t->box.y, weight * t->box.w, weight * t->box.h};
@@ -161,8 +160,8 @@ static void begin_at(tld_tracker *t, const tld_found *f) {
     t->doubted = false;
 }
 
-/* True if the detector has seen something more like the object than what the path shows for long
- * enough, at a place that moves as the picture does. One frame alone may err. */
+/* True if the detector has found a better match than the path for several frames, at a place that
+ * moves like the picture. A single frame may be wrong. */
 static bool is_outdone(tld_tracker *t, const tld_found *by) {
     const bool same = t->rivalled > 0 && tld_overlap(t->rival, by->box) > 0.5;
     t->rivalled = same ? t->rivalled + 1 : 1;
@@ -194,20 +193,20 @@ static cnr_status integrate(tld_tracker *t, cnr_error *err) {
     return CNR_OK;
 }
 
-/* In the dark a camera's noise is most of what varies, and what is flat can't be told. */
+/* In the dark a camera's noise dominates the variance, and flatness can't be judged. */
 static const double noise = 25;
 
-/* How much of the box is in the picture. */
+/* The fraction of the box inside the picture. */
 static double shown(const tld_view *v, tld_box b) {
     const double w = fmin(v->w, b.x + b.w) - fmax(0, b.x), h = fmin(v->h, b.y + b.h) - fmax(0, b.y);
     return w > 0 && h > 0 ? w * h / (b.w * b.h) : 0;
 }
 
-/* A path that is followed much worse than usual is neither told nor learnt, until that is over and
- * it looks as it did: something comes in front of it. */
+/* A path that is tracked much worse than average is neither reported nor learned until it looks as
+ * before: something occludes it. */
 static void doubt(tld_tracker *t, const tld_quality *q, double relative) {
     const bool whole =
-        shown(&t->views[t->now], t->box) > 0.9; /* else it looks unlike itself anyway */
+        shown(&t->views[t->now], t->box) > 0.9; /* otherwise it looks different anyway */
     const double most = 2 * t->o.surprise;
     const bool hidden = t->doubted && relative <= t->nn_threshold;
     const double surprise = tld_unusual(&t->usual, q, whole ? t->confidence : NAN, hidden, most);
@@ -223,7 +222,7 @@ static void doubt(tld_tracker *t, const tld_quality *q, double relative) {
     if (t->valid) t->fresh = false;
 }
 
-/* How sure the path is; whether it is still believed. */
+/* Computes the path's confidence, and whether it stays valid. */
 static void judge_path(tld_tracker *t, const tld_quality *q) {
     float patch[TLD_PATCH_PITCH];
     tld_similar s;
@@ -231,13 +230,12 @@ static void judge_path(tld_tracker *t, const tld_quality *q) {
     tld_compare(&t->nearest, patch, 1, &s);
     t->confidence = s.conservative;
     doubt(t, q, (double)s.relative);
-    /* No window as flat as that would be looked at. What is blurred by its motion is flat for some
-     * frames, a wall or a tree in front of it is so for more, or flatter, and looks like what was
-     * seen elsewhere. */
+    /* Windows as flat as that would not be scanned. Motion blur is flat for some frames; a wall or
+     * tree in front is so for longer, or flatter, and resembles negatives. */
     const double flat = t->least_variance > noise ? 1 - variance / t->least_variance : 0;
     if (flat <= 0) t->doubts = 0;
     else t->doubts += flat * (t->fresh ? 4 : s.relative < 0.5f ? 2 : 1);
-    /* What is nearer to the rest than to the object is followed on for a while only. */
+    /* A path more similar to negatives than to the object is followed for a limited time only. */
     t->unlike = s.relative < 0.5f ? t->unlike + 0.5 - (double)s.relative : fmax(0, t->unlike - 0.1);
     if (t->doubts > t->o.patience || t->unlike > 3 * t->o.patience) t->tracked = false;
 }
@@ -274,7 +272,7 @@ cnr_status tld_prepare(tld_tracker *t, const cnr_tensor *picture, cnr_error *err
     return CNR_OK;
 }
 
-/* What comes of the frame, once the detector has looked. */
+/* Finishes the frame after detection. */
 static cnr_status conclude(tld_tracker *t, uint64_t begun, cnr_error *err) {
     const cnr_status status = integrate(t, err);
     if (status) {

@@ -1,12 +1,11 @@
-/* How well a path is followed, beside how well this one usually is: what comes in front of the
- * object shows there first. A blurred or fast object is always followed badly, so no bound would
- * fit two of them. */
+/* Compares the quality of tracking with its own average for this object: occlusion shows there
+ * first. Blurred or fast objects are always tracked badly, so no fixed bound would fit. */
 #include "tld.h"
 #include <math.h>
 
-enum { KNOWN = 10, MEMORY = 30 }; /* frames: until it is known what is usual, that it is made of */
+enum { KNOWN = 10, MEMORY = 30 }; /* frames until the average is known; frames that it covers */
 
-/* Bounds are of what noise alone does to a still picture. */
+/* The signs, at least as large as noise gives in a still picture. */
 static void signs_of(const tld_quality *q, double confidence, double *out) {
     const double c = fmin(fmax(confidence, 0.02), 0.98);
     out[0] = log(fmax(1 - (double)q->likeness, 0.003));
@@ -15,12 +14,12 @@ static void signs_of(const tld_quality *q, double confidence, double *out) {
     out[3] = 0.5 * log((1 - c) / c);
 }
 
-/* A sum of what goes beyond the usual (CUSUM): one bad frame is borne, some in a row are not. How
- * it looks is not learnt while it is hidden: what hides it would become the usual. */
+/* Cumulative sum of the excess over the average (CUSUM): tolerates a single bad frame, but not
+ * several in succession. While the object is hidden, the average does not change. */
 double tld_unusual(tld_usual *u, const tld_quality *q, double confidence, bool hidden,
                    double most) {
     static const double least[TLD_SIGNS] = {0.35, 0.35, 0.35,
-                                            0.12}; /* deviations of steady paths */
+                                            0.12}; /* deviations of stable paths */
     static const double allowed = 1.2, worst = 4;
     double now[TLD_SIGNS], z[TLD_SIGNS];
     signs_of(q, confidence, now);

@@ -1,4 +1,4 @@
-/* Which build of the vectors this processor can run. */
+/* Selects the build of the vector code for this processor. */
 #include "vector.h"
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,4 @@
-/* What is computed of a picture once: grey, its pyramid, blurred, integral images; patches of it.
- */
+/* Computed from a picture once: grey, pyramid, blurred picture, integral images; and patches. */
 #include "tld.h"
 #include <math.h>
 
@@ -12,7 +11,7 @@ void tld_view_free(tld_view *v) {
 
 static size_t rounded(size_t bytes) { return (bytes + SLACK + 63) / 64 * 64; }
 
-/* Where everything lies; returns the bytes. base NULL: only counts. */
+/* Assigns the memory of all parts; returns the bytes. base NULL: only computes the size. */
 static size_t lay(tld_view *v, uint8_t *base) {
     size_t at = 0;
     int32_t w = v->w, h = v->h;
@@ -47,12 +46,12 @@ static cnr_status size_to(tld_view *v, int32_t w, int32_t h, cnr_error *err) {
         *v = (tld_view){0};
         return tld_host->fail(err, CNR_E_MEMORY, "tld", "no memory for a picture");
     }
-    memset(v->block, 0, v->bytes); /* what lies between rows is read, and means nothing */
+    memset(v->block, 0, v->bytes); /* bytes between rows are read but have no effect */
     (void)lay(v, v->block);
     return CNR_OK;
 }
 
-/* The border repeats the outermost pixels. */
+/* Fills the border with the outermost pixels. */
 static void pad(const tld_level *l) {
     for (int32_t y = 0; y < l->h; y++) {
         uint8_t *row = l->at + y * l->pitch;
@@ -66,7 +65,7 @@ static void pad(const tld_level *l) {
     }
 }
 
-/* Weights of a Gauss that sum to 256, the middle one first. */
+/* Gaussian weights with sum 256, the middle one first. */
 static int32_t taps_of(double deviation, uint16_t *taps) {
     const int32_t radius = (int32_t)cnr_min(MOST_RADIUS, (int64_t)ceil(2.5 * deviation));
     double sum = 0, weight[MOST_RADIUS + 1];
@@ -126,8 +125,8 @@ double tld_variance(const tld_view *v, int32_t x, int32_t y, int32_t w, int32_t 
     return q / n - s / n * (s / n);
 }
 
-/* Between pixels of the level at which a cell of the patch is one to two pixels: none goes unseen.
- */
+/* Samples the level at which a cell of the patch is one to two pixels, so that every pixel
+ * contributes. */
 double tld_patch(const tld_view *v, tld_box box, float *out) {
     const double cell = fmax(box.w, box.h) / TLD_SIDE;
     int32_t i = 0;

@@ -1,5 +1,4 @@
-/* BMP: 1 to 32 bits, palettes, run lengths and the layouts of bits in use. No library is kept for
- * it. */
+/* Decodes BMP: 1 to 32 bits, palettes, run lengths and the common bit masks, without a library. */
 #include "images.h"
 
 enum { RAW = 0, RLE8 = 1, RLE4 = 2, BITFIELDS = 3, FILE_HEADER = 14, PIXELS_A_BYTE = 1 << 16 };
@@ -7,13 +6,13 @@ enum { RAW = 0, RLE8 = 1, RLE4 = 2, BITFIELDS = 3, FILE_HEADER = 14, PIXELS_A_BY
 typedef struct bitmap {
     const img_bytes *file;
     cnr_error *err;
-    size_t header, pixels; /* bytes of the second header; where pixels begin */
+    size_t header, pixels; /* bytes of the second header; offset of the pixels */
     int64_t w, h;
     int top_down;
     uint32_t bits, packing, colours;
     const uint8_t *palette;
-    size_t entry, known;   /* bytes of a colour; how many colours the file holds */
-    int shift[3], wide[3]; /* where red, green and blue begin in a pixel, and their bits */
+    size_t entry, known;   /* bytes of a palette entry; number of entries in the file */
+    int shift[3], wide[3]; /* position of red, green and blue in a pixel, and their bits */
 } bitmap;
 
 static uint32_t number(const bitmap *b, size_t at, int bytes) {
@@ -34,7 +33,7 @@ int img_is_bmp(const uint8_t *head, size_t n) {
 
 /* ---- headers ---- */
 
-/* The layouts that programs write; others are refused rather than guessed at. */
+/* Accepts the bit masks that programs write; refuses others. */
 static cnr_status read_masks(bitmap *b) {
     static const struct {
         uint32_t bits, mask[3];
@@ -151,7 +150,8 @@ static uint8_t *row_at(const bitmap *b, const img_picture *p, int64_t y) {
 
 static cnr_status read_rows(const bitmap *b, const img_picture *p) {
     const uint64_t stride = ((uint64_t)b->w * b->bits + 31) / 32 * 4;
-    const uint64_t used = ((uint64_t)b->w * b->bits + 7) / 8; /* the last row's padding may lack */
+    /* padding of the last row may be missing */
+    const uint64_t used = ((uint64_t)b->w * b->bits + 7) / 8;
     if (b->pixels > b->file->n ||
         (uint64_t)(b->file->n - b->pixels) < stride * (uint64_t)(b->h - 1) + used)
         return refuse(b, CNR_E_FORMAT, "the file ends too early");
@@ -160,13 +160,13 @@ static cnr_status read_rows(const bitmap *b, const img_picture *p) {
     return CNR_OK;
 }
 
-/* ---- run lengths: pixels one behind the other, rows apart only where the code says so ---- */
+/* ---- run lengths: pixels are consecutive; codes end rows ---- */
 
 typedef struct runs {
     const bitmap *b;
     const img_picture *p;
-    size_t at;         /* of the file */
-    int64_t n, x, all; /* pixels written, place in the row, in all */
+    size_t at;         /* position in the file */
+    int64_t n, x, all; /* pixels written, column, pixels in total */
 } runs;
 
 static void put(runs *r, uint32_t index, int64_t times) {
@@ -185,7 +185,7 @@ static void literal(runs *r, uint32_t count) {
     }
     r->x += count;
     r->at += bytes;
-    r->at += r->at % 2; /* words */
+    r->at += r->at % 2; /* aligned to words */
 }
 
 static cnr_status read_runs(const bitmap *b, const img_picture *p) {

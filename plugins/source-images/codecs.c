@@ -1,4 +1,4 @@
-/* The second module: what reads formats whose libraries are large. */
+/* The second module: readers of formats whose libraries are large. */
 #include "images.h"
 
 const cnr_host *img_host;

@@ -1,4 +1,4 @@
-/* What a spec stands for: one picture, a folder (its folders are classes), a pattern, or a list. */
+/* Expands a spec: a picture, a folder (sub-folders are classes), a pattern, or a list. */
 #include "images.h"
 #include <dirent.h>
 #include <errno.h>
@@ -29,7 +29,7 @@ static char *join(const char *folder, const char *name) {
     return path;
 }
 
-/* Takes `path` over. */
+/* Takes ownership of `path`. */
 static cnr_status add(img_list *list, char *path, int32_t label, cnr_error *err) {
     if (path && list->n == list->room) {
         const int64_t room = list->room ? list->room * 2 : 64;
@@ -71,7 +71,7 @@ static int is_file(const char *path) {
     return stat(path, &about) == 0 && S_ISREG(about.st_mode);
 }
 
-/* The pictures in `folder`, sorted; its sub-folders into `folders` (may be NULL). */
+/* Lists the pictures in `folder`, sorted; its sub-folders in `folders` (may be NULL). */
 static cnr_status scan(const char *folder, int32_t label, img_list *pictures, img_list *folders,
                        cnr_error *err) {
     cnr_status status = img_host->may_open(folder, 0, err);
@@ -98,7 +98,7 @@ static cnr_status scan(const char *folder, int32_t label, img_list *pictures, im
     return status;
 }
 
-/* Pictures at the top have no label; each sub-folder that holds pictures is a class. */
+/* Pictures directly in the folder have no label; each sub-folder with pictures is a class. */
 static cnr_status open_directory(const char *path, img_list *out, cnr_error *err) {
     img_list folders = {0};
     cnr_status status = scan(path, -1, out, &folders, err);
@@ -164,7 +164,7 @@ static cnr_status open_list(const char *path, img_list *out, cnr_error *err) {
     return status;
 }
 
-/* ---- patterns such as "*.jpg", when the shell left them as they are ---- */
+/* ---- patterns such as "*.jpg" that the shell did not expand ---- */
 
 int img_is_pattern(const char *spec) {
     struct stat about;

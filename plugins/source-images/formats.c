@@ -1,10 +1,9 @@
-/* Formats of pictures: those that are read here, by whom, and those that are only known by their
- * looks. */
+/* Picture formats: those with a reader here, and those that are only recognised. */
 #include "images.h"
 #include <strings.h>
 
 typedef struct format {
-    const char *name, *endings; /* endings with a blank behind each */
+    const char *name, *endings; /* endings: each followed by a blank */
     int (*is)(const uint8_t *head, size_t n);
     cnr_status (*read)(const img_bytes *file, img_picture *out, cnr_error *err);
 } format;
@@ -29,7 +28,7 @@ static const format formats[] = {
 };
 enum { FORMATS = sizeof formats / sizeof formats[0] };
 
-/* What others begin with, at a place. */
+/* The first bytes of other formats, at an offset. */
 static const struct {
     const char *name;
     size_t at, n;

@@ -21,7 +21,8 @@ static int take(GifFileType *gif, GifByteType *to, int n) {
     return (int)got;
 }
 
-/* Extensions up to the first picture; which colour is clear, -1: none. 0: there is no picture. */
+/* Skips extensions up to the first picture; *clear: the transparent colour, -1: none. 0: no
+ * picture. */
 static int find_picture(GifFileType *gif, int *clear) {
     GifRecordType type;
     *clear = -1;
@@ -85,7 +86,7 @@ cnr_status img_read_gif(const img_bytes *file, img_picture *out, cnr_error *err)
     cnr_status status = CNR_OK;
     if (!find_picture(gif, &clear) || gif->Image.Width < 1 || gif->Image.Height < 1)
         status = img_host->fail(err, CNR_E_FORMAT, file->path, "damaged GIF: no picture is in it");
-    /* pictures that stand out make the screen larger */
+    /* a picture beyond the screen enlarges it */
     const int64_t right = gif->Image.Left + (int64_t)gif->Image.Width;
     const int64_t low = gif->Image.Top + (int64_t)gif->Image.Height;
     if (!status)

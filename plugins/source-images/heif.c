@@ -1,4 +1,4 @@
-/* HEIC and AVIF by libheif; of several pictures the one that the file calls its own. */
+/* HEIC and AVIF by libheif: the file's primary picture. */
 #include "images.h"
 #include <libheif/heif.h>
 

@@ -1,4 +1,4 @@
-/* Inside the plugin: decoders, orientation, and the limits that keep hostile files harmless. */
+/* Internals of source-images: decoders, orientation, and limits against hostile files. */
 #ifndef IMG_IMAGES_H
 #define IMG_IMAGES_H
 
@@ -25,13 +25,13 @@ typedef struct img_bytes {
     const char *path; /* for messages */
 } img_bytes;
 
-/* Room for h x w x c; refuses what `bytes` of file can't honestly hold: at best `per_byte` pixels a
+/* Allocates h x w x c; refuses a size that a file of `bytes` can't hold at `per_byte` pixels a
  * byte. */
 cnr_status img_make(img_picture *p, int64_t h, int64_t w, int64_t c, const img_bytes *file,
                     int64_t per_byte, cnr_error *err);
 void img_drop(img_picture *p);
 
-/* A file each: whether it begins so, and the picture; *out is empty after an error. */
+/* For each format: whether a file begins like it, and its decoder; *out is empty after an error. */
 #define IMG_READER(format) \
     int img_is_##format(const uint8_t *head, size_t n); \
     cnr_status img_read_##format(const img_bytes *file, img_picture *out, cnr_error *err);
@@ -44,23 +44,23 @@ IMG_READER(tiff)
 IMG_READER(webp)
 IMG_READER(heif)
 
-/* codecs.so's readers, by what late.c asks for */
+/* codecs.so's readers, loaded by late.c */
 enum { IMG_TIFF, IMG_WEBP, IMG_HEIF, IMG_CODECS };
 typedef cnr_status (*img_codec)(const img_bytes *file, img_picture *out, cnr_error *err);
 typedef const img_codec *(*img_codecs_fn)(const cnr_host *host);
 
 /* ---- formats.c ---- */
 enum { IMG_FORMATS_ROOM = 128 };
-/* 100: a reader is here; 1: a format that can only be named; 0: no picture. */
+/* 100: can be read; 1: can only be named; 0: not a picture. */
 int32_t img_knows(const uint8_t *head, size_t n);
 cnr_status img_decode(const img_bytes *file, img_picture *out, cnr_error *err);
 const char *img_formats(char text[IMG_FORMATS_ROOM]); /* "JPEG, PNG" */
 
 /* ---- write.c ---- */
-int img_is_written(const char *path); /* whether its ending says how */
-/* Writes to a temporary beside `path` and renames. */
+int img_is_written(const char *path); /* whether its ending names a format */
+/* Writes to a temporary file beside `path` and renames it. */
 cnr_status img_write(const char *path, const cnr_tensor *picture, cnr_error *err);
-/* codecs.so's; *data by host->alloc */
+/* from codecs.so; *data by host->alloc */
 typedef cnr_status (*img_webp_fn)(const cnr_host *host, const cnr_tensor *picture, const char *path,
                                   uint8_t **data, size_t *n, cnr_error *err);
 cnr_status img_write_png(const char *path, const cnr_tensor *picture, cnr_error *err);
@@ -71,12 +71,12 @@ cnr_status img_sequence_next(void *state, const cnr_sample *sample, cnr_error *e
 cnr_status img_sequence_close(void *state, int32_t status, cnr_error *err);
 
 /* ---- orient.c ---- */
-/* The orientation (1 to 8) that an EXIF block in TIFF form asks for; 1 when it says nothing. */
+/* The orientation (1 to 8) in an EXIF block in TIFF form; 1: none. */
 int img_exif_orientation(const uint8_t *tiff, size_t n);
-/* Turns the picture upright. */
+/* Rotates and mirrors the picture upright. */
 cnr_status img_orient(img_picture *p, int orientation, const char *path, cnr_error *err);
 
-/* ---- files.c: what a spec stands for ---- */
+/* ---- files.c: expansion of a spec ---- */
 typedef struct img_entry {
     char *path;
     int32_t label;
@@ -92,7 +92,7 @@ typedef struct img_list {
 cnr_status img_list_open(const char *spec, img_list *out, cnr_error *err);
 void img_list_free(img_list *list);
 int img_has_picture_name(const char *path);
-/* Is it a pattern of picture names, and no file? */
+/* Whether it is a pattern of picture names, and not an existing file. */
 int img_is_pattern(const char *spec);
 cnr_status img_read_file(const char *path, uint8_t **data, size_t *n, cnr_error *err);
 

@@ -1,14 +1,14 @@
-/* JPEG by libjpeg-turbo: grey, YCbCr, CMYK; every error of the library ends in a cnr_error. */
+/* JPEG by libjpeg-turbo: grey, YCbCr, CMYK; library errors become a cnr_error. */
 #include "images.h"
 #include <setjmp.h>
 
 #include <jpeglib.h>
 #include <jerror.h>
 
-/* A progressive file may repeat scans without end; each costs a pass over the picture. */
+/* A progressive file may repeat scans without end; each is a pass over the picture. */
 enum { MAX_SCANS = 200, PIXELS_A_BYTE = 4096, EXIF_HEADER = 6 };
 
-/* What must survive a longjmp lives here. */
+/* State that must survive a longjmp. */
 typedef struct reader {
     struct jpeg_decompress_struct jpeg;
     struct jpeg_error_mgr manager;
@@ -25,7 +25,7 @@ static void fail(j_common_ptr jpeg) {
     longjmp(r->out, 1);
 }
 
-/* Warnings mean damaged data, but for some that good files give too. */
+/* Warnings mean damaged data, except for some that valid files cause. */
 static void message(j_common_ptr jpeg, int level) {
     if (level >= 0) return;
     switch (jpeg->err->msg_code) {
@@ -57,7 +57,7 @@ static int orientation_of(const struct jpeg_decompress_struct *jpeg) {
     return 1;
 }
 
-/* Ink to light; Adobe's programs store ink inverted. */
+/* Converts CMYK to RGB; Adobe's programs store inverted values. */
 static void from_cmyk(const uint8_t *in, uint8_t *out, int64_t n, int inverted) {
     for (int64_t i = 0; i < n; i++, in += 4) {
         const unsigned black = inverted ? in[3] : 255u - in[3];
@@ -102,7 +102,7 @@ cnr_status img_read_jpeg(const img_bytes *file, img_picture *out, cnr_error *err
     if (!r) return img_host->fail(err, CNR_E_MEMORY, file->path, "out of memory");
     memset(r, 0, sizeof *r);
     r->jpeg.err = jpeg_std_error(&r->manager);
-    r->jpeg.client_data = r; /* errors may come before the library is set up */
+    r->jpeg.client_data = r; /* errors may occur before the library is set up */
     r->manager.error_exit = fail;
     r->manager.emit_message = message;
     cnr_status status;

@@ -1,5 +1,5 @@
-/* Formats whose libraries are large: how their files begin; what reads them is in codecs.so, which
- * comes in with the first such file. */
+/* Formats whose libraries are large: recognises their files; codecs.so, which reads them, is loaded
+ * with the first. */
 #include "images.h"
 #include "late.h"
 #include <stdatomic.h>

@@ -1,4 +1,4 @@
-/* Room for a picture, within limits. */
+/* Allocates pictures within limits. */
 #include "images.h"
 
 cnr_status img_make(img_picture *p, int64_t h, int64_t w, int64_t c, const img_bytes *file,

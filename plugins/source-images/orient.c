@@ -1,4 +1,4 @@
-/* EXIF orientation: what the camera noted, and turning the picture accordingly. */
+/* EXIF orientation: reads it, and rotates the picture. */
 #include "images.h"
 
 static uint32_t number(const uint8_t *at, int bytes, int little) {
@@ -25,7 +25,7 @@ int img_exif_orientation(const uint8_t *tiff, size_t n) {
     return 1;
 }
 
-/* Orientations by the three moves they consist of: exchange rows and columns, then mirror. */
+/* Each orientation as three steps: exchange rows and columns, then mirror. */
 static const struct {
     uint8_t exchange, flip_x, flip_y;
 } moves[9] = {

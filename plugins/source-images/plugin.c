@@ -4,10 +4,10 @@
 
 const cnr_host *img_host;
 
-/* head NULL: `spec` is no file yet (a picture to write), or a directory. */
+/* head NULL: `spec` is not a file (a picture to write, or a directory). */
 static int32_t img_accepts(const char *spec, const uint8_t *head, size_t n) {
     struct stat about;
-    if (head) return img_knows(head, n); /* a file, whatever its name looks like */
+    if (head) return img_knows(head, n); /* an existing file, whatever its name */
     if (strncmp(spec, "images:", 7) == 0) return 100;
     if (stat(spec, &about) == 0 && S_ISDIR(about.st_mode)) return 10;
     if (img_is_pattern(spec)) return 10;

@@ -1,14 +1,14 @@
-/* PNG by libpng: every colour type and depth, alpha dropped as by Pillow's convert("RGB"); and
+/* PNG by libpng: every colour type and depth, alpha dropped as in Pillow's convert("RGB"); and
  * writing. */
 #include "images.h"
 #include <setjmp.h>
 
 #include <png.h>
 
-/* Deflate shrinks 1,032 times at best; a pixel of one bit makes that 8 times as many. */
+/* Deflate compresses 1,032 times at most; a pixel of one bit gives 8 times as many pixels. */
 enum { PIXELS_A_BYTE = 8400, MAX_SIDE = 1 << 20, MAX_CHUNK = 64 << 20 };
 
-/* What must survive a longjmp lives here. */
+/* State that must survive a longjmp. */
 typedef struct coder {
     png_structp png;
     png_infop info;
@@ -29,7 +29,7 @@ static void fail(png_structp png, png_const_charp text) {
     longjmp(png_jmpbuf(png), 1);
 }
 
-/* libpng only warns of chunks above the limit and asks for their memory all the same. */
+/* libpng only warns about chunks above the limit, but allocates them nevertheless. */
 static png_voidp get_memory(png_structp png, png_alloc_size_t n) {
     coder *c = png_get_mem_ptr(png);
     if (n > MAX_CHUNK + 4096) return NULL;
@@ -64,7 +64,7 @@ static int orientation_of(coder *c) {
     return img_exif_orientation(exif, n);
 }
 
-/* Asks for 8 bits, no palette and no alpha: colours under it are kept as the file has them. */
+/* Requests 8 bits without palette and alpha; colours of transparent pixels stay as in the file. */
 static void ask_for_bytes(coder *c) {
     const int type = png_get_color_type(c->png, c->info);
     if (png_get_bit_depth(c->png, c->info) == 16) png_set_scale_16(c->png);
@@ -156,7 +156,7 @@ static cnr_status encode_guarded(coder *c, const cnr_tensor *picture, cnr_error 
         encode(c, picture);
         return CNR_OK;
     }
-    if (!*c->text) return c->failed; /* the host has told */
+    if (!*c->text) return c->failed; /* the host has reported it */
     return img_host->fail(err, CNR_E_IO, c->from.path, "can't write: %s", c->text);
 }
 

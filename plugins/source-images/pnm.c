@@ -1,4 +1,4 @@
-/* PBM, PGM, PPM, plain and raw, PFM and PAM, and XV's thumbnails. No library is kept for them. */
+/* Decodes PBM, PGM, PPM (plain and raw), PFM, PAM and XV's thumbnails, without a library. */
 #include "images.h"
 #include <math.h>
 
@@ -9,8 +9,8 @@ typedef struct pnm {
     cnr_error *err;
     size_t at;
     int64_t w, h, depth; /* samples a pixel */
-    int64_t most;        /* the largest value */
-    int plain, bits;     /* numbers as text; a bit a pixel, 1 is black */
+    int64_t most;        /* the maximum value */
+    int plain, bits;     /* numbers as text; one bit a pixel, where 1 is black */
     int packed;          /* three bits of red, three of green, two of blue */
 } pnm;
 
@@ -25,7 +25,7 @@ int img_is_pnm(const uint8_t *head, size_t n) {
 
 static int is_space(int c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
 
-/* A word, comments left out, and the one blank behind it. 0: there is none. */
+/* Reads a word, without comments, and the blank after it. 0: there is none. */
 static size_t word(pnm *p, char *to, size_t room) {
     const img_bytes *f = p->file;
     size_t n = 0;
@@ -46,7 +46,7 @@ static size_t word(pnm *p, char *to, size_t room) {
     return n;
 }
 
-/* -1: no number of at most ten digits. */
+/* -1: not a number of at most ten digits. */
 static int64_t number(pnm *p) {
     char text[MOST_DIGITS + 1];
     int64_t v = 0;
@@ -58,7 +58,7 @@ static int64_t number(pnm *p) {
     return v;
 }
 
-/* PAM names its numbers. */
+/* Parses PAM's header of named numbers. */
 static cnr_status read_pam(pnm *p) {
     char name[64];
     while (word(p, name, sizeof name) && strcmp(name, "ENDHDR") != 0) {
@@ -108,7 +108,7 @@ static cnr_status read_header(pnm *p, double *scale) {
     return status;
 }
 
-/* Grey of more than 8 bits is cut at 255, as Pillow's convert("RGB") has it; colours are scaled. */
+/* Grey of more than 8 bits is clipped at 255, as in Pillow's convert("RGB"); colours are scaled. */
 static uint8_t level(const pnm *p, int64_t value) {
     if (p->depth == 1 && p->most > 255) {
         const double scaled = rint((double)value * 65535 / (double)p->most);
@@ -122,7 +122,7 @@ static cnr_status read_plain(pnm *p, uint8_t *to, int64_t n) {
     const img_bytes *f = p->file;
     for (int64_t i = 0; i < n; i++) {
         int64_t v = -1;
-        if (p->bits) { /* digits need no blank between them */
+        if (p->bits) { /* digits need no blanks between them */
             while (p->at < f->n && v < 0) {
                 const int c = f->at[p->at];
                 if (c == '#') {
@@ -144,7 +144,7 @@ static cnr_status read_plain(pnm *p, uint8_t *to, int64_t n) {
     return CNR_OK;
 }
 
-/* The colours of a pixel stay, what is behind them goes. */
+/* Keeps the colours of a pixel and drops further samples. */
 static cnr_status read_raw(pnm *p, uint8_t *to, int64_t kept) {
     const img_bytes *f = p->file;
     const uint64_t wide = p->most > 255 ? 2 : 1;
@@ -174,7 +174,7 @@ static cnr_status read_packed(pnm *p, uint8_t *to) {
     return CNR_OK;
 }
 
-/* Floats, rows from below; the scale's sign is the order of bytes. */
+/* Floats, bottom row first; the sign of the scale is the byte order. */
 static cnr_status read_floats(pnm *p, uint8_t *to, double scale) {
     const img_bytes *f = p->file;
     if ((f->n - p->at) / 4 < (uint64_t)(p->w * p->h)) return refuse(p, "the file ends too early");

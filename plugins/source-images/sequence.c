@@ -1,17 +1,17 @@
-/* Pictures one behind the other: a file each, numbered from 1 as in "frames-%04d.png". */
+/* Writes a sequence of pictures, a file each, numbered from 1 as in "frames-%04d.png". */
 #include "images.h"
 #include <stdio.h>
 #include <stdlib.h>
 
 typedef struct sequence {
     int64_t n;
-    int width;     /* digits at least */
-    size_t before; /* bytes of the pattern in front of the number; `after` begins behind it */
+    int width;     /* minimum of digits */
+    size_t before; /* bytes of the pattern before the number; `after` is the rest */
     const char *after;
     char pattern[];
 } sequence;
 
-/* "%d", "%4d", "%04d": the number's place; NULL: there is none, or more than one. */
+/* Position of the number "%d", "%4d", "%04d"; NULL: there is none, or more than one. */
 static const char *number_in(const char *pattern, int *width, const char **after) {
     const char *at = strchr(pattern, '%');
     if (!at || strchr(at + 1, '%')) return NULL;

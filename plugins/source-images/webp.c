@@ -1,4 +1,4 @@
-/* WebP by libwebp; of an animation the first picture. */
+/* WebP by libwebp; the first picture of an animation. */
 #include "images.h"
 #include <webp/demux.h>
 #include <webp/encode.h>

@@ -1,4 +1,4 @@
-/* Pictures to files: the name's ending says in which format. */
+/* Writes pictures; the name's ending selects the format. */
 #include "images.h"
 #include "late.h"
 #include <stdatomic.h>
@@ -87,7 +87,7 @@ static void number(uint8_t *at, uint32_t v, int bytes) {
     for (int i = 0; i < bytes; i++) at[i] = (uint8_t)(v >> 8 * i);
 }
 
-/* 24 bits, rows from below, each a multiple of four bytes. */
+/* 24 bits, bottom row first, rows padded to four bytes. */
 static cnr_status write_bmp(const output *o) {
     const size_t width = ((size_t)o->w * 3 + 3) / 4 * 4;
     uint8_t head[54] = {'B', 'M'}, *row = img_host->alloc(width);
@@ -116,7 +116,7 @@ static cnr_status put_pixels(const output *o) {
     return put(o, o->picture->data, (size_t)(o->h * o->w * o->c));
 }
 
-/* Grey or colours, whatever the ending promises: readers look at the number. */
+/* Grey or colour, whatever the ending says: readers check the magic number. */
 static cnr_status write_pnm(const output *o) {
     char head[64];
     const int n = snprintf(head, sizeof head, "P%c\n%lld %lld\n255\n", o->c == 1 ? '5' : '6',
@@ -125,7 +125,7 @@ static cnr_status write_pnm(const output *o) {
     return status ? status : put_pixels(o);
 }
 
-/* Uncompressed, in one strip; the directory stands in front of the pixels. */
+/* Uncompressed, in one strip; the directory precedes the pixels. */
 static cnr_status write_tiff(const output *o) {
     enum { ENTRIES = 10, BITS = 8 + 2 + 12 * ENTRIES + 4, PIXELS = BITS + 6 };
     const uint32_t c = (uint32_t)o->c, rows = (uint32_t)o->h, all = rows * (uint32_t)o->w * c;

@@ -28,7 +28,7 @@ static int read_all(gzFile file, uint8_t *to, int64_t n) {
     return 1;
 }
 
-/* The file's size bounds what it may hold, so no header makes us allocate more than that. */
+/* A header can't make us allocate more than the file's size allows. */
 static cnr_status read_header(gzFile file, const char *path, int32_t rank, int64_t limit,
                               mnist_idx *out, int64_t *count, cnr_error *err) {
     uint8_t head[4 + 3 * 4];
@@ -59,7 +59,7 @@ cnr_status mnist_idx_read(const char *path, int32_t rank, mnist_idx *out, cnr_er
     memset(out, 0, sizeof *out);
     const int fd = mnist_host->file_open(path, &bytes, &why_not);
     if (fd < 0) return mnist_host->fail(err, why_not.code, path, "%s", why_not.text);
-    gzFile file = gzdopen(fd, "rb"); /* which closes it from now on */
+    gzFile file = gzdopen(fd, "rb"); /* closes fd from now on */
     if (!file) {
         close(fd);
         return mnist_host->fail(err, CNR_E_MEMORY, path, "out of memory");

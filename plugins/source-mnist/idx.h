@@ -1,4 +1,4 @@
-/* Inside the plugin: arrays of bytes in the IDX form, plain or gzip-compressed. */
+/* Internals of source-mnist: byte arrays in the IDX format, plain or gzip-compressed. */
 #ifndef MNIST_IDX_H
 #define MNIST_IDX_H
 

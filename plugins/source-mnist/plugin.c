@@ -14,11 +14,11 @@ typedef struct mnist_set {
 
 static int32_t mnist_accepts(const char *spec, const uint8_t *head, size_t head_bytes) {
     (void)head_bytes;
-    if (head) return 0; /* a file, whatever its name looks like */
+    if (head) return 0; /* an existing file, whatever its name */
     return strncmp(spec, scheme, sizeof scheme - 1) == 0 ? 100 : 0;
 }
 
-/* Splits "mnist:DIR[:train|test]"; the split is the command's unless the spec names one. */
+/* Splits "mnist:DIR[:train|test]"; the command's split applies unless the spec names one. */
 static cnr_status parse(const char *spec, const char *split, char *folder, size_t room,
                         int *training, int *named, cnr_error *err) {
     const char *rest = spec + sizeof scheme - 1, *colon = strrchr(rest, ':');
@@ -40,7 +40,7 @@ static cnr_status parse(const char *spec, const char *split, char *folder, size_
     return CNR_OK;
 }
 
-/* The names under which the set is found: with '-' or '.' before idx, plain or .gz. */
+/* File names of the set: with '-' or '.' before idx, plain or .gz. */
 static cnr_status read_part(const char *folder, const char *prefix, const char *what, int32_t rank,
                             mnist_idx *out, cnr_error *err) {
     static const char *const forms[] = {"%s/%s-%s-idx%d-ubyte", "%s/%s-%s-idx%d-ubyte.gz",

@@ -1,6 +1,6 @@
-/* What FFmpeg opens, it opens here: pieces of a pattern by the host, URLs of the server that the
- * spec names. What a playlist or a redirect names elsewhere is refused. Protocols, formats and
- * devices are lists of what is allowed. */
+/* Controls what FFmpeg opens: files of a pattern through the host, URLs on the spec's server. Other
+ * targets of playlists and redirects are refused. Protocols, formats and devices are allow
+ * lists. */
 #include "video.h"
 #include <errno.h>
 #include <libavutil/avstring.h>
@@ -11,7 +11,7 @@
 
 enum { PIECE = 1 << 16, MOST_HOPS = 5, MOST_URL = 4096 };
 
-/* None of these opens anything by itself. */
+/* None of these opens other files. */
 #define CONTAINERS \
     "mov,matroska,webm,avi,flv,live_flv,mpeg,mpegts,mpegvideo,ogg,asf,gif,apng,ivf,yuv4mpegpipe," \
     "nut,rm,h264,hevc,m4v,h263,mjpeg,mpjpeg,mxf,wtv,dv,vc1,av1,obu,jpeg_pipe,png_pipe,bmp_pipe," \
@@ -20,17 +20,17 @@ enum { PIECE = 1 << 16, MOST_HOPS = 5, MOST_URL = 4096 };
 const char *vid_formats(const vid_place *p) {
     if (p->kind == VID_PATTERN) return "image2";
     if (p->is_http)
-        return CONTAINERS ",hls,aac,mp3,ac3,eac3,webvtt"; /* and what else a stream's parts are */
+        return CONTAINERS ",hls,aac,mp3,ac3,eac3,webvtt"; /* and the formats of a stream's parts */
     return p->kind == VID_URL ? CONTAINERS ",rtsp,rtp" : CONTAINERS;
 }
 
-/* Those that take pictures of something: not those that read files or run filters (tty, lavfi ...).
- */
+/* Whether the device captures pictures; not those that read files or run filters (tty, lavfi
+ * ...). */
 int vid_is_device(const char *name) {
     return av_match_list(name, "v4l2,video4linux2,libdc1394,iec61883,fbdev,x11grab,kmsgrab", ',');
 }
 
-/* ---- files, by their descriptor ---- */
+/* ---- files, by descriptor ---- */
 
 static int take(void *arg, uint8_t *to, int n) {
     const int *file = arg;
@@ -62,7 +62,7 @@ void vid_reader_free(AVIOContext **io) {
     avio_context_free(io);
 }
 
-/* One picture of a pattern. */
+/* Opens one picture of a pattern. */
 static int open_piece(AVIOContext **io, const char *path) {
     int *file = av_malloc(sizeof *file);
     if (!file) return AVERROR(ENOMEM);
@@ -98,11 +98,10 @@ static int same_origin(const char *a, const char *b) {
            x.port == y.port;
 }
 
-/* Where the last answer on this thread said that the thing is. FFmpeg tells headers to its log
- * alone. */
+/* The Location header of the last answer on this thread. FFmpeg gives headers only to its log. */
 static _Thread_local char location[MOST_URL];
 
-/* A server of RTSP that leads elsewhere: no protocol is left to follow it by. */
+/* Stops a redirect of an RTSP server: leaves no protocol to follow it. */
 static void stop_redirect(AVFormatContext *f, const char *to) {
     vid_input *in = f->opaque;
     if (!in || f->interrupt_callback.opaque != in || same_origin(in->format_url, to)) return;
@@ -123,7 +122,7 @@ void vid_hear(void *of, const char *format, va_list list) {
     }
 }
 
-/* `to` as it stands in a page at `url`: into `out`. */
+/* Resolves `to`, found in a page at `url`, into `out`. */
 static void resolve(const char *url, const char *to, char *out, size_t room) {
     const char *host = strstr(url, "://"), *path = host ? host + 3 + strcspn(host + 3, "/?#") : url;
     const size_t scheme = host ? (size_t)(host - url) : 0;
@@ -140,13 +139,13 @@ static int refuse(vid_input *in, const char *to) {
     return AVERROR(EPERM);
 }
 
-/* Redirects of its own server are followed, at most so many; with `options` as FFmpeg gave them. */
+/* Follows a limited number of redirects within the same server; `options` as from FFmpeg. */
 static int open_http(vid_input *in, AVIOContext **io, const char *url, int flags,
                      const char *protocols, AVDictionary **options) {
     char at[MOST_URL], next[MOST_URL];
     const AVClass *http = avio_protocol_get_class("http");
     if (!http || !av_opt_find(&http, "max_redirects", NULL, 0, AV_OPT_SEARCH_FAKE_OBJ))
-        return AVERROR(ENOSYS); /* one that can't be kept from following them */
+        return AVERROR(ENOSYS); /* can't be kept from following redirects */
     av_strlcpy(at, url, sizeof at);
     for (int hops = 0;; hops++) {
         AVDictionary *own = NULL;
@@ -164,7 +163,7 @@ static int open_http(vid_input *in, AVIOContext **io, const char *url, int flags
     }
 }
 
-/* AVFormatContext.io_open: of the input itself, and of whatever it names. */
+/* AVFormatContext.io_open hook: called for the input itself, and for everything that it names. */
 static int open_named(AVFormatContext *f, AVIOContext **io, const char *url, int flags,
                       AVDictionary **options) {
     vid_input *in = f->opaque;
@@ -178,7 +177,7 @@ static int open_named(AVFormatContext *f, AVIOContext **io, const char *url, int
         if (strcmp(url, in->format_url) != 0) return refuse(in, url);
         return avio_open2(io, url, flags, &f->interrupt_callback, options);
     }
-    if (av_strstart(url, "data:", NULL)) { /* it is in the URL */
+    if (av_strstart(url, "data:", NULL)) { /* the data is in the URL */
         AVDictionary *own = NULL;
         av_dict_set(&own, "protocol_whitelist", "data", 0);
         const int code = avio_open2(io, url, flags, &f->interrupt_callback, &own);

@@ -1,4 +1,4 @@
-/* Frames as pictures: to RGB by the frame's own colour matrix and range, then upright. */
+/* Converts frames to RGB by their colour matrix and range, and rotates them upright. */
 #include "video.h"
 #include <libavutil/display.h>
 #include <libavutil/pixdesc.h>
@@ -53,7 +53,7 @@ static int prepare(vid_painter *p, const AVFrame *f) {
     return 1;
 }
 
-/* Quarter turns clockwise, into `to`. */
+/* Rotates by quarter turns clockwise, into `to`. */
 static void turn(const uint8_t *from, int64_t h, int64_t w, int turns, uint8_t *to) {
     const int64_t th = turns % 2 ? w : h, tw = turns % 2 ? h : w;
     for (int64_t y = 0; y < th; y++)
@@ -70,7 +70,7 @@ cnr_status vid_paint(vid_painter *p, const AVFrame *frame, int turns, cnr_tensor
     if (h < 1 || w < 1 || w > VID_MAX_PIXELS / h)
         return vid_host->fail(err, CNR_E_LIMIT, where, "frames of %lld x %lld", (long long)w,
                               (long long)h);
-    /* the scaler writes a little past a row whose width is odd */
+    /* the scaler writes slightly beyond a row of odd width */
     const size_t bytes = (size_t)(h * w * 3), spare = 64;
     uint8_t *data = vid_host->alloc(bytes + spare);
     uint8_t *turned = turns && data ? vid_host->alloc(bytes) : NULL;

@@ -1,5 +1,5 @@
-/* Inputs: files by the host, devices and streams by FFmpeg; none opens anything else on its own
- * (access.c). */
+/* Inputs: files through the host, devices and streams through FFmpeg; access.c controls what else
+ * they open. */
 #include "video.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -49,7 +49,7 @@ int vid_is_single(const char *spec) {
     return p.is_live || p.kind == VID_STDIN;
 }
 
-/* FFmpeg asks this while it waits. */
+/* Interrupt callback, which FFmpeg calls while it waits. */
 int vid_gives_up(void *arg) {
     vid_input *in = arg;
     const uint64_t until = atomic_load(&in->until);
@@ -68,7 +68,7 @@ static cnr_status find_video(vid_input *in, cnr_error *err) {
     return CNR_OK;
 }
 
-/* Why it can't be opened, in words. */
+/* Reports why the input can't be opened. */
 static cnr_status tell_refusal(vid_input *in, int code, cnr_error *err) {
     if (in->leads)
         return vid_host->fail(err, CNR_E_ARG, in->spec,
@@ -80,7 +80,7 @@ static cnr_status tell_refusal(vid_input *in, int code, cnr_error *err) {
     return vid_fail(err, in->spec, "can't be opened", code);
 }
 
-/* What FFmpeg is told: the lists of what is allowed, and how to hurry. */
+/* FFmpeg's options: the allow lists, and low latency. */
 static AVDictionary *options_of(const vid_place *p) {
     AVDictionary *options = NULL;
     av_dict_set(&options, "protocol_whitelist",
@@ -125,8 +125,8 @@ static cnr_status open_place(vid_input *in, const vid_place *p, cnr_error *err) 
     vid_guard(in, in->format);
     in->format->interrupt_callback = (AVIOInterruptCB){vid_gives_up, in};
     if (p->kind == VID_DEVICE)
-        in->format->flags |=
-            AVFMT_FLAG_NONBLOCK; /* a camera that hangs is never asked whether it should stop */
+        in->format->flags |= AVFMT_FLAG_NONBLOCK; /* otherwise a hanging camera would never check
+                                                     the interrupt callback */
     if (in->is_network || p->is_live)
         atomic_store(&in->until, vid_host->now_ns() + (uint64_t)VID_PATIENCE_S * 1000000000u);
     cnr_status status = kind_of(in, p, &kind, err);
@@ -137,7 +137,7 @@ static cnr_status open_place(vid_input *in, const vid_place *p, cnr_error *err) 
     const int code = avformat_open_input(&in->format, in->format_url, kind, &options);
     av_dict_free(&options);
     if (code < 0) {
-        in->format = NULL; /* it was freed */
+        in->format = NULL; /* freed by FFmpeg */
         return tell_refusal(in, code, err);
     }
     status = find_video(in, err);

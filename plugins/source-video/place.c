@@ -1,11 +1,11 @@
-/* Files, patterns of files, standard input, devices, URLs: which of them a spec is. */
+/* Classifies a spec: file, pattern of files, standard input, device, URL. */
 #include "place.h"
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
 #include <sys/stat.h>
 
-/* All protocols that are ever used. What is not here is a file's name. */
+/* All protocols in use. Any other prefix is part of a file's name. */
 static const struct {
     const char *scheme, *protocols;
     int is_live;
@@ -36,7 +36,7 @@ static int scheme_of(const char *spec) {
     return -1;
 }
 
-/* "0": the first camera, unless a file has that name. */
+/* "0" is the first camera, unless a file has that name. */
 static const char *camera_of(const char *spec) {
     static const char *const cameras[] = {"/dev/video0", "/dev/video1", "/dev/video2",
                                           "/dev/video3", "/dev/video4", "/dev/video5",

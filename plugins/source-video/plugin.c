@@ -1,4 +1,5 @@
-/* The plugin: says what is a video; FFmpeg's libraries come in (ffmpeg.so) when one is opened. */
+/* The plugin: recognises videos; ffmpeg.so, with FFmpeg's libraries, is loaded when one is
+ * opened. */
 #include "late.h"
 #include "place.h"
 #include <stdatomic.h>
@@ -7,7 +8,7 @@
 
 static const cnr_host *host;
 
-static _Atomic(const cnr_source *) loaded; /* ffmpeg.so's; NULL: not opened yet */
+static _Atomic(const cnr_source *) loaded; /* from ffmpeg.so; NULL: not loaded yet */
 
 typedef const cnr_source *(*source_fn)(const cnr_host *host);
 
@@ -19,7 +20,7 @@ static const cnr_source *load(cnr_error *err) {
     return loaded;
 }
 
-/* ---- whose it is ---- */
+/* ---- recognition ---- */
 
 static const struct {
     size_t at, n;
@@ -63,17 +64,17 @@ static int has_ending(const char *spec) {
     return 0;
 }
 
-/* Pictures' own source knows those better: a GIF is one to it, unless "video:" says otherwise. */
+/* Leaves pictures to their own source: a GIF is a picture unless "video:" says otherwise. */
 static int32_t accepts(const char *spec, const uint8_t *head, size_t n) {
     if (strncmp(spec, "/dev/video", 10) == 0) return 200;
     if (head)
         return has_head(head, n) || has_ending(spec) ? 50
-                                                     : 0; /* a file, whatever its name looks like */
+                                                     : 0; /* an existing file, whatever its name */
     if (vid_has_prefix(spec)) return 200;
     return has_ending(spec) ? 50 : strchr(spec, '%') ? 5 : 0;
 }
 
-/* ---- the rest is ffmpeg.so's ---- */
+/* ---- forwarded to ffmpeg.so ---- */
 
 static cnr_status video_open(const char *spec, const char *split, void **state,
                              cnr_source_info *info, cnr_error *err) {

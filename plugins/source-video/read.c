@@ -1,5 +1,5 @@
-/* Reading: frames in order with their times; what is broken is passed over, a stream that drops is
- * opened again. */
+/* Reads frames in order with their times; skips broken ones; reopens a stream that was
+ * interrupted. */
 #include "video.h"
 #include <libavutil/imgutils.h>
 
@@ -15,11 +15,12 @@ typedef struct reader {
     AVFrame *frame;
     vid_painter painter;
     cnr_selection span;
-    int turns, drained, closed;          /* no packets come any more; the input is closed */
-    int64_t next, seen;                  /* samples given, frames decoded in the span */
-    int64_t last_ns, offset_ns, step_ns; /* of the last frame; added to times; between two */
+    int turns, drained, closed; /* drained: no more packets; closed: the input is closed */
+    int64_t next, seen;         /* samples returned; frames decoded in the span */
+    /* time of the last frame; added to times; between two frames */
+    int64_t last_ns, offset_ns, step_ns;
     uint64_t last_came;
-    int64_t faults; /* packets and frames that were broken */
+    int64_t faults; /* number of broken packets and frames */
 } reader;
 
 /* ---- opening ---- */
@@ -112,7 +113,7 @@ static cnr_status reader_choose(void *state, const cnr_selection *span, cnr_sour
         return vid_host->fail(err, CNR_E_ARG, r->in.spec,
                               "has no beginning and no end to count from");
     r->span = *span;
-    if (span->from_ns) /* to the key frame before it; what can't be sought is read through */
+    if (span->from_ns) /* seeks to the key frame before it; if that fails, reads until there */
         (void)av_seek_frame(r->in.format, -1,
                             (int64_t)(span->from_ns / 1000) + r->in.base_ns / 1000,
                             AVSEEK_FLAG_BACKWARD);
@@ -132,14 +133,14 @@ static void note_fault(reader *r, const char *what) {
                       what, r->last_ns < 0 ? 0 : (double)r->last_ns * 1e-9);
 }
 
-/* The next packet to the decoder; AVERROR_EOF: there is none. */
+/* Sends the next packet to the decoder; AVERROR_EOF: there is none. */
 static int feed(reader *r) {
     for (int tries = 0; tries < MOST_FAULTS; tries++) {
         int code;
         if (r->in.is_network || r->in.is_live)
             atomic_store(&r->in.until, vid_host->now_ns() + VID_PATIENCE_S * SECOND);
         while ((code = av_read_frame(r->in.format, r->packet)) ==
-               AVERROR(EAGAIN)) { /* a device's */
+               AVERROR(EAGAIN)) { /* from a device */
             if (vid_gives_up(&r->in)) return AVERROR_EXIT;
             vid_host->wait_until(vid_host->now_ns() + SECOND / 1000);
         }
@@ -197,14 +198,14 @@ static int64_t time_of(reader *r) {
     if (pts == AV_NOPTS_VALUE) ns = r->last_ns < 0 ? 0 : r->last_ns + r->step_ns;
     else ns = av_rescale_q(pts, base, VID_NS) - r->in.base_ns;
     if (r->in.is_live &&
-        pts != AV_NOPTS_VALUE) { /* since the first frame; after a gap, since then */
+        pts != AV_NOPTS_VALUE) { /* time since the first frame; after an interruption, since then */
         if (r->last_came == 0) r->offset_ns = (r->last_ns < 0 ? 0 : r->last_ns + r->step_ns) - ns;
         ns += r->offset_ns;
     }
     return ns < 0 ? 0 : ns;
 }
 
-/* Opens a stream again that dropped. */
+/* Reopens a stream that was interrupted. */
 static cnr_status reconnect(reader *r, int code, cnr_error *err) {
     char *spec = av_strdup(r->in.spec);
     const uint64_t begun = vid_host->now_ns();
@@ -247,7 +248,7 @@ static cnr_status begin_again(reader *r, cnr_error *err) {
     return status;
 }
 
-/* Whether the frame at ns belongs to the span; -1: the span is over. */
+/* Whether the frame at ns is within the span; -1: after it. */
 static int wanted(reader *r, int64_t ns) {
     if (ns < (int64_t)r->span.from_ns) return 0;
     if (r->span.to_ns && ns >= (int64_t)r->span.to_ns) return -1;
@@ -297,7 +298,7 @@ static cnr_status reader_read(void *state, int64_t index, cnr_sample *out, cnr_e
     return CNR_OK;
 }
 
-/* ---- the way in ---- */
+/* ---- entry point ---- */
 
 static void say(void *of, int level, const char *format, va_list list) {
     char line[500];

@@ -1,4 +1,4 @@
-/* Sound: a video's own, packet by packet as it is, between the pictures that were made of it. */
+/* Copies a video's own sound, packet by packet, between the pictures that are written. */
 #include "video.h"
 
 cnr_status vid_sound_begin(vid_sound *s, AVFormatContext *to, cnr_error *err) {
@@ -35,7 +35,7 @@ cnr_status vid_sound_begin(vid_sound *s, AVFormatContext *to, cnr_error *err) {
     return CNR_OK;
 }
 
-/* The packet ahead to its stream, its times counted from the span's begin. */
+/* Writes the packet read ahead, with times relative to the span's begin. */
 static int write_ahead(vid_sound *s) {
     const AVStream *from = s->in.format->streams[s->ahead->stream_index];
     const AVStream *to = s->to->streams[s->streams[s->ahead->stream_index]];
@@ -47,7 +47,7 @@ static int write_ahead(vid_sound *s) {
     s->ahead->stream_index = to->index;
     s->ahead->pos = -1;
     s->has_ahead = 0;
-    return av_interleaved_write_frame(s->to, s->ahead); /* takes it */
+    return av_interleaved_write_frame(s->to, s->ahead); /* takes ownership */
 }
 
 cnr_status vid_sound_until(vid_sound *s, int64_t ns, cnr_error *err) {
@@ -69,7 +69,7 @@ cnr_status vid_sound_until(vid_sound *s, int64_t ns, cnr_error *err) {
                                                  : av_rescale_q(pts, from->time_base, VID_NS) -
                                                        s->in.base_ns - (int64_t)s->span.from_ns;
         if (at > ns) return CNR_OK;
-        if (at < 0 && s->span.from_ns) { /* before the begin */
+        if (at < 0 && s->span.from_ns) { /* before the span */
             av_packet_unref(s->ahead);
             s->has_ahead = 0;
             continue;

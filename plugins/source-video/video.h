@@ -1,4 +1,4 @@
-/* Inside ffmpeg.so: an input that is opened (again), its frames as pictures, and the way out. */
+/* Internals of ffmpeg.so: inputs, which may be reopened, frames as pictures, and writing. */
 #ifndef VID_VIDEO_H
 #define VID_VIDEO_H
 
@@ -17,47 +17,47 @@ extern const cnr_host *vid_host;
 enum { VID_PATIENCE_S = 10 };
 #define VID_MAX_PIXELS (INT64_C(200) << 20)
 
-/* ---- input.c: what a spec stands for ---- */
+/* ---- input.c: opening a spec ---- */
 typedef struct vid_input {
     char *spec;
     AVFormatContext *format;
     AVIOContext *io; /* of a file */
     int file;        /* its descriptor, -1: none */
     int video;       /* the stream */
-    int is_live;     /* a device or a stream: what is not read is lost */
+    int is_live;     /* a device or a stream: data not read in time is lost */
     vid_kind kind;
-    const char *protocols; /* of a URL: those that may be used */
+    const char *protocols; /* of a URL: protocols that are allowed */
     int is_network, is_http;
-    char *format_url; /* what FFmpeg was asked to open */
-    char *leads;      /* where it wanted to lead, which was refused; NULL: nowhere */
-    int64_t base_ns;  /* of the container's times; subtracted */
+    char *format_url; /* the URL that FFmpeg was given */
+    char *leads;      /* a redirect that was refused; NULL: none */
+    int64_t base_ns;  /* subtracted from the container's times */
     _Atomic int stopped;
-    _Atomic uint64_t until; /* monotonic ns by which something must have come; 0: no hurry */
+    _Atomic uint64_t until; /* monotonic ns by which data must arrive; 0: no limit */
 } vid_input;
 
 cnr_status vid_input_open(vid_input *in, const char *spec, cnr_error *err);
 void vid_input_close(vid_input *in);
-int vid_gives_up(void *input); /* it was stopped, or nothing came in time */
-/* Whether it can't be read by two: a camera, a stream, standard input. */
+int vid_gives_up(void *input); /* stopped, or timed out */
+/* Whether it can be read only once: a camera, a stream, standard input. */
 int vid_is_single(const char *spec);
 /* "PLACE: what: FFmpeg's words for code". */
 cnr_status vid_fail(cnr_error *err, const char *where, const char *what, int code);
 
 /* ---- access.c: what FFmpeg may open ---- */
-const char *vid_formats(const vid_place *p); /* its demuxers, with commas between */
+const char *vid_formats(const vid_place *p); /* its demuxers, separated by commas */
 int vid_is_device(const char *name);
-/* A context over a descriptor, which both stay the caller's. */
+/* A context over a descriptor; the caller owns both. */
 AVIOContext *vid_reader_of(int *file, int can_seek);
 void vid_reader_free(AVIOContext **io);
-/* From now on whatever `f` opens is asked for here. */
+/* From now on, everything that `f` opens is checked here. */
 void vid_guard(vid_input *in, AVFormatContext *f);
-/* Each line of FFmpeg's log, for what is told there alone. */
+/* Receives each line of FFmpeg's log, the only source of some information. */
 void vid_hear(void *of, const char *format, va_list list);
 
 /* ---- frame.c: a frame to u8 H W 3, upright ---- */
 typedef struct vid_painter {
     struct SwsContext *scaler;
-    int w, h, format, space, range; /* that the scaler is for */
+    int w, h, format, space, range; /* parameters of the current scaler */
 } vid_painter;
 cnr_status vid_paint(vid_painter *p, const AVFrame *frame, int turns, cnr_tensor *out,
                      const char *where, cnr_error *err);
@@ -71,18 +71,18 @@ cnr_status vid_write_from(void *state, const char *spec, const cnr_selection *sp
 cnr_status vid_write_next(void *state, const cnr_sample *sample, cnr_error *err);
 cnr_status vid_write_close(void *state, int32_t status, cnr_error *err);
 
-/* The sound of a video, copied as it is. */
+/* The sound of a video, copied without conversion. */
 typedef struct vid_sound {
     vid_input in;
     cnr_selection span;
     AVFormatContext *to;
-    int *streams;    /* of each of the input's, the output's; -1: left out */
-    AVPacket *ahead; /* read, and yet to be written */
+    int *streams;    /* output stream for each input stream; -1: left out */
+    AVPacket *ahead; /* read, but not written yet */
     int has_ahead, ended;
 } vid_sound;
-/* Streams are added to `to`, whose header is yet to be written. */
+/* Adds streams to `to`, whose header is not written yet. */
 cnr_status vid_sound_begin(vid_sound *s, AVFormatContext *to, cnr_error *err);
-/* What sounds up to that moment (INT64_MAX: all); with the span's begin at 0. */
+/* Writes the sound until that time (INT64_MAX: all), relative to the span's begin. */
 cnr_status vid_sound_until(vid_sound *s, int64_t ns, cnr_error *err);
 void vid_sound_close(vid_sound *s);
 

@@ -1,5 +1,4 @@
-/* Writing: pictures to a video, each at its time, in a file that appears whole when it is closed.
- */
+/* Writes pictures to a video, each at its time; the file appears complete when it is closed. */
 #include "video.h"
 #include <libavutil/avstring.h>
 #include <libavutil/imgutils.h>
@@ -16,13 +15,14 @@ typedef struct writer {
     AVFrame *frame;
     AVPacket *packet;
     struct SwsContext *scaler;
-    int64_t w, h, c;    /* of the pictures */
-    int64_t last, step; /* in the encoder's time base: of the last picture, and to the one before */
-    int64_t at;         /* of the file */
+    int64_t w, h, c; /* of the pictures */
+    /* in the encoder's time base: time of the last picture, and its distance from the one before */
+    int64_t last, step;
+    int64_t at; /* position in the file */
     int has_sound, began, scaled_w, scaled_h, scaled_c;
     vid_sound sound;
-    AVRational rate, base, shape; /* of the source; 0/1: not known */
-    cnr_status failed;            /* of the file */
+    AVRational rate, base, shape; /* of the source; 0/1: unknown */
+    cnr_status failed;            /* error of the file */
     cnr_error why;
 } writer;
 
@@ -55,7 +55,7 @@ static cnr_status fail(const writer *w, const char *what, int code, cnr_error *e
     return vid_fail(err, w->spec, what, code);
 }
 
-/* By the ending: of containers that are one file, which the host writes. */
+/* The container by the name's ending; only single-file ones, which the host writes. */
 static const AVOutputFormat *format_of(const char *spec) {
     static const char allowed[] =
         "mp4,mov,ipod,3gp,3g2,matroska,webm,avi,gif,apng,mpegts,mpeg,vob,flv,ogg,ogv,"
@@ -97,7 +97,7 @@ cnr_status vid_write_from(void *state, const char *spec, const cnr_selection *sp
                           cnr_error *err) {
     writer *w = state;
     if (w->began) return vid_host->fail(err, CNR_E_STATE, w->spec, "pictures were written already");
-    if (vid_is_single(spec)) return CNR_OK; /* who reads it has it */
+    if (vid_is_single(spec)) return CNR_OK; /* whoever reads it occupies it */
     const cnr_status status = vid_input_open(&w->sound.in, spec, err);
     if (status) return status;
     w->sound.span = *span;
@@ -111,21 +111,21 @@ cnr_status vid_write_from(void *state, const char *spec, const cnr_selection *sp
     return CNR_OK;
 }
 
-/* ---- beginning, with the first picture ---- */
+/* ---- start, at the first picture ---- */
 
-/* A base in which the source's times are whole numbers, if the container takes it. */
+/* A time base in which the source's times are integers, if the container accepts it. */
 static AVRational time_base(const writer *w, const AVCodec *codec) {
     const AVRational rate = w->rate.num > 0 ? w->rate : (AVRational){USUAL_RATE, 1};
     const int even =
         strcmp(w->format->oformat->name, "avi") == 0 || codec->id == AV_CODEC_ID_MPEG4 ||
-        w->format->oformat->flags & AVFMT_NOTIMESTAMPS; /* frames have numbers, not times */
+        w->format->oformat->flags & AVFMT_NOTIMESTAMPS; /* frames have numbers instead of times */
     if (even) return av_inv_q(rate);
     if (codec->id == AV_CODEC_ID_GIF) return (AVRational){1, 100};
     return w->base.num ? w->base : (AVRational){1, 90000};
 }
 
 static const AVCodec *codec_of(const AVOutputFormat *format) {
-    /* what plays anywhere, where the container's usual one is slow or is not there */
+    /* widely supported codecs, if the container's default is slow or missing */
     static const enum AVCodecID choices[] = {AV_CODEC_ID_H264, AV_CODEC_ID_VP8, AV_CODEC_ID_MPEG4};
     const AVCodec *codec = NULL;
     if (format->video_codec == AV_CODEC_ID_GIF) return avcodec_find_encoder(AV_CODEC_ID_GIF);
@@ -145,7 +145,7 @@ static cnr_status open_encoder(writer *w, cnr_error *err) {
     AVCodecContext *e = w->encoder;
     const int planes = codec->id != AV_CODEC_ID_GIF;
     e->pix_fmt = planes ? AV_PIX_FMT_YUV420P : AV_PIX_FMT_RGB8;
-    e->width = (int)(planes ? (w->w + 1) & ~1 : w->w); /* halved colours want even sides */
+    e->width = (int)(planes ? (w->w + 1) & ~1 : w->w); /* subsampled colours need even sizes */
     e->height = (int)(planes ? (w->h + 1) & ~1 : w->h);
     e->time_base = time_base(w, codec);
     e->framerate = w->rate.num > 0 ? w->rate : (AVRational){USUAL_RATE, 1};
@@ -207,7 +207,7 @@ static cnr_status begin(writer *w, const cnr_tensor *picture, cnr_error *err) {
 
 /* ---- pictures ---- */
 
-/* To the encoder's pixels; one that has another size than the first is scaled to it. */
+/* Converts to the encoder's pixel format; scales pictures whose size differs from the first. */
 static cnr_status paint(writer *w, const cnr_tensor *p, cnr_error *err) {
     const int width = (int)p->dim[1], height = (int)p->dim[0], c = (int)p->dim[2];
     if (!w->scaler || w->scaled_w != width || w->scaled_h != height || w->scaled_c != c) {
@@ -225,7 +225,7 @@ static cnr_status paint(writer *w, const cnr_tensor *p, cnr_error *err) {
     const uint8_t *const planes[4] = {p->data};
     const int strides[4] = {width * c};
     sws_scale(w->scaler, planes, strides, 0, height, w->frame->data, w->frame->linesize);
-    if (w->encoder->width > w->w) /* the column and the row that make its sides even */
+    if (w->encoder->width > w->w) /* fills the column and row that make the size even */
         for (int y = 0; y < (int)w->h; y++)
             w->frame->data[0][y * w->frame->linesize[0] + w->w] =
                 w->frame->data[0][y * w->frame->linesize[0] + w->w - 1];
@@ -235,7 +235,7 @@ static cnr_status paint(writer *w, const cnr_tensor *p, cnr_error *err) {
     return CNR_OK;
 }
 
-/* All that the encoder has ready; frame NULL: the end. */
+/* Writes all packets that the encoder has ready; frame NULL: flushes it. */
 static cnr_status encode(writer *w, const AVFrame *frame, cnr_error *err) {
     int code = avcodec_send_frame(w->encoder, frame);
     while (code >= 0) {
@@ -280,7 +280,7 @@ static cnr_status finish(writer *w, cnr_error *err) {
     if (!w->format || !w->encoder)
         return vid_host->fail(err, CNR_E_STATE, w->spec, "no picture was written");
     cnr_status status = encode(w, NULL, err);
-    if (!status && w->has_sound) /* cut where the pictures end, if they were cut */
+    if (!status && w->has_sound) /* sound ends with the pictures if these were cut */
         status = vid_sound_until(&w->sound,
                                  w->sound.span.to_ns ? av_rescale_q(w->last + w->step,
                                                                     w->encoder->time_base, VID_NS)

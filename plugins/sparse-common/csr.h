@@ -22,25 +22,25 @@ typedef struct csr_header {
     uint8_t value;       /* CNR_f32, CNR_f16, CNR_i8 or CSR_SHARED */
     uint8_t block, bits; /* bits: 1 to 8 with CSR_SHARED, else 0 */
     uint64_t rows, columns, entries;
-    uint32_t indices; /* how many numbers `index` has: entries and skips */
+    uint32_t indices; /* count of numbers in `index`: entries and skips */
     uint32_t
-        longest; /* no more columns than that lie between two entries: told, so as not to look */
+        longest; /* the most columns between two entries; stored so that it need not be searched */
 } csr_header;
 
 enum { CSR_SHARED = 255, CSR_BLOCK = 4 };
 #define CSR_MAGIC 0x33525343u /* "CSR3" */
-/* The second form counted an index in bytes, 1 of gaps, 2 or 4 of columns, and did not tell the
- * longest. */
+/* The second form gave the index width in bytes, 1 for gaps, 2 or 4 for columns, and had no
+ * `longest`. */
 #define CSR_MAGIC_2 0x32525343u
 
-/* The first form: columns of 2 or 4 bytes and f32 values, no table, no blocks. */
+/* The first form: columns of 2 or 4 bytes, f32 values, no table, no blocks. */
 typedef struct csr_header_1 {
     uint32_t magic, index_bytes;
     uint64_t rows, columns, entries;
 } csr_header_1;
 #define CSR_MAGIC_1 0x31525343u /* "CSR1" */
 
-/* Stored bytes taken apart. */
+/* Pointers to the parts of stored data. */
 typedef struct csr_matrix {
     csr_header head;
     uint64_t blocks; /* of rows */
@@ -58,33 +58,32 @@ static inline uint64_t csr_table_length(const csr_header *h) {
 static inline uint64_t csr_value_bytes(const csr_header *h) {
     return h->value == CNR_f32 ? 4 : h->value == CNR_f16 ? 2 : 1;
 }
-/* The gap that stands for so many columns and no entry. */
+/* The gap that means this number of columns without an entry. */
 static inline uint32_t csr_skip(uint32_t bits) { return (1u << bits) - 1; }
-/* Of the numbers in `index`, before it is filled up to 4. */
+/* Bytes of the index without padding to 4. */
 uint64_t csr_index_bytes(const csr_header *h);
-/* Bytes of the parts behind the header, and of all of it; of a header that csr_header_fault passes.
- */
+/* Byte sizes of the parts after the header, and in total, for a header that csr_header_fault
+ * accepts. */
 typedef struct csr_parts {
     uint64_t table, row_begin, index, value, all;
 } csr_parts;
 csr_parts csr_parts_of(const csr_header *h);
 
-/* The header of any form, as the newest has it, and where what is behind it begins; 0: there is
- * none. */
+/* Reads a header of any form as the newest one, and where its parts begin; 0: it is none. */
 int csr_header_read(const void *data, uint64_t bytes, csr_header *h, uint64_t *at);
-/* What is wrong with a header for the tensor it stands for; NULL: nothing. */
+/* What is wrong with the header for the tensor that it describes; NULL: nothing. */
 const char *csr_header_fault(const csr_header *h, const cnr_tensor *t);
-/* Takes apart what csr_check approved of. */
+/* Pointers to the parts of data that csr_check accepts. */
 csr_matrix csr_view(const void *data);
-/* What is wrong with stored bytes; NULL: nothing, and all that follow here may be called. */
+/* What is wrong with stored data; NULL: nothing, and the functions below may be called. */
 const char *csr_check(const cnr_tensor *t);
 void csr_decode(const csr_matrix *m, float *dense);
 
-/* The columns of block `b`, of which *cursor is where its indices begin and, then, the next one's:
- * blocks are asked for in their order, from 0 with *cursor 0. `column` has room for row_begin[b +
- * 1] - [b]. */
+/* Reads the columns of block `b`. *cursor: where its indices begin, on return the next block's.
+ * Blocks are read in order, from 0 with *cursor 0. `column` has room for row_begin[b + 1] -
+ * row_begin[b]. */
 void csr_columns(const csr_matrix *m, uint64_t b, uint64_t *cursor, uint32_t *column);
-/* The n values from entry `first` on, of row `r` of their block `b`. */
+/* Reads n values from entry `first` on, of row `r` of block `b`. */
 void csr_values(const csr_matrix *m, uint64_t b, uint64_t r, uint64_t first, uint64_t n,
                 float *out);
 

@@ -1,5 +1,5 @@
-/* Stored sparse matrices, judged and read. Files are hostile: nothing is believed before csr_check.
- */
+/* Checks and reads stored sparse matrices. Files may be hostile: nothing is trusted before
+ * csr_check. */
 #include "csr.h"
 
 static uint64_t to_four(uint64_t bytes) { return (bytes + 3) / 4 * 4; }
@@ -79,7 +79,7 @@ int csr_header_read(const void *data, uint64_t bytes, csr_header *h, uint64_t *a
     return 1;
 }
 
-/* The parts behind the header. */
+/* Pointers to the parts after the header. */
 static csr_matrix take_apart(const csr_header *h, const void *behind) {
     const csr_parts p = csr_parts_of(h);
     csr_matrix m = {.head = *h, .blocks = csr_blocks(h)};
@@ -103,8 +103,8 @@ static uint32_t column_at(const csr_matrix *m, uint64_t i) {
                                     : ((const uint32_t *)m->index)[i];
 }
 
-/* Reads the index of the next n entries of a row, of gaps: *at is where it begins, *next the column
- * behind the entry before. How many entries there were before the index ended; `column` may be
+/* Reads the gaps of the next n entries of a row: *at is where the index continues, *next the column
+ * after the last entry. Returns how many entries there were before the index ended; `column` may be
  * NULL. */
 static inline uint64_t follow(const csr_matrix *m, uint64_t n, uint64_t *at, uint64_t *next,
                               uint32_t *column, uint64_t *longest) {
@@ -119,7 +119,7 @@ static inline uint64_t follow(const csr_matrix *m, uint64_t n, uint64_t *at, uin
             const uint32_t gap = word & skip, is_entry = gap != skip;
             word >>= bits & 7;
             to += gap;
-            if (column) column[i] = (uint32_t)to; /* of a skip it is written again */
+            if (column) column[i] = (uint32_t)to; /* of a skip: overwritten by the next */
             if (longest && to - from > *longest) *longest = to - from;
             to += is_entry;
             from = is_entry ? to : from;
@@ -154,7 +154,7 @@ static const char *check_columns(const csr_matrix *m) {
     return NULL;
 }
 
-/* As many bytes as entries: none of them may be a skip, and their sum is where a row ends. */
+/* One byte for each entry: none may be a skip, and their sum must stay within the row. */
 static const char *check_bytes(const csr_matrix *m) {
     const uint8_t *gap = (const uint8_t *)m->index;
     for (uint64_t b = 0; b < m->blocks; b++) {
@@ -177,7 +177,7 @@ static const char *check_gaps(const csr_matrix *m) {
     if (m->head.index_bits == 8 && m->head.indices == m->head.entries) return check_bytes(m);
     for (uint64_t b = 0; b < m->blocks; b++) {
         const uint64_t n = m->row_begin[b + 1] - m->row_begin[b];
-        uint64_t next = 0; /* the column behind the entry before */
+        uint64_t next = 0; /* the column after the last entry */
         if (follow(m, n, &at, &next, NULL, &longest) < n)
             return "there are fewer gaps than entries";
         if (next > m->head.columns) return "a gap leads out of its row";
@@ -222,7 +222,7 @@ const char *csr_check(const cnr_tensor *t) {
     return wrong ? wrong : check_values(&m);
 }
 
-/* The next n columns of a row, as `follow` has them. */
+/* Reads the next n columns of a row, as `follow` does. */
 static void read_columns(const csr_matrix *m, uint64_t n, uint64_t *at, uint64_t *next,
                          uint32_t *column) {
     const uint32_t bits = m->head.index_bits;

@@ -1,5 +1,5 @@
-/* What stands behind a node, on results while they are in the cache: bounds and sums at the
- * processor's speed, all else by the operators' own apply_f32. */
+/* Epilogues on results while they are in the cache: bounds and sums vectorised, others by the
+ * operators' apply_f32 hooks. */
 #include "sparse.h"
 
 #include <math.h>
@@ -31,7 +31,7 @@ void csr_chain_of(const cnr_node *node, csr_chain *out) {
 }
 
 static void bound(const csr_link *link, float *x, int64_t n) {
-    for (int64_t i = 0; i < n; i++) { /* a NaN stays */
+    for (int64_t i = 0; i < n; i++) { /* NaN stays */
         const float y = x[i] < link->low ? link->low : x[i];
         x[i] = y > link->high ? link->high : y;
     }

@@ -1,10 +1,10 @@
-/* The stored form, compressed: each of its parts by itself, since their statistics differ, and
- * bytes of a like place in their numbers side by side.
+/* Compressed form: each part separately, since their statistics differ, with bytes of the same
+ * significance adjacent.
  *
- *   coded_header | csr_header | table | row lengths, indices, values: a frame of zstd each
+ * coded_header | csr_header | table | row lengths, indices, values: a zstd frame each
  *
- * Every size but the frames' follows from the header; none may unpack to more than MOST times the
- * bytes that are there, so that a small file cannot ask for much memory. */
+ * All sizes except the frames' follow from the header. No frame may unpack to more than MOST times
+ * its size, so that a small file can't claim much memory. */
 #include "sparse.h"
 
 #ifdef CSR_ZSTD
@@ -12,7 +12,7 @@
 #endif
 
 enum { FRAMES = 3, MOST = 64 };
-/* More literals than matches are in such data: the level that looks for few matches packs best. */
+/* Such data has more literals than matches: the fastest level compresses best. */
 enum { LEVEL = 1 };
 
 typedef struct coded_header {
@@ -22,7 +22,7 @@ typedef struct coded_header {
 
 #define CODED_MAGIC 0x5a525343u /* "CSRZ" */
 
-/* The parts that are packed: where they are in the plain form, and how wide their numbers are. */
+/* A compressed part: its position in the plain form, and the width of its numbers. */
 typedef struct part {
     uint64_t at, bytes, width;
 } part;
@@ -51,7 +51,7 @@ csr_header csr_header_of(const void *data) {
     return h;
 }
 
-/* Byte i of all numbers, then byte i + 1 of all; and back. */
+/* Groups byte i of all numbers, for each i; and the inverse. */
 static void spread(const uint8_t *from, uint64_t bytes, uint64_t width, uint8_t *to) {
     const uint64_t n = bytes / width;
     for (uint64_t b = 0; b < width; b++)
@@ -63,7 +63,7 @@ static void gather(const uint8_t *from, uint64_t bytes, uint64_t width, uint8_t 
         for (uint64_t i = 0; i < n; i++) to[i * width + b] = from[b * n + i];
 }
 
-/* Row pointers as lengths, which are small; and back. */
+/* Converts row pointers to lengths, which are smaller; and back. */
 static void to_lengths(uint32_t *row, uint64_t n) {
     for (uint64_t i = n; i-- > 1;) row[i] -= row[i - 1];
 }
@@ -77,7 +77,7 @@ static cnr_status no_memory(cnr_error *err) {
     return csr_host->fail(err, CNR_E_MEMORY, "sparse-csr", "out of memory");
 }
 
-/* One frame of each part, behind one another; *n bytes of `out` are used. */
+/* Compresses each part to a frame; *n bytes of `out` are used. */
 static cnr_status pack(const uint8_t *plain, const csr_header *h, coded_header *head, uint8_t *out,
                        uint64_t room, uint64_t *n, uint8_t *scratch, cnr_error *err) {
     part p[FRAMES];
@@ -147,8 +147,8 @@ static const char *unpack(const uint8_t *from, const coded_header *head, const c
     return NULL;
 }
 
-/* The plain bytes of a coded tensor, of its first frames, which the caller frees; *wrong says what
- * is damaged. */
+/* Unpacks the first `frames` frames of a coded tensor; the caller frees *out; *wrong is what is
+ * damaged. */
 static cnr_status uncode(const cnr_tensor *t, int frames, void **out, uint64_t *bytes,
                          const char **wrong, cnr_error *err) {
     coded_header head;

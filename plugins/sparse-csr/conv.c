@@ -1,23 +1,23 @@
-/* conv with a sparse weight: each stored number multiplies a run of pixels, without an im2col
+/* conv with a sparse weight: each stored number is multiplied by a run of pixels, without an im2col
  * matrix.
  *
- * The input is copied into padded planes, one for each phase of the strides, so that what one
- * weight reads of all output pixels lies side by side, rows `pitch` apart; the pixels between the
- * rows are computed along and dropped. A 1x1 window reads the input as it is, where planes begin on
- * cache lines. */
+ * The input is copied into padded planes, one for each phase of the strides, so that the pixels
+ * that a weight reads for all outputs are adjacent, in rows `pitch` apart; pixels between the rows
+ * are computed and dropped. A 1x1 window reads the input in place if planes begin on cache
+ * lines. */
 #include "sparse.h"
 
 #include <cnnrun/window.h>
 
 typedef struct geometry {
     cnr_window w;                          /* of 2 axes */
-    int64_t groups, channels, rows;        /* channels and rows a group */
-    int64_t phases[2], pitch, high, plane; /* a phase's row, rows, all */
-    int64_t columns; /* products a row of the matrix: (rows - 1) * pitch + width */
+    int64_t groups, channels, rows;        /* channels and rows of a group */
+    int64_t phases[2], pitch, high, plane; /* width of a phase's row, its rows, and floats of all */
+    int64_t columns; /* products for each row of the matrix: (rows - 1) * pitch + width */
     int direct;
 } geometry;
 
-/* Axes of a window of one axis become (1, n). */
+/* Converts a window of one axis to (1, n). */
 static cnr_window two_axes(const cnr_window *own) {
     cnr_window w = *own;
     if (own->spatial == 2) return w;
@@ -55,7 +55,7 @@ static const char *resolve(const cnr_node *node, geometry *g) {
     g->pitch = g->w.out[1] + reach[1] / g->w.stride[1];
     g->high = g->w.out[0] + reach[0] / g->w.stride[0];
     if (g->pitch > INT32_MAX || g->high > INT32_MAX / g->pitch) return "its planes are too large";
-    /* Loads that lie across two cache lines took half as long again: planes begin on lines. */
+    /* Loads across two cache lines took 1.5 times as long: planes begin on cache lines. */
     g->plane = cnr_round_up(g->pitch * g->high, 16);
     g->columns = (g->w.out[0] - 1) * g->pitch + g->w.out[1];
     const int64_t a_channel = g->phases[0] * g->phases[1] * g->plane;
@@ -96,7 +96,7 @@ static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_ac
     out->prepared = 1u << 1;
     out->ranges = 1u << 1;
     out->epilogue = cnr_chain_length(node, y->rank, y->dim, CSR_LINKS, NULL);
-    return cnr_take(node, out, sparse ? 900 : 50); /* others read it decoded */
+    return cnr_take(node, out, sparse ? 900 : 50); /* other kernels read it decoded */
 }
 
 static cnr_status prepare_size(const cnr_device *device, const cnr_node *node, cnr_space *out,
@@ -109,7 +109,7 @@ static cnr_status prepare_size(const cnr_device *device, const cnr_node *node, c
     return CNR_OK;
 }
 
-/* Where each column of the matrix finds the input of the first output pixel. */
+/* For each column of the matrix, the offset of the input for the first output pixel. */
 static void offsets(const geometry *g, uint32_t *offset) {
     const cnr_window *w = &g->w;
     for (int64_t c = 0; c < g->channels; c++)
@@ -141,7 +141,7 @@ static cnr_status prepare(const cnr_device *device, const cnr_node *node, void *
     return status;
 }
 
-/* Tiles of the last plane's last row may reach behind it. */
+/* Floats that tiles of the last plane's last row may read beyond it. */
 static int64_t slack(const geometry *g) {
     return cnr_max(csr_tiles_reads(g->columns, 1), csr_tiles_reads(g->columns, CSR_BLOCK));
 }
@@ -175,7 +175,7 @@ typedef struct copying {
     float *to;
 } copying;
 
-/* One row of a phase: every stride-th of the padded input's, from `phase` on. */
+/* Copies a row of a phase: every stride-th pixel of the padded input, from `phase` on. */
 static void copy_row(const geometry *g, const float *x, int64_t phase, float *to) {
     const int64_t stride = g->w.stride[1], in = g->w.in[1];
     int64_t q = 0, from = phase - g->w.pad_begin[1];

@@ -1,12 +1,12 @@
 /* dense, and gemm in the form of a fully connected layer, with a sparse weight: one sample by
- * slices of rows, some samples side by side as columns. */
+ * slices of rows; several samples are transposed to columns. */
 #include "sparse.h"
 
-enum { SIDE_BY_SIDE = 4 }; /* samples from which on they are turned into columns */
+enum { SIDE_BY_SIDE = 4 }; /* number of samples from which they are transposed to columns */
 
 static int64_t samples_of(const cnr_node *node) { return node->outputs[0]->dim[0]; }
 static int64_t depth_of(const cnr_node *node) { return node->inputs[1]->dim[1]; }
-/* Floats from one input of all samples to the next, whatever the blocks. */
+/* Floats from an input of all samples to the next input; independent of blocks. */
 static int64_t pitch_of(const cnr_node *node) {
     const int64_t n = samples_of(node);
     return cnr_max(cnr_round_up(n, csr_uk->vl),
@@ -14,7 +14,7 @@ static int64_t pitch_of(const cnr_node *node) {
 }
 static int by_columns(const cnr_node *node) { return samples_of(node) >= SIDE_BY_SIDE; }
 
-/* gemm here is y = x * weight^T + bias. */
+/* A gemm must be y = x * weight^T + bias. */
 static const char *unfit(const cnr_node *node) {
     const cnr_tensor *x = node->inputs[0], *w = node->inputs[1], *y = node->outputs[0];
     const cnr_tensor *b = cnr_own_input(node, 2);
@@ -48,11 +48,11 @@ static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_ac
         sparse =
             out->cost_ns < csr_dense_ns(samples * (double)cnr_count(w), (double)cnr_dense_bytes(w));
     }
-    if (!sparse) out->cost_ns = 0; /* whoever reads it decoded tells no time to compare with */
+    if (!sparse) out->cost_ns = 0; /* kernels that read it decoded give no time for comparison */
     out->prepared = 1u << 1;
     out->ranges = 1u << 1;
     out->epilogue = cnr_chain_length(node, y->rank, y->dim, CSR_LINKS, NULL);
-    return cnr_take(node, out, sparse ? 900 : 50); /* others read it decoded */
+    return cnr_take(node, out, sparse ? 900 : 50); /* other kernels read it decoded */
 }
 
 static cnr_status prepare_size(const cnr_device *device, const cnr_node *node, cnr_space *out,
@@ -95,7 +95,7 @@ static cnr_status prepare(const cnr_device *device, const cnr_node *node, void *
     return status;
 }
 
-/* Samples as columns: what is behind the last is read, and not used. */
+/* Samples become columns; surplus columns are read but not used. */
 static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space *workspace,
                        void **state, cnr_error *err) {
     (void)device;
@@ -112,7 +112,7 @@ typedef struct turning {
     int64_t samples, depth, pitch;
 } turning;
 
-enum { TURNED = 256 }; /* inputs a task */
+enum { TURNED = 256 }; /* inputs of a task */
 
 static void turn(void *arg, int64_t i, int32_t thread) {
     const turning *t = (const turning *)arg;

@@ -1,5 +1,5 @@
-/* sparse-csr: what `--encode` asks for, made: kept entries, their indices, their values in the type
- * wanted, compressed if wanted. */
+/* Encoding sparse-csr: selects entries, writes indices and values in the requested type, and
+ * compresses if requested. */
 #include "sparse.h"
 
 #include <math.h>
@@ -83,9 +83,10 @@ static cnr_status refuse(const cnr_tensor *dense, const options *o, cnr_error *e
     return CNR_OK;
 }
 
-/* ---- the image ---- */
+/* ---- the stored form ---- */
 
-/* Gaps and skips that the kept entries need, of 1 to 8 bits: n[bits]; the longest gap. */
+/* For 1 to 8 bits: the number of gaps and skips that the selected entries need, in n[bits]. Returns
+ * the longest gap. */
 static uint64_t count_gaps(const csr_kept *k, uint64_t n[9]) {
     uint64_t longest = 0;
     for (uint32_t bits = 1; bits <= 8; bits++) n[bits] = k->entries;
@@ -103,8 +104,8 @@ static uint64_t count_gaps(const csr_kept *k, uint64_t n[9]) {
     return longest;
 }
 
-/* The index of fewest bytes. Gaps of whole bytes are read faster, and pack better further on:
- * smaller ones must pay. */
+/* Chooses the smallest index. Gaps of whole bytes are read faster and compress better, so narrower
+ * ones must save enough. */
 static void choose_index(const csr_kept *k, const options *o, csr_header *h) {
     uint64_t n[9];
     if (k->entries == k->blocks * k->columns) {
@@ -136,7 +137,7 @@ static csr_header header_of(const csr_kept *k, const options *o) {
     return h;
 }
 
-/* Into an index that is all zeros before. */
+/* Writes a gap into an index that is zero before. */
 static void put_gap(const csr_matrix *m, uint64_t i, uint32_t gap) {
     const uint64_t bit = i * m->head.index_bits;
     uint8_t *at = (uint8_t *)(uintptr_t)m->index + bit / 8;
@@ -168,7 +169,7 @@ static void put_index(const csr_matrix *m, const csr_kept *k) {
     row_begin[k->blocks] = entry;
 }
 
-/* The kept values in the order in which they are stored; 0 where the last block has no row. */
+/* Copies the selected values in stored order; 0 where the last block has no row. */
 static void gather(const cnr_tensor *dense, const csr_kept *k, float *out) {
     const float *v = (const float *)dense->data;
     for (uint64_t b = 0; b < k->blocks; b++)
@@ -219,7 +220,7 @@ static cnr_status put_values(const cnr_tensor *dense, const csr_kept *k, const c
     return status;
 }
 
-/* All of it; *out passes to the caller. */
+/* Builds the whole; the caller owns *out. */
 static cnr_status build(const cnr_tensor *dense, const cnr_attr *const *a, void **out,
                         uint64_t *bytes, cnr_error *err) {
     const options o = options_of(a);

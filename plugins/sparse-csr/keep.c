@@ -1,12 +1,13 @@
-/* Which entries of a matrix stay: those of largest magnitude, alone or in blocks of rows. */
+/* Selects the entries of a matrix that are kept: those of largest magnitude, alone or in blocks of
+ * rows. */
 #include "sparse.h"
 
 #include <math.h>
 
-/* No number counts as the largest, so that it stays to be seen. */
+/* NaN counts as the largest, so that it stays visible. */
 static float magnitude(float v) { return isnan(v) ? INFINITY : fabsf(v); }
 
-/* The k-th largest of n, k from 0, in a time that grows with n: they are put in another order. */
+/* The k-th largest of n, k from 0, in linear time; reorders x. */
 static float kth_largest(float *x, int64_t n, int64_t k) {
     int64_t low = 0, high = n - 1;
     while (low < high) {
@@ -27,7 +28,7 @@ static float kth_largest(float *x, int64_t n, int64_t k) {
     return x[k];
 }
 
-/* The sum of magnitudes in a column of a block. */
+/* Sum of magnitudes in a column of a block. */
 static float weigh(const csr_kept *k, const float *v, uint64_t block, uint64_t column) {
     const uint64_t from = block * (uint64_t)k->block;
     const uint64_t to = (uint64_t)cnr_min((int64_t)k->rows, (int64_t)from + k->block);
@@ -56,7 +57,8 @@ static cnr_status mark(const float *v, double keep, csr_kept *k, cnr_error *err)
             if (left <= 0) ties = 0;
         }
         k->entries = 0;
-        for (uint64_t i = 0; i < n; i++) { /* of those as large as the bound the first ones stay */
+        /* of entries equal to the threshold, the first ones are kept */
+        for (uint64_t i = 0; i < n; i++) {
             const int stays = size[i] > bound || (size[i] == bound && bound > 0 && ties-- > 0);
             k->at[i] = (uint8_t)stays;
             k->entries += (uint64_t)stays;
@@ -86,9 +88,10 @@ cnr_status csr_keep(const cnr_tensor *dense, double keep, int64_t block, csr_kep
     *out = empty_selection(dense, block == CSR_BLOCK ? CSR_BLOCK : 1);
     CNR_TRY(mark(v, keep, out, err));
     if (block != 0) return CNR_OK;
-    /* What was pruned in blocks is zeros already; the same shares of blocks would be others. */
+    /* A matrix pruned in blocks has zeros already; selecting by the same share would choose other
+     * blocks. */
     csr_kept fours = empty_selection(dense, CSR_BLOCK);
-    const int all = out->entries == out->rows * out->columns; /* these need no index */
+    const int all = out->entries == out->rows * out->columns; /* such entries need no index */
     if (keep < 1 || fours.rows < CSR_BLOCK || all) return CNR_OK;
     const cnr_status status = mark(v, 1, &fours, err);
     csr_kept *less = out;

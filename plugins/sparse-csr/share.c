@@ -1,4 +1,4 @@
-/* Weight sharing: a table of few values that stand for many, by k-means in one dimension. */
+/* Weight sharing: a table of few values that represents many, by k-means in one dimension. */
 #include "sparse.h"
 
 #include <math.h>
@@ -11,7 +11,7 @@ static int order(const void *a, const void *b) {
     return x < y ? -1 : x > y;
 }
 
-/* The first of the sorted values from `low` on that is above `bound`. */
+/* Index of the first sorted value, from `low` on, above `bound`. */
 static uint64_t above(const float *sorted, uint64_t low, uint64_t n, double bound) {
     uint64_t high = n;
     while (low < high) {
@@ -22,7 +22,7 @@ static uint64_t above(const float *sorted, uint64_t low, uint64_t n, double boun
     return low;
 }
 
-/* All values, when there are at most k that differ; how many, else k + 1. */
+/* Writes all distinct values to the table if there are at most k. Returns how many; k + 1: more. */
 static int32_t distinct(const float *sorted, uint64_t n, int32_t k, float *table) {
     int32_t found = 0;
     for (uint64_t i = 0; i < n; i = above(sorted, i, n, (double)sorted[i])) {
@@ -32,13 +32,13 @@ static int32_t distinct(const float *sorted, uint64_t n, int32_t k, float *table
     return found;
 }
 
-/* In double, so that it lies between floats that are neighbours. */
+/* Midpoint of two table values; in double, so that it lies between adjacent floats. */
 static double between(const float *table, int32_t i) {
     return ((double)table[i] + (double)table[i + 1]) / 2;
 }
 
-/* Lloyd's rounds on sorted values, begun with centres evenly apart, which keeps the large ones;
- * sums are those of all values below. */
+/* Lloyd's iterations on sorted values, starting with evenly spaced centres, which keeps large ones.
+ * `sum`: prefix sums. */
 static void settle(const float *sorted, const double *sum, uint64_t n, int32_t k, float *table) {
     const double low = sorted[0], high = sorted[n - 1];
     for (int32_t i = 0; i < k; i++)
@@ -47,7 +47,7 @@ static void settle(const float *sorted, const double *sum, uint64_t n, int32_t k
         uint64_t begin = 0;
         moved = 0;
         for (int32_t i = 0; i < k; i++) {
-            const float here = table[i]; /* bounds are between centres of the round before */
+            const float here = table[i]; /* bounds use the centres of the round before */
             const uint64_t end = i + 1 < k ? above(sorted, begin, n, between(table, i)) : n;
             if (end > begin) {
                 const float mean = (float)((sum[end] - sum[begin]) / (double)(end - begin));

@@ -1,13 +1,13 @@
-/* Sparse matrix by one vector: blocks of rows side by side, a lane each, as the microkernels want
- * them (ukernel/ukernel.h draws a slice). Blocks of a window are sorted by length, so that the
- * lanes of a slice end together; a window's rows are neighbours, so that a range of rows is a range
- * of windows. */
+/* Sparse matrix times vector: blocks of rows in lanes, as the microkernels read them
+ * (ukernel/ukernel.h shows a slice). Blocks of a window are sorted by length, so that the lanes of
+ * a slice have similar lengths. A window's rows are adjacent, so that a range of rows is a range of
+ * windows. */
 #include "sparse.h"
 
-enum { WINDOW = 4, TASKS = 6 }; /* slices a window; tasks a thread */
+enum { WINDOW = 4, TASKS = 6 }; /* slices of a window; tasks for each thread */
 #define NO_BLOCK UINT32_MAX
 
-/* The blob: this, then what the offsets say. */
+/* The blob: this, then the parts at the offsets. */
 struct csr_slices {
     uint64_t rows, columns;
     uint32_t slices, block, type, wide; /* wide: gaps of 2 bytes */
@@ -26,11 +26,11 @@ static uint64_t width_of(uint32_t type) {
     return type == CSR_VALUE_F32 ? 4 : type == CSR_VALUE_F16 ? 2 : 1;
 }
 
-/* What making takes: where each block's indices begin is known only by reading them all. */
+/* State of packing: where each block's indices begin is known only after reading all before. */
 typedef struct making {
     const csr_matrix *m;
     uint32_t *column; /* of one block */
-    uint32_t *length; /* steps of each block */
+    uint32_t *length; /* number of steps of each block */
     uint32_t *place;  /* slice * 16 + lane of each block */
     csr_slices head;
 } making;
@@ -44,7 +44,7 @@ static uint32_t steps_of(const making *k, uint64_t n, uint32_t most) {
     return (uint32_t)steps;
 }
 
-/* Bytes as gaps if few more steps come of it. */
+/* Chooses gaps of a byte if this needs few additional steps. */
 static void measure(making *k) {
     const csr_matrix *m = k->m;
     uint64_t steps[2] = {0, 0};
@@ -65,7 +65,7 @@ static void measure(making *k) {
     }
 }
 
-/* Lanes of the blocks of each window, the longest first; *steps all that the slices take. */
+/* Assigns the blocks of each window to lanes, the longest first; *steps: total of all slices. */
 static uint64_t place(making *k, uint32_t *begin, uint32_t *lane) {
     uint64_t steps = 0;
     for (uint64_t from = 0; from < k->m->blocks; from += WINDOW * CSR_LANES) {
@@ -129,8 +129,7 @@ cnr_status csr_slices_size(const csr_matrix *m, uint64_t *bytes, cnr_error *err)
     return CNR_OK;
 }
 
-/* n values, `step` apart, copied as they are stored, or out of their table, to every `pitch`-th
- * place. */
+/* Copies n values, `step` apart, as stored or from their table, to every `pitch`-th place. */
 static void put_values(const csr_matrix *m, uint32_t type, uint64_t first, uint64_t step,
                        uint64_t n, void *to, uint64_t at, uint64_t pitch) {
     const uint8_t *bytes = (const uint8_t *)m->value + first;
@@ -158,7 +157,7 @@ static void put_block(const making *k, uint64_t b, uint64_t first_step, char *bl
     const uint64_t entry = m->row_begin[b], n = m->row_begin[b + 1] - entry;
     uint64_t step = first_step, done = 0;
     uint32_t before = 0;
-    for (uint64_t i = 0; i <= n; i++) { /* values between two fillers go together */
+    for (uint64_t i = 0; i <= n; i++) { /* values between two fillers are copied together */
         const int fills = i < n && k->column[i] - before > most;
         if (fills || i == n) {
             for (uint32_t r = 0; r < h->block; r++)
@@ -208,7 +207,7 @@ static int64_t window_begin(const csr_slices *s, int64_t window) {
     return begin[cnr_min(window * WINDOW, s->slices)];
 }
 
-/* The first window of a task, so that all tasks have about as many entries. */
+/* First window of a task; tasks have about equal numbers of entries. */
 static int64_t task_begin(const slices_job *j, int64_t task) {
     const csr_slices *s = j->job->blob;
     const int64_t from = window_begin(s, j->first), all = window_begin(s, j->end) - from;

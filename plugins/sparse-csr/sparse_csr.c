@@ -1,5 +1,5 @@
-/* The plugin: sparse weights and the kernels that read them, what these take, and which build of
- * them this processor runs. */
+/* The plugin: sparse weights and the kernels that read them, their time estimates, and the
+ * selection of microkernels. */
 #include "sparse.h"
 
 #include <stdlib.h>
@@ -12,7 +12,7 @@ const cnr_host *csr_host;
 const csr_ukernels *csr_uk;
 
 #if defined(__x86_64__)
-/* clang 14 knows no name for it. */
+/* clang 14 has no name for it. */
 static int has_f16c(void) {
     unsigned a, b, c, d;
     return __get_cpuid(1, &a, &b, &c, &d) && (c & bit_F16C);
@@ -24,7 +24,7 @@ const csr_ukernels *csr_choose_isa(void) {
     const csr_ukernels *list[3];
     int32_t n = 0;
 #if defined(__x86_64__)
-    __builtin_cpu_init(); /* asks XGETBV too: the system must save the wide registers */
+    __builtin_cpu_init(); /* also checks by XGETBV that the system saves the wide registers */
     const int avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && has_f16c();
     if (avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
         __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq"))
@@ -37,8 +37,8 @@ const csr_ukernels *csr_choose_isa(void) {
     return list[0];
 }
 
-/* Measured on one core of a server of 2023 with AVX-512, and scaled by the vectors' length; of one
- * thread, as other kernels estimate. */
+/* Measured on one core of a 2023 server with AVX-512 and scaled by the vector length; for one
+ * thread, like other kernels' estimates. */
 static double scaled(double ns) { return ns * 16 / csr_uk->vl; }
 
 double csr_vector_ns(const csr_header *h) {
@@ -49,12 +49,12 @@ double csr_vector_ns(const csr_header *h) {
 double csr_tiles_ns(const csr_header *h, int64_t columns) {
     const double vectors = (double)cnr_div_up(columns, csr_uk->vl) * csr_uk->vl / 16;
     const double rows =
-        (double)csr_blocks(h) * (h->block > 1 ? 12 : 5); /* to begin and end a tile's */
+        (double)csr_blocks(h) * (h->block > 1 ? 12 : 5); /* start and end of a tile's */
     return 500 + scaled(vectors * ((double)h->entries * (h->block > 1 ? 1.15 : 0.55) + rows));
 }
 
 double csr_dense_ns(double macs, double bytes) {
-    const double rate = bytes > 2e6 ? 15 : 50; /* from memory, from a cache */
+    const double rate = bytes > 2e6 ? 15 : 50; /* from memory, or from a cache */
     const double read = bytes / rate, multiplied = scaled(macs * 0.012);
     return 500 + (read > multiplied ? read : multiplied);
 }

@@ -1,10 +1,10 @@
-/* Sparse matrix by a matrix whose columns lie side by side (pixels, or the samples of a batch):
- * block by block of rows, a tile of columns at a time that stays in the cache. */
+/* Sparse matrix times a matrix with adjacent columns (pixels, or the samples of a batch): block by
+ * block of rows, with a tile of columns that stays in the cache. */
 #include "sparse.h"
 
 #include <math.h>
 
-enum { TASKS = 4, WIDEST = CSR_WIDEST * 16 }; /* tasks a thread; floats a tile */
+enum { TASKS = 4, WIDEST = CSR_WIDEST * 16 }; /* tasks for each thread; floats of a tile */
 
 /* The blob: this, then u32 begin[blocks + 1], u32 offset[entries], f32 value[entries * block]. */
 struct csr_rows {
@@ -60,11 +60,11 @@ cnr_status csr_rows_make(const csr_matrix *m, const uint32_t *offset, void *blob
 typedef struct tiles_job {
     const csr_tiles_job *job;
     int64_t first, end;       /* blocks of rows */
-    int64_t columns, vectors; /* computed; a tile's */
-    int64_t parts, tiles;     /* tasks along rows and along columns */
+    int64_t columns, vectors; /* columns computed; vectors of a tile */
+    int64_t parts, tiles;     /* number of tasks along rows and along columns */
 } tiles_job;
 
-/* The first block of a part, so that all parts have about as many entries. */
+/* First block of a part; parts have about equal numbers of entries. */
 static int64_t part_begin(const tiles_job *t, int64_t i) {
     const uint32_t *begin = begin_of(t->job->blob);
     const int64_t from = begin[t->first], all = begin[t->end] - from;
@@ -77,8 +77,7 @@ static int64_t part_begin(const tiles_job *t, int64_t i) {
     return i == t->parts ? t->end : low;
 }
 
-/* Of the products of a tile those that are wanted, as runs that follow each other in a row of
- * output 0. */
+/* Wanted products of a tile that are consecutive in a row of output 0. */
 typedef struct run_of {
     int64_t from, to, n;
 } run_of;
@@ -87,7 +86,7 @@ typedef struct tile_runs {
     run_of at[WIDEST + 1];
 } tile_runs;
 
-/* Products [column, column + n), which are `from` on in the tile. */
+/* Finds the runs of products [column, column + n), which start at `from` in the tile. */
 static void find_runs(const csr_tiles_job *j, int64_t from, int64_t column, int64_t n,
                       tile_runs *out) {
     int64_t line = column / j->pitch, x = column % j->pitch;
@@ -97,7 +96,7 @@ static void find_runs(const csr_tiles_job *j, int64_t from, int64_t column, int6
         run_of *last = out->n ? &out->at[out->n - 1] : NULL;
         const int64_t to = line * j->width + x;
         if (last && wanted > 0 && last->to + last->n == to && last->from + last->n == from)
-            last->n += wanted; /* rows without anything between them */
+            last->n += wanted; /* consecutive rows */
         else if (wanted > 0) out->at[out->n++] = (run_of){from, to, wanted};
         n -= some;
         from += some;
@@ -106,7 +105,7 @@ static void find_runs(const csr_tiles_job *j, int64_t from, int64_t column, int6
     }
 }
 
-/* A row of the tile to where it belongs, and what stands behind the node. */
+/* Copies a row of the tile to the output and applies the epilogue. */
 static void put(const csr_tiles_job *j, int64_t row, const tile_runs *runs, const float *tile) {
     const int32_t done = csr_tiles_done(&j->chain);
     for (int32_t i = 0; i < runs->n; i++) {
@@ -131,7 +130,7 @@ static void one_tile(const tiles_job *t, int64_t from, int64_t to, int64_t colum
     const csr_tile_fn run = csr_uk->tile[s->block > 1][vectors - 1];
     const csr_link *bound = csr_tiles_done(&j->chain) ? &j->chain.link[0] : NULL;
     const int64_t n = vectors * csr_uk->vl, block = (int64_t)s->block;
-    /* Where fewer columns are left, the last ones are computed again, and not stored again. */
+    /* For a narrow remainder, the columns before it are computed again but not stored again. */
     const int64_t at = cnr_max(0, cnr_min(column, j->readable - n));
     tile_runs runs;
     find_runs(j, column - at, column, cnr_min(n - (column - at), t->columns - column), &runs);
@@ -169,7 +168,7 @@ static void some_tiles(void *arg, int64_t task, int32_t thread) {
     one_tile(t, from, to, column, cnr_min(t->vectors, cnr_div_up(t->columns - column, vl)));
 }
 
-/* Vectors a tile: as few tiles as can be, and these alike. */
+/* Vectors of a tile: as few tiles as possible, of equal size. */
 static int64_t vectors_for(int64_t columns, int64_t block) {
     const int64_t vl = csr_uk->vl, tiles = cnr_div_up(columns, csr_uk->widest[block > 1] * vl);
     return cnr_div_up(cnr_div_up(columns, tiles), vl);

@@ -1,3 +1,3 @@
-/* The microkernels for x86-64 with AVX2. */
+/* Microkernels for x86-64 with AVX2. */
 #define INT8_ISA avx2
 #include "template.h"

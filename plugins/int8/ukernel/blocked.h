@@ -1,6 +1,6 @@
-/* Part of template.h: convolutions of channels in blocks, the vector along the outputs. */
+/* Part of template.h: convolutions on channel blocks, vectorised along the outputs. */
 
-/* ---- from sums to bytes ---- */
+/* ---- requantising sums ---- */
 
 #if defined(__AVX512VNNI__)
 
@@ -23,7 +23,7 @@ static inline __m128i finished(__m512i sum, const finishing *f) {
 
 #else
 
-/* n sums of outputs from `at` on. */
+/* Requantises n sums of outputs from `at` on. */
 static inline __attribute__((always_inline)) void
 finish(const int32_t *sums, int n, const int8_finish *f, int64_t at, uint8_t *restrict y) {
     const int32_t *offset = f->offset + at;
@@ -39,7 +39,7 @@ finish(const int32_t *sums, int n, const int8_finish *f, int64_t at, uint8_t *re
 
 #endif
 
-/* ---- all channels into each output ---- */
+/* ---- full convolution: all channels into each output ---- */
 
 #if defined(__AVX512VNNI__)
 
@@ -110,7 +110,7 @@ static void tile(const int8_tile *t) {
 
 #elif defined(__AVX2__)
 
-/* One panel of up to three positions: products of bytes widened to 16 bits, in pairs. */
+/* One panel of up to three positions: bytes widened to 16 bits and multiplied in pairs. */
 static inline __attribute__((always_inline)) void
 tile_of(const int8_tile *t, const uint8_t *x, const int8_t *w, const int pixels, int32_t *sums) {
     __m256i s[3][4];
@@ -175,7 +175,7 @@ static void tile(const int8_tile *t) {
 
 #endif
 
-/* ---- the largest of a row's windows ---- */
+/* ---- maxima of a row's windows ---- */
 
 static inline __attribute__((always_inline)) void largest_of(const uint8_t *x, int64_t n,
                                                              int64_t window, int64_t stride,
@@ -199,11 +199,11 @@ static void max_blocks(const uint8_t *x, int64_t n, int64_t window, int64_t stri
     else largest_of(x, n, window, stride, dilation, 8, flip, out);
 }
 
-/* ---- each channel by itself ---- */
+/* ---- depthwise convolution ---- */
 
 #if defined(__AVX512VNNI__)
 
-/* Four positions side by side, each of 16 channels, as four bytes a channel. */
+/* Interleaves four adjacent positions of 16 channels: four bytes for each channel. */
 static inline __m512i quad_16(const uint8_t *x) {
     const __m512i dwords = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
     const __m512i bytes =
@@ -211,7 +211,7 @@ static inline __m512i quad_16(const uint8_t *x) {
     return _mm512_shuffle_epi8(_mm512_permutexvar_epi32(dwords, _mm512_loadu_si512(x)), bytes);
 }
 
-/* Of 8 channels. */
+/* The same for 8 channels. */
 static inline __m512i quad_8(const uint8_t *x) {
     const __m256i dwords = _mm256_setr_epi32(0, 2, 4, 6, 1, 3, 5, 7);
     const __m256i bytes = _mm256_broadcastsi128_si256(
@@ -234,7 +234,7 @@ static inline void store_block(uint8_t *y, __m128i v, const int block) {
 
 enum { MOST_QUADS = 8 }; /* positions of a tile */
 
-/* Neighbours that are a byte apart share each quad: the second one's weights are shifted. */
+/* Adjacent outputs one byte apart share each quad: the second uses shifted weights. */
 static inline __attribute__((always_inline)) void window_of(const int8_window *t, const uint8_t *x,
                                                             const int pixels, const int pairs,
                                                             const int block, const finishing *f,
@@ -277,7 +277,7 @@ static inline __attribute__((always_inline)) void window_row(const int8_window *
     if (p < t->pixels) window_of(t, t->x + p * t->step, 1, pairs, block, &f, t->y + p * block);
 }
 
-/* Columns far apart: each by itself, widened. */
+/* Columns far apart are widened and multiplied one by one. */
 static void window_apart(const int8_window *t) {
     for (int64_t p = 0; p < t->pixels; p++) {
         const int16_t *w = t->word;

@@ -1,3 +1,3 @@
-/* The microkernels in plain C, for any processor. */
+/* Microkernels in plain C, for any processor. */
 #define INT8_ISA generic
 #include "template.h"

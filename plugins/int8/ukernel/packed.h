@@ -18,14 +18,14 @@ enum { PACKED_LANES = 4 };
 typedef int32_t packed_words __attribute__((vector_size(PACKED_LANES * 4)));
 typedef float packed_reals __attribute__((vector_size(PACKED_LANES * 4)));
 
-/* What packed_order writes first, a cache line; x follows. */
+/* The header that packed_order writes, one cache line; x follows. */
 typedef struct packed_x {
-    double unit;      /* of the digits; 0: x follows as floats */
-    int64_t total[4]; /* of each place's digits */
+    double unit;      /* unit of the digits; 0: x follows as floats */
+    int64_t total[4]; /* sum of the digits of each place */
     int64_t reserved[3];
 } packed_x;
 
-enum { PACKED_AHEAD = 8192 }; /* bytes: weights come once, from memory */
+enum { PACKED_AHEAD = 8192 }; /* bytes; each weight is read once, from memory */
 
 PACKED_INLINE void packed_fetch(const uint8_t *w) {
     for (int r = 0; r < INT8_PACKED_ROWS; r++)
@@ -48,8 +48,7 @@ PACKED_INLINE packed_reals packed_number(packed_words w, int j, const int bits) 
     return __builtin_convertvector((w << (32 - bits * (j + 1))) >> (32 - bits), packed_reals);
 }
 
-/* Unrounded products where the processor has them; elsewhere in these files none may be contracted.
- */
+/* Unfused products where the processor has fused ones; in these files no contraction is allowed. */
 PACKED_INLINE packed_reals packed_add(packed_reals sum, packed_reals a, packed_reals b) {
 #if defined(__AVX512F__)
     return (packed_reals)_mm512_fmadd_ps((__m512)a, (__m512)b, (__m512)sum);
@@ -89,18 +88,18 @@ PACKED_INLINE void packed_by_floats(const uint8_t *w, int64_t blocks, const floa
 
 #if defined(__AVX512VNNI__)
 
-/* x to 2^-31 of its largest, as four digits of a byte whose products with bytes are summed exactly:
- * an instruction multiplies 64 numbers by a digit, where floats take three to four for 16. Digits
- * of one place lie side by side, 64 bytes; so do those that the same bits of a byte multiply. */
+/* x to 2^-31 of its maximum as four one-byte digits, whose products with bytes are summed exactly.
+ * One instruction multiplies 64 numbers by a digit; floats take three to four for 16. The digits of
+ * one place are adjacent, 64 bytes; so are those multiplied by the same bits of a byte. */
 enum {
     DIGITS = 3,
-    OUTLIER = 64, /* most by which the largest exceeds the mean */
+    OUTLIER = 64, /* bound on the ratio of the maximum to the mean */
     LEAST_TERMS = 256,
     MOST_TERMS = 65536 /* 255 * 128 each, within 32 bits */
 };
 
-/* 2^22 by the least power of two above the largest of x (as products by `scale`); 0: some are no
- * numbers, or the largest is so far from the others that they would lose by it. */
+/* 2^22 divided by the smallest power of two above the maximum of x * scale; 0: x has infinity or
+ * NaN, or an outlier that would cost the others too many digits. */
 static float packed_places(const float *x, int64_t n, float scale) {
     float part[16] = {0}, top[16] = {0}, sum = 0, most = 0;
     for (int64_t i = 0; i < n; i += 16)
@@ -119,7 +118,7 @@ static float packed_places(const float *x, int64_t n, float scale) {
     return exponent < -100 ? 0 : ldexpf(1, 22 - exponent);
 }
 
-/* Rounded to the nearest by adding 1.5 * 2^23, as requantized does. */
+/* Rounds to nearest by adding 1.5 * 2^23, as requantized does. */
 static void packed_digits(const float *x, int64_t n, int32_t bits, float scale, float places,
                           packed_x *out) {
     const int each = 8 / bits;
@@ -148,7 +147,7 @@ static void packed_digits(const float *x, int64_t n, int32_t bits, float scale, 
     out->unit = 1 / (double)places;
 }
 
-/* Number g of each byte, 2^(bits - 1) more. */
+/* Number g of each byte, plus 2^(bits - 1). */
 PACKED_INLINE __m512i packed_part(__m512i w, int g, const int bits) {
     if (bits == 8) return w;
     return _mm512_and_si512(_mm512_srli_epi16(w, (unsigned)(g * bits)),

@@ -1,5 +1,5 @@
-/* The source of all microkernels; a file an instruction set includes it with INT8_ISA set. Nothing
- * here may be reached before the processor was asked for that set: all but the table is static. */
+/* The source of all microkernels. A file for each instruction set includes it with INT8_ISA set. No
+ * code here may run before the processor's features are checked: all but the table is static. */
 #include "ukernel.h"
 
 #include <float.h>
@@ -25,7 +25,7 @@ static int32_t four(const int8_t *w) {
     return v;
 }
 
-/* sum += four products of each lane. In assembly: gcc 12 copies every sum before it adds to it. */
+/* sum += four products in each lane. In assembly, since gcc 12 copies each sum before it adds. */
 static inline __attribute__((always_inline)) void add_products(__m512i *sum, __m512i x, __m512i w) {
     __asm__("vpdpbusd %2, %1, %0" : "+v"(*sum) : "v"(x), "v"(w));
 }
@@ -62,7 +62,7 @@ static void dot(int64_t n, const uint8_t *x, const int8_t *w, int64_t stride, in
 
 #elif defined(__AVX2__)
 
-/* Bytes widened to 16 bits: vpmaddubsw would be shorter but saturates. */
+/* Widens bytes to 16 bits: vpmaddubsw would be shorter but saturates. */
 static __m256i widened(const uint8_t *x) {
     return _mm256_cvtepu8_epi16(_mm_loadu_si128((const __m128i *)x));
 }
@@ -175,11 +175,11 @@ static void interleave(const uint8_t *const rows[4], uint8_t *out) {
     }
 }
 
-/* ---- between sums, bytes and reals ---- */
+/* ---- conversion between sums, bytes and real numbers ---- */
 
-/* Adding and taking away 1.5 * 2^23 rounds to the nearest even whole number, as rintf does; bounds
- * are whole, so keeping within them first changes nothing. Selecting between the product and the
- * sum keeps a compiler from contracting them. */
+/* Adding and subtracting 1.5 * 2^23 rounds to the nearest even integer, as rintf does. The bounds
+ * are integers, so clamping first changes nothing; it also keeps a compiler from fusing the product
+ * and the sum. */
 static inline uint8_t requantized(int32_t sum, const int8_requant *how) {
     float v = (float)(int32_t)((uint32_t)sum + (uint32_t)how->offset) * how->scale;
     v = v < how->low ? how->low : v;
@@ -188,7 +188,7 @@ static inline uint8_t requantized(int32_t sum, const int8_requant *how) {
     return (uint8_t)((int32_t)v + how->zero);
 }
 
-/* A fixed count lets the compiler choose vectors that a panel's rows fill. */
+/* A constant count lets the compiler choose vectors of a panel's size. */
 static void requantize(const int32_t *sums, int64_t n, const int8_requant *how, uint8_t *out) {
     const int8_requant own = *how;
     int64_t i = 0;
@@ -201,7 +201,7 @@ static void quantize(const float *x, int64_t n, float scale, float low, float hi
                      uint8_t *out) {
     for (int64_t i = 0; i < n; i++) {
         float v = x[i] / scale;
-        v = v > low ? v : low; /* NaN, too */
+        v = v > low ? v : low; /* also for NaN */
         v = v > high ? high : v;
         v = (v + 0x1.8p23f) - 0x1.8p23f;
         out[i] = (uint8_t)((int32_t)v + zero);
@@ -223,7 +223,7 @@ static void max(uint8_t *out, const uint8_t *x, int64_t n, uint8_t flip) {
     }
 }
 
-/* Whole for each stride and window that nets have, so that the loops can be unrolled. */
+/* Called with constant strides and windows that nets use, so that loops can be unrolled. */
 static inline __attribute__((always_inline)) void along(const uint8_t *x, int64_t n, int64_t window,
                                                         int64_t stride, int64_t dilation,
                                                         uint8_t flip, uint8_t *restrict out) {

@@ -11,18 +11,18 @@
 
 enum { INT8_MR = 8, INT8_NR = 32, INT8_DOT_ROWS = 4, INT8_DOT_STEP = 64 };
 
-/* From a sum to a stored byte: round((f32)(sum + offset) * scale), kept in [low, high], plus zero.
- * All of it is f32, each step rounded to the nearest, ties to even: the same on any processor. */
+/* Requantises a sum: round((f32)(sum + offset) * scale), clamped to [low, high], plus zero. All in
+ * f32, each step rounded to nearest, ties to even: the same on any processor. */
 typedef struct int8_requant {
     int32_t offset, zero;
     float scale, low, high;
 } int8_requant;
 
-/* ---- channels in blocks: vectors run along the outputs ---- */
+/* ---- channel blocks: vectorised along the outputs ---- */
 
 enum { INT8_PANEL = 16, INT8_MOST_PIXELS = 14, INT8_MOST_PANELS = 2 };
 
-/* Sums to bytes of INT8_PANEL outputs: offsets and scales of each; the bounds are of all. */
+/* Requantises sums of INT8_PANEL outputs: offsets and scales for each; the bounds are common. */
 typedef struct int8_finish {
     const int32_t *offset;
     const float *scale;
@@ -30,17 +30,18 @@ typedef struct int8_finish {
     int32_t zero;
 } int8_finish;
 
-/* One or two panels of outputs of up to INT8_MOST_PIXELS positions, `pixel` bytes apart (4, 8 or
- * 16). Step k multiplies four bytes at x + tap[k] of each by weights [k][INT8_PANEL][4]. */
+/* One or two panels of outputs at up to INT8_MOST_PIXELS positions, `pixel` bytes apart (4, 8 or
+ * 16). Step k multiplies four bytes at x + tap[k] of each position by weights
+ * [k][INT8_PANEL][4]. */
 typedef struct int8_tile {
     const uint8_t *x;
     const int32_t *tap;
     int64_t k4, pixels, pixel;
     const int8_t *w;
-    int64_t panels, panel_bytes; /* from one panel of w to the next */
-    int8_finish finish;          /* of both panels, one behind the other */
-    uint8_t *y;                  /* INT8_PANEL bytes a position */
-    int64_t y_panel;             /* from one panel of y to the next */
+    int64_t panels, panel_bytes; /* bytes from one panel of w to the next */
+    int8_finish finish;          /* of both panels, consecutively */
+    uint8_t *y;                  /* INT8_PANEL bytes for each position */
+    int64_t y_panel;             /* bytes from one panel of y to the next */
 } int8_tile;
 
 /* A window over each channel of a block (16 or 8) by itself. Weights are there three times:
@@ -49,52 +50,54 @@ typedef struct int8_tile {
  * 64 bytes are read from each place of x that a quad begins at. */
 typedef struct int8_window {
     const uint8_t *x;
-    const int32_t *row; /* from the first row of the window to each */
+    const int32_t *row; /* offsets of the window's rows from its first */
     int64_t rows, columns, quads;
-    int64_t step, dilation; /* bytes between outputs, and between columns, in x */
+    int64_t step, dilation; /* bytes in x between outputs, and between columns */
     const int8_t *quad, *shifted;
     const int16_t *word;
     int64_t pixels, block;
     int8_finish finish;
-    uint8_t *y; /* `block` bytes a position */
+    uint8_t *y; /* `block` bytes for each position */
 } int8_window;
 
-/* Two values made one: zero points are of flipped bytes; the bounds are of y less zero. Products
- * take a_factor alone. */
+/* Combination of two values: zero points are those after the flip; the bounds are of y minus zero.
+ * Products use a_factor alone. */
 typedef struct int8_pair {
     float a_factor, b_factor, low, high;
     int32_t a_zero, b_zero, zero;
     uint8_t a_flip, b_flip;
 } int8_pair;
 
-/* ---- floats by whole numbers of 2, 4 or 8 bits ---- */
+/* ---- floats times integers of 2, 4 or 8 bits ---- */
 
 enum { INT8_PACKED_ROWS = 8, INT8_PACKED_BYTES = 64 };
-/* Numbers of a row in a block, which is INT8_PACKED_BYTES of each of INT8_PACKED_ROWS rows; the
+/* Numbers of a row in a block, which has INT8_PACKED_BYTES of each of INT8_PACKED_ROWS rows; the
  * first number is in a byte's lowest bits. */
 static inline int64_t int8_packed_block(int64_t bits) { return INT8_PACKED_BYTES * 8 / bits; }
 static inline int64_t int8_packed_blocks(int64_t n, int64_t bits) {
     return (n + int8_packed_block(bits) - 1) / int8_packed_block(bits);
 }
-/* What packed_order writes for n numbers. */
+/* Bytes that packed_order writes for n numbers. */
 static inline int64_t int8_packed_x_bytes(int64_t n, int64_t bits) {
     return INT8_PACKED_BYTES + int8_packed_blocks(n, bits) * int8_packed_block(bits) * 4;
 }
 
 typedef struct int8_ukernels {
     const char *name;
-    /* x, times `scale`, in the form and order that packed_dot takes it; out begins a cache line. */
+    /* Writes x times `scale` in the form and order that packed_dot reads; out is aligned to a cache
+     * line. */
     void (*packed_order)(const float *x, int64_t n, int32_t bits, float scale, void *out);
-    /* sums[r] of x with row r of the blocks w, one behind the other. */
+    /* sums[r] = x times row r of the consecutive blocks w. */
     void (*packed_dot)(const uint8_t *w, int64_t blocks, int32_t bits, const void *x, float *sums);
     /* sums[row][column] over k4 groups of four. */
     void (*gemm)(int64_t k4, const int8_t *w, const uint8_t *x, int32_t *sums);
-    /* sums[r] of x with row r of w, INT8_DOT_ROWS rows `stride` apart; n % INT8_DOT_STEP == 0. */
+    /* sums[r] = x times row r of w, for INT8_DOT_ROWS rows `stride` apart; n % INT8_DOT_STEP ==
+     * 0. */
     void (*dot)(int64_t n, const uint8_t *x, const int8_t *w, int64_t stride, int32_t *sums);
-    /* Four rows of INT8_NR bytes side by side. */
+    /* Interleaves four rows of INT8_NR bytes. */
     void (*interleave)(const uint8_t *const rows[4], uint8_t *out);
     void (*requantize)(const int32_t *sums, int64_t n, const int8_requant *how, uint8_t *out);
-    /* round(x / scale), kept in [low, high], plus zero; a NaN gives a stored 0. */
+    /* round(x / scale), clamped to [low, high], plus zero; NaN gives a stored 0. */
     void (*quantize)(const float *x, int64_t n, float scale, float low, float high, int32_t zero,
                      uint8_t *out);
     /* (x - zero) * scale; is_signed: x holds signed bytes. */
@@ -102,17 +105,17 @@ typedef struct int8_ukernels {
                        float *out);
     /* out = max(out, x); flip 0x80 for signed bytes, else 0. */
     void (*max)(uint8_t *out, const uint8_t *x, int64_t n, uint8_t flip);
-    /* out[i] = the largest of x[i * stride + k * dilation], k < window */
+    /* out[i] = maximum of x[i * stride + k * dilation], k < window */
     void (*max_along)(const uint8_t *x, int64_t n, int64_t window, int64_t stride, int64_t dilation,
                       uint8_t flip, uint8_t *out);
-    /* The same of positions of `block` bytes (16 or 8); stride and dilation are in bytes. */
+    /* The same for positions of `block` bytes (16 or 8); stride and dilation are in bytes. */
     void (*max_blocks)(const uint8_t *x, int64_t n, int64_t window, int64_t stride,
                        int64_t dilation, int64_t block, uint8_t flip, uint8_t *out);
     void (*tile)(const int8_tile *t);
     void (*window)(const int8_window *t);
     void (*add)(const uint8_t *a, const uint8_t *b, int64_t n, const int8_pair *how, uint8_t *y);
     void (*mul)(const uint8_t *a, const uint8_t *b, int64_t n, const int8_pair *how, uint8_t *y);
-    /* n positions of `block` bytes (16, 8 or 1), each by the same bytes b. */
+    /* Multiplies n positions of `block` bytes (16, 8 or 1) by the same bytes b. */
     void (*scale)(const uint8_t *a, int64_t n, int64_t block, const uint8_t *b,
                   const int8_pair *how, uint8_t *y);
     void (*table)(const uint8_t *x, int64_t n, const uint8_t *t, uint8_t *y);

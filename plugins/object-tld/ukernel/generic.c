@@ -1,4 +1,4 @@
-/* The vectors for any processor: 128-bit vectors, which is NEON on Arm and SSE2 on x86-64. */
+/* Vector code for any processor: 128-bit vectors, which are NEON on Arm and SSE2 on x86-64. */
 #define TLD_ISA generic
 #define TLD_VL 4
 #include "template.h"

@@ -1,4 +1,5 @@
-/* The source of one instruction set's vectors: TLD_ISA names it, TLD_VL is its vectors' floats. */
+/* The source of the vector code: TLD_ISA names the instruction set, TLD_VL is the number of floats
+ * in a vector. */
 #include "vector.h"
 #include <math.h>
 #include <string.h>
@@ -33,7 +34,7 @@ static inline words words_at(const uint16_t *at) {
 
 static void blur_across(const uint8_t *in, int32_t w, const uint16_t *taps, int32_t radius,
                         uint16_t *restrict out) {
-    for (int32_t x = 0; x < w; x += BLOCK) { /* the rows have room behind */
+    for (int32_t x = 0; x < w; x += BLOCK) { /* rows have padding after their end */
         words acc = taps[0] * words_of(in + x) + 128;
         for (int32_t k = 1; k <= radius; k++)
             acc += taps[k] * (words_of(in + x - k) + words_of(in + x + k));
@@ -83,7 +84,7 @@ static void integrate(const uint8_t *in, int64_t pitch, int32_t w, int32_t h, ui
         uint64_t *restrict q = squares + (y + 1) * wide;
         s[0] = 0;
         q[0] = 0;
-        for (int32_t x = 0; x < w; x++) { /* a row's squares fit 32 bits up to 66,000 pixels */
+        for (int32_t x = 0; x < w; x++) { /* the squares of a row fit 32 bits up to 66,000 pixels */
             const uint32_t v = row[x];
             a += v;
             b += v * v;
@@ -121,7 +122,7 @@ static void spread(const uint8_t *row, int32_t w, int32_t step, int64_t pitch, u
     for (int32_t p = 0; p < step; p++) {
         uint8_t *restrict to = out + p * pitch;
         const uint8_t *from = row + p;
-        switch (step) { /* known strides become shuffles */
+        switch (step) { /* constant steps become shuffles */
         case 1: memcpy(to, from, (size_t)whole); break;
 #define STRIDE(n) \
     case n: \
@@ -151,7 +152,7 @@ static inline bytes load(const uint8_t *at) {
     return v;
 }
 
-/* A comparison that holds is -1 in its lane: twice the code, minus that. */
+/* A true comparison is -1 in its lane: subtracts it from twice the code. */
 static void codes(const uint8_t *at, const int32_t *offsets, int32_t bits, uint8_t *low,
                   uint8_t *high) {
     codes_of l = {0}, h = {0};
@@ -164,8 +165,8 @@ static void codes(const uint8_t *at, const int32_t *offsets, int32_t bits, uint8
     memcpy(high, &h, sizeof h);
 }
 
-/* Sums of TLD_BLOCK windows and the posteriors of their codes; returns how many may still reach
- * what is wanted, of those that pass. */
+/* Adds posteriors of codes to the sums of TLD_BLOCK windows; returns how many of those that pass
+ * may still reach `wanted`. */
 static int32_t add(const float *posterior, const uint8_t *low, const uint8_t *high,
                    const uint8_t *pass, float least, float *restrict sum) {
     int32_t alive = 0;
@@ -190,7 +191,7 @@ static inline float total(floats v) {
     return sum;
 }
 
-/* Four of b with one of a: each is loaded once. */
+/* Four rows of b with one of a: each is loaded once. */
 static void products(const float *a, int32_t m, const float *b, int32_t n, float *out) {
     for (int32_t k = 0; k < n; k += 4)
         for (int32_t i = 0; i < m; i++) {
@@ -216,7 +217,7 @@ static void products(const float *a, int32_t m, const float *b, int32_t n, float
 
 enum { LANES = 16, HALF = 4, WIN = 2 * HALF + 1, STEPS = 20, ROOM = LANES + 8 };
 
-/* A row of pixels between pixels: lanes behind what is looked at are read and count nothing. */
+/* A row at fractional positions; surplus lanes are read but do not count. */
 typedef float lanes __attribute__((vector_size(4 * LANES)));
 typedef uint8_t octets __attribute__((vector_size(LANES)));
 
@@ -238,7 +239,7 @@ static inline float all_of(lanes v) {
     return part[0] + part[1] + part[2] + part[3];
 }
 
-/* Rows that begin at (x, y), one after the other. */
+/* Consecutive rows that start at (x, y). */
 typedef struct sampler {
     const uint8_t *p;
     int64_t pitch;
@@ -287,8 +288,8 @@ static bool climb(const tld_pair *pair, float px, float py, float *x, float *y) 
         yy += gy[r] * gy[r];
     }
     const float a = all_of(xx), b = all_of(xy), c = all_of(yy), det = a * c - b * b;
-    /* the smaller eigenvalue, as OpenCV judges it by default: flat surroundings can't be followed
-     */
+    /* the smaller eigenvalue, with OpenCV's default threshold: untextured surroundings can't be
+     * tracked */
     if (0.5f * (a + c - sqrtf((a - c) * (a - c) + 4 * b * b)) < 0.05f * WIN * WIN || det <= 0)
         return false;
     for (int32_t step = 0; step < STEPS; step++) {

@@ -1,4 +1,4 @@
-/* The microkernels for x86-64 with AVX2, FMA and F16C. */
+/* Microkernels for x86-64 with AVX2, FMA and F16C. */
 #include <immintrin.h>
 
 #include "ukernel.h"

@@ -1,4 +1,4 @@
-/* The microkernels for x86-64 with AVX-512 F, VL, BW and DQ. */
+/* Microkernels for x86-64 with AVX-512 F, VL, BW and DQ. */
 #include <immintrin.h>
 
 #include "ukernel.h"

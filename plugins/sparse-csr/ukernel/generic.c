@@ -1,4 +1,5 @@
-/* The microkernels for any processor: NEON on Arm, SSE2 on x86-64, by the compiler's vectors. */
+/* Microkernels for any processor: NEON on Arm, SSE2 on x86-64, by the compiler's vector
+ * extension. */
 #include <cnnrun/tensor.h>
 
 #include "ukernel.h"

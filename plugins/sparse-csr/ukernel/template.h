@@ -17,8 +17,8 @@ CSR_INLINE void slice(const void *gap, const void *value, int64_t steps, const f
     CSR_SLICE_STATE;
     CSR_SLICE_SUMS;
     for (int64_t s = 0; s < steps; s++) {
-        /* Values come once, from memory: the processor's own prefetching left a fifth of the time.
-         */
+        /* Values are read once, from memory: hardware prefetching alone lost a fifth of the
+         * time. */
         for (int at = 0; at < bytes; at += 64)
             __builtin_prefetch((const char *)value + s * bytes + AHEAD + at, 0, 3);
         __builtin_prefetch((const char *)gap + s * (wide ? 32 : 16) + AHEAD / 2, 0, 3);
@@ -75,7 +75,7 @@ CSR_INLINE void tile(const csr_tile *t, const int block, const int wide) {
     const vec low = (vec){0} + t->low, high = (vec){0} + t->high;
     for (int r = 0; r < block; r++)
         for (int v = 0; v < wide; v++) {
-            const vec y = choose(sum[r][v] < low, low, sum[r][v]); /* a NaN stays */
+            const vec y = choose(sum[r][v] < low, low, sum[r][v]); /* NaN stays */
             *(vec_at *)(t->out + r * t->ld + v * CSR_VL) = choose(y > high, high, y);
         }
 }

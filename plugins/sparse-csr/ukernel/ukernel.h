@@ -13,10 +13,10 @@
 
 enum { CSR_LANES = 16, CSR_WIDEST = 8 };
 
-/* One block of rows of a product by a matrix whose columns lie side by side: entry i multiplies
- * x[offset[i] ..] by value[i * block ..]; what comes of it is kept in [low, high]. */
+/* One block of rows times a matrix with adjacent columns: entry i multiplies x[offset[i] ..] by
+ * value[i * block ..]; the result is clamped to [low, high]. */
 typedef struct csr_tile {
-    const float *x, *value, *bias; /* bias: one a row */
+    const float *x, *value, *bias; /* bias: one for each row */
     const uint32_t *offset;
     int64_t n, ld; /* entries; floats from one row of out to the next */
     float *out, low, high;
@@ -31,10 +31,10 @@ enum { CSR_VALUE_F32, CSR_VALUE_F16, CSR_VALUE_I8, CSR_VALUES };
 
 typedef struct csr_ukernels {
     const char *name;
-    int32_t vl;                           /* floats a vector */
-    int32_t widest[2];                    /* vectors a tile: blocks of 1 row, of 4 */
-    csr_slice_fn slice[2][2][CSR_VALUES]; /* blocks of 4; gaps of 2 bytes; value */
-    csr_tile_fn tile[2][CSR_WIDEST];      /* blocks of 4; vectors, less 1 */
+    int32_t vl;                           /* floats in a vector */
+    int32_t widest[2];                    /* vectors of a tile: for blocks of 1 row, of 4 */
+    csr_slice_fn slice[2][2][CSR_VALUES]; /* indices: blocks of 4; gaps of 2 bytes; value */
+    csr_tile_fn tile[2][CSR_WIDEST];      /* indices: blocks of 4; vectors - 1 */
 } csr_ukernels;
 
 extern const csr_ukernels csr_ukernels_generic, csr_ukernels_avx2, csr_ukernels_avx512;
