@@ -7,6 +7,7 @@ local args = require "lib.args"
 local board = require "lib.board"
 local document = require "documents.document"
 local nets = require "boards.nets"
+local steps = require "documents.steps"
 
 local ch3, ch4 = "odroid_xu3,library=ch3", "odroid_xu3"
 local n = 100 * 256 * 256
@@ -36,6 +37,47 @@ local function operators()
       c.net { name = "dense", input = { "x", shape = { 1, 9216 } }, c.dense { "fc", out = 4096 } } },
     { "fig 3.19", "SpMV 4096 x 9216 at 15%", { spmv } },
   }
+end
+
+-- What the thesis' own kernels gain over one another here.
+local function own_kernels(d)
+  local own = steps(d)
+  local loop = { "cpu", "gemm=gemm_f32_w18" }
+  local scalar, dot = { "gpu", "gemm=gemm_f32_w18_scalar" }, { "gpu", "gemm=gemm_f32_w18_dot" }
+  local multiply = { "product", product(512, 1024, 512), experiment = "fig 3.2",
+                     edp = { [loop[2]] = 1402.763, [scalar[2]] = 2.663, [dot[2]] = .729 } }
+  own:gain(multiply, "product, scalar on the GPU over the CPU's loop", 16.82, loop, scalar)
+  own:gain(multiply, "product, float4 over scalar", 2, scalar, dot)
+  for _, o in ipairs { { "fig 3.4", "im2col", c.im2col { kernel = 3 }, "im2col", 5, 1.792, .033 },
+                       { "fig 3.5", "pooling", c.maxpool { kernel = 3, stride = 1 }, "max_pool", 12, 4.125, .012 },
+                       { "fig 3.6", "ReLU", c.relu {}, "relu", 6, .034, .0003 } } do
+    local kernel = o[4] .. "=" .. o[4] .. "_f32_w18"
+    own:gain({ o[2], one(o[3]), experiment = o[1], edp = { [kernel] = o[6], [kernel .. "_gpu"] = o[7] } },
+             o[2] .. ", the GPU over the CPU", o[5], { "cpu", kernel }, { "gpu", kernel .. "_gpu" })
+  end
+  local function dense(name, change)
+    return { name, c.net { name = "dense", input = { "x", shape = { 1, 9216 } }, c.dense { "fc", out = 4096 } },
+             experiment = "fig 3.19", change = change }
+  end
+  local full = dense "dense 4096 x 9216"
+  local pruned = dense("SpMV 4096 x 9216 at 15%", function(net)
+    net:set_weight("fc.weight", net:weight("fc.weight"):pruned(.15))
+    net:encode("sparse-csr", "fc")
+  end)
+  for _, u in ipairs { { "gpu", "dense_f32_w18_dot", "dense_f32_w18_csr_gpu", 2.63, "GPU" },
+                       { "cpu", "dense_f32_w18", "dense_f32_w18_csr", 7, "CPU" } } do
+    local a, why = own:time(full, { u[1], "dense=" .. u[2] })
+    local b, problem = own:time(pruned, { u[1], "dense=" .. u[3] })
+    d:row { experiment = "fig 3.19", row = "SpMV over dense on the " .. u[5], quantity = "ratio", document = u[4],
+            ours = a and b and a.ms / b.ms or nil, kind = document.measured, why = why or problem, on = own.on[u[1]] }
+  end
+  local function net(name, experiment, module, number)
+    own:gain({ name, module, experiment = experiment }, name .. ", the thesis' kernels on the GPU over the CPU's loops", number,
+             { "cpu", "conv=conv_f32_naive", "dense=dense_f32_w18", "max_pool=max_pool_f32_w18", "relu=relu_f32_w18" },
+             { "gpu", "conv=conv_f32_w18_dot", "dense=dense_f32_w18_dot", "max_pool=max_pool_f32_w18_gpu", "relu=relu_f32_w18_gpu" })
+  end
+  net("LeNet-5", "fig 3.9", "nets.lenet5", 11)
+  if not d.options.quick then net("AlexNet", "fig 3.11", "documents.alexnet", 15) end
 end
 
 -- Seconds, joules, watts and EDP of each operator on the processor and the GPU of a board; a figure each.
@@ -97,6 +139,7 @@ local function chapter_3(d)
   for _, o in ipairs(operators()) do
     if o[4] and not (o[5] and d.options.quick) then d:measured(o[1], o[2], nil, o[4]) end
   end
+  if #d.devices > 0 then own_kernels(d) end
   d:cannot("fig 3.12", "AlexNet on the CPU, ODROID-XU3 over Snapdragon 820", "ratio", 4,
            "no number tells the Snapdragon's loop from its vector code, which the board describes")
 end
