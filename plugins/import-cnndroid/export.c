@@ -6,6 +6,7 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <strings.h>
 
 void cd_refuse(cd_writer *w, const cnr_node *node, const char *why) {
     char where[300];
@@ -35,32 +36,38 @@ void cd_print(cd_writer *w, const char *format, ...) {
     w->n += (size_t)n;
 }
 
-/* A node's name as CNNdroid may have it: it becomes the name of a file, too. */
-static void plain_name(const cnr_node *node, char *to, size_t room) {
-    snprintf(to, room, "%s", node->name && *node->name ? node->name : "layer");
-    for (; *to; to++)
-        if (!strchr("0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_-", *to))
-            *to = '_';
+/* A node's name without what a file's name on the phone cannot hold. */
+static void plain_name(const cnr_node *node, cd_name *to) {
+    snprintf(to->text, sizeof to->text - 12, "%s",
+             node->name && *node->name ? node->name : "layer");
+    for (char *c = to->text; *c; c++)
+        if (!strchr("0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_-", *c))
+            *c = '_';
+}
+
+/* The case of letters counts for nothing on a phone's card. */
+static int is_taken(const cd_writer *w, const cd_name *name) {
+    for (int32_t i = 0; i < w->n_names; i++)
+        if (strcasecmp(w->names[i].text, name->text) == 0) return 1;
+    return 0;
 }
 
 void cd_begin(cd_writer *w, const cnr_node *node, const char *type) {
-    char name[64];
-    plain_name(node, name, sizeof name);
-    cd_print(w, "layer {\n  type: \"%s\"\n  name: \"%s\"\n", type, name);
+    cd_name plain, name;
+    plain_name(node, &plain);
+    name = plain;
+    for (int k = 2; is_taken(w, &name); k++)
+        snprintf(name.text, sizeof name.text, "%.50s_%d", plain.text, k);
+    if (!imp_grow((void **)&w->names, w->n_names, &w->names_room, sizeof *w->names)) {
+        w->no_memory = 1;
+        return;
+    }
+    w->names[w->n_names++] = name;
+    cd_print(w, "layer {\n  type: \"%s\"\n  name: \"%s\"\n", type, name.text);
 }
 
 static int is_dense(const cnr_tensor *t) {
     return !t || (t->dtype == CNR_f32 && !t->encoding && t->data && cnr_count(t) > 0);
-}
-
-/* A file's name that no other layer has. */
-static void name_file(const cd_writer *w, const cnr_node *node, cd_parameters *p) {
-    char name[64];
-    plain_name(node, name, sizeof name);
-    snprintf(p->file, sizeof p->file, "model_param_%s.msg", name);
-    for (int32_t i = 0; i < w->n_parameters; i++)
-        if (strcmp(w->parameters[i].file, p->file) == 0)
-            snprintf(p->file, sizeof p->file, "model_param_%s_%d.msg", name, (int)w->n_parameters);
 }
 
 void cd_parameters_of(cd_writer *w, const cnr_node *node, const cnr_tensor *weight,
@@ -72,10 +79,10 @@ void cd_parameters_of(cd_writer *w, const cnr_node *node, const cnr_tensor *weig
         w->no_memory = 1;
         return;
     }
-    cd_parameters *p = &w->parameters[w->n_parameters];
+    if (w->n_names == 0) return; /* there was no memory for its name */
+    cd_parameters *p = &w->parameters[w->n_parameters++];
     *p = (cd_parameters){.weight = weight, .bias = bias};
-    name_file(w, node, p);
-    w->n_parameters++;
+    snprintf(p->file, sizeof p->file, "model_param_%s.msg", w->names[w->n_names - 1].text);
     cd_print(w, "  parameters_file: \"%s\"\n", p->file);
 }
 
@@ -247,6 +254,7 @@ static cnr_status export_graph(const struct cnr_graph *graph, const char *path, 
     if (!status) status = write_parameters(&w, NULL);
     if (!status) status = write_netfile(&w);
     imp_host->free(w.parameters);
+    imp_host->free(w.names);
     imp_host->free(w.text);
     return status;
 }

@@ -11,6 +11,11 @@ typedef struct cd_parameters {
     const cnr_tensor *weight, *bias; /* bias NULL: zeros */
 } cd_parameters;
 
+/* A layer's name, which is part of files' names. */
+typedef struct cd_name {
+    char text[64];
+} cd_name;
+
 typedef struct cd_writer {
     const struct cnr_graph *graph;
     const char *path; /* of the NetFile */
@@ -19,6 +24,8 @@ typedef struct cd_writer {
     size_t n, room;
     cd_parameters *parameters;
     int32_t n_parameters, parameters_room;
+    cd_name *names; /* of the layers so far; the last one's is being written */
+    int32_t n_names, names_room;
     int32_t problems; /* the first is in err */
     int32_t border;   /* zeros around what comes next, which must be a pooling; 0: none */
     int positive;     /* nothing that comes next is below 0 */
@@ -32,7 +39,7 @@ void cd_refuse(cd_writer *w, const cnr_node *node, const char *why);
 __attribute__((format(printf, 2, 3))) void cd_print(cd_writer *w, const char *format, ...);
 /* A layer without its last line: "layer {", its type, its name. */
 void cd_begin(cd_writer *w, const cnr_node *node, const char *type);
-/* Names a file of these weights in the layer that has begun. Refuses what is no dense f32. */
+/* Names a file of these weights after the layer that has begun. Refuses what is no dense f32. */
 void cd_parameters_of(cd_writer *w, const cnr_node *node, const cnr_tensor *weight,
                       const cnr_tensor *bias);
 

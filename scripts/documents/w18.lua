@@ -176,7 +176,7 @@ local function loading(d, dense, pruned)
               or not c.now and "a clock wants --trust before the script"
   d:row { experiment = "fig 3.18", row = "AlexNet, pruned, time of loading less", quantity = "%", document = 60,
           ours = not why and 100 * (1 - load_seconds(d, pruned) / load_seconds(d, dense)) or nil,
-          kind = document.measured, on = d.devices[1], why = why or nil }
+          kind = document.measured, on = not why and d.devices[1] .. ", files in memory" or nil, why = why or nil }
 end
 
 local function size(d, experiment, module, weights, keep, dense_row, sparse_row, ratio)

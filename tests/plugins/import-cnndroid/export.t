@@ -237,6 +237,13 @@ return c.net { name = "long", input = { "x", shape = { "batch", 3, 30, 30 } },
   c.dense { "wide", out = 30 }, c.relu {}, c.dense { "fc", out = 3 } }
 END
 
+my $names = check('names', <<'END', 2, 7, 7);
+local c = require "cnnrun"
+return c.net { name = "names", input = { "x", shape = { "batch", 2, 7, 7 } },
+  c.conv2d { "a/1", out = 2, kernel = 3 }, c.relu { "A_1" }, c.conv2d { "a_1_2", out = 2, kernel = 1 }, c.conv2d { "a.1", out = 2, kernel = 3 } }
+END
+is(join(' ', map { $_->{name} } @{$names->{layers}}), 'a_1 A_1_2 a_1_2_2 a_1_3', 'each name once, whatever its case: they are names of files') if $names;
+
 # ---- the authors' own files ----
 
 SKIP: {
