@@ -160,7 +160,7 @@ void cnri_plan_identity(const cnri_plan_request *r, cnri_text *out) {
     cnri_identity_plugins(out, 1u << CNR_KIND_OPERATOR | 1u << CNR_KIND_KERNEL |
                                    1u << CNR_KIND_DEVICE | 1u << CNR_KIND_ENCODING |
                                    1u << CNR_KIND_REWRITE);
-    if (m->cache && !r->options->deterministic) {
+    if (m->cache && !r->is_portable && !r->options->deterministic) {
         cnri_tuning none = {0};
         uint8_t print[16];
         (void)cnri_tuning_load(m->cache, &none, print, NULL);
