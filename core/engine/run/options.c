@@ -126,31 +126,6 @@ static const char *meta_of(const cnr_graph *g, const char *name) {
     return cnri_graph_meta(g, key);
 }
 
-static void set_meta(cnr_graph *g, const char *name, cnri_text *text) {
-    char key[64];
-    snprintf(key, sizeof key, "plan.%s", name);
-    if (text->failed) g->out_of_memory = true;
-    else if (text->n) cnri_graph_set_meta(g, key, text->at);
-    cnri_text_free(text);
-}
-
-void cnri_load_bring(const cnri_plan_options *o, cnr_graph *g) {
-    cnri_text stores = {0};
-    for (int32_t i = 0; i < CNRI_N_LOAD_OPTIONS; i++) {
-        const planned m = planned_at(o, i);
-        cnri_text text = {0};
-        if (m.text && *m.text) cnri_text_add(&text, "%s", *m.text);
-        for (int32_t k = 0; m.list && *m.list && (*m.list)[k]; k++)
-            cnri_text_add(&text, "%s%s", k ? "\n" : "", (*m.list)[k]);
-        if (m.bytes && *m.bytes && cnri_load_options[i].enters != CNRI_ENTERS_PASSES)
-            cnri_text_add(&text, "%llu", (unsigned long long)*m.bytes);
-        if (m.flag && *m.flag) cnri_text_add(&text, "1");
-        set_meta(g, cnri_load_options[i].name, &text);
-    }
-    if (o->stores) cnri_text_add(&stores, "%u", (unsigned)o->stores);
-    set_meta(g, "stores", &stores);
-}
-
 /* The lines of a text as a list, in one block. */
 static const char **split_lines(const char *text) {
     const size_t bytes = strlen(text) + 1, most = bytes / 2 + 2;

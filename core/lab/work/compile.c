@@ -4,7 +4,7 @@
 #include "work/work.h"
 #include <unistd.h>
 
-enum { MAX_POLICY_BYTES = 1 << 20 };
+enum { MAX_POLICY_BYTES = 1 << 20, COMPILING_MS = 600000 };
 
 typedef struct job {
     cnr_model *model; /* of the net as it will be read back */
@@ -31,6 +31,34 @@ static void bring_placement(cnr_graph *g, const cnri_placement *p) {
     else cnri_graph_set_meta(g, key.at, text.at);
     cnri_text_free(&key);
     cnri_text_free(&text);
+}
+
+static void bring_list(cnr_graph *g, const char *key, const char *const *words) {
+    cnri_text text = {0};
+    for (int32_t i = 0; words && words[i]; i++)
+        cnri_text_add(&text, "%s%s", i ? "\n" : "", words[i]);
+    if (text.failed) g->out_of_memory = true;
+    else if (text.n) cnri_graph_set_meta(g, key, text.at);
+    cnri_text_free(&text);
+}
+
+static void bring_number(cnr_graph *g, const char *key, uint64_t number) {
+    char text[32];
+    snprintf(text, sizeof text, "%llu", (unsigned long long)number);
+    if (number) cnri_graph_set_meta(g, key, text);
+}
+
+/* All that planning depends on (CNRI_ENTERS_PLAN ... in run/load_options.h). */
+static void bring(cnr_graph *g, const cnri_plan_options *o) {
+    if (o->device) cnri_graph_set_meta(g, "plan.device", o->device);
+    bring_number(g, "plan.memory_bound", o->memory_bound);
+    bring_number(g, "plan.deterministic", o->deterministic);
+    bring_number(g, "plan.stores", o->stores);
+    bring_list(g, "plan.no_rewrite", o->no_rewrite);
+    bring_list(g, "plan.kernels", o->kernels);
+    bring_list(g, "plan.devices", o->devices);
+    bring_list(g, "plan.fallback", o->fallback);
+    for (int32_t i = 0; i < o->n_placements; i++) bring_placement(g, &o->placements[i]);
 }
 
 static cnr_status bring_policy(cnr_graph *g, const char *path, cnr_error *err) {
@@ -60,8 +88,7 @@ static cnr_status bring_options(cnr_model *m, const char *policy, cnr_error *err
     cnr_status status = default_fallback(m, &o, fallback, err);
     if (!status && policy) status = bring_policy(m->graph, policy, err);
     if (status) return status;
-    cnri_load_bring(&o, m->graph);
-    for (int32_t i = 0; i < o.n_placements; i++) bring_placement(m->graph, &o.placements[i]);
+    bring(m->graph, &o);
     return m->graph->out_of_memory ? cnri_out_of_memory(err, "compile") : CNR_OK;
 }
 
@@ -85,7 +112,10 @@ static cnr_status open_model(job *j, const cnr_model *from, const char *path, cn
     cnr_graph *g = NULL;
     cnr_status status = read_back(from->graph, path, &g, err);
     if (!status) status = cnri_model_from_graph(from->rt, g, &options, &j->model, err);
-    return status;
+    if (status) return status;
+    const uint64_t asked = from->plan_options.hang_ms; /* a driver that compiles does not hang */
+    j->model->plan_options.hang_ms = asked ? asked : COMPILING_MS;
+    return CNR_OK;
 }
 
 /* ---- the plan ---- */
