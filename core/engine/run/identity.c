@@ -170,9 +170,3 @@ void cnri_plan_identity(const cnri_plan_request *r, cnri_text *out) {
     add_net(out, m->graph);
     add_weights(out, m->graph);
 }
-
-void cnri_plan_slot(const cnri_plan_request *r, cnri_text *out) {
-    cnri_text_add(out, "%s\n", r->model->graph->name ? r->model->graph->name : "");
-    add_shapes(out, r->types, r->n);
-    add_options(out, r);
-}

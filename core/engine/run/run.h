@@ -176,10 +176,8 @@ struct cnri_cached_blob;
 cnr_status cnri_plan_write(cnr_plan *plan, const char *path, const char *identity,
                            const struct cnri_cached_blob *parts, int32_t n_parts, uint64_t limit,
                            uint32_t flags, cnr_error *err);
-/* identity.c: what a stored plan depends on, a line for each thing: "weights 12ab..."; and the part
- * of it that finds its file: net, shapes and options. */
+/* identity.c: what a stored plan depends on, a line for each thing: "weights 12ab...". */
 void cnri_plan_identity(const cnri_plan_request *r, cnri_text *out);
-void cnri_plan_slot(const cnri_plan_request *r, cnri_text *out);
 /* kinds: 1 << CNR_KIND_...: a line for each plugin that brings one of them, with a digest of its
  * file. */
 void cnri_identity_plugins(cnri_text *out, uint32_t kinds);

@@ -2,6 +2,7 @@
 #include "run/run.h"
 #include "store/store.h"
 #include <ctype.h>
+#include <unistd.h>
 
 /* ---- telling two identities apart ---- */
 
@@ -49,18 +50,36 @@ static void add_stem(const cnr_model *m, cnri_text *out) {
     cnri_text_add(out, "-");
 }
 
-/* One file for each net, shapes and options: other differences make it stale. */
-static void add_file_name(const cnri_plan_request *r, cnri_text *out) {
-    cnri_text slot = {0};
+/* What of an identity finds its file: environment and structure, then weights. Files of several
+ * such lie side by side; the other lines (program, plugins, policy, record of times) make one
+ * stale.
+ */
+static const char *const environment[] = {"shapes ",  "options ", "device ",
+                                          "threads ", "net ",     NULL};
+static const char *const weights[] = {"weights ", NULL};
+
+/* Eight digits of a digest of the lines that begin so. */
+static void add_lines_digest(const char *identity, const char *const *begins, cnri_text *out) {
+    cnri_sha256 sum;
     uint8_t digest[32];
-    char hex[17];
-    cnri_plan_slot(r, &slot);
-    out->failed = out->failed || slot.failed;
-    cnri_sha256_of(slot.at, slot.n, digest);
-    cnri_hex(digest, 8, hex);
-    add_stem(r->model, out);
-    cnri_text_add(out, "%s" CNRI_PLAN_SUFFIX, hex);
-    cnri_text_free(&slot);
+    char hex[9];
+    cnri_sha256_begin(&sum);
+    for (const char *at = identity; *at; at += line_length(at), at += *at == '\n')
+        for (const char *const *b = begins; *b; b++)
+            if (strncmp(at, *b, strlen(*b)) == 0) cnri_sha256_add(&sum, at, line_length(at) + 1);
+    cnri_sha256_end(&sum, digest);
+    cnri_hex(digest, 4, hex);
+    cnri_text_add(out, "%s", hex);
+}
+
+/* Returns the length of the part that plans for other weights share. */
+static size_t add_file_name(const cnr_model *m, const char *identity, cnri_text *out) {
+    add_stem(m, out);
+    add_lines_digest(identity, environment, out);
+    const size_t shared = out->n;
+    add_lines_digest(identity, weights, out);
+    cnri_text_add(out, CNRI_PLAN_SUFFIX);
+    return shared;
 }
 
 /* Why there is none: what the plan of this net that is there was made for. */
@@ -210,12 +229,12 @@ cnr_status cnri_plan_write(cnr_plan *plan, const char *path, const char *identit
 }
 
 static cnr_status store(const cnr_model *m, cnr_plan *plan, const char *path, const char *file,
-                        const char *identity, cnr_error *err) {
+                        size_t shared, const char *identity, cnr_error *err) {
     const uint64_t limit = m->cache_bytes ? m->cache_bytes : CNRI_CACHE_LIMIT;
     cnr_status status = cnri_kept_create(m->cache, err);
     if (!status)
         status = cnri_plan_write(plan, path, identity, NULL, 0, limit, CNRI_WRITE_PRIVATE, err);
-    if (!status) cnri_cache_trim(m->cache, limit, file);
+    if (!status) cnri_cache_trim(m->cache, limit, file, shared);
     return status;
 }
 
@@ -268,12 +287,25 @@ static cnr_status try_stored(const cnri_plan_request *r, const char *path, const
     return status == CNR_E_MEMORY || !*origin ? cnri_out_of_memory(err, path) : CNR_OK;
 }
 
+/* The file at `path`, or where there is none the one used last for other weights. */
+static cnr_status try_nearest(const cnri_plan_request *r, const char *path, const char *file,
+                              size_t shared, const char *identity, cnr_plan **out, char **origin,
+                              cnr_error *err) {
+    char *prefix = access(path, F_OK) == 0 ? NULL : cnri_format("%.*s", (int)shared, file);
+    char *near = prefix ? cnri_cache_latest(r->model->cache, prefix) : NULL;
+    const cnr_status status = try_stored(r, near ? near : path, identity, out, origin, err);
+    cnri_free(near);
+    cnri_free(prefix);
+    return status;
+}
+
 /* Nothing is stored that was planned with less than there is. */
 static cnr_status plan_at(const cnri_plan_request *r, const char *path, const char *file,
-                          const char *identity, int64_t before, cnr_plan **out, cnr_error *err) {
+                          size_t shared, const char *identity, int64_t before, cnr_plan **out,
+                          cnr_error *err) {
     char *origin = NULL;
     cnr_error why = CNR_ERROR_INIT;
-    cnr_status status = try_stored(r, path, identity, out, &origin, err);
+    cnr_status status = try_nearest(r, path, file, shared, identity, out, &origin, err);
     if (status) {
         cnri_plan_free(*out);
         *out = NULL;
@@ -289,7 +321,7 @@ static cnr_status plan_at(const cnri_plan_request *r, const char *path, const ch
             status =
                 cnri_plan_verify_weights(*out, true, r->model->rt->devices.options.threads, err);
         const bool whole = !status && !(*out)->policy_failed; /* else it is to be told again */
-        if (whole && store(r->model, *out, path, file, identity, &why))
+        if (whole && store(r->model, *out, path, file, shared, identity, &why))
             cnri_log(CNR_LOG_WARN, "cache", "%s: %s", why.where, why.text);
     }
     if (status) cnri_free(origin);
@@ -367,10 +399,11 @@ static cnr_status plan_cached(const cnri_plan_request *r, cnr_plan **out, cnr_er
     const int64_t before = cnri_alloc_failures();
     cnri_text identity = {0}, file = {0};
     cnri_plan_identity(r, &identity);
-    add_file_name(r, &file);
+    const size_t shared = identity.failed ? 0 : add_file_name(r->model, identity.at, &file);
     char *path = identity.failed || file.failed ? NULL : cnri_path_join(cache, file.at);
-    const cnr_status status = path ? plan_at(r, path, file.at, identity.at, before, out, err)
-                                   : cnri_out_of_memory(err, cache);
+    const cnr_status status = path
+                                  ? plan_at(r, path, file.at, shared, identity.at, before, out, err)
+                                  : cnri_out_of_memory(err, cache);
     cnri_free(path);
     cnri_text_free(&identity);
     cnri_text_free(&file);

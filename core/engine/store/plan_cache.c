@@ -315,17 +315,29 @@ bool cnri_cache_remove(const char *folder, const char *name) {
     return gone;
 }
 
-void cnri_cache_trim(const char *folder, uint64_t limit, const char *keep) {
+/* Whether so many files that were used later share the begin of this one's name. */
+static bool is_one_too_many(const cnri_cache_files *files, int32_t index, const char *name,
+                            size_t shared) {
+    int32_t later = 0;
+    if (!shared || strncmp(files->at[index].name, name, shared) != 0) return false;
+    for (int32_t i = index + 1; i < files->n; i++)
+        later += strncmp(files->at[i].name, name, shared) == 0;
+    return later >= CNRI_CACHE_VARIANTS;
+}
+
+void cnri_cache_trim(const char *folder, uint64_t limit, const char *keep, size_t shared) {
     cnri_cache_files files = {0};
     uint64_t bytes = 0;
     const bool good = cnri_cache_list(folder, &files);
     for (int32_t i = 0; i < files.n; i++) bytes += files.at[i].bytes;
-    for (int32_t i = 0; good && i < files.n && bytes > limit; i++) {
+    for (int32_t i = 0; good && i < files.n; i++) {
         const cnri_cache_file *file = &files.at[i];
-        if (keep && strcmp(file->name, keep) == 0) continue;
+        const bool many = keep && is_one_too_many(&files, i, keep, shared);
+        if ((keep && strcmp(file->name, keep) == 0) || (bytes <= limit && !many)) continue;
         if (!cnri_cache_remove(folder, file->name)) break;
         bytes -= file->bytes;
-        cnri_log(CNR_LOG_INFO, "cache", "%s removed: the folder is full", file->name);
+        cnri_log(CNR_LOG_INFO, "cache", "%s removed: %s", file->name,
+                 many ? "plans for later weights are there" : "the folder is full");
     }
     cnri_cache_list_free(&files);
 }

@@ -73,9 +73,11 @@ typedef CNRI_VEC(cnri_cache_file) cnri_cache_files;
 bool cnri_cache_list(const char *folder, cnri_cache_files *out);
 void cnri_cache_list_free(cnri_cache_files *files);
 bool cnri_cache_remove(const char *folder, const char *name); /* one of them; false: it stays */
-/* Removes those that were used longest ago until the rest take at most `limit` bytes; `keep`, the
- * name of a file in there, stays. */
-void cnri_cache_trim(const char *folder, uint64_t limit, const char *keep);
+enum { CNRI_CACHE_VARIANTS = 4 }; /* plans of one net, environment and options, by weights */
+/* Removes those that were used longest ago until the rest take at most `limit` bytes, and those
+ * beyond CNRI_CACHE_VARIANTS whose names begin as `shared` bytes of `keep`. `keep`, the name of a
+ * file in there, stays. */
+void cnri_cache_trim(const char *folder, uint64_t limit, const char *keep, size_t shared);
 void cnri_cache_touch(const char *path); /* used now */
 /* The plan used last whose file's name begins with `prefix`; NULL: none. cnri_free. */
 char *cnri_cache_latest(const char *folder, const char *prefix);
