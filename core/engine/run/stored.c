@@ -364,10 +364,10 @@ static cnr_status try_compiled(const cnri_plan_request *r, cnr_plan **out, char 
     char *what = NULL;
     cnri_plan_identity(&mine, &identity);
     cnr_status status = identity.failed ? cnri_out_of_memory(err, path) : CNR_OK;
-    if (!status) status = cnri_map_file(path, &file, err);
-    if (!status && (status = cnri_cached_read(path, file, &c, err)) != CNR_OK)
-        cnri_unmap_file(&file);
-    if (!status && file.copied)
+    const bool there = !status && cnri_map_file(path, &file, &why) == CNR_OK;
+    if (there && (status = cnri_cached_read(path, file, &c, err)) != CNR_OK) cnri_unmap_file(&file);
+    if (!status && !there) *origin = cnri_format("stale: %s", why.text);
+    else if (!status && file.copied)
         *origin = cnri_strdup("stale: can be written by others than its owner");
     else if (!status) {
         if (!(what = difference(c.identity, identity.at, true))) unpack(r->set->devices, &c);

@@ -11,8 +11,8 @@ typedef struct job {
     cnr_plan *plan;
     cnri_device_set set;
     cnri_shapes shapes;
-    char *folder; /* what plugins compile goes there meanwhile */
-    char *before; /* where the devices kept it until now */
+    char *folder;     /* what plugins compile goes there meanwhile */
+    int64_t failures; /* allocations that failed before */
     CNRI_VEC(cnri_cached_blob) parts;
 } job;
 
@@ -219,7 +219,8 @@ static cnr_status write_file(job *j, const char *path, cnri_compiled *out, cnr_e
                                 .bytes = j->model->graph->file.bytes};
     cnr_status status = model->name ? take_programs(j, out, err) : cnri_out_of_memory(err, path);
     cnri_plan_identity(&r, &identity);
-    if (!status && identity.failed) status = cnri_out_of_memory(err, path);
+    if (identity.failed && !status) status = cnri_out_of_memory(err, path);
+    status = cnri_alloc_verdict(j->failures, status, path, err); /* less may have been planned */
     if (!status)
         status = cnri_plan_write(j->plan, path, identity.at, j->parts.at, j->parts.n, UINT64_MAX, 0,
                                  err);
@@ -246,7 +247,8 @@ static void close_job(job *j) {
 cnr_status cnri_compile(cnr_model *model, int64_t batch, const char *policy, const char *path,
                         cnri_compiled *out, cnr_error *err) {
     const uint64_t begin = cnri_now_ns();
-    job j = {.folder = cnri_format("%s.%d.programs", path, (int)getpid())};
+    job j = {.failures = cnri_alloc_failures(),
+             .folder = cnri_format("%s.%d.programs", path, (int)getpid())};
     *out = (cnri_compiled){.batch = batch};
     if (!j.folder) return cnri_out_of_memory(err, path);
     cnr_status status = bring_options(model, policy, err);
