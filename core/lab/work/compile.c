@@ -71,15 +71,16 @@ static cnr_status bring_policy(cnr_graph *g, const char *path, cnr_error *err) {
     return CNR_OK;
 }
 
-/* Where a device is not there, the host's takes over. */
+/* Where a device that was asked for is not there, the host's takes over. Devices are asked and
+ * opened in the order of planning, since the first that opens with host memory is the host's. */
 static cnr_status default_fallback(const cnr_model *m, cnri_plan_options *o, const char **names,
                                    cnr_error *err) {
-    const cnri_device *host = NULL, *first = NULL;
-    cnr_status status = cnri_device_best(&m->rt->devices, true, &host, err);
-    if (!status && o->device) status = cnri_device_find(&m->rt->devices, o->device, &first, err);
-    names[0] = status ? NULL : host->name;
-    if (!status && first && first != host && !o->fallback) o->fallback = names;
-    return status;
+    cnri_device_set set;
+    CNR_TRY(cnri_device_set_make(&set, &m->rt->devices, m->graph, o, err));
+    names[0] = set.host >= 0 && set.host != set.fallback ? set.at[set.host]->name : NULL;
+    if (o->device && names[0] && !o->fallback) o->fallback = names;
+    cnri_device_set_free(&set);
+    return CNR_OK;
 }
 
 static cnr_status bring_options(cnr_model *m, const char *policy, cnr_error *err) {
@@ -251,8 +252,8 @@ cnr_status cnri_compile(cnr_model *model, int64_t batch, const char *policy, con
              .folder = cnri_format("%s.%d.programs", path, (int)getpid())};
     *out = (cnri_compiled){.batch = batch};
     if (!j.folder) return cnri_out_of_memory(err, path);
-    cnr_status status = bring_options(model, policy, err);
     char *before = keep_in(&model->rt->devices, j.folder);
+    cnr_status status = bring_options(model, policy, err);
     if (!status) status = open_model(&j, model, path, err);
     if (!status) status = make_plan(&j, batch, err);
     if (!status) status = run_once(&j, err);

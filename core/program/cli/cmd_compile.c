@@ -1,5 +1,6 @@
 /* cnnrun compile: a net with the plan that is made for it here, in one file. */
 #include "cli/cli.h"
+#include "lua/script.h"
 #include "store/store.h"
 
 typedef struct compile {
@@ -33,8 +34,12 @@ static const cnri_record record =
 static cnr_status run(cnri_call *call, void *values, cnr_error *err) {
     const compile *c = values;
     compiled done = {.file = c->out};
-    CNR_TRY(cnri_compile(call->model, c->batch, call->common.load.policy, c->out, &done.c, err));
-    return cnri_tell(call, &record, &done, err);
+    const char *policy = call->common.load.policy;
+    char *file = policy ? cnri_lua_policy_file(policy) : NULL;
+    if (policy && !file) return cnri_out_of_memory(err, policy);
+    const cnr_status status = cnri_compile(call->model, c->batch, file, c->out, &done.c, err);
+    cnri_free(file);
+    return status ? status : cnri_tell(call, &record, &done, err);
 }
 
 static const char *wrong(const cnri_call *call, const void *values) {

@@ -41,15 +41,18 @@ my @cases = (
     ['halves', "$nets/squeezenet_v1_1.lua", '--weights random:2', '--weights-type fp16'],
     ['forced', "$nets/lenet5.lua", '--kernel conv1=reference', '--no-rewrite fuse'],
     ['bound', "$nets/mobilenet_v1.lua", '--weights random:3', '--memory 8M', '--deterministic']);
+push @cases, ['policy', "$nets/lenet5.lua", '--policy fastest'],
+    ['board', "$nets/lenet5.lua", '--board odroid_xu3', '--device sim:gpu4'];
 push @cases, ['light', $light] if -e $light;
 for (@cases) {
     my ($name, @words) = @$_;
     my ($code, $out, $err) = cnnrun('compile --json', @words, "-o $dir/$name.cnrp");
     is $code, 0, "$name: compiled" or diag $err;
     my $told = decode_json($out);
-    ok $told->{model_bytes} + $told->{blob_bytes} < -s "$dir/$name.cnrp" && $told->{blobs} > 0, '... net and blobs';
+    ok $told->{model_bytes} + $told->{blob_bytes} < -s "$dir/$name.cnrp" && $told->{blobs} + ($name eq 'board') > 0,
+        '... net and blobs'; # a simulated device keeps none
     my $plain = answer(@words);
-    my $compiled = answer("$dir/$name.cnrp");
+    my $compiled = answer("$dir/$name.cnrp", $name eq 'board' ? '--board odroid_xu3' : ());
     is delete $compiled->{cache}, 'hit', '... its own plan is followed' or diag explain $compiled;
     delete $plain->{warnings}, delete $compiled->{warnings};
     is_deeply $compiled, $plain, '... the same answer, with no option given again';
@@ -106,6 +109,10 @@ SKIP: {
         or diag "$code: $err";
     like $out, qr/^\s+3 100/m, '... but planned anew';
 }
+
+($code, $out, $err) = cnnrun("run $dir/board.cnrp $three");
+like $err, qr/sim:gpu4: no such device; .* runs on cpu\n.*stale: options changed/, "a board's device that is not there is told";
+ok $code == 0 && $out =~ /^\s+3 100/m, '... and the net runs on the host' or diag "$code: $out";
 
 # ---- a device that compiles: PoCL, say ----
 SKIP: {
