@@ -158,6 +158,8 @@ cnr_status ocl_device_open(cnr_device *device, const ocl_tune *tunes, int32_t n_
                            cnr_error *err);
 void ocl_device_close(cnr_device *device);
 cnr_status ocl_alloc(const cnr_device *device, cnr_mem *out, cnr_error *err);
+void *ocl_host_alloc(const cnr_device *device, uint64_t bytes);
+void ocl_host_free(const cnr_device *device, void *memory);
 void ocl_free(const cnr_device *device, cnr_mem *mem);
 /* "clBuildProgram: CL_OUT_OF_RESOURCES"; a status that fits. */
 cnr_status ocl_fail(cnr_error *err, const char *where, const char *call, cl_int code);
@@ -192,11 +194,12 @@ cnr_status ocl_facts(int32_t index, cnr_stream *stream, cnr_property_fn tell, vo
 #define OCL_CLASS_HOOKS \
     .size = sizeof(cnr_device_class), .family = "opencl", .count = ocl_count, \
     .close = ocl_device_close, .alloc = ocl_alloc, .free = ocl_free, .map = ocl_map, \
-    .unmap = ocl_unmap, .write = ocl_write, .read = ocl_read, .copy = ocl_copy, \
-    .stream_open = ocl_stream_open, .stream_close = ocl_stream_close, .sync = ocl_sync, \
-    .event_record = ocl_record, .event_wait = ocl_wait, .event_sync = ocl_await, \
-    .event_free = ocl_event_free, .event_elapsed = ocl_elapsed, .flush = ocl_flush, \
-    .properties = ocl_facts, .plan_finish = ocl_planned
+    .unmap = ocl_unmap, .host_alloc = ocl_host_alloc, .host_free = ocl_host_free, \
+    .write = ocl_write, .read = ocl_read, .copy = ocl_copy, .stream_open = ocl_stream_open, \
+    .stream_close = ocl_stream_close, .sync = ocl_sync, .event_record = ocl_record, \
+    .event_wait = ocl_wait, .event_sync = ocl_await, .event_free = ocl_event_free, \
+    .event_elapsed = ocl_elapsed, .flush = ocl_flush, .properties = ocl_facts, \
+    .plan_finish = ocl_planned
 
 /* What a plugin exports that registers `device_class` and the kernels for it and its tables. */
 #define OCL_PLUGIN(device_class, plugin_name, tunes, n_tunes, text) \
