@@ -410,13 +410,34 @@ static cnr_status plan_cached(const cnri_plan_request *r, cnr_plan **out, cnr_er
     return status;
 }
 
+static cnr_status plan_anew(const cnri_plan_request *r, cnr_plan **out, cnr_error *err) {
+    return r->model->cache && !r->options->training ? plan_cached(r, out, err)
+                                                    : make(r, NULL, out, err);
+}
+
+/* Kernels that a compiled model forces may not be there: then others run its nodes. */
+static cnr_status plan_without_kernels(const cnri_plan_request *r, cnr_plan **out, cnr_error *err) {
+    cnri_plan_request bare = *r;
+    cnri_plan_options options = *r->options;
+    cnr_error why = CNR_ERROR_INIT;
+    const cnr_status status = plan_anew(r, out, &why);
+    if (!status) return CNR_OK;
+    if (status == CNR_E_MEMORY) return cnri_fail(err, status, why.where, "%s", why.text);
+    cnri_log(CNR_LOG_WARN, r->model->path, "%s: %s: planned without the kernels that it forces",
+             why.where, why.text);
+    options.kernels = NULL;
+    bare.options = &options;
+    return plan_anew(&bare, out, err);
+}
+
 cnr_status cnri_stored_plan(const cnri_plan_request *r, cnr_plan **out, cnr_error *err) {
+    const cnr_graph *g = r->model->graph;
+    const bool brings = g->is_compiled && cnri_graph_meta(g, "plan.kernels") && r->model->path;
     char *origin = NULL;
     *out = NULL;
     cnr_status status = plan_compiled(r, out, &origin, err);
     if (!status && !*out)
-        status = r->model->cache && !r->options->training ? plan_cached(r, out, err)
-                                                          : make(r, NULL, out, err);
+        status = brings ? plan_without_kernels(r, out, err) : plan_anew(r, out, err);
     if (!status && !(*out)->origin) (*out)->origin = origin;
     else cnri_free(origin);
     return status;

@@ -99,6 +99,13 @@ for (@others, ['--no-rewrite fuse', qr/options changed: was.*, is.*no_rewrite=fu
     $_ = decode_json($_) for $out, $plain;
     is_deeply [$out->{cache}, $out->{top}], [$cache, $plain->{top}], '... and it is planned anew';
 }
+cnnrun("compile $nets/lenet5.lua --kernel conv1=conv_f32_gemm -o $dir/gemm.cnrp");
+($code, $out, $err) = cnnrun("run $dir/gemm.cnrp --skip-plugin cpu-neon --hang-ms 300000 $three");
+SKIP: {
+    skip 'no device is left', 2 if $err =~ /no device:/;
+    like $err, qr/conv_f32_gemm.*: planned without the kernels that it forces/, 'a forced kernel that is not there: told';
+    ok $code == 0 && $out =~ /^\s+3 100/m, '... and another runs the node' or diag "$code: $err";
+}
 my $text = bytes("$dir/lenet5.cnrp");
 SKIP: {
     skip 'root trusts root alone', 2 if $> != 0 && !-o "$dir/lenet5.cnrp";
