@@ -78,6 +78,7 @@ nav:
     - Operators: reference/operators.md
     - Python: reference/python.md
     - The ABI for plugins: core/docs/abi.md
+    - The source, and its glossary: core/docs/source.md
     - C++: reference/c/cpp.md
     - C:
       - Headers: reference/c/index.md
@@ -86,6 +87,9 @@ $headers
     - Design: core/docs/design.md
     - The five documents: core/docs/documents.md
     - The map of the source: core/README.md
+    - One inference, from Lua to kernel: core/docs/inference.md
+    - Stored plans and measured times: core/docs/plans.md
+    - Rules of the core: core/docs/rules.md
 END
 close $config or die "$out.yml: $!\n";
 # links that lead to files of the tree which are no pages are told, and do no harm
