@@ -71,11 +71,19 @@ nav:
     - Experiments and sweeps: scripts/experiments/README.md
     - The documents' experiments: scripts/documents/README.md
     - Pruning: scripts/prune/README.md
-    - Plugins: plugins/README.md
+    - Plugins:
+      - Plugins that come with cnnrun: plugins/README.md
+      - Judging, permissions, names: core/docs/plugins.md
+      - Add an operator: core/docs/operators.md
+      - Add a kernel: core/docs/kernels.md
+      - OpenCL kernels: core/docs/opencl.md
+      - Add a device: core/docs/devices.md
+      - Add another part: core/docs/parts.md
   - Reference:
     - Commands: reference/commands.md
     - Lua: reference/lua.md
     - Operators: reference/operators.md
+    - Frequency policies: core/docs/governors.md
     - Python: reference/python.md
     - The ABI for plugins: core/docs/abi.md
     - The source, and its glossary: core/docs/source.md
@@ -86,6 +94,7 @@ $headers
   - Why:
     - Design: core/docs/design.md
     - The five documents: core/docs/documents.md
+    - How the tracker is judged: core/docs/tracker.md
     - The map of the source: core/README.md
     - One inference, from Lua to kernel: core/docs/inference.md
     - Stored plans and measured times: core/docs/plans.md

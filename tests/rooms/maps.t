@@ -11,7 +11,7 @@ $root =~ s{(.)/$}{$1};
 my %made = ('tests/plugins/ops-std/test_rms_normalization.c' => 'by a recipe', 'SCRIPT.lua' => 'a word that stands for one');
 
 for my $map (qw(README.md core/README.md plugins/README.md kernels/README.md governors/README.md),
-             map { "core/docs/$_.md" } qw(source inference rules plans)) {
+             map { "core/docs/$_.md" } qw(source inference rules plans plugins operators kernels devices parts opencl governors)) {
     open my $in, '<', "$root/$map" or die "$map: $!";
     my $text = do { local $/; <$in> };
     my @below = ('', dirname($map) . '/', 'core/', 'core/include/cnnrun/', map({ "core/$_/" } qw(engine power lab script check program)), 'core/engine/plan/', 'kernels/common/',
