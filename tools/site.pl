@@ -71,7 +71,9 @@ nav:
     - Scripts: core/docs/scripting.md
     - Experiments and sweeps: scripts/experiments/README.md
     - The documents' experiments: scripts/documents/README.md
-    - Pruning: scripts/prune/README.md
+    - Pruning: core/docs/pruning.md
+    - Pruning schedules: scripts/prune/README.md
+    - Placing layers on devices: core/docs/placement.md
     - Plugins:
       - Plugins that come with cnnrun: plugins/README.md
       - Judging, permissions, names: core/docs/plugins.md

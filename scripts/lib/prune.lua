@@ -2,7 +2,7 @@
 --
 --   return require "lib.prune".schedule { layers = { ip1 = 0.05 }, train = { epochs = 1 } }
 --
--- scripts/prune/README.md tells what a schedule may say. Each thing that was worked out is kept in the
+-- core/docs/pruning.md lists the keys of a schedule. Each thing that was worked out is kept in the
 -- folder as soon as it is known, so that whoever was stopped or killed goes on where it was.
 local c = require "cnnrun"
 local args = require "lib.args"
