@@ -1,5 +1,5 @@
--- What experiments have in common: words and flags, and results as a table on the screen, as CSV
--- and as a picture.
+-- Shared by experiments: words and flags, and results as a table on the screen, as CSV and as a
+-- picture.
 --
 --   return experiment.main({ name = "bits", words = "NET DATA", about = "...", flags = { ... } },
 --     function(options, say)          -- options[1] is NET; say tells of progress
@@ -9,7 +9,7 @@ local c = require "cnnrun"
 local args = require "lib.args"
 local csv = require "lib.csv"
 
----What experiments have in common.
+---Shared by experiments.
 ---@class lib.experiment
 local M = {}
 
@@ -25,7 +25,7 @@ local function shown(v)
   return tostring(v == nil and "" or v)
 end
 
----Prints a table whose columns line up, numbers to the right.
+---Prints a table with aligned columns, numbers to the right.
 ---@param columns string[]
 ---@param rows any[][]
 function M.print(columns, rows)
@@ -50,7 +50,7 @@ function M.print(columns, rows)
   end
 end
 
----The numbers of a flag such as "0.5,0.2,0.1", or those given.
+---The numbers of a flag such as "0.5,0.2,0.1", or the given default.
 ---@param text string?
 ---@param standard number[]
 ---@return number[]
@@ -64,7 +64,7 @@ function M.numbers(text, standard)
   return list
 end
 
----The main function of an experiment. work(options, say) gives columns, rows and a plot.
+---The main function of an experiment. work(options, say) returns columns, rows and a plot.
 ---@param spec { name: string, words: string, about: string, flags: table[], least: integer? }
 ---@param work fun(options: table, say: fun(...)): string[], any[][], lib.plot.Plot
 ---@return fun(words: string[]): integer?
@@ -80,7 +80,7 @@ function M.main(spec, work)
       if not folder then error("where do results go? -o FOLDER", 0) end
       c.folder(folder)
       local path = folder .. "/" .. spec.name
-      c.output(path .. ".csv") -- before work begins
+      c.output(path .. ".csv") -- Reports a path that can't be written before work begins.
       local function say(format, ...)
         if not options.quiet then c.note((format:format(...):gsub("(%d),(%d)", "%1.%2"))) end
       end
