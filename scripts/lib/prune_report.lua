@@ -1,5 +1,6 @@
--- One page about a pruning: size, accuracy, time, memory and energy before and after; the scan, the steps,
--- and where each layer's weights lie. Its pictures are in it, and beside it as files.
+-- One page about a pruning: size, accuracy, time, memory and energy before and after; the scan, the
+-- steps, and the distribution of each layer's weights. Pictures are in the page, and beside it as
+-- files.
 local c = require "cnnrun"
 local draw = require "lib.draw"
 local page = require "lib.page"
@@ -9,7 +10,7 @@ local M = {}
 
 local escaped, embedded, shown, row = page.escaped, page.embedded, page.shown, page.row
 
--- The line of a net that nothing was cut from.
+-- The row of the net before pruning.
 local function unpruned(from, to, accuracy)
   return { { { from, accuracy }, { to, accuracy } }, label = "unpruned", dash = { 4, 3 }, colour = { .5, .5, .5 } }
 end
@@ -21,14 +22,14 @@ function Page:picture(name, title, drawn)
   if not self.able then return end
   drawn:save(self.folder .. "/" .. name .. ".png")
   drawn:save(self.folder .. "/" .. name .. ".svg")
-  c.barrier() -- several processes: rank 0 wrote it
+  c.barrier() -- Several processes: rank 0 wrote the file.
   local svg = c.text(self.folder .. "/" .. name .. ".svg")
   self:add("<figure>%s<figcaption>%s</figcaption></figure>", embedded(svg), escaped(title))
 end
 
 function Page:add(format, ...) self[#self + 1] = format:format(...) end
 
--- ---- the parts ----
+-- ---- parts of the page ----
 
 local function summary(report, r)
   local energy = r.pruned.energy_source and ("energy of a run, J (%s)"):format(r.pruned.energy_source) or
@@ -98,7 +99,7 @@ local function steps(report, rows, base)
   report:picture("kept", "Weights that are not 0", plot.lines({ { kept } }, { x = "step", y = "share kept", width = 640 }))
 end
 
--- The numbers of a tensor that are not 0.
+-- The nonzero elements of a tensor.
 local function some(t)
   local list = {}
   for _, i in ipairs(t:above(0)) do list[#list + 1] = t[i] end
