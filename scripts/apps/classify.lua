@@ -1,4 +1,4 @@
--- Says what pictures show: cnnrun classify MODEL PICTURE... [-o OUT]
+-- Classifies pictures: cnnrun classify MODEL PICTURE... [-o OUT]
 local app = require "lib.app"
 local classifiers = require "lib.classifier"
 local draw = require "lib.draw"

@@ -1,4 +1,5 @@
--- Curves of a training: cnnrun curves CURVES.csv CURVES.png; the table is train's --curves.
+-- Draws the learning curves of a training: cnnrun curves CURVES.csv CURVES.png; the table is that
+-- of train --curves.
 local args = require "lib.args"
 local curves = require "lib.curves"
 

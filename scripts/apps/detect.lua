@@ -1,4 +1,4 @@
--- Finds things in pictures: cnnrun detect MODEL PICTURE... [-o OUT]
+-- Detects objects in pictures: cnnrun detect MODEL PICTURE... [-o OUT]
 local app = require "lib.app"
 local detector = require "lib.detector"
 local draw = require "lib.draw"
@@ -65,7 +65,7 @@ local function show(name, shape, list, find, about)
   end
 end
 
--- How many there are of each class, most first.
+-- The number of boxes of each class, the largest first.
 local function counted(list, find)
   local by, order = {}, {}
   for _, b in ipairs(list) do

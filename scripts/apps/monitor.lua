@@ -53,7 +53,7 @@ local spec = {
   more = families.help(),
 }
 
--- Frames a second over the last two seconds, and how busy the net was.
+-- Frames per second over the last two seconds, and the net's load.
 local function pace()
   local done, busy = {}, {}
   return function(frame)
@@ -72,7 +72,7 @@ end
 
 local function number(v, form) return v and form:format(v) end
 
--- The line on the picture, as the first document's fig. 5.1 has it: pace, load, frequency, power.
+-- The line on the picture, as in the first document's fig. 5.1: rate, load, frequency, power.
 local function status_of(s)
   local parts = {}
   local function add(text) if text then parts[#parts + 1] = text end end
@@ -85,10 +85,10 @@ local function status_of(s)
   return table.concat(parts, "   ")
 end
 
--- Where --on may save pictures; all else is recorded to.
+-- The folder for pictures of --on; all else is recorded to.
 local function is_folder(path) return c.exists(path) == "folder" or not path:match "%.%w+$" and not path:find("%", 1, true) end
 
--- Where to record and what --on saves, by -o and --segment.
+-- The places for the recording and for pictures of --on, by -o and --segment.
 local function outputs_of(self, options)
   local segment = options.segment
   if segment and not (segment >= 1 and segment <= 86400) then error("--segment: want 1 to 86400 seconds", 0) end
@@ -112,9 +112,9 @@ local function outputs_of(self, options)
   self.records = (segment or not self.folder) and options.output
 end
 
--- What comes of all options, before the first frame.
+-- Checks and applies all options, before the first frame.
 local function begin(options)
-  local model, source = options[1], pictures.spec(options[2], ".mp4") -- of a GIF all pictures
+  local model, source = options[1], pictures.spec(options[2], ".mp4") -- Uses all pictures of a GIF.
   pictures.refuse(model)
   if options.pace and options.pace ~= "real" and options.pace ~= "fast" then
     error("--pace: want real or fast, got " .. options.pace, 0)
@@ -132,7 +132,8 @@ local function begin(options)
   return self
 end
 
--- What happens beside frames: a line, an object, an event on the page, and posted where no script hears of frames.
+-- Reports an event besides frames: as a line, as an object, on the page, and posted if no script
+-- gets frames.
 local function tell(self, text, object, later)
   local at = tonumber(("%.3f"):format((self.ends and self.ends.at or 0) + (later or 0)))
   object.seconds = at
@@ -155,7 +156,7 @@ local function tell_recording(self, event)
   end
 end
 
--- The source goes away and comes back: said once each, and every try.
+-- Reports that the source failed or returned, once each, and every attempt.
 local function hooks_of(self)
   local hooks = {}
   function hooks.opened(feed)
@@ -185,7 +186,8 @@ local function hooks_of(self)
   return hooks
 end
 
--- Of a file that is shown at its own pace: waits until the frame is due. False: it is long past, and others come.
+-- For a file that is shown at its own rate: waits until the frame is due. False: it is late, and
+-- others follow.
 local function is_due(self, frame)
   if self.options.pace ~= "real" or not frame.seconds or self.feed:live() then return true end
   local first = self.first or { now = frame.now, seconds = frame.seconds }
@@ -203,7 +205,7 @@ local function is_due(self, frame)
   return true
 end
 
--- What is in the frame; with the numbers of frames and the seconds of those played before.
+-- Handles one frame; continues the numbers and the seconds of earlier plays.
 local function look(self, frame)
   local shape, watcher = frame.picture:shape(), self.watcher
   local key, found = shape[1] .. "x" .. shape[2], nil
@@ -258,7 +260,7 @@ local function new_worker(self)
   draw.by(self.worker)
 end
 
--- The batch goes. Where the recording fails, the rest goes on with another worker.
+-- Ends the batch. If the recording fails, another worker does the rest.
 local function send(self)
   local good, why = pcall(self.worker.send, self.worker)
   if good then return end
@@ -274,7 +276,7 @@ local function end_recording(self)
   self:send()
 end
 
--- The source, from its first frame to its last.
+-- The source, from its first to its last frame.
 local function play(self)
   local options = self.options
   local source = comeback.open(self.source, { every = math.max(1, options.every or 1), from = options.from, to = options.to },

@@ -1,4 +1,4 @@
--- Measures this machine: devices, kernels, nets of the zoo with made-up weights, joules, throttling.
+-- Measures this machine: devices, kernels, nets of the zoo with random weights, joules, throttling.
 --   cnnrun report --trust -o board.json [--seconds 300]
 -- scripts/boards/measured.lua makes a board description and a table of such files.
 local c = require "cnnrun"
@@ -6,15 +6,15 @@ local args = require "lib.args"
 local gauges = require "lib.gauges"
 local json = require "lib.json"
 
--- Nets and the 1e9 operations of a picture. The cheapest first, so that a slow machine has done most of them when
--- its time is over.
+-- Nets and the 1e9 operations for a picture. The cheapest come first, so that a slow machine has
+-- done most of them when its time is over.
 local zoo = {
   { "shufflenet_v2", 0.29 }, { "mobilenet_v3", 0.433 }, { "mobilenet_v2", 0.602 },
   { "efficientnet_b0", 0.772 }, { "squeezenet_v1_1", 0.775 }, { "mobilenet_v1", 1.14 }, { "alexnet", 1.45 },
   { "googlenet", 3.17 }, { "resnet18", 3.63 }, { "yolov4_tiny", 6.91 }, { "tiny_yolo_voc", 6.97 },
   { "resnet50", 8.18 }, { "inception_v3", 11.4 }, { "vgg16", 30.9 },
 }
-local steady = "squeezenet_v1_1" -- run on and on to see whether the machine gets slower
+local steady = "squeezenet_v1_1" -- Runs continuously, to see whether the machine gets slower.
 
 -- ---- what the machine is ----
 
@@ -30,7 +30,7 @@ local function machine()
          (text_of "/proc/cpuinfo" or ""):match "model name%s*: ([^\n]+)" or "unknown"
 end
 
--- Devices of this machine; of a simulated one those that are simulated.
+-- Devices of this machine; of a simulated machine only simulated ones.
 local function devices(only)
   local simulated, list = c.simulated(), {}
   for _, d in ipairs(c.devices { measure = not simulated }) do
@@ -55,7 +55,7 @@ local function count(sizes)
   return n
 end
 
--- Bytes that each layer reads of values and writes, by its name; weights are not counted.
+-- The bytes of values that each layer reads and writes, by its name, without weights.
 local function moved(net)
   local size, bytes = {}, {}
   for _, port in ipairs(net:inputs()) do
@@ -95,7 +95,7 @@ local function energy_of(p)
            energy_source = e.source }
 end
 
--- `left`: seconds that there are for it. A row, or one that says why there is no time.
+-- `left`: seconds available for it. Returns a row, or one that says that there was no time.
 local function measure(name, gflop, device, load, left, metered)
   local row = { net = name, device = device.name }
   local guess = device.rate and 4e9 * gflop / device.rate
@@ -123,7 +123,8 @@ local function middle(list, from, to)
   return some[(#some + 1) // 2]
 end
 
--- Runs a net for so long: a row a second. `slower`: the last quarter's time over the first one's.
+-- Runs a net for so long, a row for each second. `slower`: the time in the last quarter over that
+-- in the first.
 local function sustained(device, load, seconds)
   local net <close> = c.load("nets." .. steady, load)
   local once = net:time(1).ms_min

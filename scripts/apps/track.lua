@@ -1,4 +1,4 @@
--- Follows what is marked in the first picture: cnnrun track SOURCE --box X,Y,W,H [-o OUT]
+-- Tracks what is marked in the first picture: cnnrun track SOURCE --box X,Y,W,H [-o OUT]
 local c = require "cnnrun"
 local args = require "lib.args"
 local draw = require "lib.draw"
@@ -53,7 +53,7 @@ local function tracker_of(options)
   return tracker
 end
 
--- Where drawn frames go: write(picture, seconds) and close(); nil: nowhere.
+-- The output for drawn frames: write(picture, seconds) and close(); nil: none.
 local function sink_of(options)
   local out = options.output
   if not out then return nil end
@@ -62,7 +62,7 @@ local function sink_of(options)
   local first = options[1]
   if pictures.is_video(out) then
     c.output(out, table.unpack(options))
-    local moves = #options == 1 and #c.samples(first) < 0 -- its sound and its times are kept
+    local moves = #options == 1 and #c.samples(first) < 0 -- Its sound and its times are kept.
     return c.writer(out, moves and { from = first, start = options.from, stop = options.to } or nil)
   end
   if out:find("%", 1, true) then return c.writer(out) end
@@ -88,7 +88,7 @@ end
 local function work(options)
   local box = options.box and box_of(options.box)
   if not box and not options.model then error("what is to be followed? --box X,Y,WIDTH,HEIGHT", 0) end
-  for i, word in ipairs(options) do options[i] = pictures.spec(word, ".mp4") end -- of a GIF all pictures
+  for i, word in ipairs(options) do options[i] = pictures.spec(word, ".mp4") end -- Uses all pictures of a GIF.
   for _, word in ipairs(options.save and options or {}) do
     local folder = word:gsub("/*$", "/")
     if options.save:sub(1, #folder) == folder and c.exists(options.save) then
@@ -97,7 +97,7 @@ local function work(options)
     c.output(options.save, word)
   end
   local tracker = tracker_of(options)
-  local away = options.compare or next(options.load) ~= nil -- any option of nets
+  local away = options.compare or next(options.load) ~= nil -- Any option of nets is given.
   local run = follow.start(tracker, box, options.model ~= nil, away and cascade.new(tracker, options.load, options.compare))
   local sink, frames = sink_of(options), 0
   local failed = follow.each({ table.unpack(options) }, { every = math.max(1, options.every or 1), from = options.from,

@@ -1,6 +1,6 @@
--- How well and how fast the tracker follows: success and precision plots, precision, recall and F at an
--- overlap of .25 over sequences with ground truth, by seed, and times by module as the thesis has them (S16,
--- tables 4.1 and 4.2). Writes track.csv, summary.csv, times.csv, success.png, precision.png.
+-- How well and how fast the tracker works: success and precision plots, precision, recall and F at
+-- an overlap of .25 over sequences with ground truth, by seed, and times by module as in the thesis
+-- (S16, tables 4.1 and 4.2). Writes track.csv, summary.csv, times.csv, success.png, precision.png.
 --
 --   cnnrun scripts/bench/track.lua -o FOLDER DIR... [--seeds N] [--set NAME=VALUE] [--try NAME=VALUE,...]
 local c = require "cnnrun"
@@ -28,7 +28,7 @@ local spec = {
   least = 1,
 }
 
--- As tracker:times() has them.
+-- As tracker:times() returns them.
 local modules = { "view", "flow", "detector", "variance", "ferns", "nearest", "learning", "all" }
 local columns = { "sequence", "options", "seed", "f", "precision", "recall", "false_present", "false_alarms", "frames" }
 local summary = { "sequence", "options", "f_median", "f_worst", "false_present", "left_out", "left_out_options" }
@@ -58,7 +58,7 @@ local function options_of(words, try, seed)
   return list
 end
 
--- Boxes, and of each module the milliseconds a frame.
+-- Boxes, and the milliseconds of each module for a frame.
 local function run(folder, truth, options)
   local boxes, ms, size = {}, {}, nil
   for k = 1, #modules do ms[k] = {} end
@@ -78,9 +78,10 @@ local function run(folder, truth, options)
   return boxes, ms, size
 end
 
--- ---- what comes of it ----
+-- ---- results ----
 
--- Sequences are judged one by one, made ones together: groups[name] = { made =, tries = { { f =, hidden = } } }.
+-- Each sequence is a group; all made sequences are one: groups[name] = { made =, tries = { { f =,
+-- hidden = } } }.
 local function group_of(groups, dir, name)
   local made = c.exists(dir .. "/effects.txt") == "file"
   local key = made and "made" or name
@@ -91,14 +92,15 @@ local function group_of(groups, dir, name)
   return groups[key], made and c.text(dir .. "/effects.txt") or nil
 end
 
--- Of a group and a configuration: the median and the worst of its seeds' means over sequences, and false presents.
+-- For a group and a configuration: the median and the worst of its seeds' means over sequences, and
+-- false presents.
 local function figures(try)
   local fs = {}
   for k, list in ipairs(try.by_seed) do fs[k] = mean(list) end
   return median(fs), math.min(table.unpack(fs)), mean(try.present)
 end
 
--- The configuration with the best mean over the groups, `left` not among them.
+-- The configuration with the best mean over the groups except `left`.
 local function best_of(groups, n, left)
   local best, value
   for k = 1, n do
@@ -147,7 +149,8 @@ local function draw(folder, success, precision)
 end
 
 local function add_curves(group, success, precision, curves, n)
-  if group.drawn then return end -- one curve for all made ones would hide them: the first stands for them
+  -- One curve for all made sequences would hide the others: the first one stands for them.
+  if group.drawn then return end
   group.drawn = true
   local one, two = {}, {}
   for k, v in ipairs(curves[1]) do one[k] = { (k - 1) / 20, v / n } end

@@ -1,12 +1,12 @@
 -- How many bits does a weight need? Weights are rounded to so many levels, with one scale for a
--- whole layer or one for each of its output channels; activations stay as they are. At eight bits also
--- the net that `cnnrun quantize` makes, whose activations are whole numbers, too.
+-- whole layer or for each of its output channels. Activations are unchanged. For eight bits also
+-- the net of `cnnrun quantize`, whose activations are integers, too.
 --
 --   cnnrun scripts/experiments/bits.lua scripts/nets/lenet5.lua mnist:DIR -o out
 local c, plot = require "cnnrun", require "lib.plot"
 local experiment = require "lib.experiment"
 
--- The weight with its elements from `from` on, `n` of them, rounded to multiples of one scale.
+-- The weight with `n` elements from `from` on rounded to multiples of one scale.
 local function round(w, from, n, levels)
   local largest = 0
   for i = from, from + n - 1 do largest = math.max(largest, math.abs(w[i])) end

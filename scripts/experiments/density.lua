@@ -1,11 +1,11 @@
--- How many weights can go? Each layer is pruned alone, by magnitude, to several densities; then all
--- of them, without training afterwards and with.
+-- How many weights can be removed? Each layer is pruned alone, by magnitude, to several densities;
+-- then all of them, with and without training afterwards.
 --
 --   cnnrun scripts/experiments/density.lua scripts/nets/lenet5.lua mnist:DIR -o out
 local c, plot = require "cnnrun", require "lib.plot"
 local experiment = require "lib.experiment"
 
--- A copy of the net with these weights pruned, which stay so when it is trained.
+-- A copy of the net with these weights pruned; they stay zero in training.
 local function pruned(net, names, keep)
   local copy = net:copy()
   for _, name in ipairs(names) do

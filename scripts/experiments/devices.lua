@@ -37,7 +37,7 @@ return experiment.main({
       say("%s: %.3f ms", name, steps.ms_median)
     end
     for _, r in ipairs(rows) do
-      for i = 1, #names do r[i + 1] = r[i + 1] or 0 end -- it lies in another step there
+      for i = 1, #names do r[i + 1] = r[i + 1] or 0 end -- It belongs to another step there.
     end
     local chart = plot.bars(rows, { x = "time / ms", horizontal = true, labels = names })
     rows[#rows + 1] = total

@@ -1,5 +1,6 @@
--- Where does the time go? A bar a layer, with the kernel that runs it. share: of the run's time; gflops: the operator's
--- arithmetic a second; kernel_gflops: the kernel's own, which is less where its way is another (Winograd).
+-- Where does the time go? A bar for each layer, with its kernel. share: of the run's time; gflops:
+-- the operator's arithmetic per second; kernel_gflops: the kernel's own, which is less for other
+-- algorithms (Winograd).
 --
 --   cnnrun scripts/experiments/layers.lua scripts/nets/lenet5.lua -o out
 local c, plot = require "cnnrun", require "lib.plot"

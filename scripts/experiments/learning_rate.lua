@@ -1,5 +1,5 @@
--- Which learning rate? A net is trained from the same start with each, and judged on other
--- pictures. Where the loss runs away, nothing is kept, and the row says so.
+-- Which learning rate? A net is trained from the same start with each rate, and evaluated on other
+-- pictures. If the loss diverges, nothing is kept, and the row says so.
 --
 --   cnnrun scripts/experiments/learning_rate.lua scripts/nets/lenet5.lua mnist:DIR -o out
 local c, plot = require "cnnrun", require "lib.plot"

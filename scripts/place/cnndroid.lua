@@ -1,5 +1,6 @@
--- As CNNdroid does it: convolution and dense layers on the GPU, the rest on the processor's threads.
--- The processor is the first device that shares the program's memory, the GPU the first that does not.
+-- CNNdroid's placement: convolution and dense layers on the GPU, the rest on the processor's
+-- threads. The processor is the first device that shares the program's memory, the GPU the first
+-- that does not.
 
 local function place(_, seen)
   local host, away
