@@ -45,7 +45,7 @@ local function try(device)
     local p = net:run(c.tensor { shape = { 1, 1, 28, 28 } })
     local sum = 0
     for i = 1, 10 do sum = sum + p[i] end
-    if not (math.abs(sum - 1) < 1e-3) then error("its answers add up to " .. sum .. ", want 1", 0) end
+    if not (math.abs(sum - 1) < 1e-3) then error("its scores add up to " .. sum .. ", want 1", 0) end
   end)
 end
 
@@ -168,9 +168,9 @@ end
 return args.application({
   operands = "", most = 0, without = "each device runs LeNet-5 once, as it is",
   example = "cnnrun doctor",
-  about = "Says what of this machine cnnrun can use, what is missing, and the command that brings it " ..
+  about = "Reports what cnnrun can use on this machine, what is missing, and the command that installs it " ..
           "(packages have Debian's names). LeNet-5 is run once on each device.",
-  more = "With --json an object a line: what, state, detail, command.\n" ..
+  more = "With --json one object on each line: what, state, detail, command.\n" ..
          "States: works; missing: cnnrun does without; broken: it is there and fails; none: the machine\nhas none. " ..
          "The exit code is 1 if the processor can't run nets, else 0.",
 }, function(options)

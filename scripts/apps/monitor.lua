@@ -13,43 +13,43 @@ local recorder = require "lib.recorder"
 local watchers = require "lib.watchers"
 
 local flags = {
-  { "-o, --output PATH", "record what is drawn: .mp4, .mkv, .webm, .mov, .avi; or a folder for what --on saves" },
-  { "--segment SECONDS", "record in parts of that length, into the folder that -o names" },
-  { "--segment-limit SIZE", "the folder's parts together, such as 20G; the oldest go first (no limit)" },
-  { "--loop", "a file: again from its start, without end" },
+  { "-o, --output PATH", "record the drawn frames: .mp4, .mkv, .webm, .mov, .avi; or a folder for files that --on saves" },
+  { "--segment SECONDS", "record in parts of that length, into the folder of -o" },
+  { "--segment-limit SIZE", "maximum size of all parts, such as 20G; the oldest are removed first (no limit)" },
+  { "--loop", "a file: repeat it without end" },
   { "--pace HOW", "a file: real: as fast as it was filmed; fast: as fast as this machine can (fast)" },
   { "--page WHERE", "a live page on this port of this machine alone, or on ADDRESS:PORT" },
-  { "--token TEXT", "what the page wants of whoever changes something (one at random)" },
-  { "--app NAME", "detect, faces or classify (told by the net: detect)" },
-  { "--governor POLICY", "set frequencies by it meanwhile: edp, fixed,at=lowest, mine.lua" },
-  { "--place POLICY", "have a policy share the net among devices first: best, fastest, mine.lua" },
+  { "--token TEXT", "the page's password for changes (default: a random one)" },
+  { "--app NAME", "detect, faces or classify (detected from the model)" },
+  { "--governor POLICY", "frequency policy during the run: edp, fixed,at=lowest, mine.lua" },
+  { "--place POLICY", "policy that places the net on devices before the start: best, fastest, mine.lua" },
   { "--on FILE", "Lua that returns function(found, frame): called with each frame's boxes" },
-  { "--post URL", "an address for what --on posts; without --on, for who came and went" },
+  { "--post URL", "an address for posts of --on; without --on, for arrivals and departures" },
   { "--every COUNT", "process every Nth frame (1)" },
   { "--from SECONDS", "start position in the video" },
   { "--to SECONDS", "end position in the video" },
-  { "--score NUMBER", "at least this score (the family's)" },
+  { "--score NUMBER", "minimum score (the family's)" },
   { "--conf NUMBER", "the same" },
   { "--classes LIST", "only these classes: names or numbers, person,car" },
-  { "--save-crops DIR", "what each box that comes holds, as a picture in this folder" },
-  { "--overlap NUMBER", "boxes of a class share at most this part (the family's)" },
-  { "--across NUMBER", "boxes of different classes share at most this part (0.8)" },
+  { "--save-crops DIR", "save the content of each new box as a picture in this folder" },
+  { "--overlap NUMBER", "maximum overlap of boxes of a class (the family's)" },
+  { "--across NUMBER", "maximum overlap of boxes of different classes (0.8)" },
   { "--family NAME", "output decoder (detected from the model)" },
-  { "--size SIZE", "of an input that the net leaves open: HEIGHTxWIDTH, or net for its own" },
+  { "--size SIZE", "size of an input that the net leaves open: HEIGHTxWIDTH, or net for its own" },
   { "--longest COUNT", "or the picture's shape, with the longer side this long" },
   { "--smallest COUNT", "mtcnn: smallest face, in pixels (20)" },
-  { "--swapped ANSWER", "mtcnn: yes, when the nets see rows as columns" },
-  { "--top COUNT", "classify: how many classes (3)" },
-  { "--background COUNT", "classify: so many classes in front of the labels' first are none of them" },
+  { "--swapped ANSWER", "mtcnn: yes, if the nets take transposed pictures" },
+  { "--top COUNT", "classify: number of classes to print (3)" },
+  { "--background COUNT", "classify: number of classes before the first label, such as a background" },
 }
 
 local spec = {
   operands = "NET [WEIGHTS] SOURCE", least = 2, most = 2, flags = flags, nets = true, pictures = true,
   example = "cnnrun monitor yolox_nano.onnx /dev/video0 --page 8080",
   about = "Watches a video, a camera (0, /dev/video0) or a stream (rtsp://..., http://...): boxes, names and " ..
-          "numbers are drawn on each frame, recorded with -o and shown on a live page with --page. Of a " ..
-          "camera the latest frame is taken, of a file every one. A camera or a stream that goes away is opened " ..
-          "again. A page stays when the source ends. Ctrl-C ends all, and leaves whole files.",
+          "numbers are drawn on each frame, recorded with -o and shown on a live page with --page. For a " ..
+          "camera it uses the latest frame, for a file every frame. A camera or a stream that fails is opened " ..
+          "again. A page stays when the source ends. Ctrl-C ends the program, and files are complete.",
   more = families.help(),
 }
 
@@ -105,7 +105,7 @@ local function outputs_of(self, options)
     c.folder(options.output)
   else
     if not pictures.is_video(options.output) and not options.output:find("%", 1, true) then
-      error("-o " .. options.output .. ": want .mp4, .mkv, .webm, .mov or .avi, or a folder for what --on saves", 0)
+      error("-o " .. options.output .. ": want .mp4, .mkv, .webm, .mov or .avi, or a folder for files that --on saves", 0)
     end
     c.output(options.output, table.unpack(options))
   end

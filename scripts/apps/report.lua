@@ -157,7 +157,7 @@ end
 
 local function report(options)
   local trusted, begin = pcall(c.now)
-  if not trusted then error("it reads the clock, and what Linux says of the machine: cnnrun report --trust", 0) end
+  if not trusted then error("it reads the clock and the machine's description from Linux: cnnrun report --trust", 0) end
   local limit = options.seconds or 300
   local function left() return limit - (c.now() - begin) end
   if options.output then c.output(options.output) end
@@ -183,7 +183,7 @@ local function report(options)
       keep()
     end
   end
-  if not options.quiet then c.note(("%s for %.0f s, to see whether it gets slower"):format(steady, for_steady)) end
+  if not options.quiet then c.note(("%s for %.0f s, to check for throttling"):format(steady, for_steady)) end
   out.sustained = sustained(out.devices[1], with_device(options.load, out.devices[1]), for_steady)
   out.seconds, out.complete = c.now() - begin, true
   keep()
@@ -195,19 +195,19 @@ local function report(options)
   return 0
 end
 
-local refused = { ["--weights"] = "weights are made up", ["--labels"] = "no class is named", ["--net"] = "nets are the zoo's" }
+local refused = { ["--weights"] = "weights are random", ["--labels"] = "no class is named", ["--net"] = "nets are the zoo's" }
 for _, name in ipairs { "preset", "resize", "crop", "mean", "std", "scale", "channels", "letterbox" } do
-  refused["--" .. name] = "inputs are made up, no picture is read"
+  refused["--" .. name] = "inputs are random, no picture is read"
 end
 
 return args.application({
   operands = "", most = 0, nets = true,
   example = "cnnrun report --trust -o board.json",
-  about = "Measures this machine: its devices, 14 nets of the zoo with made-up weights on each, their " ..
+  about = "Measures this machine: its devices, 14 nets of the zoo with random weights on each, their " ..
           "kernels, joules where a meter is, and whether it gets slower with time.",
-  more = "It wants --trust, for the clock and for what Linux says of the machine. The file is written\n" ..
-         "anew after each net, so that Ctrl-C leaves what was measured.\n" ..
-         "cnnrun scripts/boards/measured.lua board.json makes a table, and a board description, of it.\n" ..
+  more = "It needs --trust for the clock and the machine's description from Linux. The file is written\n" ..
+         "again after each net, so that Ctrl-C keeps the measurements so far.\n" ..
+         "cnnrun scripts/boards/measured.lua board.json makes a table and a board description from it.\n" ..
          "JSON: {\"report\", \"machine\", \"system\", \"devices\", \"gauges\", \"nets\", \"sustained\", \"seconds\",\n" ..
          "       \"complete\"}",
   flags = { { "-o, --output FILE", "the results, as JSON" }, { "--seconds NUMBER", "time limit (300)" },

@@ -36,4 +36,4 @@ end
 
 return args.application({ operands = "NET [WEIGHTS] SOURCE [OUT.mp4]", least = 2, most = 3, nets = true, pictures = true,
                           example = "cnnrun watch yolox_nano.onnx film.mp4",
-                          about = "Prints what comes into view of a video or a camera; an example to start from." }, work)
+                          about = "Prints the objects that appear in a video or a camera; an example to start from." }, work)

@@ -14,10 +14,10 @@ local spec = {
   usage = "--trust --threads 1 scripts/bench/cascade.lua DIR --box X,Y,W,H [--device NAME]",
   about = "DIR: a folder of pictures of one size.",
   flags = {
-    { "--box LIST", "what is followed: X,Y,WIDTH,HEIGHT in the first picture" },
+    { "--box LIST", "object to track: X,Y,WIDTH,HEIGHT in the first picture" },
     { "--device NAME", "where the detector runs beside the processor (cpu)" },
     { "--frames COUNT", "at most (60)" },
-    { "--set TEXT", "NAME=VALUE, an option of the tracker, such as candidates=2000; may come again", many = true },
+    { "--set TEXT", "NAME=VALUE, an option of the tracker, such as candidates=2000; repeatable", many = true },
     { "--json", "an object a row" },
   },
   least = 1,

@@ -26,7 +26,7 @@ local function chain_of(path)
     for _, size in ipairs(l.sizes) do n = n * size end
     if POINTWISE[l.operator] and before then of[l.name] = before
     else
-      assert(#l.inputs == 1 and (before or 0) == #list, path .. ": its layers don't follow each other")
+      assert(#l.inputs == 1 and (before or 0) == #list, path .. ": its layers are not a chain")
       local input = before and list[before].out_bytes or 4 * n
       list[#list + 1] = { name = l.name, op = l.operator, flops = math.max(l.flops, n), size = l.sizes[2], inputs = { #list },
                           out_bytes = 4 * n, keeps = l.operator:find "pool" ~= nil or nil, bytes = input + 4 * n }
@@ -101,8 +101,8 @@ end
 
 return function(words)
   return args.main(words, { usage = "optimum.lua [options]",
-    about = "How far best.lua is from the least EDP there is, and from the thesis' algorithms, on drawn boards.",
-    flags = { { "--boards COUNT", "how many are drawn (100)" }, { "--from COUNT", "the first one's seed (1)" },
-              { "--layers COUNT", "most layers of a drawn net (6)" }, { "--json", "an object a plan" }, { "--states COUNT", "most that are looked at for a plan (300000)" },
-              { "--net FILE", "instead, a net whose layers follow each other (repeatable)", many = true } } }, work)
+    about = "Compares best.lua with the least possible EDP, and with the thesis' algorithms, on drawn boards.",
+    flags = { { "--boards COUNT", "number of drawn boards (100)" }, { "--from COUNT", "the first one's seed (1)" },
+              { "--layers COUNT", "most layers of a drawn net (6)" }, { "--json", "an object a plan" }, { "--states COUNT", "maximum number of states for a plan (300000)" },
+              { "--net FILE", "instead, a net whose layers are a chain (repeatable)", many = true } } }, work)
 end

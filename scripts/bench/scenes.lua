@@ -25,7 +25,7 @@ local spec = {
 local function decimal(v) return ("%d.%02d"):format(math.floor(v), math.floor(v % 1 * 100)) end
 
 local function work(options)
-  local folder = options.output or error("where do scenes go? -o FOLDER", 0)
+  local folder = options.output or error("-o FOLDER is missing: the folder for scenes", 0)
   local files, videos, effects = {}, {}, nil
   for _, path in ipairs(options) do
     local list = pictures.is_video(path) and videos or files

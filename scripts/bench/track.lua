@@ -15,13 +15,13 @@ local spec = {
   usage = "scripts/bench/track.lua -o FOLDER DIR...",
   about = "DIR: a folder of pictures with gt.txt (x1,y1,x2,y2 a line, NaN: out of view) or " ..
           "groundtruth_rect.txt (x,y,w,h). false_present: the share of the frames without the object in which a box is " ..
-          "given. Made sequences (scripts/bench/scenes.lua) count together as one; effects.txt says what happens there.",
+          "given. Made sequences (scripts/bench/scenes.lua) count together as one; effects.txt lists their events.",
   flags = {
     { "-o, --output FOLDER", "where tables and plots go" },
     { "--seeds COUNT", "runs of each sequence (5)" },
     { "--first COUNT", "the first run's seed (1); the next has the next" },
-    { "--set TEXT", "NAME=VALUE, an option of the tracker; may come again", many = true },
-    { "--try LIST", "NAME=VALUE,NAME=VALUE on top of those as one configuration, or defaults; may come again. Each " ..
+    { "--set TEXT", "NAME=VALUE, an option of the tracker; repeatable", many = true },
+    { "--try LIST", "NAME=VALUE,NAME=VALUE on top of those as one configuration, or defaults; repeatable. Each " ..
       "sequence is then judged with the configuration that does best on the others (left_out)", many = true },
     { "-q, --quiet", "nothing on stderr" },
   },
@@ -144,7 +144,7 @@ end
 local function draw(folder, success, precision)
   plot.lines(success, { x = "overlap", y = "share of frames", title = "Success", y_range = { 0, 1 } })
     :save(folder .. "/success.png")
-  plot.lines(precision, { x = "pixels between the middles", y = "share of frames", title = "Precision",
+  plot.lines(precision, { x = "distance of the centres in pixels", y = "share of frames", title = "Precision",
                           y_range = { 0, 1 } }):save(folder .. "/precision.png")
 end
 
@@ -160,7 +160,7 @@ local function add_curves(group, success, precision, curves, n)
 end
 
 local function work(options)
-  local folder, n = options.output or error("where do results go? -o FOLDER", 0), options.seeds or 5
+  local folder, n = options.output or error("-o FOLDER is missing: the folder for results", 0), options.seeds or 5
   local tries, first = options.try or { "defaults" }, options.first or 1
   local rows, times, success, precision, groups = {}, {}, {}, {}, {}
   c.folder(folder)

@@ -28,11 +28,11 @@ end
 
 return experiment.main({
   name = "bits", words = "NET DATA",
-  about = "Rounds the weights of a trained net to several numbers of bits and tells how often it is " ..
+  about = "Rounds the weights of a trained net to several numbers of bits and prints how often it is " ..
           "right then.",
   flags = {
     { "--bits LIST", "2,3,4,5,6,8" },
-    { "--test COUNT", "pictures to judge by (1000)" },
+    { "--test COUNT", "pictures for the accuracy (1000)" },
     { "--calibrate COUNT", "pictures to find the activations' ranges by; 0: no such net (100)" } } },
   function(options, say)
     local net = c.load(options[1], { weights = options.weights })

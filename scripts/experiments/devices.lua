@@ -6,11 +6,11 @@ local experiment = require "lib.experiment"
 
 return experiment.main({
   name = "devices", words = "NET",
-  about = "Times a net on each device there is, layer by layer.",
+  about = "Times a net on each device of this machine, layer by layer.",
   flags = {
     { "--devices LIST", "only these: cpu,opencl:0" },
-    { "--runs COUNT", "that are timed (20)" },
-    { "--batch COUNT", "pictures at a time (1)" } } },
+    { "--runs COUNT", "number of timed runs (20)" },
+    { "--batch COUNT", "batch size (1)" } } },
   function(options, say)
     local names = {}
     if options.devices then

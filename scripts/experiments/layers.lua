@@ -10,8 +10,8 @@ return experiment.main({
   name = "layers", words = "NET", about = "Times each layer of a net.",
   flags = {
     { "--device NAME", "where to run: cpu, opencl:0 (the best)" },
-    { "--runs COUNT", "that are timed (50)" },
-    { "--batch COUNT", "pictures at a time (1)" } } },
+    { "--runs COUNT", "number of timed runs (50)" },
+    { "--batch COUNT", "batch size (1)" } } },
   function(options, say)
     local net = c.load(options[1], { weights = options.weights, device = options.device })
     local steps = net:profile { runs = options.runs or 50, batch = options.batch or 1 }

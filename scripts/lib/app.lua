@@ -26,7 +26,7 @@ local before = {
 function M.loading(options)
   options.labels, options.load.labels = options.load.labels, nil
   if options.mean and not options.mean:match "^[%s%d.,+eE-]+$" then
-    error(("--mean %s: want a number a channel; a mean picture goes with cnnrun run"):format(options.mean), 0)
+    error(("--mean %s: want a number for each channel; cnnrun run takes a mean picture"):format(options.mean), 0)
   end
   return options
 end

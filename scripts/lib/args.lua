@@ -110,7 +110,7 @@ function M.parse(words, spec)
   local options, only_words, i = {}, false, 1
   local function wrong(text)
     c.note((words[0] or "script") .. ": " .. text)
-    c.note("--help tells what there is")
+    c.note("--help lists all options")
     return nil, M.mistake
   end
   while i <= #words do

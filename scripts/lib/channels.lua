@@ -13,7 +13,7 @@ local scales = { batch_normalization = true, scale_bias = true, prelu = true,
                  instance_normalization = true }
 
 local function refuse(layer, format, ...)
-  error(("%s: its channels can't go: "):format(layer) .. format:format(...), 0)
+  error(("%s: its channels can't be removed: "):format(layer) .. format:format(...), 0)
 end
 
 -- The elements of flattened channels: each channel covers `each` columns.
@@ -82,7 +82,7 @@ local function cut_of(net, layer, kept)
     if l.name == layer then own = l end
   end
   if not own or not own.weights[1] or (own.operator ~= "conv" and own.operator ~= "dense") then
-    refuse(layer, "it is no convolution or dense layer with weights")
+    refuse(layer, "it is not a convolution or dense layer with weights")
   end
   local cut = setmetatable({ net = net, layer = layer, kept = kept, weights = {}, outputs = {},
                              attributes = { [layer] = { out = #kept } } }, Cut)

@@ -22,7 +22,7 @@ local function check_task(net, path, options)
   end
   if families.scores(net) then return end
   local port = net.outputs[1]
-  error(("%s: its output %s [%s] is no score for each class; cnnrun run %s PICTURE tells what it gives"):format(path,
+  error(("%s: its output %s [%s] is not a score for each class; cnnrun run %s PICTURE shows its outputs"):format(path,
     port.name, table.concat(port.sizes, ","), words), 0)
 end
 
@@ -33,7 +33,7 @@ local function warn_raw(net, path, options)
   end
   local file = path:match "^[^,]*"
   if file:match "%.lua$" or file:match "%.cnr$" or #net.input.sizes ~= 4 then return end
-  c.note(("warning: %s does not say how pictures are prepared, so levels from 0 to 255 go in as they are; --preset NAME " ..
+  c.note(("warning: %s does not say how pictures are prepared, so levels from 0 to 255 are used; --preset NAME " ..
           "(torchvision, tf ...) or --mean, --std, --scale say it (--scale 1: this is right)"):format(file))
 end
 
@@ -64,7 +64,7 @@ local function check(self, classes)
   local wanted = classes - (o.background or 0)
   if not names or #names == wanted then return end
   error(("%s has %d names, the net %d classes%s"):format(o.labels, #names, classes,
-    #names == classes - 1 and ": if its first is none of them, say --background 1"
+    #names == classes - 1 and ": if its first class has no name, use --background 1"
     or ": want a line for each, in the net's order"), 0)
 end
 

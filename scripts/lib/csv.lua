@@ -94,7 +94,7 @@ local function record(text, at, line)
       local parts, from = {}, at + 1
       while true do
         local quote = text:find('"', from, true)
-        if not quote then error(("line %d: a quote that nothing closes"):format(line), 3) end
+        if not quote then error(("line %d: a quote is not closed"):format(line), 3) end
         parts[#parts + 1] = text:sub(from, quote - 1)
         at = quote + 1
         if text:sub(at, at) ~= '"' then break end
@@ -110,7 +110,7 @@ local function record(text, at, line)
     if next == "" then return fields, at end
     if next == "\r" and text:sub(at + 1, at + 1) == "\n" then return fields, at + 2 end
     if next == "\n" then return fields, at + 1 end
-    if next ~= "," then error(("line %d: want a comma behind a quoted field"):format(line), 3) end
+    if next ~= "," then error(("line %d: want a comma after a quoted field"):format(line), 3) end
     at = at + 1
   end
 end

@@ -7,7 +7,7 @@ local M = {}
 function M.available()
   local good, why = pcall(c.object, "canvas", { width = 1, height = 1 })
   if good then return true end
-  return nil, "drawing wants the plugin draw-cairo, which is built where libcairo2-dev is: " ..
+  return nil, "drawing needs the plugin draw-cairo, which is built if libcairo2-dev is installed: " ..
               tostring(why):gsub("^%S+:%d+: ", "")
 end
 

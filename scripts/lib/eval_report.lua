@@ -101,7 +101,7 @@ function Report:confusion(list, mixed, pairs_of)
     end
   end
   if #mixed == 0 then return end
-  self:add("<h3>Mixed up most often</h3><table><tr><th>label</th><th>answer</th><th>pictures</th></tr>")
+  self:add("<h3>Most frequent confusions</h3><table><tr><th>label</th><th>answer</th><th>pictures</th></tr>")
   for i = 1, math.min(MOST_PAIRS, #mixed) do
     local pair = mixed[i]
     self:add("%s", row(escaped(self:name(pair.label)), escaped(self:name(pair.answer)), pair.n))

@@ -14,7 +14,7 @@ local csv = require "lib.csv"
 local M = {}
 
 local common = {
-  { "-o, --output FOLDER", "where NAME.csv and NAME.png go; --output before the script will do, too" },
+  { "-o, --output FOLDER", "folder for NAME.csv and NAME.png; --output before the script also works" },
   { "--svg", "NAME.svg as well" },
   { "--weights FILE", "of the net, or random:SEED" },
   { "-q, --quiet", "nothing on stderr" },
@@ -59,7 +59,7 @@ function M.numbers(text, standard)
   local list = {}
   for word in (text .. ","):gmatch("([^,]*),") do
     list[#list + 1] = tonumber(word) or
-                      error(("'%s': want numbers with commas between"):format(text), 0)
+                      error(("'%s': want numbers separated by commas"):format(text), 0)
   end
   return list
 end
@@ -77,7 +77,7 @@ function M.main(spec, work)
   return function(words)
     return args.main(words, how, function(options)
       local folder = options.output or words.output
-      if not folder then error("where do results go? -o FOLDER", 0) end
+      if not folder then error("-o FOLDER is missing: the folder for results", 0) end
       c.folder(folder)
       local path = folder .. "/" .. spec.name
       c.output(path .. ".csv") -- Reports a path that can't be written before work begins.

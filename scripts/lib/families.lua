@@ -162,7 +162,7 @@ local function by_width(net)
 end
 
 local function scrfd_levels(net, outputs, size)
-  local by, levels, n = by_width(net) or error("the outputs do not fit in threes", 0), {}, 0
+  local by, levels, n = by_width(net) or error("the outputs are not in groups of three", 0), {}, 0
   for _, list in ipairs(by) do
     table.sort(list, function(a, b) return #outputs[a] > #outputs[b] end)
   end
@@ -335,7 +335,7 @@ M.list = {
     end,
   },
   {
-    name = "rows", about = "boxes that are ready (YOLOv10, YOLO26): corners, score, class",
+    name = "rows", about = "final boxes (YOLOv10, YOLO26): corners, score, class",
     fits = function(net)
       local out = net.outputs[1]
       return #net.outputs == 1 and #out.sizes == 3 and dim(out, 3) == 6
@@ -397,7 +397,7 @@ M.list = {
     end,
   },
   {
-    name = "qrcode", about = "SSD on grey pictures, as WeChat's finder of QR codes",
+    name = "qrcode", about = "SSD on grey pictures, such as WeChat's detector of QR codes",
     fits = function(net)
       return #net.outputs == 1 and dim(net.outputs[1], 4) == 7 and net.channels == 1
     end,
@@ -448,12 +448,12 @@ M.list = {
     score = .4, overlap = .6,
     classes = function(net) return net.outputs[1].sizes[#net.outputs[1].sizes] end,
     decode = function(outputs, net, size, least)
-      local levels = nanodet_levels(net, size) or error("the outputs do not fit in pairs", 0)
+      local levels = nanodet_levels(net, size) or error("the outputs are not in pairs", 0)
       return heads.nanodet(outputs, { levels = levels, size = size }, least)
     end,
   },
   {
-    name = "segmentation", about = "a class for each place: classes x height x width, as FCN, DeepLab, LR-ASPP",
+    name = "segmentation", about = "a class for each position: classes x height x width, as FCN, DeepLab, LR-ASPP",
     fits = scores_places,
     input = { channels = "rgb", mean = { 123.675, 116.28, 103.53 }, std = { 58.395, 57.12, 57.375 } },
     score = .005, overlap = 1, regions = true,
@@ -500,7 +500,7 @@ function M.of(net, name)
     if family.fits(net) then
       if not named then return family end
       error(("--family %s: this net is of the family %s, by its outputs or its file; without " ..
-             "--family it is decoded so"):format(name, family.name), 0)
+             "--family it is decoded as that"):format(name, family.name), 0)
     end
   end
   if named then return named end
@@ -511,10 +511,10 @@ function M.of(net, name)
   local classes = not named and M.scores(net)
   if classes and #net.outputs == 1 then
     error(("its output %s is a score for each of %d classes, so it is a classifier: cnnrun classify NET PICTURE " ..
-           "(if it is a detector all the same, say --family NAME: %s)"):format(ports[1], classes, known), 0)
+           "(if it is a detector, use --family NAME: %s)"):format(ports[1], classes, known), 0)
   end
-  error("no family of detectors known here has the outputs " .. table.concat(ports, ", ") ..
-        "; if it is one of them all the same, say --family NAME: " .. known, 0)
+  error("no known family of detectors has the outputs " .. table.concat(ports, ", ") ..
+        "; if it belongs to one of them, use --family NAME: " .. known, 0)
 end
 
 -- The name of a class without a file of labels: the net's own, the family's, or that of the usual

@@ -265,7 +265,7 @@ end
 local function new_canvas(options)
   local good, canvas = pcall(c.object, "canvas", options)
   if good then return canvas end
-  error("drawing wants the plugin draw-cairo, which is built where libcairo2-dev is: " ..
+  error("drawing needs the plugin draw-cairo, which is built if libcairo2-dev is installed: " ..
         tostring(canvas):gsub("^%S+:%d+: ", ""), 0)
 end
 

@@ -98,7 +98,7 @@ local function read_text(s, at)
         end
       end
       parts[#parts + 1] = (code >= 0xd800 and code < 0xe000) and "\u{fffd}" or utf8.char(code)
-    else parts[#parts + 1] = escapes[ch] or wrong(stop + 1, "a letter that may be escaped") end
+    else parts[#parts + 1] = escapes[ch] or wrong(stop + 1, "a valid escape") end
   end
 end
 

@@ -297,7 +297,7 @@ function M.poster(url)
   local worker, object = c.worker(), c.object("post", { url = url })
   return { post = function(_, t)
     worker:call(object, "send", json.encode(t, 7))
-    if not worker:send(true) then c.note("not posted: the address is slow") end
+    if not worker:send(true) then c.note("not posted: the address answers too slowly") end
   end, close = function() worker:close() end }
 end
 
@@ -308,7 +308,7 @@ function M.frame(frame, state, new, gone, poster, folder)
            save = function(path) frame.picture:save(path) end,
            tell = function(t) print(json.encode(t, 7)) end,
            post = function(t)
-             if not poster then error("frame.post: --post URL says where to", 0) end
+             if not poster then error("frame.post: --post URL is missing", 0) end
              poster:post(t)
            end }
 end

@@ -22,7 +22,7 @@ local function layer_rates(text, weights)
     end
     local found = false
     for _, w in ipairs(weights) do found = found or matches(pattern, w.name) end
-    if not found then error(("layer-rates: no weight that is trained is called %q"):format(pattern), 0) end
+    if not found then error(("layer-rates: no trained weight matches %q"):format(pattern), 0) end
     list[#list + 1] = { pattern, factor }
   end
   return function(name)

@@ -80,7 +80,7 @@ end
 function M.places(output, list)
   local is_file, n = output:match("%.(%w+)$") and c.exists(output) ~= "folder", #list
   local video = list[1] and list[1].frames
-  if is_file and n > 1 then error("-o " .. output .. ": several pictures want a folder", 0) end
+  if is_file and n > 1 then error("-o " .. output .. ": several pictures need a folder", 0) end
   if is_file and not video and not M.is_picture(output) then
     if list[1] and list[1].why then error(list[1].why, 0) end -- It may have been a video.
     error("-o " .. output .. ": pictures are written as .png, .jpg, .bmp, .ppm, .tif or .webp", 0)
@@ -137,7 +137,7 @@ local function each_frame(entry, quiet, work)
       c.note(("%s: frame %d, %.1f s"):format(entry.name, i, seconds or 0))
     end
   end
-  if n == 0 then error("no frames are in it, or in that part of it", 0) end
+  if n == 0 then error("it has no frames, or none in that part", 0) end
 end
 
 -- Calls work(name, picture, about) for each picture and each frame (`about` for frames only). With

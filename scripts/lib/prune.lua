@@ -91,8 +91,8 @@ function Work:open_state(restart)
       return self:keep_state()
     end
     if not restart then
-      error(path .. ": is the work of another pruning (net, data or options differ); " ..
-            "--restart begins anew, --folder names another place", 0)
+      error(path .. ": belongs to another pruning (net, data or options differ); " ..
+            "--restart begins again, --folder uses another folder", 0)
     end
   end
   c.barrier() -- All processes have looked for the file.
@@ -546,7 +546,7 @@ function Work:tell_results(r)
            number(r.dense.ms), number(r.pruned.arena_bytes), number(r.dense.arena_bytes),
            self:path("report.html"))
   if r.bytes[2] >= r.bytes[1] then
-    self:say("its zeros take bytes, too, until cnnrun convert %s -o FILE --encode sparse-csr", r.output)
+    self:say("zeros are stored, too; to drop them: cnnrun convert %s -o FILE --encode sparse-csr", r.output)
   end
 end
 
@@ -590,7 +590,7 @@ local function run(schedule, options)
   local open = false
   for _, layer in ipairs(work.layers) do open = open or layer.keep == "found" end
   if not schedule.keep and open and (options.no_scan or schedule.scan == false) then
-    error("the schedule leaves shares to be found: they want the scan", 0)
+    error("the schedule has shares to be found by the scan: scan = false is not possible", 0)
   end
   work:try(net)
   work.base = work:judge(net)

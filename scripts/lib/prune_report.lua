@@ -39,7 +39,7 @@ local function summary(report, r)
                        before and after and before ~= 0 and shown("%.1f %%", 100 * after / before) or "&ndash;"))
   end
   report:add("<table><tr><th></th><th>before</th><th>after</th><th>of it</th></tr>")
-  both("weights that are not 0", "%.2f %%", 100, 100 * r.kept)
+  both("nonzero weights", "%.2f %%", 100, 100 * r.kept)
   both("file, bytes", "%d", r.bytes[1], r.bytes[2])
   both("right in validation", "%.2f %%", 100 * r.validation[1], 100 * (r.encoded or r.validation[2]))
   if r.test then both("right in the test", "%.2f %%", 100 * r.test[1], 100 * r.test[2]) end
@@ -52,7 +52,7 @@ local function summary(report, r)
   else report:add("%s", row("energy", "unmeasured", "unmeasured", "no meter")) end
   report:add("</table>%s<p>%d pictures for validation%s.</p>",
            r.pruned.simulated and "<p>Milliseconds and joules are a simulated board's.</p>" or "", r.validated,
-           r.test and (", %d for the test, which was looked at once"):format(r.tested) or "; no test")
+           r.test and (", %d for the test, which was used once"):format(r.tested) or "; no test")
 end
 
 local function layers(report, dense, pruned)
@@ -91,12 +91,12 @@ local function steps(report, rows, base)
     cut[#cut + 1], trained[#trained + 1] = { r.step, r.cut }, { r.step, r.accuracy }
     kept[#kept + 1] = { r.step, r.kept }
   end
-  report:add("<h2>Cut and train in turns</h2>")
+  report:add("<h2>Pruning and training in turns</h2>")
   report:picture("steps", "Right in validation at each step (steps.csv)", plot.lines(
     { { trained, label = "trained on" }, { cut, label = "just cut" },
       unpruned(1, math.max(2, #rows), base) },
     { x = "step", y = "right in validation", width = 640 }))
-  report:picture("kept", "Weights that are not 0", plot.lines({ { kept } }, { x = "step", y = "share kept", width = 640 }))
+  report:picture("kept", "Nonzero weights", plot.lines({ { kept } }, { x = "step", y = "share kept", width = 640 }))
 end
 
 -- The nonzero elements of a tensor.

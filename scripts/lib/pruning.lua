@@ -32,7 +32,7 @@ end
 local function check_words(t, known, what)
   for key, value in pairs(t) do
     local want = known[key]
-    if not want then error(("%s says '%s', which is none of its words"):format(what, tostring(key)), 0) end
+    if not want then error(("%s has the key '%s', which is unknown"):format(what, tostring(key)), 0) end
     if not (" " .. want .. " "):find(" " .. type(value) .. " ", 1, true) then wrong(key, "a " .. want, value) end
   end
 end
@@ -76,7 +76,7 @@ function M.check(schedule)
   end
   check_numbers(schedule)
   if schedule.rewind and schedule.unit == "channel" then
-    error("rewind: channels that are gone can't go back to what they were; want unit element or block", 0)
+    error("rewind: removed channels can't be restored; want unit element or block", 0)
   end
 end
 
@@ -213,7 +213,7 @@ local function settled(list, scores, net)
   for _, layer in ipairs(list) do
     least = math.min(least, least_of(scores[layer.weight]:reshaped { count_of(net, layer) }))
   end
-  if least ~= least or least == -math.huge then error("criterion: a score is no number", 0) end
+  if least ~= least or least == -math.huge then error("criterion: a score is not a number", 0) end
   for _, layer in ipairs(list) do
     local w, ones = net:weight(layer.weight), {}
     for i = 1, count_of(net, layer) do ones[i] = 1 end

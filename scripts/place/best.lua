@@ -656,7 +656,7 @@ local function place(rows, seen)
     end
   end
   if not best then
-    if not kept then return nil, "no plan keeps to the limit of time" end
+    if not kept then return nil, "no plan keeps within limit_ms" end
     local answer = {}
     for _, node in ipairs(seen.nodes) do answer[node.name] = kept end
     steps[#steps + 1] = { kept = kept, why = "nothing is expected to be better" }

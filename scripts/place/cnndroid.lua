@@ -7,7 +7,7 @@ local function place(_, seen)
   for _, d in ipairs(seen.devices) do
     if d.host then host = host or d.name else away = away or d.name end
   end
-  if not (host and away) then return nil, "wants a device with the program's memory and one without" end
+  if not (host and away) then return nil, "needs a device with the program's memory and one without" end
   local answer = {}
   for i, node in ipairs(seen.nodes) do
     local heavy = node.operator:find "^conv" or node.operator:find "^dense"

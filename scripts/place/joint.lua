@@ -157,10 +157,10 @@ end
 
 return function(words)
   return args.main(words, { usage = "scripts/place/joint.lua NET --on BOARD [-o FOLDER]", least = 1,
-    about = "Devices, shares and frequencies of a net chosen together, for the least EDP, beside one after the other.",
+    about = "Chooses devices, shares and frequencies of a net together for the least EDP, and compares with separate choices.",
     flags = { { "--on BOARD", "a board by its name: drawn,seed=3 (odroid_xu3)" },
               { "--exhaustive", "try all frequencies of all clocks, too" },
-              { "-o, --output FOLDER", "where place.lua and hold.lua go" }, { "--json", "an object a choice" } } },
+              { "-o, --output FOLDER", "where place.lua and hold.lua go" }, { "--json", "one object for each choice" } } },
     function(options)
       local p, choices = choose(options.on or "odroid_xu3", placement.layers(options[1]), options.exhaustive)
       tell(options, p, choices)
