@@ -7,6 +7,7 @@
 local ladder = { { low = 0, high = 90, stay = 2 }, { low = 60, high = 90, stay = 1 }, { low = 70, high = 90, stay = 1 },
                  { low = 78, high = 90, stay = 1 }, { low = 90, high = 99, stay = 1 }, { low = 99, high = 100, stay = 1 } }
 
+-- The highest step that is not above hz, else the first.
 local function index_of(steps, hz)
   for i = #steps, 2, -1 do
     if steps[i] <= hz then return i end

@@ -80,6 +80,7 @@ local function read_rows(plot, kind, number, rows)
   return runs, left_out
 end
 
+-- A new plot of that kind, and the series to draw in it; sets the ranges of its axes.
 local function read_series(kind, list, options)
   local plot, series, left_out = figure.new(kind, options, { "markers" }), {}, 0
   if type(list) ~= "table" then error(("plot.%s: want a list of series"):format(kind), 3) end

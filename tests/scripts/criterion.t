@@ -128,7 +128,7 @@ for (["$two, criterion = 'movements'", qr/criterion: want magnitude, saliency or
     ["$two, unit = 'rows'", qr/unit: want element, block, channel, got rows/],
     ["layers = { ip1 = 0.2 }, rates = 'never'", qr/rates: want falling, cubic, once or a table, got never/],
     ["$two, steps = 1.5", qr/steps: want a whole number/], ["$two, rewind = -1", qr/rewind: want a whole number from 0 on/],
-    ["$two, rewind = 1, unit = 'channel'", qr/rewind: channels/], ["$two, saliency = { batchs = 3 }", qr/saliency says 'batchs'/],
+    ["$two, rewind = 1, unit = 'channel'", qr/rewind: removed channels/], ["$two, saliency = { batchs = 3 }", qr/saliency has the key 'batchs'/],
     ["$two, encode = 'nosuch'", qr/nosuch: no encoding of that name/], ["$two, stop = -1", qr/stop: want points/],
     ["$two, criterion = function(w) return 7 end", qr/criterion: want a tensor of the weight's shape for ip1, got 7/],
     ["$two, criterion = function(w) return w:taken(1, { 1 }) end", qr/for ip1, got one of 1,/],
