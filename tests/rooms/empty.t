@@ -1,5 +1,5 @@
 #!/usr/bin/perl
-# The core without plugins: it starts, says so politely, and searches where it should and nowhere else.
+# The core without plugins: it starts, reports that there are none, and searches only the documented folders.
 use strict;
 use warnings;
 use Cwd qw(abs_path);

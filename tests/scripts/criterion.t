@@ -1,5 +1,5 @@
 #!/usr/bin/perl
-# Pruning by a schedule's own words: criteria, rewinding, statistics of batches, mistakes found first, corrections.
+# Keys of a pruning schedule: criteria, rewinding, statistics of batches, mistakes found first, corrections.
 use strict;
 use warnings;
 use File::Temp 'tempdir';

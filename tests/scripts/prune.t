@@ -1,5 +1,6 @@
 #!/usr/bin/perl
-# cnnrun prune: what it keeps, tells and draws; killed and resumed it ends in the same net; whole channels go.
+# cnnrun prune: its files, messages and plots; killed and resumed it gives the same net; removal of whole
+# channels.
 use strict;
 use warnings;
 use File::Temp 'tempdir';

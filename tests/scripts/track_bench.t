@@ -1,5 +1,6 @@
 #!/usr/bin/perl
-# Made scenes with known truth (scripts/bench/scenes.lua), and the tracker judged on them (scripts/bench/track.lua).
+# Generated scenes with known truth (scripts/bench/scenes.lua), and the tracker judged on them
+# (scripts/bench/track.lua).
 use strict;
 use warnings;
 use Cwd qw(abs_path);

@@ -1,5 +1,5 @@
 #!/usr/bin/perl
-# The program's face: help at every level, suggestions, exit codes, JSON, and its main commands.
+# The program's interface: help at every level, suggestions, exit codes, JSON, and the main commands.
 use strict;
 use warnings;
 use File::Temp qw(tempdir);

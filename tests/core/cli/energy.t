@@ -1,5 +1,6 @@
 #!/usr/bin/perl
-# cnnrun energy, and energy where nets run: on a tree of made-up sensors, with sensors that fail meanwhile.
+# cnnrun energy, and energy of running nets: on a tree of made-up sensors, with sensors that fail during the
+# run.
 use strict;
 use warnings;
 use FindBin;

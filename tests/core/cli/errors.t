@@ -1,6 +1,5 @@
 #!/usr/bin/perl
-# How the program ends: exit codes of signals and scripts, errors as JSON, commands whose stdout is
-# JSON and nothing else.
+# How the program ends: exit codes of signals and scripts, errors as JSON, commands whose stdout is only JSON.
 use strict;
 use warnings;
 use FindBin;

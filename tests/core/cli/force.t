@@ -1,5 +1,5 @@
 #!/usr/bin/perl
-# --kernel NODE=NAME, and kernels in c.load: what runs a layer is what was asked for, or an error.
+# --kernel NODE=NAME, and kernels in c.load: the layer runs with that kernel, or there is an error.
 use strict;
 use warnings;
 use Test::More;

@@ -1,5 +1,5 @@
 #!/usr/bin/perl
-# cnnrun gauges, and c.gauges in a script: meters and knobs of a made-up plugin, by its clock.
+# cnnrun gauges, and c.gauges in a script: meters and knobs of a made-up plugin with its own clock.
 use strict;
 use warnings;
 use Test::More;

@@ -1,5 +1,5 @@
 #!/usr/bin/perl
-# cnnrun place on a simulated board: the thesis' devices, set and shares, what is kept and taken over.
+# cnnrun place on a simulated board: the thesis' devices, set and shares, and what is kept and loaded again.
 use strict;
 use warnings;
 use Test::More;

@@ -1,5 +1,5 @@
 #!/usr/bin/perl
-# What is asked for and isn't there is told, with the way out: never taken for something else.
+# A thing that is asked for and is missing gives an error with a remedy; nothing else is taken in its place.
 use strict;
 use warnings;
 use File::Temp qw(tempdir);

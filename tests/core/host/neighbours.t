@@ -1,5 +1,5 @@
 #!/usr/bin/perl
-# Plugins beside each other: a name that two of them want, devices that praise themselves, typos.
+# Several plugins together: a name that two of them bring, devices with high scores, typos.
 use strict;
 use warnings;
 use Test::More;

@@ -1,6 +1,6 @@
 #!/usr/bin/perl
-# Where a script may write: what its words name, below --output's folder, anywhere when trusted; links
-# are followed before that is asked. And c.write: text and tensors, whole or not at all.
+# Where a script may write: files named by its words, files below --output's folder, any file when trusted;
+# links are followed before the check. And c.write: text and tensors, completely or not at all.
 use strict;
 use warnings;
 use Cwd 'abs_path';

@@ -1,6 +1,6 @@
 #!/usr/bin/perl
-# A .cnr whose weights are damaged neither runs nor is it written out as sound: digests are compared
-# when data is first read, and not when nothing reads it.
+# A .cnr with damaged weights neither runs nor is written to a new file as valid. Digests are compared when
+# data is first read, and not if nothing reads it.
 use strict;
 use warnings;
 use Digest::SHA qw(sha256);

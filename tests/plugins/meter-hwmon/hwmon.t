@@ -1,5 +1,5 @@
 #!/usr/bin/perl
-# meter-hwmon on trees of several boards, and on what is wrong with them.
+# meter-hwmon on trees of several boards, and on faulty trees.
 use strict;
 use warnings;
 use FindBin;

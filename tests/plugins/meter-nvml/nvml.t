@@ -1,5 +1,5 @@
 #!/usr/bin/perl
-# meter-nvml with a made-up library: counters, power, and what a driver may lack.
+# meter-nvml with a made-up library: counters, power, and drivers that lack functions.
 use strict;
 use warnings;
 use FindBin;

@@ -1,6 +1,6 @@
 #!/usr/bin/perl
-# --weights-type: kernels that store weights as halves are chosen where that is asked for, and nowhere else;
-# answers stay what they were.
+# --weights-type: kernels that store weights as halves are chosen only if it asks for them; answers stay the
+# same.
 use strict;
 use warnings;
 use File::Temp qw(tempfile);

@@ -1,5 +1,6 @@
 #!/usr/bin/perl
-# Videos in and out: frames, times and sound kept; rotated, uneven, odd, broken ones; pipes, HTTP, devices.
+# Videos in and out: frames, times and sound are kept; rotated, uneven, odd and broken ones; pipes, HTTP,
+# devices.
 use strict;
 use warnings;
 use FindBin;

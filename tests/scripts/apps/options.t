@@ -1,5 +1,5 @@
 #!/usr/bin/perl
-# Every option that commands have in common, in every application: taken, or refused with a reason.
+# Every common option in every application: accepted, or refused with a reason.
 use strict;
 use warnings;
 use Cwd qw(abs_path);

@@ -1,5 +1,5 @@
 #!/usr/bin/perl
-# cnnrun monitor: recorded in parts that a folder's size bounds; a disk that is full; sources that go away and come back.
+# cnnrun monitor records parts into a folder of limited size; a full disk; sources that fail and return.
 use strict;
 use warnings;
 use FindBin;

@@ -1,5 +1,5 @@
 #!/usr/bin/perl
-# cnnrun track: boxes, JSON, drawings, saved models; frames that are broken or of another size; bad words.
+# cnnrun track: boxes, JSON, drawings, saved models; frames that are broken or of another size; wrong options.
 use strict;
 use warnings;
 use Cwd qw(abs_path);
