@@ -1,12 +1,13 @@
 /* Operators that move elements, or interpolate between four: a table gives the source of each
- * output; the operator's own reference computes it. */
+ * output; the operator's own reference computes it. Entry `behind` of the table is the value of
+ * outputs without a source. */
 
 __kernel void move_by_table(__global const float *x, int x_at, __global const int *table, int table_at,
-                            __global float *y, int y_at, int count) {
+                            __global float *y, int y_at, int count, int behind) {
     const int i = get_global_id(0);
     if (i >= count) return;
     const int from = table[table_at + i];
-    y[y_at + i] = from < 0 ? 0.0f : x[x_at + from];
+    y[y_at + i] = from < 0 ? as_float(table[table_at + behind]) : x[x_at + from];
 }
 
 /* Resamples a plane of `high` rows of `wide`. `table` has, for each output row and then for each
