@@ -135,7 +135,7 @@ for (["$two, criterion = 'movements'", qr/criterion: want magnitude, saliency or
     ["$two, criterion = function(w) error 'not today' end", qr/not today/]) {
     my ($schedule, $text) = @$_;
     isnt(prune('wrong', $schedule), 0, $schedule);
-    like(slurp("$dir/err"), $text, 'is told');
+    like(slurp("$dir/err"), $text, 'is reported');
     ok(!-e "$dir/wrong/state.json", 'and no work was begun');
 }
 done_testing;

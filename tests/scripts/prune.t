@@ -159,7 +159,7 @@ for (['--memory-limit', '1K', qr/memory/], ['--policy', "$dir/none.lua", qr/none
     ['--device', 'nosuch', qr/nosuch: no such device/], ['--memory', '5M', qr/no place here/], ['--eval', 'images:none', qr/none/]) {
     my ($option, $value, $text) = @$_;
     isnt(whole(command('held', '--no-scan', $option, $value)), 0, "$option $value");
-    like(slurp("$dir/err"), $text, 'is told');
+    like(slurp("$dir/err"), $text, 'is reported');
 }
 for (['--kernel', 'ip1=dense_f32_dot'], ['--arithmetic', 'fp16'], ['--weights-type', 'fp16'], ['--fallback', 'cpu'],
     ['--policy', 'best', '--policy-option', 'objective=time'], ['--no-verify'], ['--memory-limit', '1G']) {

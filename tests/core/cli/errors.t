@@ -122,5 +122,5 @@ is $out, '', 'without --json stdout holds nothing';
 
 ($code, $out) = run('help', 'exit');
 like $out, qr/130.*143/, 'the help tells the codes of signals';
-like $out, qr/\{"error"/, 'and how errors are told';
+like $out, qr/\{"error"/, 'and how errors are reported';
 done_testing;

@@ -56,7 +56,7 @@ ok($? != 0 && !-e 'other/in.txt', 'nor by a way round');
 symlink '../other', 'made/link' or die;
 $out = run('scripts/write.lua', 'made', '@made/link/in.txt');
 ok($? != 0 && !-e 'other/in.txt', 'nor through a link');
-like($out, qr/a link that leads elsewhere/, 'which is told');
+like($out, qr/a link that leads elsewhere/, 'which is reported');
 symlink '../other/in.txt', 'made/file' or die;
 $out = run('scripts/write.lua', 'made', '@made/file');
 ok($? != 0 && !-e 'other/in.txt', 'nor through a link to a file');
