@@ -1,10 +1,11 @@
--- Below the point at which the hardware throttles, with the least time lost: option limit, degrees (80), is
--- that point; option below (0.4) how far it stays away from it. Hardware that throttles goes down fast and
--- comes up late; what it loses there is won by staying just below. The temperature of the next ticks is
--- told by how fast it rises now (option ahead: 0.2 s): where that is too hot it goes a step down, where
--- it is cool enough a step up: so it ends between two neighbours, in the share that the heat allows.
--- A sensor that is slow or coarse wants more of both options: what it tells is past when it is read.
--- Without a temperature it does as fixed.lua, and says so.
+-- Stays just below the temperature at which the hardware throttles, with the least loss of time.
+-- Option limit, degrees (80), is that temperature; option below (0.4) is the distance kept from it.
+-- Throttling hardware lowers the clock quickly and raises it late; staying just below avoids that
+-- loss. The temperature of the next ticks is extrapolated from its present rise (option ahead: 0.2
+-- s). If it will be too hot, the policy goes one step down; if it is cool enough, one step up. So
+-- it alternates between two adjacent steps in the proportion that the heat allows. A slow or coarse
+-- sensor needs larger values of both options, since its readings are late. Without a temperature it
+-- acts like fixed.lua, and reports so.
 local function index_of(steps, hz)
   for i = #steps, 2, -1 do
     if steps[i] <= hz then return i end

@@ -1,10 +1,11 @@
--- The least energy that still meets a frame rate: option fps (30). A pass may take what a frame lasts, less
--- option margin (0.01) of it. It starts at the highest step, whose passes it times; the longest of them, in
--- cycles, bounds what any other step can take: work that no frequency changes only makes that less, so a
--- step is hardly ever tried that could be late. Of the steps that are in time it tries each once, from
--- above, for option window seconds (1), and stays at the one with the least joules a frame; passes that get
--- longer move the bound, and with it the step, at the next tick. Without a meter: the lowest in time.
--- The bound is per step: what was measured there holds there, and the one from elsewhere only until then.
+-- The least energy that still meets a frame rate: option fps (30). A pass may take the duration of
+-- a frame, less option margin (0.01) of it. The policy starts at the highest step and times its
+-- passes. The longest of them, in cycles, bounds the time at any other step: work that does not
+-- depend on the frequency only makes it shorter. So a step that could be late is hardly ever tried.
+-- It tries each step that is in time once, downwards, for option window seconds (1), and stays at
+-- the one with the least joules a frame. If passes get longer, the bound and the step change at the
+-- next tick. Without a meter it takes the lowest step in time. Bounds are kept for each step: a
+-- measurement at a step replaces the bound derived from other steps.
 local function index_of(steps, hz)
   for i = #steps, 2, -1 do
     if steps[i] <= hz then return i end
@@ -12,9 +13,10 @@ local function index_of(steps, hz)
   return 1
 end
 
--- The most that a pass may take at step i, as far as is known: what was measured there; else the least of
--- what the steps above would become if all of it went with the frequency; else, where the two nearest above
--- did go with it by half at least, what a fixed part and the rest make of them, and 2% more.
+-- An upper bound on the time of a pass at step i: measured there if possible. Else it is
+-- extrapolated from the steps above, assuming that all of the time scales with the frequency. If at
+-- least half of the time of the two nearest steps above did scale, a fixed and a scaling part are
+-- fitted to them, plus 2%.
 local function bound(m, steps, i)
   local most, near = m.longest[i], {}
   if most then return most end

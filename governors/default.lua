@@ -1,11 +1,13 @@
--- What the GPU's own driver does: a ladder of thresholds, as Mali's for the Exynos 5422 has them. At each
--- tick the load is held against the two of the step in force: above the upper one it goes a step up, below
--- the lower one (as many ticks in a row as the step asks) a step down. Where a knob has another number of
--- steps than six, each takes the thresholds of the step that lies as far up.
--- Its load falls in each gap between two passes and it follows: the "ping-pong" of W18, chapter 5.
+-- Imitates the GPU's own driver: a ladder of thresholds as in Mali's driver for the Exynos 5422. At
+-- each tick the load is compared with the two thresholds of the current step: above the upper one
+-- it goes a step up; below the lower one, for the number of successive ticks that the step
+-- requires, a step down. If a knob does not have six steps, each step uses the thresholds at the
+-- same relative height. The load drops in each gap between two passes, and the policy follows it:
+-- the "ping-pong" of W18, chapter 5.
 local ladder = { { low = 0, high = 90, stay = 2 }, { low = 60, high = 90, stay = 1 }, { low = 70, high = 90, stay = 1 },
                  { low = 78, high = 90, stay = 1 }, { low = 90, high = 99, stay = 1 }, { low = 99, high = 100, stay = 1 } }
 
+-- The highest step that is not above hz, else the first.
 local function index_of(steps, hz)
   for i = #steps, 2, -1 do
     if steps[i] <= hz then return i end

@@ -1,11 +1,11 @@
--- Algorithm 5.1 of W18: a template of 40 loads, 0.1 s apart, is what a loop of inference looks like. M loads
--- are collected (option m: 40, more than 20); each time there are M, their distance from the template by
--- dynamic time warping says what runs: below the threshold a loop of inference, and the highest frequency;
--- else, and until the first M are there, the driver's own policy (default.lua).
--- The template of the thesis is a figure, and its threshold of 480 goes with it. Here the template is a
--- part of the recording traces/loop4.csv, and the threshold is what `cnnrun govern calibrate` finds
--- between loops of inference and the other scenes; option threshold is another. Loads are in percent.
--- Option template: the name of another recording, of which 40 loads are taken.
+-- Algorithm 5.1 of W18: a template of 40 loads, 0.1 s apart, describes a loop of inference. M loads
+-- are collected (option m: 40, more than 20). Then dynamic time warping gives their distance from
+-- the template: below the threshold the program runs inference and gets the highest frequency;
+-- otherwise, and before the first M loads, the driver's own policy applies (default.lua). In the
+-- thesis the template is a figure, to which its threshold of 480 belongs. Here the template is a
+-- part of the recording traces/loop4.csv, and the threshold is the one that `cnnrun govern
+-- calibrate` finds between loops of inference and other scenes; option threshold sets another.
+-- Loads are in percent. Option template: the name of another recording, of which 40 loads are used.
 local c = require "cnnrun"
 local default = require "default"
 local N, THRESHOLD = 40, 739

@@ -1,11 +1,11 @@
--- As dtw.lua, but templates and thresholds are learned from recordings of several scenes. Each recording is
--- cut into windows of M loads (option m: 40); those whose note says "scene: inference" are of the one sort, all
--- others of the other. Every window of inference is tried as a template: its threshold is where the
--- fewest windows of all recordings fall on the wrong side, in the middle of the widest such gap. The best
--- few (option keep: 7), by wrong windows and then by the width of the gap as a part of the threshold,
--- are kept, and vote: more than half of them decide what runs.
--- Learned once, before the first tick, from the installed recordings or those given by --trace: so a
--- machine's own recordings (cnnrun govern record) replace what was measured or simulated elsewhere.
+-- Like dtw.lua, but learns templates and thresholds from recordings of several scenes. Each
+-- recording is cut into windows of M loads (option m: 40). Windows whose note says "scene:
+-- inference" are positives, all others negatives. Every positive window is tried as a template. Its
+-- threshold is where the fewest windows of all recordings are misclassified, in the middle of the
+-- widest such gap. The best templates (option keep: 7), ordered by errors and then by the gap's
+-- width relative to the threshold, vote: the majority decides. It learns once, before the first
+-- tick, from the installed recordings or those given by --trace. So recordings of this machine
+-- (cnnrun govern record) replace those measured or simulated elsewhere.
 local c = require "cnnrun"
 local default = require "default"
 
@@ -22,7 +22,8 @@ local function windows(traces, m)
   return out
 end
 
--- Where the fewest are wrong: all of inference below it, all others not; the middle of the widest such gap.
+-- The threshold with the fewest errors (inference below it, others above), in the middle of the
+-- widest such gap.
 local function threshold(distances)
   table.sort(distances, function(a, b) return a.d < b.d end)
   local wrong, best = 0, nil

@@ -1,12 +1,12 @@
--- The least energy times delay of a pass, of measured times and joules: no board is known to it. It starts at
--- the highest steps, measures some passes, and tries other steps, one knob after the other (GPU core, memory
--- bus, clusters of cores: all that can be set), a third of the way first and then nearer; what is better stays.
--- A trial that loses more time than it may (option lose: 0.25 of a pass's time more) is not begun, as far
--- as frequencies tell. Trials last a few passes, at least option window seconds (1), each with one before
--- it that is thrown away, since the step changed in it. When nothing near is better it stays there and goes
--- on measuring: a pass that takes 6% more or less than it did (the work, the heat or the neighbours have
--- changed) begins the trials anew, from where it stands. Without a meter it goes by time alone. Option only: a
--- knob's name, and no other is set.
+-- Minimises energy times delay of a pass from measured times and joules, without knowledge of the
+-- board. The policy starts at the highest steps, measures some passes, and tries other steps, one
+-- knob after the other (GPU core, memory bus, clusters of cores: every writable one), first a third
+-- of the range away and then nearer; it keeps improvements. It does not start a trial that would
+-- lose too much time according to the frequencies (option lose: 0.25 of a pass's time). Trials last
+-- several passes, at least option window seconds (1), after one pass that is discarded because the
+-- step changed during it. If no near step is better, it stays and goes on measuring: if a pass
+-- takes 6% more or less than before (other work, heat or neighbours), trials start again from
+-- there. Without a meter it minimises time alone. Option only: the name of a knob; no other is set.
 local function settle(m)
   m.t, m.e, m.n, m.skip = 0, 0, 0, 1
 end
@@ -23,7 +23,7 @@ local function restart(m)
   m.again = true
 end
 
--- The next neighbour that is worth a trial: knobs in turn, down and up.
+-- The next step that is worth a trial: each knob in turn, down and up.
 local function next_trial(m, lose)
   while true do
     if m.failed >= 2 * #m.knobs then

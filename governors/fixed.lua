@@ -1,7 +1,8 @@
--- One step, and no other: "fixed" is the highest, "fixed,at=lowest" the lowest, "fixed,at=480e6" that
--- frequency (numbers below 100000 are megahertz). What lies between two steps is the lower one; nothing is
--- ever above what the machine was found with. All knobs with "all": fixed,all,at=highest.
--- It is what table 5.1 of W18 calls fixed frequencies, and what other policies are compared with.
+-- One step only: "fixed" is the highest, "fixed,at=lowest" the lowest, "fixed,at=480e6" that
+-- frequency (numbers below 100000 are megahertz). Between two steps, the lower one is taken; the
+-- policy never exceeds the step found on the machine. With "all" it sets every knob:
+-- fixed,all,at=highest. Table 5.1 of W18 calls this fixed frequencies; other policies are compared
+-- with it.
 return {
   step = function(seen)
     local at = seen.options.at or "highest"

@@ -1,4 +1,4 @@
-# Runs the program as a user without rights, wherever the build lies: below /root nobody else may enter.
+# Runs the program as an unprivileged user, also when the build is below /root, which others can't enter.
 package OtherUser;
 use strict;
 use warnings;
@@ -9,7 +9,7 @@ use FindBin;
 
 use constant UID => 65534;
 
-# Copies a file or a folder and what is below it, for all to read; files keep whether they can be run.
+# Copies a file or a folder with its contents, readable for all; executable files stay executable.
 sub copy_for_all {
     my ($from, $to) = @_;
     if (-d $from) {

@@ -1,7 +1,7 @@
-# Where tests keep compiled OpenCL programs: in the build folder, so that only the first run waits for compilers.
-# `use Programs 'quick'` has PoCL compile without optimisation: judging many small cases, a test spends its time
+# Keeps compiled OpenCL programs in the build folder, so that only the first run of tests waits for compilers.
+# `use Programs 'quick'` makes PoCL compile without optimisation: a test of many small cases spends its time
 # in the compiler. Others (nets.t, lenet.t, sparse-csr/opencl.t, README commands) try optimised programs.
-# POCL_EXTRA_BUILD_FLAGS, also empty, and folders that the caller names win.
+# POCL_EXTRA_BUILD_FLAGS, even if empty, and folders given by the caller have precedence.
 package Programs;
 use strict;
 use warnings;

@@ -1,7 +1,7 @@
 #!/usr/bin/perl
-# Sums up what prove --directives wrote about several suites: skipped tests by reason, then as the last line
+# Summarises the output of prove --directives for several suites: skipped tests by reason, then as the last line
 # "N passed, N failed". Exit status 1: something failed, or nothing ran.
-# A reason "left out: ..." is a choice of the test. All others are for want of something.
+# A reason "left out: ..." is a choice of the test. All other reasons name something that is missing.
 # CNNRUN_ROOT_APART=1: what only root can do runs in a suite of its own, so a test that skips it leaves it out.
 # An OpenCL device, a browser and ../shared are in the packages or beside the checkout, so whole parts go
 # untested where one is missing. With CI=true each of them counts as a failure, unless CNNRUN_ACCEPT_SKIPS

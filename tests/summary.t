@@ -1,5 +1,5 @@
 #!/usr/bin/perl
-# tests/summary.pl on made-up output of prove: what failed, what was skipped and why, what makes CI red.
+# tests/summary.pl on made-up output of prove: failures, skips with their reasons, and what fails in CI.
 use strict;
 use warnings;
 use File::Temp qw(tempdir);

@@ -60,7 +60,7 @@ __attribute__((unused)) static int is_text(const char *got, const char *want, co
     return good;
 }
 
-/* `text` holds `part`. */
+/* Tests that `text` contains `part`. */
 __attribute__((unused)) static int has_text(const char *text, const char *part, const char *what) {
     const int good = ok(text && strstr(text, part) != NULL, "%s", what);
     if (!good) note("no \"%s\" in \"%s\"", part, text ? text : "(null)");

@@ -65,19 +65,31 @@ nav:
     - Simulated boards: core/docs/boards.md
     - Several machines: core/docs/groups.md
     - Boards and phones: core/docs/machines.md
+    - Measuring beside others: core/docs/benchmarks.md
     - One model in a program: core/docs/pack.md
     - Java: core/docs/java.md
     - Scripts: core/docs/scripting.md
     - Experiments and sweeps: scripts/experiments/README.md
     - The documents' experiments: scripts/documents/README.md
-    - Pruning: scripts/prune/README.md
-    - Plugins: plugins/README.md
+    - Pruning: core/docs/pruning.md
+    - Pruning schedules: scripts/prune/README.md
+    - Placing layers on devices: core/docs/placement.md
+    - Plugins:
+      - Plugins that come with cnnrun: plugins/README.md
+      - Judging, permissions, names: core/docs/plugins.md
+      - Add an operator: core/docs/operators.md
+      - Add a kernel: core/docs/kernels.md
+      - OpenCL kernels: core/docs/opencl.md
+      - Add a device: core/docs/devices.md
+      - Add another part: core/docs/parts.md
   - Reference:
     - Commands: reference/commands.md
     - Lua: reference/lua.md
     - Operators: reference/operators.md
+    - Frequency policies: core/docs/governors.md
     - Python: reference/python.md
     - The ABI for plugins: core/docs/abi.md
+    - The source, and its glossary: core/docs/source.md
     - C++: reference/c/cpp.md
     - C:
       - Headers: reference/c/index.md
@@ -85,7 +97,11 @@ $headers
   - Why:
     - Design: core/docs/design.md
     - The five documents: core/docs/documents.md
+    - How the tracker is judged: core/docs/tracker.md
     - The map of the source: core/README.md
+    - One inference, from Lua to kernel: core/docs/inference.md
+    - Stored plans and measured times: core/docs/plans.md
+    - Rules of the core: core/docs/rules.md
 END
 close $config or die "$out.yml: $!\n";
 # links that lead to files of the tree which are no pages are told, and do no harm

@@ -84,8 +84,8 @@ if [ -d $cross/lua ]; then
         -DCMAKE_TOOLCHAIN_FILE="$PWD/tests/cross/aarch64.cmake" -DCNNRUN_CROSS_LUA="$PWD/$cross/lua"
 fi
 
-# Each is one after the other in itself, so they go side by side. Of fuzzing each road for a few seconds;
-# tests/fuzz/run.sh 600 is the long way.
+# These tests run side by side, since each uses one core. Each fuzz target runs for a few seconds; for
+# a long search run tests/fuzz/run.sh 600.
 suite "aarch64 and fuzz" 400 build tests/fuzz/fuzz.t tests/cross/aarch64.t tests/cross/pack.t
 
 say "everything took $(($(date +%s) - started)) s with its builds"

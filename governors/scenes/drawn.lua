@@ -1,7 +1,7 @@
--- A machine and a loop on it, drawn by seeds: drawn.lua,seed=3,scene=5 is board 3 with scene 5 of eight
--- (what no frequency changes is more or less of a pass). `bus`: the memory's clock can be set, too, and
--- scenes differ in how much they wait for memory. `fps`: the loop waits for the next frame. `hot`: the board
--- throttles, at 80 degrees, and can't keep its highest step.
+-- A random machine and a loop on it, by seeds: drawn.lua,seed=3,scene=5 is board 3 with scene 5 of
+-- eight, which differ in the part of a pass that no frequency changes. `bus`: the memory's clock
+-- can be set too, and scenes differ in how much they wait for memory. `fps`: the loop waits for the
+-- next frame. `hot`: the board throttles at 80 degrees and can't sustain its highest step.
 local dice = require "lib.dice"
 
 local function clock(d, name, low, high, watts)

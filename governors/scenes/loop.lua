@@ -1,5 +1,5 @@
--- A loop of inference of some net, drawn by a seed, on the GPU of monitor.lua: a picture is taken, a pass of
--- a third of a second to a second and a half is computed, the answer is drawn. loop.lua,seed=7
+-- A random loop of inference, by a seed, on the GPU of monitor.lua: takes a picture, computes a
+-- pass of a third of a second to a second and a half, draws the answer. loop.lua,seed=7
 local dice, monitor = require "lib.dice", require "monitor"
 
 return function(values)

@@ -1,6 +1,7 @@
--- The monitoring application of W18, chapter 5 (sample, infer, draw) on the ODROID-XU3's GPU: fitted to the
--- 177 and 543 MHz rows of its table 5.1 (scripts/boards/odroid_xu3.lua). What no frequency changes is the
--- narrow dip of its load. `most` megahertz: the six steps of the thesis end at 543.
+-- The monitoring application of W18, chapter 5 (sample, infer, draw) on the ODROID-XU3's GPU,
+-- fitted to the rows for 177 and 543 MHz of its table 5.1 (scripts/boards/odroid_xu3.lua). The part
+-- of a pass that no frequency changes shows as the narrow dip of its load. `most` megahertz: the
+-- six steps of the thesis end at 543.
 local board = require("lib.board").load "odroid_xu3"
 
 return function(values)

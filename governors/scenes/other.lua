@@ -1,8 +1,8 @@
--- What else a phone's GPU does, drawn by a seed: other.lua,kind=mail,seed=7; kinds are mail (bursts of a
--- second, and nothing between them), game2d, game3d, video (frames at a fixed rate) and idle.
+-- Other loads of a phone's GPU, by a seed: other.lua,kind=mail,seed=7. Kinds are mail (bursts of a
+-- second with pauses), game2d, game3d, video (frames at a fixed rate) and idle.
 local dice, monitor = require "lib.dice", require "monitor"
 
--- Frames a second, megacycles of each from .. to, how much they differ.
+-- Frames a second, megacycles of each from .. to, relative variation.
 local frames = { game2d = { 60, 1.2, 3, .3 }, game3d = { 60, 6, 9.5, .25 }, video = { 30, 2, 5, .1 } }
 
 return function(values)

@@ -1,4 +1,4 @@
-/* x * scale[channel] + shift[channel]; the two lie one behind the other in `table`. */
+/* x * scale[channel] + shift[channel]; `table` holds all scales, then all shifts. */
 
 __kernel void channel_affine(__global const float *x, int x_at, __global const float *table,
                              int table_at, __global float *y, int y_at, int inner, int channels,

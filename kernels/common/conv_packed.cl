@@ -1,9 +1,9 @@
-/* Convolution with packed weights [block of 4 channels][channel in][tap][4]: a work-item has four
- * channels of some pixels in registers, and nothing is staged in local memory, which is main memory
- * on some GPUs. In a buffer, four pixels side by side; with -DIMAGE an image of RGBA pixels, a row for
- * a block of channels, read through the texture cache, and two pixels that lie half a row of work-items
- * apart, so that neighbours read neighbours.
- * Built with the window: KD KH KW, strides SD SH SW, dilations DD DH DW. */
+/* Convolution with packed weights [block of 4 channels][channel in][tap][4]: a work-item holds four
+ * channels of some pixels in registers and stages nothing in local memory, which is main memory on
+ * some GPUs. From a buffer, it has four adjacent pixels. With -DIMAGE, weights are an image of RGBA
+ * pixels, a row for each block of channels, read through the texture cache; then it has two pixels
+ * half a row of work-items apart, so that adjacent work-items read adjacent memory. Built with the
+ * window KD KH KW, strides SD SH SW, dilations DD DH DW. */
 
 #ifdef IMAGE
 __constant sampler_t nearest = CLK_NORMALIZED_COORDS_FALSE | CLK_ADDRESS_NONE | CLK_FILTER_NEAREST;
@@ -16,7 +16,7 @@ __constant sampler_t nearest = CLK_NORMALIZED_COORDS_FALSE | CLK_ADDRESS_NONE | 
 #define WEIGHTS __global const STORED *weight, int weight_at
 #define WEIGHT(i) WEIGHT4(weight + STORED_AT(weight_at) + block * CG * (KD * KH * KW) * 4, i)
 #define ALL(what) what(0) what(1) what(2) what(3)
-#define BESIDE 4 /* pixels of a work-item that are neighbours, and how far apart its pixels are */
+#define BESIDE 4 /* adjacent pixels of a work-item, and the distance of its pixels */
 #define APART 1
 #endif
 #define LOAD(row, i) ((uint)(i) < (uint)W ? (row)[i] : 0.0f)

@@ -1,8 +1,9 @@
-/* Convolution without local memory: a work-item has MT channels of NV vectors of VW pixels in
- * registers, and reads whole vectors without a question, from what conv_stage or conv_columns laid out:
- * pixels of all samples in one row `q` of lines `wide`, of which those past an edge are computed and not
- * stored. Built with the window KH KW, strides SH SW, dilations DH DW, which are 1 where the terms of the
- * sum are planes as they lie; weights packed [block of MT channels][channel in][tap][MT]. */
+/* Convolution without local memory: a work-item holds MT channels of NV vectors of VW pixels in
+ * registers, and reads whole vectors without bounds checks from what conv_stage or conv_columns
+ * prepared. The pixels of all samples are one row `q` of lines with length `wide`; those beyond an
+ * edge are computed but not stored. Built with the window KH KW, strides SH SW, dilations DH DW,
+ * which are 1 if the terms of the sum are whole planes of the input. Weights are packed [block of
+ * MT channels][channel in][tap][MT]. */
 
 #if VW == 16
 typedef float16 vec;
@@ -18,7 +19,7 @@ typedef float4 vec;
 #define SAVE(v, p) vstore4(v, 0, p)
 #endif
 
-#ifdef HALF /* weights are; sums are not */
+#ifdef HALF /* of the weights; sums are floats */
 typedef half stored;
 #define STORED_AT(at) (2 * (at))
 #else
@@ -27,7 +28,7 @@ typedef float stored;
 #endif
 #ifdef HALF_MATH
 #define WEIGHT(tap, i) WEIGHT1(w, (tap) * MT + (i))
-#elif defined HALF && VW == 16 /* a processor turns 16 at a time */
+#elif defined HALF && VW == 16 /* a CPU converts 16 at a time */
 #define TAPS ((KH * KW * MT + 15) / 16 * 16)
 #define WEIGHT(tap, i) near[(tap) * MT + (i)]
 #elif defined HALF
@@ -36,7 +37,7 @@ typedef float stored;
 #define WEIGHT(tap, i) w[(tap) * MT + (i)]
 #endif
 
-#ifdef HALF_MATH /* short sums are halves: terms.cl stands before this */
+#ifdef HALF_MATH /* short sums are halves: terms.cl precedes this source */
 #define NAMED_(a, b) a##b
 #define NAMED(a, b) NAMED_(a, b)
 typedef NAMED(real, VW) term;
@@ -58,7 +59,7 @@ typedef vec term;
 #define FULL(n) 0
 #endif
 
-/* A GPU's work-item has 64 registers: not an address for each of many taps. */
+/* A GPU's work-item has 64 registers: too few for an address for each of many taps. */
 #if VW == 4 && (KH * KW > 9 || SH * SW > 1)
 #define ROWS_OF_TAPS _Pragma("unroll 1")
 #else
@@ -70,7 +71,8 @@ typedef vec term;
 #define TAPS_OF_ROW _Pragma("unroll")
 #endif
 
-/* A product of matrices has what is added by steps, in place of a number for each channel. */
+/* For a matrix product, the added value is addressed by steps, instead of one number for each
+ * channel. */
 #ifdef PRODUCT
 #define PRODUCT_PARAMETERS , __global const float *c, int8 range, float beta
 #define PRODUCT_PASS , bias + bias_at, range, beta
@@ -81,7 +83,8 @@ typedef vec term;
 #define PLUS(i) (part[i] + bias)
 #endif
 
-/* One vector of channel m: the pixels from q that lie within [first, last) and on no edge. */
+/* Stores a vector of channel m: the pixels from q on that are within [first, last) and not beyond
+ * an edge. */
 void store(vec v, int q, int first, int last, int m, float bias, int n, int16 shape,
            __global float *y PRODUCT_PARAMETERS CHAIN_PARAMETERS) {
     const int wide = shape.s4, high = shape.s5, OW = shape.s6, OH = shape.s7, M = shape.s8;
@@ -123,7 +126,7 @@ __kernel void conv_panel(__global const float *x, int x_at, __global const store
     const int tile = get_global_id(0), block = range.s2 + get_global_id(1), n = get_global_id(2);
     const int first = tile * (NV * VW), last = min(first + NV * VW, shape.sc);
     if (first >= shape.sc) return;
-    const int q = min(first, shape.sd - NV * VW); /* never past what may be read */
+    const int q = min(first, shape.sd - NV * VW); /* stay within the readable range */
     const int group = block / shape.sb, m0 = group * shape.s9 + block % shape.sb * MT;
     const int m1 = min(range.s1, (group + 1) * shape.s9), plane = shape.s0, wide = shape.s4;
     __global const float *from = x + x_at + n * shape.s2 + group * shape.s1 + q;
@@ -186,8 +189,9 @@ __kernel void conv_panel(__global const float *x, int x_at, __global const store
     }
 }
 
-/* Rows of a matrix as panels of weights, times `alpha`: [sample][block of MT rows][term][MT]. steps: rows,
- * terms, what they are apart, and samples; blocks. A block a work-item. */
+/* Lays out the rows of a matrix, times `alpha`, as panels of weights: [sample][block of MT
+ * rows][term][MT]. steps: rows, terms, their distances, and samples; blocks. One block for each
+ * work-item. */
 __kernel void product_lay(__global const float *a, int a_at, __global float *to, int to_at, int8 steps,
                           float alpha) {
     const int block = get_global_id(0), n = get_global_id(1), K = steps.s1;
@@ -200,8 +204,8 @@ __kernel void product_lay(__global const float *a, int a_at, __global float *to,
     }
 }
 
-/* Lays the input out: [channel][phase of the strides][sample][row][column], with its padding. A row a
- * work-item. */
+/* Lays out the input with padding: [channel][phase of the strides][sample][row][column]. One row
+ * for each work-item. */
 __kernel void conv_stage(__global const float *x, int x_at, __global float *to, int to_at,
                          int16 shape, int4 phases, int count) {
     const int C = shape.s0, H = shape.s1, W = shape.s2, N = shape.s3, wide = shape.s4;
@@ -224,8 +228,8 @@ __kernel void conv_stage(__global const float *x, int x_at, __global float *to, 
     for (int i = end; i < wide; i++) line[i] = 0.0f;
 }
 
-/* The same as columns of a matrix: [channel][tap][sample][output pixel]. One term of one sample a
- * work-item. */
+/* Lays out the input as the columns of a matrix: [channel][tap][sample][output pixel]. One term of
+ * one sample for each work-item. */
 __kernel void conv_columns(__global const float *x, int x_at, __global float *to, int to_at,
                            int16 shape, int4 dilation, int count) {
     const int C = shape.s0, H = shape.s1, W = shape.s2, N = shape.s3, pitch = shape.s4;

@@ -1,4 +1,5 @@
-/* Convolution of any kind with weights as they are stored: one output a work-item. */
+/* Convolution of any kind, with weights in the tensor's own layout: one output for each
+ * work-item. */
 
 __kernel void conv_plain(__global const float *x, int x_at, __global const float *weight,
                          int weight_at, __global const float *bias, int bias_at,

@@ -1,6 +1,6 @@
-/* Transposed convolution with packed weights [group][block of 4 channels out][tap][channel in][4]: a
- * work-item has four channels of four pixels of a row that are a stride apart, and so take the same taps.
- * Built with the window: KD KH KW, strides SD SH SW, dilations DD DH DW. */
+/* Transposed convolution with packed weights [group][block of 4 channels out][tap][channel in][4]:
+ * a work-item has four channels of four pixels of a row that are a stride apart and so use the same
+ * taps. Built with the window KD KH KW, strides SD SH SW, dilations DD DH DW. */
 
 #define LOAD(i) ((uint)(i) < (uint)W ? row[i] : 0.0f)
 #define STORE(q, value)                                                        \

@@ -1,7 +1,8 @@
-/* Winograd's transforms of 3x3 windows, EDGE x EDGE outputs (2 or 4) of A x A inputs, A = EDGE + 2. The
- * points of 4 are 0, +-1/sqrt(2), +-sqrt(2) and infinity, which lose fewer digits than 0, +-1, +-2. Tiles of
- * all samples stand in one row; what is between is [A * A][channel][tile], whose products conv_panel makes.
- * A work-item has VW tiles of a channel at a time, BLOCK in all: one on a GPU, whole vectors on a processor. */
+/* Winograd's transforms of 3x3 windows: EDGE x EDGE outputs (2 or 4) from A x A inputs, A = EDGE +
+ * 2. EDGE 4 uses the points 0, +-1/sqrt(2), +-sqrt(2) and infinity, which lose fewer digits than 0,
+ * +-1, +-2. The tiles of all samples form one row; the intermediate is [A * A][channel][tile],
+ * which conv_panel multiplies. A work-item has VW tiles of a channel at a time, BLOCK in all: one
+ * on a GPU, whole vectors on a CPU. */
 #define A (EDGE + 2)
 #define NEAR 0.70710678118654752f
 #define FAR 1.41421356237309505f
@@ -51,8 +52,8 @@ void out_of(const vec *m, vec *out) {
 #endif
 }
 
-/* shape: C H W, channels out, OH OW, tiles high and wide, padding above and before, has_bias, pitch of what
- * is between, tiles in all. range: first tile of this pass, how many. */
+/* shape: C H W, channels out, OH OW, rows and columns of tiles, padding at top and left, has_bias,
+ * pitch of the intermediate, number of tiles. range: first tile of this pass, number of tiles. */
 #if VW == 16
 #define EVEN(a, b) ((float16)((a).even, (b).even))
 #define ODD(a, b) ((float16)((a).odd, (b).odd))
@@ -60,7 +61,7 @@ void out_of(const vec *m, vec *out) {
     (float16)((a).s0, (b).s0, (a).s1, (b).s1, (a).s2, (b).s2, (a).s3, (b).s3, (a).s4, (b).s4, (a).s5, \
               (b).s5, (a).s6, (b).s6, (a).s7, (b).s7)
 
-/* Each EDGEth element from p, p + 1 ... */
+/* Every EDGEth element from p, p + 1 ... on. */
 void apart(const float *p, vec *out) {
 #if EDGE == 4
     const vec a = LOAD(p), b = LOAD(p + 16), c = LOAD(p + 32), d = LOAD(p + 48);
@@ -76,7 +77,7 @@ void apart(const float *p, vec *out) {
 #endif
 }
 
-/* The other way. */
+/* The inverse of apart. */
 void together(const vec *v, float *p) {
 #if EDGE == 4
     const vec a = ZIP(v[0], v[2]), b = ZIP(v[0].hi, v[2].hi), c = ZIP(v[1], v[3]), d = ZIP(v[1].hi, v[3].hi);
@@ -90,8 +91,8 @@ void together(const vec *v, float *p) {
 #endif
 }
 
-/* Element (i, j) of `run` tiles that stand beside each other, the first at row ih and column iw of the
- * plane, into given[i * A + j]; up to 15 more are written behind. */
+/* Reads element (i, j) of `run` adjacent tiles, the first at row ih and column iw of the plane,
+ * into given[i * A + j]; writes up to 15 surplus elements. */
 void take(__global const float *plane, int H, int W, int ih0, int iw, int run, float given[A * A][ROOM], int at) {
     const int many = run * EDGE + 2, first = clamp(-iw, 0, many), last = clamp(W - iw, first, many);
     float line[(BLOCK + 17) * EDGE];
@@ -135,7 +136,7 @@ __kernel void winograd_in(__global const float *x, int x_at, __global float *to,
     const int end = min(at + BLOCK, range.s1);
     float given[A * A][ROOM];
     if (at >= pitch) return;
-    for (int t = at; t < end;) { /* a run of tiles that stand beside each other */
+    for (int t = at; t < end;) { /* a run of adjacent tiles */
         const int tile = range.s0 + t, column = tile % wide, row = tile / wide % high;
         const int run = min(end - t, wide - column), n = tile / wide / high;
         __global const float *plane = x + x_at + (n * C + c) * H * W;

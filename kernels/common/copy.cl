@@ -1,5 +1,5 @@
-/* Rows of 4-byte elements of up to eight sources, side by side in rows of y; source k ends at element
- * ends.sk of what this launch copies. All may share a buffer. */
+/* Copies rows of 4-byte elements of up to eight sources side by side into rows of y; source k ends
+ * at element ends.sk of this launch's range. All sources may share a buffer. */
 
 #define SOURCE(k) __global const uint *x##k, int x##k##_at
 #define TAKE(k, first) \

@@ -1,10 +1,10 @@
-/* Normalised cross-correlation of rows with rows: mean and length of each row first, then products, TM x
- * TN of them a work-item. */
+/* Normalised cross-correlation of rows with rows: first mean and norm of each row, then products,
+ * TM x TN for each work-item. */
 
 #define TM 4
 #define TN 4
 
-/* Rows of a, then of b: mean, and one over the length of what is left without it (0: nothing is). */
+/* For the rows of a, then of b: mean, and 1 / norm of the row minus its mean (0 if that is 0). */
 __kernel void row_moments(__global const float *a, int a_at, __global const float *b, int b_at,
                           __global float *moments, int moments_at, int m, int n, int k) {
     const int i = get_global_id(0);

@@ -1,6 +1,6 @@
 /* Products with a constant matrix, packed [row of k][block of 4 outputs][4]: four outputs of ROWS
- * samples a work-item. In a buffer, so that neighbouring work-items read neighbouring weights; with
- * -DIMAGE an image of RGBA pixels, read through the texture cache. */
+ * samples for each work-item. From a buffer, so that adjacent work-items read adjacent weights;
+ * with -DIMAGE, from an image of RGBA pixels, through the texture cache. */
 
 #ifdef IMAGE
 __constant sampler_t nearest = CLK_NORMALIZED_COORDS_FALSE | CLK_ADDRESS_NONE | CLK_FILTER_NEAREST;

@@ -1,5 +1,5 @@
-/* Convolution of each channel by itself (one channel in a group): four pixels of a row a
- * work-item. Built with the window: KD KH KW, strides SD SH SW, dilations DD DH DW. */
+/* Depthwise convolution: four pixels of a row for each work-item. Built with the window KD KH KW,
+ * strides SD SH SW, dilations DD DH DW. */
 
 #define LOAD(row, i) ((uint)(i) < (uint)W ? (row)[i] : 0.0f)
 #define STORE(p, value)                                                         \

@@ -1,15 +1,15 @@
-/* Convolution of each channel by itself, some rows of outputs a work-item: its input rows are copied with
- * their padding, taken apart by the strides, so that the sums are whole vectors that run on from row to
- * row, past edges whose sums are not stored. For devices whose work-items are loops on a processor. Built
+/* Depthwise convolution, several rows of outputs for each work-item. It copies its input rows with
+ * padding, split by the phases of the strides, so that sums are whole vectors that run from row to
+ * row; sums beyond an edge are not stored. For devices whose work-items are loops on a CPU. Built
  * with the window KH KW SH SW DH DW, and ROOM, the floats of the copy and of the sums. */
 
-/* Phases of a stride that a window touches, and how many lines or columns its last tap is behind. */
+/* Phases of a stride that a window reads; offset of its last tap in lines or columns. */
 #define PHASES(k, s, d) ((d) == 1 && (k) < (s) ? (k) : (s))
 #define REACH(k, s, d) (((k) - 1) * (d) / (s))
 #define PH PHASES(KH, SH, DH)
 #define PW PHASES(KW, SW, DW)
 
-/* strip: rows of outputs a work-item, lines of a phase, elements of a line. */
+/* strip: rows of outputs for each work-item, lines of a phase, elements of a line. */
 __kernel void depthwise_strip(__global const float *x, int x_at, __global const float *weight,
                               int weight_at, __global const float *bias, int bias_at,
                               __global float *y, int y_at, int16 shape, int16 range,

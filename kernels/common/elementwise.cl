@@ -1,5 +1,5 @@
-/* Any element-wise operator of one or two operands, OPERATION being its formula in x and y, and
- * the chain behind it. Operands are walked by strides over RANK merged axes, last axis first. */
+/* Any element-wise operator of one or two operands: OPERATION is its formula in x and y; then the
+ * epilogue. Operands are addressed by strides over RANK merged axes, last axis first. */
 
 #define AXIS(k)                              \
     x_from += rest % dim.s##k * x_step.s##k; \

@@ -1,7 +1,7 @@
-/* Products of a constant matrix and few vectors: a work-group of LINE items has OUT rows of the matrix,
- * each read once for SAMPLES vectors, VW elements a load. With one item a group there is nothing to
- * gather, and no local memory. The matrix is packed [row][PITCH], PITCH a multiple of 16.
- * ALIGNED: so is the length of the vectors. */
+/* Products of a constant matrix with few vectors: a work-group of LINE items has OUT rows of the
+ * matrix, and reads each once for SAMPLES vectors, VW elements a load. With one item in a group
+ * there is no reduction and no local memory. The matrix is packed [row][PITCH]; PITCH is a multiple
+ * of 16. ALIGNED: so is the length of the vectors. */
 
 #if VW == 16
 typedef float16 vec;
@@ -21,7 +21,7 @@ typedef float4 vec;
 #else
 #define LOAD_X(p) LOAD(p)
 #endif
-#ifdef HALF /* the matrix is; sums are not */
+#ifdef HALF /* of the matrix; sums are floats */
 typedef half stored;
 #define STORED_AT(at) (2 * (at))
 #define JOIN(a, b) a##b

@@ -1,4 +1,4 @@
-/* The mean of each channel: one channel of one sample a work-item. */
+/* The mean of each channel: one channel of one sample for each work-item. */
 
 __kernel void global_average_pool(__global const float *x, int x_at, __global float *y, int y_at,
                                   int plane, int begin, int end CHAIN_PARAMETERS) {
@@ -19,7 +19,7 @@ __kernel void global_average_pool(__global const float *x, int x_at, __global fl
 }
 
 #ifdef LINE
-/* The same, a channel a work-group of LINE. */
+/* The same, one channel for each work-group of LINE items. */
 __attribute__((reqd_work_group_size(LINE, 1, 1)))
 __kernel void global_average_pool_group(__global const float *x, int x_at, __global float *y, int y_at,
                                         int plane, int begin, int end CHAIN_PARAMETERS) {

@@ -1,5 +1,6 @@
-/* Planes sampled at points, linear between four elements: one result a work-item. Built with ZEROS where the
- * outside counts as 0 (else the nearest edge does), ALIGN where -1 and 1 are the middles of corner elements. */
+/* Samples planes at points, with bilinear interpolation: one result for each work-item. Built with
+ * ZEROS if the outside counts as 0 (else as the nearest edge), ALIGN if -1 and 1 are the centres of
+ * corner pixels. */
 
 float position(float g, int size) {
 #ifdef ALIGN
@@ -7,7 +8,7 @@ float position(float g, int size) {
 #else
     float v = MAD(g, 0.5f * size, 0.5f * (size - 1));
 #endif
-    if (!(fabs(v) < 1e9f)) v = v < 0 ? -2.0f - size : 2.0f * size + 2; /* far out, or no number */
+    if (!(fabs(v) < 1e9f)) v = v < 0 ? -2.0f - size : 2.0f * size + 2; /* far outside, or NaN */
 #ifndef ZEROS
     v = clamp(v, 0.0f, size - 1.0f);
 #endif

@@ -1,13 +1,15 @@
-/* x / (bias + scale * sum of squares) ^ beta: over neighbouring channels (lrn), or over neighbouring pixels of
- * the same channel (lrn_within). Neighbours past an edge count as 0. factors: scale, beta, bias. */
+/* x / (bias + scale * sum of squares) ^ beta: over adjacent channels (lrn), or over adjacent pixels
+ * of the same channel (lrn_within). Neighbours beyond an edge count as 0. factors: scale, beta,
+ * bias. */
 
 static float normalised(float x, float sum, float4 factors) {
     const float base = MAD(factors.s0, sum, factors.s2);
-#ifdef THREE_QUARTERS /* what nets have; pow is a hundred times a root on some devices */
-    const float size = base == -INFINITY ? INFINITY : base; /* as pow has it; other bases below 0 make NaN */
+#ifdef THREE_QUARTERS /* the exponent that nets use; on some devices pow takes a hundred times as long as a root */
+    /* like pow; other negative bases give NaN */
+    const float size = base == -INFINITY ? INFINITY : base;
     return x / (sqrt(size) * sqrt(sqrt(size)));
 #else
-    return x / pow(base, factors.s1); /* times pow(base, -beta) overflows sooner */
+    return x / pow(base, factors.s1); /* multiplying by pow(base, -beta) would overflow earlier */
 #endif
 }
 

@@ -1,5 +1,5 @@
-/* alpha * a * b + beta * c by strides, for products whose operands are as they are stored:
- * one output a work-item. */
+/* alpha * a * b + beta * c by strides, for products whose operands are not packed: one output for
+ * each work-item. */
 
 __kernel void matrix(__global const float *a, int a_at, __global const float *b, int b_at,
                      __global const float *c, int c_at, __global float *y, int y_at, int8 steps,

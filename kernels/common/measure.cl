@@ -1,16 +1,16 @@
-/* What a device is timed by: multiply-adds in registers, reading, copying. */
+/* Benchmarks of a device: multiply-adds in registers, reading, copying. */
 
-#ifdef PROCESSOR /* a work-item is a loop on a core: wide vectors, and memory in runs of its own */
+#ifdef PROCESSOR /* a work-item is a loop on a core: wide vectors, and a contiguous range of memory */
 typedef float16 vec;
 #define LEVEL(v) ((v).lo.lo + (v).lo.hi + (v).hi.lo + (v).hi.hi)
 #define EACH(i) for (int i = get_global_id(0) * each, end = min(count, i + each); i < end; i++)
-#else /* neighbours read neighbours */
+#else /* adjacent work-items read adjacent memory */
 typedef float4 vec;
 #define LEVEL(v) (v)
 #define EACH(i) for (int i = get_global_id(0); i < count; i += get_global_size(0))
 #endif
 
-/* 8 chains, so that no result is waited for; `many` rounds of 8 multiply-adds of a vector each. */
+/* 8 independent chains hide the latency; `many` rounds of 8 multiply-adds of a vector each. */
 __kernel void measure_fma(__global float *y, int y_at, int many, float from, float by) {
     const float seed = get_global_id(0) * 1e-6f;
     const vec a = from, b = by;

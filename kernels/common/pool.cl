@@ -1,4 +1,4 @@
-/* The largest (MAX) or the mean of each window: one output a work-item. */
+/* The maximum (MAX) or the mean of each window: one output for each work-item. */
 
 __kernel void pool(__global const float *x, int x_at, __global float *y, int y_at, int16 shape,
                    int16 range, int16 window, int4 ends CHAIN_PARAMETERS) {
@@ -24,7 +24,7 @@ __kernel void pool(__global const float *x, int x_at, __global float *y, int y_a
                 const int id = d0 + kd * window.s6, ih = h0 + kh * window.s7;
                 const int iw = w0 + kw * window.s8;
 #ifndef MAX
-                /* taps over the edge that rounding up allows lie in no padding */
+                /* positions beyond the edge due to rounding up are not padding */
                 if (ends.s3 && id < D + ends.s0 && ih < H + ends.s1 && iw < W + ends.s2) many++;
 #endif
                 if ((uint)id >= (uint)D || (uint)ih >= (uint)H || (uint)iw >= (uint)W) continue;

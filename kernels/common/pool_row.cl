@@ -1,6 +1,6 @@
-/* The largest (MAX) or the mean of each window, a row of outputs a work-item: first down the columns,
- * then along the row. For devices whose work-items are loops on a processor, which vectorise. Built with
- * the window KH KW SH SW DH DW, and WIDE, the length of an input row. */
+/* The maximum (MAX) or the mean of each window, a row of outputs for each work-item: first along
+ * the columns, then along the row. For devices whose work-items are loops on a CPU, which
+ * vectorise. Built with the window KH KW SH SW DH DW, and WIDE, the length of an input row. */
 
 #ifdef MAX
 #define FIRST -INFINITY
@@ -10,7 +10,7 @@
 #define TAKE(a, v) ((a) + (v))
 #endif
 
-/* How many of `taps` from `begin` count: all below `end` + `past`, or those inside. */
+/* Number of `taps` from `begin` that count: all below `end` + `past`, or those inside. */
 int counted(int begin, int taps, int step, int end, int past, int include) {
     int many = 0;
     for (int k = 0; k < taps; k++) {
@@ -36,9 +36,9 @@ __kernel void pool_row(__global const float *x, int x_at, __global float *y, int
         for (int i = 0; i < W; i++) column[i] = TAKE(column[i], from[i]);
     }
     const int w0 = range.s2, many = range.s5, pad = shape.sd;
-    /* outputs whose windows lie inside need no questions */
+    /* outputs whose windows are inside need no bounds checks */
     const int inner = min(many, max(0, (pad + SW - 1) / SW - w0));
-    const int room = W - 1 - (KW - 1) * DW + pad; /* below 0: no window lies inside */
+    const int room = W - 1 - (KW - 1) * DW + pad; /* below 0: no window is inside */
     const int outer = room < 0 ? inner : max(inner, min(many, room / SW + 1 - w0));
     for (int o = 0; o < many; o++) {
         if (o == inner) o = outer;

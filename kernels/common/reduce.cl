@@ -1,8 +1,8 @@
-/* Sums, means, norms and extremes along the middle one of three axes, outer x n x inner. Built with
- * INITIAL, JOIN(so_far, x): one more element, MERGE(a, b): two results, FINISH(all, n). A work-item has a
- * result; with LINE a work-group of so many has one. */
+/* Sums, means, norms and extremes along the middle of three axes, outer x n x inner. Built with
+ * INITIAL, JOIN(so_far, x): adds an element, MERGE(a, b): combines two results, FINISH(all, n). One
+ * result for each work-item; with LINE, for each work-group of LINE items. */
 
-#define MAX_OF(a, b) ((a) != (a) || (a) > (b) ? (a) : (b)) /* a NaN wins, on either side */
+#define MAX_OF(a, b) ((a) != (a) || (a) > (b) ? (a) : (b)) /* NaN wins, on either side */
 #define MIN_OF(a, b) ((a) != (a) || (a) < (b) ? (a) : (b))
 
 __kernel void reduce(__global const float *x, int x_at, __global float *y, int y_at, int n, int inner,

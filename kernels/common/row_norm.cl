@@ -1,10 +1,10 @@
-/* Layer, instance and group normalisation: rows of n consecutive elements, less their mean, by their
- * deviation; scaled and shifted. The scale of element i of row r is number
- * r % rows * step + i / each % many of its tensor, the shift's likewise. A work-group of LINE has a row;
- * without LINE a work-item has one. */
+/* Layer, instance and group normalisation of rows of n consecutive elements: (x - mean) /
+ * deviation, scaled and shifted. Element i of row r uses number r % rows * step + i / each % many
+ * of the scale, and likewise of the shift. One row for each work-group of LINE items; without LINE,
+ * for each work-item. */
 
 #ifdef LINE
-/* The sum of each work-item's value, for all of them. */
+/* Sums each work-item's value; all get the result. */
 float add_up(__local float *part, float value) {
     const int id = get_local_id(0);
     part[id] = value;
@@ -30,7 +30,7 @@ float add_up(__local float *part, float value) {
 #define ADD_UP(value) (value)
 #define GROUPED
 #endif
-/* Adds `element` of each i, BLOCK of them at a time: fewer roundings on top of each other. */
+/* Sums `element` over all i, BLOCK at a time, for smaller rounding errors. */
 #define BLOCK 64
 #define SUM_OVER(all, from, to, element)                                    \
     for (int i = (from) + FIRST; i < (to);) {                               \
@@ -63,8 +63,8 @@ __kernel void row_norm(PARAMETERS) {
 }
 
 #ifdef CUT
-/* Where rows are few and long: each work-group has a piece of shape.s6 elements, the last one of a row the
- * rest. First the moments of the pieces, then all take those of their row together. */
+/* For few long rows: each work-group has a piece of shape.s6 elements, the last piece of a row the
+ * remainder. First the moments of the pieces, then those of the row. */
 #define PIECE                                                                        \
     const int row = shape.s0 + get_group_id(0) / CUT, n = shape.s2, first = row * n; \
     const int begin = get_group_id(0) % CUT * shape.s6, end = min(n, begin + shape.s6);
@@ -87,7 +87,7 @@ __kernel void row_scale(PARAMETERS) {
     __global const float2 *pieces = part + part_at / 2 + get_group_id(0) / CUT * CUT;
     const int base = row % shape.s3 * shape.s4;
     float mean = 0.0f, squares = 0.0f, count = 0.0f;
-    for (int k = 0; k < CUT; k++) { /* Chan, Golub, LeVeque: moments of two sets taken together */
+    for (int k = 0; k < CUT; k++) { /* combines the moments of two sets (Chan, Golub, LeVeque) */
         const float more = min(n - k * shape.s6, shape.s6), apart = pieces[k].s0 - mean;
         count += more;
         mean += apart * (more / count);

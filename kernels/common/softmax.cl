@@ -1,4 +1,4 @@
-/* exp(x - largest) divided by its sum along an axis: one lane of n elements a work-item. */
+/* exp(x - maximum) divided by its sum along an axis: one lane of n elements for each work-item. */
 
 __kernel void softmax(__global const float *x, int x_at, __global float *y, int y_at, int n,
                       int step, int begin, int end) {
@@ -14,7 +14,7 @@ __kernel void softmax(__global const float *x, int x_at, __global float *y, int 
 }
 
 #ifdef LINE
-/* The same, a lane a work-group of LINE. */
+/* The same, one lane for each work-group of LINE items. */
 float gather(__local float *part, float value, int largest) {
     const int id = get_local_id(0);
     part[id] = value;

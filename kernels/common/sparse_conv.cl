@@ -30,7 +30,8 @@ static float16 read(__global const float *p, int i, int total) {
 }
 #define READ(p, i, w) read(p, i, total)
 
-/* A row of the input a work-item: H of them a plane, of W, behind `above` others and `left` zeros. */
+/* Copies a row of the input for each work-item: planes of H rows of W, with `above` rows and `left`
+ * columns of zeros before. */
 __kernel void sparse_pad(__global const float *x, int x_at, __global float *to, int to_at, int8 shape) {
     const int at = get_global_id(0), H = shape.s0, W = shape.s1, high = shape.s2, wide = shape.s3;
     const int r = at % high - shape.s4, left = shape.s5;

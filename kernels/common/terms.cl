@@ -1,9 +1,13 @@
-/* How sums of products are made: what stands before the kernels that say TERM, and before conv_panel's
- * -DHALF_MATH. Sums are of floats, a0, a1 ...; weights are floats, or with -DHALF halves.
- * HALF_MATH: operands are halves, and so are products and sums of at most 16 of them, p0, p1 ..., which are
- * then added to those of floats, so that rounding grows with 16 terms and not with all.
- * HALF_EMULATED, where the device has no cl_khr_fp16: floats, each result rounded to a half, and products on
- * their own, as the worst of mad() does. */
+/* How sums of products are computed: this source precedes the kernels that use TERM, and conv_panel
+ * with -DHALF_MATH.
+ *
+ * Sums a0, a1 ... are floats; weights are floats, or halves with -DHALF.
+ *
+ * HALF_MATH: operands, products and sums p0, p1 ... of at most 16 of them are halves; these are
+ * then added to the float sums, so that the rounding error grows with 16 terms only.
+ *
+ * HALF_EMULATED, where the device lacks cl_khr_fp16: floats, with each result rounded to a half;
+ * products are rounded separately, the least precise form that mad() allows. */
 
 #ifdef HALF
 #define STORED half
@@ -28,7 +32,7 @@
 #define END(i)
 #else
 
-#define MOST_TERMS 16 /* as cnnrun/kernel.h promises: CNR_F16_TERMS */
+#define MOST_TERMS 16 /* CNR_F16_TERMS of cnnrun/kernel.h */
 
 #ifdef HALF_EMULATED
 #define OF(n)                                                                                       \
@@ -64,7 +68,7 @@ OF(8)
 OF(16)
 #undef OF
 
-/* Four at once: of sum i; whether there may not be room for n more; what they come to. */
+/* For four at once: TERM of sum i; whether n more terms would exceed the limit; the final sums. */
 #define TERMS int terms = 0;
 #define BEGIN(i) real4 p##i = (real4)(0);
 #define TERM(i, k, v) p##i = multiply_add(k, (real4)(rounded(v)), p##i);
@@ -74,7 +78,7 @@ OF(16)
     p##i = (real4)(0);
 #endif
 
-#ifdef PROBE /* whether a device has what it says */
+#ifdef PROBE /* tests whether a device computes as it claims */
 __kernel void probe(__global const half *k, __global float4 *a) {
     float4 a0 = a[0];
     BEGIN(0)

@@ -1,9 +1,9 @@
-/* Products by tiles of both operands staged in local memory: a work-group has BM x BN of the result, a
- * work-item TM x TN of them in registers; BK terms of the sum lie in local memory, the next BK are on
- * their way. PRODUCT: of matrices by steps; else convolution as an implicit product of matrices. */
+/* Products by tiles of both operands in local memory: a work-group has BM x BN of the result, a
+ * work-item TM x TN of them in registers. BK terms of the sum are in local memory while the next BK
+ * are loaded. PRODUCT: of matrices by steps; else convolution as an implicit matrix product. */
 
 #define WG ((BM / TM) * (BN / TN))
-#ifdef PRODUCT /* so that neighbours write to banks of their own */
+#ifdef PRODUCT /* so that adjacent work-items write to different banks */
 #define A_PITCH (BM + 4)
 #define B_PITCH (BN + 4)
 #else
@@ -17,12 +17,12 @@
     float4 sum[TM][TN / 4];                                                                         \
     for (int i = 0; i < TM; i++)                                                                    \
         for (int j = 0; j < TN / 4; j++) sum[i][j] = 0.0f;
-/* Where sum[i] and component q of sum[][j] are in the tile. */
+/* The position of sum[i], and of component q of sum[][j], in the tile. */
 #define ROW_OF(i) ((i) / 4 * (4 * (BM / TM)) + tm * 4 + (i) % 4)
 #define COLUMN_OF(j, q) ((j) * (4 * (BN / TN)) + tn * 4 + (q))
 #define COMPONENT(v, q) ((q) == 0 ? (v).s0 : (q) == 1 ? (v).s1 : (q) == 2 ? (v).s2 : (v).s3)
 
-/* The products of BK staged terms: sums stay in registers. */
+/* Adds the products of BK staged terms to the sums in registers. */
 __attribute__((always_inline))
 void multiply(__local const float4 *a_tile, __local const float4 *b_tile, int tm, int tn,
               float4 sum[TM][TN / 4]) {
@@ -48,9 +48,9 @@ void multiply(__local const float4 *a_tile, __local const float4 *b_tile, int tm
 }
 
 #ifdef PRODUCT
-/* ---- of matrices: rows of columns. Where a launch would have too few groups (SPLIT), the sum is cut, and
- * matrix_sum adds its parts. A_ALONG where a's terms lie side by side (else its rows are taken
- * to), B_ALONG where b's columns do ---- */
+/* ---- matrix product. If a launch would have too few groups (SPLIT), the sum is split, and
+ * matrix_sum adds the parts. A_ALONG if a's terms are adjacent (else its rows count as adjacent),
+ * B_ALONG if b's columns are ---- */
 
 #define A1 (BM * BK / WG)
 #define B1 (BN * BK / WG)
@@ -97,7 +97,7 @@ __kernel void matrix_tile(__global const float *a, int a_at, __global const floa
     float a_next[A1], b_next[B1];
     TILES
 
-/* What lies past an edge is some other row's, and not stored; terms past the last are 0. */
+/* Beyond an edge, another row is read and the result not stored; terms beyond the last are 0. */
 #define FETCH(k0)                                                                                   \
     _Pragma("unroll") for (int l = 0; l < A1; l++) {                                                \
         const int e = id + l * WG, i = min(i0 + A_ROW(e), range.s1 - 1), k = (k0) + A_TERM(e);      \
@@ -166,14 +166,15 @@ __kernel void matrix_sum(__global const float *a, int a_at, __global const float
 #endif
 
 #else
-/* ---- convolution: channels of pixels (of all samples, one row). Where a launch would have too few groups
- * the sum is cut into `splits`, whose parts conv_sum adds. Built with the window KH KW, strides SH SW,
- * dilations DH DW; FEW: few channels, terms in the order [channel][tap]; else [tap][channel]; weights
- * packed [group][term][channel out]. DEEP: three spatial axes, KD SD DD those of the first ---- */
+/* ---- convolution of channels by pixels (of all samples, in one row). If a launch would have too
+ * few groups, the sum is split into `splits` parts, which conv_sum adds. Built with the window KH
+ * KW, strides SH SW, dilations DH DW. FEW: few channels, with terms in the order [channel][tap];
+ * else [tap][channel]. Weights are packed [group][term][channel out]. DEEP: three spatial axes; KD
+ * SD DD are those of the first ---- */
 
 #ifdef DEEP
 #define KK (KD * KH * KW)
-#define DEPTHS range.sa /* of the part to compute */
+#define DEPTHS range.sa /* of the part that is computed */
 #define IN_DEPTHS range.sb
 #define OUT_DEPTHS range.sc
 #define DEPTH_OF(pixel_) ((pixel_) / plane % DEPTHS)
@@ -184,11 +185,11 @@ __kernel void matrix_sum(__global const float *a, int a_at, __global const float
 #define OUT_DEPTHS 1
 #define DEPTH_OF(pixel_) 0
 #endif
-#define A4 ((BM * BK / 4 + WG - 1) / WG) /* float4 of weights a work-item stages */
+#define A4 ((BM * BK / 4 + WG - 1) / WG) /* float4 of weights that a work-item stages */
 #define ROWS (WG / BN)                   /* terms of pixels staged at once */
 #define B1 (BK / ROWS)
 
-#ifdef HALF /* weights are; sums are not */
+#ifdef HALF /* of the weights; sums are floats */
 #define STORED half
 #define STORED_AT(at) (2 * (at))
 #define WEIGHT4(p, i) vload_half4(i, p)
@@ -314,7 +315,7 @@ __kernel void conv_tile(__global const float *x, int x_at, __global const STORED
         }
 }
 
-/* The sum of the parts; neighbours are pixels of a channel. */
+/* Adds the parts; adjacent work-items have adjacent pixels of a channel. */
 __kernel void conv_sum(__global const float *part, int part_at, __global const float *bias,
                        int bias_at, __global float *y, int y_at, int16 shape,
                        int16 range CHAIN_PARAMETERS) {

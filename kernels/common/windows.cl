@@ -1,5 +1,6 @@
-/* Windows of a grey picture, i32 x, y, width, height: their variance by integral images, their scores by
- * random ferns. A window is moved and cut to lie within the picture, as operators' references have it. */
+/* Windows of a grey picture, int32 x, y, width, height: their variance by integral images, their
+ * votes by random ferns. A window is shifted and cut to lie within the picture, as in the
+ * operators' references. */
 #pragma OPENCL FP_CONTRACT OFF
 
 #define LINE 128
@@ -9,8 +10,8 @@ int4 within(int4 v, int w, int h) {
     return (int4)(x, y, clamp(v.z, 0, w - x), clamp(v.w, 0, h - y));
 }
 
-/* A row a work-group: each work-item sums a piece, then adds what stands left of it. Corners have a row
- * and a column of zeros in front. */
+/* One row for each work-group: each work-item sums a piece, then adds the sum of the pieces before
+ * it. The integral image has a row and a column of zeros first. */
 __kernel void sum_rows(__global const uchar *x, int x_at, __global ulong *squares, int squares_at, int w,
                        int h) {
     __local uint part[LINE], part2[LINE];
@@ -43,7 +44,7 @@ __kernel void sum_rows(__global const uchar *x, int x_at, __global ulong *square
     }
 }
 
-/* A column a work-item, downwards. */
+/* One column for each work-item, downwards. */
 __kernel void sum_columns(__global ulong *squares, int squares_at, int w, int h) {
     const int c = get_global_id(0), wide = w + 1;
     if (c >= wide) return;
@@ -60,7 +61,8 @@ __kernel void sum_columns(__global ulong *squares, int squares_at, int w, int h)
     }
 }
 
-/* n * squares - sum * sum is whole: nothing cancels before it is a float. */
+/* n * squares - sum * sum is computed in integers, so nothing cancels before the conversion to
+ * float. */
 __kernel void window_variance(__global const ulong *squares, int squares_at, __global const int *windows,
                               int windows_at, __global float *out, int out_at, int w, int h, int begin,
                               int end) {
@@ -81,7 +83,7 @@ uchar seen(__global const uchar *x, int w, int4 v, float px, float py) {
     return x[(v.y + (int)floor(fy + 0.5f)) * w + v.x + (int)floor(fx + 0.5f)];
 }
 
-/* A window a work-item; neighbours read neighbouring pixels. gated 0: there is no gate. */
+/* One window for each work-item; adjacent work-items read adjacent pixels. gated 0: no gate. */
 __kernel void random_ferns(__global const uchar *x, int x_at, __global const int *windows, int windows_at,
                            __global const float *points, int points_at, __global const float *posteriors,
                            int posteriors_at, __global const float *gate, int gate_at, __global float *out,

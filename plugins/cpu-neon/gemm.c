@@ -128,7 +128,8 @@ typedef struct multiply_task {
     int64_t room, m0, m1;
 } multiply_task;
 
-static void multiply_one(void *arg, int64_t i, int32_t thread) {
+/* Computes tile i of the product's grid. */
+static void multiply_tile(void *arg, int64_t i, int32_t thread) {
     const multiply_task *t = arg;
     /* a thread's tasks have the same rows, so that their panels of A stay in its cache */
     const int64_t m0 = t->m0 + i / t->grid.columns * t->grid.mb,
@@ -145,7 +146,7 @@ void neon_multiply(const neon_product *p, int64_t m0, int64_t m1, cnr_stream *st
                        neon_block_room(p->n, p->k),
                        m0,
                        m1};
-    if (m1 > m0 && p->n > 0) cnr_parallel(stream, t.grid.rows * t.grid.columns, multiply_one, &t);
+    if (m1 > m0 && p->n > 0) cnr_parallel(stream, t.grid.rows * t.grid.columns, multiply_tile, &t);
 }
 
 /* ---- packing ---- */

@@ -179,7 +179,8 @@ typedef struct gemm_job {
     int64_t m0; /* first row to compute */
 } gemm_job;
 
-static void pack_panel(void *arg, int64_t i, int32_t thread) {
+/* Packs panel i of the first operand: mr rows. */
+static void pack_panel_a(void *arg, int64_t i, int32_t thread) {
     const gemm_job *job = arg;
     const gemm_state *s = job->s;
     (void)thread;
@@ -258,7 +259,7 @@ static void run_one(const cnr_run *run, const gemm_state *s, float *scratch) {
     const neon_strided b = {neon_floats(run->node->inputs[1]), s->b_rs, s->b_cs};
     neon_product p = product_at(&job, 0);
     p.pack_arg = &b;
-    cnr_parallel(run->stream, cnr_div_up(s->m, neon_uk->mr), pack_panel, &job);
+    cnr_parallel(run->stream, cnr_div_up(s->m, neon_uk->mr), pack_panel_a, &job);
     if (p.add) cnr_parallel(run->stream, m1 - m0, start_row, &job);
     neon_multiply(&p, m0, m1, run->stream, scratch + s->rooms_at);
 }

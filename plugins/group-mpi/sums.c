@@ -5,11 +5,11 @@
 static const cnr_attr_spec begin_attrs[] = {{.name = "multiplier",
                                              .type = CNR_ATTR_FLOAT,
                                              .default_f = 1,
-                                             .help = "what each element is multiplied by first"}};
+                                             .help = "factor of each element before the sum"}};
 static const cnr_port begin_in[] = {
     {.name = "x", .flags = CNR_PORT_VARIADIC, .min = 1, .help = "f32, of any shapes"}};
 static const cnr_port begin_out[] = {
-    {.name = "y", .help = "the elements of all inputs, one behind another; being summed"}};
+    {.name = "y", .help = "the elements of all inputs, one after another, while they are summed"}};
 
 static cnr_status begin_infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
     int64_t n = 0;
@@ -57,15 +57,14 @@ static const cnr_attr_spec wait_attrs[] = {{.name = "offset",
                                             .flags = CNR_ATTR_BOUNDED,
                                             .min = 0,
                                             .max = INT32_MAX,
-                                            .help = "the first element of the sum that is taken"},
+                                            .help = "index of the first element of the part"},
                                            {.name = "dims",
                                             .type = CNR_ATTR_INTS,
                                             .flags = CNR_ATTR_BOUNDED,
                                             .min = 0,
                                             .max = INT32_MAX,
-                                            .help =
-                                                "of the output; without it the output has rank 0"}};
-static const cnr_port wait_in[] = {{.name = "x", .help = "what a group_sum_begin gives"}};
+                                            .help = "dimensions of the output; none: rank 0"}};
+static const cnr_port wait_in[] = {{.name = "x", .help = "the output of a group_sum_begin"}};
 static const cnr_port wait_out[] = {{.name = "y", .help = "a part of the sum"}};
 
 static cnr_status wait_infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {

@@ -58,8 +58,9 @@ static int64_t classes_of(dn_layer *l, int64_t usual) {
     return -1;
 }
 
-static cnr_value activated(dn_layer *l, const char *suffix, cnr_value x, int64_t classes,
-                           int32_t n) {
+/* Adds the operator yolo, the activations of a YOLO head (v3 on). */
+static cnr_value add_yolo(dn_layer *l, const char *suffix, cnr_value x, int64_t classes,
+                          int32_t n) {
     imp_attrs a = {.n = 0};
     imp_int(&a, "classes", classes);
     imp_int(&a, "num", n);
@@ -93,7 +94,7 @@ cnr_value dn_yolo(dn_layer *l) {
     const int square = dn_key_int(l, "new_coords", 0) != 0;
     char more[64];
     if (n == 0 || classes < 0) return -1;
-    const cnr_value y = square ? stretched(l, classes, n) : activated(l, "", l->x, classes, n);
+    const cnr_value y = square ? stretched(l, classes, n) : add_yolo(l, "", l->x, classes, n);
     snprintf(more, sizeof more, "classes=%d coords=4%s", (int)classes, square ? " square=1" : "");
     return head(l, y, "yolo", more, anchors, 2 * n);
 }
@@ -132,7 +133,7 @@ cnr_value dn_gaussian_yolo(dn_layer *l) {
     if (!w) return l->net->b.status = CNR_E_MEMORY, -1;
     memset(w, 0, bytes);
     for (int64_t o = 0; o < out; o++) w[o * in + (o < 4 ? 2 * o : o + 4)] = 1;
-    const cnr_value box = activated(l, ".box", mix(l, ".sure", l->x, w, out, in, n, 0), classes, n);
+    const cnr_value box = add_yolo(l, ".box", mix(l, ".sure", l->x, w, out, in, n, 0), classes, n);
     memset(w, 0, bytes);
     for (int64_t k = 0; k < 4; k++) w[4 * in + 2 * k + 1] = -0.25f;
     const cnr_value odds = dn_unary(l, "sigmoid", ".odds", l->x, NULL);

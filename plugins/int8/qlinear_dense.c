@@ -6,14 +6,14 @@
 static const cnr_port in[] = {{.name = "x", .help = "N and any axes, which count as one; u8 or i8"},
                               {.name = "x_scale", .help = "one number"},
                               {.name = "x_zero_point", .help = "one number"},
-                              {.name = "w", .help = "out, inputs a sample; u8 or i8"},
-                              {.name = "w_scale", .help = "one, or one an output"},
-                              {.name = "w_zero_point", .help = "one, or one an output"},
+                              {.name = "w", .help = "out, inputs per sample; u8 or i8"},
+                              {.name = "w_scale", .help = "one, or one per output"},
+                              {.name = "w_zero_point", .help = "one, or one per output"},
                               {.name = "y_scale", .help = "one number"},
                               {.name = "y_zero_point", .help = "one number; gives the type of y"},
                               {.name = "bias",
                                .flags = CNR_PORT_OPTIONAL,
-                               .help = "i32, one an output, in units of x_scale "
+                               .help = "i32, one per output, in units of x_scale "
                                        "w_scale"}};
 static const cnr_port out[] = {{.name = "y", .help = "N out, of the type of y_zero_point"}};
 
@@ -124,7 +124,7 @@ static cnr_status reference(const cnr_run *run, cnr_error *err) {
 const cnr_op int8_qlinear_dense = {
     CNR_OP_SIZES,
     .name = "qlinear_dense",
-    .summary = "A dense layer of quantised numbers into quantised numbers.",
+    .summary = "Dense layer on quantised numbers, with a quantised result.",
     .flags = CNR_OP_PURE,
     CNR_OP_PORTS(in, out),
     .infer = infer,

@@ -4,8 +4,7 @@
 
 static const cnr_port in[] = {{.name = "a", .help = "f32, m x k: patches"},
                               {.name = "b", .help = "f32, n x k: others"}};
-static const cnr_port out[] = {
-    {.name = "y", .help = "f32, m x n; 0 where a patch is of one value"}};
+static const cnr_port out[] = {{.name = "y", .help = "f32, m x n; 0 where a patch is constant"}};
 
 static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
     CNR_TRY(tld_want(node, 0, CNR_f32, 2, err));
@@ -62,7 +61,7 @@ static cnr_status reference(const cnr_run *run, cnr_error *err) {
 const cnr_op tld_op_correlation =
     {CNR_OP_SIZES,
      .name = "normalized_cross_correlation",
-     .summary = "The normalised cross-correlation of each patch with each other one.",
+     .summary = "Normalised cross-correlation of each patch of a with each patch of b.",
      .flags = CNR_OP_PURE | CNR_OP_RANGES,
      CNR_OP_PORTS(in, out),
      .infer = infer,

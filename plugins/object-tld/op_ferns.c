@@ -3,16 +3,19 @@
 #include "ops.h"
 #include <math.h>
 
-static const cnr_attr_spec attrs[] = {{.name = "least",
-                                       .type = CNR_ATTR_FLOAT,
-                                       .help = "windows whose gate is below that get 0, unseen"}};
+static const cnr_attr_spec attrs[] = {
+    {.name = "least",
+     .type = CNR_ATTR_FLOAT,
+     .help = "windows whose gate is below this get 0 without evaluation"}};
 static const cnr_port in[] =
     {{.name = "x", .help = "a blurred grey picture: u8, height x width"},
      {.name = "windows", .help = "i32, n x 4: x, y, width, height"},
      {.name = "points",
       .help = "f32, ferns x comparisons x 4: x, y of two points in the window, 0 to 1"},
-     {.name = "posteriors", .help = "f32, ferns x codes; a code beyond counts from 0 again"},
-     {.name = "gate", .flags = CNR_PORT_OPTIONAL, .help = "f32, n: of a stage before"}};
+     {.name = "posteriors", .help = "f32, ferns x codes; larger codes wrap around"},
+     {.name = "gate",
+      .flags = CNR_PORT_OPTIONAL,
+      .help = "f32, n: the result of an earlier stage"}};
 static const cnr_port out[] = {{.name = "y", .help = "f32, n: mean posteriors"}};
 
 static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
@@ -74,7 +77,7 @@ static cnr_status reference(const cnr_run *run, cnr_error *err) {
 
 const cnr_op tld_op_random_ferns = {CNR_OP_SIZES,
                                     .name = "random_ferns",
-                                    .summary = "Windows judged by an ensemble of random ferns: "
+                                    .summary = "Windows scored by an ensemble of random ferns: "
                                                "comparisons of pixels, posteriors of codes.",
                                     .flags = CNR_OP_PURE | CNR_OP_RANGES,
                                     CNR_OP_ATTRS(attrs),

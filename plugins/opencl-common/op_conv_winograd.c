@@ -63,7 +63,9 @@ static void choose_pass(const ocl_tune *tune, wino *w) {
 /* In multiply-adds: a transform of a tile's component. Measured on two cores. */
 enum { OF_A_TRANSFORM = 90 };
 
-static double share_of(const ocl_tune *tune, const wino *w) {
+/* Estimated gain: the direct convolution's multiply-adds over those of Winograd's products,
+ * transforms and weights. */
+static double gain_of(const ocl_tune *tune, const wino *w) {
     const ocl_shape *s = &w->shape;
     const double direct = 9.0 * (double)(s->n * s->out[1] * s->out[2] * s->c * s->m);
     const double passes = (double)cnr_div_up(w->tiles, w->pass);
@@ -95,7 +97,7 @@ static const char *cut(const cnr_device *device, const cnr_node *node, int64_t e
     w->blocks = cnr_div_up(s->m, w->panel->mt);
     const int64_t item = w->panel->nv * w->panel->vw;
     w->pitch = cnr_max(item, cnr_round_up(w->pass, cnr_max(w->lanes, w->panel->vw)));
-    w->share = share_of(tune, w);
+    w->share = gain_of(tune, w);
     return w->components * (s->c + s->m) * w->pitch < INT32_MAX
                ? NULL
                : "what is between is more than kernels count";

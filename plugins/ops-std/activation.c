@@ -20,8 +20,8 @@ static const cnr_attr_spec hard_sigmoid_attrs[] = {FLOAT_ATTR("alpha", 0.2, "slo
 static const cnr_attr_spec swish_attrs[] = {
     FLOAT_ATTR("alpha", 1, "scale of the sigmoid's argument")};
 static const cnr_attr_spec shrink_attrs[] =
-    {FLOAT_ATTR("lambd", 0.5, "values no further than this from 0 become 0"),
-     FLOAT_ATTR("bias", 0, "taken off the others, towards 0")};
+    {FLOAT_ATTR("lambd", 0.5, "values within this distance of 0 become 0"),
+     FLOAT_ATTR("bias", 0, "distance by which other values move towards 0")};
 static const char *const gelu_choices[] = {"none", "tanh", NULL};
 static const cnr_attr_spec gelu_attrs[] = {
     {.name = "approximate",
@@ -52,24 +52,24 @@ static const char *const leaky_relu_aliases[] = {"leaky", NULL};
     ROW(leaky_relu, leaky_relu_aliases, "x, or alpha x below 0; NaN stays NaN", \
         UNARY_ATTRS(leaky_relu), UNARY_COEF("alpha"), OPS_FLOATS, x < R(0) ? a * x : x, \
         v < 0 ? a : 1, OF_X, "(x < 0.0f ? $a * x : x)") \
-    ROW(thresholded_relu, NULL, "x where it is above alpha, else 0; 0 of NaN", \
+    ROW(thresholded_relu, NULL, "x where it is above alpha, else 0; NaN gives 0", \
         UNARY_ATTRS(thresholded_relu), UNARY_COEF("alpha"), OPS_FLOATS, x > a ? x : R(0), \
         v > a ? 1 : 0, OF_X, "(x > $a ? x : 0.0f)") \
     ROW(elu, NULL, "x, or alpha (exp(x) - 1) below 0; NaN stays NaN", UNARY_ATTRS(elu), \
         UNARY_COEF("alpha"), OPS_FLOATS, x < R(0) ? a * expm1(x) : x, v < 0 ? a * exp(v) : 1, \
         OF_X, "(x < 0.0f ? $a * expm1(x) : x)") \
-    ROW(selu, NULL, "gamma times x, or times alpha (exp(x) - 1) below 0; NaN stays NaN", \
+    ROW(selu, NULL, "gamma x, or gamma alpha (exp(x) - 1) below 0; NaN stays NaN", \
         UNARY_ATTRS(selu), UNARY_COEF("alpha", "gamma"), OPS_FLOATS, \
         x > R(0) ? b * x : b * a * expm1(x), v > 0 ? b : b * a * exp(v), OF_X, \
         "(x > 0.0f ? $b * x : $b * $a * expm1(x))") \
     ROW(celu, NULL, "x, or alpha (exp(x / alpha) - 1) below 0; NaN stays NaN", UNARY_ATTRS(celu), \
         UNARY_COEF("alpha"), OPS_FLOATS, x < R(0) ? a * expm1(x / a) : x, v < 0 ? exp(v / a) : 1, \
         OF_X, "(x < 0.0f ? $a * expm1(x / $a) : x)") \
-    ROW(hard_sigmoid, NULL, "alpha x + beta, cut to 0 .. 1; NaN stays NaN", \
+    ROW(hard_sigmoid, NULL, "alpha x + beta, limited to 0 .. 1; NaN stays NaN", \
         UNARY_ATTRS(hard_sigmoid), UNARY_COEF("alpha", "beta"), OPS_FLOATS, \
         BETWEEN(a *x + b, 0, 1), a *v + b > 0 && a * v + b < 1 ? a : 0, OF_X, \
         "($a * x + $b < 0.0f ? 0.0f : $a * x + $b > 1.0f ? 1.0f : $a * x + $b)") \
-    ROW(hard_swish, NULL, "x times (x / 6 + 1/2 cut to 0 .. 1); NaN of NaN and -infinity", \
+    ROW(hard_swish, NULL, "x times (x / 6 + 1/2 limited to 0 .. 1); NaN for NaN and -infinity", \
         UNARY_PLAIN, UNARY_COEF(NULL), OPS_FLOATS, x *BETWEEN(x / R(6) + R(0.5), 0, 1), \
         v <= -3  ? 0 \
         : v >= 3 ? 1 \
@@ -84,7 +84,7 @@ static const char *const leaky_relu_aliases[] = {"leaky", NULL};
         x *tanh(SOFTPLUS(x)), \
         tanh(SOFTPLUS(v)) + v * SIGMOID(v) * (1 - tanh(SOFTPLUS(v)) * tanh(SOFTPLUS(v))), OF_X, \
         "x * tanh(x > 0.0f ? x + log1p(exp(-x)) : log1p(exp(x)))") \
-    ROW(gelu, NULL, "x times the normal distribution's share below x", UNARY_ATTRS(gelu), \
+    ROW(gelu, NULL, "x times the normal distribution function at x", UNARY_ATTRS(gelu), \
         UNARY_COEF("approximate"), OPS_FLOATS, \
         a == R(0) ? x * GELU_ERF(x) : R(0.5) * x * (R(1) + tanh(GELU_U(x))), \
         a == 0 ? GELU_ERF(v) + v * 0.39894228040143267794 * exp(-0.5 * v * v) \
@@ -102,7 +102,7 @@ static const char *const leaky_relu_aliases[] = {"leaky", NULL};
         1 - v * v, OF_Y, "tanh(x)") \
     ROW(erf, NULL, "error function", UNARY_PLAIN, UNARY_COEF(NULL), OPS_NUMBERS, erf(x), \
         1.12837916709551257390 * exp(-v * v), OF_X, "erf(x)") \
-    ROW(shrink, NULL, "x nearer to 0 by bias, or 0 within lambd of it and of NaN", \
+    ROW(shrink, NULL, "x moved towards 0 by bias; 0 within lambd of 0, and for NaN", \
         UNARY_ATTRS(shrink), UNARY_COEF("lambd", "bias"), OPS_NUMBERS, \
         x<-a ? x + b : x> a ? x - b : R(0), v<-a || v> a ? 1 : 0, OF_X, \
         "(x < -$a ? x + $b : x > $a ? x - $b : 0.0f)")

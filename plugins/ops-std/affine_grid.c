@@ -5,11 +5,11 @@ static const cnr_port in[] = {{.name = "theta", .help = "N 2 3, or N 3 4: a map 
                               {.name = "size",
                                .flags = CNR_PORT_CONST,
                                .help = "N C H W, or N C D H W"}};
-static const cnr_port out[] = {{.name = "grid", .help = "N, spatial axes, a number an axis"}};
+static const cnr_port out[] = {{.name = "grid", .help = "N, spatial axes, one number per axis"}};
 static const cnr_attr_spec attrs[] = {
     {.name = "align_corners",
      .type = CNR_ATTR_BOOL,
-     .help = "-1 and 1 are the middles of the outermost pixels, not their outer edges"}};
+     .help = "-1 and 1 are the centres of the outermost pixels, not their outer edges"}};
 
 static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
     const cnr_tensor *theta = node->inputs[0];
@@ -76,7 +76,7 @@ static cnr_status reference(const cnr_run *run, cnr_error *err) {
 const cnr_op ops_affine_grid = {
     CNR_OP_SIZES,
     .name = "affine_grid",
-    .summary = "For each pixel the position that an affine map sends it to, for grid_sample.",
+    .summary = "The grid of positions of an affine map, for grid_sample.",
     .flags = CNR_OP_PURE | CNR_OP_RANGES,
     CNR_OP_ATTRS(attrs),
     CNR_OP_PORTS(in, out),

@@ -6,9 +6,11 @@
 static const cnr_port arg_in[] = {{.name = "x", .help = "any shape"}};
 static const cnr_port arg_out[] = {{.name = "y", .help = "i64: positions along the axis"}};
 static const cnr_attr_spec arg_attrs[] =
-    {OPS_AXIS_ROW(0, "along which is searched"),
+    {OPS_AXIS_ROW(0, "the axis to search along"),
      {.name = "keepdims", .type = CNR_ATTR_BOOL, .default_i = 1, .help = "the axis stays, as 1"},
-     {.name = "select_last_index", .type = CNR_ATTR_BOOL, .help = "of equal ones the last"}};
+     {.name = "select_last_index",
+      .type = CNR_ATTR_BOOL,
+      .help = "take the last of equal elements"}};
 
 static cnr_status arg_infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
     const cnr_tensor *x = node->inputs[0];
@@ -90,30 +92,35 @@ static const char *const arg_min_aliases[] = {"argmin", NULL};
                                .infer = arg_infer, \
                                .cost = in_cost, \
                                .reference = NAME##_reference}
-ARG_OP(arg_max, "Where along an axis the largest element is; NaN counts only if it comes first.");
-ARG_OP(arg_min, "Where along an axis the smallest element is; NaN counts only if it comes first.");
+ARG_OP(arg_max, "Index of the largest element along an axis; NaN counts only if it comes first.");
+ARG_OP(arg_min, "Index of the smallest element along an axis; NaN counts only if it comes first.");
 
 /* ---- top_k ---- */
 
 static const cnr_port top_in[] = {{.name = "x", .help = "any shape"},
                                   {.name = "k",
                                    .flags = CNR_PORT_OPTIONAL | CNR_PORT_CONST,
-                                   .help = "how many, instead of the attribute"}};
+                                   .help = "number of elements, instead of the attribute"}};
 static const cnr_port top_out[] = {{.name = "values", .help = "the k of them"},
                                    {.name = "indices",
                                     .flags = CNR_PORT_OPTIONAL,
-                                    .help = "i64: where they were"}};
-static const cnr_attr_spec top_attrs[] =
-    {{.name = "k",
-      .type = CNR_ATTR_INT,
-      .flags = CNR_ATTR_BOUNDED,
-      .min = 0,
-      .max = 1e15,
-      .default_i = 1,
-      .help = "how many"},
-     OPS_AXIS_ROW(-1, "along which is sorted"),
-     {.name = "largest", .type = CNR_ATTR_BOOL, .default_i = 1, .help = "else the smallest"},
-     {.name = "sorted", .type = CNR_ATTR_BOOL, .default_i = 1, .help = "they are, in any case"}};
+                                    .help = "i64: their indices in x"}};
+static const cnr_attr_spec top_attrs[] = {{.name = "k",
+                                           .type = CNR_ATTR_INT,
+                                           .flags = CNR_ATTR_BOUNDED,
+                                           .min = 0,
+                                           .max = 1e15,
+                                           .default_i = 1,
+                                           .help = "number of elements"},
+                                          OPS_AXIS_ROW(-1, "the axis to sort along"),
+                                          {.name = "largest",
+                                           .type = CNR_ATTR_BOOL,
+                                           .default_i = 1,
+                                           .help = "the largest elements; else the smallest"},
+                                          {.name = "sorted",
+                                           .type = CNR_ATTR_BOOL,
+                                           .default_i = 1,
+                                           .help = "no effect: results are always sorted"}};
 
 static cnr_status top_infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
     const cnr_tensor *x = node->inputs[0];
@@ -230,8 +237,8 @@ static const cnr_port cum_in[] = {{.name = "x", .help = "any shape"},
                                    .help = "instead of the attribute"}};
 static const cnr_port cum_out[] = {{.name = "y", .help = "the shape of x"}};
 static const cnr_attr_spec cum_attrs[] =
-    {OPS_AXIS_ROW(0, "along which is summed"),
-     {.name = "exclusive", .type = CNR_ATTR_BOOL, .help = "an element's sum leaves out itself"},
+    {OPS_AXIS_ROW(0, "the axis to sum along"),
+     {.name = "exclusive", .type = CNR_ATTR_BOOL, .help = "the sum leaves out the element itself"},
      {.name = "reverse", .type = CNR_ATTR_BOOL, .help = "from the end"}};
 
 static cnr_status cum_axis(const cnr_node *node, int32_t *axis, cnr_error *err) {
@@ -281,13 +288,7 @@ static cnr_status cum_reference(const cnr_run *run, cnr_error *err) {
 }
 
 const cnr_op ops_cum_sum = {
-    CNR_OP_SIZES,
-    .name = "cum_sum",
-    .summary = "Sums of all elements up to each one along an axis.",
-    .flags = CNR_OP_PURE,
-    CNR_OP_ATTRS(cum_attrs),
-    CNR_OP_PORTS(cum_in, cum_out),
-    .infer = cum_infer,
-    .cost = in_cost,
-    .reference = cum_reference,
+    CNR_OP_SIZES,         .name = "cum_sum",       .summary = "Cumulative sum along an axis.",
+    .flags = CNR_OP_PURE, CNR_OP_ATTRS(cum_attrs), CNR_OP_PORTS(cum_in, cum_out),
+    .infer = cum_infer,   .cost = in_cost,         .reference = cum_reference,
 };

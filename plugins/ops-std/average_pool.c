@@ -6,8 +6,8 @@ const cnr_attr_spec ops_average_pool_attrs[] =
      OPS_WINDOW_ROWS,
      {.name = "count_include_pad",
       .type = CNR_ATTR_BOOL,
-      .help = "divide by the window's part that lies in the input or its padding (Caffe's rule), "
-              "not by the part in the input alone"}};
+      .help = "divide by the number of elements in the input or its padding (Caffe's rule), not by "
+              "those in the input alone"}};
 _Static_assert(CNR_ROWS(ops_average_pool_attrs) == OPS_AVERAGE_POOL_N_ATTRS, "the schema's length");
 
 static const cnr_port in[] = {{.name = "x", .help = "N C and one to three spatial axes"}};

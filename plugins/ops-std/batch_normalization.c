@@ -2,17 +2,18 @@
 #include "ops_norm.h"
 #include <stdio.h>
 
-static const cnr_attr_spec attrs[] = {OPS_EPSILON_ROW(1e-5),
-                                      {.name = "momentum",
-                                       .type = CNR_ATTR_FLOAT,
-                                       .default_f = 0.9,
-                                       .help = "of the running statistics; not used at inference"},
-                                      {.name = "training_mode",
-                                       .type = CNR_ATTR_INT,
-                                       .flags = CNR_ATTR_BOUNDED,
-                                       .min = 0,
-                                       .max = 0,
-                                       .help = "0: the stored mean and variance are used"}};
+static const cnr_attr_spec attrs[] =
+    {OPS_EPSILON_ROW(1e-5),
+     {.name = "momentum",
+      .type = CNR_ATTR_FLOAT,
+      .default_f = 0.9,
+      .help = "momentum of the running statistics; not used at inference"},
+     {.name = "training_mode",
+      .type = CNR_ATTR_INT,
+      .flags = CNR_ATTR_BOUNDED,
+      .min = 0,
+      .max = 0,
+      .help = "0: the stored mean and variance are used"}};
 static const cnr_port in[] =
     {{.name = "x", .help = "N C and any axes"},
      {.name = "scale", .flags = CNR_PORT_PARAMETER, .help = "C"},
@@ -120,7 +121,7 @@ static cnr_status training(const cnr_host *host, struct cnr_graph *graph, const 
 const cnr_op ops_batch_normalization = {
     CNR_OP_SIZES,
     .name = "batch_normalization",
-    .summary = "(x - mean) / sqrt(var + epsilon) * scale + b, with each channel's own numbers.",
+    .summary = "(x - mean) / sqrt(var + epsilon) * scale + b, with numbers for each channel.",
     .aliases = aliases,
     .flags = CNR_OP_PURE | CNR_OP_RANGES,
     CNR_OP_ATTRS(attrs),

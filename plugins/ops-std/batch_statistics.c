@@ -17,7 +17,7 @@ static const cnr_attr_spec attrs[] = {EPSILON_ROW,
                                        .min = 0,
                                        .max = 1,
                                        .default_f = 0.9,
-                                       .help = "how much of the stored statistics is kept"}};
+                                       .help = "factor of the old statistics"}};
 static const cnr_attr_spec grad_attrs[] = {EPSILON_ROW};
 static const cnr_port in[] =
     {{.name = "x", .help = "N C and any axes"},
@@ -27,8 +27,8 @@ static const cnr_port in[] =
      {.name = "var", .flags = CNR_PORT_PARAMETER | CNR_PORT_STATISTIC, .help = "C, stored"}};
 static const cnr_port out[] =
     {{.name = "y", .help = "the same shape"},
-     {.name = "new_mean", .flags = CNR_PORT_STATISTIC, .help = "to be stored"},
-     {.name = "new_var", .flags = CNR_PORT_STATISTIC, .help = "to be stored"},
+     {.name = "new_mean", .flags = CNR_PORT_STATISTIC, .help = "the new stored statistics"},
+     {.name = "new_var", .flags = CNR_PORT_STATISTIC, .help = "the new stored statistics"},
      {.name = "batch_mean", .flags = CNR_PORT_STATISTIC, .help = "C, for the gradient"},
      {.name = "batch_var",
       .flags = CNR_PORT_STATISTIC,
@@ -180,7 +180,7 @@ static void grad_cost(const cnr_node *node, cnr_cost *c) {
 const cnr_op ops_batch_statistics = {
     CNR_OP_SIZES,
     .name = "batch_statistics",
-    .summary = "Batch normalisation in training: by the mean and variance of the batch.",
+    .summary = "Batch normalisation in training, with the mean and variance of the batch.",
     .flags = CNR_OP_PURE,
     CNR_OP_ATTRS(attrs),
     CNR_OP_PORTS(in, out),

@@ -3,10 +3,10 @@
 #include "broadcast.h"
 
 static const cnr_port pair[] = {{.name = "a", .help = "an operand"},
-                                {.name = "b", .help = "the other; the two broadcast"}};
+                                {.name = "b", .help = "the other operand; the two broadcast"}};
 static const cnr_port many[] = {
     {.name = "x", .flags = CNR_PORT_VARIADIC, .min = 1, .help = "operands; they broadcast"}};
-static const cnr_port result[] = {{.name = "y", .help = "in the broadcast shape"}};
+static const cnr_port result[] = {{.name = "y", .help = "the result in the broadcast shape"}};
 
 static int64_t wrap_pow(int64_t x, int64_t y) {
     uint64_t base = (uint64_t)x, power = 1;
@@ -131,7 +131,7 @@ AFFINE(mul_op, v, 0)
     PAIR(sub, "sub", "a - b", OPS_NUMBERS, x - y, SIGNED_WRAP(-), x - y, sub_gradient, "x - y", 0) \
     PAIR(mul_op, "mul", "a b", OPS_NUMBERS, x *y, SIGNED_WRAP(*), x *y, mul_gradient, "x * y", \
          CNR_OP_MULTIPLIES) \
-    PAIR(div, "div", "a / b; whole numbers towards zero", OPS_NUMBERS, x / y, divide(x, y), \
+    PAIR(div, "div", "a / b; integers round towards zero", OPS_NUMBERS, x / y, divide(x, y), \
          y ? x / y : 0, div_gradient, "x / y", 0) \
     MANY(max, "max", "the largest of the operands; NaN where one is NaN", OPS_NUMBERS, \
          LARGER(x, y), LARGER(x, y), LARGER(x, y), NULL, "(x > y || x != x ? x : y)", 0, 0) \
@@ -316,7 +316,7 @@ DESCRIPTOR(pow, "pow", "a to the power b", pair, CNR_OP_EPILOGUE, .gradient = po
 static const cnr_attr_spec mod_attrs[] = {
     {.name = "fmod",
      .type = CNR_ATTR_BOOL,
-     .help = "the result has the sign of a, as in C; else that of b"}};
+     .help = "1: the result has the sign of a, as in C; 0: that of b"}};
 
 static cnr_status mod_infer(const cnr_node *node, cnr_tensor *const *out, cnr_error *err) {
     static const fold_row row = {.dtypes = OPS_NUMBERS};
@@ -364,7 +364,7 @@ static const cnr_attr_spec bit_shift_attrs[] = {{.name = "direction",
                                                  .type = CNR_ATTR_ENUM,
                                                  .flags = CNR_ATTR_REQUIRED,
                                                  .choices = directions,
-                                                 .help = "which way the bits of a move"}};
+                                                 .help = "direction of the shift"}};
 
 static cnr_status bit_shift_infer(const cnr_node *node, cnr_tensor *const *out, cnr_error *err) {
     static const fold_row row = {.dtypes = OPS_INTS};
@@ -400,5 +400,5 @@ static cnr_status bit_shift_reference(const cnr_run *run, cnr_error *err) {
     return CNR_OK;
 }
 
-DESCRIPTOR(bit_shift, "bit_shift", "a with its bits moved b places", pair, 0,
+DESCRIPTOR(bit_shift, "bit_shift", "a with its bits shifted by b", pair, 0,
            CNR_OP_ATTRS(bit_shift_attrs))

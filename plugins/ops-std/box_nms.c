@@ -1,7 +1,7 @@
 /* box_nms: sorts rows of boxes and marks suppressed ones; the number of rows stays, as in MXNet. */
 #include "nms.h"
 
-static const cnr_port in[] = {{.name = "x", .help = "..., boxes, numbers a box"}};
+static const cnr_port in[] = {{.name = "x", .help = "..., boxes, numbers per box"}};
 static const cnr_port out[] = {
     {.name = "y", .help = "the rows that stay, best first, then rows of -1"}};
 #define INDEX(NAME, VALUE, TEXT) \
@@ -13,18 +13,20 @@ static const cnr_attr_spec attrs[] =
     {{.name = "overlap_thresh",
       .type = CNR_ATTR_FLOAT,
       .default_f = 0.5,
-      .help = "boxes of a class that overlap more exclude each other"},
-     {.name = "valid_thresh", .type = CNR_ATTR_FLOAT, .help = "boxes must score more"},
-     INDEX("topk", -1, "best boxes that are looked at; -1: all"),
-     INDEX("coord_start", 2, "where a box's four numbers begin in its row"),
-     INDEX("score_index", 1, "where its score is"),
-     INDEX("id_index", -1, "where its class is; -1: all are of one"),
-     INDEX("background_id", -1, "the class that is no object; -1: none"),
-     {.name = "force_suppress", .type = CNR_ATTR_BOOL, .help = "whatever their class"},
+      .help = "maximum overlap of boxes of a class"},
+     {.name = "valid_thresh", .type = CNR_ATTR_FLOAT, .help = "minimum score"},
+     INDEX("topk", -1, "number of best boxes before suppression; -1: all"),
+     INDEX("coord_start", 2, "index of the box's four numbers in its row"),
+     INDEX("score_index", 1, "index of its score"),
+     INDEX("id_index", -1, "index of its class; -1: all boxes have one class"),
+     INDEX("background_id", -1, "the class of the background; -1: none"),
+     {.name = "force_suppress",
+      .type = CNR_ATTR_BOOL,
+      .help = "suppress boxes of different classes, too"},
      {.name = "center_in",
       .type = CNR_ATTR_BOOL,
-      .help = "boxes are middle x, middle y, width, height, not corners"},
-     {.name = "center_out", .type = CNR_ATTR_BOOL, .help = "and shall be so"}};
+      .help = "input boxes are centre x, centre y, width, height, not corners"},
+     {.name = "center_out", .type = CNR_ATTR_BOOL, .help = "output boxes are so, too"}};
 
 static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
     const cnr_tensor *x = node->inputs[0];
@@ -114,7 +116,7 @@ static cnr_status reference(const cnr_run *run, cnr_error *err) {
 const cnr_op ops_box_nms = {
     CNR_OP_SIZES,
     .name = "box_nms",
-    .summary = "Rows of boxes, best first, without those that overlap a better one.",
+    .summary = "Non-maximum suppression on rows of boxes, best first.",
     .flags = CNR_OP_PURE,
     CNR_OP_ATTRS(attrs),
     CNR_OP_PORTS(in, out),

@@ -62,7 +62,7 @@ static cnr_status gradient(OPS_GRADIENT_ARGS) {
 const cnr_op ops_cast = {
     CNR_OP_SIZES,
     .name = "cast",
-    .summary = "The same numbers as another data type; as a whole number NaN is 0, as a bool true.",
+    .summary = "Converts to another data type; NaN becomes 0 as an integer, true as a bool.",
     .flags = CNR_OP_ELEMENTWISE | CNR_OP_PURE | CNR_OP_RANGES,
     CNR_OP_ATTRS(cast_attrs),
     CNR_OP_PORTS(one, out),
@@ -75,7 +75,7 @@ const cnr_op ops_cast = {
 const cnr_op ops_cast_like = {
     CNR_OP_SIZES,
     .name = "cast_like",
-    .summary = "The same numbers as the data type of another tensor.",
+    .summary = "Converts to the data type of another tensor.",
     .flags = CNR_OP_PURE,
     CNR_OP_ATTRS(cast_like_attrs),
     CNR_OP_PORTS(two, out),

@@ -125,7 +125,8 @@ static cnr_status gradient(OPS_GRADIENT_ARGS) {
 const cnr_op ops_clip = {
     CNR_OP_SIZES,
     .name = "clip",
-    .summary = "x, no less than min, then no more than max. NaN stays NaN; a NaN limit is none.",
+    .summary = "x limited from below by min, then from above by max. NaN stays NaN; a limit that "
+               "is NaN has no effect.",
     .flags = CNR_OP_ELEMENTWISE | CNR_OP_EPILOGUE | CNR_OP_PURE | CNR_OP_RANGES,
     CNR_OP_ATTRS(attrs),
     CNR_OP_PORTS(in, out),

@@ -5,15 +5,18 @@
 static const cnr_port in[] =
     {{.name = "x", .help = "N, C times a window's elements, windows"},
      {.name = "image_shape", .flags = CNR_PORT_CONST, .help = "the spatial axes of y"},
-     {.name = "block_shape", .flags = CNR_PORT_CONST, .help = "a window's extents"}};
+     {.name = "block_shape", .flags = CNR_PORT_CONST, .help = "extents of a window"}};
 static const cnr_port out[] = {{.name = "y", .help = "N C spatial"}};
 /* Own attributes: x has no spatial axes from which other windows take their rank. */
-static const cnr_attr_spec attrs[] =
-    {{.name = "strides", .type = CNR_ATTR_INTS, .help = "step of the window, 1 each"},
-     {.name = "pads", .type = CNR_ATTR_INTS, .help = "rim that is cut off y, all begins first"},
-     {.name = "dilations",
-      .type = CNR_ATTR_INTS,
-      .help = "distance between the window's elements, 1 each"}};
+static const cnr_attr_spec attrs[] = {{.name = "strides",
+                                       .type = CNR_ATTR_INTS,
+                                       .help = "step of the window, 1 each"},
+                                      {.name = "pads",
+                                       .type = CNR_ATTR_INTS,
+                                       .help = "border that is removed from y, all begins first"},
+                                      {.name = "dilations",
+                                       .type = CNR_ATTR_INTS,
+                                       .help = "distance between the window's elements, 1 each"}};
 
 /* The windows over y; both lists are known. */
 static cnr_status windows(const cnr_node *node, const kit_list *image, const kit_list *block,
@@ -118,7 +121,8 @@ static cnr_status reference(const cnr_run *run, cnr_error *err) {
 const cnr_op ops_col2im = {
     CNR_OP_SIZES,
     .name = "col2im",
-    .summary = "Windows' columns added up to the pictures that they were cut out of.",
+    .summary = "Adds columns of windows to the pictures from which they were taken (the inverse of "
+               "im2col).",
     .flags = CNR_OP_PURE | CNR_OP_RANGES,
     CNR_OP_ATTRS(attrs),
     CNR_OP_PORTS(in, out),

@@ -4,8 +4,8 @@
 static const cnr_port in[] = {{.name = "x",
                                .flags = CNR_PORT_VARIADIC,
                                .min = 1,
-                               .help = "alike in all dimensions but `axis`"}};
-static const cnr_port out[] = {{.name = "y", .help = "the inputs in a row"}};
+                               .help = "equal in all dimensions but `axis`"}};
+static const cnr_port out[] = {{.name = "y", .help = "the concatenated inputs"}};
 static const cnr_attr_spec attrs[] = {OPS_AXIS_ROW(1, "along which the inputs are joined")};
 
 static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {

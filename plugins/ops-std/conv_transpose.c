@@ -202,7 +202,7 @@ static cnr_status reference(const cnr_run *run, cnr_error *err) {
 const cnr_op ops_conv_transpose = {
     CNR_OP_SIZES,
     .name = "conv_transpose",
-    .summary = "Transposed convolution: every input element spreads a window over the output.",
+    .summary = "Transposed convolution: every input element adds a window to the output.",
     .aliases = aliases,
     .flags = CNR_OP_PURE | CNR_OP_RANGES,
     CNR_OP_ATTRS(attrs),

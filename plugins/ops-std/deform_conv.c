@@ -10,7 +10,8 @@ static const cnr_attr_spec attrs[] = {OPS_CONV_ROWS,
                                        .min = 1,
                                        .max = 1 << 20,
                                        .default_i = 1,
-                                       .help = "parts of the channels with offsets of their own"}};
+                                       .help =
+                                           "number of groups of channels with their own offsets"}};
 static const cnr_port in[] =
     {{.name = "x", .help = "N C and one to three spatial axes"},
      {.name = "weight", .flags = CNR_PORT_PARAMETER, .help = "out, C / group, the window's axes"},
@@ -163,7 +164,8 @@ static cnr_status reference(const cnr_run *run, cnr_error *err) {
 const cnr_op ops_deform_conv = {
     CNR_OP_SIZES,
     .name = "deform_conv",
-    .summary = "Convolution whose taps are moved by offsets from place to place.",
+    .summary = "Convolution whose taps are shifted by offsets for each output position (deformable "
+               "convolution).",
     .flags = CNR_OP_PURE | CNR_OP_RANGES,
     CNR_OP_ATTRS(attrs),
     CNR_OP_PORTS(in, out),

@@ -6,15 +6,14 @@ static const cnr_attr_spec attrs[] = {{.name = "out",
                                        .flags = CNR_ATTR_BOUNDED,
                                        .min = 0,
                                        .max = 1 << 30,
-                                       .help =
-                                           "outputs a sample, where the weight is yet to be made"},
+                                       .help = "outputs per sample, if the weight is not given"},
                                       {.name = "bias",
                                        .type = CNR_ATTR_BOOL,
                                        .default_i = 1,
-                                       .help = "whether a bias is made with the weight"}};
+                                       .help = "whether a bias is created with the weight"}};
 static const cnr_port in[] =
     {{.name = "x", .help = "N and any axes, which count as one"},
-     {.name = "weight", .flags = CNR_PORT_PARAMETER, .help = "out, inputs a sample"},
+     {.name = "weight", .flags = CNR_PORT_PARAMETER, .help = "out, inputs per sample"},
      {.name = "bias", .flags = CNR_PORT_OPTIONAL | CNR_PORT_PARAMETER, .help = "out"}};
 static const cnr_port out[] = {{.name = "y", .help = "N out"}};
 static const char *const aliases[] = {"linear", "fully_connected", NULL};
@@ -124,7 +123,8 @@ static cnr_status reference(const cnr_run *run, cnr_error *err) {
 const cnr_op ops_dense = {
     CNR_OP_SIZES,
     .name = "dense",
-    .summary = "Every output from every input of a sample: x, flattened from axis 1, by weight.",
+    .summary =
+        "Fully connected layer: x, flattened from axis 1, times the transposed weight, plus bias.",
     .aliases = aliases,
     .flags = CNR_OP_PURE | CNR_OP_RANGES,
     CNR_OP_ATTRS(attrs),

@@ -2,7 +2,7 @@
 #include "nms.h"
 
 static const cnr_port in[] = {{.name = "loc",
-                               .help = "N, 4 numbers a prior box: how to move and stretch it"},
+                               .help = "N, 4 numbers per prior box: its offset and scale"},
                               {.name = "conf", .help = "N, a score for each prior box and class"},
                               {.name = "prior", .help = "1 2 4n, as prior_box makes them"}};
 static const cnr_port out[] = {
@@ -25,26 +25,29 @@ static const cnr_attr_spec attrs[] =
       .type = CNR_ATTR_BOOL,
       .default_i = 1,
       .help = "one offset for all classes"},
-     COUNT("background_label_id", 0, "the class that is no object; -1: none"),
+     COUNT("background_label_id", 0, "the class of the background; -1: none"),
      {.name = "nms_threshold",
       .type = CNR_ATTR_FLOAT,
       .default_f = 0.3,
-      .help = "boxes of a class that overlap more exclude each other"},
-     COUNT("top_k", -1, "boxes of a class that are looked at; -1: all"),
-     {.name = "eta", .type = CNR_ATTR_FLOAT, .default_f = 1, .help = "lowers the threshold"},
+      .help = "maximum overlap of boxes of a class"},
+     COUNT("top_k", -1, "number of best boxes of a class before suppression; -1: all"),
+     {.name = "eta",
+      .type = CNR_ATTR_FLOAT,
+      .default_f = 1,
+      .help = "factor that lowers the threshold step by step"},
      {.name = "code_type",
       .type = CNR_ATTR_ENUM,
       .default_s = "CORNER",
       .choices = codes,
-      .help = "what the offsets mean"},
+      .help = "encoding of the offsets"},
      {.name = "variance_encoded_in_target",
       .type = CNR_ATTR_BOOL,
-      .help = "the offsets are not to be scaled"},
-     COUNT("keep_top_k", -1, "boxes of a picture that are kept; -1: all"),
+      .help = "the offsets are not scaled by the variances"},
+     COUNT("keep_top_k", -1, "number of boxes kept in a picture; -1: all"),
      {.name = "confidence_threshold",
       .type = CNR_ATTR_FLOAT,
       .default_f = -INFINITY,
-      .help = "boxes must score more"}};
+      .help = "minimum score"}};
 
 /* Maximum number of boxes of a class before suppression, and of rows of a picture. */
 static int64_t looked_at(const cnr_node *node, int64_t priors) {
@@ -215,7 +218,7 @@ static cnr_status reference(const cnr_run *run, cnr_error *err) {
 const cnr_op ops_detection_output = {
     CNR_OP_SIZES,
     .name = "detection_output",
-    .summary = "An SSD net's offsets and scores as the boxes it found.",
+    .summary = "Decodes an SSD net's offsets and scores into the boxes that it found.",
     .flags = CNR_OP_PURE,
     CNR_OP_ATTRS(attrs),
     CNR_OP_PORTS(in, out),

@@ -2,16 +2,17 @@
  * each step. */
 #include "ops_kit.h"
 
-static const cnr_attr_spec attrs[] = {{.name = "ratio",
-                                       .type = CNR_ATTR_FLOAT,
-                                       .flags = CNR_ATTR_BOUNDED,
-                                       .min = 0,
-                                       .max = 1,
-                                       .default_f = 0.5,
-                                       .help = "share of elements that training drops"},
-                                      {.name = "seed",
-                                       .type = CNR_ATTR_INT,
-                                       .help = "of training's choice; not used at inference"}};
+static const cnr_attr_spec attrs[] =
+    {{.name = "ratio",
+      .type = CNR_ATTR_FLOAT,
+      .flags = CNR_ATTR_BOUNDED,
+      .min = 0,
+      .max = 1,
+      .default_f = 0.5,
+      .help = "share of elements that training drops"},
+     {.name = "seed",
+      .type = CNR_ATTR_INT,
+      .help = "seed of the random mask in training; not used at inference"}};
 static const cnr_port in[] =
     {{.name = "x", .help = "anything"},
      {.name = "ratio", .flags = CNR_PORT_OPTIONAL, .help = "instead of the attribute"},
@@ -19,7 +20,7 @@ static const cnr_port in[] =
 static const cnr_port out[] = {{.name = "y", .help = "x"},
                                {.name = "mask",
                                 .flags = CNR_PORT_OPTIONAL,
-                                .help = "which elements are kept: all"}};
+                                .help = "true for the elements that are kept: all"}};
 
 static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
     const cnr_status status = ops_want(node, 0, OPS_WHOLE, 0, CNR_MAX_RANK, err);
@@ -44,25 +45,24 @@ static cnr_status reference(const cnr_run *run, cnr_error *err) {
 
 /* ---- training ---- */
 
-static const cnr_attr_spec drawn_attrs[] = {{.name = "ratio",
-                                             .type = CNR_ATTR_FLOAT,
-                                             .flags = CNR_ATTR_BOUNDED,
-                                             .min = 0,
-                                             .max = 1,
-                                             .default_f = 0.5,
-                                             .help = "share of elements that become 0"},
-                                            {.name = "seed",
-                                             .type = CNR_ATTR_INT,
-                                             .help = "of the mask, with the step"},
-                                            {.name = "first",
-                                             .type = CNR_ATTR_INT,
-                                             .flags = CNR_ATTR_BOUNDED,
-                                             .max = 9e15,
-                                             .help = "number of the first element, where x is a "
-                                                     "part of a larger mask's"}};
+static const cnr_attr_spec drawn_attrs[] =
+    {{.name = "ratio",
+      .type = CNR_ATTR_FLOAT,
+      .flags = CNR_ATTR_BOUNDED,
+      .min = 0,
+      .max = 1,
+      .default_f = 0.5,
+      .help = "share of elements that become 0"},
+     {.name = "seed", .type = CNR_ATTR_INT, .help = "seed of the mask, together with the step"},
+     {.name = "first",
+      .type = CNR_ATTR_INT,
+      .flags = CNR_ATTR_BOUNDED,
+      .max = 9e15,
+      .help = "index of the first element, if x is a part of a larger tensor"}};
 static const cnr_port drawn_in[] = {{.name = "x", .help = "anything"},
                                     {.name = "step",
-                                     .help = "another number, another mask; rank 0"}};
+                                     .help =
+                                         "number of the step, which determines the mask; rank 0"}};
 static const cnr_port drawn_out[] = {
     {.name = "y", .help = "x / (1 - ratio) where it is kept, else 0"}};
 
@@ -151,7 +151,7 @@ const cnr_op ops_dropout = {
 const cnr_op ops_dropout_drawn = {
     CNR_OP_SIZES,
     .name = "dropout_drawn",
-    .summary = "Dropout in training: elements that a mask drawn for the step drops become 0.",
+    .summary = "Dropout in training: sets elements to 0 by a random mask of the step.",
     .flags = CNR_OP_PURE | CNR_OP_RANGES,
     CNR_OP_ATTRS(drawn_attrs),
     CNR_OP_PORTS(drawn_in, drawn_out),

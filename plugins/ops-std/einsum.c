@@ -3,7 +3,7 @@
 
 static const cnr_port in[] = {
     {.name = "x", .flags = CNR_PORT_VARIADIC, .min = 1, .help = "operands, of one type"}};
-static const cnr_port out[] = {{.name = "y", .help = "an axis for each label behind the arrow"}};
+static const cnr_port out[] = {{.name = "y", .help = "an axis for each label after the arrow"}};
 static const char *const equations[] = {"ij,jk->ik",    "bij,bjk->bik", "ij->ji",      "ij,ij",
                                         "ii->i",        "...i,i->...",  "abc,cd->abd", "i,j->ij",
                                         "bij,bkj->bik", "ijk->",        NULL};
@@ -12,7 +12,8 @@ static const cnr_attr_spec attrs[] = {
      .type = CNR_ATTR_STRING,
      .flags = CNR_ATTR_REQUIRED,
      .choices = equations,
-     .help = "a letter an axis, a comma between operands: bij,bjk->bik; ... stands for any axes"}};
+     .help =
+         "one letter per axis, commas between operands: bij,bjk->bik; ... stands for any axes"}};
 
 #define DTYPES (OPS_FLOATS | 1u << CNR_i32 | 1u << CNR_i64)
 
@@ -270,7 +271,7 @@ static cnr_status reference(const cnr_run *run, cnr_error *err) {
 const cnr_op ops_einsum = {
     CNR_OP_SIZES,
     .name = "einsum",
-    .summary = "Sums of products of elements, as an equation of axes' labels says.",
+    .summary = "Sums of products of elements by an equation of axis labels (Einstein summation).",
     .flags = CNR_OP_PURE | CNR_OP_RANGES,
     CNR_OP_ATTRS(attrs),
     CNR_OP_PORTS(in, out),

@@ -10,11 +10,11 @@ static const cnr_port tile_in[] = {{.name = "x", .help = "any shape"},
                                     .flags = CNR_PORT_OPTIONAL | CNR_PORT_CONST,
                                     .help = "instead of the attribute"}};
 static const cnr_port expand_out[] = {{.name = "y", .help = "x in the shape both broadcast to"}};
-static const cnr_port tile_out[] = {{.name = "y", .help = "x again and again"}};
+static const cnr_port tile_out[] = {{.name = "y", .help = "x repeated"}};
 static const cnr_attr_spec expand_attrs[] = {
-    {.name = "shape", .type = CNR_ATTR_INTS, .help = "what x broadcasts with"}};
+    {.name = "shape", .type = CNR_ATTR_INTS, .help = "the shape to broadcast with"}};
 static const cnr_attr_spec tile_attrs[] = {
-    {.name = "repeats", .type = CNR_ATTR_INTS, .help = "how often, one number an axis"}};
+    {.name = "repeats", .type = CNR_ATTR_INTS, .help = "number of repetitions for each axis"}};
 
 static cnr_status expand_infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
     const cnr_tensor *x = node->inputs[0];
@@ -109,7 +109,7 @@ static cnr_status tile_reference(const cnr_run *run, cnr_error *err) {
 const cnr_op ops_expand = {
     CNR_OP_SIZES,
     .name = "expand",
-    .summary = "x broadcast with a shape.",
+    .summary = "x broadcast to a shape.",
     .flags = CNR_OP_PURE | CNR_OP_RANGES,
     CNR_OP_ATTRS(expand_attrs),
     CNR_OP_PORTS(expand_in, expand_out),

@@ -23,7 +23,7 @@ static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_er
 const cnr_op ops_flatten = {
     CNR_OP_SIZES,
     .name = "flatten",
-    .summary = "To a matrix: the axes before `axis` are its rows, the others its columns.",
+    .summary = "Reshapes to a matrix: the axes before `axis` become rows, the others columns.",
     .flags = CNR_OP_PURE,
     CNR_OP_ATTRS(attrs),
     CNR_OP_PORTS(in, out),

@@ -1,17 +1,17 @@
 /* gather, gather_elements, gather_nd: select elements by index. */
 #include "ops_kit.h"
 
-static const cnr_port in[] = {{.name = "x", .help = "what is picked from"},
+static const cnr_port in[] = {{.name = "x", .help = "the tensor to select from"},
                               {.name = "indices", .help = "i32 or i64; negative: from the end"}};
-static const cnr_port out[] = {{.name = "y", .help = "what was picked"}};
-static const cnr_attr_spec axis_attrs[] = {OPS_AXIS_ROW(0, "along which indices count")};
+static const cnr_port out[] = {{.name = "y", .help = "the selected elements"}};
+static const cnr_attr_spec axis_attrs[] = {OPS_AXIS_ROW(0, "the axis of the indices")};
 static const cnr_attr_spec nd_attrs[] = {
     {.name = "batch_dims",
      .type = CNR_ATTR_INT,
      .flags = CNR_ATTR_BOUNDED,
      .min = 0,
      .max = CNR_MAX_RANK,
-     .help = "leading axes that x and indices have in common"}};
+     .help = "number of leading axes that x and indices share"}};
 
 #define INDEX_TYPES (1u << CNR_i32 | 1u << CNR_i64)
 
@@ -149,6 +149,6 @@ static cnr_status gather_nd_reference(const cnr_run *run, cnr_error *err) {
                                CNR_OP_ATTRS(ATTRS),   CNR_OP_PORTS(in, out), \
                                .infer = NAME##_infer, .reference = NAME##_reference}
 
-GATHER_OP(gather, "Slices of x picked by index along an axis.", axis_attrs);
-GATHER_OP(gather_elements, "Elements of x, each picked by an index along an axis.", axis_attrs);
-GATHER_OP(gather_nd, "Slices of x, each picked by an index of several numbers.", nd_attrs);
+GATHER_OP(gather, "Slices of x selected by indices along an axis.", axis_attrs);
+GATHER_OP(gather_elements, "Elements of x, each selected by an index along an axis.", axis_attrs);
+GATHER_OP(gather_nd, "Slices of x, each selected by an index of several numbers.", nd_attrs);

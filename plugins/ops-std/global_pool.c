@@ -7,7 +7,7 @@ static const cnr_attr_spec lp_attrs[] = {{.name = "p",
                                           .min = 1,
                                           .max = 1024,
                                           .default_i = 2,
-                                          .help = "which norm"}};
+                                          .help = "the p of the norm"}};
 static const cnr_port in[] = {{.name = "x", .help = "N C and spatial axes"}};
 static const cnr_port out[] = {{.name = "y", .help = "N C, the spatial axes being 1"}};
 static const cnr_port grad_in_ports[] = {{.name = "dy", .help = "gradient of the output"},

@@ -4,7 +4,7 @@
 static const cnr_port in[] =
     {{.name = "x", .help = "N C spatial"},
      {.name = "grid",
-      .help = "N, output's spatial axes, one number an axis: last axis first, -1 "
+      .help = "N, output's spatial axes, one number per axis: last axis first, -1 "
               "to 1 across x"}};
 static const cnr_port out[] = {{.name = "y", .help = "N C and the grid's spatial axes"}};
 static const char *const modes[] = {"linear", "nearest", "cubic", "bilinear", "bicubic", NULL};
@@ -16,15 +16,15 @@ static const cnr_attr_spec attrs[] =
       .type = CNR_ATTR_ENUM,
       .default_s = "linear",
       .choices = modes,
-      .help = "how values between pixels are made; bilinear and bicubic: older names"},
+      .help = "interpolation between pixels; bilinear and bicubic: older names"},
      {.name = "padding_mode",
       .type = CNR_ATTR_ENUM,
       .default_s = "zeros",
       .choices = paddings,
-      .help = "what lies outside"},
+      .help = "values outside x"},
      {.name = "align_corners",
       .type = CNR_ATTR_BOOL,
-      .help = "-1 and 1 are the middles of the outermost pixels, not their outer edges"}};
+      .help = "-1 and 1 are the centres of the outermost pixels, not their outer edges"}};
 
 static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
     const cnr_tensor *x = node->inputs[0], *grid = node->inputs[1];

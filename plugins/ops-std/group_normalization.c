@@ -8,7 +8,7 @@ static const cnr_attr_spec attrs[] = {OPS_EPSILON_ROW(1e-5),
                                        .alias = "groups",
                                        .min = 1,
                                        .max = 1 << 20,
-                                       .help = "parts that the channels fall into"},
+                                       .help = "number of groups of channels"},
                                       {.name = "stash_type",
                                        .type = CNR_ATTR_INT,
                                        .default_i = 1,
@@ -17,7 +17,7 @@ static const cnr_attr_spec attrs[] = {OPS_EPSILON_ROW(1e-5),
 static const cnr_port in[] = {{.name = "x", .help = "N C and any axes"},
                               {.name = "scale",
                                .flags = CNR_PORT_PARAMETER,
-                               .help = "C, or one a group"},
+                               .help = "C, or one per group"},
                               {.name = "bias", .flags = CNR_PORT_PARAMETER, .help = "as scale"}};
 static const cnr_port out[] = {{.name = "y", .help = "the same shape"}};
 static const char *const aliases[] = {"group_norm", NULL};
@@ -91,7 +91,7 @@ static cnr_status reference(const cnr_run *run, cnr_error *err) {
 const cnr_op ops_group_normalization = {
     CNR_OP_SIZES,
     .name = "group_normalization",
-    .summary = "Groups of channels, less their mean, by their deviation; scaled, shifted.",
+    .summary = "Normalises groups of channels to mean 0 and deviation 1, then scales and shifts.",
     .aliases = aliases,
     .flags = CNR_OP_PURE | CNR_OP_RANGES,
     CNR_OP_ATTRS(attrs),

@@ -40,7 +40,8 @@ OPS_REFERENCE(reference, body, outputs[0])
 const cnr_op ops_instance_normalization = {
     CNR_OP_SIZES,
     .name = "instance_normalization",
-    .summary = "Each channel of each sample, less its mean, by its deviation; scaled, shifted.",
+    .summary =
+        "Normalises each channel of each sample to mean 0 and deviation 1, then scales and shifts.",
     .aliases = aliases,
     .flags = CNR_OP_PURE | CNR_OP_RANGES,
     CNR_OP_ATTRS(attrs),

@@ -11,18 +11,21 @@ static const cnr_attr_spec attrs[] =
      {.name = "bias",
       .type = CNR_ATTR_BOOL,
       .default_i = 1,
-      .help = "false: without b, where none is given"}};
+      .help = "false: no b is created if none is given"}};
 static const cnr_port in[] = {{.name = "x", .help = "any tensor"},
                               {.name = "scale",
                                .flags = CNR_PORT_PARAMETER,
                                .help = "broadcasts to the normalised axes"},
                               {.name = "b",
                                .flags = CNR_PORT_OPTIONAL | CNR_PORT_PARAMETER,
-                               .help = "as scale, added last"}};
-static const cnr_port out[] =
-    {{.name = "y", .help = "the same shape"},
-     {.name = "mean", .flags = CNR_PORT_OPTIONAL, .help = "the normalised axes being 1 (f32)"},
-     {.name = "inv_std_dev", .flags = CNR_PORT_OPTIONAL, .help = "1 / deviation, like mean"}};
+                               .help = "shape of scale; added last"}};
+static const cnr_port out[] = {{.name = "y", .help = "the same shape"},
+                               {.name = "mean",
+                                .flags = CNR_PORT_OPTIONAL,
+                                .help = "shape of x with 1 for the normalised axes (f32)"},
+                               {.name = "inv_std_dev",
+                                .flags = CNR_PORT_OPTIONAL,
+                                .help = "1 / deviation, like mean"}};
 static const char *const aliases[] = {"layer_norm", NULL};
 
 static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
@@ -126,7 +129,8 @@ static cnr_status reference(const cnr_run *run, cnr_error *err) {
 const cnr_op ops_layer_normalization = {
     CNR_OP_SIZES,
     .name = "layer_normalization",
-    .summary = "The axes from one on, less their mean, by their deviation; scaled, shifted.",
+    .summary =
+        "Normalises the axes from `axis` on to mean 0 and deviation 1, then scales and shifts.",
     .aliases = aliases,
     .flags = CNR_OP_PURE | CNR_OP_RANGES,
     CNR_OP_ATTRS(attrs),

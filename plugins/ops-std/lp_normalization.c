@@ -8,7 +8,7 @@ static const cnr_attr_spec attrs[] = {OPS_AXIS_ROW(-1, "the axis whose elements 
                                        .min = 1,
                                        .max = 2,
                                        .default_i = 2,
-                                       .help = "which norm"}};
+                                       .help = "the p of the norm"}};
 static const cnr_port in[] = {{.name = "x", .help = "any tensor"}};
 static const cnr_port out[] = {{.name = "y", .help = "the same shape"}};
 

@@ -9,7 +9,7 @@ static const cnr_attr_spec attrs[] = {OPS_POOL_ROWS,
                                        .min = 1,
                                        .max = 1024,
                                        .default_i = 2,
-                                       .help = "which norm"}};
+                                       .help = "the p of the norm"}};
 static const cnr_port in[] = {{.name = "x", .help = "N C and one to three spatial axes"}};
 static const cnr_port out[] = {{.name = "y", .help = "the norm of each window"}};
 

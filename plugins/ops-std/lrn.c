@@ -7,7 +7,7 @@ static const cnr_attr_spec attrs[] =
       .flags = CNR_ATTR_REQUIRED | CNR_ATTR_BOUNDED,
       .min = 1,
       .max = 1 << 20,
-      .help = "how many channels, the element's own in the middle"},
+      .help = "number of channels, with the element's own in the middle"},
      {.name = "alpha", .type = CNR_ATTR_FLOAT, .default_f = 1e-4, .help = "scales the mean square"},
      {.name = "beta", .type = CNR_ATTR_FLOAT, .default_f = 0.75, .help = "the power"},
      {.name = "bias",

@@ -151,7 +151,7 @@ static cnr_status gradient(OPS_GRADIENT_ARGS) {
 const cnr_op ops_lrn_within = {
     CNR_OP_SIZES,
     .name = "lrn_within",
-    .summary = "x / (bias + alpha * mean square round it in its channel) ^ beta (Caffe).",
+    .summary = "x / (bias + alpha * mean square of a window in its channel) ^ beta (Caffe).",
     .flags = CNR_OP_PURE | CNR_OP_RANGES,
     CNR_OP_ATTRS(attrs),
     CNR_OP_PORTS(in, out),

@@ -180,7 +180,7 @@ static cnr_status reference(const cnr_run *run, cnr_error *err) {
 const cnr_op ops_matmul = {
     CNR_OP_SIZES,
     .name = "matmul",
-    .summary = "Products of matrices; leading axes broadcast, vectors as NumPy has them.",
+    .summary = "Products of matrices; leading axes broadcast, vectors as in NumPy.",
     .flags = CNR_OP_PURE | CNR_OP_RANGES,
     CNR_OP_PORTS(in, out),
     .infer = infer,

@@ -16,7 +16,7 @@ static const cnr_port in[] = {{.name = "x", .help = "N C and one to three spatia
 static const cnr_port out[] = {{.name = "y", .help = "the largest of each window"},
                                {.name = "indices",
                                 .flags = CNR_PORT_OPTIONAL,
-                                .help = "where it is in x (i64)"}};
+                                .help = "its index in x (i64)"}};
 static const char *const aliases[] = {"maxpool", NULL};
 
 static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
@@ -78,7 +78,7 @@ static cnr_status gradient(OPS_GRADIENT_ARGS) {
 const cnr_op ops_max_pool = {
     CNR_OP_SIZES,
     .name = "max_pool",
-    .summary = "The largest of each window, and where it is; NaN is larger than all.",
+    .summary = "The largest element of each window, and its index; NaN is larger than all.",
     .aliases = aliases,
     .flags = CNR_OP_PURE | CNR_OP_RANGES,
     .n_attrs = OPS_MAX_POOL_N_ATTRS,

@@ -6,8 +6,7 @@ static const cnr_attr_spec attrs[] = {{.name = "axes",
                                        .flags = CNR_ATTR_BOUNDED,
                                        .min = -CNR_MAX_RANK,
                                        .max = CNR_MAX_RANK - 1,
-                                       .help =
-                                           "what to normalise over; none given: all but axis 1"},
+                                       .help = "axes to normalise over; none: all but axis 1"},
                                       {.name = "normalize_variance",
                                        .type = CNR_ATTR_BOOL,
                                        .default_i = 1,
@@ -107,7 +106,7 @@ static cnr_status reference(const cnr_run *run, cnr_error *err) {
 const cnr_op ops_mean_variance_normalization = {
     CNR_OP_SIZES,
     .name = "mean_variance_normalization",
-    .summary = "x less its mean, by its deviation, over any set of axes.",
+    .summary = "Normalises x to mean 0 and deviation 1 over any set of axes.",
     .flags = CNR_OP_PURE | CNR_OP_RANGES,
     CNR_OP_ATTRS(attrs),
     CNR_OP_PORTS(in, out),

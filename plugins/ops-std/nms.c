@@ -58,13 +58,13 @@ static const cnr_port in[] = {{.name = "boxes",
                                .help = "N, boxes, 4: y0 x0 y1 x1, or see center_point_box"},
                               {.name = "scores", .help = "N, classes, boxes"},
                               NUMBER("max_output_boxes_per_class",
-                                     "most boxes of a class and picture; none: 0"),
-                              NUMBER("iou_threshold", "boxes that overlap more exclude each other"),
-                              NUMBER("score_threshold", "boxes must score more")};
+                                     "maximum number of boxes of a class and picture; none: 0"),
+                              NUMBER("iou_threshold", "maximum overlap of boxes"),
+                              NUMBER("score_threshold", "minimum score")};
 static const cnr_port out[] = {{.name = "selected", .help = "i64, rows: picture, class, box"}};
 static const cnr_attr_spec attrs[] = {{.name = "center_point_box",
                                        .type = CNR_ATTR_BOOL,
-                                       .help = "boxes are middle x, middle y, width, height"}};
+                                       .help = "boxes are centre x, centre y, width, height"}};
 
 static int64_t most_of(const cnr_node *node, int64_t boxes) {
     int known;
@@ -148,7 +148,8 @@ static cnr_status reference(const cnr_run *run, cnr_error *err) {
 const cnr_op ops_non_max_suppression = {
     CNR_OP_SIZES,
     .name = "non_max_suppression",
-    .summary = "The best boxes of each class that do not overlap; none that scores NaN.",
+    .summary = "Non-maximum suppression: the best boxes of each class that do not overlap; boxes "
+               "with score NaN are left out.",
     .flags = CNR_OP_PURE,
     CNR_OP_ATTRS(attrs),
     CNR_OP_PORTS(in, out),

@@ -49,16 +49,16 @@ static inline int64_t ops_volume(const int64_t *extent) {
          .min = 1, \
          .max = 1 << 20, \
          .default_i = 1, \
-         .help = "parts that the channels fall into; as many as channels: depthwise"}, \
+         .help = "number of groups of channels; as many as channels: depthwise"}, \
         {.name = "out", \
          .type = CNR_ATTR_INT, \
          .flags = CNR_ATTR_BOUNDED, \
          .min = 0, \
          .max = 1 << 30, \
-         .help = "output channels, where the weight is yet to be made"}, \
+         .help = "output channels, if the weight is not given"}, \
     { \
         .name = "bias", .type = CNR_ATTR_BOOL, .default_i = 1, \
-        .help = "whether a bias is made with the weight" \
+        .help = "whether a bias is created with the weight" \
     }
 
 /* Kernel sizes: from the attribute, else from the weight's dims (-1: unknown). */
@@ -94,7 +94,7 @@ void ops_transposed(const cnr_run *run, const ops_geometry *g, int64_t group, co
      .help = "extent of the window along each spatial axis"}, \
     { \
         .name = "ceil_mode", .type = CNR_ATTR_BOOL, .alias = "ceil", \
-        .help = "round the number of outputs up, the last window hanging over the end" \
+        .help = "round the number of outputs up, so that the last window may extend over the end" \
     }
 
 cnr_status ops_pool_window(const cnr_node *node, const cnr_tensor *x, cnr_window *w,

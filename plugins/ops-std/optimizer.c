@@ -6,14 +6,15 @@ enum { RATE, STEP, WEIGHT, GRADIENT, MEMORY };
 
 #define OPTIMIZER_PORTS \
     {.name = "rate", .help = "learning rate; of rank 0"}, \
-        {.name = "step", .help = "its number, from 1 on; of rank 0"}, \
+        {.name = "step", .help = "number of the step, from 1 on; of rank 0"}, \
         {.name = "x", .help = "the weight"}, { \
         .name = "gradient", .help = "of the weight" \
     }
 #define DECAY_ROW \
     { \
         .name = "weight_decay", .type = CNR_ATTR_FLOAT, .flags = CNR_ATTR_BOUNDED, \
-        .alias = "decay", .min = 0, .max = 1e6, .help = "times x is added to the gradient" \
+        .alias = "decay", .min = 0, .max = 1e6, \
+        .help = "factor of x that is added to the gradient" \
     }
 
 /* Weight, gradient and optimiser state have one shape; rate and step are scalars. */
@@ -51,14 +52,14 @@ static const cnr_attr_spec sgd_attrs[] = {{.name = "momentum",
                                            .min = 0,
                                            .max = 1,
                                            .default_f = 0.9,
-                                           .help = "how much of the velocity is kept"},
+                                           .help = "factor of the old velocity"},
                                           {.name = "nesterov",
                                            .type = CNR_ATTR_BOOL,
                                            .help = "look ahead along the new velocity"},
                                           DECAY_ROW};
 static const cnr_port sgd_in[] = {OPTIMIZER_PORTS, {.name = "velocity", .help = "0 at first"}};
 static const cnr_port sgd_out[] = {{.name = "y", .help = "the new weight"},
-                                   {.name = "new_velocity", .help = "to be kept"}};
+                                   {.name = "new_velocity", .help = "for the next step"}};
 
 OPS_INLINE void sgd_body(const cnr_run *run, int32_t dtype) {
     const cnr_node *node = run->node;
@@ -102,14 +103,14 @@ static const cnr_attr_spec adam_attrs[] = {{.name = "beta1",
                                             .min = 0,
                                             .max = 0.999999,
                                             .default_f = 0.9,
-                                            .help = "how much of the mean is kept"},
+                                            .help = "factor of the old mean"},
                                            {.name = "beta2",
                                             .type = CNR_ATTR_FLOAT,
                                             .flags = CNR_ATTR_BOUNDED,
                                             .min = 0,
                                             .max = 0.999999,
                                             .default_f = 0.999,
-                                            .help = "how much of the mean square is kept"},
+                                            .help = "factor of the old mean square"},
                                            {.name = "epsilon",
                                             .type = CNR_ATTR_FLOAT,
                                             .flags = CNR_ATTR_BOUNDED,
@@ -117,14 +118,14 @@ static const cnr_attr_spec adam_attrs[] = {{.name = "beta1",
                                             .min = 1e-30,
                                             .max = 1,
                                             .default_f = 1e-8,
-                                            .help = "added to what is divided by"},
+                                            .help = "added to the divisor"},
                                            DECAY_ROW};
 static const cnr_port adam_in[] = {OPTIMIZER_PORTS,
                                    {.name = "mean", .help = "of gradients; 0 at first"},
                                    {.name = "square", .help = "mean of their squares; 0 at first"}};
 static const cnr_port adam_out[] = {{.name = "y", .help = "the new weight"},
-                                    {.name = "new_mean", .help = "to be kept"},
-                                    {.name = "new_square", .help = "to be kept"}};
+                                    {.name = "new_mean", .help = "for the next step"},
+                                    {.name = "new_square", .help = "for the next step"}};
 
 OPS_INLINE void adam_body(const cnr_run *run, int32_t dtype) {
     const cnr_node *node = run->node;
@@ -154,7 +155,7 @@ static void adam_cost(const cnr_node *node, cnr_cost *c) {
 const cnr_op ops_adam = {
     CNR_OP_SIZES,
     .name = "adam",
-    .summary = "A step of Adam: x - rate mean / sqrt(mean of squares), from both filled up.",
+    .summary = "A step of Adam: x - rate mean / sqrt(mean of squares), with bias correction.",
     .flags = CNR_OP_PURE | CNR_OP_OPTIMIZER,
     CNR_OP_ATTRS(adam_attrs),
     CNR_OP_PORTS(adam_in, adam_out),
@@ -166,7 +167,7 @@ const cnr_op ops_adam = {
 
 /* ---- assign ---- */
 
-static const cnr_port assign_in[] = {{.name = "x", .help = "a weight, or what is remembered of it"},
+static const cnr_port assign_in[] = {{.name = "x", .help = "a weight, or a state of the optimiser"},
                                      {.name = "value", .help = "of its type and shape"}};
 static const cnr_port assign_out[] = {{.name = "y", .help = "the value"}};
 
@@ -197,7 +198,7 @@ static cnr_status assign_reference(const cnr_run *run, cnr_error *err) {
 const cnr_op ops_assign = {
     CNR_OP_SIZES,
     .name = "assign",
-    .summary = "The value, which in training is kept in the weight or memory x from now on.",
+    .summary = "Returns the value; in training it also replaces the weight or state x.",
     .flags = CNR_OP_PURE,
     CNR_OP_PORTS(assign_in, assign_out),
     .infer = assign_infer,

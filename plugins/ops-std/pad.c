@@ -6,23 +6,23 @@ enum { PAD_CONSTANT, PAD_REFLECT, PAD_EDGE, PAD_WRAP };
 
 #define PORT(NAME, FLAG, TEXT) \
     { .name = NAME, .flags = CNR_PORT_OPTIONAL | (FLAG), .help = TEXT }
-static const cnr_port in[] = {{.name = "x", .help = "any shape"},
-                              PORT("pads", CNR_PORT_CONST, "instead of the attribute"),
-                              PORT("value", 0, "what constant mode adds, instead of the attribute"),
-                              PORT("axes", CNR_PORT_CONST,
-                                   "the axes that pads are meant for; none: all")};
+static const cnr_port in[] =
+    {{.name = "x", .help = "any shape"},
+     PORT("pads", CNR_PORT_CONST, "instead of the attribute"),
+     PORT("value", 0, "value of the border in constant mode, instead of the attribute"),
+     PORT("axes", CNR_PORT_CONST, "axes that pads apply to; none: all")};
 static const cnr_port out[] = {{.name = "y", .help = "x with its border"}};
 static const cnr_attr_spec attrs[] =
     {{.name = "pads",
       .type = CNR_ATTR_INTS,
       .alias = "paddings",
-      .help = "elements added before each axis, then after each; negative: taken off"},
+      .help = "elements added before each axis, then after each; negative: removed"},
      {.name = "mode",
       .type = CNR_ATTR_ENUM,
       .default_s = "constant",
       .choices = modes,
-      .help = "what the border holds: a value, the mirrored inside, the edge, the other side"},
-     {.name = "value", .type = CNR_ATTR_FLOAT, .help = "what constant mode adds"}};
+      .help = "content of the border: a value, the mirrored inside, the edge, the other side"},
+     {.name = "value", .type = CNR_ATTR_FLOAT, .help = "value of the border in constant mode"}};
 
 typedef struct pad_plan {
     int known, mode;

@@ -2,7 +2,8 @@
 #include "ops_kit.h"
 
 static const cnr_port in[] = {{.name = "x", .help = "feature map, N C H W; its data is not read"},
-                              {.name = "image", .help = "the picture, N C H W; likewise"}};
+                              {.name = "image",
+                               .help = "the picture, N C H W; its data is not read"}};
 static const cnr_port out[] = {
     {.name = "y", .help = "1 2 n: corners x0 y0 x1 y1 from 0 to 1, and their variances"}};
 #define SIZE(NAME, TEXT) \
@@ -17,19 +18,22 @@ static const cnr_attr_spec attrs[] =
       .help = "sides of square boxes, pixels of the picture"},
      {.name = "max_size",
       .type = CNR_ATTR_FLOATS,
-      .help = "one for each min_size: one more square, of their geometric mean"},
+      .help = "one for each min_size: adds a square with the geometric mean of both as side"},
      {.name = "aspect_ratio", .type = CNR_ATTR_FLOATS, .help = "width over height of more boxes"},
-     {.name = "flip", .type = CNR_ATTR_BOOL, .default_i = 1, .help = "each ratio upright too"},
-     {.name = "clip", .type = CNR_ATTR_BOOL, .help = "boxes end at the picture's border"},
+     {.name = "flip",
+      .type = CNR_ATTR_BOOL,
+      .default_i = 1,
+      .help = "add the inverse of each ratio"},
+     {.name = "clip", .type = CNR_ATTR_BOOL, .help = "clip boxes at the picture's border"},
      {.name = "variance", .type = CNR_ATTR_FLOATS, .help = "one or four; none: 0.1"},
-     SIZE("img_h", "height of the picture; 0: as it is"),
-     SIZE("img_w", "width of the picture; 0: as it is"),
-     {.name = "step_h", .type = CNR_ATTR_FLOAT, .help = "pixels from place to place; 0: even"},
-     {.name = "step_w", .type = CNR_ATTR_FLOAT, .help = "pixels from place to place; 0: even"},
+     SIZE("img_h", "height of the picture; 0: that of the input"),
+     SIZE("img_w", "width of the picture; 0: that of the input"),
+     {.name = "step_h", .type = CNR_ATTR_FLOAT, .help = "distance of positions in pixels; 0: even"},
+     {.name = "step_w", .type = CNR_ATTR_FLOAT, .help = "distance of positions in pixels; 0: even"},
      {.name = "offset",
       .type = CNR_ATTR_FLOAT,
       .default_f = 0.5,
-      .help = "of a box's middle within its place"}};
+      .help = "position of a box's centre in its cell"}};
 
 #define MAX_RATIOS 64
 
@@ -130,7 +134,7 @@ static cnr_status reference(const cnr_run *run, cnr_error *err) {
 const cnr_op ops_prior_box = {
     CNR_OP_SIZES,
     .name = "prior_box",
-    .summary = "Boxes of several sizes and shapes at every place of a feature map.",
+    .summary = "Prior boxes of several sizes and shapes at every position of a feature map.",
     .flags = CNR_OP_PURE,
     CNR_OP_ATTRS(attrs),
     CNR_OP_PORTS(in, out),

@@ -4,18 +4,18 @@
 static const cnr_port integer_in[] = {{.name = "x", .help = "N C spatial, u8 or i8"},
                                       {.name = "w", .help = "M C/group kernel, u8 or i8"},
                                       QUANT_OPTION("x_zero_point", "one number"),
-                                      QUANT_OPTION("w_zero_point", "one, or one a channel of y")};
+                                      QUANT_OPTION("w_zero_point", "one, or one per channel of y")};
 static const cnr_port integer_out[] = {{.name = "y", .help = "i32"}};
 static const cnr_port qlinear_in[] =
     {{.name = "x", .help = "N C spatial, u8 or i8"},
      {.name = "x_scale", .help = "one number"},
      {.name = "x_zero_point", .help = "one number"},
      {.name = "w", .help = "M C/group kernel, u8 or i8"},
-     {.name = "w_scale", .help = "one, or one a channel of y"},
-     {.name = "w_zero_point", .help = "one, or one a channel of y"},
+     {.name = "w_scale", .help = "one, or one per channel of y"},
+     {.name = "w_zero_point", .help = "one, or one per channel of y"},
      {.name = "y_scale", .help = "one number"},
      {.name = "y_zero_point", .help = "one number; gives the type of y"},
-     QUANT_OPTION("bias", "i32, one a channel of y, in units of x_scale w_scale")};
+     QUANT_OPTION("bias", "i32, one per channel of y, in units of x_scale w_scale")};
 static const cnr_port qlinear_out[] = {{.name = "y", .help = "of the type of y_zero_point"}};
 static const cnr_attr_spec attrs[] = {{.name = "kernel_shape",
                                        .type = CNR_ATTR_INTS,
@@ -29,7 +29,7 @@ static const cnr_attr_spec attrs[] = {{.name = "kernel_shape",
                                        .min = 1,
                                        .max = 1 << 20,
                                        .default_i = 1,
-                                       .help = "channels fall into so many groups"}};
+                                       .help = "number of groups of channels"}};
 
 /* Input ports; -1: the operator does not have it. */
 typedef struct quant_ports {
@@ -192,6 +192,7 @@ static void cost_with(const cnr_node *node, const quant_ports *p, cnr_cost *out)
     out->macs = ops_mul(ops_elements(node->outputs[0]), ops_elements(w) / m);
 }
 
-QUANT_OP(conv_integer, integer, "Convolution of 8-bit numbers into 32 bits.", CNR_OP_ATTRS(attrs));
-QUANT_OP(qlinear_conv, qlinear, "Convolution of quantised numbers into quantised numbers.",
+QUANT_OP(conv_integer, integer, "Convolution of 8-bit numbers with a 32-bit result.",
+         CNR_OP_ATTRS(attrs));
+QUANT_OP(qlinear_conv, qlinear, "Convolution of quantised numbers with a quantised result.",
          CNR_OP_ATTRS(attrs));

@@ -3,18 +3,18 @@
 
 static const cnr_port integer_in[] = {{.name = "a", .help = "matrices, u8 or i8"},
                                       {.name = "b", .help = "matrices, u8 or i8"},
-                                      QUANT_OPTION("a_zero_point", "one, or one a row"),
-                                      QUANT_OPTION("b_zero_point", "one, or one a column")};
+                                      QUANT_OPTION("a_zero_point", "one, or one per row"),
+                                      QUANT_OPTION("b_zero_point", "one, or one per column")};
 static const cnr_port integer_out[] = {{.name = "y", .help = "i32"}};
 static const cnr_port qlinear_in[] = {{.name = "a", .help = "matrices, u8 or i8"},
-                                      {.name = "a_scale", .help = "one, or one a row"},
-                                      {.name = "a_zero_point", .help = "one, or one a row"},
+                                      {.name = "a_scale", .help = "one, or one per row"},
+                                      {.name = "a_zero_point", .help = "one, or one per row"},
                                       {.name = "b", .help = "matrices, u8 or i8"},
-                                      {.name = "b_scale", .help = "one, or one a column"},
-                                      {.name = "b_zero_point", .help = "one, or one a column"},
-                                      {.name = "y_scale", .help = "one, or one a row"},
+                                      {.name = "b_scale", .help = "one, or one per column"},
+                                      {.name = "b_zero_point", .help = "one, or one per column"},
+                                      {.name = "y_scale", .help = "one, or one per row"},
                                       {.name = "y_zero_point",
-                                       .help = "one, or one a row; gives the type of y"}};
+                                       .help = "one, or one per row; gives the type of y"}};
 static const cnr_port qlinear_out[] = {{.name = "y", .help = "of the type of y_zero_point"}};
 
 typedef struct matmul_ports {
@@ -143,5 +143,5 @@ static void cost_with(const cnr_node *node, const matmul_ports *p, cnr_cost *out
     out->macs = ops_mul(ops_elements(node->outputs[0]), k > 0 ? (uint64_t)k : 0);
 }
 
-QUANT_OP(matmul_integer, integer, "Matrix product of 8-bit numbers into 32 bits.", );
-QUANT_OP(qlinear_matmul, qlinear, "Matrix product of quantised numbers into quantised ones.", );
+QUANT_OP(matmul_integer, integer, "Matrix product of 8-bit numbers with a 32-bit result.", );
+QUANT_OP(qlinear_matmul, qlinear, "Matrix product of quantised numbers with a quantised result.", );

@@ -4,15 +4,20 @@
 
 #define SMALL (1u << CNR_u8 | 1u << CNR_i8 | 1u << CNR_u16 | 1u << CNR_i16 | ELEM_NIBBLES)
 
-static const cnr_port quantize_in[] =
-    {{.name = "x", .help = "real numbers"},
-     {.name = "scale", .help = "one, one a slice of `axis`, or one a block of it"},
-     {.name = "zero_point", .flags = CNR_PORT_OPTIONAL, .help = "stands for 0; shape of scale"}};
+static const cnr_port quantize_in[] = {{.name = "x", .help = "real numbers"},
+                                       {.name = "scale",
+                                        .help =
+                                            "one, one per slice of `axis`, or one per block of it"},
+                                       {.name = "zero_point",
+                                        .flags = CNR_PORT_OPTIONAL,
+                                        .help = "quantised value of 0; shape of scale"}};
 static const cnr_port quantize_out[] = {{.name = "y", .help = "round(x / scale) + zero_point"}};
 static const cnr_port dequantize_in[] =
     {{.name = "x", .help = "quantised numbers"},
-     {.name = "scale", .help = "one, one a slice of `axis`, or one a block of it"},
-     {.name = "zero_point", .flags = CNR_PORT_OPTIONAL, .help = "stands for 0; shape of scale"}};
+     {.name = "scale", .help = "one, one per slice of `axis`, or one per block of it"},
+     {.name = "zero_point",
+      .flags = CNR_PORT_OPTIONAL,
+      .help = "quantised value of 0; shape of scale"}};
 static const cnr_port dequantize_out[] = {{.name = "y", .help = "(x - zero_point) scale"}};
 #define ROWS \
     OPS_AXIS_ROW(1, "the axis that scales belong to"), \
@@ -194,8 +199,8 @@ static cnr_status dequantize_reference(const cnr_run *run, cnr_error *err) {
 const cnr_op ops_quantize_linear = {
     CNR_OP_SIZES,
     .name = "quantize_linear",
-    .summary = "Real numbers as small whole ones: round(x / scale) + zero point, saturated; NaN is"
-               " the least.",
+    .summary =
+        "Quantises: round(x / scale) + zero point, saturated; NaN becomes the smallest value.",
     .flags = CNR_OP_PURE,
     CNR_OP_ATTRS(quantize_attrs),
     CNR_OP_PORTS(quantize_in, quantize_out),
@@ -207,7 +212,7 @@ const cnr_op ops_quantize_linear = {
 const cnr_op ops_dequantize_linear = {
     CNR_OP_SIZES,
     .name = "dequantize_linear",
-    .summary = "The real numbers that quantised ones stand for: (x - zero point) scale.",
+    .summary = "Dequantises: (x - zero point) scale.",
     .flags = CNR_OP_PURE,
     CNR_OP_ATTRS(dequantize_attrs),
     CNR_OP_PORTS(dequantize_in, dequantize_out),
@@ -255,7 +260,7 @@ static cnr_status dynamic_reference(const cnr_run *run, cnr_error *err) {
 const cnr_op ops_dynamic_quantize_linear = {
     CNR_OP_SIZES,
     .name = "dynamic_quantize_linear",
-    .summary = "Quantised to u8 with the scale that the data's range asks for; NaN is 0.",
+    .summary = "Quantises to u8 with a scale from the range of the data; NaN becomes 0.",
     .flags = CNR_OP_PURE,
     CNR_OP_PORTS(dynamic_in, dynamic_out),
     .infer = dynamic_infer,

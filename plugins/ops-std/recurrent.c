@@ -10,7 +10,7 @@ static const char *const directions[] = {"forward", "reverse", "bidirectional", 
      .type = CNR_ATTR_ENUM, \
      .default_s = "forward", \
      .choices = directions, \
-     .help = "which way the sequence is read; both: D is 2"}, \
+     .help = "order in which the sequence is read; both: D is 2"}, \
         {.name = "hidden_size", \
          .type = CNR_ATTR_INT, \
          .flags = CNR_ATTR_BOUNDED, \
@@ -26,25 +26,24 @@ static const cnr_attr_spec gru_attrs[] =
     {RECURRENT_ROWS,
      {.name = "linear_before_reset",
       .type = CNR_ATTR_BOOL,
-      .help = "the reset gate is applied behind the product with r, not before it"}};
-static const cnr_attr_spec lstm_attrs[] =
-    {RECURRENT_ROWS,
-     {.name = "input_forget",
-      .type = CNR_ATTR_INT,
-      .flags = CNR_ATTR_BOUNDED,
-      .min = 0,
-      .max = 0,
-      .help = "0: the gates to write and to keep are not coupled"}};
+      .help = "the reset gate is applied after the product with r, not before it"}};
+static const cnr_attr_spec lstm_attrs[] = {RECURRENT_ROWS,
+                                           {.name = "input_forget",
+                                            .type = CNR_ATTR_INT,
+                                            .flags = CNR_ATTR_BOUNDED,
+                                            .min = 0,
+                                            .max = 0,
+                                            .help = "0: input and forget gates are not coupled"}};
 #define OPTION(NAME, TEXT) \
     { .name = NAME, .flags = CNR_PORT_OPTIONAL, .help = TEXT }
 #define RECURRENT_PORTS \
     {.name = "x", .help = "T N I"}, {.name = "w", .help = "D gates*H I"}, \
         {.name = "r", .help = "D gates*H H"}, OPTION("b", "D 2*gates*H: of w, then of r"), \
-        OPTION("sequence_lens", "i32, one a sequence; none: T each"), \
+        OPTION("sequence_lens", "i32, one per sequence; none: T each"), \
         OPTION("initial_h", "D N H; none: 0")
 static const cnr_port in[] = {RECURRENT_PORTS};
 static const cnr_port lstm_in[] = {RECURRENT_PORTS, OPTION("initial_c", "D N H; none: 0"),
-                                   OPTION("p", "D 3*H: what i, o and f see of c")};
+                                   OPTION("p", "D 3*H: peephole weights of i, o and f")};
 static const cnr_port out[] = {{.name = "y", .help = "T D N H"},
                                OPTION("y_h", "the last h, D N H")};
 static const cnr_port lstm_out[] = {{.name = "y", .help = "T D N H"},
@@ -245,7 +244,8 @@ static void cost(const cnr_node *node, cnr_cost *c) {
                                .cost = cost, \
                                .reference = NAME##_reference, \
                                .reference_workspace = workspace}
-RECURRENT_OP(rnn, 1, "A recurrent layer: h is tanh of x and of the h before.", attrs, in, out);
-RECURRENT_OP(gru, 3, "A recurrent layer with gates to update and to reset.", gru_attrs, in, out);
-RECURRENT_OP(lstm, 4, "A recurrent layer with a cell that is written, kept and read by gates.",
+RECURRENT_OP(rnn, 1, "Recurrent layer: h = tanh(W x + R h + b), with the previous h.", attrs, in,
+             out);
+RECURRENT_OP(gru, 3, "Recurrent layer with update and reset gates (GRU).", gru_attrs, in, out);
+RECURRENT_OP(lstm, 4, "Recurrent layer with a cell and input, forget and output gates (LSTM).",
              lstm_attrs, lstm_in, lstm_out);

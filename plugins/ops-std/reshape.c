@@ -17,7 +17,7 @@ static const cnr_attr_spec reshape_attrs[] =
 static const cnr_attr_spec squeeze_attrs[] = {
     {.name = "axes", .type = CNR_ATTR_INTS, .help = "axes of 1 to remove; none: all of them"}};
 static const cnr_attr_spec unsqueeze_attrs[] = {
-    {.name = "axes", .type = CNR_ATTR_INTS, .help = "where the output has a new axis of 1"}};
+    {.name = "axes", .type = CNR_ATTR_INTS, .help = "positions of the new axes in the output"}};
 
 static cnr_status check_count(const cnr_node *node, const cnr_tensor *x, const cnr_tensor *y,
                               cnr_error *err) {

@@ -30,28 +30,28 @@ static const cnr_port out[] = {{.name = "y", .help = "x on its new grid"}};
 #define CHOICE(NAME, DEFAULT, CHOICES, TEXT) \
     { .name = NAME, .type = CNR_ATTR_ENUM, .default_s = DEFAULT, .choices = CHOICES, .help = TEXT }
 static const cnr_attr_spec resize_attrs[] =
-    {CHOICE("mode", "nearest", modes, "how values between pixels are made"),
+    {CHOICE("mode", "nearest", modes, "interpolation between pixels"),
      CHOICE("coordinate_transformation_mode", "half_pixel", grids,
-            "how output positions are laid over the input"),
-     CHOICE("nearest_mode", "round_prefer_floor", roundings, "which pixel is nearest"),
-     CHOICE("keep_aspect_ratio_policy", "stretch", policies, "what sizes mean"),
+            "mapping of output positions to the input"),
+     CHOICE("nearest_mode", "round_prefer_floor", roundings, "rounding to the nearest pixel"),
+     CHOICE("keep_aspect_ratio_policy", "stretch", policies, "meaning of sizes"),
      {.name = "scales",
       .type = CNR_ATTR_FLOATS,
       .alias = "scale",
       .help = "factor of each axis (of axes, when given)"},
      {.name = "sizes", .type = CNR_ATTR_INTS, .alias = "size", .help = "new lengths instead"},
-     {.name = "axes", .type = CNR_ATTR_INTS, .help = "axes meant; none: all, or the last ones"},
+     {.name = "axes", .type = CNR_ATTR_INTS, .help = "axes to resize; none: all, or the last ones"},
      {.name = "cubic_coeff_a",
       .type = CNR_ATTR_FLOAT,
       .default_f = -0.75,
       .help = "shape of the cubic"},
-     {.name = "exclude_outside", .type = CNR_ATTR_BOOL, .help = "pixels outside weigh nothing"},
+     {.name = "exclude_outside", .type = CNR_ATTR_BOOL, .help = "pixels outside have weight 0"},
      {.name = "extrapolation_value",
       .type = CNR_ATTR_FLOAT,
-      .help = "outside, for tf_crop_and_resize"},
-     {.name = "antialias", .type = CNR_ATTR_BOOL, .help = "wider taps when shrinking"}};
+      .help = "value outside the picture, for tf_crop_and_resize"},
+     {.name = "antialias", .type = CNR_ATTR_BOOL, .help = "wider filter when shrinking"}};
 static const cnr_attr_spec upsample_attrs[] =
-    {CHOICE("mode", "nearest", upsample_modes, "how values between pixels are made"),
+    {CHOICE("mode", "nearest", upsample_modes, "interpolation between pixels"),
      {.name = "scales",
       .type = CNR_ATTR_FLOATS,
       .alias = "scale",
@@ -293,5 +293,5 @@ static void cost(const cnr_node *node, cnr_cost *c) {
                                .cost = cost, \
                                .reference = NAME##_reference, \
                                .reference_workspace = NAME##_workspace};
-RESIZE_OP(resize, "x sampled on another grid.", 1)
+RESIZE_OP(resize, "Resamples x on another grid.", 1)
 RESIZE_OP(upsample, "x enlarged (an older form of resize).", 0)

@@ -2,15 +2,15 @@
 #include "ops_kit.h"
 
 static const cnr_port in[] = {{.name = "x", .help = "rank 2 or more"},
-                              {.name = "sequence_lens", .help = "i64, one a sequence"}};
+                              {.name = "sequence_lens", .help = "i64, one per sequence"}};
 static const cnr_port out[] = {{.name = "y", .help = "the shape of x"}};
 #define AXIS(NAME, DEFAULT, TEXT) \
     { \
         .name = NAME, .type = CNR_ATTR_INT, .flags = CNR_ATTR_BOUNDED, .min = 0, .max = 1, \
         .default_i = DEFAULT, .help = TEXT \
     }
-static const cnr_attr_spec attrs[] = {AXIS("batch_axis", 1, "sequences lie side by side on it"),
-                                      AXIS("time_axis", 0, "and run along this one")};
+static const cnr_attr_spec attrs[] = {AXIS("batch_axis", 1, "axis of the sequences"),
+                                      AXIS("time_axis", 0, "axis along which a sequence runs")};
 
 static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
     const int64_t batch = cnr_attr_int(node, "batch_axis");
@@ -48,7 +48,7 @@ static cnr_status reference(const cnr_run *run, cnr_error *err) {
 const cnr_op ops_reverse_sequence = {
     CNR_OP_SIZES,
     .name = "reverse_sequence",
-    .summary = "The first elements of each sequence turned round.",
+    .summary = "Reverses the first elements of each sequence.",
     .flags = CNR_OP_PURE,
     CNR_OP_ATTRS(attrs),
     CNR_OP_PORTS(in, out),

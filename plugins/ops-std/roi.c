@@ -3,15 +3,15 @@
 
 static const cnr_port pool_in[] = {{.name = "x", .help = "N C H W"},
                                    {.name = "rois",
-                                    .help = "a row each: picture, x0 y0 x1 y1 in pixels"}};
+                                    .help = "one row each: picture, x0 y0 x1 y1 in pixels"}};
 static const cnr_port align_in[] = {{.name = "x", .help = "N C H W"},
-                                    {.name = "rois", .help = "a row each: x0 y0 x1 y1"},
+                                    {.name = "rois", .help = "one row each: x0 y0 x1 y1"},
                                     {.name = "batch_indices", .help = "i64: the picture of each"}};
 static const cnr_port out[] = {{.name = "y", .help = "regions, C, height, width"}};
 #define SCALE_ROW \
     { \
         .name = "spatial_scale", .type = CNR_ATTR_FLOAT, .default_f = 1, \
-        .help = "from the rois' pixels to those of x" \
+        .help = "factor from the rois' pixels to those of x" \
     }
 static const cnr_attr_spec pool_attrs[] = {{.name = "pooled_shape",
                                             .type = CNR_ATTR_INTS,
@@ -32,7 +32,7 @@ static const cnr_attr_spec align_attrs[] =
       .type = CNR_ATTR_ENUM,
       .default_s = "avg",
       .choices = align_modes,
-      .help = "what becomes of a bin's samples"},
+      .help = "reduction of a bin's samples"},
      SIDE("output_height", "height of y"),
      SIDE("output_width", "width of y"),
      {.name = "sampling_ratio",
@@ -40,14 +40,14 @@ static const cnr_attr_spec align_attrs[] =
       .flags = CNR_ATTR_BOUNDED,
       .min = 0,
       .max = 1 << 10,
-      .help = "samples along each side of a bin; 0: as its size asks"},
+      .help = "samples along each side of a bin; 0: by its size"},
      SCALE_ROW,
      {.name = "coordinate_transformation_mode",
       .type = CNR_ATTR_ENUM,
       .default_s = "half_pixel",
       .choices = align_grids,
-      .help =
-          "half_pixel: a pixel's middle is at one half; output_half_pixel: as before opset 16"}};
+      .help = "half_pixel: the centre of a pixel is at one half; output_half_pixel: as before "
+              "opset 16"}};
 static const char *const pool_aliases[] = {"roi_pool", NULL};
 
 static cnr_status infer_with(const cnr_node *node, int64_t row, int64_t height, int64_t width,

@@ -2,15 +2,18 @@
 #include "ops_norm.h"
 
 static const cnr_attr_spec attrs[] =
-    {OPS_AXIS_ROW(1, "the axis of x that the first axis of scale lies along"),
+    {OPS_AXIS_ROW(1, "the axis of x that matches the first axis of scale"),
      {.name = "bias",
       .type = CNR_ATTR_BOOL,
       .default_i = 1,
-      .help = "whether a shift is made with the scale"}};
-static const cnr_port in[] =
-    {{.name = "x", .help = "any tensor"},
-     {.name = "scale", .flags = CNR_PORT_PARAMETER, .help = "as x along its axes; or a scalar"},
-     {.name = "bias", .flags = CNR_PORT_OPTIONAL | CNR_PORT_PARAMETER, .help = "as scale"}};
+      .help = "whether a bias is created with the scale"}};
+static const cnr_port in[] = {{.name = "x", .help = "any tensor"},
+                              {.name = "scale",
+                               .flags = CNR_PORT_PARAMETER,
+                               .help = "dimensions of x along its axes; or a scalar"},
+                              {.name = "bias",
+                               .flags = CNR_PORT_OPTIONAL | CNR_PORT_PARAMETER,
+                               .help = "as scale"}};
 static const cnr_port out[] = {{.name = "y", .help = "x * scale + bias"}};
 static const char *const aliases[] = {"scale", NULL};
 
@@ -132,7 +135,7 @@ OPS_REFERENCE(reference, body, outputs[0])
 const cnr_op ops_scale_bias = {
     CNR_OP_SIZES,
     .name = "scale_bias",
-    .summary = "x * scale + bias, scale and bias lying along an axis of x (or several).",
+    .summary = "x * scale + bias, with scale and bias along one or several axes of x.",
     .aliases = aliases,
     .flags = CNR_OP_PURE | CNR_OP_RANGES,
     CNR_OP_ATTRS(attrs),

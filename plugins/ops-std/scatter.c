@@ -1,7 +1,7 @@
 /* scatter_elements, scatter_nd: copy a tensor and replace some elements. */
 #include "ops_kit.h"
 
-static const cnr_port in[] = {{.name = "x", .help = "what is copied"},
+static const cnr_port in[] = {{.name = "x", .help = "the tensor that is copied first"},
                               {.name = "indices", .help = "i32 or i64; negative: from the end"},
                               {.name = "updates", .help = "the new elements"}};
 static const cnr_port out[] = {{.name = "y", .help = "the shape of x"}};
@@ -9,9 +9,9 @@ static const char *const reductions[] = {"none", "add", "mul", "max", "min", NUL
 #define REDUCTION_ROW \
     { \
         .name = "reduction", .type = CNR_ATTR_ENUM, .default_s = "none", .choices = reductions, \
-        .help = "how a new element joins the old one; none: takes its place" \
+        .help = "how old and new elements are combined; none: the new one replaces the old" \
     }
-static const cnr_attr_spec elements_attrs[] = {OPS_AXIS_ROW(0, "along which indices count"),
+static const cnr_attr_spec elements_attrs[] = {OPS_AXIS_ROW(0, "the axis of the indices"),
                                                REDUCTION_ROW};
 static const cnr_attr_spec nd_attrs[] = {REDUCTION_ROW};
 static const char *const elements_aliases[] = {"scatter", NULL};
@@ -138,7 +138,7 @@ static cnr_status nd_reference(const cnr_run *run, cnr_error *err) {
 const cnr_op ops_scatter_elements = {
     CNR_OP_SIZES,
     .name = "scatter_elements",
-    .summary = "x with elements changed, each at an index along an axis.",
+    .summary = "x with elements replaced, each at an index along an axis.",
     .aliases = elements_aliases,
     .flags = CNR_OP_PURE,
     CNR_OP_ATTRS(elements_attrs),
@@ -151,7 +151,7 @@ const cnr_op ops_scatter_elements = {
 const cnr_op ops_scatter_nd = {
     CNR_OP_SIZES,
     .name = "scatter_nd",
-    .summary = "x with slices changed, each at an index of several numbers.",
+    .summary = "x with slices replaced, each at an index of several numbers.",
     .flags = CNR_OP_PURE,
     CNR_OP_ATTRS(nd_attrs),
     CNR_OP_PORTS(in, out),

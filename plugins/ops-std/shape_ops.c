@@ -5,10 +5,14 @@
 /* ---- shape ---- */
 
 static const cnr_port shape_in[] = {{.name = "x", .help = "its data is not read"}};
-static const cnr_port shape_out[] = {{.name = "y", .help = "i64, one number a dimension"}};
-static const cnr_attr_spec shape_attrs[] =
-    {{.name = "start", .type = CNR_ATTR_INT, .help = "first axis; negative: from the end"},
-     {.name = "end", .type = CNR_ATTR_INT, .default_i = INT64_MAX, .help = "axis to stop before"}};
+static const cnr_port shape_out[] = {{.name = "y", .help = "i64, one number per dimension"}};
+static const cnr_attr_spec shape_attrs[] = {{.name = "start",
+                                             .type = CNR_ATTR_INT,
+                                             .help = "first axis; negative: from the end"},
+                                            {.name = "end",
+                                             .type = CNR_ATTR_INT,
+                                             .default_i = INT64_MAX,
+                                             .help = "first axis that is left out"}};
 
 static int32_t shape_bound(int64_t axis, int32_t rank) {
     if (axis < 0) axis = axis < -rank ? 0 : axis + rank;
@@ -66,7 +70,7 @@ static cnr_status size_reference(const cnr_run *run, cnr_error *err) {
 const cnr_op ops_size_op = {
     CNR_OP_SIZES,
     .name = "size",
-    .summary = "How many elements x has.",
+    .summary = "The number of elements of x.",
     .flags = CNR_OP_PURE,
     CNR_OP_PORTS(shape_in, size_out),
     .infer = size_infer,
@@ -81,7 +85,7 @@ static const cnr_port fill_in[] = {{.name = "shape",
 static const cnr_port fill_out[] = {{.name = "y", .help = "value everywhere"}};
 static const cnr_attr_spec fill_attrs[] =
     {{.name = "shape", .type = CNR_ATTR_INTS, .help = "dimensions"},
-     {.name = "value", .type = CNR_ATTR_FLOAT, .help = "of each element"},
+     {.name = "value", .type = CNR_ATTR_FLOAT, .help = "value of each element"},
      {.name = "dtype", .type = CNR_ATTR_DTYPE, .default_i = CNR_f32, .help = "of the output"}};
 
 static cnr_status fill_infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
@@ -131,7 +135,7 @@ const cnr_op ops_constant_of_shape = {
 
 static const cnr_port range_in[] =
     {{.name = "start", .flags = CNR_PORT_CONST, .help = "first number"},
-     {.name = "limit", .flags = CNR_PORT_CONST, .help = "where it stops, itself left out"},
+     {.name = "limit", .flags = CNR_PORT_CONST, .help = "limit, which is left out"},
      {.name = "delta", .flags = CNR_PORT_CONST, .help = "step"}};
 static const cnr_port range_out[] = {{.name = "y", .help = "the numbers"}};
 
@@ -218,11 +222,11 @@ const cnr_op ops_eye_like = {
 /* ---- one_hot ---- */
 
 static const cnr_port hot_in[] =
-    {{.name = "indices", .help = "where; negative: from the end, outside: nowhere"},
+    {{.name = "indices", .help = "indices; negative: from the end, out of range: nowhere"},
      {.name = "depth", .flags = CNR_PORT_CONST, .help = "length of the new axis"},
-     {.name = "values", .help = "two numbers: elsewhere, there"}};
-static const cnr_port hot_out[] = {{.name = "y", .help = "indices with one axis more"}};
-static const cnr_attr_spec hot_attrs[] = {OPS_AXIS_ROW(-1, "where the new axis is")};
+     {.name = "values", .help = "two numbers: the value elsewhere, the value at the index"}};
+static const cnr_port hot_out[] = {{.name = "y", .help = "shape of indices with the new axis"}};
+static const cnr_attr_spec hot_attrs[] = {OPS_AXIS_ROW(-1, "position of the new axis")};
 
 static cnr_status hot_infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
     int32_t axis;
@@ -267,7 +271,7 @@ static cnr_status hot_reference(const cnr_run *run, cnr_error *err) {
 const cnr_op ops_one_hot = {
     CNR_OP_SIZES,
     .name = "one_hot",
-    .summary = "A new axis that is one value at an index and another elsewhere.",
+    .summary = "Adds an axis with one value at the index and another value elsewhere.",
     .flags = CNR_OP_PURE,
     CNR_OP_ATTRS(hot_attrs),
     CNR_OP_PORTS(hot_in, hot_out),
@@ -278,7 +282,8 @@ const cnr_op ops_one_hot = {
 /* ---- non_zero ---- */
 
 static const cnr_port where_in[] = {{.name = "x", .help = "any shape"}};
-static const cnr_port where_out[] = {{.name = "y", .help = "i64, [rank, found]: a column each"}};
+static const cnr_port where_out[] = {
+    {.name = "y", .help = "i64, [rank, found]: one column per element"}};
 
 static cnr_status where_infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
     const int64_t n = cnr_count(node->inputs[0]);

@@ -2,21 +2,22 @@
 #include "move.h"
 
 static const cnr_port in[] = {{.name = "x", .help = "N C spatial"}};
-static const cnr_port out[] = {{.name = "y", .help = "the same elements elsewhere"}};
+static const cnr_port out[] = {{.name = "y", .help = "the same elements in the new order"}};
 static const char *const d2s_modes[] = {"DCR", "CRD", NULL};
-static const cnr_attr_spec block_attrs[] =
-    {{.name = "blocksize",
-      .type = CNR_ATTR_INT,
-      .flags = CNR_ATTR_REQUIRED | CNR_ATTR_BOUNDED,
-      .alias = "block",
-      .min = 1,
-      .max = 1 << 20,
-      .help = "side of a block of pixels"},
-     {.name = "mode",
-      .type = CNR_ATTR_ENUM,
-      .default_s = "DCR",
-      .choices = d2s_modes,
-      .help = "DCR: the place in the block is the channel's major part; CRD: its minor part"}};
+static const cnr_attr_spec block_attrs[] = {{.name = "blocksize",
+                                             .type = CNR_ATTR_INT,
+                                             .flags = CNR_ATTR_REQUIRED | CNR_ATTR_BOUNDED,
+                                             .alias = "block",
+                                             .min = 1,
+                                             .max = 1 << 20,
+                                             .help = "side of a block of pixels"},
+                                            {.name = "mode",
+                                             .type = CNR_ATTR_ENUM,
+                                             .default_s = "DCR",
+                                             .choices = d2s_modes,
+                                             .help =
+                                                 "DCR: the position in the block is the major part "
+                                                 "of the channel index; CRD: the minor part"}};
 static const cnr_attr_spec reorg_attrs[] = {{.name = "stride",
                                              .type = CNR_ATTR_INT,
                                              .flags = CNR_ATTR_BOUNDED,
@@ -26,7 +27,7 @@ static const cnr_attr_spec reorg_attrs[] = {{.name = "stride",
                                              .help = "width and height are divided by it"},
                                             {.name = "reverse",
                                              .type = CNR_ATTR_BOOL,
-                                             .help = "the other way round"}};
+                                             .help = "the inverse operation"}};
 static const cnr_attr_spec group_attrs[] = {{.name = "group",
                                              .type = CNR_ATTR_INT,
                                              .flags = CNR_ATTR_BOUNDED,
@@ -34,7 +35,7 @@ static const cnr_attr_spec group_attrs[] = {{.name = "group",
                                              .min = 1,
                                              .max = 1 << 20,
                                              .default_i = 1,
-                                             .help = "channels are dealt out from that many"}};
+                                             .help = "number of groups"}};
 
 /* x * times / over; handles unknown x. */
 static cnr_status scaled(const cnr_node *node, int64_t x, int64_t times, int64_t over, int64_t *dim,
@@ -193,21 +194,21 @@ SHUFFLE_OP(depth_to_space, "depth_to_space", "Channels become blocks of pixels."
 SHUFFLE_OP(space_to_depth, "space_to_depth", "Blocks of pixels become channels.", s2d, block_attrs,
            s2d_gradient);
 SHUFFLE_OP(reorg, "reorg", "Pixels become channels in Darknet's order.", reorg, reorg_attrs, NULL);
-SHUFFLE_OP(channel_shuffle, "channel_shuffle", "Channels dealt out from groups in turn.", group,
-           group_attrs, group_gradient);
+SHUFFLE_OP(channel_shuffle, "channel_shuffle", "Interleaves the channels of groups (ShuffleNet).",
+           group, group_attrs, group_gradient);
 
 /* ---- crop ---- */
 
-static const cnr_port crop_in[] = {{.name = "x", .help = "what is cut"},
+static const cnr_port crop_in[] = {{.name = "x", .help = "the tensor to crop"},
                                    {.name = "like", .help = "gives the new lengths"}};
 static const cnr_attr_spec crop_attrs[] =
-    {OPS_AXIS_ROW(2, "this and all later axes are cut"),
+    {OPS_AXIS_ROW(2, "this and all later axes are cropped"),
      {.name = "offset",
       .type = CNR_ATTR_INTS,
       .flags = CNR_ATTR_BOUNDED,
       .min = 0,
       .max = 1 << 30,
-      .help = "where the cut begins: one number for all axes, or one each"}};
+      .help = "start of the crop: one number for all axes, or one each"}};
 
 static int64_t crop_offset(const cnr_node *node, int32_t i) {
     int64_t n;

@@ -16,8 +16,8 @@ static const cnr_port in[] = {{.name = "x", .help = "any shape"},
 static const cnr_port out[] = {{.name = "y", .help = "the slice"}};
 static const cnr_attr_spec attrs[] =
     {LIST("starts", "first element of each axis; negative ones count from the end"),
-     LIST("ends", "first element that is left out; cut to the axis"),
-     LIST("axes", "the axes meant; none: the first ones"),
+     LIST("ends", "first element that is left out; limited to the axis"),
+     LIST("axes", "axes to slice; none: the first ones"),
      LIST("steps", "distance between elements, not 0; none: 1")};
 
 /* The slice of each axis. A count < 0 is unknown (or the dimension's symbol). */

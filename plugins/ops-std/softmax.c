@@ -2,7 +2,7 @@
 #include "ops_lane.h"
 
 static const cnr_attr_spec attrs[] = {
-    OPS_AXIS_ROW(-1, "the axis whose elements share a total of 1")};
+    OPS_AXIS_ROW(-1, "the axis along which the results add up to 1")};
 static const cnr_port in[] = {{.name = "x", .help = "scores"}};
 static const cnr_port out[] = {{.name = "y", .help = "the same shape"}};
 

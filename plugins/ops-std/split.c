@@ -8,14 +8,14 @@ static const cnr_port in[] = {{.name = "x", .help = "rank 1 or more"},
 static const cnr_port out[] = {
     {.name = "y", .flags = CNR_PORT_VARIADIC, .min = 1, .help = "the parts in their order"}};
 static const cnr_attr_spec attrs[] =
-    {OPS_AXIS_ROW(0, "the axis that is cut"),
+    {OPS_AXIS_ROW(0, "the axis that is divided"),
      {.name = "split", .type = CNR_ATTR_INTS, .help = "length of each output; none: equal parts"},
      {.name = "num_outputs",
       .type = CNR_ATTR_INT,
       .flags = CNR_ATTR_BOUNDED,
       .min = 0,
       .max = 1 << 20,
-      .help = "so many equal parts, the last one shorter if need be"}};
+      .help = "number of equal parts; the last one may be shorter"}};
 
 static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
     const cnr_tensor *x = node->inputs[0];
@@ -101,7 +101,7 @@ static cnr_status gradient(OPS_GRADIENT_ARGS) {
 const cnr_op ops_split = {
     CNR_OP_SIZES,
     .name = "split",
-    .summary = "An axis cut into several outputs.",
+    .summary = "Divides an axis into several outputs.",
     .flags = CNR_OP_PURE,
     CNR_OP_ATTRS(attrs),
     CNR_OP_PORTS(in, out),

@@ -3,8 +3,9 @@
 
 static const cnr_port in[] = {{.name = "x", .help = "any shape"}};
 static const cnr_port out[] = {{.name = "y", .help = "axis i is axis perm[i] of x"}};
-static const cnr_attr_spec attrs[] = {
-    {.name = "perm", .type = CNR_ATTR_INTS, .help = "where each axis comes from; none: reversed"}};
+static const cnr_attr_spec attrs[] = {{.name = "perm",
+                                       .type = CNR_ATTR_INTS,
+                                       .help = "axis of x for each axis of y; none: reversed"}};
 
 void move_perm(const cnr_node *node, int32_t rank, int32_t *perm) {
     int64_t n;

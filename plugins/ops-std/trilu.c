@@ -11,7 +11,7 @@ static const cnr_attr_spec attrs[] = {
     {.name = "upper",
      .type = CNR_ATTR_BOOL,
      .default_i = 1,
-     .help = "the diagonal and what is right of it stay, else what is left"}};
+     .help = "keep the diagonal and the part right of it; else the part left of it"}};
 
 static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
     const cnr_tensor *k = cnr_own_input(node, 1);
@@ -68,7 +68,7 @@ static cnr_status gradient(OPS_GRADIENT_ARGS) {
 const cnr_op ops_trilu = {
     CNR_OP_SIZES,
     .name = "trilu",
-    .summary = "Matrices with what lies on one side of a diagonal made zero.",
+    .summary = "Matrices with zeros on one side of a diagonal: their triangular part.",
     .flags = CNR_OP_PURE | CNR_OP_RANGES,
     CNR_OP_ATTRS(attrs),
     CNR_OP_PORTS(in, out),

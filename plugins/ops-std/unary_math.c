@@ -54,15 +54,14 @@ SMOOTH(ROW)
         "fabs(x)") \
     ROW(neg, neg_aliases, "-x", OPS_FLOATS | OPS_SIGNED, -x, (int64_t) - (uint64_t)x, -x, -1, \
         "-x") \
-    ROW(sign, NULL, "-1, 0 or 1; NaN of NaN", OPS_NUMBERS, \
+    ROW(sign, NULL, "-1, 0 or 1; NaN for NaN", OPS_NUMBERS, \
         x > R(0)   ? R(1) \
         : x < R(0) ? R(-1) \
                    : x, \
         (x > 0) - (x < 0), x > 0, 0, "(x != x ? x : sign(x))") \
-    ROW(floor, NULL, "the whole number below", OPS_FLOATS, floor(x), x, x, 0, "floor(x)") \
-    ROW(ceil, NULL, "the whole number above", OPS_FLOATS, ceil(x), x, x, 0, "ceil(x)") \
-    ROW(round, NULL, "the nearest whole number, halves to even", OPS_FLOATS, rint(x), x, x, 0, \
-        "rint(x)")
+    ROW(floor, NULL, "the largest integer not above x", OPS_FLOATS, floor(x), x, x, 0, "floor(x)") \
+    ROW(ceil, NULL, "the smallest integer not below x", OPS_FLOATS, ceil(x), x, x, 0, "ceil(x)") \
+    ROW(round, NULL, "the nearest integer, halves to even", OPS_FLOATS, rint(x), x, x, 0, "rint(x)")
 
 #define ROW(NAME, ALIASES, SUMMARY, DTYPES, F, I, U, D, OPENCL) \
     UNARY_LOOP(double, NAME##_f64, F) \
@@ -91,7 +90,7 @@ UNARY_LOOP(uint64_t, bitwise_not_u64, ~x)
 static const unary_row bitwise_not_row = {.dtypes = OPS_INTS,
                                           .i64 = bitwise_not_i64,
                                           .u64 = bitwise_not_u64};
-UNARY_OP(bitwise_not, NULL, "every bit turned", UNARY_PLAIN, 0, UNARY_NO_GRAD)
+UNARY_OP(bitwise_not, NULL, "every bit inverted", UNARY_PLAIN, 0, UNARY_NO_GRAD)
 
 UNARY_LOOP(double, is_nan_f64, isnan(x))
 static const unary_row is_nan_row = {.dtypes = OPS_FLOATS, .to_bool = 1, .f64 = is_nan_f64};

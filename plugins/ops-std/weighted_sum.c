@@ -3,11 +3,11 @@
 
 static const cnr_port in[] = {
     {.name = "x", .flags = CNR_PORT_VARIADIC, .min = 1, .help = "operands; they broadcast"}};
-static const cnr_port out[] = {{.name = "y", .help = "in the broadcast shape"}};
+static const cnr_port out[] = {{.name = "y", .help = "the result in the broadcast shape"}};
 static const cnr_attr_spec attrs[] = {{.name = "coeffs",
                                        .type = CNR_ATTR_FLOATS,
                                        .alias = "coeff",
-                                       .help = "one factor an input; those missing are 1"}};
+                                       .help = "one factor per input; missing ones are 1"}};
 
 static double factor(const cnr_node *node, int32_t i) {
     int64_t n;

@@ -4,7 +4,7 @@
 static const cnr_port in[] = {{.name = "condition", .help = "bool; all three broadcast"},
                               {.name = "x", .help = "taken where it is true"},
                               {.name = "y", .help = "taken where it is false"}};
-static const cnr_port out[] = {{.name = "z", .help = "in the broadcast shape"}};
+static const cnr_port out[] = {{.name = "z", .help = "the result in the broadcast shape"}};
 
 static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
     CNR_TRY(ops_want(node, 0, ELEM_BOOL, 0, CNR_MAX_RANK, err));

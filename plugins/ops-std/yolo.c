@@ -16,13 +16,13 @@ static const cnr_attr_spec yolo_attrs[] = {COUNT("classes", 80, "classes"),
                                             .type = CNR_ATTR_FLOAT,
                                             .default_f = 1,
                                             .help =
-                                                "x and y reach over their cell by this factor"}};
+                                                "factor by which x and y may leave their cell"}};
 static const cnr_attr_spec region_attrs[] =
     {COUNT("classes", 20, "classes"),
      COUNT("num", 5, "anchors"),
-     COUNT("coords", 4, "numbers of a box"),
+     COUNT("coords", 4, "number of values of a box"),
      {.name = "softmax", .type = CNR_ATTR_BOOL, .default_i = 1, .help = "over the classes"},
-     {.name = "background", .type = CNR_ATTR_BOOL, .help = "objectness is a class like others"}};
+     {.name = "background", .type = CNR_ATTR_BOOL, .help = "objectness is treated as a class"}};
 
 static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
     const int64_t coords = cnr_attr_find(node, "coords") ? cnr_attr_int(node, "coords") : 4;
@@ -102,5 +102,5 @@ static cnr_status region_reference(const cnr_run *run, cnr_error *err) {
                                .infer = infer, \
                                .cost = kit_cost_flops, \
                                .reference = NAME##_reference}
-HEAD_OP(yolo, "Activations of a YOLO head (v3 on): logistic but for widths and heights.");
-HEAD_OP(region, "Activations of a YOLO v2 head: logistic, and softmax over the classes.");
+HEAD_OP(yolo, "Activations of a YOLO head (v3 on): sigmoid, except for widths and heights.");
+HEAD_OP(region, "Activations of a YOLO v2 head: sigmoid, and softmax over the classes.");

@@ -1,4 +1,4 @@
--- Says what pictures show: cnnrun classify MODEL PICTURE... [-o OUT]
+-- Classifies pictures: cnnrun classify MODEL PICTURE... [-o OUT]
 local app = require "lib.app"
 local classifiers = require "lib.classifier"
 local draw = require "lib.draw"
@@ -8,12 +8,12 @@ local pictures = require "lib.pictures"
 local spec = {
   operands = "NET [WEIGHTS] PICTURE...",
   example = "cnnrun classify net.onnx cat.jpg --labels names.txt",
-  about = "Says what pictures show, and writes it on them. NET is a file of a net, or a description with its " ..
-          "weights behind it or behind a comma. PICTURE is a file, a folder, a pattern, a video, a " ..
+  about = "Classifies pictures, and writes the classes on them. NET is a model file, or a description with its " ..
+          "weights after it or after a comma. PICTURE is a file, a folder, a pattern, a video, a " ..
           "camera (0, /dev/video0) or a stream (rtsp://...).",
   flags = {
-    { "--top COUNT", "how many classes (3)" },
-    { "--background COUNT", "so many classes in front of the labels' first are none of them (0)" },
+    { "--top COUNT", "number of classes to print (3)" },
+    { "--background COUNT", "number of classes before the first label, such as a background (0)" },
   },
 }
 

@@ -1,4 +1,4 @@
--- Finds things in pictures: cnnrun detect MODEL PICTURE... [-o OUT]
+-- Detects objects in pictures: cnnrun detect MODEL PICTURE... [-o OUT]
 local app = require "lib.app"
 local detector = require "lib.detector"
 local draw = require "lib.draw"
@@ -9,25 +9,25 @@ local pictures = require "lib.pictures"
 local spec = {
   operands = "NET [WEIGHTS] PICTURE...",
   example = "cnnrun detect yolox_nano.onnx dog.jpg -o found.png",
-  about = "Finds things in pictures: prints a box for each, and draws them. NET is a file of a net, " ..
-          "a description with its weights behind it or behind a comma (yolo.cfg,yolo.weights), or a folder " ..
+  about = "Detects objects in pictures: prints a box for each, and draws them. NET is a model file, " ..
+          "a description with its weights after it or after a comma (yolo.cfg,yolo.weights), or a folder " ..
           "with MTCNN's three nets. PICTURE is a file, a folder, a pattern, a video, a camera " ..
           "(0, /dev/video0) or a stream (rtsp://...).",
   flags = {
-    { "--score NUMBER", "at least this score (the family's)" },
+    { "--score NUMBER", "minimum score (the family's)" },
     { "--conf NUMBER", "the same" },
     { "--classes LIST", "only these classes: names or numbers, person,car" },
-    { "--count", "how many there are of each class, instead of each box" },
-    { "--save-crops DIR", "what each box holds, as a picture in this folder" },
-    { "--overlap NUMBER", "boxes of a class share at most this part (the family's)" },
-    { "--across NUMBER", "boxes of different classes share at most this part (0.8: a dog or a cat, " ..
+    { "--count", "print the number of boxes of each class, instead of each box" },
+    { "--save-crops DIR", "save the content of each box as a picture in this folder" },
+    { "--overlap NUMBER", "maximum overlap of boxes of a class (the family's)" },
+    { "--across NUMBER", "maximum overlap of boxes of different classes (0.8: a dog or a cat, " ..
                          "not both; 1: both)" },
     { "--family NAME", "output decoder (detected from the model)" },
     { "--size SIZE", "where the net leaves its input's size open: HEIGHTxWIDTH, or net for its own " ..
                      "(the picture's shape, its shorter side as long as the net's)" },
     { "--longest COUNT", "or the picture's shape, with the longer side this long" },
     { "--smallest COUNT", "mtcnn: smallest face, in pixels (20)" },
-    { "--swapped ANSWER", "mtcnn: yes, when the nets see rows as columns (when they come from Caffe)" },
+    { "--swapped ANSWER", "mtcnn: yes, if the nets take transposed pictures (default: if they come from Caffe)" },
   },
   more = families.help(),
 }
@@ -65,7 +65,7 @@ local function show(name, shape, list, find, about)
   end
 end
 
--- How many there are of each class, most first.
+-- The number of boxes of each class, the largest first.
 local function counted(list, find)
   local by, order = {}, {}
   for _, b in ipairs(list) do

@@ -1,11 +1,12 @@
--- What of this machine can be used, what is missing, and the command that brings it: cnnrun doctor [--json]
+-- Reports what cnnrun can use on this machine, what is missing, and the command that installs it:
+-- cnnrun doctor [--json]
 local c = require "cnnrun"
 local args = require "lib.args"
 local json = require "lib.json"
 
 local states = { works = "works   ", missing = "missing ", broken = "broken  ", none = "none    " }
 
--- A row: what it is about, its state, what was found, the command that helps (nil: none is known).
+-- A row: its subject, its state, what was found, the command that helps (nil: none is known).
 local function tell(options, what, state, detail, command)
   if options.json then print(json.encode { what = what, state = state, detail = detail, command = command })
   else
@@ -16,20 +17,20 @@ end
 
 -- ---- libraries and Debian's packages ----
 
--- Packages that are not named after the library as Debian's policy has it.
+-- Packages whose names differ from the library's by Debian's policy.
 local packages = {
   ["libjpeg.so.62"] = "libjpeg62-turbo", ["libOpenCL.so.1"] = "ocl-icd-libopencl1",
   ["libz.so.1"] = "zlib1g", ["libcurl.so.4"] = "libcurl4", ["libcairo.so.2"] = "libcairo2",
 }
 
--- "libavcodec.so.59" -> libavcodec59; a digit before the version is parted from it: libpng16-16.
+-- "libavcodec.so.59" -> libavcodec59; a digit before the version gets a hyphen: libpng16-16.
 local function package_of(library)
   local name, version = library:match("^([%w_.+-]+)%.so%.(%d+)")
   if packages[library] or not name then return packages[library] end
   return (name .. (name:find("%d$") and "-" or "") .. version):lower():gsub("_", "-")
 end
 
--- What the dynamic linker said: "libgone.so.1: cannot open shared object file: ..."
+-- The name in a message of the dynamic linker: "libgone.so.1: cannot open shared object file: ..."
 local function install(said)
   local package = package_of(said:match("^[^%s:]+%.so[%d.]*") or "")
   return package and "sudo apt install " .. package
@@ -44,7 +45,7 @@ local function try(device)
     local p = net:run(c.tensor { shape = { 1, 1, 28, 28 } })
     local sum = 0
     for i = 1, 10 do sum = sum + p[i] end
-    if not (math.abs(sum - 1) < 1e-3) then error("its answers add up to " .. sum .. ", want 1", 0) end
+    if not (math.abs(sum - 1) < 1e-3) then error("its scores add up to " .. sum .. ", want 1", 0) end
   end)
 end
 
@@ -54,7 +55,7 @@ local function describe(d)
   return table.concat(parts, ", ")
 end
 
--- Returns whether nets run on the processor; the families that were found.
+-- Returns whether nets run on the processor, and the families that were found.
 local function devices(options)
   local found, processor = {}, false
   local good, list = pcall(c.devices)
@@ -82,7 +83,7 @@ end
 
 -- ---- plugins ----
 
--- What a build leaves out where a library's headers are not there: what brings it is absent then.
+-- The build leaves these out if a library's headers are missing; the row says what to install.
 local optional = {
   { "videos", "source", "video", "libavformat-dev libavcodec-dev libavdevice-dev libswscale-dev" },
   { "drawing", "object", "canvas", "libcairo2-dev" },
@@ -167,9 +168,9 @@ end
 return args.application({
   operands = "", most = 0, without = "each device runs LeNet-5 once, as it is",
   example = "cnnrun doctor",
-  about = "Says what of this machine cnnrun can use, what is missing, and the command that brings it " ..
+  about = "Reports what cnnrun can use on this machine, what is missing, and the command that installs it " ..
           "(packages have Debian's names). LeNet-5 is run once on each device.",
-  more = "With --json an object a line: what, state, detail, command.\n" ..
+  more = "With --json one object on each line: what, state, detail, command.\n" ..
          "States: works; missing: cnnrun does without; broken: it is there and fails; none: the machine\nhas none. " ..
          "The exit code is 1 if the processor can't run nets, else 0.",
 }, function(options)

@@ -1,5 +1,5 @@
 -- Draws ten handwritten-looking digits: cnnrun draw_digits FOLDER
--- Each is a few pen strokes (cubic curves) laid on black in white, as MNIST's digits lie: in the
+-- Each is a few pen strokes (cubic curves) in white on black, placed as MNIST's digits: in the
 -- middle 20 of 28 parts. Those in scripts/nets/digits were drawn by this script.
 local c = require "cnnrun"
 local args = require "lib.args"
@@ -19,7 +19,7 @@ local glyphs = {
   nine  = {{{.74,.26}, {{.68,.00},{.28,.00},{.26,.28}}, {{.26,.56},{.66,.54},{.74,.26}}, {{.74,.52},{.68,.76},{.60,.97}}}},
 }
 
--- Each picture has a pen, a size and a slant of its own.
+-- Each picture has its own pen, size and slant.
 local pictures = {
   zero  = { side = 112, pen = .105, slant = .06 }, one   = { side = 112, pen = .115, slant = .10 },
   two   = { side = 84,  pen = .095, slant = .02 }, three = { side = 112, pen = .110, slant = .00 },
@@ -60,7 +60,7 @@ local function pieces(glyph, side, slant)
   return list
 end
 
--- How far (x, y) is from the nearest piece, squared.
+-- The squared distance of (x, y) from the nearest piece.
 local function distance2(list, x, y)
   local best = math.huge
   for i = 1, #list do
@@ -79,7 +79,7 @@ end
 local function draw(name)
   local how = pictures[name]
   local side, radius = how.side, how.pen * how.side * 20 / 28 / 2
-  local soft = math.max(.5, side / 28 * .35) -- the ink's edge
+  local soft = math.max(.5, side / 28 * .35) -- The soft edge of the ink.
   local list = pieces(glyphs[name], side, how.slant)
   local picture = c.tensor { shape = { side, side, 1 }, dtype = "u8" }
   for y = 0, side - 1 do

@@ -23,7 +23,7 @@ local function draw(options)
   c.output(to, from)
   local good, dot = pcall(c.object, "dot")
   if not good then
-    error("drawing graphs wants the plugin draw-graphviz, which is built where libgraphviz-dev is; " ..
+    error("drawing graphs needs the plugin draw-graphviz, which is built if libgraphviz-dev is installed; " ..
           from .. " is there for Graphviz's own dot: " .. args.plain(dot), 0)
   end
   local picture = dot:render(c.text(from), format == "html" and "svg" or format)

@@ -13,47 +13,47 @@ local recorder = require "lib.recorder"
 local watchers = require "lib.watchers"
 
 local flags = {
-  { "-o, --output PATH", "record what is drawn: .mp4, .mkv, .webm, .mov, .avi; or a folder for what --on saves" },
-  { "--segment SECONDS", "record in parts of that length, into the folder that -o names" },
-  { "--segment-limit SIZE", "the folder's parts together, such as 20G; the oldest go first (no limit)" },
-  { "--loop", "a file: again from its start, without end" },
+  { "-o, --output PATH", "record the drawn frames: .mp4, .mkv, .webm, .mov, .avi; or a folder for files that --on saves" },
+  { "--segment SECONDS", "record in parts of that length, into the folder of -o" },
+  { "--segment-limit SIZE", "maximum size of all parts, such as 20G; the oldest are removed first (no limit)" },
+  { "--loop", "a file: repeat it without end" },
   { "--pace HOW", "a file: real: as fast as it was filmed; fast: as fast as this machine can (fast)" },
   { "--page WHERE", "a live page on this port of this machine alone, or on ADDRESS:PORT" },
-  { "--token TEXT", "what the page wants of whoever changes something (one at random)" },
-  { "--app NAME", "detect, faces or classify (told by the net: detect)" },
-  { "--governor POLICY", "set frequencies by it meanwhile: edp, fixed,at=lowest, mine.lua" },
-  { "--place POLICY", "have a policy share the net among devices first: best, fastest, mine.lua" },
+  { "--token TEXT", "the page's password for changes (default: a random one)" },
+  { "--app NAME", "detect, faces or classify (detected from the model)" },
+  { "--governor POLICY", "frequency policy during the run: edp, fixed,at=lowest, mine.lua" },
+  { "--place POLICY", "policy that places the net on devices before the start: best, fastest, mine.lua" },
   { "--on FILE", "Lua that returns function(found, frame): called with each frame's boxes" },
-  { "--post URL", "an address for what --on posts; without --on, for who came and went" },
+  { "--post URL", "an address for posts of --on; without --on, for arrivals and departures" },
   { "--every COUNT", "process every Nth frame (1)" },
   { "--from SECONDS", "start position in the video" },
   { "--to SECONDS", "end position in the video" },
-  { "--score NUMBER", "at least this score (the family's)" },
+  { "--score NUMBER", "minimum score (the family's)" },
   { "--conf NUMBER", "the same" },
   { "--classes LIST", "only these classes: names or numbers, person,car" },
-  { "--save-crops DIR", "what each box that comes holds, as a picture in this folder" },
-  { "--overlap NUMBER", "boxes of a class share at most this part (the family's)" },
-  { "--across NUMBER", "boxes of different classes share at most this part (0.8)" },
+  { "--save-crops DIR", "save the content of each new box as a picture in this folder" },
+  { "--overlap NUMBER", "maximum overlap of boxes of a class (the family's)" },
+  { "--across NUMBER", "maximum overlap of boxes of different classes (0.8)" },
   { "--family NAME", "output decoder (detected from the model)" },
-  { "--size SIZE", "of an input that the net leaves open: HEIGHTxWIDTH, or net for its own" },
+  { "--size SIZE", "size of an input that the net leaves open: HEIGHTxWIDTH, or net for its own" },
   { "--longest COUNT", "or the picture's shape, with the longer side this long" },
   { "--smallest COUNT", "mtcnn: smallest face, in pixels (20)" },
-  { "--swapped ANSWER", "mtcnn: yes, when the nets see rows as columns" },
-  { "--top COUNT", "classify: how many classes (3)" },
-  { "--background COUNT", "classify: so many classes in front of the labels' first are none of them" },
+  { "--swapped ANSWER", "mtcnn: yes, if the nets take transposed pictures" },
+  { "--top COUNT", "classify: number of classes to print (3)" },
+  { "--background COUNT", "classify: number of classes before the first label, such as a background" },
 }
 
 local spec = {
   operands = "NET [WEIGHTS] SOURCE", least = 2, most = 2, flags = flags, nets = true, pictures = true,
   example = "cnnrun monitor yolox_nano.onnx /dev/video0 --page 8080",
   about = "Watches a video, a camera (0, /dev/video0) or a stream (rtsp://..., http://...): boxes, names and " ..
-          "numbers are drawn on each frame, recorded with -o and shown on a live page with --page. Of a " ..
-          "camera the latest frame is taken, of a file every one. A camera or a stream that goes away is opened " ..
-          "again. A page stays when the source ends. Ctrl-C ends all, and leaves whole files.",
+          "numbers are drawn on each frame, recorded with -o and shown on a live page with --page. For a " ..
+          "camera it uses the latest frame, for a file every frame. A camera or a stream that fails is opened " ..
+          "again. A page stays when the source ends. Ctrl-C ends the program, and files are complete.",
   more = families.help(),
 }
 
--- Frames a second over the last two seconds, and how busy the net was.
+-- Frames per second over the last two seconds, and the net's load.
 local function pace()
   local done, busy = {}, {}
   return function(frame)
@@ -72,7 +72,7 @@ end
 
 local function number(v, form) return v and form:format(v) end
 
--- The line on the picture, as the first document's fig. 5.1 has it: pace, load, frequency, power.
+-- The line on the picture, as in the first document's fig. 5.1: rate, load, frequency, power.
 local function status_of(s)
   local parts = {}
   local function add(text) if text then parts[#parts + 1] = text end end
@@ -85,10 +85,10 @@ local function status_of(s)
   return table.concat(parts, "   ")
 end
 
--- Where --on may save pictures; all else is recorded to.
+-- The folder for pictures of --on; all else is recorded to.
 local function is_folder(path) return c.exists(path) == "folder" or not path:match "%.%w+$" and not path:find("%", 1, true) end
 
--- Where to record and what --on saves, by -o and --segment.
+-- The places for the recording and for pictures of --on, by -o and --segment.
 local function outputs_of(self, options)
   local segment = options.segment
   if segment and not (segment >= 1 and segment <= 86400) then error("--segment: want 1 to 86400 seconds", 0) end
@@ -105,16 +105,16 @@ local function outputs_of(self, options)
     c.folder(options.output)
   else
     if not pictures.is_video(options.output) and not options.output:find("%", 1, true) then
-      error("-o " .. options.output .. ": want .mp4, .mkv, .webm, .mov or .avi, or a folder for what --on saves", 0)
+      error("-o " .. options.output .. ": want .mp4, .mkv, .webm, .mov or .avi, or a folder for files that --on saves", 0)
     end
     c.output(options.output, table.unpack(options))
   end
   self.records = (segment or not self.folder) and options.output
 end
 
--- What comes of all options, before the first frame.
+-- Checks and applies all options, before the first frame.
 local function begin(options)
-  local model, source = options[1], pictures.spec(options[2], ".mp4") -- of a GIF all pictures
+  local model, source = options[1], pictures.spec(options[2], ".mp4") -- Uses all pictures of a GIF.
   pictures.refuse(model)
   if options.pace and options.pace ~= "real" and options.pace ~= "fast" then
     error("--pace: want real or fast, got " .. options.pace, 0)
@@ -132,7 +132,8 @@ local function begin(options)
   return self
 end
 
--- What happens beside frames: a line, an object, an event on the page, and posted where no script hears of frames.
+-- Reports an event besides frames: as a line, as an object, on the page, and posted if no script
+-- gets frames.
 local function tell(self, text, object, later)
   local at = tonumber(("%.3f"):format((self.ends and self.ends.at or 0) + (later or 0)))
   object.seconds = at
@@ -155,7 +156,7 @@ local function tell_recording(self, event)
   end
 end
 
--- The source goes away and comes back: said once each, and every try.
+-- Reports that the source failed or returned, once each, and every attempt.
 local function hooks_of(self)
   local hooks = {}
   function hooks.opened(feed)
@@ -185,7 +186,8 @@ local function hooks_of(self)
   return hooks
 end
 
--- Of a file that is shown at its own pace: waits until the frame is due. False: it is long past, and others come.
+-- For a file that is shown at its own rate: waits until the frame is due. False: it is late, and
+-- others follow.
 local function is_due(self, frame)
   if self.options.pace ~= "real" or not frame.seconds or self.feed:live() then return true end
   local first = self.first or { now = frame.now, seconds = frame.seconds }
@@ -203,7 +205,7 @@ local function is_due(self, frame)
   return true
 end
 
--- What is in the frame; with the numbers of frames and the seconds of those played before.
+-- Handles one frame; continues the numbers and the seconds of earlier plays.
 local function look(self, frame)
   local shape, watcher = frame.picture:shape(), self.watcher
   local key, found = shape[1] .. "x" .. shape[2], nil
@@ -258,7 +260,7 @@ local function new_worker(self)
   draw.by(self.worker)
 end
 
--- The batch goes. Where the recording fails, the rest goes on with another worker.
+-- Ends the batch. If the recording fails, another worker does the rest.
 local function send(self)
   local good, why = pcall(self.worker.send, self.worker)
   if good then return end
@@ -274,7 +276,7 @@ local function end_recording(self)
   self:send()
 end
 
--- The source, from its first frame to its last.
+-- The source, from its first to its last frame.
 local function play(self)
   local options = self.options
   local source = comeback.open(self.source, { every = math.max(1, options.every or 1), from = options.from, to = options.to },

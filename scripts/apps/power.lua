@@ -1,10 +1,10 @@
--- Curves of a log of power: cnnrun scripts/apps/power.lua LOG.csv CURVES.svg (or .png)
+-- Draws a log of power: cnnrun scripts/apps/power.lua LOG.csv CURVES.svg (or .png)
 -- The log is what `cnnrun energy log --csv LOG.csv` writes: time_s, then NAME_W and NAME_J of each domain.
 local args = require "lib.args"
 local csv = require "lib.csv"
 local plot = require "lib.plot"
 
--- The watts of each domain, where it could be read, and the most there are.
+-- The watts of each domain, where they could be read, and their maximum.
 local function curves(rows, columns)
   local series, most = {}, 0
   for _, column in ipairs(columns) do

@@ -1,4 +1,4 @@
--- Measures this machine: devices, kernels, nets of the zoo with made-up weights, joules, throttling.
+-- Measures this machine: devices, kernels, nets of the zoo with random weights, joules, throttling.
 --   cnnrun report --trust -o board.json [--seconds 300]
 -- scripts/boards/measured.lua makes a board description and a table of such files.
 local c = require "cnnrun"
@@ -6,15 +6,15 @@ local args = require "lib.args"
 local gauges = require "lib.gauges"
 local json = require "lib.json"
 
--- Nets and the 1e9 operations of a picture. The cheapest first, so that a slow machine has done most of them when
--- its time is over.
+-- Nets and the 1e9 operations for a picture. The cheapest come first, so that a slow machine has
+-- done most of them when its time is over.
 local zoo = {
   { "shufflenet_v2", 0.29 }, { "mobilenet_v3", 0.433 }, { "mobilenet_v2", 0.602 },
   { "efficientnet_b0", 0.772 }, { "squeezenet_v1_1", 0.775 }, { "mobilenet_v1", 1.14 }, { "alexnet", 1.45 },
   { "googlenet", 3.17 }, { "resnet18", 3.63 }, { "yolov4_tiny", 6.91 }, { "tiny_yolo_voc", 6.97 },
   { "resnet50", 8.18 }, { "inception_v3", 11.4 }, { "vgg16", 30.9 },
 }
-local steady = "squeezenet_v1_1" -- run on and on to see whether the machine gets slower
+local steady = "squeezenet_v1_1" -- Runs continuously, to see whether the machine gets slower.
 
 -- ---- what the machine is ----
 
@@ -30,7 +30,7 @@ local function machine()
          (text_of "/proc/cpuinfo" or ""):match "model name%s*: ([^\n]+)" or "unknown"
 end
 
--- Devices of this machine; of a simulated one those that are simulated.
+-- Devices of this machine; of a simulated machine only simulated ones.
 local function devices(only)
   local simulated, list = c.simulated(), {}
   for _, d in ipairs(c.devices { measure = not simulated }) do
@@ -55,7 +55,7 @@ local function count(sizes)
   return n
 end
 
--- Bytes that each layer reads of values and writes, by its name; weights are not counted.
+-- The bytes of values that each layer reads and writes, by its name, without weights.
 local function moved(net)
   local size, bytes = {}, {}
   for _, port in ipairs(net:inputs()) do
@@ -95,7 +95,7 @@ local function energy_of(p)
            energy_source = e.source }
 end
 
--- `left`: seconds that there are for it. A row, or one that says why there is no time.
+-- `left`: seconds available for it. Returns a row, or one that says that there was no time.
 local function measure(name, gflop, device, load, left, metered)
   local row = { net = name, device = device.name }
   local guess = device.rate and 4e9 * gflop / device.rate
@@ -123,7 +123,8 @@ local function middle(list, from, to)
   return some[(#some + 1) // 2]
 end
 
--- Runs a net for so long: a row a second. `slower`: the last quarter's time over the first one's.
+-- Runs a net for so long, a row for each second. `slower`: the time in the last quarter over that
+-- in the first.
 local function sustained(device, load, seconds)
   local net <close> = c.load("nets." .. steady, load)
   local once = net:time(1).ms_min
@@ -156,7 +157,7 @@ end
 
 local function report(options)
   local trusted, begin = pcall(c.now)
-  if not trusted then error("it reads the clock, and what Linux says of the machine: cnnrun report --trust", 0) end
+  if not trusted then error("it reads the clock and the machine's description from Linux: cnnrun report --trust", 0) end
   local limit = options.seconds or 300
   local function left() return limit - (c.now() - begin) end
   if options.output then c.output(options.output) end
@@ -182,7 +183,7 @@ local function report(options)
       keep()
     end
   end
-  if not options.quiet then c.note(("%s for %.0f s, to see whether it gets slower"):format(steady, for_steady)) end
+  if not options.quiet then c.note(("%s for %.0f s, to check for throttling"):format(steady, for_steady)) end
   out.sustained = sustained(out.devices[1], with_device(options.load, out.devices[1]), for_steady)
   out.seconds, out.complete = c.now() - begin, true
   keep()
@@ -194,19 +195,19 @@ local function report(options)
   return 0
 end
 
-local refused = { ["--weights"] = "weights are made up", ["--labels"] = "no class is named", ["--net"] = "nets are the zoo's" }
+local refused = { ["--weights"] = "weights are random", ["--labels"] = "no class is named", ["--net"] = "nets are the zoo's" }
 for _, name in ipairs { "preset", "resize", "crop", "mean", "std", "scale", "channels", "letterbox" } do
-  refused["--" .. name] = "inputs are made up, no picture is read"
+  refused["--" .. name] = "inputs are random, no picture is read"
 end
 
 return args.application({
   operands = "", most = 0, nets = true,
   example = "cnnrun report --trust -o board.json",
-  about = "Measures this machine: its devices, 14 nets of the zoo with made-up weights on each, their " ..
+  about = "Measures this machine: its devices, 14 nets of the zoo with random weights on each, their " ..
           "kernels, joules where a meter is, and whether it gets slower with time.",
-  more = "It wants --trust, for the clock and for what Linux says of the machine. The file is written\n" ..
-         "anew after each net, so that Ctrl-C leaves what was measured.\n" ..
-         "cnnrun scripts/boards/measured.lua board.json makes a table, and a board description, of it.\n" ..
+  more = "It needs --trust for the clock and the machine's description from Linux. The file is written\n" ..
+         "again after each net, so that Ctrl-C keeps the measurements so far.\n" ..
+         "cnnrun scripts/boards/measured.lua board.json makes a table and a board description from it.\n" ..
          "JSON: {\"report\", \"machine\", \"system\", \"devices\", \"gauges\", \"nets\", \"sustained\", \"seconds\",\n" ..
          "       \"complete\"}",
   flags = { { "-o, --output FILE", "the results, as JSON" }, { "--seconds NUMBER", "time limit (300)" },

@@ -1,4 +1,4 @@
--- Follows what is marked in the first picture: cnnrun track SOURCE --box X,Y,W,H [-o OUT]
+-- Tracks what is marked in the first picture: cnnrun track SOURCE --box X,Y,W,H [-o OUT]
 local c = require "cnnrun"
 local args = require "lib.args"
 local draw = require "lib.draw"
@@ -10,21 +10,21 @@ local pictures = require "lib.pictures"
 local spec = {
   operands = "SOURCE... --box X,Y,W,H",
   example = "cnnrun track film.mp4 --box 142,125,90,39 -o followed.mp4",
-  about = "Follows one thing through pictures, folders of them, a video or a camera (0, /dev/video0): learns what it looks like " ..
-          "while it does, says when it is out of view, and finds it again. Prints a line a frame: its " ..
-          "number, x, y, width, height in pixels from the top left, how sure it is (0 to 1).",
+  about = "Tracks one object through pictures, folders of them, a video or a camera (0, /dev/video0): learns its appearance, " ..
+          "reports when it is out of view, and finds it again. Prints a line for each frame: its " ..
+          "number, x, y, width, height in pixels from the top left, confidence (0 to 1).",
   flags = {
-    { "--box LIST", "where it is in the first frame: X,Y,WIDTH,HEIGHT" },
-    { "-o, --output PATH", "draw: a video (.mp4, .mkv ...), or a folder for a picture a frame" },
-    { "--compare", "with options of nets: patches are compared there, too (the detector's third stage)" },
-    { "--times", "with --json: ms, what the tracker took for the frame" },
-    { "--seed COUNT", "of all that is drawn by lot (1); the same seed gives the same boxes" },
-    { "--model FILE", "begin with what was learnt there; without --box it is looked for" },
-    { "--save FILE", "keep what was learnt" },
+    { "--box LIST", "position of the object in the first frame: X,Y,WIDTH,HEIGHT" },
+    { "-o, --output PATH", "draw: a video (.mp4, .mkv ...), or a folder with a picture for each frame" },
+    { "--compare", "with options of nets: also compare patches on the device (the detector's third stage)" },
+    { "--times", "with --json: ms, the tracker's time for the frame" },
+    { "--seed COUNT", "seed of all random choices (1); the same seed gives the same boxes" },
+    { "--model FILE", "begin with the object learned there; without --box the tracker searches for it" },
+    { "--save FILE", "save the learned object" },
     { "--every COUNT", "process every Nth frame or picture (1)" },
     { "--from SECONDS", "videos: begin at this second" },
     { "--to SECONDS", "videos: end at this second" },
-    { "--set TEXT", "NAME=VALUE, an option of the tracker (below); may come again", many = true },
+    { "--set TEXT", "NAME=VALUE, an option of the tracker (below); repeatable", many = true },
   },
   least = 1, nets = true, without = "frames go to the tracker as they are",
   refused = {},
@@ -53,7 +53,7 @@ local function tracker_of(options)
   return tracker
 end
 
--- Where drawn frames go: write(picture, seconds) and close(); nil: nowhere.
+-- The output for drawn frames: write(picture, seconds) and close(); nil: none.
 local function sink_of(options)
   local out = options.output
   if not out then return nil end
@@ -62,12 +62,12 @@ local function sink_of(options)
   local first = options[1]
   if pictures.is_video(out) then
     c.output(out, table.unpack(options))
-    local moves = #options == 1 and #c.samples(first) < 0 -- its sound and its times are kept
+    local moves = #options == 1 and #c.samples(first) < 0 -- Its sound and its times are kept.
     return c.writer(out, moves and { from = first, start = options.from, stop = options.to } or nil)
   end
   if out:find("%", 1, true) then return c.writer(out) end
   if pictures.is_picture(out) then
-    error(("-o %s: a frame each wants a folder, a video, or pictures with numbers, frames-%%04d.png"):format(out), 0)
+    error(("-o %s: several frames need a folder, a video, or numbered pictures, frames-%%04d.png"):format(out), 0)
   end
   c.folder(out)
   return c.writer(out:gsub("/+$", "") .. "/%05d.png")
@@ -87,17 +87,17 @@ end
 
 local function work(options)
   local box = options.box and box_of(options.box)
-  if not box and not options.model then error("what is to be followed? --box X,Y,WIDTH,HEIGHT", 0) end
-  for i, word in ipairs(options) do options[i] = pictures.spec(word, ".mp4") end -- of a GIF all pictures
+  if not box and not options.model then error("--box X,Y,WIDTH,HEIGHT is missing: the object to track", 0) end
+  for i, word in ipairs(options) do options[i] = pictures.spec(word, ".mp4") end -- Uses all pictures of a GIF.
   for _, word in ipairs(options.save and options or {}) do
     local folder = word:gsub("/*$", "/")
     if options.save:sub(1, #folder) == folder and c.exists(options.save) then
-      error(("--save %s: that is among what is looked at"):format(options.save), 0)
+      error(("--save %s: this file is an input"):format(options.save), 0)
     end
     c.output(options.save, word)
   end
   local tracker = tracker_of(options)
-  local away = options.compare or next(options.load) ~= nil -- any option of nets
+  local away = options.compare or next(options.load) ~= nil -- Any option of nets is given.
   local run = follow.start(tracker, box, options.model ~= nil, away and cascade.new(tracker, options.load, options.compare))
   local sink, frames = sink_of(options), 0
   local failed = follow.each({ table.unpack(options) }, { every = math.max(1, options.every or 1), from = options.from,
@@ -121,7 +121,7 @@ end
 function spec.more()
   local good, tracker = pcall(c.object, "tld")
   if not good then return "The plugin object-tld, which tracks, is missing." end
-  local lines = { "With --json an object a frame: frame, box ([x, y, w, h] or null), confidence.",
+  local lines = { "With --json one object for each frame: frame, box ([x, y, w, h] or null), confidence.",
                   "Options of nets are for the detector's first stages, which then run as a net beside the tracker:",
                   "--device opencl:0, or --policy fastest --devices cpu,opencl:0. --compare adds the third stage.",
                   "Options of the tracker, with their defaults (\"document\": the thesis; \"authors\": OpenTLD):" }

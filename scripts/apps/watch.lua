@@ -1,5 +1,5 @@
--- Each frame's boxes in a loop of one's own: cnnrun watch MODEL SOURCE [OUT.mp4]
--- To start from: what monitor does, without its page and its switches.
+-- Each frame's boxes in a loop of your own: cnnrun watch MODEL SOURCE [OUT.mp4]
+-- A starting point: what monitor does, without its page and its switches.
 local c = require "cnnrun"
 local app = require "lib.app"
 local args = require "lib.args"
@@ -10,13 +10,13 @@ local tracks = require "lib.tracks"
 local function work(words)
   local model, source, output = words[1], words[2], words[3]
   local find, tracked, size = detector.open(model, app.loading(words)), tracks.new(), nil
-  local feed = c.feed(source)                     -- reads ahead, on threads
+  local feed = c.feed(source)                     -- Reads ahead on threads.
   local out = output and c.writer(output, { from = source })
   for frame in feed:each() do
     local shape, found = frame.picture:shape(), nil
-    if frame.outputs then                         -- the net has run meanwhile
+    if frame.outputs then                         -- The net has already run.
       found = find:decode(frame.outputs, frame.place, shape, size)
-    else                                          -- the first ones, and others of another size
+    else                                          -- The first frames, and frames of another size.
       found = find:find(frame.picture)
       if not size then
         local how
@@ -36,4 +36,4 @@ end
 
 return args.application({ operands = "NET [WEIGHTS] SOURCE [OUT.mp4]", least = 2, most = 3, nets = true, pictures = true,
                           example = "cnnrun watch yolox_nano.onnx film.mp4",
-                          about = "Prints what comes into view of a video or a camera; an example to start from." }, work)
+                          about = "Prints the objects that appear in a video or a camera; an example to start from." }, work)

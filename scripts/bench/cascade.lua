@@ -1,5 +1,6 @@
--- What the tracker takes on one core, and with its detector on a device: whole frames, variance, ferns, the third stage
--- while it tracks (on the device with transfers), and 2,000 patches against 500 (S16, figures 4.9 to 4.13).
+-- The times of the tracker on one core, and with its detector on a device: whole frames, variance,
+-- ferns, the third stage during tracking (on the device with transfers), and 2,000 patches against
+-- 500 (S16, figures 4.9 to 4.13).
 --
 --   cnnrun --trust --threads 1 scripts/bench/cascade.lua DIR --box X,Y,W,H [--device opencl:0]
 local c = require "cnnrun"
@@ -13,10 +14,10 @@ local spec = {
   usage = "--trust --threads 1 scripts/bench/cascade.lua DIR --box X,Y,W,H [--device NAME]",
   about = "DIR: a folder of pictures of one size.",
   flags = {
-    { "--box LIST", "what is followed: X,Y,WIDTH,HEIGHT in the first picture" },
+    { "--box LIST", "object to track: X,Y,WIDTH,HEIGHT in the first picture" },
     { "--device NAME", "where the detector runs beside the processor (cpu)" },
     { "--frames COUNT", "at most (60)" },
-    { "--set TEXT", "NAME=VALUE, an option of the tracker, such as candidates=2000; may come again", many = true },
+    { "--set TEXT", "NAME=VALUE, an option of the tracker, such as candidates=2000; repeatable", many = true },
     { "--json", "an object a row" },
   },
   least = 1,
@@ -36,7 +37,7 @@ local function tracker_options(options)
   return list
 end
 
--- Milliseconds of a frame by the clock, and as the tracker has them by module.
+-- Milliseconds for a frame by the clock, and the tracker's own times by module.
 local function frames(options, box, device)
   local tracker = c.object("tld", tracker_options(options))
   local by = device and cascade.new(tracker, { device = device }, true)
@@ -47,11 +48,11 @@ local function frames(options, box, device)
     if not picture or frame > (options.frames or 60) then return end
     local begun = c.now()
     local r = led:frame(picture)
-    if frame <= 3 then return end -- what is compiled and allocated once
+    if frame <= 3 then return end -- Leaves out compilation and first allocations.
     wall[#wall + 1] = (c.now() - begun) * 1000
     local t, shape = tracker:times(), picture:shape()
     for k = 1, 5 do parts[k][#wall] = t[k] end
-    if by then parts[5][#wall] = t[5] + by.took * 1000 end -- with what brings patches there and back
+    if by then parts[5][#wall] = t[5] + by.took * 1000 end -- With the transfers of patches there and back.
     right = right + (r.box and 1 or 0)
     size, windows, past = ("%dx%d"):format(shape[2], shape[1]), t[8], t[9]
   end)
@@ -70,14 +71,14 @@ end
 
 local function weight(name, t) return c.weight { name, shape = t:shape(), dtype = t:dtype(), init = 0 } end
 
--- One stage as a net whose tensors in `given` are those of a real frame.
+-- One stage as a net; the tensors in `given` are those of a real frame.
 local function stage(output, given, device)
   local net = c.load(c.net { name = "stage", outputs = { output } }, { device = device, weights = "random:1" })
   for name, t in pairs(given) do net:set_weight(name, t) end
   return net
 end
 
--- Milliseconds of variance and ferns on the device, on the first frame.
+-- Milliseconds of variance and ferns on the device, for the first frame.
 local function stages(options, box, device)
   local tracker = c.object("tld", tracker_options(options))
   local picture = c.samples(options[1]):at(1)
@@ -96,7 +97,7 @@ local function stages(options, box, device)
   return steps(one).window_variance, steps(two).random_ferns
 end
 
--- The product alone, and with its patches brought there.
+-- The product alone, and with the transfer of its patches.
 local function patches(device, m, n)
   local a = c.input { "a", shape = { m, 225 } }
   local b = c.input { "b", shape = { n, 225 } }

@@ -1,6 +1,7 @@
--- What W18, chapter 5, tells of frequencies, beside what the played board makes of it, and how the policies
--- of governors/ do. "fitted" rows gave the board its numbers, "predicted" ones come out of it;
--- "simulated" ones are of our own policies on played machines, and have no row in the document.
+-- The results of W18, chapter 5, on frequencies, beside those of the simulated board, and the
+-- results of the policies in governors/. "fitted" rows gave the board its numbers, "predicted" rows
+-- follow from it. "simulated" rows are of our own policies on simulated machines, and have no row
+-- in the document.
 --
 --   cnnrun scripts/bench/governors.lua [--quick] [--json] [--output FILE.svg]
 local c = require "cnnrun"
@@ -62,7 +63,7 @@ local function scene_of(i, loop)
   return loop and "loop,seed=" .. i or ("other,kind=%s,seed=%d"):format(kinds[(i - 1) % #kinds + 1], i)
 end
 
--- Fig 5.7: distances of 40 loads from the template; fig 5.8: what runs, decided at each 40 loads.
+-- Fig 5.7: distances of 40 loads from the template. Fig 5.8: the decision after each 40 loads.
 local function recognition(n)
   local template = {}
   local g = play("default", "loop,seed=1004", 10, { ticks = true })
@@ -91,8 +92,8 @@ local function recognition(n)
   end
 end
 
--- Table 5.2: what a policy costs: its thread's share of a processor, of which one core at work draws the
--- document's 0.71 W. That row is what goes in, so it is no prediction.
+-- Table 5.2: the cost of a policy: its thread's share of a processor, of which one busy core draws
+-- the document's 0.71 W. That row is an input, so it is no prediction.
 local function table_52()
   for _, policy in ipairs { "default", "dtw", "dtw_learned", "edp" } do
     local g = play(policy, "monitor", 1000)
@@ -103,7 +104,7 @@ local function table_52()
   end
 end
 
--- ---- ours, on drawn boards ----
+-- ---- our policies, on drawn boards ----
 
 local function mean(list)
   local sum = 0
@@ -111,7 +112,7 @@ local function mean(list)
   return sum / #list
 end
 
--- The best of all fixed steps, each played; `measure` gives what is to be least, or nil.
+-- The best of all fixed steps, each simulated; `measure` returns the number to minimise, or nil.
 local function oracle(scene, measure)
   local best = math.huge
   for mhz in pairs(scene.steps) do
@@ -125,7 +126,7 @@ local function steps_of(spec)
   local seen, steps = play("fixed,at=lowest", spec, .2).hz, {}
   for mhz = math.floor(seen * 1e-6), 1000 do steps[mhz] = nil end
   local last
-  for mhz = 100, 1000, 4 do -- fixed is the step below: what it comes to are the steps
+  for mhz = 100, 1000, 4 do -- `fixed` takes the step below, so the different results are the steps.
     local hz = play("fixed,at=" .. mhz, spec, .3, { ticks = true }).ticks[3].hz
     if hz ~= last then steps[math.ceil(hz * 1e-6)], last = true, hz end
   end
@@ -182,7 +183,8 @@ local function cool_policy(boards)
   add(row, "frames over the default governor's, mean", nil, mean(gain), "simulated")
 end
 
--- Core and bus together against the core alone, whose bus stays at the highest: edp sees one knob less there.
+-- Core and bus together against the core alone, whose bus stays at the highest step: there edp
+-- controls one knob less.
 local function bus_policy(boards)
   local ratio = {}
   for board = 1, boards do
@@ -192,7 +194,7 @@ local function bus_policy(boards)
   add(("edp, core and bus, %d boards, 600 s"):format(boards), "EDP over the core's alone, mean", nil, mean(ratio), "simulated")
 end
 
--- ---- telling ----
+-- ---- output ----
 
 local function tell(g, take)
   if take then
@@ -222,7 +224,7 @@ local spec = {
             { "--tables", "only what the document has, none of our boards" },
             { "-o, --output FILE", "fig 5.3 as .svg or .png" } } }
 
--- take: is given each row, which is then not printed.
+-- take: a function that gets each row, which is then not printed.
 return function(words, take)
   return args.main(words, spec, function(o)
     options = o

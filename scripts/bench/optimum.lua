@@ -1,12 +1,13 @@
--- How far place/best.lua is from the least EDP there is, and from the thesis' algorithms, on boards that are drawn.
+-- Compares place/best.lua with the least EDP there is, and with the thesis' algorithms, on drawn
+-- boards.
 --
 --   cnnrun scripts/bench/optimum.lua [--boards 100] [--from 1] [--layers 6] [--states 300000] [--json]
 --   cnnrun scripts/bench/optimum.lua --net scripts/nets/vgg16.lua ... [--boards 1]
 --
--- Without nets: a drawn net of two to so many layers on each board. With nets, whose layers must follow each
--- other: those. Every plan is run by lib/placement.lua, the least is lib/optimum.lua's. The table tells by how much
--- best.lua's EDP is above it, of how many plans the programme did not look at all states, and what it is over
--- that of algorithms 4.1 and 4.2 (geometric mean; how often worse).
+-- Without nets: a drawn net of two to so many layers on each board. With nets, whose layers must
+-- form a chain: those. lib/placement.lua runs every plan, lib/optimum.lua finds the least EDP. The
+-- table has best.lua's EDP relative to it, the number of plans for which the search did not look at
+-- all states, and the EDP relative to algorithms 4.1 and 4.2 (geometric mean; how often worse).
 local c = require "cnnrun"
 local args = require "lib.args"
 local json = require "lib.json"
@@ -17,7 +18,7 @@ local policy = { best = require("place.best").place, thesis = require("place.edp
 local POINTWISE = { relu = true, sigmoid = true, tanh = true, clip = true, leaky_relu = true, dropout = true,
                     batch_normalization = true, hard_swish = true, flatten = true, reshape = true, identity = true }
 
--- A net of the zoo as layers that follow each other; what works on single values goes along with what is before.
+-- A net of the zoo as a chain of layers; operators on single values belong to the layer before.
 local function chain_of(path)
   local list, of, count = {}, {}, 0
   for _, l in ipairs(c.load(path, { weights = "random:1" }):layers()) do
@@ -25,7 +26,7 @@ local function chain_of(path)
     for _, size in ipairs(l.sizes) do n = n * size end
     if POINTWISE[l.operator] and before then of[l.name] = before
     else
-      assert(#l.inputs == 1 and (before or 0) == #list, path .. ": its layers don't follow each other")
+      assert(#l.inputs == 1 and (before or 0) == #list, path .. ": its layers are not a chain")
       local input = before and list[before].out_bytes or 4 * n
       list[#list + 1] = { name = l.name, op = l.operator, flops = math.max(l.flops, n), size = l.sizes[2], inputs = { #list },
                           out_bytes = 4 * n, keeps = l.operator:find "pool" ~= nil or nil, bytes = input + 4 * n }
@@ -35,7 +36,8 @@ local function chain_of(path)
   return list
 end
 
--- The least EDP known: of the programme, or of its plan and best.lua's with pieces moved. nil: not all was looked at.
+-- The least EDP known: of the search, or of its plan and best.lua's with pieces moved. nil: not all
+-- states were looked at.
 local function least_of(b, net, units, answer, row, most)
   local function polished(plan) return plan and optimum.polish(b, net, plan) or math.huge end
   local known = math.min(row.best, polished(P.plan(net, answer, units[1])))
@@ -54,14 +56,14 @@ local function judge(b, net, most)
   row.alone = math.huge
   for _, u in ipairs(units) do row.alone = math.min(row.alone, (P.judge(b, net, {}, u))) end
   row.thesis, row.planned = take "thesis", take "best"
-  row.best = math.min(row.planned, row.alone) -- what is measured to be worse is not kept
+  row.best = math.min(row.planned, row.alone) -- A plan that measures worse is not kept.
   row.over_thesis = row.best / row.thesis
   row.optimum = least_of(b, net, units, answer, row, most)
   row.above = row.optimum and row.best / row.optimum - 1
   return row
 end
 
--- Rows to one line.
+-- The rows as one line.
 local function sums()
   local s = { n = 0, late = 0, most = 0, sum = 0, ratio = 0, worse = 0 }
   function s.add(row)
@@ -99,8 +101,8 @@ end
 
 return function(words)
   return args.main(words, { usage = "optimum.lua [options]",
-    about = "How far best.lua is from the least EDP there is, and from the thesis' algorithms, on drawn boards.",
-    flags = { { "--boards COUNT", "how many are drawn (100)" }, { "--from COUNT", "the first one's seed (1)" },
-              { "--layers COUNT", "most layers of a drawn net (6)" }, { "--json", "an object a plan" }, { "--states COUNT", "most that are looked at for a plan (300000)" },
-              { "--net FILE", "instead, a net whose layers follow each other (repeatable)", many = true } } }, work)
+    about = "Compares best.lua with the least possible EDP, and with the thesis' algorithms, on drawn boards.",
+    flags = { { "--boards COUNT", "number of drawn boards (100)" }, { "--from COUNT", "the first one's seed (1)" },
+              { "--layers COUNT", "most layers of a drawn net (6)" }, { "--json", "an object a plan" }, { "--states COUNT", "maximum number of states for a plan (300000)" },
+              { "--net FILE", "instead, a net whose layers are a chain (repeatable)", many = true } } }, work)
 end

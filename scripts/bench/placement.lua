@@ -1,6 +1,7 @@
--- Chapter 4 of Hu Wang's thesis beside the simulated ODROID-XU3: table 4.1, the device set, and figures
--- 4.4 to 4.7, whose numbers the text tells in part. "fitted": the board's parameters were fitted to the
--- row; "predicted": no parameter changes without it; "measured": by the simulator itself, with --board.
+-- Chapter 4 of Hu Wang's thesis beside the simulated ODROID-XU3: table 4.1, the device set, and
+-- figures 4.4 to 4.7, some of whose numbers are in the text. "fitted": the board's parameters were
+-- fitted to the row; "predicted": no parameter changes without it; "measured": by the simulator
+-- itself, with --board.
 --
 --   cnnrun scripts/bench/placement.lua [--json] [-o FOLDER]
 --   cnnrun --board odroid_xu3,dry scripts/bench/placement.lua --net scripts/nets/yolo_v1_tiny.lua
@@ -18,7 +19,7 @@ local documents = require "boards.rows"
 local xu3 = board.load "odroid_xu3"
 local devices = { "gpu4", "gpu2", "cpu" }
 
--- What a policy makes of the net, as shares of units; its steps.
+-- A policy's answer for the net, as shares of units; and its steps.
 local function ask(name, net)
   local rows, seen = placement.view(xu3, net, devices)
   local answer, steps = require("place." .. name).place(rows, seen)
@@ -94,7 +95,7 @@ local function work(options, take)
     end
   end
 
-  -- by the simulator, where it is one
+  -- By the simulator, if one is in force.
   if options.net then
     for _, way in ipairs(ways) do
       local policy_options, names = {}, {}
@@ -140,7 +141,7 @@ local function work(options, take)
   end
 end
 
--- take: is given each row, which is then not printed.
+-- take: a function that gets each row, which is then not printed.
 return function(words, take)
   return args.main(words, { usage = "placement.lua [options]",
     about = "Chapter 4 of W18 beside the simulated ODROID-XU3.",

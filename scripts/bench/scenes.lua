@@ -1,5 +1,5 @@
--- Draws made sequences with known truth (lib/scenes.lua) into folders that track.lua takes: pictures, gt.txt, and in
--- effects.txt what happens there. The same seed draws the same scene.
+-- Writes generated sequences with known truth (lib/scenes.lua) to folders for track.lua: pictures,
+-- gt.txt, and in effects.txt the events. The same seed draws the same scene.
 --
 --   cnnrun scripts/bench/scenes.lua -o FOLDER [PICTURE_OR_VIDEO...] [--count N] [--seed N]
 local c = require "cnnrun"
@@ -21,11 +21,11 @@ local spec = {
   },
 }
 
--- With two digits and a point, whatever the locale says; v is 0 or more.
+-- With two decimals and a point in any locale; v is 0 or more.
 local function decimal(v) return ("%d.%02d"):format(math.floor(v), math.floor(v % 1 * 100)) end
 
 local function work(options)
-  local folder = options.output or error("where do scenes go? -o FOLDER", 0)
+  local folder = options.output or error("-o FOLDER is missing: the folder for scenes", 0)
   local files, videos, effects = {}, {}, nil
   for _, path in ipairs(options) do
     local list = pictures.is_video(path) and videos or files

@@ -1,6 +1,6 @@
--- Whether the parts of a divided layer run at once: one convolution on each of two devices alone and divided
--- between them by their speeds, by turns. tests/bench/split.sh runs it for an even match: a core for each
--- device, and scalar products of matrices (`--kernel`) on both.
+-- Measures whether the parts of a divided layer run at once: one convolution on each of two devices
+-- alone, and divided between them by their speeds, in turns. tests/bench/split.sh runs it under
+-- equal conditions: a core for each device, and scalar products of matrices (`--kernel`) on both.
 -- --kernel DEVICE=NAME is for that device, alone and in parts.
 local c = require "cnnrun"
 local args = require "lib.args"
@@ -12,7 +12,7 @@ local function net_of(o, place)
                 { weights = "random:1", device = o.names[1], kernels = o.forced })
 end
 
--- The least ms of each, by turns.
+-- The least ms of each, in turns.
 local function by_turns(nets, rounds)
   local least = {}
   for _ = 1, rounds do

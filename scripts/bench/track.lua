@@ -1,6 +1,6 @@
--- How well and how fast the tracker follows: success and precision plots, precision, recall and F at an
--- overlap of .25 over sequences with ground truth, by seed, and times by module as the thesis has them (S16,
--- tables 4.1 and 4.2). Writes track.csv, summary.csv, times.csv, success.png, precision.png.
+-- How well and how fast the tracker works: success and precision plots, precision, recall and F at
+-- an overlap of .25 over sequences with ground truth, by seed, and times by module as in the thesis
+-- (S16, tables 4.1 and 4.2). Writes track.csv, summary.csv, times.csv, success.png, precision.png.
 --
 --   cnnrun scripts/bench/track.lua -o FOLDER DIR... [--seeds N] [--set NAME=VALUE] [--try NAME=VALUE,...]
 local c = require "cnnrun"
@@ -15,20 +15,20 @@ local spec = {
   usage = "scripts/bench/track.lua -o FOLDER DIR...",
   about = "DIR: a folder of pictures with gt.txt (x1,y1,x2,y2 a line, NaN: out of view) or " ..
           "groundtruth_rect.txt (x,y,w,h). false_present: the share of the frames without the object in which a box is " ..
-          "given. Made sequences (scripts/bench/scenes.lua) count together as one; effects.txt says what happens there.",
+          "given. Made sequences (scripts/bench/scenes.lua) count together as one; effects.txt lists their events.",
   flags = {
     { "-o, --output FOLDER", "where tables and plots go" },
     { "--seeds COUNT", "runs of each sequence (5)" },
     { "--first COUNT", "the first run's seed (1); the next has the next" },
-    { "--set TEXT", "NAME=VALUE, an option of the tracker; may come again", many = true },
-    { "--try LIST", "NAME=VALUE,NAME=VALUE on top of those as one configuration, or defaults; may come again. Each " ..
+    { "--set TEXT", "NAME=VALUE, an option of the tracker; repeatable", many = true },
+    { "--try LIST", "NAME=VALUE,NAME=VALUE on top of those as one configuration, or defaults; repeatable. Each " ..
       "sequence is then judged with the configuration that does best on the others (left_out)", many = true },
     { "-q, --quiet", "nothing on stderr" },
   },
   least = 1,
 }
 
--- As tracker:times() has them.
+-- As tracker:times() returns them.
 local modules = { "view", "flow", "detector", "variance", "ferns", "nearest", "learning", "all" }
 local columns = { "sequence", "options", "seed", "f", "precision", "recall", "false_present", "false_alarms", "frames" }
 local summary = { "sequence", "options", "f_median", "f_worst", "false_present", "left_out", "left_out_options" }
@@ -58,7 +58,7 @@ local function options_of(words, try, seed)
   return list
 end
 
--- Boxes, and of each module the milliseconds a frame.
+-- Boxes, and the milliseconds of each module for a frame.
 local function run(folder, truth, options)
   local boxes, ms, size = {}, {}, nil
   for k = 1, #modules do ms[k] = {} end
@@ -78,9 +78,10 @@ local function run(folder, truth, options)
   return boxes, ms, size
 end
 
--- ---- what comes of it ----
+-- ---- results ----
 
--- Sequences are judged one by one, made ones together: groups[name] = { made =, tries = { { f =, hidden = } } }.
+-- Each sequence is a group; all made sequences are one: groups[name] = { made =, tries = { { f =,
+-- hidden = } } }.
 local function group_of(groups, dir, name)
   local made = c.exists(dir .. "/effects.txt") == "file"
   local key = made and "made" or name
@@ -91,14 +92,15 @@ local function group_of(groups, dir, name)
   return groups[key], made and c.text(dir .. "/effects.txt") or nil
 end
 
--- Of a group and a configuration: the median and the worst of its seeds' means over sequences, and false presents.
+-- For a group and a configuration: the median and the worst of its seeds' means over sequences, and
+-- false presents.
 local function figures(try)
   local fs = {}
   for k, list in ipairs(try.by_seed) do fs[k] = mean(list) end
   return median(fs), math.min(table.unpack(fs)), mean(try.present)
 end
 
--- The configuration with the best mean over the groups, `left` not among them.
+-- The configuration with the best mean over the groups except `left`.
 local function best_of(groups, n, left)
   local best, value
   for k = 1, n do
@@ -142,12 +144,13 @@ end
 local function draw(folder, success, precision)
   plot.lines(success, { x = "overlap", y = "share of frames", title = "Success", y_range = { 0, 1 } })
     :save(folder .. "/success.png")
-  plot.lines(precision, { x = "pixels between the middles", y = "share of frames", title = "Precision",
+  plot.lines(precision, { x = "distance of the centres in pixels", y = "share of frames", title = "Precision",
                           y_range = { 0, 1 } }):save(folder .. "/precision.png")
 end
 
 local function add_curves(group, success, precision, curves, n)
-  if group.drawn then return end -- one curve for all made ones would hide them: the first stands for them
+  -- One curve for all made sequences would hide the others: the first one stands for them.
+  if group.drawn then return end
   group.drawn = true
   local one, two = {}, {}
   for k, v in ipairs(curves[1]) do one[k] = { (k - 1) / 20, v / n } end
@@ -157,7 +160,7 @@ local function add_curves(group, success, precision, curves, n)
 end
 
 local function work(options)
-  local folder, n = options.output or error("where do results go? -o FOLDER", 0), options.seeds or 5
+  local folder, n = options.output or error("-o FOLDER is missing: the folder for results", 0), options.seeds or 5
   local tries, first = options.try or { "defaults" }, options.first or 1
   local rows, times, success, precision, groups = {}, {}, {}, {}, {}
   c.folder(folder)

@@ -1,10 +1,12 @@
--- Snapdragon 801 of a Xiaomi Mi Note: four Krait 400, an Adreno 330 whose driver copies. S16 measured it.
+-- Snapdragon 801 of a Xiaomi Mi Note: four Krait 400, and an Adreno 330 whose driver copies. S16
+-- measured it.
 local board = require "lib.board"
 local sheet, fitted, assumed = board.sheet, board.fitted, board.assumed
 local split = { seconds = assumed(3e-3, "buffers are mapped"), joules = assumed(5e-3, "two watts meanwhile") }
 local both = "S16 3.4, FastPoorNet with convolutions on the GPU, seconds"
 local cpu = "S16 table 3.1, FastPoorNet's convolutions on the CPU, seconds"
-local rest = "S16 table 3.1, FastPoorNet on the CPU, seconds" -- what is no convolution takes what is left
+-- Operators other than convolutions take the remaining time.
+local rest = "S16 table 3.1, FastPoorNet on the CPU, seconds"
 
 return board.new {
   name = "adreno_330", machine = "Qualcomm MSM 8974",

@@ -1,5 +1,5 @@
--- A board drawn by a seed, --board drawn,seed=7: a processor of two clusters, one to three accelerators,
--- out of ranges that hold what phones and boards of 2013 to 2024 have.
+-- A board drawn by a seed, --board drawn,seed=7: a processor of two clusters, one to three
+-- accelerators, with values in the ranges of phones and boards of 2013 to 2024.
 local board = require "lib.board"
 local dice = require "lib.dice"
 
@@ -13,7 +13,7 @@ local function clock(d, name, low, high)
   return { name = name, steps = steps }
 end
 
--- What a unit does and draws; `efficiency` is GFLOP/s a watt.
+-- The speed and power of a unit; `efficiency` is GFLOP/s per watt.
 local function unit(d, name, title, of)
   local gflops = d.scale(of.gflops[1], of.gflops[2])
   local watts = gflops / d.scale(of.efficiency[1], of.efficiency[2])

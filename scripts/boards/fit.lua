@@ -1,7 +1,7 @@
--- Fits the boards' parameters to the documents' rows and says what is left over as a prediction:
+-- Fits the boards' parameters to the documents' rows and lists the remaining rows as predictions:
 --   cnnrun scripts/boards/fit.lua [--json] [BOARD...]
--- It fails when a board's file holds another value than the fit finds, or when a row that is told as
--- predicted has a say in any parameter.
+-- It fails if a board's file has another value than the fit, or if a row that is listed as
+-- predicted influences any parameter.
 local fit = require "lib.fit"
 local json = require "lib.json"
 local recipes = require "boards.recipes"

@@ -1,5 +1,5 @@
--- Samsung Galaxy Note 4 (SM-N910C): Exynos 5433, four A57 and four A53, a Mali-T760. CNNdroid ran on it, too, but
--- its text has no number of it: what is no data sheet's is assumed.
+-- Samsung Galaxy Note 4 (SM-N910C): Exynos 5433, four A57 and four A53, a Mali-T760. CNNdroid also
+-- ran on it, but its text has no number for it. So values that are in no data sheet are assumed.
 local board = require "lib.board"
 local sheet, assumed = board.sheet, board.assumed
 local split = { seconds = assumed(2e-3, "as a shared memory's caches take"), joules = assumed(4e-3, "two watts meanwhile") }

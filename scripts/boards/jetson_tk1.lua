@@ -1,5 +1,5 @@
--- NVIDIA Jetson TK1: Tegra K1, four A15 (and a fifth that saves power), a Kepler GK20A of 192 cores. No
--- document tells a net's time on it: what is no data sheet's is assumed.
+-- NVIDIA Jetson TK1: Tegra K1, four A15 (and a fifth that saves power), a Kepler GK20A of 192
+-- cores. No document has the time of a net on it. So values that are in no data sheet are assumed.
 local board = require "lib.board"
 local sheet, assumed = board.sheet, board.assumed
 local soc = "NVIDIA's Tegra K1 technical brief, S16 2.3.2"

@@ -1,4 +1,4 @@
--- Tables of what `cnnrun report` measured, and a board description made of it:
+-- Tables of the results of `cnnrun report`, and a board description made from them:
 --   cnnrun scripts/boards/measured.lua board.json [MORE.json...] [-o board.lua]
 local c = require "cnnrun"
 local args = require "lib.args"
@@ -32,7 +32,7 @@ local function cell(row)
   return ("%.2f ms"):format(row.ms_median) .. (row.joules and (", %.3g J"):format(row.joules) or "")
 end
 
--- A row a net, a column a machine and device.
+-- A row for each net, a column for each machine and device.
 local function print_table(reports)
   local heads, columns, names = {}, {}, {}
   for _, report in ipairs(reports) do
@@ -65,7 +65,7 @@ end
 
 -- ---- the board ----
 
--- Sums of a device's kernels by the class of their operator.
+-- Sums over a device's kernels by the class of their operator.
 local function classes(report, device)
   local sums = { { op = "conv*" }, { op = "dense" }, { op = "*" } }
   for _, sum in ipairs(sums) do sum.ms, sum.flops, sum.bytes = 0, 0, 0 end
@@ -83,7 +83,7 @@ local function middle(list)
   return list[(#list + 1) // 2]
 end
 
--- Watts above idle while nets run on the device, and idle ones; nil: there was no meter.
+-- Watts above idle while nets run on the device, and idle watts; nil: there was no meter.
 local function watts(report, device)
   local work, idle = {}, {}
   for _, row in ipairs(report.nets) do
@@ -107,7 +107,8 @@ local function class_text(sum)
   return ("      { op = %q, gflops = %s },"):format(sum.op, fitted(sum.flops / sum.ms / 1e6, "arithmetic over seconds"))
 end
 
--- The unit that has the program's memory: the processor, or of a report without it the first.
+-- The unit that has the program's memory: the processor, or without it the first unit of the
+-- report.
 local function host_of(report)
   for _, device in ipairs(report.devices) do
     if device.family == "cpu" then return device end

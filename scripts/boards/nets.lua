@@ -1,6 +1,6 @@
--- Nets of the documents as lists of layers, for sums without a planner: op, flops (a multiply and add
--- is two; what follows in the same kernel is in it), products (of those), bytes (values in, weights, values out; f32), and
--- size: the pieces that a layer may be cut into.
+-- Nets of the documents as lists of layers, for sums without a planner: op, flops (a multiply and
+-- add is two; fused operators are included), products (of those), bytes (values in, weights, values
+-- out; f32), and size: the pieces into which a layer may be divided.
 local nets = {}
 
 function nets.conv(maps, side, out, to, kernel, after)
@@ -19,7 +19,7 @@ function nets.pooled(maps, side, to, kernel)
   return { op = "max_pool", size = maps, out = maps * to * to, flops = kernel ^ 2 * maps * to * to, bytes = 4 * maps * (side * side + to * to) }
 end
 
--- What reads and writes each of n values.
+-- An operator that reads and writes each of n values.
 function nets.each(op, n) return { op = op, out = n, flops = 0, bytes = 8 * n } end
 
 function nets.gemm(m, n, k)
@@ -90,7 +90,7 @@ function nets.fastpoornet()
   return nets.chain(list)
 end
 
--- Layers that follow each other, as lib/placement.lua wants them: the same list.
+-- A chain of layers in the form of lib/placement.lua: the same list.
 function nets.chain(list)
   local counts, short = {}, { conv = "Conv", max_pool = "Pool", dense = "FC" }
   for i, layer in ipairs(list) do

@@ -1,8 +1,8 @@
 -- Hardkernel ODROID-XU3: Exynos 5422, four A15, four A7, a Mali-T628 of two clusters, four rails with
 -- INA231 sensors. W18 is Hu Wang's thesis of 2018 that measured it; its rows are in rows.lua.
--- The thesis has two programs: chapter 4's, with NEON and all cores, is what `odroid_xu3` describes, and
--- chapter 3's, with loops of one thread and im2col, is `odroid_xu3,library=ch3`. Its GPU multiplies matrices
--- with float4 and dot(); `library=ch3_scalar` has the scalar kernel instead.
+-- The thesis has two programs. `odroid_xu3` describes that of chapter 4, with NEON and all cores.
+-- `odroid_xu3,library=ch3` is that of chapter 3, with loops of one thread and im2col. Its GPU
+-- multiplies matrices with float4 and dot(); `library=ch3_scalar` has the scalar kernel instead.
 local board = require "lib.board"
 local sheet, fitted, assumed = board.sheet, board.fitted, board.assumed
 local cpufreq = "/sys/devices/system/cpu/cpufreq/policy%d/scaling_cur_freq"
@@ -130,8 +130,8 @@ return function(values)
   if not libraries[library] then error("library: want ch3, ch3_scalar or ch4, got " .. tostring(library), 0) end
   local units = libraries[library]()
   return board.new {
-    -- the monitoring application of chapter 5 at a frequency of the GPU: seconds + megacycles / MHz, and
-    -- static + per_v2_mhz * V^2 * MHz watts
+    -- The monitoring application of chapter 5 at a frequency of the GPU: seconds + megacycles /
+    -- MHz, and static + per_v2_mhz * V^2 * MHz watts.
     notes = { monitor = {
       seconds = fitted(0.206765082, "W18 table 5.1, 177 and 543 MHz, seconds"),
       megacycles = fitted(543.5891105, "W18 table 5.1, 177 and 543 MHz, seconds"),
@@ -155,7 +155,8 @@ return function(values)
           1100, 1.1625, 1200, 1.2125, 1300, 1.275 }, linux) },
     },
     units = units,
-    -- for meter-model, on a board whose sensors are missing or off: the same units, where Linux tells of them
+    -- For meter-model, on a board whose sensors are missing or off: the same units, where Linux
+    -- reports them.
     model = library == "ch4" and {
       { name = "a15", unit = "a15", feeds = "cpu:big", cpus = "4-7", frequency = cpufreq:format(4) },
       { name = "a7", unit = "a7", feeds = "cpu:little", cpus = "0-3", frequency = cpufreq:format(0) },

@@ -1,5 +1,5 @@
--- How each board's parameters are fitted to rows of documents, one row a step, and which rows that
--- predicts: lib/fit.lua does it, fit.lua tells of it.
+-- The recipes by which each board's parameters are fitted to rows of documents, one row for each
+-- step, and the rows that are predicted. lib/fit.lua runs them, fit.lua prints the results.
 local board = require "lib.board"
 local fit = require "lib.fit"
 local nets = require "boards.nets"
@@ -18,7 +18,7 @@ local function on(shares, what)
   end
 end
 
--- Relative speeds make the shares (algorithm 4.2).
+-- Shares follow from relative speeds (algorithm 4.2).
 local function everything(b)
   local list, sum = {}, 0
   for i, name in ipairs { "gpu4", "gpu2", "cpu" } do
@@ -32,13 +32,13 @@ end
 
 local function greedy(b) return board.run(b, tiny, everything(b)) end
 
--- Clusters go by their cores: 4 of 4, 2 of 4.
+-- Shares of clusters follow from their cores: 4 of 4, 2 of 4.
 local function clusters(b, f)
   f(board.named(b.units, "gpu4"), 1)
   f(board.named(b.units, "gpu2"), 1 / 2)
 end
 
--- Shares of the processor's speed and power that are the A15's and the A7's.
+-- The shares of the A15's and the A7's in the processor's speed and power.
 local function cores(b, f)
   f(board.named(b.units, "a15"), .846, .909)
   f(board.named(b.units, "a7"), .154, .091)
@@ -51,7 +51,7 @@ end
 -- Megabytes; each element of the matrix is read and written.
 local im2col = 2 * 9 * 254 * 254 * 4e-6 * 100
 
--- Seconds without the launch, which the document's are, and watts.
+-- The document's seconds are without the launch; and watts.
 local function memory_bound(b, megabytes)
   local unit = board.named(b.units, "gpu4")
   local seconds, joules = board.work(b, unit, { op = "im2col", flops = 0, bytes = megabytes * 1e6 })
@@ -211,7 +211,7 @@ local products, multiply = { ["conv*"] = true, dense = true }, { gemm = true, ma
 local moves = { im2col = true, ["*pool*"] = true, relu = true, lrn = true, ["*"] = true }
 local naive = { ["conv*"] = true, dense = true, gemm = true, matmul = true }
 
--- One number of some classes, so that `tell` gives the value.
+-- One number for several classes, so that `tell` returns the value.
 local function set(units, pattern, key, tell, value)
   return function(b, goal)
     local function try(x)
@@ -226,7 +226,8 @@ local function set(units, pattern, key, tell, value)
 end
 local gpus = { "gpu4", "gpu2" }
 
--- Dynamic watts of a unit and the activity of what moves bytes, by the watts of AlexNet and of im2col.
+-- The dynamic watts of a unit and the activity of operators that move bytes, from the watts of
+-- AlexNet and of im2col.
 local function power(units, alexnet_watts, im2col_watts)
   return function(b)
     local function try(x)
@@ -329,9 +330,10 @@ local ch3_scalar_predict = {
   end },
 }
 
--- ---- boards of which one net is known ----
+-- ---- boards with the time of one net only ----
 
--- Both rates of a unit, of convolutions and dense layers, so that it takes the net as long as told.
+-- Both rates of a unit, of convolutions and of dense layers, so that the net takes the documented
+-- time.
 local function speed(row, net, unit)
   local function seconds(b) return (board.run(b, net, { { unit = unit, share = 1 } })) end
   return { rows = { row }, tell = { seconds }, function(b, value)
@@ -352,7 +354,8 @@ local function alexnet_on(unit, watts_row, joules_row)
            end }
 end
 
--- FastPoorNet as S16 runs it: convolutions on the GPU, the rest on the processor; values go to and fro.
+-- FastPoorNet as in S16: convolutions on the GPU, the rest on the processor, with copies between
+-- them.
 local function on_adreno(b, unit)
   local answer = {}
   for _, layer in ipairs(poor) do answer[layer.name] = layer.op == "conv" and unit or "cpu" end

@@ -1,10 +1,10 @@
--- What documents say of the boards: a row a number. W18: Hu Wang's thesis of 2018; CD: the paper on
--- CNNdroid; S16: the thesis of 2016 on Adreno 330 and Tegra K1.
+-- The documents' results for the boards, one number in each row. W18: Hu Wang's thesis of 2018; CD:
+-- the paper on CNNdroid; S16: the thesis of 2016 on Adreno 330 and Tegra K1.
 --
--- Each row has its role, which was told before anything was fitted: `fitted` rows give a board its parameters;
--- `predicted` ones change none; `follows`: no parameter either, but other rows of the same experiment already
--- say it (an EDP of watts and seconds that were fitted), so it counts as fitted. fit.lua fails where a row
--- has another role than this file says.
+-- Each row has its role, which was fixed before any fit. `fitted` rows give a board its parameters.
+-- `predicted` rows change none. `follows` rows change none either, but other rows of the same
+-- experiment already imply them (an EDP of watts and seconds that were fitted), so they count as
+-- fitted. fit.lua fails if a row has another role than this file says.
 local list = {}
 local function role_of(role)
   return function(name, value, from) list[#list + 1] = { name = name, value = value, from = from, role = role } end

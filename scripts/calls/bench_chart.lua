@@ -6,7 +6,7 @@ local plot = require "lib.plot"
 
 local MOST = 60
 
--- The steps in order; where there are too many, the longest ones and what the others take.
+-- The steps in order. If there are too many, the longest ones, and the sum of the others.
 local function chosen(rows)
   local sorted, kept, list, rest, left_out = {}, {}, {}, 0, 0
   for i, r in ipairs(rows) do sorted[i] = { r.ms, i } end

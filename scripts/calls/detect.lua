@@ -1,6 +1,7 @@
--- Detection for applications (cnnrun/script.h). First call: text is JSON, { model = PATH, ...options of
--- cnnrun detect }; without `model` the lent net is used. Later calls find things in a picture: a tensor,
--- or the path that the text is. They return JSON: a list of { class, label, score, box, points }.
+-- Detection for applications (cnnrun/script.h). First call: text is JSON, { model = PATH,
+-- ...options of cnnrun detect }; without `model` the caller's net is used. Later calls detect
+-- objects in a picture: a tensor, or the path in the text. They return JSON: a list of { class,
+-- label, score, box, points }.
 local c = require "cnnrun"
 local detector = require "lib.detector"
 local json = require "lib.json"

@@ -1,6 +1,6 @@
--- The report of an evaluation for the program and for applications (cnnrun/script.h): text is JSON with
--- `output` (the page to write) and what lib.eval_report wants, the net is lent, and tensors have an element
--- for each picture: index (from 0), label, answer, share, label's share.
+-- The report of an evaluation for the program and for applications (cnnrun/script.h): text is JSON
+-- with `output` (the page to write) and the arguments of lib.eval_report. The net is the caller's.
+-- Tensors have an element for each picture: index (from 0), label, answer, share, label's share.
 local json = require "lib.json"
 local report = require "lib.eval_report"
 

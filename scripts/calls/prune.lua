@@ -1,6 +1,6 @@
--- Pruning for applications (cnnrun/script.h) by a schedule that is in the call itself: text is JSON,
--- `model` (the net's path), `schedule`, and the options of cnnrun prune.
--- A schedule that is a file is called in the same way: see lib.prune.
+-- Pruning for applications (cnnrun/script.h) by a schedule in the call itself: text is JSON,
+-- `model` (the net's path), `schedule`, and the options of cnnrun prune. A schedule in a file is
+-- called in the same way: see lib.prune.
 local json = require "lib.json"
 local prune = require "lib.prune"
 

@@ -1,5 +1,5 @@
--- The tables and pictures of a sweep, for the program (cnnrun/script.h): text is JSON with `folder`, in which
--- results.jsonl lies, and what lib.sweeps wants.
+-- The tables and plots of a sweep, for the program (cnnrun/script.h): text is JSON with `folder`,
+-- which has results.jsonl, and the arguments of lib.sweeps.
 local c = require "cnnrun"
 local json = require "lib.json"
 local sweeps = require "lib.sweeps"

@@ -1,5 +1,5 @@
--- A small net of many forms: windows, strides, paddings, dilations, groups, branches that meet again,
--- values that two nodes read, and several outputs. cnnrun conform tries regions on it.
+-- A small net of many forms: windows, strides, paddings, dilations, groups, branches that join
+-- again, values that two nodes read, and several outputs. cnnrun conform tries regions on it.
 local c = require "cnnrun"
 
 local function block(x, name, conv, ...)
@@ -15,7 +15,7 @@ return c.net {
   function(x)
     local a = block(x, "even", { out = 8, kernel = 3, stride = 2, pad = 1 }, c.relu)
     local b = c.max_pool { a, kernel = 2, stride = 2 }
-    for _ = 1, 9 do b = c.add { b, b } end -- large enough for relu6
+    for _ = 1, 9 do b = c.add { b, b } end -- Large enough for relu6.
     local dilated = { out = 12, kernel = { 3, 2 }, pad = { 1, 0, 1, 2 }, dilation = { 1, 2 } }
     local d = block(b, "dilated", dilated, c.relu6)
     local e = block(b, "lopsided", { out = 12, kernel = 3, pad = { 0, 1, 2, 1 } }, c.relu)

@@ -1,12 +1,12 @@
 -- How many bits does a weight need? Weights are rounded to so many levels, with one scale for a
--- whole layer or one for each of its output channels; activations stay as they are. At eight bits also
--- the net that `cnnrun quantize` makes, whose activations are whole numbers, too.
+-- whole layer or for each of its output channels. Activations are unchanged. For eight bits also
+-- the net of `cnnrun quantize`, whose activations are integers, too.
 --
 --   cnnrun scripts/experiments/bits.lua scripts/nets/lenet5.lua mnist:DIR -o out
 local c, plot = require "cnnrun", require "lib.plot"
 local experiment = require "lib.experiment"
 
--- The weight with its elements from `from` on, `n` of them, rounded to multiples of one scale.
+-- The weight with `n` elements from `from` on rounded to multiples of one scale.
 local function round(w, from, n, levels)
   local largest = 0
   for i = from, from + n - 1 do largest = math.max(largest, math.abs(w[i])) end
@@ -28,11 +28,11 @@ end
 
 return experiment.main({
   name = "bits", words = "NET DATA",
-  about = "Rounds the weights of a trained net to several numbers of bits and tells how often it is " ..
+  about = "Rounds the weights of a trained net to several numbers of bits and prints how often it is " ..
           "right then.",
   flags = {
     { "--bits LIST", "2,3,4,5,6,8" },
-    { "--test COUNT", "pictures to judge by (1000)" },
+    { "--test COUNT", "pictures for the accuracy (1000)" },
     { "--calibrate COUNT", "pictures to find the activations' ranges by; 0: no such net (100)" } } },
   function(options, say)
     local net = c.load(options[1], { weights = options.weights })

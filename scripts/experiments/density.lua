@@ -1,11 +1,11 @@
--- How many weights can go? Each layer is pruned alone, by magnitude, to several densities; then all
--- of them, without training afterwards and with.
+-- How many weights can be removed? Each layer is pruned alone, by magnitude, to several densities;
+-- then all of them, with and without training afterwards.
 --
 --   cnnrun scripts/experiments/density.lua scripts/nets/lenet5.lua mnist:DIR -o out
 local c, plot = require "cnnrun", require "lib.plot"
 local experiment = require "lib.experiment"
 
--- A copy of the net with these weights pruned, which stay so when it is trained.
+-- A copy of the net with these weights pruned; they stay zero in training.
 local function pruned(net, names, keep)
   local copy = net:copy()
   for _, name in ipairs(names) do
@@ -17,12 +17,12 @@ end
 
 return experiment.main({
   name = "density", words = "NET DATA",
-  about = "Prunes a trained net's layers to several densities and tells how often it is right then.",
+  about = "Prunes a trained net's layers to several densities and prints how often it is right then.",
   flags = {
     { "--densities LIST", "1,0.5,0.3,0.2,0.1,0.05,0.02,0.01" },
-    { "--test COUNT", "pictures to judge by (1000)" },
+    { "--test COUNT", "pictures for the accuracy (1000)" },
     { "--limit COUNT", "pictures to train on after all layers were pruned; 0: none (4000)" },
-    { "--rate NUMBER", "of that training (0.02)" } } },
+    { "--rate NUMBER", "learning rate of that training (0.02)" } } },
   function(options, say)
     local densities = experiment.numbers(options.densities, { 1, .5, .3, .2, .1, .05, .02, .01 })
     local net = c.load(options[1], { weights = options.weights })

@@ -6,11 +6,11 @@ local experiment = require "lib.experiment"
 
 return experiment.main({
   name = "devices", words = "NET",
-  about = "Times a net on each device there is, layer by layer.",
+  about = "Times a net on each device of this machine, layer by layer.",
   flags = {
     { "--devices LIST", "only these: cpu,opencl:0" },
-    { "--runs COUNT", "that are timed (20)" },
-    { "--batch COUNT", "pictures at a time (1)" } } },
+    { "--runs COUNT", "number of timed runs (20)" },
+    { "--batch COUNT", "batch size (1)" } } },
   function(options, say)
     local names = {}
     if options.devices then
@@ -37,7 +37,7 @@ return experiment.main({
       say("%s: %.3f ms", name, steps.ms_median)
     end
     for _, r in ipairs(rows) do
-      for i = 1, #names do r[i + 1] = r[i + 1] or 0 end -- it lies in another step there
+      for i = 1, #names do r[i + 1] = r[i + 1] or 0 end -- It belongs to another step there.
     end
     local chart = plot.bars(rows, { x = "time / ms", horizontal = true, labels = names })
     rows[#rows + 1] = total

@@ -1,4 +1,4 @@
--- Runs each layer on the faster of two devices, and tells the milliseconds: NET DEVICE DEVICE
+-- Runs each layer on the faster of two devices, and prints the milliseconds: NET DEVICE DEVICE
 local c = require "cnnrun"
 return function(args)
   local best, place = {}, {}

@@ -1,5 +1,6 @@
--- Where does the time go? A bar a layer, with the kernel that runs it. share: of the run's time; gflops: the operator's
--- arithmetic a second; kernel_gflops: the kernel's own, which is less where its way is another (Winograd).
+-- Where does the time go? A bar for each layer, with its kernel. share: of the run's time; gflops:
+-- the operator's arithmetic per second; kernel_gflops: the kernel's own, which is less for other
+-- algorithms (Winograd).
 --
 --   cnnrun scripts/experiments/layers.lua scripts/nets/lenet5.lua -o out
 local c, plot = require "cnnrun", require "lib.plot"
@@ -9,8 +10,8 @@ return experiment.main({
   name = "layers", words = "NET", about = "Times each layer of a net.",
   flags = {
     { "--device NAME", "where to run: cpu, opencl:0 (the best)" },
-    { "--runs COUNT", "that are timed (50)" },
-    { "--batch COUNT", "pictures at a time (1)" } } },
+    { "--runs COUNT", "number of timed runs (50)" },
+    { "--batch COUNT", "batch size (1)" } } },
   function(options, say)
     local net = c.load(options[1], { weights = options.weights, device = options.device })
     local steps = net:profile { runs = options.runs or 50, batch = options.batch or 1 }

@@ -1,5 +1,5 @@
--- Which learning rate? A net is trained from the same start with each, and judged on other
--- pictures. Where the loss runs away, nothing is kept, and the row says so.
+-- Which learning rate? A net is trained from the same start with each rate, and evaluated on other
+-- pictures. If the loss diverges, nothing is kept, and the row says so.
 --
 --   cnnrun scripts/experiments/learning_rate.lua scripts/nets/lenet5.lua mnist:DIR -o out
 local c, plot = require "cnnrun", require "lib.plot"
@@ -7,15 +7,15 @@ local experiment = require "lib.experiment"
 
 return experiment.main({
   name = "learning_rate", words = "NET DATA",
-  about = "Trains a net with each of several learning rates, for a short while, and tells how often " ..
+  about = "Trains a net with each of several learning rates, for a short while, and prints how often " ..
           "it is right afterwards.",
   flags = {
     { "--rates LIST", "0.0003,0.001,0.003,0.01,0.03,0.1,0.3" },
     { "--optimizer NAME", "sgd, adam or both: sgd,adam (sgd)" },
     { "--limit COUNT", "pictures to train on (4000)" },
-    { "--test COUNT", "pictures to judge by (1000)" },
-    { "--epochs COUNT", "rounds over them (1)" },
-    { "--batch COUNT", "pictures a step (64)" } } },
+    { "--test COUNT", "pictures for the accuracy (1000)" },
+    { "--epochs COUNT", "epochs over them (1)" },
+    { "--batch COUNT", "batch size (64)" } } },
   function(options, say)
     local rates = experiment.numbers(options.rates, { 3e-4, 1e-3, 3e-3, .01, .03, .1, .3 })
     local start = c.load(options[1], { weights = options.weights or "random:1" })

@@ -1,5 +1,5 @@
--- What applications that look at pictures have in common: their flags, and the way from pictures
--- in to drawings out.
+-- Shared by applications that look at pictures: their flags, reading of pictures and writing of
+-- drawings.
 --
 --   return app.main({ usage = ..., about = ..., flags = {...} }, function(options)
 --     return function(name, picture, about)   -- prints what it sees; about = { frame, seconds } of a
@@ -22,16 +22,16 @@ local before = {
   { "--to SECONDS", "end position in the video" },
 }
 
--- What the net is loaded with: the program's options of nets. Labels are the application's.
+-- The options for c.load: the program's options for nets. Labels belong to the application.
 function M.loading(options)
   options.labels, options.load.labels = options.load.labels, nil
   if options.mean and not options.mean:match "^[%s%d.,+eE-]+$" then
-    error(("--mean %s: want a number a channel; a mean picture goes with cnnrun run"):format(options.mean), 0)
+    error(("--mean %s: want a number for each channel; cnnrun run takes a mean picture"):format(options.mean), 0)
   end
   return options
 end
 
--- The flags of all, around those of one.
+-- The flags of all applications, around those of one.
 local function flags(own)
   local list = {}
   for _, part in ipairs { before, own } do table.move(part, 1, #part, #list + 1, list) end
@@ -52,7 +52,7 @@ local function work(options, open)
   if drawing and options.contact then c.output(options.contact, table.unpack(inputs)) end
   if drawing and options.output and pictures.is_picture(options.output) and
     c.exists(options.output) == "file" then
-    c.output(options.output, table.unpack(inputs)) -- a folder's are looked at one by one
+    c.output(options.output, table.unpack(inputs)) -- The pictures of a folder are checked one by one.
   end
   local look = open(options)
   local list = pictures.list({ table.unpack(options, 2) },

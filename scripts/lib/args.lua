@@ -1,4 +1,4 @@
--- The words of a command line: flags with their help, the rest in order.
+-- Parses a command line: flags with their help; the other words in order.
 --
 --   local options = args.parse(words, {
 --     usage = "detect.lua MODEL PICTURE...", about = "Finds things in pictures.",
@@ -6,17 +6,18 @@
 --               { "--score NUMBER", "at least this score" } } })
 --   options[1], options.output, options.json, options.score
 --
--- args.main(words, spec, work) does it with what a program does around it: work(options) gives
--- the exit code, and an error in it is told in a line.
+-- args.main(words, spec, work) also runs the program: work(options) returns the exit code, and an
+-- error in it becomes a message of one line.
 --
--- args.application(spec, work) is what an application returns: the program itself parses its words
--- then, with the options that commands have in common (`nets`, `pictures`: which of them besides the
--- general ones), and tells errors with its own exit codes. options.load has those of nets, for c.load.
--- `refused`: { ["--weights"] = "why it has no use here" }; `without`: why none of nets' has.
+-- args.application(spec, work) is what an application returns. Then the program itself parses the
+-- words, with the options that commands share (`nets`, `pictures`: which of them besides the
+-- general ones), and reports errors with its own exit codes. options.load has those for nets, for
+-- c.load. `refused`: { ["--weights"] = "why it has no use here" }; `without`: why none of the
+-- options for nets has a use.
 --
--- A flag with a word in capitals behind it takes a value; NUMBER and COUNT (whole, not negative)
--- are checked. With `many = true` in its row it may come again, and its option is a list. Gives
--- nil and an exit code after --help or a mistake.
+-- A flag followed by a word in capitals takes a value; NUMBER and COUNT (whole, not negative) are
+-- checked. With `many = true` in its row it may be repeated, and its option is a list. Returns nil
+-- and an exit code after --help or a mistake.
 local c = require "cnnrun"
 local M = {}
 
@@ -37,7 +38,8 @@ local function rows_of(spec)
   return rows, by
 end
 
--- Text in lines of at most `width`, each behind `indent` spaces but the first.
+-- Breaks text into lines of at most `width`; each line but the first is indented by `indent`
+-- spaces.
 function M.wrap(text, width, indent)
   local lines, line = {}, ""
   for word in text:gmatch("%S+") do
@@ -52,7 +54,7 @@ function M.wrap(text, width, indent)
   return table.concat(lines, "\n" .. (" "):rep(indent))
 end
 
--- ---- applications, whose words the program parses ----
+-- ---- applications: the program parses their words ----
 
 local function application_flags(spec)
   local flags = {}
@@ -108,7 +110,7 @@ function M.parse(words, spec)
   local options, only_words, i = {}, false, 1
   local function wrong(text)
     c.note((words[0] or "script") .. ": " .. text)
-    c.note("--help tells what there is")
+    c.note("--help lists all options")
     return nil, M.mistake
   end
   while i <= #words do
@@ -143,7 +145,8 @@ function M.parse(words, spec)
   return options
 end
 
--- An error's text without the place in the script that raised it: users look at their files first.
+-- The text of an error without the place in the script that raised it, since the mistake is usually
+-- in the user's files.
 function M.plain(why)
   local text = tostring(why)
   local plain = text:gsub("^[^\n:]+%.lua:%d+: ", "")

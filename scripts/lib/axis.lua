@@ -1,5 +1,4 @@
--- An axis of a plot: the range that it covers, where its ticks are and what stands there: round
--- numbers, few enough to be read.
+-- The axis of a plot: its range, the positions of its ticks, and their labels (few, round numbers).
 local M = {}
 
 local superscripts = { ["-"] = "⁻", ["0"] = "⁰", ["1"] = "¹", ["2"] = "²", ["3"] = "³", ["4"] = "⁴",
@@ -10,8 +9,8 @@ local function power(e)
   return "10" .. ("%d"):format(e):gsub(".", superscripts)
 end
 
----A number as it is read best: so many digits behind the point (as many as tell it apart, at most
----six, when left out), and a true minus.
+---Formats a number with so many decimal places and a true minus sign. By default it has the places
+---that it needs, at most six.
 ---@param v number
 ---@param digits? integer
 ---@return string
@@ -19,14 +18,14 @@ function M.text(v, digits)
   local text
   if digits then text = ("%%.%df"):format(digits):format(v)
   else text = ("%.6g"):format(v) end
-  text = text:gsub(",", ".") -- in every locale
+  text = text:gsub(",", ".") -- The decimal point of every locale.
   if tonumber(text) == 0 then text = text:gsub("^%-", "") end
   return (text:gsub("^%-", "−"):gsub("e([+-]?)0*(%d+)$", function(sign, e)
     return "×" .. power(math.tointeger((sign == "-" and -1 or 1) * tonumber(e)))
   end))
 end
 
----The number with so many digits that count.
+---Formats a number with so many significant digits.
 ---@param v number
 ---@param digits integer
 ---@return string
@@ -35,7 +34,7 @@ function M.rounded(v, digits)
   return M.text(tonumber(text))
 end
 
--- The nearest step above `raw` that people count in.
+-- The smallest step of at least `raw` that is 1, 2, 2.5 or 5 times a power of ten.
 local function round_step(raw)
   local unit = 10.0 ^ math.floor(math.log(raw, 10) + 1e-9)
   for _, m in ipairs { 1, 2, 2.5, 5 } do
@@ -44,7 +43,7 @@ local function round_step(raw)
   return 10 * unit
 end
 
--- How many digits behind the point tell multiples of the step.
+-- The number of decimal places that distinguish multiples of the step.
 local function digits_of(step)
   for d = 0, 12 do
     local scaled = step * 10.0 ^ d
@@ -53,8 +52,8 @@ local function digits_of(step)
   return 12
 end
 
----At most about `most` ticks between two numbers. The last result stands at the axis' end, when all
----are to be read as times a power of ten: "×10⁶".
+---At most about `most` ticks between two numbers. The last result is the label of the axis' end if
+---the ticks are to be multiplied by a power of ten: "×10⁶".
 ---@param low number
 ---@param high number
 ---@param most integer
@@ -74,13 +73,13 @@ function M.linear(low, high, most, whole)
   return ticks, e ~= 0 and "×" .. power(e) or nil
 end
 
--- 0.01, 1, 1000; beyond that powers.
+-- 0.01, 1, 1000; larger and smaller ones as powers.
 local function decade_text(e, plain)
   if plain then return M.text(10.0 ^ e, math.max(0, -e)) end
   return power(e)
 end
 
----The same for logarithms of positive numbers; ticks without a text are minor ones.
+---The same for logarithms of positive numbers; ticks without a label are minor ones.
 ---@param low number
 ---@param high number
 ---@param most integer
@@ -110,7 +109,7 @@ end
 
 function M.finite(v) return type(v) == "number" and v - v == 0 end
 
--- `given`: { low, high }, else what is covered later decides.
+-- `given`: { low, high }; without it the range follows from the data.
 function M.new(log, given)
   local axis = { log = log, low = math.huge, high = -math.huge }
   if given then
@@ -130,7 +129,7 @@ function M.cover(axis, v)
   axis.low, axis.high = math.min(axis.low, v), math.max(axis.high, v)
 end
 
--- Room around what is shown, but not below a `floor` that it stands on.
+-- Adds a margin around the data, but not below a `floor` on which the data stands.
 function M.settle(axis, floor)
   if axis.names then
     axis.low, axis.high = .5, #axis.names + .5
@@ -154,13 +153,13 @@ function M.settle(axis, floor)
   if axis.fixed then axis.low, axis.high = table.unpack(axis.fixed) end
 end
 
--- From 0 to 1 along the axis.
+-- The position on the axis, from 0 to 1.
 function M.along(axis, v)
   if axis.log then return math.log(v / axis.low) / math.log(axis.high / axis.low) end
   return (v - axis.low) / (axis.high - axis.low)
 end
 
--- Ticks of an axis, about so many: { at, text }; and what stands at its end.
+-- About so many ticks of an axis, { at, text }, and the label of its end.
 function M.ticks(axis, most)
   if axis.names then
     local list = {}

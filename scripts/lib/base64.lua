@@ -1,4 +1,4 @@
--- Bytes as letters: what JSON can carry.
+-- Base64: bytes as letters, for JSON.
 local M = {}
 
 local letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"

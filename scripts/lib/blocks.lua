@@ -1,4 +1,4 @@
--- Blocks that many nets are made of.
+-- Building blocks that many nets share.
 local c = require "cnnrun"
 local M = {}
 
@@ -35,7 +35,7 @@ function M.residual(body, shortcut)
   return c.add { body, shortcut or c.seq {} }
 end
 
--- Scales the channels by what a small net makes of their means.
+-- Squeeze and excite: scales each channel by the output of a small net on the channels' means.
 function M.squeeze_excite(channels, squeezed, act, gate)
   return c.mul { c.seq {}, c.seq {
     c.global_average_pool {},
@@ -44,7 +44,7 @@ function M.squeeze_excite(channels, squeezed, act, gate)
   } }
 end
 
--- The end of a classifier: mean of each channel, scores, probabilities.
+-- The end of a classifier: global average pooling, dense layer, softmax.
 function M.classifier(classes, dropout)
   return { c.global_average_pool {}, c.dropout { ratio = dropout or 0 },
            c.dense { "fc", out = classes }, c.softmax { "prob" } }

@@ -1,4 +1,4 @@
--- Boards: parameters that say where they come from, and what nets take on them.
+-- Boards: parameters with their origin, and the predicted time and energy of nets.
 local board = {}
 
 -- ---- parameters ----
@@ -10,9 +10,9 @@ local function marker(kind)
     return { [mark] = kind, value = value, of = of }
   end
 end
-board.sheet = marker("data sheet")  -- of whom
-board.fitted = marker("fitted")     -- to which row: fit.lua finds the value again
-board.assumed = marker("assumed")   -- why
+board.sheet = marker("data sheet")  -- The manufacturer.
+board.fitted = marker("fitted")     -- The row; fit.lua finds the value from it.
+board.assumed = marker("assumed")   -- The reason.
 
 local function plain(t, path, list)
   local out = {}
@@ -43,7 +43,7 @@ function board.new(t)
   return out
 end
 
--- The board that `--board SPEC` would name: "odroid_xu3,library=ch3". Values are names and numbers.
+-- The board that `--board SPEC` names: "odroid_xu3,library=ch3". Values are names and numbers.
 function board.load(spec)
   local name, values = spec:match "^[^,]+", {}
   for key, value in spec:gmatch ",([^,=]+)=?([^,]*)" do values[key] = tonumber(value) or value end
@@ -66,7 +66,7 @@ function board.named(list, name)
   error("the board has no '" .. tostring(name) .. "'", 2)
 end
 
--- ---- what work takes: work = { op =, flops =, products = (of those), bytes =, share = (of it; nil: all) } ----
+-- ---- the cost of work: work = { op =, flops =, products = (of those), bytes =, share = (of it; nil: all) } ----
 
 local function lines(out, path, value)
   if type(value) == "table" then
@@ -81,11 +81,11 @@ end
 
 local machines = setmetatable({}, { __mode = "k" })
 
--- The simulated machine that the board describes, of whom all that follows is asked; its clocks are at the
--- highest step, unless they are set. `anew`: the board may have changed.
+-- The simulated machine that the board describes, which answers all questions below. Its clocks are
+-- at the highest step unless they are set. `anew`: the board may have changed.
 function board.machine(b, anew)
   if anew or not machines[b] then
-    local told = {} -- what is simulated; the rest only says where it is from
+    local told = {} -- The part of the description that is simulated; the rest only says where it comes from.
     for _, key in ipairs { "rails", "clocks", "units", "heat" } do told[key] = b[key] end
     machines[b] = require "cnnrun".object("simulated", { board = table.concat(lines({}, "", told), "\n") })
   end
@@ -98,7 +98,7 @@ function board.idle_watts(b)
   return sum
 end
 
--- Where shares of `size` pieces end, as the planner rounds them.
+-- The ends of the shares of `size` pieces, rounded as by the planner.
 function board.ranges(shares, size)
   local out, sum, at = {}, 0, 0
   for i, share in ipairs(shares) do
@@ -110,16 +110,17 @@ function board.ranges(shares, size)
   return out
 end
 
--- One piece of work on one unit: seconds, joules above idle.
+-- One piece of work on one unit: returns seconds, and joules above idle.
 function board.work(b, unit, work, part)
   local share = work.share or 1
   return board.machine(b):takes(unit.name, work.op, { work.flops * share, (work.products or 0) * share,
                                                       work.bytes * share, part and 1 or 0 })
 end
 
--- Layers, each { op, flops, bytes, size (pieces it may be cut into; nil: none) }, by shares of units,
--- { { unit =, share = } ... }; the parts of a layer run at once. Seconds, joules above idle, and what
--- each layer takes. Nothing for moving values about: the units share a memory.
+-- Layers, each { op, flops, bytes, size (pieces into which it may be divided; nil: none) }, by
+-- shares of units, { { unit =, share = } ... }; the parts of a layer run at once. Returns seconds,
+-- joules above idle, and the cost of each layer. Moving values costs nothing: the units share a
+-- memory.
 function board.run(b, layers, shares)
   local seconds, joules, each = 0, 0, {}
   local list = {}

@@ -2,7 +2,7 @@
 -- or nil }.
 local M = {}
 
-local most = 3000 -- of the best that suppression looks at
+local most = 3000 -- The number of best boxes that suppression considers.
 
 function M.add(list, class, score, x0, y0, x1, y1, points)
   list[#list + 1] = { class = class, score = score, x0 = x0, y0 = y0, x1 = x1, y1 = y1,
@@ -20,7 +20,7 @@ function M.shared(a, b)
   return w > 0 and h > 0 and w * h or 0
 end
 
--- The part that two boxes share: of their union, or of the smaller one.
+-- The overlap of two boxes: as a part of their union, or of the smaller one.
 function M.overlap(a, b, of_smaller)
   local both = M.shared(a, b)
   if both == 0 then return 0 end
@@ -34,8 +34,8 @@ local function better(a, b)
   return a.y0 < b.y0
 end
 
--- Of the boxes of a class that overlap by more than `limit`, and of those of different classes that
--- do by more than `across`, the best; best first.
+-- Non-maximum suppression, best first. It drops boxes that overlap a better one of their class by
+-- more than `limit`, or a better one of another class by more than `across`.
 function M.suppress(list, limit, across, of_smaller)
   local sorted, kept = {}, {}
   across = across or 1
@@ -56,8 +56,8 @@ function M.suppress(list, limit, across, of_smaller)
   return kept
 end
 
--- From the net's input back to the picture of that width and height, and cut at its edges.
--- `place` is what net:prepare says: input = picture * factor + shift, for y and x.
+-- Maps boxes from the net's input to the picture of that width and height, and clips them at its
+-- edges. `place` is from net:prepare: input = picture * factor + shift, for y and x.
 function M.to_picture(list, place, width, height)
   local sy, sx, dy, dx = place.factor[1], place.factor[2], place.shift[1], place.shift[2]
   local function move(b)

@@ -1,5 +1,6 @@
--- The tracker's detector as nets: variance, then ferns, over all windows, and where that is asked for the comparison of
--- patches, on any device or where a policy puts each stage. The tracker prepares a frame before and finishes it behind.
+-- The tracker's detector as nets: variance, then ferns, over all windows; and, if asked for, the
+-- comparison of patches. They run on any device, or where a policy places each stage. The tracker
+-- prepares a frame before them and completes it after them.
 local c = require "cnnrun"
 
 ---The tracker's detector as a net.
@@ -7,7 +8,7 @@ local c = require "cnnrun"
 local M = {}
 M.__index = M
 
----options: what c.load takes (device, policy ...). compares: the third stage is a net, too.
+---options: those of c.load (device, policy ...). compares: the third stage is a net, too.
 ---@param tracker cnnrun.Object
 ---@param options table
 ---@param compares boolean?
@@ -15,7 +16,8 @@ function M.new(tracker, options, compares)
   return setmetatable({ tracker = tracker, options = options, compares = compares }, M)
 end
 
--- A net for pictures of that size: windows and points stay, posteriors are learnt and come in with each frame.
+-- A net for pictures of that size: windows and points are fixed, the learned posteriors are an
+-- input of each frame.
 local function build(self, shape)
   local windows = self.tracker:windows()
   local points, posteriors, least = self.tracker:ferns()
@@ -26,21 +28,21 @@ local function build(self, shape)
   local variance = c.window_variance { "variance", grey, where }
   local votes = c.random_ferns { "ferns", blurred, where, c.weight { "points", shape = points:shape(), init = 0 },
                                  learnt, variance, least = least }
-  self.options.weights = "random:1" -- until they are set
+  self.options.weights = "random:1" -- Placeholders until the values are set.
   self.net = c.load(c.net { name = "cascade", outputs = { votes } }, self.options)
   self.net:set_weight("windows", windows)
   self.net:set_weight("points", points)
   self.shape = shape
 end
 
--- Of fixed sizes, since rows that are not needed are 0.
+-- Sizes are fixed; unused rows are 0.
 local function comparer(self, patches, known)
   local a, b = c.input { "patches", shape = patches:shape() }, c.input { "known", shape = known:shape() }
   self.options.weights = nil
   return c.load(c.net { name = "nearest", outputs = { c.normalized_cross_correlation { a, b } } }, self.options)
 end
 
----As tracker:track(picture).
+---Works as tracker:track(picture).
 ---@param picture cnnrun.Tensor
 ---@return cnnrun.Tensor box
 ---@return number confidence
@@ -53,7 +55,7 @@ function M:track(picture)
   if not self.compares then return self.tracker:finish(votes) end
   local patches, known = self.tracker:candidates(votes)
   self.comparer = self.comparer or comparer(self, patches, known)
-  local begun = self.clock and self.clock() -- who measures gives one
+  local begun = self.clock and self.clock() -- The caller gives a clock to measure with.
   local correlations = self.comparer:run { patches, known }
   self.took = begun and self.clock() - begun
   return self.tracker:compared(correlations)

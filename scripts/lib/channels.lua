@@ -1,22 +1,22 @@
--- Whole channels taken away: the layer gives fewer of them, and what reads them takes fewer.
+-- Removes whole channels: the layer gives fewer of them, and the layers that read them take fewer.
 --
 --   local smaller = channels.kept(net, "conv1", { 1, 3, 4 })   -- a net of its own
 local M = {}
 
--- What passes channels on as they are.
+-- Operators that pass channels on unchanged.
 local passes = {}
 for name in ([[relu relu6 leaky_relu elu selu celu clip sigmoid hard_sigmoid hard_swish tanh swish softplus
   max_pool average_pool lp_pool global_average_pool global_max_pool global_lp_pool dropout identity lrn
   lrn_within flatten pad resize upsample]]):gmatch("%S+") do passes[name] = true end
--- What passes them on with numbers of their own for each.
+-- Operators that pass them on and have parameters for each channel.
 local scales = { batch_normalization = true, scale_bias = true, prelu = true,
                  instance_normalization = true }
 
 local function refuse(layer, format, ...)
-  error(("%s: its channels can't go: "):format(layer) .. format:format(...), 0)
+  error(("%s: its channels can't be removed: "):format(layer) .. format:format(...), 0)
 end
 
--- The elements of flattened channels: each stands for `each` columns.
+-- The elements of flattened channels: each channel covers `each` columns.
 local function spread(kept, each)
   if each == 1 then return kept end
   local columns = {}
@@ -35,7 +35,7 @@ end
 
 function Cut:shape(weight) return self.net:weight(weight):shape() end
 
--- What layer `l` does with the channels: true when others behind it see them, too.
+-- What layer `l` does with the channels; true if the layers after it see them, too.
 function Cut:reader(l)
   local kept, weight = self.kept, l.weights[1]
   if passes[l.operator] and #l.weights == 0 then return true end
@@ -82,7 +82,7 @@ local function cut_of(net, layer, kept)
     if l.name == layer then own = l end
   end
   if not own or not own.weights[1] or (own.operator ~= "conv" and own.operator ~= "dense") then
-    refuse(layer, "it is no convolution or dense layer with weights")
+    refuse(layer, "it is not a convolution or dense layer with weights")
   end
   local cut = setmetatable({ net = net, layer = layer, kept = kept, weights = {}, outputs = {},
                              attributes = { [layer] = { out = #kept } } }, Cut)
@@ -101,7 +101,8 @@ local function cut_of(net, layer, kept)
   return cut
 end
 
--- A net in which the layer has these channels (from 1) only. Throws where they meet others on the way.
+-- A net in which the layer has only these channels (from 1). Throws if they are combined with
+-- others on their way.
 ---@param net cnnrun.Net
 ---@param layer string
 ---@param kept integer[]
@@ -111,7 +112,7 @@ function M.kept(net, layer, kept)
   return net:resized { weights = cut.weights, attributes = cut.attributes }
 end
 
--- Why none of the layer's channels can go; nil: they can.
+-- The reason why none of the layer's channels can be removed; nil: they can.
 ---@param net cnnrun.Net
 ---@param layer string
 ---@return string?

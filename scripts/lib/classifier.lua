@@ -1,5 +1,5 @@
--- A classifier: a net with names for its classes. classifier.open(path, options):see(picture) gives the best
--- classes as lines { name, part of 1, class }.
+-- A classifier: a net with names for its classes. classifier.open(path, options):see(picture)
+-- returns the best classes as lines { name, share (0 to 1), class }.
 local c = require "cnnrun"
 local families = require "lib.families"
 local labels = require "lib.labels"
@@ -11,7 +11,7 @@ Classifier.__index = Classifier
 
 local steps = { "preset", "resize", "crop", "channels", "mean", "std", "scale", "letterbox" }
 
--- A net of another task is named, with the command for it.
+-- For a net of another task, names the command that fits it.
 local function check_task(net, path, options)
   local weights = options.load and options.load.weights
   local words = weights and path .. " " .. weights or path
@@ -22,22 +22,22 @@ local function check_task(net, path, options)
   end
   if families.scores(net) then return end
   local port = net.outputs[1]
-  error(("%s: its output %s [%s] is no score for each class; cnnrun run %s PICTURE tells what it gives"):format(path,
+  error(("%s: its output %s [%s] is not a score for each class; cnnrun run %s PICTURE shows its outputs"):format(path,
     port.name, table.concat(port.sizes, ","), words), 0)
 end
 
--- A net of another framework rarely takes levels from 0 to 255 as they are.
+-- Nets from other frameworks rarely take levels from 0 to 255.
 local function warn_raw(net, path, options)
   for _, step in ipairs { "preset", "mean", "std", "scale" } do
     if options[step] or net.meta("input." .. net.input.name .. "." .. step) then return end
   end
   local file = path:match "^[^,]*"
   if file:match "%.lua$" or file:match "%.cnr$" or #net.input.sizes ~= 4 then return end
-  c.note(("warning: %s does not say how pictures are prepared, so levels from 0 to 255 go in as they are; --preset NAME " ..
+  c.note(("warning: %s does not say how pictures are prepared, so levels from 0 to 255 are used; --preset NAME " ..
           "(torchvision, tf ...) or --mean, --std, --scale say it (--scale 1: this is right)"):format(file))
 end
 
--- Scores as parts of 1: as they are when the net ends in a softmax, else through one.
+-- Scores from 0 to 1: unchanged if the net ends in a softmax, else after one.
 local function parts(t)
   local sum, least, top = 0, math.huge, -math.huge
   for i = 1, #t do
@@ -58,13 +58,13 @@ function M.open(path, options)
   return self
 end
 
--- A class with its neighbour's name is worse than one without.
+-- A class with the name of its neighbour is worse than one without a name.
 local function check(self, classes)
   local names, o = self.names, self.options
   local wanted = classes - (o.background or 0)
   if not names or #names == wanted then return end
   error(("%s has %d names, the net %d classes%s"):format(o.labels, #names, classes,
-    #names == classes - 1 and ": if its first is none of them, say --background 1"
+    #names == classes - 1 and ": if its first class has no name, use --background 1"
     or ": want a line for each, in the net's order"), 0)
 end
 

@@ -1,18 +1,18 @@
--- Frames of a source that may go away and come back: a camera that is unplugged, a stream that drops, with a loop a
--- file. It is opened again, with pauses that grow.
+-- Frames of a source that may fail and return: a camera that is unplugged, a stream that drops, or,
+-- with loop, a file. It is opened again after growing pauses.
 --
 --   local source = require("lib.comeback").open("rtsp://...", { every = 1 }, { idle = function() end, ... })
 --   for frame in source:each() do ... source.feed ... end
 --
--- Hooks, each may be missing: opened(feed) of each feed; ended(gap) before one that is opened behind another, seconds
--- after the last frame; away(why, pause) at each failure (pause nil: the source itself tries again); back(seconds);
--- idle() ten times a second while it waits.
+-- Hooks, all optional. opened(feed): a feed was opened. ended(gap): before a feed that follows
+-- another one, seconds after the last frame. away(why, pause): a failure (pause nil: the source
+-- itself tries again). back(seconds). idle(): ten times a second while it waits.
 local c = require "cnnrun"
 local args = require "lib.args"
 local M = {}
 
-local SILENCE = 3             -- seconds without a frame of a live source until it is called away
-local SHORTEST, LONGEST = 1, 60 -- seconds between two tries
+local SILENCE = 3             -- Seconds without a frame until a live source counts as failed.
+local SHORTEST, LONGEST = 1, 60 -- Seconds between two attempts.
 
 local Source = {}
 Source.__index = Source
@@ -30,7 +30,7 @@ function Source:take(feed)
   self:hook("opened", feed)
 end
 
----A source that can't be opened at all is an error. loop: a file begins again when it ends.
+---A source that can't be opened at the start is an error. loop: a file begins again when it ends.
 ---@param spec string
 ---@param choice table as c.feed takes it
 ---@param hooks table
@@ -42,7 +42,7 @@ function M.open(spec, choice, hooks, loop)
   return self
 end
 
--- Standard input comes once.
+-- Standard input can be read only once.
 function Source:comes_back() return self.frames > 0 and self.spec ~= "-" and (self.is_live or self.loop) end
 
 function Source:tell_away(why, pause)
@@ -64,7 +64,7 @@ function Source:wait(seconds)
   end
 end
 
--- why nil: a file that begins again.
+-- why nil: a file begins again.
 function Source:reopen(why)
   self:close()
   while true do
@@ -82,7 +82,7 @@ function Source:reopen(why)
   end
 end
 
----The next frame; nil: the source has ended, and does not come back.
+---The next frame; nil: the source has ended and is not opened again.
 function Source:next()
   while true do
     local patience = self.is_live and math.max(SILENCE, 4 * self.took) or nil
@@ -102,7 +102,7 @@ function Source:next()
     elseif good and not self:comes_back() then
       return nil
     elseif good and not self.is_live and self.turned_at ~= self.frames then
-      self.turned_at = self.frames -- a file from its start; one without frames is away
+      self.turned_at = self.frames -- A file is at its start; one without frames counts as failed.
       self:reopen(nil)
     else
       self:reopen(good and "it has ended" or frame)

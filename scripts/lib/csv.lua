@@ -1,5 +1,5 @@
--- Tables as comma-separated values, quoted as RFC 4180 says; numbers with a point in every locale,
--- and with all the digits that they have.
+-- Tables as comma-separated values, quoted as in RFC 4180. Numbers have a decimal point in every
+-- locale, and all their digits.
 --
 --   csv.write("out.csv", { "keep", "top1" }, { { 0.5, 0.98 }, { 0.1, 0.91 } })
 --   for _, row in ipairs(csv.read "out.csv") do print(row[1], row.top1) end
@@ -29,7 +29,8 @@ local function field(v)
   return text
 end
 
----The text of a table: a line of names, then a line a row, which is a list or has its values by name.
+---The text of a table: a line of names, then a line for each row. A row is a list, or has its
+---values by name.
 ---@param columns string[]
 ---@param rows any[]
 ---@return string
@@ -51,8 +52,8 @@ function M.encode(columns, rows)
   return table.concat(lines, "\n")
 end
 
----The same table with a column "simulated" behind, true in each row, while times and joules are a
----simulated board's; else as it is.
+---The same table with a last column "simulated", true in each row, if times and joules are those of
+---a simulated board; else the table itself.
 ---@param columns string[]
 ---@param rows any[]
 ---@return string[] columns
@@ -73,19 +74,19 @@ function M.marked(columns, rows)
   return names, marked
 end
 
----Writes a table to a file, marked as simulated where it is.
+---Writes a table to a file, marked as simulated if it is.
 ---@param path string
 ---@param columns string[]
 ---@param rows any[]
 function M.write(path, columns, rows) c.write(path, M.encode(M.marked(columns, rows))) end
 
--- What a field without quotes means.
+-- The value of a field without quotes.
 local function value(text)
   if text:find "^[+-]?%.?%d" and not text:find "[xX]" then return tonumber(text) or text end
   return text
 end
 
--- The fields of the record that begins at `at`, and where the next one begins.
+-- The fields of the record that begins at `at`, and the start of the next one.
 local function record(text, at, line)
   local fields = {}
   while true do
@@ -93,7 +94,7 @@ local function record(text, at, line)
       local parts, from = {}, at + 1
       while true do
         local quote = text:find('"', from, true)
-        if not quote then error(("line %d: a quote that nothing closes"):format(line), 3) end
+        if not quote then error(("line %d: a quote is not closed"):format(line), 3) end
         parts[#parts + 1] = text:sub(from, quote - 1)
         at = quote + 1
         if text:sub(at, at) ~= '"' then break end
@@ -109,19 +110,19 @@ local function record(text, at, line)
     if next == "" then return fields, at end
     if next == "\r" and text:sub(at + 1, at + 1) == "\n" then return fields, at + 2 end
     if next == "\n" then return fields, at + 1 end
-    if next ~= "," then error(("line %d: want a comma behind a quoted field"):format(line), 3) end
+    if next ~= "," then error(("line %d: want a comma after a quoted field"):format(line), 3) end
     at = at + 1
   end
 end
 
----The rows behind the line of names, each a list that has its values by name as well; and the
----names. What looks like a number and isn't quoted is one.
+---The rows after the line of names, each a list that also has its values by name; and the names. A
+---field without quotes that looks like a number is a number.
 ---@param text string
 ---@return table[] rows
 ---@return string[] columns
 function M.decode(text)
   local rows, at, line = {}, 1, 1
-  if text:sub(1, 3) == "\u{feff}" then at = 4 end -- a mark that some programs begin with
+  if text:sub(1, 3) == "\u{feff}" then at = 4 end -- The byte order mark of some programs.
   local columns
   columns, at = record(text, at, line)
   for k, name in ipairs(columns) do columns[k] = tostring(name) end

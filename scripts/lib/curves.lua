@@ -1,4 +1,4 @@
--- Curves of a training: loss on one side, accuracy on the other, by epoch.
+-- Learning curves: loss on one side, accuracy on the other, by epoch.
 --
 --   net:train { data = ..., curves = "out.csv" }
 --   require "lib.curves".draw("out.csv", "out.png")
@@ -7,7 +7,8 @@ local csv = require "lib.csv"
 local plot = require "lib.plot"
 local M = {}
 
--- Two plots of the table that training writes: accuracies, and losses with the rate's share of its most.
+-- Two plots of the table that training writes: accuracies; and losses with the learning rate
+-- relative to its maximum.
 ---@param path string
 ---@return lib.plot.Plot accuracy
 ---@return lib.plot.Plot loss

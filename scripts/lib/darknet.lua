@@ -1,4 +1,4 @@
--- Darknet's convolution: batch norm and a leaky relu behind it.
+-- Darknet's convolution, followed by batch normalisation and a leaky relu.
 local c = require "cnnrun"
 local blocks = require "lib.blocks"
 local M = {}

@@ -1,5 +1,5 @@
--- A detector: a net with its family. detector.open(path, options):find(picture) gives boxes in the
--- picture's pixels, best first.
+-- A detector: a net with its family of decoders. detector.open(path, options):find(picture) returns
+-- boxes in the picture's pixels, best first.
 local c = require "cnnrun"
 local boxes = require "lib.boxes"
 local families = require "lib.families"
@@ -12,10 +12,10 @@ local Detector = {}
 Detector.__index = Detector
 
 local steps = { "mean", "std", "scale", "channels", "letterbox", "resize", "crop" }
-local values = { mean = true, std = true, scale = true } -- these belong together
+local values = { mean = true, std = true, scale = true } -- These belong together.
 
--- The steps of preprocessing that go beside the net's own: flags, else what a family insists on,
--- else the family's where the net says nothing of the kind.
+-- The preprocessing steps beside the net's own: flags, else those that a family requires, else the
+-- family's where the net has none of that kind.
 local function preprocessing(net, family, options)
   local own, input = { values = false, place = false }, family.input
   if type(input) == "function" then input = input(net) end
@@ -43,9 +43,9 @@ local function preprocessing(net, family, options)
   return result
 end
 
--- The size for all pictures; nil: each one's shape. Nets with a head for each of several scales
--- gain by it, on those with a single one (YOLO's first two versions) large things outgrow what a
--- cell sees.
+-- The size for all pictures; nil: the shape of each picture. Nets with heads for several scales
+-- gain by that. On nets with one head (YOLO's first two versions) large objects become larger than
+-- the area that a cell sees.
 local function fixed_size(net, text, longest)
   local own = net.size
   if longest and not net.open_size then
@@ -67,7 +67,7 @@ local function fixed_size(net, text, longest)
   return size
 end
 
--- path: of a file or a folder, or a net that is open.
+-- path: a file or a folder, or an open net.
 function M.open(path, options)
   if type(path) == "string" and c.exists(path) == "folder" then return mtcnn.open(path, options) end
   local net = nets.open(path, options)
@@ -84,7 +84,7 @@ function M.open(path, options)
   return self
 end
 
--- How a picture of that shape is prepared, and the size of the input.
+-- The preparation of a picture of that shape, and the size of the input.
 function Detector:how(shape)
   local how, size = {}, self.size
   for key, value in pairs(self.steps) do how[key] = value end
@@ -96,7 +96,7 @@ function Detector:how(shape)
   return how, size
 end
 
--- Boxes out of the net's outputs: of a picture of that shape, which lies in the input at `place`.
+-- Boxes from the net's outputs: of a picture of that shape, at `place` in the input.
 function Detector:decode(outputs, place, shape, size)
   local family, named = self.family, self.net:named(outputs)
   local found = family.decode(named, self.net, size, self.score)
@@ -106,7 +106,7 @@ function Detector:decode(outputs, place, shape, size)
   boxes.to_picture(found, place, shape[2], shape[1])
   if not family.regions then found = boxes.suppress(found, self.overlap, self.across) end
   found = labels.filter(found, self.wanted, function(class) return self:label(class) end)
-  for _, b in ipairs(family.mask and found or {}) do -- those that are kept
+  for _, b in ipairs(family.mask and found or {}) do -- Only the boxes that are kept.
     b.mask = family.mask(named, self.net, size, b)
     if b.mask then boxes.to_picture(b.mask, place, shape[2], shape[1]) end
   end
@@ -120,7 +120,7 @@ function Detector:find(picture)
   return self:decode({ self.net.model:run { batch } }, place, shape, size)
 end
 
--- The names of all classes; nil: it is not known how many there are.
+-- The names of all classes; nil: their number is unknown.
 function Detector:classes()
   local n = self.family.classes and self.family.classes(self.net) or self.names and #self.names or
             self.family.labels and #self.family.labels
@@ -129,7 +129,7 @@ function Detector:classes()
   return n and n > 0 and list or nil
 end
 
--- Only these from now on: names and numbers with commas between; nil: all.
+-- Restricts the classes from now on: names and numbers separated by commas; nil: all.
 function Detector:only(text) self.wanted = text and labels.wanted(text, self:classes()) end
 
 function Detector:label(class)

@@ -1,4 +1,4 @@
--- Numbers by a seed that mean the same everywhere.
+-- Random numbers by a seed, the same on every machine.
 return function(seed)
   local whole = math.tointeger(seed)
   if not whole or whole < 0 then error("seed: want a whole number from 0 on, got " .. tostring(seed), 0) end

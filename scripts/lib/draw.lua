@@ -1,25 +1,25 @@
--- What is found, drawn on its picture: outlines and labels that can be read on anything.
+-- Draws what was found on its picture: outlines, and labels that are legible on any background.
 local c = require "cnnrun"
 local boxes = require "lib.boxes"
 local M = {}
 
--- Nil, and why, when nothing can be drawn here.
+-- Nil and a reason, if nothing can be drawn here.
 function M.available()
   local good, why = pcall(c.object, "canvas", { width = 1, height = 1 })
   if good then return true end
-  return nil, "drawing wants the plugin draw-cairo, which is built where libcairo2-dev is: " ..
+  return nil, "drawing needs the plugin draw-cairo, which is built if libcairo2-dev is installed: " ..
               tostring(why):gsub("^%S+:%d+: ", "")
 end
 
 -- ---- colours ----
 
-local palette = { -- the first 20 classes of COCO that are seen together lie far apart
+local palette = { -- The first 20 colours are far apart for classes of COCO that appear together.
   0x2ecc40, 0xff4136, 0x2f7bff, 0xffa01a, 0xb455ff, 0xffe119, 0x12a28f, 0xff5fb4, 0x86b9ff, 0xb3ad1e,
   0xe6c49a, 0xff7f66, 0xa5d82a, 0xd01f4e, 0xc98a55, 0x17cfe0, 0xe02fd8, 0x6a5cf0, 0x86f0b8, 0xff8a3c,
 }
-local slots, taken = {}, {} -- of a class; of a colour
+local slots, taken = {}, {} -- By class; by colour.
 
--- A class keeps its colour, and has it alone while there are colours left.
+-- A class keeps its colour. Classes share colours only when all are used.
 function M.colour(class)
   local n = #palette
   for step = 0, slots[class] and -1 or n - 1 do
@@ -34,13 +34,13 @@ function M.colour(class)
   return { (code >> 16) / 255, (code >> 8 & 255) / 255, (code & 255) / 255 }
 end
 
--- As the eye sees it, from 0 to 1.
+-- The perceived brightness, from 0 to 1.
 local function brightness(colour)
   local function linear(v) return v <= .04045 and v / 12.92 or ((v + .055) / 1.055) ^ 2.4 end
   return .2126 * linear(colour[1]) + .7152 * linear(colour[2]) + .0722 * linear(colour[3])
 end
 
--- Black or white, whichever has more contrast.
+-- Black or white, whichever has the higher contrast.
 function M.ink(colour)
   local b = brightness(colour)
   return (b + .05) / .05 > 1.05 / (b + .05) and { 0, 0, 0 } or { 1, 1, 1 }
@@ -52,7 +52,7 @@ local function with(colour, opacity) return { colour[1], colour[2], colour[3], o
 
 local function clamp(v, low, high) return math.max(low, math.min(high, v)) end
 
--- Lines and letters for a picture of that size.
+-- Line widths and font sizes for a picture of that size.
 local function measures(width, height)
   local side = math.sqrt(width * height)
   return { line = clamp(side / 300, 1.5, 20), text = clamp(side / 38, 11, 160) }
@@ -60,7 +60,7 @@ end
 
 -- ---- labels ----
 
--- Places for a plate of w x h at a box, the best first.
+-- Positions for a plate of w x h at a box, best first.
 local function candidates(b, w, h, width, height, line)
   local left, right = b.x0 - line / 2, b.x1 + line / 2 - w
   local over, under = b.y0 - line / 2 - h, b.y1 + line / 2
@@ -83,7 +83,7 @@ local function candidates(b, w, h, width, height, line)
   return list
 end
 
--- The first place that hides no other label and no small thing; else the one that hides least.
+-- The first position that hides no other label and no small object; else the one that hides least.
 local function place(plates, list, b, w, h, width, height, line)
   local best, least
   for _, spot in ipairs(candidates(b, w, h, width, height, line)) do
@@ -101,8 +101,8 @@ local function place(plates, list, b, w, h, width, height, line)
   return best, least / (w * h)
 end
 
--- A plate with that text, and what part of it hides other things. Letters of at most that size
--- shrink until it is no wider than its box, so that neighbours in a crowd keep theirs.
+-- A plate with that text, and the share of it that hides other things. The font shrinks from that
+-- size until the plate is no wider than its box, so that neighbours in a crowd keep their labels.
 local function plate_for(canvas, text, most, plates, list, b, m, width, height)
   local least = math.max(9, m.text * .55)
   local size = clamp(math.sqrt(boxes.area(b)) / 5, least, most)
@@ -118,7 +118,7 @@ local function plate_for(canvas, text, most, plates, list, b, m, width, height)
   return plate, hidden
 end
 
--- The text is the short one where the whole one would hide something.
+-- Uses the short text if the whole one would hide something.
 local function draw_label(canvas, plates, list, b, m, width, height)
   local plate, hidden = plate_for(canvas, b.text, m.text, plates, list, b, m, width, height)
   if hidden > 0 and b.short then
@@ -126,8 +126,8 @@ local function draw_label(canvas, plates, list, b, m, width, height)
                                           height)
     if other_hidden < hidden then plate, hidden = other, other_hidden end
   end
-  if #list > 20 and boxes.area(plate) > .8 * boxes.area(b) then return end -- larger than its thing
-  if hidden > .45 then return end -- a crowd: the outline must do
+  if #list > 20 and boxes.area(plate) > .8 * boxes.area(b) then return end -- The plate is larger than its object.
+  if hidden > .45 then return end -- In a crowd only the outline is drawn.
   plates[#plates + 1] = plate
   local colour, size = M.colour(b.class), plate.size
   canvas:fill({ plate.x0, plate.y0, plate.x1 - plate.x0, plate.y1 - plate.y0 }, with(colour, .92),
@@ -142,8 +142,8 @@ local function new_canvas(width, height)
 end
 local canvas_for = new_canvas
 
--- Has a worker draw from now on: what M.boxes and M.caption give is then a promise, for calls of the
--- worker's batch. Canvases are kept, one a size; texts are measured here, once each.
+-- From now on a worker draws: the results of M.boxes and M.caption are promises of calls in the
+-- worker's batch. Canvases are kept, one for each size. Texts are measured here, once each.
 function M.by(worker)
   local kept, ruler, extents, n = {}, new_canvas(1, 1), {}, 0
   local recorder = { __index = function(self, method)
@@ -166,11 +166,11 @@ end
 
 local function draw_points(canvas, b, m)
   local side = math.sqrt(boxes.area(b))
-  if side < 36 then return end -- they would hide the face
+  if side < 36 then return end -- They would hide the face.
   local radius = clamp(side / 50, 1.2, 3 * m.line)
   for i = 1, b.points and #b.points or 0, 2 do
     local at = { b.points[i], b.points[i + 1] }
-    if at[1] == at[1] then -- else it is hidden
+    if at[1] == at[1] then -- Not-a-number marks a hidden point.
       canvas:dot(at, radius + .8, { 0, 0, 0, .55 })
       canvas:dot(at, radius, { 1, 1, 1, .95 })
     end
@@ -191,7 +191,8 @@ local function draw_bones(canvas, b, m)
   end
 end
 
--- The pixels of a thing in its colour, that of its class. Whole pixels, so that rows meet without a seam.
+-- Colours the pixels of an object in the colour of its class. Whole pixels, so that rows meet
+-- without a seam.
 local function draw_mask(canvas, b, zoom)
   local function whole(v) return math.floor(v * zoom + .5) end
   local colour = with(M.colour(b.class), b.is_region and .55 or .4)
@@ -202,7 +203,7 @@ local function draw_mask(canvas, b, zoom)
   end
 end
 
--- Boxes with their texts in a picture that is drawn `zoom` times as large.
+-- Draws boxes with their texts in a picture that is drawn `zoom` times as large.
 local function enlarged(list, zoom, text)
   local result = {}
   for i, b in ipairs(list) do
@@ -216,8 +217,8 @@ local function enlarged(list, zoom, text)
   return result
 end
 
--- A canvas with the picture; small pictures are drawn larger, so that letters have pixels.
--- `tile`: as large as fits in there.
+-- A canvas with the picture. Small pictures are enlarged, so that letters have enough pixels.
+-- `tile`: the picture is scaled to fit in it.
 local function start(picture, most, tile)
   local shape = picture:shape()
   local zoom = clamp(math.ceil(480 / math.max(shape[1], shape[2])), 1, most)
@@ -229,9 +230,9 @@ local function start(picture, most, tile)
   return canvas, width, height, zoom
 end
 
--- The picture with its boxes; text(box) gives a label, and a shorter one. Small things are drawn
--- over large ones. With M.tile it is as a contact sheet wants it. more(canvas, width, height, measures)
--- draws over that.
+-- The picture with its boxes; text(box) returns a label and a shorter one. Small objects are drawn
+-- over large ones. M.tile makes it fit a contact sheet. more(canvas, width, height, measures) draws
+-- on top.
 function M.boxes(picture, list, text, tile, more)
   local canvas, width, height, zoom = start(picture, 4, tile)
   local m, sorted = measures(width, height), enlarged(list, zoom, text)
@@ -242,7 +243,7 @@ function M.boxes(picture, list, text, tile, more)
   end)
   for _, b in ipairs(sorted) do draw_mask(canvas, b, zoom) end
   for _, b in ipairs(sorted) do
-    if b.is_region then goto next end -- no thing, but all places of a class
+    if b.is_region then goto next end -- Not an object, but all places of a class.
     local line = math.min(m.line, math.max(1, math.sqrt(boxes.area(b)) / 25))
     local r = { b.x0 + line / 2, b.y0 + line / 2, math.max(1, b.x1 - b.x0 - line),
                 math.max(1, b.y1 - b.y0 - line) }
@@ -259,7 +260,7 @@ function M.boxes(picture, list, text, tile, more)
   return canvas:pixels()
 end
 
--- As large as the picture itself, for M.boxes and M.caption.
+-- The same size as the picture, for M.boxes and M.caption.
 function M.size(picture)
   local shape = picture:shape()
   return { height = shape[1], width = shape[2] }
@@ -285,7 +286,7 @@ function M.status(text)
   end
 end
 
--- The text, cut where it gets wider than `room`; and its extent.
+-- The text, shortened if it is wider than `room`; and its extent.
 local function shortened(canvas, text, size, room)
   local extent, whole = canvas:extent(text, size), text
   while extent[1] > room and #text > 3 do
@@ -295,8 +296,7 @@ local function shortened(canvas, text, size, room)
   return text == whole and text or text .. "…", extent
 end
 
--- How much there is to see in a rectangle of parts of the picture: the variance of a few of its
--- pixels.
+-- How much a rectangle of the picture (in parts of it) shows: the variance of a few of its pixels.
 local function detail(picture, x0, y0, w, h)
   local shape, most, sum, squares = picture:shape(), 12, 0, 0
   for y = 0, most - 1 do
@@ -310,18 +310,18 @@ local function detail(picture, x0, y0, w, h)
   return squares / most ^ 2 - (sum / most ^ 2) ^ 2
 end
 
--- The corner, from 0 to 1, where a plate of that part of the picture hides least.
+-- The corner (coordinates 0 or 1) where a plate of that size hides least.
 local function quiet_corner(picture, w, h)
   local best, least
   for _, corner in ipairs { { 0, 1 }, { 1, 1 }, { 0, 0 }, { 1, 0 } } do
     local seen = detail(picture, corner[1] * (1 - w), corner[2] * (1 - h), w, h)
-    if not least or seen < .8 * least then best, least = corner, seen end -- only for a reason
+    if not least or seen < .8 * least then best, least = corner, seen end -- Changes the corner only for a clear gain.
   end
   return best[1], best[2]
 end
 
--- The picture with what it is in a corner: lines of { text, score }, best first, without those that
--- are as good as excluded. A bar behind each line is as long as its score is high.
+-- The picture with its classes in a corner: lines of { text, score }, best first, without those
+-- that are almost excluded. The bar of each line is as long as its score is high.
 function M.caption(picture, lines, tile, more)
   local canvas, width, height = start(picture, 16, tile)
   local large = clamp(math.min(width, height) / 16, 15, 320)

@@ -1,5 +1,5 @@
--- One page about an evaluation: what is taken for what, how far scores can be believed, the worst mistakes
--- as pictures. All of it is in the one file.
+-- One page about an evaluation: confusions, the reliability of scores, and the worst mistakes as
+-- pictures. One file holds all.
 local c = require "cnnrun"
 local draw = require "lib.draw"
 local page = require "lib.page"
@@ -28,9 +28,10 @@ function Report:name(label)
   return name and name ~= "" and name or tostring(label)
 end
 
--- ---- what is taken for what ----
+-- ---- confusions ----
 
--- Per label: how many, how many right, how often it was answered; and the pairs that are mixed up.
+-- For each label: the number of samples, of right ones, and of answers with it; and the pairs that
+-- are confused.
 local function tally(rows)
   local labels, pairs_of, most = {}, {}, -1
   local function of(label)
@@ -100,7 +101,7 @@ function Report:confusion(list, mixed, pairs_of)
     end
   end
   if #mixed == 0 then return end
-  self:add("<h3>Mixed up most often</h3><table><tr><th>label</th><th>answer</th><th>pictures</th></tr>")
+  self:add("<h3>Most frequent confusions</h3><table><tr><th>label</th><th>answer</th><th>pictures</th></tr>")
   for i = 1, math.min(MOST_PAIRS, #mixed) do
     local pair = mixed[i]
     self:add("%s", row(escaped(self:name(pair.label)), escaped(self:name(pair.answer)), pair.n))
@@ -129,9 +130,9 @@ function Report:classes(list)
   if #worst > MOST_CELLS then self:add("<p>%d more labels are better.</p>", #worst - MOST_CELLS) end
 end
 
--- ---- how far scores can be believed ----
+-- ---- reliability of scores ----
 
--- Answers by the share that the net gave them; and the expected calibration error.
+-- Answers grouped by their score, and the expected calibration error.
 local function bins_of(rows)
   local bins, off = {}, 0
   for b = 1, BINS do bins[b] = { n = 0, right = 0, share = 0 } end
@@ -215,10 +216,10 @@ function Report:plot(title, drawn)
   self:add("<figure>%s<figcaption>%s</figcaption></figure>", page.embedded(drawn:svg()), escaped(title))
 end
 
--- ---- all of it ----
+-- ---- the page ----
 
----Writes the page. Rows are those of net:evaluate { rows = true }; about has data, data_split, title, top1,
----top5, loss, seconds, and named (labels have the names of the net's classes).
+---Writes the page. Rows are those of net:evaluate { rows = true }; about has data, data_split,
+---title, top1, top5, loss, seconds, and named (labels are the names of the net's classes).
 ---@param path string
 ---@param net cnnrun.Net?
 ---@param rows table[]

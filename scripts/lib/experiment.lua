@@ -1,5 +1,5 @@
--- What experiments have in common: words and flags, and results as a table on the screen, as CSV
--- and as a picture.
+-- Shared by experiments: words and flags, and results as a table on the screen, as CSV and as a
+-- picture.
 --
 --   return experiment.main({ name = "bits", words = "NET DATA", about = "...", flags = { ... } },
 --     function(options, say)          -- options[1] is NET; say tells of progress
@@ -9,12 +9,12 @@ local c = require "cnnrun"
 local args = require "lib.args"
 local csv = require "lib.csv"
 
----What experiments have in common.
+---Shared by experiments.
 ---@class lib.experiment
 local M = {}
 
 local common = {
-  { "-o, --output FOLDER", "where NAME.csv and NAME.png go; --output before the script will do, too" },
+  { "-o, --output FOLDER", "folder for NAME.csv and NAME.png; --output before the script also works" },
   { "--svg", "NAME.svg as well" },
   { "--weights FILE", "of the net, or random:SEED" },
   { "-q, --quiet", "nothing on stderr" },
@@ -25,7 +25,7 @@ local function shown(v)
   return tostring(v == nil and "" or v)
 end
 
----Prints a table whose columns line up, numbers to the right.
+---Prints a table with aligned columns, numbers to the right.
 ---@param columns string[]
 ---@param rows any[][]
 function M.print(columns, rows)
@@ -50,7 +50,7 @@ function M.print(columns, rows)
   end
 end
 
----The numbers of a flag such as "0.5,0.2,0.1", or those given.
+---The numbers of a flag such as "0.5,0.2,0.1", or the given default.
 ---@param text string?
 ---@param standard number[]
 ---@return number[]
@@ -59,12 +59,12 @@ function M.numbers(text, standard)
   local list = {}
   for word in (text .. ","):gmatch("([^,]*),") do
     list[#list + 1] = tonumber(word) or
-                      error(("'%s': want numbers with commas between"):format(text), 0)
+                      error(("'%s': want numbers separated by commas"):format(text), 0)
   end
   return list
 end
 
----The main function of an experiment. work(options, say) gives columns, rows and a plot.
+---The main function of an experiment. work(options, say) returns columns, rows and a plot.
 ---@param spec { name: string, words: string, about: string, flags: table[], least: integer? }
 ---@param work fun(options: table, say: fun(...)): string[], any[][], lib.plot.Plot
 ---@return fun(words: string[]): integer?
@@ -77,10 +77,10 @@ function M.main(spec, work)
   return function(words)
     return args.main(words, how, function(options)
       local folder = options.output or words.output
-      if not folder then error("where do results go? -o FOLDER", 0) end
+      if not folder then error("-o FOLDER is missing: the folder for results", 0) end
       c.folder(folder)
       local path = folder .. "/" .. spec.name
-      c.output(path .. ".csv") -- before work begins
+      c.output(path .. ".csv") -- Reports a path that can't be written before work begins.
       local function say(format, ...)
         if not options.quiet then c.note((format:format(...):gsub("(%d),(%d)", "%1.%2"))) end
       end

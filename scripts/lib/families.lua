@@ -1,5 +1,6 @@
--- Which detector is this? A family tells a net by its file's metadata or by its outputs' names and
--- shapes, says how pictures go in where the net does not, and who decodes what comes out.
+-- Detects the family of a detector. A family recognises a net by its file's metadata or by the
+-- names and shapes of its outputs. It knows the preprocessing if the net does not, and the decoder
+-- of the outputs.
 --
 --   fits(net)           does it look so? net: inputs, outputs (name, sizes), meta(key), size
 --   input               steps of preprocessing that the net's own metadata may overrule; or of a net
@@ -42,14 +43,14 @@ local function strides_of(n, size)
   end
 end
 
--- The prototypes of masks, [batch, n, height, width] behind the boxes; nil: there are none.
+-- The prototypes of masks, [batch, n, height, width], after the boxes; nil: there are none.
 local function prototypes(net)
   local port = net.outputs[2]
   return #net.outputs == 2 and #port.sizes == 4 and port or nil
 end
 
--- Segmentation: scores [batch, classes, height, width] no larger than the picture, or [batch, height, width] of whole
--- numbers. Three planes are rather a picture.
+-- Segmentation: scores [batch, classes, height, width] no larger than the picture, or integers
+-- [batch, height, width]. Three planes are more likely a picture.
 local function scores_places(net)
   local port = net.outputs[1]
   local rank = port and #port.sizes
@@ -61,7 +62,7 @@ local function scores_places(net)
   return classes and classes ~= 3 and classes <= 1000
 end
 
--- Names that the exporter left: {0: 'person', 1: 'bicycle'}; numbers are none.
+-- Names that the exporter left: {0: 'person', 1: 'bicycle'}. Numbers do not count as names.
 local function exported_names(net)
   local names, n = {}, 0
   for index, _, name in (net.meta "onnx.names" or ""):gmatch("(%d+):%s*(['\"])(.-)%2") do
@@ -73,7 +74,7 @@ end
 
 local M = {}
 
--- ---- NanoDet: which outputs belong together, and their stride ----
+-- ---- NanoDet: pairs of outputs, and their stride ----
 
 local function nanodet_levels(net, size)
   local by_cells, order = {}, {}
@@ -86,7 +87,7 @@ local function nanodet_levels(net, size)
     table.insert(by_cells[n], i)
   end
   local levels = {}
-  -- The distances' width is four times a number of bins; they come second.
+  -- The width of the distances is four times a number of bins; they come second.
   for _, n in ipairs(order) do
     local pair = by_cells[n]
     if #pair ~= 2 then return nil end
@@ -103,7 +104,7 @@ local function nanodet_levels(net, size)
   return levels[1] and levels
 end
 
--- ---- the face detectors that tell boxes by priors without giving them ----
+-- ---- face detectors with boxes relative to priors that are not in the file ----
 
 local function squares(...)
   local list = {}
@@ -130,7 +131,7 @@ local function res10_priors(size)
   return priors.grids(rows, size)
 end
 
--- The places of the outputs with so many numbers for a box.
+-- The indexes of the outputs with so many numbers for a box.
 local function last_dims(net, ...)
   local found = {}
   for k, wanted in ipairs { ... } do
@@ -146,7 +147,7 @@ local function retinaface_priors(size)
                         { 32, squares(256, 512) } }, size)
 end
 
--- ---- SCRFD: outputs by how many numbers they have for a box, finest grid first ----
+-- ---- SCRFD: outputs by the number of values for a box, finest grid first ----
 
 local function by_width(net)
   local by = { {}, {}, {} }
@@ -161,7 +162,7 @@ local function by_width(net)
 end
 
 local function scrfd_levels(net, outputs, size)
-  local by, levels, n = by_width(net) or error("the outputs do not fit in threes", 0), {}, 0
+  local by, levels, n = by_width(net) or error("the outputs are not in groups of three", 0), {}, 0
   for _, list in ipairs(by) do
     table.sort(list, function(a, b) return #outputs[a] > #outputs[b] end)
   end
@@ -185,9 +186,9 @@ local function offsets(net)
   end
 end
 
--- ---- what the first layers tell of the pictures ----
+-- ---- preprocessing, deduced from the first layers ----
 
--- Calls visit(shape, name) for the weights of convolutions until it gives something.
+-- Calls visit(shape, name) for the weights of convolutions until it returns something.
 local function first_kernel(net, visit)
   for _, name in ipairs(net.model:weights()) do
     local shape = net.model:weight(name):shape()
@@ -196,10 +197,10 @@ local function first_kernel(net, visit)
   end
 end
 
--- YOLOX's first release takes pictures with ImageNet's mean and deviation, later ones plain
--- pixels. The file does not say which, but the first weights do: those for numbers up to 255 are
--- small. Nets that have other first layers than YOLOX's are of its relatives (YOLOv6), and take
--- parts of 1.
+-- YOLOX's first release takes pictures normalised with ImageNet's mean and deviation, later ones
+-- take plain pixels. The file does not say which, but the first weights do: those for numbers up to
+-- 255 are small. Nets with other first layers than YOLOX's are related ones (YOLOv6), which take
+-- values from 0 to 1.
 local function yolox_input(net)
   local name = first_kernel(net, function(shape, name) return shape[2] == 12 and name end)
   if not name then return { channels = "rgb", letterbox = 114, scale = 1 / 255 } end
@@ -210,7 +211,8 @@ local function yolox_input(net)
            std = { 58.395, 57.12, 57.375 } }
 end
 
--- SSD in Caffe: on MobileNet pictures go from -1 to 1, on VGG the mean goes; faces' is another.
+-- SSD in Caffe: pictures go from -1 to 1 on MobileNet; on VGG the mean is subtracted; face
+-- detectors have another mean.
 local function ssd_input(net)
   local function depthwise(shape) return shape[2] == 1 and shape[1] > 1 end
   if first_kernel(net, depthwise) then
@@ -220,8 +222,8 @@ local function ssd_input(net)
                                     { 104, 117, 123 } }
 end
 
--- Classes besides the background, from the layers in front of detection_output: a cell's scores
--- against its corners.
+-- The number of classes besides the background, from the layers before detection_output: the number
+-- of a cell's scores compared with that of its corners.
 local function ssd_classes(net)
   local sizes = {}
   for _, name in ipairs(net.model:weights()) do
@@ -333,7 +335,7 @@ M.list = {
     end,
   },
   {
-    name = "rows", about = "boxes that are ready (YOLOv10, YOLO26): corners, score, class",
+    name = "rows", about = "final boxes (YOLOv10, YOLO26): corners, score, class",
     fits = function(net)
       local out = net.outputs[1]
       return #net.outputs == 1 and #out.sizes == 3 and dim(out, 3) == 6
@@ -395,7 +397,7 @@ M.list = {
     end,
   },
   {
-    name = "qrcode", about = "SSD on grey pictures, as WeChat's finder of QR codes",
+    name = "qrcode", about = "SSD on grey pictures, such as WeChat's detector of QR codes",
     fits = function(net)
       return #net.outputs == 1 and dim(net.outputs[1], 4) == 7 and net.channels == 1
     end,
@@ -446,12 +448,12 @@ M.list = {
     score = .4, overlap = .6,
     classes = function(net) return net.outputs[1].sizes[#net.outputs[1].sizes] end,
     decode = function(outputs, net, size, least)
-      local levels = nanodet_levels(net, size) or error("the outputs do not fit in pairs", 0)
+      local levels = nanodet_levels(net, size) or error("the outputs are not in pairs", 0)
       return heads.nanodet(outputs, { levels = levels, size = size }, least)
     end,
   },
   {
-    name = "segmentation", about = "a class for each place: classes x height x width, as FCN, DeepLab, LR-ASPP",
+    name = "segmentation", about = "a class for each position: classes x height x width, as FCN, DeepLab, LR-ASPP",
     fits = scores_places,
     input = { channels = "rgb", mean = { 123.675, 116.28, 103.53 }, std = { 58.395, 57.12, 57.375 } },
     score = .005, overlap = 1, regions = true,
@@ -466,19 +468,19 @@ M.list = {
 
 for _, family in ipairs(M.list) do M[family.name] = family end
 
--- The family that the net looks like; nil: none.
+-- The family that fits the net; nil: none.
 function M.find(net)
   for _, family in ipairs(M.list) do
     if family.fits(net) then return family end
   end
 end
 
--- How many classes the net's first output has a score for, if it is nothing but that; else nil.
+-- The number of classes of the net's first output if it holds only scores; else nil.
 function M.scores(net)
   local port, n = net.outputs[1], 1
   for i, d in ipairs(port and port.sizes or {}) do
     if math.type(d) == "integer" then n = n * d
-    elseif i > 1 then return nil end -- only the batch may be open
+    elseif i > 1 then return nil end -- Only the batch may be unknown.
   end
   local long = 0
   for i, d in ipairs(port and port.sizes or {}) do
@@ -498,7 +500,7 @@ function M.of(net, name)
     if family.fits(net) then
       if not named then return family end
       error(("--family %s: this net is of the family %s, by its outputs or its file; without " ..
-             "--family it is decoded so"):format(name, family.name), 0)
+             "--family it is decoded as that"):format(name, family.name), 0)
     end
   end
   if named then return named end
@@ -509,14 +511,14 @@ function M.of(net, name)
   local classes = not named and M.scores(net)
   if classes and #net.outputs == 1 then
     error(("its output %s is a score for each of %d classes, so it is a classifier: cnnrun classify NET PICTURE " ..
-           "(if it is a detector all the same, say --family NAME: %s)"):format(ports[1], classes, known), 0)
+           "(if it is a detector, use --family NAME: %s)"):format(ports[1], classes, known), 0)
   end
-  error("no family of detectors known here has the outputs " .. table.concat(ports, ", ") ..
-        "; if it is one of them all the same, say --family NAME: " .. known, 0)
+  error("no known family of detectors has the outputs " .. table.concat(ports, ", ") ..
+        "; if it belongs to one of them, use --family NAME: " .. known, 0)
 end
 
--- The name of a class where no file of labels is given: the net's own, the family's, or what so
--- many classes usually are.
+-- The name of a class without a file of labels: the net's own, the family's, or that of the usual
+-- data set with so many classes.
 function M.label(net, family, class)
   local own = net.model:label(class) or exported_names(net)[class + 1]
   if own then return own end

@@ -1,5 +1,5 @@
--- One plot being drawn: where its box, ticks, labels and legend lie, and what they look like. A kind
--- of plot (lib.plot) says what stands in the box:
+-- Draws one plot: positions and looks of its box, ticks, labels and legend. A kind of plot
+-- (lib.plot) draws the content of the box:
 --
 --   x, y      axes: { low, high, log }, or { names }
 --   draw(f)   draws it, by f:x(value), f:y(value) and f.canvas
@@ -10,7 +10,7 @@ local c = require "cnnrun"
 local axis = require "lib.axis"
 local M = {}
 
----What the functions of lib.plot give.
+---The result of lib.plot's functions.
 ---@class lib.plot.Plot
 ---@field options any
 ---@field x any its axes
@@ -20,16 +20,17 @@ local M = {}
 local Plot = {}
 Plot.__index = Plot
 
--- ---- how it looks ----
+-- ---- looks ----
 
--- Okabe and Ito's, which the colour-blind tell apart; each series has a marker of its own, too.
+-- The palette of Okabe and Ito, distinguishable for the colour-blind; each series also has its own
+-- marker.
 local palette = { 0x0072b2, 0xd55e00, 0x009e73, 0xcc79a7, 0xe69f00, 0x56b4e9, 0x000000, 0x8c6d31 }
-local dashes = { {}, { 6, 3 }, { 2, 2 }, { 8, 3, 2, 3 } } -- once round the colours each
+local dashes = { {}, { 6, 3 }, { 2, 2 }, { 8, 3, 2, 3 } } -- The next pattern follows once all colours are used.
 local markers = { "circle", "square", "triangle", "diamond", "wedge", "cross" }
 local ink, soft, grid, white = { .13, .13, .13 }, { .4, .4, .4 }, { .89, .89, .89 }, { 1, 1, 1 }
-local small, normal, large = 10, 11, 13 -- of ticks; of labels; of the title
+local small, normal, large = 10, 11, 13 -- Font sizes of ticks, labels and the title.
 local gap = 6
-local swatch = 26 -- what stands before a name in the legend
+local swatch = 26 -- The width of the symbol before a name in the legend.
 M.ink, M.soft, M.white, M.small, M.normal = ink, soft, white, small, normal
 M.gap, M.swatch = gap, swatch
 
@@ -37,7 +38,7 @@ local function colour_of(code)
   return { (code >> 16) / 255, (code >> 8 & 255) / 255, (code & 255) / 255 }
 end
 
--- Of the i-th series: its colour, how its line is broken, its marker.
+-- The colour, dash pattern and marker of series i.
 function M.style(i)
   return colour_of(palette[(i - 1) % #palette + 1]), dashes[(i - 1) // #palette % #dashes + 1],
          markers[(i - 1) % #markers + 1]
@@ -45,7 +46,7 @@ end
 
 function M.faded(colour, opacity) return { colour[1], colour[2], colour[3], opacity } end
 
--- Dark blue to yellow, as bright as it is large (viridis).
+-- The colour map viridis: dark blue to yellow, brighter with larger values.
 local map = { 0x440154, 0x482878, 0x3e4a89, 0x31688e, 0x26828e, 0x1f9e89, 0x35b779, 0x6dcd59,
               0xb4de2c, 0xfde725 }
 function M.map_colour(part)
@@ -70,13 +71,13 @@ function Figure:extent(text, size)
   return e[1], e[2]
 end
 
--- Text whose place is a part of it: 0, 0 its left top, .5, .5 its middle.
+-- Draws text at an anchor: 0, 0 is its left top, .5, .5 its middle.
 function Figure:text(text, x, y, size, colour, h, v)
   local w, tall = self:extent(text, size)
   self.canvas:text(text, { x - w * h, y - tall * v }, size, colour or ink)
 end
 
--- The text, cut where it gets wider than `room`.
+-- The text, shortened if it is wider than `room`.
 function Figure:shortened(text, size, room)
   if self:extent(text, size) <= room then return text end
   while #text > 1 and self:extent(text .. "…", size) > room do
@@ -88,18 +89,18 @@ end
 function Figure:x(v) return self.left + axis.along(self.plot.x, v) * (self.right - self.left) end
 function Figure:y(v)
   local part = axis.along(self.plot.y, v)
-  if self.plot.y.names then part = 1 - part end -- from the top
+  if self.plot.y.names then part = 1 - part end -- From the top.
   return self.bottom - part * (self.bottom - self.top)
 end
 
--- The widest of the texts, and the height of all.
+-- The largest width of the texts, and the height of all.
 function Figure:widest(list, size)
   local most, tall = 0, select(2, self:extent("0", size))
   for _, t in ipairs(list) do most = math.max(most, t.text and self:extent(t.text, size) or 0) end
   return most, tall
 end
 
--- Ticks whose texts keep apart: fewer, until they do.
+-- Reduces the number of ticks until their labels do not touch.
 function Figure:x_ticks()
   local across, room = self.plot.x, self.right - self.left
   for most = math.max(2, math.floor(room / 45)), 2, -1 do
@@ -116,7 +117,7 @@ function Figure:x_ticks()
   end
 end
 
--- Where everything lies: `beside` is the room that the legend wants at the right.
+-- Computes the layout: `beside` is the space for the legend at the right.
 function Figure:lay(beside)
   local p, o = self.plot, self.plot.options
   local _, line = self:extent("0", normal)
@@ -133,7 +134,7 @@ function Figure:lay(beside)
   local apart
   self.x_list, self.x_offset, apart = self:x_ticks()
   self.bottom = self.height - gap - ((o.x or self.x_offset) and line + 3 or 0) - row - 7
-  if p.x.names and not apart then -- names side by side don't fit: they lean
+  if p.x.names and not apart then -- Names that don't fit side by side are slanted.
     for _, t in ipairs(self.x_list) do t.text = self:shortened(t.text, small, self.height * .4) end
     self.lean = 40
     local most = self:widest(self.x_list, small)
@@ -142,13 +143,13 @@ function Figure:lay(beside)
                          math.cos(math.rad(self.lean)) - (self.right - self.left) / #p.x.names / 2)
   end
   local last = self.x_list[#self.x_list]
-  if last and last.text and not self.lean then -- half of it stands over the edge
+  if last and last.text and not self.lean then -- Half of the last label extends over the edge.
     local over = self:x(last.at) + self:extent(last.text, small) / 2 - (self.width - gap - beside)
     if over > 0 and not p.bar then self.right = self.right - over end
   end
 end
 
--- Lines of one pixel lie on pixels.
+-- Moves lines of one pixel to whole pixels.
 local function crisp(v) return math.floor(v) + .5 end
 function Figure:box()
   return crisp(self.left), crisp(self.right), crisp(self.top), crisp(self.bottom)
@@ -226,7 +227,7 @@ function Figure:legend_size()
   return w + swatch + 3 * inset, h
 end
 
--- The place that hides least of what is drawn; nil where each would hide something.
+-- The position that hides least of the drawing; nil if each would hide something.
 function Figure:legend_place(w, h)
   local l, r, t, b = self.left + 8, self.right - 8 - w, self.top + 6, self.bottom - 8 - h
   if w > (self.right - self.left) * .5 or h > (self.bottom - self.top) * .6 then return nil end
@@ -259,12 +260,12 @@ function Figure:legend(place, w, h)
   end
 end
 
--- ---- drawing it all ----
+-- ---- drawing ----
 
 local function new_canvas(options)
   local good, canvas = pcall(c.object, "canvas", options)
   if good then return canvas end
-  error("drawing wants the plugin draw-cairo, which is built where libcairo2-dev is: " ..
+  error("drawing needs the plugin draw-cairo, which is built if libcairo2-dev is installed: " ..
         tostring(canvas):gsub("^%S+:%d+: ", ""), 0)
 end
 
@@ -306,7 +307,7 @@ local function draw(plot, file)
   return f.canvas
 end
 
----Writes it: pixels to a .png, lines and letters to a .svg or a .pdf.
+---Writes the plot: as pixels to a .png, as vectors to a .svg or a .pdf.
 ---@param path string
 ---@return lib.plot.Plot
 function Plot:save(path)
@@ -314,7 +315,7 @@ function Plot:save(path)
   if ending ~= "png" and ending ~= "svg" and ending ~= "pdf" then
     error(("'%s': a plot is written to a .png, a .svg or a .pdf"):format(path), 2)
   end
-  c.output(path) -- before work begins
+  c.output(path) -- Reports a path that can't be written before work begins.
   if ending == "png" then draw(self):pixels():save(path)
   else
     local canvas = draw(self, ending)
@@ -323,7 +324,7 @@ function Plot:save(path)
   return self
 end
 
----As the text of an SVG.
+---The text of an SVG.
 ---@return string
 function Plot:svg() return draw(self, "svg"):svg() end
 
@@ -331,7 +332,7 @@ function Plot:svg() return draw(self, "svg"):svg() end
 ---@return cnnrun.Tensor
 function Plot:picture() return draw(self):pixels() end
 
--- ---- beginning one ----
+-- ---- making a plot ----
 
 local common = { "title", "x", "y", "log", "x_range", "y_range", "width", "height", "scale",
                  "legend", "simulated", "whole" }
@@ -350,7 +351,7 @@ local function check_options(kind, options, own)
   end
 end
 
--- A plot of that kind, with options of its own, yet without anything to show.
+-- A plot of that kind with its own options, still without content.
 ---@return lib.plot.Plot
 function M.new(kind, options, own)
   options = options or {}

@@ -1,5 +1,5 @@
--- Fitting parameters of boards to rows of documents, one row a step, and judging what is predicted: a
--- row that can be deleted without any parameter changing.
+-- Fits parameters of boards to rows of documents, one row for each step, and checks which rows are
+-- predicted: rows that can be deleted without changing any parameter.
 local fit = {}
 
 function fit.copy(t)
@@ -9,8 +9,9 @@ function fit.copy(t)
   return out
 end
 
--- The x above 0 at which f(x), which rises or falls all the way, is `goal`: false position (Illinois) on
--- logarithms, where seconds by a rate are nearly a line; bisection where that gains little.
+-- The x above 0 at which f(x) is `goal`; f is monotonic. False position (Illinois) on logarithms,
+-- since seconds as a function of a rate are nearly a line there; bisection where that makes little
+-- progress.
 function fit.solve(f, goal)
   local function off(u) return math.log(f(math.exp(u))) - math.log(goal) end
   local low, high = math.log(1e-12), math.log(1e12)
@@ -49,7 +50,7 @@ local function set(t, path, value)
   t[parts[#parts]] = value
 end
 
--- rows by name; `without` is left out.
+-- The rows by name, without `without`.
 function fit.rows(list, without)
   local rows = {}
   for _, row in ipairs(list) do
@@ -58,9 +59,9 @@ function fit.rows(list, without)
   return rows
 end
 
--- The board with every fitted parameter found anew: recipe = { board =, steps = { { rows = { name... },
--- function(b, value...) } ... }, predict = { { row, function(b) return value end } ... } }. Parameters
--- start at 1, so that a step whose row is gone shows.
+-- The board with every fitted parameter fitted again: recipe = { board =, steps = { { rows = {
+-- name... }, function(b, value...) } ... }, predict = { { row, function(b) return value end } ... }
+-- }. Parameters start at 1, so that a step without its row is noticed.
 function fit.run(recipe, rows)
   local b = fit.copy(recipe.board)
   for _, p in ipairs(b.parameters) do
@@ -77,7 +78,8 @@ function fit.run(recipe, rows)
   return b
 end
 
--- The largest relative difference of the fitted parameters of two boards, and whose it is.
+-- The largest relative difference of the fitted parameters of two boards, and the path of that
+-- parameter.
 function fit.differ(a, b)
   local most, path = 0, ""
   for _, p in ipairs(a.parameters) do
@@ -90,7 +92,8 @@ function fit.differ(a, b)
   return most, path
 end
 
--- A step is given the rows that it names and no others: without the row it changes, or none does.
+-- Whether a step uses the row. A step gets only the rows that it names, so a row without a step
+-- changes nothing.
 local function named(recipe, name)
   for _, step in ipairs(recipe.steps) do
     for _, row in ipairs(step.rows) do
@@ -100,7 +103,7 @@ local function named(recipe, name)
   return false
 end
 
--- The recipe's rows by a board as it is, nothing fitted: calls say(row, value) for each.
+-- The recipe's rows for a board as it is, without fitting: calls say(row, value) for each.
 function fit.tell(recipe, b, say)
   for _, step in ipairs(recipe.steps) do
     for i, name in ipairs(step.rows) do say(name, step.tell[i](b)) end
@@ -108,9 +111,9 @@ function fit.tell(recipe, b, say)
   for _, p in ipairs(recipe.predict or {}) do say(p[1], p[2](b)) end
 end
 
--- Every row that the recipe speaks of: { name, document, ours, error, kind, changes }.
--- "predicted" is what the recipe predicts and the deletion proves; `meant` is the row's role in the list.
--- A row that "follows" from others of its experiment changes no parameter either.
+-- Every row of the recipe: { name, document, ours, error, kind, changes }. "predicted" are rows
+-- that the recipe predicts and whose deletion changes no parameter. `meant` is the row's role in
+-- the list. A row that "follows" from others of its experiment changes no parameter either.
 function fit.judge(recipe, list)
   local out, all = {}, fit.run(recipe, fit.rows(list))
   local roles = {}

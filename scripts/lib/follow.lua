@@ -1,13 +1,13 @@
--- A tracker led through frames: what applications and measurements of it have in common.
+-- Runs a tracker through frames; shared by applications and measurements.
 local c = require "cnnrun"
 
----A tracker led through frames.
+---Runs a tracker through frames.
 ---@class lib.follow
 local M = {}
 
----Calls fn(frame, picture, seconds, why) for each frame of what words name one behind the other, pictures, folders,
----patterns, videos or a camera, from 1 on; a picture that cannot be read comes without it and with the reason. Gives the
----exit code: that of the first that did.
+---Calls fn(frame, picture, seconds, why) for each frame, from 1 on, of the sources that the words
+---name: pictures, folders, patterns, videos or a camera, one after the other. A picture that can't
+---be read is nil, with a reason. Returns the exit code of the first one that failed.
 ---@param words string|string[]
 ---@param choice table? which of them, as c.samples takes it
 ---@param fn fun(frame: integer, picture: cnnrun.Tensor?, seconds: number?, why: string?)
@@ -35,12 +35,12 @@ function M.each(words, choice, fn)
   return code
 end
 
-local remembered = 1000 -- frames' times; a camera may run for weeks
+local remembered = 1000 -- Times of so many frames are kept, since a camera may run for weeks.
 
 local Run = {}
 Run.__index = Run
 
----A run of a tracker from the box in the first frame on; nil with a model: it is looked for.
+---Starts a tracker with the box in the first frame; nil with a model: the tracker searches for it.
 ---@param tracker cnnrun.Object
 ---@param box number[]?
 ---@param learnt boolean? it has a model, which is kept
@@ -49,7 +49,8 @@ function M.start(tracker, box, learnt, by)
   return setmetatable({ tracker = tracker, first = box, learnt = learnt, absent = 0, times = {}, timed = 0, by = by or tracker }, Run)
 end
 
----One frame; picture nil: it is broken. Gives { box = { x, y, w, h } or nil, confidence =, ms =, error = }.
+---Tracks one frame; picture nil: it is broken. Returns { box = { x, y, w, h } or nil, confidence =,
+---ms =, error = }.
 function Run:frame(picture, why)
   local box, confidence, ms
   if not picture then return { confidence = 0, error = why } end
@@ -69,7 +70,7 @@ function Run:frame(picture, why)
   return { box = { box[1], box[2], box[3], box[4] }, confidence = confidence, ms = ms }
 end
 
----The median of a frame's milliseconds, of the newest thousand.
+---The median of the milliseconds for a frame, over the latest thousand.
 function Run:milliseconds()
   local list = table.move(self.times, 1, #self.times, 1, {})
   table.sort(list)
@@ -78,7 +79,7 @@ end
 
 -- ---- drawing ----
 
-local side, gap = 30, 6 -- of a patch as it is drawn, between them
+local side, gap = 30, 6 -- The side of a drawn patch, and the gap between patches.
 local panel = 2 * side + 3 * gap
 local green, red, white, ground = { .18, .8, .25 }, { 1, .25, .21 }, { 1, 1, 1 }, { .12, .12, .13 }
 
@@ -93,7 +94,8 @@ local function column(canvas, patches, x, height, colour, title)
   canvas:outline({ x, 22, side, shown * side }, colour, 1)
 end
 
----The frame with the box, what the detector saw (thin) and, beside it, patches of what it is and what it is not.
+---Draws the frame with the box, the detector's boxes (thin), and at the side patches of the object
+---and of other things.
 function Run:drawn(picture, r)
   local shape = picture:shape()
   local width, height = (shape[2] + panel + 1) // 2 * 2, (shape[1] + 1) // 2 * 2

@@ -1,5 +1,6 @@
--- What the machine does while something runs: its frequencies (`clocks`; `hz`: the highest), load, power and
--- heat, looked at once a second, put beside numbers of the run. gauges.new():state(now, { fps = ... }) gives all.
+-- The state of the machine during a run, sampled once a second: frequencies (`clocks`; `hz`: the
+-- highest), load, power and temperature, beside numbers of the run. gauges.new():state(now, { fps =
+-- ... }) returns all.
 local c = require "cnnrun"
 local M = {}
 
@@ -8,7 +9,7 @@ Gauges.__index = Gauges
 
 function M.new() return setmetatable({ seen = {}, at = -math.huge }, Gauges) end
 
--- Power of the whole machine where a meter has it, else the sum of what is metered.
+-- The power of the whole machine if a meter has it, else the sum of all meters.
 local function power(list, before)
   local sum, whole
   for _, g in ipairs(list) do
@@ -52,7 +53,7 @@ end
 function Gauges:state(now, run)
   if now - self.at >= 1 then self.seen, self.at = look(self), now end
   for key, value in pairs(self.seen) do run[key] = value end
-  if run.watts and run.fps and run.fps > 0 then -- joules of a frame times its seconds
+  if run.watts and run.fps and run.fps > 0 then -- Joules for a frame times its seconds.
     run.joules = run.watts / run.fps
     run.edp = run.joules / run.fps
   end

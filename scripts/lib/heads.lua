@@ -1,7 +1,8 @@
--- From a detector's outputs to boxes in pixels of its input, before suppression. Each function
--- takes the outputs as tensors, what is known of the net, and the least score that counts.
+-- Decodes a detector's outputs to boxes in pixels of its input, before suppression. Each function
+-- takes the outputs as tensors, the facts about the net, and the minimum score.
 --
--- Large outputs are looked through by tensor:above, so that only what scores is read one by one.
+-- Large outputs are searched by tensor:above, so that only elements above the minimum are read one
+-- by one.
 local add = require("lib.boxes").add
 
 local M = {}
@@ -12,7 +13,7 @@ local function add_centred(list, class, score, x, y, w, h, points)
   add(list, class, score, x - w / 2, y - h / 2, x + w / 2, y + h / 2, points)
 end
 
--- The largest of n elements that lie `step` apart: which one, from 0, and its value.
+-- The largest of n elements at a distance of `step`: its index, from 0, and its value.
 local function largest(t, first, step, n)
   local best, at = -math.huge, 0
   for k = 0, n - 1 do
@@ -42,12 +43,12 @@ function M.parse_heads(text)
   return heads
 end
 
--- A side in anchors: the exponential, or for heads that say so a square.
+-- A side in anchors: the exponential, or a square for heads that say so.
 local function side(head, v)
   return head.square == 1 and 4 * v * v or exp(v)
 end
 
--- head: classes, coords, anchors; unit: what an anchor of 1 is in pixels, wide and high.
+-- head: classes, coords, anchors; unit: the size of an anchor of 1 in pixels, width and height.
 local function anchored(list, t, head, size, unit, least)
   local shape = t:shape()
   local rows, columns = shape[3], shape[4]
@@ -82,8 +83,8 @@ local function region(list, t, head, size, least)
   anchored(list, t, head, size, { size.width / shape[4], size.height / shape[3] }, least)
 end
 
--- Version 1: for side * side cells the classes, then the boxes' confidences, then the boxes. The
--- head's "anchors" are side, boxes a cell, and whether sizes are square roots.
+-- Version 1: first the classes of side * side cells, then the boxes' confidences, then the boxes.
+-- The head's "anchors" are side, boxes in a cell, and whether sizes are square roots.
 local function detection(list, t, head, size, least)
   local side, num, root = head.anchors[1] // 1, head.anchors[2] // 1, head.anchors[3] == 1
   side, num = math.tointeger(side), math.tointeger(num)
@@ -115,10 +116,10 @@ function M.darknet(outputs, about, least)
   return list
 end
 
--- ---- Grids of points, stride after stride ----
+-- ---- grids of points, one stride after the other ----
 
--- Calls visit(index from 0, column, row, stride) for the cells numbered in `indices` (from 0,
--- ascending), counted through all strides.
+-- Calls visit(index from 0, column, row, stride) for the cells with the numbers in `indices` (from
+-- 0, ascending). Cells are numbered through all strides.
 local function each_cell(indices, strides, size, visit)
   local s, first = 1, 0
   local columns, cells
@@ -138,9 +139,9 @@ local function each_cell(indices, strides, size, visit)
   end
 end
 
--- YOLOX, [1, cells, 5 + classes]: centre less cell, log of size, both in strides; objectness, then
--- classes. Decoded in the net (an option of its exporter; YOLOv6) they are pixels: then the last
--- cell's centre lies far from 0.
+-- YOLOX, [1, cells, 5 + classes]: centre minus cell, log of size, both in strides; objectness, then
+-- classes. If the net decodes them (an option of its exporter; YOLOv6), they are pixels, and the
+-- last cell's centre is far from 0.
 function M.yolox(outputs, about, least)
   local t, list = outputs[1], {}
   local shape = t:shape()
@@ -175,13 +176,13 @@ function M.yolov5(outputs, _, _, least)
   return list
 end
 
--- YOLOv8, planes of cells: centre and size in pixels, classes, what finds masks or points. Points
--- (x, y and, unless `about.numbers` is 2, how well seen) that are hidden become not-a-number. `cell` of a box: where it
--- was found, from 1.
+-- YOLOv8, planes of cells: centre and size in pixels, classes, coefficients of masks or points.
+-- Points (x, y and, unless `about.numbers` is 2, visibility) that are hidden become not-a-number.
+-- `cell` of a box: the cell that found it, from 1.
 function M.yolov8(outputs, about, least)
   local t, list, done = outputs[1], {}, {}
   local shape = t:shape()
-  local n, first = shape[3], 5 + about.classes -- planes before this are boxes and classes
+  local n, first = shape[3], 5 + about.classes -- Earlier planes are boxes and classes.
   for _, at in ipairs(t:above(least, 4 * n + 1, (first - 1) * n)) do
     local cell = (at - 1) % n + 1
     if not done[cell] then
@@ -203,7 +204,7 @@ function M.yolov8(outputs, about, least)
   return list
 end
 
--- Rows of corners in pixels, score and class: suppressed in the net.
+-- Rows of corners in pixels, score and class; the net has done the suppression.
 function M.rows(outputs, _, _, least)
   local t, list = outputs[1], {}
   for _, at in ipairs(t:above(least, 5, #t, 6)) do
@@ -212,7 +213,7 @@ function M.rows(outputs, _, _, least)
   return list
 end
 
--- The mean of 0, 1 ... n - 1 under the distribution that softmax makes of n elements.
+-- The mean of 0, 1 ... n - 1 under the softmax distribution of n elements.
 local function expected(t, first, n)
   local _, top = largest(t, first, 1, n)
   local sum, mean = 0, 0
@@ -223,8 +224,8 @@ local function expected(t, first, n)
   return mean / sum
 end
 
--- NanoDet: for each stride [1, cells, classes] and [1, cells, 4 bins]: distances from the cell's
--- middle to the four sides, as distributions. `about.levels`: { scores, distances, stride }.
+-- NanoDet: for each stride [1, cells, classes] and [1, cells, 4 bins]: distances from the middle of
+-- the cell to the four sides, as distributions. `about.levels`: { scores, distances, stride }.
 function M.nanodet(outputs, about, least)
   local list = {}
   for _, level in ipairs(about.levels) do
@@ -248,8 +249,8 @@ function M.nanodet(outputs, about, least)
   return list
 end
 
--- NanoDet-Plus, [1, cells, classes + 4 bins]: the same in one, with distances from the cell's
--- corner.
+-- NanoDet-Plus, [1, cells, classes + 4 bins]: the same in one output, with distances from the
+-- corner of the cell.
 function M.nanodet_plus(outputs, about, least)
   local t, list, indices = outputs[1], {}, {}
   local each, bins = t:shape()[3], about.bins
@@ -268,7 +269,7 @@ function M.nanodet_plus(outputs, about, least)
   return list
 end
 
--- FastestDet, planes of one grid: objectness, centre less cell, size in parts of the input,
+-- FastestDet, planes of one grid: objectness, centre minus cell, size relative to the input,
 -- classes.
 function M.fastestdet(outputs, _, size, least)
   local t, list = outputs[1], {}

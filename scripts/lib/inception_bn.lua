@@ -1,4 +1,4 @@
--- Inception with batch norm (Ioffe and Szegedy 2015) as MXNet's examples draw it.
+-- Inception with batch normalisation (Ioffe and Szegedy 2015) as in MXNet's examples.
 local c = require "cnnrun"
 local blocks = require "lib.blocks"
 local conv = blocks.conv_bn
@@ -14,7 +14,7 @@ function M.keep(name, n1, r3, n3, r33, n33, pool, proj)
   } }
 end
 
--- Halves the picture. pad: of the pool, which without one hangs over the border.
+-- Halves the picture. pad: of the pool; without padding the pool extends over the border.
 function M.halve(name, r3, n3, r33, n33, pad)
   return c.seq { name, c.concat {
     { conv(r3, 1), conv(n3, 3, { stride = 2 }) },
@@ -29,7 +29,7 @@ function M.stem(n1, r2, n2)
            conv(r2, 1), conv(n2, 3), c.maxpool { kernel = 3, stride = 2, ceil_mode = true } }
 end
 
--- The blocks from 4b on, alike in both but for the width of 4d's two 3x3.
+-- The blocks from 4b on, the same in both nets except for the width of 4d's two 3x3.
 function M.tail(n33, pad)
   return {
     M.keep("4b", 192, 96, 128, 96, 128, c.avgpool, 128),

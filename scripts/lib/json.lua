@@ -1,8 +1,8 @@
--- Values as JSON and back. Tables with [1], or with `n` = 0, are arrays, others objects, whose keys
--- are written in order. null is json.null, or where nothing stands.
+-- Converts values to JSON and back. Tables with [1], or with `n` = 0, are arrays. Others are
+-- objects, whose keys are written in order. null is json.null, or a missing element.
 local c = require "cnnrun"
 
----Values as JSON.
+---JSON.
 ---@class lib.json
 ---@field null table what stands for null
 local M = {}
@@ -28,7 +28,7 @@ local function number(v, digits)
   end
 end
 
--- What is no UTF-8 would make the whole line unreadable.
+-- Invalid UTF-8 would make the whole line unreadable.
 local function text(v)
   if utf8.len(v) then return quote(v) end
   return quote((v:gsub("[\128-\255]", "?")))
@@ -98,7 +98,7 @@ local function read_text(s, at)
         end
       end
       parts[#parts + 1] = (code >= 0xd800 and code < 0xe000) and "\u{fffd}" or utf8.char(code)
-    else parts[#parts + 1] = escapes[ch] or wrong(stop + 1, "a letter that may be escaped") end
+    else parts[#parts + 1] = escapes[ch] or wrong(stop + 1, "a valid escape") end
   end
 end
 
@@ -106,7 +106,7 @@ local read
 
 local function skip(s, at) return s:find("[^ \t\r\n]", at) or #s + 1 end
 
--- Items until `close`; the first may be missing. one(at) reads one.
+-- Reads items up to `close`; there may be none. one(at) reads one.
 local function read_items(s, at, close, one)
   at = skip(s, at)
   if s:sub(at, at) == close then return at + 1, 0 end
@@ -157,7 +157,7 @@ function read(s, at, depth)
   return v, at + #digits
 end
 
----The value of a text. An error names the byte where it is none.
+---The value of a text. An error gives the byte position.
 ---@param s string
 ---@return any
 function M.decode(s)
@@ -173,7 +173,7 @@ end
 ---@param v any
 function M.write(path, v) c.write(path, M.encode(v) .. "\n") end
 
----The value that a file holds.
+---Reads the value of a file.
 ---@param path string
 ---@return any
 function M.read(path) return M.decode(c.text(path)) end

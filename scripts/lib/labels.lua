@@ -1,4 +1,4 @@
--- Names of classes: those of two data sets that nets are often trained on, and files of them.
+-- Names of classes: those of common data sets, and files of names.
 local c = require "cnnrun"
 local M = {}
 
@@ -27,7 +27,7 @@ M.voc = words [[
   motorbike, person, pottedplant, sheep, sofa, train, tvmonitor
 ]]
 
-M.voc_places = { "background", table.unpack(M.voc) } -- of places, not of things
+M.voc_places = { "background", table.unpack(M.voc) } -- Names of regions, not of objects.
 
 -- Cityscapes.
 M.streets = words [[
@@ -35,7 +35,7 @@ M.streets = words [[
   car, truck, bus, train, motorcycle, bicycle
 ]]
 
--- One name a line; quotes around a line, and a WordNet id in front, go.
+-- One name on each line. Quotes around a line and a leading WordNet id are removed.
 function M.parse(text)
   local list = {}
   for line in (text .. "\n"):gmatch("([^\n]*)\n") do
@@ -46,7 +46,7 @@ function M.parse(text)
   return list
 end
 
--- How many letters differ.
+-- The number of letters that differ.
 local function distance(a, b)
   local row = {}
   for j = 0, #b do row[j] = j end
@@ -67,19 +67,19 @@ local function letters(name)
   return table.concat(list, " ")
 end
 
----The name that is nearly that one; nil: none is.
+---The name that is most similar; nil: none is similar enough.
 function M.nearest(name, list)
   local best, least
   for _, other in ipairs(list) do
     local d = distance(name:lower(), other:lower())
-    if d == 2 and #name == #other and letters(name) == letters(other) then d = 1 end -- two that changed places
+    if d == 2 and #name == #other and letters(name) == letters(other) then d = 1 end -- Two letters were swapped.
     if not least or d < least then best, least = other, d end
   end
   return least and least <= math.max(1, #name // 3) and best or nil
 end
 
----A set of the classes that a text names, "person,car" or "0,2": names in small letters, and numbers. Names that are
----none of `all` (nil: unknown) are an error.
+---A set of the classes that a text names, "person,car" or "0,2": names in lower case, and numbers.
+---Names that are not in `all` (nil: unknown) are an error.
 function M.wanted(text, all)
   local set = { names = {}, numbers = {} }
   for word in text:gmatch "[^,]+" do
@@ -101,7 +101,7 @@ function M.wanted(text, all)
   return set
 end
 
----The boxes of those classes; label(class) gives a class's name.
+---The boxes of those classes; label(class) returns the name of a class.
 function M.filter(list, set, label)
   if not set then return list end
   local kept = {}

@@ -1,4 +1,4 @@
--- A monitor's outside: the page with its switches, and the script that hears of each frame.
+-- A monitor's interfaces: the page with its switches, and the script that gets each frame.
 local c = require "cnnrun"
 local json = require "lib.json"
 local pointed = require "lib.pointed"
@@ -24,7 +24,7 @@ Switches.__index = Switches
 M.governors = { "none", "default", "edp", "deadline", "cool", "dtw", "fixed,at=highest", "fixed,at=lowest" }
 M.policies = { "none", "best", "fastest", "least_energy" }
 
-local function with(list, own) -- what the command line says is a choice, too
+local function with(list, own) -- The value from the command line is a choice, too.
   local result = { table.unpack(list) }
   for _, name in ipairs(list) do
     if name == own then own = nil end
@@ -33,7 +33,7 @@ local function with(list, own) -- what the command line says is a choice, too
   return result
 end
 
--- Whether a frequency can be read here, so that a governor has something to say.
+-- Whether a frequency can be read here, which a governor needs.
 local function has_knob()
   local good, list = pcall(c.gauges)
   for _, g in ipairs(good and list or {}) do
@@ -60,7 +60,7 @@ local function is_advice()
   return true
 end
 
--- What came of the one that ends.
+-- Ends the governor in force; returns a line about it.
 function Switches:ungoverned()
   local was, governing = self.governor, self.governing
   self.governing, self.governor = nil, nil
@@ -77,7 +77,7 @@ function Switches:govern(policy)
   return ("governor: %s%s"):format(policy, is_advice() and " (advice: no knob can be set here)" or "")
 end
 
--- How many layers each device runs, the most first: { { device =, layers = } ... }.
+-- The number of layers on each device, the largest first: { { device =, layers = } ... }.
 local function placed_on(plan)
   local counts, list = {}, {}
   for _, parts in pairs(plan.shares) do
@@ -116,7 +116,7 @@ local function is_one(list, value)
   end
 end
 
--- Each gives what is to be told; nil: that comes later.
+-- Each returns the message about the change; nil: the message comes later.
 local setters = {
   threshold = function(self, value)
     if not self.watcher.finder.score then error("threshold: this application has none", 0) end
@@ -141,17 +141,17 @@ local setters = {
     self.classes = text
     return "classes: " .. (text or "all")
   end,
-  again = function(self) -- of a source that has ended
+  again = function(self) -- Plays a source again that has ended.
     if not self.ended then error("again: the source has not ended", 0) end
     self.again = true
   end,
-  follow = function(self, value) -- what comes of it is told with the next frame
+  follow = function(self, value) -- The result is reported with the next frame.
     if not self.pointed then error("the plugin object-tld is missing", 0) end
     self.pointed:ask(value)
   end,
 }
 
--- What was asked for on the page: a line of JSON each.
+-- The requests from the page, one line of JSON each.
 function Switches:take(lines)
   for line in lines:gmatch("[^\n]+") do
     local good, wish = pcall(json.decode, line)
@@ -169,18 +169,18 @@ end
 
 function Switches:note(text) self.pending[#self.pending + 1] = text end
 
-local remembered = 50 -- events
+local remembered = 50 -- The number of events that are kept.
 
 local function kept(list, one, most)
   table.insert(list, 1, one)
   list[most + 1] = nil
 end
 
--- What is told before the next frame comes.
+-- Adds a message that is shown before the next frame comes.
 function Switches:now(text)
   if not self.shown then return end
   local at, shown = select(2, c.date()), self.shown
-  if at > shown.at then shown.now, shown.at = shown.now + at - shown.at, at end -- no frame has come meanwhile
+  if at > shown.at then shown.now, shown.at = shown.now + at - shown.at, at end -- No frame has come in between.
   kept(self.events, { seconds = self.shown.seconds or self.shown.now, now = self.shown.now, text = text }, remembered)
   self:send()
 end
@@ -194,38 +194,38 @@ function Switches:send()
   self.page:tell(json.encode(self.shown, 6))
 end
 
--- away: { why =, again = seconds or false }; nil: the source is there.
+-- away: { why =, again = seconds or false }; nil: the source works.
 function Switches:away(away)
   if self.shown then self.shown.away = away end
 end
 
--- While no frame comes: what is asked for on the page is told at once.
+-- While no frame comes, requests from the page are answered at once.
 function Switches:idle(page)
   self:take(page:asked())
   for _, text in ipairs(self.pending) do self:now(text) end
   self.pending = {}
 end
 
--- A frame for what was pointed at on the page.
+-- Gives a frame to the tracker of the object that was selected on the page.
 function Switches:point(picture)
   local news = self.pointed and self.pointed:frame(picture)
   if news then self:note("follow: " .. news) end
 end
 
--- What is drawn over what was found.
+-- Drawn on top of the detections.
 function Switches:over(more) return self.pointed and self.pointed:over(more) or more end
 
--- Has the feed run the net for pictures of that shape; gives the input's size. Nets that are several
--- run in the script.
+-- Makes the feed run the net for pictures of that shape; returns the input's size. Applications
+-- with several nets run them in the script.
 function Switches:through(watcher, picture, shape, key)
   if not watcher.net or not watcher.net.model then return nil end
   local how, size = watcher:how(shape)
-  if self.key ~= key then self.feed:through(watcher.net.model, picture, how) end -- else it is on its way
+  if self.key ~= key then self.feed:through(watcher.net.model, picture, how) end -- Else it is already running.
   self.key = key
   return size
 end
 
--- The names that a class filter can have; nil: there is none to set.
+-- The names that a class filter can have; nil: there is nothing to filter.
 function Switches:all_classes()
   local finder = self.watcher.finder
   if self.names == nil then
@@ -236,8 +236,8 @@ function Switches:all_classes()
   return self.names or nil
 end
 
--- The source has ended: said once, and what is switched from now on is told at once. Ends when it is to be played
--- again; idle() is called now and then.
+-- The source has ended: reported once. From now on requests are answered at once. Returns when the
+-- source is to be played again; idle() is called now and then.
 function Switches:stay(page, idle)
   self.ended, self.again = true, nil
   if self.shown then
@@ -255,7 +255,7 @@ function Switches:stay(page, idle)
   if self.shown then self.shown.ended = nil end
 end
 
--- Tells the page, ten times a second at most.
+-- Sends the state to the page, at most ten times a second.
 function Switches:show(page, frame, state, found, source, events)
   for _, event in ipairs(events) do
     event.now = frame.now
@@ -283,7 +283,7 @@ function Switches:stop()
   if ended then c.note(ended) end
 end
 
--- ---- a script that hears of each frame ----
+-- ---- a script that gets each frame ----
 
 function M.script(path)
   local given = c.script(path)
@@ -292,23 +292,23 @@ function M.script(path)
   return on
 end
 
--- Posts tables as JSON, on a thread of its own, so that nobody waits for an address.
+-- Posts tables as JSON on a thread of its own, so that no frame waits for an address.
 function M.poster(url)
   local worker, object = c.worker(), c.object("post", { url = url })
   return { post = function(_, t)
     worker:call(object, "send", json.encode(t, 7))
-    if not worker:send(true) then c.note("not posted: the address is slow") end
+    if not worker:send(true) then c.note("not posted: the address answers too slowly") end
   end, close = function() worker:close() end }
 end
 
--- What it sees beside the boxes.
+-- The values that the script gets besides the boxes.
 function M.frame(frame, state, new, gone, poster, folder)
   return { folder = folder, posts = poster ~= nil, picture = frame.picture, number = frame.number, seconds = frame.seconds or frame.now, state = state,
            new = new, gone = gone,
            save = function(path) frame.picture:save(path) end,
            tell = function(t) print(json.encode(t, 7)) end,
            post = function(t)
-             if not poster then error("frame.post: --post URL says where to", 0) end
+             if not poster then error("frame.post: --post URL is missing", 0) end
              poster:post(t)
            end }
 end

@@ -1,11 +1,12 @@
--- What belongs to a thing, pixel by pixel: masks that a net combines of prototypes, and classes of whole pictures.
+-- The pixels of objects: masks that a net combines from prototypes, and class maps of whole
+-- pictures.
 --
--- A mask is a list of rectangles { x0, y0, x1, y1 } in pixels, rows of one height beside and below each other.
+-- A mask is a list of rectangles { x0, y0, x1, y1 } in pixels, in rows of one height.
 local M = {}
 
 -- ---- masks of prototypes (YOLOv8's and others of Ultralytics) ----
 
--- The mask's logits over the cells of the box, with one cell more at each side: at(x, y).
+-- The mask's logits over the cells of the box and one more cell at each side: at(x, y).
 local function logits(protos, weights, x0, y0, x1, y1)
   local shape = protos:shape()
   local height, width = shape[3], shape[4]
@@ -22,15 +23,16 @@ local function logits(protos, weights, x0, y0, x1, y1)
   return rows
 end
 
-local function between(rows, x, y) -- bilinear; x, y in cells, whose middles lie at .5
+local function between(rows, x, y) -- Bilinear; x and y in cells, whose middles are at .5.
   local cx, cy = math.floor(x - .5), math.floor(y - .5)
   local fx, fy = x - .5 - cx, y - .5 - cy
   local a, b = rows[cy], rows[cy + 1]
   return (a[cx] * (1 - fx) + a[cx + 1] * fx) * (1 - fy) + (b[cx] * (1 - fx) + b[cx + 1] * fx) * fy
 end
 
----The part of the box (in pixels of the input) in which the weighted sum of the prototypes is above 0, where its sigmoid
----is above one half. protos: [1, n, height, width]; weights: n numbers; size: of the input.
+---The part of the box (in pixels of the input) in which the weighted sum of the prototypes is above
+---0, that is, its sigmoid above one half. protos: [1, n, height, width]; weights: n numbers; size:
+---of the input.
 function M.of_prototypes(protos, weights, box, size)
   local shape = protos:shape()
   local sx, sy = shape[4] / size.width, shape[3] / size.height
@@ -56,9 +58,10 @@ end
 
 -- ---- a class for each place (FCN, DeepLab, LR-ASPP and others) ----
 
-local most = 160 -- places along the longer side that are looked at
+local most = 160 -- The number of positions on the longer side that are evaluated.
 
--- The best class at a place of [1, classes, height, width]; of whole numbers [1, height, width] the class itself.
+-- The best class at a position of [1, classes, height, width]; for integers [1, height, width] the
+-- class itself.
 local function class_at(t, classes, plane, at)
   if classes == 1 then return math.tointeger(t[at] // 1) or 0 end
   local best, top = 0, t[at]
@@ -69,8 +72,8 @@ local function class_at(t, classes, plane, at)
   return best
 end
 
----A region for each class that is seen but `background`: a box around it in pixels of the input, its mask, and as score
----its part of the picture, where that is more than `least`.
+---A region for each class that is present, except `background`: a box around it in pixels of the
+---input, its mask, and as score its share of the picture, if that is more than `least`.
 function M.of_classes(t, size, background, least)
   local shape = t:shape()
   local height, width = shape[#shape - 1], shape[#shape]

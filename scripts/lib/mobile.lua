@@ -1,11 +1,11 @@
--- Inverted residuals: widen, filter each channel, weigh the channels, narrow (MobileNet v2, v3,
+-- Inverted residuals: expand, depthwise convolution, scale the channels, project (MobileNet v2, v3,
 -- EfficientNet).
 local c = require "cnnrun"
 local blocks = require "lib.blocks"
 local conv_bn = blocks.conv_bn
 local M = {}
 
--- The nearest multiple of 8, at most 10% less.
+-- The nearest multiple of 8 that is at most 10% smaller.
 function M.round8(n)
   local m = math.max(8, (n + 4) // 1 // 8 * 8)
   return m < 0.9 * n and m + 8 or m

@@ -1,5 +1,5 @@
--- MTCNN, faces in three stages: a small net over the picture at many sizes proposes, the second and
--- the third look at each proposal closer, move its sides and give five points.
+-- MTCNN finds faces in three stages. A small net proposes boxes in the picture at many sizes; the
+-- second and third net refine each proposal, move its sides and give five points.
 local c = require "cnnrun"
 local boxes = require "lib.boxes"
 local nets = require "lib.nets"
@@ -9,9 +9,9 @@ local Mtcnn = { kind = "mtcnn" }
 Mtcnn.__index = Mtcnn
 
 local cell, stride = 12, 2 -- of the first net
-local sides = { false, 24, 48 } -- of pictures for the nets; the first takes any
+local sides = { false, 24, 48 } -- Picture sizes of the nets; the first takes any.
 
--- The stage's files in the folder, in whatever format.
+-- The stage's files in the folder, in any format.
 local function stage(folder, i, options)
   local name = "det" .. i
   local function at(ending) return folder .. "/" .. name .. ending end
@@ -30,7 +30,7 @@ local function stage(folder, i, options)
         ": want .cnr, .onnx, .prototxt with .caffemodel, or -symbol.json with -0001.params", 0)
 end
 
--- Which output is which, told by how many numbers it gives.
+-- Identifies the outputs by their number of values.
 local function ports(net)
   local by = {}
   for _, port in ipairs(net.outputs) do
@@ -45,8 +45,8 @@ function M.open(folder, options)
     local net = stage(folder, i, options)
     self.stages[i] = { net = net, ports = ports(net) }
   end
-  -- The authors' nets see rows as columns: those from Caffe, whose importer notes its order of
-  -- colours.
+  -- The authors' nets take transposed pictures: those from Caffe, whose importer records the order
+  -- of colours.
   local first = self.stages[1].net
   local swapped = first.meta("input." .. first.input.name .. ".channels") == "bgr"
   if options.swapped then swapped = options.swapped == "yes" end
@@ -61,7 +61,7 @@ end
 
 function Mtcnn:label() return self.names and self.names[1] or "face" end
 
--- A picture as the nets see it.
+-- Prepares a picture for the nets.
 function Mtcnn:seen(picture)
   return self.swapped and picture:transposed { 2, 1, 3 } or picture
 end
@@ -108,7 +108,7 @@ end
 
 -- ---- stages 2 and 3 ----
 
--- Sides moved by what the net says, in parts of the box's size.
+-- Moves the sides by the net's output, relative to the size of the box.
 local function moved(b)
   local w, h, m = b.x1 - b.x0, b.y1 - b.y0, b.move
   b.x0, b.y0, b.x1, b.y1 = b.x0 + m[1] * w, b.y0 + m[2] * h, b.x1 + m[3] * w, b.y1 + m[4] * h
@@ -122,7 +122,7 @@ local function squared(b)
   return b
 end
 
--- What the box covers; black beyond the picture's edge.
+-- The content of the box; black beyond the picture's edge.
 function Mtcnn:crop(seen, b)
   local side = math.max(1, (b.x1 - b.x0 + .5) // 1)
   local x, y = (b.x0 + .5) // 1 + 1, (b.y0 + .5) // 1 + 1
@@ -131,7 +131,7 @@ function Mtcnn:crop(seen, b)
   return seen:region({ whole(y), whole(x), 1 }, { whole(side), whole(side), seen:shape()[3] })
 end
 
--- Batches of one size, so that a plan serves many times; the last one is filled up.
+-- Batches of one size, so that one plan serves all; the last one is filled up.
 local batch_of = { [2] = 16, [3] = 4 }
 
 function Mtcnn:refine(seen, list, n)

@@ -1,11 +1,11 @@
--- A net from the word that names it: one file, or more with commas between (description, weights); or a
--- net that is open.
+-- Opens a net from the word that names it: one file, or several separated by commas (description,
+-- weights); or an open net.
 local c = require "cnnrun"
 local M = {}
 
 local Net = {}
 
--- Options of the program (options.load), and those that scripts give: device, option.
+-- Options of the program (options.load), and those of scripts: device, option.
 local function loading(options)
   local load = {}
   for key, value in pairs(options.load or {}) do load[key] = value end
@@ -27,14 +27,14 @@ function M.open(word, options)
   local function usual(dim) return tonumber(self.meta("symbol." .. dim .. ".default")) end
   self.open_size = math.type(h) ~= "integer" or math.type(w) ~= "integer"
   if self.open_size then h, w = usual(h), usual(w) end
-  self.size = { height = h or 0, width = w or 0 } -- 0: any, and none is usual
+  self.size = { height = h or 0, width = w or 0 } -- 0: any size, without a usual one.
   return setmetatable(self, { __index = Net })
 end
 
--- Height and width for a picture of that shape, in whole steps, where the net leaves them open. The
--- picture is neither squeezed nor smaller than the net's own size: its shorter side gets the net's
--- (height and width may differ); panoramas no more than twice the net's area. `longest`: the longer
--- side instead, as where the net has no size of its own.
+-- Height and width for a picture of that shape, in whole steps, if the net leaves them open. The
+-- picture keeps its aspect ratio and its shorter side gets the net's size (height and width may
+-- differ). Panoramas get at most twice the net's area. `longest`: the longer side instead, for nets
+-- without a size of their own.
 function M.size_for(net, height, width, longest)
   local own, step, ratio = net.size, tonumber(net.meta "onnx.stride") or 32, nil
   if not longest and own.width == 0 then longest = 640 end
@@ -47,7 +47,7 @@ function M.size_for(net, height, width, longest)
   return side(height), side(width)
 end
 
--- The outputs, by place and by name.
+-- The outputs, by index and by name.
 function Net:run(batch) return self:named { self.model:run { batch } } end
 
 function Net:named(results)

@@ -1,6 +1,7 @@
--- What goes on around an optimiser of one's own, once, while the graph that trains is built: sums of gradients over
--- several steps, clipping, rates by layer, the average of weights. scripts/optimisers/README.md tells what such an
--- optimiser is. The program calls this; it gives the list of all that each step is to keep.
+-- Adds the parts around a user's optimiser while the training graph is built: sums of gradients
+-- over several steps, clipping, rates by layer, the average of weights.
+-- scripts/optimisers/README.md describes such an optimiser. The program calls this and gets the
+-- list of all values that each step keeps.
 local c = require "cnnrun"
 
 local function matches(pattern, name)
@@ -8,7 +9,8 @@ local function matches(pattern, name)
   return name:match("^" .. lua .. "$") ~= nil
 end
 
--- "conv*=0.1,ip1=2": the factor of the first pattern that fits; each has to fit some weight.
+-- "conv*=0.1,ip1=2": the factor of the first pattern that matches. Each pattern must match some
+-- weight.
 local function layer_rates(text, weights)
   local list = {}
   if text == "" then error("layer-rates: want PATTERN=FACTOR, as in conv*=0.1, got none", 0) end
@@ -20,7 +22,7 @@ local function layer_rates(text, weights)
     end
     local found = false
     for _, w in ipairs(weights) do found = found or matches(pattern, w.name) end
-    if not found then error(("layer-rates: no weight that is trained is called %q"):format(pattern), 0) end
+    if not found then error(("layer-rates: no trained weight matches %q"):format(pattern), 0) end
     list[#list + 1] = { pattern, factor }
   end
   return function(name)
@@ -31,8 +33,8 @@ local function layer_rates(text, weights)
   end
 end
 
--- The number of the update, from 1 on, and what takes a new value in the last step of each `n` only; gradients
--- become the mean over the n steps.
+-- The number of the update, from 1 on, and a function that lets a value change only in the last of
+-- each `n` steps. Gradients become the mean over the n steps.
 local function accumulated(weights, how, n, keep)
   local before = c.floor { c.div { c.sub { how.step, 1.0 }, n * 1.0 } }
   local within = c.sub { how.step, c.mul { before, n * 1.0 } }
@@ -47,7 +49,7 @@ local function accumulated(weights, how, n, keep)
   return c.add { before, 1.0 }, function(value, old) return c.where { last, value, old } end
 end
 
--- By the norm of all gradients together, as one vector.
+-- Clips by the norm of all gradients together, as one vector.
 local function clip(weights, most)
   local squares = {}
   for i, w in ipairs(weights) do
@@ -58,7 +60,7 @@ local function clip(weights, most)
   for _, w in ipairs(weights) do w.gradient = c.mul { w.gradient, factor } end
 end
 
--- Memories by name, made when the optimiser first reads them.
+-- State by name, created when the optimiser first reads it.
 local function memories(i, how)
   return setmetatable({}, { __index = function(t, name)
     local value = how.memory(i, tostring(name))
@@ -67,7 +69,7 @@ local function memories(i, how)
   end })
 end
 
--- What it is told; `read` notes what it looks at.
+-- The arguments of the optimiser; `read` records which ones it uses.
 local function told(settings, read)
   return setmetatable({}, { __index = function(_, key)
     read[key] = true
@@ -84,7 +86,8 @@ end
 
 return function(weights, how)
   local list, read, step, gated, givens = {}, {}, how.step, function(value) return value end, {}
-  -- What is written is read from where it lies: one state's old value for another is copied before any is written.
+  -- All old values are copied before any new one is written, since one state may take the old value
+  -- of another.
   local always = c.greater_or_equal { how.step, c.data { 0.5 } }
   local function own(value) return givens[value] and c.where { always, value, value } or value end
   local function keep(target, value) list[#list + 1] = c.assign { target, value } end

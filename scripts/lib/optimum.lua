@@ -1,19 +1,20 @@
--- The least EDP that any plan of a net has on a simulated board, for nets whose layers follow each other: each
--- layer on one unit, or cut among any of them in many ways. States are kept unless another is at least as good
--- in every time and in joules, so that nothing is lost; bounds drop what cannot beat the best known. `polish`
--- moves pieces of a plan, since there are more cuts than are looked at.
--- Shares no code with place/best.lua, whose judge it is; lib/placement.lua runs the same plans one by one.
+-- The least EDP of any plan of a net on a simulated board, for nets whose layers form a chain: each
+-- layer on one unit, or divided among any of them in many ways. A state is dropped only if another
+-- is at least as good in every time and in joules, so no optimum is lost; bounds drop what cannot
+-- beat the best known plan. `polish` moves pieces of a plan, since more divisions exist than are
+-- tried. It shares no code with place/best.lua, which it checks; lib/placement.lua runs the same
+-- plans one by one.
 local board = require "lib.board"
 local nets = require "boards.nets"
 local P = require "lib.placement"
 local M = {}
 
--- Of sets of two, three ... units: shares over the even one, of each but the last.
+-- For sets of two, three ... units: the share, relative to an even one, of each unit but the last.
 local WEIGHTS = { nil, { .4, .55, .7, .8, .88, .94, 1, 1.06, 1.13, 1.25, 1.4, 1.8, 2.5 }, { .6, .8, 1, 1.25, 1.7 }, { .7, 1, 1.4 }, { .75, 1, 1.3 } }
-local SLOPES = {} -- of energy against time, in bounds
+local SLOPES = {} -- Slopes of energy against time, in bounds.
 for i = -8, 8 do SLOPES[#SLOPES + 1] = 2 ^ (i / 2) end
 
--- ---- the ways of each layer ----
+-- ---- ways to run each layer ----
 
 local function part_of(b, layer, units, u, from, to, split)
   local seconds, joules = board.work(b, units[u], { op = layer.op, flops = layer.flops, products = layer.products,
@@ -138,15 +139,16 @@ local function step(p, state, i, way)
   return { ready = ready, parts = parts, joules = joules, final = final, way = way, before = state }
 end
 
--- ---- bounds: what is left takes at least so much in some mixture of time and energy ----
+-- ---- bounds: the rest takes at least so much in some mixture of time and energy ----
 --
--- By where the value before lies: on unit m, or in parts (MANY). Parts that end at different times hold up
--- all of the next layer, but for one that keeps to ranges and is divided as well: such a pair is bounded
--- together, by the units' own times.
+-- They depend on where the value before lies: on unit m, or in parts (MANY). Parts that end at
+-- different times delay all of the next layer, except one that keeps to ranges and is divided as
+-- well. Such a pair is bounded together, by the units' own times.
 
 local MANY = 0
 
--- What bringing the value of the layer before from unit m takes for the way, by part, and joules.
+-- The cost of bringing the value of the previous layer from unit m to this way's parts: times by
+-- part, and joules.
 local function entry_of(p, k, m, way)
   local list, joules, before = {}, 0, p.net[k - 1]
   local ranges = before and p.ranges[k] and #way > 1
@@ -163,7 +165,7 @@ local function entry_of(p, k, m, way)
   return list, joules
 end
 
--- Seconds from when the value before is there until all parts are done, and joules.
+-- Seconds from the arrival of the previous value to the end of all parts, and joules.
 local function cost_of(p, k, m, way)
   local entry, joules = entry_of(p, k, m, way)
   local most = 0
@@ -178,7 +180,7 @@ local function line_of(value)
   return line
 end
 
--- The less of the line and t, e with what follows.
+-- The smaller of the line's value and that of t, e with the rest.
 local function lower(p, line, t, e, after)
   local x = t + after[0]
   if x < line[0] then line[0] = x end
@@ -190,7 +192,8 @@ local function lower(p, line, t, e, after)
   end
 end
 
--- A divided layer and the next, which keeps to ranges and is divided too: for each way of the first the least.
+-- A divided layer and the next one, which keeps to ranges and is divided too: the minimum for each
+-- way of the first.
 local function pairs_of(p, k, after)
   local lines, next = {}, p.ways[k + 1]
   for w, way in ipairs(p.ways[k]) do
@@ -224,7 +227,8 @@ local function corners_of_line(p, line)
   return list
 end
 
--- Corners by layer and unit: `since` all is there; and `early`, of divided ways, since the first part is.
+-- Corners by layer and unit: `since` the whole value is there; and `early`, for divided ways, since
+-- the first part is.
 local function corners_of(p)
   local n, since, early = #p.net, {}, {}
   since[n + 1] = {}
@@ -267,9 +271,9 @@ local function corners_of(p)
   return since, early
 end
 
--- ---- the programme ----
+-- ---- the search ----
 
--- Whether a is as good as b in everything; both lie alike.
+-- Whether a is as good as b in everything, with the same places of values.
 local function beats(a, b)
   local x, y = a.vector, b.vector
   for i = 1, #x do
@@ -303,7 +307,7 @@ function M.drawn_net(seed, layers)
   return list
 end
 
--- The least EDP that can come of times and joules so far, by what is left.
+-- A lower bound on the EDP from times and joules so far and what is left.
 local function least_of(p, corners, final, since, joules)
   local least = math.huge
   for _, corner in ipairs(corners) do
@@ -314,7 +318,7 @@ local function least_of(p, corners, final, since, joules)
   return least
 end
 
--- The same before the way of layer i is run, and after.
+-- The same before and after the way of layer i is run.
 local function promise_before(p, state, i, way)
   local m, late = state.m, #way > 1 and p.ranges[i] and state.m == MANY
   local t, e = p.cost[i][m][way][1], p.cost[i][m][way][2]
@@ -353,7 +357,7 @@ local function problem(b, net, units)
         way.most, way.least = math.max(way.most, part.seconds), math.min(way.least, part.seconds)
         way.joules = way.joules + part.joules
       end
-      if i == #net and #way > 1 then -- the answer goes to the program's memory
+      if i == #net and #way > 1 then -- The result goes to the program's memory.
         way.out = {}
         for k, part in ipairs(way) do
           local bytes = layer.out_bytes * (part.to - part.from) / layer.size
@@ -376,7 +380,7 @@ local function problem(b, net, units)
   return p
 end
 
--- A name for where it lies, and all that what follows may depend on: less of each is better.
+-- A key for the places of values; of all numbers that later layers depend on, less is better.
 local function sort_of(p, state, i)
   local key, vector = {}, { state.joules, state.final }
   local start = p.ranges[i + 1] and state.first or state.last
@@ -388,7 +392,7 @@ local function sort_of(p, state, i)
   return table.concat(key, " "), vector
 end
 
--- Into the group, unless it is beaten there; what it beats goes.
+-- Adds a state to the group unless another one is better; removes those that it beats.
 local function join(group, state)
   for _, other in ipairs(group) do
     if beats(other, state) then return end
@@ -404,9 +408,9 @@ local function join(group, state)
   group[n + 1] = state
 end
 
--- units: names; bound: an EDP that a plan is known to have; most: states to look at (nil: all there are). Returns
--- the least (the bound, if nothing is better; nil: there are more states), the plan as lib/placement.lua runs it
--- or nil, and how many states were looked at.
+-- units: names; bound: an EDP of a known plan; most: the number of states to look at (nil: all).
+-- Returns the least EDP (the bound, if nothing is better; nil: there are more states), the plan for
+-- lib/placement.lua or nil, and the number of states that were looked at.
 function M.find(b, net, units, bound, most)
   local p, looked, best = problem(b, net, units), 0, nil
   local states = { { ready = {}, parts = {}, joules = 0, final = 0, first = 0, last = 0, m = MANY } }
@@ -452,7 +456,8 @@ function M.find(b, net, units, bound, most)
   return bound, plan, looked
 end
 
--- The plan's EDP once single pieces, or some, go from one part to another as long as that makes it less.
+-- The plan's EDP after moving single or several pieces from one part to another as long as that
+-- lowers it.
 function M.polish(b, net, plan)
   local function edp()
     local seconds, joules = P.run(b, net, plan)

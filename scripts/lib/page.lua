@@ -1,4 +1,4 @@
--- Pages of HTML that need nothing beside themselves: text, tables and pictures inside.
+-- Pages of HTML in one file: text, tables and pictures inside.
 local M = {}
 
 local entities = { ["&"] = "&amp;", ["<"] = "&lt;", [">"] = "&gt;", ['"'] = "&quot;" }
@@ -7,7 +7,7 @@ local entities = { ["&"] = "&amp;", ["<"] = "&lt;", [">"] = "&gt;", ['"'] = "&qu
 ---@return string
 function M.escaped(text) return (tostring(text):gsub('[&<>"]', entities)) end
 
--- An SVG as the address of a picture: several of them in one page would share the names of their glyphs.
+-- An SVG as a data URL. Several SVGs in one page would share the names of their glyphs.
 ---@param svg string
 ---@return string
 function M.embedded(svg)
@@ -16,7 +16,7 @@ function M.embedded(svg)
   end) .. '">'
 end
 
--- A number with the points that people write; nil: a dash.
+-- A number with thousands separators; nil: a dash.
 ---@param format string
 ---@param value number?
 ---@return string

@@ -1,29 +1,29 @@
--- The pictures that words of the command line name: files, folders, patterns in quotes, videos.
+-- The pictures that words of the command line name: files, folders, quoted patterns, videos.
 local c = require "cnnrun"
 local args = require "lib.args"
 local M = {}
 
-local written = {} -- endings of pictures that are written
+local written = {} -- File extensions of pictures that can be written.
 for kind in ("png jpg jpeg jpe jfif bmp dib ppm pgm pnm tif tiff webp"):gmatch "%w+" do written[kind] = true end
 
--- Whether a path names a picture that can be written, by its ending.
+-- Whether a path names a picture that can be written, by its extension.
 function M.is_picture(path) return written[(path:lower():match("%.(%w+)$"))] or false end
 
--- The word in front of them is no picture.
+-- Refuses a picture in the place of the model.
 function M.refuse(model)
   if M.is_picture(model) or M.is_video(model) then
     error("the model comes first; " .. model .. " is a picture", 0)
   end
 end
 
-local kinds = {} -- containers that videos are written to, and read from
+local kinds = {} -- Containers that videos are written to, and read from.
 for kind in ("mp4 m4v mov mkv webm avi gif"):gmatch "%w+" do kinds[kind] = true end
 
--- Whether a path names a video, by its ending.
+-- Whether a path names a video, by its extension.
 function M.is_video(path) return kinds[(path:lower():match("%.(%w+)$"))] or false end
 
--- A word as its source takes it: pictures with numbers (frame-%03d.png) are a video, and so is a GIF where one is
--- made of it.
+-- The word for its source: numbered pictures (frame-%03d.png) are a video, and so is a GIF if the
+-- output is one.
 function M.spec(word, output)
   local moves = output and M.is_video(output) and word:lower():match "%.gif$"
   local numbered = word:match "%%0?%d*d" and not c.exists(word)
@@ -31,8 +31,9 @@ function M.spec(word, output)
   return word
 end
 
--- A list of { name =, read = function() return tensor end }, a video's with `frames`, its samples;
--- what cannot be found fails when it is read. `choice`: which of them, as c.samples takes it; `output`: where to.
+-- A list of { name =, read = function() return tensor end }; a video has `frames`, its samples. A
+-- file that is not found fails when it is read. `choice`: which of them, as c.samples takes it;
+-- `output`: where to.
 function M.list(words, choice, output)
   local list = {}
   for _, word in ipairs(words) do
@@ -49,7 +50,7 @@ function M.list(words, choice, output)
     end
     for i = 1, #samples do
       local entry = { name = word .. " #" .. i }
-      entry.read = function() -- a folder's names are known when they are read
+      entry.read = function() -- The names in a folder are known when they are read.
         local picture, _, name = samples:at(i)
         entry.name = name
         return picture
@@ -61,7 +62,7 @@ function M.list(words, choice, output)
   return list
 end
 
--- How a picture is called, or a frame of a video.
+-- The name of a picture, or of a frame of a video.
 function M.title(name, about)
   if not about then return name end
   return ("%s #%d%s"):format(name, about.frame,
@@ -74,14 +75,14 @@ function M.stem(name)
   return file:match("^(.+)%.%w+$") or file
 end
 
--- Where the drawn pictures go: one file for one picture or video, else a folder, made when it is not
--- there. Gives a function from an entry of the list to a path.
+-- The place for drawn pictures: one file for one picture or video, else a folder, which is made if
+-- needed. Returns a function from an entry of the list to a path.
 function M.places(output, list)
   local is_file, n = output:match("%.(%w+)$") and c.exists(output) ~= "folder", #list
   local video = list[1] and list[1].frames
-  if is_file and n > 1 then error("-o " .. output .. ": several pictures want a folder", 0) end
+  if is_file and n > 1 then error("-o " .. output .. ": several pictures need a folder", 0) end
   if is_file and not video and not M.is_picture(output) then
-    if list[1] and list[1].why then error(list[1].why, 0) end -- it may have been a video
+    if list[1] and list[1].why then error(list[1].why, 0) end -- It may have been a video.
     error("-o " .. output .. ": pictures are written as .png, .jpg, .bmp, .ppm, .tif or .webp", 0)
   end
   if is_file and video and not M.is_video(output) and not output:find("%", 1, true) then
@@ -102,8 +103,8 @@ function M.places(output, list)
   end
 end
 
--- Saves what boxes hold into a folder, which is made: a function of a picture's name, the picture, its frame, its boxes
--- and label(box).
+-- Saves the contents of boxes into a folder, which is made. Returns a function of a picture's name,
+-- the picture, its frame, its boxes and label(box).
 function M.crops(folder)
   c.folder(folder)
   local used = {}
@@ -136,12 +137,12 @@ local function each_frame(entry, quiet, work)
       c.note(("%s: frame %d, %.1f s"):format(entry.name, i, seconds or 0))
     end
   end
-  if n == 0 then error("no frames are in it, or in that part of it", 0) end
+  if n == 0 then error("it has no frames, or none in that part", 0) end
 end
 
--- Calls work(name, picture, about) for each picture and each frame (`about` of frames alone), tells
--- how far it is when there are several unless `quiet`, and goes on after a picture that fails. begin(entry)
--- and finish(entry) stand around those of an entry. Gives the exit code.
+-- Calls work(name, picture, about) for each picture and each frame (`about` for frames only). With
+-- several pictures it reports progress unless `quiet`, and continues after a picture that fails.
+-- begin(entry) and finish(entry) are called around the calls of an entry. Returns the exit code.
 function M.each(list, quiet, work, begin, finish)
   local failed, code = 0, 0
   for i, entry in ipairs(list) do

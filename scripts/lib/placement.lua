@@ -1,8 +1,9 @@
--- Plans on a simulated board without a simulator: what a policy is shown of it, and what its answer then
--- takes, in the time and by the rules of plugins/device-sim.
+-- Plans on a simulated board without a simulator: what a policy sees, and the cost of its answer,
+-- in the time and by the rules of plugins/device-sim.
 --
--- A net is a list of layers in order: { name, op, flops, bytes, size (pieces along its channels; nil: it
--- is not divided), out_bytes, inputs = { indexes }, keeps (it needs only its own range of the inputs) }.
+-- A net is a list of layers in order: { name, op, flops, bytes, size (pieces along its channels;
+-- nil: it is not divided), out_bytes, inputs = { indexes }, keeps (it needs only its own range of
+-- the inputs) }.
 local board = require "lib.board"
 local M = {}
 
@@ -11,7 +12,7 @@ local M = {}
 local fused = { batch_normalization = true, relu = true, dropout = true, flatten = true }
 local own_range = { max_pool = true, average_pool = true, add = true, scale_bias = true }
 
--- The layers of a net that c.load finds, what follows a layer in its kernel left out.
+-- The layers of a net that c.load finds, without the nodes that are fused into a layer's kernel.
 function M.layers(name)
   local net <close> = require "cnnrun".load(name, { weights = "random:1" })
   local list, at = {}, {}
@@ -35,7 +36,7 @@ function M.layers(name)
   return list
 end
 
--- ---- what a policy sees ----
+-- ---- the view of a policy ----
 
 local function free(unit) return unit.host or not unit.transfer end
 
@@ -45,7 +46,7 @@ local function transfer(unit, bytes)
   return (t.seconds or 0) + ((t.gbytes or 0) > 0 and bytes / (t.gbytes * 1e9) or 0)
 end
 
--- rows and seen of the net on the named units, as they would be measured.
+-- rows and seen for the net on the named units, as they would be measured.
 function M.view(b, net, units, options)
   local idle, rows, devices, links = board.idle_watts(b), {}, {}, {}
   local nodes = {}
@@ -90,9 +91,9 @@ function M.view(b, net, units, options)
   return rows, { net = "net", nodes = nodes, devices = devices, links = links, options = options, between = between }
 end
 
--- ---- what a plan takes ----
+-- ---- the cost of a plan ----
 
--- An answer of a policy as a plan: for each layer { { unit, begin, stop } ... } in pieces.
+-- The answer of a policy as a plan: for each layer { { unit, begin, stop } ... } in pieces.
 function M.plan(net, answer, default)
   local plan = {}
   for i, layer in ipairs(net) do
@@ -117,10 +118,11 @@ function M.plan(net, answer, default)
   return plan
 end
 
--- Seconds and joules of the plan. Each unit has a queue; values lie where they were made or brought to.
+-- Seconds and joules of the plan. Each unit has a queue; values stay where they were computed or
+-- copied to.
 function M.run(b, net, plan, host)
   local ready, joules, per_byte = {}, 0, 0
-  local homes = {} -- of each layer's value, by unit: { from, to, at } pieces
+  local homes = {} -- The places of each layer's value, by unit: { from, to, at } pieces.
   for _, rail in ipairs(b.rails) do per_byte = per_byte + (rail.per_byte or 0) end
   for _, unit in ipairs(b.units) do
     ready[unit.name] = 0
@@ -147,7 +149,7 @@ function M.run(b, net, plan, host)
     return stop
   end
 
-  -- When pieces [from, to) of value v are at the unit.
+  -- The time at which the unit has pieces [from, to) of value v.
   function bring(v, unit, from, to)
     local at, time = from, 0
     while at < to do
@@ -159,7 +161,7 @@ function M.run(b, net, plan, host)
         time, at = math.max(time, here.at), here.to
       else
         local source, piece
-        for _, u in ipairs(b.units) do -- the program's memory first
+        for _, u in ipairs(b.units) do -- The program's memory comes first.
           for _, p in ipairs(homes[v][u.name] or {}) do
             if p.from <= at and at < p.to and (not source or (u.host and not board.named(b.units, source).host)) then
               source, piece = u.name, p

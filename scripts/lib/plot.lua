@@ -1,9 +1,9 @@
--- Pictures of numbers such as a paper could use, by the plugin draw-cairo:
+-- Plots in the quality of a paper, by the plugin draw-cairo:
 --
 --   plot.lines({ { rows, label = "ip1" } }, { x = "kept", y = "top-1" }):save("curve.png") -- or .svg
 --
--- Rows are { x, y }, or { x, y, low, high } with a band around the line. What isn't finite, or not
--- above 0 on a logarithmic axis, is left out and counted on stderr.
+-- Rows are { x, y }, or { x, y, low, high } with a band around the line. Values that are not
+-- finite, or not above 0 on a logarithmic axis, are left out and counted on stderr.
 local c = require "cnnrun"
 local axis = require "lib.axis"
 local figure = require "lib.figure"
@@ -12,7 +12,7 @@ local ink, soft, white = figure.ink, figure.soft, figure.white
 local small, swatch = figure.small, figure.swatch
 local marker, faded, map_colour = figure.marker, figure.faded, figure.map_colour
 
----Pictures of numbers, such as a paper could use.
+---Plots in the quality of a paper.
 ---@class lib.plot
 local M = {}
 
@@ -52,7 +52,7 @@ local M = {}
 ---@field value? string what the colours show
 ---@field values? boolean false leaves out the numbers in the cells
 
--- ---- what is common to the kinds ----
+-- ---- shared by all kinds ----
 
 -- The points that can be shown, as runs without a gap: { { x, y, low, high }, ... }.
 local function read_rows(plot, kind, number, rows)
@@ -80,6 +80,7 @@ local function read_rows(plot, kind, number, rows)
   return runs, left_out
 end
 
+-- A new plot of that kind, and the series to draw in it; sets the ranges of its axes.
 local function read_series(kind, list, options)
   local plot, series, left_out = figure.new(kind, options, { "markers" }), {}, 0
   if type(list) ~= "table" then error(("plot.%s: want a list of series"):format(kind), 3) end
@@ -99,7 +100,7 @@ local function read_series(kind, list, options)
   return plot, series
 end
 
--- Points of lines, a few pixels apart: what a legend must not hide.
+-- Points of lines, a few pixels apart, which a legend must not hide.
 local function along_run(f, run, each)
   for i, row in ipairs(run) do
     local x, y = f:x(row[1]), f:y(row[2])
@@ -147,7 +148,7 @@ local function draw_line(f, s)
   end
 end
 
----Curves. Each series has its colour, marker and, if it has a label, its line in the legend.
+---Curves. Each series has its colour and marker and, if it has a label, an entry in the legend.
 ---@param series lib.plot.Series[]
 ---@param options? lib.plot.Options
 ---@return lib.plot.Plot
@@ -209,7 +210,7 @@ local function fill_rectangle(f, a, b, p, q, horizontal, colour)
   else f.canvas:fill({ a, x0, b - a, x1 - x0 }, colour) end
 end
 
--- What fills a rectangle must not be hidden, either.
+-- The legend must not hide filled rectangles, either.
 local function along_rectangle(f, a, b, p, q, horizontal)
   local steps = math.max(1, math.abs(q - p) // 8)
   for s = 0, steps do
@@ -304,7 +305,7 @@ end
 
 local function is_list(v) return type(v) == "table" and type(v[1]) ~= "number" and v[1] ~= nil end
 
--- As many as the spread of the middle half asks for (Freedman and Diaconis), 5 to 100.
+-- The number of bins, from the interquartile range (Freedman and Diaconis), 5 to 100.
 local function bin_count(lists, low, high)
   local all = {}
   for _, list in ipairs(lists) do
@@ -321,7 +322,7 @@ local function bin_count(lists, low, high)
   return math.max(5, math.min(100, math.ceil((high - low) / (2 * spread / total ^ (1 / 3)))))
 end
 
----How often values fall where: a list of numbers or a tensor, or a list of such.
+---A histogram of a list of numbers, of a tensor, or of a list of such.
 ---@param values any
 ---@param options? lib.plot.HistogramOptions
 ---@return lib.plot.Plot
@@ -357,7 +358,7 @@ function M.histogram(values, options)
   if not plot.y.log then axis.cover(plot.y, 0) end
   axis.settle(plot.y, not plot.y.log and 0 or nil)
   if plot.y.log then plot.y.low = math.min(plot.y.low, .8) end
-  local function half(v) return math.floor(2 * v + .5) / 2 end -- neighbours meet without a seam
+  local function half(v) return math.floor(2 * v + .5) / 2 end -- Adjacent rectangles meet without a seam.
   local function each(f, k, use)
     local floor = f:y(plot.y.log and plot.y.low or 0)
     for b = 1, n do
@@ -431,7 +432,7 @@ function M.heat(cells, options)
       if axis.finite(row[i]) then largest = math.max(largest, math.abs(row[i])) end
     end
   end
-  if value.low > value.high then value.low, value.high = 1, 1 end -- nothing to show
+  if value.low > value.high then value.low, value.high = 1, 1 end -- There is nothing to show.
   if value.low == value.high then value.high = value.log and value.low * 10 or value.low + 1 end
   plot.x.names, plot.y.names = numbered(o.columns, wide), numbered(o.rows, #rows)
   plot.x.log, plot.y.log = false, false

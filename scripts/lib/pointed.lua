@@ -1,22 +1,22 @@
--- What somebody points at in a running picture: a tracker follows it through the frames that come.
+-- Follows an object that somebody selects in a running picture: a tracker is started with its box.
 local c = require "cnnrun"
 local follow = require "lib.follow"
 
----What is pointed at in a running picture.
+---An object that was selected in a running picture.
 ---@class lib.pointed
 local M = {}
 
 local Pointed = {}
 Pointed.__index = Pointed
 
----Nil, where no tracker is.
+---Nil if there is no tracker.
 ---@return table?
 function M.new()
   if not pcall(c.object, "tld") then return nil end
   return setmetatable({}, Pointed)
 end
 
----A box { x, y, width, height } in pixels, looked for from the next frame on; false: nothing any more.
+---A box { x, y, width, height } in pixels, to track from the next frame on; false: stop tracking.
 ---@param wish number[]|false
 function Pointed:ask(wish)
   if wish ~= false then
@@ -31,7 +31,8 @@ function Pointed:ask(wish)
   self.wish = wish
 end
 
----One frame. Gives what there is to say of it: it was lost, is back, or could not be followed; else nil.
+---Tracks one frame. Returns a message if the object was lost, is back, or could not be tracked;
+---else nil.
 ---@param picture cnnrun.Tensor
 ---@return string?
 function Pointed:frame(picture)
@@ -54,7 +55,7 @@ function Pointed:frame(picture)
   if was ~= self.there then return self.there and "found again" or "lost" end
 end
 
----As it is told to a page: false, or { box =, confidence = }, or { lost = true, confidence = 0 }.
+---The state for a page: false, or { box =, confidence = }, or { lost = true, confidence = 0 }.
 function Pointed:state()
   local r = self.now
   if not r then return false end
@@ -64,7 +65,7 @@ function Pointed:state()
   return { box = box, confidence = math.floor(r.confidence * 1000 + .5) / 1000 }
 end
 
----Draws it, as draw.frame wants what is drawn on top; before that, what `under` draws.
+---Draws it, in the form of draw.frame's `more`; calls `under` first.
 function Pointed:over(under)
   local r = self.now
   if not r then return under end

@@ -1,12 +1,12 @@
--- From outputs to boxes, as heads.lua, of detectors that say boxes relative to others known before:
--- SSD and the finders of faces that are built like it.
+-- Decodes outputs to boxes, as heads.lua does, for detectors whose boxes are relative to priors:
+-- SSD and face detectors of that kind.
 local add = require("lib.boxes").add
 
 local M = {}
 
 local exp = math.exp
 
--- Ready detections, [1, 1, found, 7]: picture, class (0 is background), score, corners from 0 to 1.
+-- Final detections, [1, 1, found, 7]: picture, class (0 is background), score, corners from 0 to 1.
 function M.detections(outputs, _, size, least)
   local t, list, w, h = outputs[1], {}, size.width, size.height
   for b = 0, #t - 7, 7 do
@@ -18,8 +18,8 @@ function M.detections(outputs, _, size, least)
   return list
 end
 
--- Known boxes around the cells of grids. rows: { stride, list of { w, h } in pixels [, columns,
--- rows] }; out: centre and size, from 0 to 1, four numbers each.
+-- Priors around the cells of grids. rows: { stride, list of { w, h } in pixels [, columns, rows] };
+-- out: centre and size, from 0 to 1, four numbers each.
 function M.grids(rows, size)
   local list = {}
   for _, row in ipairs(rows) do
@@ -50,7 +50,7 @@ function M.sizes(least, most, ratios)
   return sizes
 end
 
--- Corners and variances as prior_box gives them, [1, 2, 4n], as centres and sizes.
+-- Converts the corners and variances of prior_box, [1, 2, 4n], to centres and sizes.
 function M.centred(prior)
   local list, n = {}, #prior // 2
   for i = 1, n, 4 do
@@ -61,8 +61,7 @@ function M.centred(prior)
 end
 
 -- scores: n times `classes` numbers, 0 is background; boxes: n times 4; about.priors: as above;
--- about.points (nil: none): n times x, y, ... With about.corners the boxes are corners from 0 to
--- 1 as they are.
+-- about.points (nil: none): n times x, y, ... With about.corners the boxes are corners from 0 to 1.
 function M.ssd(scores, boxes, about, least)
   local list, classes, p = {}, about.classes, about.priors
   local w, h = about.size.width, about.size.height
@@ -97,7 +96,7 @@ function M.ssd(scores, boxes, about, least)
   return list
 end
 
--- Do boxes hold ordered corners (decoded in the net), or offsets?
+-- Whether boxes are ordered corners (decoded in the net) or offsets.
 function M.are_corners(boxes)
   local n, ordered = #boxes // 4, 0
   for b = 0, 4 * n - 1, 4 do

@@ -1,9 +1,10 @@
--- Pruning by a schedule: looks how much each layer can lose, cuts and trains in turns, tests once, reports.
+-- Prunes a net by a schedule: finds how much each layer can lose, prunes and trains in turns, tests
+-- once, writes a report.
 --
 --   return require "lib.prune".schedule { layers = { ip1 = 0.05 }, train = { epochs = 1 } }
 --
--- scripts/prune/README.md tells what a schedule may say. Each thing that was worked out is kept in the
--- folder as soon as it is known, so that whoever was stopped or killed goes on where it was.
+-- core/docs/pruning.md lists the keys of a schedule. Each result is kept in the folder as soon as
+-- it is known, so that a run that was stopped or killed continues there.
 local c = require "cnnrun"
 local args = require "lib.args"
 local csv = require "lib.csv"
@@ -15,7 +16,7 @@ local report = require "lib.prune_report"
 ---@class lib.prune
 local M = {}
 
--- ---- what is known so far ----
+-- ---- results so far ----
 
 local Work = {}
 Work.__index = Work
@@ -24,20 +25,20 @@ function Work:path(name) return self.folder .. "/" .. name end
 
 function Work:keep_state() json.write(self:path("state.json"), self.state) end
 
--- What `find` gives, asked for once for this pruning, whoever asks when; again when what it follows from (`of`, a
--- sum) is another.
+-- The result of `find`, computed once for this pruning; again only if the thing that it depends on
+-- (`of`, a sum) has changed.
 function Work:once(key, of, find)
   local known = self.state.known[key]
   if known and known.of == of then return known.value end
   self.state.known[key] = nil
-  self:keep_state() -- what find writes is not what the old entry tells of
+  self:keep_state() -- The old entry does not describe what find writes.
   local value = find()
   self.state.known[key] = { of = of, value = value }
   self:keep_state()
   return value
 end
 
-local function plain(v) -- as JSON can have it
+local function plain(v) -- In a form for JSON.
   if type(v) == "function" then return "a function" end
   if type(v) ~= "table" then return v end
   local copy = {}
@@ -62,18 +63,18 @@ local function has_function(v)
   return false
 end
 
--- A number of its own for what is said by the values.
+-- A hash of the values.
 local function sum(...)
   local text, h = json.encode(plain { ... }), 0x4bf29ce484222325
   for i = 1, #text do h = (h ~ text:byte(i)) * 0x100000001b3 end
   return ("%016x"):format(h)
 end
 
--- What the schedule says by this word; functions by what they did when they were tried.
+-- The value of this key of the schedule; a function counts by its results in a trial.
 function Work:says(word, otherwise) return { self.schedule[word] or otherwise, self.marks[word] } end
 
--- What the folder holds of this pruning, and not of another one. A schedule that is another by now goes on with
--- what still follows from it; its checkpoints have names of their own.
+-- The folder's results of this pruning. If the schedule has changed, those that still follow from
+-- it stay. Its checkpoints have names of their own.
 function Work:open_state(restart)
   local path, run = self:path("state.json"), 1
   local identity = json.encode { data = self.options.data, base = self.base, seed = self.seed,
@@ -85,16 +86,16 @@ function Work:open_state(restart)
     run = (found.run or 0) + 1
     if not restart and found.identity == identity then
       self.state = found
-      c.barrier() -- all have looked
+      c.barrier() -- All processes have read the file.
       if found.schedule ~= schedule then found.run, found.schedule = run, schedule end
       return self:keep_state()
     end
     if not restart then
-      error(path .. ": is the work of another pruning (net, data or options differ); " ..
-            "--restart begins anew, --folder names another place", 0)
+      error(path .. ": belongs to another pruning (net, data or options differ); " ..
+            "--restart begins again, --folder uses another folder", 0)
     end
   end
-  c.barrier() -- all have looked
+  c.barrier() -- All processes have looked for the file.
   self.state = { identity = identity, schedule = schedule, run = run, known = {}, files = {} }
   self:keep_state()
 end
@@ -110,7 +111,7 @@ function Work:tell(row)
   elseif self.options.json then print(json.encode(row)) end
 end
 
--- ---- judging and training ----
+-- ---- evaluation and training ----
 
 function Work:judge(net)
   local r = net:evaluate { data = self.options.data, split = "train", limit = self.options.limit, batch = 64,
@@ -118,7 +119,8 @@ function Work:judge(net)
   return { top1 = r.top1, loss = r.loss, n = r.n }
 end
 
--- Trains with masks held; checkpoints have names of their own, so that none is taken for another's.
+-- Trains with masks held; each training has checkpoints of its own name, so that none is mistaken
+-- for another's.
 function Work:train(net, own, name, on_epoch)
   return net:train(with({ data = self.options.data, limit = self.options.limit, validation = self.validation,
                           validation_seed = self.validation_seed, seed = self.seed, policy = "fixed", epochs = 1,
@@ -126,7 +128,7 @@ function Work:train(net, own, name, on_epoch)
                           checkpoint = self:path(("%s-%d.ckpt"):format(name, self.state.run)) }, own))
 end
 
--- Tensors by name as short text, which rounding leaves alone.
+-- Tensors by name as short text that does not depend on rounding.
 local function digits(tensors)
   local names, list = {}, {}
   for name in pairs(tensors) do names[#names + 1] = name end
@@ -139,7 +141,8 @@ local function digits(tensors)
   return table.concat(list, " ")
 end
 
--- What functions made of a net in three steps (the first shows no momentum), and the rates that one gives.
+-- The results of the schedule's functions after three steps (the first does not show momentum), and
+-- the learning rates.
 local function mark(net, before, rate)
   local weights, rates = {}, {}
   for _, name in ipairs(net:weights()) do weights[name] = net:weight(name):plus(before:weight(name), -1) end
@@ -147,7 +150,8 @@ local function mark(net, before, rate)
   return { digits(weights), rates }
 end
 
--- Three steps of each training, a batch of the criterion, each encoding: what is wrong is told before the work.
+-- Tries three steps of each training, a batch of the criterion and each encoding, so that mistakes
+-- are reported before the work.
 function Work:try(net)
   for _, word in ipairs { "train", "finish" } do
     local copy <close> = net:copy()
@@ -159,7 +163,7 @@ function Work:try(net)
     if has_function(self.schedule[word]) then self.marks[word] = mark(copy, net, self.schedule[word].rate) end
   end
   if pruning.by_gradient(self.schedule) then
-    local copy <close> = net:copy() -- gradients take statistics of batches along
+    local copy <close> = net:copy() -- Gradients also update the statistics of batches.
     local scores = pruning.scores(copy, self.layers, self.schedule, self.samples, {}, { batches = 2, batch = 2 })
     if has_function(self.schedule.criterion) then self.marks.criterion = digits(scores) end
   end
@@ -185,13 +189,13 @@ local function filled(net, name, x)
   return c.tensor { data = data }
 end
 
--- A running mean keeps some part of itself each step: which, is seen by one step from 0 and one from 1. From 0 it
--- is then made up for what it lacks of the mean over all steps.
+-- A running mean keeps a part of itself at each step. One step from 0 and one from 1 measure that
+-- part. The mean from 0 is then corrected for what it lacks of the mean over all steps.
 function Work:recalibrate(net)
   local list, count = statistics(net), self.schedule.recalibrate
   if count == false or #list == 0 then return end
   count = type(count) == "number" and count or 1024
-  if not self.spread then -- pictures of all places in the data
+  if not self.spread then -- Pictures from all over the data.
     local all = math.min(#self.samples, self.options.limit or math.huge)
     self.spread = c.samples(self.options.data, "train", { every = math.max(1, all // count) })
     self.count = math.min(count, all)
@@ -218,7 +222,8 @@ function Work:recalibrate(net)
   end
 end
 
--- As the command line has it: devices, kernels, limits. Its weights are of the net as it was.
+-- Opens the net with the command line's devices, kernels and limits. Its weights are those of the
+-- original net.
 local function loaded(path, options)
   c.barrier() -- several processes: rank 0 wrote the file
   local how = {}
@@ -235,7 +240,7 @@ function Work:load(file)
   return net
 end
 
--- ---- how much each layer can lose ----
+-- ---- the scan ----
 
 local function scan_shares()
   local list = {}
@@ -243,7 +248,7 @@ local function scan_shares()
   return list
 end
 
--- One layer at a time, nothing trained: what the net is then right on.
+-- One layer at a time, without training: the accuracy of the net.
 function Work:scan(net)
   local rows, shares = {}, type(self.schedule.scan) == "table" and self.schedule.scan.shares or scan_shares()
   local s, scores = self.schedule, nil
@@ -266,7 +271,7 @@ function Work:scan(net)
   return rows
 end
 
--- The least share at which a layer alone still loses no more than that, for those that are to be found.
+-- For layers with "found": the least share at which the layer alone loses no more than that.
 function Work:choose(rows)
   local points = type(self.schedule.scan) == "table" and self.schedule.scan.points or 1
   for _, layer in ipairs(self.layers) do
@@ -280,10 +285,10 @@ function Work:choose(rows)
   end
 end
 
--- ---- cutting and training in turns ----
+-- ---- pruning and training in turns ----
 
 function Work:scores(net, states)
-  local copy <close> = net:copy() -- gradients take statistics of batches along
+  local copy <close> = net:copy() -- Gradients also update the statistics of batches.
   return pruning.scores(copy, self.layers, self.schedule, self.samples, states)
 end
 
@@ -317,7 +322,7 @@ function Work:cut(net, plan, step)
       current = cut
     end
   end
-  if self.schedule.unit == "channel" then self.states = {} end -- of sizes that are gone
+  if self.schedule.unit == "channel" then self.states = {} end -- Their sizes no longer fit.
   return current ~= net and current or net:copy()
 end
 
@@ -328,7 +333,7 @@ function Work:kept(net)
   return n / all
 end
 
--- What each step follows from, the ones before it included.
+-- What each step follows from, including the steps before it.
 function Work:follows(plan, n)
   local s, list = self.schedule, {}
   local before = sum(self:says("criterion", "magnitude"), s.unit or "element", s.saliency or {}, self:says("train", {}),
@@ -344,9 +349,10 @@ function Work:follows(plan, n)
   return list
 end
 
-local function slot_of(step) return ("step-%d.cnr"):format(step % 2) end -- the one before stays until this one is known
+-- The previous file stays until this step is known.
+local function slot_of(step) return ("step-%d.cnr"):format(step % 2) end
 
--- How many steps are known of this plan, the last one's net too.
+-- The number of steps of this plan that are known, with the net of the last one.
 function Work:done(follows)
   local known, files, n = self.state.known, self.state.files, 0
   while known["step " .. n + 1] and known["step " .. n + 1].of == follows[n + 1] do n = n + 1 end
@@ -358,7 +364,7 @@ function Work:done(follows)
   return n
 end
 
--- What a criterion of one's own remembers: numbers and texts in the list that is given, tensors in files.
+-- Stores the state of a user's criterion: numbers and texts in the returned list, tensors in files.
 function Work:keep_states(slot)
   local list = {}
   for layer, state in pairs(self.states) do
@@ -381,7 +387,7 @@ function Work:take_states(slot, list)
   end
 end
 
--- All weights as they were after so many epochs; those that are cut stay so.
+-- Sets all weights back to those of the kept epoch; pruned ones stay pruned.
 function Work:rewind(net)
   local early <close> = loaded(self:path("rewind.cnr"), self.options)
   local kept = {}
@@ -392,7 +398,7 @@ function Work:rewind(net)
   end
 end
 
--- Cuts, trains on and writes one step's net, of the one before.
+-- Makes one step from the net of the previous one: prunes, trains, writes the net.
 function Work:step(from, plan, step, of)
   local cut <close> = self:cut(from, plan, step)
   local slot = slot_of(step)
@@ -409,7 +415,7 @@ function Work:step(from, plan, step, of)
            states = self:keep_states(slot) }
 end
 
--- The last net that is right often enough, and a row for each step that was taken.
+-- The last net that is accurate enough, and a row for each step that was taken.
 function Work:steps(net)
   local plan, n = self:plan()
   local follows = self:follows(plan, n)
@@ -452,12 +458,12 @@ function Work:finish(file)
   return "finished.cnr"
 end
 
--- ---- what it came to ----
+-- ---- results ----
 
 function Work:measure(net, file)
   local p = net:profile { runs = 30, energy = true }
   local load
-  for _ = 1, 4 do -- the first finds files and code cold; of the others the least
+  for _ = 1, 4 do -- The first run finds files and code cold; of the others the minimum counts.
     local one = c.energy(function()
       local fresh <close> = loaded(file, self.options)
       fresh:time(1)
@@ -470,7 +476,7 @@ function Work:measure(net, file)
            simulated = p.simulated }
 end
 
--- Of the test split once, when nothing is left to be decided: both nets.
+-- The test split, once, after all decisions: both nets.
 function Work:test(net)
   local spec = self.options.eval or self.options.data
   if spec == "" then return nil end
@@ -478,7 +484,7 @@ function Work:test(net)
   return { top1 = r.top1, n = r.n }
 end
 
--- Weights in other forms, by layer, and what a file of it takes.
+-- Encodes weights by layer, and gives the size of the file.
 function Work:written(net, path)
   net:save(path)
   c.barrier()
@@ -503,7 +509,7 @@ function Work:results(dense, file)
   local packed <close> = net:copy()
   for _, form in ipairs(forms) do
     local good, why = pcall(packed.encode, packed, form[2], form[1] ~= "*" and form[1] or nil)
-    if not good then c.note("not encoded: " .. args.plain(why)) end -- what was trained is not lost by that
+    if not good then c.note("not encoded: " .. args.plain(why)) end -- The trained net is not lost by that.
   end
   result.bytes[2] = self:written(packed, out)
   if #forms > 0 then result.encoded = self:judge(packed).top1 end
@@ -540,13 +546,14 @@ function Work:tell_results(r)
            number(r.dense.ms), number(r.pruned.arena_bytes), number(r.dense.arena_bytes),
            self:path("report.html"))
   if r.bytes[2] >= r.bytes[1] then
-    self:say("its zeros take bytes, too, until cnnrun convert %s -o FILE --encode sparse-csr", r.output)
+    self:say("zeros are stored, too; to drop them: cnnrun convert %s -o FILE --encode sparse-csr", r.output)
   end
 end
 
--- ---- all of it ----
+-- ---- the whole pruning ----
 
--- With `rewind` the net as given is trained first; what it was after so many epochs is kept.
+-- With `rewind` the given net is trained first: for so many epochs, whose net is kept for rewinding,
+-- and then as `train` says.
 function Work:trained(net)
   local s = self.schedule
   self.dense = "as given"
@@ -575,7 +582,7 @@ local function run(schedule, options)
                               seed = options.seed or 1, validation = options.validation or 0.1,
                               validation_seed = options.validation_seed or 1, states = {}, marks = {} }, Work)
   local test = options.eval or options.data
-  if test ~= "" then c.samples(test, "eval") end -- a test that is not there is told now, not behind the work
+  if test ~= "" then c.samples(test, "eval") end -- A missing test is reported now, not after the work.
   work.all = pruning.able(net)
   local left
   work.layers, left = pruning.layers(net, schedule)
@@ -583,7 +590,7 @@ local function run(schedule, options)
   local open = false
   for _, layer in ipairs(work.layers) do open = open or layer.keep == "found" end
   if not schedule.keep and open and (options.no_scan or schedule.scan == false) then
-    error("the schedule leaves shares to be found: they want the scan", 0)
+    error("the schedule has shares to be found by the scan: scan = false is not possible", 0)
   end
   work:try(net)
   work.base = work:judge(net)
@@ -602,8 +609,8 @@ local function run(schedule, options)
   work:tell_results(result)
 end
 
--- An application's call: the options are JSON, numbers and texts by the names of cnnrun prune, the net
--- is `model`, and rows go to `tell`.
+-- Called by an application: the options are JSON, numbers and texts by the names of cnnrun prune,
+-- the net is `model`, and rows go to `tell`.
 local function called(text, tell)
   local options = json.decode(text)
   options[1], options.load, options.quiet, options.tell = options.model, options.load or {}, true, tell
@@ -621,7 +628,8 @@ function M.schedule(schedule)
     if not options.load then error("a schedule, for cnnrun prune: " .. (schedule.about or ""), 0) end
     local good, why = pcall(run, schedule, options)
     if good then return not by_application and 0 or nil end
-    why = type(why) == "string" and why:gsub("^[^\n:]*lib/[%w_]+%.lua:%d+: ", "") or why -- no place of ours
+    -- Without positions in library files.
+    why = type(why) == "string" and why:gsub("^[^\n:]*lib/[%w_]+%.lua:%d+: ", "") or why
     return error(why, 0)
   end
 end

@@ -1,5 +1,6 @@
--- One page about a pruning: size, accuracy, time, memory and energy before and after; the scan, the steps,
--- and where each layer's weights lie. Its pictures are in it, and beside it as files.
+-- One page about a pruning: size, accuracy, time, memory and energy before and after; the scan, the
+-- steps, and the distribution of each layer's weights. Pictures are in the page, and beside it as
+-- files.
 local c = require "cnnrun"
 local draw = require "lib.draw"
 local page = require "lib.page"
@@ -9,7 +10,7 @@ local M = {}
 
 local escaped, embedded, shown, row = page.escaped, page.embedded, page.shown, page.row
 
--- The line of a net that nothing was cut from.
+-- The row of the net before pruning.
 local function unpruned(from, to, accuracy)
   return { { { from, accuracy }, { to, accuracy } }, label = "unpruned", dash = { 4, 3 }, colour = { .5, .5, .5 } }
 end
@@ -21,14 +22,14 @@ function Page:picture(name, title, drawn)
   if not self.able then return end
   drawn:save(self.folder .. "/" .. name .. ".png")
   drawn:save(self.folder .. "/" .. name .. ".svg")
-  c.barrier() -- several processes: rank 0 wrote it
+  c.barrier() -- Several processes: rank 0 wrote the file.
   local svg = c.text(self.folder .. "/" .. name .. ".svg")
   self:add("<figure>%s<figcaption>%s</figcaption></figure>", embedded(svg), escaped(title))
 end
 
 function Page:add(format, ...) self[#self + 1] = format:format(...) end
 
--- ---- the parts ----
+-- ---- parts of the page ----
 
 local function summary(report, r)
   local energy = r.pruned.energy_source and ("energy of a run, J (%s)"):format(r.pruned.energy_source) or
@@ -38,7 +39,7 @@ local function summary(report, r)
                        before and after and before ~= 0 and shown("%.1f %%", 100 * after / before) or "&ndash;"))
   end
   report:add("<table><tr><th></th><th>before</th><th>after</th><th>of it</th></tr>")
-  both("weights that are not 0", "%.2f %%", 100, 100 * r.kept)
+  both("nonzero weights", "%.2f %%", 100, 100 * r.kept)
   both("file, bytes", "%d", r.bytes[1], r.bytes[2])
   both("right in validation", "%.2f %%", 100 * r.validation[1], 100 * (r.encoded or r.validation[2]))
   if r.test then both("right in the test", "%.2f %%", 100 * r.test[1], 100 * r.test[2]) end
@@ -51,7 +52,7 @@ local function summary(report, r)
   else report:add("%s", row("energy", "unmeasured", "unmeasured", "no meter")) end
   report:add("</table>%s<p>%d pictures for validation%s.</p>",
            r.pruned.simulated and "<p>Milliseconds and joules are a simulated board's.</p>" or "", r.validated,
-           r.test and (", %d for the test, which was looked at once"):format(r.tested) or "; no test")
+           r.test and (", %d for the test, which was used once"):format(r.tested) or "; no test")
 end
 
 local function layers(report, dense, pruned)
@@ -90,15 +91,15 @@ local function steps(report, rows, base)
     cut[#cut + 1], trained[#trained + 1] = { r.step, r.cut }, { r.step, r.accuracy }
     kept[#kept + 1] = { r.step, r.kept }
   end
-  report:add("<h2>Cut and train in turns</h2>")
+  report:add("<h2>Pruning and training in turns</h2>")
   report:picture("steps", "Right in validation at each step (steps.csv)", plot.lines(
     { { trained, label = "trained on" }, { cut, label = "just cut" },
       unpruned(1, math.max(2, #rows), base) },
     { x = "step", y = "right in validation", width = 640 }))
-  report:picture("kept", "Weights that are not 0", plot.lines({ { kept } }, { x = "step", y = "share kept", width = 640 }))
+  report:picture("kept", "Nonzero weights", plot.lines({ { kept } }, { x = "step", y = "share kept", width = 640 }))
 end
 
--- The numbers of a tensor that are not 0.
+-- The nonzero elements of a tensor.
 local function some(t)
   local list = {}
   for _, i in ipairs(t:above(0)) do list[#list + 1] = t[i] end

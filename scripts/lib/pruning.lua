@@ -1,4 +1,4 @@
--- What a schedule says, made of a net: which layers, how much of each at which step, and the cut itself.
+-- Applies a schedule to a net: its layers, the share of each at each step, and the pruning itself.
 local c = require "cnnrun"
 local channels = require "lib.channels"
 local M = {}
@@ -32,7 +32,7 @@ end
 local function check_words(t, known, what)
   for key, value in pairs(t) do
     local want = known[key]
-    if not want then error(("%s says '%s', which is none of its words"):format(what, tostring(key)), 0) end
+    if not want then error(("%s has the key '%s', which is unknown"):format(what, tostring(key)), 0) end
     if not (" " .. want .. " "):find(" " .. type(value) .. " ", 1, true) then wrong(key, "a " .. want, value) end
   end
 end
@@ -59,7 +59,7 @@ local function check_numbers(schedule)
   end
 end
 
--- A schedule with a word that nobody reads, or a value that means nothing, is an error before work begins.
+-- An unknown key or a value without meaning is an error before work begins.
 ---@param schedule table
 function M.check(schedule)
   check_words(schedule, words, "the schedule")
@@ -76,7 +76,7 @@ function M.check(schedule)
   end
   check_numbers(schedule)
   if schedule.rewind and schedule.unit == "channel" then
-    error("rewind: channels that are gone can't go back to what they were; want unit element or block", 0)
+    error("rewind: removed channels can't be restored; want unit element or block", 0)
   end
 end
 
@@ -96,8 +96,9 @@ function M.able(net)
   return list
 end
 
--- Those that the schedule names, with the share that is kept in the end: a number, or "found" by the scan;
--- and why others that a pattern means are left, whose channels can't go.
+-- The layers that the schedule names, with the share that is kept in the end: a number, or "found"
+-- by the scan. Also the reason for each layer that a pattern matches but whose channels can't be
+-- removed.
 ---@param net cnnrun.Net
 ---@param schedule table
 ---@return table[]
@@ -130,7 +131,7 @@ end
 
 -- ---- rates ----
 
--- W18's: 0.95, 0.90 ... and the target.
+-- W18's rates: 0.95, 0.90 ... and the target.
 local function falling(target)
   local list, keep = {}, 95
   while keep > target * 100 + 1e-9 do
@@ -141,14 +142,14 @@ local function falling(target)
   return list
 end
 
--- Zhu and Gupta's: fast at first, slow towards the end.
+-- Zhu and Gupta's rates: fast at first, slow towards the end.
 local function cubic(target, steps)
   local list = {}
   for i = 1, steps do list[i] = target + (1 - target) * (1 - i / steps) ^ 3 end
   return list
 end
 
--- The shares kept of something at each step.
+-- The share that is kept at each step.
 ---@param schedule table
 ---@param target number
 ---@return number[]
@@ -167,9 +168,10 @@ function M.rates(schedule, target)
   return { target }
 end
 
--- ---- what is large ----
+-- ---- scores ----
 
--- What a function of each weight and its gradient says, over some batches of what is trained on; by weight.
+-- Sums a function of each weight and its gradient over some batches of the training data; by
+-- weight.
 local function over_batches(net, list, samples, options, f)
   local last, batch = {}, options.batch or 32
   for b = 1, options.batches or 8 do
@@ -196,7 +198,7 @@ local function squares(net, list, samples, options)
   end)
 end
 
-local function count_of(net, layer) -- fewer than at first where channels went
+local function count_of(net, layer) -- Fewer than at first if channels were removed.
   local n = 1
   for _, size in ipairs(net:weight(layer.weight):shape()) do n = n * size end
   return n
@@ -204,13 +206,14 @@ end
 
 local function least_of(t) return -t:times(-1):topk(1)[1].score end
 
--- Scores of any sign in the same order above 0; 0 where the weight is 0, which stays so.
+-- Maps scores of any sign to positive ones in the same order; 0 where the weight is 0, which stays
+-- so.
 local function settled(list, scores, net)
   local least = math.huge
   for _, layer in ipairs(list) do
     least = math.min(least, least_of(scores[layer.weight]:reshaped { count_of(net, layer) }))
   end
-  if least ~= least or least == -math.huge then error("criterion: a score is no number", 0) end
+  if least ~= least or least == -math.huge then error("criterion: a score is not a number", 0) end
   for _, layer in ipairs(list) do
     local w, ones = net:weight(layer.weight), {}
     for i = 1, count_of(net, layer) do ones[i] = 1 end
@@ -220,7 +223,8 @@ local function settled(list, scores, net)
   return scores
 end
 
--- By a function(weight, gradient, state) of the schedule, called for each batch; `states` by layer.
+-- Scores by a function(weight, gradient, state) of the schedule, called for each batch; `states` by
+-- layer.
 local function by_function(net, list, schedule, samples, states, options)
   return settled(list, over_batches(net, list, samples, options, function(layer, g)
     states[layer.name] = states[layer.name] or {}
@@ -239,8 +243,9 @@ end
 ---@return boolean
 function M.by_gradient(schedule) return (schedule.criterion or "magnitude") ~= "magnitude" end
 
--- A tensor for each weight that says how much it matters: its size, by the layer's own scale where layers
--- are compared; or by how much the loss would grow without it (Fisher's: squares of weight and gradient).
+-- A tensor of importance for each weight: its magnitude, divided by the layer's own scale if layers
+-- are compared; or the estimated growth of the loss without it (Fisher information: squares of
+-- weight and gradient).
 ---@param net cnnrun.Net
 ---@param list table[]
 ---@param schedule table
@@ -265,7 +270,7 @@ function M.scores(net, list, schedule, samples, states, batches)
   return scores
 end
 
--- The share of each layer when of all of them together the best `keep` stay.
+-- The share of each layer if the best `keep` of all of them together stay.
 ---@param list table[]
 ---@param scores table<string, cnnrun.Tensor>
 ---@param keep number
@@ -275,7 +280,7 @@ function M.global(list, scores, keep, least)
   local all, low, high = 0, -80.0, -80.0
   for _, layer in ipairs(list) do
     all = all + layer.n
-    for _, norm in ipairs(scores[layer.weight]:norms()) do -- no element is larger
+    for _, norm in ipairs(scores[layer.weight]:norms()) do -- No element is larger.
       high = math.max(high, math.log(math.max(norm, 1e-30)))
     end
   end
@@ -295,9 +300,9 @@ function M.global(list, scores, keep, least)
   return by
 end
 
--- ---- the cut ----
+-- ---- pruning ----
 
--- A net in which that share of the layer's original elements, blocks of rows or channels is kept.
+-- A net with that share of the layer's original elements, blocks of rows or channels.
 ---@param net cnnrun.Net
 ---@param layer table
 ---@param keep number

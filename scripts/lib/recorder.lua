@@ -1,5 +1,5 @@
--- What a monitor records: one video, or parts of it in a folder that is held to a size. Pictures come by a worker's
--- batches. What can't be written (a full disk) is told, and the rest goes on.
+-- Records a monitor's pictures: one video, or parts of it in a folder of limited size. Pictures
+-- come by a worker's batches. Failed writes (a full disk) are reported, and the monitor continues.
 --
 --   local recorder = require("lib.recorder").open { path = "seen.mp4", tell = function(event) end }
 --   recorder:write(worker, drawn, seconds)       -- into the worker's batch
@@ -9,8 +9,8 @@
 local c = require "cnnrun"
 local M = {}
 
-local LOOK = 5                 -- seconds between looks at the folder's size
-local SHORTEST, LONGEST = 5, 300 -- seconds until what failed is tried again
+local LOOK = 5                 -- Seconds between checks of the folder's size.
+local SHORTEST, LONGEST = 5, 300 -- Seconds until a failed recording is tried again.
 local PART, UNFINISHED = "^monitor%-%d[%d-]*%.mp4$", "^%.monitor%-%d.*%.cnnrun%-tmp$"
 
 local Recorder = {}
@@ -29,8 +29,9 @@ function M.bytes(flag, text)
   return bytes
 end
 
----options: path; source, from, to as c.writer takes them; segment (seconds) and limit (bytes): path is a folder of
----parts; tell(event): { segment = path } once it stands, { removed = path }, { failed = why, again = seconds or nil }.
+---options: path; source, from, to as c.writer takes them; segment (seconds) and limit (bytes): path
+---is a folder of parts; tell(event): { segment = path } once it is complete, { removed = path }, {
+---failed = why, again = seconds or nil }.
 ---@param options table
 function M.open(options)
   local self = setmetatable({ options = options, folder = options.segment and options.path:gsub("/+$", ""),
@@ -44,7 +45,8 @@ end
 
 local function now() return select(2, c.date()) end
 
--- The folder's parts, the oldest first, and the bytes of all, those of the unfinished one by themselves.
+-- The folder's parts, the oldest first, and the bytes of all; those of the unfinished one
+-- separately.
 function Recorder:parts()
   local list, sum, unfinished = {}, 0, 0
   for _, file in ipairs(c.files(self.folder)) do
@@ -60,7 +62,7 @@ function Recorder:parts()
   return list, sum, unfinished
 end
 
--- Holds the folder to its size. True: the part that is being written takes half of that by itself.
+-- Keeps the folder within its size. True: the part that is being written alone takes half of that.
 function Recorder:prune()
   local list, sum, unfinished = self:parts()
   for _, file in ipairs(list) do
@@ -77,7 +79,7 @@ function Recorder:prune()
   return 2 * unfinished > self.options.limit
 end
 
--- Of the second in which it begins; the one before may not stand yet.
+-- The name has the second in which the part begins; the previous part may not be complete yet.
 function Recorder:name()
   local stem = self.folder .. "/monitor-" .. (c.date():gsub("[ :]", "-"))
   local n = stem == self.stem and self.n + 1 or 1
@@ -87,14 +89,14 @@ function Recorder:name()
   return path()
 end
 
--- What was closed stands once its file is there.
+-- A closed part is complete once its file is there.
 function Recorder:tell_finished()
   while self.pending[1] and c.exists(self.pending[1]) do
     self.options.tell { segment = table.remove(self.pending, 1) }
   end
 end
 
--- The part being written ends, with the worker's next batch.
+-- Ends the part that is being written, with the worker's next batch.
 function Recorder:finish(worker)
   if not self.out then return end
   worker:finish(self.out)
@@ -110,7 +112,8 @@ function Recorder:look()
   return self.options.limit and self:prune()
 end
 
--- A part for pictures from `seconds` on; nothing while what failed is not due again.
+-- Begins a part for pictures from `seconds` on; none before a failed recording is to be tried
+-- again.
 function Recorder:begin(seconds)
   if self.due and now() < self.due then return end
   local o, good, why = self.options, nil, nil
@@ -130,15 +133,15 @@ function Recorder:write(worker, drawn, seconds)
   elseif not self.out then
     return
   end
-  local sound = self.options.source -- then times are the source's own
+  local sound = self.options.source -- Then times are the source's own.
   worker:write(self.out, drawn, { time = (self.folder and not sound) and seconds - self.start or seconds })
 end
 
----Whether an error was the recording's: it is told, and parts are tried again later.
+---Whether an error came from the recording. If so it is reported, and parts are tried again later.
 ---@param why string
 ---@param certain boolean?
 function Recorder:failed(why, certain)
-  local function names(path) return path and why:find(path:match "[^/]*$", 1, true) end -- long paths are shortened
+  local function names(path) return path and why:find(path:match "[^/]*$", 1, true) end -- Long paths are shortened.
   if not certain and not names(self.path) then
     if not names(self.pending[1]) then return false end
     table.remove(self.pending, 1)
@@ -155,7 +158,7 @@ function Recorder:failed(why, certain)
   return true
 end
 
----Tells what stands; the exit code.
+---Reports completed parts; returns the exit code.
 function Recorder:ended()
   if self.folder then
     self:tell_finished()

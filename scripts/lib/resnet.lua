@@ -13,7 +13,7 @@ local function bottleneck(width, stride)
            conv_bn(4 * width, 1, { act = false }) }, 4 * width
 end
 
--- depths: how many blocks each of the four stages has.
+-- depths: the number of blocks in each of the four stages.
 return function(name, block, depths)
   local kinds = { basic = basic, bottleneck = bottleneck }
   local body, channels = {}, 64

@@ -1,5 +1,6 @@
--- Made sequences with known truth, as trackers are judged on: an object before a moving background, with scale,
--- rotation in and out of the plane, light, blur, occlusion, look-alikes, leaving and coming back. A seed draws all.
+-- Generates sequences with known truth for judging trackers: an object before a moving background,
+-- with scale, rotation in and out of the plane, light, blur, occlusion, look-alikes, leaving and
+-- coming back. A seed determines all.
 --
 --   local scene = require("lib.scenes").draw(7, { frames = 120 })
 --   scene:each(function(frame, picture, box) end)   -- u8 [240, 320, 1]; { x, y, w, h } or false: not visible
@@ -9,20 +10,21 @@
 local c = require "cnnrun"
 local dice = require "lib.dice"
 
----Made sequences with known truth.
+---Generated sequences with known truth.
 ---@class lib.scenes
 local M = {}
 
-local SIDE = 64        -- of a texture as it is drawn, in pixels
-local FINE = 192       -- of a texture as it is sampled: between pixels it is interpolated once, beforehand
-local KERNEL = 9       -- side of the blur
-local VISIBLE = .5     -- share of the object that must be seen for it to count as visible
+local SIDE = 64        -- The side of a drawn texture, in pixels.
+local FINE = 192       -- The side of a sampled texture: it is interpolated once, beforehand.
+local KERNEL = 9       -- The side of the blur.
+local VISIBLE = .5     -- The share of the object that must be in view for it to count as visible.
 
 M.effects = { "scale", "turn", "tilt", "light", "blur", "occlusion", "alike", "leave", "camera", "fast" }
 
 -- ---- textures ----
 
--- Numbers of `w` x `h` pixels from 0 to 255: smooth noise of several sizes, and flat shapes with sharp edges.
+-- A texture of `w` x `h` numbers from 0 to 255: smooth noise of several sizes, and flat shapes with
+-- sharp edges.
 local function noise_texture(d, w, h, coarsest, shapes)
   local data = {}
   for i = 1, w * h do data[i] = 0 end
@@ -67,7 +69,7 @@ local function cut(d, picture)
   for y = 0, SIDE - 1 do
     for x = 0, SIDE - 1 do
       local sum = 0
-      for k = 0, 3 do -- four samples of each pixel
+      for k = 0, 3 do -- Four samples for each pixel.
         local px = x0 + math.floor((x + .25 + .5 * (k % 2)) * side / SIDE)
         local py = y0 + math.floor((y + .25 + .5 * (k // 2)) * side / SIDE)
         local at = (py * w + px) * channels
@@ -85,7 +87,7 @@ local function contrast(data)
   return math.sqrt(math.max(0, squares / #data - (sum / #data) ^ 2))
 end
 
--- A part that shows something: what is flat cannot be followed.
+-- A part with structure: a flat one cannot be tracked.
 local function object_texture(d, pictures)
   for _ = 1, 20 do
     local data = pictures and cut(d, c.picture(pictures[d.whole(1, #pictures)]))
@@ -103,7 +105,7 @@ local function mirrored(data)
   return out
 end
 
--- Drawn SIDE pixels wide, sampled FINE pixels wide.
+-- Textures are drawn SIDE pixels wide and sampled FINE pixels wide.
 local function enlarged(data)
   local out = {}
   for y = 0, FINE - 1 do
@@ -121,7 +123,8 @@ local function enlarged(data)
   return out
 end
 
--- 1 within |u|^n + |v|^n <= 1, soft at the edge; n = 2: an ellipse, large: nearly a rectangle.
+-- A mask: 1 within |u|^n + |v|^n <= 1, soft at the edge. n = 2 is an ellipse, a large n nearly a
+-- rectangle.
 local function mask_of(power)
   local data = {}
   for y = 0, FINE - 1 do
@@ -150,13 +153,14 @@ local function apply(m, x, y)
   return (m[1] * x + m[2] * y + m[3]) / w, (m[4] * x + m[5] * y + m[6]) / w
 end
 
--- From a texture's pixels to the screen's: a card of p.w x p.h pixels about (p.x, p.y), turned about three axes.
+-- The matrix from a texture's pixels to the screen's: a card of p.w x p.h pixels about (p.x, p.y),
+-- rotated about three axes.
 local function placed(p)
   local cr, sr = math.cos(p.roll or 0), math.sin(p.roll or 0)
   local cy, sy = math.cos(p.yaw or 0), math.sin(p.yaw or 0)
   local cp, sp = math.cos(p.pitch or 0), math.sin(p.pitch or 0)
   local far = 3 * math.max(p.w, p.h)
-  -- the columns of roll * yaw * pitch
+  -- The columns of roll * yaw * pitch.
   local ax, ay, az = cr * cy, sr * cy, -sy
   local bx, by, bz = cr * sy * sp - sr * cp, sr * sy * sp + cr * cp, cy * sp
   local sx, sy2 = p.w / FINE, p.h / FINE
@@ -182,7 +186,7 @@ local function covered(over, x, y)
   return in_mask(u, v, 20)
 end
 
--- The box of the object within the picture; false where less than half of it is seen.
+-- The box of the object within the picture; false if less than half of it is visible.
 local function truth_of(scene, object, occluder)
   local m, over = placed(object), occluder and inverse(placed(occluder))
   local x0, y0, x1, y1, all, seen = math.huge, math.huge, -math.huge, -math.huge, 0, 0
@@ -213,7 +217,7 @@ end
 
 local function sliced(v, axis, from, to) return c.slice { v, axes = { axis }, starts = { from }, ends = { to } } end
 
--- Where the screen's pixels lie in a texture, kept within it: columns and rows.
+-- The positions of the screen's pixels in a texture, kept within it: columns and rows.
 local function placed_at(matrix, screen, width, height)
   local at = c.matmul { matrix, screen }
   local depth = sliced(at, 0, 2, 3)
@@ -233,8 +237,8 @@ end
 
 local renderers = {}
 
--- Inputs: the ground, the matrices from the screen to the ground and to each sprite, textures and masks, factor and
--- offset of each sprite's light, blur, noise.
+-- Inputs: the background, the matrices from the screen to the background and to each sprite,
+-- textures and masks, factor and offset of each sprite's light, blur, noise.
 local function renderer(width, height, sprites, ground)
   local key = table.concat({ width, height, sprites, ground[1], ground[2], ground[3] }, "x")
   if renderers[key] then return renderers[key] end
@@ -268,7 +272,7 @@ local function renderer(width, height, sprites, ground)
   return renderers[key]
 end
 
--- ---- what happens: functions of time, drawn once ----
+-- ---- events: functions of time, drawn once ----
 
 -- A smooth path from -1 to 1, of two waves.
 local function wave(d, shortest, longest)
@@ -277,7 +281,7 @@ local function wave(d, shortest, longest)
   return function(t) return share * math.sin(6.2832 * t / a + p) + (1 - share) * math.sin(6.2832 * t / b + q) end
 end
 
--- What a wave has gained since the first frame: things begin as they are.
+-- The change of a wave since the first frame: scenes begin without a change.
 local function from_first(f) return function(t) return f(t) - f(1) end end
 
 -- A bump from 0 to 1 and back, with ramps of that many frames.
@@ -336,12 +340,12 @@ function M.draw(seed, options)
   return s
 end
 
--- Everything that changes, as functions of the frame.
+-- All changing values, as functions of the frame.
 function Scene:plan()
   local d, has, n = self.d, self.has, self.frames
-  local function span(least, most) -- where something lasts that long
+  local function span(least, most) -- The start of an event of that length.
     local length = d.whole(least, most)
-    local from = math.max(14, d.whole(n // 6, math.max(n // 6, n - length - n // 6))) -- never in the first frame
+    local from = math.max(14, d.whole(n // 6, math.max(n // 6, n - length - n // 6))) -- Never in the first frame.
     return from, from + length
   end
   local slow, quick = has.fast and 35 or 90, has.fast and 80 or 220
@@ -357,7 +361,7 @@ function Scene:plan()
     local p = { x = self.width / 2 + .85 * reach_x * px(t), y = self.height / 2 + .85 * reach_y * py(t),
                 w = self.w * by, h = self.h * by, roll = has.turn and turn * roll(t) or 0,
                 yaw = has.tilt and tilt * yaw(t) or 0, pitch = has.tilt and .6 * tilt * pitch(t) or 0 }
-    if has.leave then -- over an edge, by its way to it and its own size
+    if has.leave then -- Over an edge, by its speed and its size.
       local out = away(t)
       if side == 1 then p.x = p.x + out * (-self.w - p.x) elseif side == 2 then p.x = p.x + out * (self.width + self.w - p.x)
       elseif side == 3 then p.y = p.y + out * (-self.h - p.y) else p.y = p.y + out * (self.height + self.h - p.y) end
@@ -366,7 +370,7 @@ function Scene:plan()
   end
   local over_from, over_to = span(15, 40)
   local over, cover, from_left = bump(over_from - 10, over_to + 10, 10), d.from(.9, 1.6), d.from(0, 1) < .5
-  self.occluder = has.occlusion and function(t) -- comes from the side, stays before the object, goes on
+  self.occluder = has.occlusion and function(t) -- Comes from the side, stays before the object, moves on.
     local o = self.object(t)
     local gap = (1 - over(t)) * (self.width + 2 * self.w)
     if t > (over_from + over_to) / 2 then gap = -gap end
@@ -395,7 +399,7 @@ function Scene:plan()
     return length * math.cos(angle), length * math.sin(angle), .4 + 1.4 * soft(t)
   end
   local cx, cy, zoom = wave(d, 40, 160), wave(d, 40, 160), d.from(.8, 1)
-  self.camera = function(t, gw, gh) -- from the screen to the ground
+  self.camera = function(t, gw, gh) -- From the screen to the background.
     local k = math.min(gw / self.width, gh / self.height) * .85 * zoom
     local room_x, room_y = gw - k * self.width, gh - k * self.height
     local x = room_x * (has.camera and .5 + .5 * cx(t) or .5)
@@ -414,14 +418,15 @@ function Scene:sprites()
   return list
 end
 
--- More noise than a frame has pixels: each frame's begins elsewhere.
+-- More noise than a frame has pixels: each frame begins at another position.
 local function noise_pool(d, n, deviation)
   local pool = {}
   for i = 1, n do pool[i] = (d.from(-1, 1) + d.from(-1, 1) + d.from(-1, 1)) * deviation end
   return c.tensor { shape = { n, 1 }, data = pool }
 end
 
----Calls fn(frame, picture, box) for each frame from 1 on; false as the box: it is not visible.
+---Calls fn(frame, picture, box) for each frame from 1 on; box is false if the object is not
+---visible.
 ---@param fn fun(frame: integer, picture: cnnrun.Tensor, box: number[]|false)
 function Scene:each(fn)
   local sprites, both, d = self:sprites(), {}, dice(self.seed + 1)
@@ -450,7 +455,7 @@ function Scene:each(fn)
     return
   end
   local t, from = 0, self.video_from
-  while t < self.frames do -- a film that is too short begins again
+  while t < self.frames do -- A video that is too short begins again.
     local before = t
     for _, picture in c.samples(self.video, nil, { from = from }):each() do
       if t == self.frames then break end

@@ -1,6 +1,6 @@
--- Sequences of pictures with the box of one object in each, as trackers are judged on: a folder with
--- pictures, gt.txt (a line a picture: x1,y1,x2,y2, NaN where it is out of view) or groundtruth_rect.txt
--- (x,y,w,h), and the measures taken of them.
+-- Sequences of pictures with the box of one object in each, for judging trackers, and the measures
+-- of that. A sequence is a folder with pictures and gt.txt (a line for each picture: x1,y1,x2,y2,
+-- NaN where it is out of view) or groundtruth_rect.txt (x,y,w,h).
 local c = require "cnnrun"
 
 ---Sequences with ground truth, and how well a tracker follows them.
@@ -9,7 +9,7 @@ local M = {}
 
 local files = { { "gt.txt", true }, { "groundtruth_rect.txt", false }, { "groundtruth.txt", false } }
 
--- As drawn, with sides that can be seen.
+-- As drawn, with sides of at least a visible length.
 local function is_box(b)
   for i = 1, 4 do
     if not b[i] or not (math.abs(b[i]) < 1e9) then return false end
@@ -37,7 +37,7 @@ function M.truth(folder)
   end
 end
 
----Intersection over union; 0 where one is missing.
+---Intersection over union; 0 if one is missing.
 ---@param a table|false|nil
 ---@param b table|false|nil
 function M.overlap(a, b)
@@ -48,15 +48,16 @@ function M.overlap(a, b)
   return w * h / (a[3] * a[4] + b[3] * b[4] - w * h)
 end
 
--- How far apart the middles are, in pixels.
+-- The distance of the centres, in pixels.
 local function apart(a, b)
   local dx, dy = a[1] + a[3] / 2 - b[1] - b[3] / 2, a[2] + a[4] / 2 - b[2] - b[4] / 2
   return math.sqrt(dx * dx + dy * dy)
 end
 
----What boxes (false: absent) are worth. precision, recall, f: at that overlap; absent: the share of the frames
----without the object in which that was said; false_alarms: the share of those with it; success, distances: by
----threshold, 0 to 1 in steps of .05 and 0 to 50 pixels. The first frame, which was given, counts as the others.
+---Measures of boxes (false: absent). precision, recall, f: at that overlap; absent: the share of
+---frames without the object that were reported so; false_alarms: the share of frames with the
+---object that were reported as without; success, distances: by threshold, 0 to 1 in steps of .05
+---and 0 to 50 pixels. The first frame, whose box was given, counts as the others.
 ---@param boxes table
 ---@param truth table
 ---@param enough number?

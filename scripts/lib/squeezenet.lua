@@ -1,4 +1,4 @@
--- SqueezeNet's fire module and what its two versions share (Iandola et al. 2016).
+-- SqueezeNet's fire module and the layers that its two versions share (Iandola et al. 2016).
 local c = require "cnnrun"
 local blocks = require "lib.blocks"
 local imagenet = require "lib.imagenet"

@@ -1,4 +1,4 @@
--- What `cnnrun sweep` makes of its points: tables over the seeds, and a picture a result.
+-- Tables over the seeds for `cnnrun sweep`, and a picture for each result.
 local csv = require "lib.csv"
 local draw = require "lib.draw"
 local experiment = require "lib.experiment"
@@ -14,13 +14,13 @@ local quantiles = {
   12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131,
   2.120, 2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042 }
 
--- Of more degrees of freedom: the normal quantile with two terms of the series in 1 / freedom.
+-- For more degrees of freedom: the normal quantile with two terms of the series in 1 / freedom.
 local function quantile(freedom)
   return quantiles[freedom] or 1.959964 + 2.372270 / freedom + 2.822502 / freedom ^ 2
 end
 
----Number, mean, standard deviation, and the ends of the mean's 95% interval by Student's t. Of one number
----there is no deviation, so that and the ends are nil.
+---Number, mean, standard deviation, and the ends of the mean's 95% interval by Student's t. A
+---single number has no deviation, so that and the ends are nil.
 ---@param list number[]
 ---@return { n: integer, mean: number, sd: number?, low: number?, high: number? }
 function M.spread(list)
@@ -41,19 +41,19 @@ function M.read(text)
   local rows, seen = {}, {}
   for line in text:gmatch "[^\n]+" do
     local point = line:match '^{"point":%b{}'
-    if not seen[point or line] then rows[#rows + 1] = json.decode(line) end -- of lists a draw may come twice
+    if not seen[point or line] then rows[#rows + 1] = json.decode(line) end -- Points from lists may be drawn twice.
     seen[point or line] = true
   end
   return rows
 end
 
--- The names of results in order, with whether they are lists of numbers.
+-- The names of results in order, and whether they are lists of numbers.
 local function results_of(rows)
   local names, kinds = {}, {}
   for _, row in ipairs(rows) do
     for name, v in pairs(row.results) do
       local kind = type(v)
-      if v == json.null then kind = "number" end -- not finite
+      if v == json.null then kind = "number" end -- Not finite.
       if not kinds[name] then names[#names + 1] = name end
       kinds[name] = kinds[name] == "table" and "table" or kind
     end
@@ -68,7 +68,7 @@ local function scalar(v)
   return v
 end
 
--- Points that differ in their seed alone, in the order in which they come.
+-- Groups of points that differ in their seed alone, in the order of the points.
 local function groups_of(rows, axes)
   local groups, by = {}, {}
   for _, row in ipairs(rows) do
@@ -84,7 +84,7 @@ local function groups_of(rows, axes)
   return groups
 end
 
--- The finite numbers of a result in a group; of lists, those of an epoch (the last one).
+-- The finite numbers of a result in a group; for lists, those of an epoch (the last one).
 local function numbers(group, name, epoch)
   local list = {}
   for _, row in ipairs(group.rows) do
@@ -153,7 +153,7 @@ local function values_of(groups, name)
   return n, all
 end
 
--- What a group is called beside those that differ in other parameters than `x`.
+-- The label of a group among those that differ in parameters other than `x`.
 local function label_of(group, axes, groups, x)
   local words = {}
   for _, a in ipairs(axes) do
@@ -178,7 +178,7 @@ local function row_of(x, list)
   return { x, s.mean, s.low, s.high }
 end
 
--- A result over a parameter, a line for each combination of the others.
+-- A result as a function of a parameter, a line for each combination of the others.
 local function over_parameter(groups, axes, name)
   local x = across(groups, axes)
   if not x then return end
@@ -198,7 +198,7 @@ local function over_parameter(groups, axes, name)
   return series, { x = x.name, y = name, log = x.is_log and "x" or nil }
 end
 
--- A list of numbers by its index, a line a group.
+-- A list of numbers by its index, one line for each group.
 local function over_epochs(groups, axes, name)
   local series = {}
   for _, group in ipairs(groups) do
@@ -219,7 +219,7 @@ local function over_epochs(groups, axes, name)
   return series, { x = "epoch", y = name, whole = "x" }
 end
 
----The picture of a result: lib.plot's, or nil where no parameter has several numbers.
+---The plot of a result, or nil if no parameter has several numbers.
 ---@param groups table[]
 ---@param axes table[]
 ---@param name string

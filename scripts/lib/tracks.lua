@@ -1,10 +1,10 @@
--- Boxes of one thing in many frames get one number: each track goes on as a Kalman filter has it (place and
--- size, constant speed), and takes the box of its class that overlaps it most.
+-- Gives boxes of one object in many frames one number. Each track is predicted by a Kalman filter
+-- (position and size, constant speed) and takes the box of its class that overlaps it most.
 --
 --   local tracks = require("lib.tracks").new()
 --   local new, gone = tracks:step(found, seconds)   -- b.id, b.age (frames) for each box of found
 --
--- A track counts once it was seen in `sure` frames, and ends when it was not for `patience` seconds.
+-- A track counts after `sure` frames with a box, and ends after `patience` seconds without one.
 local boxes = require "lib.boxes"
 local M = {}
 
@@ -69,7 +69,7 @@ local function take(t, b, now)
   b.age = t.seen
 end
 
--- Pairs of tracks and boxes of one class, those that share most first.
+-- Pairs of tracks and boxes of one class, those with the largest overlap first.
 local function pairs_of(self, found)
   local list = {}
   for _, t in ipairs(self.list) do
@@ -83,7 +83,7 @@ local function pairs_of(self, found)
   return list
 end
 
----Gives the boxes their numbers; those that are not sure yet have none.
+---Numbers the boxes; boxes of tracks that do not count yet get none.
 ---@param found table[] boxes
 ---@param now number seconds
 ---@return table[] new boxes whose number is new: one came

@@ -3,7 +3,7 @@ local c = require "cnnrun"
 local blocks = require "lib.blocks"
 local imagenet = require "lib.imagenet"
 
--- depths: how many convolutions each group has.
+-- depths: the number of convolutions in each group.
 return function(name, depths)
   local body = {}
   for group, depth in ipairs(depths) do

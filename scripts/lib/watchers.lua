@@ -1,4 +1,4 @@
--- What looks at a monitor's frames: a detector whose boxes keep their numbers, or a classifier.
+-- Watchers of a monitor's frames: a detector whose boxes keep their numbers, or a classifier.
 local classifiers = require "lib.classifier"
 local detector = require "lib.detector"
 local draw = require "lib.draw"

@@ -1,5 +1,5 @@
--- Binary cross-entropy: each class is a question of its own, answered by a sigmoid of its logit.
--- By logits z and targets t it is softplus(z) - t z, which overflows nowhere.
+-- Binary cross-entropy: a sigmoid for each class, independent of the others. For logits z and
+-- targets t it is softplus(z) - t z, which does not overflow.
 local c = require "cnnrun"
 local one_hot = require "losses.one_hot"
 

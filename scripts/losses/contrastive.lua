@@ -1,5 +1,5 @@
--- Contrastive loss (Hadsell et al. 2006) over all pairs of a batch: outputs of equal labels come together, those of
--- other labels stay MARGIN apart.
+-- Contrastive loss (Hadsell et al. 2006) over all pairs of a batch: outputs of equal labels are
+-- pulled together, those of other labels are kept MARGIN apart.
 local c = require "cnnrun"
 
 local MARGIN = 1.0

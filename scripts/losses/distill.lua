@@ -3,7 +3,7 @@
 local c = require "cnnrun"
 local one_hot = require "losses.one_hot"
 
--- The usual options: the softmax's temperature, and the teacher's share of the loss.
+-- Defaults: the softmax's temperature, and the teacher's share of the loss.
 local usual = { temperature = 4, share = 0.9 }
 
 local function read(options)
@@ -18,7 +18,7 @@ local function read(options)
   return how
 end
 
--- The table of a layer on x with the teacher's weights as constants.
+-- The table of a layer on x, with the teacher's weights as constants.
 local function giver(teacher)
   local has = {}
   for _, name in ipairs(teacher:weights()) do has[name] = true end

@@ -1,4 +1,5 @@
--- Focal loss (Lin et al. 2017): cross-entropy times (1 - p)^GAMMA, so that what is recognised already weighs little.
+-- Focal loss (Lin et al. 2017): cross-entropy times (1 - p)^GAMMA, so that samples that are already
+-- recognised have a low weight.
 local c = require "cnnrun"
 local one_hot = require "losses.one_hot"
 

@@ -1,4 +1,4 @@
--- Mean squared error between the scores and the labels as 0 and 1 (the Brier score of probabilities).
+-- Mean squared error between the scores and one-hot labels (the Brier score of probabilities).
 local c = require "cnnrun"
 local one_hot = require "losses.one_hot"
 

@@ -1,4 +1,4 @@
--- Labels as rows of 0 and 1, [batch, classes]; what the losses of this folder compare with.
+-- Labels as rows of 0 and 1, [batch, classes], for the losses of this folder.
 local c = require "cnnrun"
 
 return function(labels, classes)

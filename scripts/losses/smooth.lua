@@ -1,4 +1,5 @@
--- Cross-entropy with smoothed labels (Szegedy et al. 2016): SHARE of each label belongs to all classes alike.
+-- Cross-entropy with smoothed labels (Szegedy et al. 2016): SHARE of each label is spread evenly
+-- over all classes.
 local c = require "cnnrun"
 local one_hot = require "losses.one_hot"
 

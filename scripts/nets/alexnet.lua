@@ -1,4 +1,5 @@
--- AlexNet (Krizhevsky et al. 2012) as Caffe's reference: two groups, norm before pool.
+-- AlexNet (Krizhevsky et al. 2012) as in Caffe's reference: two groups, normalisation before
+-- pooling.
 local c = require "cnnrun"
 local blocks = require "lib.blocks"
 local imagenet = require "lib.imagenet"

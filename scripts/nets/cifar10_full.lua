@@ -1,4 +1,4 @@
--- Caffe's full net for CIFAR-10: local response norm within each channel, one dense layer.
+-- Caffe's full net for CIFAR-10: local response normalisation within each channel, one dense layer.
 local c = require "cnnrun"
 local labels = { "airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship",
                  "truck" }

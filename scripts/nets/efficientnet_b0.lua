@@ -5,7 +5,7 @@ local imagenet = require "lib.imagenet"
 local mobile = require "lib.mobile"
 
 local body, from = {}, 32
-for _, row in ipairs { -- how much wider inside, kernel, stride of the first, channels, how many
+for _, row in ipairs { -- Expansion, kernel, stride of the first, channels, repeats.
   { 1, 3, 1, 16, 1 }, { 6, 3, 2, 24, 2 }, { 6, 5, 2, 40, 2 }, { 6, 3, 2, 80, 3 },
   { 6, 5, 1, 112, 3 }, { 6, 5, 2, 192, 4 }, { 6, 3, 1, 320, 1 } } do
   local widen, kernel, stride, out, n = table.unpack(row)

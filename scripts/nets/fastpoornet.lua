@@ -1,5 +1,5 @@
--- FastPoorNet, MXNet's net for weak devices: seven convolutions of known shapes. Their pools and the
--- classifier are not in what was published of it; these fit the shapes.
+-- FastPoorNet, MXNet's net for weak devices: seven convolutions of known shapes. Its pools and
+-- classifier were not published; these fit the shapes.
 local c = require "cnnrun"
 local blocks = require "lib.blocks"
 local imagenet = require "lib.imagenet"

@@ -1,4 +1,4 @@
--- GoogLeNet (Szegedy et al. 2014) as Caffe's reference, without the auxiliary classifiers.
+-- GoogLeNet (Szegedy et al. 2014) as in Caffe's reference, without the auxiliary classifiers.
 local c = require "cnnrun"
 local blocks = require "lib.blocks"
 local imagenet = require "lib.imagenet"

@@ -1,4 +1,4 @@
--- Inception-BN for all of ImageNet's 21,841 classes: wider at its beginning.
+-- Inception-BN for all of ImageNet's 21,841 classes, with wider first layers.
 local c = require "cnnrun"
 local blocks = require "lib.blocks"
 local imagenet = require "lib.imagenet"

@@ -1,4 +1,4 @@
--- LeNet-5 for digits, as Caffe draws it: 20-50-500-10. Trained here on MNIST.
+-- LeNet-5 for digits, as in Caffe: 20-50-500-10. Trained here on MNIST.
 local c = require "cnnrun"
 
 return c.net {

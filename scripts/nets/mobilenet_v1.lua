@@ -1,4 +1,4 @@
--- MobileNet v1 (Howard et al. 2017): each convolution a depthwise and a 1x1 one.
+-- MobileNet v1 (Howard et al. 2017): each convolution is a depthwise and a 1x1 one.
 local c = require "cnnrun"
 local blocks = require "lib.blocks"
 local imagenet = require "lib.imagenet"

@@ -5,7 +5,7 @@ local imagenet = require "lib.imagenet"
 local mobile = require "lib.mobile"
 
 local body, from = {}, 32
-for _, row in ipairs { -- how much wider inside, channels, how many, stride of the first
+for _, row in ipairs { -- Expansion, channels, repeats, stride of the first.
   { 1, 16, 1, 1 }, { 6, 24, 2, 2 }, { 6, 32, 3, 2 }, { 6, 64, 4, 2 }, { 6, 96, 3, 1 },
   { 6, 160, 3, 2 }, { 6, 320, 1, 1 } } do
   local widen, out, n, stride = table.unpack(row)

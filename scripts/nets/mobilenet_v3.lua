@@ -6,7 +6,7 @@ local mobile = require "lib.mobile"
 
 local function gate() return c.hard_sigmoid { alpha = 1 / 6 } end
 local body, from = {}, 16
-for _, row in ipairs { -- kernel, width inside, channels, squeeze and excite, activation, stride
+for _, row in ipairs { -- Kernel, inner width, channels, squeeze and excite, activation, stride.
   { 3, 16, 16, false, c.relu, 1 },        { 3, 64, 24, false, c.relu, 2 },
   { 3, 72, 24, false, c.relu, 1 },        { 5, 72, 40, true, c.relu, 2 },
   { 5, 120, 40, true, c.relu, 1 },        { 5, 120, 40, true, c.relu, 1 },

@@ -1,4 +1,4 @@
--- SqueezeNet 1.1: as good as 1.0 with 2.4 times less work.
+-- SqueezeNet 1.1: the accuracy of 1.0 with 2.4 times less work.
 local c = require "cnnrun"
 local squeezenet = require "lib.squeezenet"
 local fire, pool = squeezenet.fire, squeezenet.pool

@@ -3,8 +3,8 @@ local c = require "cnnrun"
 local darknet = require "lib.darknet"
 local conv = darknet.conv
 
--- A convolution; half of its channels through two more; all of them together. Gives that and the
--- last convolution, which the second grid needs.
+-- A convolution; half of its channels through two more; all of them concatenated. Returns that and
+-- the last convolution, which the second grid needs.
 local function stage(x, n)
   local whole = c.seq { conv(n, 3) } (x)
   local half = c.split { whole, axis = 1, num_outputs = 2 }[2]

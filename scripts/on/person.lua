@@ -1,4 +1,5 @@
--- A picture of each person who comes, posted to an address: for monitor's --on. To start from.
+-- Saves a picture of each person who appears and posts it to an address: for monitor's --on. A
+-- starting point.
 --
 --   cnnrun monitor yolo.cfg yolo.weights 0 --on scripts/on/person.lua -o seen --post http://HOST:PORT/PATH
 --
@@ -9,7 +10,7 @@ local base64 = require "lib.base64"
 
 local wanted = { person = true } -- labels; add dog, car ...
 
--- What a box holds, with a bit around it.
+-- The content of a box, with a margin.
 local function crop(picture, b)
   local shape, more = picture:shape(), .1 * (b.x1 - b.x0 + b.y1 - b.y0) / 2
   local x0, y0 = math.max(0, math.floor(b.x0 - more)), math.max(0, math.floor(b.y0 - more))

@@ -1,4 +1,4 @@
--- Adam (Kingma and Ba 2015), as the operator adam does it: the decay is added to the gradient.
+-- Adam (Kingma and Ba 2015), as in the operator adam: the decay is added to the gradient.
 local adamw = require "optimisers.adamw"
 local c = require "cnnrun"
 

@@ -1,4 +1,4 @@
--- AdamW (Loshchilov and Hutter 2019): the decay goes past the means, straight to the weight.
+-- AdamW (Loshchilov and Hutter 2019): the decay is applied to the weight, not to the means.
 local c = require "cnnrun"
 local filled = require "optimisers.filled"
 

@@ -1,4 +1,5 @@
--- 1 - beta^step: what a mean that begins at 0 is still short of. In doubles, since at first it is nearly nothing.
+-- 1 - beta^step, the bias correction of a mean that begins at 0. In doubles, since at first it is
+-- nearly 0.
 local c = require "cnnrun"
 
 return function(beta, step)

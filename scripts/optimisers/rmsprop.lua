@@ -1,4 +1,4 @@
--- RMSprop (Hinton 2012), as PyTorch has it: beta2 is its alpha; with momentum, steps are summed up.
+-- RMSprop (Hinton 2012), as in PyTorch: beta2 is its alpha; with momentum, steps are accumulated.
 local c = require "cnnrun"
 
 return function(weight, gradient, state, how)

@@ -1,4 +1,4 @@
--- Gradient descent with momentum (Nesterov's, if asked), as the operator sgd does it.
+-- Gradient descent with momentum (Nesterov's, if asked), as in the operator sgd.
 local c = require "cnnrun"
 
 return function(weight, gradient, state, how)

@@ -1,21 +1,24 @@
--- One device or one division for each layer, for the least EDP, energy or time of the whole net: moving
--- values counts, and the power of what waits. A search over the net, layer by layer, that runs each way on
--- queues, one a device, as the devices themselves will: a part begins when its device is free and what it
--- reads has come. A state is where the values lie that are still wanted, and keeps those ways there that no
--- other beats in both time and energy; what cannot become better than the best plan known is dropped. Of the
--- net on one device alone the same is known, so that what comes out is never expected to be worse.
--- Options: objective ("edp", "energy", "time"; default edp), limit_ms (most time, if any plan keeps to
--- it), launch_ns (of a layer's time what no share of it saves), split_ns and split_joules (what a part of a
--- divided layer costs beside its share; each with "@DEVICE" behind for one device), watts@DEVICE (of the
--- machine while it works, for rows without joules), ns@DEVICE@NODE and joules@DEVICE@NODE (instead of the
--- row's), copy_ns@A@B and byte_ns@A@B (instead of the link's), byte_joules@A@B, wait_ns (of each copy, beside
--- that), seconds@DEVICE (the whole net was measured there), idle_watts, least_share (0.02).
+-- Finds one device or one division for each layer, for the least EDP, energy or time of the whole net.
+-- It counts the moves of values and the power of waiting devices. The search goes through the net
+-- layer by layer and simulates each way on queues, one for each device: a part begins when its device
+-- is free and its inputs have arrived. A state is the set of places of the values that are still
+-- needed. For each state it keeps the ways that no other beats in both time and energy, and drops ways
+-- that cannot become better than the best plan known. The times on one device alone are known, so the
+-- result is never expected to be worse.
+--
+-- Options: objective ("edp", "energy", "time"; default edp), limit_ms (maximum time, if any plan keeps
+-- it), launch_ns (the part of a layer's time that no share makes smaller), split_ns and split_joules
+-- (what a part of a divided layer costs beside its share; each also as "NAME@DEVICE"), watts@DEVICE
+-- (of the machine while it works, for rows without joules), ns@DEVICE@NODE and joules@DEVICE@NODE
+-- (instead of the row's), copy_ns@A@B and byte_ns@A@B (instead of the link's), byte_joules@A@B,
+-- wait_ns (added to each copy), seconds@DEVICE (the whole net was measured there), idle_watts,
+-- least_share (0.02).
 
-local WORK = 6e4 -- layers run in a search: nets with more ways keep fewer in mind
-local TRIES = 1.5e4 -- layers run for changes of a plan that was found
-local SLOPES = { 1 / 16, 1 / 8, 1 / 4, 1 / 2, .7, 1, 1.4, 2, 4, 8, 16 } -- time against energy, in bounds
+local WORK = 6e4 -- Layers simulated in a search: nets with more ways keep fewer states.
+local TRIES = 1.5e4 -- Layers simulated while changing a plan.
+local SLOPES = { 1 / 16, 1 / 8, 1 / 4, 1 / 2, .7, 1, 1.4, 2, 4, 8, 16 } -- Slopes of time against energy, in bounds.
 
--- Layers that need of a value only what they make of it, when both are divided along channels.
+-- Layers that need only their own range of an input, if both are divided along channels.
 local pointwise = { "relu", "sigmoid", "tanh", "clip", "elu", "swish", "add", "mul", "pool", "depthwise",
                     "batch_norm", "scale", "dropout", "softplus", "identity" }
 local function keeps_to_range(operator)
@@ -26,10 +29,11 @@ local function keeps_to_range(operator)
   return false
 end
 
--- ---- layers: a node with what is computed behind it, and what that takes on each device ----
+-- ---- layers: a node with its fused operators, and their cost on each device ----
 
--- The best row of each node on each device: { row, takes, split, ns, joules }, as the options tell what
--- was measured of the net on that device alone, where what took no step took no time; else as the row says.
+-- The best row of each node on each device: { row, takes, split, ns, joules }. The options'
+-- measurements of the net on that device alone have precedence: a node without a step there took no
+-- time. Without them the row's own numbers count.
 local function least_rows(rows, options)
   local best = {}
   for _, r in ipairs(rows) do
@@ -38,15 +42,15 @@ local function least_rows(rows, options)
     if not of[r.device] or r.ns < of[r.device].row.ns then
       local at = "@" .. r.device .. "@" .. r.node
       local ns, joules = options["ns" .. at], options["joules" .. at]
-      if not ns and options["seconds@" .. r.device] then ns, joules = 0, 0 end -- but a view, or done by another
+      if not ns and options["seconds@" .. r.device] then ns, joules = 0, 0 end -- A view, or done by another step.
       of[r.device] = { row = r, takes = r.takes, split = r.splits, told = ns ~= nil, ns = ns or r.ns, joules = joules or not ns and r.joules or nil }
     end
   end
   return best
 end
 
--- Nodes from `i` on that follow each other, `n` at most: each the only one to use the one before, and
--- not another layer's yet.
+-- Consecutive nodes from `i` on, `n` at most: each is the only reader of the one before, and
+-- belongs to no other layer yet.
 local function chain_from(i, n, users, taken)
   local chain = { i }
   while #chain < n do
@@ -57,7 +61,7 @@ local function chain_from(i, n, users, taken)
   return chain
 end
 
--- What the layer takes on the device: its row, and rows of what that leaves out.
+-- The cost of the layer on the device: its row, and the rows of the operators that it leaves out.
 local function cost_on(best, chain, device, watts)
   local least = best[chain[1]] and best[chain[1]][device]
   if not least then return nil end
@@ -72,11 +76,11 @@ local function cost_on(best, chain, device, watts)
   return { row = not least.told and least.row or nil, left = left, ns = ns, joules = joules, split = least.split and #left == 0 }
 end
 
--- Watts of the machine while the device works: of rows without joules.
+-- The machine's watts while the device works, for rows without joules.
 local function watts_of(seen, device) return seen.options["watts@" .. device.name] or device.busy_watts end
 
--- Each behind those that it reads: what a layer takes along may add what stands later in the net, as
--- the shortcut of a residual block.
+-- Orders layers after those that they read: a layer may include a later operator of the net, such
+-- as the addition of a residual block.
 local function in_order(layers)
   local order, at, seen = {}, {}, {}
   local function visit(l)
@@ -116,16 +120,16 @@ local function layers_of(rows, seen)
       for _, at in ipairs(layer.chain) do taken[at] = #layers end
       for d, device in ipairs(seen.devices) do layer.on[d] = cost_on(best, layer.chain, device.name, watts_of(seen, device)) end
     elseif not taken[i] then
-      taken[i] = 0 -- nothing runs it: it costs nothing
+      taken[i] = 0 -- No step runs it: it costs nothing.
     end
   end
-  -- what a layer reads
+  -- The inputs of a layer.
   for k, layer in ipairs(layers) do
     local known = { [k] = true }
     for _, at in ipairs(layer.chain) do
       for _, from in ipairs(seen.nodes[at].inputs) do
         local l = taken[from]
-        while l == 0 do -- through what costs nothing
+        while l == 0 do -- Passes through nodes that cost nothing.
           from = seen.nodes[from].inputs[1]
           l = taken[from]
         end
@@ -140,7 +144,7 @@ local function layers_of(rows, seen)
   return in_order(layers)
 end
 
--- Joules are above idle from here on.
+-- From here on joules are above idle.
 local function leave_idle(layers, idle)
   for _, layer in ipairs(layers) do
     for _, cost in pairs(layer.on) do
@@ -151,7 +155,8 @@ end
 
 -- ---- ways to run a layer ----
 
--- Of the first six devices; each set in the order in which the planner runs parts, by name.
+-- Sets of the first six devices; each set is sorted by name, the order in which the planner runs
+-- parts.
 local function subsets(devices)
   local list, n = {}, math.min(#devices, 6)
   for mask = 1, (1 << n) - 1 do
@@ -166,8 +171,8 @@ local function subsets(devices)
   return list
 end
 
--- Sets of devices that can run it, each with what its parts cost: fixed and a piece's rate, in ns and
--- joules above idle.
+-- Sets of devices that can run it, with the cost of their parts: a fixed part and a rate for each
+-- piece, in ns and joules above idle.
 local function ways_of(net, layer, seen, sets)
   local ways, options, last = {}, seen.options, layer == net.layers[#net.layers]
   local function option(name, device) return options[name .. "@" .. device] or options[name] or 0 end
@@ -188,9 +193,9 @@ local function ways_of(net, layer, seen, sets)
         way.fixed[i] = start + option("split_ns", name)
         way.rate[i] = math.max(cost.ns - start, 1) / layer.pieces
         way.joules[i] = watts * start + option("split_joules", name)
-        way.watts[i] = watts * way.rate[i] -- of a piece
+        way.watts[i] = watts * way.rate[i] -- For one piece.
         local link = last and net.host and not seen.devices[d].host and net.links[d * 64 + net.host]
-        way.after[i] = link and link.fixed or 0 -- what it takes to the program's memory
+        way.after[i] = link and link.fixed or 0 -- The cost of the copy to the program's memory.
         way.brings[i] = link and link.byte * layer.bytes / layer.pieces or 0
       end
     end
@@ -199,7 +204,8 @@ local function ways_of(net, layer, seen, sets)
   return ways
 end
 
--- Pieces of each part so that all end together, parts beginning at `starts`; nil: one would get too little.
+-- The pieces of each part so that all end together, if parts begin at `starts`; nil: one part would
+-- be too small.
 local function cut(way, starts, pieces, least)
   local n, fixed, rates, all, sum = #way.set, {}, {}, 0, pieces
   for i = 1, n do
@@ -213,7 +219,7 @@ local function cut(way, starts, pieces, least)
     sizes[i] = math.floor(size)
     left = left - sizes[i]
   end
-  for _ = 1, left do -- what rounding left over, where it ends first
+  for _ = 1, left do -- Pieces left over by rounding go to the part that ends first.
     local best, least_stop
     for i = 1, n do
       local stop = fixed[i] + (sizes[i] + 1) * rates[i]
@@ -227,7 +233,7 @@ local function cut(way, starts, pieces, least)
   return sizes
 end
 
--- ---- moving ----
+-- ---- moving values ----
 
 local function links_of(seen)
   local at, links, host = {}, {}, nil
@@ -258,10 +264,11 @@ local function links_of(seen)
   return links, host
 end
 
--- ---- running, on queues ----
+-- ---- simulation on queues ----
 
--- free: when each device's queue is; homes: by layer, where its value lies: { whole = { [device] = since },
--- set, sizes, at: the parts that it was made in, and when they were ready }.
+-- free: the time at which each device's queue is free; homes: by layer, the places of its value: {
+-- whole = { [device] = since }, set, sizes, at: the parts in which it was made, and when they were
+-- ready }.
 local function copy_of(state)
   local free, homes = {}, {}
   for d, t in ipairs(state.free) do free[d] = t end
@@ -273,7 +280,7 @@ local function move(net, state, from, to, bytes, since)
   local devices, links = net.devices, net.links
   if from == to then return since end
   local host = net.host
-  if not devices[from].host and not devices[to].host and host then -- through the program's memory
+  if not devices[from].host and not devices[to].host and host then -- Through the program's memory.
     return move(net, state, host, to, bytes, move(net, state, from, host, bytes, since))
   end
   local link = links[from * 64 + to]
@@ -286,7 +293,7 @@ local function move(net, state, from, to, bytes, since)
   return stop
 end
 
--- A part of the value that went through the program's memory: others find it there.
+-- A part of the value that went through the program's memory is there for others.
 local function passing(state, v, k, since)
   local home, passed = {}, {}
   for key, x in pairs(state.homes[v]) do home[key] = x end
@@ -296,7 +303,7 @@ local function passing(state, v, k, since)
   return home
 end
 
--- When the device has the pieces from low to high of the value; nil: all of it.
+-- The time at which the device has the pieces from low to high of the value; nil: all of it.
 local bring
 function bring(net, state, v, d, low, high)
   local home, layer = state.homes[v], net.layers[v]
@@ -332,7 +339,7 @@ function bring(net, state, v, d, low, high)
     end
     local since_there, bytes = home.whole[best], layer.bytes * (high and (high - low) / layer.pieces or 1)
     if not high and net.host and not net.devices[best].host and not net.devices[d].host then
-      since_there = bring(net, state, v, net.host) -- where others find it, too
+      since_there = bring(net, state, v, net.host) -- Others find it there, too.
       best, home = net.host, state.homes[v]
     end
     since = move(net, state, best, d, bytes, since_there)
@@ -345,7 +352,7 @@ function bring(net, state, v, d, low, high)
   return since
 end
 
-local NOTHING = { 0, 0, 0, 0, 0, 0 } -- starts, of as many as are looked at together
+local NOTHING = { 0, 0, 0, 0, 0, 0 } -- Start times, for as many parts as are tried together.
 local function alike(set, other)
   for i, d in ipairs(set) do
     if d ~= other[i] then return false end
@@ -353,7 +360,8 @@ local function alike(set, other)
   return #set == #other
 end
 
--- How a layer's parts may be cut where each needs but its own range of what is read: as the input is, or evenly.
+-- The divisions of a layer whose parts need only their own range of the input: as the input is
+-- divided, or evenly.
 local function cuts_of_range(net, state, layer, way)
   local input = layer.inputs[1] and state.homes[layer.inputs[1]]
   if input and input.set and alike(input.set, way.set) and net.layers[layer.inputs[1]].pieces == layer.pieces then
@@ -362,8 +370,8 @@ local function cuts_of_range(net, state, layer, way)
   return cut(way, NOTHING, layer.pieces, net.least * layer.pieces)
 end
 
--- The layer run by the way, in parts of these sizes (nil: so that all end together): a state of its own; nil: it
--- can't be cut so.
+-- Runs the layer in that way, in parts of these sizes (nil: so that all end together). Returns a
+-- new state; nil: it can't be divided so.
 local function run(net, before, k, way, sizes)
   local layer, state, starts = net.layers[k], copy_of(before), {}
   local n = #way.set
@@ -399,7 +407,7 @@ local function run(net, before, k, way, sizes)
   else
     home.set, home.sizes, home.at = way.set, sizes, ends
     home.key = way.key .. "/" .. table.concat(sizes, "/")
-    if k == #net.layers and net.host then -- the answer is read in the program's memory
+    if k == #net.layers and net.host then -- The result is read in the program's memory.
       state.homes[k] = home
       state.t = math.max(state.t, bring(net, state, k, net.host))
     end
@@ -438,8 +446,8 @@ local function key_of(state, live)
   return table.concat(words, " ")
 end
 
--- What is left from each layer on takes at least this: corners (t, e) of a polygon that no plan lies
--- below. Divided layers are bounded by devices that work together without loss.
+-- A lower bound for the rest from each layer on: corners (t, e) of a polygon below which no plan
+-- lies. Divided layers are bounded by devices that work together without loss.
 local function corners_of(net, scale)
   local n, lines = #net.layers, {}
   local function fluid(k, add)
@@ -482,7 +490,7 @@ local function corners_of(net, scale)
   return corners
 end
 
--- Those of a state that no other beats in both; thinned to `most`.
+-- The states that no other beats in both; thinned to `most`.
 local function front(list, most)
   table.sort(list, function(a, b) if a.t ~= b.t then return a.t < b.t end return a.e < b.e end)
   local kept, least = {}, math.huge
@@ -498,7 +506,7 @@ local function front(list, most)
   return thin
 end
 
--- The least that can come of a state behind layer k.
+-- A lower bound on the objective of a state after layer k.
 local function promise(net, state, k)
   local least, from = math.huge, state.t
   for _, home in pairs(state.homes) do
@@ -539,7 +547,7 @@ local function search(net, bound, most)
     for _, key in ipairs(order) do
       for _, state in ipairs(front(groups[key], each)) do states[#states + 1] = state end
     end
-    if #states > most then -- the most promising
+    if #states > most then -- Keeps the most promising.
       table.sort(states, function(a, b) return a.promise < b.promise end)
       for i = #states, most + 1, -1 do states[i] = nil end
     end
@@ -551,7 +559,8 @@ local function search(net, bound, most)
   return best
 end
 
--- The plan with one layer run by another way, or cut a little otherwise, as long as that makes it better.
+-- The plan with one layer run in another way, or divided slightly differently, as long as that
+-- improves it.
 local function refine(net, best)
   local n, trace, tries, better = #net.layers, {}, TRIES, true
   local value = net.value
@@ -561,7 +570,7 @@ local function refine(net, best)
       state = state.before
     end
   end
-  local function try(k, way, sizes, anew) -- anew: what follows is cut anew
+  local function try(k, way, sizes, anew) -- anew: later layers are divided again.
     local state = trace[k].before
     for i = k, n do
       local of = trace[i]
@@ -647,7 +656,8 @@ local function place(rows, seen)
   net.value, net.corners, net.bound = value, corners_of(net, scale), bound
   local best
   local most = math.max(4, math.min(1500, WORK // math.max(n_ways, 1)))
-  for _, width in ipairs { math.min(most, 24), most } do -- narrow first: what it finds, the other need not look below
+  -- First a narrow search: its result is a bound for the wide one.
+  for _, width in ipairs { math.min(most, 24), most } do
     if width == most and most <= 24 and best then break end
     best = search(net, net.bound, width) or best
     if best then
@@ -656,7 +666,7 @@ local function place(rows, seen)
     end
   end
   if not best then
-    if not kept then return nil, "no plan keeps to the limit of time" end
+    if not kept then return nil, "no plan keeps within limit_ms" end
     local answer = {}
     for _, node in ipairs(seen.nodes) do answer[node.name] = kept end
     steps[#steps + 1] = { kept = kept, why = "nothing is expected to be better" }
@@ -668,7 +678,7 @@ local function place(rows, seen)
     if #set == 1 then
       local cost = layer.on[set[1]]
       answer[layer.node.name] = cost.row
-      -- what was measured was the device's own choice of kernels
+      -- Measured with the device's own choice of kernels.
       for _, at in ipairs(cost.row and cost.left or layer.chain) do answer[seen.nodes[at].name] = seen.devices[set[1]].name end
     else
       local parts = {}

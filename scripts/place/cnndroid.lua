@@ -1,12 +1,13 @@
--- As CNNdroid does it: convolution and dense layers on the GPU, the rest on the processor's threads.
--- The processor is the first device that shares the program's memory, the GPU the first that does not.
+-- CNNdroid's placement: convolution and dense layers on the GPU, the rest on the processor's
+-- threads. The processor is the first device that shares the program's memory, the GPU the first
+-- that does not.
 
 local function place(_, seen)
   local host, away
   for _, d in ipairs(seen.devices) do
     if d.host then host = host or d.name else away = away or d.name end
   end
-  if not (host and away) then return nil, "wants a device with the program's memory and one without" end
+  if not (host and away) then return nil, "needs a device with the program's memory and one without" end
   local answer = {}
   for i, node in ipairs(seen.nodes) do
     local heavy = node.operator:find "^conv" or node.operator:find "^dense"

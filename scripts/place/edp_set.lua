@@ -1,5 +1,5 @@
--- Algorithm 4.1 of Hu Wang's thesis: devices whose joules are not worth their speed are dropped, the one
--- with the largest EDP first, until what is left is better than the fastest alone. Every layer is then
+-- Algorithm 4.1 of Hu Wang's thesis: drops devices whose joules are not worth their speed, the one
+-- with the largest EDP first, until the rest is better than the fastest alone. Every layer is then
 -- divided by the relative speeds (algorithm 4.2).
 -- Options: threshold (1), above which the set's relative EDP is not good enough.
 
@@ -12,7 +12,7 @@ local function place(_, seen)
   end
   local fastest = set[1]
   for _, d in ipairs(set) do
-    d.e = measured and d.e or d.t -- without a meter all draw alike
+    d.e = measured and d.e or d.t -- Without a meter all draw the same power.
     d.p, d.edp = d.e / d.t, d.e * d.t
     if d.t < fastest.t then fastest = d end
   end

@@ -1,7 +1,8 @@
--- For each layer the row that takes the least time, with what moving its inputs there takes; nothing is divided.
--- No layer looks ahead: best.lua does.
+-- For each layer the row with the least time, including moves of its inputs. Nothing is divided,
+-- and no layer looks ahead (best.lua does).
 
--- Bringing what `a` computes to `b`: as the options tell what was measured, else as the rows say.
+-- The time to move the result of `a` to `b`: as measured, if the options have it, else from the
+-- rows.
 local function moving_ns(seen, a, b)
   local way = "@" .. a.device .. "@" .. b.device
   local fixed, byte = seen.options["copy_ns" .. way], seen.options["byte_ns" .. way]
@@ -21,7 +22,7 @@ local function place(rows, seen)
     end
     if not seen.nodes[r.index].with and (not best[r.index] or cost < best[r.index].cost) then
       best[r.index] = { cost = cost, row = r }
-      from[r.index] = r -- rows come in the order of the nodes
+      from[r.index] = r -- Rows come in the order of the nodes.
       answer[seen.nodes[r.index].name] = r
     end
   end

@@ -1,5 +1,5 @@
--- The baseline of Hu Wang's thesis: everything on everything. All devices share every layer, by their
--- speeds on the whole net, whatever that costs.
+-- The baseline of Hu Wang's thesis: every layer on all devices. They share it by their speeds on
+-- the whole net, whatever that costs.
 
 local function place(_, seen)
   local sum, parts, answer, steps = 0, {}, {}, {}

@@ -1,7 +1,7 @@
--- Devices, shares and frequencies of a net chosen together, for the least EDP on a board. A placement is found
--- anew for each frequency that is tried: a unit that is slower now may lose its layers to another. What
--- choosing one after the other gives (place at the highest frequencies, then set those) is a start of the
--- search, so the result is never worse.
+-- Chooses devices, shares and frequencies of a net together, for the least EDP on a board. A new
+-- placement is found for each frequency that is tried: a unit that is slower now may lose its
+-- layers to another. The search starts from the separate choice (a placement at the highest
+-- frequencies, then frequencies for it), so the result is never worse.
 --
 --   cnnrun scripts/place/joint.lua nets.lenet5 --on drawn,seed=3 -o FOLDER
 --
@@ -14,14 +14,14 @@ local board = require "lib.board"
 local json = require "lib.json"
 local placement = require "lib.placement"
 
--- ---- what a choice takes: { answer, at = { step of each clock }, edp, seconds, joules } ----
+-- ---- the cost of a choice: { answer, at = { step of each clock }, edp, seconds, joules } ----
 
 local function set_clocks(b, at)
   for i, clock in ipairs(b.clocks) do clock.at = clock.steps[at[i]].mhz end
   board.machine(b, true)
 end
 
--- The units that devices are made of: those that are no part of another.
+-- The units that devices are made of: those that are not part of another.
 local function units_of(b)
   local part, names = {}, {}
   for _, unit in ipairs(b.units) do
@@ -39,7 +39,7 @@ local function judged(p, answer, at)
   return { answer = answer, at = table.move(at, 1, #at, 1, {}), edp = edp, seconds = seconds, joules = joules }
 end
 
--- The placement at those frequencies; each is worked out once.
+-- The placement at those frequencies; each is computed once.
 local function placed(p, at)
   local key = table.concat(at, " ")
   if not p.known[key] then
@@ -59,7 +59,7 @@ local function placed(p, at)
   return p.known[key]
 end
 
--- Steps changed one clock at a time, as long as that makes it better; try(at) gives a choice.
+-- Changes the step of one clock at a time as long as that lowers the EDP; try(at) returns a choice.
 local function descend(p, from, try)
   local choice, better = from, true
   while better do
@@ -76,7 +76,7 @@ local function descend(p, from, try)
   return choice
 end
 
--- All steps of all clocks: the least there is for this search of placements.
+-- All steps of all clocks: the optimum for this search of placements.
 local function exhaustive(p)
   local at, least = {}, nil
   local function each(i)
@@ -119,7 +119,7 @@ local function literal(value)
   return "{ " .. table.concat(parts, ", ") .. " }"
 end
 
--- Names of units become those of devices; a row is one on its device.
+-- Replaces names of units by those of devices; a row becomes one on its device.
 local function devices(answer)
   if type(answer) == "string" or answer.device then return "sim:" .. (answer.device or answer) end
   local out = {}
@@ -157,10 +157,10 @@ end
 
 return function(words)
   return args.main(words, { usage = "scripts/place/joint.lua NET --on BOARD [-o FOLDER]", least = 1,
-    about = "Devices, shares and frequencies of a net chosen together, for the least EDP, beside one after the other.",
+    about = "Chooses devices, shares and frequencies of a net together for the least EDP, and compares with separate choices.",
     flags = { { "--on BOARD", "a board by its name: drawn,seed=3 (odroid_xu3)" },
               { "--exhaustive", "try all frequencies of all clocks, too" },
-              { "-o, --output FOLDER", "where place.lua and hold.lua go" }, { "--json", "an object a choice" } } },
+              { "-o, --output FOLDER", "where place.lua and hold.lua go" }, { "--json", "one object for each choice" } } },
     function(options)
       local p, choices = choose(options.on or "odroid_xu3", placement.layers(options[1]), options.exhaustive)
       tell(options, p, choices)

@@ -1,6 +1,6 @@
--- Whole channels: layers shrink, so that any kernel is faster. Shares are found by the scan.
+-- Whole channels: layers become smaller, so that any kernel is faster. The scan finds the shares.
 return require "lib.prune".schedule {
-  about = "Whole channels of convolution and dense layers, as many of each as the scan says it can lose alone " ..
+  about = "Whole channels of convolution and dense layers, as many of each layer as the scan finds that it can lose alone " ..
           "within two points; the net shrinks.",
   unit = "channel",
   scan = { points = 2 },

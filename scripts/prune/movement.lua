@@ -1,4 +1,5 @@
--- Movement (Sanh et al. 2020): weights that training moves towards 0 go, small or not. The sum goes on over all cuts.
+-- Movement (Sanh et al. 2020): removes weights that training moves towards 0, whatever their size.
+-- The sum continues over all steps.
 return require "lib.prune".schedule {
   about = "All layers by one threshold on movement, the running sum of -weight * gradient, by cubic steps.",
   keep = 0.1,

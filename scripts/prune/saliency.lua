@@ -1,4 +1,5 @@
--- All layers by one threshold on what the loss would grow by without a weight; stored in few bits each.
+-- All layers by one threshold on the estimated growth of the loss without a weight; stored in few
+-- bits each.
 return require "lib.prune".schedule {
   about = "All convolution and dense layers by one threshold on saliency (squares of weight and gradient): " ..
           "2% of all are kept in the end, by cubic steps, trained on at length, and share 32 values a layer.",

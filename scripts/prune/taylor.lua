@@ -1,4 +1,4 @@
--- Taylor (Molchanov et al. 2019): what the loss would change by without a weight, to first order, squared.
+-- Taylor (Molchanov et al. 2019): the change of the loss without a weight, to first order, squared.
 return require "lib.prune".schedule {
   about = "All layers by one threshold on (weight * gradient)^2, a running mean over batches, by cubic steps.",
   keep = 0.1,

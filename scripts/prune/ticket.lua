@@ -1,6 +1,7 @@
--- A lottery ticket with rewinding (Frankle et al. 2020): cut by size, go back to an early epoch, train again.
+-- A lottery ticket with rewinding (Frankle et al. 2020): prune by magnitude, go back to an early
+-- epoch, train again.
 return require "lib.prune".schedule {
-  about = "The net is trained, cut, taken back to what it was after one epoch and trained again, in turns.",
+  about = "The net is trained, pruned, set back to its state after one epoch and trained again, in turns.",
   keep = 0.1, rates = { 0.5, 0.25 }, scan = false,
   rewind = 1,
   train = { epochs = 3, rate = 0.02, policy = "cosine" },

@@ -1,7 +1,7 @@
 #!/usr/bin/perl
-# What kernels would do on a Mali or an Adreno, counted where there is none: nets with a family's numbers on
-# Oclgrind (the first and last work-group of each launch), and what a compiler for GPUs makes of 64 registers.
-# A table a family; what is beyond its limits is told below, with exit status 1.
+# Counts what kernels would do on a Mali or an Adreno, without one: nets with a family's numbers on Oclgrind (the
+# first and last work-group of each launch), and the registers that a compiler for GPUs needs, of 64. One table for
+# each family; values beyond its limits are listed below, with exit status 1.
 # opencl_counts.pl [FAMILY...] [NET.lua...]
 use strict;
 use warnings;
@@ -38,7 +38,7 @@ delete @ENV{grep { /^(CNNRUN_OPENCL|CNNRUN_CACHE|OCLGRIND_)/ } keys %ENV};
 
 # ---- counting ----
 
-# Of each launch: kernel, program, work-items, work-items of a group, bytes of local memory; then counts.
+# For each launch: kernel, program, work-items, work-items of a group, bytes of local memory; then counts.
 sub launches {
     my ($class, $family, $net) = @_;
     local %ENV = (%ENV, CNNRUN_OPENCL => $shim, SHIM_LIBRARY => 'liboclgrind-rt.so', SHIM_ALONE => 1, SHIM_SOURCES => $dir,
@@ -100,7 +100,7 @@ sub registers {
     return @{$compiled{"$kernel $options $text"} = [$registers, $scratch]};
 }
 
-# ---- telling ----
+# ---- output ----
 
 sub built { # what of the options tells kernels of a name apart
     my ($program) = @_;

@@ -1,5 +1,5 @@
 #!/usr/bin/perl
-# A monitor for a long time, its page open in a browser: slope of memory, file handles, frames lost and late.
+# Runs a monitor for a long time, with its page open in a browser: slope of memory, file handles, lost and late frames.
 #     perl tests/bench/soak.pl [--minutes 60] [--rate 30] [--drops 10] [MODEL [VIDEO]] [-- OPTIONS of monitor]
 # The first 90 pictures of VIDEO come again and again, as a camera's would; without one a test picture moves. The camera
 # goes away and comes back so many times, for 5 and 45 seconds by turns.
@@ -67,7 +67,7 @@ while (time - $begun < $minutes * 60) {
     STDOUT->flush;
 }
 
-# ---- what it comes to: behind the first fifth, in which caches fill ----
+# ---- results: without the first fifth, in which caches fill ----
 my @late = grep { $_->[0] > $minutes * 12 } @rows;
 die "too short\n" if @late < 10;
 my ($n, $st, $sm) = (scalar @late, 0, 0);

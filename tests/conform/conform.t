@@ -1,5 +1,5 @@
 #!/usr/bin/perl
-# devicecheck and conform find each planted fault, name it, and find none in what has none.
+# devicecheck and conform find and name each planted fault, and find none in correct plugins.
 use strict;
 use warnings;
 use File::Temp 'tempdir';

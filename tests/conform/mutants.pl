@@ -1,7 +1,7 @@
 #!/usr/bin/perl
-# Mutants of the example plugins: one statement dropped, one constant or operator changed, drawn by seed. Tells which of
-# them `cnnrun conform` catches, and shows each that it does not, so that a person can say whether it changes anything.
-# By hand; takes minutes.
+# Mutants of the example plugins: one statement dropped, one constant or operator changed, drawn by seed. Prints which of
+# them `cnnrun conform` finds, and shows the others, so that a person can decide whether they change behaviour.
+# Run by hand; takes minutes.
 #     tests/conform/mutants.pl [--seed N] [--count N] [--build DIR] [--keep DIR]
 use strict;
 use warnings;
@@ -16,7 +16,7 @@ my $dir = $keep || tempdir(CLEANUP => 1);
 mkdir $dir;
 srand $seed;
 
-# Sources that mutate, each with what builds its plugin.
+# Sources to mutate, each with the target that builds its plugin.
 my $flags = "-O1 -fPIC -shared -fvisibility=hidden -w -I$root/core/include -I$build/include";
 my @plugins = (
     {name => 'template', sources => [glob "$root/plugins/template/*.c"], build => "cc -std=c11 $flags -I$root/plugins/template"},
@@ -28,7 +28,7 @@ my @plugins = (
 
 sub slurp { local (@ARGV, $/) = shift; <> }
 
-# Lines inside functions that do something: no declarations of tables, no texts for people.
+# Executable lines of functions: no tables, no texts for people.
 sub lines_of {
     my @line = split /^/, shift;
     my ($depth, $table, @places) = (0, 0);
@@ -44,7 +44,7 @@ sub lines_of {
     return (\@line, \@places);
 }
 
-# One of the line's constants, and 1.
+# Adds 1 to one of the line's constants.
 sub raised {
     my ($text, @at) = @_;
     push @at, [$-[1], $+[1] - $-[1], $1] while $text =~ /(?<![\w.'"])(\d+)(?![\w.'"])/g;
@@ -53,7 +53,7 @@ sub raised {
     return $text;
 }
 
-# Ways to change a line; each gives the new line, or nothing if it has no place for it.
+# Mutations of a line; each returns the new line, or nothing if it does not apply.
 my @ways = (
     ['statement dropped', sub { $_[0] =~ /^\s*(?:return|break|continue|\}|case)|^\s*\w[\w:<>, ]*[ \*&]+\w+(?:\[.*\])?\s*(?:=|;|\{)/ ? undef : $_[0] =~ s/\S.*;/;/r }],
     ['constant raised', \&raised],
@@ -64,7 +64,7 @@ my @ways = (
     ['condition turned', sub { my $t = $_[0]; $t =~ s/\bif \((.*?)\) /if (!($1)) / ? $t : undef }],
 );
 
-# The mutant of a knob writes to the board that it finds.
+# A mutated knob writes to the board that it finds.
 my $samples = "$root/plugins/template-kinds/samples";
 my $given = "--sysfs-root $dir/root " . join ' ', map { "--sample $_" } glob "$samples/a.*";
 my ($made, $caught, $broken, @missed) = (0, 0, 0);

@@ -1,5 +1,6 @@
 #!/usr/bin/perl
-# tools/pack.pl: a static program of one net answers as cnnrun does. It is built for AArch64 and run by qemu.
+# tools/pack.pl: a static program of one net gives the answers of cnnrun. It is built for AArch64 and run by
+# qemu.
 use strict;
 use warnings;
 use Cwd qw(abs_path);

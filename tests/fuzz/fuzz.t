@@ -1,5 +1,5 @@
 #!/bin/sh
-# Each fuzz target for a few seconds, with clang.
+# Runs each fuzz target for a few seconds; needs clang.
 command -v clang >/dev/null || { echo "1..0 # skip clang is missing"; exit 0; }
 lines=$(mktemp)
 trap 'rm -f "$lines"' EXIT

@@ -9,8 +9,8 @@ build = sys.argv[1] if len(sys.argv) > 1 else "build"
 here = os.path.dirname(os.path.abspath(__file__))
 
 
-def put(road, name, data):
-    folder = os.path.join(here, "corpus", road)
+def put(target, name, data):
+    folder = os.path.join(here, "corpus", target)
     os.makedirs(folder, exist_ok=True)
     with open(os.path.join(folder, name), "wb") as out:
         out.write(data)
@@ -411,13 +411,13 @@ with open(os.path.join(here, "tiny.lua"), encoding="utf8") as script:
     LUA = script.read()
 put("lua", "tiny.lua", LUA.encode())
 with tempfile.TemporaryDirectory() as folder:
-    for road, name in (("native", "tiny.cnr"), ("import-onnx", "tiny.onnx")):
+    for target, name in (("native", "tiny.cnr"), ("import-onnx", "tiny.onnx")):
         path = os.path.join(folder, name)
         command = "convert" if name.endswith(".cnr") else "export"
         subprocess.run([os.path.join(build, "cnnrun"), command, os.path.join(here, "tiny.lua"),
                         "--weights", "random:1", "-o", path], check=True)
         with open(path, "rb") as file:
-            put(road, name, file.read())
+            put(target, name, file.read())
 
 # ---- a tracker's model, behind options and alone: small ferns, few patches ----
 SETTINGS = ["ferns=2", "comparisons=5", "positives=3", "negatives=4", "warps_first=2", "warps=1"]

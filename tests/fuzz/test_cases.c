@@ -1,6 +1,6 @@
-/* Replays what the fuzz targets begin with (corpus/ROAD/) and what they found (cases/ROAD/): no
- * crash, and sound files are taken. Roads of importers that are not built are skipped. */
-#include "tests/fuzz/roads.h"
+/* Replays the seeds of each fuzz target (corpus/TARGET/) and earlier findings (cases/TARGET/).
+ * Nothing may crash, and valid files must be accepted. Importers that are not built are skipped. */
+#include "tests/fuzz/targets.h"
 #include "tests/tap.h"
 #include <dirent.h>
 #include <time.h>
@@ -11,26 +11,26 @@ static double now(void) {
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-/* All files of one road; `sound`: each must be taken. */
-static void replay(const char *folder, const char *road, int sound) {
+/* Replays all files of one target; if `sound`, each must be accepted. */
+static void replay(const char *folder, const char *target, int sound) {
     char path[1200];
     DIR *d = opendir(folder);
     for (struct dirent *e; d && (e = readdir(d));) {
         size_t n;
         if (e->d_name[0] == '.') continue;
         snprintf(path, sizeof path, "%s/%s", folder, e->d_name);
-        uint8_t *data = roads_read(path, &n);
+        uint8_t *data = fuzz_read(path, &n);
         if (!data) {
             ok(0, "%s can be read", path);
             continue;
         }
         const double begun = now();
-        const int taken = roads_run(road, data, n);
+        const int taken = fuzz_run(target, data, n);
         const double took = now() - begun;
         cnri_free(data);
-        if (taken < 0) skip(e->d_name, road);
-        else if (!ok((taken || !sound) && took < 20, "%s %s", road, e->d_name))
-            note("%s; %.1f s", roads.why, took);
+        if (taken < 0) skip(e->d_name, target);
+        else if (!ok((taken || !sound) && took < 20, "%s %s", target, e->d_name))
+            note("%s; %.1f s", fuzz.why, took);
     }
     if (d) closedir(d);
 }
@@ -47,10 +47,10 @@ static void replay_all(const char *folder, int sound) {
 }
 
 int main(void) {
-    if (!roads_open(CNRT_BUILD_DIR "/plugins")) return 1;
+    if (!fuzz_open(CNRT_BUILD_DIR "/plugins")) return 1;
     replay_all(CNRT_SOURCE_DIR "/tests/fuzz/corpus", 1);
     replay_all(CNRT_SOURCE_DIR "/tests/fuzz/cases", 0);
     ok(tap_count > 5, "there were files");
-    roads_close();
+    fuzz_close();
     return done();
 }

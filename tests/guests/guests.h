@@ -67,7 +67,7 @@ __attribute__((unused)) static int32_t guests_load_digits(const cnr_graph *net) 
     return n;
 }
 
-/* `n` digits in batches through a plan for them; scores gets 10 a digit. */
+/* Runs `n` digits in batches; scores gets 10 numbers per digit. */
 __attribute__((unused)) static cnr_status guests_run(cnr_model *m, int32_t n, int32_t batch,
                                                      float *scores, cnr_error *err) {
     for (int32_t at = 0; at + batch <= n; at += batch) {

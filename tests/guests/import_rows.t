@@ -1,5 +1,5 @@
 #!/usr/bin/perl
-# Operators of model formats that a plugin imports: the template's row for ONNX, there and back; TensorFlow, Caffe.
+# Import rows of a plugin: the template's row for ONNX, import and export; TensorFlow, Caffe.
 use strict;
 use warnings;
 use Cwd 'abs_path';

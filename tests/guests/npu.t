@@ -1,6 +1,6 @@
 #!/usr/bin/perl
-# Regions that a device claims: the example NPU, and a device that claims what it is told: who gets them, what they
-# answer, stored plans, policies, what is refused.
+# Regions that a device claims: the example NPU, and a device with chosen claims: selection, results, stored
+# plans, policies, refusals.
 use strict;
 use warnings;
 use Cwd 'abs_path';

@@ -1,5 +1,6 @@
 #!/bin/sh
-# Stored plans across processes, by the program alone: miss, hit, stale and why; several at once.
+# Stored plans across processes, by the program alone: miss, hit, stale with the reason; several processes at
+# once.
 build=${CNNRUN_BUILD:-build}
 root=$(cd "$(dirname "$0")/../.." && pwd)
 net=$root/scripts/nets/lenet5.lua digit=$root/scripts/nets/digits/three.png

@@ -1,4 +1,4 @@
-# What the tests of this folder share: running the program under limits, looking at folders.
+# Shared by the tests of this folder: runs the program under limits, and lists folders.
 package Hostile;
 use strict;
 use warnings;
@@ -52,7 +52,7 @@ sub finish {
 
 sub run { return finish(start(@_)) }
 
-# All lines of a text as JSON objects; undef when one is none.
+# All lines of a text as JSON objects; undef if one is not JSON.
 sub objects {
     my @list = map { eval { JSON::PP::decode_json($_) } } split /\n/, shift;
     return (grep { ref ne 'HASH' } @list) ? undef : \@list;

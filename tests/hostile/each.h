@@ -1,5 +1,5 @@
-/* Many hostile cases in children: each ends in time, with little memory, and kills nobody. A child
- * that a case ended is begun again behind it. */
+/* Runs many hostile cases in child processes: each must end in time, with little memory, without a
+ * crash. After a crash a new child continues with the next case. */
 #ifndef CNRT_EACH_H
 #define CNRT_EACH_H
 
@@ -11,15 +11,15 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Of the processor, so that a busy machine changes nothing; asleep a case may be twelve times that.
+/* Processor time, so that a busy machine has no effect; the wall time may be twelve times that.
  */
 enum { EACH_SECONDS = 5 };
 
 typedef struct each {
-    int (*one)(void *arg, int i); /* > 0: taken, 0: refused */
+    int (*one)(void *arg, int i); /* > 0: accepted, 0: refused */
     void *arg;
-    uint64_t addresses; /* 0: no limit; a sanitiser has none, since it takes all there are */
-    long grown;         /* MB that all cases together may make the child larger; 0: no limit */
+    uint64_t addresses; /* 0: no limit; sanitisers have none, since they reserve all addresses */
+    long grown;         /* MB by which all cases together may enlarge the child; 0: no limit */
 } each;
 
 typedef struct each_result {
@@ -41,7 +41,7 @@ static void each_limit(int seconds) {
     alarm((unsigned)seconds * 12);
 }
 
-/* The child: cases from `from` on, each told when it has ended. */
+/* The child: runs cases from `from` on and reports the end of each. */
 static void each_child(const each *e, int from, int many, int to) {
     struct rusage before, after;
     if (e->addresses && !TAP_SANITISED) {

@@ -27,7 +27,7 @@ sub folder {
     }
     return $dir;
 }
-# Of two files in one (tests/fuzz/roads.h): a folder with both under these names.
+# Of two files in one (tests/fuzz/targets.h): a folder with both under these names.
 sub pair {
     my ($path, $first, $second) = @_;
     my $dir = tempdir(CLEANUP => 1);

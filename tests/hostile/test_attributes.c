@@ -1,6 +1,6 @@
 /* Every operator with hostile attributes on hostile inputs: built, planned and run, or refused with
  * words. CNNRUN_ATTRIBUTES=8000 sets how many nodes over all operators (600). */
-#include "tests/fuzz/roads.h"
+#include "tests/fuzz/targets.h"
 #include "tests/hostile/each.h"
 #include <float.h>
 #include <math.h>
@@ -134,7 +134,7 @@ static int run_graph(cnr_graph *g, cnr_runtime *rt) {
     cnr_tensor types[MOST_PORTS];
     const cnr_tensor *in[MOST_PORTS], *out[4];
     cnr_status status = cnri_model_from_graph(rt, g, NULL, &model, &err);
-    if (status) return roads_refused(status, &err);
+    if (status) return fuzz_refused(status, &err);
     const int32_t n = cnr_input_count(model), n_out = cnr_output_count(model);
     for (int32_t i = 0; i < n; i++) {
         types[i] = *cnr_input_type(model, i);
@@ -144,7 +144,7 @@ static int run_graph(cnr_graph *g, cnr_runtime *rt) {
     }
     status = cnr_run_tensors(model, in, n, out, n_out < 4 ? n_out : 4, &err);
     for (int32_t i = 0; i < n; i++) cnri_free(types[i].data);
-    const int good = status ? roads_refused(status, &err) : 1;
+    const int good = status ? fuzz_refused(status, &err) : 1;
     cnr_release(model);
     return good;
 }
@@ -158,7 +158,7 @@ static int one(void *arg, int i) {
                                 .plugin_dirs = dirs,
                                 .threads = 1,
                                 .no_default_dirs = 1,
-                                .log = roads_silence};
+                                .log = fuzz_silence};
     cnr_error err = CNR_ERROR_INIT;
     cnr_value in[MOST_PORTS], out[MOST_PORTS] = {0};
     drawn *d = calloc(1, sizeof *d);
@@ -178,7 +178,7 @@ static int one(void *arg, int i) {
     if (!status) status = cnri_graph_fill_random(g, 1, &err);
     if (!status) return run_graph(g, rt);
     cnri_graph_free(g);
-    return roads_refused(status, &err);
+    return fuzz_refused(status, &err);
 }
 
 int main(void) {
@@ -186,7 +186,7 @@ int main(void) {
     const char *wanted = getenv("CNNRUN_ATTRIBUTES");
     const int many = wanted ? atoi(wanted) : 600;
     const each e = {.one = one, .arg = (void *)dirs, .addresses = (uint64_t)2 << 30};
-    if (!roads_open(CNRT_BUILD_DIR "/plugins")) return 1;
+    if (!fuzz_open(CNRT_BUILD_DIR "/plugins")) return 1;
     if (cnri_descriptor_count(CNR_KIND_OPERATOR) == 0) {
         skip("attributes", "no operators");
     } else {
@@ -195,6 +195,6 @@ int main(void) {
            (int)cnri_descriptor_count(CNR_KIND_OPERATOR), r.taken);
         ok(r.taken > many / 50, "some do run");
     }
-    roads_close();
+    fuzz_close();
     return done();
 }

@@ -3,7 +3,7 @@
  * CNNRUN_DAMAGED=1000 sets how many copies of each (30, of which every tenth is run),
  * CNNRUN_DAMAGED_MODEL picks models by a part of their path, CNNRUN_PICTURES=1000 sets how many
  * copies of pictures (100). */
-#include "tests/fuzz/roads.h"
+#include "tests/fuzz/targets.h"
 #include "tests/hostile/each.h"
 #include <dirent.h>
 #include <time.h>
@@ -128,7 +128,7 @@ static double now(void) {
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-/* One copy, damaged by its number, on the road that its content chooses; without damage for -1. */
+/* Loads one copy, damaged as its number says (-1: undamaged); the content chooses the reader. */
 static int one(const model *x, int copy) {
     uint8_t *data = malloc(x->n + x->m + 256);
     if (!data) _exit(4);
@@ -142,13 +142,13 @@ static int one(const model *x, int copy) {
     if (copy >= 0 && weights) m = damage(first + n, m);
     memcpy(data, "PAIR", 4);
     for (int i = 0; i < 4; i++) data[4 + i] = (uint8_t)(n >> (8 * i));
-    const int good = x->m ? roads_run("load", data, 8 + n + m) : roads_run("load", first, n);
+    const int good = x->m ? fuzz_run("load", data, 8 + n + m) : fuzz_run("load", first, n);
     free(data);
     return good;
 }
 
 static int copy_of(void *arg, int i) {
-    roads.runs = run_every > 0 && i % run_every == 0;
+    fuzz.runs = run_every > 0 && i % run_every == 0;
     return one(arg, i);
 }
 
@@ -170,24 +170,24 @@ static int load(model *x, const char *shared, const char *first, const char *sec
     snprintf(x->path, sizeof x->path, "%s%s%s", first, second ? " + " : "", second ? second : "");
     const char *only = getenv("CNNRUN_DAMAGED_MODEL");
     if (only && !strstr(x->path, only)) return 0;
-    roads.name = strrchr(first, '/') + 1;
-    roads.other = second ? strrchr(second, '/') + 1 : NULL;
-    roads.beside = second && strstr(second, ".msg");
+    fuzz.name = strrchr(first, '/') + 1;
+    fuzz.other = second ? strrchr(second, '/') + 1 : NULL;
+    fuzz.beside = second && strstr(second, ".msg");
     snprintf(path, sizeof path, "%s/%s", shared, first);
-    if (!(x->first = roads_read(path, &x->n))) {
+    if (!(x->first = fuzz_read(path, &x->n))) {
         skip(first, "not there");
         return 0;
     }
     if (!second) return 1;
     snprintf(path, sizeof path, "%s/%s", shared, second);
-    if (!(x->second = roads_read(path, &x->m))) skip(second, "not there");
+    if (!(x->second = fuzz_read(path, &x->m))) skip(second, "not there");
     return x->second != NULL;
 }
 
 static void one_model(const char *shared, const char *first, const char *second, const char *option,
                       int many) {
     model x;
-    roads.option = option;
+    fuzz.option = option;
     if (load(&x, shared, first, second)) check(&x, many);
     cnri_free(x.first);
     cnri_free(x.second);
@@ -201,7 +201,7 @@ static int picture(void *arg, int i) {
     if (!data) _exit(4);
     each_state = (uint64_t)i * 77;
     memcpy(data, x->first, x->n);
-    const int good = roads_run("source-images", data, damage(data, x->n));
+    const int good = fuzz_run("source-images", data, damage(data, x->n));
     free(data);
     return good;
 }
@@ -216,7 +216,7 @@ static void pictures(const char *folder, int many) {
         model x = {.first = NULL};
         if (e->d_name[0] == '.') continue;
         snprintf(x.path, sizeof x.path, "%.300s/%.250s", folder, e->d_name);
-        x.first = roads_read(x.path, &x.n);
+        x.first = fuzz_read(x.path, &x.n);
         if (!x.first) continue;
         const int share = many / left; /* of what is left */
         const each all = {.one = picture, .arg = &x, .addresses = (uint64_t)2 << 30};
@@ -236,8 +236,8 @@ int main(void) {
     static const char *const dirs[] = {CNRT_BUILD_DIR "/plugins", NULL};
     const double begun = now();
     if (copies_wanted) run_every = 1;
-    if (!roads_open(dirs[0])) return 1;
-    roads.dirs = dirs;
+    if (!fuzz_open(dirs[0])) return 1;
+    fuzz.dirs = dirs;
     if (!cnri_descriptor_find(CNR_KIND_SOURCE, "images"))
         skip("pictures", "source-images is not there");
     else
@@ -253,6 +253,6 @@ int main(void) {
         if (!copies_wanted && now() - begun > 40) skip(known[i][0], "left out: 40 s are over");
         else one_model(shared, known[i][0], known[i][1], known[i][2], many);
     }
-    roads_close();
+    fuzz_close();
     return done();
 }

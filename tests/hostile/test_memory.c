@@ -2,7 +2,7 @@
  * for that one: an error that says so, or the same answer; no crash, and nothing lost (the
  * sanitised build tells). CNNRUN_STARVE sets how many places are tried of each net (60); 0: all of
  * them. sweep.t does the same to the program's commands. */
-#include "tests/fuzz/roads.h"
+#include "tests/fuzz/targets.h"
 #include "tests/tap.h"
 #include <dirent.h>
 
@@ -11,11 +11,12 @@ static int64_t places(void) {
     return wanted ? atoll(wanted) : 60;
 }
 
-/* From the file to an answer. 1: it came, and *print tells it from others. */
-static int road(const char *path, const char *weights, uint8_t print[16], cnr_error *err) {
+/* Loads and runs a net on zeros. Returns 1 on success, with a fingerprint of the result in *print.
+ */
+static int load_and_run(const char *path, const char *weights, uint8_t print[16], cnr_error *err) {
     const cnr_load_options options = {.size = sizeof options, .device = "cpu", .weights = weights};
     cnr_model *m = NULL;
-    cnr_status status = cnr_load(roads.rt, path, &options, &m, err);
+    cnr_status status = cnr_load(fuzz.rt, path, &options, &m, err);
     cnr_tensor in = {.size = sizeof in};
     const cnr_tensor *list[] = {&in}, *out = NULL;
     if (!status) {
@@ -27,7 +28,8 @@ static int road(const char *path, const char *weights, uint8_t print[16], cnr_er
             }
         in.flags = 0;
         in.bytes = cnr_dense_bytes(&in);
-        in.data = calloc(1, (size_t)in.bytes + 1); /* not an allocation of ours */
+        in.data =
+            calloc(1, (size_t)in.bytes + 1); /* Not counted: calloc is not the core's allocator. */
         if (in.data) status = cnr_run_tensors(m, list, 1, &out, 1, err);
     }
     const int good = !status && out && cnr_count(out) > 1;
@@ -47,7 +49,7 @@ static void starve_how(const char *path, const char *weights, const char *what, 
         uint8_t print[16];
         if (once) cnri_alloc_fail_once(n);
         else cnri_alloc_fail_at(n);
-        const int good = road(path, weights, print, &err);
+        const int good = load_and_run(path, weights, print, &err);
         cnri_alloc_fail_at(0);
         failed += !good;
         if (good ? memcmp(print, answer, sizeof print) == 0 : err.code == CNR_E_MEMORY) continue;
@@ -62,38 +64,38 @@ static void starve_how(const char *path, const char *weights, const char *what, 
 static void starve(const char *path, const char *weights, const char *what) {
     cnr_error err = CNR_ERROR_INIT;
     uint8_t answer[16], again[16];
-    if (!ok(road(path, weights, answer, &err), "%s: an answer", what)) {
+    if (!ok(load_and_run(path, weights, answer, &err), "%s: an answer", what)) {
         note("%s: %s", err.where, err.text);
         return;
     }
     const int64_t before = cnri_alloc_count();
-    road(path, weights, again, &err);
+    load_and_run(path, weights, again, &err);
     const int64_t count = cnri_alloc_count() - before;
     starve_how(path, weights, what, 0, count, answer);
     starve_how(path, weights, what, 1, count, answer);
-    ok(road(path, weights, again, &err) && memcmp(again, answer, sizeof answer) == 0,
+    ok(load_and_run(path, weights, again, &err) && memcmp(again, answer, sizeof answer) == 0,
        "%s: and the answer again", what);
 }
 
-/* Every small sound file on its road, at every allocation. */
+/* Loads each small valid file with its target, with each allocation failing in turn. */
 static void starve_file(const char *name, const char *path) {
     size_t n;
-    uint8_t *data = roads_read(path, &n);
-    if (!data || roads_run(name, data, n) < 1) {
+    uint8_t *data = fuzz_read(path, &n);
+    if (!data || fuzz_run(name, data, n) < 1) {
         skip(path, "not taken here");
         cnri_free(data);
         return;
     }
     const int64_t before = cnri_alloc_count();
-    roads_run(name, data, n);
+    fuzz_run(name, data, n);
     const int64_t count = cnri_alloc_count() - before;
     int64_t refused = 0;
     for (int64_t k = 1; k <= count; k++) {
         cnri_alloc_fail_at(k);
-        refused += roads_run(name, data, n) == 0;
+        refused += fuzz_run(name, data, n) == 0;
         cnri_alloc_fail_at(0);
     }
-    ok((refused > 0 || count == 0) && roads_run(name, data, n) == 1,
+    ok((refused > 0 || count == 0) && fuzz_run(name, data, n) == 1,
        "%s %s: %lld allocations, refused at %lld", name, strrchr(path, '/') + 1, (long long)count,
        (long long)refused);
     cnri_free(data);
@@ -119,7 +121,7 @@ static void starve_corpus(const char *folder) {
 int main(void) {
     const char *shared = tap_shared();
     char model[1200], weights[1200];
-    if (!roads_open(CNRT_BUILD_DIR "/plugins")) return 1;
+    if (!fuzz_open(CNRT_BUILD_DIR "/plugins")) return 1;
     starve_corpus(CNRT_SOURCE_DIR "/tests/fuzz/corpus");
     starve(CNRT_SOURCE_DIR "/scripts/nets/lenet5.lua", NULL, "LeNet-5 from Lua");
     if (shared) {
@@ -128,6 +130,6 @@ int main(void) {
                  "%s/caffe/squeezenet_v1.1/squeezenet_v1.1_fp16values.caffemodel", shared);
         starve(model, weights, "SqueezeNet from Caffe");
     } else skip("SqueezeNet from Caffe", "no ../shared/data");
-    roads_close();
+    fuzz_close();
     return done();
 }

@@ -1,5 +1,5 @@
 #!/usr/bin/perl
-# cnnrun-kernelcheck, which has the engine alone: it says what cnnrun kernelcheck says.
+# cnnrun-kernelcheck, which uses the engine alone, prints the same as cnnrun kernelcheck.
 use strict;
 use warnings;
 use File::Temp 'tempdir';

@@ -1,5 +1,6 @@
 #!/usr/bin/perl
-# kernelcheck finds each planted fault, can run one case again, and finds none in what ships.
+# kernelcheck finds each planted fault, can repeat one case, and finds none in the plugins that come with
+# cnnrun.
 use strict;
 use warnings;
 use JSON::PP;

@@ -1,4 +1,4 @@
-# What the tests of real models share: the program run as a user types it, and the data found.
+# Shared by the tests of real models: runs the program as a user does, and finds the data.
 package Models;
 use strict;
 use warnings;
@@ -16,7 +16,7 @@ plan skip_all => "no $build/cnnrun" unless -x "$build/cnnrun";
 # The place of a file of the shared data.
 sub data { return "$shared/$_[0]" }
 
-# Runs a block of tests, or skips it, naming the first of the data that is missing.
+# Runs a block of tests, or skips it and names the first missing file.
 sub with_data {
     my ($name, $needs, $tests) = @_;
     my ($missing) = grep { !-e data($_) } @$needs;
@@ -26,7 +26,7 @@ sub with_data {
     }
 }
 
-# Runs it; gives exit code, stdout, stderr.
+# Runs the program; returns exit code, stdout, stderr.
 sub cnnrun {
     my @words = @_;
     my $pid = fork // die;
@@ -42,10 +42,10 @@ sub cnnrun {
     return ($signal ? 128 + $signal : $code, @texts);
 }
 
-# All lines of a text as JSON objects; those that are none are left out.
+# All lines of a text as JSON objects, without lines that are not JSON.
 sub objects { return grep { ref eq 'HASH' } map { eval { decode_json($_) } } split /\n/, shift }
 
-# Imports with these words into a file of that name; gives its path.
+# Imports with these words into a file of that name; returns its path.
 sub imported {
     my ($name, @words) = @_;
     my $net = "$dir/$name.cnr";
@@ -54,7 +54,7 @@ sub imported {
     return $net;
 }
 
-# Evaluates a net: how many of the pictures were right, as { n, top1, top5 }.
+# Evaluates a net: the number of right pictures, as { n, top1, top5 }.
 sub right {
     my ($net, @words) = @_;
     my ($code, $out, $err) = cnnrun('eval', $net, @words, '--json');
@@ -84,7 +84,7 @@ sub outputs {
     return \@list;
 }
 
-# What the program says of a net's outputs for a picture: a list of { name, dims, lowest, highest }.
+# The program's output about a net's outputs for a picture: a list of { name, dims, lowest, highest }.
 sub told {
     my ($net, $picture) = @_;
     my ($code, $out, $err) = cnnrun('run', $net, $picture, '--json');
@@ -93,7 +93,7 @@ sub told {
     return $answer->{outputs} // [];
 }
 
-# A figure within `slack` of what is wanted, told in the test's name.
+# Tests that a number is within `slack` of the wanted one; the test's name has both.
 sub near {
     my ($got, $want, $slack, $name) = @_;
     return ok(abs($got - $want) <= $slack + 1e-9, "$name: $got (wanted $want +- $slack)");

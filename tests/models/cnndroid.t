@@ -1,5 +1,5 @@
 #!/usr/bin/perl
-# CNNdroid's CIFAR-10 net as it lay on a phone, and NetFiles whose parameters are missing.
+# CNNdroid's CIFAR-10 net as stored on a phone, and NetFiles whose parameters are missing.
 use strict;
 use warnings;
 use FindBin;

@@ -1,5 +1,5 @@
 #!/usr/bin/perl
-# What known nets take: the arena against its lower bound, and SqueezeNet's time, told only.
+# Memory of known nets: the arena against its lower bound; SqueezeNet's time is printed only.
 use strict;
 use warnings;
 use FindBin;

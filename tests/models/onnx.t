@@ -1,5 +1,5 @@
 #!/usr/bin/perl
-# ONNX's own tests through cnnrun verify: exact counts, and two vectors known to be otherwise.
+# ONNX's own tests with cnnrun verify: exact counts, and two test vectors that are known to differ.
 use strict;
 use warnings;
 use FindBin;

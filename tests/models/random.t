@@ -1,6 +1,6 @@
 #!/usr/bin/perl
-# Random weights: deep nets' activations neither die nor overflow, so their softmax tells classes apart
-# without being sure of one.
+# Random weights: activations of deep nets neither vanish nor overflow, so their softmax tells classes apart
+# without being certain.
 use strict;
 use warnings;
 use FindBin;

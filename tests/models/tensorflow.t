@@ -1,5 +1,5 @@
 #!/usr/bin/perl
-# TensorFlow's frozen graphs: right answers, the 8-bit graph told, control flow refused by name.
+# TensorFlow's frozen graphs: right answers, the 8-bit graph is reported, control flow is refused by name.
 use strict;
 use warnings;
 use FindBin;

@@ -55,7 +55,7 @@ sub blocks_of {
 my $pictures = 'for i in 1 2 3 4 5; do cat digits.txt; done >twenty.txt';
 my $train = "$pictures; cnnrun train NET --data images:twenty.txt --epochs 1 -o trained.cnr --overwrite";
 my $schedule = 'require "lib.prune".schedule';
-# Code by language and by what it has; the command that runs it (CODE is the file), and what stands around it.
+# Code by language and by a pattern in it; the command that runs it (CODE is the file), and text before and after it.
 my @runs = (
     [lua => qr/place = function\(rows.*sim:/s, 'cnnrun place NET --board odroid_xu3,dry --policy CODE --runs 1'],
     [lua => qr/place = function\(rows/, 'cnnrun run NET PICTURE --policy CODE --devices cpu'],
@@ -97,7 +97,7 @@ sub code_commands {
     return ("cat >$file <<'END_OF_CODE'\n$before$code\n$after\nEND_OF_CODE\n", $command);
 }
 
-# A line as its kind: numbers, bars and blanks are alike.
+# A line in a form for comparison: numbers, bars and blanks are equal.
 sub kind_of {
     my $line = shift;
     $line =~ s/\d[\d.,]*/N/g;
@@ -106,7 +106,7 @@ sub kind_of {
     return $line =~ s/\s+/ /gr =~ s/^ | $//gr;
 }
 
-# Lines of an output in a page that what was printed lacks.
+# Lines of a page's output that are missing in the printed text.
 sub missing_lines {
     my ($wanted, $printed) = @_;
     my %printed = map { kind_of($_) => 1 } split /\n/, $printed;

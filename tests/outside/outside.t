@@ -1,5 +1,5 @@
 #!/bin/sh
-# What an outsider does: installs, moves the tree, builds the template and an application against it.
+# The view from outside: installs, moves the tree, builds the template and an application against it.
 build=$(cd "${CNNRUN_BUILD:-build}" && pwd) || exit 1
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)

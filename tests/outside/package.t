@@ -1,6 +1,6 @@
 #!/usr/bin/perl
-# tools/package.sh without its bare machines: its help, its mistakes, what it asks of a folder that shall run
-# elsewhere, the source tarball, and what the wheel takes.
+# tools/package.sh without its bare machines: its help, its errors, what it checks in a folder for other
+# machines, the source tarball, and the contents of the wheel.
 use strict;
 use warnings;
 use Cwd 'abs_path';

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Plugins built against headers of other days: they load and run, or the refusal says why.
+# Plugins built against older and newer headers: they load and run, or the refusal says why.
 build=$(cd "${CNNRUN_BUILD:-build}" && pwd) || exit 1
 here=$(cd "$(dirname "$0")" && pwd)
 digit=$here/../../scripts/nets/digits/three.png

@@ -1,5 +1,5 @@
 #!/bin/sh
-# An application reaches what the program does: devices, times, placement, evaluating, training.
+# An application can use all that the program does: devices, times, placement, evaluation, training.
 build=$(cd "${CNNRUN_BUILD:-build}" && pwd) || exit 1
 here=$(cd "$(dirname "$0")" && pwd)
 nets=$here/../../scripts/nets

@@ -1,5 +1,5 @@
-/* What the importers' tests share: a runtime with the built plugins, models from bytes, runs on
- * made-up inputs, and files damaged a thousand ways. */
+/* Shared by the importers' tests: a runtime with the built plugins, models from bytes, runs on
+ * made-up inputs, and randomly damaged files. */
 #ifndef CNRT_IMPORTING_H
 #define CNRT_IMPORTING_H
 
@@ -19,7 +19,7 @@ static void CNRT_UNUSED cnrt_quiet(void *arg, int32_t level, const char *who, co
     (void)arg, (void)level, (void)who, (void)text;
 }
 
-/* 0: the importer was not built (its library is missing): the test is to be skipped. */
+/* 0: the importer was not built (its library is missing); skip the test. */
 static int CNRT_UNUSED cnrt_begin(const char *importer) {
     static const char *const dirs[] = {CNRT_BUILD_DIR "/plugins", NULL};
     const cnr_open_options options = {.size = sizeof options,

@@ -1,5 +1,5 @@
 #!/usr/bin/perl
-# The core without plugins: it starts, says so politely, and searches where it should and nowhere else.
+# The core without plugins: it starts, reports that there are none, and searches only the documented folders.
 use strict;
 use warnings;
 use Cwd qw(abs_path);
@@ -74,7 +74,7 @@ copy($sound, "$home/$_") for qw(sound.so plugins/sound.so here/sound.so);
 is_deeply({ plugins("$program plugins --json") }, {}, 'the current folder is not searched');
 ($out, $err) = run("CNNRUN_PLUGIN_PATH=plugins::. $program plugins -v");
 is($out, '', 'nor by a relative path of the environment');
-like($err, qr/want absolute paths/, 'which is told') or diag($err);
+like($err, qr/want absolute paths/, 'which is reported') or diag($err);
 
 # Where it does search.
 my %found = plugins("CNNRUN_PLUGIN_PATH=/no/such:$home/here $program plugins --json");

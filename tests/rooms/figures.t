@@ -13,7 +13,7 @@ my @settings = (
     [qr/(?:every|each) 0\.1 s\b/, 'the period of the tick'], [qr/V\^2 GHz/, 'a unit'], [qr/95%/, 'the level of an interval'],
     [qr/a band of 25%/, "the policy's own setting"], [qr/^\s*[\d.]+%\s+\w.*/, 'an answer of a net'],
     [qr/500 million instructions, 5 seconds, 256 MiB|million instructions and 256 MiB/, 'bounds of the sandbox'],
-    [qr/17 points/, 'points of a body'],
+    [qr/17 points/, 'points of a body'], [qr/300,000 instructions, 10 ms|more than 24 MiB/, 'bounds of a step'], [qr/guards of 4096 bytes/, 'the size of a guard'],
     [qr/\d Cortex-A\d+.*/, 'arithmetic from data sheets'], [qr/less than 2 GB/, 'of memory'],
 );
 

@@ -1,6 +1,6 @@
 #!/usr/bin/perl
-# The maps name nothing that isn't there: files and folders in the READMEs of the tree are found from
-# its top, from the README's own folder, or below core/.
+# Files and folders that the READMEs and the pages about the source name exist: from the top of the tree,
+# from the page's own folder, or below core/.
 use strict;
 use warnings;
 use File::Basename qw(dirname);
@@ -10,7 +10,8 @@ my $root = $0 =~ s{tests/rooms/[^/]*$}{}r || '.';
 $root =~ s{(.)/$}{$1};
 my %made = ('tests/plugins/ops-std/test_rms_normalization.c' => 'by a recipe', 'SCRIPT.lua' => 'a word that stands for one');
 
-for my $map (qw(README.md core/README.md plugins/README.md kernels/README.md governors/README.md)) {
+for my $map (qw(README.md core/README.md plugins/README.md kernels/README.md governors/README.md),
+             map { "core/docs/$_.md" } qw(source inference rules plans plugins operators kernels devices parts opencl governors)) {
     open my $in, '<', "$root/$map" or die "$map: $!";
     my $text = do { local $/; <$in> };
     my @below = ('', dirname($map) . '/', 'core/', 'core/include/cnnrun/', map({ "core/$_/" } qw(engine power lab script check program)), 'core/engine/plan/', 'kernels/common/',

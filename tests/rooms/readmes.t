@@ -94,7 +94,7 @@ for my $text (@self) {
 }
 
 # Files that a recipe has its reader write.
-my %written = map { $_ => 1 } split ' ', `sed -n 's/^[0-9]*[.] Write \`\\([^\`]*\\)\`.*/\\1/p' */README.md */*/README.md`;
+my %written = map { $_ => 1 } split ' ', `sed -n 's/^[0-9]*[.] Write \`\\([^\`]*\\)\`.*/\\1/p' core/docs/*.md */*/README.md`;
 for my $file (map { s{^\./}{}r } sort split /\n/, `find . -name '*.md' ! -path './build*' ! -path '*/venv/*'`) {
     my @lines = prose_of(slurp($file));
     my @bad = grep { !/no (\S+)$/ || !$written{$1} }

@@ -1,6 +1,6 @@
 #!/usr/bin/perl
-# What people read goes through one writer (core/engine/base/say.c): no other object of core/ uses the C
-# library's.
+# Text for people is written by one file (core/engine/base/say.c): no other object of core/ uses the C
+# library's functions for that.
 use strict;
 use warnings;
 use Test::More;

@@ -109,6 +109,6 @@ near(median("$root/scripts/nets/yolo_v1_tiny.lua --weights random:1 --board odro
 my @gauges = map { scalar `$build/cnnrun gauges --board drawn,seed=$_` } 5, 5, 6;
 is($gauges[0], $gauges[1], 'a seed is a board');
 isnt($gauges[0], $gauges[2], 'another seed another');
-like(`$build/cnnrun gauges --board drawn,seed=x 2>&1`, qr/seed: want a whole number/, 'and no seed is told');
+like(`$build/cnnrun gauges --board drawn,seed=x 2>&1`, qr/seed: want a whole number/, 'and no seed is reported');
 
 done_testing;

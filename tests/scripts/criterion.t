@@ -1,5 +1,5 @@
 #!/usr/bin/perl
-# Pruning by a schedule's own words: criteria, rewinding, statistics of batches, mistakes found first, corrections.
+# Keys of a pruning schedule: criteria, rewinding, statistics of batches, mistakes found first, corrections.
 use strict;
 use warnings;
 use File::Temp 'tempdir';
@@ -128,14 +128,14 @@ for (["$two, criterion = 'movements'", qr/criterion: want magnitude, saliency or
     ["$two, unit = 'rows'", qr/unit: want element, block, channel, got rows/],
     ["layers = { ip1 = 0.2 }, rates = 'never'", qr/rates: want falling, cubic, once or a table, got never/],
     ["$two, steps = 1.5", qr/steps: want a whole number/], ["$two, rewind = -1", qr/rewind: want a whole number from 0 on/],
-    ["$two, rewind = 1, unit = 'channel'", qr/rewind: channels/], ["$two, saliency = { batchs = 3 }", qr/saliency says 'batchs'/],
+    ["$two, rewind = 1, unit = 'channel'", qr/rewind: removed channels/], ["$two, saliency = { batchs = 3 }", qr/saliency has the key 'batchs'/],
     ["$two, encode = 'nosuch'", qr/nosuch: no encoding of that name/], ["$two, stop = -1", qr/stop: want points/],
     ["$two, criterion = function(w) return 7 end", qr/criterion: want a tensor of the weight's shape for ip1, got 7/],
     ["$two, criterion = function(w) return w:taken(1, { 1 }) end", qr/for ip1, got one of 1,/],
     ["$two, criterion = function(w) error 'not today' end", qr/not today/]) {
     my ($schedule, $text) = @$_;
     isnt(prune('wrong', $schedule), 0, $schedule);
-    like(slurp("$dir/err"), $text, 'is told');
+    like(slurp("$dir/err"), $text, 'is reported');
     ok(!-e "$dir/wrong/state.json", 'and no work was begun');
 }
 done_testing;

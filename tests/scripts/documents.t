@@ -47,7 +47,7 @@ is($by{w18}{'fig 4.7, our work, joules'}{kind}, 'simulated: fitted', 'what was f
 is($by{w18}{'4.4, device set, devices'}{ours}, 'gpu4 gpu2', 'the device set is the thesis\'');
 
 like(`$build/cnnrun --board odroid_xu3,dry $folder/cd.lua --quick 2>&1`, qr/--board stands behind the script's name/, 'times of a simulated board are not told as measured');
-like(`$build/cnnrun $folder/w18.lua --quick --device none --board nothing 2>&1`, qr/nothing/, 'a board that is not there is told');
+like(`$build/cnnrun $folder/w18.lua --quick --device none --board nothing 2>&1`, qr/nothing/, 'a board that is not there is reported');
 
 # ---- the documents' own kernels, timed one against another ----
 
@@ -66,7 +66,7 @@ END
 my %step = map { $_->{row} => $_ } map { decode_json $_ } `cd $tmp && $build/cnnrun $steps 2>$tmp/log`;
 is($step{'twice the same'}{ours}, 1, 'a kernel gains nothing over itself, and is timed once') or diag(text("$tmp/log"));
 cmp_ok($step{'pooling by max_pool_f32_w18'}{ours} // 0, '>', 0, 'its own time is a row');
-is($step{'no GPU'}{why}, 'no OpenCL device here', 'a device that is not there is told');
+is($step{'no GPU'}{why}, 'no OpenCL device here', 'a device that is not there is reported');
 like($step{'no kernel'}{why}, qr/max_pool_f32_none/, 'and a kernel that is not');
 
 # ---- one number, every door ----

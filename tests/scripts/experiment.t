@@ -1,5 +1,5 @@
 #!/bin/sh
-# Experiments: experiment.lua tells what it could do; here it is run, and its exit code looked at.
+# Experiments: the checks are in experiment.lua; here it is run, and its exit code is checked.
 build=${CNNRUN_BUILD:-build}
 here=$(dirname "$0")
 data=${CNNRUN_SHARED:-$here/../../../shared}/data/mnist

@@ -71,7 +71,7 @@ if (my @bits = experiment('bits', "mnist:$data", '--bits', '2,8', '--test', 200,
 
 run("$folder/layers.lua", $net);
 is($? >> 8, 1, 'without a folder');
-like(text('log'), qr/where do results go\? -o FOLDER$/, 'it says what is wanted');
+like(text('log'), qr/-o FOLDER is missing: the folder for results$/, 'it says what is wanted');
 run("$folder/layers.lua", '-o', 'out');
 like(text('log'), qr/usage: cnnrun scripts\/experiments\/layers\.lua NET -o FOLDER/, 'without a net');
 run("$folder/learning_rate.lua", $net, 'mnist:nowhere', '-o', 'out');

@@ -1,6 +1,6 @@
 #!/bin/sh
-# The zoo's classifiers can be trained: each weight of each has a gradient, and a step along it makes the loss
-# smaller, as much as the gradient says.
+# The zoo's classifiers can be trained: each weight has a gradient, and a step along it lowers the loss as
+# much as the gradient predicts.
 build=${CNNRUN_BUILD:-build}
 dir=$(mktemp -d) || exit 1
 trap 'rm -rf "$dir"' EXIT

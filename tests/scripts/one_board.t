@@ -1,6 +1,6 @@
 #!/usr/bin/perl
-# Every board has one model: what a convolution takes on each unit at each step of its clock, and what the
-# board draws idle, are the same by cnnrun bench, by a played scene and by lib/board.lua.
+# Every board has one model: the time of a convolution on each unit at each step of its clock, and the idle
+# power, are the same in cnnrun bench, in a simulated scene and in lib/board.lua.
 use strict;
 use warnings;
 use Test::More;

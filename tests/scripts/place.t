@@ -1,5 +1,5 @@
 #!/usr/bin/perl
-# Policies of scripts/place: the algorithms on rows that are made up, best.lua against enumeration.
+# Policies of scripts/place: the algorithms on made-up rows, best.lua against enumeration.
 use strict;
 use warnings;
 use FindBin;

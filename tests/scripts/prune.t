@@ -1,5 +1,6 @@
 #!/usr/bin/perl
-# cnnrun prune: what it keeps, tells and draws; killed and resumed it ends in the same net; whole channels go.
+# cnnrun prune: its files, messages and plots; killed and resumed it gives the same net; removal of whole
+# channels.
 use strict;
 use warnings;
 use File::Temp 'tempdir';
@@ -78,7 +79,7 @@ ok(slurp("$dir/a.cnr") eq slurp("$dir/b.cnr"), 'to the same net, bit for bit');
 my ($first, $second) = map { my $s = slurp("$dir/$_/state.json"); $s =~ s/.*"known"//s; $s } 'a', 'b';
 is($second, $first, 'with the same figures on the way');
 isnt(whole(command('a', '--seed', 2)), 0, 'another pruning does not go on from it');
-like(slurp("$dir/err") . slurp("$dir/out"), qr/work of another pruning/, 'and says why');
+like(slurp("$dir/err") . slurp("$dir/out"), qr/belongs to another pruning/, 'and says why');
 is(whole(command('a', '--seed', 2, '--restart')), 0, 'unless it is told to begin anew');
 
 spew("$dir/long.lua", slurp("$dir/few.lua") =~ s/epochs = 1/epochs = 100000/r);
@@ -116,7 +117,7 @@ spew("$dir/look2.lua", 'local c = require "cnnrun" return function(a) local t, b
 is(`$build/cnnrun $dir/look2.lua $dir/block.cnr`, "0\t0.25\n", 'stay or go as one');
 
 # Every schedule that ships runs whole, on LeNet or on a small net with the layers that it names. The
-# channels of the last layer can't go, and stay.
+# Channels of the last layer can't be removed.
 spew("$dir/three_dense.lua", <<'LUA');
 local c = require "cnnrun"
 return c.net { name = "three_dense", input = { "data", shape = { "batch", 1, 28, 28 }, scale = 1 / 255 },
@@ -137,7 +138,7 @@ for my $name (sort map { m{([^/]+)[.]lua$} } glob 'scripts/prune/*.lua') {
 }
 spew("$dir/few.lua", 'return require "lib.prune".schedule { unit = "channel", layers = { ip2 = 0.5 } }');
 isnt(whole(command('wrong')), 0, 'the last layer\'s channels, asked for');
-like(slurp("$dir/err"), qr/ip2: its channels can't go/, 'are refused');
+like(slurp("$dir/err"), qr/ip2: its channels can't be removed/, 'are refused');
 
 spew("$dir/few.lua", 'return require "lib.prune".schedule { layers = { nowhere = 0.5 } }');
 isnt(whole(command('wrong')), 0, 'a layer that is not there');
@@ -146,7 +147,7 @@ isnt(whole("$build/cnnrun", qw(prune scripts/nets/lenet5.lua nosuch --data x -o)
 like(slurp("$dir/err"), qr/nosuch.*no such schedule/, 'that is not there');
 spew("$dir/few.lua", 'return require "lib.prune".schedule { layers = { ip1 = 0.5 }, rate = "once" }');
 isnt(whole(command('wrong')), 0, 'a word that no schedule has');
-is(slurp("$dir/err"), "cnnrun prune: $dir/few.lua: the schedule says 'rate', which is none of its words\n", 'is named alone');
+is(slurp("$dir/err"), "cnnrun prune: $dir/few.lua: the schedule has the key 'rate', which is unknown\n", 'is named alone');
 spew("$dir/few.lua", 'return require "lib.prune".schedule { layers = { ip1 = 0.5 }, rates = { 2 } }');
 isnt(whole(command('wrong')), 0, 'a share of 2');
 like(slurp("$dir/err"), qr/rates: want a share above 0, at most 1, got 2/, 'is refused');
@@ -158,7 +159,7 @@ for (['--memory-limit', '1K', qr/memory/], ['--policy', "$dir/none.lua", qr/none
     ['--device', 'nosuch', qr/nosuch: no such device/], ['--memory', '5M', qr/no place here/], ['--eval', 'images:none', qr/none/]) {
     my ($option, $value, $text) = @$_;
     isnt(whole(command('held', '--no-scan', $option, $value)), 0, "$option $value");
-    like(slurp("$dir/err"), $text, 'is told');
+    like(slurp("$dir/err"), $text, 'is reported');
 }
 for (['--kernel', 'ip1=dense_f32_dot'], ['--arithmetic', 'fp16'], ['--weights-type', 'fp16'], ['--fallback', 'cpu'],
     ['--policy', 'best', '--policy-option', 'objective=time'], ['--no-verify'], ['--memory-limit', '1G']) {

@@ -1,5 +1,6 @@
 #!/usr/bin/perl
-# Made scenes with known truth (scripts/bench/scenes.lua), and the tracker judged on them (scripts/bench/track.lua).
+# Generated scenes with known truth (scripts/bench/scenes.lua), and the tracker judged on them
+# (scripts/bench/track.lua).
 use strict;
 use warnings;
 use Cwd qw(abs_path);
@@ -43,7 +44,7 @@ isnt digest('a/made_0006'), digest('a/made_0005'), 'another one another scene';
 script('scenes.lua -o cut --count 1 --frames 2 -q a/made_0005/00001.png');
 is scalar(() = glob 'cut/*/*.png'), 2, 'objects are cut from pictures';
 ($out, $err, $code) = script('scenes.lua -o c --effects spin');
-ok $code != 0 && $err =~ /--effects spin: want some of scale/, 'an effect that there is not is told';
+ok $code != 0 && $err =~ /--effects spin: want some of scale/, 'an effect that there is not is reported';
 ($out, $err, $code) = script('scenes.lua');
 ok $code != 0 && $err =~ /-o FOLDER/, 'so is a folder that is missing';
 
@@ -61,5 +62,5 @@ like $summary, qr/^made,/m, 'made scenes count as one';
 like $summary, qr/^made: light,2 runs,/m, 'and by what happens there';
 ok -s 'r/success.png' && -s 'r/times.csv', 'with plots and times';
 ($out, $err, $code) = script('track.lua -o r plain/one --try anchor=x');
-ok $code != 0 && $err =~ /--try anchor=x: want NAME=NUMBER/, 'a bad configuration is told';
+ok $code != 0 && $err =~ /--try anchor=x: want NAME=NUMBER/, 'a bad configuration is reported';
 done_testing;

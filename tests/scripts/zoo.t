@@ -1,5 +1,5 @@
 #!/usr/bin/perl
-# The zoo: every net builds, has the figures of scripts/nets/README.md, and those are the published ones.
+# The zoo: every net builds and has the figures of scripts/nets/README.md, which equal the published ones.
 use strict;
 use warnings;
 use Test::More;

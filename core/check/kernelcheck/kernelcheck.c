@@ -105,6 +105,7 @@ static void tell_test(void *arg, const cnri_check_test *t) {
     cnri_text_free(&unjudged);
 }
 
+/* Passes progress on to the caller's observer. */
 static void tell_progress(void *arg, const char *device, int64_t done, int64_t total) {
     const telling *t = arg;
     const cnr_progress p = {.size = sizeof p,

@@ -6,7 +6,9 @@ static _Thread_local const cnri_activity *own;
 static const cnri_activity *latest; /* of any thread */
 static _Thread_local cnri_watched *watcher;
 
-static void watch(const cnri_activity *now) {
+/* Publishes the thread's present activity to its watcher. If the watcher has given up the thread,
+ * it pauses for ever. */
+static void publish(const cnri_activity *now) {
     pthread_mutex_lock(&watcher->lock);
     watcher->now = now;
     watcher->count++;
@@ -19,12 +21,12 @@ void cnri_activity_begin(cnri_activity *a) {
     a->outer = own;
     own = a;
     __atomic_store_n(&latest, a, __ATOMIC_RELEASE);
-    if (watcher) watch(a);
+    if (watcher) publish(a);
 }
 
 void cnri_activity_end(const cnri_activity *a) {
     const cnri_activity *mine = a;
-    if (watcher) watch(a->outer);
+    if (watcher) publish(a->outer);
     own = a->outer;
     __atomic_compare_exchange_n(&latest, &mine, a->outer, 0, __ATOMIC_RELEASE, __ATOMIC_RELAXED);
 }

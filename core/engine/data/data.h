@@ -44,7 +44,8 @@ typedef struct cnri_step_words {
 } cnri_step_words;
 cnr_status cnri_preprocess_words(cnr_graph *g, const cnri_step_words *words, int32_t n,
                                  cnr_error *err);
-bool cnri_is_numbers(const char *text); /* "104,117,123" */
+/* Whether a text begins with a number that a comma, a space or the end follows: "104,117,123". */
+bool cnri_is_numbers(const char *text);
 /* An error for a mean and a std that can't be of pixels from 0 to 255. */
 cnr_status cnri_preprocess_units(const cnri_preprocess *p, const char *where, cnr_error *err);
 /* An error when labels, so many, are not those of the net's classes. */

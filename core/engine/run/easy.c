@@ -1,4 +1,4 @@
-/* The short road: run tensors or a picture through a model, and the best of the answer. */
+/* Convenience calls: run tensors or a picture through a model, and pick the best scores. */
 #include "run/run.h"
 #include <math.h>
 

@@ -130,8 +130,8 @@ cnr_status cnr_energy_of(cnr_runtime *rt, cnr_work_fn work, void *arg,
                          const cnr_energy_options *options, const cnr_observer *observer,
                          cnr_energy *out, cnr_error *err);
 
-/* ---- frequencies by a policy: a Lua file, evaluated every 0.1 s beside what runs, on a
- * recording or on a played machine. governors/README.md is what it sees and may answer. ---- */
+/* ---- frequencies by a policy: a Lua file, evaluated every 0.1 s during other work, on a recording
+ * or on a simulated machine. core/docs/governors.md says what it sees and may answer. ---- */
 
 typedef struct cnr_govern_options {
     uint32_t size;

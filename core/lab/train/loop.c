@@ -315,6 +315,7 @@ static cnr_status all_epochs(loop *l, cnr_error *err) {
     return CNR_OK;
 }
 
+/* Refuses a source without samples, or with an unknown number of them. */
 static cnr_status check_samples(const cnri_samples *s, const char *what, cnr_error *err) {
     if (s->info.count > 0) return CNR_OK;
     return cnri_fail(err, CNR_E_ARG, what,

@@ -261,6 +261,7 @@ static cnr_status contest(job *j, cnri_place_row *alone, cnr_error *err) {
     return status;
 }
 
+/* Measures the policy's plan and chooses between it and the best single device. */
 static cnr_status measure_plan(job *j, cnr_error *err) {
     cnr_timing t = {.size = sizeof t};
     cnri_place_row *best = NULL;

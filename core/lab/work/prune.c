@@ -44,21 +44,22 @@ static blocks blocks_of(const cnr_tensor *t, int64_t block) {
     return (blocks){rows, columns, block, (rows + block - 1) / block * columns};
 }
 
-static int64_t last_row(const blocks *b, int64_t i) {
+/* The row after the last one of block i. */
+static int64_t end_row(const blocks *b, int64_t i) {
     const int64_t end = (i / b->columns + 1) * b->block;
     return end < b->rows ? end : b->rows;
 }
 
 /* The mean, so that the last rows, which may be fewer, count as all do. */
 static double size_of_block(const cnr_tensor *by, const blocks *b, int64_t i) {
-    const int64_t first = i / b->columns * b->block, end = last_row(b, i);
+    const int64_t first = i / b->columns * b->block, end = end_row(b, i);
     double sum = 0;
     for (int64_t r = first; r < end; r++) sum += size_of(by, r * b->columns + i % b->columns);
     return sum / (double)(end - first);
 }
 
 static void clear(cnr_tensor *t, const blocks *b, int64_t i) {
-    for (int64_t r = i / b->columns * b->block; r < last_row(b, i); r++)
+    for (int64_t r = i / b->columns * b->block; r < end_row(b, i); r++)
         cnri_element_set(t->dtype, t->data, r * b->columns + i % b->columns, 0);
 }
 

@@ -9,13 +9,13 @@ typedef struct bench {
     const char *product, *output;
 } bench;
 static const cnri_option options[] =
-    {CNRI_OPTION(bench, o.batch, "--batch", "N", "pictures at a time (1)", .min = 1, .max = 65536),
+    {CNRI_OPTION(bench, o.batch, "--batch", "N", "batch size (1)", .min = 1, .max = 65536),
      CNRI_OPTION(bench, o.runs, "--runs", "N", "timed runs (20)", .min = 1, .max = 1e7),
      CNRI_OPTION(bench, o.warm, "--warm", "N", "runs before the timed ones (2)", .min = 0,
                  .max = 1e6),
-     CNRI_OPTION(bench, o.steps, "--profile", NULL, "the time of each step, from runs of its own"),
+     CNRI_OPTION(bench, o.steps, "--profile", NULL, "the time of each step, from separate runs"),
      CNRI_OPTION(bench, output, "--output", "FILE",
-                 "with --profile: the steps' times as bars, a .png or .svg", .letter = 'o',
+                 "with --profile: plot of the steps' times, a .png or .svg", .letter = 'o',
                  .writes = true),
      CNRI_OPTION(bench, o.repeat, "--repeat", NULL,
                  "with --profile: joules of each step by repeating it alone, not by its time"),
@@ -387,7 +387,7 @@ const cnri_command cnri_cmd_bench = {
     .name = "bench",
     .example = "cnnrun bench net.cnr --threads 2 --profile",
     .operands = "NET | --gemm M,N,K",
-    .summary = "Measures a net on made-up inputs, with whatever weights it has.",
+    .summary = "Times a net on random inputs.",
     .details =
         "queued, enqueue_ms: what the host does of a run, until a device that works by itself has "
         "all of it.\n"

@@ -328,7 +328,7 @@ const cnri_command cnri_cmd_cache = {
     .name = "cache",
     .example = "cnnrun cache list --cache ~/.cache/cnnrun",
     .operands = "list|show|verify|clear|export|import [NAME...] --cache DIR",
-    .summary = "Looks after what is kept between runs: stored plans, and what plugins compiled.",
+    .summary = "Manages the cache folder: stored plans, and programs that plugins compiled.",
     .details =
         "A NAME is a net, for all its plans, or a file of the folder; without one all are meant.\n"
         "  list     what there is, used longest ago first, and the room that is left\n"

@@ -38,7 +38,7 @@ const cnri_command cnri_cmd_check = {
     .operands = "FILE...",
     .summary =
         "Verifies the digests of native model files (.cnr): header, directory, every tensor.",
-    .details = "Exit code 0 when all files are sound. Damaged tensors are named on stderr.",
+    .details = "The exit code is 0 if all files are intact. Damaged tensors are named on stderr.",
     .results = CNRI_RESULTS(&record),
     .min_operands = 1,
     .max_operands = -1,

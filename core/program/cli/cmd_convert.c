@@ -11,7 +11,7 @@ static const cnri_option options[] =
                  .wanted = true, .writes = true),
      CNRI_OPTION(convert, encode, "--encode", "NAME[:OPTION=VALUE,..]",
                  "store weights in this encoding where a kernel reads it and it pays"),
-     CNRI_OPTION(convert, layers, "--layers", "GLOB", "only in layers of such names (*)")};
+     CNRI_OPTION(convert, layers, "--layers", "GLOB", "only in layers of these names (*)")};
 
 static cnr_status encode(const convert *c, cnr_graph *graph, cnri_encoded *done, cnr_error *err) {
     cnri_encode_options o = {.layers = c->layers};

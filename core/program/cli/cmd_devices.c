@@ -8,10 +8,10 @@ typedef struct devices {
 } devices;
 static const cnri_option options[] =
     {CNRI_OPTION(devices, measure, "--measure", NULL,
-                 "have each time itself: a second or so, nothing else should run"),
+                 "measure each device: about a second each, on an idle machine"),
      CNRI_OPTION(devices, device, "--device", "NAME", "only this one"),
-     CNRI_OPTION(devices, threads, "--threads", "N", "threads of the processor (0: all it has)",
-                 .min = 0, .max = 1024)};
+     CNRI_OPTION(devices, threads, "--threads", "N", "threads of the processor (0: all)", .min = 0,
+                 .max = 1024)};
 
 /* For help: what a plugin tells follows in the same object. */
 typedef struct row {

@@ -19,7 +19,7 @@ static const cnri_option options[] =
                  "log, watch: the joules so far, for any process to read "
                  "($XDG_RUNTIME_DIR/cnnrun-energy.json)",
                  .writes = true),
-     CNRI_OPTION(energy, seconds, "--seconds", "X", "log, watch: how long (until Ctrl-C)",
+     CNRI_OPTION(energy, seconds, "--seconds", "X", "log, watch: duration (until Ctrl-C)",
                  .max = 1e9),
      CNRI_OPTION(energy, idle, "--idle", "W",
                  "run: idle power of the machine (measured before the command and after it)",

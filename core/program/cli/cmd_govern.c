@@ -18,9 +18,11 @@ static const cnri_option options[] =
                  "a scene, played on --board's clocks or its own: a file, or an installed "
                  "one's name"),
      CNRI_OPTION(govern, seconds, "--seconds", "X",
-                 "how long (a scene: 60; a recording: all; this machine: until Ctrl-C)",
+                 "duration (a scene: 60; a recording: all; this machine: until Ctrl-C)",
                  .max = 1e7),
-     CNRI_OPTION(govern, limit, "--limit", "DEGREES", "kept, whatever a policy wishes (none)",
+     CNRI_OPTION(govern, limit, "--limit", "DEGREES",
+                 "temperature limit, above which frequencies go down whatever the policy wishes "
+                 "(none)",
                  .max = 1000),
      CNRI_OPTION(govern, late, "--late", "X",
                  "passes of a scene that take longer are counted as late", .max = 1e6),

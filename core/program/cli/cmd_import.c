@@ -6,11 +6,11 @@ typedef struct import {
     const char *out, *format;
 } import;
 
-static const cnri_option options[] = {CNRI_OPTION(import, out, "--output", "FILE",
-                                                  "the native file to write", .letter = 'o',
-                                                  .wanted = true, .writes = true),
-                                      CNRI_OPTION(import, format, "--format", "NAME",
-                                                  "the importer to use (told by the content)")};
+static const cnri_option options[] =
+    {CNRI_OPTION(import, out, "--output", "FILE", "the native file to write", .letter = 'o',
+                 .wanted = true, .writes = true),
+     CNRI_OPTION(import, format, "--format", "NAME",
+                 "the importer to use (detected from the content)")};
 
 /* What each importer takes as --option. */
 static void list_options(void) {

@@ -280,7 +280,8 @@ const cnri_command cnri_cmd_ops = {
     .name = "ops",
     .example = "cnnrun ops conv2d",
     .operands = "[NAME]",
-    .summary = "Lists the operators that plugins brought; with a NAME, all about one of them.",
+    .summary =
+        "Lists the operators of all plugins; with NAME, the inputs, outputs and attributes of one.",
     .max_operands = 1,
     .opens = cnri_call_open,
     .run = run,

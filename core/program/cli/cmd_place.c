@@ -16,7 +16,7 @@ static const cnri_option options[] =
      CNRI_OPTION(place, runs, "--runs", "N", "timed runs of each (5)", .min = 1, .max = 1e6),
      CNRI_OPTION(place, batch, "--batch", "N", "pictures at a time (1)", .min = 1, .max = 65536),
      CNRI_OPTION(place, always, "--always", NULL,
-                 "the policy's plan, even where one device alone is better"),
+                 "keep the policy's plan, even if one device alone is better"),
      CNRI_OPTION(place, again, "--again", NULL,
                  "measure, even if a placement is kept in the cache folder"),
      CNRI_OPTION(place, output, "--output", "FILE",

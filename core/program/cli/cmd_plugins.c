@@ -192,8 +192,7 @@ const cnri_command cnri_cmd_plugins = {
     .name = "plugins",
     .example = "cnnrun plugins --check my.so",
     .operands = "",
-    .summary =
-        "Lists the plugins that were found, with what they provide or why they were refused.",
+    .summary = "Lists the plugins that were found, with their contents or the reason of a refusal.",
     .details =
         "Plugins are searched for in each --plugin-dir, in the folders of CNNRUN_PLUGIN_PATH\n"
         "(absolute, separated by colons), in plugins/ beside the program, in\n"

@@ -19,19 +19,19 @@ static const cnri_option options[] =
      ROW(output, "--output", "FILE", "the .cnr to write", .letter = 'o', .wanted = true,
          .writes = true),
      ROW(folder, "--folder", "DIR",
-         "where work is kept, and the report (FILE's name with .pruning)"),
+         "folder of intermediate results and the report (FILE's name with .pruning)"),
      ROW(validation, "--validation", "X",
          "the part of the pictures that rates and epochs are judged by, or "
          "their number (0.1)",
          .min = 1e-9, .max = 1e15),
-     ROW(validation_seed, "--validation-seed", "N", "which they are (1)", .max = 1e15),
+     ROW(validation_seed, "--validation-seed", "N", "seed that selects them (1)", .max = 1e15),
      ROW(limit, "--limit", "N", "only the first N pictures (all)", .min = 1, .max = 1e15),
      ROW(test, "--eval", "SPEC",
          "pictures for the test, which is looked at once, at the end (the same "
          "source's eval split; \"\": none)"),
-     ROW(seed, "--seed", "N", "of order and variations (1)", .max = 1e15),
-     ROW(no_scan, "--no-scan", NULL, "leave the scan out, where the schedule names all shares"),
-     ROW(restart, "--restart", NULL, "begin anew, whatever the folder holds")};
+     ROW(seed, "--seed", "N", "seed of order and variations (1)", .max = 1e15),
+     ROW(no_scan, "--no-scan", NULL, "skip the scan, if the schedule names all shares"),
+     ROW(restart, "--restart", NULL, "begin again and ignore earlier results in the folder")};
 #undef ROW
 
 /* The schedule that a word names, one that ships too: cnri_free; NULL: none. */

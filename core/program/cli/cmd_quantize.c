@@ -18,7 +18,7 @@ static const cnri_option options[] = {
                 .wanted = true),
     CNRI_OPTION(quantize, o.limit, "--limit", "N", "pictures to calibrate with (100)", .min = 1,
                 .max = 1e9),
-    CNRI_OPTION(quantize, o.layers, "--layers", "GLOB", "only layers of such names (*)"),
+    CNRI_OPTION(quantize, o.layers, "--layers", "GLOB", "only layers of these names (*)"),
     CNRI_OPTION(quantize, o.method, "--method", "NAME",
                 "how ranges are made: minmax, percentile, mse, kl, or auto: the one with the least "
                 "noise (minmax)"),

@@ -6,8 +6,9 @@ static const cnri_option options[] =
     {CNRI_OPTION(cnri_tune_options, batch, "--batch", "N", "pictures at a time (1)", .min = 1,
                  .max = 65536),
      CNRI_OPTION(cnri_tune_options, repeat, "--repeat", "N",
-                 "measure all of it so often; the medians are kept (1)", .min = 1, .max = 1000),
-     CNRI_OPTION(cnri_tune_options, again, "--again", NULL, "measure what is on record too"),
+                 "number of repetitions; the medians are kept (1)", .min = 1, .max = 1000),
+     CNRI_OPTION(cnri_tune_options, again, "--again", NULL,
+                 "also measure kernels that are on record"),
      CNRI_OPTION(cnri_tune_options, no_energy, "--no-energy", NULL,
                  "times alone, though there is a meter (a second or so each kernel)")};
 

@@ -6,7 +6,7 @@ typedef struct warm {
 } warm;
 
 static const cnri_option options[] = {
-    CNRI_OPTION(warm, batches, "--batch", "N", "pictures at a time, a plan each (repeatable; 1)")};
+    CNRI_OPTION(warm, batches, "--batch", "N", "batch size; one plan for each (repeatable; 1)")};
 
 typedef struct warmed {
     const char *net;

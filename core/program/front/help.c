@@ -9,7 +9,7 @@ void cnri_each_option(const cnri_command *c, const cnri_group *group, cnri_optio
 /* The option's help with its units or choices behind it; "net bgr": those alone. */
 const char *cnri_option_choices(const cnri_option *o, const char *head, const char *between) {
     static char text[512];
-    const char *units = *head && o->type == CNRI_T_U64 ? "; K, M, G count" : "";
+    const char *units = *head && o->type == CNRI_T_U64 ? "; K, M, G allowed" : "";
     size_t n = (size_t)snprintf(text, sizeof text, "%s%s", head, units);
     for (int32_t i = 0; o->choices && o->choices[i] && n < sizeof text; i++)
         n += (size_t)snprintf(text + n, sizeof text - n, "%s%s",

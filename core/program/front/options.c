@@ -6,26 +6,26 @@ static const char *const channel_choices[] = {"net", "rgb", "bgr", "gray", NULL}
 
 #define ROW(member, name, ...) CNRI_OPTION(cnri_common, member, name, __VA_ARGS__)
 static const cnri_option general_options[] =
-    {ROW(json, "--json", NULL, "results as JSON, one object a line"),
+    {ROW(json, "--json", NULL, "print results as JSON, one object on each line"),
      ROW(plugin_dirs, "--plugin-dir", "DIR", "search plugins here first (repeatable)"),
      ROW(skip_plugins, "--skip-plugin", "NAME", "leave this plugin out (repeatable)"),
      {.name = "--plugin-order",
       .argument = "NAME,...",
       .type = CNRI_T_COMMAS,
       .at = offsetof(cnri_common, plugin_order),
-      .help = "plugins that win where two bring the same (those that come with cnnrun)"},
-     ROW(verbose, "--verbose", NULL, "say more on stderr; twice: still more", .letter = 'v'),
+      .help = "plugins that load first and so have precedence (those that come with cnnrun)"},
+     ROW(verbose, "--verbose", NULL, "print more on stderr; twice: even more", .letter = 'v'),
      ROW(quiet, "--quiet", NULL, "only errors on stderr, no progress", .letter = 'q'),
      ROW(clock, "--clock", "NAME",
-         "a plugin's clock for all that is measured (the board's, or the machine's)"),
+         "clock of a plugin for all measurements (the board's, or the machine's)"),
      ROW(sysfs_root, "--sysfs-root", "DIR",
-         "where meters and knobs look for /sys and the like (/)"),
+         "root of /sys and other files for meters and knobs (/)"),
      ROW(meter_address, "--meter-address", "WHERE",
-         "of a meter that is no file there: /dev/ttyUSB0, i2c:1:0x40"),
+         "address of a meter that is not a file in /sys: /dev/ttyUSB0, i2c:1:0x40"),
      ROW(cpu_isa, "--cpu-isa", "NAME",
-         "which instruction set the CPU's kernels are of: avx512, avx2, generic ... (the widest)"),
+         "instruction set of the CPU's kernels: avx512, avx2, generic ... (the widest)"),
      ROW(board, "--board", "NAME[,K=V...]",
-         "a file that describes the machine, which is simulated if it is another")};
+         "board file that describes the machine; another machine than this one is simulated")};
 
 #define TEXT_TYPE CNRI_T_TEXT
 #define FILE_TYPE CNRI_T_TEXT

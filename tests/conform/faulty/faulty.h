@@ -1,4 +1,4 @@
-/* What the parts of the plugins sound, devices and faulty share. */
+/* Shared by the parts of the plugins sound, devices and faulty. */
 #ifndef FAULTY_H
 #define FAULTY_H
 

@@ -1,5 +1,5 @@
 #!/usr/bin/perl
-# cnnrun bench: shares of what the device can do, a product of matrices, a run as a trace.
+# cnnrun bench: shares of a device's peak, a product of matrices, a trace of a run.
 use strict;
 use warnings;
 use Test::More;

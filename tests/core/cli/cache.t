@@ -1,5 +1,6 @@
 #!/usr/bin/perl
-# cnnrun cache: what is kept between runs is listed, shown, verified, moved and cleared; limits and their order.
+# cnnrun cache lists, shows, verifies, moves and clears what is kept between runs; limits, and the order of
+# removal.
 use strict;
 use warnings;
 use Cwd 'abs_path';

@@ -1,5 +1,5 @@
 #!/usr/bin/perl
-# The program's face: help at every level, suggestions, exit codes, JSON, and its main commands.
+# The program's interface: help at every level, suggestions, exit codes, JSON, and the main commands.
 use strict;
 use warnings;
 use File::Temp qw(tempdir);
@@ -87,7 +87,7 @@ if (`$build/cnnrun plugins` =~ /^import-mxnet /m) {
     ($code, $out) = run('show', "$dir/r-symbol.json", '--option', 'shape=3,8,9');
     ok $code == 0 && $out =~ /3x8x9/, '--option says an input\'s size' or diag $out;
     ($code, $out, $err) = run('show', "$dir/r-symbol.json", '--option', 'shape=3,x');
-    ok $code != 0 && $err =~ /shape=3,x/, 'a wrong one is told';
+    ok $code != 0 && $err =~ /shape=3,x/, 'a wrong one is reported';
 } else {
     pass "--option # SKIP import-mxnet is not there" for 1 .. 2;
 }
@@ -236,7 +236,7 @@ for my $words (['classify'], ['run', 'classify'], ['-q', 'classify']) {
 ok $code == 0 && $out =~ /^usage: cnnrun detect NET/, 'help detect is that of the application';
 like +(run('--help'))[1], qr/^applications:.* classify\b.* detect\b/m, 'the help lists them';
 ($code, $out, $err) = run('clasify', $net, $digits[0]);
-ok $code == 1 && $err =~ /did you mean classify\?/, 'and a near miss is told';
+ok $code == 1 && $err =~ /did you mean classify\?/, 'and a near miss is reported';
 mkdir "$dir/bin";
 mkdir "$dir/bin/$_" for '../share', '../share/cnnrun', '../share/cnnrun/scripts', '../share/cnnrun/scripts/apps';
 open my $app, '>', "$dir/share/cnnrun/scripts/apps/say-so.lua" or die;

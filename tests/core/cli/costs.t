@@ -1,5 +1,5 @@
 #!/usr/bin/perl
-# A kernel that states its time goes before one whose time is guessed, if the guess is more.
+# A kernel that states its time is preferred to one with a larger guessed time.
 use strict;
 use warnings;
 use Test::More;

@@ -1,5 +1,5 @@
 #!/usr/bin/perl
-# A mapped model that is cut short while it is used: the program says so and ends.
+# A mapped model that is truncated during use: the program reports it and ends.
 use strict;
 use warnings;
 use Cwd qw(abs_path);

@@ -1,5 +1,5 @@
 #!/usr/bin/perl
-# cnnrun devices: what plugins tell of devices, what they measure of themselves; scripts, too.
+# cnnrun devices: facts about devices from plugins, and measured ones; the same in scripts.
 use strict;
 use warnings;
 use Test::More;

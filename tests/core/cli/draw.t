@@ -1,5 +1,6 @@
 #!/usr/bin/perl
-# cnnrun show -o: the plan as a picture: shapes, devices, kernels, times; text for Graphviz without the plugin.
+# cnnrun show -o draws the plan: shapes, devices, kernels, times; without the plugin it writes text for
+# Graphviz.
 use strict;
 use warnings;
 use Test::More;

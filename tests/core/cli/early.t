@@ -1,6 +1,6 @@
 #!/usr/bin/perl
-# What would fail in the end fails before any work: every file that a command writes, by its options' table (--help says
-# which take FILE), is tried before anything is read or computed. And `show` draws no weights.
+# Errors in output files are found before any work: every file that a command writes (options with FILE in
+# --help) is tried before anything is read or computed. And `show` draws no random weights.
 use strict;
 use warnings;
 use FindBin;

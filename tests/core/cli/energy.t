@@ -1,5 +1,6 @@
 #!/usr/bin/perl
-# cnnrun energy, and energy where nets run: on a tree of made-up sensors, with sensors that fail meanwhile.
+# cnnrun energy, and energy of running nets: on a tree of made-up sensors, with sensors that fail during the
+# run.
 use strict;
 use warnings;
 use FindBin;
@@ -67,7 +68,7 @@ cmp_ok($whole->{samples}, '>=', 4 * 2, 'samples');
 is(scalar @domains, 4, 'an object a domain');
 $out = `$build/cnnrun energy run $here -- $work/nothing 2>&1`;
 is($? >> 8, 127, 'a command that is not there');
-like($out, qr/nothing: can't be started: No such file/, 'is told');
+like($out, qr/nothing: can't be started: No such file/, 'is reported');
 $out = `$build/cnnrun energy run 2>&1`;
 like($out, qr/a command is missing: cnnrun energy run -- COMMAND/, 'no command');
 # a signal reaches the command; what it took until then is told
@@ -85,7 +86,7 @@ for (1 .. 5) {
     last if $out !~ /unmeasured/;
 }
 is($? >> 8, 9, 'a signal is passed on, and the command ends as it likes');
-like($out, qr/caught.*energy +[\d.]+ J/s, 'what it took is told');
+like($out, qr/caught.*energy +[\d.]+ J/s, 'what it took is reported');
 ($whole) = lines(`$build/cnnrun energy run --sysfs-root $work --json -- true`);
 is($whole->{energy_source}, 'unmeasured', 'without a meter');
 ok(!defined $whole->{joules} && !defined $whole->{edp}, 'it is null, not 0');
@@ -146,7 +147,7 @@ open $log, '<', "$work/long.csv" or die;
 cmp_ok(scalar(() = <$log>), '>', 5, 'and the log is there');
 $out = `$build/cnnrun energy log $here --csv $work/no/such/log.csv --seconds 0.1 2>&1`;
 isnt($?, 0, 'a log that can not be written');
-like($out, qr{no/such}, 'is told');
+like($out, qr{no/such}, 'is reported');
 
 # ---- watch ----
 my @watched = tried(sub { defined $_[0]{watts}{gpu} }, "$build/cnnrun energy watch $here --seconds 0.3 --json");
@@ -185,7 +186,7 @@ near($sum, $bench->{joules}, 1e-6, "the steps' are the run's");
 is($steps[0]{joules_by}, 'time', 'and how they were come by');
 my ($plain) = lines(`$build/cnnrun bench $net $here --runs 3 --no-energy --json`);
 ok(!defined $plain->{energy_source} && !defined $plain->{joules}, '--no-energy asks none');
-like(scalar `$build/cnnrun bench $net --sysfs-root $work --runs 1`, qr/^energy +unmeasured: no plugin/m, 'none is told');
+like(scalar `$build/cnnrun bench $net --sysfs-root $work --runs 1`, qr/^energy +unmeasured: no plugin/m, 'none is reported');
 my @ran = tried(sub { defined $_[1]{watts} },
     "$build/cnnrun run $root/scripts/nets/lenet5.lua --weights random:1 $root/scripts/nets/digits/three.png --energy $here --json");
 near($ran[1]{watts}, $watts, 1e-2, 'run --energy');
@@ -209,7 +210,7 @@ sub set_to { sprintf "echo %08d 1<>$draws", 1e6 * shift }
 my $rest;
 ($whole, $rest) = busy_run('', set_to(3) . '; sleep 0.6');
 ok(exists $whole->{joules_net} && !defined $whole->{joules_net} && !defined $whole->{idle_watts}, 'less than before: nothing is net of that');
-cmp_ok($whole->{joules}, '>', 1, 'joules are told');
+cmp_ok($whole->{joules}, '>', 1, 'joules are reported');
 like($whole->{net_unmeasured}, qr/^the baseline was taken under load: 9 W before the run, 3 W after it/, 'and why it is not');
 ok(!defined $rest->{joules_net} && $rest->{net_unmeasured} eq $whole->{net_unmeasured} && $rest->{energy_source} eq 'measured', 'by domain, too');
 ($whole) = busy_run('', set_to(12) . '; sleep 0.6; ' . set_to(3));
@@ -219,7 +220,7 @@ like($whole->{net_unmeasured}, qr/under load: 9 W before the run, 3 W after it/,
 near($whole->{joules_net}, ($whole->{watts} - 9) * $whole->{seconds}, 1e-6, 'what is warm draws more behind, which is no fault');
 ok(!exists $whole->{net_unmeasured}, 'nothing is said then');
 ($whole) = busy_run('--idle 2', set_to(3) . '; sleep 0.6');
-near($whole->{joules_net}, ($whole->{watts} - 2) * $whole->{seconds}, 1e-6, '--idle: net of what is told');
+near($whole->{joules_net}, ($whole->{watts} - 2) * $whole->{seconds}, 1e-6, '--idle: net of what is reported');
 is($whole->{idle_watts}, 2, 'which is shown');
 ($whole) = busy_run('--idle 50', 'sleep 0.2');
 like($whole->{net_unmeasured}, qr/^idle power was given as 50 W, but only 9 W are drawn/, 'unless it can not be');
@@ -263,7 +264,7 @@ my $power = $stop->root . '/sys/class/hwmon/hwmon0/power1_input';
 ($whole, @domains) = lines(`$build/cnnrun energy run --sysfs-root @{[$stop->root]} --json -- sh -c 'sleep 0.2; : > $power; sleep 0.2'`);
 is($whole->{energy_source}, 'unmeasured', 'a sensor that stops');
 my %by = map { $_->{domain} =~ s/ .*//r => $_ } @domains;
-like($by{ina226}{error}, qr/holds nothing/, 'is told');
+like($by{ina226}{error}, qr/holds nothing/, 'is reported');
 like($by{amd}{error}, qr/counter does not move/, 'and so is a counter that stands');
 
 # ---- one of two that fails meanwhile, and one that can't be read at all ----

@@ -1,6 +1,5 @@
 #!/usr/bin/perl
-# How the program ends: exit codes of signals and scripts, errors as JSON, commands whose stdout is
-# JSON and nothing else.
+# How the program ends: exit codes of signals and scripts, errors as JSON, commands whose stdout is only JSON.
 use strict;
 use warnings;
 use FindBin;
@@ -123,5 +122,5 @@ is $out, '', 'without --json stdout holds nothing';
 
 ($code, $out) = run('help', 'exit');
 like $out, qr/130.*143/, 'the help tells the codes of signals';
-like $out, qr/\{"error"/, 'and how errors are told';
+like $out, qr/\{"error"/, 'and how errors are reported';
 done_testing;

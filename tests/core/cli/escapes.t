@@ -1,5 +1,5 @@
 #!/usr/bin/perl
-# What others chose (names, labels, files, errors) is shown and never obeyed, by any command.
+# Untrusted text (names, labels, files, errors) is escaped in the output of every command.
 use strict;
 use warnings;
 use File::Temp qw(tempdir);

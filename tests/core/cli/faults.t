@@ -1,5 +1,5 @@
 #!/usr/bin/perl
-# A plugin that crashes is named, with its kernel and node; Ctrl-C says what is waited for.
+# A plugin that crashes is named, with its kernel and node; Ctrl-C names the call that the program waits for.
 use strict;
 use warnings;
 use Test::More;

@@ -1,5 +1,5 @@
 #!/usr/bin/perl
-# --kernel NODE=NAME, and kernels in c.load: what runs a layer is what was asked for, or an error.
+# --kernel NODE=NAME, and kernels in c.load: the layer runs with that kernel, or there is an error.
 use strict;
 use warnings;
 use Test::More;
@@ -33,7 +33,7 @@ is($missing, 6, 'a device that is not there');
 like($none, qr/npu:7/, 'is named') or diag($none);
 my ($out, $failed) = run("run --kernel conv9=reference $net $root/scripts/nets/digits/three.png");
 is($failed, 6, 'a node that is not there');
-like($out, qr/no node or operator "conv9" is in the net; did you mean conv/, 'is told');
+like($out, qr/no node or operator "conv9" is in the net; did you mean conv/, 'is reported');
 ($out, $failed) = run("run --kernel conv1=gemm9 $net $root/scripts/nets/digits/three.png");
 like($out, qr/no kernel "gemm9" is there for it/, 'and so is a kernel');
 ($out, $failed) = run("run --kernel conv1 $net $root/scripts/nets/digits/three.png");

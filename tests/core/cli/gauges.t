@@ -1,5 +1,5 @@
 #!/usr/bin/perl
-# cnnrun gauges, and c.gauges in a script: meters and knobs of a made-up plugin, by its clock.
+# cnnrun gauges, and c.gauges in a script: meters and knobs of a made-up plugin with its own clock.
 use strict;
 use warnings;
 use Test::More;
@@ -28,7 +28,7 @@ like($out, qr/^fake-meter +gpu +energy +unread +feeds opencl:0 the sensor does n
     'what does not answer is not 0');
 $out = `$build/cnnrun gauges --clock tomorrow --plugin-dir $plugin 2>&1`;
 isnt($?, 0, 'a clock that nobody brought');
-like($out, qr/no plugin brought a clock of that name/, 'is told');
+like($out, qr/no plugin brought a clock of that name/, 'is reported');
 
 open my $script, '>', "$work/gauges.lua" or die;
 print $script <<'END';

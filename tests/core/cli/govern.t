@@ -1,5 +1,6 @@
 #!/usr/bin/perl
-# cnnrun govern: on a tree of knobs until a signal, killed and restored, as advice; recorded, replayed, played.
+# cnnrun govern: on a tree of knobs until a signal, killed and restored, as advice; recorded, replayed,
+# simulated.
 use strict;
 use warnings;
 use FindBin;

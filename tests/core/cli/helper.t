@@ -1,6 +1,6 @@
 #!/usr/bin/perl
-# cnnrun helper and the plugin that asks it: a knob that only root may set is set, within its bounds, and put back
-# when its client goes or is killed; clients that send anything else are shown out.
+# cnnrun helper and the plugin that uses it: a knob that only root may set is set within its bounds, and
+# restored when its client ends or is killed. Clients that send anything else are disconnected.
 use strict;
 use warnings;
 use FindBin;

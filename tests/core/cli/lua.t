@@ -1,6 +1,6 @@
 #!/usr/bin/perl
-# cnnrun lua: every name that a script can say has a line of help and an annotation; words that are none
-# are mistakes with a suggestion.
+# cnnrun lua: every name of the Lua API has a line of help and an annotation; unknown words are errors with a
+# suggestion.
 use strict;
 use warnings;
 use Cwd 'abs_path';

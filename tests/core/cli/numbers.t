@@ -1,6 +1,6 @@
 #!/usr/bin/perl
-# Every option of every command that wants a number refuses what is none, by its name: the options are read from --help.
-# A negative number is refused too, or the option's help says where it is good.
+# Every option that takes a number refuses anything else, and names the option; the options are read from
+# --help. A negative number is refused too, unless the option's help allows it.
 use strict;
 use warnings;
 use FindBin;

@@ -1,5 +1,5 @@
 #!/usr/bin/perl
-# cnnrun place on a simulated board: the thesis' devices, set and shares, what is kept and taken over.
+# cnnrun place on a simulated board: the thesis' devices, set and shares, and what is kept and loaded again.
 use strict;
 use warnings;
 use Test::More;
@@ -94,7 +94,7 @@ like(`$build/cnnrun show $root/scripts/nets/lenet5.lua --weights random:1 --boar
 unlike(`$build/cnnrun bench $root/scripts/nets/lenet5.lua --weights random:1 --board odroid_xu3,dry --runs 1 --device sim:gpu2 --cache $tmp/cache 2>&1`,
        qr/placement/, 'not where another device is asked for');
 like(`$build/cnnrun bench $root/scripts/nets/lenet5.lua --weights random:1 --board odroid_xu3,dry,units.1.launch=0.02 --runs 1 --cache $tmp/cache 2>&1`,
-     qr/is for other devices or drivers/, 'one that is stale is told');
+     qr/is for other devices or drivers/, 'one that is stale is reported');
 my $other = place("$lenet,sim:a15 --policy best --cache $tmp/cache");
 ok(!$other->{end}{found}, 'not with other devices');
 my $board = place(($lenet =~ s/odroid_xu3,dry/odroid_xu3,dry,units.1.launch=0.01/r) . " --policy best --cache $tmp/cache");

@@ -143,7 +143,7 @@ is(place({})->[1], 1, 'what was first is still there');
 
 my $governed = place({ '--governor' => 'fixed,at=lowest' });
 ok(!$governed->[1] && !defined $governed->[0], 'under a governor nothing is found or kept');
-like($governed->[3], qr/neither kept nor taken over/, 'which is told') or diag $governed->[3];
+like($governed->[3], qr/neither kept nor taken over/, 'which is reported') or diag $governed->[3];
 
 # ---- what is taken over can be written, too, and is what other commands follow ----
 

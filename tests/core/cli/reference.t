@@ -83,7 +83,7 @@ SKIP: {
     my $said = `LC_ALL=C.UTF-8 MANROFFSEQ= man --warnings -E UTF-8 -l $page 2>&1 >/dev/null`;
     is $said, '', 'man has no complaint';
 }
-like `$cnnrun completions tcsh 2>&1`, qr/wanted bash, zsh or fish, got "tcsh"/, 'another shell is told';
+like `$cnnrun completions tcsh 2>&1`, qr/wanted bash, zsh or fish, got "tcsh"/, 'another shell is reported';
 is $? >> 8, 1, 'and is an error';
 
 # options before the command
@@ -95,5 +95,5 @@ for my $words ("--json show --threads 1 $net", "--quiet --json show --threads 1 
 }
 is `$cnnrun --top 1 --json $net scripts/nets/digits/three.png` =~ /"index": ?3/, 1,
     'a net without a command still takes options before it';
-like `$cnnrun --jsno show $net 2>&1`, qr/--jsno/, 'an unknown one is told';
+like `$cnnrun --jsno show $net 2>&1`, qr/--jsno/, 'an unknown one is reported';
 done_testing;

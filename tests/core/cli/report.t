@@ -1,5 +1,5 @@
 #!/bin/sh
-# Pictures of measurements: eval -o report.html, bench --profile -o chart.png.
+# Plots of measurements: eval -o report.html, bench --profile -o chart.png.
 build=$(cd "${CNNRUN_BUILD:-build}" && pwd) || exit 1
 root=$(cd "$(dirname "$0")/../../.." && pwd)
 net=$root/scripts/nets/lenet5.lua

@@ -1,5 +1,5 @@
 #!/usr/bin/perl
-# cnnrun sweep: points of a grid and drawn ones, seeds, several processes, failures, going on, statistics.
+# cnnrun sweep: grid points and random points, seeds, several processes, failures, resuming, statistics.
 use strict;
 use warnings;
 use Cwd 'abs_path';

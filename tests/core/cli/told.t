@@ -1,5 +1,5 @@
 #!/usr/bin/perl
-# What is asked for and isn't there is told, with the way out: never taken for something else.
+# A thing that is asked for and is missing gives an error with a remedy; nothing else is taken in its place.
 use strict;
 use warnings;
 use File::Temp qw(tempdir);
@@ -132,7 +132,7 @@ refused('--family: another than the net is of', qr/--family yolov8: this net is 
 refused('--family of no name', qr/no family 'yolov'; there are /, "$apps/detect.lua", "$planes,random:1", $digit, '--family', 'yolov');
 ($code, undef, $err) = run("$apps/detect.lua", "$planes,random:1", $digit, '--family', 'fastestdet');
 is $code, 0, 'its own is taken' or diag $err;
-refused('classify: 3 labels for 4 classes', qr/three\.txt has 3 names, the net 4 classes: if its first is none of them, say --background 1/,
+refused('classify: 3 labels for 4 classes', qr/three\.txt has 3 names, the net 4 classes: if its first class has no name, use --background 1/,
     "$apps/classify.lua", "$pic,random:1", $digit, '--labels', put('three.txt', "a\nb\nc\n"));
 ($code, undef, $err) = run("$apps/classify.lua", "$pic,random:1", $digit, '--labels', "$dir/three.txt", '--background', '1');
 is $code, 0, 'with one before them they are right' or diag $err;

@@ -1,5 +1,5 @@
 #!/usr/bin/perl
-# cnnrun --version: a line; with --json all that a bug report needs, what plugins lack among it.
+# cnnrun --version: one line; with --json all that a bug report needs, also what plugins lack.
 use strict;
 use warnings;
 use Test::More;

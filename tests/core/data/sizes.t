@@ -1,6 +1,6 @@
 #!/usr/bin/perl
-# Sizes that a net leaves open come out alike wherever a picture goes in: cnr_run_picture, prepare and
-# run in a script, the program.
+# Open sizes of a net are bound alike for a picture in cnr_run_picture, in prepare and run of a script, and in
+# the program.
 use strict;
 use warnings;
 use Compress::Zlib qw(compress crc32);

@@ -1,5 +1,5 @@
-/* Made-up operators, registered without a plugin, and an interpreter that runs graphs of them by
- * their references: what the rooms above graph/ are tested with when nothing real is wanted. */
+/* Made-up operators, registered without a plugin, and an interpreter that runs graphs by their
+ * references. Tests of the rooms above graph/ use them in place of real operators. */
 #ifndef CNRT_TOY_H
 #define CNRT_TOY_H
 

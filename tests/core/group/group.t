@@ -56,7 +56,7 @@ for my $n (2, 4) {
     cmp_ok($apart, '<=', 1e-5, sprintf 'the loss on %d ranks is that on one (%.1e apart)', $n, $apart);
 }
 is(job(ranks(2), @train, qw(--epochs 1 --batch 1 -o), "$dir/x.cnr") != 0, 1, 'a batch of 1 is not for 2 ranks');
-like(slurp("$dir/err"), qr/batch: 1 samples can't be shared by 2 processes/, 'and that is told');
+like(slurp("$dir/err"), qr/batch: 1 samples can't be shared by 2 processes/, 'and that is reported');
 is(scalar(() = slurp("$dir/err") =~ /can't be shared/g), 1, 'once');
 is(job(ranks(2), @train, qw(--group none --epochs 1 --limit 200 -o), "$dir/none.cnr"), 0, '--group none');
 is(scalar(lines()), 4, 'has each work alone');
@@ -87,7 +87,7 @@ for my $n (1, 2) {
         qw(--limit 300 --no-scan --threads 1 --deterministic --json -o), "$dir/pruned$n.cnr"), 0, "prune on $n ranks") or diag slurp("$dir/err");
     $kept{$n} = [map { $_->{kept} } grep { defined $_->{kept} } lines()];
 }
-cmp_ok(scalar @{ $kept{1} }, '>', 1, 'steps are told');
+cmp_ok(scalar @{ $kept{1} }, '>', 1, 'steps are reported');
 is_deeply($kept{2}, $kept{1}, 'leaves as much');
 mkdir "$dir/cache";
 is(job(ranks(2), "$build/cnnrun", 'tune', $net, '--cache', "$dir/cache", '--no-energy', '--threads', 1), 0, 'tune on 2 ranks') or diag slurp("$dir/err");

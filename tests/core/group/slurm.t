@@ -1,6 +1,6 @@
 #!/usr/bin/perl
-# The batch file of core/docs/groups.md, as Slurm's own sbatch and controller read it: a controller of this test's own, for
-# machines that are only in its configuration, says when the job would start. Nothing is run.
+# The batch file of core/docs/groups.md, checked by Slurm's sbatch and a controller of this test, for machines
+# that exist in its configuration only. The controller says when the job would start; nothing is run.
 use strict;
 use warnings;
 use File::Temp 'tempdir';

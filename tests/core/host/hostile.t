@@ -1,6 +1,6 @@
 #!/usr/bin/perl
-# Memory runs out at the first allocation, the second ..., for good or for that one: plugins load whole
-# or fail with a reason.
+# Memory runs out at the first, second ... allocation, from then on or once: plugins load completely or fail
+# with a reason.
 use strict;
 use warnings;
 use Test::More;

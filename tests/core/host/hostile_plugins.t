@@ -1,5 +1,5 @@
 #!/usr/bin/perl
-# 64 plugins that lie, crash, leave or never come back: each is told, none takes the program along.
+# 64 plugins that lie, crash, exit or never return: each is reported, and none ends the program.
 use strict;
 use warnings;
 use Test::More;

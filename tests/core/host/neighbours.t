@@ -1,5 +1,5 @@
 #!/usr/bin/perl
-# Plugins beside each other: a name that two of them want, devices that praise themselves, typos.
+# Several plugins together: a name that two of them bring, devices with high scores, typos.
 use strict;
 use warnings;
 use Test::More;
@@ -103,7 +103,7 @@ ok(!plugin('cpu-neon', '--skip-plugin cpu-neon'), 'a plugin is left out by its n
 ($out, $err, $code) = run("show $net --skip-plugin ops-std");
 ok($code && $err =~ /unknown operator/, 'and what it brings');
 ($out, $err, $code) = run("show $net --skip-plugin opsstd");
-like($err, qr/--skip-plugin: no plugin "opsstd" was found; did you mean ops-std/, 'a name that is none is told');
+like($err, qr/--skip-plugin: no plugin "opsstd" was found; did you mean ops-std/, 'a name that is none is reported');
 ($out, $err, $code) = run("show $net --plugin-order acmee $acme");
 like($err, qr/--plugin-order: no plugin "acmee" was found; did you mean acme/, 'in an order, too');
 done_testing;

@@ -172,7 +172,7 @@ for my $i (1 .. $count) {
 is(scalar @bad, 0, "$count boards with mistakes (seed $seed): each is told or means the same") or diag join "\n", @bad;
 my $sum = 0;
 $sum += $_ for values %told;
-cmp_ok($sum, '>=', $count / 2, 'most are told');
+cmp_ok($sum, '>=', $count / 2, 'most are reported');
 diag "told: ", join(', ', map { "$_ $told{$_}" } sort keys %told), "; same: ", join(', ', map { "$_ $same{$_}" } sort keys %same) if $ENV{CNNRUN_LONG};
 
 # ---- files that are no boards ----

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Scripts that train: learn.lua tells what it could do. Ctrl-C while a net is trained ends the script as
-# it ends the program; an error behind it is told once, with its line.
+# Scripts that train (learn.lua). Ctrl-C during a training ends the script as it ends the program; a later
+# error is reported once, with its line.
 build=${CNNRUN_BUILD:-build}
 here=$(dirname "$0")
 root=$here/../../..

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Losses that scripts build: loss.lua tells what it could do; then files, by the program.
+# Losses that scripts build: the checks are in loss.lua; then files, by the program.
 build=${CNNRUN_BUILD:-build}
 here=$(dirname "$0")
 root=$(cd "$here/../../.." && pwd)

@@ -195,7 +195,7 @@ local function refused(spec)
     for i = 1, 9 do new["s" .. i] = c.add { s["s" .. i], 1.0 } end
     return w, new
   end })
-  fails(spec, "rates of no layer", "no weight that is trained is called", { layer_rates = "conv9*=2" })
+  fails(spec, "rates of no layer", "no trained weight matches", { layer_rates = "conv9*=2" })
   fails(spec, "rates that are none", "want PATTERN=FACTOR", { layer_rates = "ip1" })
   fails(spec, "nothing to freeze", "no weights called \"conv9%*\"", { freeze = "conv9*" })
   fails(spec, "all of it frozen", "but those that are frozen", { freeze = "ip*" })

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Optimisers that scripts build: optimiser.lua tells what it could do; then files, by the program.
+# Optimisers that scripts build: the checks are in optimiser.lua; then files, by the program.
 build=${CNNRUN_BUILD:-build}
 here=$(dirname "$0")
 root=$(cd "$here/../../.." && pwd)

@@ -1,6 +1,6 @@
 #!/usr/bin/perl
-# Where a script may write: what its words name, below --output's folder, anywhere when trusted; links
-# are followed before that is asked. And c.write: text and tensors, whole or not at all.
+# Where a script may write: files named by its words, files below --output's folder, any file when trusted;
+# links are followed before the check. And c.write: text and tensors, completely or not at all.
 use strict;
 use warnings;
 use Cwd 'abs_path';
@@ -56,7 +56,7 @@ ok($? != 0 && !-e 'other/in.txt', 'nor by a way round');
 symlink '../other', 'made/link' or die;
 $out = run('scripts/write.lua', 'made', '@made/link/in.txt');
 ok($? != 0 && !-e 'other/in.txt', 'nor through a link');
-like($out, qr/a link that leads elsewhere/, 'which is told');
+like($out, qr/a link that leads elsewhere/, 'which is reported');
 symlink '../other/in.txt', 'made/file' or die;
 $out = run('scripts/write.lua', 'made', '@made/file');
 ok($? != 0 && !-e 'other/in.txt', 'nor through a link to a file');

@@ -1,5 +1,6 @@
 #!/bin/sh
-# What scripts prune by: parts of tensors, nets of other sizes, weights stored otherwise, the validation part.
+# Functions that scripts prune with: parts of tensors, nets of other sizes, encoded weights, the validation
+# part.
 build=${CNNRUN_BUILD:-build}
 dir=$(mktemp -d) || exit 1
 trap 'rm -rf "$dir"' EXIT

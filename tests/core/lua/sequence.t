@@ -1,6 +1,5 @@
 #!/usr/bin/perl
-# Pictures in sequence from a script: their times come and go; a numbered file each, or what a plugin
-# writes.
+# Sequences of pictures from a script: their times are kept; numbered files, or the output of a plugin.
 use strict;
 use warnings;
 use Test::More;

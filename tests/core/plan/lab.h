@@ -58,7 +58,7 @@ __attribute__((unused)) static cnr_value lab_blur(cnr_graph *g, cnr_value x, int
     return lab_op(g, "f_blur", x, lab_weight(g, name, channels, seed));
 }
 
-/* Plans, runs twice on the numbers 0 .. n as input (scaled), and gives all outputs in one array. */
+/* Plans, runs twice on the scaled numbers 0 .. n, and returns all outputs in one array. */
 __attribute__((unused)) static float *lab_run(const cnr_graph *g, const cnri_plan_options *options,
                                               int64_t *count, cnr_plan **keep, cnr_error *err) {
     cnr_plan *plan = NULL;
@@ -101,7 +101,7 @@ __attribute__((unused)) static float *lab_run(const cnr_graph *g, const cnri_pla
     return all;
 }
 
-/* The same by references alone, nothing shared, fused or moved. */
+/* The same by references alone, without sharing, fusing or moving. */
 __attribute__((unused)) static float *lab_judge(const cnr_graph *g, int64_t *count,
                                                 cnr_error *err) {
     static const char *const off[] = {"fuse", "alias", "layout", NULL};
@@ -127,7 +127,7 @@ __attribute__((unused)) static int32_t lab_steps(const cnr_plan *plan, int32_t k
     return n;
 }
 
-/* Runs under `options` and compares with the judge; *plan is the caller's to free. */
+/* Runs with `options` and compares with the references; the caller frees *plan. */
 __attribute__((unused)) static int lab_check(const cnr_graph *g, const cnri_plan_options *options,
                                              cnr_plan **plan, const char *what) {
     int64_t n, m;

@@ -1,6 +1,6 @@
 #!/usr/bin/perl
-# NULL in every place of every function for applications, each call in a process of its own. The functions
-# are read out of the headers, so that a new one is asked too.
+# NULL in every argument of every public function, each call in a process of its own. The functions are read
+# from the headers, so new ones are tested too.
 use strict;
 use warnings;
 use Cwd qw(abs_path);

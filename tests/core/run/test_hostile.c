@@ -45,8 +45,8 @@ static void starve(const cnr_graph *g, const cnri_plan_options *o, const char *w
     free(want);
 }
 
-/* The whole road, with the plugins of this build: load a net with its weights, plan, run. */
-static bool road(cnr_error *err) {
+/* Loads a net with its weights, plans and runs it, with the plugins of this build. */
+static bool load_and_run(cnr_error *err) {
     static float digit[784];
     cnr_tensor in = {.size = sizeof in, .dtype = CNR_f32, .rank = 4, .dim = {1, 1, 28, 28}};
     const cnr_tensor *list[] = {&in}, *out;
@@ -63,7 +63,7 @@ static bool road(cnr_error *err) {
     return good;
 }
 
-static void starve_road(void) {
+static void starve_run(void) {
     const char *dirs[] = {CNRT_BUILD_DIR "/plugins", NULL};
     const cnr_open_options options = {.size = sizeof options,
                                       .plugin_dirs = dirs,
@@ -74,13 +74,13 @@ static void starve_road(void) {
     cnr_close(lab_rt);
     lab_rt = NULL;
     if (!ok(!cnr_open(&lab_rt, &options, &err), "the build's plugins load: %s", err.text)) return;
-    if (!ok(road(&err), "a stroke is a one: %s", err.text)) return;
+    if (!ok(load_and_run(&err), "a stroke is a one: %s", err.text)) return;
     int32_t n = 1, other = 0;
     bool good = false;
     for (; n < MOST && !good; n++) {
         err.code = 0;
         cnri_alloc_fail_at(n);
-        good = road(&err);
+        good = load_and_run(&err);
         cnri_alloc_fail_at(0);
         if (!good && err.code != CNR_E_MEMORY && other++ == 0)
             note("allocation %d failing: %d %s: %s", (int)n, (int)err.code, err.where, err.text);
@@ -106,7 +106,7 @@ int main(void) {
     starve(g, &image, "images on a far device");
     starve(g, &split, "a split layer and copies");
     cnri_graph_free(g);
-    starve_road();
+    starve_run();
     cnr_close(lab_rt);
     return done();
 }

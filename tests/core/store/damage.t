@@ -1,6 +1,6 @@
 #!/usr/bin/perl
-# A .cnr whose weights are damaged neither runs nor is it written out as sound: digests are compared
-# when data is first read, and not when nothing reads it.
+# A .cnr with damaged weights neither runs nor is written to a new file as valid. Digests are compared when
+# data is first read, and not if nothing reads it.
 use strict;
 use warnings;
 use Digest::SHA qw(sha256);
@@ -60,7 +60,7 @@ my (undef, $answer) = run('run', '--json', "$dir/sound.cnr", $five);
 $answer =~ s/"ms":[^,]*,//;
 for my $name (@names[0, 1, 3]) {
     my $file = damaged($name, 'broken.cnr');
-    my %road = (
+    my %command = (
         run => ['run', $file, $five],
         bench => ['bench', '--runs', 1, $file],
         warm => ['warm', $file, '--cache', "$dir/warmed"],
@@ -71,11 +71,11 @@ for my $name (@names[0, 1, 3]) {
         'convert --weights' => ['convert', 'scripts/nets/lenet5.lua', '--weights', $file, '-o',
                                 "$dir/to.cnr"],
     );
-    for my $road (sort keys %road) {
-        next if $road eq 'convert --encode' && $name !~ /ip1/;
-        ($code, $out, $err) = run(@{$road{$road}});
+    for my $reader (sort keys %command) {
+        next if $reader eq 'convert --encode' && $name !~ /ip1/;
+        ($code, $out, $err) = run(@{$command{$reader}});
         ok($code == 4 && $err =~ /broken\.cnr.*damaged/ && !-e "$dir/to.cnr" && !-e "$dir/to.onnx",
-           "$name damaged: $road refuses") or diag("$code: $err");
+           "$name damaged: $reader refuses") or diag("$code: $err");
         unlink "$dir/to.cnr", "$dir/to.onnx";
     }
     ok(!glob("$dir/warmed/*.plan"), "$name damaged: and no plan is stored");

@@ -1,5 +1,6 @@
 #!/bin/sh
-# Nets of others that are trained on: a new head, frozen layers, open sizes, constants behind nodes; and why one can't be.
+# Training of imported nets: a new head, frozen layers, open sizes, constants behind nodes; and the reasons
+# why a net can't be trained.
 build=${CNNRUN_BUILD:-build}
 shared=${CNNRUN_SHARED:-../shared}
 root=$(cd "$(dirname "$0")/../../.." && pwd)

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Nets of other programs through train, prune and quantize: Caffe, MXNet, Darknet, an ONNX file with open sizes, TensorFlow.
+# Imported nets in train, prune and quantize: Caffe, MXNet, Darknet, an ONNX file with open sizes, TensorFlow.
 build=${CNNRUN_BUILD:-build}
 shared=${CNNRUN_SHARED:-../shared}/data
 root=$(cd "$(dirname "$0")/../../.." && pwd)

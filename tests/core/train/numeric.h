@@ -1,4 +1,5 @@
-/* Graphs in f64 run by references, a loss that any shape will do for, and gradients by differences.
+/* Runs graphs in f64 by references, with a loss for any shape, and compares gradients with
+ * differences.
  */
 #ifndef CNRT_NUMERIC_H
 #define CNRT_NUMERIC_H

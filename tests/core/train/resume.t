@@ -1,5 +1,6 @@
 #!/usr/bin/perl
-# Training that is killed again and again ends in the same file, bit for bit, as one that is not; curves too.
+# A training that is killed repeatedly ends in the same file, bit for bit, as an uninterrupted one; curves
+# too.
 use strict;
 use warnings;
 use File::Temp 'tempdir';

@@ -1,6 +1,6 @@
 #!/bin/sh
-# cnnrun train on real digits: learns, reports, repeats itself, keeps the best on Ctrl-C; check and
-# eval agree about the file.
+# cnnrun train on real digits: learns, reports, is reproducible, keeps the best on Ctrl-C; check and eval
+# agree about the file.
 build=${CNNRUN_BUILD:-build}
 data=${CNNRUN_SHARED:-../shared}/data/mnist
 dir=$(mktemp -d) || exit 1

@@ -1,5 +1,6 @@
 #!/usr/bin/perl
-# Quantising by script (quantise.lua) and by the program: whose noise it is, and warnings in text and JSON.
+# Quantising by script (quantise.lua) and by the program: the source of its noise, and warnings in text and
+# JSON.
 use strict;
 use warnings;
 use Cwd qw(abs_path);

@@ -1,4 +1,4 @@
-/* What the parts of the faulty plugin share. */
+/* Shared by the parts of the faulty plugin. */
 #ifndef FAULTY_H
 #define FAULTY_H
 

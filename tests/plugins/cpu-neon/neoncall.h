@@ -81,7 +81,7 @@ OP_UNUSED void neon_check_list(const char *name, const char *attrs, const char *
     cnr_device devices[3];
     char head[32];
     static int64_t calls;
-    const char *every = getenv("CNNRUN_TEST_EVERY"); /* under an emulator: each so many-th check */
+    const char *every = getenv("CNNRUN_TEST_EVERY"); /* under an emulator: run every Nth check */
     if (every && calls++ % atoll(every) != 0) return;
     const int32_t most = neon_state.checks++ % 8 ? 2 : 3; /* more threads than cores is slow */
     snprintf(head, sizeof head, "%s ", neon_state.isa);

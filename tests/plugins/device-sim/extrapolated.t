@@ -1,5 +1,5 @@
 #!/usr/bin/perl
-# Operators that a board has no figures for take as long as its nearest class has it, and results say so.
+# Operators without figures in a board take the time of its nearest class, and results say so.
 use strict;
 use warnings;
 use Test::More;

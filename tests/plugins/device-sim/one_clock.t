@@ -1,5 +1,5 @@
 #!/usr/bin/perl
-# Real and simulated devices keep to their own clocks: together they are refused, by name.
+# Real and simulated devices have different clocks: using both together is refused, with their names.
 use strict;
 use warnings;
 use Test::More;

@@ -115,7 +115,7 @@ near(median("$split --weights random:1 --board $board,units.1.launch=0,units.2.l
 
 like(run("kernelcheck --kernel simulated --device sim:fast --op conv --cases 10 --board $board"), qr/# 1 kernels.*, 0 failed, 0 not judged/,
      'the kernel is judged as others are');
-like(run("bench $net --board $board,units.1.launch=1e300 --device sim:fast --runs 1 --warm 0"), qr/two\.lua: units\.1\.launch: want a number in s, 0 to 60, got 1e\+300/, 'absurd numbers are told');
+like(run("bench $net --board $board,units.1.launch=1e300 --device sim:fast --runs 1 --warm 0"), qr/two\.lua: units\.1\.launch: want a number in s, 0 to 60, got 1e\+300/, 'absurd numbers are reported');
 
 # ---- heat ----
 
@@ -151,7 +151,7 @@ wrong('local t = {} t.t = t return t', qr/in each other/, 'a table in itself');
 wrong('local t = {} for i = 1, 30000 do t[i] = i end return t', qr/more than 20000/, 'one without end');
 wrong('while true do end', qr/longer than it may/, 'a loop');
 $out = run("gauges --board $board,units.1.lunch=3");
-ok($? != 0 && $out =~ /no value "units\.1\.lunch"; did you mean units\.1\.launch/, 'a value that it has not is told');
+ok($? != 0 && $out =~ /no value "units\.1\.lunch"; did you mean units\.1\.launch/, 'a value that it has not is reported');
 $out = run("gauges --board odroid_xu4");
 ok($? != 0 && $out =~ /no module 'boards\.odroid_xu4'/, 'and a board that there is not');
 $out = run("bench $net --board $board,units.1.rail=none --device sim:fast");

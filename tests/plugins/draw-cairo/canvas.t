@@ -1,3 +1,3 @@
 #!/bin/sh
-# What draw-cairo draws, by a script that looks at the pixels.
+# Drawings of draw-cairo, checked by a script that reads the pixels.
 exec "${CNNRUN_BUILD:-build}/cnnrun" "$(dirname "$0")/canvas.lua"

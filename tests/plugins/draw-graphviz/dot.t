@@ -1,5 +1,5 @@
 #!/usr/bin/perl
-# The object "dot": graphs become pictures; what of DOT could name a file is refused.
+# The object "dot": graphs become pictures; parts of DOT that could name a file are refused.
 use strict;
 use warnings;
 use Test::More;

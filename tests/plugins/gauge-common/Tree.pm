@@ -1,4 +1,4 @@
-# Trees of made-up files below /sys, out of lists:
+# Makes trees of files as below /sys from lists:
 #   # a comment
 #   sys/class/hwmon/hwmon0/name = ina231     with a newline behind it, as the kernel writes
 #   sys/class/hwmon/hwmon0/curr1_input =| 12 without
@@ -9,7 +9,7 @@ use warnings;
 use File::Path qw(make_path remove_tree);
 use File::Temp qw(tempdir);
 
-# Makes one of files of lists, or of lines.
+# Makes a tree from files of lists, or from lines.
 sub new {
     my ($class, @lists) = @_;
     my $self = bless { root => tempdir('cnnrun-tree-XXXXXX', TMPDIR => 1, CLEANUP => 1) }, $class;
@@ -41,7 +41,7 @@ sub line {
     $self->put($path, $how eq '=' ? "$text\n" : $text);
 }
 
-# Writes an attribute anew, in place, as a driver would.
+# Rewrites an attribute in place, as a driver would.
 sub put {
     my ($self, $path, $text) = @_;
     open my $out, '>', "$self->{root}/$path" or die "$path: $!";

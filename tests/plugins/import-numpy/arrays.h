@@ -1,4 +1,4 @@
-/* Writes .npy arrays and zip archives of them byte by byte, right and wrong ones. */
+/* Writes valid and invalid .npy arrays, and zip archives of them, byte by byte. */
 #ifndef CNRT_ARRAYS_H
 #define CNRT_ARRAYS_H
 
@@ -25,7 +25,7 @@ static void put_number(bytes *b, uint64_t value, int width) {
 
 /* ---- arrays ---- */
 
-/* The head's literal as it stands, behind it the elements. */
+/* Writes the header's literal unchanged, then the elements. */
 static bytes CNRT_UNUSED npy_text(int version, const char *literal, const void *data, size_t n) {
     bytes b = {0};
     put(&b, "\x93NUMPY", 6);
@@ -128,7 +128,7 @@ static void zip_wide(bytes *b, uint64_t packed, uint64_t whole) {
     put_number(b, packed, 8);
 }
 
-/* Takes `array` over. claims: another size than it has; 0: its own. */
+/* Takes ownership of `array`. claims: a wrong size to state; 0: the real one. */
 static void CNRT_UNUSED zip_add(archive *z, const char *name, bytes array, int flags,
                                 uint64_t claims) {
     bytes packed = flags & ZIP_DEFLATED ? deflated(array.at, array.n) : array;

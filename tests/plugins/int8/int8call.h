@@ -49,7 +49,7 @@ OP_UNUSED int int8_use(const char *isa) {
 }
 
 static uint64_t int8_seed = 20240607;
-OP_UNUSED int64_t int8_draw(int64_t low, int64_t high) { /* both may come */
+OP_UNUSED int64_t int8_draw(int64_t low, int64_t high) { /* both limits included */
     uint64_t z = (int8_seed += 0x9e3779b97f4a7c15u);
     z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
     z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;

@@ -1,6 +1,6 @@
 #!/usr/bin/perl
-# A plugin's second module is judged as the plugin: beside a sound one, code that others can change stays out.
-# Where the module is missing, its package is named.
+# A plugin's second module is checked like the plugin: a module that others can change is not loaded. If the
+# module is missing, its package is named.
 use strict;
 use warnings;
 use File::Temp qw(tempdir);

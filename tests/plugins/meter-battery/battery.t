@@ -1,5 +1,5 @@
 #!/usr/bin/perl
-# meter-battery: power, or current by voltage of either sign; never while it is charged.
+# meter-battery: power, or current times voltage of either sign; never during charging.
 use strict;
 use warnings;
 use FindBin;

@@ -1,5 +1,5 @@
 #!/usr/bin/perl
-# meter-hwmon on trees of several boards, and on what is wrong with them.
+# meter-hwmon on trees of several boards, and on faulty trees.
 use strict;
 use warnings;
 use FindBin;
@@ -54,7 +54,7 @@ unlink $chips->root . '/sys/class/hwmon/hwmon2/in2_input';
 is((rows(gauges($chips)))[1] && scalar(keys %{{rows(gauges($chips))}}), 4, 'one without its volts is no sensor');
 chmod 0, $chips->root . '/sys/class/hwmon/hwmon10/power1_input';
 like(OtherUser::says($build, "$build/cnnrun gauges $plugins --sysfs-root " . $chips->root),
-    qr/unread .*Permission denied/, 'EACCES is told');
+    qr/unread .*Permission denied/, 'EACCES is reported');
 my $odd = Tree->new("sys/class/hwmon/hwmon0/name = ina226\nsys/class/hwmon/hwmon0/power1_input = 5\n");
 my $bracket = $odd->root . '/a[b]*';
 mkdir $bracket or die;

@@ -1,5 +1,5 @@
 #!/usr/bin/perl
-# meter-model: watts from frequency, volts and load, by a board file; always marked as estimated.
+# meter-model: watts from frequency, voltage and load, by a board file; always marked as estimated.
 use strict;
 use warnings;
 use FindBin;

@@ -1,5 +1,5 @@
 #!/usr/bin/perl
-# meter-nvml with a made-up library: counters, power, and what a driver may lack.
+# meter-nvml with a made-up library: counters, power, and drivers that lack functions.
 use strict;
 use warnings;
 use FindBin;
@@ -20,9 +20,9 @@ like($out, qr/^nvml +gpu1 power +power +90 W +feeds opencl:1$/m, 'a card without
 like(gauges('mean', ''), qr/^nvml +gpu0 power +power +90 W/m, 'power at an instant where there is such, else the mean');
 unlike($out, qr/gpu1 +energy/, 'has none');
 unlike(gauges('lost', '-v'), qr/gpu1/, 'a card that is lost');
-like(gauges('lost', ''), qr/card 1: GPU is lost/, 'is told');
+like(gauges('lost', ''), qr/card 1: GPU is lost/, 'is reported');
 like(gauges('start', '-vv'), qr/left out: Driver Not Loaded/, 'a driver that is not there is no mistake');
-like(gauges('count', ''), qr/counting the cards: Unknown Error/, 'one that is broken is told');
+like(gauges('count', ''), qr/counting the cards: Unknown Error/, 'one that is broken is reported');
 like(scalar `$build/cnnrun gauges --plugin-dir $build/plugins/meter-nvml.so --sysfs-root /proc -vv 2>&1`,
     qr/nvml: left out: .*libnvidia-ml/, 'no library is no mistake');
 

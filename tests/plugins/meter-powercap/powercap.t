@@ -1,5 +1,5 @@
 #!/usr/bin/perl
-# meter-powercap: packages, what is part of them, what is there twice, and who may read.
+# meter-powercap: packages, their parts, duplicates, and permissions.
 use strict;
 use warnings;
 use FindBin;

@@ -1,4 +1,4 @@
-# A headless browser (Debian's chromium), told by its DevTools protocol over two pipes.
+# A headless browser (Debian's chromium), controlled by its DevTools protocol over two pipes.
 package Browser;
 use strict;
 use warnings;
@@ -10,7 +10,7 @@ use MIME::Base64;
 use POSIX qw(dup2);
 use Time::HiRes qw(time sleep);
 
-# Where it is; undef: nowhere.
+# The path of the browser; undef: there is none.
 sub program {
     for my $name (grep { defined } $ENV{CNNRUN_BROWSER}, qw(chromium chromium-browser google-chrome)) {
         my ($found) = grep { -x } $name =~ m{/} ? $name : map { "$_/$name" } split /:/, $ENV{PATH};
@@ -70,7 +70,7 @@ sub call {
     die "$method: no answer";
 }
 
-# What a line of JavaScript gives, waited for where it is a promise.
+# The value of a line of JavaScript; waits for a promise.
 sub js {
     my ($self, $text) = @_;
     my $r = $self->call('Runtime.evaluate', { expression => $text, returnByValue => JSON::PP::true, awaitPromise => JSON::PP::true });

@@ -102,7 +102,7 @@ $browser->key('Enter', 13);
 
 # ---- away, and back ----
 $camera->leave;
-ok($browser->until("document.getElementById('link').textContent.includes('the source is away')"), 'a source that goes away is told');
+ok($browser->until("document.getElementById('link').textContent.includes('the source is away')"), 'a source that goes away is reported');
 is($browser->js("document.getElementById('link').getAttribute('role')"), 'status', 'to screen readers, too');
 judge('away');
 ok($camera->back, 'it comes back');

@@ -151,12 +151,12 @@ choose('governor', 'none');
 for (1 .. 600) { last if bounds() eq '177000 543000'; sleep 0.1 }
 is(bounds(), '177000 543000', 'none puts back what was found');
 choose('policy', 'fastest');
-ok($browser->until("document.getElementById('placed').textContent.includes('layers')"), 'a policy is chosen, and what runs where is told');
+ok($browser->until("document.getElementById('placed').textContent.includes('layers')"), 'a policy is chosen, and what runs where is reported');
 SKIP: {
     skip 'no shared/data/darknet, images: nothing has a threshold', 2 unless $detects;
     $browser->js("(() => { const t = document.getElementById('threshold'); t.value = 1; t.dispatchEvent(new Event('input')); t.dispatchEvent(new Event('change')); })()");
     ok($browser->until("document.getElementById('found').innerText.trim() === 'nothing'"), 'with a threshold of 1 nothing is found');
-    is($monitor->state->{threshold}, 1, 'and it is told');
+    is($monitor->state->{threshold}, 1, 'and it is reported');
 }
 SKIP: {
     skip 'no shared/data/darknet, images: there is one class', 3 unless $detects;
@@ -165,7 +165,7 @@ SKIP: {
     $only->('dog');
     ok($monitor->until(sub { my ($s) = @_; ($s->{classes} // '') eq 'dog' && !grep { $_->{label} ne 'dog' } @{ $s->{found} } }), 'one class alone');
     $only->('dgo');
-    ok($browser->until("document.getElementById('events').innerText.includes('did you mean dog?')"), 'a class that there is not is told');
+    ok($browser->until("document.getElementById('events').innerText.includes('did you mean dog?')"), 'a class that there is not is reported');
     $only->('');
     ok($monitor->until(sub { !defined $_[0]{classes} && @{ $_[0]{found} } > 1 }), 'all of them again');
 }

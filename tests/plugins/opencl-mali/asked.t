@@ -1,6 +1,6 @@
 #!/bin/sh
-# OpenCL is not woken by who does not want it: a library that ends the process when it is loaded stands
-# in for one whose drivers are slow, or abort.
+# Commands that do not need OpenCL do not load it: a library that ends the process when it is loaded stands
+# for slow or aborting drivers.
 build=$(cd "${CNNRUN_BUILD:-build}" && pwd) || exit 1
 here=$(cd "$(dirname "$0")" && pwd)
 nets=$here/../../../scripts/nets

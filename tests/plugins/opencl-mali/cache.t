@@ -1,6 +1,6 @@
 #!/usr/bin/perl
-# Built programs kept on disk, by real processes: some at once, some killed at any moment. Whoever comes
-# afterwards finds whole programs or none. $CNNRUN_KILLS: how many are killed (6).
+# Built programs in the cache, with real processes: some run at once, some are killed at any moment. Later
+# processes find complete programs or none. $CNNRUN_KILLS: how many are killed (6).
 use strict;
 use warnings;
 use Cwd qw(abs_path);

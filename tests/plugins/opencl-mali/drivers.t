@@ -1,6 +1,6 @@
 #!/usr/bin/perl
-# Drivers that are old, that fail, that crash: through a library that passes calls on to the machine's
-# own OpenCL (shim.c), and a driver that aborts when it is loaded.
+# Drivers that are old, fail or crash: through a library that passes calls to the machine's own OpenCL
+# (shim.c), and a driver that aborts when it is loaded.
 use strict;
 use warnings;
 use Cwd qw(abs_path);

@@ -1,6 +1,6 @@
 #!/usr/bin/perl
-# --weights-type: kernels that store weights as halves are chosen where that is asked for, and nowhere else;
-# answers stay what they were.
+# --weights-type: kernels that store weights as halves are chosen only if it asks for them; answers stay the
+# same.
 use strict;
 use warnings;
 use File::Temp qw(tempfile);
@@ -28,10 +28,10 @@ is $code, 0, 'and with halves' or diag $text;
 my $halves = () = $text =~ /(?:conv|dense)_f16_/g;
 cmp_ok $halves, '>=', 4, 'by kernels that store them: all convolutions and dense layers' or diag $text;
 ($code, $text) = told('show', @net, '--weights-type', 'bf16');
-like $text, qr/no kernel there stores weights of this net as bf16: they stay as they are/, 'bf16 in vain, and that is told';
+like $text, qr/no kernel there stores weights of this net as bf16: they stay as they are/, 'bf16 in vain, and that is reported';
 ($code, $text) = told('show', @net, '--weights-type', 'fp8');
 isnt $code, 0, 'another type is none';
-like $text, qr/wanted one of f32 fp16 bf16, got "fp8"/, 'and what would be is told';
+like $text, qr/wanted one of f32 fp16 bf16, got "fp8"/, 'and what would be is reported';
 
 my ($file, $digit) = tempfile(SUFFIX => '.pgm', UNLINK => 1);
 print $file "P5\n28 28\n255\n", map { chr((($_ % 28 - 14)**2 + (int($_ / 28) - 14)**2 < 80) ? 255 : 0) } 0 .. 783;

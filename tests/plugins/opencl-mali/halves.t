@@ -1,6 +1,6 @@
 #!/usr/bin/perl
-# Kernels that multiply in halves, every variant that the tables have, for many windows: clang compiles them
-# for real halves, without a device; what they multiply is half.
+# Kernels that multiply in halves, every variant of the tables, for many windows: clang compiles them for real
+# halves, without a device; their products are halves.
 use strict;
 use warnings;
 use File::Basename qw(dirname);

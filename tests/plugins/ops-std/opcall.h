@@ -336,7 +336,7 @@ OP_UNUSED int op_called(cnr_status status, const char *name, const char *attrs) 
                      (const cnr_tensor *[]){__VA_ARGS__}), \
               name, attrs)
 
-/* The call must be refused, with a message that holds `part`. */
+/* Tests that the call is refused, with a message that contains `part`. */
 OP_UNUSED int op_refused(const char *name, const char *attrs, const char *part, int32_t n_inputs,
                          const cnr_tensor *const *inputs) {
     const cnr_op *op = op_find(name);

@@ -1,5 +1,5 @@
 #!/usr/bin/perl
-# Files that Pillow tests itself with: read with its size and mean, or refused where it refuses.
+# Pillow's own test files: read with the right size and mean, or refused if Pillow refuses them.
 use strict;
 use warnings;
 use FindBin;

@@ -1,5 +1,6 @@
 #!/usr/bin/perl
-# Videos in and out: frames, times and sound kept; rotated, uneven, odd, broken ones; pipes, HTTP, devices.
+# Videos in and out: frames, times and sound are kept; rotated, uneven, odd and broken ones; pipes, HTTP,
+# devices.
 use strict;
 use warnings;
 use FindBin;
@@ -86,7 +87,7 @@ is("@{$odd[0]}[2, 3]", '241 321', 'odd sizes');
     my $n = () = <$lines>;
     is($?, 0, 'broken frames in the middle are survived');
     cmp_ok($n, '>', 40, "most frames come all the same ($n of 60)");
-    like($said, qr/broken/, 'and it is told');
+    like($said, qr/broken/, 'and it is reported');
     open $out, '>:raw', "$dir/cut.mp4" or die;
     print $out substr($data, 0, 3000);
     close $out;

@@ -1,4 +1,4 @@
-# A network camera: pictures over HTTP one behind the other (multipart), as fast as it is told, for everybody who calls and
+# A network camera: pictures over HTTP (multipart) at a given rate, for every client and
 # without end. ffmpeg makes the pictures once.
 package Camera;
 use strict;
@@ -20,7 +20,7 @@ sub start {
     return $self->back ? $self : undef;
 }
 
-# It is there (again), at the same address.
+# Starts the camera, or restarts it at the same address.
 sub back {
     my $self = shift;
     my $server = IO::Socket::INET->new(LocalAddr => '127.0.0.1', LocalPort => $self->{port}, Listen => 20, ReuseAddr => 1) or return;
@@ -48,7 +48,7 @@ sub back {
     POSIX::_exit(0);
 }
 
-# It goes away: who looks is cut off, and nobody answers.
+# Stops the camera: connections are closed, and new ones get no answer.
 sub leave {
     my $self = shift;
     return unless $self->{pid};

@@ -1,4 +1,4 @@
-# A monitor with a page, in a process of its own: started, asked by HTTP, told things, stopped.
+# A monitor with a page, in a process of its own: starts it, sends HTTP requests and settings, stops it.
 package Monitor;
 use strict;
 use warnings;
@@ -6,7 +6,7 @@ use IO::Socket::INET;
 use JSON::PP;
 use Time::HiRes qw(sleep time);
 
-# Words behind `cnnrun`; its lines go to $dir/lines, what it says to $dir/err.
+# Arguments of `cnnrun`; stdout goes to $dir/lines, stderr to $dir/err.
 sub start {
     my ($class, $build, $dir, @words) = @_;
     my $self = bless { dir => $dir, token => 'abcdefgh', pid => fork // die }, $class;
@@ -33,7 +33,7 @@ sub said {
     return scalar(<$in>) // '';
 }
 
-# The answer to a request as it is, HOST for ours; up to so many bytes of it.
+# The raw answer to a request (HOST stands for its address), up to so many bytes.
 sub ask {
     my ($self, $request, $bytes) = @_;
     my $socket = IO::Socket::INET->new(PeerAddr => '127.0.0.1', PeerPort => $self->{port}, Timeout => 20) or return '';
@@ -68,7 +68,7 @@ sub state { # {}: there is none yet
     return $text ? decode_json($text) : {};
 }
 
-# The state, once it is as wanted; undef: it never was.
+# Waits for a wanted state and returns it; undef: it did not come.
 sub until {
     my ($self, $wanted, $seconds) = @_;
     for (my $end = time + ($seconds // 120); time < $end; sleep 0.1) {
@@ -78,7 +78,7 @@ sub until {
     return;
 }
 
-# What a state says of what happened, newest first.
+# The events of a state, newest first.
 sub events { return join '; ', map { $_->{text} } @{ $_[1]{events} // [] } }
 
 # Its exit code after Ctrl-C, or after another signal.

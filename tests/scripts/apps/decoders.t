@@ -1,4 +1,4 @@
 #!/bin/sh
-# The decoders of boxes and what draws them: decoders.lua tells.
+# The decoders of boxes and their drawing: the checks are in decoders.lua.
 build=${CNNRUN_BUILD:-build}
 exec "$build/cnnrun" "$(dirname "$0")/decoders.lua" 2>/dev/null

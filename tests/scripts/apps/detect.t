@@ -155,9 +155,9 @@ one=$work/in/fish-bike.jpg
 refused "comes first" "$one" "$net"
 refused "no such file" "$work/none.onnx" "$one"
 refused "there are darknet, yolox" "$net" "$one" --family none
-refused "say --family NAME" "$app/../nets/lenet5.lua" "$one"
+refused "use --family NAME" "$app/../nets/lenet5.lua" "$one"
 refused "takes 320x320 only" "$net" "$one" --size 320x640
-refused "several pictures want a folder" "$net" "$work/in" -o "$work/a.png"
+refused "several pictures need a folder" "$net" "$work/in" -o "$work/a.png"
 refused "written as .png" "$net" "$one" -o "$work/a.gif"
 refused "no such class; did you mean face" "$net" "$one" --labels "$work/face" --classes fcae
 xl=$data/darknet/yolo-fastest/yolo-fastest-1.1-xl

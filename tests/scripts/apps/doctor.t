@@ -1,5 +1,5 @@
 #!/usr/bin/perl
-# cnnrun doctor: what can be used, what is missing and the command that brings it; lines and JSON.
+# cnnrun doctor: what can be used, what is missing and the command that installs it; lines and JSON.
 use strict;
 use warnings;
 use Test::More;

@@ -46,7 +46,7 @@ my $camera = $source->url;
 my $monitor = Monitor->start($build, $dir, '--sysfs-root', $tree->root, 'monitor', $net, $camera,
                              (qw(--app classify -q --governor), "fixed,at=lowest", "-o"), "$dir/seen.mkv");
 my $state = $monitor->until(sub { $_[0]{frame} }) // {};
-is($state->{governor}, 'fixed,at=lowest', '--governor is told');
+is($state->{governor}, 'fixed,at=lowest', '--governor is reported');
 like($monitor->events($state), qr/governor: fixed,at=lowest(;|$)/, 'as an event, too');
 ok(comes(sub { bounds() eq '177000 177000' }), 'and sets the knob');
 is($state->{hz}, 480000000, 'the frequency is what the knob tells');
@@ -67,7 +67,7 @@ $monitor->set('{"governor":"edp"}');
 ok($monitor->until(sub { $_[0]{governor} eq 'edp' }), 'edp');
 $monitor->set($_) for '{"threshold":0.5}', '{"volume":11}', '{"governor":}';
 $state = $monitor->until(sub { $monitor->events($_[0]) =~ /not understood/ }) // {};
-like($monitor->events($state), qr/volume: no switch of this name; threshold: this application has none/, 'what makes no sense is told');
+like($monitor->events($state), qr/volume: no switch of this name; threshold: this application has none/, 'what makes no sense is reported');
 $monitor->until(sub { $_[0]{frame} > 30 });
 is($monitor->stop, 130, 'Ctrl-C');
 is(bounds(), '177000 543000', 'all is put back');
@@ -84,7 +84,7 @@ ok($? && $said =~ /nowhere: no such file, nor a policy/, 'no such policy');
 # ---- policies, on a simulated board ----
 $monitor = Monitor->start($build, $dir, qw(--board odroid_xu3 monitor), $net, $camera, qw(--app classify -q --place best));
 $state = $monitor->until(sub { $_[0]{placed} }, 240) // {};
-is($state->{policy}, 'best', '--place is told');
+is($state->{policy}, 'best', '--place is reported');
 sub placed { my $s = shift; return join ' ', map { "$_->{device} $_->{layers}" } @{ $s->{placed} // [] } }
 like(placed($state), qr/^sim:gpu\d 3 sim:gpu\d 3 sim:cpu 1$/, 'with what runs where: ' . placed($state));
 my $frame = $state->{frame};
@@ -162,7 +162,7 @@ SKIP: {
     close $server;
     $monitor = Monitor->start($build, $dir, 'monitor', $net, "http://127.0.0.1:$port/camera.mjpg", qw(--app classify --json -o), "$dir/drops.mkv");
     ok(comes(sub { waitpid($pid, 1) }), 'a stream is asked for three times');
-    ok(comes(sub { $monitor->said =~ /the stream dropped, trying again/ }), 'that it drops is told');
+    ok(comes(sub { $monitor->said =~ /the stream dropped, trying again/ }), 'that it drops is reported');
     sleep 1;
     is($monitor->stop, 130, 'while it is gone Ctrl-C is heard');
     open my $in, '<', "$dir/lines";

@@ -154,7 +154,7 @@ SKIP: {
         };
         my $told = sub { my ($what) = @_; return sub { $monitor->events($_[0]) =~ $what } };
         is($state->{follow}, JSON::PP::false, 'nothing is followed');
-        ok($until->('[1,2,"x"]', $told->(qr/follow: want \[x, y/))->{frame}, 'what is no box is told');
+        ok($until->('[1,2,"x"]', $told->(qr/follow: want \[x, y/))->{frame}, 'what is no box is reported');
         ok($until->('[5000,5,30,30]', $told->(qr/want x, y.*320 x 240/))->{frame}, 'so is one outside the picture');
         my $seen = $until->('[40,30,90,70]', sub { ref $_[0]{follow} eq 'HASH' })->{follow};
         ok($seen->{lost} || @{$seen->{box}} == 4 && $seen->{confidence} > 0, 'a box is followed, or lost');

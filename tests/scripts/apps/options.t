@@ -1,5 +1,5 @@
 #!/usr/bin/perl
-# Every option that commands have in common, in every application: taken, or refused with a reason.
+# Every common option in every application: accepted, or refused with a reason.
 use strict;
 use warnings;
 use Cwd qw(abs_path);
@@ -79,7 +79,7 @@ my @cases = (
     [6, qr/none\.csv/, 'power', "$dir/none.csv", "$dir/x.svg"],
     [1, qr/one word too many/, 'power', 'a', 'b', 'c'],
     [1, qr/something is missing: cnnrun classify NET/, 'classify', $net],
-    [1, qr/--mean x\.png: want a number a channel/, 'classify', $net, $one, qw(--mean x.png)],
+    [1, qr/--mean x\.png: want a number for each channel/, 'classify', $net, $one, qw(--mean x.png)],
 );
 for my $case (@cases) {
     my ($wanted, $text, @words) = @$case;

@@ -1,5 +1,5 @@
 #!/usr/bin/perl
-# cnnrun monitor: recorded in parts that a folder's size bounds; a disk that is full; sources that go away and come back.
+# cnnrun monitor records parts into a folder of limited size; a full disk; sources that fail and return.
 use strict;
 use warnings;
 use FindBin;
@@ -75,7 +75,7 @@ my ($text, $code) = limited(20, @common, qw(--json -o), "$dir/full.mp4");
 @told = lines($text);
 is(scalar(grep { $_->{frame} } @told), 60, 'where a recording fails, frames are looked at on');
 my ($lost) = grep { $_->{not_recorded} } @told;
-like($lost->{not_recorded} // '', qr/full\.mp4: .*File too large/, 'it is told');
+like($lost->{not_recorded} // '', qr/full\.mp4: .*File too large/, 'it is reported');
 is($code, 3, 'and so is the exit code');
 ok(!-e "$dir/full.mp4", 'half a file is none');
 ($text, $code) = limited(20, @common, qw(--json -o), "$dir/fuller", qw(--segment 1));
@@ -97,7 +97,7 @@ while (my $line = <$looped>) {
 kill 'INT', $pid;
 close $looped;
 is_deeply([map { $_->{again} } @away], [1, 2], 'pauses grow');
-like($away[0]{why} // '', qr/film\.mp4: .*No such file/, 'why is told');
+like($away[0]{why} // '', qr/film\.mp4: .*No such file/, 'why is reported');
 cmp_ok($back->{after} // 0, '>=', 2, 'and that it is back');
 is($frames, 10, 'with frames');
 

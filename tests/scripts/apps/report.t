@@ -1,5 +1,5 @@
 #!/usr/bin/perl
-# cnnrun report and scripts/boards/measured.lua: a simulated board that is measured is described again as it was.
+# cnnrun report and scripts/boards/measured.lua: measuring a simulated board gives back its description.
 use strict;
 use warnings;
 use Cwd qw(abs_path);

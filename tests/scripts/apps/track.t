@@ -1,5 +1,5 @@
 #!/usr/bin/perl
-# cnnrun track: boxes, JSON, drawings, saved models; frames that are broken or of another size; bad words.
+# cnnrun track: boxes, JSON, drawings, saved models; frames that are broken or of another size; wrong options.
 use strict;
 use warnings;
 use Cwd qw(abs_path);
@@ -36,7 +36,7 @@ for my $box ('1,2,3', '1,2,3,x', '') {
     ok $code != 0 && $err =~ /X,Y,WIDTH,HEIGHT/, "--box '$box' is told";
 }
 ($out, $err, $code) = track('/no/such');
-ok $code != 0 && $err =~ /--box/, 'nothing to follow is told';
+ok $code != 0 && $err =~ /--box/, 'nothing to follow is reported';
 
 SKIP: {
     skip "no $data", 24 unless -d $data;
@@ -117,7 +117,7 @@ END
     ($out, $err, $code) = track('short --json --model model.tld --box 142,125,90,39');
     ok $code == 0 && (grep { $_ } boxes($out)) == 40, 'or from a box on';
     ($out, $err, $code) = track('short --model short/00001.jpg');
-    ok $code != 0 && $err =~ /no tracker's model/, 'a model that is none is told';
+    ok $code != 0 && $err =~ /no tracker's model/, 'a model that is none is reported';
     ($out, $err, $code) = track('short --box 142,125,90,39 --save short/00001.jpg');
     ok $code != 0 && -s 'short/00001.jpg' < 10000, 'a model does not overwrite a frame';
     ($out, $err, $code) = track('short --box 500,125,90,39');
@@ -134,7 +134,7 @@ END
     @lines = split /\n/, $out;
     @seen = boxes($out);
     is scalar @lines, 40, 'a broken frame and one of another size are survived';
-    ok !$seen[9] && $lines[9] =~ /"error"/ && $err =~ /frame 10/ && $code == 4, 'the broken one is told';
+    ok !$seen[9] && $lines[9] =~ /"error"/ && $err =~ /frame 10/ && $code == 4, 'the broken one is reported';
     ok !$seen[19], 'nothing is seen in the other';
     ok $seen[12] && $seen[30], 'and it goes on behind both';
 }

@@ -1,3 +1,3 @@
 #!/bin/sh
-# A tracker led through frames: follow.lua tells.
+# Running a tracker through frames: the checks are in follow.lua.
 "${CNNRUN_BUILD:-build}/cnnrun" "$(dirname "$0")/follow.lua"

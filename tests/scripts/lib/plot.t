@@ -1,5 +1,5 @@
 #!/bin/sh
-# Plots of scripts: plot.lua looks at what is drawn; here the SVG is read by another program, where one is.
+# Plots of scripts: plot.lua checks the drawings; here another program reads the SVG, if there is one.
 build=${CNNRUN_BUILD:-build}
 here=$(dirname "$0")
 work=$(mktemp -d)

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Sequences with ground truth and their measures: sequence.lua tells.
+# Sequences with ground truth and their measures: the checks are in sequence.lua.
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 mkdir "$work/none" "$work/hostile"

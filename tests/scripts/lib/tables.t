@@ -1,5 +1,5 @@
 #!/bin/sh
-# CSV and JSON of scripts: tables.lua tells what it could do; once more where numbers have a comma.
+# CSV and JSON of scripts: the checks are in tables.lua; they run again in a locale with a decimal comma.
 build=${CNNRUN_BUILD:-build}
 here=$(dirname "$0")
 work=$(mktemp -d)

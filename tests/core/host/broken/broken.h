@@ -1,4 +1,4 @@
-/* What the plugins of this folder share: one good operator, and a description to spoil. */
+/* Shared by the plugins of this folder: one valid operator, and a valid description to damage. */
 #ifndef BROKEN_H
 #define BROKEN_H
 
@@ -27,7 +27,7 @@ static const cnr_port broken_port = {"x", 0, 0, 0};
         .infer = broken_infer, .reference = broken_reference \
     }
 
-/* The description of a sound plugin; later fields given behind it replace earlier ones. */
+/* The description of a valid plugin; fields given after it replace its own. */
 #define BROKEN_SOUND(text, init_fn) \
     .size = sizeof(cnr_plugin), .magic = CNR_PLUGIN_MAGIC, .abi = CNR_ABI, \
     .signature = CNR_SIGNATURE, .name = text, .version = "1.2", .summary = "a test", \

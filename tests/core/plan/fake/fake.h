@@ -1,4 +1,4 @@
-/* What the files of the made-up plugin share. */
+/* Shared by the files of the made-up plugin. */
 #ifndef CNRT_FAKE_H
 #define CNRT_FAKE_H
 
@@ -7,7 +7,7 @@
 extern const cnr_host *fake_host;
 
 /* near.c: a device in host memory; far.c: two devices whose memory only they can touch, and whose
- * work runs when somebody waits for it, not before: whoever forgets to wait reads rubbish. */
+ * work runs only when somebody waits for it: a missing wait gives wrong data. */
 extern const cnr_device_class fake_near, fake_far;
 
 /* Queues fn(arg copy) on a far stream. */
