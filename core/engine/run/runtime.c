@@ -82,6 +82,15 @@ cnr_status cnri_policy_open(const char *name, const char *text, const char *cons
     return services ? services->policy_open(name, text, options, out, err) : CNR_E_UNSUPPORTED;
 }
 
+bool cnri_can_adapt(void) { return __atomic_load_n(&registered, __ATOMIC_ACQUIRE) != NULL; }
+
+cnr_status cnri_adapt_begin(cnr_model *m, cnr_error *err) {
+    const cnri_services *services = __atomic_load_n(&registered, __ATOMIC_ACQUIRE);
+    if (services) return services->adapt(m, 1, err);
+    return cnri_fail(err, CNR_E_UNSUPPORTED, "adapt",
+                     "the engine alone measures nothing; link libcnnrun instead");
+}
+
 /* ---- open and close ---- */
 
 static cnr_status choose_clock(cnr_runtime *rt, const char *name, cnr_error *err) {
