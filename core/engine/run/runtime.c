@@ -177,8 +177,8 @@ cnr_status cnri_runtime_open(cnr_runtime **out, const cnr_open_options *options,
 
 void cnr_close(cnr_runtime *rt) {
     if (!rt) return;
+    while (rt->models.n > 0) cnr_release(rt->models.at[rt->models.n - 1]); /* one may be sampling */
     if (rt->sampler.at) rt->sampler.close(rt->sampler.at);
-    while (rt->models.n > 0) cnr_release(rt->models.at[rt->models.n - 1]);
     cnri_vec_free(&rt->models);
     cnri_devices_close(&rt->devices);
     cnri_hang_finish();

@@ -48,6 +48,20 @@ static cnr_status start_ways(cnri_adapt *a, const char *name, cnr_error *err) {
     return cnri_adapt_add_way(a, name) ? CNR_OK : cnri_out_of_memory(err, "adapt");
 }
 
+static cnr_status open_meters(cnri_adapt *a, cnr_error *err) {
+    cnr_status status = cnri_energy_sampler(a->model->rt, &a->sampler, err);
+    if (!status && cnri_sampler_count(a->sampler) == 0) a->sampler = NULL;
+    return status;
+}
+
+/* Meters are read only while it learns. */
+static cnr_status sample(cnri_adapt *a, bool on, cnr_error *err) {
+    if (!a->sampler || on == a->sampling) return CNR_OK;
+    a->sampling = on;
+    if (!on) cnri_sampler_stop(a->sampler);
+    return on ? cnri_sampler_start(a->sampler, err) : CNR_OK;
+}
+
 /* Everything is open again. The reason is told with what is tried. */
 static cnr_status begin_learning(cnri_adapt *a, const char *reason, cnr_error *err) {
     const way none = {0};
@@ -65,6 +79,7 @@ static cnr_status begin_learning(cnri_adapt *a, const char *reason, cnr_error *e
                                    .by = a->sampler ? "edp" : "time",
                                    .learnt = a->report.learnt};
     cnr_status status = set_options(a, &none, err);
+    if (!status) status = sample(a, true, err);
     return status ? status : start_ways(a, "default", err);
 }
 
@@ -82,14 +97,6 @@ static void tell_kept(cnri_adapt *a) {
     r->trials = k->trials;
 }
 
-static cnr_status open_meters(cnri_adapt *a, cnr_error *err) {
-    cnr_status status = cnri_energy_sampler(a->model->rt, &a->sampler, err);
-    if (!status && cnri_sampler_count(a->sampler) == 0) a->sampler = NULL;
-    if (!status && a->sampler) status = cnri_sampler_start(a->sampler, err);
-    if (status) a->sampler = NULL;
-    return status;
-}
-
 /* By what is kept for these shapes, or else from the beginning. */
 static cnr_status begin(cnri_adapt *a, cnr_error *err) {
     bool found = false, stale = false;
@@ -103,6 +110,7 @@ static cnr_status begin(cnri_adapt *a, cnr_error *err) {
     if (!found && stale) return begin_learning(a, "the environment, or a run's time, changed", err);
     if (!found) return begin_learning(a, "nothing was learnt", err);
     a->phase = CNRI_ADAPT_SETTLED;
+    (void)sample(a, false, NULL);
     a->reason[0] = 0;
     a->report = (cnr_adapt_report){.size = sizeof a->report, .followed = 1};
     tell_kept(a);
@@ -228,6 +236,7 @@ static cnr_status settle(cnri_adapt *a, cnr_error *err) {
     cnr_status status = write_down(a, usual, best ? best : usual, err);
     if (status) return status;
     a->phase = CNRI_ADAPT_SETTLED;
+    (void)sample(a, false, NULL);
     a->report.learnt++;
     tell_kept(a);
     cnri_log(CNR_LOG_INFO, "adapt", "settled after %lld runs: %s", (long long)a->kept.runs,
@@ -531,7 +540,7 @@ static void free_state(void *state) {
     cnri_adapt_free_nodes(a);
     cnri_adapt_drop_answers(a);
     cnri_adapt_forget(&a->kept);
-    if (a->sampler) cnri_sampler_stop(a->sampler);
+    (void)sample(a, false, NULL);
     for (int32_t i = 0; i < a->others.n; i++) cnri_free(a->others.at[i]);
     cnri_vec_free(&a->others);
     cnri_vec_free(&a->racing);

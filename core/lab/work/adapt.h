@@ -82,6 +82,7 @@ typedef struct cnri_adapt {
     char *path; /* where the decision is kept; NULL: nowhere */
     char environment[33];
     cnri_sampler *sampler;           /* NULL: there is no meter */
+    bool sampling;                   /* it reads them now */
     CNRI_VEC(cnri_adapt_way *) ways; /* the first is the default */
     CNRI_VEC(cnri_adapt_node) nodes;
     cnri_map node_of; /* name of a graph's node -> 1 + index of `nodes` */

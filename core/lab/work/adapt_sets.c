@@ -15,10 +15,16 @@ static cnr_status add_device(cnri_adapt *a, const char *name, cnr_error *err) {
     return CNR_OK;
 }
 
-static bool is_used(const cnr_plan *plan, const char *device) {
-    for (int32_t i = 0; i < plan->n_devices; i++)
-        if (strcmp(plan->devices[i]->name, device) == 0) return true;
-    return false;
+/* The device that runs all of it; NULL: there are several. */
+static const char *only_device(const cnr_plan *plan) {
+    const char *name = NULL;
+    for (int32_t i = 0; i < plan->steps.n; i++) {
+        const char *own = plan->devices[plan->steps.at[i].device]->name;
+        if (plan->steps.at[i].kind != CNRI_STEP_KERNEL) continue;
+        if (name && strcmp(name, own) != 0) return NULL;
+        name = own;
+    }
+    return name;
 }
 
 /* A device that says itself that it is no rival of the best one is not tried unasked. */
@@ -27,17 +33,18 @@ cnr_status cnri_adapt_find_devices(cnri_adapt *a, cnr_error *err) {
     cnri_devices *all = &a->model->rt->devices;
     const char *const *listed = a->original.devices;
     cnr_status status = CNR_OK;
-    if (plan->n_devices != 1) return CNR_OK; /* it is placed already */
+    const char *own = only_device(plan);
+    if (!own) return CNR_OK; /* it is placed already */
     if (!listed && a->original.policy) listed = a->original.policy->devices;
     for (; listed && *listed && !status; listed++)
-        if (!is_used(plan, *listed)) status = add_device(a, *listed, err);
+        if (strcmp(own, *listed) != 0) status = add_device(a, *listed, err);
     if (a->others.n || a->original.devices || a->original.device || status) return status;
     status = cnri_devices_ask(all, NULL, err);
     double best = 0;
     for (int32_t i = 0; i < all->n && !status; i++) best = fmax(best, all->at[i]->info.score);
     for (int32_t i = 0; i < all->n && !status; i++) {
         const cnri_device *d = all->at[i];
-        if (d->info.score > 1 && d->info.score >= best / 2 && !is_used(plan, d->name) &&
+        if (d->info.score > 1 && d->info.score >= best / 2 && strcmp(own, d->name) != 0 &&
             cnri_device_is_timed(&d->device))
             status = add_device(a, d->name, err);
     }
@@ -84,14 +91,14 @@ static cnr_status take_steps(const way *w, cnr_timing *t, cnr_error *err) {
 
 /* False: nothing of it was timed, or it is no device alone. */
 static bool is_known(const way *w, const char *device) {
-    if (!w->plan || !w->profile || w->failed || w->plan->n_devices != 1) return false;
-    if (strcmp(w->plan->devices[0]->name, device) != 0) return false;
+    const char *own = w->plan ? only_device(w->plan) : NULL;
+    if (!own || !w->profile || w->failed || (device && strcmp(own, device) != 0)) return false;
     return w->ns.n > 0 || cnri_profile_of(w->profile, 0).runs > 0;
 }
 
 static cnr_status take_alone(const cnri_adapt *a, cnri_place_job *j, way *w, cnr_error *err) {
     cnr_timing *t = &j->alone[j->n];
-    const char *name = w->plan->devices[0]->name;
+    const char *name = only_device(w->plan);
     *t = (cnr_timing){.size = sizeof *t, .device = name, .runs = 1, .batch = 1};
     cnr_status status = take_steps(w, t, err);
     if (status) return status;
@@ -143,7 +150,7 @@ static cnr_status collect(cnri_adapt *a, cnri_place_job *j, cnr_error *err) {
     const way *alone[CNRI_PLACE_DEVICES];
     int32_t n = 0;
     cnr_status status = CNR_OK;
-    if (is_known(a->ways.at[0], a->ways.at[0]->plan->devices[0]->name)) alone[n++] = a->ways.at[0];
+    if (is_known(a->ways.at[0], NULL)) alone[n++] = a->ways.at[0];
     for (int32_t i = 1; i < a->ways.n && n < CNRI_PLACE_DEVICES; i++) {
         const way *w = a->ways.at[i];
         if (w->devices.n == 1 && is_known(w, w->devices.at[0])) alone[n++] = w;
@@ -194,13 +201,14 @@ static bool is_there(const cnri_adapt *a, const char *placement) {
 }
 
 /* One that is a device alone was tried, and so was one that came of another set. */
-static cnr_status add_way(cnri_adapt *a, const cnri_place_job *j, const cnri_table *t,
-                          cnr_error *err) {
+static cnr_status add_way(cnri_adapt *a, const cnri_place_job *j, const char *policy,
+                          const cnri_table *t, cnr_error *err) {
     cnri_text name = {0}, text = {0};
     cnri_placing placing = {0};
     memcpy(placing.devices, j->names, sizeof placing.devices);
     cnr_status status = read_nodes(t, &placing, err);
     for (int32_t i = 0; i < j->n; i++) cnri_text_add(&name, i ? " and %s" : "%s", j->names[i]);
+    cnri_text_add(&name, " (%s)", policy);
     cnri_placing_print(&placing, NULL, &text);
     if (!status && (name.failed || text.failed)) status = cnri_out_of_memory(err, "adapt");
     if (!status && !is_alone(&placing) && !is_there(a, text.at)) {
@@ -233,7 +241,7 @@ static cnr_status ask_policy(cnri_adapt *a, const cnri_place_job *j, const char 
         status = cnri_plan_make(a->model->graph, &a->model->rt->devices, &options, a->list,
                                 a->n_inputs, &plan, err);
     cnri_policy_release(options.policy);
-    if (!status && !plan->policy_failed) status = add_way(a, j, plan->table, err);
+    if (!status && !plan->policy_failed) status = add_way(a, j, name, plan->table, err);
     cnri_plan_free(plan);
     return status;
 }
@@ -248,9 +256,12 @@ static void free_job(cnri_place_job *j) {
     cnri_placing_free(j->out);
 }
 
-/* The best `most` devices together. */
+/* The best `most` devices together: by the policy that weighs layers and copies, and by the one
+ * that divides every layer by the devices' speeds. What both do not know, trials tell. */
 static cnr_status add_set(cnri_adapt *a, int32_t most, cnr_error *err) {
-    const cnri_place_options o = {.runs = 1, .batch = 1};
+    static const char *const policies[] = {"best", "edp_set"};
+    static const char *const settings[] = {"threshold=1e30", NULL}; /* drops no device */
+    const cnri_place_options o = {.runs = 1, .batch = 1, .settings = settings};
     cnri_placing out = {0};
     cnr_error why = CNR_ERROR_INIT;
     cnri_place_job *j = cnri_alloc_zero(sizeof *j);
@@ -265,7 +276,8 @@ static cnr_status add_set(cnri_adapt *a, int32_t most, cnr_error *err) {
         out.alone.n--;
     }
     if (!status && j->n == most) status = cnri_place_tell(j, &why);
-    if (!status && j->n == most) status = ask_policy(a, j, "best", &why);
+    for (size_t i = 0; i < CNRI_COUNT(policies) && !status && j->n == most; i++)
+        status = ask_policy(a, j, policies[i], &why);
     free_job(j);
     cnri_free(j);
     if (!status || status == CNR_E_MEMORY)

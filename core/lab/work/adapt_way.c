@@ -122,9 +122,10 @@ static cnr_status open_way(cnri_adapt *a, way *w, cnr_error *err) {
 static void hear(void *arg, const cnri_event *e) {
     cnri_adapt *a = arg;
     way *w = a->running;
-    cnri_profile_hear(w->profile, e);
+    const uint64_t now = e->now_ns ? e->now_ns : cnri_now_ns();
+    if (!w->placement) cnri_profile_hear(w->profile, e);
     if (e->kind != CNRI_EVENT_STEP_END || a->limit_ns <= 0) return;
-    if ((double)(e->now_ns - a->begun_ns) <= a->limit_ns || a->cut) return;
+    if ((double)(now - a->begun_ns) <= a->limit_ns || a->cut) return;
     a->cut = e->step + 1 < w->plan->steps.n; /* the last one's end is the run's */
     w->stopped_at = e->step;
     if (a->cut) cnr_session_cancel(w->session);
@@ -132,7 +133,8 @@ static void hear(void *arg, const cnri_event *e) {
 
 cnr_status cnri_adapt_listen(cnri_adapt *a, way *w, bool on, cnr_error *err) {
     if (on == (w->heard != 0)) return CNR_OK;
-    if (on) return cnri_session_listen(w->session, hear, a, true, &w->heard, err);
+    /* several devices work at once only if no step is waited for to be timed */
+    if (on) return cnri_session_listen(w->session, hear, a, !w->placement, &w->heard, err);
     cnr_session_unlisten(w->session, w->heard);
     w->heard = 0;
     return CNR_OK;
