@@ -298,6 +298,13 @@ static cnr_status rehearse(cnri_adapt *a, way *w, cnr_error *err) {
     for (int32_t i = 0; i < a->n_inputs; i++) list[i] = &a->inputs[i];
     cnr_status status = put_inputs(a, w, list, err);
     if (!status) status = run_limited(a, w, true, err);
+    /* what was slow may be so still when it is warm: no picture is to wait for that */
+    const bool slow = (double)(cnri_now_ns() - a->begun_ns) > 0.8 * a->limit_ns;
+    if (!status && slow && a->limit_ns > 0) {
+        cnri_profile_reset(w->profile);
+        status = put_inputs(a, w, list, err);
+        if (!status) status = run_limited(a, w, false, err);
+    }
     if (!status) status = compare_answers(a, w, &alike, err);
     cnri_free((void *)list);
     if (status || alike) return status;
