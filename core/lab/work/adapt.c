@@ -191,7 +191,7 @@ static way *winner(cnri_adapt *a, const way *usual) {
         int32_t won = 0;
         for (int32_t k = 0; k < n; k++) won += w->raced_cost.at[k] < usual->raced_cost.at[k];
         const double cost = cnri_adapt_median(w->raced_cost.at, w->raced_cost.n);
-        if (w->failed || w->stopped || 2 * won <= n || !(cost < least)) continue;
+        if (w->failed || w->stopped || 5 * won < 4 * n || !(cost < least)) continue;
         least = cost;
         best = w;
     }

@@ -24,10 +24,12 @@ typedef struct cnri_adapt_rules {
 
 typedef struct cnri_adapt_way {
     char name[96];
-    CNRI_VEC(char *) kernels; /* NODE@DEVICE=KERNEL, besides the model's own */
-    CNRI_VEC(char *) devices; /* instead of the model's; empty: those */
-    char *placement;          /* a policy's text; NULL: none */
-    const char **tries;       /* by node: the kernel that it tries, or NULL; NULL: no round */
+    CNRI_VEC(char *) kernels;        /* NODE@DEVICE=KERNEL, besides the model's own */
+    CNRI_VEC(char *) devices;        /* instead of the model's; empty: those */
+    char *placement;                 /* a policy's text; NULL: none */
+    CNRI_VEC(cnri_placement) wishes; /* layers that are divided; names and parts are its own */
+    bool keeps_times;                /* of the rehearsal */
+    const char **tries; /* by node: the kernel that it tries, or NULL; NULL: no round */
     cnr_plan *plan;
     cnr_session *session; /* NULL: not opened */
     cnri_profile *profile;
@@ -85,7 +87,8 @@ typedef struct cnri_adapt {
     bool sampling;                   /* it reads them now */
     CNRI_VEC(cnri_adapt_way *) ways; /* the first is the default */
     CNRI_VEC(cnri_adapt_node) nodes;
-    cnri_map node_of; /* name of a graph's node -> 1 + index of `nodes` */
+    cnri_map node_of;        /* name of a graph's node -> 1 + index of `nodes` */
+    cnri_adapt_way *divided; /* one of `ways`: the run that told what divisions cost; or NULL */
     cnri_adapt_phase phase;
     int32_t current, round, turn; /* turn: of the contest */
     CNRI_VEC(int32_t) racing;     /* ways in the contest */

@@ -23,7 +23,7 @@ static const struct {
              {"margin", offsetof(cnri_adapt_rules, margin), 0.02, 0, 1},
              {"change", offsetof(cnri_adapt_rules, change), 0.1, 0, 1000},
              {"repeats", offsetof(cnri_adapt_rules, repeats), 2, 1, 1000},
-             {"contest", offsetof(cnri_adapt_rules, contest), 5, 1, 1000},
+             {"contest", offsetof(cnri_adapt_rules, contest), 7, 1, 1000},
              {"window", offsetof(cnri_adapt_rules, window), 50, 4, 100000}};
 
 static void take_numbers(cnri_adapt *a, const cnri_policy *policy) {

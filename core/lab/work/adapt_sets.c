@@ -161,6 +161,85 @@ static cnr_status collect(cnri_adapt *a, cnri_place_job *j, cnr_error *err) {
     return status;
 }
 
+/* ---- what a division costs: a net whose layers are divided, by turns more of it here and there.
+ * It runs once, on the copy of earlier inputs: no answer is its. ---- */
+
+static cnr_status add_wish(way *w, const cnri_place_job *j, const cnri_table_node *of,
+                           cnr_error *err) {
+    const int32_t turn = w->wishes.n & 1;
+    cnri_placement *to = cnri_push(&w->wishes);
+    double sum = 0;
+    if (!to) return cnri_out_of_memory(err, "adapt");
+    *to = (cnri_placement){.n_parts = j->n, .axis = cnri_default_axis(of->axes)};
+    to->node = cnri_strdup(of->name);
+    to->parts = cnri_alloc_zero(((size_t)j->n + 1) * sizeof *to->parts);
+    if (!to->node || !to->parts) return cnri_out_of_memory(err, "adapt");
+    for (int32_t i = 0; i < j->n; i++) sum += 1 + ((i + turn) & 1);
+    for (int32_t i = 0; i < j->n; i++) {
+        snprintf(to->parts[i].device, sizeof to->parts[i].device, "%s", j->names[i]);
+        to->parts[i].ratio = (1 + ((i + turn) & 1)) / sum;
+    }
+    return CNR_OK;
+}
+
+/* Nodes that each of the devices can compute a part of. */
+static cnr_status add_wishes(way *w, const cnri_place_job *j, const cnri_table *t, cnr_error *err) {
+    cnr_status status = CNR_OK;
+    for (int32_t i = 0; i < t->nodes.n && !status; i++) {
+        const cnri_table_node *of = &t->nodes.at[i];
+        uint32_t can = 0;
+        bool taken = false;
+        for (int32_t r = of->first; r < of->first + of->n_rows; r++) {
+            if (t->rows.at[r].splits) can |= 1u << t->rows.at[r].device;
+            taken = taken || t->rows.at[r].by;
+        }
+        if (taken && of->axes && __builtin_popcount(can) >= j->n) status = add_wish(w, j, of, err);
+    }
+    return status;
+}
+
+/* *out: the way that has run so, with its times; NULL: the net can't be divided. */
+static cnr_status run_divided(cnri_adapt *a, const cnri_place_job *j, way **out, cnr_error *err) {
+    cnri_plan_options options = a->original;
+    cnr_plan *plan = NULL;
+    way *w = cnri_adapt_add_way(a, "divided");
+    *out = NULL;
+    options.device = j->names[0];
+    options.devices = j->names;
+    options.candidates = true;
+    options.policy = NULL;
+    if (!w) return cnri_out_of_memory(err, "adapt");
+    cnr_status status = cnri_plan_make(a->model->graph, &a->model->rt->devices, &options, a->list,
+                                       a->n_inputs, &plan, err);
+    if (!status) status = add_wishes(w, j, plan->table, err);
+    cnri_plan_free(plan);
+    for (int32_t i = 0; i < j->n && !status; i++) {
+        char **slot = cnri_push(&w->devices);
+        if (!slot || !(*slot = cnri_strdup(j->names[i]))) status = cnri_out_of_memory(err, "adapt");
+    }
+    w->keeps_times = true;
+    if (!status && w->wishes.n) status = cnri_adapt_prepare(a, w, err);
+    if (!status && w->profile && !w->failed) *out = w;
+    w->failed = true; /* it is no way to run the net */
+    return status;
+}
+
+/* Only steps that have run are told. */
+static cnr_status take_divided(const way *w, cnri_place_job *j, cnr_error *err) {
+    cnr_timing *t = &j->divided;
+    *t = (cnr_timing){.size = sizeof *t, .runs = 1, .batch = 1};
+    cnr_status status = take_steps(w, t, err);
+    int32_t n = 0;
+    for (int32_t i = 0; i < t->n_steps; i++) {
+        if (t->steps[i].ms > 0) t->steps[n++] = t->steps[i];
+        else cnri_free((void *)t->steps[i].node);
+    }
+    t->n_steps = n;
+    t->ms_median = 0; /* of steps one behind the other: no wait is told by it */
+    for (int32_t i = 0; i < n; i++) t->steps[i].joules = NAN;
+    return status;
+}
+
 /* ---- plans of the policy ---- */
 
 static cnr_status read_nodes(const cnri_table *t, cnri_placing *out, cnr_error *err) {
@@ -247,6 +326,7 @@ static cnr_status ask_policy(cnri_adapt *a, const cnri_place_job *j, const char 
 }
 
 static void free_job(cnri_place_job *j) {
+    cnr_timing_free(&j->divided);
     for (int32_t d = 0; d < CNRI_PLACE_DEVICES; d++) {
         cnr_timing_free(&j->alone[d]);
         cnri_free(j->raw_ns[d]);
@@ -270,6 +350,8 @@ static cnr_status add_set(cnri_adapt *a, int32_t most, cnr_error *err) {
     j->o = &o;
     j->out = &out;
     cnr_status status = collect(a, j, &why);
+    if (!status && !a->divided) status = run_divided(a, j, &a->divided, &why);
+    if (!status && a->divided) status = take_divided(a->divided, j, &why);
     for (; j->n > most; j->n--) { /* those behind are left out */
         j->names[j->n - 1] = NULL;
         cnr_timing_free(&j->alone[j->n - 1]);
@@ -289,6 +371,7 @@ static cnr_status add_set(cnri_adapt *a, int32_t most, cnr_error *err) {
 
 cnr_status cnri_adapt_add_sets(cnri_adapt *a, cnr_error *err) {
     cnr_status status = CNR_OK;
+    a->divided = NULL;
     for (int32_t most = 2; most <= a->others.n + 1 && !status; most++)
         status = add_set(a, most, err);
     return status;

@@ -33,6 +33,11 @@ static void free_way(way *w) {
     for (int32_t i = 0; i < w->devices.n; i++) cnri_free(w->devices.at[i]);
     cnri_vec_free(&w->kernels);
     cnri_vec_free(&w->devices);
+    for (int32_t i = 0; i < w->wishes.n; i++) {
+        cnri_free(w->wishes.at[i].node);
+        cnri_free(w->wishes.at[i].parts);
+    }
+    cnri_vec_free(&w->wishes);
     cnri_vec_free(&w->ns);
     cnri_vec_free(&w->cost);
     cnri_vec_free(&w->raced_ns);
@@ -78,6 +83,10 @@ cnr_status cnri_adapt_options(const cnri_adapt *a, const way *w, const char ***w
         options->device = devices[0];
         options->devices = w->devices.n > 1 ? devices : NULL;
         options->policy = NULL;
+    }
+    if (w->wishes.n) {
+        options->placements = w->wishes.at;
+        options->n_placements = w->wishes.n;
     }
     if (w->placement) return cnri_policy_open("adapt", w->placement, NULL, &options->policy, err);
     options->policy = cnri_policy_retain(options->policy);
@@ -321,7 +330,7 @@ cnr_status cnri_adapt_prepare(cnri_adapt *a, way *w, cnr_error *err) {
     if (!status && !w->rehearsed && !is_default(a, w)) {
         status = cnri_adapt_listen(a, w, true, &why);
         if (!status) status = rehearse(a, w, &why);
-        if (!status && w->profile) cnri_profile_reset(w->profile);
+        if (!status && w->profile && !w->keeps_times) cnri_profile_reset(w->profile);
     }
     w->rehearsed = true;
     a->report.prepare_ms += (double)(cnri_now_ns() - begin) * 1e-6;

@@ -153,6 +153,7 @@ static void json_adapt(cnri_json *j, cnr_model *model) {
         cnri_json_text(j, "decided", r.decided);
         cnri_json_text(j, "by", r.by);
         cnri_json_real(j, "chosen_ms", r.chosen_ms);
+        cnri_json_real(j, "cost", r.chosen_cost);
         cnri_json_real(j, "cost_of_default", r.chosen_cost / r.default_cost);
         cnri_json_int(j, "runs_until_settled", r.runs_until_settled);
         cnri_json_int(j, "followed", r.followed);
@@ -370,11 +371,13 @@ const cnri_command cnri_cmd_run = {
                "word run may be\n"
                "left out. Directories, globs and label lists stand for the pictures in them.\n"
                "A script that returns a function is run instead: cnnrun SCRIPT.lua WORDS...",
-    .details = "JSON, a line a picture: {\"input\", of a video \"seconds\", \"ms\", \"top\": "
-               "[{\"index\", \"label\", "
-               "\"score\"}]};\nother outputs as \"outputs\": [{\"name\", \"dims\", \"lowest\", "
-               "\"highest\", \"average\"}].\n"
-               "With --energy a line follows that tells a picture's, then one a domain.",
+    .details =
+        "JSON, a line a picture: {\"input\", of a video \"seconds\", \"ms\", \"top\": "
+        "[{\"index\", \"label\", "
+        "\"score\"}]};\nother outputs as \"outputs\": [{\"name\", \"dims\", \"lowest\", "
+        "\"highest\", \"average\"}].\n"
+        "With --adapt also \"adapt\": what was tried, or is decided (\"phase\": \"settled\").\n"
+        "With --energy a line follows that tells a picture's, then one a domain.",
     CNRI_OPTIONS(options),
     CNRI_VALUES(run, .top = 5, .every = 1, .repeat = 1),
     .min_operands = 2,
