@@ -4,7 +4,7 @@ default's and over what `tune` makes of the net. Weights are random.
 
     tests/bench/adapt.py [NET ...] [--cnnrun build/cnnrun] [--rounds 3] [--picture FILE]
 
-A line a net. Times behind it are medians of `cnnrun bench`, the three in turns, the least of the rounds: what disturbs
+A line a net. Times behind it are the least of `cnnrun bench`, the three in turns, of all rounds: what disturbs
 the machine disturbs all of them. "worst" is the 95th percentile of the runs until it is settled over the default's
 median; planning, packing and warming up a trial lie before its run and are told as "prepared".
 """
@@ -43,7 +43,7 @@ def learn(o, net, folder):
 
 def bench(o, net, *words):
     rows = lines([o.cnnrun, "bench", net, "--weights", "random:1", "--runs", "20", "--json", *words])
-    return next(r["ms_median"] for r in rows if "ms_median" in r)
+    return next(r["ms_min"] for r in rows if "ms_min" in r)
 
 
 def main():
