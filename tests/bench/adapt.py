@@ -6,7 +6,8 @@ default's and over what `tune` makes of the net. Weights are random.
 
 A line a net. Times behind it are the least of `cnnrun bench`, the three in turns, of all rounds: what disturbs
 the machine disturbs all of them. "worst" is the 95th percentile of the runs until it is settled over the default's
-median; planning, packing and warming up a trial lie before its run and are told as "prepared".
+median; planning, packing and warming up a trial lie before its run and are told as "prepared". "in turns" is the contest's own
+ratio, inside one process: where the default is decided on, the times behind it are of the same plan, and tell the noise.
 """
 import argparse
 import json
@@ -38,7 +39,7 @@ def learn(o, net, folder):
     same = len({r["top"][0]["index"] for r in rows if "top" in r}) <= 1
     return {"settled": end.get("runs_until_settled"), "worst": times[int(0.95 * (len(times) - 1))] / usual,
             "prepared_ms": sum(a.get("prepare_ms", 0) for a in learning), "decided": end.get("decided"),
-            "kernels": len(end.get("kernels", [])), "right": same}
+            "turns": end.get("cost_of_default"), "kernels": len(end.get("kernels", [])), "right": same}
 
 
 def bench(o, net, *words):
@@ -54,7 +55,7 @@ def main():
     root = os.path.join(os.path.dirname(__file__), "../..")
     p.add_argument("--picture", default=os.path.join(root, "scripts/nets/digits/seven.png"))
     o = p.parse_args()
-    print("%-16s %7s %6s %9s %12s %9s  %s" % ("net", "settled", "worst", "prepared", "over default", "over tune", "decided"))
+    print("%-16s %7s %6s %9s %8s %12s %9s  %s" % ("net", "settled", "worst", "prepared", "in turns", "over default", "over tune", "decided"))
     for name in o.nets or NETS:
         net = os.path.join(root, "scripts/nets", name + ".lua")
         with tempfile.TemporaryDirectory() as folder:
@@ -63,8 +64,8 @@ def main():
             lines([o.cnnrun, "tune", net, "--weights", "random:1", "--cache", tuned, "--no-energy", "--json"])
             ways = [(), ("--cache", adapted, "--adapt"), ("--cache", tuned)]
             least = [min(t) for t in zip(*[[bench(o, net, *w) for w in ways] for _ in range(o.rounds)])]
-            print("%-16s %7s %5.2fx %6.0f ms %12.3f %9.3f  %s%s%s" % (
-                name, told["settled"], told["worst"], told["prepared_ms"], least[1] / least[0], least[1] / least[2],
+            print("%-16s %7s %5.2fx %6.0f ms %8.3f %12.3f %9.3f  %s%s%s" % (
+                name, told["settled"], told["worst"], told["prepared_ms"], told["turns"], least[1] / least[0], least[1] / least[2],
                 told["decided"], " (%d)" % told["kernels"] if told["kernels"] else "", "" if told["right"] else "  WRONG"),
                 flush=True)
             shutil.rmtree(folder, ignore_errors=True)

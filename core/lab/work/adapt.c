@@ -332,21 +332,23 @@ static cnr_status begin_devices(cnri_adapt *a, cnr_error *err) {
     return status ? status : next_device(a, err);
 }
 
+/* A part of an earlier round, or the next round. */
 static cnr_status next_kernels(cnri_adapt *a, cnr_error *err) {
     way *w;
+    for (int32_t i = 1; i < a->ways.n; i++)
+        if (a->ways.at[i]->tries && !a->ways.at[i]->rehearsed && !a->ways.at[i]->failed) {
+            a->current = i;
+            return CNR_OK;
+        }
     const cnr_status status = cnri_adapt_next_round(a, &w, err);
     a->current = a->ways.n - 1;
     return status || w ? status : begin_devices(a, err);
 }
 
 static cnr_status end_round(cnri_adapt *a, way *w, cnr_error *err) {
-    bool again;
-    const cnr_status status = cnri_adapt_take_round(a, w, &again, err);
+    const cnr_status status = cnri_adapt_take_round(a, w, err);
     cnri_adapt_close_way(w);
-    if (status) return status;
-    if (!again) return next_kernels(a, err);
-    a->current = a->ways.n - 1;
-    return CNR_OK;
+    return status ? status : next_kernels(a, err);
 }
 
 static cnr_status end_default(cnri_adapt *a, cnr_error *err) {

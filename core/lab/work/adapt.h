@@ -135,9 +135,9 @@ cnr_status cnri_adapt_find_nodes(cnri_adapt *a, cnr_error *err);
 void cnri_adapt_free_nodes(cnri_adapt *a);
 /* The next round of kernels; *out NULL: there is none. */
 cnr_status cnri_adapt_next_round(cnri_adapt *a, cnri_adapt_way **out, cnr_error *err);
-/* Times of a round's steps become those of its candidates. What made it too slow leaves it; *again:
- * the rest of the round is to be tried. */
-cnr_status cnri_adapt_take_round(cnri_adapt *a, cnri_adapt_way *w, bool *again, cnr_error *err);
+/* Times of a round's steps become those of its candidates. Of one that was cut short what did not
+ * make it slow becomes a round of its own; of one that failed the halves do. */
+cnr_status cnri_adapt_take_round(cnri_adapt *a, cnri_adapt_way *w, cnr_error *err);
 /* The way with the fastest kernel of each node; *out NULL: that is the default. */
 cnr_status cnri_adapt_best_kernels(cnri_adapt *a, cnri_adapt_way **out, cnr_error *err);
 

@@ -229,8 +229,7 @@ static int32_t blame(const cnri_adapt *a, const way *w, const double *ns, bool *
 }
 
 /* A round was cut short: its innocent nodes try again without the others. */
-static cnr_status split_round(cnri_adapt *a, const way *w, const double *ns, bool *again,
-                              cnr_error *err) {
+static cnr_status split_round(cnri_adapt *a, const way *w, const double *ns, cnr_error *err) {
     bool *guilty = cnri_alloc_zero((size_t)a->nodes.n + 1);
     if (!guilty) return cnri_out_of_memory(err, "adapt");
     cnr_status status = CNR_OK;
@@ -241,23 +240,41 @@ static cnr_status split_round(cnri_adapt *a, const way *w, const double *ns, boo
         if (w->tries[i] && !guilty[i] && isnan(ns[i])) rest->tries[i] = w->tries[i];
     if (rest) rest->part = w->part + 1;
     if (rest) status = force_tries(a, rest, err);
-    *again = rest != NULL;
     cnri_free(guilty);
     return status;
 }
 
-cnr_status cnri_adapt_take_round(cnri_adapt *a, way *w, bool *again, cnr_error *err) {
+/* One node's kernel made all of them fail: each half is tried without the other. */
+static cnr_status halve_round(cnri_adapt *a, const way *w, cnr_error *err) {
+    enum { MOST_PARTS = 6 };
+    cnr_status status = CNR_OK;
+    int32_t n = 0;
+    for (int32_t i = 0; i < a->nodes.n; i++) n += w->tries[i] != NULL;
+    if (n < 2 || w->part >= MOST_PARTS) return CNR_OK;
+    for (int32_t half = 0; half < 2 && !status; half++) {
+        way *own = add_round(a, w->part + 1);
+        int32_t at = 0;
+        if (!own) return cnri_out_of_memory(err, "adapt");
+        own->part = w->part + 1;
+        for (int32_t i = 0; i < a->nodes.n; i++)
+            if (w->tries[i] && (at++ < n / 2) == (half == 0)) own->tries[i] = w->tries[i];
+        status = force_tries(a, own, err);
+    }
+    return status;
+}
+
+cnr_status cnri_adapt_take_round(cnri_adapt *a, way *w, cnr_error *err) {
     double *ns = cnri_alloc_zero(((size_t)a->nodes.n + 1) * sizeof *ns);
     cnr_status status = ns ? CNR_OK : cnri_out_of_memory(err, "adapt");
-    *again = false;
-    if (!status && w->profile) {
+    if (!status && w->failed) status = halve_round(a, w, err);
+    else if (!status && w->profile) {
         sum_steps(a, w, ns);
         for (int32_t i = 0; i < a->nodes.n; i++) {
             const char *kernel = w->tries[i] ? kernel_in(w, a->nodes.at[i].name) : NULL;
             if (kernel && strcmp(kernel, w->tries[i]) == 0 && ns[i] > 0)
                 set_time(&a->nodes.at[i], kernel, ns[i]);
         }
-        if (w->stopped) status = split_round(a, w, ns, again, err);
+        if (w->stopped) status = split_round(a, w, ns, err);
     }
     cnri_free(ns);
     return status;
