@@ -64,4 +64,11 @@ runs(spill('wrong.lua', $wrong), $seven, '--weights random:1');
 like(do { open my $f, '<', "$tmp/err"; local $/; <$f> }, qr/adapt: want true or false/, 'another value is a mistake');
 runs("$root/scripts/nets/lenet5.lua", $seven, '--adapt --deterministic');
 like(do { open my $f, '<', "$tmp/err"; local $/; <$f> }, qr/deterministic/, '--adapt --deterministic is refused');
+
+# ---- a policy's numbers ----
+for (['"much"', qr/rules\.lua:1: adapt\.stop: want a number/], ['0.1', qr/adapt\.stop is 0\.1: want 1 to 1000/]) {
+    my $rules = spill('rules.lua', "return { place = function() end, adapt = { stop = $_->[0] } }\n");
+    runs("$root/scripts/nets/lenet5.lua", $seven, "--adapt --policy $rules");
+    like(do { open my $f, '<', "$tmp/err"; local $/; <$f> }, $_->[1], "adapt.stop = $_->[0] is told");
+}
 done_testing;
