@@ -99,6 +99,7 @@ cnr_status ocl_device_open(cnr_device *device, const ocl_tune *tunes, int32_t n_
     ocl_device *d = ocl_host->alloc(sizeof *d);
     if (!d) return ocl_host->fail(err, CNR_E_MEMORY, device->name, "no memory for the device");
     memset(d, 0, sizeof *d);
+    d->layout = OCL_LAYOUT;
     d->found = found;
     d->device = device;
     d->tune = choose_tune(tunes, n_tunes, found);
@@ -183,4 +184,51 @@ void ocl_free(const cnr_device *device, cnr_mem *mem) {
     if (mem->handle && !d->lost) ocl_cl.clReleaseMemObject(mem->handle);
     __atomic_fetch_add(&d->frees, 1, __ATOMIC_RELEASE);
     mem->handle = NULL;
+}
+
+/* ---- host memory that drivers transfer without a copy of their own ---- */
+
+/* A mapped buffer that drivers are asked to put into the host's memory. What it belongs to stands
+ * before what the caller gets. */
+enum { OWNER_BYTES = 64 };
+
+/* A unified GPU reads ordinary memory as fast. */
+static int helps(const ocl_device *d) {
+    return !(d->unified && d->found->type & CL_DEVICE_TYPE_GPU);
+}
+
+void *ocl_host_alloc(const cnr_device *device, uint64_t bytes) {
+    ocl_device *d = device->state;
+    void *at = NULL;
+    if (!helps(d) || d->lost || bytes > d->memory[OCL_BUFFER].max_bytes - OWNER_BYTES) return NULL;
+    cl_int code;
+    cl_mem buffer = ocl_cl.clCreateBuffer(d->context, CL_MEM_READ_WRITE | CL_MEM_ALLOC_HOST_PTR,
+                                          (size_t)(bytes + OWNER_BYTES), NULL, &code);
+    cl_command_queue queue = ocl_cl.clCreateCommandQueue(d->context, d->found->device, 0, &code);
+    if (buffer && queue)
+        at = ocl_cl.clEnqueueMapBuffer(queue, buffer, CL_TRUE, CL_MAP_READ | CL_MAP_WRITE, 0,
+                                       (size_t)(bytes + OWNER_BYTES), 0, NULL, NULL, &code);
+    if (queue) ocl_cl.clReleaseCommandQueue(queue);
+    if (!at) {
+        if (buffer) ocl_cl.clReleaseMemObject(buffer);
+        return NULL;
+    }
+    memcpy(at, &buffer, sizeof buffer);
+    return (char *)at + OWNER_BYTES;
+}
+
+void ocl_host_free(const cnr_device *device, void *memory) {
+    ocl_device *d = device->state;
+    cl_mem buffer;
+    if (!memory || d->lost) return;
+    void *at = (char *)memory - OWNER_BYTES;
+    memcpy(&buffer, at, sizeof buffer);
+    cl_int code;
+    cl_command_queue queue = ocl_cl.clCreateCommandQueue(d->context, d->found->device, 0, &code);
+    if (queue) {
+        ocl_cl.clEnqueueUnmapMemObject(queue, buffer, at, 0, NULL, NULL);
+        ocl_cl.clFinish(queue);
+        ocl_cl.clReleaseCommandQueue(queue);
+    }
+    ocl_cl.clReleaseMemObject(buffer);
 }

@@ -10,7 +10,8 @@
  *   support.c  shapes, ranges            op_NAME.c  host side of an operator's kernels
  *
  * A plugin of a vendor adds its description, its scores and its tuning numbers. Each plugin has
- * its own copy of this library, so its devices never meet another's. */
+ * its own copy of this library, so its devices never meet another's. opencl-documents opens none:
+ * its kernels run on the others' devices, where both copies agree (OCL_LAYOUT). */
 #ifndef OCL_H
 #define OCL_H
 
@@ -113,6 +114,7 @@ typedef struct ocl_buffers {
 enum { OCL_COMMAND_BUFFER_QUEUE = 0x12AA }; /* what such queues must have */
 
 typedef struct ocl_device {
+    uint64_t layout; /* OCL_LAYOUT, for plugins whose kernels run on others' devices */
     const ocl_found *found;
     const cnr_device *device; /* ours to the host */
     const ocl_tune *tune;
@@ -133,6 +135,11 @@ typedef struct ocl_device {
     int waits;           /* after each launch: what fails is told of the launch that failed */
     int lost; /* something on it does not end: nothing there is waited for, or given back */
 } ocl_device;
+
+/* Copies of this library with the same number agree on what a device's and a stream's state are. */
+#define OCL_LAYOUT \
+    ((uint64_t)CNR_ABI_MINOR << 56 | (uint64_t)sizeof(ocl_device) << 36 | \
+     (uint64_t)sizeof(ocl_found) << 20 | (uint64_t)sizeof(ocl_tune) << 8 | sizeof(ocl_code))
 
 enum { OCL_BUFFER = 0, OCL_IMAGE = 1 };
 
@@ -158,6 +165,8 @@ cnr_status ocl_device_open(cnr_device *device, const ocl_tune *tunes, int32_t n_
                            cnr_error *err);
 void ocl_device_close(cnr_device *device);
 cnr_status ocl_alloc(const cnr_device *device, cnr_mem *out, cnr_error *err);
+void *ocl_host_alloc(const cnr_device *device, uint64_t bytes);
+void ocl_host_free(const cnr_device *device, void *memory);
 void ocl_free(const cnr_device *device, cnr_mem *mem);
 /* "clBuildProgram: CL_OUT_OF_RESOURCES"; a status that fits. */
 cnr_status ocl_fail(cnr_error *err, const char *where, const char *call, cl_int code);
@@ -192,11 +201,12 @@ cnr_status ocl_facts(int32_t index, cnr_stream *stream, cnr_property_fn tell, vo
 #define OCL_CLASS_HOOKS \
     .size = sizeof(cnr_device_class), .family = "opencl", .count = ocl_count, \
     .close = ocl_device_close, .alloc = ocl_alloc, .free = ocl_free, .map = ocl_map, \
-    .unmap = ocl_unmap, .write = ocl_write, .read = ocl_read, .copy = ocl_copy, \
-    .stream_open = ocl_stream_open, .stream_close = ocl_stream_close, .sync = ocl_sync, \
-    .event_record = ocl_record, .event_wait = ocl_wait, .event_sync = ocl_await, \
-    .event_free = ocl_event_free, .event_elapsed = ocl_elapsed, .flush = ocl_flush, \
-    .properties = ocl_facts, .plan_finish = ocl_planned
+    .unmap = ocl_unmap, .host_alloc = ocl_host_alloc, .host_free = ocl_host_free, \
+    .write = ocl_write, .read = ocl_read, .copy = ocl_copy, .stream_open = ocl_stream_open, \
+    .stream_close = ocl_stream_close, .sync = ocl_sync, .event_record = ocl_record, \
+    .event_wait = ocl_wait, .event_sync = ocl_await, .event_free = ocl_event_free, \
+    .event_elapsed = ocl_elapsed, .flush = ocl_flush, .properties = ocl_facts, \
+    .plan_finish = ocl_planned
 
 /* What a plugin exports that registers `device_class` and the kernels for it and its tables. */
 #define OCL_PLUGIN(device_class, plugin_name, tunes, n_tunes, text) \

@@ -219,13 +219,26 @@ def exported(torch, path, batch):
     return forward, (batch,) + shape[1:]
 
 
+def of_timm(name):
+    """timm's net of that name with made-up weights; None: it is not installed, or has none."""
+    try:
+        import timm
+    except ImportError:
+        return None
+    return timm.create_model(name, pretrained=False) if timm.is_model(name) else None
+
+
 def given(torch, path):
-    """The same of any ONNX file: torchvision's net of that name with made-up weights, or what onnx2torch makes of it."""
+    """The same of any ONNX file: timm's or torchvision's net of that name with made-up weights, or what onnx2torch makes
+    of it."""
     import onnx, torchvision
     shape = [d.dim_value or 1 for d in onnx.load(path).graph.input[0].type.tensor_type.shape.dim]
     name = os.path.splitext(os.path.basename(path))[0]
     known = [n for n in torchvision.models.list_models() if not n.startswith("quantized_") and n.startswith(name)]
-    if known:
+    net = of_timm(name)
+    if net:
+        pass
+    elif known:
         net = torchvision.models.get_model(min(known, key=len), weights=None,
                                            **({"weights_backbone": None} if name.startswith(("fcn", "lraspp")) else {}))
     else:

@@ -97,6 +97,55 @@ bool cnri_judge_copies(cnri_judging *j) {
     return good;
 }
 
+/* ---- host memory of the device's own ---- */
+
+enum { HOST_BLOCKS = 4 };
+
+/* Bytes go up from one block and come down into the next, which ends beside a third. */
+static bool through_host_blocks(copying *c, uint8_t *const *blocks, uint32_t n, uint32_t turn) {
+    cnri_bay *b = &c->b;
+    uint8_t *from = blocks[turn % HOST_BLOCKS], *to = blocks[(turn + 1) % HOST_BLOCKS];
+    cnri_judging_case(b->j, "%u bytes through host memory of the device", n);
+    for (int32_t i = 0; i < HOST_BLOCKS; i++) memset(blocks[i], 0x30 + i, BYTES);
+    cnri_pattern(from, n, 5000 + turn);
+    const bool good = cnri_bay_write(b, &b->stream, &c->mem, 0, from, n) &&
+                      cnri_bay_read(b, &b->stream, &c->mem, 0, to, n) &&
+                      cnri_bay_sync(b, &b->stream);
+    if (!good) return false;
+    if (memcmp(from, to, n) != 0)
+        return cnri_judging_fail(b->j, "%u bytes do not come back: byte %zu", n,
+                                 cnri_first_difference(from, to, n));
+    memcpy(c->mirror, from, n);
+    for (int32_t i = 0; i < HOST_BLOCKS; i++)
+        for (uint32_t k = blocks[i] == from || blocks[i] == to ? n : 0; k < BYTES; k++)
+            if (blocks[i][k] != 0x30 + i)
+                return cnri_judging_fail(b->j, "a transfer of %u bytes changed others", n);
+    return true;
+}
+
+bool cnri_judge_host_memory(cnri_judging *j) {
+    static copying c;
+    const cnr_device_class *cls = j->descriptor;
+    uint8_t *blocks[HOST_BLOCKS] = {NULL};
+    if (!CNRI_HAS(cls, host_alloc)) return cnri_judging_skip(j, "the class has no host_alloc");
+    if (!CNRI_HAS(cls, host_free)) return cnri_judging_fail(j, "host_alloc without host_free");
+    bool good = begin(&c, j), has_all = true;
+    for (int32_t i = 0; i < HOST_BLOCKS && good && has_all; i++) {
+        blocks[i] = cls->host_alloc(&c.b.device, BYTES);
+        has_all = blocks[i] != NULL;
+        if ((uintptr_t)blocks[i] % 64)
+            good = cnri_judging_fail(j, "host memory is not aligned to 64 bytes");
+    }
+    for (size_t k = 0; k < CNRI_COUNT(sizes) && good && has_all; k++)
+        good = through_host_blocks(&c, blocks, sizes[k], (uint32_t)k);
+    good = good && is_mirrored(&c, &c.mem, c.mirror, "after transfers through host memory");
+    for (int32_t i = 0; i < HOST_BLOCKS; i++)
+        if (blocks[i]) cls->host_free(&c.b.device, blocks[i]);
+    end(&c);
+    return good && !has_all ? cnri_judging_skip(j, "this device has no host memory of its own")
+                            : good;
+}
+
 /* ---- on the device ---- */
 
 static bool copy(copying *c, const cnr_mem *from, const cnr_mem *to, uint64_t n) {

@@ -93,6 +93,7 @@ bool cnri_judge_describe(cnri_judging *j);
 bool cnri_judge_open(cnri_judging *j);
 bool cnri_judge_memory(cnri_judging *j);
 bool cnri_judge_copies(cnri_judging *j);
+bool cnri_judge_host_memory(cnri_judging *j);
 bool cnri_judge_between(cnri_judging *j);
 bool cnri_judge_views(cnri_judging *j);
 bool cnri_judge_map(cnri_judging *j);

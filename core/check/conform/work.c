@@ -10,6 +10,8 @@ static const cnri_judgement judgements[] = {
     ROW(DEVICE, "opens", open, "opens twice, again, with one thread and three"),
     ROW(DEVICE, "memory", memory, "blocks of all sizes keep apart; too much is refused"),
     ROW(DEVICE, "copies", copies, "both ways at every offset and size class, waited for and not"),
+    ROW(DEVICE, "host memory", host_memory,
+        "blocks of host_alloc keep apart and transfer right bytes"),
     ROW(DEVICE, "copies on the device", between, "copy moves so many bytes and no others"),
     ROW(DEVICE, "views", views, "parts of memory are what lies there"),
     ROW(DEVICE, "mapped memory", map, "what is mapped is what lies there"),

@@ -118,12 +118,24 @@ static cnr_status make_call(cnr_session *s, int32_t index, cnr_error *err) {
                 &call->workspace, &call->viewed, err);
 }
 
+/* Zeroed host memory for an input or output: the device's own, if it has such, or the heap's. */
+static void *make_end(cnr_session *s, const cnri_home *home, uint64_t bytes) {
+    const cnr_device *device = s->plan->devices[home->device];
+    cnri_end *end = &s->ends[s->n_ends++];
+    if (bytes && !host_class(device, home->memory_class) && CNRI_HAS(device->cls, host_alloc))
+        end->memory = device->cls->host_alloc(device, bytes);
+    if (!end->memory) return end->memory = cnri_alloc_zero((size_t)bytes + 1);
+    end->device = device;
+    return memset(end->memory, 0, (size_t)bytes);
+}
+
 static cnr_status make_ends(cnr_session *s, cnr_error *err) {
     const cnr_graph *g = s->plan->graph;
     for (int32_t i = 0; i < g->inputs.n; i++) {
         const uint64_t bytes = cnr_dense_bytes(g->values.at[g->inputs.at[i]].type);
-        if (s->plan->input_homes[i] < 0) continue;
-        if (!(s->inputs[i] = cnri_alloc_zero((size_t)bytes + 1)))
+        const int32_t home = s->plan->input_homes[i];
+        if (home < 0) continue;
+        if (!(s->inputs[i] = make_end(s, &s->plan->homes.at[home], bytes)))
             return cnri_out_of_memory(err, "session");
     }
     for (int32_t i = 0; i < g->outputs.n; i++) {
@@ -137,7 +149,7 @@ static cnr_status make_ends(cnr_session *s, cnr_error *err) {
             out->data = s->tensors[home].data;
             continue;
         }
-        if (!(s->output_data[i] = cnri_alloc((size_t)h->bytes + 1)))
+        if (!(s->output_data[i] = make_end(s, h, h->bytes)))
             return cnri_out_of_memory(err, "session");
         out->data = s->output_data[i];
     }
@@ -163,8 +175,11 @@ static bool make_lists(cnr_session *s) {
     s->given = cnri_alloc_zero(((size_t)p->graph->inputs.n + 1) * sizeof *s->given);
     s->outputs = cnri_alloc_zero(((size_t)p->graph->outputs.n + 1) * sizeof *s->outputs);
     s->output_data = cnri_alloc_zero(((size_t)p->graph->outputs.n + 1) * sizeof *s->output_data);
+    s->ends = cnri_alloc_zero(((size_t)p->graph->inputs.n + (size_t)p->graph->outputs.n + 1) *
+                              sizeof *s->ends);
     return s->streams && s->finished && s->pending && s->mems && s->tensors && s->flats &&
-           s->viewed && s->calls && s->inputs && s->given && s->outputs && s->output_data;
+           s->viewed && s->calls && s->inputs && s->given && s->outputs && s->output_data &&
+           s->ends;
 }
 
 static uint64_t sum(uint64_t a, uint64_t b) { return a > UINT64_MAX - b ? UINT64_MAX : a + b; }
@@ -227,6 +242,9 @@ static cnr_status release_devices(cnr_session *s, cnr_error *err) {
         if (!p->storages.at[i].constant && s->mems[i].handle)
             device->cls->free(device, &s->mems[i]);
     }
+    for (int32_t i = 0; i < s->n_ends; i++)
+        if (s->ends[i].device)
+            s->ends[i].device->cls->host_free(s->ends[i].device, s->ends[i].memory);
     for (int32_t i = 0; i < s->opened; i++) s->streams[i].device->cls->stream_close(&s->streams[i]);
     return CNR_OK;
 }
@@ -241,12 +259,11 @@ static bool release(cnr_session *s) {
     if (s->lost) return false;
     cnri_worker_free(s->worker);
     for (int32_t i = 0; s->calls && i < p->steps.n; i++) cnri_free(s->calls[i].inputs);
-    for (int32_t i = 0; s->inputs && i < p->graph->inputs.n; i++) cnri_free(s->inputs[i]);
-    for (int32_t i = 0; s->output_data && i < p->graph->outputs.n; i++)
-        cnri_free(s->output_data[i]);
-    void *lists[] = {s->streams, s->finished,    s->pending,    s->mems,      s->tensors,
-                     s->flats,   s->viewed,      s->calls,      s->inputs,    s->given,
-                     s->outputs, s->output_data, s->staging[0], s->staging[1]};
+    for (int32_t i = 0; i < s->n_ends; i++)
+        if (!s->ends[i].device) cnri_free(s->ends[i].memory);
+    void *lists[] = {s->streams, s->finished,    s->pending, s->mems,       s->tensors,
+                     s->flats,   s->viewed,      s->calls,   s->inputs,     s->given,
+                     s->outputs, s->output_data, s->ends,    s->staging[0], s->staging[1]};
     for (size_t i = 0; i < CNRI_COUNT(lists); i++) cnri_free(lists[i]);
     cnri_vec_free(&s->listeners);
     cnri_free(s);

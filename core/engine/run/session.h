@@ -28,6 +28,12 @@ typedef struct cnri_listener {
 
 typedef cnr_status (*cnri_session_fn)(cnr_session *s, cnr_error *err);
 
+/* Host memory of an input or output. */
+typedef struct cnri_end {
+    void *memory;
+    const cnr_device *device; /* whose host_alloc gave it; NULL: the heap's */
+} cnri_end;
+
 struct cnr_session {
     cnr_plan *plan;
     cnr_model *model;
@@ -41,9 +47,11 @@ struct cnr_session {
     bool *given;
     cnr_tensor *outputs; /* host, by graph output */
     void **output_data;  /* own memory of those that live elsewhere */
-    void *staging[2];    /* for conversions on devices without host memory */
-    int32_t *finished;   /* by device: its steps up to this one are known to have run */
-    bool *pending;       /* by device: queued work was not flushed yet */
+    cnri_end *ends;      /* what inputs and output_data point to */
+    int32_t n_ends;
+    void *staging[2];  /* for conversions on devices without host memory */
+    int32_t *finished; /* by device: its steps up to this one are known to have run */
+    bool *pending;     /* by device: queued work was not flushed yet */
     CNRI_VEC(cnri_listener) listeners;
     int32_t last_listener; /* id */
     bool timed;            /* streams that can are opened for timing */

@@ -197,6 +197,11 @@ typedef struct cnr_device_class {
      * stands behind all of its nodes: other claims are refused, with a message. */
     cnr_status (*claim)(const cnr_device *device, const struct cnr_subgraph *graph,
                         cnr_claim_fn claim, void *arg, cnr_error *err);
+    /* (optional, both or none: ordinary memory) Host memory, aligned to 64 bytes, between which and
+     * the device `write` and `read` are fastest, as page-locked memory is. NULL: none is left, or
+     * it would not help. A session keeps its inputs and outputs there. */
+    void *(*host_alloc)(const cnr_device *device, uint64_t bytes);
+    void (*host_free)(const cnr_device *device, void *memory);
 } cnr_device_class;
 
 #ifdef __cplusplus

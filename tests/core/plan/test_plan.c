@@ -1,5 +1,6 @@
 /* Plans of made-up nets: fusion, blocks, aliases, devices, splits, each against the references. */
 #include "lab.h"
+#include "run/session.h"
 
 static cnr_graph *chain_net(void) {
     cnr_graph *g = cnri_graph_new("chain");
@@ -94,11 +95,23 @@ static void aliases(void) {
     cnri_graph_free(g);
 }
 
+/* What far's host_alloc gave begins 64 bytes behind these words. */
+static void ends_in_host_memory_of(cnr_plan *plan) {
+    cnr_error err = CNR_ERROR_INIT;
+    cnr_session *s = NULL;
+    const char *input = NULL;
+    if (cnr_session_open(plan, &s, &err) == CNR_OK) input = cnri_session_input_buffer(s, 0);
+    ok(input && strcmp(input - 64, "of far") == 0, "the input lies in host memory of the device");
+    ok(s && strcmp((const char *)s->outputs[0].data - 64, "of far") == 0, "and so does the output");
+    if (s) cnr_session_close(s);
+}
+
 static void devices(void) {
     cnr_graph *g = chain_net();
     cnr_plan *plan;
     cnri_plan_options o = {.device = "far:0"};
     lab_check(g, &o, &plan, "all on a device with memory of its own");
+    ends_in_host_memory_of(plan);
     is_int(lab_steps(plan, CNRI_STEP_COPY), 0, "without copies between layers");
     cnri_plan_free(plan);
     static const char *const images[] = {"f_blur=far_blur_image", NULL};

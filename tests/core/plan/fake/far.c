@@ -76,6 +76,20 @@ static void release(const cnr_device *device, cnr_mem *mem) {
     mem->handle = NULL;
 }
 
+static void *host_allocate(const cnr_device *device, uint64_t bytes) {
+    (void)device;
+    void *at = fake_host->alloc((size_t)bytes + 64);
+    if (!at) return NULL;
+    memset(at, 0xff, (size_t)bytes + 64);
+    strcpy(at, "of far");
+    return (char *)at + 64;
+}
+
+static void host_release(const cnr_device *device, void *memory) {
+    (void)device;
+    if (memory) fake_host->free((char *)memory - 64);
+}
+
 /* Views are counted by allocating one, so that a lost one shows as a leak. */
 static cnr_status view(const cnr_device *device, const cnr_mem *whole, uint64_t offset,
                        uint64_t bytes, cnr_mem *out, cnr_error *err) {
@@ -243,4 +257,6 @@ const cnr_device_class fake_far = {.size = sizeof(cnr_device_class),
                                    .event_wait = wait,
                                    .event_sync = await,
                                    .event_free = event_free,
-                                   .event_elapsed = elapsed};
+                                   .event_elapsed = elapsed,
+                                   .host_alloc = host_allocate,
+                                   .host_free = host_release};
