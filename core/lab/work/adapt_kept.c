@@ -87,17 +87,26 @@ static void print_digest(const char *text, size_t n, char hex[33]) {
     cnri_hex(digest, 16, hex);
 }
 
+/* Lines of the identity that tell which decision it is: shapes, options, the policy. */
+static void add_wanted(const char *identity, const char *end, cnri_text *out) {
+    static const char *const keys[] = {"shapes ", "options", "policy "};
+    for (const char *at = identity; at < end; at += strcspn(at, "\n"), at += *at == '\n')
+        for (size_t i = 0; i < CNRI_COUNT(keys); i++)
+            if (strncmp(at, keys[i], strlen(keys[i])) == 0)
+                cnri_text_add(out, "%.*s\n", (int)strcspn(at, "\n"), at);
+}
+
 /* Weights do not matter: kernels take as long by others. */
 static cnr_status name_file(cnri_adapt *a, const cnri_plan_request *r, const char *folder,
                             cnr_error *err) {
     cnri_text identity = {0}, slot = {0};
     char hex[33];
     cnri_plan_identity(r, &identity);
-    cnri_plan_slot(r, &slot);
     const char *net = identity.failed ? NULL : strstr(identity.at, "\nnet ");
     const char *weights = net ? strstr(net + 1, "\nweights ") : NULL;
     if (net && weights) {
         print_digest(identity.at, (size_t)(net - identity.at), a->environment);
+        add_wanted(identity.at, net, &slot);
         cnri_text_add(&slot, "%.*s\n", (int)(weights - net), net);
         add_power(a, &slot);
     }
@@ -116,7 +125,7 @@ cnr_status cnri_adapt_find_path(cnri_adapt *a, cnr_error *err) {
     if (!m->cache) return CNR_OK;
     cnr_status status = cnri_device_set_make(&set, &m->rt->devices, m->graph, &a->original, err);
     if (status) return status;
-    const cnri_plan_request r = {m, &a->original, &set, a->list, a->n_inputs};
+    const cnri_plan_request r = {m, &a->original, &set, a->list, a->n_inputs, false};
     status = name_file(a, &r, m->cache, err);
     cnri_device_set_free(&set);
     return status;
