@@ -7,7 +7,7 @@
 #include <stdio.h>
 
 /* The NetFile's execution settings become the plan's defaults: memory for weights in megabytes;
- * "sequential": CPU only; auto_tuning off: no measuring. */
+ * "sequential": CPU only; auto_tuning off: no measuring, on: the net adapts in its first runs. */
 static void plan_defaults(cd_net *net) {
     const cd_netfile *f = net->file;
     const double ram = cd_number(f, 0, "allocated_ram", 0);
@@ -24,7 +24,8 @@ static void plan_defaults(cd_net *net) {
                                 "execution_mode is \"%.60s\": parallel or sequential is wanted",
                                 mode);
     if (tuning && cd_is(tuning, "off")) imp_meta(&net->b, "plan.deterministic", "1");
-    else if (tuning && !cd_is(tuning, "on"))
+    else if (tuning && cd_is(tuning, "on")) imp_meta(&net->b, "plan.adapt", "1");
+    else if (tuning)
         imp_host->graph_problem(net->b.graph, net->b.path,
                                 "auto_tuning is \"%.60s\": on or off is wanted", tuning);
 }

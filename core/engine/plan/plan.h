@@ -202,6 +202,9 @@ typedef struct cnri_policy {
     /* answers: by node, blank. *notes: JSON, for cnri_free. */
     cnr_status (*place)(struct cnri_policy *self, const cnri_table *t, cnri_policy_answer *answers,
                         char **notes, cnr_error *err);
+    /* A number of a table that the policy has beside `place`; NaN: it has none. NULL: there are
+     * no tables. */
+    double (*number)(const struct cnri_policy *self, const char *table, const char *name);
     void (*free)(struct cnri_policy *self);
     atomic_int refs;      /* besides the first */
     atomic_bool reported; /* its error was logged */

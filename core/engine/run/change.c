@@ -6,6 +6,7 @@
 cnr_status cnri_model_idle(cnr_model *m, cnr_error *err) {
     cnr_session_close(m->session);
     m->session = NULL;
+    if (m->adapting.rest) m->adapting.rest(m->adapting.state);
     pthread_mutex_lock(m->rt->lock);
     cnri_plans_invalidate(m);
     const int32_t held = cnri_plans_count(m);

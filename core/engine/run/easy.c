@@ -32,7 +32,13 @@ cnr_status cnr_run_tensors(cnr_model *m, const cnr_tensor *const *inputs, int32_
         const char *fault = inputs[i] ? cnri_tensor_fault(inputs[i]) : "input is missing";
         if (fault) return cnri_fail(err, CNR_E_INVALID, cnr_input_name(m, i), "%s", fault);
     }
-    status = session_for(m, inputs, n_inputs, err);
+    return m->adapting.run ? m->adapting.run(m, inputs, n_inputs, outputs, n_outputs, err)
+                           : cnri_run_plainly(m, inputs, n_inputs, outputs, n_outputs, err);
+}
+
+cnr_status cnri_run_plainly(cnr_model *m, const cnr_tensor *const *inputs, int32_t n_inputs,
+                            const cnr_tensor **outputs, int32_t n_outputs, cnr_error *err) {
+    cnr_status status = session_for(m, inputs, n_inputs, err);
     for (int32_t i = 0; i < n_inputs && !status; i++)
         status = cnr_session_set_input(m->session, i, inputs[i], err);
     if (!status) status = cnr_session_run(m->session, err);

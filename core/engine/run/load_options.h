@@ -61,6 +61,8 @@
       " (lru)", "which go first: lru, used longest ago; fifo, kept longest ago") \
     X(ALL, FLAG, deterministic, "deterministic", "--deterministic", NULL, NULL, PLAN, "", \
       "never let a clock choose") \
+    X(ALL, FLAG, adapt, "adapt", "--adapt", NULL, NULL, NOTHING, "", \
+      "try kernels, then devices, in the first runs; keep what is best with --cache") \
     X(ALL, NOT, no_verify, "verify", "--no-verify", NULL, NULL, NOTHING, "", \
       "believe the weights of a .cnr: their digests are not compared") \
     X(SCRIPT, TEXT, preset, "preset", "", NULL, NULL, NOTHING, " (the net's own)", \

@@ -367,6 +367,13 @@ cnr_status cnri_model_from_graph(cnr_runtime *rt, cnr_graph *graph, const cnr_lo
     return status;
 }
 
+/* The net's own wish is void where nobody can measure, or nobody is to. */
+static bool wants_to_adapt(const cnr_model *m, const cnr_load_options *o) {
+    const char *own = cnri_graph_meta(m->graph, "plan.adapt");
+    const bool can = !m->plan_options.deterministic && cnri_can_adapt();
+    return o->adapt || (can && own && strcmp(own, "1") == 0);
+}
+
 cnr_status cnr_load(cnr_runtime *rt, const char *path, const cnr_load_options *options,
                     cnr_model **out, cnr_error *err) {
     cnr_load_options given = {.size = sizeof given};
@@ -383,16 +390,17 @@ cnr_status cnr_load(cnr_runtime *rt, const char *path, const cnr_load_options *o
     if (!status) status = cnri_load_graph(rt, path, &given, &g, err);
     if (!status && (status = cnri_graph_status(g, true, err)) != CNR_OK) cnri_graph_free(g);
     if (!status) status = cnri_model_from_graph(rt, g, &given, out, err);
-    if (!status && !((*out)->path = cnri_strdup(path))) {
-        cnr_release(*out);
-        *out = NULL;
-        status = no_memory(err);
-    }
+    if (!status && !((*out)->path = cnri_strdup(path))) status = no_memory(err);
+    if (!status && wants_to_adapt(*out, &given)) status = cnri_adapt_begin(*out, err);
+    if (!status || !*out) return status;
+    cnr_release(*out);
+    *out = NULL;
     return status;
 }
 
 void cnr_release(cnr_model *m) {
     if (!m) return;
+    if (m->adapting.free) m->adapting.free(m->adapting.state);
     while (m->sessions.n > 0) cnr_session_close(m->sessions.at[m->sessions.n - 1]);
     cnri_model_drop_gradients(m);
     for (int32_t i = 0; i < m->masked.n; i++) cnri_free(m->masked.at[i]);

@@ -61,6 +61,8 @@ typedef struct cnri_services {
      * when it is asked, and the default plan stands. *out: cnri_policy_release. */
     cnr_status (*policy_open)(const char *name, const char *text, const char *const *options,
                               cnri_policy **out, cnr_error *err);
+    /* cnr_adapt, for models that are loaded so. */
+    cnr_status (*adapt)(cnr_model *m, int32_t on, cnr_error *err);
 } cnri_services;
 /* The first registration stays. Any thread. */
 void cnri_services_register(const cnri_services *services);
@@ -68,6 +70,8 @@ void cnri_services_register(const cnri_services *services);
 cnr_status cnri_board_read(const char *spec, bool scene, cnri_board **out, cnr_error *err);
 cnr_status cnri_policy_open(const char *name, const char *text, const char *const *options,
                             cnri_policy **out, cnr_error *err);
+cnr_status cnri_adapt_begin(cnr_model *m, cnr_error *err);
+bool cnri_can_adapt(void); /* somebody registered */
 
 /* cnr_open without what libraries above the engine do at that moment. */
 cnr_status cnri_runtime_open(cnr_runtime **out, const cnr_open_options *options, cnr_error *err);
@@ -106,6 +110,16 @@ typedef struct cnri_learner {
     cnr_status (*follow)(void *state, const char *weight, const cnr_tensor *value, cnr_error *err);
 } cnri_learner;
 
+/* What takes the place of cnr_run_tensors while a model adapts (work/adapt.c); state NULL: it does
+ * not. */
+typedef struct cnri_adapting {
+    void *state;
+    cnr_status (*run)(cnr_model *m, const cnr_tensor *const *inputs, int32_t n_inputs,
+                      const cnr_tensor **outputs, int32_t n_outputs, cnr_error *err);
+    void (*rest)(void *state); /* closes its sessions and plans until the next run */
+    void (*free)(void *state);
+} cnri_adapting;
+
 struct cnr_model {
     cnr_runtime *rt;
     cnr_graph *graph; /* as loaded, with weights; symbols unbound */
@@ -128,6 +142,7 @@ struct cnr_model {
     cnr_graph *layers;
     const char **layer_names; /* change.c: for cnr_layer_at; NULL: nobody asked */
     cnri_learner learner;
+    cnri_adapting adapting;
 };
 
 /* A plan that is wanted: for these shapes, by these options (a copy, which changes of the model's
@@ -189,6 +204,9 @@ cnr_status cnri_tuning_load(const char *folder, cnri_tuning *out, uint8_t print[
 /* The rows of t over what is on record by now, others' rows too; t becomes all of them. */
 cnr_status cnri_tuning_save(const char *folder, cnri_tuning *t, cnr_error *err);
 
+/* cnr_run_tensors of a model that does not adapt. */
+cnr_status cnri_run_plainly(cnr_model *m, const cnr_tensor *const *inputs, int32_t n_inputs,
+                            const cnr_tensor **outputs, int32_t n_outputs, cnr_error *err);
 /* Takes the graph over. */
 cnr_status cnri_model_from_graph(cnr_runtime *rt, cnr_graph *graph, const cnr_load_options *options,
                                  cnr_model **out, cnr_error *err);

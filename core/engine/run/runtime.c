@@ -82,6 +82,15 @@ cnr_status cnri_policy_open(const char *name, const char *text, const char *cons
     return services ? services->policy_open(name, text, options, out, err) : CNR_E_UNSUPPORTED;
 }
 
+bool cnri_can_adapt(void) { return __atomic_load_n(&registered, __ATOMIC_ACQUIRE) != NULL; }
+
+cnr_status cnri_adapt_begin(cnr_model *m, cnr_error *err) {
+    const cnri_services *services = __atomic_load_n(&registered, __ATOMIC_ACQUIRE);
+    if (services) return services->adapt(m, 1, err);
+    return cnri_fail(err, CNR_E_UNSUPPORTED, "adapt",
+                     "the engine alone measures nothing; link libcnnrun instead");
+}
+
 /* ---- open and close ---- */
 
 static cnr_status choose_clock(cnr_runtime *rt, const char *name, cnr_error *err) {
@@ -168,8 +177,8 @@ cnr_status cnri_runtime_open(cnr_runtime **out, const cnr_open_options *options,
 
 void cnr_close(cnr_runtime *rt) {
     if (!rt) return;
+    while (rt->models.n > 0) cnr_release(rt->models.at[rt->models.n - 1]); /* one may be sampling */
     if (rt->sampler.at) rt->sampler.close(rt->sampler.at);
-    while (rt->models.n > 0) cnr_release(rt->models.at[rt->models.n - 1]);
     cnri_vec_free(&rt->models);
     cnri_devices_close(&rt->devices);
     cnri_hang_finish();

@@ -116,6 +116,9 @@ typedef struct cnr_load_options {
      * Runs are then made on another thread, which costs some 30 us each. 0: 100 times the estimate
      * of a run, at least 10,000; without `fallback` a call that hangs is logged and waited for. */
     uint64_t hang_ms;
+    /* 1: the model adapts (cnr_adapt in lab.h; the engine alone can't), also where the net itself
+     * asks for it by "plan.adapt". CNR_E_ARG together with `deterministic`. */
+    int32_t adapt, reserved;
 } cnr_load_options;
 
 typedef struct cnr_top {

@@ -180,6 +180,36 @@ void cnr_sharing_free(cnr_sharing *sharing);
  * changed. */
 cnr_status cnr_follow(cnr_model *model, const char *folder, int32_t *follows, cnr_error *err);
 
+/* Choices that make themselves: after cnr_adapt(model, 1) the first ordinary runs (cnr_run_tensors,
+ * cnr_run_picture) try other kernels, then other devices and sets of them. Each answer is right. A
+ * trial is stopped past 1.5 times the default's time, and the default then gives the answer. What
+ * is better than the default in whole passes by turns is followed from then on; it is kept in the
+ * model's cache folder, per net, shapes, options and power state, and followed at the next start.
+ * It is learnt anew when the environment or the time of a run changes. The numbers are those of the
+ * placement policy's table `adapt` (scripts/place/README.md). By EDP where a meter tells joules,
+ * else by time. One thread at a time; with a memory bound nothing is tried. A model that was loaded
+ * with cnr_load_options.adapt has begun. on 0: no more; the model stays as it was last. */
+cnr_status cnr_adapt(cnr_model *model, int32_t on, cnr_error *err);
+typedef struct cnr_adapt_report {
+    uint32_t size;
+    int32_t settled, followed; /* 1: it is decided; 1: at an earlier start */
+    int32_t n_kernels, n_devices, reserved;
+    int64_t runs, trials;    /* while it learns: so far, by the default and by others */
+    int64_t stopped, learnt; /* trials that were cut short; how often this process decided */
+    int64_t runs_until_settled;
+    double last_ms, prepare_ms; /* of the last run; of planning, packing and warming up before it */
+    double default_ms, chosen_ms;     /* medians of whole passes */
+    double default_cost, chosen_cost; /* joules times seconds (by "edp"), or ns (by "time") */
+    const char *by, *phase;           /* phase: "default", "kernels", "devices", "sets", "contest",
+                                         "settled" */
+    const char *trying;               /* the way of the last run, while it learns; or NULL */
+    const char *decided, *reason; /* the way that is followed; why it learns, or learnt; or NULL */
+    const char *const *kernels;   /* n_kernels: "NODE@DEVICE=KERNEL" of the decision */
+    const char *const *devices;   /* n_devices; 0: the model's own */
+} cnr_adapt_report;
+/* Texts are good until the model's next run. CNR_E_STATE: the model does not adapt. */
+cnr_status cnr_adapt_state(cnr_model *model, cnr_adapt_report *out, cnr_error *err);
+
 /* Training by gradient descent. The weights of the epoch that is best on a part of the pictures
  * that isn't trained on are written; a file that is there already is replaced by a better net
  * only. */

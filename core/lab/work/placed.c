@@ -31,21 +31,25 @@ static void add_answer(const cnri_placing *p, cnri_text *out) {
     }
 }
 
+void cnri_placing_print(const cnri_placing *p, const char *made_for, cnri_text *out) {
+    cnri_text_add(out, "-- A placement, made of %s: --policy takes it.\n",
+                  cnri_clock_is_real() ? "measurements" : "a simulated board's times");
+    if (made_for) cnri_text_add(out, "%s%s\n", MADE_FOR, made_for);
+    cnri_text_add(out, "local answer = {\n");
+    add_answer(p, out);
+    cnri_text_add(out, "}\nreturn { devices = {");
+    for (int32_t i = 0; p->devices[i]; i++) {
+        cnri_text_add(out, i ? ", " : " ");
+        cnri_text_json(out, p->devices[i]);
+    }
+    cnri_text_add(out, " }, place = function() return answer end }\n");
+}
+
 static cnr_status write_placing(const cnri_placing *p, const char *path, bool own,
                                 const char *made_for, cnr_error *err) {
     cnri_text text = {0};
     cnri_writer w;
-    cnri_text_add(&text, "-- A placement, made of %s: --policy takes it.\n",
-                  cnri_clock_is_real() ? "measurements" : "a simulated board's times");
-    if (made_for) cnri_text_add(&text, "%s%s\n", MADE_FOR, made_for);
-    cnri_text_add(&text, "local answer = {\n");
-    add_answer(p, &text);
-    cnri_text_add(&text, "}\nreturn { devices = {");
-    for (int32_t i = 0; p->devices[i]; i++) {
-        cnri_text_add(&text, i ? ", " : " ");
-        cnri_text_json(&text, p->devices[i]);
-    }
-    cnri_text_add(&text, " }, place = function() return answer end }\n");
+    cnri_placing_print(p, made_for, &text);
     cnr_status status = text.failed ? cnri_out_of_memory(err, path)
                                     : cnri_write_begin(&w, path, own ? CNRI_WRITE_PRIVATE : 0, err);
     if (!status) {

@@ -86,6 +86,7 @@ cnr_status cnri_recognise(cnr_model *model, const char *const *specs, int32_t n,
                           cnr_error *err) {
     job j = {.observer = observer, .choice = choice, .capacity = top};
     cnr_status status = cnri_runner_open(&j.runner, model, observer, err);
+    j.runner.adapts = model->adapting.state != NULL;
     j.top = cnri_alloc((size_t)top * sizeof *j.top + 1);
     if (!status && !j.top) status = cnri_out_of_memory(err, "scores");
     for (int32_t i = 0; i < n && !status; i++) status = run_spec(&j, specs[i], err);

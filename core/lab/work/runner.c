@@ -18,7 +18,7 @@ cnr_status cnri_runner_open(cnri_runner *r, cnr_model *model, const cnr_observer
 }
 
 static void let_go(cnri_runner *r) {
-    if (r->session) cnr_session_close(r->session);
+    if (r->session && !r->adapts) cnr_session_close(r->session);
     if (r->plan) cnr_plan_release(r->plan);
     cnri_free(r->own);
     r->session = NULL;
@@ -49,25 +49,26 @@ cnr_status cnri_runner_shape(cnri_runner *r, int64_t batch, const cnr_tensor *pi
     cnr_tensor shape;
     const cnri_sizes from = {.batch = batch, .preprocess = &r->preprocess, .picture = picture};
     cnri_model_sizes(r->model, 0, from, &shape);
-    if (r->session && batch == r->requested_batch && cnr_same_shape(&shape, &r->requested_shape))
+    if (r->plan && batch == r->requested_batch && cnr_same_shape(&shape, &r->requested_shape))
         return CNR_OK;
     let_go(r);
     r->requested_shape = shape; /* the plan's batch may be another: what is asked again is compared
                          with what was asked */
     r->requested_batch = batch;
     cnr_status status = plan_for(r, batch, &shape, err);
-    if (!status) status = cnri_residency_warm(r->plan, err);
-    if (!status) status = cnr_session_open(r->plan, &r->session, err);
+    if (!status && !r->adapts) status = cnri_residency_warm(r->plan, err);
+    if (!status && !r->adapts) status = cnr_session_open(r->plan, &r->session, err);
     if (status) return status;
     r->input = shape;
     r->input.bytes = cnr_dense_bytes(&shape);
-    if (!cnri_session_input_buffer(r->session,
+    if (r->adapts ||
+        !cnri_session_input_buffer(r->session,
                                    0)) { /* no step reads it; pictures are judged all the same */
         r->own = r->input.bytes < SIZE_MAX ? cnri_alloc_zero((size_t)r->input.bytes) : NULL;
         if (!r->own) return cnri_out_of_memory(err, "input");
     }
     r->batch = r->axis == 0 ? shape.dim[0] : 1;
-    if (r->observer && CNRI_HAS(r->observer, cancel))
+    if (!r->adapts && r->observer && CNRI_HAS(r->observer, cancel))
         cnri_session_cancel_by(r->session, r->observer->cancel);
     return CNR_OK;
 }
@@ -91,7 +92,7 @@ bool cnri_runner_slice(const cnri_runner *r, const cnr_tensor *whole, int64_t sl
 
 /* Pictures are written where the session reads them. */
 static void find_input(cnri_runner *r) {
-    void *buffer = cnri_session_input_buffer(r->session, 0);
+    void *buffer = r->adapts ? NULL : cnri_session_input_buffer(r->session, 0);
     r->input.data = buffer ? buffer : r->own;
 }
 
@@ -103,12 +104,24 @@ cnr_status cnri_runner_put(cnri_runner *r, int64_t slot, const cnr_tensor *pictu
     return cnri_preprocess_apply(&r->preprocess, picture, &one, err);
 }
 
+/* The session is that of the way which gave the answer. */
+static cnr_status run_adapting(cnri_runner *r, cnr_error *err) {
+    const cnr_tensor *list[] = {&r->input};
+    cnr_status status = cnri_adapt_run(r->model, list, 1, &r->session, err);
+    if (status || r->session) return status;
+    const cnr_tensor *out;
+    status = cnri_run_plainly(r->model, list, 1, &out, cnr_output_count(r->model) > 0, err);
+    r->session = r->model->session;
+    return status;
+}
+
 cnr_status cnri_runner_run(cnri_runner *r, uint64_t *ns, cnr_error *err) {
     const cnr_tensor *out;
     const uint64_t begin = cnri_now_ns();
     find_input(r);
-    cnr_status status = cnr_session_set_input(r->session, 0, &r->input, err);
-    if (!status) status = cnr_session_run(r->session, err);
+    cnr_status status =
+        r->adapts ? run_adapting(r, err) : cnr_session_set_input(r->session, 0, &r->input, err);
+    if (!status && !r->adapts) status = cnr_session_run(r->session, err);
     for (int32_t i = 0; i < cnr_output_count(r->model) && !status; i++)
         status = cnr_session_output(r->session, i, &out, err);
     if (ns) *ns = cnri_now_ns() - begin;

@@ -124,7 +124,7 @@ static void end(trial *t) {
 enum { MAX_REFERENCE = 200000000 }; /* operations that a reference is waited for */
 static const double AGREE = 2e-3;   /* of the largest; what drivers do wrong is far more */
 
-static bool outputs_agree(const cnr_tensor *got, const cnr_tensor *want) {
+bool cnri_outputs_agree(const cnr_tensor *got, const cnr_tensor *want) {
     const float *a = got->data, *b = want->data;
     double largest = 0, off = 0;
     const int64_t n = cnr_count(want);
@@ -146,7 +146,7 @@ static cnr_status agrees(trial *t, trial *judge, const cnr_graph *g, bool *agree
         const cnr_tensor *got, *want;
         status = cnr_session_output(t->session, i, &got, err);
         if (!status) status = cnr_session_output(judge->session, i, &want, err);
-        if (!status) *agreed = outputs_agree(got, want);
+        if (!status) *agreed = cnri_outputs_agree(got, want);
     }
     return status;
 }

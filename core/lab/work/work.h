@@ -56,6 +56,7 @@ typedef struct cnri_runner {
     void *own;
     int32_t axis; /* of the input, that counts pictures: 0, or -1 */
     int64_t batch;
+    bool adapts; /* runs are the model's that adapts, whose sessions come and go */
 } cnri_runner;
 cnr_status cnri_runner_open(cnri_runner *r, cnr_model *model, const cnr_observer *observer,
                             cnr_error *err);
@@ -224,6 +225,8 @@ typedef struct cnri_tuned {
     double spread;         /* how far the sums of the chosen times lie apart, of their median */
     bool hung;             /* a kernel did: after CNR_E_DEVICE another process can go on */
 } cnri_tuned;
+/* Floats that are as near to each other as two kernels' answers; of other types any are. */
+bool cnri_outputs_agree(const cnr_tensor *got, const cnr_tensor *want);
 cnr_status cnri_tune_model(cnr_model *model, const cnri_tune_options *options,
                            const cnr_observer *observer, cnri_tuned *out, cnr_error *err);
 
@@ -261,6 +264,12 @@ cnr_status cnri_compile(cnr_model *model, int64_t batch, const char *policy, con
 cnr_status cnri_copy_ns(const cnr_device *from, const cnr_device *to, uint64_t bytes, double *ns,
                         cnr_error *err);
 
+/* ---- adapt.c ---- */
+/* One run of a model that adapts. *answered: the session that has the outputs; NULL: these inputs
+ * can't be adapted to, so cnri_run_plainly is to run them. */
+cnr_status cnri_adapt_run(cnr_model *m, const cnr_tensor *const *inputs, int32_t n,
+                          cnr_session **answered, cnr_error *err);
+
 /* ---- place.c ---- */
 typedef struct cnri_place_options {
     const char *policy;          /* a file, or the name of an installed one */
@@ -275,7 +284,7 @@ typedef cnr_share_row cnri_place_row;
 typedef struct cnri_place_node {
     char *node;
     cnri_part *parts;
-    int32_t n;
+    int32_t n, capacity;
     bool extrapolated;
 } cnri_place_node;
 enum { CNRI_MAX_PLACED = 16 };
@@ -295,7 +304,9 @@ typedef struct cnri_placing {
 cnr_status cnri_place(cnr_model *model, const cnri_place_options *options,
                       const cnr_observer *observer, cnri_placing *out, cnr_error *err);
 void cnri_placing_free(cnri_placing *placing);
-/* placed.c: as a policy of its own. own: into the cache folder, for this user alone. */
+/* placed.c: as a policy of its own, made for `made_for` (NULL: not told). */
+void cnri_placing_print(const cnri_placing *p, const char *made_for, cnri_text *out);
+/* The same in a file. own: into the cache folder, for this user alone. */
 cnr_status cnri_placing_write(const cnri_placing *p, const char *path, bool own, cnr_error *err);
 /* For other commands, the last one that was made of the net: kept, and followed by a model that has
  * no wishes of its own, if the devices are still those that it was made for. */

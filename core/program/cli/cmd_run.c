@@ -8,7 +8,7 @@
 enum { BAR = 30, WIDEST = 40 };
 
 typedef struct run {
-    int64_t top, every;
+    int64_t top, every, repeat;
     double from, to;
     const char *output; /* of scripts */
     bool energy;
@@ -21,6 +21,8 @@ static const cnri_option options[] =
      CNRI_OPTION(run, from, "--from", "SECONDS", "start position in the video", .min = 0,
                  .max = 1e9),
      CNRI_OPTION(run, to, "--to", "SECONDS", "and up to then", .min = 0, .max = 1e9),
+     CNRI_OPTION(run, repeat, "--repeat", "N",
+                 "run all of it N times; without --json the last is told", .min = 1, .max = 1e9),
      CNRI_OPTION(run, output, "--output", "DIR", "a folder that a script may write to; it is made"),
      CNRI_OPTION(run, energy, "--energy", NULL, "what the pictures took, where there is a meter")};
 
@@ -135,6 +137,37 @@ static void json_cache(cnri_json *j, cnr_model *model) {
     if (plan->origin[n]) cnri_json_text(j, "cache_why", plan->origin + n + 2);
 }
 
+/* What a net that adapts has tried in this run, or has decided. */
+static void json_adapt(cnri_json *j, cnr_model *model) {
+    cnr_adapt_report r = {.size = sizeof r};
+    if (cnr_adapt_state(model, &r, NULL)) return;
+    cnri_json_object(j, "adapt");
+    cnri_json_text(j, "phase", r.phase);
+    if (r.trying) cnri_json_text(j, "trying", r.trying);
+    if (r.reason) cnri_json_text(j, "reason", r.reason);
+    cnri_json_int(j, "trials", r.trials);
+    cnri_json_int(j, "stopped", r.stopped);
+    cnri_json_real(j, "run_ms", r.last_ms);
+    if (r.prepare_ms > 0) cnri_json_real(j, "prepare_ms", r.prepare_ms);
+    if (r.default_ms > 0) cnri_json_real(j, "default_ms", r.default_ms);
+    if (r.settled) {
+        cnri_json_text(j, "decided", r.decided);
+        cnri_json_text(j, "by", r.by);
+        cnri_json_real(j, "chosen_ms", r.chosen_ms);
+        cnri_json_real(j, "cost", r.chosen_cost);
+        cnri_json_real(j, "cost_of_default", r.chosen_cost / r.default_cost);
+        cnri_json_int(j, "runs_until_settled", r.runs_until_settled);
+        cnri_json_int(j, "followed", r.followed);
+        cnri_json_list(j, "kernels");
+        for (int32_t i = 0; i < r.n_kernels; i++) cnri_json_text(j, NULL, r.kernels[i]);
+        cnri_json_end(j);
+        cnri_json_list(j, "devices");
+        for (int32_t i = 0; i < r.n_devices; i++) cnri_json_text(j, NULL, r.devices[i]);
+        cnri_json_end(j);
+    }
+    cnri_json_end(j);
+}
+
 static cnr_status tell(const cnri_call *call, const cnri_recognised *a, cnr_error *err) {
     cnri_json j;
     if (!call->common.json) {
@@ -149,6 +182,7 @@ static cnr_status tell(const cnri_call *call, const cnri_recognised *a, cnr_erro
     cnri_json_real(&j, "ms", a->ms);
     if (a->classes) json_top(&j, call->model, a);
     const cnr_status status = outputs(call->model, a, &j, err);
+    json_adapt(&j, call->model);
     json_cache(&j, call->model);
     cnri_json_warnings(&j, call->model->graph);
     if (!status) return cnri_json_print(&j, err);
@@ -159,6 +193,7 @@ static cnr_status tell(const cnri_call *call, const cnri_recognised *a, cnr_erro
 typedef struct answer_context {
     cnri_call *call;
     int32_t n_told;
+    int64_t left; /* times that all is repeated behind this one */
 } answer_context;
 
 /* Prints the answer of a picture, or why it can't be read, which becomes the exit code. Not 0:
@@ -168,6 +203,7 @@ static int32_t show_answer(void *arg, int32_t kind, const void *of) {
     cnri_call *call = h->call;
     const cnri_recognised *a = of;
     cnr_error err = CNR_ERROR_INIT;
+    if (h->left > 0 && !call->common.json && !a->err) return 0;
     if (kind != CNRI_EVENT_PICTURE) return 0;
     const bool failed = !a->err && tell(call, a, &err) != CNR_OK;
     h->n_told += !a->err;
@@ -245,7 +281,7 @@ static cnr_status run_pictures(cnri_call *call, void *values, cnr_error *err) {
     answer_context h = {.call = call};
     observer.arg = &h;
     if (!status) status = cnri_energy_begin_if(call->rt, r->energy, &observer, &region, err);
-    if (!status)
+    for (h.left = r->repeat; h.left-- > 0 && !status;)
         status = cnri_recognise(call->model, pictures.at, pictures.n, &choice, (int32_t)r->top,
                                 &observer, err);
     if (!status) status = repeat(&h, &pictures, &choice, (int32_t)r->top, observer, region, err);
@@ -336,13 +372,15 @@ const cnri_command cnri_cmd_run = {
                "word run may be\n"
                "left out. Directories, globs and label lists stand for the pictures in them.\n"
                "A script that returns a function is run instead: cnnrun SCRIPT.lua WORDS...",
-    .details = "JSON, a line a picture: {\"input\", of a video \"seconds\", \"ms\", \"top\": "
-               "[{\"index\", \"label\", "
-               "\"score\"}]};\nother outputs as \"outputs\": [{\"name\", \"dims\", \"lowest\", "
-               "\"highest\", \"average\"}].\n"
-               "With --energy a line follows that tells a picture's, then one a domain.",
+    .details =
+        "JSON, a line a picture: {\"input\", of a video \"seconds\", \"ms\", \"top\": "
+        "[{\"index\", \"label\", "
+        "\"score\"}]};\nother outputs as \"outputs\": [{\"name\", \"dims\", \"lowest\", "
+        "\"highest\", \"average\"}].\n"
+        "With --adapt also \"adapt\": what was tried, or is decided (\"phase\": \"settled\").\n"
+        "With --energy a line follows that tells a picture's, then one a domain.",
     CNRI_OPTIONS(options),
-    CNRI_VALUES(run, .top = 5, .every = 1),
+    CNRI_VALUES(run, .top = 5, .every = 1, .repeat = 1),
     .min_operands = 2,
     .max_operands = -1,
     .takes = CNRI_NETS | CNRI_PICTURES,

@@ -149,6 +149,15 @@ static void add_policy(lua_State *L, cnr_graph *g, int args, const char *where) 
     lua_settop(L, top);
 }
 
+/* adapt = true: kernels and devices are tried in the first runs. */
+static void add_adapt(lua_State *L, cnr_graph *g, int args, const char *where) {
+    const int type = cnri_lua_get(L, args, "adapt");
+    if (type == LUA_TBOOLEAN)
+        cnri_graph_set_meta(g, "plan.adapt", lua_toboolean(L, -1) ? "1" : "0");
+    else if (type != LUA_TNIL) cnri_graph_problem(g, where, "adapt: want true or false");
+    lua_pop(L, 1);
+}
+
 static void add_name(lua_State *L, cnr_graph *g, int args) {
     char *own = cnri_strdup(push_name(L, args));
     lua_pop(L, 1);
@@ -205,6 +214,7 @@ void cnri_lua_build(lua_State *L, int net, cnri_lua_built *out) {
     cnri_lua_compile(L, net, out->graph);
     add_labels(L, out->graph, args, where);
     add_policy(L, out->graph, args, where);
+    add_adapt(L, out->graph, args, where);
     cnri_lua_add_places(L, out->graph, args, where);
     cnri_lua_read_weights(L, args, out);
     lua_settop(L, top);

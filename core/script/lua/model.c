@@ -173,6 +173,47 @@ static int list_candidates(lua_State *L) {
     return raised ? lua_error(L) : 2;
 }
 
+static void push_words(lua_State *L, const char *key, const char *const *words, int32_t n) {
+    lua_createtable(L, n, 0);
+    for (int32_t i = 0; i < n; i++) {
+        lua_pushstring(L, words[i]);
+        lua_rawseti(L, -2, i + 1);
+    }
+    lua_setfield(L, -2, key);
+}
+
+static void set_flag(lua_State *L, const char *key, bool on) {
+    lua_pushboolean(L, on);
+    lua_setfield(L, -2, key);
+}
+
+/* net:adapted(): what a net that adapts tries, or has decided; nil: it does not adapt. */
+static int adapted(lua_State *L) {
+    cnr_adapt_report r = {.size = sizeof r};
+    if (cnr_adapt_state(cnri_lua_model_at(L, 1), &r, NULL)) return 0;
+    lua_createtable(L, 0, 12);
+    set_flag(L, "settled", r.settled);
+    set_flag(L, "followed", r.followed);
+    cnri_lua_set_text(L, "phase", r.phase);
+    cnri_lua_set_text(L, "trying", r.trying);
+    cnri_lua_set_text(L, "decided", r.decided);
+    cnri_lua_set_text(L, "reason", r.reason);
+    cnri_lua_set_text(L, "by", r.by);
+    cnri_lua_set_whole(L, "runs", r.runs);
+    cnri_lua_set_whole(L, "trials", r.trials);
+    cnri_lua_set_whole(L, "stopped", r.stopped);
+    cnri_lua_set_whole(L, "runs_until_settled", r.runs_until_settled);
+    cnri_lua_set_number(L, "ms", r.last_ms);
+    cnri_lua_set_number(L, "prepare_ms", r.prepare_ms);
+    cnri_lua_set_number(L, "default_ms", r.default_ms);
+    cnri_lua_set_number(L, "chosen_ms", r.chosen_ms);
+    cnri_lua_set_number(L, "default_cost", r.default_cost);
+    cnri_lua_set_number(L, "chosen_cost", r.chosen_cost);
+    push_words(L, "kernels", r.kernels, r.n_kernels);
+    push_words(L, "devices", r.devices, r.n_devices);
+    return 1;
+}
+
 /* net:label(index): the class's name; nil when it has none. Indices begin at 0, as in topk. */
 static int label(lua_State *L) {
     lua_pushstring(L, cnr_label(cnri_lua_model_at(L, 1), luaL_checkinteger(L, 2)));
@@ -305,6 +346,10 @@ const cnri_lua_row cnri_model_methods[] =
      {"outputs()", list_outputs, PORTS, "what it gives", NULL},
      {"candidates(node?: string)", list_candidates, "table[], table",
       "what each node, or those named so (conv*), could be run by, and what a policy said of it",
+      NULL},
+     {"adapted()", adapted, "table?",
+      "what a net that adapts tries, or has decided: phase, trying, decided, kernels, times in ms; "
+      "nil when it does not",
       NULL},
      {"label(index: integer)", label, "string?", "the name of a class, from 0", NULL},
      {"meta(key: string)", meta, "string?", "what its file says beside its layers", NULL},

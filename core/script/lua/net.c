@@ -7,6 +7,7 @@ const cnri_lua_key cnri_net_keys[] =
      CNRI_OTHER("weights: a file beside the script, or { files, name = setting }", "string|table"),
      CNRI_OTHER("labels: of the classes: a list, or a file", "string[]|string"),
      CNRI_OTHER("policy: a file that picks its kernels and devices", "string"),
+     CNRI_OTHER("adapt: true: kernels, then devices, are tried in its first runs", "boolean"),
      CNRI_OTHER("input: { \"name\", shape = ... }, or a value", "table|cnnrun.Value"),
      CNRI_OTHER("inputs: a list of such", "(table|cnnrun.Value)[]"),
      CNRI_OTHER("output: a value", "cnnrun.Value"),

@@ -6,7 +6,7 @@
 
 void cnri_lua_install(void) {
     static const cnri_services services = {&cnri_lua_loader, cnri_lua_board_read,
-                                           cnri_lua_policy_open};
+                                           cnri_lua_policy_open, cnr_adapt};
     static const cnri_governor_scripts governors = {cnri_lua_frequency_policy_open,
                                                     cnri_lua_governors_folder};
     static const cnri_train_files files = {cnri_lua_loss_open, cnri_lua_loss_close,

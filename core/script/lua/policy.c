@@ -3,6 +3,7 @@
  * give the same answer; one at a time, so that the limits hold for all of them together. */
 #include "lua/candidates.h"
 #include "lua/script.h"
+#include <math.h>
 #include <pthread.h>
 #include <string.h>
 #include <unistd.h>
@@ -16,6 +17,11 @@ typedef struct lua_policy {
     char *name, *where, *text;
     size_t bytes;
     CNRI_VEC(const char *) options, devices; /* NULL-terminated; owned */
+    CNRI_VEC(struct {
+        char *name;
+        double value;
+    })
+    adapt; /* of its table */
     cnr_error
         fault; /* code not 0: of its top level, or a limit that it hit: it is not asked again */
     pthread_mutex_t lock; /* held while it is asked */
@@ -76,6 +82,32 @@ static void read_objective(lua_State *L, int table, lua_policy *p) {
     if (!p->base.objective) luaL_error(L, "%s:1: objective: want edp, energy or time", p->name);
 }
 
+/* adapt = { stop = 1.5, ... }: numbers of how a net adapts. */
+static void read_adapt(lua_State *L, int table, lua_policy *p) {
+    if (lua_getfield(L, table, "adapt") == LUA_TNIL) return;
+    if (!lua_istable(L, -1)) luaL_error(L, "%s:1: adapt: want a table of numbers", p->name);
+    const int adapt = lua_gettop(L);
+    lua_pushnil(L);
+    while (lua_next(L, adapt)) {
+        const char *name = lua_type(L, -2) == LUA_TSTRING ? lua_tostring(L, -2) : "?";
+        if (lua_type(L, -1) != LUA_TNUMBER)
+            luaL_error(L, "%s:1: adapt.%s: want a number", p->name, name);
+        __typeof__(p->adapt.at) slot = cnri_push(&p->adapt);
+        if (slot) slot->name = cnri_strdup(name);
+        if (!slot || !slot->name) luaL_error(L, "out of memory");
+        slot->value = lua_tonumber(L, -1);
+        lua_pop(L, 1);
+    }
+}
+
+static double number_of(const cnri_policy *base, const char *table, const char *name) {
+    const lua_policy *p = (const lua_policy *)base;
+    for (int32_t i = 0; i < p->adapt.n; i++)
+        if (strcmp(table, "adapt") == 0 && strcmp(p->adapt.at[i].name, name) == 0)
+            return p->adapt.at[i].value;
+    return NAN;
+}
+
 static int look_at(lua_State *L) {
     lua_policy *p = lua_touserdata(L, 1);
     lua_Debug ar;
@@ -87,6 +119,7 @@ static int look_at(lua_State *L) {
     const int table = lua_gettop(L) - 1;
     read_devices(L, table, p);
     read_objective(L, table, p);
+    read_adapt(L, table, p);
     return 0;
 }
 
@@ -99,6 +132,8 @@ static void free_policy(cnri_policy *base) {
     lua_policy *p = (lua_policy *)base;
     free_words(p->options.at, p->options.n);
     free_words(p->devices.at, p->devices.n);
+    for (int32_t i = 0; i < p->adapt.n; i++) cnri_free(p->adapt.at[i].name);
+    cnri_vec_free(&p->adapt);
     cnri_free(p->name);
     cnri_free(p->where);
     cnri_free(p->text);
@@ -196,6 +231,7 @@ cnr_status cnri_lua_policy_open(const char *name, const char *text, const char *
     p->base.name = p->name;
     p->base.where = p->where;
     p->base.place = place;
+    p->base.number = number_of;
     p->base.free = free_policy;
     *out = &p->base;
     return CNR_OK;

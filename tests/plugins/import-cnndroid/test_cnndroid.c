@@ -90,6 +90,7 @@ static void test_small(void) {
     }
     m = cnrt_model("cnndroid", netfile("net.txt", "auto_tuning: \"on\"", "c.msg"), NULL, NULL);
     ok(m && !m->plan_options.memory_bound && !m->plan_options.deterministic, "none asked, none");
+    if (m) is_text(cnri_graph_meta(m->graph, "plan.adapt"), "1", "auto_tuning on: the net adapts");
     if (m) is_int(cnr_input_type(m, 0)->dim[3], 4, "the input's size, told by the layers");
     cnr_graph *g = NULL;
     const cnr_load_options own = {.size = sizeof own, .memory_bound = 77};

@@ -37,7 +37,7 @@ cmp_ok(scalar @options, '>', 30, 'the options are listed: ' . scalar @options);
 cmp_ok(scalar @applications, '>', 8, "and the applications: @applications");
 
 # A value that parses; what it does is not asked here.
-my %flags = map { $_ => 1 } qw(--json --verbose --quiet --deterministic --no-verify --trust --letterbox);
+my %flags = map { $_ => 1 } qw(--json --verbose --quiet --deterministic --adapt --no-verify --trust --letterbox);
 my %values = ('--threads' => 1, '--memory' => '1G', '--memory-limit' => '1G', '--cache-limit' => '1G', '--symbol' => 'a=1',
               '--weights-type' => 'fp16', '--arithmetic' => 'f32', '--channels' => 'rgb', '--cache' => "$dir/cache", '--cache-policy' => 'fifo',
               '--cpu-isa' => 'generic', '--sysfs-root' => '/', '--hang-ms' => 90000);

@@ -184,7 +184,7 @@ struct load_options {
     std::string weights, net, device, preset, weights_type, arithmetic, cache_policy;
     std::filesystem::path cache, policy, labels;
     uint64_t cache_bytes = 0, memory_bound = 0, memory_limit = 0, hang_ms = 0;
-    bool deterministic = false, no_verify = false;
+    bool deterministic = false, no_verify = false, adapt = false;
     std::map<std::string, int64_t> symbols; /* open dimensions and their sizes */
     std::vector<std::string> no_rewrite, import_options, kernels, policy_options, devices, fallback;
 };
@@ -234,7 +234,7 @@ struct cnr_options { /* of C, over a load_options that outlives it */
         c.cache_policy = text(o.cache_policy);
         c.labels = text(o.labels), c.cache_bytes = o.cache_bytes;
         c.memory_bound = o.memory_bound, c.memory_limit = o.memory_limit, c.hang_ms = o.hang_ms;
-        c.deterministic = o.deterministic, c.no_verify = o.no_verify;
+        c.deterministic = o.deterministic, c.no_verify = o.no_verify, c.adapt = o.adapt;
         c.no_rewrite = no_rewrite(), c.import_options = import_options(), c.kernels = kernels();
         c.policy_options = policy_options(), c.devices = devices(), c.fallback = fallback();
     }
