@@ -52,7 +52,7 @@ if [ -n "$CNNRUN_ANDROID" ]; then
     ok $? "libcnnrun-jni.so exports JNI_OnLoad alone"
 else
     cp "$build/libcnnrun-jni.so" "$build/libcnnrun.so.1" "$work/native"
-    for plugin in ops-std cpu-neon; do cp "$build/plugins/$plugin.so" "$work/native/libcnnrun-plugin-$plugin.so"; done
+    for plugin in ops-std cpu-neon object-tld; do cp "$build/plugins/$plugin.so" "$work/native/libcnnrun-plugin-$plugin.so"; done
 fi
 data=$root/../shared/data picture=$work/dog.png
 set --

@@ -16,6 +16,7 @@ import java.nio.file.Path;
 import java.nio.file.Paths;
 import java.util.Arrays;
 import java.util.List;
+import java.util.Random;
 import javax.imageio.ImageIO;
 
 /**
@@ -163,6 +164,39 @@ public final class AppTest {
         return worst;
     }
 
+    /** Noise, and in it a square of 32 pixels of its own at x, y. */
+    private static int[] scene(int x, int y) {
+        Random ground = new Random(1);
+        Random square = new Random(2);
+        int[] out = new int[160 * 120];
+        for (int i = 0; i < out.length; i++) out[i] = 0x010101 * (96 + ground.nextInt(64));
+        for (int i = 0; i < 32 * 32; i += 16) { /* blocks of 4x4: what survives a blur */
+            int shade = 0x010101 * (square.nextInt(2) * 255);
+            for (int k = 0; k < 16; k++)
+                out[(y + i / 16 / 8 * 4 + k / 4) * 160 + x + i / 16 % 8 * 4 + k % 4] = shade;
+        }
+        return out;
+    }
+
+    private static void track(Engine engine) {
+        try (Tracker tracker = new Tracker(engine, 160, 120, "seed=1")) {
+            tracker.start(scene(30, 40), new Box(7, 1, 30, 40, 62, 72));
+            Box at = null;
+            float worst = 1;
+            for (int i = 1; i <= 12; i++) {
+                at = tracker.next(scene(30 + 3 * i, 40 + i));
+                Box want = new Box(7, 1, 30 + 3 * i, 40 + i, 62 + 3 * i, 72 + i);
+                worst = at == null ? 0 : Math.min(worst, at.overlap(want));
+            }
+            ok(worst > 0.7 && at != null && at.kind == 7, "TLD follows a square: " + worst);
+            refuses("expected 160x120", "a picture of another size",
+                    () -> tracker.next(new int[4]));
+        }
+        refuses("no option 'sede'", "the tracker's own message",
+                () -> new Tracker(engine, 9, 9, "sede=1"));
+        refuses("no plugin brings", "an object that is not there", () -> engine.make("tdl"));
+    }
+
     private static double[] percent(Path trace) throws IOException {
         try (Reader in = Files.newBufferedReader(trace)) {
             double[] loads = Table.read(in).column("gpu.load");
@@ -266,6 +300,7 @@ public final class AppTest {
                 () -> Plugins.options(root.toFile()));
         options.add("cache=" + words[2]);
         try (Engine engine = Engine.open(options.toArray(new String[0]))) {
+            track(engine);
             classify(engine, root.resolve("scripts/nets"));
             if (words.length > 3) detect(engine, words);
         }

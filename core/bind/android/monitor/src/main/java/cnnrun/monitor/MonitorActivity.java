@@ -23,6 +23,7 @@ import cnnrun.app.CpuLoad;
 import cnnrun.app.LoadWatch;
 import cnnrun.app.Preprocess;
 import cnnrun.app.Table;
+import cnnrun.app.Tracker;
 import cnnrun.app.Yolo;
 import java.io.IOException;
 import java.io.Reader;
@@ -49,10 +50,12 @@ public final class MonitorActivity extends Activity implements Camera.Listener {
     private Camera camera;
     private volatile Engine engine;
     private volatile Net net;
+    private volatile boolean follow; /* from the next frame on, what scores best there */
     /* What follows belongs to the camera's thread. */
     private Preprocess preprocess;
     private Classifier runner;
     private LoadWatch watch;
+    private volatile Tracker tracker; /* null: follows nothing */
     private final Yolo yolo = new Yolo(20, ANCHORS);
     private final CpuLoad load = new CpuLoad();
     private double lastFrame = Double.NaN;
@@ -66,6 +69,7 @@ public final class MonitorActivity extends Activity implements Camera.Listener {
         all.setOrientation(LinearLayout.VERTICAL);
         all.addView(said = new TextView(this));
         all.addView(shown = new ImageView(this));
+        shown.setOnClickListener(view -> follow = true);
         setContentView(all);
     }
 
@@ -92,10 +96,11 @@ public final class MonitorActivity extends Activity implements Camera.Listener {
     public void frame(Bitmap picture) {
         try {
             if (runner == null) open();
-            Tensor output = runner.run(Pictures.pixels(picture, preprocess))[0];
+            int[] pixels = Pictures.pixels(picture, preprocess);
+            Tensor output = runner.run(pixels)[0];
             List<Box> found =
                 yolo.boxes(output, preprocess.width, preprocess.height, SCORE, OVERLAP);
-            Bitmap drawn = drawn(picture, found);
+            Bitmap drawn = drawn(picture, found, followed(pixels, found));
             String text = status(System.nanoTime() * 1e-9);
             runOnUiThread(() -> {
                 shown.setImageBitmap(drawn);
@@ -104,8 +109,20 @@ public final class MonitorActivity extends Activity implements Camera.Listener {
         } catch (IOException | RuntimeException e) { failed(e); }
     }
 
+    /** Null: nothing is followed, or it is not seen. */
+    private Box followed(int[] pixels, List<Box> found) {
+        if (follow && !found.isEmpty()) {
+            follow = false;
+            if (tracker != null) tracker.close();
+            tracker = new Tracker(engine, preprocess.width, preprocess.height);
+            tracker.start(pixels, found.get(0));
+            return found.get(0);
+        }
+        return tracker == null ? null : tracker.next(pixels);
+    }
+
     /** Boxes are in pixels of the net's input, to which the whole picture was stretched. */
-    private Bitmap drawn(Bitmap picture, List<Box> found) {
+    private Bitmap drawn(Bitmap picture, List<Box> found, Box followed) {
         Bitmap out = picture.copy(Bitmap.Config.ARGB_8888, true);
         Canvas canvas = new Canvas(out);
         Paint paint = new Paint();
@@ -115,12 +132,18 @@ public final class MonitorActivity extends Activity implements Camera.Listener {
         float x = (float)out.getWidth() / preprocess.width;
         float y = (float)out.getHeight() / preprocess.height;
         for (Box box : found) {
-            paint.setStyle(Paint.Style.STROKE);
-            canvas.drawRect(box.left * x, box.top * y, box.right * x, box.bottom * y, paint);
+            outline(canvas, paint, box, x, y);
             paint.setStyle(Paint.Style.FILL);
             canvas.drawText(name(box.kind), box.left * x + 4, box.top * y + 26, paint);
         }
+        paint.setColor(Color.RED);
+        if (followed != null) outline(canvas, paint, followed, x, y);
         return out;
+    }
+
+    private static void outline(Canvas canvas, Paint paint, Box box, float x, float y) {
+        paint.setStyle(Paint.Style.STROKE);
+        canvas.drawRect(box.left * x, box.top * y, box.right * x, box.bottom * y, paint);
     }
 
     private String name(int kind) {
@@ -155,6 +178,7 @@ public final class MonitorActivity extends Activity implements Camera.Listener {
 
     @Override
     protected void onDestroy() {
+        if (tracker != null) tracker.close();
         if (net != null) net.close(); /* a call under way keeps it until it ends */
         if (engine != null) engine.close();
         super.onDestroy();
