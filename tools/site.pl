@@ -65,6 +65,7 @@ nav:
     - Simulated boards: core/docs/boards.md
     - Several machines: core/docs/groups.md
     - Boards and phones: core/docs/machines.md
+    - Android: core/docs/android.md
     - One model in a program: core/docs/pack.md
     - Java: core/docs/java.md
     - Scripts: core/docs/scripting.md
