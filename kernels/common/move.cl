@@ -1,12 +1,12 @@
 /* Outputs that are elements of the input somewhere else, or lie between four of them: a table, made by
- * the operator's own reference, says where from. */
+ * the operator's own reference, says where from. Its entry `behind` is the value where none is. */
 
 __kernel void move_by_table(__global const float *x, int x_at, __global const int *table, int table_at,
-                            __global float *y, int y_at, int count) {
+                            __global float *y, int y_at, int count, int behind) {
     const int i = get_global_id(0);
     if (i >= count) return;
     const int from = table[table_at + i];
-    y[y_at + i] = from < 0 ? 0.0f : x[x_at + from];
+    y[y_at + i] = from < 0 ? as_float(table[table_at + behind]) : x[x_at + from];
 }
 
 /* A plane of `high` rows of `wide`, sampled on another grid; `table` has for each row and then for each

@@ -1,5 +1,8 @@
 /* Imports CNNdroid: a NetFile and the MessagePack files beside it. */
 #include "cnndroid.h"
+#include "export.h"
+
+#include <cnnrun/kit.h>
 
 #include <stdio.h>
 
@@ -140,4 +143,13 @@ static const cnr_importer importer = {
     .options = option_rows,
 };
 
-IMP_PLUGIN("import-cnndroid", "1.0", "reads CNNdroid models", importer)
+static cnr_status init(const cnr_host *host, struct cnr_registrar *registrar, cnr_error *err) {
+    static const cnr_item items[] = {{CNR_KIND_IMPORTER, &importer},
+                                     {CNR_KIND_EXPORTER, &cd_exporter}};
+    (void)err;
+    imp_host = host;
+    return cnr_add_all(host, registrar, items, CNR_ROWS(items));
+}
+
+CNR_PLUGIN_TOUCHES("import-cnndroid", "1.1", "reads and writes CNNdroid models", "MIT", init,
+                   CNR_TOUCHES_FILES)

@@ -99,6 +99,7 @@ cnr_status ocl_device_open(cnr_device *device, const ocl_tune *tunes, int32_t n_
     ocl_device *d = ocl_host->alloc(sizeof *d);
     if (!d) return ocl_host->fail(err, CNR_E_MEMORY, device->name, "no memory for the device");
     memset(d, 0, sizeof *d);
+    d->layout = OCL_LAYOUT;
     d->found = found;
     d->device = device;
     d->tune = choose_tune(tunes, n_tunes, found);

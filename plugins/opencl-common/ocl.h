@@ -10,7 +10,8 @@
  *   support.c  shapes, ranges            op_NAME.c  host side of an operator's kernels
  *
  * A plugin of a vendor adds its description, its scores and its tuning numbers. Each plugin has
- * its own copy of this library, so its devices never meet another's. */
+ * its own copy of this library, so its devices never meet another's. opencl-documents opens none:
+ * its kernels run on the others' devices, where both copies agree (OCL_LAYOUT). */
 #ifndef OCL_H
 #define OCL_H
 
@@ -113,6 +114,7 @@ typedef struct ocl_buffers {
 enum { OCL_COMMAND_BUFFER_QUEUE = 0x12AA }; /* what such queues must have */
 
 typedef struct ocl_device {
+    uint64_t layout; /* OCL_LAYOUT, for plugins whose kernels run on others' devices */
     const ocl_found *found;
     const cnr_device *device; /* ours to the host */
     const ocl_tune *tune;
@@ -133,6 +135,11 @@ typedef struct ocl_device {
     int waits;           /* after each launch: what fails is told of the launch that failed */
     int lost; /* something on it does not end: nothing there is waited for, or given back */
 } ocl_device;
+
+/* Copies of this library with the same number agree on what a device's and a stream's state are. */
+#define OCL_LAYOUT \
+    ((uint64_t)CNR_ABI_MINOR << 56 | (uint64_t)sizeof(ocl_device) << 36 | \
+     (uint64_t)sizeof(ocl_found) << 20 | (uint64_t)sizeof(ocl_tune) << 8 | sizeof(ocl_code))
 
 enum { OCL_BUFFER = 0, OCL_IMAGE = 1 };
 

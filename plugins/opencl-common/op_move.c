@@ -45,15 +45,6 @@ static int is_resize(const cnr_node *node) {
     return strcmp(node->desc->name, "resize") == 0 || strcmp(node->desc->name, "upsample") == 0;
 }
 
-/* True if what `pad` adds is an element of x or 0, which a table can say. */
-static int pads_with_zeros(const cnr_node *node) {
-    const cnr_tensor *value = cnr_own_input(node, 2);
-    const float *given = value ? value->data : NULL;
-    if (!word_is(node, "mode", "constant")) return 1;
-    if (value && cnr_count(value) > 0) return given && *given == 0;
-    return cnr_attr_float(node, "value") == 0;
-}
-
 /* 0: not for this kernel; 1: it moves; 2: it lies between, along the last two axes. */
 static int kind_of(const cnr_node *node) {
     const cnr_tensor *x = cnr_own_input(node, 0), *y = node->outputs[0];
@@ -67,7 +58,6 @@ static int kind_of(const cnr_node *node) {
             return 0;
     }
     if (!ocl_rest_is_constant(node)) return 0;
-    if (strcmp(node->desc->name, "pad") == 0) return pads_with_zeros(node);
     if (!is_resize(node)) return 1;
     if (word_is(node, "coordinate_transformation_mode", "tf_crop_and_resize")) return 0;
     if (word_is(node, "mode", "nearest")) return 1;
@@ -99,7 +89,7 @@ static cnr_status prepare_size(const cnr_device *device, const cnr_node *node, c
     (void)device, (void)err;
     if (kind_of(node) == 2)
         out->bytes = (uint64_t)(y->dim[y->rank - 1] + y->dim[y->rank - 2]) * 2 * sizeof(float);
-    else out->bytes = (uint64_t)outputs_of(node) * 4;
+    else out->bytes = (uint64_t)outputs_of(node) * 4 + sizeof(float); /* and what is added */
     return CNR_OK;
 }
 
@@ -176,6 +166,27 @@ static cnr_status lines(question *q, int32_t axis, float *table, cnr_error *err)
     return CNR_OK;
 }
 
+/* `table`: by output element the input's, or -1 for what the operator adds, which stands behind. It
+ * is what does not grow when all elements do. */
+static cnr_status places(question *q, int64_t n, int32_t *table, cnr_error *err) {
+    const int64_t in = cnr_count(&q->x);
+    const float *answer = q->room + in;
+    float added = 0;
+    for (int64_t i = 0; i < in; i++) q->room[i] = (float)i;
+    CNR_TRY(ask(q, err));
+    for (int64_t i = 0; i < n; i++) memcpy(&table[i], &answer[i], sizeof answer[i]);
+    for (int64_t i = 0; i < in; i++) q->room[i] = (float)(i + 1);
+    CNR_TRY(ask(q, err));
+    for (int64_t i = 0; i < n; i++) {
+        float before;
+        memcpy(&before, &table[i], sizeof before);
+        table[i] = answer[i] > before ? (int32_t)before : -1;
+        if (table[i] < 0) added = answer[i];
+    }
+    memcpy(&table[n], &added, sizeof added);
+    return CNR_OK;
+}
+
 static cnr_status prepare(const cnr_device *device, const cnr_node *node, void *blob,
                           cnr_error *err) {
     question *q = ocl_host->alloc(sizeof *q);
@@ -189,11 +200,7 @@ static cnr_status prepare(const cnr_device *device, const cnr_node *node, void *
         status = lines(q, y->rank - 2, rows, err);
         if (status == CNR_OK) status = lines(q, y->rank - 1, columns, err);
     } else if (status == CNR_OK) {
-        const int64_t in = cnr_count(&q->x), n = outputs_of(node);
-        int32_t *table = blob;
-        for (int64_t i = 0; i < in; i++) q->room[i] = (float)(i + 1); /* 0: of no element */
-        status = ask(q, err);
-        for (int64_t i = 0; i < n && status == CNR_OK; i++) table[i] = (int32_t)q->room[in + i] - 1;
+        status = places(q, outputs_of(node), blob, err);
     }
     end(q);
     ocl_host->free(q);
@@ -231,6 +238,7 @@ static cnr_status run_between(const cnr_run *run, const move_state *s, cnr_error
 static cnr_status run(const cnr_run *run, cnr_error *err) {
     const move_state *s = run->state;
     cnr_mem table = *run->blob;
+    int64_t behind = outputs_of(run->node);
     if (s->between) return run_between(run, s, err);
     for (int32_t i = 0; i < run->node->n_outputs; i++) {
         const int64_t n = cnr_count(run->outputs[i]);
@@ -240,8 +248,10 @@ static cnr_status run(const cnr_run *run, cnr_error *err) {
         ocl_arg_buffer(&call, &table);
         ocl_arg_buffer(&call, &run->outputs[i]->mem);
         ocl_arg_int(&call, n);
+        ocl_arg_int(&call, behind);
         CNR_TRY(ocl_launch(&call, n, 1, 1, s->line, err));
         table.offset += (uint64_t)n * 4;
+        behind -= n;
     }
     return CNR_OK;
 }

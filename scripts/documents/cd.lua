@@ -36,14 +36,17 @@ end
 
 -- ---- measured here ----
 
--- Options that have every operator of the net run by its reference, in one thread of the processor.
-local function references(name)
+local loops = { conv = "conv_f32_naive", dense = "dense_f32_w18", max_pool = "max_pool_f32_w18", relu = "relu_f32_w18" }
+
+-- Options that have every operator of the net run by its reference, in one thread of the processor; `plainly`: by
+-- loops in single precision where there are some, which are what CNNdroid's sequential mode has.
+local function references(name, plainly)
   local list, seen = {}, {}
   do
     local net <close> = c.load(name, { weights = "random:1" })
     for _, layer in ipairs(net:layers()) do
       local op = layer.operator
-      if not seen[op] and op ~= "dropout" and op ~= "flatten" then list[#list + 1] = op .. "=reference" end
+      if not seen[op] and op ~= "dropout" and op ~= "flatten" then list[#list + 1] = op .. "=" .. (plainly and loops[op] or "reference") end
       seen[op] = true
     end
   end
@@ -52,7 +55,7 @@ end
 
 -- Milliseconds of an image, and of its slowest convolution.
 local function timed(d, net, device, sequential, size)
-  local m, why = d:measure(net, sequential and references(net) or { device = device, weights = "random:1" }, size)
+  local m, why = d:measure(net, sequential and references(net, true) or { device = device, weights = "random:1" }, size)
   if not m then return nil, why end
   local slowest = 0
   for _, step in ipairs(m.steps) do

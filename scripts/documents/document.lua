@@ -142,25 +142,58 @@ local function median(list)
   return list[(#list + 1) // 2]
 end
 
+-- Errors of the predicted rows of documents: how many, the median, the worst and its row; nil without any.
+function M.predicted_errors(documents)
+  local errors, p = {}, { worst = -1 }
+  for _, d in ipairs(documents) do
+    for _, r in ipairs(d.rows) do
+      local size = r.kind == M.predicted and not r.apart and r.error and math.abs(r.error)
+      if size then errors[#errors + 1] = size end
+      if size and size > p.worst then p.worst, p.worst_row = size, r.row .. ", " .. r.quantity end
+    end
+  end
+  p.n = #errors
+  if p.n == 0 then return nil end
+  p.median = median(errors)
+  return p
+end
+
+-- ": median error 4.5%, worst 445% (which row)".
+local function errors_text(p)
+  return (": median error %.1f%%, worst %.0f%% (%s)"):format(p.median * 100, p.worst * 100, p.worst_row)
+end
+
 -- Rows with a number of the document's by kind, errors of the predicted, claims that hold.
 function Document:summary()
   local s = { name = self.spec.name, counts = {}, numbers = 0, apart = 0, silent = 0, claims = #self.claims, hold = 0 }
   for _, kind in ipairs(kinds) do s.counts[kind] = 0 end
-  local errors, worst = {}, 0
   for _, r in ipairs(self.rows) do
     if r.apart then s.apart = s.apart + 1
     elseif r.document == nil then s.silent = s.silent + 1
-    else
-      s.counts[r.kind], s.numbers = s.counts[r.kind] + 1, s.numbers + 1
-      if r.kind == M.predicted and r.error then
-        errors[#errors + 1] = math.abs(r.error)
-        if math.abs(r.error) > worst then worst, s.worst_row = math.abs(r.error), r.row .. ", " .. r.quantity end
-      end
-    end
+    else s.counts[r.kind], s.numbers = s.counts[r.kind] + 1, s.numbers + 1 end
   end
   for _, claim in ipairs(self.claims) do s.hold = s.hold + (claim.holds and 1 or 0) end
-  if #errors > 0 then s.median, s.worst = median(errors), worst end
+  local p = M.predicted_errors { self }
+  if p then s.median, s.worst, s.worst_row = p.median, p.worst, p.worst_row end
   return s
+end
+
+-- One line of all documents: rows by kind, as shares, and errors of the predicted.
+function M.total_text(documents)
+  local counts, numbers = {}, 0
+  for _, d in ipairs(documents) do
+    local s = d:summary()
+    numbers = numbers + s.numbers
+    for kind, n in pairs(s.counts) do counts[kind] = (counts[kind] or 0) + n end
+  end
+  local parts = {}
+  for _, kind in ipairs { M.measured, M.fitted, M.predicted, M.cannot } do
+    local n = counts[kind] or 0
+    parts[#parts + 1] = ("%s %d (%.0f%%)"):format(kind, n, 100 * n / math.max(numbers, 1))
+  end
+  local text = ("all: %d rows with a number: %s"):format(numbers, table.concat(parts, ", "))
+  local p = M.predicted_errors(documents)
+  return p and text .. ("; of %d predicted numbers"):format(p.n) .. errors_text(p) or text
 end
 
 function M.summary_text(s)
@@ -170,9 +203,7 @@ function M.summary_text(s)
   end
   local text = ("%s: %d rows with a number (%s), %d more want ImageNet, %d without a number"):format(
     s.name, s.numbers, table.concat(parts, ", "), s.apart, s.silent)
-  if s.median then
-    text = text .. ("; predicted: median error %.1f%%, worst %.0f%% (%s)"):format(s.median * 100, s.worst * 100, s.worst_row)
-  end
+  if s.median then text = text .. "; predicted" .. errors_text(s) end
   return text .. ("; orders that hold: %d of %d"):format(s.hold, s.claims)
 end
 

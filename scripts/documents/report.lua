@@ -56,7 +56,7 @@ local function totals(all, out)
     cells[#cells + 1] = s.hold .. " of " .. s.claims
     out[#out + 1] = page.row(table.unpack(cells))
   end
-  out[#out + 1] = "</table>"
+  out[#out + 1] = ("</table><p>%s.</p>"):format(escaped(document.total_text(all)))
 end
 
 local function machine(options, out)
@@ -85,6 +85,7 @@ local function work(options)
   out[#out + 1] = "</body></html>\n"
   c.write(folder .. "/report.html", table.concat(out, "\n"))
   for _, d in ipairs(all) do print(document.summary_text(d:summary())) end
+  print(document.total_text(all))
 end
 
 return function(words)

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """From nothing to the first result, and the most memory on the way: whole processes of `cnnrun run NET.cnr PICTURE`.
 
-    python3 tests/bench/start.py [--threads N] [--runs N] [--picture FILE] [--program FILE] [--json] [NET...] [-- OPTIONS]
+    python3 tests/bench/start.py [--threads N] [--runs N] [--picture FILE] [--program FILE] [--compiled] [--fresh] [--json]
+        [NET...] [-- OPTIONS]
 
 wants build/cnnrun. Each NET (alexnet squeezenet_v1_1 resnet50 vgg16) becomes a native file once, with made-up weights, in
 build/start. The page cache is warm as an earlier run leaves it: the files are dropped from it, and each program runs
@@ -9,6 +10,8 @@ once, which is not counted (ms_cold); a file that was just written lies there in
 take turns. ms_first: from the fork until the answer's line is there; ms_whole: until the process has ended. mib: VmHWM,
 which the system tells of a child as ru_maxrss; this process, which the child begins as a copy of, takes less than any of
 them. A second program beside it (--program, twice) makes its own files and takes turns too.
+--compiled compiles each net, too (`cnnrun compile`, with the same OPTIONS, which its file keeps), and times both files in
+turns. --fresh gives every process a home folder of its own, where no driver finds what it compiled before.
 
     python3 tests/bench/start.py --python PYTHON [--threads N] [--runs N] [--json] [NET...]
 
@@ -16,7 +19,7 @@ times whole processes of an interpreter that has cnnrun, onnxruntime and Pillow 
 and the first answer to an array, which must be the same; then to a picture, which ONNX Runtime's gets by Pillow and NumPy and
 cnnrun's (topk of a path) without both. All take turns, NumPy alone, or Python, among them: what no process gets around.
 """
-import argparse, json, os, subprocess, sys, time
+import argparse, json, os, subprocess, sys, tempfile, time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 BUILD = os.environ.get("CNNRUN_BUILD", os.path.join(ROOT, "build"))
@@ -34,6 +37,15 @@ def native(program, folder, net):
         os.fsync(file.fileno())
         os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
     return path
+
+
+def compiled(program, folder, net, options):
+    """NET.cnrp of the native file, made anew; no driver finds what it compiled before."""
+    path = native(program, folder, net)
+    with tempfile.TemporaryDirectory() as home:
+        subprocess.run([program, "compile", path, "-o", path + "p", "-q", *options], check=True, stdout=subprocess.DEVNULL,
+                       env={**os.environ, "HOME": home, "XDG_CACHE_HOME": home})
+    return path + "p"
 
 
 # What a Python process does; its arguments are file, threads, picture. The first of each group is what no process gets around.
@@ -93,11 +105,17 @@ def pythons(args, kind, programs, net):
               f"{row['ratio_cpu']:4.2f} of ONNX Runtime's; {row['mib']:5.1f} MiB", flush=True)
 
 
-def once(words):
+def fresh(words):
+    """once() in a home folder of its own."""
+    with tempfile.TemporaryDirectory() as home:
+        return once(words, {**os.environ, "HOME": home, "XDG_CACHE_HOME": home})
+
+
+def once(words, environment=os.environ):
     """Milliseconds to the first words and to the end, MiB at most, what was told, milliseconds of the processor."""
     read, write = os.pipe()
     begin = time.perf_counter()
-    child = os.posix_spawn(words[0], words, os.environ, file_actions=[(os.POSIX_SPAWN_DUP2, write, 1)])
+    child = os.posix_spawn(words[0], words, environment, file_actions=[(os.POSIX_SPAWN_DUP2, write, 1)])
     os.close(write)
     line = os.read(read, 1 << 16)
     first = time.perf_counter()
@@ -126,6 +144,8 @@ def main():
     words.add_argument("--picture", default=CAT if os.path.exists(CAT) else digit)
     words.add_argument("--program", action="append")
     words.add_argument("--python", help="an interpreter: time it instead of the program")
+    words.add_argument("--compiled", action="store_true", help="time compiled models, too")
+    words.add_argument("--fresh", action="store_true", help="a home folder of its own for each process")
     words.add_argument("--prepare", action="store_true", help="make the files, time nothing")
     words.add_argument("--json", action="store_true")
     args = words.parse_args(argv)
@@ -139,9 +159,13 @@ def main():
         for net in args.net or NETS:
             folder = os.path.join(BUILD, "start" if i == 0 else f"start{i + 1}")
             rows.append((program, net, native(program, folder, net), []))
+            if args.compiled:
+                own = ["--threads", str(args.threads), *options]
+                rows.append((program, net + ".cnrp", compiled(program, folder, net, own), []))
     for _ in range(0 if args.prepare else args.runs + 1):
         for program, _, path, seen in rows:
-            seen.append(once([program, "run", path, args.picture, "--json", "--threads", str(args.threads), *options]))
+            words = [program, "run", path, args.picture, "--json", "--threads", str(args.threads)]
+            seen.append((fresh if args.fresh else once)(words + (options if path.endswith(".cnr") else [])))
     for program, net, _, seen in rows:
         if not seen:
             continue

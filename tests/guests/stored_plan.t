@@ -66,8 +66,9 @@ cnnrun warm "$net" --cache "$work/cache" --batch 3 --batch 16 -v
 [ "$(grep -c 'miss: shapes changed' "$work/err")" = 2 ]; ok $? "other batches: misses that say so"
 cnnrun warm "$net" --cache "$work/cache" --no-rewrite fuse -v
 grep -q 'miss: .*changed' "$work/err"; ok $? "other options: a miss that says so"
+cnnrun warm "$net" --cache "$work/cache" --threads 1 --no-rewrite fuse -v
+grep -q 'miss: threads changed: was 0, is 1' "$work/err"; ok $? "other threads: a miss that says so"
 cnnrun warm "$net" --cache "$work/cache" --threads 1
-grep -q 'stale: threads changed: was 0, is 1' "$work/err"; ok $? "other threads: stale"
 # The same plugins from elsewhere, one of them another file: as after an upgrade.
 mkdir "$work/plugins" && cp "$build"/plugins/*.so "$work/plugins" && "$build/cnnrun" plugins --json \
     >"$work/list" 2>/dev/null

@@ -76,7 +76,7 @@ static bool begins(const look *l, const char *with) {
 
 static char *only_file(void) { return cnri_cache_latest(folder, ""); }
 
-static void empty(void) { cnri_cache_trim(folder, 0, NULL); }
+static void empty(void) { cnri_cache_trim(folder, 0, NULL, 0); }
 
 /* ---- bytes of the file ---- */
 

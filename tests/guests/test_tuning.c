@@ -203,7 +203,7 @@ static void measured(void) {
     cnr_release(m);
     cnri_vec_free(&t.rows);
     cnri_vec_free(&back.rows);
-    cnri_cache_trim(folder, 0, NULL);
+    cnri_cache_trim(folder, 0, NULL, 0);
     char *record = cnri_path_join(folder, "tuning.jsonl");
     unlink(record);
     cnri_free(record);

@@ -288,7 +288,7 @@ int main(void) {
     origin_of(origin, sizeof origin, want);
     records(n, want);
     blocks(n);
-    cnri_cache_trim(folder, 0, NULL);
+    cnri_cache_trim(folder, 0, NULL, 0);
     is_int(rmdir(folder), 0, "nothing else is left in the folder");
     cnr_close(guests_rt);
     return done();

@@ -101,7 +101,7 @@ my @left_out = (
     [qr{rtsp://door}, 'wants cameras; tests/scripts/apps/record.t makes some up'],
     [qr/^\[Unit\]|^automation:/, "files of systemd and of Home Assistant"],
     [qr/video0/, 'wants a camera; tests/plugins/source-video/camera.t makes one up'],
-    [qr{bench/(?:track|optimum)\.lua|documents/(?:w18|report)\.lua|kernelcheck(?:/nets\.sh| --plugin opencl)|bench/opencl(?:\.sh|_counts)}, 'takes minutes'],
+    [qr{bench/(?:track|optimum)\.lua|documents/(?:w18|s16|report)\.lua|kernelcheck(?:/nets\.sh| --plugin opencl)|bench/opencl(?:\.sh|_counts)}, 'takes minutes'],
     [qr/--data mnist:DIR,shift|small\.cnr -o smaller/, 'trains for minutes, or reads what that wrote'],
     [qr/resnet-18\.t7|nn4\.|candy|resnet50|frozen_inference_graph|Data_AlexNet/, 'that model is not among the shared data'],
 );

@@ -49,6 +49,26 @@ is($by{w18}{'4.4, device set, devices'}{ours}, 'gpu4 gpu2', 'the device set is t
 like(`$build/cnnrun --board odroid_xu3,dry $folder/cd.lua --quick 2>&1`, qr/--board stands behind the script's name/, 'times of a simulated board are not told as measured');
 like(`$build/cnnrun $folder/w18.lua --quick --device none --board nothing 2>&1`, qr/nothing/, 'a board that is not there is told');
 
+# ---- the documents' own kernels, timed one against another ----
+
+my $steps = write_file('steps.lua', <<'END');
+local c, json, steps = require "cnnrun", require "lib.json", require "documents.steps"
+return function()
+  local rows = {}
+  local d = { devices = { "cpu" }, options = { quick = true }, row = function(_, r) print(json.encode(r)) end }
+  local net = c.net { name = "pool", input = { "x", shape = { 1, 4, 64, 64 } }, c.maxpool { kernel = 3, stride = 1 } }
+  local own, what = steps(d), { "pooling", net, experiment = "fig 3.5" }
+  own:gain(what, "twice the same", 1, { "cpu", "max_pool=max_pool_f32_w18" }, { "cpu", "max_pool=max_pool_f32_w18" })
+  own:gain(what, "no GPU", 12, { "cpu", "max_pool=max_pool_f32_w18" }, { "gpu", "max_pool=max_pool_f32_w18_gpu" })
+  own:gain(what, "no kernel", 12, { "cpu", "max_pool=max_pool_f32_none" }, { "cpu", "max_pool=max_pool_f32_w18" })
+end
+END
+my %step = map { $_->{row} => $_ } map { decode_json $_ } `cd $tmp && $build/cnnrun $steps 2>$tmp/log`;
+is($step{'twice the same'}{ours}, 1, 'a kernel gains nothing over itself, and is timed once') or diag(text("$tmp/log"));
+cmp_ok($step{'pooling by max_pool_f32_w18'}{ours} // 0, '>', 0, 'its own time is a row');
+is($step{'no GPU'}{why}, 'no OpenCL device here', 'a device that is not there is told');
+like($step{'no kernel'}{why}, qr/max_pool_f32_none/, 'and a kernel that is not');
+
 # ---- one number, every door ----
 
 my @fit = map { decode_json $_ } `$build/cnnrun $root/scripts/boards/fit.lua --json adreno_330`;

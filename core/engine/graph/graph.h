@@ -78,7 +78,8 @@ typedef struct cnr_graph {
         cnri_seal *at;
         char *file;
     } seals;
-    bool no_verify; /* weights are believed, whatever digests say */
+    bool is_compiled; /* it came of a compiled model, whose plan its model looks for */
+    bool no_verify;   /* weights are believed, whatever digests say */
     bool out_of_memory;
     bool updates; /* nodes write to the variables that they update: its data is whose plans train it
                    */

@@ -71,6 +71,7 @@ typedef struct cnri_kept_blob {
     const void *data;
     uint64_t bytes;
     uint8_t print[16]; /* fingerprint, looked at when the blob is wanted */
+    const char *file;  /* whose damage is an error; NULL: a damaged blob is prepared again */
     uint8_t from[16];  /* of the constants that it was made of; zeros: not known */
 } cnri_kept_blob;
 

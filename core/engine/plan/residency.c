@@ -251,6 +251,10 @@ static cnr_status bring(cnr_plan *plan, blob *b, cnr_error *err) {
                        .height = s->blob_space.height,
                        .memory_class = s->blob_space.memory_class};
     if (b->kept && !cnri_same_fingerprint(b->kept->data, b->kept->bytes, b->kept->print)) {
+        if (b->kept->file)
+            return cnri_fail(err, CNR_E_FORMAT, b->kept->file,
+                             "damaged: %s does not have the fingerprint that was written with it",
+                             b->kept->name);
         cnri_log(CNR_LOG_WARN, "plan", "the stored blob of %s is damaged: prepared again",
                  b->kept->name);
         b->kept = NULL;

@@ -160,7 +160,7 @@ void cnri_plan_identity(const cnri_plan_request *r, cnri_text *out) {
     cnri_identity_plugins(out, 1u << CNR_KIND_OPERATOR | 1u << CNR_KIND_KERNEL |
                                    1u << CNR_KIND_DEVICE | 1u << CNR_KIND_ENCODING |
                                    1u << CNR_KIND_REWRITE);
-    if (m->cache && !r->options->deterministic) {
+    if (m->cache && !r->is_portable && !r->options->deterministic) {
         cnri_tuning none = {0};
         uint8_t print[16];
         (void)cnri_tuning_load(m->cache, &none, print, NULL);
@@ -169,10 +169,4 @@ void cnri_plan_identity(const cnri_plan_request *r, cnri_text *out) {
     }
     add_net(out, m->graph);
     add_weights(out, m->graph);
-}
-
-void cnri_plan_slot(const cnri_plan_request *r, cnri_text *out) {
-    cnri_text_add(out, "%s\n", r->model->graph->name ? r->model->graph->name : "");
-    add_shapes(out, r->types, r->n);
-    add_options(out, r);
 }

@@ -117,4 +117,9 @@ void cnri_load_drop(cnri_plan_options *o);
 /* Adds " name=value" for what is set of those that enter there. */
 void cnri_load_enter(const cnri_plan_options *o, cnri_load_enters where, cnri_text *out);
 
+/* What a net brings in its metadata, where `o` has none: lists, "plan.NAME" with a word a line, and
+ * "plan.stores". held[] is to be freed once they were copied. (Texts, numbers and flags are read by
+ * cnri_plan_defaults.) False: no memory. */
+bool cnri_load_defaults(const cnr_graph *g, cnri_plan_options *o, void *held[CNRI_N_LOAD_OPTIONS]);
+
 #endif

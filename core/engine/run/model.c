@@ -310,6 +310,7 @@ static cnr_status open_policy(const cnr_model *m, const cnr_load_options *o, cnr
 
 static cnr_status fill(cnr_model *m, const cnr_load_options *o, cnr_error *err) {
     cnri_plan_options options = {0};
+    void *held[CNRI_N_LOAD_OPTIONS] = {NULL};
     for (const char *const *k = o ? o->kernels : NULL; k && *k; k++) {
         const cnr_status status = check_kernel(m, *k, err);
         if (status) return status;
@@ -328,7 +329,9 @@ static cnr_status fill(cnr_model *m, const cnr_load_options *o, cnr_error *err) 
     cnri_plan_defaults(m->graph, &options);
     cnr_status status = open_policy(m, o, &options.policy, err);
     if (status) return status;
-    const bool copied = cnri_plan_options_copy(&options, &m->plan_options);
+    const bool copied = cnri_load_defaults(m->graph, &options, held) &&
+                        cnri_plan_options_copy(&options, &m->plan_options);
+    for (int32_t i = 0; i < CNRI_N_LOAD_OPTIONS; i++) cnri_free(held[i]);
     cnri_policy_release(options.policy);
     if (!copied) return no_memory(err);
     if (!copy_symbols(m, o) || !copy_labels(m)) return no_memory(err);

@@ -117,3 +117,45 @@ void cnri_load_enter(const cnri_plan_options *o, cnri_load_enters where, cnri_te
         if (m.flag && *m.flag) cnri_text_add(out, " %s", name);
     }
 }
+
+/* ---- with the net ---- */
+
+static const char *meta_of(const cnr_graph *g, const char *name) {
+    char key[64];
+    snprintf(key, sizeof key, "plan.%s", name);
+    return cnri_graph_meta(g, key);
+}
+
+/* The lines of a text as a list, in one block. */
+static const char **split_lines(const char *text) {
+    const size_t bytes = strlen(text) + 1, most = bytes / 2 + 2;
+    const char **list = cnri_alloc_zero(most * sizeof *list + bytes);
+    if (!list) return NULL;
+    char *at = memcpy((char *)list + most * sizeof *list, text, bytes);
+    for (size_t n = 0; *at;) {
+        const size_t length = strcspn(at, "\n");
+        const bool last = !at[length];
+        if (length) list[n++] = at;
+        at[length] = 0;
+        at += length + !last;
+    }
+    return list;
+}
+
+bool cnri_load_defaults(const cnr_graph *g, cnri_plan_options *o, void *held[CNRI_N_LOAD_OPTIONS]) {
+    const char *stores = meta_of(g, "stores");
+    const uint32_t known = CNR_KERNEL_F16 | CNR_KERNEL_BF16 | CNR_KERNEL_F16_MATH;
+    int64_t bits;
+    bool good = true;
+    if (!o->stores && stores && cnri_parse_int(stores, &bits)) o->stores = (uint32_t)bits & known;
+    for (int32_t i = 0; i < CNRI_N_LOAD_OPTIONS; i++) {
+        const planned m = planned_at(o, i);
+        const char *text = m.list ? meta_of(g, cnri_load_options[i].name) : NULL;
+        if (!text || !*text || *m.list) continue;
+        const char **list = split_lines(text);
+        held[i] = (void *)list;
+        good = good && list;
+        if (list) *m.list = (const char *const *)list;
+    }
+    return good;
+}

@@ -113,7 +113,7 @@ static cnr_status make(cnr_model *m, const cnri_plan_options *options, const cnr
     if (!status && (status = cnri_alloc_verdict(before, CNR_OK, "devices", err)) != CNR_OK)
         cnri_device_set_free(&set); /* one may be left out */
     if (!status) {
-        const cnri_plan_request request = {m, options, &set, list, n};
+        const cnri_plan_request request = {m, options, &set, list, n, false};
         status = cnri_stored_plan(&request, out, err);
         if (!status && options->fallback)
             status = cnri_residency_warm(*out, err); /* here, if it fails */

@@ -138,6 +138,7 @@ typedef struct cnri_plan_request {
     const cnri_device_set *set;
     const cnr_tensor *const *types;
     int32_t n;
+    bool is_portable; /* the identity leaves the cache's record of times out */
 } cnri_plan_request;
 /* plans.c: the plans of a model. */
 cnr_status cnri_plans_open(cnr_model *m, cnr_error *err);
@@ -168,10 +169,15 @@ cnr_status cnri_plan_for_inspection(const cnr_model *m, const cnr_tensor *const 
 /* stored.c: a plan from the model's cache, or made and stored there; without a cache just made.
  * Whether it was a hit, a miss or stale, and why, is logged and stands in (*out)->origin. */
 cnr_status cnri_stored_plan(const cnri_plan_request *r, cnr_plan **out, cnr_error *err);
-/* identity.c: what a stored plan depends on, a line for each thing: "weights 12ab..."; and the part
- * of it that finds its file: net, shapes and options. */
+/* A plan that is neither looked up nor kept. */
+cnr_status cnri_fresh_plan(const cnri_plan_request *r, cnr_plan **out, cnr_error *err);
+struct cnri_cached_blob;
+/* Writes the plan and these parts, whose data each row has; `limit` as cache_bytes. */
+cnr_status cnri_plan_write(cnr_plan *plan, const char *path, const char *identity,
+                           const struct cnri_cached_blob *parts, int32_t n_parts, uint64_t limit,
+                           uint32_t flags, cnr_error *err);
+/* identity.c: what a stored plan depends on, a line for each thing: "weights 12ab...". */
 void cnri_plan_identity(const cnri_plan_request *r, cnri_text *out);
-void cnri_plan_slot(const cnri_plan_request *r, cnri_text *out);
 /* kinds: 1 << CNR_KIND_...: a line for each plugin that brings one of them, with a digest of its
  * file. */
 void cnri_identity_plugins(cnri_text *out, uint32_t kinds);

@@ -23,9 +23,9 @@ void cnri_loader_add(const cnri_loader *loader) {
 
 /* The reader says itself what is wrong with a file; the name is enough to hand it over. */
 static int32_t native_accepts(const char *path, const uint8_t *head, size_t head_bytes) {
-    (void)head;
-    (void)head_bytes;
-    return cnri_is_native(path) ? 100 : 0;
+    const char *dot = strrchr(path, '.');
+    const bool compiled = dot && strcmp(dot, CNRI_COMPILED_SUFFIX) == 0;
+    return compiled || cnri_is_native(path) || cnri_cached_begins(head, head_bytes) ? 100 : 0;
 }
 
 static cnr_status native_load(cnr_runtime *rt, const char *path, const cnr_load_options *options,

@@ -2,6 +2,7 @@
 #include "run/run.h"
 #include "store/store.h"
 #include <ctype.h>
+#include <unistd.h>
 
 /* ---- telling two identities apart ---- */
 
@@ -49,18 +50,36 @@ static void add_stem(const cnr_model *m, cnri_text *out) {
     cnri_text_add(out, "-");
 }
 
-/* One file for each net, shapes and options: other differences make it stale. */
-static void add_file_name(const cnri_plan_request *r, cnri_text *out) {
-    cnri_text slot = {0};
+/* What of an identity finds its file: environment and structure, then weights. Files of several
+ * such lie side by side; the other lines (program, plugins, policy, record of times) make one
+ * stale.
+ */
+static const char *const environment[] = {"shapes ",  "options ", "device ",
+                                          "threads ", "net ",     NULL};
+static const char *const weights[] = {"weights ", NULL};
+
+/* Eight digits of a digest of the lines that begin so. */
+static void add_lines_digest(const char *identity, const char *const *begins, cnri_text *out) {
+    cnri_sha256 sum;
     uint8_t digest[32];
-    char hex[17];
-    cnri_plan_slot(r, &slot);
-    out->failed = out->failed || slot.failed;
-    cnri_sha256_of(slot.at, slot.n, digest);
-    cnri_hex(digest, 8, hex);
-    add_stem(r->model, out);
-    cnri_text_add(out, "%s" CNRI_PLAN_SUFFIX, hex);
-    cnri_text_free(&slot);
+    char hex[9];
+    cnri_sha256_begin(&sum);
+    for (const char *at = identity; *at; at += line_length(at), at += *at == '\n')
+        for (const char *const *b = begins; *b; b++)
+            if (strncmp(at, *b, strlen(*b)) == 0) cnri_sha256_add(&sum, at, line_length(at) + 1);
+    cnri_sha256_end(&sum, digest);
+    cnri_hex(digest, 4, hex);
+    cnri_text_add(out, "%s", hex);
+}
+
+/* Returns the length of the part that plans for other weights share. */
+static size_t add_file_name(const cnr_model *m, const char *identity, cnri_text *out) {
+    add_stem(m, out);
+    add_lines_digest(identity, environment, out);
+    const size_t shared = out->n;
+    add_lines_digest(identity, weights, out);
+    cnri_text_add(out, CNRI_PLAN_SUFFIX);
+    return shared;
 }
 
 /* Why there is none: what the plan of this net that is there was made for. */
@@ -100,6 +119,10 @@ static cnr_status make(const cnri_plan_request *r, const cnri_memo *memo, cnr_pl
     return status;
 }
 
+cnr_status cnri_fresh_plan(const cnri_plan_request *r, cnr_plan **out, cnr_error *err) {
+    return make(r, NULL, out, err);
+}
+
 /* What was stored had been compared with its digests. */
 static cnr_status recognise(cnr_plan *plan, const char *reads, cnr_error *err) {
     char now[33];
@@ -113,6 +136,7 @@ static cnr_status recognise(cnr_plan *plan, const char *reads, cnr_error *err) {
 /* A plan after the stored one, which it then owns. replaces: for other weights. */
 static cnr_status follow(const cnri_plan_request *r, cnri_cached *c, bool replaces, cnr_plan **out,
                          cnr_error *err) {
+    const char *file = r->model->graph->is_compiled && r->is_portable ? r->model->path : NULL;
     cnri_memo memo = {.replaces = replaces};
     cnr_status status = cnri_memo_parse(&memo, c->choices, err);
     for (int32_t i = 0; i < c->n_blobs && !status; i++) {
@@ -123,6 +147,7 @@ static cnr_status follow(const cnri_plan_request *r, cnri_cached *c, bool replac
         }
         *b = (cnri_kept_blob){.name = c->blobs[i].name,
                               .data = c->blobs[i].data,
+                              .file = file,
                               .bytes = c->blobs[i].bytes};
         memcpy(b->print, c->blobs[i].print, sizeof b->print);
         memcpy(b->from, c->blobs[i].from, sizeof b->from);
@@ -143,32 +168,46 @@ static cnr_status follow(const cnri_plan_request *r, cnri_cached *c, bool replac
 typedef struct reading {
     cnr_plan *plan;
     void *buffer;
+    const cnri_cached_blob *parts;
+    int32_t n_blobs;
 } reading;
 
 static cnr_status read_blob(void *arg, int32_t index, const void **data, cnr_error *err) {
     reading *r = arg;
-    return cnri_residency_read(r->plan, index, &r->buffer, data, err);
+    if (index < r->n_blobs) return cnri_residency_read(r->plan, index, &r->buffer, data, err);
+    *data = r->parts[index - r->n_blobs].data;
+    return CNR_OK;
 }
 
-static cnr_status store(const cnr_model *m, cnr_plan *plan, const char *path, const char *file,
-                        const char *identity, cnr_error *err) {
-    const uint64_t limit = m->cache_bytes ? m->cache_bytes : CNRI_CACHE_LIMIT;
-    CNRI_VEC(cnri_cached_blob) blobs = {0};
-    reading r = {plan, NULL};
-    cnri_text choices = {0};
-    uint64_t total = 0, bytes;
-    const char *name;
-    cnr_status status = CNR_OK;
-    for (int32_t i = 0; cnri_residency_blob(plan, i, &name, &bytes) && !status; i++) {
-        cnri_cached_blob *b = cnri_push(&blobs);
-        if (!b) {
-            status = cnri_out_of_memory(err, path);
-            break;
-        }
-        *b = (cnri_cached_blob){.name = name, .bytes = bytes};
-        cnri_residency_sources(plan, i, b->from);
-        total += bytes + 4096;
+typedef CNRI_VEC(cnri_cached_blob) rows;
+
+/* Rows of the plan's blobs, then the parts. *total: about the bytes that they take. */
+static cnr_status list_rows(cnr_plan *plan, const cnri_cached_blob *parts, int32_t n_parts,
+                            rows *out, uint64_t *total, cnr_error *err) {
+    cnri_cached_blob b = {0};
+    for (int32_t i = 0; cnri_residency_blob(plan, i, &b.name, &b.bytes); i++) {
+        cnri_cached_blob *row = cnri_push(out);
+        if (!row) return cnri_out_of_memory(err, "plan");
+        *row = (cnri_cached_blob){.name = b.name, .bytes = b.bytes};
+        cnri_residency_sources(plan, i, row->from);
     }
+    for (int32_t i = 0; i < n_parts; i++) {
+        cnri_cached_blob *row = cnri_push(out);
+        if (!row) return cnri_out_of_memory(err, "plan");
+        *row = parts[i];
+    }
+    for (int32_t i = 0; i < out->n; i++) *total += out->at[i].bytes + 4096;
+    return CNR_OK;
+}
+
+cnr_status cnri_plan_write(cnr_plan *plan, const char *path, const char *identity,
+                           const cnri_cached_blob *parts, int32_t n_parts, uint64_t limit,
+                           uint32_t flags, cnr_error *err) {
+    rows list = {0};
+    cnri_text choices = {0};
+    uint64_t total = 0;
+    cnr_status status = list_rows(plan, parts, n_parts, &list, &total, err);
+    reading r = {plan, NULL, parts, list.n - n_parts};
     if (!status && total > limit)
         status = cnri_fail(err, CNR_E_LIMIT, path,
                            "not stored: about %llu bytes, the cache may "
@@ -177,14 +216,25 @@ static cnr_status store(const cnr_model *m, cnr_plan *plan, const char *path, co
     cnri_text_add(&choices, "%s", "");
     cnri_memo_print(plan, &choices);
     if (!status && choices.failed) status = cnri_out_of_memory(err, path);
-    if (!status) status = cnri_kept_create(m->cache, err);
-    if (!status)
-        status =
-            cnri_cached_write(path, identity, choices.at, blobs.at, blobs.n, read_blob, &r, err);
-    if (!status) cnri_cache_trim(m->cache, limit, file);
+    const cnri_cached what = {.identity = identity,
+                              .choices = choices.at,
+                              .blobs = list.at,
+                              .n_blobs = r.n_blobs,
+                              .n_parts = n_parts};
+    if (!status) status = cnri_cached_write(path, &what, flags, read_blob, &r, err);
     cnri_text_free(&choices);
-    cnri_vec_free(&blobs);
+    cnri_vec_free(&list);
     cnri_free(r.buffer);
+    return status;
+}
+
+static cnr_status store(const cnr_model *m, cnr_plan *plan, const char *path, const char *file,
+                        size_t shared, const char *identity, cnr_error *err) {
+    const uint64_t limit = m->cache_bytes ? m->cache_bytes : CNRI_CACHE_LIMIT;
+    cnr_status status = cnri_kept_create(m->cache, err);
+    if (!status)
+        status = cnri_plan_write(plan, path, identity, NULL, 0, limit, CNRI_WRITE_PRIVATE, err);
+    if (!status) cnri_cache_trim(m->cache, limit, file, shared);
     return status;
 }
 
@@ -196,6 +246,20 @@ static char *told_replaced(const cnr_plan *plan) {
     for (; cnri_residency_blob(plan, n, &name, &bytes); n++) kept += cnri_residency_kept(plan, n);
     return cnri_format("weights-replaced: %d of %d blobs are prepared again", (int)(n - kept),
                        (int)n);
+}
+
+/* Follows what is stored if it fits. *what: what does not; both are the caller's to free. */
+static cnr_status try_opened(const cnri_plan_request *r, cnri_cached *c, const char *identity,
+                             cnr_plan **out, char **origin, char **what, cnr_error *why) {
+    if ((*what = difference(c->identity, identity, true)) != NULL) {
+        *origin = cnri_format("stale: %s", *what);
+        return CNR_OK;
+    }
+    *what = difference(c->identity, identity, false);
+    const cnr_status status = follow(r, c, *what != NULL, out, why);
+    if (status) *origin = cnri_format("stale: %s: %s", why->where, why->text);
+    else *origin = *what ? told_replaced(*out) : cnri_strdup("hit");
+    return status;
 }
 
 /* Tries the file. *out stays NULL when it is no good, and *origin says why; cnri_free. */
@@ -212,14 +276,9 @@ static cnr_status try_stored(const cnri_plan_request *r, const char *path, const
     } else if (status) {
         const bool wrong = status == CNR_E_FORMAT || status == CNR_E_STATE;
         *origin = cnri_format("%s: %s", wrong ? "stale" : "miss", why.text);
-    } else if ((what = difference(c.identity, identity, true)) != NULL) {
-        *origin = cnri_format("stale: %s", what);
     } else {
-        what = difference(c.identity, identity, false);
-        status = follow(r, &c, what != NULL, out, &why);
-        if (status) *origin = cnri_format("stale: %s: %s", why.where, why.text);
-        else *origin = what ? told_replaced(*out) : cnri_strdup("hit");
-        if (!status && !what && !r->model->cache_fifo) cnri_cache_touch(path);
+        status = try_opened(r, &c, identity, out, origin, &what, &why);
+        if (*out && !what && !r->model->cache_fifo) cnri_cache_touch(path);
     }
     cnri_cached_close(&c);
     cnri_free(what);
@@ -228,12 +287,25 @@ static cnr_status try_stored(const cnri_plan_request *r, const char *path, const
     return status == CNR_E_MEMORY || !*origin ? cnri_out_of_memory(err, path) : CNR_OK;
 }
 
+/* The file at `path`, or where there is none the one used last for other weights. */
+static cnr_status try_nearest(const cnri_plan_request *r, const char *path, const char *file,
+                              size_t shared, const char *identity, cnr_plan **out, char **origin,
+                              cnr_error *err) {
+    char *prefix = access(path, F_OK) == 0 ? NULL : cnri_format("%.*s", (int)shared, file);
+    char *near = prefix ? cnri_cache_latest(r->model->cache, prefix) : NULL;
+    const cnr_status status = try_stored(r, near ? near : path, identity, out, origin, err);
+    cnri_free(near);
+    cnri_free(prefix);
+    return status;
+}
+
 /* Nothing is stored that was planned with less than there is. */
 static cnr_status plan_at(const cnri_plan_request *r, const char *path, const char *file,
-                          const char *identity, int64_t before, cnr_plan **out, cnr_error *err) {
+                          size_t shared, const char *identity, int64_t before, cnr_plan **out,
+                          cnr_error *err) {
     char *origin = NULL;
     cnr_error why = CNR_ERROR_INIT;
-    cnr_status status = try_stored(r, path, identity, out, &origin, err);
+    cnr_status status = try_nearest(r, path, file, shared, identity, out, &origin, err);
     if (status) {
         cnri_plan_free(*out);
         *out = NULL;
@@ -249,7 +321,7 @@ static cnr_status plan_at(const cnri_plan_request *r, const char *path, const ch
             status =
                 cnri_plan_verify_weights(*out, true, r->model->rt->devices.options.threads, err);
         const bool whole = !status && !(*out)->policy_failed; /* else it is to be told again */
-        if (whole && store(r->model, *out, path, file, identity, &why))
+        if (whole && store(r->model, *out, path, file, shared, identity, &why))
             cnri_log(CNR_LOG_WARN, "cache", "%s: %s", why.where, why.text);
     }
     if (status) cnri_free(origin);
@@ -257,19 +329,116 @@ static cnr_status plan_at(const cnri_plan_request *r, const char *path, const ch
     return status;
 }
 
-cnr_status cnri_stored_plan(const cnri_plan_request *r, cnr_plan **out, cnr_error *err) {
+/* ---- a compiled model ---- */
+
+/* Programs that the file brings go where the devices' plugins look for them. */
+static void unpack(const cnri_devices *devices, const cnri_cached *c) {
+    const size_t prefix = strlen(CNRI_PART_KEPT);
+    for (int32_t i = c->n_blobs; i < c->n_blobs + c->n_parts; i++) {
+        const cnri_cached_blob *part = &c->blobs[i];
+        const char *name = part->name + prefix;
+        cnr_error why = CNR_ERROR_INIT;
+        void *there = NULL;
+        uint64_t bytes;
+        if (strncmp(part->name, CNRI_PART_KEPT, prefix) != 0) continue;
+        if (!cnri_same_fingerprint(part->data, part->bytes, part->print))
+            cnri_log(CNR_LOG_WARN, "plan", "%s is damaged: it is compiled again", name);
+        else if (cnri_kept_load(devices->cache_dir, name, part->bytes, &there, &bytes, NULL) &&
+                 cnri_kept_save(devices->cache_dir, name, part->data, part->bytes, &why))
+            cnri_log(CNR_LOG_INFO, "plan", "%s: %s", why.where, why.text);
+        cnri_free(there);
+    }
+}
+
+/* The plan of the file that the net came of. *out stays NULL when it does not fit, and *origin says
+ * why; cnri_free. Kernels take its blobs as they are: so it is only followed if nobody else can
+ * have written it. */
+static cnr_status try_compiled(const cnri_plan_request *r, cnr_plan **out, char **origin,
+                               cnr_error *err) {
+    const cnri_plan_request mine = {r->model, r->options, r->set, r->types, r->n, true};
+    const char *path = r->model->path;
+    cnri_text identity = {0};
+    cnri_mapping file;
+    cnri_cached c = {0};
+    cnr_error why = CNR_ERROR_INIT;
+    char *what = NULL;
+    cnri_plan_identity(&mine, &identity);
+    cnr_status status = identity.failed ? cnri_out_of_memory(err, path) : CNR_OK;
+    const bool there = !status && cnri_map_file(path, &file, &why) == CNR_OK;
+    if (there && (status = cnri_cached_read(path, file, &c, err)) != CNR_OK) cnri_unmap_file(&file);
+    if (!status && !there) *origin = cnri_format("stale: %s", why.text);
+    else if (!status && file.copied)
+        *origin = cnri_strdup("stale: can be written by others than its owner");
+    else if (!status) {
+        if (!(what = difference(c.identity, identity.at, true))) unpack(r->set->devices, &c);
+        cnri_free(what);
+        status = try_opened(&mine, &c, identity.at, out, origin, &what, &why);
+        if (status == CNR_E_MEMORY) cnri_fail(err, status, why.where, "%s", why.text);
+        else status = CNR_OK;
+    }
+    cnri_cached_close(&c);
+    cnri_text_free(&identity);
+    cnri_free(what);
+    return status || *origin ? status : cnri_out_of_memory(err, path);
+}
+
+/* Without a cache, or by a compiled model. */
+static cnr_status plan_compiled(const cnri_plan_request *r, cnr_plan **out, char **origin,
+                                cnr_error *err) {
+    const cnr_model *m = r->model;
+    if (!m->graph->is_compiled || !m->path || r->options->training) return CNR_OK;
+    const cnr_status status = try_compiled(r, out, origin, err);
+    if (status) return status;
+    cnri_log(*out ? CNR_LOG_INFO : CNR_LOG_WARN, m->path, "%s%s", *origin,
+             *out ? "" : ": planned anew");
+    return CNR_OK;
+}
+
+static cnr_status plan_cached(const cnri_plan_request *r, cnr_plan **out, cnr_error *err) {
     const char *cache = r->model->cache;
-    *out = NULL;
-    if (!cache || r->options->training) return make(r, NULL, out, err);
     const int64_t before = cnri_alloc_failures();
     cnri_text identity = {0}, file = {0};
     cnri_plan_identity(r, &identity);
-    add_file_name(r, &file);
+    const size_t shared = identity.failed ? 0 : add_file_name(r->model, identity.at, &file);
     char *path = identity.failed || file.failed ? NULL : cnri_path_join(cache, file.at);
-    const cnr_status status = path ? plan_at(r, path, file.at, identity.at, before, out, err)
-                                   : cnri_out_of_memory(err, cache);
+    const cnr_status status = path
+                                  ? plan_at(r, path, file.at, shared, identity.at, before, out, err)
+                                  : cnri_out_of_memory(err, cache);
     cnri_free(path);
     cnri_text_free(&identity);
     cnri_text_free(&file);
+    return status;
+}
+
+static cnr_status plan_anew(const cnri_plan_request *r, cnr_plan **out, cnr_error *err) {
+    return r->model->cache && !r->options->training ? plan_cached(r, out, err)
+                                                    : make(r, NULL, out, err);
+}
+
+/* Kernels that a compiled model forces may not be there: then others run its nodes. */
+static cnr_status plan_without_kernels(const cnri_plan_request *r, cnr_plan **out, cnr_error *err) {
+    cnri_plan_request bare = *r;
+    cnri_plan_options options = *r->options;
+    cnr_error why = CNR_ERROR_INIT;
+    const cnr_status status = plan_anew(r, out, &why);
+    if (!status) return CNR_OK;
+    if (status == CNR_E_MEMORY) return cnri_fail(err, status, why.where, "%s", why.text);
+    cnri_log(CNR_LOG_WARN, r->model->path, "%s: %s: planned without the kernels that it forces",
+             why.where, why.text);
+    options.kernels = NULL;
+    bare.options = &options;
+    return plan_anew(&bare, out, err);
+}
+
+cnr_status cnri_stored_plan(const cnri_plan_request *r, cnr_plan **out, cnr_error *err) {
+    const cnr_graph *g = r->model->graph;
+    const bool brings = g->is_compiled && cnri_graph_meta(g, "plan.kernels") && r->model->path;
+    char *origin = NULL;
+    *out = NULL;
+    cnr_status status = plan_compiled(r, out, &origin, err);
+    if (!status && !*out)
+        status = brings ? plan_without_kernels(r, out, err) : plan_anew(r, out, err);
+    if (!status && !(*out)->origin) (*out)->origin = origin;
+    else cnri_free(origin);
     return status;
 }

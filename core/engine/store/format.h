@@ -75,6 +75,8 @@ typedef struct cnri_stored_output {
 typedef struct cnri_stored {
     const char *path;
     cnri_mapping file;
+    const uint8_t *at; /* where it begins in the mapping, and its size: a compiled model holds it */
+    uint64_t bytes;
     uint64_t data_offset, data_bytes;
     const char *name;
     cnri_stored_use *ops, *encodings;

@@ -154,7 +154,7 @@ static void parse_weight(cursor *c, cnri_stored_value *v) {
     if (c->fault) return;
     v->offset = offset;
     v->type.bytes = bytes;
-    v->type.data = (uint8_t *)c->s->file.at + c->s->data_offset + offset;
+    v->type.data = (uint8_t *)(uintptr_t)c->s->at + c->s->data_offset + offset;
 }
 
 static void parse_value(cursor *c, cnri_stored_value *v) {
@@ -275,16 +275,17 @@ static cnr_status format_error(const cnri_stored *s, cnr_error *err, const char 
 }
 
 bool cnri_store_begins(const void *head, size_t bytes) {
-    return bytes >= 8 && memcmp(head, CNRI_STORE_MAGIC, 8) == 0;
+    return (bytes >= 8 && memcmp(head, CNRI_STORE_MAGIC, 8) == 0) ||
+           cnri_cached_begins(head, bytes);
 }
 
 /* Header, and where directory and fingerprints lie. */
 static cnr_status parse_header(cnri_stored *s, cursor *c, cnr_error *err) {
-    const uint8_t *h = s->file.at;
-    const uint64_t size = s->file.bytes;
+    const uint8_t *h = s->at;
+    const uint64_t size = s->bytes;
     uint8_t digest[32];
-    if (!cnri_store_begins(h, (size_t)size))
-        return cnri_fail(err, CNR_E_FORMAT, s->path, "not a .cnr file");
+    if (size < 8 || memcmp(h, CNRI_STORE_MAGIC, 8) != 0)
+        return cnri_fail(err, CNR_E_FORMAT, s->path, "not a .cnr file, nor a compiled model");
     if (size < CNRI_STORE_HEADER) return format_error(s, err, "the header is cut off");
     if (number_at(h + 8, 4) != CNRI_STORE_VERSION)
         return cnri_fail(err, CNR_E_VERSION, s->path, "format version %llu; %d is wanted",
@@ -325,6 +326,25 @@ void cnri_store_release(cnri_stored *s) {
     *s = (cnri_stored){0};
 }
 
+/* Where the .cnr lies in what is mapped: it is the file, or a part of a compiled model. */
+static cnr_status locate(cnri_stored *s, cnr_error *err) {
+    cnri_cached c;
+    s->at = s->file.at;
+    s->bytes = s->file.bytes;
+    if (!cnri_cached_begins(s->at, (size_t)s->bytes)) return CNR_OK;
+    CNR_TRY(cnri_cached_read(s->path, s->file, &c, err));
+    const cnri_cached_blob *model = cnri_cached_part(&c, CNRI_PART_MODEL);
+    if (model) {
+        s->at = model->data;
+        s->bytes = model->bytes;
+    }
+    cnri_free(c.blobs);
+    return model
+               ? CNR_OK
+               : cnri_fail(err, CNR_E_FORMAT, s->path,
+                           "is a stored plan without its net: want what \"cnnrun compile\" wrote");
+}
+
 cnr_status cnri_store_parse(const char *path, cnri_stored *out, cnr_error *err) {
     *out = (cnri_stored){.path = path};
     if (__BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__)
@@ -332,7 +352,8 @@ cnr_status cnri_store_parse(const char *path, cnri_stored *out, cnr_error *err) 
     cnr_status status = cnri_map_file(path, &out->file, err);
     if (status != CNR_OK) return status;
     cursor c;
-    status = parse_header(out, &c, err);
+    status = locate(out, err);
+    if (status == CNR_OK) status = parse_header(out, &c, err);
     if (status == CNR_OK) {
         parse_directory(&c);
         if (c.no_memory) status = cnri_out_of_memory(err, path);

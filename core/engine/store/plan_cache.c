@@ -9,7 +9,10 @@
  *   128  zeros up to a multiple of 4096, then the blobs, each at such a multiple
  *        directory: identity NUL choices NUL
  *                   n {u64 offset, u64 bytes, fingerprint[16], u32 length,
- *                      fingerprint of what it is made of [16], name NUL} */
+ *                      fingerprint of what it is made of [16], name NUL}
+ *                   more rows of that form: the parts of a compiled model (CNRI_PART_MODEL ...),
+ *                      whose data follows the blobs; a stored plan has none
+ * Bytes between blobs and parts are zeros, and compared. */
 #define _GNU_SOURCE
 #include "store/store.h"
 #include <cnnrun/plugin.h>
@@ -70,41 +73,91 @@ static const char *take_text(const uint8_t **at, const uint8_t *end, uint64_t by
     return (const char *)p;
 }
 
+static bool all_zero(const uint8_t *from, const uint8_t *to) {
+    while (from < to && !*from) from++;
+    return from >= to;
+}
+
+/* *last: end of the data before this row's, in the file; moves behind it. */
+static cnr_status read_row(const cnri_cached *c, const uint8_t **at, const uint8_t *end,
+                           uint64_t *last, cnri_cached_blob *b, const char *path, cnr_error *err) {
+    const uint8_t *file = c->file.at, *row = *at;
+    const uint64_t data_end = get(file + 24, 8);
+    if (end - row < ROW) return damaged(err, path, "it ends early");
+    const uint64_t offset = get(row, 8), length = get(row + 32, 4);
+    b->bytes = get(row + 8, 8);
+    memcpy(b->print, row + 16, sizeof b->print);
+    memcpy(b->from, row + 36, sizeof b->from);
+    *at += ROW;
+    b->name = take_text(at, end, length);
+    if (!b->name) return damaged(err, path, "a name is malformed");
+    if (offset % ALIGN || offset < *last || offset > data_end || b->bytes > data_end - offset)
+        return damaged(err, path, "a blob is outside the file");
+    if (!all_zero(file + *last, file + offset))
+        return damaged(err, path, "bytes between its blobs are not zero");
+    b->data = file + offset;
+    *last = offset + b->bytes;
+    return CNR_OK;
+}
+
 static cnr_status read_directory(cnri_cached *c, const char *path, cnr_error *err) {
     const uint8_t *file = c->file.at, *at = file + get(file + 24, 8), *end = file + c->file.bytes;
-    const uint64_t data_end = get(file + 24, 8), n = get(file + 56, 8);
+    const uint64_t n = get(file + 56, 8);
+    uint64_t last = HEADER;
     c->identity = take_text(&at, end, get(file + 40, 8));
     c->choices = c->identity ? take_text(&at, end, get(file + 48, 8)) : NULL;
     if (!c->choices) return damaged(err, path, "a text is malformed");
     if (n > (uint64_t)(end - at) / ROW) return damaged(err, path, "a count is too large");
-    c->blobs = cnri_alloc_zero((size_t)(n + 1) * sizeof *c->blobs);
+    c->blobs = cnri_alloc_zero(((size_t)(end - at) / ROW + 1) * sizeof *c->blobs);
     if (!c->blobs) return cnri_out_of_memory(err, path);
-    for (uint64_t i = 0; i < n; i++) {
-        cnri_cached_blob *b = &c->blobs[i];
-        if (end - at < ROW) return damaged(err, path, "it ends early");
-        const uint64_t offset = get(at, 8);
-        b->bytes = get(at + 8, 8);
-        memcpy(b->print, at + 16, sizeof b->print);
-        const uint64_t length = get(at + 32, 4);
-        memcpy(b->from, at + 36, sizeof b->from);
-        at += ROW;
-        b->name = take_text(&at, end, length);
-        if (!b->name) return damaged(err, path, "a name is malformed");
-        if (offset % ALIGN || offset < HEADER || offset > data_end || b->bytes > data_end - offset)
-            return damaged(err, path, "a blob is outside the file");
-        b->data = file + offset;
-        c->n_blobs++;
+    while (at < end) {
+        CNR_TRY(read_row(c, &at, end, &last, &c->blobs[c->n_blobs + c->n_parts], path, err));
+        if ((uint64_t)c->n_blobs < n) c->n_blobs++;
+        else c->n_parts++;
     }
-    return at == end ? CNR_OK : damaged(err, path, "something follows the directory");
+    if ((uint64_t)c->n_blobs < n) return damaged(err, path, "it ends early");
+    return last == get(file + 24, 8) ? CNR_OK
+                                     : damaged(err, path, "something follows its last blob");
+}
+
+bool cnri_cached_begins(const void *head, size_t bytes) {
+    return bytes >= sizeof magic && memcmp(head, magic, sizeof magic) == 0;
+}
+
+cnr_status cnri_cached_read(const char *path, cnri_mapping file, cnri_cached *out, cnr_error *err) {
+    *out = (cnri_cached){.file = file};
+    cnr_status status = check_header(file.at, file.bytes, path, err);
+    if (!status) status = read_directory(out, path, err);
+    if (status) cnri_free(out->blobs);
+    if (status) *out = (cnri_cached){0};
+    return status;
 }
 
 cnr_status cnri_cached_open(const char *path, cnri_cached *out, cnr_error *err) {
+    cnri_mapping file;
     *out = (cnri_cached){0};
-    cnr_status status = cnri_map_kept(path, &out->file, err);
-    if (!status) status = check_header(out->file.at, out->file.bytes, path, err);
-    if (!status) status = read_directory(out, path, err);
-    if (status) cnri_cached_close(out);
+    cnr_status status = cnri_map_kept(path, &file, err);
+    if (status) return status;
+    status = cnri_cached_read(path, file, out, err);
+    if (status) cnri_unmap_file(&file);
     return status;
+}
+
+const cnri_cached_blob *cnri_cached_part(const cnri_cached *c, const char *name) {
+    for (int32_t i = c->n_blobs; i < c->n_blobs + c->n_parts; i++)
+        if (strcmp(c->blobs[i].name, name) == 0) return &c->blobs[i];
+    return NULL;
+}
+
+int32_t cnri_cached_damaged(const cnri_cached *c, const char *path) {
+    int32_t n = 0;
+    for (int32_t i = 0; i < c->n_blobs + c->n_parts; i++) {
+        const cnri_cached_blob *b = &c->blobs[i];
+        if (cnri_same_fingerprint(b->data, b->bytes, b->print)) continue;
+        n++;
+        cnri_log(CNR_LOG_WARN, path, "%s is damaged: its fingerprint does not match", b->name);
+    }
+    return n;
 }
 
 void cnri_cached_close(cnri_cached *c) {
@@ -147,15 +200,15 @@ static cnr_status write_blobs(cnri_writer *w, cnri_cached_blob *blobs, int32_t n
 }
 
 static cnr_status write_directory(cnri_writer *w, const char *identity, const char *choices,
-                                  const cnri_cached_blob *blobs, int32_t n, uint8_t *header,
-                                  uint64_t *at, cnr_error *err) {
+                                  const cnri_cached_blob *blobs, int32_t n, int32_t n_parts,
+                                  uint8_t *header, uint64_t *at, cnr_error *err) {
     cnri_sha256 digest;
     cnri_sha256_begin(&digest);
     uint64_t offset = HEADER;
     const uint64_t begin = *at, first = strlen(identity), second = strlen(choices);
     cnr_status status = write_row(w, &digest, identity, first + 1, at, err);
     if (!status) status = write_row(w, &digest, choices, second + 1, at, err);
-    for (int32_t i = 0; i < n && !status; i++) {
+    for (int32_t i = 0; i < n + n_parts && !status; i++) {
         uint8_t row[ROW];
         const size_t length = strlen(blobs[i].name);
         offset = aligned(offset);
@@ -182,16 +235,17 @@ static cnr_status write_directory(cnri_writer *w, const char *identity, const ch
     return status;
 }
 
-cnr_status cnri_cached_write(const char *path, const char *identity, const char *choices,
-                             cnri_cached_blob *blobs, int32_t n, cnri_cached_fn data, void *arg,
-                             cnr_error *err) {
+cnr_status cnri_cached_write(const char *path, const cnri_cached *what, uint32_t flags,
+                             cnri_cached_fn data, void *arg, cnr_error *err) {
     cnri_writer w;
     uint8_t header[HEADER];
     uint64_t at = 0;
-    cnr_status status = cnri_write_begin(&w, path, CNRI_WRITE_PRIVATE, err);
+    cnr_status status = cnri_write_begin(&w, path, flags, err);
     if (status) return status;
-    status = write_blobs(&w, blobs, n, data, arg, &at, err);
-    if (!status) status = write_directory(&w, identity, choices, blobs, n, header, &at, err);
+    status = write_blobs(&w, what->blobs, what->n_blobs + what->n_parts, data, arg, &at, err);
+    if (!status)
+        status = write_directory(&w, what->identity, what->choices, what->blobs, what->n_blobs,
+                                 what->n_parts, header, &at, err);
     if (!status && fseek(w.file, 0, SEEK_SET) != 0)
         status = cnri_fail(err, CNR_E_IO, path, "can't be written: %s", strerror(errno));
     if (!status) status = cnri_write(&w, header, sizeof header, err);
@@ -261,17 +315,29 @@ bool cnri_cache_remove(const char *folder, const char *name) {
     return gone;
 }
 
-void cnri_cache_trim(const char *folder, uint64_t limit, const char *keep) {
+/* Whether so many files that were used later share the begin of this one's name. */
+static bool is_one_too_many(const cnri_cache_files *files, int32_t index, const char *name,
+                            size_t shared) {
+    int32_t later = 0;
+    if (!shared || strncmp(files->at[index].name, name, shared) != 0) return false;
+    for (int32_t i = index + 1; i < files->n; i++)
+        later += strncmp(files->at[i].name, name, shared) == 0;
+    return later >= CNRI_CACHE_VARIANTS;
+}
+
+void cnri_cache_trim(const char *folder, uint64_t limit, const char *keep, size_t shared) {
     cnri_cache_files files = {0};
     uint64_t bytes = 0;
     const bool good = cnri_cache_list(folder, &files);
     for (int32_t i = 0; i < files.n; i++) bytes += files.at[i].bytes;
-    for (int32_t i = 0; good && i < files.n && bytes > limit; i++) {
+    for (int32_t i = 0; good && i < files.n; i++) {
         const cnri_cache_file *file = &files.at[i];
-        if (keep && strcmp(file->name, keep) == 0) continue;
+        const bool many = keep && is_one_too_many(&files, i, keep, shared);
+        if ((keep && strcmp(file->name, keep) == 0) || (bytes <= limit && !many)) continue;
         if (!cnri_cache_remove(folder, file->name)) break;
         bytes -= file->bytes;
-        cnri_log(CNR_LOG_INFO, "cache", "%s removed: the folder is full", file->name);
+        cnri_log(CNR_LOG_INFO, "cache", "%s removed: %s", file->name,
+                 many ? "plans for later weights are there" : "the folder is full");
     }
     cnri_cache_list_free(&files);
 }

@@ -139,6 +139,7 @@ cnr_status cnri_store_read(const char *path, bool verify, cnr_graph **out, cnr_e
     if (status == CNR_OK) {
         g->file = s.file; /* backs the weights from here on */
         s.file = (cnri_mapping){0};
+        g->is_compiled = s.at != g->file.at;
         *out = g;
     } else cnri_graph_free(g);
     cnri_free(at);
@@ -231,12 +232,23 @@ static bool all_zero(const uint8_t *at, uint64_t bytes) {
     return true;
 }
 
+/* Of a compiled model: its blobs and parts. */
+static cnr_status check_parts(const cnri_stored *s, int32_t *bad, cnr_error *err) {
+    cnri_cached c;
+    if (s->at == s->file.at) return CNR_OK;
+    CNR_TRY(cnri_cached_read(s->path, s->file, &c, err));
+    *bad += cnri_cached_damaged(&c, s->path);
+    cnri_free(c.blobs);
+    return CNR_OK;
+}
+
 cnr_status cnri_store_check(const char *path, int32_t *bad, cnr_error *err) {
     cnri_stored s;
     *bad = 0;
     cnr_status status = cnri_store_parse(path, &s, err);
     if (status != CNR_OK) return status;
     status = check_digests(&s, bad, err);
+    if (status == CNR_OK) status = check_parts(&s, bad, err);
     for (int32_t i = 0; i < s.n_values && status == CNR_OK; i++) {
         const cnri_stored_value *v = &s.values[i];
         if (v->kind != CNRI_STORED_WEIGHT) continue;

@@ -4,9 +4,12 @@
 
 #include "graph/graph.h"
 
-/* Whether a file that begins so is one. */
+/* Whether a file that begins so is one, or a compiled model, which holds one. All that read a .cnr
+ * read that one then. */
 bool cnri_store_begins(const void *head, size_t bytes);
 cnr_status cnri_store_write(const cnr_graph *graph, const char *path, cnr_error *err);
+/* The same to a file that is begun and stays so. */
+cnr_status cnri_store_write_to(const cnr_graph *graph, cnri_writer *out, cnr_error *err);
 /* Maps and reads. Digests of header and directory are checked; those of tensors when these are
  * first read (core/engine/graph/seal.c), if at all. */
 cnr_status cnri_store_read(const char *path, bool verify, cnr_graph **out, cnr_error *err);
@@ -16,9 +19,15 @@ cnr_status cnri_store_check(const char *path, int32_t *bad, cnr_error *err);
  * no_verify. Extra and missing ones are errors, listed. */
 cnr_status cnri_store_fill(cnr_graph *graph, const char *path, cnr_error *err);
 
-/* ---- plan_cache.c: what was worked out for a net, kept in a folder for the next process ---- */
+/* ---- plan_cache.c: what was worked out for a net, kept in a folder for the next process, or in a
+ * file of the user's own (a compiled model), which holds the net, too ---- */
 #define CNRI_CACHE_LIMIT ((uint64_t)4 << 30) /* bytes, where nobody said */
 #define CNRI_PLAN_SUFFIX ".plan"
+#define CNRI_COMPILED_SUFFIX ".cnrp"
+/* Parts of a compiled model: the net as a whole .cnr file; what plugins keep, such as programs of a
+ * device, by "kept NAME". */
+#define CNRI_PART_MODEL "model"
+#define CNRI_PART_KEPT "kept "
 
 typedef struct cnri_cached_blob {
     const char *name;
@@ -30,22 +39,27 @@ typedef struct cnri_cached_blob {
 typedef struct cnri_cached {
     cnri_mapping file;
     const char *identity, *choices; /* in the mapping */
-    cnri_cached_blob *blobs;
-    int32_t n_blobs;
+    cnri_cached_blob *blobs;        /* behind them stand the parts */
+    int32_t n_blobs, n_parts;
 } cnri_cached;
 
 /* Maps a file and checks all but the blobs. CNR_E_NOT_FOUND: there is none; CNR_E_FORMAT: damaged;
  * CNR_E_STATE: someone else may have written it. */
 cnr_status cnri_cached_open(const char *path, cnri_cached *out, cnr_error *err);
+/* The same of a mapping, which stays the caller's after an error. */
+cnr_status cnri_cached_read(const char *path, cnri_mapping file, cnri_cached *out, cnr_error *err);
+bool cnri_cached_begins(const void *head, size_t bytes); /* a file that does so is of this form */
+const cnri_cached_blob *cnri_cached_part(const cnri_cached *c, const char *name); /* NULL: none */
+/* How many blobs and parts do not have their fingerprints; each is logged. */
+int32_t cnri_cached_damaged(const cnri_cached *c, const char *path);
 void cnri_cached_close(cnri_cached *c);
 
 /* Called for one blob after the other, so that they need not all be there at once. */
 typedef cnr_status (*cnri_cached_fn)(void *arg, int32_t index, const void **data, cnr_error *err);
-/* `blobs` have names, bytes and what they are made of; their fingerprints are filled in. Whole or
- * not at all. */
-cnr_status cnri_cached_write(const char *path, const char *identity, const char *choices,
-                             cnri_cached_blob *blobs, int32_t n, cnri_cached_fn data, void *arg,
-                             cnr_error *err);
+/* Writes identity, choices, blobs and parts; whole or not at all. Blobs and parts have names, bytes
+ * and what they are made of; their fingerprints are filled in. flags: of cnri_write_begin. */
+cnr_status cnri_cached_write(const char *path, const cnri_cached *what, uint32_t flags,
+                             cnri_cached_fn data, void *arg, cnr_error *err);
 
 /* The files of a folder that count in its limit, the one used longest ago first: plans, and what
  * plugins keep under names that end in "bin". False: no memory; to be freed all the same. */
@@ -59,9 +73,11 @@ typedef CNRI_VEC(cnri_cache_file) cnri_cache_files;
 bool cnri_cache_list(const char *folder, cnri_cache_files *out);
 void cnri_cache_list_free(cnri_cache_files *files);
 bool cnri_cache_remove(const char *folder, const char *name); /* one of them; false: it stays */
-/* Removes those that were used longest ago until the rest take at most `limit` bytes; `keep`, the
- * name of a file in there, stays. */
-void cnri_cache_trim(const char *folder, uint64_t limit, const char *keep);
+enum { CNRI_CACHE_VARIANTS = 4 }; /* plans of one net, environment and options, by weights */
+/* Removes those that were used longest ago until the rest take at most `limit` bytes, and those
+ * beyond CNRI_CACHE_VARIANTS whose names begin as `shared` bytes of `keep`. `keep`, the name of a
+ * file in there, stays. */
+void cnri_cache_trim(const char *folder, uint64_t limit, const char *keep, size_t shared);
 void cnri_cache_touch(const char *path); /* used now */
 /* The plan used last whose file's name begins with `prefix`; NULL: none. cnri_free. */
 char *cnri_cache_latest(const char *folder, const char *prefix);

@@ -284,31 +284,29 @@ static cnr_status write_all(const writing *w, const buffer *header, cnri_writer 
     return status;
 }
 
-static cnr_status to_file(const writing *w, const buffer *header, const char *path,
-                          cnr_error *err) {
+cnr_status cnri_store_write(const cnr_graph *graph, const char *path, cnr_error *err) {
     cnri_writer out;
-    cnr_status status = cnri_write_begin(&out, path, 0, err);
-    if (status != CNR_OK) return status;
-    status = write_all(w, header, &out, err);
-    if (status == CNR_OK) return cnri_write_commit(&out, err);
+    cnr_status status = cnri_graph_status(graph, false, err);
+    if (!status) status = cnri_write_begin(&out, path, 0, err);
+    if (status) return status;
+    status = cnri_store_write_to(graph, &out, err);
+    if (!status) return cnri_write_commit(&out, err);
     cnri_write_abandon(&out);
     return status;
 }
 
-cnr_status cnri_store_write(const cnr_graph *graph, const char *path, cnr_error *err) {
+cnr_status cnri_store_write_to(const cnr_graph *graph, cnri_writer *out, cnr_error *err) {
     const int64_t before = cnri_alloc_failures();
     writing w = {.g = graph};
     buffer header = {0};
-    cnr_status status = cnri_graph_status(graph, false, err);
-    if (status != CNR_OK) return status;
-    if (!prepare(&w)) status = cnri_out_of_memory(err, path);
+    cnr_status status = prepare(&w) ? CNR_OK : cnri_out_of_memory(err, out->path);
     if (status == CNR_OK) status = digest(&w, err);
     if (status == CNR_OK) {
         put_directory(&w);
         make_header(&w, &header);
         const bool good = !w.directory.failed && !w.fingerprints.failed && !header.failed &&
                           cnri_alloc_failures() == before;
-        status = good ? to_file(&w, &header, path, err) : cnri_out_of_memory(err, path);
+        status = good ? write_all(&w, &header, out, err) : cnri_out_of_memory(err, out->path);
     }
     cnri_free(w.number);
     cnri_free(w.ops);

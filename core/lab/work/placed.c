@@ -91,7 +91,7 @@ static cnr_status add_request(const cnr_model *m, const cnri_place_options *o,
     if (!status) status = cnri_policy_open(o->policy, NULL, o->settings, &options.policy, err);
     if (!status) status = cnri_device_set_make(&set, &m->rt->devices, m->graph, &options, err);
     if (!status) {
-        const cnri_plan_request r = {m, &options, &set, shapes.list, shapes.n};
+        const cnri_plan_request r = {m, &options, &set, shapes.list, shapes.n, false};
         cnri_plan_identity(&r, out);
         cnri_device_set_free(&set);
     }

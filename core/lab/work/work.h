@@ -242,6 +242,21 @@ typedef struct cnri_warmed {
 /* Plans, and prepares weights, into the model's cache. */
 cnr_status cnri_warm(cnr_model *model, int64_t batch, cnri_warmed *out, cnr_error *err);
 
+/* ---- compile.c ---- */
+typedef struct cnri_compiled {
+    int64_t batch;
+    const char *device; /* that runs what nobody places elsewhere; lives as long as the runtime */
+    double ms;
+    int32_t blobs, programs; /* prepared weights; what plugins compiled for the devices */
+    uint64_t model_bytes, blob_bytes, program_bytes;
+} cnri_compiled;
+/* Writes a compiled model to `path`, whole or not at all: the model's net, the plan that is made
+ * for it here, at its usual sizes for `batch`, and what plugins compile for that. It is run once,
+ * on made-up inputs. `policy`: the file of the model's policy that does not come with the net;
+ * NULL: there is none. The model's metadata is changed: it brings its options along. */
+cnr_status cnri_compile(cnr_model *model, int64_t batch, const char *policy, const char *path,
+                        cnri_compiled *out, cnr_error *err);
+
 /* copies.c: what so many bytes take from one device to another: the median of some copies. */
 cnr_status cnri_copy_ns(const cnr_device *from, const cnr_device *to, uint64_t bytes, double *ns,
                         cnr_error *err);

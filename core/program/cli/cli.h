@@ -14,6 +14,7 @@
     X(train, "train a net on labelled pictures") \
     X(eval, "how often a net is right on labelled pictures") \
     X(bench, "time and memory of a net") \
+    X(compile, "write a net, its plan and its prepared weights to one file") \
     X(warm, "plan a net and prepare its weights now, for quick starts later") \
     X(sweep, "run a study at many points, with several seeds each") \
     X(place, "measure a net on each device and have a policy share it among them") \

@@ -277,6 +277,7 @@ typedef struct product {
     const char *note;
     bool extrapolated;
     char part[16];
+    cnri_energy_shown e;
 } product;
 static const cnri_field product_fields[] = {CNRI_FIELD(product, "product", sizes),
                                             CNRI_KEY_IN(product, t, device),
@@ -288,13 +289,14 @@ static const cnri_field product_fields[] = {CNRI_FIELD(product, "product", sizes
                                             CNRI_KEY(product, share),
                                             CNRI_MAYBE(product, "share_note", note),
                                             CNRI_KEY(product, extrapolated),
-                                            CNRI_ASIDE(product, "part", part)};
+                                            CNRI_ASIDE(product, "part", part),
+                                            CNRI_ENERGY_FIELDS(product, e)};
 static const cnri_record product_record =
     CNRI_RECORD(product_fields,
                 "{product} on {device}, {threads} thread{threads+s}, {runs} runs\n"
                 "time      {ms_min:.4f} ms least, {ms_median:.4f} ms median, {gflops:.2f} GFLOPS"
                 "{share?, {part} of what the device measured of itself just now|}"
-                "{extrapolated?, extrapolated|}\n");
+                "{extrapolated?, extrapolated|}\n" CNRI_ENERGY_LINE);
 
 /* Three sizes, as "m=M" and so on. */
 static bool read_sizes(const char *text, char words[3][32]) {
@@ -337,8 +339,10 @@ static cnr_status run_product(cnri_call *call, const bench *b, cnr_error *err) {
         p.note = p.share > 1 ? above : NULL;
         p.extrapolated = p.t.extrapolated != 0;
         share_text(p.share, p.part, sizeof p.part);
+        p.e = cnri_energy_show(p.t.energy, "a product", NAN);
         status = cnri_tell(call, &product_record, &p, err);
     }
+    if (!status) status = cnri_tell_domains(call, p.t.energy, p.e.fps, err);
     cnr_timing_free(&p.t);
     call->operands.n = 0;
     cnri_free(path);
@@ -361,7 +365,7 @@ static cnr_status run(cnri_call *call, void *values, cnr_error *err) {
     bench *b = values;
     cnr_profile_options *o = &b->o;
     if (o->warm == 0) o->warm = -1; /* none, rather than the usual number */
-    o->energy = !b->no_energy && !b->product;
+    o->energy = !b->no_energy;
     if (b->product) return run_product(call, b, err);
     cnr_status status = cnri_call_model(call, err);
     if (status) return status;
@@ -398,11 +402,11 @@ const cnri_command cnri_cmd_bench = {
         "with\n"
         "share_note, in text as >100%.\n"
         "-o draws the times of the steps as bars, by the plugin draw-cairo.\n"
-        "Joules are a run's and of the whole machine, where a plugin finds a meter; a line a\n"
-        "domain follows. Runs go on until its sensors can tell: times, frames a second (of the "
-        "mean)\n"
-        "and joules are of all these runs. By a simulated board's clock each object has "
-        "\"simulated\".",
+        "Joules are a run's (with --gemm a product's) and of the whole machine, where a plugin "
+        "finds\n"
+        "a meter; a line a domain follows. Runs go on until its sensors can tell: times, frames a\n"
+        "second (of the mean) and joules are of all these runs. By a simulated board's clock each\n"
+        "object has \"simulated\".",
     .results =
         CNRI_RESULTS(&whole_record, &cnri_energy_domain, &step_record, &op_record, &product_record),
     CNRI_OPTIONS(options),

@@ -284,7 +284,7 @@ static cnr_status import_plan(const work *w, const char *from, uint64_t limit, c
                            (unsigned long long)c.file.bytes, (unsigned long long)limit);
     if (!status) status = cnri_kept_create(w->folder, err);
     if (!status) status = copy(&c, to, CNRI_WRITE_PRIVATE, err);
-    if (!status) cnri_cache_trim(w->folder, limit, name);
+    if (!status) cnri_cache_trim(w->folder, limit, name, 0);
     cnri_cached_close(&c);
     cnri_free(to);
     return status;
@@ -336,7 +336,9 @@ const cnri_command cnri_cmd_cache = {
         "  verify   compares each blob with its fingerprint; the exit code tells of damage\n"
         "  clear    removes them\n"
         "  export   writes one plan to FILE; import takes such files\n"
-        "A plan of another machine is taken, and found stale when its net is loaded.\n\n"
+        "Plans of a net lie side by side by devices, threads, structure, options and weights. One "
+        "of "
+        "another\nmachine is taken, and not found when its net is loaded.\n\n"
         "    cnnrun cache list --cache ~/.cache/cnnrun\n\n"
         "MODEL_CACHE_DISABLE=1 keeps and reads nothing; MODEL_CACHE_MAXSIZE is --cache-limit's "
         "default.",

@@ -126,7 +126,8 @@ static cnr_status outputs(const cnr_model *model, const cnri_recognised *a, cnri
 /* Whether the plan was a stored one: hit, weights-replaced, miss or stale, and why. */
 static void json_cache(cnri_json *j, cnr_model *model) {
     cnr_plan *plan = NULL;
-    if (!model->cache || cnr_plan_for(model, NULL, 0, &plan, NULL) || !plan->origin) return;
+    if (!model->cache && !model->graph->is_compiled) return;
+    if (cnr_plan_for(model, NULL, 0, &plan, NULL) || !plan->origin) return;
     const size_t n = strcspn(plan->origin, ":");
     char word[32];
     snprintf(word, sizeof word, "%.*s", (int)n, plan->origin);

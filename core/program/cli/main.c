@@ -41,7 +41,7 @@ static void print_help(FILE *to) {
     static const char *const groups[][2] =
         {{"nets", "run eval bench show import convert export verify check"},
          {"weights", "train prune quantize sweep"},
-         {"starts", "warm tune cache"},
+         {"starts", "compile warm tune cache"},
          {"devices", "devices place boards"},
          {"energy", "energy gauges govern helper"},
          {"plugins", "plugins ops kernelcheck devicecheck conform"},

@@ -107,7 +107,8 @@ cnr_status cnri_call_placed(cnri_call *call, cnr_error *err) {
     const char *folder = cnri_call_cache(call);
     cnri_follows follows;
     const cnr_load_options *o = &c->load;
-    if (!folder || o->policy || o->device || o->devices || o->kernels || o->deterministic)
+    if (!folder || o->policy || o->device || o->devices || o->kernels || o->deterministic ||
+        call->model->graph->is_compiled)
         return CNR_OK;
     const cnr_status status = cnri_placing_follow(call->model, folder, &follows, err);
     if (!status && follows == CNRI_FOLLOWS_PLACEMENT && !c->quiet && !c->json)

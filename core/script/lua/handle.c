@@ -265,6 +265,7 @@ int cnri_lua_load_net(lua_State *L) {
     int32_t follows;
     cnr_status status = net ? model_of_net(L, &o, &m->model, &err)
                             : cnr_load(s->rt, path, &o.load, &m->model, &err);
+    if (!status && !s->trust) m->model->graph->is_compiled = false; /* as with a cache: its net */
     if (!status && o.placed) status = cnr_follow(m->model, o.placed, &follows, &err);
     cnri_lua_end(L, &w, status, &err);
     if (lua_istable(L, 2)) place_layers(L, m->model->graph);

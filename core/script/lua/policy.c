@@ -131,18 +131,26 @@ static void take_print(lua_policy *p) {
 static cnr_status place(cnri_policy *base, const cnri_table *t, cnri_policy_answer *answers,
                         char **notes, cnr_error *err);
 
-/* "best" is place/best.lua of the installed scripts, unless a file is called so. */
-static cnr_status read_policy(lua_policy *p, const char *name, cnr_error *err) {
-    const bool plain = !strchr(name, '/') && !strchr(name, '.') && access(name, F_OK) != 0;
-    char *file = plain ? cnri_format("place/%s.lua", name) : NULL;
+static bool is_plain(const char *name) {
+    return !strchr(name, '/') && !strchr(name, '.') && access(name, F_OK) != 0;
+}
+
+char *cnri_lua_policy_file(const char *name) {
+    char *file = is_plain(name) ? cnri_format("place/%s.lua", name) : NULL;
     char *path = file ? cnri_lua_shipped(file) : NULL;
-    cnr_status status =
-        cnri_read_file(path ? path : name, POLICY_FILE_BYTES, &p->text, &p->bytes, err);
-    if (status == CNR_E_NOT_FOUND && plain && !path)
+    cnri_free(file);
+    return path ? path : cnri_strdup(name);
+}
+
+static cnr_status read_policy(lua_policy *p, const char *name, cnr_error *err) {
+    char *path = cnri_lua_policy_file(name);
+    if (!path) return cnri_out_of_memory(err, name);
+    const bool shipped = strcmp(path, name) != 0;
+    cnr_status status = cnri_read_file(path, POLICY_FILE_BYTES, &p->text, &p->bytes, err);
+    if (status == CNR_E_NOT_FOUND && is_plain(name) && !shipped)
         status = cnri_fail(err, CNR_E_NOT_FOUND, name,
                            "no such file, nor a policy among the installed "
                            "scripts");
-    cnri_free(file);
     cnri_free(path);
     return status;
 }

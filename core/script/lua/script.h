@@ -134,6 +134,9 @@ cnr_status cnri_lua_annotate(const cnri_lua_manual *r, cnri_text *out, cnr_error
 /* ---- shipped.c ---- */
 /* The folder of the scripts that came with the program; NULL: there is none. cnri_free. */
 char *cnri_lua_scripts(void);
+/* The file of a policy: "best" is place/best.lua of the installed scripts, unless a file is called
+ * so. cnri_free; NULL: no memory. */
+char *cnri_lua_policy_file(const char *name);
 const char *cnri_lua_release(void); /* of the interpreter: "Lua 5.4.4" */
 /* The path of a script that ships, "lib/blocks.lua"; of apps/NAME.lua. NULL: none; cnri_free. */
 char *cnri_lua_shipped(const char *name);

@@ -106,6 +106,27 @@ ok !-e "$dir/lru/kernel.clbin", 'what plugins compiled counts too';
 ($code, $out) = warm("$dir/lru", $lenet, '--cache-policy', 'mru');
 ok $code && $out =~ /want(?:ed)? (?:one of )?lru/, 'another policy is none' or diag $out;
 
+# ---- side by side: environments, structures, weights ----
+{
+    my $folder = "$dir/beside";
+    my $origin = sub { my (undef, $out) = warm($folder, @_); return eval { decode_json($out)->{origin} } // $out };
+    system "cp $lenet $dir/lenet5.lua && cp $root/scripts/nets/lenet5.cnr $dir";
+    open my $in, '<', $lenet or die;
+    my $text = do { local $/; <$in> } =~ s/out = 500/out = 400/r;
+    open my $wide, '>', "$dir/narrow.lua" or die;
+    print $wide $text;
+    close $wide;
+    my @kinds = ([$lenet], [$lenet, '--threads 1'], ["$dir/narrow.lua", '--weights random:1']);
+    like $origin->(@$_), qr/^miss: /, "@$_: a miss" =~ s{\S*/}{}gr for @kinds;
+    is $origin->(@$_), 'hit', '... then each has its own plan' for @kinds;
+    like $origin->("$dir/narrow.lua", '--weights random:2'), qr/^weights-replaced: [1-9] of /, 'other weights: replaced';
+    is $origin->("$dir/narrow.lua", "--weights random:$_"), 'hit', '... and those of before stay beside them' for 1, 2;
+    $origin->("$dir/narrow.lua", "--weights random:$_") for 3 .. 5;
+    is scalar(grep { /lenet5/ } glob "$folder/*.plan"), 6, 'up to four of one net, environment and options';
+    is $origin->("$dir/narrow.lua", '--weights random:2'), 'hit', '... the newest';
+    like $origin->("$dir/narrow.lua", '--weights random:1'), qr/^weights-replaced/, '... not the oldest';
+}
+
 # ---- X19's switches ----
 {
     local $ENV{CNNRUN_CACHE} = "$dir/env";

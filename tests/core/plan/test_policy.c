@@ -306,7 +306,7 @@ static void stored(void) {
     s.policy.print[3] ^= 2;
     origin_of(folder, &s, "stale: policy changed", "one that fails");
     origin_of(folder, &s, "stale: policy changed", "has no plan stored");
-    cnri_cache_trim(folder, 0, NULL);
+    cnri_cache_trim(folder, 0, NULL, 0);
     is_int(rmdir(folder), 0, "nothing else is left in the folder");
 }
 

@@ -83,7 +83,7 @@ my $a72 = tree('a72', map { ['0x41', '0xd08'] } 0, 1);
 my $own = tree('own', map { ['0x61', '0x022'] } 0, 1);
 like identity($a53, "$dir/cache"), qr/miss/, 'a plan for two Cortex-A53 is made';
 like identity($a53, "$dir/cache"), qr/hit/, 'and found';
-like identity($a72, "$dir/cache"), qr/stale: device cpu changed: was .*Cortex-A53.* is .*Cortex-A72/,
+like identity($a72, "$dir/cache"), qr/miss: device cpu changed: was .*Cortex-A53.* is .*Cortex-A72/,
     'but not for two Cortex-A72';
 like identity($own, "$dir/cache"), qr/implementer 0x61 part 0x022/, 'a core without a name has its numbers';
 done_testing;

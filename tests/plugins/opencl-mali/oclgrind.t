@@ -64,6 +64,7 @@ my @own = grep { /^adreno_.*(?:$tiles|_gemv|_softmax_f32|_global_average_pool_f3
 clean($_, 'nvidia', 0, '--kernel', $_) for @own;
 cmp_ok scalar @own, '>=', 10, 'opencl-adreno has kernels of its own';
 
+clean("the documents' kernels", 'pocl', 0, '--plugin', 'opencl-documents');
 clean('kernels on the nodes of a net, and its plan', 'nvidia', 0, '-q', '--net', 'tests/kernelcheck/shared.lua');
 
 # It knows nothing of images, and does not survive vectors of 16 and some calls.

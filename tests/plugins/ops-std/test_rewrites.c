@@ -57,25 +57,37 @@ static cnr_graph *begin(cnr_value *x) {
 }
 
 /* Of the graph that was compared last, with all rewrites: inputs of its clips, normalisations. */
-static int32_t clip_inputs, norms;
+static int32_t clip_inputs, norms, gathers, scaled;
 
 static void look(const cnr_graph *g) {
-    clip_inputs = norms = 0;
+    clip_inputs = norms = gathers = scaled = 0;
     for (int32_t i = 0; i < g->nodes.n; i++) {
         const cnr_node *node = &g->nodes.at[i]->view;
         for (int32_t k = 0; k < node->n_inputs && strcmp(node->desc->name, "clip") == 0; k++)
             clip_inputs += node->inputs[k] != NULL;
+        const int32_t before = node->n_inputs ? g->values.at[g->nodes.at[i]->in[0]].producer : -1;
+        scaled += strcmp(node->desc->name, "mul") == 0 && before >= 0 &&
+                  strcmp(g->nodes.at[before]->view.desc->name, "matmul") == 0;
+        gathers += strcmp(node->desc->name, "gather") == 0;
         norms += strcmp(node->desc->name, "layer_normalization") == 0;
     }
 }
 
 /* Runs the graph with all rewrites and with none; they agree, and `nodes` are left. */
 static void compare(cnr_graph *g, cnr_value y, int32_t nodes, const char *what) {
-    static const char *const off[] = {"remove-dead",        "remove-identity",
-                                      "fold-constants",     "fold-affine",
-                                      "merge-transposes",   "einsum-to-matmul",
-                                      "fuse-activations",   "clip-limits",
-                                      "fuse-normalization", NULL};
+    static const char *const off[] = {"remove-dead",
+                                      "remove-identity",
+                                      "fold-constants",
+                                      "fold-affine",
+                                      "merge-transposes",
+                                      "einsum-to-matmul",
+                                      "fuse-activations",
+                                      "clip-limits",
+                                      "fuse-normalization",
+                                      "gather-to-slice",
+                                      "drop-copies",
+                                      "scale-products",
+                                      NULL};
     cnr_error err = CNR_ERROR_INIT;
     float input[200], *kept = NULL;
     int64_t n = 0;
@@ -321,6 +333,102 @@ static void normals(void) {
     }
 }
 
+/* ---- gathers that are slices ---- */
+
+static cnr_value gathered(cnr_graph *g, cnr_value x, int64_t axis, int32_t n, int64_t *indices) {
+    static int count;
+    char name[16];
+    snprintf(name, sizeof name, "at%d", count++);
+    const cnr_tensor t = {.size = sizeof t,
+                          .dtype = CNR_i64,
+                          .rank = n > 0,
+                          .dim = {n},
+                          .data = indices};
+    const cnr_attr along = {.name = "axis", .type = CNR_ATTR_INT, .set = 1, .i = axis};
+    return NODE(g, "gather", &along, x, cnri_graph_constant(g, name, &t));
+}
+
+static void slices(void) {
+    static struct {
+        int64_t axis, indices[3];
+        int32_t n, gathers, nodes; /* n 0: one index without an axis */
+        const char *what;
+    } rows[] = {{1, {2}, 0, 0, 4, "one index"},
+                {-1, {-1}, 0, 0, 4, "one from the end, of the last axis"},
+                {0, {1}, 1, 0, 3, "one that keeps its axis"},
+                {2, {1, 2, 3}, 3, 0, 3, "a range"},
+                {2, {-5, 2, -1}, 3, 0, 3, "every second"},
+                {1, {2, 1}, 2, 1, 3, "a falling range stays"},
+                {1, {0, 1, 3}, 3, 1, 3, "unequal steps stay"},
+                {1, {1, 1}, 2, 1, 3, "an index twice stays"}};
+    for (size_t i = 0; i < CNR_ROWS(rows); i++) {
+        cnr_value x;
+        cnr_graph *g = begin(&x);
+        const cnr_value y = gathered(g, OF("tanh", x), rows[i].axis, rows[i].n, rows[i].indices);
+        compare(g, OF("sin", y), rows[i].nodes, rows[i].what);
+        is_int(gathers, rows[i].gathers, "and the gathers that are left");
+    }
+}
+
+/* ---- products of scaled operands ---- */
+
+static void scales(void) {
+    cnr_value x;
+    cnr_graph *g = begin(&x);
+    cnr_value a = OF("tanh", x), b = OF("sin", x);
+    compare(g, NODE(g, "matmul", NULL, MUL(a, N(0.25)), b), 4, "a scaled left operand");
+    is_int(scaled, 1, "and products that are scaled");
+    g = begin(&x);
+    a = OF("tanh", x), b = OF("sin", x);
+    compare(g, NODE(g, "matmul", NULL, MUL(a, N(0.25)), MUL(N(0.5), b)), 5, "both scaled");
+    is_int(scaled, 1, "and products that are scaled, then scaled again");
+    g = begin(&x);
+    a = MUL(OF("tanh", x), N(0.25)), b = OF("sin", x);
+    compare(g, NODE(g, "add", NULL, NODE(g, "matmul", NULL, a, b), a), 5,
+            "one that others read stays");
+    is_int(scaled, 0, "and no product is scaled");
+    g = begin(&x);
+    a = OF("tanh", x), b = OF("sin", x);
+    compare(g, NODE(g, "matmul", NULL, MUL(a, weight(g, "w", DIMS(5), -1, 1)), b), 4,
+            "another factor for each column stays");
+    is_int(scaled, 0, "and no product is scaled");
+}
+
+/* ---- copies that change nothing ---- */
+
+static cnr_value cast(cnr_graph *g, cnr_value x, int32_t dtype) {
+    const cnr_attr to = {.name = "to", .type = CNR_ATTR_DTYPE, .set = 1, .i = dtype};
+    return NODE(g, "cast", &to, x);
+}
+
+/* x [2, 4, 5, 5] with the slices `first` and `second` of its first axis replaced. */
+static cnr_value scattered(cnr_graph *g, cnr_value x, int64_t first, int64_t second) {
+    int64_t data[] = {first, second};
+    const cnr_tensor t = {.size = sizeof t,
+                          .dtype = CNR_i64,
+                          .rank = 2,
+                          .dim = {2, 1},
+                          .data = data};
+    return NODE(g, "scatter_nd", NULL, OF("tanh", x), cnri_graph_constant(g, "to", &t),
+                OF("sin", x));
+}
+
+static void copies(void) {
+    cnr_value x;
+    cnr_graph *g = begin(&x);
+    compare(g, OF("sin", cast(g, OF("tanh", x), CNR_f32)), 2, "a cast to the same type");
+    g = begin(&x);
+    compare(g, cast(g, x, CNR_f32), 1, "which stays between an input and an output");
+    g = begin(&x);
+    compare(g, cast(g, cast(g, OF("tanh", x), CNR_f16), CNR_f32), 3, "casts there and back stay");
+    g = begin(&x);
+    compare(g, OF("abs", scattered(g, x, 0, 1)), 3, "a scatter that replaces all");
+    g = begin(&x);
+    compare(g, OF("abs", scattered(g, x, 1, 0)), 4, "one in another order stays");
+    g = begin(&x);
+    compare(g, OF("abs", scattered(g, x, 1, 1)), 4, "one that leaves a slice stays");
+}
+
 int main(void) {
     const char *const dirs[] = {CNRT_BUILD_DIR "/plugins", NULL};
     const cnr_open_options o = {.size = sizeof o, .plugin_dirs = dirs, .no_default_dirs = 1};
@@ -393,6 +501,9 @@ int main(void) {
     }
     activations();
     limits();
+    copies();
+    scales();
+    slices();
     normals();
     cnr_close(rt);
     return done();

@@ -1,0 +1,78 @@
+/* drop-copies: removes casts to the type that a value already has, and scatters that replace every
+ * element, as assignments to whole ranges are exported. */
+#include "ops_kit.h"
+
+extern const cnr_rewrite ops_drop_copies;
+
+static int is_output(const struct cnr_graph *g, cnr_value value) {
+    for (int32_t i = 0; i < ops_host->graph_output_count(g); i++)
+        if (ops_host->graph_output_at(g, i) == value) return 1;
+    return 0;
+}
+
+static int is_same_cast(const cnr_node *node) {
+    return (strcmp(node->desc->name, "cast") == 0 || strcmp(node->desc->name, "cast_like") == 0) &&
+           node->inputs[0]->dtype == node->outputs[0]->dtype;
+}
+
+/* Row i of the indices is the place of slice i, for all slices of x in their order. */
+static int replaces_all(const cnr_node *node) {
+    if (strcmp(node->desc->name, "scatter_nd") != 0) return 0;
+    const cnr_tensor *x = node->inputs[0], *indices = node->inputs[1];
+    const int32_t depth = (int32_t)indices->dim[indices->rank - 1];
+    if (!cnr_is_constant(indices) || !kit_known(x) || depth < 1 ||
+        cnr_attr_find(node, "reduction")->i != 0)
+        return 0;
+    const int64_t n = cnr_span(indices, 0, indices->rank - 1);
+    if (n < 1 || n != cnr_span(x, 0, depth)) return 0;
+    for (int64_t i = 0; i < n; i++) {
+        int64_t to = 0;
+        for (int32_t d = 0; d < depth; d++) {
+            const int64_t at = ops_get_int(indices->dtype, indices->data, i * depth + d);
+            if (at < 0 || at >= x->dim[d]) return 0;
+            to = to * x->dim[d] + at;
+        }
+        if (to != i) return 0;
+    }
+    return 1;
+}
+
+static cnr_status replace_scatter(struct cnr_graph *g, int32_t index, const cnr_tensor *x,
+                                  cnr_value updates, cnr_value old) {
+    kit_build b = {ops_host, g, CNR_OK};
+    const cnr_attr shape = kit_attr_ints("shape", x->dim, x->rank);
+    ops_host->graph_insert_before(g, index);
+    const cnr_value y = kit_node(&b, "reshape", &updates, 1, &shape, 1);
+    return b.status ? b.status : ops_host->graph_replace(g, old, y);
+}
+
+static int32_t apply(struct cnr_graph *g, cnr_error *err) {
+    int32_t changes = 0;
+    for (int32_t i = 0; i < ops_host->graph_node_count(g); i++) {
+        const cnr_value *in, *out;
+        cnr_status status = CNR_OK;
+        const cnr_node *node = ops_host->graph_node_at(g, i, &in, &out);
+        if (ops_host->graph_use_count(g, out[0]) == 0) continue;
+        if (replaces_all(node)) {
+            status = replace_scatter(g, i, node->inputs[0], in[2], out[0]);
+        } else if (is_same_cast(node) &&
+                   (ops_host->graph_producer(g, in[0]) >= 0 || !is_output(g, out[0]))) {
+            status = ops_host->graph_replace(g, out[0], in[0]);
+        } else {
+            continue;
+        }
+        if (status)
+            return ops_host->fail(err, status, ops_drop_copies.name, "could not be applied");
+        changes++;
+    }
+    return changes;
+}
+
+const cnr_rewrite ops_drop_copies = {
+    .size = sizeof(cnr_rewrite),
+    .order = 7,
+    .name = "drop-copies",
+    .summary = "removes casts to the same type, and scatters that replace all of a tensor",
+    .apply = apply,
+    .flags = CNR_REWRITE_STRUCTURE,
+};

@@ -1,0 +1,75 @@
+/* scale-products: multiplies a matrix product by a number instead of its operand, as attention is
+ * exported, so that the product's own kernel scales what it stores. */
+#include "ops_kit.h"
+
+extern const cnr_rewrite ops_scale_products;
+
+static int is_named(const cnr_node *node, const char *name) {
+    return strcmp(node->desc->name, name) == 0;
+}
+
+/* The operand of a product of `value` by one constant number, which nothing else reads; -1. */
+static cnr_value scaled_by(const struct cnr_graph *g, cnr_value value, cnr_value *number) {
+    const cnr_value *in;
+    const int32_t producer = ops_host->graph_producer(g, value);
+    if (producer < 0 || ops_host->graph_use_count(g, value) != 1) return -1;
+    for (int32_t i = 0; i < ops_host->graph_output_count(g); i++)
+        if (ops_host->graph_output_at(g, i) == value) return -1;
+    const cnr_node *node = ops_host->graph_node_at(g, producer, &in, NULL);
+    if (!is_named(node, "mul") || node->n_inputs != 2) return -1;
+    for (int32_t k = 0; k < 2; k++) {
+        const cnr_tensor *factor = node->inputs[k], *x = node->inputs[1 - k];
+        if (!cnr_is_constant(factor) || cnr_count(factor) != 1 || factor->rank > x->rank ||
+            factor->dtype != CNR_f32 || cnr_is_constant(x))
+            continue;
+        *number = in[k];
+        return in[1 - k];
+    }
+    return -1;
+}
+
+/* Replaces node `index`, a product whose operand k is x by a number. */
+static cnr_status move_behind(struct cnr_graph *g, int32_t index, int32_t k, cnr_value x,
+                              cnr_value number) {
+    kit_build b = {ops_host, g, CNR_OK};
+    const cnr_value *in, *out;
+    const cnr_node *node = ops_host->graph_node_at(g, index, &in, &out);
+    const char *name = node->name;
+    cnr_value operands[] = {in[0], in[1]}, old = out[0], product = -1;
+    operands[k] = x;
+    ops_host->graph_insert_before(g, index);
+    b.status = ops_host->graph_node(g, "matmul", name, NULL, operands, 2, NULL, 0, &product, 1);
+    const cnr_value y = b.status ? -1 : kit_node2(&b, "mul", product, number);
+    return b.status ? b.status : ops_host->graph_replace(g, old, y);
+}
+
+static int32_t apply(struct cnr_graph *g, cnr_error *err) {
+    int32_t changes = 0;
+    for (int32_t i = 0; i < ops_host->graph_node_count(g); i++) {
+        const cnr_value *in, *out;
+        const cnr_node *node = ops_host->graph_node_at(g, i, &in, &out);
+        if (!is_named(node, "matmul") || ops_host->graph_use_count(g, out[0]) == 0 ||
+            node->outputs[0]->rank < 2)
+            continue;
+        for (int32_t k = 0; k < 2; k++) {
+            cnr_value number = -1;
+            const cnr_value x = scaled_by(g, in[k], &number);
+            if (x < 0) continue;
+            const cnr_status status = move_behind(g, i, k, x, number);
+            if (status)
+                return ops_host->fail(err, status, ops_scale_products.name, "could not be applied");
+            changes++;
+            break;
+        }
+    }
+    return changes;
+}
+
+const cnr_rewrite ops_scale_products = {
+    .size = sizeof(cnr_rewrite),
+    .order = 12,
+    .name = "scale-products",
+    .summary = "multiplies matrix products by numbers instead of their operands",
+    .apply = apply,
+    .flags = CNR_REWRITE_STRUCTURE,
+};

@@ -1,0 +1,19 @@
+/* A stored matrix as textbooks have it: ptr u32[rows + 1] | indices u32[entries] | data
+ * f32[entries]. Blocks of rows and coded values are taken apart. For kernels of `dense` with such a
+ * weight. */
+#ifndef CSR_ROWS_H
+#define CSR_ROWS_H
+
+#include "csr.h"
+
+typedef struct csr_rows_layout {
+    uint64_t entries, index_at, value_at, words; /* places and length in words of 4 bytes */
+} csr_rows_layout;
+
+csr_rows_layout csr_rows_layout_of(const csr_matrix *m);
+/* Writes all words. Fails when out of memory. */
+cnr_status csr_rows_make(const csr_matrix *m, void *blob, const cnr_host *host, cnr_error *err);
+/* Why a node `dense` cannot multiply by such rows; NULL: it can. */
+const char *csr_rows_unfit(const cnr_node *node);
+
+#endif
