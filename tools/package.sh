@@ -132,6 +132,7 @@ try_debian() { # try_debian RELEASE OUT
     mkdir "$work/debs"
     cp "$2"/*.deb "$work/debs"
     rm -f "$work/debs"/*-dbgsym_*
+    sed -n '/^import cnnrun.Engine/,/^```/p' "$root/core/docs/java.md" | sed '/^```/,$d' >"$work/debs/Digit.java"
     cat >"$work/debs/steps" <<'END'
 cd /debs
 apt-get update
@@ -144,6 +145,10 @@ echo "seconds from apt-get install to the first result: $((($(date +%s%N) - bega
 apt-get install -y --no-install-recommends /debs/lua-cnnrun_*.deb /debs/python3-cnnrun_*.deb /debs/cnnrun-services_*.deb systemd
 python3 -c "import cnnrun, sys; print(cnnrun.load(sys.argv[1]))" lenet5.lua
 lua5.4 -e "print(require([[cnnrun]]).load([[lenet5.lua]]))"
+apt-get install -y --no-install-recommends /debs/libcnnrun-java_*.deb default-jdk-headless
+javac -cp /usr/share/java/cnnrun.jar -d /tmp /debs/Digit.java
+java -cp /usr/share/java/cnnrun.jar:/tmp Digit lenet5.lua digits/three.png | tee /tmp/recognised
+grep -q '^3 1' /tmp/recognised
 for unit in cnnrun-helper.service cnnrun-monitor@.service; do
     path=$(dpkg -L cnnrun-services | grep "/$unit\$")
     case $path in *@.service) ln -s "$path" "/etc/systemd/system/cnnrun-monitor@try.service"; path=/etc/systemd/system/cnnrun-monitor@try.service ;; esac

@@ -66,6 +66,7 @@ nav:
     - Several machines: core/docs/groups.md
     - Boards and phones: core/docs/machines.md
     - Measuring beside others: core/docs/benchmarks.md
+    - Android: core/docs/android.md
     - One model in a program: core/docs/pack.md
     - Java: core/docs/java.md
     - Scripts: core/docs/scripting.md

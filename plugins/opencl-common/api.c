@@ -11,9 +11,29 @@ ocl_api ocl_cl;
 
 static const char *reason;
 
-/* The loader that finds all drivers comes first; then drivers that are their own. */
-static const char *const libraries[] = {"libOpenCL.so.1", "libOpenCL.so", "libGLES_mali.so",
-                                        "libmali.so"};
+/* Libraries in the order in which they are tried. First the loader that finds all drivers, then
+ * drivers that are libraries of OpenCL themselves: Mali's and PowerVR's. */
+static const char *const libraries[] = {"libOpenCL.so.1",
+                                        "libOpenCL.so",
+                                        "libGLES_mali.so",
+                                        "libmali.so",
+                                        "libPVROCL.so",
+#ifdef __ANDROID__ /* no loader; a vendor's folder is not searched by name */
+#ifdef __LP64__
+#define LIB "lib64/"
+#else
+#define LIB "lib/"
+#endif
+                                        "/vendor/" LIB "libOpenCL.so",
+                                        "/system/vendor/" LIB "libOpenCL.so",
+                                        "/system/" LIB "libOpenCL.so",
+                                        "/vendor/" LIB "egl/libGLES_mali.so",
+                                        "/system/vendor/" LIB "egl/libGLES_mali.so",
+                                        "/vendor/" LIB "libPVROCL.so",
+                                        "/system/vendor/" LIB "libPVROCL.so"
+#undef LIB
+#endif
+};
 
 static int look_up(void *library) {
     ocl_api api = {.library = library};
@@ -32,19 +52,43 @@ static int look_up(void *library) {
     return 1;
 }
 
+static int open_library(const char *name) {
+    void *library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
+    if (library && look_up(library)) return 1;
+    if (library) dlclose(library); /* nothing of it has been called yet */
+    return 0;
+}
+
+/* Tries each of the files in `list`, separated by colons. */
+static void open_listed(const char *list) {
+    char name[1024];
+    reason = "no library of CNNRUN_OPENCL has OpenCL";
+    for (size_t n; *list; list += n + (list[n] == ':')) {
+        n = strcspn(list, ":");
+        if (n == 0 || n >= sizeof name) continue;
+        memcpy(name, list, n);
+        name[n] = 0;
+        if (open_library(name)) return;
+    }
+}
+
 static void open_once(void) {
     const char *chosen = secure_getenv("CNNRUN_OPENCL");
-    reason = "no OpenCL library (libOpenCL.so.1 or a vendor's)";
     if (chosen && strcmp(chosen, "none") == 0) {
         reason = "switched off by CNNRUN_OPENCL=none";
         return;
     }
-    for (size_t i = 0; i < sizeof libraries / sizeof libraries[0]; i++) {
-        if (chosen && *chosen && i > 0) return;
-        void *library = dlopen(chosen && *chosen ? chosen : libraries[i], RTLD_NOW | RTLD_LOCAL);
-        if (library && look_up(library)) return;
-        if (library) dlclose(library); /* nothing of it has been called yet */
+    if (chosen && *chosen) {
+        open_listed(chosen);
+        return;
     }
+#ifdef __ANDROID__
+    reason = "no OpenCL library; an app's manifest names libOpenCL.so as uses-native-library";
+#else
+    reason = "no OpenCL library (libOpenCL.so.1 or a vendor's)";
+#endif
+    for (size_t i = 0; i < sizeof libraries / sizeof libraries[0]; i++)
+        if (open_library(libraries[i])) return;
 }
 
 int ocl_api_open(const char **why) {

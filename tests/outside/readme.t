@@ -80,6 +80,8 @@ my @left_out = (
     [qr{^core/docs/\S+ code python$}, 'tests/bind/python.t runs it'],
     [qr/^apt-get download/, 'tools/test.sh builds so for tests/cross/aarch64.t'],
     [qr/^Tensor x = Tensor|^import network/, 'parts of programs; tests/bind/java.t runs such calls'],
+    [qr/^Engine engine = Phone/, "part of a program; tests/bind/android.t compiles such calls against stubs"],
+    [qr/^gradle /, "wants Android's development kit"],
     [qr{^tools/pack\.pl|packed/lenet5}, 'takes minutes: CNNRUN_PACK=DIR prove tests/cross/pack.t'],
     [qr{report --trust -o|measured\.lua board\.json|^cnnrun boards board\.lua}, 'takes minutes; tests/scripts/apps/report.t measures for seconds'],
     [qr/cnr_plugin_query_acme/, 'part of a program; tests/outside/outside.t builds and runs linked.c'],

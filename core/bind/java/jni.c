@@ -1,5 +1,6 @@
 /* libcnnrun-jni: the native functions of cnnrun.Native over the C API. */
 #include <cnnrun/engine.h>
+#include <cnnrun/object.h>
 #include <jni.h>
 #include <stdbool.h>
 #include <errno.h>
@@ -540,6 +541,73 @@ static jlongArray JNICALL topk(JNIEnv *env, jclass class, jobject scores, jfloat
     return indices;
 }
 
+/* ---- objects of plugins ---- */
+
+/* Texts as they are, and a NULL behind them. Freed by free_words(); NULL: an exception is pending.
+ */
+static char **copy_words(JNIEnv *env, jobjectArray from) {
+    const int32_t n = (*env)->GetArrayLength(env, from);
+    char **words = calloc((size_t)n + 1, sizeof *words);
+    if (!words) return throw_memory(env), NULL;
+    for (int32_t i = 0; i < n; i++) {
+        jbyteArray one = (*env)->GetObjectArrayElement(env, from, i);
+        words[i] = copy_text(env, one);
+        (*env)->DeleteLocalRef(env, one);
+        if (words[i]) continue;
+        while (i > 0) free(words[--i]);
+        return free(words), NULL;
+    }
+    return words;
+}
+
+static void free_words(char **words) {
+    for (int32_t i = 0; words && words[i]; i++) free(words[i]);
+    free(words);
+}
+
+static jlong JNICALL object_make(JNIEnv *env, jclass class, jlong engine, jbyteArray name,
+                                 jobjectArray given) {
+    (void)class;
+    cnr_error err = CNR_ERROR_INIT;
+    cnr_instance *made = NULL;
+    char *text = copy_text(env, name), **words = text ? copy_words(env, given) : NULL;
+    if (words) {
+        const cnr_status status = cnr_object_make((cnr_runtime *)(intptr_t)engine, text,
+                                                  (const char *const *)words, &made, &err);
+        if (status) throw_error(env, status, &err);
+    }
+    free_words(words);
+    free(text);
+    return (jlong)(intptr_t)made;
+}
+
+static void JNICALL object_free(JNIEnv *env, jclass class, jlong object) {
+    (void)env, (void)class;
+    cnr_object_free((cnr_instance *)(intptr_t)object);
+}
+
+static jobjectArray JNICALL object_call(JNIEnv *env, jclass class, jlong object, jbyteArray method,
+                                        jobjectArray inputs, jint n_out) {
+    (void)class;
+    const cnr_tensor **in, **out = calloc((size_t)n_out + 1, sizeof *out);
+    cnr_error err = CNR_ERROR_INIT;
+    int32_t n_in = 0;
+    jobjectArray result = NULL;
+    if (!out) return throw_memory(env), NULL;
+    char *name = copy_text(env, method);
+    cnr_tensor *views = name ? view_tensors(env, inputs, &n_in, &in) : NULL;
+    if (views) {
+        const cnr_status status =
+            cnr_object_call((cnr_instance *)(intptr_t)object, name, in, n_in, out, n_out, &err);
+        if (status) throw_error(env, status, &err);
+        else result = give_outputs(env, out, n_out, NULL);
+    }
+    free(views);
+    free(name);
+    free(out);
+    return result;
+}
+
 /* ---- loading ---- */
 
 static jclass find_class(JNIEnv *env, const char *name) {
@@ -578,6 +646,9 @@ static bool register_functions(JNIEnv *env) {
         {"runSession", "(J[" TENSOR "[" TENSOR ")[" TENSOR, session_run},
         {"cancel", "(J)V", session_cancel},
         {"topk", "(" TENSOR "[F)[J", topk},
+        {"makeObject", "(J[B[[B)J", object_make},
+        {"freeObject", "(J)V", object_free},
+        {"callObject", "(J[B[" TENSOR "I)[" TENSOR, object_call},
     };
 #undef TENSOR
     jclass native = (*env)->FindClass(env, "cnnrun/Native");

@@ -3,9 +3,21 @@
 #include "cli/cli.h"
 #include "lua/script.h"
 #include <cnnrun/built.h>
-#include <gnu/libc-version.h>
 #include <sys/utsname.h>
 #include <unistd.h>
+#ifdef __GLIBC__
+#include <gnu/libc-version.h>
+#endif
+
+static const char *libc_version(void) {
+#if defined(__GLIBC__)
+    return gnu_get_libc_version();
+#elif defined(__ANDROID__)
+    return "bionic";
+#else
+    return "unknown";
+#endif
+}
 
 /* Of /etc/os-release; "" where it does not say. */
 static void distribution(char *out, size_t capacity) {
@@ -44,7 +56,7 @@ static void tell_system(cnri_json *j) {
         cnri_json_text(j, "kernel", u.release);
         cnri_json_text(j, "architecture", u.machine);
     }
-    cnri_json_text(j, "libc", gnu_get_libc_version());
+    cnri_json_text(j, "libc", libc_version());
     cnri_json_int(j, "processors", sysconf(_SC_NPROCESSORS_ONLN));
     cnri_json_int(j, "memory_bytes", (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE));
     cnri_json_end(j);

@@ -40,6 +40,24 @@ public final class Engine extends Handle {
         }
     }
 
+    /**
+     * Makes an object that a plugin brings, such as "tld".
+     *
+     * @param options "name=value"; a value is a number, numbers with commas between, true, false or
+     *     a text
+     */
+    public PluginObject make(String name, String... options) {
+        long address = acquire();
+        try {
+            PluginObject made = new PluginObject(this, Native.makeObject(address, Native.text(name),
+                                                                         Native.texts(options)));
+            address = 0;
+            return made;
+        } finally {
+            if (address != 0) release();
+        }
+    }
+
     @Override
     void free(long address) {
         Native.close(address);

@@ -73,6 +73,12 @@ final class Native {
     /** Fills values with the largest elements, and returns their indices. */
     static native long[] topk(Tensor scores, float[] values);
 
+    static native long makeObject(long engine, byte[] name, byte[][] options);
+
+    static native void freeObject(long object);
+
+    static native Tensor[] callObject(long object, byte[] method, Tensor[] inputs, int outputs);
+
     static String text(byte[] utf8) { return new String(utf8, StandardCharsets.UTF_8); }
 
     /** Ends in 0, as C has it. */

@@ -1,0 +1,4 @@
+package android.content;
+
+/** Stands for Android's class, so that what names it compiles here. */
+public abstract class BroadcastReceiver {}
