@@ -18,19 +18,19 @@ __kernel void project(__global const float *x, int x_at, __global const float *w
 
 float sigmoid(float v) { return 1.0f / (1.0f + exp(-v)); }
 
-/* One sequence in one direction, by a work-group. flags: 1 h and 2 c begin with given numbers; 4 the last
+/* One sequence in one direction, by a work-group of any size. flags: 1 h and 2 c begin with given numbers; 4 the last
  * h and 8 the last c are stored; 16 the first direction goes backwards. */
-__kernel __attribute__((reqd_work_group_size(LINE, 1, 1))) void
+__kernel void
 recur(__global const float *p, int p_at, __global const float *w, int w_at, __global const float *first_h,
       int first_h_at, __global const float *first_c, int first_c_at, __global float *y, int y_at,
       __global float *last_h, int last_h_at, __global float *last_c, int last_c_at, int4 shape, int flags) {
     __local float h[H], c[H], g[G];
-    const int steps = shape.s0, n = shape.s1, id = get_local_id(0);
+    const int steps = shape.s0, n = shape.s1, id = get_local_id(0), line = get_local_size(0);
     const int sequence = get_group_id(0) % n, d = get_group_id(0) / n, state = (d * n + sequence) * H;
     const int backwards = d == 1 || (flags & 16);
     __global const float *weight = w + w_at + d * (PER_DIRECTION(shape.s3)) + shape.s3 * G;
     __global const float *bias = weight + (H + 1) * G;
-    for (int u = id; u < H; u += LINE) {
+    for (int u = id; u < H; u += line) {
         h[u] = flags & 1 ? first_h[first_h_at + state + u] : 0.0f;
         c[u] = flags & 2 ? first_c[first_c_at + state + u] : 0.0f;
     }
@@ -38,13 +38,13 @@ recur(__global const float *p, int p_at, __global const float *w, int w_at, __gl
     for (int s = 0; s < steps; s++) {
         const int t = backwards ? steps - 1 - s : s;
         __global const float *from_x = p + p_at + ((d * steps + t) * n + sequence) * G;
-        for (int j = id; j < G; j += LINE) {
+        for (int j = id; j < G; j += line) {
             float sum = bias[j];
             for (int k = 0; k < H; k++) sum = MAD(h[k], weight[k * G + j], sum);
             g[j] = sum;
         }
         barrier(CLK_LOCAL_MEM_FENCE);
-        for (int u = id; u < H; u += LINE) {
+        for (int u = id; u < H; u += line) {
 #if GATES == 4 /* in, out, forget, cell */
             const float in = sigmoid(g[u] + from_x[u]), out = sigmoid(g[H + u] + from_x[H + u]);
             const float forget = sigmoid(g[2 * H + u] + from_x[2 * H + u]);
@@ -60,7 +60,7 @@ recur(__global const float *p, int p_at, __global const float *w, int w_at, __gl
         }
         barrier(CLK_LOCAL_MEM_FENCE);
     }
-    for (int u = id; u < H; u += LINE) {
+    for (int u = id; u < H; u += line) {
         if (flags & 4) last_h[last_h_at + state + u] = h[u];
         if (flags & 8) last_c[last_c_at + state + u] = c[u];
     }

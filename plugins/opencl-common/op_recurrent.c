@@ -107,12 +107,11 @@ static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space
     const int64_t row = row_of(&s->shape), most = (int64_t)ocl_of(device)->most_group;
     s->line = ocl_of(device)->tune->line;
     s->flags = flags_of(node);
-    for (s->group = 32; s->group < row && s->group < 512 && 2 * s->group <= most;) s->group *= 2;
-    if (s->group > most) s->group = 1;
+    for (s->group = 32; s->group < row && s->group < 256 && 2 * s->group <= most;) s->group *= 2;
     workspace->bytes =
         (uint64_t)(s->shape.directions * s->shape.steps * s->shape.n * row) * sizeof(float);
-    ocl_plan_options(&p, "-DH=%d -DG=%d -DGATES=%d -DLINE=%d ", (int)s->shape.hidden, (int)row,
-                     (int)s->shape.gates, (int)s->group);
+    ocl_plan_options(&p, "-DH=%d -DG=%d -DGATES=%d ", (int)s->shape.hidden, (int)row,
+                     (int)s->shape.gates);
     ocl_plan_code(&p, &source, "project", &s->project);
     ocl_plan_code(&p, &source, "recur", &s->recur);
     return ocl_plan_end(&p, state);
@@ -146,7 +145,9 @@ static cnr_status run(const cnr_run *run, cnr_error *err) {
     buffer(&call, s->flags & LAST_C ? run->outputs[2] : NULL, y);
     ocl_arg_longs(&call, shape, 4);
     ocl_arg_int(&call, s->flags);
-    return ocl_launch(&call, r->n * r->directions * s->group, 1, 1, s->group, err);
+    int32_t group = s->group; /* not more than the built kernel may have */
+    while (group > 1 && group > (int32_t)call.code->most) group /= 2;
+    return ocl_launch(&call, r->n * r->directions * group, 1, 1, group, err);
 }
 
 #define ROW(symbol, op_name) \
