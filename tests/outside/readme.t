@@ -130,6 +130,7 @@ my %whole = (
     'cnnrun bench NET --profile --kernel conv=conv_f32_blocked' => 'cnnrun bench ' .
         'scripts/nets/squeezenet_v1_1.lua --weights random:1 --profile --kernel conv=conv_f32_blocked',
     'cnnrun quantize' => 'cnnrun quantize NET --data SPEC -o OUT.cnr',
+    'cnnrun compile' => 'cnnrun compile NET -o OUT.cnrp',
     'cnnrun sweep STUDY.lua --grid rate=.01,.1 -o DIR' =>
         "echo 'return function(p) return { top1 = p.rate + p.seed } end' >study.lua\n" .
         'cnnrun sweep study.lua --grid rate=.01,.1 --seeds 1..5 -o DIR',

@@ -48,7 +48,7 @@ my %times = ( # commands with figures that are of the clock, or of its meters
     sweep => undef,  # tells seconds of processes; what points measure is marked in its tables
     prune => undef,  # trains, evaluates and profiles as the others do
 );
-my @timeless = qw(cache devicecheck conform import convert check plugins boards helper ops lua export kernelcheck completions);
+my @timeless = qw(cache devicecheck conform import convert compile check plugins boards helper ops lua export kernelcheck completions);
 my @more = ("show $net --candidates", "place $net --runs 1 --policy split", 'energy list', 'energy watch --seconds .2',
             "bench --gemm 64,64,64 --runs 1 --device sim:gpu", 'govern record -o scene.csv --scene monitor --seconds 2');
 
