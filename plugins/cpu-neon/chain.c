@@ -123,9 +123,26 @@ static void by_number(neon_link_kind kind, float *x, float y, int64_t n) {
         for (int64_t i = 0; i < n; i++) x[i] /= y;
 }
 
+enum { SHORT_OPERAND = 64, REPEATED = 256 };
+
+/* A short operand that repeats along the last axis is written out, so that vectors are long. */
+static void repeat_link(const neon_link *link, const float *operand, float *x, int64_t first,
+                        int64_t n) {
+    float repeated[REPEATED];
+    const int64_t step = REPEATED / link->n * link->n, all = cnr_min(step, n);
+    for (int64_t i = 0, at = first % link->n; i < all; i++, at = at + 1 < link->n ? at + 1 : 0)
+        repeated[i] = operand[at];
+    for (int64_t i = 0; i < n; i += step)
+        by_operand(link->kind, x + i, repeated, cnr_min(step, n - i));
+}
+
 /* Applies a link with a broadcast operand. */
 static void broadcast_link(const neon_link *link, const float *operand, float *x, int64_t first,
                            int64_t n) {
+    if (link->each == 1 && link->n > 1 && link->n <= SHORT_OPERAND && n > 2 * link->n) {
+        repeat_link(link, operand, x, first, n);
+        return;
+    }
     while (n > 0) {
         const int64_t at = first / link->each % link->n;
         int64_t here = link->each == 1 ? link->n - at : link->each - first % link->each;
