@@ -18,6 +18,7 @@
     X(neon_gemm_packed) \
     X(neon_gemm_packed_f16) \
     X(neon_gemm_packed_bf16) \
+    X(neon_norm_blocked) \
     X(neon_matmul_narrow) \
     X(neon_matmul_packed) \
     X(neon_matmul_packed_f16) \
