@@ -170,6 +170,12 @@ cnr_value kit_node2(kit_build *b, const char *op, cnr_value x, cnr_value y) {
     return kit_node(b, op, in, 2, NULL, 0);
 }
 
+int kit_is_output(const struct cnr_graph *graph, cnr_value value) {
+    for (int32_t i = 0; i < ops_host->graph_output_count(graph); i++)
+        if (ops_host->graph_output_at(graph, i) == value) return 1;
+    return 0;
+}
+
 cnr_value kit_node3(kit_build *b, const char *op, cnr_value x, cnr_value y, cnr_value z) {
     const cnr_value in[] = {x, y, z};
     return kit_node(b, op, in, 3, NULL, 0);

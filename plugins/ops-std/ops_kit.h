@@ -72,6 +72,7 @@ cnr_value kit_node(kit_build *b, const char *op, const cnr_value *inputs, int32_
                    const cnr_attr *attrs, int32_t n_attrs);
 cnr_value kit_node1(kit_build *b, const char *op, cnr_value x);
 cnr_value kit_node2(kit_build *b, const char *op, cnr_value x, cnr_value y);
+int kit_is_output(const struct cnr_graph *graph, cnr_value value); /* of the graph */
 cnr_value kit_node3(kit_build *b, const char *op, cnr_value x, cnr_value y, cnr_value z);
 /* A tensor shaped like `like` with `value` in every element. */
 cnr_value kit_filled(kit_build *b, const cnr_tensor *like, double value);

@@ -4,12 +4,6 @@
 
 extern const cnr_rewrite ops_drop_copies;
 
-static int is_output(const struct cnr_graph *g, cnr_value value) {
-    for (int32_t i = 0; i < ops_host->graph_output_count(g); i++)
-        if (ops_host->graph_output_at(g, i) == value) return 1;
-    return 0;
-}
-
 static int is_same_cast(const cnr_node *node) {
     return (strcmp(node->desc->name, "cast") == 0 || strcmp(node->desc->name, "cast_like") == 0) &&
            node->inputs[0]->dtype == node->outputs[0]->dtype;
@@ -56,7 +50,7 @@ static int32_t apply(struct cnr_graph *g, cnr_error *err) {
         if (replaces_all(node)) {
             status = replace_scatter(g, i, node->inputs[0], in[2], out[0]);
         } else if (is_same_cast(node) &&
-                   (ops_host->graph_producer(g, in[0]) >= 0 || !is_output(g, out[0]))) {
+                   (ops_host->graph_producer(g, in[0]) >= 0 || !kit_is_output(g, out[0]))) {
             status = ops_host->graph_replace(g, out[0], in[0]);
         } else {
             continue;

@@ -13,8 +13,6 @@ static cnr_value scaled_by(const struct cnr_graph *g, cnr_value value, cnr_value
     const cnr_value *in;
     const int32_t producer = ops_host->graph_producer(g, value);
     if (producer < 0 || ops_host->graph_use_count(g, value) != 1) return -1;
-    for (int32_t i = 0; i < ops_host->graph_output_count(g); i++)
-        if (ops_host->graph_output_at(g, i) == value) return -1;
     const cnr_node *node = ops_host->graph_node_at(g, producer, &in, NULL);
     if (!is_named(node, "mul") || node->n_inputs != 2) return -1;
     for (int32_t k = 0; k < 2; k++) {
@@ -28,19 +26,17 @@ static cnr_value scaled_by(const struct cnr_graph *g, cnr_value value, cnr_value
     return -1;
 }
 
-/* Replaces node `index`, a product whose operand k is x by a number. */
-static cnr_status move_behind(struct cnr_graph *g, int32_t index, int32_t k, cnr_value x,
+/* Node `index` multiplies x where it multiplied `scaled`, and its product by the number follows. */
+static cnr_status move_behind(struct cnr_graph *g, int32_t index, cnr_value scaled, cnr_value x,
                               cnr_value number) {
     kit_build b = {ops_host, g, CNR_OK};
-    const cnr_value *in, *out;
-    const cnr_node *node = ops_host->graph_node_at(g, index, &in, &out);
-    const char *name = node->name;
-    cnr_value operands[] = {in[0], in[1]}, old = out[0], product = -1;
-    operands[k] = x;
-    ops_host->graph_insert_before(g, index);
-    b.status = ops_host->graph_node(g, "matmul", name, NULL, operands, 2, NULL, 0, &product, 1);
-    const cnr_value y = b.status ? -1 : kit_node2(&b, "mul", product, number);
-    return b.status ? b.status : ops_host->graph_replace(g, old, y);
+    const cnr_value *out;
+    ops_host->graph_node_at(g, index, NULL, &out);
+    const cnr_value product = out[0];
+    CNR_TRY(ops_host->graph_replace(g, scaled, x));
+    ops_host->graph_insert_before(g, index + 1);
+    const cnr_value y = kit_node2(&b, "mul", product, number);
+    return b.status ? b.status : ops_host->graph_replace(g, product, y);
 }
 
 static int32_t apply(struct cnr_graph *g, cnr_error *err) {
@@ -55,7 +51,7 @@ static int32_t apply(struct cnr_graph *g, cnr_error *err) {
             cnr_value number = -1;
             const cnr_value x = scaled_by(g, in[k], &number);
             if (x < 0) continue;
-            const cnr_status status = move_behind(g, i, k, x, number);
+            const cnr_status status = move_behind(g, i, in[k], x, number);
             if (status)
                 return ops_host->fail(err, status, ops_scale_products.name, "could not be applied");
             changes++;

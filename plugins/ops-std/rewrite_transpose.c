@@ -3,12 +3,6 @@
 
 extern const cnr_rewrite ops_merge_transposes;
 
-static int is_output(const struct cnr_graph *g, cnr_value value) {
-    for (int32_t i = 0; i < ops_host->graph_output_count(g); i++)
-        if (ops_host->graph_output_at(g, i) == value) return 1;
-    return 0;
-}
-
 static int moves_nothing(const int32_t *perm, int32_t rank) {
     for (int32_t i = 0; i < rank; i++)
         if (perm[i] != i) return 0;
@@ -65,7 +59,7 @@ static int32_t apply(struct cnr_graph *g, cnr_error *err) {
         const int merged = follow(g, i, &from, perm);
         /* A net output must be computed by a node. */
         const int bypass = moves_nothing(perm, rank) &&
-                           (ops_host->graph_producer(g, from) >= 0 || !is_output(g, old));
+                           (ops_host->graph_producer(g, from) >= 0 || !kit_is_output(g, old));
         if (!merged && !bypass) continue;
         const cnr_status status =
             bypass ? ops_host->graph_replace(g, old, from) : merge(g, i, from, perm, rank, old);
