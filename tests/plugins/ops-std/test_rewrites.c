@@ -57,10 +57,10 @@ static cnr_graph *begin(cnr_value *x) {
 }
 
 /* Of the graph that was compared last, with all rewrites: inputs of its clips, normalisations. */
-static int32_t clip_inputs, norms, gathers, scaled;
+static int32_t clip_inputs, norms, gathers, scaled, named;
 
 static void look(const cnr_graph *g) {
-    clip_inputs = norms = gathers = scaled = 0;
+    clip_inputs = norms = gathers = scaled = named = 0;
     for (int32_t i = 0; i < g->nodes.n; i++) {
         const cnr_node *node = &g->nodes.at[i]->view;
         for (int32_t k = 0; k < node->n_inputs && strcmp(node->desc->name, "clip") == 0; k++)
@@ -68,6 +68,7 @@ static void look(const cnr_graph *g) {
         const int32_t before = node->n_inputs ? g->values.at[g->nodes.at[i]->in[0]].producer : -1;
         scaled += strcmp(node->desc->name, "mul") == 0 && before >= 0 &&
                   strcmp(g->nodes.at[before]->view.desc->name, "matmul") == 0;
+        named += strcmp(node->name, "matmul_1") == 0;
         gathers += strcmp(node->desc->name, "gather") == 0;
         norms += strcmp(node->desc->name, "layer_normalization") == 0;
     }
@@ -378,6 +379,7 @@ static void scales(void) {
     cnr_value a = OF("tanh", x), b = OF("sin", x);
     compare(g, NODE(g, "matmul", NULL, MUL(a, N(0.25)), b), 4, "a scaled left operand");
     is_int(scaled, 1, "and products that are scaled");
+    is_int(named, 1, "and the product keeps its name");
     g = begin(&x);
     a = OF("tanh", x), b = OF("sin", x);
     compare(g, NODE(g, "matmul", NULL, MUL(a, N(0.25)), MUL(N(0.5), b)), 5, "both scaled");
