@@ -35,22 +35,30 @@ void load_turned(__local float *tile, int pitch, int rows, int columns, __global
     }
 }
 
+/* Work-groups are few: each takes `cut.s1` rows of k, and what cut.s0 of them found is joined by
+ * attention_join. Of each row of q and each cut: D sums, then behind all of them the maximum and the
+ * total of the weights. */
+#define SUMS(cut_, b, m) (parts + parts_at + (((cut_) * batches + (b)) * sizes.s2 + (m)) * D)
+#define TOTALS(cut_, b, m) \
+    (parts + parts_at + (cut.s0 * D + 2 * (cut_)) * batches * sizes.s2 + 2 * ((b) * sizes.s2 + (m)))
+#define BATCH (int3)(b / (sizes.s0 * sizes.s1), b / sizes.s1 % sizes.s0, b % sizes.s1)
+
 /* sizes: batch axes 1 and 2, rows of q, rows of k. */
 __attribute__((reqd_work_group_size(ITEMS, 1, 1))) __kernel void attention(
     __global const float *q, int q_at, __global const float *k, int k_at, __global const float *v,
     int v_at, __global const float *bias, int bias_at, __global const float *mask, int mask_at,
     __global float *y, int y_at, int4 sizes, int8 q_view, int8 k_view, int8 v_view, int8 bias_view,
-    int8 mask_view, int8 y_view, float scale) {
+    int8 mask_view, int8 y_view, float scale, __global float *parts, int parts_at, int2 cut) {
     __local float rows[PART * BM_PITCH] __attribute__((aligned(16)));    /* [e][m] of q */
     __local float columns[PART * BN_PITCH] __attribute__((aligned(16))); /* [e][n] of k */
     __local float values[BN * BD] __attribute__((aligned(16)));          /* [n][d] of v */
     __local float weights[BN * BM_PITCH] __attribute__((aligned(16)));   /* [n][m] */
     __local float part[BM * 8];                                          /* of each item, by rows */
     const int id = get_local_id(0), column = id % 8, row = id / 8 * ROWS;
-    const int m0 = get_group_id(0) * BM, b = get_global_id(1), d0 = get_global_id(2) * BD;
-    const int m_left = sizes.s2 - m0, n_all = sizes.s3;
-    const int3 batch =
-        (int3)(b / (sizes.s0 * sizes.s1), b / sizes.s1 % sizes.s0, b % sizes.s1);
+    const int m0 = get_group_id(0) * BM, b = get_global_id(1);
+    const int own = get_global_id(2) % cut.s0, d0 = get_global_id(2) / cut.s0 * BD;
+    const int m_left = sizes.s2 - m0, n_first = own * cut.s1, n_all = min(sizes.s3, n_first + cut.s1);
+    const int3 batch = BATCH;
     __global const float *q_from = FIRST(q) + m0 * q_view.s4, *k_from = FIRST(k),
                          *v_from = FIRST(v) + d0 * v_view.s5;
     float4 sum[ROWS][WIDE];
@@ -62,7 +70,7 @@ __attribute__((reqd_work_group_size(ITEMS, 1, 1))) __kernel void attention(
     }
     if (PART >= E) load_turned(rows, BM_PITCH, BM, PART, q_from, q_view.s4, q_view.s5, m_left, E);
 
-    for (int n0 = 0; n0 < n_all; n0 += BN) {
+    for (int n0 = n_first; n0 < n_all; n0 += BN) {
         float4 score[ROWS];
         for (int i = 0; i < ROWS; i++) score[i] = 0.0f;
         for (int e0 = 0; e0 < E; e0 += PART) {
@@ -122,17 +130,43 @@ __attribute__((reqd_work_group_size(ITEMS, 1, 1))) __kernel void attention(
     barrier(CLK_LOCAL_MEM_FENCE);
     for (int i = 0; i < ROWS; i++) part[(row + i) * 8 + column] = total[i];
     barrier(CLK_LOCAL_MEM_FENCE);
-    __global float *to = FIRST(y) + m0 * y_view.s4;
     for (int i = 0; i < ROWS && row + i < m_left; i++) {
         float all = 0.0f;
         for (int j = 0; j < 8; j++) all += part[(row + i) * 8 + j];
+#ifdef CUT
+        const int batches = get_global_size(1), step = 1;
+        __global float *to = SUMS(own, b, m0 + row + i);
+        TOTALS(own, b, m0 + row + i)[0] = largest[i];
+        TOTALS(own, b, m0 + row + i)[1] = all;
+        all = 1.0f;
+#else
+        const int step = y_view.s5;
+        __global float *to = FIRST(y) + (m0 + row + i) * y_view.s4;
+#endif
         for (int j = 0; j < WIDE; j++) {
             const float4 value = sum[i][j] / all;
             const float four[4] = {value.s0, value.s1, value.s2, value.s3};
             for (int l = 0; l < 4; l++) {
                 const int d = d0 + 32 * j + 4 * column + l;
-                if (d < D) to[(row + i) * y_view.s4 + d * y_view.s5] = four[l];
+                if (d < D) to[d * step] = four[l];
             }
         }
     }
 }
+
+#ifdef CUT
+__kernel void attention_join(__global const float *parts, int parts_at, __global float *y, int y_at,
+                             int4 sizes, int8 y_view, int2 cut, int batches) {
+    const int b = get_global_id(1), m = get_global_id(0) / D, d = get_global_id(0) % D;
+    if (m >= sizes.s2) return;
+    const int3 batch = BATCH;
+    float largest = -FLT_MAX, sum = 0.0f, total = 0.0f;
+    for (int i = 0; i < cut.s0; i++) largest = fmax(largest, TOTALS(i, b, m)[0]);
+    for (int i = 0; i < cut.s0; i++) {
+        const float down = exp(TOTALS(i, b, m)[0] - largest);
+        sum += SUMS(i, b, m)[d] * down;
+        total += TOTALS(i, b, m)[1] * down;
+    }
+    (FIRST(y))[m * y_view.s4 + d * y_view.s5] = sum / total;
+}
+#endif
