@@ -136,19 +136,20 @@ static int same_shape(const cnr_tensor *a, const cnr_tensor *b) {
     return a->rank == b->rank && memcmp(a->dim, b->dim, (size_t)a->rank * sizeof *a->dim) == 0;
 }
 
-/* A product of scores as they leave the first product, and of one number for each head. */
+/* A product of one number for each head and of scores to which nothing was added yet. */
 static int scaled_by_head(const struct cnr_graph *g, const cnr_node *node, const cnr_value *in,
-                          pattern *p) {
+                          int depth, pattern *p) {
     const cnr_value pair[2] = {in[0], in[1]};
     const cnr_tensor product = *node->outputs[0];
-    for (int k = 0; k < 2 && is(node, "mul") && p->factor < 0; k++) {
+    const pattern before = *p;
+    for (int k = 0; k < 2 && is(node, "mul") && before.factor < 0; k++) {
         const cnr_tensor *t = ops_host->graph_type(g, pair[1 - k]);
-        if (t->rank < 2 || t->dim[t->rank - 1] != 1 || t->dim[t->rank - 2] != 1 ||
-            !same_shape(ops_host->graph_type(g, pair[k]), &product))
-            continue;
+        if (t->rank < 2 || t->dim[t->rank - 1] != 1 || t->dim[t->rank - 2] != 1) continue;
         p->factor = pair[1 - k];
-        if (is(maker(g, pair[k], &in), "matmul")) return scores(g, pair[k], 1, p);
-        p->factor = -1;
+        if (scores(g, pair[k], depth - 1, p) && p->n_biases == before.n_biases &&
+            same_shape(&p->inner, &product))
+            return 1;
+        *p = before;
     }
     return 0;
 }
@@ -158,7 +159,7 @@ static int scaled(const struct cnr_graph *g, const cnr_node *node, const cnr_val
     double number;
     const cnr_value a = in[0], b = in[1];
     const int divides = is(node, "div"), first = !divides && number_of(g, a, &number);
-    if (!first && !number_of(g, b, &number)) return scaled_by_head(g, node, in, p);
+    if (!first && !number_of(g, b, &number)) return scaled_by_head(g, node, in, depth, p);
     p->scale *= divides ? 1 / number : number;
     return scores(g, first ? b : a, depth - 1, p);
 }
