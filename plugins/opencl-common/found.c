@@ -157,7 +157,7 @@ const ocl_found *ocl_describe(int32_t index, cnr_device_info *out) {
     return f;
 }
 
-void ocl_score(const ocl_found *f, const char *cls, const char *family, int local,
+void ocl_score(const ocl_found *f, const char *cls, const char *family, ocl_local local,
                cnr_device_info *out) {
     const char *forced = secure_getenv("CNNRUN_OPENCL_CLASS");
     if (f->refused) return;
@@ -165,9 +165,9 @@ void ocl_score(const ocl_found *f, const char *cls, const char *family, int loca
         snprintf(out->why, sizeof out->why, "CNNRUN_OPENCL_CLASS is %.60s", forced);
         return;
     }
-    const int own = ocl_contains(f->name, family) || ocl_contains(f->version, family);
-    if (own) out->score = OCL_SCORE_OWN;
-    else out->score = f->local_real == local ? OCL_SCORE_SUITS : OCL_SCORE_DRIVES;
+    const int own = family && (ocl_contains(f->name, family) || ocl_contains(f->version, family));
+    const int suits = local == (f->local_real ? OCL_LOCAL_OWN : OCL_LOCAL_SHARED);
+    out->score = own ? OCL_SCORE_OWN : suits ? OCL_SCORE_SUITS : OCL_SCORE_DRIVES;
 }
 
 int32_t ocl_most(const char *const *files, int32_t here, int32_t elsewhere) {

@@ -149,10 +149,16 @@ extern const cnr_host *ocl_host;
 int32_t ocl_count(cnr_error *err);
 /* Fills everything but the score, which is 0 with `why` for what can't be driven. */
 const ocl_found *ocl_describe(int32_t index, cnr_device_info *out);
-/* Scores the description for a device class: `own` for its family, which the device's name or
- * version tells; for others by whether local memory is what the class is written for.
+/* Scores the description for a device class: OCL_SCORE_OWN for its family, which the device's name
+ * or version tells (NULL: none); for others by whether local memory is what the class is written
+ * for.
  * $CNNRUN_OPENCL_CLASS, a class's name, has that class drive all there is. */
-void ocl_score(const ocl_found *f, const char *cls, const char *family, int local,
+typedef enum ocl_local {
+    OCL_LOCAL_SHARED, /* a part of the global memory */
+    OCL_LOCAL_OWN,
+    OCL_NO_OTHERS /* the class is for its family alone */
+} ocl_local;
+void ocl_score(const ocl_found *f, const char *cls, const char *family, ocl_local local,
                cnr_device_info *out);
 enum { OCL_SCORE_OWN = 300, OCL_SCORE_SUITS = 40, OCL_SCORE_DRIVES = 20 };
 /* `here` where one of the files is, which a kernel driver makes; else `elsewhere`. */

@@ -1,5 +1,5 @@
-/* Kernels of the documents for OpenCL devices that are not this plugin's: opencl-mali and
- * opencl-adreno open them. The state of such a device is opencl-common's, of which each plugin has
+/* Kernels of the documents for OpenCL devices that are not this plugin's: the other OpenCL plugins
+ * open them. The state of such a device is opencl-common's, of which each plugin has
  * a copy of its own. Whether the two copies agree is asked before anything of a device is touched.
  */
 #ifndef OPENCL_DOCUMENTS_H

@@ -3,8 +3,9 @@
 
 const char *documents_device_unfit(const cnr_device *device) {
     const char *name = device->cls->name, *why;
-    if (strcmp(name, "opencl-mali") != 0 && strcmp(name, "opencl-adreno") != 0)
-        return "a device of opencl-mali or opencl-adreno is wanted";
+    if (strcmp(name, "opencl-mali") != 0 && strcmp(name, "opencl-adreno") != 0 &&
+        strcmp(name, "opencl-desktop") != 0)
+        return "a device of opencl-mali, opencl-adreno or opencl-desktop is wanted";
     if (ocl_of(device)->layout != OCL_LAYOUT) return "the device's plugin is of another release";
     return ocl_api_open(&why) ? NULL : why;
 }

@@ -1,5 +1,5 @@
 /* Mali GPUs by OpenCL, and any other OpenCL device when no plugin knows it better. */
-#include "mali.h"
+#include "tune.h"
 
 static int32_t most(void) {
     static const char *const files[] = {"/dev/mali0", "/sys/module/panthor", "/sys/module/panfrost",
@@ -10,14 +10,14 @@ static int32_t most(void) {
 static cnr_status describe(int32_t index, cnr_device_info *out, cnr_error *err) {
     const ocl_found *f = ocl_describe(index, out);
     if (!f) return ocl_host->fail(err, CNR_E_NOT_FOUND, "opencl-mali", "no device %d", (int)index);
-    ocl_score(f, "opencl-mali", "Mali", 0, out);
+    ocl_score(f, "opencl-mali", "Mali", OCL_LOCAL_SHARED, out);
     return CNR_OK;
 }
 
 static cnr_status device_open(cnr_device *device, const cnr_device_options *options,
                               cnr_error *err) {
     (void)options;
-    return ocl_device_open(device, mali_tunes, mali_n_tunes, err);
+    return ocl_device_open(device, ocl_mali_tunes, ocl_n_mali_tunes, err);
 }
 
 static const cnr_device_class device_class = {
@@ -29,5 +29,5 @@ static const cnr_device_class device_class = {
     .max_score = most,
 };
 
-OCL_PLUGIN(device_class, "opencl-mali", mali_tunes, mali_n_tunes,
+OCL_PLUGIN(device_class, "opencl-mali", ocl_mali_tunes, ocl_n_mali_tunes,
            "Mali GPUs by OpenCL; also other OpenCL devices")

@@ -127,7 +127,7 @@ sub judge {
 
 for my $family (@families) {
     my %rows;
-    my $class = $family =~ /^(adreno|nvidia|desktop)/ ? 'opencl-adreno' : 'opencl-mali';
+    my $class = $family =~ /^adreno/ ? 'opencl-adreno' : $family =~ /^(nvidia|desktop)/ ? 'opencl-desktop' : 'opencl-mali';
     for my $net (@nets) {
         for my $launch (launches($class, $family, $net)) {
             my ($registers, $scratch) = registers($launch->{kernel}, $launch->{program});

@@ -38,7 +38,7 @@ my %added = map { $_ => 1 } qw(renameat2 secure_getenv strverscmp); # by bionic.
 my %guarded = map { $_ => 1 } qw(dladdr1 gnu_get_libc_version malloc_trim posix_spawn_file_actions_addclosefrom_np pthread_attr_setaffinity_np);
 my %absent = map { $_ => 1 } grep { !$added{$_} && !$guarded{$_} } @absent;
 for my $file (grep { -e } "$build/libcnnrun-engine.so.1", "$build/libcnnrun.so.1", "$build/libcnnrun-jni.so",
-              map { "$build/plugins/$_.so" } qw(ops-std cpu-neon opencl-mali opencl-adreno int8 sparse-csr import-caffe
+              map { "$build/plugins/$_.so" } qw(ops-std cpu-neon opencl-mali opencl-adreno opencl-desktop int8 sparse-csr import-caffe
               import-cnndroid import-darknet import-onnx source-images object-tld meter-battery meter-hwmon knob-cpufreq knob-kgsl)) {
     my @wants = grep { $absent{$_} } map { /\bU ([^\s\@]+)/ ? $1 : () } `nm -D --undefined-only $file`;
     is "@wants", '', $file =~ s{.*/}{}r . ' calls nothing that Android 9 lacks';

@@ -10,7 +10,7 @@ plan skip_all => "no $build/cnnrun" unless -x "$build/cnnrun";
 my $cases = $ENV{CNNRUN_CHECK_CASES} // 3;
 my $list = `$build/cnnrun plugins --json 2>/dev/null`;
 my @kernels = do { my %seen; grep { !$seen{$_}++ } $list =~ /"(\w+_(?:blocked(?:_depthwise)?|winograd(?:_2x2)?|gemm|dot|packed))"/g };
-@kernels = grep { !/^(?:adreno|mali|channelwise)_|_grad_|_w18_/ } @kernels;
+@kernels = grep { !/^(?:adreno|desktop|mali|channelwise)_|_grad_|_w18_/ } @kernels;
 cmp_ok scalar @kernels, '>', 8, 'there are kernels';
 for my $isa (qw(avx2 generic)) {
     my $told = `$build/cnnrun devices --cpu-isa $isa 2>&1`;

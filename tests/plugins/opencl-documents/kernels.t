@@ -13,7 +13,7 @@ my $build = $ENV{CNNRUN_BUILD} // './build';
 plan skip_all => "no $build/cnnrun" unless -x "$build/cnnrun";
 plan skip_all => 'the plugin was not built (opencl-headers)' unless -e "$build/plugins/opencl-documents.so";
 
-for my $class ('opencl-mali', 'opencl-adreno') {
+for my $class ('opencl-mali', 'opencl-desktop') {
     local $ENV{CNNRUN_OPENCL_CLASS} = $class;
     my $text = `$build/cnnrun kernelcheck --plugin opencl-documents --device opencl:0 --cases 4 --timeout 200 2>&1`;
     my $code = $? >> 8;

@@ -39,10 +39,10 @@ my %on = (CNNRUN_OPENCL => $shim);
 
 sub class_of { # by the names of the kernels
     my ($code, $text, $err) = cnnrun({%on, @_}, 'show', '--device', 'opencl:0', "$nets/lenet5.lua");
-    return $text =~ /\b(mali|adreno)_conv/ ? $1 : "$code $err";
+    return $text =~ /\b(mali|adreno|desktop)_conv/ ? $1 : "$code $err";
 }
 is class_of(SHIM_LOCAL => 2), 'mali', 'local memory that is a part of the global one: opencl-mali';
-is class_of(SHIM_LOCAL => 1), 'adreno', 'memory of its own: opencl-adreno';
+is class_of(SHIM_LOCAL => 1), 'desktop', 'memory of its own: opencl-desktop';
 is class_of(SHIM_NAME => 'Mali-G78', SHIM_LOCAL => 1), 'mali', 'its own family comes first';
 is class_of(SHIM_NAME => 'QUALCOMM Adreno(TM)', SHIM_LOCAL => 2), 'adreno', 'for both';
 is class_of(CNNRUN_OPENCL_CLASS => 'opencl-adreno', SHIM_NAME => 'Mali-G78'), 'adreno',

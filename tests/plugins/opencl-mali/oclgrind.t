@@ -28,7 +28,7 @@ $ENV{SHIM_ALONE} = 1; # its compiler does not survive two programs at once
 # count where it has threads.
 sub told {
     my ($family, $watched, @words) = @_;
-    local $ENV{CNNRUN_OPENCL_CLASS} = $family =~ /nvidia|adreno/ ? 'opencl-adreno' : 'opencl-mali';
+    local $ENV{CNNRUN_OPENCL_CLASS} = $family eq 'nvidia' ? 'opencl-desktop' : 'opencl-mali';
     local $ENV{CNNRUN_OPENCL_TUNE} = $family;
     # programs that are optimised have instructions that it can't follow values through
     my @more = $watched ? ('--uninitialized', '--build-options', '-cl-opt-disable') : ();
@@ -52,7 +52,7 @@ sub clean {
 my %few = (elementwise_f32 => [qw(add relu prelu)], move_f32 => [qw(transpose slice resize)],
            view_copy => ['reshape'], channel_affine_f32 => [qw(batch_normalization scale_bias)]);
 my (undef, $list) = told('pocl', 0, 'plugins', '--json');
-my @all = do { my %seen; grep { !$seen{$_}++ } $list =~ /"((?:mali|adreno)_\w+)"/g };
+my @all = do { my %seen; grep { !$seen{$_}++ } $list =~ /"((?:mali|desktop)_\w+)"/g };
 for my $kernel (grep { /^mali_/ } @all) {
     clean($_ ? "$kernel, $_" : $kernel, 'pocl', 0, '--kernel', $kernel, $_ ? ('--op', $_) : ())
         for @{$few{$kernel =~ s/^mali_//r} // ['']};
@@ -60,18 +60,18 @@ for my $kernel (grep { /^mali_/ } @all) {
 clean("mali_conv_f32_$_, a Mali's numbers", 'mali', 0, '--kernel', "mali_conv_f32_$_")
     for qw(panel0 panel1 panel2 winograd2 winograd4);
 my $tiles = $ENV{CNNRUN_CHECK_CASES} ? qr/tile\d/ : qr/f32_tile[0245]|(?:f16|half)_tile0/;
-my @own = grep { /^adreno_.*(?:$tiles|_gemv|_softmax_f32|_global_average_pool_f32)$/ } @all;
+my @own = grep { /^desktop_.*(?:$tiles|_gemv|_softmax_f32|_global_average_pool_f32)$/ } @all;
 clean($_, 'nvidia', 0, '--kernel', $_) for @own;
-cmp_ok scalar @own, '>=', 10, 'opencl-adreno has kernels of its own';
+cmp_ok scalar @own, '>=', 10, 'opencl-desktop has kernels of its own';
 
 clean("the documents' kernels", 'pocl', 0, '--plugin', 'opencl-documents');
 clean('kernels on the nodes of a net, and its plan', 'nvidia', 0, '-q', '--net', 'tests/kernelcheck/shared.lua');
 
 # It knows nothing of images, and does not survive vectors of 16 and some calls.
-clean("$_: no value that nobody wrote", /^adreno/ ? 'nvidia' : 'mali', 1, '--kernel', $_)
+clean("$_: no value that nobody wrote", /^desktop/ ? 'nvidia' : 'mali', 1, '--kernel', $_)
     for qw(mali_conv_f32_buffer mali_conv_f32_depthwise mali_conv_f32_panel0 mali_dense_f32_buffer
-           mali_average_pool_f32 mali_lrn_f32 mali_softmax_f32 mali_concat_copy adreno_conv_f32_tile5
-           adreno_dense_f32_gemv adreno_global_average_pool_f32);
+           mali_average_pool_f32 mali_lrn_f32 mali_softmax_f32 mali_concat_copy desktop_conv_f32_tile5
+           desktop_dense_f32_gemv desktop_global_average_pool_f32);
 
 # ---- it does tell ----
 
@@ -79,7 +79,7 @@ mkdir "$dir/kernels";
 mkdir "$dir/kernels/common";
 $ENV{CNNRUN_KERNEL_DIR} = "$dir/kernels";
 for (['softmax', 'mali', 'mali_softmax_f32', 'from\[i \* step\] -', 'from[i * step + (1 << 20)] -', 'Invalid read'],
-     ['gemv', 'nvidia', 'adreno_dense_f32_gemv', 'barrier\(CLK_LOCAL_MEM_FENCE\);', '', 'data race'],
+     ['gemv', 'nvidia', 'desktop_dense_f32_gemv', 'barrier\(CLK_LOCAL_MEM_FENCE\);', '', 'data race'],
      ['softmax', 'mali', 'mali_softmax_f32', 'sum = 0\.0f', 'sum', 'ninitialized']) {
     my ($file, $family, $kernel, $right, $wrong, $report) = @$_;
     my $text = do { local (@ARGV, $/) = "$root/kernels/common/$file.cl"; <> };

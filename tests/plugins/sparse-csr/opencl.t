@@ -27,7 +27,7 @@ for form in block=1 block=4 block=4,values=f16 values=int8 values=shared; do
     "$build/cnnrun" convert "$dir/net.lua" --weights random:3 -o "$dir/x.cnr" \
         --encode "sparse-csr:keep=0.2,$form" >/dev/null 2>&1
     scores "$dir/x.cnr" cpu >"$dir/cpu"
-    for class in opencl-mali opencl-adreno; do
+    for class in opencl-mali opencl-desktop; do
         CNNRUN_OPENCL_CLASS=$class; export CNNRUN_OPENCL_CLASS
         scores "$dir/x.cnr" opencl:0 >"$dir/device"
         "$build/cnnrun" show "$dir/x.cnr" --device opencl:0 --json >"$dir/plan" 2>/dev/null
@@ -56,7 +56,7 @@ for form in block=1 block=4,values=f16; do
     "$build/cnnrun" convert "$dir/net.lua" --weights random:3 -o "$dir/x.cnr" \
         --encode "sparse-csr:keep=0.1,$form" --layers '[a-e]' >/dev/null 2>&1
     scores "$dir/x.cnr" cpu >"$dir/cpu"
-    for class in opencl-mali opencl-adreno; do
+    for class in opencl-mali opencl-desktop; do
         CNNRUN_OPENCL_CLASS=$class; export CNNRUN_OPENCL_CLASS
         scores "$dir/x.cnr" opencl:0 >"$dir/device"
         "$build/cnnrun" show "$dir/x.cnr" --device opencl:0 --json >"$dir/plan" 2>/dev/null

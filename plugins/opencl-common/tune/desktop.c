@@ -1,5 +1,5 @@
-/* Numbers for Adreno GPUs, and for what else has local memory of its own. */
-#include "adreno.h"
+/* Numbers for GPUs of desktops: with local memory of their own. */
+#include "tune.h"
 
 /* Work-items of 4 x 4 to 8 x 8 outputs; small tiles for layers of few pixels, whose launches would
  * have too few work-groups. Channels x pixels x terms. */
@@ -9,14 +9,7 @@ static const ocl_tile nvidia_tiles[] = {
 };
 #define TILES(rows) .tiles = rows, .n_tiles = CNR_ROWS(rows)
 
-/* Waves are 16 or 32 wide on 3xx, 32 or 64 on 4xx and 5xx, 64 or 128 on 6xx and 7xx. Buffers skip
- * the first-level cache, which images go through, so weights are images. */
-#define IMAGES .conv_buffer = 400, .conv_image = 600, .dense_buffer = 400, .dense_image = 600
-const ocl_tune adreno_tunes[] = {
-    {.family = "adreno3", .name = "Adreno(TM) 3", .line = 32, .dense_line = 32, IMAGES},
-    {.family = "adreno", .name = "Adreno(TM) 6", .line = 128, .dense_line = 64, IMAGES},
-    {.family = "adreno7", .name = "Adreno(TM) 7", .line = 128, .dense_line = 64, IMAGES},
-    {.family = "adreno4", .name = "Adreno", .line = 64, .dense_line = 64, IMAGES},
+const ocl_tune ocl_desktop_tunes[] = {
     {.family = "nvidia",
      .name = "NVIDIA",
      .line = 128,
@@ -42,4 +35,4 @@ const ocl_tune adreno_tunes[] = {
      .gemv_out = 4,
      TILES(nvidia_tiles)},
 };
-const int32_t adreno_n_tunes = sizeof adreno_tunes / sizeof adreno_tunes[0];
+const int32_t ocl_n_desktop_tunes = CNR_ROWS(ocl_desktop_tunes);

@@ -10,12 +10,12 @@ use Programs 'quick';
 
 my $build = $ENV{CNNRUN_BUILD} // './build';
 plan skip_all => "no $build/cnnrun" unless -x "$build/cnnrun";
-plan skip_all => 'the plugin was not built (opencl-headers)' unless -e "$build/plugins/opencl-adreno.so";
-$ENV{CNNRUN_OPENCL_CLASS} = 'opencl-adreno';
+plan skip_all => 'the plugin was not built (opencl-headers)' unless -e "$build/plugins/opencl-desktop.so";
+$ENV{CNNRUN_OPENCL_CLASS} = 'opencl-desktop';
 $ENV{CNNRUN_OPENCL_TUNE} = 'nvidia';
 
 my $list = `$build/cnnrun plugins --json 2>/dev/null`;
-my @kernels = do { my %seen; grep { !$seen{$_}++ } $list =~ /(adreno_\w+_(?:tile\d?|gemv))\b/g };
+my @kernels = do { my %seen; grep { !$seen{$_}++ } $list =~ /(desktop_\w+_(?:tile\d?|gemv))\b/g };
 # rows of halves differ by how they load alone: of those one, but in the long way
 @kernels = grep { !/_f16_tile[1-9]/ } @kernels unless $ENV{CNNRUN_CHECK_CASES};
 cmp_ok scalar @kernels, '>', 8, 'there are rows';

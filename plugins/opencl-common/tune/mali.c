@@ -1,5 +1,5 @@
 /* Numbers for Mali GPUs, for PoCL and, in the last row, for whatever else is driven from here. */
-#include "mali.h"
+#include "tune.h"
 
 /* 64 registers a work-item: 4 x 8 sums, what they are made of, and addresses. */
 static const ocl_panel mali_panels[] = {{4, 2, 4, 32}, {8, 1, 4, 32}, {4, 1, 4, 32}};
@@ -13,7 +13,7 @@ static const ocl_panel pocl_panels[] = {{8, 3, 16, 1},  {14, 2, 16, 1}, {6, 4, 1
  * Images gain nothing on Mali. In the last row dense weights go through images, which GPUs of other
  * kinds have a cache for. PoCL's mad is a product and a sum. */
 #define BUFFERS .conv_buffer = 600, .conv_image = 200, .dense_buffer = 600, .dense_image = 200
-const ocl_tune mali_tunes[] = {
+const ocl_tune ocl_mali_tunes[] = {
     {.family = "midgard",
      .name = "Mali-T",
      .line = 32,
@@ -55,4 +55,4 @@ const ocl_tune mali_tunes[] = {
      .dense_image = 600,
      PANELS(mali_panels)},
 };
-const int32_t mali_n_tunes = sizeof mali_tunes / sizeof mali_tunes[0];
+const int32_t ocl_n_mali_tunes = CNR_ROWS(ocl_mali_tunes);
