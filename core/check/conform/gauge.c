@@ -275,6 +275,24 @@ static bool open_knob(knob *k, cnri_judging *j, bool *verdict) {
     return *verdict;
 }
 
+/* What one process saves, the next one loads: it then saves the same. */
+static bool keeps_state(const knob *k) {
+    char was[1024] = "", is[1024] = "";
+    cnr_error err = CNR_ERROR_INIT;
+    if (!CNRI_HAS(k->k, save_state)) return true;
+    cnri_judging_case(k->j, "saving and loading the state");
+    int32_t n = k->k->save_state(k->state, was, sizeof was);
+    if (n < 0 || n >= (int32_t)sizeof was || !memchr(was, 0, sizeof was))
+        return cnri_judging_fail(k->j, "save_state gives %d characters", (int)n);
+    if (!CNRI_HAS(k->k, load_state)) return cnri_judging_fail(k->j, "it saves, and never loads");
+    if (!cnri_judging_ok(k->j, "load_state", k->k->load_state(k->state, was, &err), &err))
+        return false;
+    n = k->k->save_state(k->state, is, sizeof is);
+    return strcmp(was, is) == 0 ||
+           cnri_judging_fail(k->j, "\"%.100s\" was saved and loaded, and \"%.100s\" is saved then",
+                             was, is);
+}
+
 bool cnri_judge_knob(cnri_judging *j) {
     static knob k;
     bool good;
@@ -284,6 +302,7 @@ bool cnri_judge_knob(cnri_judging *j) {
         cnri_judging_case(j, "reading %s", k.domains[i].name);
         good = read_knob(&k, i, &state);
     }
+    good = good && keeps_state(&k);
     k.k->close(k.state);
     return good;
 }

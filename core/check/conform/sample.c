@@ -180,6 +180,7 @@ static void *resize_lent(void *block, size_t bytes) {
 /* From now on, in this process. */
 static void lend_files(void) {
     cnr_host *host = cnri_host_mutable();
+    if (host->file_read == lend_file) return;
     own = *host;
     host->file_read = lend_file;
     host->free = take_back;

@@ -1,7 +1,10 @@
 /* The table of all judgements, and one of them in its process. */
 #include "conform/judging.h"
+#include <malloc.h>
 #include <pthread.h>
 #include <stdio.h>
+
+enum { REPEATS = 6 };
 
 #define ROW(KIND, name, run, summary) \
     { CNR_KIND_##KIND, name, summary, cnri_judge_##run }
@@ -66,12 +69,39 @@ bool cnri_conform_judgement(int32_t index, const char **kind, const char **name,
 typedef struct thread_of {
     cnri_judging *j;
     cnri_judge_fn run;
-    bool holds;
+    bool holds, repeats;
 } thread_of;
+
+/* Bytes that are allocated; 0: unknown. */
+static int64_t heap_in_use(void) {
+#if defined(__GLIBC__) && (__GLIBC__ > 2 || __GLIBC_MINOR__ >= 33)
+    const struct mallinfo2 all = mallinfo2();
+    return (int64_t)(all.uordblks + all.hblkhd);
+#else
+    return 0;
+#endif
+}
+
+/* Repeats what held: memory that grows by the same bytes each time is never freed. */
+static void judge_leaks(thread_of *t) {
+    int64_t was = heap_in_use(), grew = 0;
+    int32_t same = 0;
+    for (int32_t i = 0; i < REPEATS && t->holds && was; i++) {
+        t->holds = t->run(t->j);
+        const int64_t is = heap_in_use();
+        same = is > was && is - was == grew ? same + 1 : 0;
+        grew = is - was;
+        was = is;
+    }
+    if (t->holds && same >= 3)
+        t->holds = cnri_judging_fail(t->j, "%lld bytes are not freed, each time that it is done",
+                                     (long long)grew);
+}
 
 static void *run_judgement(void *arg) {
     thread_of *t = arg;
     t->holds = t->run(t->j);
+    if (t->repeats && t->holds && !t->j->is_skipped) judge_leaks(t);
     return NULL;
 }
 
@@ -105,7 +135,12 @@ cnr_status cnri_conform_work(const cnri_conform_options *o, const char *work, cn
                       .descriptor = cnri_descriptor_at(row->kind, descriptor),
                       .index = index,
                       .dice = cnri_dice_of((uint64_t)o->check.seed, row->name, index)};
-    thread_of t = {.j = &j, .run = row->run};
+    /* those that leave nothing of their own behind, and are quick */
+    const bool repeats = row->run == cnri_judge_meter || row->run == cnri_judge_knob ||
+                         row->run == cnri_judge_source_samples ||
+                         row->run == cnri_judge_importer_samples ||
+                         row->run == cnri_judge_encoded_size;
+    thread_of t = {.j = &j, .run = row->run, .repeats = repeats};
     pthread_t thread;
     if (pthread_create(&thread, NULL, run_judgement, &t) != 0)
         return cnri_fail(err, CNR_E_STATE, "conform", "no thread could be begun");
