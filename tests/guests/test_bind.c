@@ -3,6 +3,7 @@
 #include "guests.h"
 #include <cnnrun/kit.h>
 #include <dlfcn.h>
+#include <math.h>
 
 enum { ROWS = 4, COLUMNS = 32, N = ROWS * COLUMNS };
 
@@ -56,7 +57,7 @@ static cnr_session *open_on(const char *body, const char *device, cnr_error *err
     char path[] = "/tmp/cnnrun-bind-XXXXXX.lua";
     const int file = mkstemps(path, 4);
     FILE *to = file < 0 ? NULL : fdopen(file, "w");
-    const cnr_load_options o = {.size = sizeof o, .device = device};
+    const cnr_load_options o = {.size = sizeof o, .device = device, .weights = "random:1"};
     cnr_model *m;
     cnr_plan *plan;
     cnr_session *s = NULL;
@@ -150,6 +151,15 @@ static void shared(void) {
 
 /* ---- buffers of OpenCL ---- */
 
+static int near(const float *want, const float *got) {
+    int other = 0;
+    for (int i = 0; i < N; i++) {
+        if (!(fabsf(want[i] - got[i]) <= 1e-4f)) return 0;
+        other += want[i] != want[0];
+    }
+    return other > 0; /* not all alike: it computes */
+}
+
 typedef struct opencl {
     void *(*create_buffer)(void *context, uint64_t flags, size_t bytes, void *host, int32_t *code);
     void *(*create_queue)(void *context, void *device, uint64_t flags, int32_t *code);
@@ -177,6 +187,8 @@ static void in_buffers(void) {
     static float x[N], y[N];
     cnr_error err = CNR_ERROR_INIT;
     void *context = NULL, *device = NULL;
+    static const char layer[] = "c.dense { 'd', out = 32 }, c.relu {}";
+    const cnr_tensor *want;
     opencl cl;
     int32_t code;
     if (cnr_device_native(guests_rt, "opencl:0", "context", &context, &err) || !load(&cl)) {
@@ -188,8 +200,8 @@ static void in_buffers(void) {
     is_int(cnr_device_native(guests_rt, "opencl:0", "colour", &device, &err), CNR_E_NOT_FOUND,
            "an object that it does not have");
     cnr_device_native(guests_rt, "opencl:0", "device", &device, &err);
-    cnr_session *s = open_on("c.add { c.relu {}, c.relu {} }", "opencl:0", &err);
-    if (!ok(s != NULL, "a session on the device")) return;
+    cnr_session *s = open_on(layer, "opencl:0", &err), *cpu = open_on(layer, "cpu", &err);
+    if (!ok(s && cpu, "a session on the device")) return;
     void *queue = cl.create_queue(context, device, 0, &code);
     void *from = cl.create_buffer(context, 1, sizeof x, NULL, &code);
     void *to = cl.create_buffer(context, 1, sizeof y, NULL, &code);
@@ -202,14 +214,18 @@ static void in_buffers(void) {
             "buffers of the caller's are bound"))
         note("%s: %s", err.where, err.text);
     for (int round = 0; round < 2; round++) {
-        for (int i = 0; i < N; i++) x[i] = (float)(i + round);
+        for (int i = 0; i < N; i++) x[i] = (float)((i + round) % 7);
+        cnr_session_set_input(cpu, 0, &host, &err);
+        cnr_session_run(cpu, &err);
+        cnr_session_output(cpu, 0, &want, &err);
         cl.write(queue, from, 1, 0, sizeof x, x, 0, NULL, NULL);
         if (!ok(!cnr_session_run(s, &err), "a run")) note("%s: %s", err.where, err.text);
         memset(y, 0, sizeof y);
         cl.read(queue, to, 1, 0, sizeof y, y, 0, NULL, NULL);
-        ok(doubled(x, y), "the caller's buffer has the answer of what its other one held");
+        ok(near(want->data, y), "the caller's buffer has the answer of what its other one held");
     }
     cnr_session_close(s);
+    cnr_session_close(cpu);
 }
 
 int main(void) {
