@@ -47,6 +47,13 @@ is $code, 0, 'kernelcheck --net judges the regions by their nodes' or diag $out,
 ($code, $out) = cnnrun("conform $build/tests/guests/npu/npu.so");
 is $code, 0, 'conform: the device holds' or diag $out, said();
 is scalar(() = $out =~ /^ok .*device npu:0: regions$/mg), 2, '... and two nets with regions' or diag $out;
+# ---- measured times ----
+($code, $out) = cnnrun("tune $lenet $npu --cache $dir/tuned");
+is $code, 0, 'tune times regions' or diag said();
+($code, $out) = cnnrun("show $lenet $npu --cache $dir/tuned --candidates");
+is scalar(() = $out =~ /^\* npu_layer +npu:0 +2 .* s measured /mg), 2, '... and plans know them' or diag $out, said();
+is_deeply scores("$npu --cache $dir/tuned"), $plain, '... with the same answer';
+
 # ---- sizes that vary: what is compiled for a range serves all of it ----
 write_to('open.lua', <<'END');
 local c = require "cnnrun"

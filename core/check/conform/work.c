@@ -1,10 +1,9 @@
 /* The table of all judgements, and one of them in its process. */
 #include "conform/judging.h"
-#include <malloc.h>
 #include <pthread.h>
 #include <stdio.h>
 
-enum { REPEATS = 6 };
+enum { REPEATS = 3 };
 
 #define ROW(KIND, name, run, summary) \
     { CNR_KIND_##KIND, name, summary, cnri_judge_##run }
@@ -72,34 +71,57 @@ typedef struct thread_of {
     bool holds, repeats;
 } thread_of;
 
-/* Bytes that are allocated; 0: unknown. */
-static int64_t heap_in_use(void) {
-#if defined(__GLIBC__) && (__GLIBC__ > 2 || __GLIBC_MINOR__ >= 33)
-    const struct mallinfo2 all = mallinfo2();
-    return (int64_t)(all.uordblks + all.hblkhd);
-#else
-    return 0;
-#endif
+/* Blocks that the plugin has of the host table. */
+static _Atomic int64_t n_blocks;
+static cnr_host uncounted;
+
+static void *count_alloc(size_t bytes) {
+    void *block = uncounted.alloc(bytes);
+    n_blocks += block != NULL;
+    return block;
+}
+static void *count_resize(void *block, size_t bytes) {
+    void *other = uncounted.resize(block, bytes);
+    n_blocks += !block && other;
+    return other;
+}
+static void count_free(void *block) {
+    n_blocks -= block != NULL;
+    uncounted.free(block);
+}
+static cnr_status count_file(const char *path, uint64_t limit, void **data, uint64_t *bytes,
+                             cnr_error *err) {
+    const cnr_status status = uncounted.file_read(path, limit, data, bytes, err);
+    n_blocks += !status;
+    return status;
 }
 
-/* Repeats what held: memory that grows by the same bytes each time is never freed. */
+static void count_blocks(void) {
+    cnr_host *host = cnri_host_mutable();
+    uncounted = *host;
+    host->alloc = count_alloc;
+    host->resize = count_resize;
+    host->free = count_free;
+    host->file_read = count_file;
+}
+
+/* Repeats what held: blocks that become more each time are never freed. */
 static void judge_leaks(thread_of *t) {
-    int64_t was = heap_in_use(), grew = 0;
-    int32_t same = 0;
-    for (int32_t i = 0; i < REPEATS && t->holds && was; i++) {
+    const int64_t first = n_blocks;
+    bool grows = true;
+    for (int32_t i = 0; i < REPEATS && t->holds; i++) {
+        const int64_t was = n_blocks;
         t->holds = t->run(t->j);
-        const int64_t is = heap_in_use();
-        same = is > was && is - was == grew ? same + 1 : 0;
-        grew = is - was;
-        was = is;
+        grows = grows && n_blocks > was;
     }
-    if (t->holds && same >= 3)
-        t->holds = cnri_judging_fail(t->j, "%lld bytes are not freed, each time that it is done",
-                                     (long long)grew);
+    if (t->holds && grows)
+        t->holds = cnri_judging_fail(t->j, "it is done %d times, and %lld blocks are not freed",
+                                     REPEATS, (long long)(n_blocks - first));
 }
 
 static void *run_judgement(void *arg) {
     thread_of *t = arg;
+    if (t->repeats) count_blocks();
     t->holds = t->run(t->j);
     if (t->repeats && t->holds && !t->j->is_skipped) judge_leaks(t);
     return NULL;
