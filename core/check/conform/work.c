@@ -158,7 +158,8 @@ cnr_status cnri_conform_work(const cnri_conform_options *o, const char *work, cn
                       .index = index,
                       .dice = cnri_dice_of((uint64_t)o->check.seed, row->name, index)};
     /* those that leave nothing of their own behind, and are quick */
-    const bool repeats = row->run == cnri_judge_meter || row->run == cnri_judge_knob ||
+    const bool repeats = row->run == cnri_judge_meter || row->run == cnri_judge_meter_absent ||
+                         row->run == cnri_judge_knob_absent || row->run == cnri_judge_knob ||
                          row->run == cnri_judge_source_samples ||
                          row->run == cnri_judge_importer_samples ||
                          row->run == cnri_judge_encoded_size;

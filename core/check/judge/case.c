@@ -103,6 +103,8 @@ static cnr_status make_parameters(cnri_case *c, const cnri_draft *d, cnr_error *
         const cnr_status status = op->parameters(&c->node, i, &t, &init, err);
         if (status == CNR_E_NOT_FOUND) continue;
         if (status) return status;
+        if (init.kind == CNR_INIT_HE && init.fan_in < 1 && cnr_count(&t) > 0)
+            c->fault = "parameters wants HE's initial values and tells no fan_in";
         c->in[i] = t;
         c->inputs[i] = &c->in[i];
     }
