@@ -352,6 +352,14 @@ class session {
         cnr_error e = CNR_ERROR_INIT;
         return detail::settle(cnr_session_set_input(at_.get(), index, value.c(), &e), e);
     }
+    /* Each run reads the input from, writes the output to, this memory itself, which must outlive
+     * that; a tensor without data ends it. What would need a copy is CNR_E_UNSUPPORTED. */
+    outcome<void> bind_input(int32_t index, const tensor &value) {
+        return bind(cnr_session_bind_input, index, value);
+    }
+    outcome<void> bind_output(int32_t index, const tensor &value) {
+        return bind(cnr_session_bind_output, index, value);
+    }
     outcome<void> run() {
         cnr_error e = CNR_ERROR_INIT;
         return detail::settle(cnr_session_run(at_.get(), &e), e);
@@ -375,6 +383,12 @@ class session {
 
   private:
     friend class plan;
+    outcome<void> bind(decltype(&cnr_session_bind_input) call, int32_t index, const tensor &value) {
+        cnr_error e = CNR_ERROR_INIT;
+        const cnr_tensor *t = value.c();
+        return detail::settle(call(at_.get(), index, t->data || t->mem.handle ? t : nullptr, &e),
+                              e);
+    }
     struct closer {
         std::shared_ptr<detail::plan_state> plan;
         void operator()(cnr_session *s) const { cnr_session_close(s); }
