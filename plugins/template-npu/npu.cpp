@@ -297,8 +297,7 @@ cnr_status stream_open(const cnr_device *, cnr_stream *s, cnr_error *err) {
 }
 void stream_close(cnr_stream *s) { delete queue(s); }
 cnr_status sync(cnr_stream *s, cnr_error *) {
-    queue(s)->await(queue(s)->add([] {}));
-    return CNR_OK;
+    return queue(s)->await(queue(s)->add([] {})), CNR_OK;
 }
 struct Mark {
     Queue *queue;
