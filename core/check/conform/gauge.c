@@ -213,6 +213,7 @@ static bool judge_knob_domain(cnri_judging *j, const cnr_knob_domain *d) {
     if (d->min_hz > d->max_hz)
         return cnri_judging_fail(j, "%s: min_hz %llu is above max_hz %llu", d->name,
                                  (unsigned long long)d->min_hz, (unsigned long long)d->max_hz);
+    if (d->is_writable & ~1) return cnri_judging_fail(j, "%s: is_writable is 0 or 1", d->name);
     if (d->is_writable && !d->n_steps && !d->max_cores && (!d->min_hz || !d->max_hz))
         return cnri_judging_fail(j, "%s: it can be set, and has no bounds: %llu to %llu Hz",
                                  d->name, (unsigned long long)d->min_hz,

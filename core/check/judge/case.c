@@ -288,6 +288,8 @@ void cnri_case_chain(cnri_case *c, uint64_t seed) {
             cnri_descriptor_at(CNR_KIND_OPERATOR, (int32_t)cnri_dice_below(&dice, n_ops));
         if (!(op->flags & CNR_OP_EPILOGUE) || !CNRI_HAS(op, reference) || op->n_inputs < 1)
             continue;
+        if (op->n_inputs < 2 && cnri_dice_chance(&dice, 50))
+            continue; /* operands are where layouts matter */
         cnr_tensor value = *cnri_case_out(c, c->n_chain, 0);
         value.data = NULL;
         if (link_build(&c->chain[c->n_chain], op, &value, &dice)) c->n_chain++;
