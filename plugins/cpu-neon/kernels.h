@@ -61,7 +61,7 @@
     X(neon_layer_normalization) \
     X(neon_instance_normalization) \
     X(neon_group_normalization) \
-    X(neon_grid_sample) \
+    X(neon_attention) X(neon_grid_sample) \
     X(neon_reduce_sum) \
     X(neon_reduce_mean) \
     X(neon_reduce_max) \

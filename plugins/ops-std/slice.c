@@ -88,6 +88,17 @@ static cnr_status plan_of(const cnr_node *node, slice_plan *p, cnr_error *err) {
     return CNR_OK;
 }
 
+int move_slice(const cnr_node *node, int64_t *start, int64_t *step) {
+    slice_plan p;
+    if (!kit_known(node->inputs[0]) || plan_of(node, &p, NULL) != CNR_OK) return 0;
+    for (int32_t a = 0; a < node->inputs[0]->rank; a++) {
+        if (p.count[a] < 0) return 0;
+        start[a] = p.start[a];
+        step[a] = p.step[a];
+    }
+    return 1;
+}
+
 static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
     slice_plan p;
     CNR_TRY(ops_want(node, 0, OPS_WHOLE, 0, CNR_MAX_RANK, err));

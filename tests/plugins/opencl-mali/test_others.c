@@ -102,9 +102,25 @@ static void copies(void) {
     ocl_check("flatten", "axis=1", "", 1, draw("2x3x4x5"));
 }
 
+static void attentions(void) {
+    ocl_check("attention", "scale=0.3", "", 3, draw("2x3x40x24"), draw("2x3x50x24"),
+              draw("2x3x50x9"));
+    ocl_check("attention", "", "", 5, draw("4x2x17x70"), draw("2x33x70"), draw("33x140"),
+              draw("2x1x33"), draw("17x33"));
+    /* many rows of k for one of q: they are shared among work-groups */
+    ocl_check("attention", "scale=0.2", "", 3, draw("1x20"), draw("700x20"), draw("700x33"));
+    /* parts of one tensor [2 batches][7 rows][3][4 heads][5], and an output in the same order */
+    ocl_check("attention",
+              "scale=0.5; sizes=1,2,4,7,7,5,5; "
+              "views=0,0,420,5,60,1,20,0,420,5,60,1,40,0,420,5,60,1; "
+              "perm=0,1,3,2,4",
+              "", 3, draw("2x7x60"), draw("2x7x60"), draw("2x7x60"));
+}
+
 int main(void) {
     ocl_open("opencl-mali");
     OCL_EACH_DEVICE {
+        attentions();
         pools();
         lanes();
         channels();
