@@ -26,4 +26,9 @@ cnr_value graph_add(graph *g, const char *op, const char *name, const cnr_node *
 cnr_value graph_add_with(graph *g, const char *op, const char *name, const cnr_node *like,
                          const cnr_attr *more, int32_t n_more, const cnr_value *in, int32_t n_in);
 
+/* Small graphs that the rewrites change (rewrite_examples.c). */
+cnr_status int8_example_fold(graph *g, cnr_error *err);
+cnr_status int8_example_pass(graph *g, cnr_error *err);
+cnr_status int8_example_equalize(graph *g, cnr_error *err);
+
 #endif

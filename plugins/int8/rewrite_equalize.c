@@ -212,4 +212,5 @@ const cnr_rewrite int8_equalize = {
     .summary = "equalises channels between layers where that is asked for",
     .apply = apply,
     .flags = CNR_REWRITE_STRUCTURE, /* off for nets without this metadata */
+    .example = int8_example_equalize,
 };

@@ -395,4 +395,5 @@ const cnr_rewrite int8_fold = {
     .summary = "nodes between dequantising and quantising ones work on whole numbers",
     .apply = apply,
     .flags = CNR_REWRITE_STRUCTURE, /* its weights are bytes, into which nothing is folded */
+    .example = int8_example_fold,
 };

@@ -95,4 +95,5 @@ const cnr_rewrite int8_pass_through = {
     .summary = "lets quantised numbers pass from layer to layer as they are",
     .apply = apply,
     .flags = CNR_REWRITE_STRUCTURE,
+    .example = int8_example_pass,
 };

@@ -232,3 +232,9 @@ void ocl_host_free(const cnr_device *device, void *memory) {
     }
     ocl_cl.clReleaseMemObject(buffer);
 }
+
+void *ocl_native(const cnr_device *device, const char *name) {
+    const ocl_device *d = device->state;
+    if (strcmp(name, "context") == 0) return d->context;
+    return strcmp(name, "device") == 0 ? d->found->device : NULL;
+}

@@ -199,6 +199,9 @@ void ocl_flush(cnr_stream *stream);
 /* ---- half.c ---- */
 int ocl_half_emulated(void); /* $CNNRUN_OPENCL_HALF says so */
 
+/* "context" or "device"; NULL. */
+void *ocl_native(const cnr_device *device, const char *name);
+
 /* ---- facts.c ---- */
 int ocl_has_extension(const ocl_found *f, const char *name);
 cnr_status ocl_facts(int32_t index, cnr_stream *stream, cnr_property_fn tell, void *arg,
@@ -212,7 +215,7 @@ cnr_status ocl_facts(int32_t index, cnr_stream *stream, cnr_property_fn tell, vo
     .stream_close = ocl_stream_close, .sync = ocl_sync, .event_record = ocl_record, \
     .event_wait = ocl_wait, .event_sync = ocl_await, .event_free = ocl_event_free, \
     .event_elapsed = ocl_elapsed, .flush = ocl_flush, .properties = ocl_facts, \
-    .plan_finish = ocl_planned
+    .plan_finish = ocl_planned, .native = ocl_native
 
 /* What a plugin exports that registers `device_class` and the kernels for it and its tables. */
 #define OCL_PLUGIN(device_class, plugin_name, tunes, n_tunes, text) \

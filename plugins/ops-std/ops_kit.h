@@ -85,4 +85,12 @@ cnr_value kit_unbroadcast(kit_build *b, cnr_value g, const cnr_tensor *shape,
 /* A one-element f32 constant (of dtype). */
 cnr_value kit_constant(kit_build *b, int32_t dtype, double value);
 
+/* Small graphs that rewrites change (rewrite_examples.c). */
+cnr_status ops_example_activations(struct cnr_graph *g, cnr_error *err);
+cnr_status ops_example_normalization(struct cnr_graph *g, cnr_error *err);
+cnr_status ops_example_einsum(struct cnr_graph *g, cnr_error *err);
+cnr_status ops_example_gather(struct cnr_graph *g, cnr_error *err);
+cnr_status ops_example_scale(struct cnr_graph *g, cnr_error *err);
+cnr_status ops_example_attention(struct cnr_graph *g, cnr_error *err);
+
 #endif

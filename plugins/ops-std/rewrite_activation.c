@@ -272,4 +272,5 @@ const cnr_rewrite ops_fuse_activations = {
     .summary = "makes one node of GELU, SiLU and hard-swish that are written as several",
     .apply = apply,
     .flags = CNR_REWRITE_STRUCTURE,
+    .example = ops_example_activations,
 };

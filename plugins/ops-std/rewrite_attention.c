@@ -411,4 +411,5 @@ const cnr_rewrite ops_fuse_attention = {
     .summary = "makes one node of the products and the softmax of attention",
     .apply = apply,
     .flags = CNR_REWRITE_STRUCTURE,
+    .example = ops_example_attention,
 };

@@ -117,4 +117,5 @@ const cnr_rewrite ops_einsum_to_matmul = {
     .summary = "makes products of matrices of the Einstein sums that are such",
     .apply = apply,
     .flags = CNR_REWRITE_STRUCTURE,
+    .example = ops_example_einsum,
 };

@@ -69,4 +69,5 @@ const cnr_rewrite ops_gather_to_slice = {
     .summary = "makes slices of gathers whose constant indices ascend in equal steps",
     .apply = apply,
     .flags = CNR_REWRITE_STRUCTURE,
+    .example = ops_example_gather,
 };

@@ -213,4 +213,5 @@ const cnr_rewrite ops_fuse_normalization = {
     .summary = "makes one node of layer normalisation that is written as several",
     .apply = apply,
     .flags = CNR_REWRITE_STRUCTURE,
+    .example = ops_example_normalization,
 };

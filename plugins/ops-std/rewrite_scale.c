@@ -68,4 +68,5 @@ const cnr_rewrite ops_scale_products = {
     .summary = "multiplies matrix products by numbers instead of their operands",
     .apply = apply,
     .flags = CNR_REWRITE_STRUCTURE,
+    .example = ops_example_scale,
 };

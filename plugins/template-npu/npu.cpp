@@ -64,9 +64,8 @@ class Queue {
 struct Layer { // a convolution, what bounds it, and a pooling; weights are [out][in x window], then
                // [out] biases
     cnr_window conv, pool;
-    int64_t batch, in, out; // channels
+    int64_t batch, in, out, pools; // channels; 1: it has a pooling
     float low, high;
-    bool pools;
     int64_t weights() const { return out * in * conv.kernel[0] * conv.kernel[1]; }
 };
 
@@ -131,9 +130,10 @@ bool read_bound(const cnr_node *n, Layer &l) {
 
 bool read_pool(const cnr_node *n, Layer &l) {
     int64_t axes;
-    if (!is(n, "max_pool") || n->n_outputs != 1) return false;
-    return l.pools = !cnr_window_resolve(n, n->inputs[0], cnr_attr_ints(n, "kernel_shape", &axes),
-                                         &l.pool);
+    const int64_t *kernel = cnr_attr_ints(n, "kernel_shape", &axes);
+    l.pools = is(n, "max_pool") && n->n_outputs == 1 &&
+              !cnr_window_resolve(n, n->inputs[0], kernel, &l.pool);
+    return l.pools != 0;
 }
 
 // The layer that begins with node `first`: how many nodes it takes, or 0; they read each other's
@@ -154,10 +154,26 @@ int32_t compile(const cnr_subgraph *g, int32_t first, Layer &l, std::vector<int3
     return static_cast<int32_t>(nodes.size());
 }
 
+// Programs: one serves all batches up to its own, so plans of a range share it.
+std::mutex programs_lock;
+std::deque<Layer> programs;
+
+const Layer *program_for(Layer l, int64_t largest_batch) {
+    const std::lock_guard<std::mutex> hold(programs_lock);
+    l.batch = largest_batch;
+    for (const Layer &p : programs)
+        if (std::memcmp(&p, &l, sizeof l) == 0) return &p;
+    return &programs.emplace_back(l); // a chip's compiler would work here
+}
+
+struct Job { // what a plan keeps
+    const Layer *program;
+    int64_t batch;
+};
+
 double cost_of(const Layer &l) {
-    return start_ns +
-           static_cast<double>(l.batch * l.out * area(l.conv.out) * l.in * area(l.conv.kernel)) /
-               gmacs;
+    const int64_t macs = l.batch * l.out * area(l.conv.out) * l.in * area(l.conv.kernel);
+    return start_ns + static_cast<double>(macs) / gmacs;
 }
 
 cnr_status claim(const cnr_device *, const cnr_subgraph *g, cnr_claim_fn tell, void *arg,
@@ -167,9 +183,8 @@ cnr_status claim(const cnr_device *, const cnr_subgraph *g, cnr_claim_fn tell, v
         std::vector<int32_t> nodes;
         if (!compile(g, i, l, nodes)) continue;
         std::sort(nodes.begin(), nodes.end());
-        const cnr_claim c = {sizeof c,     static_cast<int32_t>(nodes.size()),
-                             nodes.data(), "npu_layer",
-                             cost_of(l),   0};
+        const auto n = static_cast<int32_t>(nodes.size());
+        const cnr_claim c = {sizeof c, n, nodes.data(), "npu_layer", cost_of(l), 0};
         tell(arg, &c);
     }
     return CNR_OK;
@@ -207,16 +222,15 @@ cnr_status prepare(const cnr_device *, const cnr_node *node, void *blob, cnr_err
 
 cnr_status plan(const cnr_device *, const cnr_node *node, cnr_space *work, void **state,
                 cnr_error *err) {
-    auto *l = new (std::nothrow) Layer;
-    if (!l) return host->fail(err, CNR_E_MEMORY, node->name, "out of memory");
-    layer_of(node, *l);
-    if (l->pools)
-        work->bytes = static_cast<uint64_t>(l->batch * l->out * area(l->conv.out)) * sizeof(float);
-    *state = l;
-    return CNR_OK;
+    Layer l;
+    layer_of(node, l);
+    if (l.pools)
+        work->bytes = static_cast<uint64_t>(l.batch * l.out * area(l.conv.out)) * sizeof(float);
+    *state = new (std::nothrow) Job{program_for(l, cnr_max_dim(node->inputs[0], 0)), l.batch};
+    return *state ? CNR_OK : host->fail(err, CNR_E_MEMORY, node->name, "out of memory");
 }
 
-void plan_free(const cnr_device *, void *state) { delete static_cast<Layer *>(state); }
+void plan_free(const cnr_device *, void *state) { delete static_cast<Job *>(state); }
 
 char *at(const cnr_mem *m, uint64_t offset = 0) {
     return static_cast<char *>(m->handle) + m->offset + offset;
@@ -225,7 +239,9 @@ float *floats(const cnr_mem *m) { return reinterpret_cast<float *>(at(m)); }
 Queue *queue(const cnr_stream *s) { return static_cast<Queue *>(s->state); }
 
 cnr_status run(const cnr_run *r, cnr_error *) {
-    const Layer l = *static_cast<Layer *>(r->state); // r is gone when the job runs
+    const Job *job = static_cast<Job *>(r->state);
+    Layer l = *job->program; // r is gone when the job runs
+    l.batch = job->batch;
     const float *x = floats(&r->node->inputs[0]->mem), *w = floats(r->blob);
     float *y = floats(&r->outputs[0]->mem), *middle = l.pools ? floats(r->workspace) : y;
     queue(r->stream)->add([=] {
@@ -245,6 +261,10 @@ cnr_status describe(int32_t, cnr_device_info *out, cnr_error *) {
         std::strcpy(out->driver, "npu 1.0");
     return CNR_OK;
 }
+cnr_status properties(int32_t, cnr_stream *, cnr_property_fn tell, void *arg, cnr_error *) {
+    const std::lock_guard<std::mutex> hold(programs_lock);
+    return tell(arg, "programs", nullptr, static_cast<double>(programs.size())), CNR_OK;
+}
 cnr_status open(cnr_device *d, const cnr_device_options *, cnr_error *) {
     return d->memory = &memory, d->n_memory = d->concurrency = 1, CNR_OK;
 }
@@ -255,21 +275,19 @@ cnr_status alloc(const cnr_device *, cnr_mem *out, cnr_error *err) {
 }
 void release(const cnr_device *, cnr_mem *m) { host->free(m->handle); }
 
-bool outside(const cnr_mem *m, uint64_t offset, uint64_t n) {
-    return offset > m->bytes || n > m->bytes - offset;
-}
-cnr_status refuse(cnr_error *err) {
-    return host->fail(err, CNR_E_ARG, "npu", "bytes outside the memory");
+cnr_status check(const cnr_mem *m, uint64_t offset, uint64_t n, cnr_error *err) {
+    const bool fits = offset <= m->bytes && n <= m->bytes - offset;
+    return fits ? CNR_OK : host->fail(err, CNR_E_ARG, "npu", "bytes outside the memory");
 }
 cnr_status write(cnr_stream *s, const cnr_mem *to, uint64_t offset, const void *from, uint64_t n,
                  cnr_error *err) {
-    if (outside(to, offset, n)) return refuse(err);
+    CNR_TRY(check(to, offset, n, err));
     queue(s)->add([p = at(to, offset), from, n] { std::memcpy(p, from, n); });
     return CNR_OK;
 }
 cnr_status read(cnr_stream *s, const cnr_mem *from, uint64_t offset, void *to, uint64_t n,
                 cnr_error *err) {
-    if (outside(from, offset, n)) return refuse(err);
+    CNR_TRY(check(from, offset, n, err));
     queue(s)->add([p = at(from, offset), to, n] { std::memcpy(to, p, n); });
     return CNR_OK;
 }
@@ -279,8 +297,7 @@ cnr_status stream_open(const cnr_device *, cnr_stream *s, cnr_error *err) {
 }
 void stream_close(cnr_stream *s) { delete queue(s); }
 cnr_status sync(cnr_stream *s, cnr_error *) {
-    queue(s)->await(queue(s)->add([] {}));
-    return CNR_OK;
+    return queue(s)->await(queue(s)->add([] {})), CNR_OK;
 }
 struct Mark {
     Queue *queue;
@@ -313,14 +330,14 @@ cnr_status init(const cnr_host *h, cnr_registrar *registrar, cnr_error *) {
     device.stream_open = stream_open, device.stream_close = stream_close, device.sync = sync;
     device.event_record = record, device.event_wait = wait, device.event_free = event_free,
     device.event_sync = await;
-    device.claim = claim;
+    device.claim = claim, device.properties = properties;
     kernel.size = sizeof kernel, kernel.version = 1, kernel.name = "npu_layer",
     kernel.op = CNR_REGION;
     kernel.device = "npu", kernel.accepts = accepts, kernel.prepare_size = prepare_size,
     kernel.prepare = prepare;
     kernel.plan = plan, kernel.plan_free = plan_free, kernel.run = run;
-    const cnr_status status = host->add(registrar, CNR_KIND_DEVICE, &device);
-    return status ? status : host->add(registrar, CNR_KIND_KERNEL, &kernel);
+    CNR_TRY(host->add(registrar, CNR_KIND_DEVICE, &device));
+    return host->add(registrar, CNR_KIND_KERNEL, &kernel);
 }
 } // namespace
 

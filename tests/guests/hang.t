@@ -15,7 +15,9 @@ my $plugin = "$build/tests/guests/hang/hang.so";
 plan skip_all => "no $build/cnnrun" unless -x "$build/cnnrun";
 plan skip_all => "no $plugin" unless -e $plugin;
 my $dir = tempdir(CLEANUP => 1);
-my $net = "$root/scripts/nets/lenet5.lua $root/scripts/nets/digits/three.png";
+my $other = $ENV{CNNRUN_HANG_NET}; # another net of the zoo, with more calls
+my $name = $other ? "$other.lua --weights random:1" : 'lenet5.lua';
+my $net = "$root/scripts/nets/$name $root/scripts/nets/digits/three.png";
 my $on = "run --json $net --plugin-dir $plugin --device hang";
 
 sub cnnrun { my $out = `timeout -k 1 20 $build/cnnrun @_ 2>$dir/err`; return ($?, $out) }

@@ -47,6 +47,46 @@ is $code, 0, 'kernelcheck --net judges the regions by their nodes' or diag $out,
 ($code, $out) = cnnrun("conform $build/tests/guests/npu/npu.so");
 is $code, 0, 'conform: the device holds' or diag $out, said();
 is scalar(() = $out =~ /^ok .*device npu:0: regions$/mg), 2, '... and two nets with regions' or diag $out;
+# ---- measured times ----
+($code, $out) = cnnrun("tune $lenet $npu --cache $dir/tuned");
+is $code, 0, 'tune times regions' or diag said();
+($code, $out) = cnnrun("show $lenet $npu --cache $dir/tuned --candidates");
+is scalar(() = $out =~ /^\* npu_layer +npu:0 +2 .* [um]?s measured /mg), 2, '... and plans know them' or diag $out, said();
+is_deeply scores("$npu --cache $dir/tuned"), $plain, '... with the same answer';
+
+# ---- sizes that vary: what is compiled for a range serves all of it ----
+write_to('open.lua', <<'END');
+local c = require "cnnrun"
+return c.net { input = { "x", shape = { "batch", 3, 12, 12 } }, c.conv2d { "a", out = 4, kernel = 3 }, c.relu {},
+  c.max_pool { kernel = 2, stride = 2 }, c.conv2d { "b", out = 5, kernel = 3 } }
+END
+write_to('ranges.lua', <<'END');
+local c = require "cnnrun"
+return function(args)
+  local file, ranges, data, apart = args[1], { args[2] }, {}, 0
+  for _, batch in ipairs { 1, 4, 16 } do
+    for i = 1, batch * 432 do data[i] = (i * 37 % 101) / 50 - 1 end
+    local x, y = c.tensor { shape = { batch, 3, 12, 12 }, data = data, dtype = "f32" }, {}
+    for _, device in ipairs { "npu", "cpu" } do
+      local net = c.load(file, { device = device, weights = "random:1", sizes = { batch = batch }, ranges = ranges })
+      y[#y + 1] = net:run(x)
+    end
+    for i = 1, #y[1] do apart = math.max(apart, math.abs(y[1][i] - y[2][i])) end
+  end
+  for _, d in ipairs(c.devices()) do if d.family == "npu" then print(d.programs, apart < 1e-5) end end
+end
+END
+for (['', '6.0'], ['batch=1..16', '2.0']) {
+    my ($range, $programs) = @$_;
+    ($code, $out) = cnnrun("--plugin-dir $build/tests/guests/npu --trust $dir/ranges.lua $dir/open.lua $range");
+    is $out, "$programs\ttrue\n", "three batches, two layers, range '$range': $programs programs, right answers" or diag said();
+}
+for (['batch=1..16', 'batch=17', qr/batch: size 17 is not in its range, 1 to 16/], ['batch=3', 'batch=1', qr/batch=3: want NAME=LEAST\.\.LARGEST/],
+     ['batch=5..2', 'batch=1', qr/batch=5\.\.2: want/], ['height=1..2', 'batch=1', qr/height: no such dimension/]) {
+    ($code) = cnnrun("show $dir/open.lua --weights random:1 --range $_->[0] --symbol $_->[1]");
+    ok $code != 0 && said() =~ $_->[2], "--range $_->[0] --symbol $_->[1] is refused" or diag $code, said();
+}
+
 my $source = do { local (@ARGV, $/) = "$root/plugins/template-npu/npu.cpp"; <> };
 # The example with a mistake in it, as $dir/NAME/npu.so.
 sub build_with {

@@ -380,14 +380,40 @@ static void tell_problem(void *arg, const char *text) {
     tell(r, &f);
 }
 
+/* Defaults that the schema itself would refuse. Returns how many. */
+static int32_t tell_defaults(round_of *r) {
+    int32_t n = 0;
+    for (int32_t i = 0; i < cnri_descriptor_count(CNR_KIND_OPERATOR); i++) {
+        const cnr_op *op = cnri_descriptor_at(CNR_KIND_OPERATOR, i);
+        for (int32_t k = 0; k < op->n_attrs && cnri_owner(op) == r->o->plugin; k++) {
+            cnr_attr_spec space;
+            const cnr_attr_spec *row = cnri_spec_at(op->attrs, op->attr_spec_size, k, &space);
+            const bool real = row->type == CNR_ATTR_FLOAT;
+            const double v = real ? row->default_f : (double)row->default_i;
+            char text[300];
+            if (!(row->flags & CNR_ATTR_BOUNDED) || row->flags & CNR_ATTR_REQUIRED ||
+                (!real && row->type != CNR_ATTR_INT) || (v >= row->min && v <= row->max))
+                continue;
+            snprintf(text, sizeof text,
+                     "operator %.80s: the default of %.80s, %g, is outside %g "
+                     "to %g",
+                     op->name, row->name, v, row->min, row->max);
+            tell_problem(r, text);
+            n++;
+        }
+    }
+    return n;
+}
+
 static void judge_names(round_of *r) {
     cnri_finding f = {.kind = "plugin",
                       .name = r->o->plugin->name,
                       .judgement = "names",
                       .verdict = CNRI_VERDICT_HOLDS,
                       .cases = 1};
-    if (wanted(r->o, f.judgement) && cnri_plugin_problems(r->o->plugin, tell_problem, r) == 0)
-        tell(r, &f);
+    if (!wanted(r->o, f.judgement)) return;
+    const int32_t problems = cnri_plugin_problems(r->o->plugin, tell_problem, r);
+    if (tell_defaults(r) == 0 && problems == 0) tell(r, &f);
 }
 
 /* Is there a judgement for it, or does kernelcheck judge it? */

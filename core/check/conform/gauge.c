@@ -213,6 +213,11 @@ static bool judge_knob_domain(cnri_judging *j, const cnr_knob_domain *d) {
     if (d->min_hz > d->max_hz)
         return cnri_judging_fail(j, "%s: min_hz %llu is above max_hz %llu", d->name,
                                  (unsigned long long)d->min_hz, (unsigned long long)d->max_hz);
+    if (d->is_writable & ~1) return cnri_judging_fail(j, "%s: is_writable is 0 or 1", d->name);
+    if (d->is_writable && !d->n_steps && !d->max_cores && (!d->min_hz || !d->max_hz))
+        return cnri_judging_fail(j, "%s: it can be set, and has no bounds: %llu to %llu Hz",
+                                 d->name, (unsigned long long)d->min_hz,
+                                 (unsigned long long)d->max_hz);
     if (d->n_steps < 0 || d->period_ms < 0 || d->max_cores < 0 || d->min_cores < 0 ||
         (d->max_cores && d->min_cores > d->max_cores))
         return cnri_judging_fail(j, "%s: steps, period or cores are out of range", d->name);
@@ -275,6 +280,24 @@ static bool open_knob(knob *k, cnri_judging *j, bool *verdict) {
     return *verdict;
 }
 
+/* What one process saves, the next one loads: it then saves the same. */
+static bool keeps_state(const knob *k) {
+    char was[1024] = "", is[1024] = "";
+    cnr_error err = CNR_ERROR_INIT;
+    if (!CNRI_HAS(k->k, save_state)) return true;
+    cnri_judging_case(k->j, "saving and loading the state");
+    int32_t n = k->k->save_state(k->state, was, sizeof was);
+    if (n < 0 || n >= (int32_t)sizeof was || !memchr(was, 0, sizeof was))
+        return cnri_judging_fail(k->j, "save_state gives %d characters", (int)n);
+    if (!CNRI_HAS(k->k, load_state)) return cnri_judging_fail(k->j, "it saves, and never loads");
+    if (!cnri_judging_ok(k->j, "load_state", k->k->load_state(k->state, was, &err), &err))
+        return false;
+    n = k->k->save_state(k->state, is, sizeof is);
+    return strcmp(was, is) == 0 ||
+           cnri_judging_fail(k->j, "\"%.100s\" was saved and loaded, and \"%.100s\" is saved then",
+                             was, is);
+}
+
 bool cnri_judge_knob(cnri_judging *j) {
     static knob k;
     bool good;
@@ -284,6 +307,7 @@ bool cnri_judge_knob(cnri_judging *j) {
         cnri_judging_case(j, "reading %s", k.domains[i].name);
         good = read_knob(&k, i, &state);
     }
+    good = good && keeps_state(&k);
     k.k->close(k.state);
     return good;
 }

@@ -186,6 +186,25 @@ static bool judge_file(cnri_judging *j, const char *path, bool *fired) {
     return good;
 }
 
+/* The graph that the rewrite itself brings. */
+static bool judge_example(cnri_judging *j, int32_t *fired) {
+    const cnr_rewrite *r = j->descriptor;
+    cnr_error err = CNR_ERROR_INIT;
+    bool once = false;
+    if (!CNRI_HAS(r, example)) return true;
+    cnri_judging_case(j, "its example");
+    cnr_graph *g = cnri_graph_new("example");
+    if (!g) return cnri_judging_fail(j, "out of memory");
+    cnr_status status = r->example(g, &err);
+    if (!status) status = cnri_graph_status(g, false, &err);
+    if (!status) status = cnri_graph_fill_random(g, j->o->check.seed, &err);
+    bool good = cnri_judging_ok(j, "example", status, &err) && judge_graph(j, g, &once);
+    if (good && !once) good = cnri_judging_fail(j, "it does not change its own example");
+    *fired += once;
+    cnri_graph_free(g);
+    return good;
+}
+
 static bool judge_drawn(cnri_judging *j, int32_t *fired) {
     bool good = true;
     for (int32_t i = 0; i < DRAWN && *fired < ENOUGH && good; i++) {
@@ -215,12 +234,12 @@ bool cnri_judge_rewrite(cnri_judging *j) {
         if (!judge_file(j, *net, &once)) return false;
         fired += once;
     }
-    if (!judge_drawn(j, &fired)) return false;
+    if (!judge_example(j, &fired) || !judge_drawn(j, &fired)) return false;
     if (!fired && quantises)
         return cnri_judging_skip(j, "it quantises, and only `cnnrun quantize` asks for that");
     return fired > 0 || cnri_judging_fail(j,
                                           "it changes none of %d nets and none of %d drawn ones; "
-                                          "--net FILE names one that it is for",
+                                          "it needs an example, or --net FILE",
                                           (int)files, (int)DRAWN);
 }
 

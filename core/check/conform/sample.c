@@ -177,13 +177,59 @@ static void *resize_lent(void *block, size_t bytes) {
     return e ? larger : own.resize(block, bytes);
 }
 
+static uint8_t poison; /* what new memory of plugins holds */
+
+static void *alloc_poisoned(size_t bytes) {
+    void *block = own.alloc(bytes);
+    if (block) memset(block, poison, bytes);
+    return block;
+}
+
 /* From now on, in this process. */
 static void lend_files(void) {
     cnr_host *host = cnri_host_mutable();
+    if (host->file_read == lend_file) return;
     own = *host;
     host->file_read = lend_file;
+    host->alloc = alloc_poisoned;
     host->free = take_back;
     host->resize = resize_lent;
+}
+
+/* ---- the same again: what is read does not depend on what memory held before ---- */
+
+static uint64_t seen; /* digest of all pictures, or of all weights */
+
+static void see(const void *data, uint64_t bytes) {
+    uint8_t print[16];
+    uint64_t part;
+    cnri_fingerprint(data, bytes, print);
+    memcpy(&part, print, sizeof part);
+    seen = (seen ^ part) * UINT64_C(1099511628211);
+}
+
+/* Files' bytes that were given and not freed. */
+static int32_t count_lent(void) {
+    int32_t n = 0;
+    for (size_t i = 0; i < CNRI_COUNT(lent); i++) n += lent[i].map != NULL;
+    return n;
+}
+
+static bool same_again(cnri_judging *j, const char *word,
+                       bool (*read)(cnri_judging *, const char *)) {
+    static const uint8_t poisons[] = {0xa5, 0x3c};
+    uint64_t first = 0;
+    int32_t held = 0;
+    for (int32_t i = 0; i < 2; i++) {
+        poison = poisons[i];
+        seen = 0;
+        if (!read(j, word)) return false;
+        if (i == 0) first = seen, held = count_lent();
+    }
+    if (count_lent() > held)
+        return cnri_judging_fail(j, "the bytes of a file are not freed, each time that it is read");
+    return seen == first ||
+           cnri_judging_fail(j, "read again, it gives other bytes: some are never written");
 }
 
 /* ---- sources ---- */
@@ -217,6 +263,7 @@ static bool read_sample(cnri_judging *j, const cnr_source *source, void *state, 
     if (good && !status) {
         uint8_t *copy = cnri_alloc((size_t)s.picture.bytes + 1);
         if (copy) memcpy(copy, s.picture.data, (size_t)s.picture.bytes);
+        if (copy && !may_fail) see(copy, s.picture.bytes);
         cnri_free(copy);
     }
     cnri_host.free(s.picture.data);
@@ -248,9 +295,11 @@ static bool read_source(cnri_judging *j, const char *spec, bool damaged) {
     return good;
 }
 
+static bool read_whole(cnri_judging *j, const char *spec) { return read_source(j, spec, false); }
+
 static bool source_sample(cnri_judging *j, const char *spec) {
     cnri_judging_case(j, "%s", spec);
-    return read_source(j, spec, false);
+    return same_again(j, spec, read_whole);
 }
 
 static bool source_damaged(cnri_judging *j, const char *spec) {
@@ -312,18 +361,25 @@ static bool import_paths(cnri_judging *j, const char *const *paths, int32_t n, b
     bool good = damaged ? cnri_judging_spoke(j, "import", status, &err)
                         : cnri_judging_ok(j, "import", status, &err);
     if (good && !status && !damaged) good = judge_graph(j, g);
+    for (int32_t v = 0; good && !status && !damaged && v < g->values.n; v++)
+        if (g->values.at[v].type->data)
+            see(g->values.at[v].type->data, g->values.at[v].type->bytes);
     if (!status) cnri_graph_free(g);
     return good;
 }
 
-static bool importer_sample(cnri_judging *j, const char *word) {
+static bool import_whole(cnri_judging *j, const char *word) {
     cnri_paths paths = {0};
     cnr_error err = CNR_ERROR_INIT;
-    cnri_judging_case(j, "%s", word);
     const bool good = cnri_judging_ok(j, word, cnri_paths_add(&paths, word, &err), &err) &&
                       import_paths(j, (const char *const *)paths.at, paths.n, false);
     cnri_paths_free(&paths);
     return good;
+}
+
+static bool importer_sample(cnri_judging *j, const char *word) {
+    cnri_judging_case(j, "%s", word);
+    return same_again(j, word, import_whole);
 }
 
 static bool importer_damaged(cnri_judging *j, const char *word) {

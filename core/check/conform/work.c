@@ -3,6 +3,8 @@
 #include <pthread.h>
 #include <stdio.h>
 
+enum { REPEATS = 3 };
+
 #define ROW(KIND, name, run, summary) \
     { CNR_KIND_##KIND, name, summary, cnri_judge_##run }
 static const cnri_judgement judgements[] = {
@@ -66,12 +68,62 @@ bool cnri_conform_judgement(int32_t index, const char **kind, const char **name,
 typedef struct thread_of {
     cnri_judging *j;
     cnri_judge_fn run;
-    bool holds;
+    bool holds, repeats;
 } thread_of;
+
+/* Blocks that the plugin has of the host table. */
+static _Atomic int64_t n_blocks;
+static cnr_host uncounted;
+
+static void *count_alloc(size_t bytes) {
+    void *block = uncounted.alloc(bytes);
+    n_blocks += block != NULL;
+    return block;
+}
+static void *count_resize(void *block, size_t bytes) {
+    void *other = uncounted.resize(block, bytes);
+    n_blocks += !block && other;
+    return other;
+}
+static void count_free(void *block) {
+    n_blocks -= block != NULL;
+    uncounted.free(block);
+}
+static cnr_status count_file(const char *path, uint64_t limit, void **data, uint64_t *bytes,
+                             cnr_error *err) {
+    const cnr_status status = uncounted.file_read(path, limit, data, bytes, err);
+    n_blocks += !status;
+    return status;
+}
+
+static void count_blocks(void) {
+    cnr_host *host = cnri_host_mutable();
+    uncounted = *host;
+    host->alloc = count_alloc;
+    host->resize = count_resize;
+    host->free = count_free;
+    host->file_read = count_file;
+}
+
+/* Repeats what held: blocks that become more each time are never freed. */
+static void judge_leaks(thread_of *t) {
+    const int64_t first = n_blocks;
+    bool grows = true;
+    for (int32_t i = 0; i < REPEATS && t->holds; i++) {
+        const int64_t was = n_blocks;
+        t->holds = t->run(t->j);
+        grows = grows && n_blocks > was;
+    }
+    if (t->holds && grows)
+        t->holds = cnri_judging_fail(t->j, "it is done %d times, and %lld blocks are not freed",
+                                     REPEATS, (long long)(n_blocks - first));
+}
 
 static void *run_judgement(void *arg) {
     thread_of *t = arg;
+    if (t->repeats) count_blocks();
     t->holds = t->run(t->j);
+    if (t->repeats && t->holds && !t->j->is_skipped) judge_leaks(t);
     return NULL;
 }
 
@@ -105,7 +157,13 @@ cnr_status cnri_conform_work(const cnri_conform_options *o, const char *work, cn
                       .descriptor = cnri_descriptor_at(row->kind, descriptor),
                       .index = index,
                       .dice = cnri_dice_of((uint64_t)o->check.seed, row->name, index)};
-    thread_of t = {.j = &j, .run = row->run};
+    /* those that leave nothing of their own behind, and are quick */
+    const bool repeats = row->run == cnri_judge_meter || row->run == cnri_judge_meter_absent ||
+                         row->run == cnri_judge_knob_absent || row->run == cnri_judge_knob ||
+                         row->run == cnri_judge_source_samples ||
+                         row->run == cnri_judge_importer_samples ||
+                         row->run == cnri_judge_encoded_size;
+    thread_of t = {.j = &j, .run = row->run, .repeats = repeats};
     pthread_t thread;
     if (pthread_create(&thread, NULL, run_judgement, &t) != 0)
         return cnri_fail(err, CNR_E_STATE, "conform", "no thread could be begun");

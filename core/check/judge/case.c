@@ -103,6 +103,8 @@ static cnr_status make_parameters(cnri_case *c, const cnri_draft *d, cnr_error *
         const cnr_status status = op->parameters(&c->node, i, &t, &init, err);
         if (status == CNR_E_NOT_FOUND) continue;
         if (status) return status;
+        if (init.kind == CNR_INIT_HE && init.fan_in < 1 && cnr_count(&t) > 0)
+            c->fault = "parameters wants HE's initial values and tells no fan_in";
         c->in[i] = t;
         c->inputs[i] = &c->in[i];
     }
@@ -286,6 +288,8 @@ void cnri_case_chain(cnri_case *c, uint64_t seed) {
             cnri_descriptor_at(CNR_KIND_OPERATOR, (int32_t)cnri_dice_below(&dice, n_ops));
         if (!(op->flags & CNR_OP_EPILOGUE) || !CNRI_HAS(op, reference) || op->n_inputs < 1)
             continue;
+        if (op->n_inputs < 2 && cnri_dice_chance(&dice, 50))
+            continue; /* operands are where layouts matter */
         cnr_tensor value = *cnri_case_out(c, c->n_chain, 0);
         value.data = NULL;
         if (link_build(&c->chain[c->n_chain], op, &value, &dice)) c->n_chain++;

@@ -131,6 +131,7 @@ typedef struct cnri_case {
     void *first; /* output 0 as kernel `first_by` gave it, the first time, with so many links */
     const cnr_kernel *first_by;
     int32_t first_links;
+    const char *fault; /* what `parameters` said wrong; NULL: nothing */
 } cnri_case;
 
 /* An encoding with its default options may lose so much, as a share of the weights' root mean

@@ -42,6 +42,10 @@ static bool judge_reference(cnri_stand *s, cnri_promises *p, cnri_text *why) {
 
 /* What infer said already is what comes. */
 static bool judge_known(const cnri_case *c, cnri_promises *p, cnri_text *why) {
+    if (c->fault) {
+        cnri_text_add(why, "%s", c->fault);
+        return cnri_promise_fails(CNRI_PROMISE_REFERENCE, why);
+    }
     for (int32_t i = 0; i < c->node.n_outputs; i++) {
         cnr_tensor known = c->out[i];
         if (!c->known[i]) continue;

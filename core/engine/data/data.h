@@ -56,7 +56,8 @@ cnr_status cnri_labels_read(cnr_graph *g, const char *path, cnr_error *err);
 cnr_status cnri_preprocess_change(cnri_preprocess *p, const char *key, const char *text,
                                   cnr_error *err);
 void cnri_preprocess_free(cnri_preprocess *p);
-/* shape.c: metadata "symbol.NAME.default" of an open dimension; -1: none. */
+/* shape.c: metadata "symbol.NAME.default" of an open dimension, or the largest of its range; -1:
+ * none. */
 int64_t cnri_dim_default(const cnr_graph *g, int64_t dim);
 /* Which axis is what in an input for pictures; -1: none. Width is behind height. Channels come last
  * where the last axis is 1 or 3 and the one before the sides is neither; of rank 3, the first axis

@@ -3,12 +3,13 @@
 
 int64_t cnri_dim_default(const cnr_graph *g, int64_t dim) {
     char key[300];
-    int64_t value;
+    int64_t value, range[2];
     const int32_t k = dim < 0 && dim != CNR_DIM_UNKNOWN ? CNR_SYMBOL_OF_DIM(dim) : -1;
     if (k < 0 || k >= g->symbols.n) return -1;
     snprintf(key, sizeof key, "symbol.%.200s.default", g->symbols.at[k]);
     const char *text = cnri_host.graph_meta(g, key);
-    return text && cnri_parse_int(text, &value) && value > 0 ? value : -1;
+    if (text && cnri_parse_int(text, &value) && value > 0) return value;
+    return cnri_symbol_range(g, k, range) ? range[1] : -1;
 }
 
 /* Height and width of the picture (NULL: any) once resized and cropped. True: the settings fix it

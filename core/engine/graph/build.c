@@ -70,6 +70,7 @@ void cnri_graph_free(cnr_graph *g) {
     cnri_vec_free(&g->problems);
     for (int32_t i = 0; i < g->warnings.n; i++) cnri_free(g->warnings.at[i]);
     cnri_vec_free(&g->warnings);
+    cnri_free(g->ranges);
     cnri_free(g->outputs.at);
     cnri_free(g->outputs.names);
     cnri_free(g->meta.keys);
@@ -147,6 +148,7 @@ cnr_value cnri_value_add(cnr_graph *g, const char *name, const cnr_tensor *type)
     t->size = sizeof *t;
     t->quant = quant;
     t->data = NULL;
+    t->dim_range = NULL;
     memset(&t->mem, 0, sizeof t->mem);
     if (cnri_map_set(&g->value_names, own, (void *)(intptr_t)(g->values.n + 1)) != CNR_OK)
         goto failed;

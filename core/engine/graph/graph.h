@@ -83,7 +83,8 @@ typedef struct cnr_graph {
     bool out_of_memory;
     bool updates; /* nodes write to the variables that they update: its data is whose plans train it
                    */
-    bool renames; /* while hooks and rewrites add nodes: a name that is taken gets a suffix */
+    int64_t *ranges; /* what dim_range of its values points to; NULL: nothing */
+    bool renames;    /* while hooks and rewrites add nodes: a name that is taken gets a suffix */
     cnri_map value_names, node_names;     /* name -> index + 1; see build.c */
     struct cnri_calibration *calibration; /* NULL: nobody asks for whole numbers */
 } cnr_graph;
@@ -185,6 +186,14 @@ bool cnri_value_decides_shapes(const cnr_graph *g, cnr_value value);
  * input type with data becomes a constant (see above). */
 cnr_status cnri_graph_bind(cnr_graph *g, const cnr_tensor *const *input_types, int32_t n,
                            cnr_error *err);
+
+/* ---- ranges.c: sizes that vary between plans of a net ---- */
+/* Metadata "symbol.NAME.range", "1,16"; false: there is none. */
+bool cnri_symbol_range(const cnr_graph *g, int32_t symbol, int64_t range[2]);
+/* "NAME=LEAST..LARGEST" into metadata. */
+cnr_status cnri_graph_add_range(cnr_graph *g, const char *text, cnr_error *err);
+/* Sizes by symbol, each in its range; one below 0 becomes the least. */
+cnr_status cnri_ranges_check(const cnr_graph *g, int64_t *sizes, cnr_error *err);
 
 /* The variable that output `output` of a node is the new value of; -1: none, or not in this
  * graph. */

@@ -234,9 +234,10 @@ static cnr_status bind_symbols(const cnr_graph *g, const cnr_tensor *const *type
             if (size) *size = got;
         }
     }
+    const cnr_status status = cnri_ranges_check(g, sizes, err);
     for (int32_t i = 0; i < g->symbols.n; i++)
         if (sizes[i] < 0) sizes[i] = 1;
-    return CNR_OK;
+    return status;
 }
 
 /* The data of an input that decides shapes: constant from here on. */

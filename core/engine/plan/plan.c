@@ -124,8 +124,8 @@ static void count_work(cnr_plan *plan) {
 
 const char *const cnri_plan_steps[] = {"fuse", "alias", "layout", NULL};
 
-static cnr_status make(cnri_planner *p, const cnr_tensor *const *types, int32_t n_types,
-                       cnr_error *err) {
+static cnr_status make(cnri_planner *p, const cnr_graph *net, const cnr_tensor *const *types,
+                       int32_t n_types, cnr_error *err) {
     cnr_plan *plan = p->plan;
     const char *const *off = p->options->no_rewrite;
     cnr_status status = cnri_graph_bind(p->graph, types, n_types, err);
@@ -133,6 +133,9 @@ static cnr_status make(cnri_planner *p, const cnr_tensor *const *types, int32_t 
     if (!status) status = count_params(plan, err);
     if (!status) status = cnri_graph_rewrite(p->graph, off, plan->devices, plan->n_devices, err);
     if (!status) status = check_values(p->graph, err);
+    if (!status)
+        cnri_plan_find_ranges(p->graph,
+                              &(cnri_ranges_request){net, off, plan->devices, plan->n_devices});
     p->fuse = !cnri_is_listed(off, cnri_plan_steps[0]);
     p->alias = !cnri_is_listed(off, cnri_plan_steps[1]);
     p->layout = !cnri_is_listed(off, cnri_plan_steps[2]);
@@ -179,7 +182,8 @@ cnr_status cnri_plan_make_on(const cnr_graph *graph, const cnri_device_set *set,
     plan->gives_up = plan->hang_ms || (p.options->fallback && *p.options->fallback);
     p.graph = plan->graph = cnri_graph_copy(graph);
     if (plan->graph) plan->graph->late_folds = true;
-    cnr_status status = plan->graph ? make(&p, input_types, n_inputs, err) : cnri_no_memory(err);
+    cnr_status status =
+        plan->graph ? make(&p, graph, input_types, n_inputs, err) : cnri_no_memory(err);
     status = await_kernels(plan, status, err);
     free_planner(&p);
     status = cnri_alloc_verdict(before, status, "plan", err);

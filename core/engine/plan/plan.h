@@ -228,6 +228,7 @@ typedef struct cnri_plan_options {
                                      default if `device` says nothing; NULL-terminated; NULL */
     cnri_policy *policy;          /* NULL: rules alone */
     bool candidates;              /* the plan keeps its table */
+    const char *forced_region;    /* the kernel of the one region that takes all nodes; NULL */
     /* devices that are left for when this one fails; NULL-terminated */
     const char *const *fallback;
     bool on_fallback; /* `device` is one of those: the net's own wishes no longer count */

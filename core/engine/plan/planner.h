@@ -300,6 +300,9 @@ cnr_status cnri_memo_keep(cnri_planner *p, int32_t node, cnr_error *err);
  * times do not count; measures if that is wanted. */
 cnr_status cnri_tuning_begin(cnri_planner *p, const cnri_chain *chain, const cnri_kernel_query *q,
                              char key[CNRI_TUNING_KEY], cnr_error *err);
+/* The same of a region, by the kernel that is to compute it. */
+cnr_status cnri_tuning_begin_region(cnri_planner *p, const cnri_chain *chain, int32_t device,
+                                    const char *kernel, char key[CNRI_TUNING_KEY], cnr_error *err);
 /* Whether the node computes nothing: its output shares the bytes of its input. */
 bool cnri_only_shares(const cnri_planner *p, const cnr_node *node);
 bool cnri_kernel_only_forced(const cnr_kernel *k); /* never chosen by itself */
@@ -309,5 +312,16 @@ bool cnri_kernel_drives(const cnr_kernel *k, const cnr_device *device);
 /* residency.c */
 cnr_status cnri_residency_make(cnr_plan *plan, const cnri_memo *memo, cnr_error *err);
 void cnri_residency_free(cnr_plan *plan);
+
+/* ---- ranges.c ---- */
+typedef struct cnri_ranges_request {
+    const cnr_graph *net; /* as it was loaded */
+    const char *const *off;
+    const cnr_device *const *devices;
+    int32_t n_devices;
+} cnri_ranges_request;
+/* Sets dim_range of the values of `made`, the net bound and rewritten: by making it at both ends
+ * of the ranges. Where that gives other nodes, nothing is set. */
+void cnri_plan_find_ranges(cnr_graph *made, const cnri_ranges_request *request);
 
 #endif

@@ -271,7 +271,9 @@ static cnr_status ask_kernel(claims *s, cnri_region *r, const cnr_claim *claim, 
                                  .axis = -1,
                                  .cap = chain.n,
                                  .forced_name = claim->kernel};
-    CNR_TRY(cnri_candidates_make(p, &chain, &q, &named, "", err));
+    char key[CNRI_TUNING_KEY];
+    CNR_TRY(cnri_tuning_begin_region(p, &chain, r->device, claim->kernel, key, err));
+    CNR_TRY(cnri_candidates_make(p, &chain, &q, &named, key, err));
     *takes = p->rows.n > 0 && p->rows.at[0].kernel;
     if (!*takes) return CNR_OK;
     const cnri_candidate *row = &p->rows.at[0];
@@ -282,7 +284,7 @@ static cnr_status ask_kernel(claims *s, cnri_region *r, const cnr_claim *claim, 
     memcpy(r->row.layout, row->layout, n * sizeof *row->layout);
     if (r->row.cost.ns <= 0 && claim->cost_ns > 0)
         r->row.cost = (cnri_cost){.from = CNRI_ESTIMATED, .ns = claim->cost_ns};
-    if (claim->joules > 0) r->row.cost.joules = claim->joules;
+    if (r->row.cost.joules <= 0 && claim->joules > 0) r->row.cost.joules = claim->joules;
     return CNR_OK;
 }
 
@@ -414,6 +416,11 @@ static double gain_of(const cnri_planner *p, const cnri_region *r) {
         if (pick->parts[0].device != r->device) elsewhere = true;
         ns += ns_of(p, &pick->parts[0], &pick->view, &p->graph->nodes.at[node]->view);
     }
+    if (p->options->forced_region)
+        return r->chain.n + 1 == p->graph->nodes.n &&
+                       strcmp(r->row.kernel->name, p->options->forced_region) == 0
+                   ? INFINITY
+                   : -1;
     if (elsewhere) return INFINITY;
     return ns - ns_of(p, &r->row, &all, &p->graph->nodes.at[r->chain.node]->view);
 }

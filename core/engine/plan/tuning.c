@@ -70,6 +70,20 @@ static cnr_status make_key(const cnri_planner *p, const cnri_chain *chain, int32
     return digest_key(&t, key, err);
 }
 
+/* The nodes of a region, and how they read each other. */
+static cnr_status make_region_key(const cnri_planner *p, const cnr_subgraph *s, int32_t device,
+                                  char key[CNRI_TUNING_KEY], cnr_error *err) {
+    cnri_text t = {0};
+    add_device(&t, p->set->at[device]);
+    for (int32_t i = 0; i < s->n_nodes; i++) {
+        for (int32_t k = 0; k < s->nodes[i].node->n_inputs; k++)
+            cnri_text_add(&t, "%d ", (int)s->nodes[i].inputs[k]);
+        add_node(&t, s->nodes[i].node);
+    }
+    for (int32_t i = 0; i < s->n_outputs; i++) cnri_text_add(&t, ">%d", (int)s->outputs[i]);
+    return digest_key(&t, key, err);
+}
+
 /* ---- the small net ---- */
 
 /* The value in the segment: its own constants, inputs for what others compute. */
@@ -193,4 +207,20 @@ cnr_status cnri_tuning_begin(cnri_planner *p, const cnri_chain *chain, const cnr
     const cnr_status status = make_key(p, chain, q->device, key, err);
     if (status || !t->measure || q->unmeasured || cnri_tuning_knows(t, key)) return status;
     return measure(p, chain, q->device, key, err);
+}
+
+cnr_status cnri_tuning_begin_region(cnri_planner *p, const cnri_chain *chain, int32_t device,
+                                    const char *kernel, char key[CNRI_TUNING_KEY], cnr_error *err) {
+    cnri_tuning *t = p->options->tuning;
+    const cnr_device *d = p->plan->devices[device];
+    bool any;
+    key[0] = 0;
+    if (!t || p->options->deterministic || p->options->memo) return CNR_OK;
+    CNR_TRY(make_region_key(p, chain->region->subgraph, device, key, err));
+    if (!t->measure || cnri_tuning_find(t, key, kernel)) return CNR_OK;
+    cnr_graph *segment = segment_of(p, chain);
+    const cnr_status status =
+        segment ? time_all(t, segment, d->name, key, &kernel, 1, &any, err) : CNR_OK;
+    cnri_graph_free(segment);
+    return status;
 }

@@ -248,6 +248,7 @@ static cnr_status put_inputs(cnr_session *s, cnr_error *err) {
     for (int32_t i = 0; i < plan->graph->inputs.n; i++) {
         const int32_t home = plan->input_homes[i];
         if (home < 0) continue;
+        if (s->given[i] == CNRI_BOUND) continue;
         if (!s->given[i])
             return cnri_fail(err, CNR_E_STATE,
                              plan->graph->values.at[plan->graph->inputs.at[i]].name,

@@ -45,6 +45,18 @@ static cnr_status measure(cnr_runtime *rt, const cnri_device *d, collected_facts
     return status;
 }
 
+cnr_status cnr_device_native(cnr_runtime *rt, const char *device, const char *name, void **out,
+                             cnr_error *err) {
+    const cnr_device *open;
+    if (out) *out = NULL;
+    CNR_TRY(cnri_require_arguments(err, "runtime", rt, "device", device, "name", name, "out", out,
+                                   NULL));
+    CNR_TRY(cnri_check_process(rt, err));
+    CNR_TRY(cnri_device_open(&rt->devices, device, &open, err));
+    *out = CNRI_HAS(open->cls, native) ? open->cls->native(open, name) : NULL;
+    return *out ? CNR_OK : cnri_fail(err, CNR_E_NOT_FOUND, device, "has no object \"%s\"", name);
+}
+
 cnr_status cnr_device_facts(cnr_runtime *rt, const char *device, int32_t measured,
                             cnr_fact_list *out, cnr_error *err) {
     const cnri_device *d = NULL;

@@ -35,7 +35,8 @@ bool cnri_session_on_fallback(const cnr_plan *plan, cnr_status status, const cnr
 bool cnri_session_move_to_fallback(cnr_session *s, cnr_status status, const cnr_error *why) {
     const cnr_graph *g = s->plan->graph;
     cnr_session *fresh;
-    if (s->listeners.n || s->tap || !cnri_session_on_fallback(s->plan, status, why, &fresh))
+    if (s->listeners.n || s->tap || s->n_bound ||
+        !cnri_session_on_fallback(s->plan, status, why, &fresh))
         return false;
     for (int32_t i = 0; i < g->inputs.n; i++) {
         const uint64_t bytes = cnr_dense_bytes(g->values.at[g->inputs.at[i]].type);

@@ -72,6 +72,7 @@ static void add_weights(cnri_text *out, const cnr_graph *g) {
 /* Metadata by which the net says how it is planned. Its policy has a digest of its own. */
 static bool is_wish(const char *key) {
     return strncmp(key, CNRI_PLACE_PREFIX, strlen(CNRI_PLACE_PREFIX)) == 0 ||
+           strncmp(key, "symbol.", 7) == 0 ||
            (strncmp(key, "plan.", 5) == 0 &&
             strncmp(key, CNRI_POLICY_META, strlen(CNRI_POLICY_META)) != 0);
 }

@@ -34,6 +34,8 @@
       "a setting of the importer") \
     X(ALL, SIZES, symbols, "sizes", "--symbol", "NAME=VALUE", NULL, NET, " (repeatable)", \
       "bind a named dimension") \
+    X(ALL, LIST, symbol_ranges, "ranges", "--range", "NAME=A..B", NULL, NOTHING, " (repeatable)", \
+      "sizes that a named dimension may have in any plan: kernels and regions see them") \
     X(ALL, LIST, no_rewrite, "no_rewrite", "--no-rewrite", "NAME", NULL, PLAN, " (repeatable)", \
       "leave a rewrite out") \
     X(ALL, LIST, kernels, "kernels", "--kernel", "NODE=NAME", NULL, PLAN, " (repeatable)", \

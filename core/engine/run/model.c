@@ -123,6 +123,13 @@ static bool copy_symbols(cnr_model *m, const cnr_load_options *o) {
     return true;
 }
 
+static cnr_status take_ranges(cnr_model *m, const cnr_load_options *o, cnr_error *err) {
+    cnr_status status = CNR_OK;
+    for (const char *const *r = o ? o->symbol_ranges : NULL; r && *r && !status; r++)
+        status = cnri_graph_add_range(m->graph, *r, err);
+    return status;
+}
+
 static void take_symbols(const cnr_model *m, cnri_sizes *from) {
     from->symbols = (const char *const *)m->symbols;
     from->values = m->symbol_values;
@@ -335,6 +342,7 @@ static cnr_status fill(cnr_model *m, const cnr_load_options *o, cnr_error *err) 
     cnri_policy_release(options.policy);
     if (!copied) return no_memory(err);
     if (!copy_symbols(m, o) || !copy_labels(m)) return no_memory(err);
+    CNR_TRY(take_ranges(m, o, err));
     status = o && o->preset ? take_preset(m, o->preset, err) : CNR_OK;
     if (status) return status;
     warn_of_metadata(m);

@@ -47,17 +47,16 @@ static cnr_status allocate(cnr_session *s, cnr_error *err) {
     return CNR_OK;
 }
 
-/* A part of a storage; *viewed when it is to be given back. */
-static cnr_status part(cnr_session *s, int32_t storage, uint64_t offset, uint64_t bytes,
-                       cnr_mem *out, bool *viewed, cnr_error *err) {
+/* A part of `whole`, which is a storage or stands for one; *viewed when it is to be given back. */
+static cnr_status part(cnr_session *s, int32_t storage, const cnr_mem *whole, uint64_t offset,
+                       uint64_t bytes, cnr_mem *out, bool *viewed, cnr_error *err) {
     const cnri_storage *at = &s->plan->storages.at[storage];
     const cnr_device *device = s->plan->devices[at->device];
     const cnr_memory_class *m = &device->memory[at->memory_class];
-    *out = s->mems[storage];
+    *out = *whole;
     if (at->constant || bytes == 0 || !(m->flags & CNR_MEMORY_PARTS)) return CNR_OK;
     if (CNRI_HAS(device->cls, view)) {
-        const cnr_status status =
-            device->cls->view(device, &s->mems[storage], offset, bytes, out, err);
+        const cnr_status status = device->cls->view(device, whole, offset, bytes, out, err);
         *viewed = status == CNR_OK;
         return status;
     }
@@ -66,23 +65,28 @@ static cnr_status part(cnr_session *s, int32_t storage, uint64_t offset, uint64_
     return CNR_OK;
 }
 
-static cnr_status place_homes(cnr_session *s, cnr_error *err) {
-    const cnr_plan *plan = s->plan;
-    for (int32_t i = 0; i < plan->homes.n; i++) {
-        const cnri_home *h = &plan->homes.at[i];
-        cnr_tensor *t = &s->tensors[i];
-        *t = h->type;
-        if (h->storage >= 0) {
-            const cnr_status status =
-                part(s, h->storage, h->offset, h->bytes, &t->mem, &s->viewed[i], err);
-            if (status) return status;
-            t->data = NULL;
-            if (host_class(plan->devices[h->device], h->memory_class))
-                t->data = (char *)t->mem.handle + t->mem.offset;
-        }
-        s->flats[i] = *t;
-        s->flats[i].block = 0;
+cnr_status cnri_session_place(cnr_session *s, int32_t home, const cnr_mem *whole, uint64_t offset,
+                              cnr_error *err) {
+    const cnri_home *h = &s->plan->homes.at[home];
+    const cnr_device *device = s->plan->devices[h->device];
+    cnr_tensor *t = &s->tensors[home];
+    if (s->viewed[home] && CNRI_HAS(device->cls, unview)) device->cls->unview(device, &t->mem);
+    s->viewed[home] = false;
+    *t = h->type;
+    if (h->storage >= 0) {
+        CNR_TRY(part(s, h->storage, whole ? whole : &s->mems[h->storage], offset, h->bytes, &t->mem,
+                     &s->viewed[home], err));
+        t->data = NULL;
+        if (host_class(device, h->memory_class)) t->data = (char *)t->mem.handle + t->mem.offset;
     }
+    s->flats[home] = *t;
+    s->flats[home].block = 0;
+    return CNR_OK;
+}
+
+static cnr_status place_homes(cnr_session *s, cnr_error *err) {
+    for (int32_t i = 0; i < s->plan->homes.n; i++)
+        CNR_TRY(cnri_session_place(s, i, NULL, s->plan->homes.at[i].offset, err));
     return CNR_OK;
 }
 
@@ -114,8 +118,8 @@ static cnr_status make_call(cnr_session *s, int32_t index, cnr_error *err) {
     call->view.outputs = (const cnr_tensor *const *)call->outputs;
     if (step->workspace < 0) return CNR_OK;
     call->has_workspace = true;
-    return part(s, step->workspace, step->workspace_offset, step->workspace_space.bytes,
-                &call->workspace, &call->viewed, err);
+    return part(s, step->workspace, &s->mems[step->workspace], step->workspace_offset,
+                step->workspace_space.bytes, &call->workspace, &call->viewed, err);
 }
 
 /* Zeroed host memory for an input or output: the device's own, if it has such, or the heap's. */
@@ -173,13 +177,14 @@ static bool make_lists(cnr_session *s) {
     s->calls = cnri_alloc_zero(((size_t)p->steps.n + 1) * sizeof *s->calls);
     s->inputs = cnri_alloc_zero(((size_t)p->graph->inputs.n + 1) * sizeof *s->inputs);
     s->given = cnri_alloc_zero(((size_t)p->graph->inputs.n + 1) * sizeof *s->given);
+    s->bound = cnri_alloc_zero(homes * sizeof *s->bound);
     s->outputs = cnri_alloc_zero(((size_t)p->graph->outputs.n + 1) * sizeof *s->outputs);
     s->output_data = cnri_alloc_zero(((size_t)p->graph->outputs.n + 1) * sizeof *s->output_data);
     s->ends = cnri_alloc_zero(((size_t)p->graph->inputs.n + (size_t)p->graph->outputs.n + 1) *
                               sizeof *s->ends);
     return s->streams && s->finished && s->pending && s->mems && s->tensors && s->flats &&
-           s->viewed && s->calls && s->inputs && s->given && s->outputs && s->output_data &&
-           s->ends;
+           s->viewed && s->calls && s->inputs && s->given && s->bound && s->outputs &&
+           s->output_data && s->ends;
 }
 
 static uint64_t sum(uint64_t a, uint64_t b) { return a > UINT64_MAX - b ? UINT64_MAX : a + b; }
@@ -261,9 +266,9 @@ static bool release(cnr_session *s) {
     for (int32_t i = 0; s->calls && i < p->steps.n; i++) cnri_free(s->calls[i].inputs);
     for (int32_t i = 0; i < s->n_ends; i++)
         if (!s->ends[i].device) cnri_free(s->ends[i].memory);
-    void *lists[] = {s->streams, s->finished,    s->pending, s->mems,       s->tensors,
-                     s->flats,   s->viewed,      s->calls,   s->inputs,     s->given,
-                     s->outputs, s->output_data, s->ends,    s->staging[0], s->staging[1]};
+    void *lists[] = {s->streams, s->finished,   s->pending,    s->mems,  s->tensors, s->flats,
+                     s->viewed,  s->calls,      s->inputs,     s->given, s->outputs, s->output_data,
+                     s->ends,    s->staging[0], s->staging[1], s->bound};
     for (size_t i = 0; i < CNRI_COUNT(lists); i++) cnri_free(lists[i]);
     cnri_vec_free(&s->listeners);
     cnri_free(s);
@@ -335,34 +340,48 @@ static void type_text(const cnr_tensor *t, char *text, size_t capacity) {
     if (at < capacity) snprintf(text + at, capacity - at, "]");
 }
 
+/* What an input or output must be: of the type of `v`, plain, with data if it is on the host. */
+static cnr_status check_end(const cnri_value *v, const cnr_tensor *value, const char *what,
+                            cnr_error *err) {
+    const char *fault = cnri_tensor_fault(value);
+    if (fault) return cnri_fail(err, CNR_E_INVALID, v->name, "%s: %s", what, fault);
+    if (value->dtype == v->type->dtype && cnr_same_shape(value, v->type) && !value->encoding &&
+        value->block <= 1)
+        return CNR_OK;
+    char want[160], got[160];
+    type_text(v->type, want, sizeof want);
+    type_text(value, got, sizeof got);
+    return cnri_fail(err, CNR_E_SHAPE, v->name, "%s: want %s, plain; got %s", what, want, got);
+}
+
+cnr_status cnri_session_end(const cnr_session *s, bool is_output, int32_t index,
+                            const cnr_tensor *value, const cnri_value **out, cnr_error *err) {
+    const cnr_graph *g = s->plan->graph;
+    const char *what = is_output ? "output" : "input";
+    const int32_t n = is_output ? g->outputs.n : g->inputs.n;
+    if (index < 0 || index >= n)
+        return cnri_fail(err, CNR_E_ARG, "session", "%s %d: want 0 to %d", what, (int)index,
+                         (int)n - 1);
+    *out = &g->values.at[is_output ? g->outputs.at[index] : g->inputs.at[index]];
+    return value ? check_end(*out, value, what, err) : CNR_OK;
+}
+
 cnr_status cnr_session_set_input(cnr_session *s, int32_t index, const cnr_tensor *value,
                                  cnr_error *err) {
-    cnr_status status = cnri_require_arguments(err, "session", s, "value", value, NULL);
-    if (status) return status;
-    const cnr_graph *g = s->plan->graph;
-    if (index < 0 || index >= g->inputs.n)
-        return cnri_fail(err, CNR_E_ARG, "session", "input %d: want 0 to %d", (int)index,
-                         (int)g->inputs.n - 1);
-    const cnri_value *v = &g->values.at[g->inputs.at[index]];
-    const char *fault = cnri_tensor_fault(value);
-    if (fault) return cnri_fail(err, CNR_E_INVALID, v->name, "input: %s", fault);
-    if (value->dtype != v->type->dtype || !cnr_same_shape(value, v->type) || value->encoding ||
-        value->block > 1) {
-        char want[160], got[160];
-        type_text(v->type, want, sizeof want);
-        type_text(value, got, sizeof got);
-        return cnri_fail(err, CNR_E_SHAPE, v->name, "input: want %s, plain; got %s", want, got);
-    }
+    const cnri_value *v;
+    CNR_TRY(cnri_require_arguments(err, "session", s, "value", value, NULL));
+    CNR_TRY(cnri_session_end(s, false, index, value, &v, err));
     if (!value->data && cnr_count(value) > 0)
         return cnri_fail(err, CNR_E_ARG, v->name, "input has no data on the host");
-    status = cnri_tensor_check(value, v->name, err);
-    if (status) return status;
+    CNR_TRY(cnri_tensor_check(value, v->name, err));
     if (v->type->data && value->data &&
         memcmp(v->type->data, value->data, (size_t)v->type->bytes) != 0)
         return cnri_fail(err, CNR_E_STATE, v->name,
                          "input: its data decides shapes, and this plan is for "
                          "other data: want a plan made by cnr_plan_for with this data");
-    s->given[index] = true;
+    if (s->given[index] == CNRI_BOUND)
+        return cnri_fail(err, CNR_E_STATE, v->name, "input is bound to the caller's own memory");
+    s->given[index] = CNRI_GIVEN;
     if (s->inputs[index] && value->data && value->data != s->inputs[index])
         memcpy(s->inputs[index], value->data, (size_t)cnr_dense_bytes(value));
     return CNR_OK;

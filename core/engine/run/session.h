@@ -2,7 +2,8 @@
  *
  *   session.c   opens, closes, inputs, outputs     execute.c   runs the steps
  *   transfer.c  copies and layout conversions      floats.c    the processor's float modes
- *   fallback.c  goes on on another device          hang.c      gives up a device that hangs */
+ *   fallback.c  goes on on another device          hang.c      gives up a device that hangs
+ *   bind.c      inputs and outputs in an application's own memory */
 #ifndef CNRI_SESSION_H
 #define CNRI_SESSION_H
 
@@ -34,6 +35,8 @@ typedef struct cnri_end {
     const cnr_device *device; /* whose host_alloc gave it; NULL: the heap's */
 } cnri_end;
 
+enum { CNRI_GIVEN = 1, CNRI_BOUND = 2 };
+
 struct cnr_session {
     cnr_plan *plan;
     cnr_model *model;
@@ -44,7 +47,9 @@ struct cnr_session {
     bool *viewed;                /* by home: mem is a view to give back */
     cnri_call *calls;            /* by step */
     void **inputs;               /* host copies, by graph input */
-    bool *given;
+    uint8_t *given;              /* by graph input: CNRI_GIVEN ... */
+    int32_t *bound; /* by home that owns its bytes: 0, or which input (1 + i) or output (-1 - i) is
+                       bound to memory of the caller's that stands for them */
     cnr_tensor *outputs; /* host, by graph output */
     void **output_data;  /* own memory of those that live elsewhere */
     cnri_end *ends;      /* what inputs and output_data point to */
@@ -54,7 +59,8 @@ struct cnr_session {
     bool *pending;     /* by device: queued work was not flushed yet */
     CNRI_VEC(cnri_listener) listeners;
     int32_t last_listener; /* id */
-    bool timed;            /* streams that can are opened for timing */
+    int32_t n_bound;
+    bool timed; /* streams that can are opened for timing */
     cnr_tap_fn tap;
     void *tap_arg;
     bool running, sync, done;             /* done: outputs are there */
@@ -67,6 +73,13 @@ struct cnr_session {
     /* last: other threads write it, even while a session becomes another */
     volatile int32_t cancel;
 };
+
+/* session.c: the home lies in `whole` (NULL: in its storage) from `offset` on. */
+cnr_status cnri_session_place(cnr_session *s, int32_t home, const cnr_mem *whole, uint64_t offset,
+                              cnr_error *err);
+/* The input or output of that index; value (may be NULL) is of its type. */
+cnr_status cnri_session_end(const cnr_session *s, bool is_output, int32_t index,
+                            const cnr_tensor *value, const cnri_value **out, cnr_error *err);
 
 /* listen.c: tells all listeners. */
 void cnri_session_notify(const cnr_session *s, cnri_event_kind kind, int32_t step, uint64_t took_ns,

@@ -2,12 +2,9 @@
 #ifndef CNNRUN_DEVICE_H
 #define CNNRUN_DEVICE_H
 
-#include <cnnrun/status.h>
 #include <cnnrun/tensor.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+CNR_BEGIN_C
 
 enum {
     CNR_MEMORY_HOST = 1 << 0,  /* handle is a host address; data can be used in place */
@@ -33,8 +30,7 @@ typedef struct cnr_device_info {
     char name[128];   /* for people: "Mali-G78" */
     char driver[128]; /* vendor and driver version; part of every cache key */
     char why[128];
-    int32_t concurrency; /* threads or compute units */
-    int32_t reserved;
+    int32_t concurrency;   /* threads or compute units */
     uint64_t memory_bytes; /* 0: unknown */
     /* "big": a part of the family's hardware that users may select, as "cpu:big"; "": all of it. */
     char part[24];
@@ -75,7 +71,6 @@ typedef struct cnr_device {
 /* A queue of work; used by one thread at a time. In-order. */
 typedef struct cnr_stream {
     uint32_t size;
-    int32_t reserved;
     const cnr_device *device;
     void *state; /* the plugin's */
     /* Devices with host memory: calls fn(arg, i, thread) for all i < n on up to `concurrency`
@@ -85,7 +80,6 @@ typedef struct cnr_stream {
     /* non-zero: long kernels are asked to return early; set by other threads: see cnr_cancelled */
     const volatile int32_t *cancel;
     uint32_t flags; /* CNR_STREAM_...; set before stream_open, and constant */
-    uint32_t reserved_flags;
 } cnr_stream;
 
 enum {
@@ -202,9 +196,11 @@ typedef struct cnr_device_class {
      * it would not help. A session keeps its inputs and outputs there. */
     void *(*host_alloc)(const cnr_device *device, uint64_t bytes);
     void (*host_free)(const cnr_device *device, void *memory);
+    /* (optional: none) An object of the device's driver, for applications that make memory for it
+     * (cnr_device_native): of OpenCL "context" and "device". The device owns it. NULL: none has
+     * that name. */
+    void *(*native)(const cnr_device *device, const char *name);
 } cnr_device_class;
 
-#ifdef __cplusplus
-}
-#endif
+CNR_END_C
 #endif

@@ -4,9 +4,7 @@
 
 #include <cnnrun/op.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+CNR_BEGIN_C
 
 enum {
     CNR_ENCODING_STORED = 1 << 0 /* only saves room: read as dense once decoded, by any kernel */
@@ -30,13 +28,10 @@ typedef struct cnr_encoding {
     cnr_status (*check)(const cnr_tensor *encoded, cnr_error *err);
     cnr_status (*decode)(const cnr_tensor *encoded, void *dense, cnr_error *err);
     uint32_t flags; /* CNR_ENCODING_...; without any, kernels that read it are what it is for */
-    uint32_t reserved;
     /* (optional: all) How many of the dense tensor's numbers a kernel that reads
      * `encoded` multiplies by: those that are stored. */
     uint64_t (*stored_count)(const cnr_tensor *encoded);
 } cnr_encoding;
 
-#ifdef __cplusplus
-}
-#endif
+CNR_END_C
 #endif

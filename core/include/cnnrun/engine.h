@@ -12,16 +12,10 @@
 #ifndef CNNRUN_ENGINE_H
 #define CNNRUN_ENGINE_H
 
-#include <cnnrun/status.h>
 #include <cnnrun/tensor.h>
 #include <cnnrun/version.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-#ifdef __GNUC__
-#pragma GCC visibility push(default) /* shared libraries export these */
-#endif
+CNR_BEGIN_EXPORTS
 
 typedef struct cnr_runtime cnr_runtime; /* loaded plugins and open devices */
 typedef struct cnr_model cnr_model;     /* a graph with its weights; shared between sessions */
@@ -37,7 +31,7 @@ typedef struct cnr_open_options {
     const char *const *plugin_dirs; /* searched before the default folders; ends in NULL */
     void (*log)(void *arg, int32_t level, const char *plugin, const char *text);
     void *log_arg;
-    int32_t log_level;       /* cnr_log_level: messages up to this level are logged */
+    int32_t log_level;       /* CNR_LOG_...: messages up to this level are logged */
     int32_t no_default_dirs; /* 1: search plugin_dirs alone */
     int32_t trust_scripts;   /* 1: Lua scripts may use any file and the clock, as --trust */
     const char *clock;       /* a plugin's clock, for the whole process; NULL: the machine's */
@@ -118,7 +112,12 @@ typedef struct cnr_load_options {
     uint64_t hang_ms;
     /* 1: the model adapts (cnr_adapt in lab.h; the engine alone can't), also where the net itself
      * asks for it by "plan.adapt". CNR_E_ARG together with `deterministic`. */
-    int32_t adapt, reserved;
+    int32_t adapt;
+    /* "NAME=LEAST..LARGEST": sizes that a named dimension may have in any plan. Kernels and regions
+     * see them (cnr_tensor.dim_range), and may be made for all of the sizes at once; a plan of
+     * another size is CNR_E_SHAPE. Ends in NULL. NULL: metadata of the net,
+     * "symbol.NAME.range" = "1,16", or none. */
+    const char *const *symbol_ranges;
 } cnr_load_options;
 
 typedef struct cnr_top {
@@ -166,7 +165,7 @@ const cnr_tensor *cnr_output_type(const cnr_model *model, int32_t index);
 
 typedef struct cnr_layer {
     uint32_t size;
-    int32_t n_inputs, n_weights, reserved; /* inputs that are activations; weights */
+    int32_t n_inputs, n_weights; /* inputs that are activations; weights */
     const char *name, *op;
     const cnr_tensor *type; /* of its first output, with 1 for open dimensions */
     double flops;           /* of a run at these sizes; a multiply-accumulate is two */
@@ -210,6 +209,16 @@ void cnr_session_close(cnr_session *session);
 /* Copies host data in. */
 cnr_status cnr_session_set_input(cnr_session *session, int32_t index, const cnr_tensor *value,
                                  cnr_error *err);
+/* Without a copy: each run reads input `index` from, or writes output `index` to, the caller's own
+ * memory, from now on until value is NULL. The memory must outlive that, and is not touched between
+ * runs. value->data: host memory, aligned to 64 bytes, where the plan keeps it on the host. Else
+ * value->mem: memory of the device where the plan keeps it, in class 0, of which all work by others
+ * has finished. CNR_E_UNSUPPORTED: the plan would have to copy; the text says why. A session
+ * with such memory does not go on on another device. */
+cnr_status cnr_session_bind_input(cnr_session *session, int32_t index, const cnr_tensor *value,
+                                  cnr_error *err);
+cnr_status cnr_session_bind_output(cnr_session *session, int32_t index, const cnr_tensor *value,
+                                   cnr_error *err);
 /* start returns when the work is queued, wait when it is done; run does both. */
 cnr_status cnr_session_run(cnr_session *session, cnr_error *err);
 cnr_status cnr_session_start(cnr_session *session, cnr_error *err);
@@ -224,16 +233,10 @@ typedef void (*cnr_tap_fn)(void *arg, const char *node, int32_t output, const cn
 void cnr_session_tap(cnr_session *session, cnr_tap_fn fn, void *arg);
 
 /* Listeners are called on the thread that runs, and must not touch the session. */
-typedef enum cnr_run_event_kind {
-    CNR_RUN_BEGIN = 1,
-    CNR_RUN_END = 2,
-    CNR_STEP_BEGIN = 3,
-    CNR_STEP_END = 4,
-    CNR_RUN_EVENT_FORCE_32_ = 0x7fffffff
-} cnr_run_event_kind;
+enum { CNR_RUN_BEGIN = 1, CNR_RUN_END = 2, CNR_STEP_BEGIN = 3, CNR_STEP_END = 4 };
 typedef struct cnr_run_event {
     uint32_t size;
-    int32_t kind, step, reserved;            /* step -1: of the whole run */
+    int32_t kind, step;                      /* step -1: of the whole run */
     const char *node, *op, *kernel, *device; /* of a step; valid as long as the plan */
     uint64_t now_ns;                         /* with CNR_LISTEN_TIMES; else 0 */
     uint64_t took_ns; /* of a step that ended, by the device's own events; 0: unknown */
@@ -263,6 +266,11 @@ typedef struct cnr_device_entry {
  * The runtime owns the texts. */
 cnr_status cnr_device_at(cnr_runtime *rt, int32_t index, cnr_device_entry *out, cnr_error *err);
 
+/* An object of the device's driver, which stays the device's: of OpenCL "context" and "device",
+ * for memory that sessions are bound to. Opens the device. CNR_E_NOT_FOUND: it has none. */
+cnr_status cnr_device_native(cnr_runtime *rt, const char *device, const char *name, void **out,
+                             cnr_error *err);
+
 /* Whether `device` is the default: it runs what neither an option nor the net places. Of the
  * plugins with the highest precedence (cnr_open_options.plugin_order, then those that come with
  * cnnrun, then all others) it is the device with the highest score that opens. `reason` (may be
@@ -273,7 +281,6 @@ cnr_status cnr_device_default(cnr_runtime *rt, const char *device, int32_t *is_d
 /* A plugin that was found: name and version as it says, why it was refused (NULL: it is loaded). */
 typedef struct cnr_plugin_entry {
     uint32_t size;
-    uint32_t reserved;
     const char *name, *version, *file, *summary, *refused;
 } cnr_plugin_entry;
 /* Plugin `index` of all that were found by the process. CNR_E_NOT_FOUND past the last. The texts
@@ -298,7 +305,7 @@ void cnr_facts_free(cnr_fact_list *list);
 
 typedef struct cnr_place_options {
     uint32_t size;
-    int32_t axis, n_devices, reserved;
+    int32_t axis, n_devices;
     const char *node; /* "*": every node without a placement of its own */
     const char *const *devices;
     const double *shares; /* of the output along `axis`, 1 in all; NULL: equal shares */
@@ -311,10 +318,5 @@ typedef struct cnr_place_options {
  * placement. Plans made afterwards follow. */
 cnr_status cnr_place(cnr_model *model, const cnr_place_options *options, cnr_error *err);
 
-#ifdef __GNUC__
-#pragma GCC visibility pop
-#endif
-#ifdef __cplusplus
-}
-#endif
+CNR_END_EXPORTS
 #endif

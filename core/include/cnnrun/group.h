@@ -5,13 +5,10 @@
 
 #include <cnnrun/status.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+CNR_BEGIN_C
 
 typedef struct cnr_group_options {
     uint32_t size;
-    int32_t reserved;
     /* Not 0: the process is asked to end. Calls that wait for other ranks then give up half a
      * second later with CNR_E_CANCELLED. NULL: nobody asks. */
     const volatile int32_t *cancel;
@@ -22,7 +19,6 @@ typedef struct cnr_group_options {
  * the network are CNR_E_IO. */
 typedef struct cnr_group {
     uint32_t size;
-    uint32_t reserved;
     const char *name;
     const char *summary;
     /* How many processes a launcher started this one among, and its rank; it reads the environment
@@ -52,7 +48,5 @@ typedef struct cnr_group {
     const char *sum_begin_op, *sum_wait_op;
 } cnr_group;
 
-#ifdef __cplusplus
-}
-#endif
+CNR_END_C
 #endif

@@ -4,9 +4,7 @@
 
 #include <cnnrun/op.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+CNR_BEGIN_C
 
 struct cnr_graph;
 
@@ -14,7 +12,7 @@ typedef struct cnr_import_args {
     uint32_t size;
     int32_t n_paths;
     const char *const *paths; /* the model, then its weights where they are apart */
-    int32_t n_options, reserved;
+    int32_t n_options;
     const char *const *options; /* "name=value" */
     /* NULL, or a net that wants weights of these files: the graph is then to hold
      * constants of the names and types of its parameters. Files that name theirs alike need not
@@ -24,7 +22,6 @@ typedef struct cnr_import_args {
 
 typedef struct cnr_importer {
     uint32_t size;
-    uint32_t reserved;
     const char *name; /* "caffe" */
     const char *summary;
     /* > 0: this looks like mine, highest wins. head: the first bytes of paths[0]. */
@@ -45,7 +42,6 @@ typedef struct cnr_importer {
 
 typedef struct cnr_exporter {
     uint32_t size;
-    uint32_t reserved;
     const char *name;
     const char *summary;
     int32_t (*accepts)(const char *path);
@@ -66,10 +62,12 @@ typedef struct cnr_rewrite {
     /* Returns the number of changes, or a negative cnr_status. */
     int32_t (*apply)(struct cnr_graph *graph, cnr_error *err);
     uint32_t flags; /* CNR_REWRITE_... */
-    uint32_t reserved;
     /* (optional: any) Family or class of a device: the rewrite applies to plans alone that can use
      * such a device. A plan that leaves the device, after it was lost, is made without it. */
     const char *device;
+    /* (optional) Builds a small graph that the rewrite changes, into an empty one. conform compares
+     * its answers with and without; other rewrites are tried on drawn graphs alone. */
+    cnr_status (*example)(struct cnr_graph *graph, cnr_error *err);
 } cnr_rewrite;
 
 enum { /* of weights with two axes or more it looks at types alone, unless it is asked to quantise:
@@ -90,7 +88,7 @@ typedef struct cnr_import_node {
     const char *where; /* for messages: file and place */
     int32_t n_inputs, n_outputs;
     const cnr_value *inputs; /* in the graph; -1: omitted */
-    int32_t n_attrs, reserved;
+    int32_t n_attrs;
     const cnr_attr *attrs; /* as the file has them: FLOAT, INT, STRING, INTS, FLOATS or BOOL */
 } cnr_import_node;
 
@@ -114,7 +112,5 @@ typedef struct cnr_import_row {
                          const cnr_import_node *node, cnr_value *outputs, cnr_error *err);
 } cnr_import_row;
 
-#ifdef __cplusplus
-}
-#endif
+CNR_END_C
 #endif

@@ -5,9 +5,7 @@
 #include <cnnrun/device.h>
 #include <cnnrun/op.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+CNR_BEGIN_C
 
 /* The answer to "would you run this node". The host presets everything: block lists to what the
  * neighbours offer (0 or 1: plain), classes to the device's class 0, epilogue to 0. */
@@ -36,7 +34,6 @@ typedef struct cnr_space {
     uint32_t alignment; /* 0: the memory class's own */
     uint64_t bytes;     /* 0: none */
     int32_t memory_class;
-    int32_t reserved;
     int64_t width, height; /* image classes, pixels */
 } cnr_space;
 
@@ -103,7 +100,6 @@ typedef struct cnr_kernel {
      * NULL-terminated, in the order of the ports; "" for dense. */
     const char *const *encodings;
     uint32_t flags; /* CNR_KERNEL_... */
-    uint32_t reserved;
     cnr_status (*accepts)(const cnr_device *device, const cnr_node *node, cnr_accept *out);
     /* (optional: no blob) Size of the blob; then its bytes, from the constant inputs (host, dense
      * or in the encoding above). A blob is position-independent and depends on nothing but node,
@@ -125,7 +121,5 @@ typedef struct cnr_kernel {
     double (*flops)(const cnr_device *device, const cnr_node *node);
 } cnr_kernel;
 
-#ifdef __cplusplus
-}
-#endif
+CNR_END_C
 #endif

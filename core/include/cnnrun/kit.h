@@ -4,9 +4,7 @@
 
 #include <cnnrun/plugin.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+CNR_BEGIN_C
 
 /* ---- descriptors ---- */
 
@@ -295,7 +293,5 @@ static inline cnr_pieces cnr_pieces_of(const cnr_run *run) {
     return p;
 }
 
-#ifdef __cplusplus
-}
-#endif
+CNR_END_C
 #endif

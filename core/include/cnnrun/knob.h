@@ -5,9 +5,7 @@
 #include <cnnrun/meter.h>
 #include <stddef.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+CNR_BEGIN_C
 
 typedef struct cnr_knob_domain {
     uint32_t size;
@@ -32,7 +30,6 @@ typedef struct cnr_knob_state {
 /* Constant, owned by the plugin, valid until exit. One thread at a time. */
 typedef struct cnr_knob {
     uint32_t size;
-    uint32_t reserved;
     const char *name;
     const char *summary;
     cnr_status (*open)(const cnr_gauge_options *options, void **state, int32_t *n_domains,
@@ -57,7 +54,5 @@ typedef struct cnr_knob {
     void (*restore_in_signal)(void *state);
 } cnr_knob;
 
-#ifdef __cplusplus
-}
-#endif
+CNR_END_C
 #endif

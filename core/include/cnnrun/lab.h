@@ -4,12 +4,7 @@
 
 #include <cnnrun/power.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-#ifdef __GNUC__
-#pragma GCC visibility push(default) /* shared libraries export these */
-#endif
+CNR_BEGIN_EXPORTS
 
 /* Writes a .cnr, or the format of the exporter that takes this file name. */
 cnr_status cnr_save(cnr_model *model, const char *path, cnr_error *err);
@@ -30,7 +25,7 @@ typedef struct cnr_candidate {
     const char *by, *why;
     double share; /* of the node, if it was taken */
     /* extrapolated: 1, the time is simulated from figures for another class of operators */
-    int32_t extrapolated, reserved;
+    int32_t extrapolated;
 } cnr_candidate;
 typedef struct cnr_candidate_list {
     uint32_t size;
@@ -55,7 +50,7 @@ typedef struct cnr_evaluate_options {
     /* the label of each class of the net; NULL: a class is its label plus `offset` */
     const int64_t *labels;
     int64_t n_labels, offset;
-    int32_t energy, reserved2; /* 1: energy too, where there is a meter */
+    int32_t energy; /* 1: energy too, where there is a meter */
     /* Not 0: only the part that training with the same numbers (and limit) judges epochs by. */
     double validation;
     uint64_t validation_seed;
@@ -68,7 +63,6 @@ typedef struct cnr_evaluated {
 } cnr_evaluated;
 typedef struct cnr_evaluation {
     uint32_t size;
-    int32_t reserved;
     int64_t n, right, among_top; /* pictures; the label is the best answer, one of the best five */
     double top1, top5, loss;     /* the same as parts of 1; mean -log of the label's share */
     double seconds;
@@ -108,7 +102,7 @@ typedef struct cnr_step_timing {
     double memory_bytes;
     const char *arithmetic; /* the type that it computes with: "f32" */
     /* extrapolated: 1, the time is simulated from figures for another class of operators */
-    int32_t extrapolated, reserved2;
+    int32_t extrapolated;
     /* counters of the device for the last run, "cycles=1200 bytes_read=64"; NULL: it has none */
     const char *counters;
 } cnr_step_timing;
@@ -128,8 +122,8 @@ typedef struct cnr_timing {
     /* peak_rss_bytes is of the whole process */
     uint64_t arena_bytes, arena_bound_bytes, weight_bytes, peak_rss_bytes;
     cnr_step_timing *steps;
-    cnr_energy *energy;           /* of a run; NULL: not asked for */
-    int32_t joules_by, reserved2; /* of steps: CNR_JOULES_..., 0: unmeasured */
+    cnr_energy *energy; /* of a run; NULL: not asked for */
+    int32_t joules_by;  /* of steps: CNR_JOULES_..., 0: unmeasured */
     /* of a run, until all is queued (the median); NaN: all its devices finish at once */
     double enqueue_ms;
 } cnr_timing;
@@ -147,7 +141,7 @@ typedef struct cnr_share_options {
     const char *const *devices;  /* NULL-terminated; NULL: those that nets are run on unasked */
     const char *folder;          /* where placements are kept and found again; NULL: nowhere */
     int64_t runs, batch;         /* timed runs of each (0: 5), pictures at a time (0: 1) */
-    int32_t again, reserved;     /* 1: measure, even if one is kept in the folder */
+    int32_t again;               /* 1: measure, even if one is kept in the folder */
 } cnr_share_options;
 /* What a run takes; joules, watts and edp are NaN where they are unmeasured. */
 typedef struct cnr_share_row {
@@ -193,7 +187,7 @@ cnr_status cnr_adapt(cnr_model *model, int32_t on, cnr_error *err);
 typedef struct cnr_adapt_report {
     uint32_t size;
     int32_t settled, followed; /* 1: it is decided; 1: at an earlier start */
-    int32_t n_kernels, n_devices, reserved;
+    int32_t n_kernels, n_devices;
     int64_t runs, trials;    /* while it learns: so far, by the default and by others */
     int64_t stopped, learnt; /* trials that were cut short; how often this process decided */
     int64_t runs_until_settled;
@@ -213,18 +207,17 @@ cnr_status cnr_adapt_state(cnr_model *model, cnr_adapt_report *out, cnr_error *e
 /* Training by gradient descent. The weights of the epoch that is best on a part of the pictures
  * that isn't trained on are written; a file that is there already is replaced by a better net
  * only. */
-typedef enum cnr_rate_policy {
+enum {
     CNR_RATE_FIXED = 0,
     CNR_RATE_INVERSE = 1,   /* rate * (1 + gamma step) ^ -power; 1e-4, 0.75 */
     CNR_RATE_STEP = 2,      /* rate * gamma ^ n, n growing each rate_epochs; 0.1, a third of all */
     CNR_RATE_COSINE = 3,    /* to 0 along half a cosine */
     CNR_RATE_POLY = 4,      /* rate * (1 - part done) ^ power; 1 */
     CNR_RATE_MULTISTEP = 5, /* as step, n growing at each of rate_epochs; half, three quarters */
-    CNR_RATE_FORCE_32_ = 0x7fffffff
-} cnr_rate_policy;
+};
 typedef struct cnr_train_options {
     uint32_t size;
-    int32_t policy; /* a cnr_rate_policy */
+    int32_t policy; /* CNR_RATE_... */
     /* specs of samples; test: for the best epoch (NULL: the "eval" split of data; "": no test) */
     const char *data, *test;
     const char *output; /* the .cnr to write */
@@ -235,7 +228,7 @@ typedef struct cnr_train_options {
     double validation; /* the part judged by, or a number of pictures; 0: the last epoch is kept */
     uint64_t seed, validation_seed;
     int32_t nesterov, overwrite;  /* overwrite: even what is better */
-    int32_t energy, reserved;     /* 1: energy too, where there is a meter */
+    int32_t energy;               /* 1: energy too, where there is a meter */
     double beta1, beta2, epsilon; /* of optimisers that have such; 0: their own */
     const char *split;            /* of data; NULL: "train" */
     /* the rate of step 0, 1 ... of `steps`, instead of rate and policy; NULL: those */
@@ -261,14 +254,12 @@ typedef struct cnr_train_options {
     /* cnr_train: the last layer with weights begins anew, with so many classes; 0: it stays */
     int64_t head;
 } cnr_train_options;
-typedef enum cnr_event_kind {
+enum {
     CNR_EVENT_EPOCH = 1,    /* cnr_epoch: one is over */
     CNR_EVENT_REPLACES = 2, /* double: what the file that is there gets right, before training */
-    CNR_EVENT_FORCE_32_ = 0x7fffffff
-} cnr_event_kind;
+};
 typedef struct cnr_epoch {
     uint32_t size;
-    int32_t reserved;
     int64_t epoch, epochs; /* from 1 */
     /* top1 and best are of the validation part; NaN: there is none */
     double loss, train_top1, top1, best;
@@ -300,7 +291,6 @@ cnr_status cnr_train_model(cnr_model *model, const cnr_train_options *options,
  * behave as in training: dropout drops, and statistics of batches become the model's. */
 typedef struct cnr_gradient_options {
     uint32_t size;
-    int32_t reserved;
     const char *loss; /* an operator; NULL: the net's own, or the first there is */
     uint64_t seed;    /* of dropout */
 } cnr_gradient_options;
@@ -349,7 +339,7 @@ typedef struct cnr_quantized_layer {
 } cnr_quantized_layer;
 typedef struct cnr_quantizing {
     uint32_t size;
-    int32_t n_layers, n_quantized, reserved;
+    int32_t n_layers, n_quantized;
     int64_t checked;       /* pictures; the next three are of those: before, after */
     double top1[2], ms[2]; /* parts of 1 (NaN without labels); of a picture */
     double agree;          /* part with the same answer; NaN: answers are no classes */
@@ -373,10 +363,5 @@ cnr_status cnr_quantize(cnr_model *model, const cnr_quantize_options *options,
                         cnr_error *err);
 void cnr_quantizing_free(cnr_quantizing *quantizing);
 
-#ifdef __GNUC__
-#pragma GCC visibility pop
-#endif
-#ifdef __cplusplus
-}
-#endif
+CNR_END_EXPORTS
 #endif

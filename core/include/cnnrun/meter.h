@@ -5,28 +5,24 @@
 
 #include <cnnrun/status.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+CNR_BEGIN_C
 
 /* Where a meter or a knob looks. */
 typedef struct cnr_gauge_options {
     uint32_t size;
-    int32_t reserved;
     const char *root;    /* of /sys and the like: "/", or a tree of fixtures */
     const char *address; /* what is no file there: "/dev/ttyUSB0", "i2c:1:0x40"; NULL: none */
 } cnr_gauge_options;
 
-typedef enum cnr_quantity {
+enum {
     CNR_QUANTITY_ENERGY = 1,      /* microjoules since some moment */
     CNR_QUANTITY_POWER = 2,       /* microwatts now */
     CNR_QUANTITY_TEMPERATURE = 3, /* thousandths of a degree Celsius */
-    CNR_QUANTITY_FORCE_32_ = 0x7fffffff
-} cnr_quantity;
+};
 
 typedef struct cnr_meter_domain {
     uint32_t size;
-    int32_t quantity; /* a cnr_quantity: what readings are of */
+    int32_t quantity; /* CNR_QUANTITY_...: what readings are of */
     char name[64];    /* "a15", "gpu", "package-0" */
     char device[64]; /* the device it supplies, "cpu:big", "opencl:0"; "": none alone, or unknown */
     int32_t period_ms;    /* how often the sensor renews its value; 0: at each reading */
@@ -40,7 +36,6 @@ typedef struct cnr_meter_domain {
 
 typedef struct cnr_reading {
     uint32_t size;
-    int32_t reserved;
     int64_t value;
     uint64_t time_ns; /* when it was so, by host->now_ns; the host presets its own now */
 } cnr_reading;
@@ -48,7 +43,6 @@ typedef struct cnr_reading {
 /* Constant, owned by the plugin, valid until exit. One thread at a time. */
 typedef struct cnr_meter {
     uint32_t size;
-    uint32_t reserved;
     const char *name;
     const char *summary;
     /* E_NOT_FOUND when this machine has none. */
@@ -59,7 +53,5 @@ typedef struct cnr_meter {
     void (*close)(void *state);
 } cnr_meter;
 
-#ifdef __cplusplus
-}
-#endif
+CNR_END_C
 #endif

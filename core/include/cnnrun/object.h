@@ -4,12 +4,7 @@
 
 #include <cnnrun/engine.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-#ifdef __GNUC__
-#pragma GCC visibility push(default) /* shared libraries export these */
-#endif
+CNR_BEGIN_EXPORTS
 
 /* ---- pictures one behind the other, to whatever a source plugin writes: "out-%04d.png" ---- */
 
@@ -53,10 +48,5 @@ cnr_status cnr_object_call(cnr_instance *object, const char *method,
                            const cnr_tensor **outputs, int32_t n_outputs, cnr_error *err);
 void cnr_object_free(cnr_instance *object); /* before cnr_close */
 
-#ifdef __GNUC__
-#pragma GCC visibility pop
-#endif
-#ifdef __cplusplus
-}
-#endif
+CNR_END_EXPORTS
 #endif

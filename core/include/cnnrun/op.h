@@ -3,12 +3,9 @@
 #ifndef CNNRUN_OP_H
 #define CNNRUN_OP_H
 
-#include <cnnrun/status.h>
 #include <cnnrun/tensor.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+CNR_BEGIN_C
 
 struct cnr_host;
 struct cnr_op;
@@ -24,7 +21,7 @@ typedef enum cnr_attr_type {
     CNR_ATTR_STRING, /* s */
     CNR_ATTR_INTS,   /* n, ints */
     CNR_ATTR_FLOATS, /* n, floats */
-    CNR_ATTR_DTYPE,  /* i: a cnr_dtype; written as its name, "f32" */
+    CNR_ATTR_DTYPE,  /* i: a data type; written as its name, "f32" */
     CNR_ATTR_TYPE_FORCE_32_ = 0x7fffffff
 } cnr_attr_type;
 
@@ -172,13 +169,12 @@ enum {
     CNR_OP_MULTIPLIES = 1 << 8
 };
 
-typedef enum cnr_init_kind {
+enum {
     CNR_INIT_ZERO = 0,
     CNR_INIT_ONE = 1,
     CNR_INIT_HE = 2, /* normal; variance 2 / fan_in behind a relu, less where larger values come */
     CNR_INIT_CONST = 3, /* `value` everywhere */
-    CNR_INIT_FORCE_32_ = 0x7fffffff
-} cnr_init_kind;
+};
 
 typedef struct cnr_init {
     int32_t kind;
@@ -191,16 +187,15 @@ typedef struct cnr_cost {
     uint64_t flops; /* other arithmetic, one an operation */
 } cnr_cost;
 
-typedef enum cnr_alias_kind {
+enum {
     CNR_ALIAS_INPLACE = 1, /* the output may overwrite the input, same bytes */
     CNR_ALIAS_VIEW = 2,    /* the output is the input's bytes from `offset` on (reshape, slice) */
     CNR_ALIAS_JOIN = 3,    /* the input may be produced at `offset` in the output (concat) */
     /* The output is what the input is to be from now on. In training, an input that is
      * VARIABLE is overwritten with it, when all that read it have run; such a node is never dead
      * and is not split. Else the same as INPLACE. */
-    CNR_ALIAS_UPDATE = 4,
-    CNR_ALIAS_FORCE_32_ = 0x7fffffff
-} cnr_alias_kind;
+    CNR_ALIAS_UPDATE = 4
+};
 
 typedef struct cnr_alias {
     int32_t kind, input, output;
@@ -341,7 +336,5 @@ static inline const double *cnr_attr_floats(const cnr_node *node, const char *na
     return a ? a->floats : NULL;
 }
 
-#ifdef __cplusplus
-}
-#endif
+CNR_END_C
 #endif

@@ -11,13 +11,9 @@
 #include <cnnrun/meter.h>
 #include <cnnrun/op.h>
 #include <cnnrun/source.h>
-#include <cnnrun/status.h>
-#include <cnnrun/tensor.h>
 #include <cnnrun/version.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+CNR_BEGIN_C
 
 /* An object has state and methods on tensors (a tracker): for what is no function of its inputs.
  *
@@ -46,7 +42,6 @@ typedef struct cnr_object {
  * In force when it is asked for by name (cnr_open_options.clock). Any thread calls it. */
 typedef struct cnr_clock {
     uint32_t size;
-    uint32_t reserved;
     const char *name;
     const char *summary;
     uint64_t (*now_ns)(void); /* never goes back */
@@ -73,13 +68,7 @@ typedef enum cnr_kind {
         CNR_KIND_FORCE_32_ = 0x7fffffff
 } cnr_kind;
 
-typedef enum cnr_log_level {
-    CNR_LOG_ERROR = 0,
-    CNR_LOG_WARN = 1,
-    CNR_LOG_INFO = 2,
-    CNR_LOG_DEBUG = 3,
-    CNR_LOG_FORCE_32_ = 0x7fffffff
-} cnr_log_level;
+enum { CNR_LOG_ERROR = 0, CNR_LOG_WARN = 1, CNR_LOG_INFO = 2, CNR_LOG_DEBUG = 3 };
 
 struct cnr_registrar;
 struct cnr_graph;
@@ -322,7 +311,5 @@ typedef const cnr_plugin *(*cnr_plugin_query_fn)(uint32_t host_abi);
 #define CNR_PLUGIN_NEEDS(text) \
     __attribute__((section(".cnnrun.needs"), used)) static const char cnr_needs_[] = text
 
-#ifdef __cplusplus
-}
-#endif
+CNR_END_C
 #endif

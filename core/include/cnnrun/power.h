@@ -4,12 +4,7 @@
 
 #include <cnnrun/engine.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-#ifdef __GNUC__
-#pragma GCC visibility push(default) /* shared libraries export these */
-#endif
+CNR_BEGIN_EXPORTS
 
 /* ---- long work: each function takes options, an observer (may be NULL) and a result. Options that
  * are 0 or NULL have their default. What a result points at is freed by the function of its name.
@@ -17,7 +12,6 @@ extern "C" {
 
 typedef struct cnr_progress {
     uint32_t size;
-    int32_t reserved;
     const char *what;    /* "evaluating" */
     int64_t done, total; /* total 0: unknown */
     int64_t epoch;       /* of training, from 1; else 0 */
@@ -26,11 +20,10 @@ typedef struct cnr_progress {
 
 typedef struct cnr_observer {
     uint32_t size;
-    int32_t reserved;
     void *arg;
     /* (optional) now and then, on the caller's thread; not 0 stops the work */
     int32_t (*progress)(void *arg, const cnr_progress *progress);
-    /* (optional) something is finished: kind is a cnr_event_kind, `of` its struct; not 0 stops */
+    /* (optional) something is finished: kind is CNR_EVENT_..., `of` its struct; not 0 stops */
     int32_t (*event)(void *arg, int32_t kind, const void *of);
     /* (optional) stops the work while not 0, a run in its middle too; any thread or a signal
      * handler may set it */
@@ -73,7 +66,7 @@ typedef struct cnr_energy_domain {
     int32_t estimated, period_ms;
     int32_t within; /* 1 + the domain of this list that holds this one's energy too; 0: none */
     int32_t summed; /* 1: counted in the whole's joules */
-    int32_t status, reserved;              /* not 0: unmeasured, and `why` says why */
+    int32_t status; /* not 0: unmeasured, and `why` says why */
     double joules, joules_net, watts, edp; /* of a round; net of what was drawn before it began */
     double idle_watts, idle_spread;        /* before it began: mean and standard deviation */
     int64_t samples;                       /* readings in all rounds */
@@ -110,7 +103,7 @@ typedef struct cnr_energy_options {
     double idle_watts; /* idle power of all that is summed, if the caller knows it; 0: unknown */
     /* idle_behind: 1, idle power is measured after the region too: if it is lower then, the machine
      * was not idle before */
-    int32_t idle_behind, reserved;
+    int32_t idle_behind;
 } cnr_energy_options;
 /* Begins to take samples; to be ended on any thread. Several may be open. */
 typedef struct cnr_energy_region cnr_energy_region;
@@ -152,11 +145,10 @@ typedef struct cnr_govern_options {
     double late_after; /* of a played scene: passes that take longer are late; 0: none is */
     /* at_once: 1, cnr_govern_begin does not wait for the first pass in the runtime, since what runs
      * is elsewhere */
-    int32_t at_once, reserved;
+    int32_t at_once;
 } cnr_govern_options;
 typedef struct cnr_tick {
     uint32_t size;
-    int32_t reserved;
     double seconds, hz, load, watts, temperature; /* of the knob that matters; NaN: not told */
 } cnr_tick;
 typedef struct cnr_governed {
@@ -176,7 +168,7 @@ typedef struct cnr_governed {
     /* the knob that matters; what the policy last said; the first fault */
     char knob[64], why[80], fault[256];
     /* simulated: 1, by a scene, a board or a plugin's clock; no figure here was measured */
-    int32_t simulated, reserved;
+    int32_t simulated;
     /* feeds: the devices of that knob (`knob` may name several, with commas); devices: those that
      * passes ran on */
     char feeds[64], devices[64];
@@ -195,10 +187,5 @@ cnr_status cnr_govern_end(cnr_governing *governing, cnr_governed *out, cnr_error
  * knobs. */
 cnr_status cnr_knobs_restore(cnr_runtime *rt, int32_t *brought, cnr_error *err);
 
-#ifdef __GNUC__
-#pragma GCC visibility pop
-#endif
-#ifdef __cplusplus
-}
-#endif
+CNR_END_EXPORTS
 #endif

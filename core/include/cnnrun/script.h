@@ -4,12 +4,7 @@
 
 #include <cnnrun/power.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-#ifdef __GNUC__
-#pragma GCC visibility push(default) /* shared libraries export these */
-#endif
+CNR_BEGIN_EXPORTS
 
 /* A Lua state with a script whose top level has run; one thread at a time. */
 typedef struct cnr_script cnr_script;
@@ -28,13 +23,8 @@ cnr_status cnr_script_call(cnr_script *script, const char *text, const cnr_tenso
                            int32_t n_tensors, const cnr_observer *observer, const char **out,
                            cnr_error *err);
 void cnr_script_close(cnr_script *script); /* before cnr_close; NULL: nothing */
-/* The kind of an observer's event (see cnr_event_kind); `of` is the text. */
+/* The kind of an observer's event (see lab.h); `of` is the text. */
 enum { CNR_EVENT_SCRIPT = 64 };
 
-#ifdef __GNUC__
-#pragma GCC visibility pop
-#endif
-#ifdef __cplusplus
-}
-#endif
+CNR_END_EXPORTS
 #endif

@@ -2,16 +2,12 @@
 #ifndef CNNRUN_SOURCE_H
 #define CNNRUN_SOURCE_H
 
-#include <cnnrun/status.h>
 #include <cnnrun/tensor.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+CNR_BEGIN_C
 
 typedef struct cnr_source_info {
     uint32_t size;
-    uint32_t reserved;
     int64_t count;   /* samples; -1: a stream without known end */
     int64_t classes; /* 0: unlabelled */
     /* 1: there are several splits, and these are the samples of the one asked for; 0:
@@ -29,7 +25,6 @@ typedef struct cnr_sample {
     cnr_tensor picture;
     uint64_t time_ns; /* when it was taken, since some moment; 0: not told */
     int32_t is_timed; /* 1: that moment was at 0 */
-    int32_t reserved;
 } cnr_sample;
 
 /* Which samples are wanted of those with times. */
@@ -42,7 +37,6 @@ typedef struct cnr_selection {
 /* A reader of samples. spec is "scheme:rest" or a path. */
 typedef struct cnr_source {
     uint32_t size;
-    uint32_t reserved;
     const char *name;   /* "mnist" */
     const char *syntax; /* "mnist:DIR[:train|test]" */
     const char *summary;
@@ -79,7 +73,5 @@ typedef struct cnr_source {
     int32_t (*touches)(const char *spec, int32_t writes);
 } cnr_source;
 
-#ifdef __cplusplus
-}
-#endif
+CNR_END_C
 #endif

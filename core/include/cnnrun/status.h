@@ -4,9 +4,25 @@
 
 #include <stdint.h>
 
+/* Around the declarations of each header. EXPORTS: shared libraries export them. */
 #ifdef __cplusplus
-extern "C" {
+#define CNR_BEGIN_C extern "C" {
+#define CNR_END_C }
+#else
+#define CNR_BEGIN_C
+#define CNR_END_C
 #endif
+#ifdef __GNUC__
+#define CNR_BEGIN_EXPORTS \
+    CNR_BEGIN_C \
+    _Pragma("GCC visibility push(default)")
+#define CNR_END_EXPORTS _Pragma("GCC visibility pop") CNR_END_C
+#else
+#define CNR_BEGIN_EXPORTS CNR_BEGIN_C
+#define CNR_END_EXPORTS CNR_END_C
+#endif
+
+CNR_BEGIN_C
 
 /* Values are pinned: they cross the plugin boundary and become exit codes. */
 /* clang-format off */
@@ -49,7 +65,5 @@ typedef struct cnr_error {
         (uint32_t)sizeof(cnr_error), 0, {0}, { 0 } \
     }
 
-#ifdef __cplusplus
-}
-#endif
+CNR_END_C
 #endif

@@ -2,13 +2,12 @@
 #ifndef CNNRUN_TENSOR_H
 #define CNNRUN_TENSOR_H
 
+#include <cnnrun/status.h>
+
 #include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+CNR_BEGIN_C
 
 /* An interned name: equal names have equal ids within one process. 0 is no name. */
 typedef uint32_t cnr_id;
@@ -21,13 +20,12 @@ typedef uint32_t cnr_id;
     X(bool, 13, 8) X(i4, 14, 4) X(u4, 15, 4)
 /* clang-format on */
 
-typedef enum cnr_dtype {
+enum {
     CNR_DTYPE_NONE = 0,
 #define X(name, value, bits) CNR_##name = value,
     CNR_DTYPE_LIST(X)
 #undef X
-        CNR_DTYPE_FORCE_32_ = 0x7fffffff
-} cnr_dtype;
+};
 
 #define CNR_MAX_RANK 8
 
@@ -45,7 +43,6 @@ typedef struct cnr_mem {
     uint64_t offset, bytes;
     int64_t width, height; /* pixels, for image classes; else 0 */
     int32_t memory_class;
-    int32_t reserved;
 } cnr_mem;
 
 /* Quantisation: real = scale[i] * (stored - zero_point[i]), i along `axis` (-1: one for all). */
@@ -82,7 +79,21 @@ typedef struct cnr_tensor {
     uint64_t bytes;         /* of the stored data */
     cnr_mem mem;            /* device memory; handle NULL when none */
     const cnr_quant *quant; /* NULL: none */
+    /* While planning: the least and the largest that dim[0] can be in plans of this net, then those
+     * of dim[1] and so on; equal: it is fixed. All sizes of the net grow together. NULL: no range
+     * was given (cnr_load_options.symbol_ranges), or this tensor's could not be worked out. */
+    const int64_t *dim_range;
 } cnr_tensor;
+
+/* Whether axis `i` is of another size in other plans. */
+static inline int cnr_varies(const cnr_tensor *t, int32_t i) {
+    return t->dim_range && t->dim_range[2 * i] < t->dim_range[2 * i + 1];
+}
+
+/* The largest that axis `i` can be. */
+static inline int64_t cnr_max_dim(const cnr_tensor *t, int32_t i) {
+    return cnr_varies(t, i) ? t->dim_range[2 * i + 1] : t->dim[i];
+}
 
 static inline unsigned cnr_dtype_bits(int32_t dtype) {
     switch (dtype) {
@@ -193,7 +204,5 @@ static inline uint16_t cnr_f32_to_bf16(float f) {
     return (uint16_t)((x + 0x7fffu + ((x >> 16) & 1)) >> 16);
 }
 
-#ifdef __cplusplus
-}
-#endif
+CNR_END_C
 #endif

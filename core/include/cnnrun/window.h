@@ -5,9 +5,7 @@
 
 #include <cnnrun/op.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+CNR_BEGIN_C
 
 #define CNR_MAX_SPATIAL 3
 
@@ -145,7 +143,5 @@ static inline cnr_window cnr_window_three(const cnr_window *own) {
     return w;
 }
 
-#ifdef __cplusplus
-}
-#endif
+CNR_END_C
 #endif

@@ -81,7 +81,7 @@ cnr_value cnri_train_input(cnr_graph *g, const char *name, const cnr_tensor *typ
 cnr_status cnri_train_head(cnr_graph **net, int64_t classes, uint64_t seed, cnr_error *err);
 
 /* ---- trainer.c ---- */
-typedef enum cnri_rate_policy { /* as cnr_rate_policy says */
+typedef enum cnri_rate_policy { /* as CNR_RATE_... in lab.h */
                                 CNRI_RATE_FIXED,
                                 CNRI_RATE_INVERSE,
                                 CNRI_RATE_STEP,

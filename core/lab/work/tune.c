@@ -82,6 +82,21 @@ static cnr_status run_once(trial *t, int64_t hang_ms, bool *hangs, cnr_error *er
     return status;
 }
 
+/* A kernel that computes regions, of which the segment is one. */
+static bool is_for_regions(const char *kernel) {
+    for (int32_t i = 0; kernel && i < cnri_descriptor_count(CNR_KIND_KERNEL); i++) {
+        const cnr_kernel *k = cnri_descriptor_at(CNR_KIND_KERNEL, i);
+        if (strcmp(k->op, CNR_REGION) == 0 && strcmp(k->name, kernel) == 0) return true;
+    }
+    return false;
+}
+
+static bool is_region(const cnr_plan *plan) {
+    bool any = false;
+    for (int32_t i = 0; i < plan->steps.n; i++) any = any || plan->steps.at[i].view.subgraph;
+    return any;
+}
+
 /* *takes: whether the kernel, or with NULL any, would have the node at all; *hangs: it does not
  * end. */
 static cnr_status begin(trial *t, cnri_devices *set, const cnr_graph *g, const char *device,
@@ -89,10 +104,12 @@ static cnr_status begin(trial *t, cnri_devices *set, const cnr_graph *g, const c
                         cnr_error *err) {
     cnr_error why = CNR_ERROR_INIT;
     char *word = cnri_format("%s=%s", g->nodes.at[0]->view.desc->name, kernel ? kernel : "");
-    const char *const words[] = {kernel ? word : NULL, NULL};
+    const bool region = is_for_regions(kernel);
+    const char *const words[] = {kernel && !region ? word : NULL, NULL};
     /* the watchdog cancels first: a device that heeds that is not lost */
     const cnri_plan_options options = {.device = device,
                                        .kernels = words,
+                                       .forced_region = region ? kernel : NULL,
                                        .hang_ms = 4 * (uint64_t)hang_ms};
     const cnr_tensor **types = cnri_alloc((size_t)(g->inputs.n + 1) * sizeof *types);
     cnr_status status = word && types ? CNR_OK : cnri_out_of_memory(err, "tune");
@@ -101,6 +118,7 @@ static cnr_status begin(trial *t, cnri_devices *set, const cnr_graph *g, const c
         types[i] = g->values.at[g->inputs.at[i]].type;
     if (!status) {
         *takes = !cnri_plan_make(g, set, &options, types, g->inputs.n, &t->plan, &why);
+        if (*takes && region) *takes = is_region(t->plan);
         if (why.code == CNR_E_MEMORY) status = cnri_out_of_memory(err, "tune");
     }
     if (*takes) status = cnr_session_open(t->plan, &t->session, err);

@@ -34,7 +34,7 @@ bool cnri_notify_event(const cnr_observer *o, int32_t kind, const void *of);
 cnr_status cnri_report_progress(const cnr_observer *o, const char *what, int64_t done,
                                 int64_t total, cnr_error *err);
 
-/* Events inside the library, beside cnr_event_kind, and the struct that each brings. */
+/* Events inside the library, beside CNR_EVENT_..., and the struct that each brings. */
 enum {
     CNRI_EVENT_CASE = 1000,    /* cnri_compared */
     CNRI_EVENT_PICTURE,        /* cnri_recognised */

@@ -28,7 +28,7 @@ typedef struct cnri_seen_knob {
 } cnri_seen_knob;
 typedef struct cnri_seen_meter {
     char name[64], feeds[64];
-    int32_t quantity;                  /* a cnr_quantity */
+    int32_t quantity;                  /* CNR_QUANTITY_... */
     int32_t whole, part;               /* the whole machine; part of another's */
     double watts, joules, temperature; /* since the last tick; so far; now */
 } cnri_seen_meter;

@@ -10,8 +10,8 @@ typedef struct settings {
 
 static const cnri_option options[] = {
     CNRI_CONFORM_OPTIONS(settings, c),
-    CNRI_OPTION(settings, c.o.check.cases, "--cases", "N", "cases a kernel or operator (40)",
-                .min = 1, .max = 1e6),
+    CNRI_OPTION(settings, c.o.check.cases, "--cases", "N",
+                "cases a kernel or operator (120; 40 of more than 8)", .min = 1, .max = 1e6),
     CNRI_OPTION(settings, c.o.check.op, "--op", "NAME", NULL), /* for children */
     CNRI_OPTION(settings, samples, "--sample", "FILE",
                 "what its importers or sources read, and are shown damaged; more than once"),
@@ -43,6 +43,16 @@ static const cnri_plugin *plugin_of(const char *path) {
     return found;
 }
 
+/* Kernels and operators that it brings. */
+static int32_t count_kernels(const cnri_plugin *plugin) {
+    static const int32_t kinds[] = {CNR_KIND_KERNEL, CNR_KIND_OPERATOR};
+    int32_t n = 0;
+    for (size_t k = 0; k < CNRI_COUNT(kinds); k++)
+        for (int32_t i = 0; i < cnri_descriptor_count(kinds[k]); i++)
+            n += cnri_owner(cnri_descriptor_at(kinds[k], i)) == plugin;
+    return n;
+}
+
 static cnr_status run(cnri_call *call, void *values, cnr_error *err) {
     settings *s = values;
     const char *path = call->operands.at[0];
@@ -51,6 +61,7 @@ static cnr_status run(cnri_call *call, void *values, cnr_error *err) {
         return cnri_fail(err, CNR_E_NOT_FOUND, path,
                          "did not load: another plugin of its name was there first (see \"cnnrun "
                          "plugins\"); --skip-plugin or --plugin-order decides");
+    if (!s->c.o.check.cases) s->c.o.check.cases = count_kernels(s->c.o.plugin) > 8 ? 40 : 120;
     if (!cnri_push(&s->samples)) return cnri_fail(err, CNR_E_MEMORY, "conform", "out of memory");
     s->c.o.samples = s->samples.at;
     if (!s->c.o.check.op) s->c.o.check.plugin = s->c.o.plugin->name;
@@ -80,7 +91,7 @@ const cnri_command cnri_cmd_conform = {
         "read.",
     .results = CNRI_RESULTS(&cnri_conform_record),
     CNRI_OPTIONS(options),
-    CNRI_VALUES(settings, .c = CNRI_CONFORM_DEFAULTS(40)),
+    CNRI_VALUES(settings, .c = CNRI_CONFORM_DEFAULTS(0)),
     .min_operands = 1,
     .max_operands = 1,
     .opens = open_plugin,

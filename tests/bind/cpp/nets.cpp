@@ -55,6 +55,21 @@ static void threads(const cnnrun::net &net, const std::vector<float> &in, const 
     ok(right == 40, "four threads with a session each give the same bits");
 }
 
+static void bound(const cnnrun::net &net, const std::vector<float> &in, const cnnrun::shape &dims,
+                  const std::vector<float> &want) {
+    alignas(64) static float memory[1 << 16];
+    cnnrun::session s = net.plan_for({dims}).open();
+    s.bind_input(0, cnnrun::tensor(cnnrun::span<float>(memory, in.size()), dims));
+    std::copy(in.begin(), in.end(), memory); /* after binding: the run reads it there */
+    s.run();
+    const auto got = s.output().as<float>();
+    ok(std::equal(want.begin(), want.end(), got.begin(), got.end()), "an input in memory of the caller's own");
+    s.bind_input(0, cnnrun::tensor());
+    s.set_input(0, cnnrun::tensor(in, dims));
+    s.run();
+    ok(s.output().as<float>()[0] == want[0], "... and copied again");
+}
+
 int main(int, char **argv) {
     std::vector<std::string> log;
     cnnrun::open_options options;
@@ -90,6 +105,7 @@ int main(int, char **argv) {
         ok(false, "elements of another type");
     } catch (const std::invalid_argument &) { ok(true, "elements of another type are refused"); }
     threads(net, x, dims, want);
+    bound(net, x, dims, want);
 
     cnnrun::net other = net.copy();
     const std::string name = other.weights().at(0);

@@ -41,6 +41,10 @@ static cnr_status read_falling(void *state, int32_t domain, cnr_reading *out, cn
     return CNR_OK;
 }
 
+static cnr_status read_leaking(void *state, int32_t domain, cnr_reading *out, cnr_error *err) {
+    return faulty_host->alloc(100) ? read_power(state, domain, out, err) : CNR_E_MEMORY;
+}
+
 #define METER(word, tell, look) \
     { \
         .size = sizeof(cnr_meter), .name = word, .summary = "for tests", .open = open_any, \
@@ -48,7 +52,8 @@ static cnr_status read_falling(void *state, int32_t domain, cnr_reading *out, cn
     }
 static const cnr_meter meters[] = {METER("meter_sound", describe_power, read_power),
                                    METER("meter_negative", describe_power, read_negative),
-                                   METER("meter_falling", describe_energy, read_falling)};
+                                   METER("meter_falling", describe_energy, read_falling),
+                                   METER("meter_leaking", describe_power, read_leaking)};
 
 /* ---- knobs ---- */
 
@@ -99,6 +104,17 @@ static cnr_status restore_other(void *state, cnr_error *err) {
     return CNR_OK;
 }
 
+static uint64_t found_hz = 600000000;
+static int32_t save_state(void *state, char *text, size_t room) {
+    (void)state;
+    return snprintf(text, room, "%llu", (unsigned long long)found_hz);
+}
+static cnr_status load_state(void *state, const char *text, cnr_error *err) {
+    (void)state, (void)err;
+    found_hz = strtoull(text, NULL, 16); /* which it was not written in */
+    return CNR_OK;
+}
+
 #define KNOB(word, rung, change, back) \
     { \
         .size = sizeof(cnr_knob), .name = word, .summary = "for tests", .open = open_any, \
@@ -108,7 +124,19 @@ static cnr_status restore_other(void *state, cnr_error *err) {
 static const cnr_knob knobs[] = {KNOB("knob_sound", step, set, restore),
                                  KNOB("knob_stuck", step, set_stuck, restore),
                                  KNOB("knob_forgets", step, set, restore_other),
-                                 KNOB("knob_steps", step_falling, set, restore)};
+                                 KNOB("knob_steps", step_falling, set, restore),
+                                 {.size = sizeof(cnr_knob),
+                                  .name = "knob_misreads",
+                                  .summary = "for tests",
+                                  .open = open_any,
+                                  .describe = describe_knob,
+                                  .step = step,
+                                  .read = read_knob,
+                                  .set = set,
+                                  .restore = restore,
+                                  .close = close_any,
+                                  .save_state = save_state,
+                                  .load_state = load_state}};
 
 cnr_status faulty_add_gauges(struct cnr_registrar *r) {
     for (int32_t i = FAULTY_FIRST; i < FAULTY_PAST(meters); i++)

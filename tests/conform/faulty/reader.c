@@ -77,20 +77,32 @@ static cnr_status read_misshapen(void *state, int64_t index, cnr_sample *out, cn
     out->picture.dim[2] = 3;
     return status;
 }
+static cnr_status read_unwritten(void *state, int64_t index, cnr_sample *out, cnr_error *err) {
+    const picture *p = state;
+    const cnr_status status = read_gray(state, index, out, err);
+    if (status) return status;
+    faulty_host->free(out->picture.data);
+    out->picture.data = faulty_host->alloc((size_t)out->picture.bytes);
+    if (out->picture.data) memcpy(out->picture.data, p->data + p->at, 1);
+    return out->picture.data ? CNR_OK : faulty_host->fail(err, CNR_E_MEMORY, "gray", "no memory");
+}
+static void close_nothing(void *state) { free(state); }
 static void close_gray(void *state) {
     picture *p = state;
     faulty_host->free(p->data);
     free(p);
 }
 
-#define SOURCE(word, look) \
+#define SOURCE(word, look, end) \
     { \
         .size = sizeof(cnr_source), .name = word, .syntax = "FILE.gray", .summary = "for tests", \
-        .accepts = accepts_gray, .open = open_gray, .read = look, .close = close_gray \
+        .accepts = accepts_gray, .open = open_gray, .read = look, .close = end \
     }
-static const cnr_source sources[] = {SOURCE("source_sound", read_gray),
-                                     SOURCE("source_misshapen", read_misshapen),
-                                     SOURCE("source_trusting", read_trusting)};
+static const cnr_source sources[] = {SOURCE("source_sound", read_gray, close_gray),
+                                     SOURCE("source_misshapen", read_misshapen, close_gray),
+                                     SOURCE("source_trusting", read_trusting, close_gray),
+                                     SOURCE("source_unwritten", read_unwritten, close_gray),
+                                     SOURCE("source_keeping", read_gray, close_nothing)};
 
 /* ---- importers ---- */
 

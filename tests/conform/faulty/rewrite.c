@@ -37,6 +37,16 @@ static int32_t never(struct cnr_graph *g, cnr_error *err) {
     return 0;
 }
 
+/* A net that has nothing to leave out. */
+static cnr_status example(struct cnr_graph *g, cnr_error *err) {
+    const cnr_tensor type = {.size = sizeof type, .dtype = CNR_f32, .rank = 1, .dim = {3}};
+    const cnr_value x = faulty_host->graph_input(g, "x", &type);
+    cnr_value y = -1;
+    (void)err;
+    CNR_TRY(faulty_host->graph_node(g, "sigmoid", NULL, NULL, &x, 1, NULL, 0, &y, 1));
+    return faulty_host->graph_output(g, y, "y");
+}
+
 #define REWRITE(word, change) \
     { \
         .size = sizeof(cnr_rewrite), .order = 900, .name = word, .summary = "for tests", \
@@ -45,7 +55,13 @@ static int32_t never(struct cnr_graph *g, cnr_error *err) {
 static const cnr_rewrite rewrites[] = {REWRITE("rewrite_sound", sound),
                                        REWRITE("rewrite_both", both),
                                        REWRITE("rewrite_endless", endless),
-                                       REWRITE("rewrite_never", never)};
+                                       REWRITE("rewrite_never", never),
+                                       {.size = sizeof(cnr_rewrite),
+                                        .order = 900,
+                                        .name = "rewrite_example",
+                                        .summary = "for tests",
+                                        .apply = sound,
+                                        .example = example}};
 
 cnr_status faulty_add_rewrites(struct cnr_registrar *r) {
     for (int32_t i = FAULTY_FIRST; i < FAULTY_PAST(rewrites); i++)

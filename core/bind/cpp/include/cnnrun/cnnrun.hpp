@@ -187,6 +187,7 @@ struct load_options {
     bool deterministic = false, no_verify = false, adapt = false;
     std::map<std::string, int64_t> symbols; /* open dimensions and their sizes */
     std::vector<std::string> no_rewrite, import_options, kernels, policy_options, devices, fallback;
+    std::vector<std::string> symbol_ranges; // "batch=1..16"
 };
 
 namespace detail {
@@ -220,7 +221,8 @@ inline outcome<void> settle(cnr_status status, const cnr_error &e) {
 struct cnr_options { /* of C, over a load_options that outlives it */
     explicit cnr_options(const load_options &o)
         : no_rewrite(o.no_rewrite), import_options(o.import_options), kernels(o.kernels),
-          policy_options(o.policy_options), devices(o.devices), fallback(o.fallback) {
+          policy_options(o.policy_options), devices(o.devices), fallback(o.fallback),
+          ranges(o.symbol_ranges) {
         for (const auto &[name, value] : o.symbols) {
             names.push_back(name.c_str());
             values.push_back(value);
@@ -237,9 +239,10 @@ struct cnr_options { /* of C, over a load_options that outlives it */
         c.deterministic = o.deterministic, c.no_verify = o.no_verify, c.adapt = o.adapt;
         c.no_rewrite = no_rewrite(), c.import_options = import_options(), c.kernels = kernels();
         c.policy_options = policy_options(), c.devices = devices(), c.fallback = fallback();
+        c.symbol_ranges = ranges();
     }
     cnr_load_options c{};
-    strings no_rewrite, import_options, kernels, policy_options, devices, fallback;
+    strings no_rewrite, import_options, kernels, policy_options, devices, fallback, ranges;
     std::vector<const char *> names;
     std::vector<int64_t> values;
 };
@@ -349,6 +352,14 @@ class session {
         cnr_error e = CNR_ERROR_INIT;
         return detail::settle(cnr_session_set_input(at_.get(), index, value.c(), &e), e);
     }
+    /* Each run reads the input from, writes the output to, this memory itself, which must outlive
+     * that; a tensor without data ends it. What would need a copy is CNR_E_UNSUPPORTED. */
+    outcome<void> bind_input(int32_t index, const tensor &value) {
+        return bind(cnr_session_bind_input, index, value);
+    }
+    outcome<void> bind_output(int32_t index, const tensor &value) {
+        return bind(cnr_session_bind_output, index, value);
+    }
     outcome<void> run() {
         cnr_error e = CNR_ERROR_INIT;
         return detail::settle(cnr_session_run(at_.get(), &e), e);
@@ -372,6 +383,12 @@ class session {
 
   private:
     friend class plan;
+    outcome<void> bind(decltype(&cnr_session_bind_input) call, int32_t index, const tensor &value) {
+        cnr_error e = CNR_ERROR_INIT;
+        const cnr_tensor *t = value.c();
+        return detail::settle(call(at_.get(), index, t->data || t->mem.handle ? t : nullptr, &e),
+                              e);
+    }
     struct closer {
         std::shared_ptr<detail::plan_state> plan;
         void operator()(cnr_session *s) const { cnr_session_close(s); }

@@ -1,0 +1,55 @@
+/* Small graphs that rewrites change, for conform to judge them by. */
+#include "graphs.h"
+
+#include <stdio.h>
+
+static cnr_value input(graph *g) {
+    const cnr_tensor t = {.size = sizeof t, .dtype = CNR_f32, .rank = 4, .dim = {1, 3, 6, 5}};
+    return int8_host->graph_input(g, "x", &t);
+}
+
+/* A node of `x` with a scale. */
+static cnr_value scaled(graph *g, const char *op, cnr_value x, float scale) {
+    const cnr_value in[2] = {x, graph_f32(g, NULL, NULL, &scale, 1)};
+    return graph_add(g, op, NULL, NULL, in, 2);
+}
+
+static cnr_status output(graph *g, cnr_value y, cnr_error *err) {
+    if (y < 0) return int8_host->fail(err, CNR_E_STATE, "example", "could not be built");
+    return int8_host->graph_output(g, y, "y");
+}
+
+/* From one scale to another. */
+cnr_status int8_example_fold(graph *g, cnr_error *err) {
+    const cnr_value q = scaled(g, "quantize_linear", input(g), 0.02F);
+    const cnr_value other =
+        scaled(g, "quantize_linear", scaled(g, "dequantize_linear", q, 0.02F), 0.07F);
+    return output(g, scaled(g, "dequantize_linear", other, 0.07F), err);
+}
+
+/* A layer that moves elements. */
+cnr_status int8_example_pass(graph *g, cnr_error *err) {
+    const cnr_value q = scaled(g, "quantize_linear", input(g), 0.02F);
+    const cnr_value x = scaled(g, "dequantize_linear", q, 0.02F);
+    return output(g, graph_add(g, "flatten", NULL, NULL, &x, 1), err);
+}
+
+static cnr_value convolve(graph *g, const char *name, cnr_value x) {
+    const int64_t size[2] = {3, 3};
+    const cnr_attr more[2] =
+        {{.name = "out", .type = CNR_ATTR_INT, .set = 1, .i = 4},
+         {.name = "kernel_shape", .type = CNR_ATTR_INTS, .set = 1, .n = 2, .ints = size}};
+    const cnr_value in[3] = {x, -1, -1};
+    return graph_add_with(g, "conv", name, NULL, more, 2, in, 3);
+}
+
+/* Two convolutions, and what the channels between them were seen to hold. */
+cnr_status int8_example_equalize(graph *g, cnr_error *err) {
+    const cnr_value a = convolve(g, "a", input(g));
+    const cnr_value x = a < 0 ? -1 : graph_add(g, "relu", NULL, NULL, &a, 1);
+    char key[256];
+    if (x < 0) return output(g, x, err);
+    snprintf(key, sizeof key, "channels.%.200s", int8_host->graph_value_name(g, x));
+    CNR_TRY(int8_host->graph_set_meta(g, key, "4,0.5,2,1"));
+    return output(g, convolve(g, "b", x), err);
+}

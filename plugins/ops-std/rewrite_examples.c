@@ -1,0 +1,85 @@
+/* Small graphs that rewrites change, for conform to judge them by. */
+#include "ops_kit.h"
+
+static cnr_value input(kit_build *b, const char *name, int64_t rows, int64_t columns) {
+    const cnr_tensor t = {.size = sizeof t, .dtype = CNR_f32, .rank = 2, .dim = {rows, columns}};
+    return ops_host->graph_input(b->graph, name, &t);
+}
+
+static cnr_status output(kit_build *b, cnr_value y) {
+    return b->status ? b->status : ops_host->graph_output(b->graph, y, "y");
+}
+
+/* SiLU: x * sigmoid(x). */
+cnr_status ops_example_activations(struct cnr_graph *g, cnr_error *err) {
+    kit_build b = {ops_host, g, CNR_OK};
+    const cnr_value x = input(&b, "x", 3, 5);
+    (void)err;
+    return output(&b, kit_node2(&b, "mul", x, kit_node1(&b, "sigmoid", x)));
+}
+
+/* (x - mean) / sqrt(variance + epsilon) along the last axis. */
+cnr_status ops_example_normalization(struct cnr_graph *g, cnr_error *err) {
+    const int64_t last = -1;
+    const cnr_attr axes = kit_attr_ints("axes", &last, 1);
+    kit_build b = {ops_host, g, CNR_OK};
+    const cnr_value x = input(&b, "x", 3, 8);
+    const cnr_value centred = kit_node2(&b, "sub", x, kit_node(&b, "reduce_mean", &x, 1, &axes, 1));
+    const cnr_value square = kit_node2(&b, "mul", centred, centred);
+    const cnr_value variance = kit_node(&b, "reduce_mean", &square, 1, &axes, 1);
+    const cnr_value sum = kit_node2(&b, "add", variance, kit_constant(&b, CNR_f32, 1e-5));
+    (void)err;
+    return output(&b, kit_node2(&b, "div", centred, kit_node1(&b, "sqrt", sum)));
+}
+
+/* A product of a matrix and a transposed one. */
+cnr_status ops_example_einsum(struct cnr_graph *g, cnr_error *err) {
+    const cnr_attr equation = {.name = "equation",
+                               .type = CNR_ATTR_STRING,
+                               .set = 1,
+                               .s = "ij,kj->ik"};
+    kit_build b = {ops_host, g, CNR_OK};
+    const cnr_value in[2] = {input(&b, "x", 3, 5), input(&b, "w", 4, 5)};
+    (void)err;
+    return output(&b, kit_node(&b, "einsum", in, 2, &equation, 1));
+}
+
+/* Every second row. */
+cnr_status ops_example_gather(struct cnr_graph *g, cnr_error *err) {
+    int64_t rows[3] = {1, 3, 5};
+    const cnr_tensor t = {.size = sizeof t,
+                          .dtype = CNR_i64,
+                          .rank = 1,
+                          .dim = {3},
+                          .flags = CNR_TENSOR_CONST,
+                          .bytes = sizeof rows,
+                          .data = rows};
+    kit_build b = {ops_host, g, CNR_OK};
+    const cnr_value x = input(&b, "x", 7, 4);
+    (void)err;
+    return output(&b, kit_node2(&b, "gather", x, ops_host->graph_constant(g, NULL, &t)));
+}
+
+/* (x / 8) w, as attention divides. */
+cnr_status ops_example_scale(struct cnr_graph *g, cnr_error *err) {
+    kit_build b = {ops_host, g, CNR_OK};
+    const cnr_value x = input(&b, "x", 3, 5), w = input(&b, "w", 5, 4);
+    const cnr_value scaled = kit_node2(&b, "mul", x, kit_constant(&b, CNR_f32, 0.125));
+    (void)err;
+    return output(&b, kit_node2(&b, "matmul", scaled, w));
+}
+
+/* softmax(q k^T) v, two heads. */
+cnr_status ops_example_attention(struct cnr_graph *g, cnr_error *err) {
+    static const char *const names[] = {"q", "k", "v"};
+    static const int64_t turned[] = {0, 1, 3, 2};
+    const cnr_tensor t = {.size = sizeof t, .dtype = CNR_f32, .rank = 4, .dim = {1, 2, 5, 4}};
+    const cnr_attr perm = kit_attr_ints("perm", turned, 4);
+    kit_build b = {ops_host, g, CNR_OK};
+    cnr_value in[3];
+    (void)err;
+    for (int i = 0; i < 3; i++) in[i] = ops_host->graph_input(g, names[i], &t);
+    const cnr_value k = kit_node(&b, "transpose", &in[1], 1, &perm, 1);
+    const cnr_value scores = kit_node1(&b, "softmax", kit_node2(&b, "matmul", in[0], k));
+    return output(&b, kit_node2(&b, "matmul", scores, in[2]));
+}
