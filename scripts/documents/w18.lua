@@ -300,7 +300,7 @@ local function pruned_lenet(d)
     small:set_weight(layer .. ".weight", net:weight(layer .. ".weight"):pruned(keep))
     small:mask(layer .. ".weight", true)
   end
-  small:train { data = data, epochs = 2, rate = .003 }
+  small:train { data = data, epochs = 3, rate = function(step, count) return .015 * (1 + math.cos(math.pi * step / count)) end }
   local after = right(small)
   row("LeNet-5, pruned and trained on", 99.05, after)
   d:claim("fig 3.14", "pruned and trained on, LeNet-5 loses less than a point", dense - after < 1)
