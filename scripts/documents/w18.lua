@@ -293,7 +293,7 @@ local function pruned_lenet(d)
   local last = { rows[1][1][#rows[1][1]][2], rows[2][1][#rows[2][1]][2] }
   row("LeNet-5 with ip2 at 5%, not trained on", 82, last[2])
   d:claim("fig 3.14", "ip1 can spare more of its weights than ip2", last[1] > last[2])
-  d:figure("fig-3-14", "Figure 3.14: LeNet-5, % right with one layer pruned", plot.lines(rows, { x = "% of weights kept", y = "% right" }))
+  d:figure("fig-3-14", "Figure 3.14: LeNet-5, % right with one layer pruned", plot.lines(rows, { x = "% of weights kept", y = "% right", title = "Figure 3.14: one layer pruned" }))
   if d.options.quick then return d:cannot("fig 3.14", "LeNet-5, pruned and trained on", "%", 99.05, "--quick") end
   local small <close> = net:copy()
   for layer, keep in pairs { ip1 = .05, ip2 = .10 } do
@@ -440,7 +440,7 @@ local function curves_5_3(d)
     load[i], frequency[i] = { i * .1, 100 * (tick.load or 0) }, { i * .1, tick.hz * 1e-6 }
   end
   d:figure("fig-5-3", "Figure 5.3: load and frequency under the default governor",
-           plot.lines({ { load, label = "load, %" }, { frequency, label = "MHz" } }, { x = "s", simulated = true, markers = false }))
+           plot.lines({ { load, label = "load, %" }, { frequency, label = "MHz" } }, { x = "s", simulated = true, markers = false, title = "Figure 5.3: default governor" }))
 end
 
 local function distances_5_7(d)
@@ -462,7 +462,7 @@ local function distances_5_7(d)
     end
     series[s] = { points, label = kind }
   end
-  d:figure("fig-5-7", "Figure 5.7: distances from a loop's template, without a band", plot.scatter(series, { x = "scene", y = "distance", simulated = true }))
+  d:figure("fig-5-7", "Figure 5.7: distances from a loop's template, without a band", plot.scatter(series, { x = "scene", y = "distance", whole = "x", simulated = true, title = "Figure 5.7: distances" }))
   d:claim("fig 5.7", "a threshold parts the scenes without a band, as in the thesis", free[1] < -free[-1])
   d:claim("fig 5.7", "and with the band of 25% that the policy has", banded[1] < -banded[-1])
 end
@@ -474,7 +474,7 @@ local function switching_5_8(d)
     for k, tick in ipairs(loads_of("dtw", scene, 30)) do points[k] = { k * .1, tick.hz * 1e-6 } end
     series[i] = { points, label = scene:match "kind=(%w+)" or "inference" }
   end
-  d:figure("fig-5-8", "Figure 5.8: frequency by scene under the DTW policy, MHz", plot.lines(series, { x = "s", y = "MHz", simulated = true, markers = false }))
+  d:figure("fig-5-8", "Figure 5.8: frequency by scene under the DTW policy, MHz", plot.lines(series, { x = "s", y = "MHz", simulated = true, markers = false, title = "Figure 5.8: DTW policy" }))
 end
 
 return document.main({ name = "w18",
