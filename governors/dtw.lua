@@ -6,6 +6,8 @@
 -- part of the recording traces/loop4.csv, and the threshold is the one that `cnnrun govern
 -- calibrate` finds between loops of inference and other scenes; option threshold sets another.
 -- Loads are in percent. Option template: the name of another recording, of which 40 loads are used.
+-- Option band: how far a path of the warping may stray from the diagonal, as a part of the 40 loads
+-- (0.25; 1: anywhere, as in the thesis). The threshold is the same without a band.
 local c = require "cnnrun"
 local default = require "default"
 local N, THRESHOLD = 40, 739
@@ -26,13 +28,14 @@ return {
   start = function(seen, memory)
     memory.template, memory.loads, memory.distance = template_of(seen), {}, math.huge
     memory.m = math.max(21, math.floor(seen.options.m or 40))
+    memory.band = seen.options.band or .25
     memory.threshold = seen.options.threshold or THRESHOLD
   end,
   step = function(seen, memory)
     local knob, loads = seen.knob, memory.loads
     if knob and knob.load then loads[#loads + 1] = knob.load * 100 end
     if #loads >= memory.m then
-      memory.distance = c.dtw(memory.template, loads, { band = .25, most = 4 * memory.threshold })
+      memory.distance = c.dtw(memory.template, loads, { band = memory.band, most = 4 * memory.threshold })
       memory.loads = {}
     end
     if memory.distance < memory.threshold then

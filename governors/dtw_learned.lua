@@ -5,7 +5,7 @@
 -- widest such gap. The best templates (option keep: 7), ordered by errors and then by the gap's
 -- width relative to the threshold, vote: the majority decides. It learns once, before the first
 -- tick, from the installed recordings or those given by --trace. So recordings of this machine
--- (cnnrun govern record) replace those measured or simulated elsewhere.
+-- (cnnrun govern record) replace those measured or simulated elsewhere. Option band: as of dtw.lua.
 local c = require "cnnrun"
 local default = require "default"
 
@@ -39,12 +39,12 @@ local function threshold(distances)
   return best
 end
 
-local function learn(all, keep)
+local function learn(all, keep, band)
   local found = {}
   for _, template in ipairs(all) do
     if template.loop then
       local distances = {}
-      for i, w in ipairs(all) do distances[i] = { d = c.dtw(template, w, { band = .25 }), loop = w.loop } end
+      for i, w in ipairs(all) do distances[i] = { d = c.dtw(template, w, { band = band }), loop = w.loop } end
       local t = threshold(distances)
       if t then
         t.template = template
@@ -59,7 +59,8 @@ end
 return {
   start = function(seen, memory)
     memory.m, memory.loads = math.max(21, math.floor(seen.options.m or 40)), {}
-    memory.learned = learn(windows(seen.traces, memory.m), seen.options.keep or 7)
+    memory.band = seen.options.band or .25
+    memory.learned = learn(windows(seen.traces, memory.m), seen.options.keep or 7, memory.band)
   end,
   step = function(seen, memory)
     local knob, loads = seen.knob, memory.loads
@@ -67,7 +68,7 @@ return {
     if #loads >= memory.m then
       local votes = 0
       for _, t in ipairs(memory.learned) do
-        if c.dtw(t.template, loads, { band = .25, most = t.at }) < t.at then votes = votes + 1 end
+        if c.dtw(t.template, loads, { band = memory.band, most = t.at }) < t.at then votes = votes + 1 end
       end
       memory.inference, memory.loads = votes * 2 > #memory.learned, {}
     end

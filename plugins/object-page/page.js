@@ -1,15 +1,17 @@
-// The live page: numbers and lists from /events, charts of the last ten minutes, settings to /set.
+// The live page: numbers and lists from /events, charts of the last ten minutes, settings to /set. The state of
+// `cnnrun energy watch --page` has curves of power alone: the last minute of them.
 "use strict";
 (() => {
   const byId = (id) => document.getElementById(id);
-  const minutes = 10;
+  let span_seconds = 600, apart = 1; // what charts show, and the least time between two points of them
   const charts = [
     ["fps", "Frames", "FPS", 1, "Frames a second that are looked at"],
     ["latency", "Latency", "ms", 1000, "From a frame's coming until it has been looked at"],
     ["load", "Load", "%", 100, "The part of the time in which the net runs"],
     ["hz", "Frequency", "MHz", 1e-6, "Of the processor's fastest group of cores"],
-    ["watts", "Power", "W", 1, "What the machine draws, by a meter"],
+    ["watts", "Power", "W", 1, "What the machine draws, by a meter; a curve for each domain that it can tell"],
     ["edp", "EDP", "mJ·s", 1000, "Energy-delay product: joules of a frame times its seconds"],
+    ["energies", "Energy", "J", 1, "Joules since the log began"],
   ];
   let held = false, offset = 0; // pause; what is to be added to the monitor's seconds for those of the day
 
@@ -34,6 +36,13 @@
 
   const clock = (seconds) => new Date((seconds + offset) * 1000).toLocaleTimeString([], { hour12: false });
 
+  function named(text, line) { // with a line beneath it as its curve has
+    const name = document.createElement("b");
+    name.className = line;
+    name.textContent = text;
+    return name;
+  }
+
   const short = (v) => v >= 100 ? v.toFixed(0) : v >= 10 ? v.toFixed(1) : v.toPrecision(2);
 
   // values: [[name, value]], a line each; a name that is gone goes with its last point.
@@ -47,13 +56,13 @@
         chart.lines.set(name, { drawn, points: [] });
       }
       const points = chart.lines.get(name).points;
-      if (points.length > 1 && now - points[points.length - 2][0] < 1) points.pop(); // one a second is kept
+      if (points.length > 1 && now - points[points.length - 2][0] < apart) points.pop();
       points.push([now, v * factor]);
     }
     if (now < chart.due) return;
-    chart.due = now + 1;
+    chart.due = now + Math.min(1, 4 * apart);
     for (const [name, { drawn, points }] of chart.lines) {
-      while (points.length && points[0][0] < now - minutes * 60) points.shift();
+      while (points.length && points[0][0] < now - span_seconds) points.shift();
       if (points.length) continue;
       drawn.remove();
       chart.lines.delete(name);
@@ -69,12 +78,13 @@
       drawn.setAttribute("points",
         points.map(([at, y]) => `${x(at).toFixed(2)},${(100 - y / most * 100).toFixed(2)}`).join(" "));
     }
-    const last = [...chart.lines].map(([name, { points }]) =>
-      (chart.lines.size > 1 ? name + " " : "") + short(points[points.length - 1][1])).join(", ");
-    chart.value.textContent = `${last} ${unit}`;
+    const several = chart.lines.size > 1, each = [...chart.lines].map(([name, { drawn, points }]) =>
+      named((several ? name + " " : "") + short(points[points.length - 1][1]), several ? drawn.getAttribute("class") : ""));
+    const last = each.map((name) => name.textContent).join(", ");
+    chart.value.replaceChildren(...each.flatMap((name, i) => i ? [", ", name] : [name]), " " + unit);
     chart.scale.textContent = `${clock(now - span)} to ${clock(now)}, 0 to ${short(most)}`;
     chart.drawing.setAttribute("aria-label",
-      `${title}: ${last} ${unit}, at most ${short(most / 1.1)} in ${minutes} minutes`);
+      `${title}: ${last} ${unit}, at most ${short(most / 1.1)} in ${span_seconds / 60} minutes`);
   }
 
   // ---- lists ----
@@ -98,7 +108,7 @@
       newest = e.now;
       seen.unshift(e);
     }
-    while (seen.length > 500 || seen.length && seen[seen.length - 1].now < now - minutes * 60) seen.pop();
+    while (seen.length > 500 || seen.length && seen[seen.length - 1].now < now - span_seconds) seen.pop();
     return seen;
   }
 
@@ -110,6 +120,12 @@
     if (document.activeElement !== select) select.value = now;
   }
 
+  // A log of power has neither picture nor finds, and its curves are followed more closely.
+  function power() {
+    document.body.classList.add("power");
+    [span_seconds, apart] = [60, .04];
+  }
+
   const called = (source) => source === "-" ? "standard input" : source || "";
 
   function show(s) {
@@ -117,6 +133,7 @@
     if (Math.abs(ours - offset) > 1.5) offset = ours; // whole seconds: steady, or the times would flicker
     const name = called(s.source);
     byId("source").textContent = name;
+    if (s.app === "power") power();
     document.title = `${s.ended ? "ended" : s.away ? "away" : s.fps ? s.fps.toFixed(1) + " FPS" : "live"} – ${name ? name + " – " : ""}cnnrun monitor`;
     if (s.away) link(`the source is away and is tried again: ${s.away.why}`, true);
     else link(s.ended ? "the source has ended: this is its last frame" : "live", false);
@@ -137,7 +154,8 @@
     if (!held) fill(byId("events"), events.map((e) => [e.text, clock(e.now)]));
     if (!s.ended && !s.away) {
       for (const chart of charts) {
-        const several = chart[0] === "hz" && s.clocks && s.clocks.map((k) => [k.name, k.hz]);
+        const rows = { watts: s.rails, energies: s.energies }[chart[0]];
+        const several = chart[0] === "hz" ? s.clocks && s.clocks.map((k) => [k.name, k.hz]) : rows && rows.map((r) => [r.name, r.value]);
         plot(chart, s.now, several || [["", s[chart[0]]]]);
       }
     }

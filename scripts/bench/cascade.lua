@@ -61,59 +61,15 @@ local function frames(options, box, device)
            windows = math.tointeger(windows), past = math.tointeger(past) }
 end
 
-local function steps(net)
-  local by = {}
-  for _, row in ipairs(net:profile { runs = 50, warm = 5 }) do
-    by[row.operator] = (by[row.operator] or 0) + row.ms
-  end
-  return by
-end
-
-local function weight(name, t) return c.weight { name, shape = t:shape(), dtype = t:dtype(), init = 0 } end
-
--- One stage as a net; the tensors in `given` are those of a real frame.
-local function stage(output, given, device)
-  local net = c.load(c.net { name = "stage", outputs = { output } }, { device = device, weights = "random:1" })
-  for name, t in pairs(given) do net:set_weight(name, t) end
-  return net
-end
-
--- Milliseconds of variance and ferns on the device, for the first frame.
-local function stages(options, box, device)
-  local tracker = c.object("tld", tracker_options(options))
-  local picture = c.samples(options[1]):at(1)
-  tracker:init(picture, box)
-  local grey, blurred = tracker:prepare(picture)
-  local windows = tracker:windows()
-  local points, posteriors, least = tracker:ferns()
-  local where = weight("windows", windows)
-  local one = stage(c.window_variance { c.input { "grey", shape = grey:shape(), dtype = "u8" }, where },
-                    { windows = windows }, device)
-  local gate = one:run { grey }
-  local two = stage(c.random_ferns { weight("blurred", blurred), where, weight("points", points),
-                                     c.input { "posteriors", shape = posteriors:shape() }, weight("gate", gate),
-                                     least = least },
-                    { windows = windows, points = points, blurred = blurred, gate = gate }, device)
-  return steps(one).window_variance, steps(two).random_ferns
-end
-
--- The product alone, and with the transfer of its patches.
-local function patches(device, m, n)
-  local a = c.input { "a", shape = { m, 225 } }
-  local b = c.input { "b", shape = { n, 225 } }
-  local net = c.load(c.net { name = "nearest", outputs = { c.normalized_cross_correlation { a, b } } }, { device = device })
-  return steps(net).normalized_cross_correlation, net:time(30).ms_median
-end
-
 local function work(options)
   local box = {}
   for word in (options.box or ""):gmatch("[^,]+") do box[#box + 1] = tonumber(word) end
   if #box ~= 4 then error("--box: want X,Y,WIDTH,HEIGHT", 0) end
   local device = options.device or "cpu"
   local core, other = frames(options, box), frames(options, box, device)
-  local variance, ferns = stages(options, box, device)
-  local nn, nn_all = patches("cpu", 2000, 500)
-  local nn_there, nn_there_all = patches(device, 2000, 500)
+  local variance, ferns = cascade.alone(c.samples(options[1]):at(1), box, device, tracker_options(options))
+  local nn, nn_all = cascade.patches("cpu", 2000, 500)
+  local nn_there, nn_there_all = cascade.patches(device, 2000, 500)
   local columns = { "what", "core_ms", "device_ms", "times" }
   local rows = { { "frame", core.wall, other.wall },
                  { "variance", core.parts[3], variance },

@@ -78,19 +78,19 @@ function Document:value(name)
   error("no row " .. name, 2)
 end
 
--- An order that the document claims: which device, policy, step or net wins.
-function Document:claim(experiment, text, holds)
-  self.claims[#self.claims + 1] = { experiment = experiment, text = text, holds = holds and true or false }
+-- An order that the document claims: which device, policy, step or net wins. why: told where it does not hold.
+function Document:claim(experiment, text, holds, why)
+  self.claims[#self.claims + 1] = { experiment = experiment, text = text, holds = holds and true or false, why = not holds and why or nil }
 end
 
 -- list rises: { { "GPU", 1.9 }, ... } is in the order that the document has.
-function Document:rises(experiment, text, list)
+function Document:rises(experiment, text, list, why)
   local names, holds = {}, true
   for i, entry in ipairs(list) do
     names[i] = entry[1]
     holds = holds and (i == 1 or list[i - 1][2] < entry[2])
   end
-  self:claim(experiment, text .. ": " .. table.concat(names, " < "), holds)
+  self:claim(experiment, text .. ": " .. table.concat(names, " < "), holds, why)
 end
 
 -- ---- measured ----
@@ -219,8 +219,11 @@ function Document:tell()
     end
   end
   for _, claim in ipairs(self.claims) do
-    if self.options.json then print(json.encode { experiment = claim.experiment, claim = claim.text, holds = claim.holds })
-    else print(("%-21s %s, %s"):format(claim.holds and "order holds" or "ORDER DIFFERS", claim.experiment, claim.text)) end
+    if self.options.json then print(json.encode { experiment = claim.experiment, claim = claim.text, holds = claim.holds, why = claim.why })
+    else
+      print(("%-21s %s, %s%s"):format(claim.holds and "order holds" or "ORDER DIFFERS", claim.experiment, claim.text,
+                                      claim.why and " (" .. claim.why .. ")" or ""))
+    end
   end
   local s = self:summary()
   if self.options.json then print(json.encode(s)) else print(M.summary_text(s)) end

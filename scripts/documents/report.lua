@@ -16,10 +16,10 @@ local function kind_of(r) return r.kind == document.cannot and "can't: " .. r.wh
 
 local function rows_of(d, out)
   out[#out + 1] = "<details><summary>" .. #d.rows .. " rows</summary><table><tr><th>" ..
-    table.concat({ "experiment", "row", "quantity", "document", "ours", "error", "kind", "on" }, "</th><th>") .. "</th></tr>"
+    table.concat({ "experiment", "row", "quantity", "document", "ours", "error", "kind", "on", "remark" }, "</th><th>") .. "</th></tr>"
   for _, r in ipairs(d.rows) do
     out[#out + 1] = page.row(escaped(r.experiment), escaped(r.row), escaped(r.quantity), escaped(shown(r.document)),
-      escaped(shown(r.ours)), page.shown("%+.1f%%", r.error and r.error * 100), escaped(kind_of(r)), escaped(r.on or ""))
+      escaped(shown(r.ours)), page.shown("%+.1f%%", r.error and r.error * 100), escaped(kind_of(r)), escaped(r.on or ""), escaped(r.kind ~= document.cannot and r.why or ""))
   end
   out[#out + 1] = "</table></details>"
 end
@@ -27,8 +27,8 @@ end
 local function section(d, out)
   out[#out + 1] = ("<h2>%s</h2><p>%s.</p><ul>"):format(escaped(titles[d.spec.name]), escaped(document.summary_text(d:summary())))
   for _, claim in ipairs(d.claims) do
-    out[#out + 1] = ("<li%s>%s, %s: %s</li>"):format(claim.holds and "" or ' class="no"', escaped(claim.experiment),
-                                                     escaped(claim.text), claim.holds and "holds" or "differs")
+    out[#out + 1] = ("<li%s>%s, %s: %s</li>"):format(claim.holds and "" or ' class="no"', escaped(claim.experiment), escaped(claim.text),
+      claim.holds and "holds" or "differs" .. (claim.why and ": " .. escaped(claim.why) or ""))
   end
   out[#out + 1] = "</ul>"
   for _, figure in ipairs(d.figures) do
@@ -64,7 +64,8 @@ local function machine(options, out)
   for _, device in ipairs(c.devices()) do
     out[#out + 1] = page.row(escaped(device.name), escaped(device.hardware or ""), escaped(device.driver or ""), escaped(device.plugin or ""))
   end
-  out[#out + 1] = ("</table><p>Commit: %s.</p>"):format(escaped(options.commit or "not told (--commit)"))
+  out[#out + 1] = ("</table><p>Date: %s. Commit: %s. %s</p>"):format(escaped((c.date())), escaped(options.commit or "not told (--commit)"),
+    options.quick and "A quick report: what takes long is left out, and two runs stand for ten." or "")
 end
 
 local function work(options)
@@ -77,8 +78,11 @@ local function work(options)
     all[#all]:write(folder)
   end
   out[1] = page.head("The documents' experiments", style) .. "<h1>The documents' experiments</h1>" ..
-    "<p>Rows that were fitted gave a simulated board its parameters; no parameter of it comes from a predicted one. " ..
-    "Measured rows are of this machine, another than the documents'.</p>"
+    "<p>Each row has a number of the document and ours. <b>Measured</b>: on this machine, another than the document's, so a ratio or an " ..
+    "order says more than seconds do. <b>Simulated</b>: on a model of the document's board. A <b>fitted</b> row gave the model a " ..
+    "parameter, or follows from such rows; no parameter comes from a <b>predicted</b> one. <b>Can't</b>: the row says why. Orders are " ..
+    "what the document claims: which device, policy or net wins. EDP is energy times time, in J s; less is better. What differs, and " ..
+    "why: core/docs/documents.md in the source.</p>"
   totals(all, out)
   machine(options, out)
   for _, d in ipairs(all) do section(d, out) end

@@ -61,4 +61,60 @@ function M:track(picture)
   return self.tracker:compared(correlations)
 end
 
+-- ---- stages by themselves, to be timed ----
+
+local function steps(net)
+  local by = {}
+  for _, row in ipairs(net:profile { runs = 50, warm = 5 }) do
+    by[row.operator] = (by[row.operator] or 0) + row.ms
+  end
+  return by
+end
+
+local function weight(name, t) return c.weight { name, shape = t:shape(), dtype = t:dtype(), init = 0 } end
+
+-- One stage as a net; the tensors in `given` are those of a real frame.
+local function stage(output, given, device)
+  local net = c.load(c.net { name = "stage", outputs = { output } }, { device = device, weights = "random:1" })
+  for name, t in pairs(given) do net:set_weight(name, t) end
+  return net
+end
+
+---Milliseconds of variance and of ferns on the device, for the first frame.
+---@param picture cnnrun.Tensor
+---@param box number[] x, y, width, height
+---@param device string
+---@param options table of the tracker
+---@return number variance
+---@return number ferns
+function M.alone(picture, box, device, options)
+  local tracker = c.object("tld", options)
+  tracker:init(picture, box)
+  local grey, blurred = tracker:prepare(picture)
+  local windows = tracker:windows()
+  local points, posteriors, least = tracker:ferns()
+  local where = weight("windows", windows)
+  local one = stage(c.window_variance { c.input { "grey", shape = grey:shape(), dtype = "u8" }, where },
+                    { windows = windows }, device)
+  local gate = one:run { grey }
+  local two = stage(c.random_ferns { weight("blurred", blurred), where, weight("points", points),
+                                     c.input { "posteriors", shape = posteriors:shape() }, weight("gate", gate),
+                                     least = least },
+                    { windows = windows, points = points, blurred = blurred, gate = gate }, device)
+  return steps(one).window_variance, steps(two).random_ferns
+end
+
+---Milliseconds of comparing m patches with n, and with the transfer of the patches.
+---@param device string
+---@param m integer
+---@param n integer
+---@return number compare
+---@return number with_transfer
+function M.patches(device, m, n)
+  local a = c.input { "a", shape = { m, 225 } }
+  local b = c.input { "b", shape = { n, 225 } }
+  local net = c.load(c.net { name = "nearest", outputs = { c.normalized_cross_correlation { a, b } } }, { device = device })
+  return steps(net).normalized_cross_correlation, net:time(30).ms_median
+end
+
 return M

@@ -9,9 +9,10 @@ Gauges.__index = Gauges
 
 function M.new() return setmetatable({ seen = {}, at = -math.huge }, Gauges) end
 
--- The power of the whole machine if a meter has it, else the sum of all meters.
+-- The power of the whole machine if a meter has it, else the sum of all meters; and that of each
+-- domain: { { name =, value = watts } ... }.
 local function power(list, before)
-  local sum, whole
+  local sum, whole, rails = nil, nil, {}
   for _, g in ipairs(list) do
     local watts
     if g.quantity == "power" then watts = g.value
@@ -24,10 +25,11 @@ local function power(list, before)
     end
     if watts then
       sum = (sum or 0) + watts
+      rails[#rails + 1] = { name = g.name, value = watts }
       if g.feeds == "" or not g.feeds then whole = math.max(whole or 0, watts) end
     end
   end
-  return whole or sum
+  return whole or sum, #rails > 1 and rails or nil
 end
 
 local function look(self)
@@ -43,7 +45,7 @@ local function look(self)
       seen.temperature = math.max(seen.temperature or g.value, g.value)
     end
   end
-  seen.watts = good and power(list, self.before)
+  if good then seen.watts, seen.rails = power(list, self.before) end
   return seen
 end
 

@@ -6,13 +6,13 @@ local M = {}
 
 -- ---- the page ----
 
--- "8080" or "ADDRESS:8080".
-function M.page(where, token)
+-- where: "8080" or "ADDRESS:8080". read_only: the printed address is without the token that settings want.
+function M.page(where, token, read_only)
   local address, port = where:match("^(.*):(%d+)$")
   if not port then address, port = "127.0.0.1", where:match("^%d+$") end
   if not port then error("--page: want PORT or ADDRESS:PORT, got " .. where, 0) end
   local page = c.object("page", { address = address:gsub("^%[(.*)%]$", "%1"), port = math.tointeger(port), token = token })
-  c.note("live page: " .. page:address())
+  c.note("live page: " .. (read_only and page:address():match "^[^#]*" or page:address()))
   return page
 end
 

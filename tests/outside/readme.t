@@ -114,6 +114,8 @@ my %whole = (
     'cnnrun boards mine.lua' => "cp scripts/boards/odroid_xu3.lua mine.lua\ncnnrun boards mine.lua",
     'cnnrun ops NAME' => 'cnnrun ops relu',
     'cnnrun energy log' => "${sensor}cnnrun energy log --seconds 0.2 --sysfs-root sensors",
+    'cnnrun energy log --csv power.csv --page 8080' =>
+        "${sensor}cnnrun energy log --csv power.csv --page 0 --seconds 0.2 --sysfs-root sensors",
     'cnnrun energy log --csv log.csv' =>
         "${sensor}cnnrun energy log --csv log.csv --seconds 0.2 --sysfs-root sensors",
     'cnnrun tune' => 'cnnrun tune NET --cache DIR', 'cnnrun show' => 'cnnrun show NET',

@@ -39,6 +39,11 @@ for my $name ('w18', 'cd', 's16', 'x19') {
     my @figures = glob "$tmp/$name/*.svg";
     ok($name eq 'x19' || @figures >= 1, "figures: " . @figures);
 }
+if ($draws) {
+    my @want = map { "fig-$_" } qw(3-12 3-20 3-21 4-1 4-4 4-5 4-6 4-7 5-3 5-4 5-7 5-8);
+    is(join(' ', grep { !-s "$tmp/w18/w18-$_.svg" } @want), '', "W18's figures are drawn: @want");
+    is(join(' ', grep { !-s "$tmp/s16/s16-$_.svg" } qw(fig-3-4 table-3-2 table-3-3)), '', "and S16's that need no device");
+}
 for my $r ('fig 4.7, greedy, joules', 'fig 4.7, greedy, watts', 'table 3.6, LeNet-5 on the CPU, EDP', 'table 5.1, fixed 480, watts') {
     my $row = $by{w18}{$r};
     ok($row->{kind} eq 'simulated: predicted' && abs $row->{error} < .03, "$r: predicted within 3%") or diag explain $row;
@@ -48,6 +53,26 @@ is($by{w18}{'4.4, device set, devices'}{ours}, 'gpu4 gpu2', 'the device set is t
 
 like(`$build/cnnrun --board odroid_xu3,dry $folder/cd.lua --quick 2>&1`, qr/--board stands behind the script's name/, 'times of a simulated board are not told as measured');
 like(`$build/cnnrun $folder/w18.lua --quick --device none --board nothing 2>&1`, qr/nothing/, 'a board that is not there is reported');
+
+# ---- what wants this machine: X19's phases and tables; LeNet-5 pruned on MNIST ----
+
+SKIP: {
+    skip 'draw-cairo was not built', 1 unless $draws;
+    my %x = map { ("$_->{row}, $_->{quantity}" => $_) } grep { $_->{row} }
+        map { decode_json $_ } `$build/cnnrun --trust $folder/x19.lua --quick --device cpu --json -o $tmp/x19 2>$tmp/log`;
+    for my $r ('SqueezeNet, a hit over compiled, ratio', 'SqueezeNet, compiling, of a first start, ratio', 'SqueezeNet, int8, MB', 'SqueezeNet, int8, pictures a second') {
+        ok($x{$r}{kind} eq 'measured' && $x{$r}{ours} > 0, "$r: measured") or diag(explain($x{$r}), text("$tmp/log"));
+    }
+    is($x{'ResNet-18, int8, MB'}{why}, '--quick', 'a net that is left out');
+    is(join(' ', grep { !-s "$tmp/x19/x19-table-6-$_.svg" } 2 .. 4), '', 'and all tables as pictures');
+    my $mnist = ($ENV{CNNRUN_SHARED} // "$root/../shared") . '/data/mnist';
+    skip 'no MNIST in ../shared/data', 1 unless -d $mnist;
+    my %w = map { ("$_->{row}" => $_) } grep { $_->{row} }
+        map { decode_json $_ } `$build/cnnrun --trust $folder/w18.lua --quick --device cpu --board none --mnist $mnist --json -o $tmp/w18 2>$tmp/log`;
+    my $cut = $w{'LeNet-5 with ip2 at 5%, not trained on'};
+    ok(abs $cut->{error} < .15, "LeNet-5 with ip2 at 5%: $cut->{ours}%, the thesis $cut->{document}") or diag(text("$tmp/log"));
+    is(join(' ', grep { !-s "$tmp/w18/w18-$_.svg" } qw(fig-3-14)), '', 'with its curve');
+}
 
 # ---- the documents' own kernels, timed one against another ----
 

@@ -125,4 +125,8 @@ my @told = split /\n/, `$build/cnnrun $bad 2>&1`;
 my @want = (qr/no board at all/, qr/units\.2: want the name of its rail/, (qr/clocks\.1: want steps of rising mhz/) x 2, qr/no such unit/, qr/nothing/,
     qr/not so many arguments/, (qr/there are 1 clocks/) x 2, qr/nothing is played: want a scene/, qr/nothing/);
 like(shift @told // '', $_, "told: $_") for @want;
+# A parameter that changes moves the rows that it is for, and no others.
+my @moved = split /\n/, `$build/cnnrun $root/tests/scripts/moved.lua 2>&1`;
+is(join("\n", grep { !/^(ok|1\.\.20$)/ } @moved), '', 'a parameter of each class moves the rows that it is for: ' . grep { /^ok/ } @moved);
+
 done_testing;

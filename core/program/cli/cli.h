@@ -124,6 +124,16 @@ void cnri_call_end_govern(cnri_call *call);
  * object. (cmd_devices.c) */
 void cnri_json_facts(cnri_json *j, const cnr_fact_list *list);
 
+/* ---- power_page.c: the live page of `energy log` and `watch` ---- */
+typedef struct cnri_power_page cnri_power_page;
+/* where: "8080" or "ADDRESS:8080". Prints the address on stderr. To be closed before the runtime.
+ */
+cnr_status cnri_power_page_open(const cnri_call *call, const char *where, cnri_power_page **out,
+                                cnr_error *err);
+/* The newest row, to whoever looks. */
+cnr_status cnri_power_page_show(const cnri_power_page *p, const cnri_energy_row *r, cnr_error *err);
+void cnri_power_page_close(cnri_power_page *p); /* NULL: nothing */
+
 /* ---- energy.c: what was measured, as fields and a line of the result that it belongs to ---- */
 typedef struct cnri_energy_shown {
     const char *source;           /* NULL: energy was not asked for */

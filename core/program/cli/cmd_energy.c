@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 typedef struct energy {
-    const char *csv, *counter, *plot;
+    const char *csv, *counter, *plot, *page;
     double seconds, idle;
 } energy;
 
@@ -19,6 +19,9 @@ static const cnri_option options[] =
                  "log, watch: the joules so far, for any process to read "
                  "($XDG_RUNTIME_DIR/cnnrun-energy.json)",
                  .writes = true),
+     CNRI_OPTION(energy, page, "--page", "WHERE",
+                 "log, watch: a live page of the curves, on this port of this machine alone, or on "
+                 "ADDRESS:PORT"),
      CNRI_OPTION(energy, seconds, "--seconds", "X", "log, watch: duration (until Ctrl-C)",
                  .max = 1e9),
      CNRI_OPTION(energy, idle, "--idle", "W",
@@ -112,6 +115,7 @@ static cnr_status tell_whole(const cnri_call *call, const cnr_energy *e, int cod
 enum { WIDTH = 48, MAX_LINES = 32, EVERY = 2 /* readings */ };
 typedef struct curves {
     const cnri_call *call;
+    cnri_power_page *page; /* NULL: none */
     bool terminal, blocks, watched;
     int64_t readings;
     int32_t drawn; /* lines on the screen */
@@ -182,7 +186,9 @@ static int32_t hear(void *arg, int32_t kind, const void *of) {
     curves *c = arg;
     const cnri_energy_row *r = of;
     cnr_error err = CNR_ERROR_INIT;
-    if (kind != CNRI_EVENT_ENERGY || !c->watched) return 0;
+    if (kind != CNRI_EVENT_ENERGY) return 0;
+    if (c->page && cnri_power_page_show(c->page, r, &err)) return cnri_complain(c->call, &err);
+    if (!c->watched) return 0;
     for (int32_t i = 0; i < r->n && i < MAX_LINES; i++) {
         memmove(c->at[i], c->at[i] + 1, sizeof c->at[i] - sizeof c->at[i][0]);
         c->at[i][WIDTH - 1] = (float)r->watts[i];
@@ -218,7 +224,9 @@ static cnr_status follow(cnri_call *call, const energy *e, bool watched, cnr_err
     observer.event = hear;
     if (!call->common.quiet && o.counter)
         cnri_say(stderr, "joules so far, for any process to read: %s\n", o.counter);
-    cnr_status status = cnri_energy_follow(call->rt, &o, &observer, &got, err);
+    cnr_status status = e->page ? cnri_power_page_open(call, e->page, &c.page, err) : CNR_OK;
+    if (!status) status = cnri_energy_follow(call->rt, &o, &observer, &got, err);
+    cnri_power_page_close(c.page);
     if (!status) status = tell_whole(call, &got, 0, err);
     if (!status && e->plot) status = cnri_app_draw(call, "power", o.csv, e->plot, err);
     cnr_energy_free(&got);

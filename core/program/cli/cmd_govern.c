@@ -8,7 +8,7 @@ typedef struct govern {
     cnr_govern_options o;
     const char *out, *note;
     cnri_words traces;
-    double seconds, limit, late, period;
+    double seconds, limit, late, period, band;
     const char *replay, *scene;
 } govern;
 
@@ -31,6 +31,10 @@ static const cnri_option options[] =
      CNRI_OPTION(govern, out, "--output", "FILE", "record: the CSV that is written", .letter = 'o',
                  .writes = true),
      CNRI_OPTION(govern, note, "--note", "TEXT", "record: a line of the head: what ran, on what"),
+     CNRI_OPTION(govern, band, "--band", "X",
+                 "calibrate: how far a path of the warping may stray from the diagonal, as a part "
+                 "of 40 loads (0.25; 1: anywhere)",
+                 .max = 1),
      CNRI_OPTION(govern, traces, "--trace", "FILE",
                  "a recording that the policy may learn from (repeatable; the installed ones)")};
 
@@ -312,6 +316,7 @@ typedef struct window {
 typedef struct calibration {
     double template[TEMPLATE];
     char scene[MAX_PATH_SHOWN]; /* the template's */
+    double band;
     CNRI_VEC(window) windows;
 } calibration;
 
@@ -334,7 +339,7 @@ static cnr_status measure(calibration *c, const cnri_trace *t, const char *path,
         if (first && from == FIRST) memcpy(c->template, at, sizeof at);
         window *w = cnri_push(&c->windows);
         const double d =
-            w ? cnri_dtw(c->template, TEMPLATE, at, TEMPLATE, 0.25, INFINITY) : (double)NAN;
+            w ? cnri_dtw(c->template, TEMPLATE, at, TEMPLATE, c->band, INFINITY) : (double)NAN;
         if (isnan(d)) return cnri_fail(err, CNR_E_MEMORY, path, "out of memory");
         *w = (window){d, out->template};
         out->minimum = fmin(out->minimum, d);
@@ -374,8 +379,7 @@ static distance threshold_of(calibration *c) {
 }
 
 static cnr_status calibrate(cnri_call *call, govern *v, cnr_error *err) {
-    calibration c = {.windows = {0}};
-    (void)v;
+    calibration c = {.band = v->band};
     if (call->operands.n < 3) {
         call->code =
             cnri_mistake("govern", NULL,
@@ -441,7 +445,7 @@ const cnri_command cnri_cmd_govern = {
                "NAME\") and others.",
     .results = CNRI_RESULTS(&record, &distance_record, &threshold_record),
     CNRI_OPTIONS(options),
-    CNRI_VALUES(govern, .seconds = 0),
+    CNRI_VALUES(govern, .band = 0.25),
     .min_operands = 1,
     .max_operands = -1,
     .opens = cnri_call_runtime,

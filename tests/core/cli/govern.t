@@ -91,6 +91,9 @@ like(said("default --scene monitor --seconds 20 -o $dir/t.csv --note 'simulated'
 like(said("fixed --replay $dir/t.csv"), qr/^fixed on .*t\.csv: /m, 'a recording is replayed');
 like(said("calibrate $source/governors/traces/loop4.csv $source/governors/traces/mail.csv"),
     qr/^threshold \d+: 0 of \d+ windows on the wrong side/m, 'a threshold between two scenes');
+my ($narrow, $free) = map { said("calibrate --band $_ $source/governors/traces/loop4.csv $source/governors/traces/mail.csv") =~ /mail .*distance (\d+)/ } (0, 1);
+cmp_ok($free, '<', $narrow, '--band: a path that may stray is shorter');
+isnt(object('dtw,band=0,threshold=600 --scene monitor --seconds 30')->{hz}, object('dtw,band=1,threshold=600 --scene monitor --seconds 30')->{hz}, 'and so in the policy');
 like(said("record --seconds 1"), qr/where to\? want record -o/, 'a recording goes to a file');
 like(said("no_such --scene monitor"), qr/there is no policy "no_such"/, 'a policy that is not there');
 like(said("fixed --scene no_such"), qr/no_such\.lua/, 'a scene that is not there');
