@@ -214,11 +214,27 @@ static int scores(const struct cnr_graph *g, cnr_value value, int depth, pattern
     return 1;
 }
 
+/* Whether node `index` is read by more than a transpose that nobody reads, as an earlier change
+ * leaves it. */
+static int is_read(const struct cnr_graph *g, int32_t index) {
+    const cnr_value *in, *y, *out;
+    ops_host->graph_node_at(g, index, NULL, &y);
+    const cnr_value value = y[0];
+    if (ops_host->graph_use_count(g, value) != 1) return ops_host->graph_use_count(g, value) > 0;
+    for (int32_t i = index + 1; i < ops_host->graph_node_count(g); i++) {
+        const cnr_node *node = ops_host->graph_node_at(g, i, &in, &out);
+        if (is(node, "transpose") && in[0] == value)
+            return ops_host->graph_use_count(g, out[0]) > 0;
+    }
+    return 1;
+}
+
 /* Whether node `index` is the second product of an attention, all of f32 and of known sizes. */
 static int matches(const struct cnr_graph *g, int32_t index, pattern *p) {
     const cnr_value *in, *inner;
     const cnr_node *node = ops_host->graph_node_at(g, index, &in, NULL);
     *p = (pattern){.scale = 1, .factor = -1, .more = -1};
+    if (!is_read(g, index)) return 0;
     if (!is(node, "matmul") || node->inputs[0]->dtype != CNR_f32) return 0;
     const cnr_tensor p_type = *node->inputs[0];
     p->input[ATTENTION_V] = in[1];
@@ -385,14 +401,10 @@ static int32_t prepare(kit_build *b, int32_t index, pattern *p) {
 static int32_t apply(struct cnr_graph *g, cnr_error *err) {
     int32_t changes = 0;
     for (int32_t i = 0; i < ops_host->graph_node_count(g); i++) {
-        const cnr_value *out;
         pattern p;
         fused f = {.n_inputs = 0}, tried = f;
         kit_build b = {ops_host, g, CNR_OK};
-        ops_host->graph_node_at(g, i, NULL, &out);
-        if (ops_host->graph_use_count(g, out[0]) == 0 || !matches(g, i, &p) ||
-            !plan_of(g, i, &p, &tried))
-            continue;
+        if (!matches(g, i, &p) || !plan_of(g, i, &p, &tried)) continue;
         i += prepare(&b, i, &p);
         if (!b.status && !plan_of(g, i, &p, &f)) continue;
         if (!b.status) b.status = fuse(g, i, &p, &f);
@@ -410,6 +422,6 @@ const cnr_rewrite ops_fuse_attention = {
     .name = "fuse-attention",
     .summary = "makes one node of the products and the softmax of attention",
     .apply = apply,
-    .flags = CNR_REWRITE_STRUCTURE,
+    .flags = CNR_REWRITE_STRUCTURE | CNR_REWRITE_PLAN,
     .example = ops_example_attention,
 };

@@ -72,7 +72,9 @@ typedef struct cnr_rewrite {
 
 enum { /* of weights with two axes or more it looks at types alone, unless it is asked to quantise:
           weights that others are folded into need not be made for it */
-       CNR_REWRITE_STRUCTURE = 1 << 0
+       CNR_REWRITE_STRUCTURE = 1 << 0,
+       /* of plans alone, not of nets that are to be trained, or quantised and saved */
+       CNR_REWRITE_PLAN = 1 << 1
 };
 
 /* ---- operators of model formats that a plugin imports ---- */
