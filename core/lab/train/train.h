@@ -186,6 +186,12 @@ typedef struct cnri_trainer {
     bool away, stale;
 } cnri_trainer;
 
+/* Whether training can change it: an f32 weight that some layer reads itself. */
+bool cnri_train_is_weight(const cnr_graph *g, cnr_value v);
+/* Frozen graphs of other programs turn and copy their constants by nodes. Where these leave no
+ * weight to train, `net` is rewritten as a plan would be, so that layers have weights of their own,
+ * with other names. Else nothing changes. */
+cnr_status cnri_train_fold(cnr_graph *net, cnr_error *err);
 /* Unfilled weights are filled at random from the seed. `net` must outlive the trainer. */
 cnr_status cnri_trainer_open(cnr_runtime *rt, cnr_graph *net, const cnri_train_options *options,
                              cnri_trainer **out, cnr_error *err);

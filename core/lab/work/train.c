@@ -275,6 +275,28 @@ void cnr_train_result_free(cnr_train_result *result) {
     if (result) cnri_energy_drop(&result->energy);
 }
 
+/* Layers that were listed before have the names of weights that may be others now. */
+static cnr_status fold(cnr_model *m, cnr_error *err) {
+    cnri_graph_free(m->layers);
+    cnri_free((void *)m->layer_names);
+    m->layers = NULL;
+    m->layer_names = NULL;
+    return cnri_train_fold(m->graph, err);
+}
+
+cnr_status cnri_train_weights(cnr_model *m, cnr_error *err) {
+    cnr_status status = cnri_check_process(m->rt, err);
+    if (!status) status = cnri_model_idle(m, err);
+    if (!status) status = cnri_graph_verify_weights(m->graph, NULL, false, 0, err);
+    return status ? status : fold(m, err);
+}
+
+const char *cnri_train_weight_name(const cnr_model *m, int32_t index) {
+    for (cnr_value v = 0; v < m->graph->values.n; v++)
+        if (cnri_train_is_weight(m->graph, v) && index-- == 0) return m->graph->values.at[v].name;
+    return NULL;
+}
+
 cnr_status cnri_train_model(cnr_model *m, cnri_samples *samples, const cnri_own_loss *own_loss,
                             const cnri_own_optimizer *own_optimizer,
                             const cnr_train_options *options, const cnr_observer *observer,
@@ -297,7 +319,7 @@ cnr_status cnri_train_model(cnr_model *m, cnri_samples *samples, const cnri_own_
         status = cnri_fail(err, CNR_E_UNSUPPORTED, "head",
                            "is for nets that are trained from a "
                            "file; the sizes of one that is loaded stay");
-    if (!status) status = cnri_model_idle(m, err);
+    if (!status) status = cnri_train_weights(m, err);
     if (!status) cnri_model_drop_gradients(m);
     return status ? status : cnri_train_net(&task, options, observer, out, err);
 }

@@ -497,6 +497,10 @@ typedef struct cnri_train_task {
 } cnri_train_task;
 cnr_status cnri_train_net(const cnri_train_task *task, const cnr_train_options *options,
                           const cnr_observer *observer, cnr_train_result *out, cnr_error *err);
+/* Gives layers weights of their own where the net turns or copies its constants by nodes, as
+ * training does. Then the names of those that training changes, in order; NULL behind the last. */
+cnr_status cnri_train_weights(cnr_model *model, cnr_error *err);
+const char *cnri_train_weight_name(const cnr_model *model, int32_t index);
 /* As cnr_train_model, on samples that are open (NULL: the options' data), with a loss and an
  * optimiser of the caller's own (NULL: the options'). */
 cnr_status cnri_train_model(cnr_model *model, cnri_samples *samples, const cnri_own_loss *own_loss,

@@ -237,6 +237,23 @@ static int train(lua_State *L) {
     return lua_error(L);
 }
 
+/* ---- net:trainable() ---- */
+
+static int trainable(lua_State *L) {
+    cnr_error err = CNR_ERROR_INIT;
+    const cnri_lua_model *net = cnri_lua_net_at(L, 1);
+    const char *name;
+    cnri_lua_work w = {0};
+    (void)cnri_lua_begin(L, &w);
+    cnri_lua_end(L, &w, cnri_train_weights(net->model, &err), &err);
+    lua_newtable(L);
+    for (int32_t i = 0; (name = cnri_train_weight_name(net->model, i)); i++) {
+        lua_pushstring(L, name);
+        lua_rawseti(L, -2, i + 1);
+    }
+    return 1;
+}
+
 /* ---- net:gradients(batch, labels, options) ---- */
 
 const cnri_lua_key cnri_gradient_keys[] = {CNRI_LOSS_KEY,
@@ -296,6 +313,10 @@ const cnri_lua_row cnri_learn_methods[] = {
      "{ epochs: integer, best_epoch: integer, best: number?, trained: integer, validated: integer, "
      "test: number?, tested: integer, seconds: number, ended: string?, energy: table? }",
      "trains it from the weights that it has; those of the best epoch are kept", cnri_train_keys},
+    {"trainable()", trainable, "string[]",
+     "names of the weights that training changes; where a net computes these from constants by "
+     "nodes of their own (TensorFlow's frozen graphs), its layers get weights of their own first",
+     NULL},
     {"gradients(batch: cnnrun.Tensor, labels: integer[]|cnnrun.Tensor, options?: table)", gradients,
      "table<string, cnnrun.Tensor>, number, cnnrun.Tensor",
      "of the loss by each weight, the loss and the scores, for loops of one's own that end in "
