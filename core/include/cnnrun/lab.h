@@ -46,6 +46,25 @@ cnr_status cnr_candidates(cnr_model *model, const cnr_tensor *const *shapes, int
 void cnr_candidates_free(cnr_candidate_list *list);
 
 /* How often a net is right on labelled pictures. */
+/* A measure of one's own: one number of all that is judged together, so that it need be no mean
+ * over pictures. `compute` is called once for each judging, on the thread that judges. scores: f32
+ * [pictures, classes], what the net gave; labels: the class of each picture, -1 where no class
+ * stands for its label. Both are good during the call alone. A value that is no number is told as
+ * none; an error ends the work. At most CNR_MAX_METRICS at a time. */
+enum { CNR_MAX_METRICS = 8 };
+typedef struct cnr_metric {
+    uint32_t size;
+    int32_t reserved;
+    const char *name;
+    cnr_status (*compute)(void *arg, const cnr_tensor *scores, const int32_t *labels, double *value,
+                          cnr_error *err);
+    void *arg;
+} cnr_metric;
+typedef struct cnr_metric_value {
+    char name[64];
+    double value; /* NaN: it is no number */
+} cnr_metric_value;
+
 typedef struct cnr_evaluate_options {
     uint32_t size;
     int32_t rows;         /* 1: the result has a row for each picture */
@@ -59,6 +78,11 @@ typedef struct cnr_evaluate_options {
     /* Not 0: only the part that training with the same numbers (and limit) judges epochs by. */
     double validation;
     uint64_t validation_seed;
+    /* Measures beside top-1: those in files ("f1,mine.lua": shipped ones by name), and the caller's
+     * n_metrics. NULL: none. All scores are kept for them. */
+    const char *metric_files;
+    const cnr_metric *const *metrics;
+    int64_t n_metrics;
 } cnr_evaluate_options;
 /* One picture. Shares are parts of 1: scores that sum to 1, else their softmax. */
 typedef struct cnr_evaluated {
@@ -76,6 +100,8 @@ typedef struct cnr_evaluation {
     /* of a picture; NULL: not asked for. The work is repeated until sensors can tell */
     cnr_energy *energy;
     cnr_evaluated *rows; /* of the n pictures; NULL: not asked for */
+    cnr_metric_value metrics[CNR_MAX_METRICS];
+    int64_t n_metrics;
 } cnr_evaluation;
 cnr_status cnr_evaluate(cnr_model *model, const cnr_evaluate_options *options,
                         const cnr_observer *observer, cnr_evaluation *out, cnr_error *err);
@@ -260,6 +286,13 @@ typedef struct cnr_train_options {
     const char *freeze;      /* "conv*,bn*": weights that stay as they are; NULL: none */
     /* cnr_train: the last layer with weights begins anew, with so many classes; 0: it stays */
     int64_t head;
+    /* Measures of each epoch's validation part, and of the test: as of cnr_evaluate_options. */
+    const char *metric_files;
+    const cnr_metric *const *metrics;
+    int64_t n_metrics;
+    /* The metric by which the best epoch is chosen, and compared with the file that is there: "f1"
+     * the most, "-mae" the least. NULL: accuracy. */
+    const char *best_by;
 } cnr_train_options;
 typedef enum cnr_event_kind {
     CNR_EVENT_EPOCH = 1,    /* cnr_epoch: one is over */
@@ -273,6 +306,8 @@ typedef struct cnr_epoch {
     /* top1 and best are of the validation part; NaN: there is none */
     double loss, train_top1, top1, best;
     double seconds;
+    const cnr_metric_value *metrics; /* of the validation part */
+    int64_t n_metrics;
 } cnr_epoch;
 enum { CNR_TRAIN_STOPPED = 1, CNR_TRAIN_DIVERGED = 2 };
 typedef struct cnr_train_result {
@@ -282,6 +317,8 @@ typedef struct cnr_train_result {
     double best, test, replaced; /* parts of 1: validation, test, the file that was there; or NaN */
     double seconds;
     cnr_energy *energy; /* of all of it; NULL: not asked for. cnr_train_result_free */
+    cnr_metric_value metrics[CNR_MAX_METRICS], test_metrics[CNR_MAX_METRICS]; /* best epoch; test */
+    int64_t n_metrics; /* in each of both; values of the test are NaN where there was none */
 } cnr_train_result;
 void cnr_train_result_free(cnr_train_result *result);
 /* Fills all fields that options->size, which the caller sets, has room for. */

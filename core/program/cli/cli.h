@@ -124,6 +124,12 @@ void cnri_call_end_govern(cnri_call *call);
  * object. (cmd_devices.c) */
 void cnri_json_facts(cnri_json *j, const cnr_fact_list *list);
 
+/* ---- metrics.c: values of metrics, as an object of JSON and as a line ("before" stands first)
+ * ---- */
+/* Nothing without metrics. */
+void cnri_json_metrics(cnri_json *j, const char *key, const cnr_metric_value *values, int64_t n);
+void cnri_say_metrics(const char *before, const cnr_metric_value *values, int64_t n);
+
 /* ---- energy.c: what was measured, as fields and a line of the result that it belongs to ---- */
 typedef struct cnri_energy_shown {
     const char *source;           /* NULL: energy was not asked for */

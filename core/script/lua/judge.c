@@ -21,6 +21,7 @@ static const cnri_lua_key evaluate_keys[] =
      CNRI_OTHER("labels: of each class of the net, where their order differs", "integer[]"),
      CNRI_REAL("validation: only the part that training with the same number judges epochs by",
                evaluating, o.validation, 0, 1e15),
+     CNRI_METRIC_KEY,
      CNRI_WHOLE("validation_seed: which pictures those are (1)", evaluating, o.validation_seed, 0,
                 1e15),
      CNRI_FLAG("energy: true: tell what a picture takes, as c.energy does", evaluating, o.energy),
@@ -87,6 +88,10 @@ static int evaluate(lua_State *L) {
     cnri_lua_take_data(L, 2, o.o.split, &data);
     read_labels(L, &o.o);
     o.o.data = data.spec;
+    cnri_lua_metrics metrics;
+    cnri_lua_take_metrics(L, 2, &o.o.metric_files, &metrics);
+    o.o.metrics = metrics.at;
+    o.o.n_metrics = metrics.n;
     cnr_evaluation *e = cnri_lua_push_result(L, sizeof *e, free_evaluation);
     e->size = sizeof *e;
     cnri_lua_work w = {0};
@@ -102,6 +107,7 @@ static int evaluate(lua_State *L) {
     cnri_lua_set_number(L, "loss", e->loss);
     cnri_lua_set_number(L, "seconds", e->seconds);
     cnri_lua_set_simulated(L);
+    cnri_lua_set_metrics(L, "metrics", e->metrics, e->n_metrics);
     if (e->confusion) push_confusion(L, e);
     if (e->rows) push_rows(L, e);
     cnri_lua_set_energy(L, e->energy);
@@ -271,7 +277,7 @@ static int quantize(lua_State *L) {
 const cnri_lua_row cnri_judge_methods[] = {
     {"evaluate(options: table)", evaluate,
      "{ n: integer, top1: number, top5: number, loss: number, seconds: number, "
-     "confusion: integer[][]?, energy: table? }",
+     "confusion: integer[][]?, metrics: table<string, number>?, energy: table? }",
      "how often it is right; confusion[1][2]: pictures with label 0 taken for label 1",
      evaluate_keys},
     {"profile(options?: table)", profile,

@@ -55,6 +55,10 @@ const cnri_lua_key cnri_train_keys[] = {
     CNRI_TEXT("keep_zeros: a pattern of weights whose zeros stay, beside those that are masked",
               options, o.keep_zeros),
     CNRI_LOSS_KEY,
+    CNRI_METRIC_KEY,
+    CNRI_TEXT("best_by: the metric that the best epoch is chosen by, \"f1\" the most, \"-mae\" the "
+              "least (accuracy)",
+              options, o.best_by),
     CNRI_REAL("validation: the part that epochs are judged by, or a number of pictures; 0: the "
               "last "
               "epoch is kept (0.1)",
@@ -70,9 +74,10 @@ const cnri_lua_key cnri_train_keys[] = {
     CNRI_TEXT("curves: a .csv with a row an epoch, which lib.curves draws", options, o.curves),
     CNRI_FLAG("energy: true: tell what all of it takes, as c.energy does", options, o.energy),
     CNRI_OTHER("on_epoch: function(e) behind each epoch: e.epoch, e.epochs, e.loss, e.train_top1, "
-               "e.top1, e.best, e.seconds; false ends training",
+               "e.top1, e.best, e.seconds, e.metrics by name; false ends training",
                "fun(e: { epoch: integer, epochs: integer, loss: number, train_top1: number, "
-               "top1: number?, best: number?, seconds: number }): boolean?"),
+               "top1: number?, best: number?, seconds: number, metrics: table<string, number>? }): "
+               "boolean?"),
     {0}};
 
 /* Calls back into the script stand on the stack of it; the first that fails leaves its error on
@@ -94,6 +99,7 @@ static int epoch_table(lua_State *L) {
     cnri_lua_set_number(L, "top1", e->top1);
     cnri_lua_set_number(L, "best", e->best);
     cnri_lua_set_number(L, "seconds", e->seconds);
+    cnri_lua_set_metrics(L, "metrics", e->metrics, e->n_metrics);
     cnri_lua_set_simulated(L);
     lua_call(L, 1, 1);
     return 1;
@@ -191,6 +197,8 @@ static int push_training(lua_State *L, const cnr_train_result *r) {
     cnri_lua_set_number(L, "seconds", r->seconds);
     cnri_lua_set_simulated(L);
     cnri_lua_set_text(L, "ended", ends[r->ended]);
+    cnri_lua_set_metrics(L, "metrics", r->metrics, r->n_metrics);
+    cnri_lua_set_metrics(L, "test_metrics", r->test_metrics, r->n_metrics);
     cnri_lua_set_energy(L, r->energy);
     return 1;
 }
@@ -203,6 +211,7 @@ static int train(lua_State *L) {
     training t = {.L = L};
     cnri_lua_loss loss;
     cnri_lua_optimizer optimizer;
+    cnri_lua_metrics metrics;
     cnri_lua_data data;
     cnri_lua_model *net = cnri_lua_net_at(L, 1);
     luaL_checktype(L, 2, LUA_TTABLE);
@@ -220,6 +229,9 @@ static int train(lua_State *L) {
     read_rate(L, &o, &t);
     cnri_lua_take_loss(L, 2, &o.o.loss, &loss);
     cnri_lua_take_optimizer(L, 2, &o.o.optimizer, &optimizer);
+    cnri_lua_take_metrics(L, 2, &o.o.metric_files, &metrics);
+    o.o.metrics = metrics.at;
+    o.o.n_metrics = metrics.n;
     cnr_train_result *r = cnri_lua_push_result(L, sizeof *r, free_result);
     r->size = sizeof *r;
     luaL_checkstack(L, 8, NULL);
@@ -311,11 +323,12 @@ static int gradients(lua_State *L) {
 const cnri_lua_row cnri_learn_methods[] = {
     {"train(options: table)", train,
      "{ epochs: integer, best_epoch: integer, best: number?, trained: integer, validated: integer, "
-     "test: number?, tested: integer, seconds: number, ended: string?, energy: table? }",
+     "test: number?, tested: integer, seconds: number, ended: string?, metrics: table<string, "
+     "number>?, test_metrics: table<string, number>?, energy: table? }",
      "trains it from the weights that it has; those of the best epoch are kept", cnri_train_keys},
     {"trainable()", trainable, "string[]",
      "names of the weights that training changes; where a net computes these from constants by "
-     "nodes of their own (TensorFlow's frozen graphs), its layers get weights of their own first",
+     "nodes of their own, its layers get weights of their own first",
      NULL},
     {"gradients(batch: cnnrun.Tensor, labels: integer[]|cnnrun.Tensor, options?: table)", gradients,
      "table<string, cnnrun.Tensor>, number, cnnrun.Tensor",
