@@ -67,7 +67,8 @@ static void add_options(cnri_sha256 *sum, const cnri_train_options *o, int64_t b
                              (int64_t)o->validation_seed,
                              (int64_t)o->seed,
                              o->schedule != NULL,
-                             o->hook != NULL};
+                             o->hook != NULL,
+                             o->wrap != NULL};
     cnri_sha256_add(sum, numbers, sizeof numbers);
     cnri_sha256_add(sum, whole, sizeof whole);
     add_text(sum, o->rate_epochs);

@@ -159,6 +159,10 @@ typedef struct cnri_train_options {
     const char *best_by;            /* as of cnr_train_options */
     cnri_train_hook hook;           /* NULL: none */
     void *hook_arg;
+    /* Adds nodes to the net that is trained and to the one that is judged, before gradients are.
+     * Its values have the numbers that they have in the net. NULL: none. */
+    cnr_status (*wrap)(void *arg, cnr_graph *g, cnr_error *err);
+    void *wrap_arg;
     uint64_t memory_limit; /* as of cnr_load_options */
     /* a file: written on the way, gone on from where it is there; NULL: none */
     const char *checkpoint;

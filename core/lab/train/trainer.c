@@ -139,6 +139,7 @@ static cnr_status copy_net(cnri_trainer *t, bool judged, cnr_graph **out, cnr_er
         v->seal = NULL;
         v->type->flags |= CNR_TENSOR_VARIABLE;
     }
+    if (t->options.wrap) CNR_TRY(t->options.wrap(t->options.wrap_arg, g, err));
     const int64_t written_for = g->values.at[g->inputs.at[0]].type->dim[0];
     for (int32_t a = 0; a < t->input.rank; a++)
         g->values.at[g->inputs.at[0]].type->dim[a] = t->input.dim[a];

@@ -199,6 +199,14 @@ static const cnri_lua_key quantize_keys[] = {
               "where that makes less noise",
               cnr_quantize_options, correct_bias),
     CNRI_FLAG("all: layers that are slower here than in floats, too", cnr_quantize_options, all),
+    CNRI_WHOLE("epochs: train the layers that are quantised for so many as if they were, and "
+               "quantise the best net (0)",
+               cnr_quantize_options, epochs, 0, 1e6),
+    CNRI_REAL("rate: of that training (0.001)", cnr_quantize_options, rate, 0, 1000),
+    CNRI_WHOLE("batch: of that training (32)", cnr_quantize_options, batch, 1, 65536),
+    CNRI_WHOLE("seed: of its order and dropout (1)", cnr_quantize_options, seed, 0, 1e15),
+    CNRI_TEXT("keep_zeros: a pattern of weights whose zeros stay in training", cnr_quantize_options,
+              keep_zeros),
     CNRI_TEXT("method: how ranges are made: minmax (by itself), percentile, mse, kl, auto (the "
               "least noise)",
               cnr_quantize_options, method),
@@ -240,6 +248,10 @@ static void push_quantizing(lua_State *L, const cnr_quantizing *q) {
     cnri_lua_set_number(L, "points_lost", q->lost);
     cnri_lua_set_whole(L, "held_back", q->held_back);
     cnri_lua_set_number(L, "bias_gain", q->bias_gain);
+    if (!isnan(q->trained[0])) {
+        cnri_lua_set_whole(L, "best_epoch", q->best_epoch);
+        push_pair(L, "validation", q->trained);
+    }
     lua_createtable(L, q->n_warnings, 0);
     for (int32_t i = 0; i < q->n_warnings; i++) {
         lua_pushstring(L, q->warnings[i]);
@@ -293,8 +305,8 @@ const cnri_lua_row cnri_judge_methods[] = {
     {"quantize(options: table)", quantize,
      "cnnrun.Net, { layers: table[], quantized: integer, float: integer, method: string, checked: "
      "integer, agree: number?, "
-     "decibels: number?, points_lost: number?, held_back: integer, bias_gain: number?, top1: "
-     "table, ms: table, "
+     "decibels: number?, points_lost: number?, held_back: integer, bias_gain: number?, best_epoch: "
+     "integer?, validation: table?, top1: table, ms: table, "
      "warnings: string[] }",
      "a net of whole numbers, and what it costs; this one stays as it is. warnings: it is slower "
      "here, less "
