@@ -422,6 +422,36 @@ cnr_status cnr_quantize(cnr_model *model, const cnr_quantize_options *options,
                         cnr_error *err);
 void cnr_quantizing_free(cnr_quantizing *quantizing);
 
+/* A study at many points, each in a process of its own: the program's command sweep, which has to
+ * be there. All strings are borrowed for the call. */
+typedef struct cnr_sweep_options {
+    uint32_t size;
+    int32_t resume;           /* 1: only points that the folder has no results of */
+    const char *study;        /* a .lua file that returns a function of a point */
+    const char *const *words; /* what the study gets as p[1], p[2] ... */
+    int64_t n_words;
+    const char *const *grid; /* "keep=.05,.1", "rate=log:1e-3:1e-1:5", "width=lin:8:64:8" */
+    int64_t n_grid;
+    const char *seeds;  /* "1..5", "1,2,7"; NULL: 1 */
+    const char *output; /* folder of results.jsonl, results.csv, summary.csv, pictures */
+    int64_t jobs,
+        random; /* processes at a time (0: 1); points drawn from the grid (0: all of it) */
+    uint64_t random_seed;    /* 0: 1 */
+    double seconds, joules;  /* no more points begin after so much; 0: no bound */
+    const char *pictures;    /* "png", "svg" or "pdf"; NULL: png */
+    const char *program;     /* NULL: this one if it is cnnrun, else cnnrun of PATH */
+    int32_t trust, reserved; /* 1: the study may use all files */
+} cnr_sweep_options;
+typedef struct cnr_sweep_result {
+    uint32_t size;
+    int32_t reserved;
+    int64_t points, done, failed, left; /* failed ones lie in output/failed */
+    double seconds;
+} cnr_sweep_result;
+/* Points that failed are no error. Stopped by the observer: CNR_E_CANCELLED; resume goes on. */
+cnr_status cnr_sweep(const cnr_sweep_options *options, const cnr_observer *observer,
+                     cnr_sweep_result *out, cnr_error *err);
+
 #ifdef __GNUC__
 #pragma GCC visibility pop
 #endif

@@ -320,6 +320,122 @@ static int gradients(lua_State *L) {
     return 3;
 }
 
+/* ---- c.sweep{...} ---- */
+
+enum { MOST_SWEEP_WORDS = 4096 };
+
+const cnri_lua_key cnri_sweep_keys[] =
+    {CNRI_TEXT("study: a file that returns a function(point)", cnr_sweep_options, study),
+     CNRI_OTHER("words: what the study gets as point[1], point[2] ...", "string[]"),
+     CNRI_OTHER("grid: values by name, { keep = { 0.05, 0.1 }, rate = \"log:1e-3:1e-1:5\" }, or a "
+                "list of \"NAME=VALUES\" in the order that pictures follow",
+                "table<string, string|any[]>|string[]"),
+     CNRI_TEXT("seeds: each point with these: \"1..5\" (1)", cnr_sweep_options, seeds),
+     CNRI_TEXT("output: the folder of results", cnr_sweep_options, output),
+     CNRI_WHOLE("jobs: processes at a time (1)", cnr_sweep_options, jobs, 1, 256),
+     CNRI_WHOLE("random: so many points drawn from the grid, not all of it", cnr_sweep_options,
+                random, 1, 1e6),
+     CNRI_WHOLE("random_seed: other points (1)", cnr_sweep_options, random_seed, 1, 1e15),
+     CNRI_REAL("seconds: begin no more points after so long", cnr_sweep_options, seconds, 1e-3,
+               1e9),
+     CNRI_REAL("joules: begin no more once results named joules add up to this", cnr_sweep_options,
+               joules, 1e-9, 1e15),
+     CNRI_TEXT("pictures: png, svg or pdf (png)", cnr_sweep_options, pictures),
+     CNRI_FLAG("resume: true: only points without results", cnr_sweep_options, resume),
+     {0}};
+
+/* Texts of the list at `at`, in memory of the collector's; the texts stay in the list. */
+static int64_t take_texts(lua_State *L, int at, const char *key, const char ***out) {
+    const lua_Integer n = (lua_Integer)lua_rawlen(L, at);
+    if (n > MOST_SWEEP_WORDS) luaL_error(L, "%s: want at most %d", key, MOST_SWEEP_WORDS);
+    *out = lua_newuserdatauv(L, ((size_t)n + 1) * sizeof **out, 0);
+    for (lua_Integer i = 1; i <= n; i++) {
+        if (lua_rawgeti(L, at, i) != LUA_TSTRING)
+            luaL_error(L, "%s[%I]: want a text, got a %s value", key, (LUAI_UACINT)i,
+                       luaL_typename(L, -1));
+        (*out)[i - 1] = lua_tostring(L, -1);
+        lua_pop(L, 1);
+    }
+    return n;
+}
+
+/* "NAME=VALUES" of the key below the value on top, which it replaces. */
+static void push_axis(lua_State *L) {
+    const int value = lua_gettop(L);
+    const char *name = lua_type(L, value - 1) == LUA_TSTRING ? lua_tostring(L, value - 1) : NULL;
+    if (!name) luaL_error(L, "grid: want values by name, or a list of texts");
+    const bool is_list = lua_istable(L, value);
+    const lua_Integer n = is_list ? (lua_Integer)lua_rawlen(L, value) : 1;
+    if (n == 0) luaL_error(L, "grid.%s: want a value at least", name);
+    if (n > MOST_SWEEP_WORDS) luaL_error(L, "grid.%s: want at most %d", name, MOST_SWEEP_WORDS);
+    lua_pushfstring(L, "%s=", name);
+    for (lua_Integer i = 1; i <= n; i++) {
+        if (is_list) lua_rawgeti(L, value, i);
+        else lua_pushvalue(L, value);
+        if (!lua_isstring(L, -1))
+            luaL_error(L, "grid.%s: want numbers or texts, got a %s value", name,
+                       luaL_typename(L, -1));
+        if (i > 1) {
+            lua_pushliteral(L, ",");
+            lua_insert(L, -2);
+        }
+        lua_concat(L, i > 1 ? 3 : 2);
+    }
+    lua_replace(L, value);
+}
+
+/* Pushes a list of "NAME=VALUES", by names; a list stays as it is. */
+static int push_grid(lua_State *L, int grid) {
+    lua_pushvalue(L, grid);
+    if (lua_rawlen(L, grid) > 0) return lua_gettop(L);
+    lua_newtable(L);
+    const int list = lua_gettop(L);
+    lua_pushnil(L);
+    while (lua_next(L, grid)) {
+        push_axis(L);
+        lua_Integer at = (lua_Integer)lua_rawlen(L, list) + 1;
+        for (; at > 1; at--) { /* sorted: tables have no order */
+            lua_rawgeti(L, list, at - 1);
+            const bool before = strcmp(lua_tostring(L, -1), lua_tostring(L, -2)) <= 0;
+            if (!before) lua_rawseti(L, list, at);
+            else lua_pop(L, 1);
+            if (before) break;
+        }
+        lua_rawseti(L, list, at);
+    }
+    return list;
+}
+
+int cnri_lua_sweep(lua_State *L) {
+    cnr_error err = CNR_ERROR_INIT;
+    cnr_sweep_options o = {.size = sizeof o};
+    cnr_sweep_result r = {.size = sizeof r};
+    luaL_checktype(L, 1, LUA_TTABLE);
+    lua_settop(L, 1);
+    o.trust = cnri_lua_experiment(L)->trust;
+    cnri_lua_take(L, 1, cnri_sweep_keys, &o);
+    if (!o.study || !o.output) return luaL_error(L, "study, output: want both");
+    cnri_lua_check_file(L, o.study, false);
+    cnri_lua_check_file(L, o.output, true);
+    if (cnri_lua_get(L, 1, "words") == LUA_TTABLE)
+        o.n_words = take_texts(L, lua_gettop(L), "words", (const char ***)(void *)&o.words);
+    else if (!lua_isnil(L, -1)) return luaL_error(L, "words: want a list of texts");
+    if (cnri_lua_get(L, 1, "grid") == LUA_TTABLE)
+        o.n_grid =
+            take_texts(L, push_grid(L, lua_gettop(L)), "grid", (const char ***)(void *)&o.grid);
+    else if (!lua_isnil(L, -1)) return luaL_error(L, "grid: want a table");
+    cnri_lua_work w = {0};
+    const cnr_status status = cnr_sweep(&o, cnri_lua_begin(L, &w), &r, &err);
+    cnri_lua_end(L, &w, status, &err);
+    lua_createtable(L, 0, 5);
+    cnri_lua_set_whole(L, "points", r.points);
+    cnri_lua_set_whole(L, "done", r.done);
+    cnri_lua_set_whole(L, "failed", r.failed);
+    cnri_lua_set_whole(L, "left", r.left);
+    cnri_lua_set_number(L, "seconds", r.seconds);
+    return 1;
+}
+
 const cnri_lua_row cnri_learn_methods[] = {
     {"train(options: table)", train,
      "{ epochs: integer, best_epoch: integer, best: number?, trained: integer, validated: integer, "

@@ -107,6 +107,10 @@ void cnri_lua_set_metrics(lua_State *L, const char *key, const cnr_metric_value 
                "string|fun(scores: cnnrun.Tensor, labels: integer[]): number|table<string, fun(" \
                "scores: cnnrun.Tensor, labels: integer[]): number>")
 
+/* ---- learn.c ---- */
+int cnri_lua_sweep(lua_State *L); /* c.sweep */
+extern const cnri_lua_key cnri_sweep_keys[];
+
 /* ---- work.c: long work ---- */
 typedef struct cnri_lua_work {
     cnr_observer observer;
