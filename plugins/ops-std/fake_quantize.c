@@ -6,27 +6,26 @@
 static const cnr_port in[] = {{.name = "x", .help = "any shape"}};
 static const cnr_port out[] = {{.name = "y", .help = "the shape of x"}};
 static const cnr_attr_spec attrs[] =
-    {{.name = "scale",
+    {{.name = "step",
       .type = CNR_ATTR_FLOAT,
       .flags = CNR_ATTR_BOUNDED,
       .min = 0,
       .max = 1e30,
-      .help =
-          "step between two of the 256 values; 0: of each slice, 1/127 of its largest magnitude"},
-     {.name = "low", .type = CNR_ATTR_FLOAT, .help = "the least value, with a scale"},
+      .help = "between two of the 256 values; 0: of each slice, 1/127 of its largest magnitude"},
+     {.name = "low", .type = CNR_ATTR_FLOAT, .help = "the least value, with a step"},
      {.name = "axis",
       .type = CNR_ATTR_INT,
       .flags = CNR_ATTR_BOUNDED,
       .min = 0,
       .max = CNR_MAX_RANK - 1,
-      .help = "the axis of slices, without a scale"}};
+      .help = "the axis of slices, without a step"}};
 
 enum { MOST = 255, MOST_SIGNED = 127 };
 
 static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
     CNR_TRY(ops_want(node, 0, 1u << CNR_f32, 0, CNR_MAX_RANK, err));
     const cnr_tensor *x = node->inputs[0];
-    if (cnr_attr_float(node, "scale") == 0 && cnr_attr_int(node, "axis") >= x->rank)
+    if (cnr_attr_float(node, "step") == 0 && cnr_attr_int(node, "axis") >= x->rank)
         return ops_fail(err, CNR_E_ARG, node, "axis: want one below %d", (int)x->rank);
     ops_like(outputs[0], x);
     return CNR_OK;
@@ -66,7 +65,7 @@ static void round_slices(const cnr_tensor *x, float *y, int32_t axis) {
 
 static cnr_status reference(const cnr_run *run, cnr_error *err) {
     const cnr_tensor *x = run->node->inputs[0];
-    const float scale = (float)cnr_attr_float(run->node, "scale");
+    const float scale = (float)cnr_attr_float(run->node, "step");
     (void)err;
     if (scale > 0)
         round_all(x->data, run->outputs[0]->data, cnr_count(x), scale,
@@ -83,7 +82,7 @@ static void cost(const cnr_node *node, cnr_cost *c) {
  * less than a step away from x. */
 static cnr_status gradient(OPS_GRADIENT_ARGS) {
     kit_build b = {host, graph, CNR_OK};
-    const double scale = cnr_attr_float(node, "scale");
+    const double scale = cnr_attr_float(node, "step");
     if (grad_out[0] < 0 || !want[0]) return CNR_OK;
     if (scale == 0) {
         grad_in[0] = grad_out[0];
@@ -98,8 +97,8 @@ static cnr_status gradient(OPS_GRADIENT_ARGS) {
 const cnr_op ops_fake_quantize = {
     CNR_OP_SIZES,
     .name = "fake_quantize",
-    .summary = "round((x - low) / scale), limited to 0 to 255, times scale, plus low; without a "
-               "scale, each slice of the axis in steps of 1/127 of its largest magnitude. The "
+    .summary = "round((x - low) / step), limited to 0 to 255, times step, plus low; without a "
+               "step, each slice of the axis in steps of 1/127 of its largest magnitude. The "
                "gradient passes where x is within the range.",
     .flags = CNR_OP_PURE | CNR_OP_ROUNDS,
     CNR_OP_ATTRS(attrs),

@@ -157,7 +157,7 @@ typedef struct cnr_port {
  *              first such operator.
  * ROUNDS       output 0 is input 0 as 256 values hold it, in the same type, and the gradient passes
  *              straight through: training for whole numbers uses the first such operator.
- *              Attributes: `scale` and `low` of the values, or without a scale `axis`: each slice
+ *              Attributes: `step` and `low` of the values, or without a step `axis`: each slice
  *              has a symmetric scale by what it holds.
  * OPTIMIZER    one step of an optimiser for one weight. Inputs: the learning rate and the
  *              number of the step (from 1 on), both f32 of rank 0; the weight; its gradient; then

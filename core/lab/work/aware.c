@@ -23,7 +23,7 @@ static cnr_status add_rounding(cnr_graph *g, const cnr_op *op, int32_t before, c
 
 static cnr_status round_output(const wrapping *w, cnr_graph *g, const cnri_quantised_value *as,
                                cnr_error *err) {
-    const cnr_attr scale = {.name = "scale", .type = CNR_ATTR_FLOAT, .set = 1, .f = as->scale},
+    const cnr_attr scale = {.name = "step", .type = CNR_ATTR_FLOAT, .set = 1, .f = as->scale},
                    low = {.name = "low", .type = CNR_ATTR_FLOAT, .set = 1, .f = as->low};
     const cnr_attr *const attrs[] = {&scale, &low};
     return add_rounding(g, w->rounds, g->values.at[as->real].producer + 1, as->real, attrs, 2, err);

@@ -17,7 +17,7 @@ ok() { # status, what
 cat >"$dir/net.lua" <<'LUA'
 local c = require "cnnrun"
 return c.net { name = "rounded", input = { "x", shape = { 1, 4 } }, c.dense { "ip", out = 2, bias = false },
-  c.fake_quantize { scale = 0.5, low = -1 }, c.softmax { "prob" } }
+  c.fake_quantize { step = 0.5, low = -1 }, c.softmax { "prob" } }
 LUA
 cat >"$dir/op.lua" <<'LUA'
 local c = require "cnnrun"
