@@ -234,6 +234,13 @@ function M.write(path, net, rows, about)
              row("pictures", #rows))
   report:add("%s%s%s", row("top-1", shown("%.2f %%", 100 * about.top1)), row("top-5", shown("%.2f %%", 100 * about.top5)),
              row("loss (mean of -log of the label's share)", shown("%.4f", about.loss)))
+  local names = {}
+  for name in pairs(about.metrics or {}) do names[#names + 1] = name end
+  table.sort(names)
+  for _, name in ipairs(names) do
+    local value = about.metrics[name]
+    report:add("%s", row(escaped(name), type(value) == "number" and shown("%.4f", value) or "-"))
+  end
   report:add("%s</table>", row("pictures a second", shown("%.1f", about.seconds > 0 and #rows / about.seconds or nil)))
   local list, mixed, pairs_of = tally(rows)
   report:confusion(list, mixed, pairs_of)

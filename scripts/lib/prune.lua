@@ -229,7 +229,9 @@ local function loaded(path, options)
   local how = {}
   for key, value in pairs(options.load) do how[key] = value end
   how.weights = path == options[1] and how.weights or nil
-  return c.load(path, how)
+  local net = c.load(path, how)
+  net:trainable() -- Layers get weights of their own where nodes turn constants, as training would do.
+  return net
 end
 
 function Work:load(file)

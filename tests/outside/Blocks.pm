@@ -57,6 +57,7 @@ my $train = "$pictures; cnnrun train NET --data images:twenty.txt --epochs 1 -o 
 my $schedule = 'require "lib.prune".schedule';
 # Code by language and by a pattern in it; the command that runs it (CODE is the file), and text before and after it.
 my @runs = (
+    [lua => qr/scores: \[pictures, classes\]/, 'cnnrun eval NET --data images:digits.txt --metric CODE'],
     [lua => qr/place = function\(rows.*sim:/s, 'cnnrun place NET --board odroid_xu3,dry --policy CODE --runs 1'],
     [lua => qr/place = function\(rows/, 'cnnrun run NET PICTURE --policy CODE --devices cpu'],
     [lua => qr/^criterion = /, "$pictures; cnnrun prune NET CODE --data images:twenty.txt -o criterion.cnr",

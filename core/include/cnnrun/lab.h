@@ -41,6 +41,25 @@ cnr_status cnr_candidates(cnr_model *model, const cnr_tensor *const *shapes, int
 void cnr_candidates_free(cnr_candidate_list *list);
 
 /* How often a net is right on labelled pictures. */
+/* A measure of one's own: one number of all that is judged together, so that it need be no mean
+ * over pictures. `compute` is called once for each judging, on the thread that judges. scores: f32
+ * [pictures, classes], what the net gave; labels: the class of each picture, -1 where no class
+ * stands for its label. Both are good during the call alone. A value that is no number is told as
+ * none; an error ends the work. At most CNR_MAX_METRICS at a time. */
+enum { CNR_MAX_METRICS = 8 };
+typedef struct cnr_metric {
+    uint32_t size;
+    int32_t reserved;
+    const char *name;
+    cnr_status (*compute)(void *arg, const cnr_tensor *scores, const int32_t *labels, double *value,
+                          cnr_error *err);
+    void *arg;
+} cnr_metric;
+typedef struct cnr_metric_value {
+    char name[64];
+    double value; /* NaN: it is no number */
+} cnr_metric_value;
+
 typedef struct cnr_evaluate_options {
     uint32_t size;
     int32_t rows;         /* 1: the result has a row for each picture */
@@ -54,6 +73,11 @@ typedef struct cnr_evaluate_options {
     /* Not 0: only the part that training with the same numbers (and limit) judges epochs by. */
     double validation;
     uint64_t validation_seed;
+    /* Measures beside top-1: those in files ("f1,mine.lua": shipped ones by name), and the caller's
+     * n_metrics. NULL: none. All scores are kept for them. */
+    const char *metric_files;
+    const cnr_metric *const *metrics;
+    int64_t n_metrics;
 } cnr_evaluate_options;
 /* One picture. Shares are parts of 1: scores that sum to 1, else their softmax. */
 typedef struct cnr_evaluated {
@@ -70,6 +94,8 @@ typedef struct cnr_evaluation {
     /* of a picture; NULL: not asked for. The work is repeated until sensors can tell */
     cnr_energy *energy;
     cnr_evaluated *rows; /* of the n pictures; NULL: not asked for */
+    cnr_metric_value metrics[CNR_MAX_METRICS];
+    int64_t n_metrics;
 } cnr_evaluation;
 cnr_status cnr_evaluate(cnr_model *model, const cnr_evaluate_options *options,
                         const cnr_observer *observer, cnr_evaluation *out, cnr_error *err);
@@ -253,6 +279,13 @@ typedef struct cnr_train_options {
     const char *freeze;      /* "conv*,bn*": weights that stay as they are; NULL: none */
     /* cnr_train: the last layer with weights begins anew, with so many classes; 0: it stays */
     int64_t head;
+    /* Measures of each epoch's validation part, and of the test: as of cnr_evaluate_options. */
+    const char *metric_files;
+    const cnr_metric *const *metrics;
+    int64_t n_metrics;
+    /* The metric by which the best epoch is chosen, and compared with the file that is there: "f1"
+     * the most, "-mae" the least. NULL: accuracy. */
+    const char *best_by;
 } cnr_train_options;
 enum {
     CNR_EVENT_EPOCH = 1,    /* cnr_epoch: one is over */
@@ -264,6 +297,8 @@ typedef struct cnr_epoch {
     /* top1 and best are of the validation part; NaN: there is none */
     double loss, train_top1, top1, best;
     double seconds;
+    const cnr_metric_value *metrics; /* of the validation part */
+    int64_t n_metrics;
 } cnr_epoch;
 enum { CNR_TRAIN_STOPPED = 1, CNR_TRAIN_DIVERGED = 2 };
 typedef struct cnr_train_result {
@@ -273,6 +308,8 @@ typedef struct cnr_train_result {
     double best, test, replaced; /* parts of 1: validation, test, the file that was there; or NaN */
     double seconds;
     cnr_energy *energy; /* of all of it; NULL: not asked for. cnr_train_result_free */
+    cnr_metric_value metrics[CNR_MAX_METRICS], test_metrics[CNR_MAX_METRICS]; /* best epoch; test */
+    int64_t n_metrics; /* in each of both; values of the test are NaN where there was none */
 } cnr_train_result;
 void cnr_train_result_free(cnr_train_result *result);
 /* Fills all fields that options->size, which the caller sets, has room for. */
@@ -326,6 +363,14 @@ typedef struct cnr_quantize_options {
     /* 1: before, channels between two layers are made alike in the weights of both; 1: afterwards,
      * biases lose what outputs are off by on average, where that makes less noise */
     int32_t equalize, correct_bias;
+    /* Not 0: the layers that become whole numbers are then trained for so many epochs as if they
+     * were (on data's "train" part, a tenth of which judges), and the best net is quantised: the
+     * one before if none is better. batch 0: 32; rate, which falls by a cosine, 0: 0.001; seed of
+     * order and dropout, 0: 1; keep_zeros: a pattern of weights whose zeros stay, NULL: none. */
+    int64_t epochs, batch;
+    double rate;
+    uint64_t seed;
+    const char *keep_zeros;
 } cnr_quantize_options;
 enum { /* why a layer stays float */
        CNR_FLOAT_FOR_NOISE = 1,
@@ -355,6 +400,10 @@ typedef struct cnr_quantizing {
     double lost;       /* points, on the pictures that were held back; NaN: without max_drop */
     double bias_gain;  /* decibels of the outputs by correct_bias, kept above 0; NaN: not asked */
     int64_t held_back; /* pictures; of less than eight all, which are calibrated on, too */
+    /* of training: its best epoch (0: the net stayed as it was); what is right of the part that
+     * judges, as if quantised, before and after; NaN: not trained */
+    int64_t best_epoch;
+    double trained[2];
 } cnr_quantizing;
 /* *net is a model of its own; the one given stays as it is. CNR_E_STATE: both were compared, and
  * outputs have nothing in common. */
@@ -362,6 +411,36 @@ cnr_status cnr_quantize(cnr_model *model, const cnr_quantize_options *options,
                         const cnr_observer *observer, cnr_model **net, cnr_quantizing *out,
                         cnr_error *err);
 void cnr_quantizing_free(cnr_quantizing *quantizing);
+
+/* A study at many points, each in a process of its own: the program's command sweep, which has to
+ * be there. All strings are borrowed for the call. */
+typedef struct cnr_sweep_options {
+    uint32_t size;
+    int32_t resume;           /* 1: only points that the folder has no results of */
+    const char *study;        /* a .lua file that returns a function of a point */
+    const char *const *words; /* what the study gets as p[1], p[2] ... */
+    int64_t n_words;
+    const char *const *grid; /* "keep=.05,.1", "rate=log:1e-3:1e-1:5", "width=lin:8:64:8" */
+    int64_t n_grid;
+    const char *seeds;  /* "1..5", "1,2,7"; NULL: 1 */
+    const char *output; /* folder of results.jsonl, results.csv, summary.csv, pictures */
+    int64_t jobs,
+        random; /* processes at a time (0: 1); points drawn from the grid (0: all of it) */
+    uint64_t random_seed;    /* 0: 1 */
+    double seconds, joules;  /* no more points begin after so much; 0: no bound */
+    const char *pictures;    /* "png", "svg" or "pdf"; NULL: png */
+    const char *program;     /* NULL: this one if it is cnnrun, else cnnrun of PATH */
+    int32_t trust, reserved; /* 1: the study may use all files */
+} cnr_sweep_options;
+typedef struct cnr_sweep_result {
+    uint32_t size;
+    int32_t reserved;
+    int64_t points, done, failed, left; /* failed ones lie in output/failed */
+    double seconds;
+} cnr_sweep_result;
+/* Points that failed are no error. Stopped by the observer: CNR_E_CANCELLED; resume goes on. */
+cnr_status cnr_sweep(const cnr_sweep_options *options, const cnr_observer *observer,
+                     cnr_sweep_result *out, cnr_error *err);
 
 CNR_END_EXPORTS
 #endif

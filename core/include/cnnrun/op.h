@@ -152,6 +152,10 @@ typedef struct cnr_port {
  * asked for all of its outputs.
  * MULTIPLIES   output 0 is the product of two inputs; training masks gradients with the
  *              first such operator.
+ * ROUNDS       output 0 is input 0 as 256 values hold it, in the same type, and the gradient passes
+ *              straight through: training for whole numbers uses the first such operator.
+ *              Attributes: `step` and `low` of the values, or without a step `axis`: each slice
+ *              has a symmetric scale by what it holds.
  * OPTIMIZER    one step of an optimiser for one weight. Inputs: the learning rate and the
  *              number of the step (from 1 on), both f32 of rank 0; the weight; its gradient; then
  * what it remembers, each of the weight's shape and 0 at first. Outputs: the new weight, then the
@@ -166,7 +170,8 @@ enum {
     CNR_OP_LOSS = 1 << 5,
     CNR_OP_RANGES = 1 << 6,
     CNR_OP_OPTIMIZER = 1 << 7,
-    CNR_OP_MULTIPLIES = 1 << 8
+    CNR_OP_MULTIPLIES = 1 << 8,
+    CNR_OP_ROUNDS = 1 << 9
 };
 
 enum {

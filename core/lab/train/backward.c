@@ -81,6 +81,22 @@ void cnri_optimizer_file_close(cnri_own_optimizer *optimizer) {
     *optimizer = (cnri_own_optimizer){0};
 }
 
+cnr_status cnri_metric_file_open(const char *name, cnri_metrics *to, cnr_error *err) {
+    const cnri_train_files *files = __atomic_load_n(&registered, __ATOMIC_ACQUIRE);
+    void *file = NULL;
+    if (!files)
+        return cnri_fail(err, CNR_E_NOT_FOUND, name, "nothing here runs the scripts of metrics");
+    const cnr_status status = files->open_metrics(name, to, &file, err);
+    if (file) to->files[to->n_files++] = file;
+    return status;
+}
+
+void cnri_metrics_close(cnri_metrics *m) {
+    const cnri_train_files *files = __atomic_load_n(&registered, __ATOMIC_ACQUIRE);
+    for (int32_t i = 0; i < m->n_files; i++) files->close_metrics(m->files[i]);
+    *m = (cnri_metrics){0};
+}
+
 /* ---- which values matter ---- */
 
 static bool is_real(const cnr_tensor *t) {

@@ -7,7 +7,7 @@
 #include "train/train.h"
 #include <unistd.h>
 
-static const char mark[8] = "CNRTRN1\n";
+static const char mark[8] = "CNRTRN2\n";
 
 /* One walk serves both ways. */
 typedef struct stream {
@@ -67,12 +67,16 @@ static void add_options(cnri_sha256 *sum, const cnri_train_options *o, int64_t b
                              (int64_t)o->validation_seed,
                              (int64_t)o->seed,
                              o->schedule != NULL,
-                             o->hook != NULL};
+                             o->hook != NULL,
+                             o->wrap != NULL};
     cnri_sha256_add(sum, numbers, sizeof numbers);
     cnri_sha256_add(sum, whole, sizeof whole);
     add_text(sum, o->rate_epochs);
     add_text(sum, o->loss);
     add_text(sum, o->keep_zeros);
+    add_text(sum, o->best_by);
+    for (int32_t i = 0; o->metrics && i < o->metrics->n; i++)
+        add_text(sum, o->metrics->at[i]->name);
     for (int32_t i = 0; i < o->n_masked; i++) add_text(sum, o->masked[i]);
 }
 

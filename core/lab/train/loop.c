@@ -143,6 +143,8 @@ static cnr_status save(loop *l, cnr_error *err) {
     s->best_epoch = l->p.best_epoch;
     s->judged = l->p.judged;
     s->best = l->p.best;
+    s->by = l->p.by;
+    memcpy(s->metrics, l->p.best_metrics, sizeof s->metrics);
     s->rate = l->t->rate;
     s->seconds = (double)(cnri_now_ns() - l->begun) * 1e-9;
     l->saved = cnri_real_ns();
@@ -173,6 +175,8 @@ static cnr_status go_on(loop *l, cnr_error *err) {
     l->p.best_epoch = s->best_epoch;
     l->p.judged = s->judged;
     l->p.best = s->best;
+    l->p.by = s->by;
+    memcpy(l->p.best_metrics, s->metrics, sizeof s->metrics);
     l->t->rate = s->rate;
     take_means(l);
     l->begun -= (uint64_t)(s->seconds * 1e9);
@@ -212,40 +216,92 @@ static cnr_status too_early(const cnri_trainer *t, const char *kept, cnr_error *
                      kept ? kept : "");
 }
 
-/* Of the samples from `first` to `end`; order NULL: of those with these numbers. */
-static cnr_status judge_part(cnri_trainer *t, cnri_samples *samples, const int64_t *order,
-                             int64_t first, int64_t end, int64_t *correct_sum, cnr_error *err) {
+/* Samples to judge, and what is kept of each of them for metrics; NULL without such. */
+typedef struct judging {
+    cnri_trainer *t;
+    cnri_samples *samples;
+    const int64_t *order; /* numbers of samples; NULL: the first ones */
+    int64_t correct;
+    float *scores;
+    int32_t *labels;
+} judging;
+
+/* Those from `first` to `end`. */
+static cnr_status judge_part(judging *j, int64_t first, int64_t end, cnr_error *err) {
+    cnri_trainer *t = j->t;
     const int64_t batch = t->options.batch;
     for (; first < end; first += batch) {
         const int64_t n = end - first < batch ? end - first : batch;
+        float *scores = j->scores ? j->scores + first * t->classes : NULL;
         int64_t correct = 0;
         cnr_status status = CNR_OK;
         for (int64_t i = 0; i < n && status == CNR_OK; i++)
-            status =
-                read_sample(t, samples, order ? order[first + i] : first + i, AS_IT_IS, i, err);
-        if (status == CNR_OK) status = cnri_trainer_judge(t, n, &correct, err);
+            status = read_sample(t, j->samples, j->order ? j->order[first + i] : first + i,
+                                 AS_IT_IS, i, err);
+        if (status == CNR_OK) status = cnri_trainer_judge(t, n, &correct, scores, err);
         if (status == CNR_OK && is_cancelled(t)) status = CNR_E_CANCELLED;
         if (status == CNR_E_CANCELLED) return too_early(t, NULL, err);
         if (status != CNR_OK) return status;
-        *correct_sum += correct;
+        if (j->labels) memcpy(j->labels + first, t->labels, (size_t)n * sizeof *j->labels);
+        j->correct += correct;
     }
     return CNR_OK;
 }
 
-/* The share of `count` samples that the net gets right; order NULL: the first ones. Ranks judge a
- * part each; if one is stopped, so are all. */
+static cnr_status keep_scores(judging *j, int64_t count, cnr_error *err) {
+    const cnri_metrics *m = j->t->options.metrics;
+    bool overflow = false;
+    if (!m || m->n == 0) return CNR_OK;
+    const size_t n = cnri_mul((size_t)count, (size_t)j->t->classes, &overflow);
+    j->scores = overflow ? NULL : cnri_alloc_zero((n + 1) * sizeof *j->scores);
+    j->labels = cnri_alloc_zero((size_t)(count + 1) * sizeof *j->labels);
+    return j->scores && j->labels ? CNR_OK : cnri_out_of_memory(err, "scores for the metrics");
+}
+
+/* Scores and labels that other ranks judged are zeros here; labels are small enough for floats. */
+static cnr_status gather(judging *j, int64_t count, cnr_error *err) {
+    if (!j->scores || cnri_group_ranks() == 1) return CNR_OK;
+    double *labels = cnri_alloc((size_t)(count + 1) * sizeof *labels);
+    if (!labels) return cnri_out_of_memory(err, "scores for the metrics");
+    for (int64_t i = 0; i < count; i++) labels[i] = j->labels[i];
+    cnr_status status = cnri_group_sum(labels, count, err);
+    for (int64_t i = 0; i < count; i++) j->labels[i] = (int32_t)labels[i];
+    cnri_free(labels);
+    return status ? status : cnri_group_sum_floats(j->scores, count * j->t->classes, err);
+}
+
+static cnr_status measure(judging *j, int64_t count, cnri_judged *out, cnr_error *err) {
+    const cnri_metrics *m = j->t->options.metrics;
+    int32_t at = -1;
+    bool least = false;
+    cnr_status status = CNR_OK;
+    out->by = out->share;
+    if (!m || m->n == 0) return CNR_OK;
+    status = cnri_metrics_compute(m, j->scores, count, j->t->classes, j->labels, out->metrics, err);
+    if (!status) status = cnri_metrics_best(m, j->t->options.best_by, &at, &least, err);
+    if (!status && at >= 0) out->by = least ? -out->metrics[at] : out->metrics[at];
+    return status;
+}
+
+/* Ranks judge a part each; if one is stopped, so are all. */
 static cnr_status judge_all(cnri_trainer *t, cnri_samples *samples, const int64_t *order,
-                            int64_t count, double *share, cnr_error *err) {
-    int64_t begin, end, correct = 0;
-    bool stopped;
+                            int64_t count, cnri_judged *out, cnr_error *err) {
+    judging j = {.t = t, .samples = samples, .order = order};
+    int64_t begin, end;
+    bool stopped = false;
     cnri_group_part(count, &begin, &end);
-    cnr_status status = judge_part(t, samples, order, begin, end, &correct, err);
-    if (status != CNR_OK && status != CNR_E_CANCELLED) return status;
-    CNR_TRY(cnri_group_any(status != CNR_OK, &stopped, err));
-    if (stopped) return too_early(t, NULL, err);
-    double sum = (double)correct;
-    status = cnri_group_sum(&sum, 1, err);
-    *share = sum / (double)count;
+    cnr_status status = keep_scores(&j, count, err);
+    if (!status) status = judge_part(&j, begin, end, err);
+    if (!status || status == CNR_E_CANCELLED)
+        status = cnri_group_any(status != CNR_OK, &stopped, err);
+    if (!status && stopped) status = too_early(t, NULL, err);
+    double sum = (double)j.correct;
+    if (!status) status = cnri_group_sum(&sum, 1, err);
+    *out = (cnri_judged){.share = sum / (double)count, .n = count};
+    if (!status) status = gather(&j, count, err);
+    if (!status) status = measure(&j, count, out, err);
+    cnri_free(j.scores);
+    cnri_free(j.labels);
     return status;
 }
 
@@ -269,16 +325,21 @@ static cnr_status excuse_judging(loop *l, cnr_status status) {
 }
 
 static cnr_status judge_epoch(loop *l, cnr_error *err) {
+    cnri_judged now = {.share = -1};
     cnr_status status = cnri_train_share_statistics(l->t, err);
     if (status == CNR_OK && l->held > 0)
-        status =
-            excuse_judging(l, judge_all(l->t, l->samples, l->order, l->held, &l->p.judged, err));
+        status = excuse_judging(l, judge_all(l->t, l->samples, l->order, l->held, &now, err));
     if (status == CNR_OK && l->p.stopped) return save(l, err); /* and is judged from there */
     if (status != CNR_OK) return status;
+    l->p.judged = now.share;
+    memcpy(l->p.metrics, now.metrics, sizeof now.metrics);
     l->p.epoch++;
-    if (l->held > 0 && !(l->p.judged > l->p.best)) return CNR_OK;
+    /* The first one is kept in any case: a metric of it may be no number. */
+    if (l->held > 0 && l->p.best_epoch > 0 && !(now.by > l->p.by)) return CNR_OK;
     status = cnri_trainer_keep(l->t, err);
     l->p.best = l->p.judged;
+    l->p.by = now.by;
+    memcpy(l->p.best_metrics, now.metrics, sizeof now.metrics);
     l->p.best_epoch = l->p.epoch;
     return status;
 }
@@ -287,9 +348,14 @@ static cnr_status judge_epoch(loop *l, cnr_error *err) {
 static cnr_status end_epoch(loop *l, cnr_error *err) {
     cnri_train_row *row = cnri_push(&l->rows);
     if (!row) return cnri_out_of_memory(err, l->t->net->name);
-    *row = (cnri_train_row){l->p.epoch,    l->p.loss,
-                            l->p.accuracy, l->held > 0 ? l->p.judged : -1,
-                            l->t->rate,    (double)(cnri_now_ns() - l->begun) * 1e-9};
+    *row = (cnri_train_row){l->p.epoch,
+                            l->p.loss,
+                            l->p.accuracy,
+                            l->held > 0 ? l->p.judged : -1,
+                            l->t->rate,
+                            (double)(cnri_now_ns() - l->begun) * 1e-9,
+                            {0}};
+    memcpy(row->metrics, l->p.metrics, sizeof row->metrics);
     l->p.rows = l->rows.at;
     l->p.n_rows = l->rows.n;
     l->p.step = 0;
@@ -381,7 +447,7 @@ cnr_status cnri_train_run(cnri_trainer *t, cnri_samples *samples, cnri_train_fn 
 }
 
 cnr_status cnri_train_score(cnr_runtime *rt, cnr_graph *net, const cnri_train_options *options,
-                            cnri_samples *samples, bool validation, double *score, int64_t *n,
+                            cnri_samples *samples, bool validation, cnri_judged *out,
                             cnr_error *err) {
     cnri_trainer *t = NULL;
     int64_t *order = NULL, count = samples->info.count;
@@ -391,8 +457,7 @@ cnr_status cnri_train_score(cnr_runtime *rt, cnr_graph *net, const cnri_train_op
     if (status == CNR_OK && count == 0)
         status = cnri_fail(err, CNR_E_STATE, "validation", "there is no part to judge by");
     if (status == CNR_OK) status = cnri_trainer_open_judge(rt, net, options, &t, err);
-    if (status == CNR_OK) status = judge_all(t, samples, order, count, score, err);
-    if (n) *n = count;
+    if (status == CNR_OK) status = judge_all(t, samples, order, count, out, err);
     cnri_trainer_free(t);
     cnri_free(order);
     return status;

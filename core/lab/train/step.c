@@ -142,15 +142,18 @@ static cnr_status renew_judge(cnri_trainer *t, cnr_error *err) {
     return status;
 }
 
-cnr_status cnri_trainer_judge(cnri_trainer *t, int64_t n, int64_t *correct, cnr_error *err) {
+cnr_status cnri_trainer_judge(cnri_trainer *t, int64_t n, int64_t *correct, float *kept,
+                              cnr_error *err) {
     const cnr_tensor *scores = NULL;
     cnr_status status = check_labels(t, n, err);
     if (status == CNR_OK) status = renew_judge(t, err);
     if (status == CNR_OK) status = set_input(t->judge_session, t->judge_plan, 0, t->inputs, err);
     if (status == CNR_OK) status = cnr_session_run(t->judge_session, err);
     if (status == CNR_OK) status = cnr_session_output(t->judge_session, 0, &scores, err);
-    if (status == CNR_OK) *correct = count_correct(t, scores, n);
-    return status;
+    if (status != CNR_OK) return status;
+    *correct = count_correct(t, scores, n);
+    if (kept) memcpy(kept, scores->data, (size_t)(n * t->classes) * sizeof *kept);
+    return CNR_OK;
 }
 
 cnr_status cnri_trainer_keep(cnri_trainer *t, cnr_error *err) {

@@ -47,13 +47,22 @@ typedef struct cnri_own_optimizer {
                         cnr_value rate, cnr_value step, cnr_error *err); /* NULL: an operator */
     void *arg;
 } cnri_own_optimizer;
-/* Losses and optimisers in files. Who runs scripts registers them; any thread. */
+/* Metrics: the caller's, and those of open files. */
+typedef struct cnri_metrics {
+    const cnr_metric *at[CNR_MAX_METRICS];
+    int32_t n, n_files;
+    void *files[CNR_MAX_METRICS];
+} cnri_metrics;
+/* Losses, optimisers and metrics in files. Who runs scripts registers them; any thread. */
 typedef struct cnri_train_files {
     /* By a path, or the name of a shipped file; CNR_E_NOT_FOUND: there is no such file. */
     cnr_status (*open_loss)(const char *name, cnri_own_loss *out, cnr_error *err);
     void (*close_loss)(cnri_own_loss *loss);
     cnr_status (*open_optimizer)(const char *name, cnri_own_optimizer *out, cnr_error *err);
     void (*close_optimizer)(cnri_own_optimizer *optimizer);
+    /* Adds the file's metrics; *file is for close_metrics, which frees them. */
+    cnr_status (*open_metrics)(const char *name, cnri_metrics *to, void **file, cnr_error *err);
+    void (*close_metrics)(void *file);
 } cnri_train_files;
 void cnri_train_files_register(const cnri_train_files *files);
 /* build stays NULL where there is no such file, or nobody runs scripts. Close it in any case. */
@@ -61,6 +70,21 @@ cnr_status cnri_loss_file_open(const char *name, cnri_own_loss *out, cnr_error *
 void cnri_loss_file_close(cnri_own_loss *loss);
 cnr_status cnri_optimizer_file_open(const char *name, cnri_own_optimizer *out, cnr_error *err);
 void cnri_optimizer_file_close(cnri_own_optimizer *optimizer);
+cnr_status cnri_metric_file_open(const char *name, cnri_metrics *to, cnr_error *err);
+/* Names differ, and there are no more than CNR_MAX_METRICS, or it is an error. Close it in any
+ * case. */
+cnr_status cnri_metrics_open(const char *files, const cnr_metric *const *own, int64_t n_own,
+                             cnri_metrics *out, cnr_error *err);
+void cnri_metrics_close(cnri_metrics *m);
+cnr_status cnri_metrics_add(cnri_metrics *m, const cnr_metric *metric, cnr_error *err);
+/* Which one "f1" or "-f1" names, and whether the least is best; NULL: -1, accuracy. */
+cnr_status cnri_metrics_best(const cnri_metrics *m, const char *best_by, int32_t *index,
+                             bool *least, cnr_error *err);
+/* Of so many rows of scores; values: m->n. */
+cnr_status cnri_metrics_compute(const cnri_metrics *m, float *scores, int64_t n, int64_t classes,
+                                const int32_t *labels, double *values, cnr_error *err);
+/* Named values, as results have them; values NULL: NaN. */
+void cnri_metrics_tell(const cnri_metrics *m, const double *values, cnr_metric_value *out);
 /* Identity of the nodes and values of g from those numbers on. */
 cnr_status cnri_train_digest(const cnr_graph *g, int32_t nodes, int32_t values, uint8_t digest[32],
                              cnr_error *err);
@@ -131,8 +155,14 @@ typedef struct cnri_train_options {
     const char *device;
     bool deterministic;
     const volatile int32_t *cancel; /* stops a step in its middle; NULL: nobody does */
+    const cnri_metrics *metrics;    /* of what is judged; NULL: none */
+    const char *best_by;            /* as of cnr_train_options */
     cnri_train_hook hook;           /* NULL: none */
     void *hook_arg;
+    /* Adds nodes to the net that is trained and to the one that is judged, before gradients are.
+     * Its values have the numbers that they have in the net. NULL: none. */
+    cnr_status (*wrap)(void *arg, cnr_graph *g, cnr_error *err);
+    void *wrap_arg;
     uint64_t memory_limit; /* as of cnr_load_options */
     /* a file: written on the way, gone on from where it is there; NULL: none */
     const char *checkpoint;
@@ -186,6 +216,12 @@ typedef struct cnri_trainer {
     bool away, stale;
 } cnri_trainer;
 
+/* Whether training can change it: an f32 weight that some layer reads itself. */
+bool cnri_train_is_weight(const cnr_graph *g, cnr_value v);
+/* Frozen graphs of other programs turn and copy their constants by nodes. Where these leave no
+ * weight to train, `net` is rewritten as a plan would be, so that layers have weights of their own,
+ * with other names. Else nothing changes. */
+cnr_status cnri_train_fold(cnr_graph *net, cnr_error *err);
 /* Unfilled weights are filled at random from the seed. `net` must outlive the trainer. */
 cnr_status cnri_trainer_open(cnr_runtime *rt, cnr_graph *net, const cnri_train_options *options,
                              cnri_trainer **out, cnr_error *err);
@@ -210,8 +246,10 @@ cnr_status cnri_trainer_gradients(cnri_trainer *t, const float *input, double *l
                                   cnr_error *err);
 /* New data for a weight, which its plan follows. */
 cnr_status cnri_trainer_set(cnri_trainer *t, const char *weight, const float *data, cnr_error *err);
-/* How many of the first n samples of t->inputs the net gets right. */
-cnr_status cnri_trainer_judge(cnri_trainer *t, int64_t n, int64_t *correct, cnr_error *err);
+/* How many of the first n samples of t->inputs the net gets right. scores: room for theirs; NULL.
+ */
+cnr_status cnri_trainer_judge(cnri_trainer *t, int64_t n, int64_t *correct, float *scores,
+                              cnr_error *err);
 /* Copies the weights, if a step changed them on a device, to their arrays on the host. */
 cnr_status cnri_trainer_fetch(cnri_trainer *t, cnr_error *err);
 /* Keeps the weights as the best so far; or goes back to them and puts them into the net. */
@@ -245,6 +283,7 @@ cnr_status cnri_train_share_check(const uint8_t key[32], cnr_error *err);
 typedef struct cnri_train_row { /* an epoch, as curves have it; shares -1: there is none */
     int64_t epoch;
     double loss, accuracy, judged, rate, seconds;
+    double metrics[CNR_MAX_METRICS];
 } cnri_train_row;
 typedef CNRI_VEC(cnri_train_row) cnri_train_rows;
 typedef struct cnri_train_progress {
@@ -253,6 +292,9 @@ typedef struct cnri_train_progress {
     double judged, best;        /* accuracy on the validation part; -1: not yet, or there is none */
     int64_t best_epoch;         /* from 1 on; 0: none yet */
     int64_t trained, validated; /* samples of either kind */
+    double by;                  /* what the best epoch was chosen by: the more the better */
+    double metrics[CNR_MAX_METRICS];      /* of the validation part of the last epoch */
+    double best_metrics[CNR_MAX_METRICS]; /* of the best one */
     double seconds, left;
     bool epoch_done;
     bool stopped, diverged;     /* why training ended before its time */
@@ -270,10 +312,17 @@ cnr_status cnri_train_parts(const cnri_train_options *o, int64_t count, int64_t 
  * it was. No other samples are looked at: those of a test stay unseen. */
 cnr_status cnri_train_run(cnri_trainer *t, cnri_samples *samples, cnri_train_fn fn, void *arg,
                           cnri_train_progress *last, cnr_error *err);
-/* The share that a net, weights and all, is right on: of all samples, or of the part that training
- * with these options judges by. In batches as when training; *n (may be NULL): how many. */
+/* What judging a net gave. */
+typedef struct cnri_judged {
+    double share; /* that it is right on */
+    double by;    /* what options->best_by names: the more the better; without it the share */
+    double metrics[CNR_MAX_METRICS];
+    int64_t n; /* samples */
+} cnri_judged;
+/* Of a net, weights and all: on all samples, or on the part that training with these options judges
+ * by. In batches as when training. */
 cnr_status cnri_train_score(cnr_runtime *rt, cnr_graph *net, const cnri_train_options *options,
-                            cnri_samples *samples, bool validation, double *score, int64_t *n,
+                            cnri_samples *samples, bool validation, cnri_judged *out,
                             cnr_error *err);
 
 /* ---- checkpoint.c: a loop between two of its steps, on file ---- */
@@ -281,6 +330,7 @@ typedef struct cnri_train_state {
     int64_t epoch, step, taken;  /* of cnri_train_progress; steps in all */
     int64_t best_epoch, correct; /* correct, loss: sums of this epoch */
     double loss, judged, best, start, rate, seconds;
+    double by, metrics[CNR_MAX_METRICS]; /* of the best epoch */
 } cnri_train_state;
 /* What the trained net follows from; before the first step. */
 void cnri_checkpoint_key(const cnri_trainer *t, const cnri_samples *samples, uint8_t key[32]);

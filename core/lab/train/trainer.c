@@ -3,7 +3,7 @@
 
 /* ---- which weights ---- */
 
-static bool trainable(const cnr_graph *g, cnr_value v) {
+bool cnri_train_is_weight(const cnr_graph *g, cnr_value v) {
     const cnri_value *value = &g->values.at[v];
     const cnr_tensor *t = value->type;
     return value->producer < 0 && !value->is_input && value->uses > 0 && t->data &&
@@ -42,8 +42,8 @@ static cnr_status check_freeze(const cnri_trainer *t, cnr_error *err) {
         bool found = false;
         snprintf(pattern, sizeof pattern, "%.*s", (int)n, at);
         for (cnr_value v = 0; v < t->net->values.n && n < sizeof pattern && !found; v++)
-            found =
-                trainable(t->net, v) && cnri_matches_pattern(pattern, t->net->values.at[v].name);
+            found = cnri_train_is_weight(t->net, v) &&
+                    cnri_matches_pattern(pattern, t->net->values.at[v].name);
         if (!found)
             return cnri_fail(err, CNR_E_ARG, "freeze", "the net has no weights called \"%s\"",
                              pattern);
@@ -54,7 +54,7 @@ static cnr_status check_freeze(const cnri_trainer *t, cnr_error *err) {
 
 static cnr_status add_weights(cnri_trainer *t, int32_t *frozen, cnr_error *err) {
     for (cnr_value v = 0; v < t->net->values.n; v++) {
-        if (!trainable(t->net, v)) continue;
+        if (!cnri_train_is_weight(t->net, v)) continue;
         if (is_listed(t->options.freeze, t->net->values.at[v].name)) {
             ++*frozen;
             continue;
@@ -100,16 +100,17 @@ static void tell_of_turned(const cnr_graph *g) {
                      g->values.at[v].name);
 }
 
-/* Frozen graphs of other programs turn and copy their constants by nodes: where there is nothing
- * else to train, these are folded first. */
+cnr_status cnri_train_fold(cnr_graph *net, cnr_error *err) {
+    for (cnr_value v = 0; v < net->values.n; v++)
+        if (cnri_train_is_weight(net, v)) return CNR_OK;
+    return cnri_graph_rewrite(net, NULL, NULL, 0, err);
+}
+
 static cnr_status collect_weights(cnri_trainer *t, cnr_error *err) {
     int32_t frozen = 0;
     cnr_status status = cnri_graph_verify_weights(t->net, NULL, false, 0, err);
+    if (status == CNR_OK) status = cnri_train_fold(t->net, err);
     if (status == CNR_OK) status = add_weights(t, &frozen, err);
-    if (status == CNR_OK && !t->weights.n && !frozen) {
-        status = cnri_graph_rewrite(t->net, NULL, NULL, 0, err);
-        if (status == CNR_OK) status = add_weights(t, &frozen, err);
-    }
     if (status != CNR_OK) return status;
     if (t->options.freeze && !frozen)
         return cnri_fail(err, CNR_E_ARG, "freeze", "the net has no weights called \"%s\"",
@@ -138,6 +139,7 @@ static cnr_status copy_net(cnri_trainer *t, bool judged, cnr_graph **out, cnr_er
         v->seal = NULL;
         v->type->flags |= CNR_TENSOR_VARIABLE;
     }
+    if (t->options.wrap) CNR_TRY(t->options.wrap(t->options.wrap_arg, g, err));
     const int64_t written_for = g->values.at[g->inputs.at[0]].type->dim[0];
     for (int32_t a = 0; a < t->input.rank; a++)
         g->values.at[g->inputs.at[0]].type->dim[a] = t->input.dim[a];

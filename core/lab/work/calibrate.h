@@ -148,6 +148,14 @@ cnr_status cnri_apply_shifts(const cnri_calibration *c, cnr_graph *g, const bool
 void cnri_add_off(cnri_answer *a, const cnr_tensor *value, int64_t k, double off);
 void cnri_shifts_free(cnri_calibration *c);
 
+/* ---- aware.c ---- */
+/* Trains the layers of `answers` as if they were quantised, by the options' epochs; the net, which
+ * has weights of its own, gets those of the best epoch where it is better than the net as it is.
+ * trained: accuracy before and after, on the validation part. */
+cnr_status cnri_train_for_bytes(const cnri_calibration *c, const cnri_quantise_options *o,
+                                const cnri_answers *answers, cnr_graph *net, int64_t *best_epoch,
+                                double trained[2], cnr_error *err);
+
 /* ---- accuracy.c: answers on calibration pictures, those held back if any are ---- */
 typedef struct cnri_verdict {
     int64_t class, label; /* -1: the answer is no class; there is no label */

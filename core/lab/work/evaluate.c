@@ -16,6 +16,12 @@ typedef struct job {
     int64_t *indices; /* of its pictures */
     int64_t filled;
     int64_t first, n; /* this rank's part of the pictures that are looked at */
+    int64_t all;      /* all ranks' pictures */
+    cnri_metrics metrics;
+    float *scores;  /* of all pictures, for metrics; NULL without such */
+    int32_t *meant; /* the class of each */
+    int64_t classes;
+    bool repeats; /* the same pictures again, which nothing is kept of */
 } job;
 
 static int64_t label_of(const job *j, int64_t class) {
@@ -57,6 +63,32 @@ static cnr_status check(const job *j, const cnr_tensor *sample, int64_t label, c
                      (long long)label, j->o.offset ? " with the offset" : "", (long long)classes);
 }
 
+/* The class that stands for the label; -1: none does. */
+static int64_t class_of(const job *j, int64_t label, int64_t classes) {
+    if (!j->o.labels) return label + j->o.offset;
+    for (int64_t i = 0; i < classes; i++)
+        if (label_of(j, i) == label) return i;
+    return -1;
+}
+
+/* The first picture tells how many classes there are. */
+static cnr_status keep_scores(job *j, const cnr_tensor *sample, int64_t label, cnr_error *err) {
+    bool overflow = false;
+    if (j->metrics.n == 0 || j->repeats) return CNR_OK;
+    if (!j->scores) {
+        j->classes = cnr_count(sample);
+        const size_t n = cnri_mul((size_t)j->all, (size_t)j->classes, &overflow);
+        j->scores = overflow ? NULL : cnri_alloc_zero((n + 1) * sizeof *j->scores);
+        j->meant = cnri_alloc_zero((size_t)(j->all + 1) * sizeof *j->meant);
+        if (!j->scores || !j->meant) return cnri_out_of_memory(err, "scores for the metrics");
+    }
+    const int64_t at = j->first + j->out->n;
+    for (int64_t i = 0; i < j->classes; i++)
+        j->scores[at * j->classes + i] = (float)cnri_element(sample->dtype, sample->data, i);
+    j->meant[at] = (int32_t)class_of(j, label, j->classes);
+    return CNR_OK;
+}
+
 static cnr_status count(job *j, const cnr_tensor *whole, int64_t slot, cnr_error *err) {
     cnr_evaluation *e = j->out;
     cnr_tensor sample;
@@ -65,7 +97,8 @@ static cnr_status count(job *j, const cnr_tensor *whole, int64_t slot, cnr_error
         return cnri_fail(err, CNR_E_UNSUPPORTED, cnr_output_name(j->runner.model, 0),
                          "only scores of classes can be judged, one list a picture");
     const int64_t label = j->labels[slot];
-    const cnr_status status = check(j, &sample, label, err);
+    cnr_status status = check(j, &sample, label, err);
+    if (!status) status = keep_scores(j, &sample, label, err);
     if (status) return status;
     const int32_t n = cnr_topk(&sample, TOP, top);
     e->n++;
@@ -172,6 +205,7 @@ static cnr_status repeat_until_measured(job *j, cnr_energy_region *region, const
     cnr_status status = CNR_OK;
     const double loss = j->loss;
     j->out = &ignored;
+    j->repeats = true;
     for (*times = 1; region && !status && !cnr_energy_long_enough(region); ++*times)
         status = all_samples(j, order, err);
     j->out = kept;
@@ -225,6 +259,44 @@ static cnr_status sum_over_ranks(job *j, int64_t n, cnr_error *err) {
     return !status && e->rows && n > 0 ? sum_rows(e->rows, n, err) : status;
 }
 
+/* Ranks know the number of classes from the net, where they judged no picture themselves. */
+static cnr_status gather_scores(job *j, cnr_error *err) {
+    if (cnri_group_ranks() == 1) return CNR_OK;
+    double most = (double)j->classes;
+    const int32_t ranks = cnri_group_ranks();
+    double *classes = cnri_alloc_zero((size_t)ranks * sizeof *classes);
+    double *meant = cnri_alloc_zero((size_t)(j->all + 1) * sizeof *meant);
+    cnr_status status = classes && meant ? CNR_OK : cnri_out_of_memory(err, "metrics");
+    if (!status) classes[cnri_group_rank()] = most;
+    if (!status) status = cnri_group_sum(classes, ranks, err);
+    for (int32_t i = 0; !status && i < ranks; i++) most = fmax(most, classes[i]);
+    j->classes = (int64_t)most;
+    const size_t n = (size_t)(j->all * j->classes + 1);
+    if (!status && !j->scores) j->scores = cnri_alloc_zero(n * sizeof *j->scores);
+    if (!status && !j->meant) j->meant = cnri_alloc_zero((size_t)(j->all + 1) * sizeof *j->meant);
+    if (!status && (!j->scores || !j->meant)) status = cnri_out_of_memory(err, "metrics");
+    for (int64_t i = 0; !status && i < j->all; i++) meant[i] = j->meant[i];
+    if (!status) status = cnri_group_sum(meant, j->all, err);
+    for (int64_t i = 0; !status && i < j->all; i++) j->meant[i] = (int32_t)meant[i];
+    if (!status) status = cnri_group_sum_floats(j->scores, j->all * j->classes, err);
+    cnri_free(classes);
+    cnri_free(meant);
+    return status;
+}
+
+static cnr_status measure(job *j, cnr_error *err) {
+    double values[CNR_MAX_METRICS] = {NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN};
+    if (j->metrics.n == 0) return CNR_OK;
+    cnr_status status = gather_scores(j, err);
+    if (!status && j->all > 0)
+        status =
+            cnri_metrics_compute(&j->metrics, j->scores, j->all, j->classes, j->meant, values, err);
+    if (status) return status;
+    j->out->n_metrics = j->metrics.n;
+    cnri_metrics_tell(&j->metrics, values, j->out->metrics);
+    return CNR_OK;
+}
+
 cnr_status cnri_evaluate(cnr_model *model, cnri_samples *samples,
                          const cnr_evaluate_options *options, const cnr_observer *observer,
                          cnr_evaluation *out, cnr_error *err) {
@@ -246,6 +318,9 @@ cnr_status cnri_evaluate(cnr_model *model, cnri_samples *samples,
     cnr_energy_region *region = NULL;
     int64_t *order, n;
     cnr_status status = choose_samples(&j, &order, &n, err);
+    j.all = n;
+    if (!status)
+        status = cnri_metrics_open(j.o.metric_files, j.o.metrics, j.o.n_metrics, &j.metrics, err);
     if (!status && j.o.rows && n > 0) {
         out->rows = cnri_alloc_zero((size_t)n * sizeof *out->rows);
         if (!out->rows) status = cnri_out_of_memory(err, "rows");
@@ -261,11 +336,15 @@ cnr_status cnri_evaluate(cnr_model *model, cnri_samples *samples,
     if (!status) status = repeat_until_measured(&j, region, order, &times, err);
     const int64_t own = out->n * times; /* joules are of this process' machine */
     if (!status) status = sum_over_ranks(&j, n, err);
+    if (!status) status = measure(&j, err);
     status = cnri_energy_close(region, status, own, &out->energy, err);
     cnri_energy_check_plan(out->energy, j.runner.plan);
     cnri_runner_close(&j.runner);
+    cnri_metrics_close(&j.metrics);
     cnri_free(j.labels);
     cnri_free(j.indices);
+    cnri_free(j.scores);
+    cnri_free(j.meant);
     cnri_free(order);
     if (status) cnr_evaluation_free(out);
     return status;

@@ -73,7 +73,9 @@ static cnr_status take(const cnr_model *m, const cnri_quantising *q, cnr_model *
                             .method = q->method,
                             .lost = q->lost,
                             .held_back = q->held_back,
-                            .bias_gain = q->bias_gain};
+                            .bias_gain = q->bias_gain,
+                            .best_epoch = q->best_epoch,
+                            .trained = {q->trained[0], q->trained[1]}};
     cnr_status status = take_layers(q, out, err);
     if (!status) status = take_warnings(q->quantized, out, err);
     if (!status) status = cnri_graph_clone(q->quantized, &graph, err);
@@ -104,6 +106,11 @@ cnr_status cnri_quantize_model(cnr_model *m, cnri_samples *samples,
                                      .equalise = options->equalize,
                                      .correct_bias = options->correct_bias,
                                      .method = options->method,
+                                     .epochs = options->epochs,
+                                     .batch = options->batch,
+                                     .rate = options->rate,
+                                     .seed = options->seed ? options->seed : 1,
+                                     .keep_zeros = options->keep_zeros,
                                      .how = &how};
     cnr_status status = cnri_check_process(m->rt, err);
     if (!status) status = cnri_quantise(m->rt, m->graph, &o, observer, &q, err);

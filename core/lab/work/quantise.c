@@ -197,6 +197,29 @@ static cnr_status quantise_the_good(job *q, cnr_error *err) {
     return status;
 }
 
+/* ---- training for whole numbers ---- */
+
+/* The net gets weights of its own; the quantised one is made again of it, of the same layers and by
+ * the same ranges. */
+static cnr_status train_and_quantise(job *q, cnr_error *err) {
+    cnr_graph *own = NULL;
+    cnri_quantising *out = q->out;
+    cnr_status status = cnri_graph_clone(out->net, &own, err);
+    if (status) return status;
+    status =
+        cnri_train_for_bytes(&q->c, q->o, &q->answers, own, &out->best_epoch, out->trained, err);
+    if (status || out->best_epoch == 0) {
+        cnri_graph_free(own);
+        return status;
+    }
+    (void)forget(q, CNR_OK);
+    cnri_graph_free(out->net);
+    out->net = own;
+    q->c.net = own;
+    cnri_shifts_free(&q->c); /* were of other weights */
+    return quantise_and_compare(q, err);
+}
+
 /* ---- by which ranges ---- */
 
 static cnr_status noise_by(job *q, cnri_method method, double *out, cnr_error *err) {
@@ -391,7 +414,7 @@ static cnr_status warn(const job *q, cnr_error *err) {
                         "the quantised net is less accurate by %.1f points: top-1 "
                         "%.2f%%, %.2f%% in floats",
                         points, out->top1[1] * 100, out->top1[0] * 100);
-    if (out->agree * 100 < AGREE_PERCENT)
+    if (out->agree * 100 < AGREE_PERCENT && out->best_epoch == 0) /* other weights, other answers */
         cnri_graph_warn(out->quantized, name,
                         "the quantised net gives the float net's answer to %.2f%% of "
                         "the pictures only; %s",
@@ -464,6 +487,7 @@ static cnr_status quantise_all(job *q, const cnr_graph *net, cnr_error *err) {
     if (!status) status = cnri_calibrate(&q->c, method != CNRI_METHOD_MINMAX, err);
     if (!status) status = choose_ranges(q, method, err);
     if (!status) status = quantise_the_good(q, err);
+    if (!status && q->o->epochs > 0 && q->answers.n > 0) status = train_and_quantise(q, err);
     if (!status && q->o->check) status = check(q, q->o->check < 0 ? limit : q->o->check, err);
     return status ? status : take(q, err);
 }
@@ -475,7 +499,7 @@ cnr_status cnri_quantise(cnr_runtime *rt, const cnr_graph *net,
     q.least = !isnan(options->least)     ? options->least
               : isnan(options->max_drop) ? LEAST_DECIBELS
                                          : -INFINITY;
-    *out = (cnri_quantising){.lost = NAN, .bias_gain = NAN};
+    *out = (cnri_quantising){.lost = NAN, .bias_gain = NAN, .trained = {NAN, NAN}};
     CNRI_COPY_OPTIONS(q.c.how, options->how);
     const int64_t before = cnri_alloc_failures();
     cnr_status status = quantise_all(&q, net, err);

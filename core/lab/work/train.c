@@ -14,7 +14,9 @@ typedef struct job {
     const cnr_observer *observer;
     cnri_samples *samples;
     cnr_train_result *out;
-    double there; /* what the file that is there gets right; -1: there is none to lose */
+    cnri_metrics metrics;
+    bool is_there;
+    cnri_judged there; /* of the file that is there, if it is to be compared with */
 } job;
 
 void cnr_train_options_default(cnr_train_options *options) {
@@ -45,17 +47,28 @@ static void add_number(cnri_text *t, double x, const char *behind) {
     cnri_text_add(t, "%s%s", number, behind);
 }
 
+static void add_metric(cnri_text *t, double x) {
+    char number[40] = "";
+    if (!isnan(x)) cnri_print_double(number, sizeof number, x);
+    cnri_text_add(t, ",%s", number);
+}
+
 /* All epochs so far, each time: whoever looks sees a whole table. */
-static cnr_status write_curves(const char *path, const cnri_train_progress *p, cnr_error *err) {
+static cnr_status write_curves(const char *path, const cnri_metrics *m,
+                               const cnri_train_progress *p, cnr_error *err) {
     cnri_text t = {0};
     cnri_writer w;
-    cnri_text_add(&t, "epoch,loss,train_accuracy,accuracy,rate,seconds\n");
+    cnri_text_add(&t, "epoch,loss,train_accuracy,accuracy,rate,seconds");
+    for (int32_t i = 0; i < m->n; i++) cnri_text_add(&t, ",%s", m->at[i]->name);
+    cnri_text_add(&t, "\n");
     for (int32_t i = 0; i < p->n_rows; i++) {
         const cnri_train_row *r = &p->rows[i];
         const double columns[] = {(double)r->epoch, r->loss, r->accuracy,
                                   r->judged,        r->rate, r->seconds};
         for (size_t k = 0; k < CNRI_COUNT(columns); k++)
-            add_number(&t, columns[k], k + 1 < CNRI_COUNT(columns) ? "," : "\n");
+            add_number(&t, columns[k], k + 1 < CNRI_COUNT(columns) ? "," : "");
+        for (int32_t k = 0; k < m->n; k++) add_metric(&t, r->metrics[k]);
+        cnri_text_add(&t, "\n");
     }
     cnr_status status =
         t.failed ? cnri_out_of_memory(err, path) : cnri_write_begin(&w, path, 0, err);
@@ -70,8 +83,11 @@ static cnr_status write_curves(const char *path, const cnri_train_progress *p, c
 
 static bool tell(void *arg, const cnri_train_progress *p) {
     job *j = arg;
-    if (p->epoch_done && j->o.curves && write_curves(j->o.curves, p, &j->curves)) return false;
+    if (p->epoch_done && j->o.curves && write_curves(j->o.curves, &j->metrics, p, &j->curves))
+        return false;
     if (p->epoch_done) {
+        cnr_metric_value metrics[CNR_MAX_METRICS];
+        cnri_metrics_tell(&j->metrics, p->judged >= 0 ? p->metrics : NULL, metrics);
         const cnr_epoch e = {.size = sizeof e,
                              .epoch = p->epoch,
                              .epochs = p->epochs,
@@ -79,7 +95,9 @@ static bool tell(void *arg, const cnri_train_progress *p) {
                              .train_top1 = p->accuracy,
                              .top1 = share(p->judged),
                              .best = share(p->best),
-                             .seconds = p->seconds};
+                             .seconds = p->seconds,
+                             .metrics = metrics,
+                             .n_metrics = j->metrics.n};
         return cnri_notify_event(j->observer, CNR_EVENT_EPOCH, &e);
     }
     const cnr_progress now = {.size = sizeof now,
@@ -115,7 +133,7 @@ static cnr_status judge_there(job *j, cnr_error *err) {
     if (status || !there) return status;
     status = cnri_store_read(j->o.output, true, &g, &why);
     if (!status)
-        status = cnri_train_score(j->task->rt, g, &j->how, j->samples, true, &j->there, NULL, &why);
+        status = cnri_train_score(j->task->rt, g, &j->how, j->samples, true, &j->there, &why);
     cnri_graph_free(g);
     if (status == CNR_E_CANCELLED) return cnri_fail(err, status, why.where, "%s", why.text);
     if (status)
@@ -123,17 +141,24 @@ static cnr_status judge_there(job *j, cnr_error *err) {
                          "is there already and can't be compared with (%s); --overwrite "
                          "replaces it",
                          why.text);
-    (void)cnri_notify_event(j->observer, CNR_EVENT_REPLACES, &j->there);
+    j->is_there = true;
+    (void)cnri_notify_event(j->observer, CNR_EVENT_REPLACES, &j->there.share);
     return CNR_OK;
 }
 
 static cnr_status write_net(const job *j, const cnri_train_progress *p, cnr_error *err) {
     if (!j->o.output) return CNR_OK;
-    if (j->there > p->best)
+    if (j->is_there && j->there.by > p->by && j->o.best_by)
+        return cnri_fail(err, CNR_E_STATE, j->o.output,
+                         "stays as it was, with a %s of %g; the best epoch, %lld, has %g "
+                         "(--overwrite replaces it)",
+                         j->o.best_by + (*j->o.best_by == '-'), fabs(j->there.by),
+                         (long long)p->best_epoch, fabs(p->by));
+    if (j->is_there && j->there.by > p->by)
         return cnri_fail(err, CNR_E_STATE, j->o.output,
                          "stays as it was, right on %.2f%%; the best epoch, %lld, on %.2f%% "
                          "(--overwrite replaces it)",
-                         100 * j->there, (long long)p->best_epoch, 100 * p->best);
+                         100 * j->there.share, (long long)p->best_epoch, 100 * p->best);
     return cnri_store_write(j->task->net, j->o.output, err);
 }
 
@@ -147,13 +172,12 @@ static cnr_status test(job *j, cnr_error *err) {
     if (!*spec) return CNR_OK;
     cnr_status status = cnri_samples_open(spec, "eval", &samples, err);
     if (status) return status;
-    double right = -1;
-    int64_t n = 0;
+    cnri_judged all = {.share = -1};
     if (j->o.test || samples.info.is_split)
-        status =
-            cnri_train_score(j->task->rt, j->task->net, &j->how, &samples, false, &right, &n, err);
-    j->out->test = share(right);
-    j->out->tested = n;
+        status = cnri_train_score(j->task->rt, j->task->net, &j->how, &samples, false, &all, err);
+    j->out->test = share(all.share);
+    j->out->tested = all.n;
+    if (all.n > 0) cnri_metrics_tell(&j->metrics, all.metrics, j->out->test_metrics);
     cnri_samples_close(&samples);
     return status;
 }
@@ -181,8 +205,22 @@ static void take(const job *j, const cnri_train_progress *p) {
     out->trained = p->trained;
     out->validated = p->validated;
     out->best = share(p->best);
-    out->replaced = share(j->there);
+    out->replaced = j->is_there ? j->there.share : (double)NAN;
+    out->n_metrics = j->metrics.n;
+    cnri_metrics_tell(&j->metrics, p->best >= 0 ? p->best_metrics : NULL, out->metrics);
+    cnri_metrics_tell(&j->metrics, NULL, out->test_metrics);
     out->seconds = p->seconds;
+}
+
+/* Metrics are opened before any work, and the one to choose by has to be there. */
+static cnr_status open_metrics(job *j, cnr_error *err) {
+    const cnr_train_options *o = &j->o;
+    int32_t index;
+    bool least;
+    CNR_TRY(cnri_metrics_open(o->metric_files, o->metrics, o->n_metrics, &j->metrics, err));
+    j->how.metrics = &j->metrics;
+    j->how.best_by = o->best_by;
+    return cnri_metrics_best(&j->metrics, o->best_by, &index, &least, err);
 }
 
 static void take_how(job *j) {
@@ -244,7 +282,6 @@ cnr_status cnri_train_net(const cnri_train_task *task, const cnr_train_options *
              .samples = task->samples,
              .observer = observer,
              .out = out,
-             .there = -1,
              .curves = CNR_ERROR_INIT};
     cnri_train_progress last = {.best = -1};
     cnr_energy_region *region = NULL;
@@ -254,25 +291,46 @@ cnr_status cnri_train_net(const cnri_train_task *task, const cnr_train_options *
     *out = (cnr_train_result){.size = sizeof *out, .test = NAN};
     take_how(&j);
     status = check_written(&j.o, err);
-    if (status) return status;
-    if (!j.samples) {
+    if (!status) status = open_metrics(&j, err);
+    if (!status && !j.samples) {
         status = cnri_samples_open(j.o.data, j.o.split ? j.o.split : "train", &own, err);
-        if (status) return status;
-        j.samples = &own;
+        if (!status) j.samples = &own;
     }
-    status = cnri_energy_begin_if(task->rt, j.o.energy, observer, &region, err);
+    if (!status) status = cnri_energy_begin_if(task->rt, j.o.energy, observer, &region, err);
     if (!status) status = train(&j, &last, err);
     status = cnri_energy_close(region, status, 1, &out->energy, err);
-    if (!task->samples) cnri_samples_close(&own);
-    if (status) return status;
-    take(&j, &last);
-    status = last.stopped ? CNR_OK : test(&j, err);
+    if (j.samples == &own) cnri_samples_close(&own);
+    if (!status) take(&j, &last);
+    if (!status && !last.stopped) status = test(&j, err);
+    cnri_metrics_close(&j.metrics);
     if (status) cnr_train_result_free(out);
     return status;
 }
 
 void cnr_train_result_free(cnr_train_result *result) {
     if (result) cnri_energy_drop(&result->energy);
+}
+
+/* Layers that were listed before have the names of weights that may be others now. */
+static cnr_status fold(cnr_model *m, cnr_error *err) {
+    cnri_graph_free(m->layers);
+    cnri_free((void *)m->layer_names);
+    m->layers = NULL;
+    m->layer_names = NULL;
+    return cnri_train_fold(m->graph, err);
+}
+
+cnr_status cnri_train_weights(cnr_model *m, cnr_error *err) {
+    cnr_status status = cnri_check_process(m->rt, err);
+    if (!status) status = cnri_model_idle(m, err);
+    if (!status) status = cnri_graph_verify_weights(m->graph, NULL, false, 0, err);
+    return status ? status : fold(m, err);
+}
+
+const char *cnri_train_weight_name(const cnr_model *m, int32_t index) {
+    for (cnr_value v = 0; v < m->graph->values.n; v++)
+        if (cnri_train_is_weight(m->graph, v) && index-- == 0) return m->graph->values.at[v].name;
+    return NULL;
 }
 
 cnr_status cnri_train_model(cnr_model *m, cnri_samples *samples, const cnri_own_loss *own_loss,
@@ -297,7 +355,7 @@ cnr_status cnri_train_model(cnr_model *m, cnri_samples *samples, const cnri_own_
         status = cnri_fail(err, CNR_E_UNSUPPORTED, "head",
                            "is for nets that are trained from a "
                            "file; the sizes of one that is loaded stay");
-    if (!status) status = cnri_model_idle(m, err);
+    if (!status) status = cnri_train_weights(m, err);
     if (!status) cnri_model_drop_gradients(m);
     return status ? status : cnri_train_net(&task, options, observer, out, err);
 }

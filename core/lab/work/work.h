@@ -337,6 +337,13 @@ typedef struct cnri_quantise_options {
     bool correct_bias;  /* what outputs are off by on average is taken off the layers' biases,
                            where that makes less noise on the pictures that are held back */
     const char *method; /* how ranges are made of what was seen; NULL: minmax */
+    /* Not 0: the layers that become whole numbers are trained for so many epochs as if they were,
+     * and the best of these nets, by a tenth of the pictures that is not trained on, is quantised.
+     */
+    int64_t epochs, batch; /* batch 0: 32 */
+    double rate;           /* 0: 0.001 */
+    uint64_t seed;
+    const char *keep_zeros;      /* a pattern of weights whose zeros stay; NULL: none */
     const cnr_load_options *how; /* of all nets that are run; NULL: as they come */
 } cnri_quantise_options;
 typedef struct cnri_quantised_layer {
@@ -362,6 +369,10 @@ typedef struct cnri_quantising {
     double bias_gain; /* decibels of the outputs by bias correction, kept above 0; NaN: not asked */
     double lost;      /* points, on the pictures that were held back; NaN: there is no bound */
     int64_t held_back; /* so many; of less than eight all, which are calibrated on, too */
+    /* Of training: the best epoch (0: the net as it was), and what it and the net as it was were
+     * right on, as if quantised; NaN without training. */
+    int64_t best_epoch;
+    double trained[2]; /* before, after */
 } cnri_quantising;     /* what a person should hear of: quantized->warnings */
 /* CNR_E_STATE: both nets were compared, and their outputs have nothing in common. */
 const char *cnri_float_reason(int32_t float_for); /* "noise"; NULL of 0 */
@@ -497,6 +508,10 @@ typedef struct cnri_train_task {
 } cnri_train_task;
 cnr_status cnri_train_net(const cnri_train_task *task, const cnr_train_options *options,
                           const cnr_observer *observer, cnr_train_result *out, cnr_error *err);
+/* Gives layers weights of their own where the net turns or copies its constants by nodes, as
+ * training does. Then the names of those that training changes, in order; NULL behind the last. */
+cnr_status cnri_train_weights(cnr_model *model, cnr_error *err);
+const char *cnri_train_weight_name(const cnr_model *model, int32_t index);
 /* As cnr_train_model, on samples that are open (NULL: the options' data), with a loss and an
  * optimiser of the caller's own (NULL: the options'). */
 cnr_status cnri_train_model(cnr_model *model, cnri_samples *samples, const cnri_own_loss *own_loss,

@@ -134,6 +134,12 @@ cnr_status cnri_power_page_open(const cnri_call *call, const char *where, cnri_p
 cnr_status cnri_power_page_show(const cnri_power_page *p, const cnri_energy_row *r, cnr_error *err);
 void cnri_power_page_close(cnri_power_page *p); /* NULL: nothing */
 
+/* ---- metrics.c: values of metrics, as an object of JSON and as a line ("before" stands first)
+ * ---- */
+/* Nothing without metrics. */
+void cnri_json_metrics(cnri_json *j, const char *key, const cnr_metric_value *values, int64_t n);
+void cnri_say_metrics(const char *before, const cnr_metric_value *values, int64_t n);
+
 /* ---- energy.c: what was measured, as fields and a line of the result that it belongs to ---- */
 typedef struct cnri_energy_shown {
     const char *source;           /* NULL: energy was not asked for */

@@ -5,7 +5,7 @@
 
 typedef struct bench {
     cnr_profile_options o;
-    bool no_energy;
+    bool energy, no_energy;
     const char *product, *output;
 } bench;
 static const cnri_option options[] =
@@ -24,6 +24,8 @@ static const cnri_option options[] =
                  .writes = true),
      CNRI_OPTION(bench, product, "--gemm", "M,N,K",
                  "instead of a net: a product of matrices, M x K by K x N"),
+     CNRI_OPTION(bench, energy, "--energy", NULL,
+                 "what a run takes, where there is a meter, as without this option"),
      CNRI_OPTION(bench, no_energy, "--no-energy", NULL,
                  "ask no meter (where there is one, runs go on until it can tell)")};
 
@@ -353,6 +355,7 @@ static const char *wrong(const cnri_call *call, const void *values) {
     const bench *b = values;
     const bool product = b->product != NULL;
     const char *dot = b->output ? strrchr(b->output, '.') : NULL;
+    if (b->energy && b->no_energy) return "--energy, --no-energy: want one of them";
     if (b->output && (!b->o.steps || product))
         return "-o FILE draws steps: want --profile and a net";
     if (b->output && (!dot || (strcmp(dot, ".png") != 0 && strcmp(dot, ".svg") != 0)))

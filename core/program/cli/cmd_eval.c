@@ -27,6 +27,9 @@ static const cnri_option options[] =
      CNRI_OPTION(eval, output, "--output", "FILE",
                  "an .html page: confusion matrix, calibration, the worst mistakes as pictures",
                  .letter = 'o', .writes = true),
+     CNRI_OPTION(eval, o.metric_files, "--metric", "LIST",
+                 "measures beside top-1: .lua files that return a function(scores, labels), or "
+                 "shipped ones: f1, balanced, cross_entropy"),
      CNRI_OPTION(eval, no_energy, "--no-energy", NULL, "ask no meter")};
 
 typedef struct result {
@@ -87,6 +90,7 @@ static cnr_status tell_json(const cnri_call *call, const result *all, cnr_error 
     cnri_json j;
     cnri_json_begin(&j);
     cnri_json_fields(&j, &record, all);
+    cnri_json_metrics(&j, "metrics", got->metrics, got->n_metrics);
     if (got->confusion) cnri_json_list(&j, "confusion");
     for (int64_t r = 0; got->confusion && r < got->labels; r++) {
         cnri_json_list(&j, NULL);
@@ -109,6 +113,7 @@ static cnr_status tell(const cnri_call *call, const cnr_evaluation *got, bool na
     cnr_status status =
         call->common.json ? tell_json(call, &all, err) : cnri_tell(call, &record, &all, err);
     if (!status) status = cnri_tell_domains(call, got->energy, all.e.fps, err);
+    if (!status && !call->common.json) cnri_say_metrics("", got->metrics, got->n_metrics);
     if (!status && !call->common.json && got->labels <= SMALL)
         print_confusion(call->model, got, named);
     return status;
@@ -161,6 +166,7 @@ static cnr_status write_report(const cnri_call *call, const eval *e, const cnr_e
     cnri_json_real(&j, "top5", got->top5);
     cnri_json_real(&j, "loss", got->loss);
     cnri_json_real(&j, "seconds", got->seconds);
+    cnri_json_metrics(&j, "metrics", got->metrics, got->n_metrics);
     cnri_json_bool(&j, "named", named);
     return write_rows(call, &j, got, err);
 }

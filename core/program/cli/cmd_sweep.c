@@ -8,6 +8,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
@@ -15,6 +16,8 @@
 #include <unistd.h>
 
 extern char **environ;
+
+#define IN_POINT "CNNRUN_IN_SWEEP" /* an environment variable of the processes of points */
 
 enum { MOST_JOBS = 256, SAID_BYTES = 64 << 10, LOOK_MS = 100, MOST_RESULT = 16 << 20 };
 
@@ -221,13 +224,15 @@ static cnr_status spawn(const state *t, int64_t point, job *j, cnr_error *err) {
     int ends[2], n = 0, failed;
     char **words = cnri_alloc((size_t)(call->argc + 8) * sizeof *words);
     if (!words) return cnri_out_of_memory(err, "sweep");
-    words[n++] = (char[]){"cnnrun"};
-    for (int i = 0; i < call->argc; i++) words[n++] = call->argv[i];
     snprintf(number, sizeof number, "%lld", (long long)point);
     snprintf(threads, sizeof threads, "%lld", (long long)(each > 1 ? each : 1));
+    /* Before the caller's words, since behind "--" nothing is an option. */
+    words[n++] = (char[]){"cnnrun"};
+    if (call->argc > 0) words[n++] = call->argv[0];
     words[n++] = flags[0], words[n++] = number;
     if (!call->common.threads) words[n++] = flags[1], words[n++] = threads;
     words[n++] = flags[2], words[n++] = alone;
+    for (int i = 1; i < call->argc; i++) words[n++] = call->argv[i];
     words[n] = NULL;
     failed = pipe2(ends, O_CLOEXEC) == 0 ? posix_spawn_file_actions_init(&actions) : errno;
     if (!failed) {
@@ -517,6 +522,10 @@ static cnr_status run_parent(state *t, cnr_error *err) {
 static cnr_status run(cnri_call *call, void *values, cnr_error *err) {
     const sweep *s = values;
     state t = {.call = call, .s = s};
+    /* Processes that start such processes would have no end. */
+    if (s->point < 0 && getenv(IN_POINT))
+        return cnri_fail(err, CNR_E_STATE, "sweep", "a study of a sweep can't begin another one");
+    setenv(IN_POINT, "1", 1);
     cnr_status status = make_folders(s, err);
     for (int32_t i = 0; i < s->grid.n && !status; i++)
         status = cnri_axis_parse(s->grid.at[i], &t.axes, err);

@@ -69,6 +69,11 @@ static const cnri_option options[] =
          "what training makes small: an operator, a .lua file that returns a loss, or a shipped "
          "one: mse, binary, focal, smooth, contrastive (default: the net's own, else the first "
          "loss operator)"),
+     ROW(metric_files, "--metric", "LIST",
+         "measures of the validation part and the test: .lua files that return a function(scores, "
+         "labels), or shipped ones: f1, balanced, cross_entropy"),
+     ROW(best_by, "--best-by", "NAME",
+         "the metric that the best epoch is chosen by: NAME the most, -NAME the least (accuracy)"),
      ROW(overwrite, "--overwrite", NULL,
          "replace FILE even if what is in it is better, or is no such net"),
      CNRI_OPTION(train, no_energy, "--no-energy", NULL, "ask no meter")};
@@ -108,12 +113,40 @@ typedef struct hearing {
     const cnr_train_options *o;
 } hearing;
 
+static cnr_status tell_epoch(const cnri_call *call, const cnr_epoch *e, cnr_error *err) {
+    cnri_json j;
+    if (!call->common.json) {
+        CNR_TRY(cnri_tell(call, &epoch_record, e, err));
+        cnri_say_metrics("  ", e->metrics, e->n_metrics);
+        return CNR_OK;
+    }
+    cnri_json_begin(&j);
+    cnri_json_fields(&j, &epoch_record, e);
+    cnri_json_metrics(&j, "metrics", e->metrics, e->n_metrics);
+    return cnri_json_print(&j, err);
+}
+
+static cnr_status tell_ending(const cnri_call *call, const ending *end, cnr_error *err) {
+    cnri_json j;
+    const cnr_train_result *r = &end->r;
+    if (!call->common.json) {
+        CNR_TRY(cnri_tell(call, &record, end, err));
+        cnri_say_metrics("best epoch: ", r->metrics, r->n_metrics);
+        if (r->tested > 0) cnri_say_metrics("test: ", r->test_metrics, r->n_metrics);
+        return CNR_OK;
+    }
+    cnri_json_begin(&j);
+    cnri_json_fields(&j, &record, end);
+    cnri_json_metrics(&j, "metrics", r->metrics, r->n_metrics);
+    cnri_json_metrics(&j, "test_metrics", r->test_metrics, r->n_metrics);
+    return cnri_json_print(&j, err);
+}
+
 static int32_t hear(void *arg, int32_t kind, const void *of) {
     const hearing *h = arg;
     cnr_error err = CNR_ERROR_INIT;
     cnri_watch_end(&h->call->watching);
-    if (kind == CNR_EVENT_EPOCH && cnri_tell(h->call, &epoch_record, of, &err))
-        cnri_complain(h->call, &err);
+    if (kind == CNR_EVENT_EPOCH && tell_epoch(h->call, of, &err)) cnri_complain(h->call, &err);
     if (kind == CNR_EVENT_REPLACES && !h->call->common.quiet)
         cnri_say(stderr, "%s is there already, right on %.2f%%; a better net replaces it\n",
                  h->o->output, 100 * *(const double *)of);
@@ -193,7 +226,7 @@ static cnr_status run(cnri_call *call, void *values, cnr_error *err) {
     cnri_watch_end(&call->watching);
     end.ended = words[end.r.ended];
     end.e = cnri_energy_show(end.r.energy, "in all", (double)(end.r.trained * end.r.epochs));
-    if (!status) status = cnri_tell(call, &record, &end, err);
+    if (!status) status = tell_ending(call, &end, err);
     if (!status) status = cnri_tell_domains(call, end.r.energy, end.e.fps, err);
     cnr_train_result_free(&end.r);
     return status || !o->curves ? status : draw_curves(call, o->curves, err);

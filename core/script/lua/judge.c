@@ -21,6 +21,7 @@ static const cnri_lua_key evaluate_keys[] =
      CNRI_OTHER("labels: of each class of the net, where their order differs", "integer[]"),
      CNRI_REAL("validation: only the part that training with the same number judges epochs by",
                evaluating, o.validation, 0, 1e15),
+     CNRI_METRIC_KEY,
      CNRI_WHOLE("validation_seed: which pictures those are (1)", evaluating, o.validation_seed, 0,
                 1e15),
      CNRI_FLAG("energy: true: tell what a picture takes, as c.energy does", evaluating, o.energy),
@@ -87,6 +88,10 @@ static int evaluate(lua_State *L) {
     cnri_lua_take_data(L, 2, o.o.split, &data);
     read_labels(L, &o.o);
     o.o.data = data.spec;
+    cnri_lua_metrics metrics;
+    cnri_lua_take_metrics(L, 2, &o.o.metric_files, &metrics);
+    o.o.metrics = metrics.at;
+    o.o.n_metrics = metrics.n;
     cnr_evaluation *e = cnri_lua_push_result(L, sizeof *e, free_evaluation);
     e->size = sizeof *e;
     cnri_lua_work w = {0};
@@ -102,6 +107,7 @@ static int evaluate(lua_State *L) {
     cnri_lua_set_number(L, "loss", e->loss);
     cnri_lua_set_number(L, "seconds", e->seconds);
     cnri_lua_set_simulated(L);
+    cnri_lua_set_metrics(L, "metrics", e->metrics, e->n_metrics);
     if (e->confusion) push_confusion(L, e);
     if (e->rows) push_rows(L, e);
     cnri_lua_set_energy(L, e->energy);
@@ -193,6 +199,14 @@ static const cnri_lua_key quantize_keys[] = {
               "where that makes less noise",
               cnr_quantize_options, correct_bias),
     CNRI_FLAG("all: layers that are slower here than in floats, too", cnr_quantize_options, all),
+    CNRI_WHOLE("epochs: train the layers that are quantised for so many as if they were, and "
+               "quantise the best net (0)",
+               cnr_quantize_options, epochs, 0, 1e6),
+    CNRI_REAL("rate: of that training (0.001)", cnr_quantize_options, rate, 0, 1000),
+    CNRI_WHOLE("batch: of that training (32)", cnr_quantize_options, batch, 1, 65536),
+    CNRI_WHOLE("seed: of its order and dropout (1)", cnr_quantize_options, seed, 0, 1e15),
+    CNRI_TEXT("keep_zeros: a pattern of weights whose zeros stay in training", cnr_quantize_options,
+              keep_zeros),
     CNRI_TEXT("method: how ranges are made: minmax (by itself), percentile, mse, kl, auto (the "
               "least noise)",
               cnr_quantize_options, method),
@@ -234,6 +248,10 @@ static void push_quantizing(lua_State *L, const cnr_quantizing *q) {
     cnri_lua_set_number(L, "points_lost", q->lost);
     cnri_lua_set_whole(L, "held_back", q->held_back);
     cnri_lua_set_number(L, "bias_gain", q->bias_gain);
+    if (!isnan(q->trained[0])) {
+        cnri_lua_set_whole(L, "best_epoch", q->best_epoch);
+        push_pair(L, "validation", q->trained);
+    }
     lua_createtable(L, q->n_warnings, 0);
     for (int32_t i = 0; i < q->n_warnings; i++) {
         lua_pushstring(L, q->warnings[i]);
@@ -271,7 +289,7 @@ static int quantize(lua_State *L) {
 const cnri_lua_row cnri_judge_methods[] = {
     {"evaluate(options: table)", evaluate,
      "{ n: integer, top1: number, top5: number, loss: number, seconds: number, "
-     "confusion: integer[][]?, energy: table? }",
+     "confusion: integer[][]?, metrics: table<string, number>?, energy: table? }",
      "how often it is right; confusion[1][2]: pictures with label 0 taken for label 1",
      evaluate_keys},
     {"profile(options?: table)", profile,
@@ -287,8 +305,8 @@ const cnri_lua_row cnri_judge_methods[] = {
     {"quantize(options: table)", quantize,
      "cnnrun.Net, { layers: table[], quantized: integer, float: integer, method: string, checked: "
      "integer, agree: number?, "
-     "decibels: number?, points_lost: number?, held_back: integer, bias_gain: number?, top1: "
-     "table, ms: table, "
+     "decibels: number?, points_lost: number?, held_back: integer, bias_gain: number?, best_epoch: "
+     "integer?, validation: table?, top1: table, ms: table, "
      "warnings: string[] }",
      "a net of whole numbers, and what it costs; this one stays as it is. warnings: it is slower "
      "here, less "

@@ -55,6 +55,10 @@ const cnri_lua_key cnri_train_keys[] = {
     CNRI_TEXT("keep_zeros: a pattern of weights whose zeros stay, beside those that are masked",
               options, o.keep_zeros),
     CNRI_LOSS_KEY,
+    CNRI_METRIC_KEY,
+    CNRI_TEXT("best_by: the metric that the best epoch is chosen by, \"f1\" the most, \"-mae\" the "
+              "least (accuracy)",
+              options, o.best_by),
     CNRI_REAL("validation: the part that epochs are judged by, or a number of pictures; 0: the "
               "last "
               "epoch is kept (0.1)",
@@ -70,9 +74,10 @@ const cnri_lua_key cnri_train_keys[] = {
     CNRI_TEXT("curves: a .csv with a row an epoch, which lib.curves draws", options, o.curves),
     CNRI_FLAG("energy: true: tell what all of it takes, as c.energy does", options, o.energy),
     CNRI_OTHER("on_epoch: function(e) behind each epoch: e.epoch, e.epochs, e.loss, e.train_top1, "
-               "e.top1, e.best, e.seconds; false ends training",
+               "e.top1, e.best, e.seconds, e.metrics by name; false ends training",
                "fun(e: { epoch: integer, epochs: integer, loss: number, train_top1: number, "
-               "top1: number?, best: number?, seconds: number }): boolean?"),
+               "top1: number?, best: number?, seconds: number, metrics: table<string, number>? }): "
+               "boolean?"),
     {0}};
 
 /* Calls back into the script stand on the stack of it; the first that fails leaves its error on
@@ -94,6 +99,7 @@ static int epoch_table(lua_State *L) {
     cnri_lua_set_number(L, "top1", e->top1);
     cnri_lua_set_number(L, "best", e->best);
     cnri_lua_set_number(L, "seconds", e->seconds);
+    cnri_lua_set_metrics(L, "metrics", e->metrics, e->n_metrics);
     cnri_lua_set_simulated(L);
     lua_call(L, 1, 1);
     return 1;
@@ -191,6 +197,8 @@ static int push_training(lua_State *L, const cnr_train_result *r) {
     cnri_lua_set_number(L, "seconds", r->seconds);
     cnri_lua_set_simulated(L);
     cnri_lua_set_text(L, "ended", ends[r->ended]);
+    cnri_lua_set_metrics(L, "metrics", r->metrics, r->n_metrics);
+    cnri_lua_set_metrics(L, "test_metrics", r->test_metrics, r->n_metrics);
     cnri_lua_set_energy(L, r->energy);
     return 1;
 }
@@ -203,6 +211,7 @@ static int train(lua_State *L) {
     training t = {.L = L};
     cnri_lua_loss loss;
     cnri_lua_optimizer optimizer;
+    cnri_lua_metrics metrics;
     cnri_lua_data data;
     cnri_lua_model *net = cnri_lua_net_at(L, 1);
     luaL_checktype(L, 2, LUA_TTABLE);
@@ -220,6 +229,9 @@ static int train(lua_State *L) {
     read_rate(L, &o, &t);
     cnri_lua_take_loss(L, 2, &o.o.loss, &loss);
     cnri_lua_take_optimizer(L, 2, &o.o.optimizer, &optimizer);
+    cnri_lua_take_metrics(L, 2, &o.o.metric_files, &metrics);
+    o.o.metrics = metrics.at;
+    o.o.n_metrics = metrics.n;
     cnr_train_result *r = cnri_lua_push_result(L, sizeof *r, free_result);
     r->size = sizeof *r;
     luaL_checkstack(L, 8, NULL);
@@ -235,6 +247,23 @@ static int train(lua_State *L) {
     w.failures = cnri_alloc_failures(); /* the callback's error goes before */
     cnri_lua_end(L, &w, CNR_OK, &err);
     return lua_error(L);
+}
+
+/* ---- net:trainable() ---- */
+
+static int trainable(lua_State *L) {
+    cnr_error err = CNR_ERROR_INIT;
+    const cnri_lua_model *net = cnri_lua_net_at(L, 1);
+    const char *name;
+    cnri_lua_work w = {0};
+    (void)cnri_lua_begin(L, &w);
+    cnri_lua_end(L, &w, cnri_train_weights(net->model, &err), &err);
+    lua_newtable(L);
+    for (int32_t i = 0; (name = cnri_train_weight_name(net->model, i)); i++) {
+        lua_pushstring(L, name);
+        lua_rawseti(L, -2, i + 1);
+    }
+    return 1;
 }
 
 /* ---- net:gradients(batch, labels, options) ---- */
@@ -291,11 +320,132 @@ static int gradients(lua_State *L) {
     return 3;
 }
 
+/* ---- c.sweep{...} ---- */
+
+enum { MOST_SWEEP_WORDS = 4096 };
+
+const cnri_lua_key cnri_sweep_keys[] =
+    {CNRI_TEXT("study: a file that returns a function(point)", cnr_sweep_options, study),
+     CNRI_OTHER("words: what the study gets as point[1], point[2] ...", "string[]"),
+     CNRI_OTHER("grid: values by name, { keep = { 0.05, 0.1 }, rate = \"log:1e-3:1e-1:5\" }, or a "
+                "list of \"NAME=VALUES\" in the order that pictures follow",
+                "table<string, string|any[]>|string[]"),
+     CNRI_TEXT("seeds: each point with these: \"1..5\" (1)", cnr_sweep_options, seeds),
+     CNRI_TEXT("output: the folder of results", cnr_sweep_options, output),
+     CNRI_WHOLE("jobs: processes at a time (1)", cnr_sweep_options, jobs, 1, 256),
+     CNRI_WHOLE("random: so many points drawn from the grid, not all of it", cnr_sweep_options,
+                random, 1, 1e6),
+     CNRI_WHOLE("random_seed: other points (1)", cnr_sweep_options, random_seed, 1, 1e15),
+     CNRI_REAL("seconds: begin no more points after so long", cnr_sweep_options, seconds, 1e-3,
+               1e9),
+     CNRI_REAL("joules: begin no more once results named joules add up to this", cnr_sweep_options,
+               joules, 1e-9, 1e15),
+     CNRI_TEXT("pictures: png, svg or pdf (png)", cnr_sweep_options, pictures),
+     CNRI_FLAG("resume: true: only points without results", cnr_sweep_options, resume),
+     {0}};
+
+/* Texts of the list at `at`, in memory of the collector's; the texts stay in the list. */
+static int64_t take_texts(lua_State *L, int at, const char *key, const char ***out) {
+    const lua_Integer n = (lua_Integer)lua_rawlen(L, at);
+    if (n > MOST_SWEEP_WORDS) luaL_error(L, "%s: want at most %d", key, MOST_SWEEP_WORDS);
+    *out = lua_newuserdatauv(L, ((size_t)n + 1) * sizeof **out, 0);
+    for (lua_Integer i = 1; i <= n; i++) {
+        if (lua_rawgeti(L, at, i) != LUA_TSTRING)
+            luaL_error(L, "%s[%I]: want a text, got a %s value", key, (LUAI_UACINT)i,
+                       luaL_typename(L, -1));
+        (*out)[i - 1] = lua_tostring(L, -1);
+        lua_pop(L, 1);
+    }
+    return n;
+}
+
+/* "NAME=VALUES" of the key below the value on top, which it replaces. */
+static void push_axis(lua_State *L) {
+    const int value = lua_gettop(L);
+    const char *name = lua_type(L, value - 1) == LUA_TSTRING ? lua_tostring(L, value - 1) : NULL;
+    if (!name) luaL_error(L, "grid: want values by name, or a list of texts");
+    const bool is_list = lua_istable(L, value);
+    const lua_Integer n = is_list ? (lua_Integer)lua_rawlen(L, value) : 1;
+    if (n == 0) luaL_error(L, "grid.%s: want a value at least", name);
+    if (n > MOST_SWEEP_WORDS) luaL_error(L, "grid.%s: want at most %d", name, MOST_SWEEP_WORDS);
+    lua_pushfstring(L, "%s=", name);
+    for (lua_Integer i = 1; i <= n; i++) {
+        if (is_list) lua_rawgeti(L, value, i);
+        else lua_pushvalue(L, value);
+        if (!lua_isstring(L, -1))
+            luaL_error(L, "grid.%s: want numbers or texts, got a %s value", name,
+                       luaL_typename(L, -1));
+        if (i > 1) {
+            lua_pushliteral(L, ",");
+            lua_insert(L, -2);
+        }
+        lua_concat(L, i > 1 ? 3 : 2);
+    }
+    lua_replace(L, value);
+}
+
+/* Pushes a list of "NAME=VALUES", by names; a list stays as it is. */
+static int push_grid(lua_State *L, int grid) {
+    lua_pushvalue(L, grid);
+    if (lua_rawlen(L, grid) > 0) return lua_gettop(L);
+    lua_newtable(L);
+    const int list = lua_gettop(L);
+    lua_pushnil(L);
+    while (lua_next(L, grid)) {
+        push_axis(L);
+        lua_Integer at = (lua_Integer)lua_rawlen(L, list) + 1;
+        for (; at > 1; at--) { /* sorted: tables have no order */
+            lua_rawgeti(L, list, at - 1);
+            const bool before = strcmp(lua_tostring(L, -1), lua_tostring(L, -2)) <= 0;
+            if (!before) lua_rawseti(L, list, at);
+            else lua_pop(L, 1);
+            if (before) break;
+        }
+        lua_rawseti(L, list, at);
+    }
+    return list;
+}
+
+int cnri_lua_sweep(lua_State *L) {
+    cnr_error err = CNR_ERROR_INIT;
+    cnr_sweep_options o = {.size = sizeof o};
+    cnr_sweep_result r = {.size = sizeof r};
+    luaL_checktype(L, 1, LUA_TTABLE);
+    lua_settop(L, 1);
+    o.trust = cnri_lua_experiment(L)->trust;
+    cnri_lua_take(L, 1, cnri_sweep_keys, &o);
+    if (!o.study || !o.output) return luaL_error(L, "study, output: want both");
+    cnri_lua_check_file(L, o.study, false);
+    cnri_lua_check_file(L, o.output, true);
+    if (cnri_lua_get(L, 1, "words") == LUA_TTABLE)
+        o.n_words = take_texts(L, lua_gettop(L), "words", (const char ***)(void *)&o.words);
+    else if (!lua_isnil(L, -1)) return luaL_error(L, "words: want a list of texts");
+    if (cnri_lua_get(L, 1, "grid") == LUA_TTABLE)
+        o.n_grid =
+            take_texts(L, push_grid(L, lua_gettop(L)), "grid", (const char ***)(void *)&o.grid);
+    else if (!lua_isnil(L, -1)) return luaL_error(L, "grid: want a table");
+    cnri_lua_work w = {0};
+    const cnr_status status = cnr_sweep(&o, cnri_lua_begin(L, &w), &r, &err);
+    cnri_lua_end(L, &w, status, &err);
+    lua_createtable(L, 0, 5);
+    cnri_lua_set_whole(L, "points", r.points);
+    cnri_lua_set_whole(L, "done", r.done);
+    cnri_lua_set_whole(L, "failed", r.failed);
+    cnri_lua_set_whole(L, "left", r.left);
+    cnri_lua_set_number(L, "seconds", r.seconds);
+    return 1;
+}
+
 const cnri_lua_row cnri_learn_methods[] = {
     {"train(options: table)", train,
      "{ epochs: integer, best_epoch: integer, best: number?, trained: integer, validated: integer, "
-     "test: number?, tested: integer, seconds: number, ended: string?, energy: table? }",
+     "test: number?, tested: integer, seconds: number, ended: string?, metrics: table<string, "
+     "number>?, test_metrics: table<string, number>?, energy: table? }",
      "trains it from the weights that it has; those of the best epoch are kept", cnri_train_keys},
+    {"trainable()", trainable, "string[]",
+     "names of the weights that training changes; where a net computes these from constants by "
+     "nodes of their own, its layers get weights of their own first",
+     NULL},
     {"gradients(batch: cnnrun.Tensor, labels: integer[]|cnnrun.Tensor, options?: table)", gradients,
      "table<string, cnnrun.Tensor>, number, cnnrun.Tensor",
      "of the loss by each weight, the loss and the scores, for loops of one's own that end in "

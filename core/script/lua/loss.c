@@ -1,10 +1,12 @@
-/* A script's own loss and optimiser: functions that are called while the training graph is built,
- * and return values made of operators. Gradients of a loss follow from its operators. An optimiser
- * is called for each weight, and returns the new one and what it remembers; what goes on around it
- * (clipping, sums of gradients, averages) is lib/optimiser.lua. */
+/* A script's own loss, optimiser and metrics. The first two are functions that are called while the
+ * training graph is built, and return values made of operators. Gradients of a loss follow from its
+ * operators. An optimiser is called for each weight, and returns the new one and what it remembers;
+ * what goes on around it (clipping, sums of gradients, averages) is lib/optimiser.lua. */
 #include "lua/files.h"
 #include "lua/layer.h"
 #include "lua/model.h"
+#include "lua/tensor.h"
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -301,26 +303,18 @@ void cnri_lua_take_optimizer(lua_State *L, int options, const char **name,
 
 /* ---- a loss or an optimiser in a file, which has a state of its own ---- */
 
-/* A file that returns a function: by a path, or the name of one in the shipped folder. */
-typedef struct part_file {
-    cnri_script script;
-    char *path;
-    const char *takes; /* what the function takes, for messages */
-    int function;      /* where it stands in the script's state */
-} part_file;
-
 static int run_file(lua_State *L) {
-    const part_file *f = lua_touserdata(L, 1);
+    const cnri_lua_file_part *f = lua_touserdata(L, 1);
     cnri_lua_load_file(L, f->path, f->path);
     lua_call(L, 0, 1);
-    if (!lua_isfunction(L, -1))
-        luaL_error(L, "%s:1: it returns a %s value, want function(%s)", f->path,
-                   luaL_typename(L, -1), f->takes);
+    if (!lua_isfunction(L, -1) && !(f->or_table && lua_istable(L, -1)))
+        luaL_error(L, "%s:1: it returns a %s value, want function(%s)%s", f->path,
+                   luaL_typename(L, -1), f->takes, f->or_table ? " or a table of such" : "");
     luaL_checkstack(L, 8, NULL);
     return 1;
 }
 
-static void close_file(part_file *f) {
+void cnri_lua_file_part_close(cnri_lua_file_part *f) {
     if (f->script.L) cnri_script_close(&f->script);
     cnri_free(f->path);
     cnri_free(f);
@@ -336,31 +330,33 @@ static char *path_of(const char *folder, const char *name) {
     return path;
 }
 
-static cnr_status open_file(const char *folder, const char *name, const char *takes,
-                            part_file **out, cnr_error *err) {
-    part_file *f = cnri_alloc_zero(sizeof *f);
+cnr_status cnri_lua_file_part_open(const char *folder, const char *name, const char *takes,
+                                   bool or_table, cnri_lua_file_part **out, cnr_error *err) {
+    cnri_lua_file_part *f = cnri_alloc_zero(sizeof *f);
     *out = f;
     if (!f) return cnri_out_of_memory(err, name);
     f->takes = takes;
+    f->or_table = or_table;
     f->path = path_of(folder, name);
     cnr_status status = f->path ? CNR_OK : cnri_fail(err, CNR_E_NOT_FOUND, name, "no such file");
     if (!status) status = cnri_script_open(&f->script, NULL, f->path, false, err);
     if (!status) status = cnri_script_guard(&f->script, run_file, f, 1, err);
     if (!status) f->function = lua_gettop(f->script.L);
-    else close_file(f);
+    else cnri_lua_file_part_close(f);
     return status;
 }
 
 typedef struct loss_file {
     cnri_lua_loss loss;
-    part_file *file;
+    cnri_lua_file_part *file;
 } loss_file;
 
 cnr_status cnri_lua_loss_open(const char *name, cnri_own_loss *out, cnr_error *err) {
     loss_file *f = cnri_alloc_zero(sizeof *f);
     *out = (cnri_own_loss){0};
     if (!f) return cnri_out_of_memory(err, name);
-    const cnr_status status = open_file("losses", name, "scores, labels, net", &f->file, err);
+    const cnr_status status =
+        cnri_lua_file_part_open("losses", name, "scores, labels, net", false, &f->file, err);
     if (status) {
         cnri_free(f);
         return status;
@@ -372,13 +368,13 @@ cnr_status cnri_lua_loss_open(const char *name, cnri_own_loss *out, cnr_error *e
 
 void cnri_lua_loss_close(cnri_own_loss *loss) {
     loss_file *f = (loss_file *)(void *)((char *)loss->arg - offsetof(loss_file, loss));
-    close_file(f->file);
+    cnri_lua_file_part_close(f->file);
     cnri_free(f);
 }
 
 typedef struct optimizer_file {
     cnri_lua_optimizer optimizer;
-    part_file *file;
+    cnri_lua_file_part *file;
 } optimizer_file;
 
 cnr_status cnri_lua_optimizer_open(const char *name, cnri_own_optimizer *out, cnr_error *err) {
@@ -386,7 +382,8 @@ cnr_status cnri_lua_optimizer_open(const char *name, cnri_own_optimizer *out, cn
     *out = (cnri_own_optimizer){0};
     if (!f) return cnri_out_of_memory(err, name);
     const cnr_status status =
-        open_file("optimisers", name, "weight, gradient, state, how", &f->file, err);
+        cnri_lua_file_part_open("optimisers", name, "weight, gradient, state, how", false, &f->file,
+                                err);
     if (status) {
         cnri_free(f);
         return status;
@@ -399,6 +396,189 @@ cnr_status cnri_lua_optimizer_open(const char *name, cnri_own_optimizer *out, cn
 void cnri_lua_optimizer_close(cnri_own_optimizer *optimizer) {
     optimizer_file *f =
         (optimizer_file *)(void *)((char *)optimizer->arg - offsetof(optimizer_file, optimizer));
-    close_file(f->file);
+    cnri_lua_file_part_close(f->file);
     cnri_free(f);
+}
+
+/* ---- metrics: numbers of all scores that were judged, and of their labels ---- */
+
+enum { SCORES = 2, LABELS = 3 }; /* behind FUNCTION */
+
+/* Called with the function, the scores and the labels, both as light userdata. */
+static int call_metric(lua_State *L) {
+    lua_Debug about;
+    const cnr_tensor *scores = lua_touserdata(L, SCORES);
+    const int32_t *labels = lua_touserdata(L, LABELS);
+    const int64_t n = scores->dim[0];
+    lua_pushvalue(L, FUNCTION);
+    cnri_lua_push_copy(L, scores);
+    lua_createtable(L, (int)n, 0);
+    for (int64_t i = 0; i < n; i++) {
+        lua_pushinteger(L, labels[i]);
+        lua_rawseti(L, -2, i + 1);
+    }
+    lua_call(L, 2, 1);
+    if (lua_type(L, -1) == LUA_TNUMBER) return 1;
+    lua_pushvalue(L, FUNCTION);
+    lua_getinfo(L, ">S", &about);
+    return luaL_error(L, "%s:%d: the metric gave a %s value, want a number", about.short_src,
+                      about.linedefined, luaL_typename(L, -1));
+}
+
+static cnr_status compute_metric(void *arg, const cnr_tensor *scores, const int32_t *labels,
+                                 double *value, cnr_error *err) {
+    const cnri_lua_metric *m = arg;
+    lua_State *L = m->all->L;
+    lua_pushcfunction(L, call_metric); /* the caller has made space for these */
+    lua_rawgeti(L, m->all->functions, (lua_Integer)(m - m->all->list) + 1);
+    lua_pushlightuserdata(L, (void *)(uintptr_t)scores);
+    lua_pushlightuserdata(L, (void *)(uintptr_t)labels);
+    const bool good = lua_pcall(L, 3, 1, 0) == LUA_OK;
+    const char *text = good ? NULL : lua_tostring(L, -1);
+    if (good) *value = lua_tonumber(L, -1);
+    else cnri_fail(err, CNR_E_ARG, m->name, "%s", text ? text : "an error that is no text");
+    lua_pop(L, 1);
+    return good ? CNR_OK : CNR_E_ARG;
+}
+
+/* The function on top goes to the end of the list. */
+static void add_metric(lua_State *L, cnri_lua_metrics *m, const char *name) {
+    if (!lua_isfunction(L, -1))
+        luaL_error(L, "metric: want a function for \"%s\", got a %s value", name,
+                   luaL_typename(L, -1));
+    if (m->n == CNR_MAX_METRICS) luaL_error(L, "metric: want at most %d", CNR_MAX_METRICS);
+    if (!*name || strlen(name) >= sizeof m->list[0].name || strpbrk(name, ",\"\n"))
+        luaL_error(L, "metric: want a name of 1 to 63 characters without commas, got \"%s\"", name);
+    cnri_lua_metric *to = &m->list[m->n];
+    snprintf(to->name, sizeof to->name, "%s", name);
+    to->all = m;
+    to->metric = (cnr_metric){.size = sizeof to->metric,
+                              .name = to->name,
+                              .compute = compute_metric,
+                              .arg = to};
+    m->at[m->n++] = &to->metric;
+    lua_rawseti(L, m->functions, m->n);
+}
+
+static int by_name(const void *a, const void *b) {
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* In the order of their names: tables have none. */
+static void add_metrics(lua_State *L, cnri_lua_metrics *m, int table) {
+    const char *names[CNR_MAX_METRICS];
+    size_t n = 0;
+    lua_pushnil(L);
+    while (lua_next(L, table)) {
+        if (lua_type(L, -2) != LUA_TSTRING)
+            luaL_error(L, "metric: want functions by name, got one without");
+        if (n == CNR_MAX_METRICS) luaL_error(L, "metric: want at most %d", CNR_MAX_METRICS);
+        names[n++] = lua_tostring(L, -2);
+        lua_pop(L, 1);
+    }
+    if (n == 0) luaL_error(L, "metric: the table has no function");
+    qsort(names, n, sizeof *names, by_name);
+    for (size_t i = 0; i < n; i++) {
+        lua_getfield(L, table, names[i]);
+        add_metric(L, m, names[i]);
+    }
+}
+
+/* Functions of the value at `at`, their list behind it. `name` is of one that stands alone. */
+static void take_metrics(lua_State *L, int at, const char *name, cnri_lua_metrics *m) {
+    lua_createtable(L, 1, 0);
+    m->functions = lua_gettop(L);
+    if (lua_istable(L, at)) add_metrics(L, m, at);
+    else {
+        lua_pushvalue(L, at);
+        add_metric(L, m, name);
+    }
+    luaL_checkstack(L, 12, NULL);
+}
+
+void cnri_lua_take_metrics(lua_State *L, int options, const char **files, cnri_lua_metrics *m) {
+    *m = (cnri_lua_metrics){.L = L};
+    const int type = cnri_lua_get(L, options, "metric");
+    if (type == LUA_TSTRING) {
+        size_t n;
+        *files = lua_tolstring(L, -1, &n);
+        if (strlen(*files) != n) luaL_error(L, "metric: a text with a zero byte in it");
+        for (const char *at = *files; *at; at += strspn(at, ",")) {
+            const size_t length = strcspn(at, ",");
+            const char *name = lua_pushlstring(L, at, length);
+            if (strpbrk(name, "/.")) cnri_lua_check_file(L, name, false);
+            lua_pop(L, 1);
+            at += length;
+        }
+    } else if (type == LUA_TFUNCTION || type == LUA_TTABLE)
+        take_metrics(L, lua_gettop(L), "metric", m);
+    else if (type != LUA_TNIL)
+        luaL_error(L, "metric: want a function, a table of such or files' names, got a %s value",
+                   luaL_typename(L, -1));
+}
+
+void cnri_lua_set_metrics(lua_State *L, const char *key, const cnr_metric_value *values,
+                          int64_t n) {
+    if (n == 0) return;
+    lua_createtable(L, 0, (int)n);
+    for (int64_t i = 0; i < n; i++) cnri_lua_set_number(L, values[i].name, values[i].value);
+    lua_setfield(L, -2, key);
+}
+
+/* ---- metrics in a file ---- */
+
+typedef struct metric_file {
+    cnri_lua_metrics metrics;
+    cnri_lua_file_part *part;
+    char name[64]; /* of one without a name of its own: the file's */
+} metric_file;
+
+static int take_file(lua_State *L) {
+    metric_file *f = lua_touserdata(L, 1);
+    lua_settop(L, 0);
+    lua_rawgetp(L, LUA_REGISTRYINDEX, f);
+    take_metrics(L, 1, f->name, &f->metrics);
+    lua_pushvalue(L, f->metrics.functions);
+    return 1;
+}
+
+static void name_after(metric_file *f, const char *path) {
+    const char *slash = strrchr(path, '/'), *start = slash ? slash + 1 : path;
+    snprintf(f->name, sizeof f->name, "%s", start);
+    f->name[strcspn(f->name, ".")] = 0;
+}
+
+void cnri_lua_metrics_close(void *file) {
+    metric_file *f = file;
+    if (f->part) cnri_lua_file_part_close(f->part);
+    cnri_free(f);
+}
+
+cnr_status cnri_lua_metrics_open(const char *name, cnri_metrics *to, void **file, cnr_error *err) {
+    metric_file *f = cnri_alloc_zero(sizeof *f);
+    if (!f) return cnri_out_of_memory(err, name);
+    cnri_lua_file_part *part = NULL;
+    cnr_status status =
+        cnri_lua_file_part_open("metrics", name, "scores, labels", true, &part, err);
+    if (status == CNR_E_NOT_FOUND)
+        cnri_fail(err, status, name,
+                  "no such metric, nor among the installed ones of scripts/metrics; want a .lua "
+                  "file that returns a function(scores, labels), or a table of such by name");
+    if (status) {
+        cnri_free(f);
+        return status;
+    }
+    f->part = part;
+    lua_State *L = part->script.L;
+    f->metrics.L = L;
+    name_after(f, name);
+    lua_pushvalue(L, part->function);
+    lua_rawsetp(L, LUA_REGISTRYINDEX, f);
+    status = cnri_script_guard(&part->script, take_file, f, 1, err);
+    f->metrics.functions = lua_gettop(L); /* where the list stands now */
+    for (int32_t i = 0; i < f->metrics.n && !status; i++)
+        status = cnri_metrics_add(to, f->metrics.at[i], err);
+    if (status) cnri_lua_metrics_close(f);
+    else *file = f;
+    return status;
 }

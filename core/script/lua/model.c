@@ -282,6 +282,10 @@ static int simulated(lua_State *L) {
 const cnri_lua_row cnri_model_rows[] = {
     {"load(net: string|cnnrun.Description, options?: table)", cnri_lua_load_net, "cnnrun.Net",
      "a net that runs: of a file, of a name that require would find, or of c.net", cnri_load_keys},
+    {"sweep(options: table)", cnri_lua_sweep,
+     "{ points: integer, done: integer, failed: integer, left: integer, seconds: number }",
+     "runs a study at many points, each in a process of its own, as the command does",
+     cnri_sweep_keys},
     {"devices(options?: { measure: boolean })", cnri_lua_devices,
      "{ name: string, family: string, hardware: string, driver: string, plugin: string, "
      "concurrency: integer, memory_bytes: integer?, fma_gflops: number?, read_gbs: number? }[]",

@@ -68,6 +68,49 @@ typedef struct cnri_lua_optimizer {
 void cnri_lua_take_optimizer(lua_State *L, int options, const char **name,
                              cnri_lua_optimizer *optimizer);
 
+/* A file that returns a function, by a path, or by the name of one in a shipped folder; it has a
+ * state of its own. */
+typedef struct cnri_lua_file_part {
+    cnri_script script;
+    char *path;
+    const char *takes; /* what the function takes, for messages */
+    bool or_table;     /* a table of functions will do */
+    int function;      /* where it stands in the script's state */
+} cnri_lua_file_part;
+cnr_status cnri_lua_file_part_open(const char *folder, const char *name, const char *takes,
+                                   bool or_table, cnri_lua_file_part **out, cnr_error *err);
+void cnri_lua_file_part_close(cnri_lua_file_part *f);
+
+/* ---- loss.c: metrics ---- */
+struct cnri_lua_metrics;
+typedef struct cnri_lua_metric {
+    cnr_metric metric;
+    const struct cnri_lua_metrics *all;
+    char name[64];
+} cnri_lua_metric;
+typedef struct cnri_lua_metrics {
+    lua_State *L;
+    int functions; /* where their list stands; 0: there are none */
+    cnri_lua_metric list[CNR_MAX_METRICS];
+    const cnr_metric *at[CNR_MAX_METRICS];
+    int32_t n;
+} cnri_lua_metrics;
+/* Reads `metric` of the options: files' names into *files, or functions, whose list is left on the
+ * stack. */
+void cnri_lua_take_metrics(lua_State *L, int options, const char **files, cnri_lua_metrics *m);
+/* A table of metrics by name into that field of the table on top. */
+void cnri_lua_set_metrics(lua_State *L, const char *key, const cnr_metric_value *values, int64_t n);
+#define CNRI_METRIC_KEY \
+    CNRI_OTHER("metric: function(scores, labels) that makes a number of all scores that are " \
+               "judged ([pictures, classes]) and their classes (from 0), a table of such by " \
+               "name, or files: \"f1,mine.lua\"", \
+               "string|fun(scores: cnnrun.Tensor, labels: integer[]): number|table<string, fun(" \
+               "scores: cnnrun.Tensor, labels: integer[]): number>")
+
+/* ---- learn.c ---- */
+int cnri_lua_sweep(lua_State *L); /* c.sweep */
+extern const cnri_lua_key cnri_sweep_keys[];
+
 /* ---- work.c: long work ---- */
 typedef struct cnri_lua_work {
     cnr_observer observer;

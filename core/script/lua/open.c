@@ -9,8 +9,9 @@ void cnri_lua_install(void) {
                                            cnri_lua_policy_open, cnr_adapt};
     static const cnri_governor_scripts governors = {cnri_lua_frequency_policy_open,
                                                     cnri_lua_governors_folder};
-    static const cnri_train_files files = {cnri_lua_loss_open, cnri_lua_loss_close,
-                                           cnri_lua_optimizer_open, cnri_lua_optimizer_close};
+    static const cnri_train_files files = {cnri_lua_loss_open,      cnri_lua_loss_close,
+                                           cnri_lua_optimizer_open, cnri_lua_optimizer_close,
+                                           cnri_lua_metrics_open,   cnri_lua_metrics_close};
     cnri_services_register(&services);
     cnri_governor_scripts_register(&governors);
     cnri_train_files_register(&files);

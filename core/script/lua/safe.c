@@ -106,14 +106,102 @@ static int safe_setmetatable(lua_State *L) {
     return 1;
 }
 
-/* ---- print: an experiment's results are results; a net has none ---- */
+/* ---- print: an experiment's results are results, a net has none; a table as { 1, a = "b" } ----
+ */
+
+enum { MOST_DEPTH = 4, MOST_SHOWN = 100 };
+
+static void push_shown(lua_State *L, int at, int depth);
+
+/* Appends ", " where `n` entries stand before, and the text on top, to the text below it. */
+static void append(lua_State *L, int n) {
+    lua_pushstring(L, n > 0 ? ", " : " ");
+    lua_insert(L, -2);
+    lua_concat(L, 3);
+}
+
+/* The names of the keys but those of the list part, sorted, and below them keys by name. */
+static int push_names(lua_State *L, int table, lua_Integer listed) {
+    int n = 0;
+    lua_newtable(L);
+    lua_newtable(L);
+    const int keys = lua_gettop(L) - 1, names = lua_gettop(L);
+    lua_pushnil(L);
+    while (lua_next(L, table)) {
+        lua_pop(L, 1);
+        if (lua_isinteger(L, -1) && lua_tointeger(L, -1) >= 1 && lua_tointeger(L, -1) <= listed)
+            continue;
+        if (n == MOST_SHOWN) break;
+        luaL_tolstring(L, -1, NULL);
+        lua_pushvalue(L, -1);
+        lua_pushvalue(L, -3);
+        lua_rawset(L, keys);
+        int to = ++n;
+        for (; to > 1; to--) {
+            lua_rawgeti(L, names, to - 1);
+            const bool before = lua_compare(L, -1, -2, LUA_OPLT);
+            if (before) lua_pop(L, 1);
+            else lua_rawseti(L, names, to);
+            if (before) break;
+        }
+        lua_rawseti(L, names, to);
+    }
+    lua_settop(L, names);
+    return n;
+}
+
+static void push_table(lua_State *L, int table, int depth) {
+    const lua_Integer listed = (lua_Integer)lua_rawlen(L, table);
+    int shown = 0;
+    luaL_checkstack(L, 16, NULL);
+    lua_pushliteral(L, "{");
+    for (lua_Integer i = 1; i <= listed && shown < MOST_SHOWN; i++, shown++) {
+        lua_rawgeti(L, table, i);
+        push_shown(L, lua_gettop(L), depth);
+        lua_remove(L, -2);
+        append(L, shown);
+    }
+    const int text = lua_gettop(L), n = push_names(L, table, listed);
+    const int keys = text + 1, names = text + 2;
+    lua_pushvalue(L, text);
+    for (int i = 1; i <= n && shown < MOST_SHOWN; i++, shown++) {
+        lua_rawgeti(L, names, i);
+        lua_pushliteral(L, " = ");
+        lua_pushvalue(L, -2);
+        lua_rawget(L, keys);
+        lua_rawget(L, table);
+        push_shown(L, lua_gettop(L), depth);
+        lua_remove(L, -2);
+        lua_concat(L, 3);
+        append(L, shown);
+    }
+    lua_pushstring(L, shown == MOST_SHOWN ? ", ... }" : shown > 0 ? " }" : "}");
+    lua_concat(L, 2);
+    lua_replace(L, text);
+    lua_settop(L, text);
+}
+
+/* Texts within tables have quotes; what says itself how it is shown is asked. */
+static void push_shown(lua_State *L, int at, int depth) {
+    cnri_script_charge(L, 16);
+    if (lua_istable(L, at) && luaL_getmetafield(L, at, "__tostring") == LUA_TNIL) {
+        if (depth < MOST_DEPTH) push_table(L, at, depth + 1);
+        else lua_pushliteral(L, "{ ... }");
+    } else if (lua_type(L, at) == LUA_TSTRING && depth > 0)
+        lua_pushfstring(L, "\"%s\"", lua_tostring(L, at));
+    else {
+        lua_settop(L, lua_gettop(L) - (lua_istable(L, at) ? 1 : 0)); /* the field */
+        luaL_tolstring(L, at, NULL);
+    }
+}
 
 static int safe_print(lua_State *L) {
     FILE *to = cnri_script_of(L)->experiment ? stdout : stderr;
     const int n = lua_gettop(L);
     for (int i = 1; i <= n; i++) {
         size_t bytes;
-        const char *text = luaL_tolstring(L, i, &bytes);
+        push_shown(L, i, 0);
+        const char *text = lua_tolstring(L, -1, &bytes);
         if (i > 1) cnri_say(to, "\t");
         cnri_say_lines(to, text, bytes);
         lua_pop(L, 1);

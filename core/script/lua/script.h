@@ -28,6 +28,8 @@ cnr_status cnri_lua_loss_open(const char *name, cnri_own_loss *out, cnr_error *e
 void cnri_lua_loss_close(cnri_own_loss *loss);
 cnr_status cnri_lua_optimizer_open(const char *name, cnri_own_optimizer *out, cnr_error *err);
 void cnri_lua_optimizer_close(cnri_own_optimizer *optimizer);
+cnr_status cnri_lua_metrics_open(const char *name, cnri_metrics *to, void **file, cnr_error *err);
+void cnri_lua_metrics_close(void *file);
 
 /* What main's args has besides words: args.first_page of "first-page". NULL and 0 are left out. */
 typedef struct cnri_lua_named {

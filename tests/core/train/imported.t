@@ -47,5 +47,5 @@ imported open "train prune quantize" "$dir/open.onnx" --resize 28x28
 imported caffe "train prune quantize" "$shared/caffe/lenet/lenet_deploy.prototxt" "$shared/caffe/lenet/lenet_iter_10000.caffemodel"
 imported mxnet "train prune quantize" "$shared/mxnet/lenet/lenet-symbol.json" "$shared/mxnet/lenet/lenet-0001.params" --option shape=1,28,28
 imported darknet "train prune quantize" "$shared/darknet/tiny-darknet/tiny.cfg" "$shared/darknet/tiny-darknet/tiny.weights"
-imported tensorflow "train quantize" "$shared/tensorflow/mnist/lenet5_mnist_frozen.pb" --resize 28x28
+imported tensorflow "train prune quantize" "$shared/tensorflow/mnist/lenet5_mnist_frozen.pb" --resize 28x28
 echo "1..$n"

@@ -24,6 +24,64 @@ static int32_t hear_event(void *arg, int32_t kind, const void *of) {
     return 0;
 }
 
+/* How often it was called, and that all scores are there. */
+static cnr_status count_calls(void *arg, const cnr_tensor *scores, const int32_t *labels,
+                              double *value, cnr_error *err) {
+    int *calls = arg;
+    (void)err;
+    if (scores->rank != 2 || scores->dim[0] != 10 || scores->dim[1] != 10) return CNR_E_SHAPE;
+    for (int i = 0; i < 10; i++)
+        if (labels[i] < 0 || labels[i] > 9) return CNR_E_ARG;
+    *value = ++*calls;
+    return CNR_OK;
+}
+
+static cnr_status fail(void *arg, const cnr_tensor *scores, const int32_t *labels, double *value,
+                       cnr_error *err) {
+    (void)arg;
+    (void)scores;
+    (void)labels;
+    (void)value;
+    (void)snprintf(err->text, sizeof err->text, "on purpose");
+    return CNR_E_STATE;
+}
+
+static void test_metrics(const char *net, const cnr_train_options *given,
+                         const cnr_observer *observer, heard *h) {
+    cnr_error err = CNR_ERROR_INIT;
+    int calls = 0;
+    const cnr_metric mine = {.size = sizeof mine,
+                             .name = "calls",
+                             .compute = count_calls,
+                             .arg = &calls},
+                     bad = {.size = sizeof bad, .name = "bad", .compute = fail};
+    const cnr_metric *list[] = {&mine}, *twice[] = {&mine, &mine}, *failing[] = {&bad};
+    cnr_train_options o = *given;
+    cnr_train_result r = {.size = sizeof r};
+    o.metrics = list;
+    o.n_metrics = 1;
+    o.overwrite = 1;
+    o.best_by = "-calls";
+    *h = (heard){.replaces = -1};
+    ok(!cnr_train(guests_rt, net, NULL, &o, observer, &r, &err) && r.best_epoch == 1 &&
+           r.n_metrics == 1 && r.metrics[0].value == 1 && isnan(r.test_metrics[0].value) &&
+           h->last.n_metrics == 1,
+       "a metric of the caller's chooses the first epoch: %s", err.text);
+    o.best_by = "none";
+    ok(cnr_train(guests_rt, net, NULL, &o, observer, &r, &err) == CNR_E_NOT_FOUND,
+       "none is called so: %s", err.text);
+    o.best_by = NULL;
+    o.metrics = twice;
+    o.n_metrics = 2;
+    ok(cnr_train(guests_rt, net, NULL, &o, observer, &r, &err) == CNR_E_ARG, "two of a name: %s",
+       err.text);
+    o.metrics = failing;
+    o.n_metrics = 1;
+    ok(cnr_train(guests_rt, net, NULL, &o, observer, &r, &err) == CNR_E_STATE &&
+           strstr(err.text, "on purpose"),
+       "one that fails ends the work");
+}
+
 int main(void) {
     static const char *const names[] = {"zero", "one", "two",   "three", "four",
                                         "five", "six", "seven", "eight", "nine"};
@@ -66,6 +124,7 @@ int main(void) {
        "each is heard of, and each step: %d", (int)h.steps);
     ok(isnan(r.replaced) && h.replaces < 0, "nothing was there");
     ok(!cnr_load(guests_rt, out, NULL, &m, &err) && cnr_output_count(m) == 1, "the net is written");
+    test_metrics(net, &o, &observer, &h);
     char kept[72], curves[72], line[200];
     int lines = 0;
     snprintf(kept, sizeof kept, "%s.ckpt", list);
