@@ -160,10 +160,6 @@ void cnri_text_say(cnri_text *t, const char *format, ...) CNRI_PRINTF(2, 3);
 /* What a terminal would obey instead of showing it. */
 bool cnri_is_unprintable(uint32_t code);
 
-/* ---- nearby.c: `path` is not there, but something of nearly that name is, in its folder or in the
- * first above that exists: false when there is none. ---- */
-bool cnri_nearest_path(const char *path, char *out, size_t capacity);
-
 /* ---- element.c: elements of dense data of any type, as numbers ---- */
 /* As elements_read and elements_write of the host table say. False: no such type. */
 bool cnri_elements_read(int32_t dtype, const void *data, int64_t first, int64_t stride, int64_t n,

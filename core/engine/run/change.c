@@ -143,18 +143,6 @@ cnr_status cnr_copy(const cnr_model *m, cnr_model **out, cnr_error *err) {
     return status ? status : cnri_model_like(m, graph, out, err);
 }
 
-cnr_status cnri_model_resized(const cnr_model *m, const cnri_resizing *list, int32_t n,
-                              cnr_model **out, cnr_error *err) {
-    cnr_graph *graph = NULL;
-    *out = NULL;
-    cnr_status status = cnri_check_process(m->rt, err);
-    if (!status) status = cnri_graph_clone(m->graph, &graph, err);
-    if (!status) status = cnri_graph_resize(graph, list, n, err);
-    if (!status) return cnri_model_like(m, graph, out, err);
-    cnri_graph_free(graph);
-    return status;
-}
-
 /* ---- layers: those of a copy whose sizes are known, and the names of their values ---- */
 
 /* Open sizes, where 1 does not do: as pictures become the net's input. */
