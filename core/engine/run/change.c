@@ -64,11 +64,6 @@ cnr_status cnr_weight(const cnr_model *m, const char *name, const cnr_tensor **o
     return status;
 }
 
-void cnri_model_drop_gradients(cnr_model *m) {
-    if (m->learner.state) m->learner.free(m->learner.state);
-    m->learner = (cnri_learner){0};
-}
-
 cnr_status cnr_set_weight(cnr_model *m, const char *name, const cnr_tensor *value, cnr_error *err) {
     cnr_status status = cnri_require_arguments(err, "model", m, "name", name, "value", value, NULL);
     if (!status) status = cnri_tensor_check(value, name, err);

@@ -75,6 +75,7 @@ bool cnri_can_adapt(void); /* somebody registered */
 
 /* cnr_open without what libraries above the engine do at that moment. */
 cnr_status cnri_runtime_open(cnr_runtime **out, const cnr_open_options *options, cnr_error *err);
+void cnri_runtime_free(cnr_runtime *rt); /* once its models are gone */
 
 struct cnr_runtime {
     cnri_devices devices;
