@@ -124,9 +124,7 @@ int32_t cnri_print_double(char *buffer, size_t capacity,
                           double value);                              /* shortest that reads back */
 int32_t cnri_print_float(char *buffer, size_t capacity, float value); /* likewise, as a float */
 bool cnri_parse_int(const char *text, int64_t *out);                  /* whole string */
-/* Seeds are whole numbers from 0 on: of a number, up to 2^53, which it holds exactly; of text,
- * below 2^63. */
-bool cnri_seed_of(double value, uint64_t *out);
+/* Seeds are whole numbers from 0 on, below 2^63. */
 bool cnri_parse_seed(const char *text, uint64_t *out);
 /* A growing string, always terminated. */
 typedef struct cnri_text {
