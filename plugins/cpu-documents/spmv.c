@@ -11,20 +11,10 @@ static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_ac
     return cnr_take(node, out, 1);
 }
 
-static cnr_status prepare_size(const cnr_device *device, const cnr_node *node, cnr_space *out,
-                               cnr_error *err) {
-    const csr_matrix m = csr_view(node->inputs[1]->data);
-    (void)device;
-    (void)err;
-    out->bytes = csr_rows_layout_of(&m).words * 4;
-    return CNR_OK;
-}
-
 static cnr_status prepare(const cnr_device *device, const cnr_node *node, void *blob,
                           cnr_error *err) {
-    const csr_matrix m = csr_view(node->inputs[1]->data);
     (void)device;
-    return csr_rows_make(&m, blob, documents_host, err);
+    return csr_rows_make(node, blob, documents_host, err);
 }
 
 static cnr_status run(const cnr_run *run, cnr_error *err) {
@@ -57,7 +47,7 @@ const cnr_kernel documents_spmv = {
     .flags = CNR_KERNEL_BY_NAME_ONLY | CNR_KERNEL_SKIPS_ZEROS,
     .encodings = encodings,
     .accepts = accepts,
-    .prepare_size = prepare_size,
+    .prepare_size = csr_rows_prepare_size,
     .prepare = prepare,
     .run = run,
 };

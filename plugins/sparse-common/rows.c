@@ -16,7 +16,17 @@ csr_rows_layout csr_rows_layout_of(const csr_matrix *m) {
     return l;
 }
 
-cnr_status csr_rows_make(const csr_matrix *m, void *blob, const cnr_host *host, cnr_error *err) {
+cnr_status csr_rows_prepare_size(const cnr_device *device, const cnr_node *node, cnr_space *out,
+                                 cnr_error *err) {
+    const csr_matrix m = csr_view(node->inputs[1]->data);
+    (void)device;
+    (void)err;
+    out->bytes = csr_rows_layout_of(&m).words * 4;
+    return CNR_OK;
+}
+
+cnr_status csr_rows_make(const cnr_node *node, void *blob, const cnr_host *host, cnr_error *err) {
+    const csr_matrix view = csr_view(node->inputs[1]->data), *m = &view;
     const csr_rows_layout l = csr_rows_layout_of(m);
     uint32_t *ptr = (uint32_t *)blob, *index = ptr + l.index_at;
     float *value = (float *)blob + l.value_at;

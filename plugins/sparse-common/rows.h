@@ -11,8 +11,11 @@ typedef struct csr_rows_layout {
 } csr_rows_layout;
 
 csr_rows_layout csr_rows_layout_of(const csr_matrix *m);
-/* Writes all words. Fails when out of memory. */
-cnr_status csr_rows_make(const csr_matrix *m, void *blob, const cnr_host *host, cnr_error *err);
+/* `prepare_size` of a kernel of such a node. */
+cnr_status csr_rows_prepare_size(const cnr_device *device, const cnr_node *node, cnr_space *out,
+                                 cnr_error *err);
+/* Writes all words of the node's weight. Fails when out of memory. */
+cnr_status csr_rows_make(const cnr_node *node, void *blob, const cnr_host *host, cnr_error *err);
 /* Why a node `dense` cannot multiply by such rows; NULL: it can. */
 const char *csr_rows_unfit(const cnr_node *node);
 

@@ -11,6 +11,7 @@
 #ifndef CNRT_FUZZ_TARGETS_H
 #define CNRT_FUZZ_TARGETS_H
 
+#include "show/show.h"
 #include "lua/script.h"
 #include "run/run.h"
 #include "store/store.h"

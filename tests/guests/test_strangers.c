@@ -1,5 +1,6 @@
 /* Operators that only the template plugin knows: folded, fused, laid out in blocks, split and
  * differentiated by a core that has never heard of them. */
+#include "show/show.h"
 #include "train/train.h"
 #include "tap.h"
 #include <math.h>

@@ -21,6 +21,7 @@ sub symbols_of {
     my ($folder, %s) = shift;
     for (`find $folder -name '*.o' -exec nm -A {} +`) {
         my ($file, $type, $symbol) = /^(.*?[.]o):\S*\s+([A-Z]) (\S+)$/ or next;
+        next if $file =~ m{[.]dir/(.*[.]c)[.]o$} && !-e "${root}core/$1"; # objects of files that are gone stay in a build
         push @{$s{$type eq 'U' ? 'used' : 'defined'}{$symbol}}, $file =~ s{.*/}{}r;
     }
     return \%s;

@@ -124,9 +124,7 @@ int32_t cnri_print_double(char *buffer, size_t capacity,
                           double value);                              /* shortest that reads back */
 int32_t cnri_print_float(char *buffer, size_t capacity, float value); /* likewise, as a float */
 bool cnri_parse_int(const char *text, int64_t *out);                  /* whole string */
-/* Seeds are whole numbers from 0 on: of a number, up to 2^53, which it holds exactly; of text,
- * below 2^63. */
-bool cnri_seed_of(double value, uint64_t *out);
+/* Seeds are whole numbers from 0 on, below 2^63. */
 bool cnri_parse_seed(const char *text, uint64_t *out);
 /* A growing string, always terminated. */
 typedef struct cnri_text {
@@ -159,10 +157,6 @@ int cnri_say_message(FILE *to, const char *text, const char *head, ...) CNRI_PRI
 void cnri_text_say(cnri_text *t, const char *format, ...) CNRI_PRINTF(2, 3);
 /* What a terminal would obey instead of showing it. */
 bool cnri_is_unprintable(uint32_t code);
-
-/* ---- nearby.c: `path` is not there, but something of nearly that name is, in its folder or in the
- * first above that exists: false when there is none. ---- */
-bool cnri_nearest_path(const char *path, char *out, size_t capacity);
 
 /* ---- element.c: elements of dense data of any type, as numbers ---- */
 /* As elements_read and elements_write of the host table say. False: no such type. */

@@ -113,12 +113,6 @@ bool cnri_parse_int(const char *text, int64_t *out) {
     return true;
 }
 
-bool cnri_seed_of(double value, uint64_t *out) {
-    if (!(value >= 0 && value <= 9007199254740992.0) || value != floor(value)) return false;
-    *out = (uint64_t)value;
-    return true;
-}
-
 bool cnri_parse_seed(const char *text, uint64_t *out) {
     int64_t value;
     if (!cnri_parse_int(text, &value) || value < 0) return false;

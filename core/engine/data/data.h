@@ -37,15 +37,6 @@ cnr_status cnri_preprocess_framed(const cnri_preprocess *p, const cnr_tensor *pi
 /* preset.c: the steps of a preset that some importer brings. */
 typedef cnr_status (*cnri_step_fn)(void *arg, const char *key, const char *text, cnr_error *err);
 cnr_status cnri_preset_each(const char *name, cnri_step_fn fn, void *arg, cnr_error *err);
-/* words.c: steps for every input that takes pictures, in this order, checked together: "--crop" and
- * what stands behind it (NULL: not given). A mean may be a picture's file. */
-typedef struct cnri_step_words {
-    const char *option, *text;
-} cnri_step_words;
-cnr_status cnri_preprocess_words(cnr_graph *g, const cnri_step_words *words, int32_t n,
-                                 cnr_error *err);
-/* Whether a text begins with a number that a comma, a space or the end follows: "104,117,123". */
-bool cnri_is_numbers(const char *text);
 /* An error for a mean and a std that can't be of pixels from 0 to 255. */
 cnr_status cnri_preprocess_units(const cnri_preprocess *p, const char *where, cnr_error *err);
 /* An error when labels, so many, are not those of the net's classes. */
@@ -100,10 +91,6 @@ typedef struct cnri_augment {
 size_t cnri_augment_cut(const char *spec);
 /* Reads them, and cuts them off the spec. */
 cnr_status cnri_augment_read(char *spec, cnri_augment *out, cnr_error *err);
-/* Varies a picture (u8 H W C) in place: by nothing but seed, round (of training: the epoch) and
- * index. */
-cnr_status cnri_augment_apply(const cnri_augment *o, uint64_t seed, int64_t round, int64_t index,
-                              cnr_tensor *picture, cnr_error *err);
 
 /* ---- samples.c: sources by spec ---- */
 typedef struct cnri_samples {
@@ -116,17 +103,7 @@ typedef struct cnri_samples {
 } cnri_samples;
 cnr_status cnri_samples_open(const char *spec, const char *split, cnri_samples *out,
                              cnr_error *err);
-/* Only these, counted anew; before the first read. */
-cnr_status cnri_samples_choose(cnri_samples *s, const cnr_selection *span, cnr_error *err);
-/* A read of a stream gave this status: it is behind the stream's end, which is no mistake. */
-bool cnri_samples_ended(const cnri_samples *s, cnr_status status);
-/* As it is; and varied, as the spec's words ask. */
 cnr_status cnri_samples_read(cnri_samples *s, int64_t index, cnr_sample *out, cnr_error *err);
-cnr_status cnri_samples_vary(cnri_samples *s, int64_t index, uint64_t seed, int64_t round,
-                             cnr_sample *out, cnr_error *err);
 void cnri_samples_close(cnri_samples *s);
-/* Some source writes pictures to a path of this name. */
-bool cnri_picture_writable(const char *path);
-cnr_status cnri_picture_write(const char *path, const cnr_tensor *picture, cnr_error *err);
 
 #endif

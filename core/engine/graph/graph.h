@@ -122,15 +122,11 @@ cnr_graph *
 cnri_graph_copy(const cnr_graph *g); /* weights are borrowed from g, which must outlive it */
 /* ... or its own, weights, attributes and all; CNR_E_FORMAT: damaged weights. */
 cnr_status cnri_graph_clone(const cnr_graph *g, cnr_graph **out, cnr_error *err);
-/* resize.c: new data of any shape for a weight, or a whole number for an attribute of a node; of a
- * clone. All sizes are worked out again: CNR_E_SHAPE tells what does not fit together any more. */
-typedef struct cnri_resizing {
-    const char *name;       /* a weight's, or a node's */
-    const cnr_tensor *data; /* of the weight */
-    const char *attribute;  /* of the node; NULL: it is a weight */
-    int64_t value;
-} cnri_resizing;
-cnr_status cnri_graph_resize(cnr_graph *g, const cnri_resizing *list, int32_t n, cnr_error *err);
+/* "x [2,3,batch] f32" into a text. */
+void cnri_type_print(const cnr_graph *g, const cnr_tensor *type, cnri_text *out);
+/* Fills the types of the outputs, and their data where it follows from constants. Failures become
+ * problems and leave the types unknown. */
+cnr_status cnri_node_infer(cnr_graph *g, cnri_node *node);
 /* A constant whose data stays where it is (a mapped file). */
 cnr_value cnri_graph_borrow(cnr_graph *g, const char *name, const cnr_tensor *type);
 /* cnri_graph_node for a stored node: what it lacks stays lacking, no parameter is made. */
@@ -226,8 +222,5 @@ cnr_status cnri_graph_request_quantise(cnr_graph *g, const bool *wanted, const c
 void cnri_calibration_free(cnr_graph *g); /* nobody asks any more; NULL: nothing */
 const cnri_quantised_value *cnri_graph_quantised_at(const cnr_graph *g,
                                                     int32_t index); /* NULL: end */
-
-/* ---- dump.c ---- */
-void cnri_graph_dot(const cnr_graph *g, cnri_text *out);
 
 #endif

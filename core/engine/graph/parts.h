@@ -17,8 +17,6 @@ void cnri_value_use(cnr_graph *g, cnr_value value, int32_t change);
 void cnri_graph_no_memory(cnr_graph *g);
 /* Takes `quant` over by copy, in one block; false when out of memory. */
 bool cnri_quant_copy(const cnr_quant *quant, const cnr_quant **out);
-/* "x [2,3,batch] f32" into a text. */
-void cnri_type_print(const cnr_graph *g, const cnr_tensor *type, cnri_text *out);
 
 void cnri_node_free(cnri_node *node);
 /* The nodes from `first` on have moved by `by`. */
@@ -46,10 +44,6 @@ cnr_status cnri_node_attrs(cnr_graph *g, const cnr_op *op, const char *name, con
                            const cnr_attr *const *attrs, int32_t n_attrs, int32_t spatial,
                            cnr_attr ***out);
 
-/* ---- infer.c ---- */
-/* Fills the types of the outputs, and their data where it follows from constants. Failures become
- * problems and leave the types unknown. */
-cnr_status cnri_node_infer(cnr_graph *g, cnri_node *node);
 /* Computes the outputs of a PURE node whose inputs are all constants of at most `limit` elements.
  * Returns 1 when done, 0 when not possible, negative on failure. */
 int32_t cnri_node_evaluate(cnri_node *node, int64_t limit, cnr_error *err);

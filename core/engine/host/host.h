@@ -130,18 +130,6 @@ cnr_status cnri_attrs_resolve(const cnr_attr_spec *rows, uint32_t row_size, int3
 cnr_attr **cnri_attrs_copy(const cnr_attr *const *from, int32_t n);
 /* "2, 2" as text, for show and dumps. */
 void cnri_attr_print(const cnr_attr *attr, cnri_text *out);
-/* ---- describe.c: rows of schemas as text, for help ---- */
-/* What an omitted attribute is; nothing when it has none. */
-void cnri_attr_print_default(const cnr_attr_spec *row, cnri_text *out);
-/* ", 1 to 4", ", >= 1"; nothing without bounds. */
-void cnri_attr_print_bounds(const cnr_attr_spec *row, cnri_text *out);
-/* Row i of a list of ports whose rows may be shorter than ours. */
-cnr_port cnri_port_at(const cnr_op *op, const cnr_port *rows, int32_t i);
-
-/* ---- encoding_text.c: "sparse-csr:density=0.1"; settings as cnri_attrs_resolve makes them:
- * cnri_free ---- */
-cnr_status cnri_encoding_parse(const char *words, const cnr_encoding **encoding,
-                               cnr_attr ***settings, cnr_error *err);
 
 /* ---- devices.c ---- */
 typedef struct cnri_device {

@@ -176,15 +176,7 @@ typedef struct cnri_table {
 } cnri_table;
 /* Nanoseconds to bring the output of row a to row b, which reads it: conversion and transfer. */
 double cnri_table_between(const cnri_table *t, int32_t a, int32_t b);
-/* alone.c: cost of the net on that device; nodes that it can't run are on the first other device
- * that can. */
-cnr_status cnri_table_alone(const cnri_table *t, int32_t device, cnri_cost *out, cnr_error *err);
 void cnri_table_free(cnri_table *t);
-/* For people, or an object a row and one at the end; node NULL: all. */
-cnr_status cnri_table_print(const cnri_table *t, const char *node, bool json, cnri_text *out,
-                            cnr_error *err);
-const char *cnri_source_name(cnri_source source);           /* "measured" */
-const char *cnri_row_why(const cnri_table *t, int32_t row); /* "": it was not taken */
 
 /* A policy picks rows for a whole net. Scripts implement it (lua/policy.c). It must be a pure
  * function of the table; several threads may call it. */
@@ -361,15 +353,10 @@ void cnri_plan_free(cnr_plan *plan);
 uint64_t cnri_node_macs(const cnr_node *node); /* 0: its operator does not say */
 /* The share of the multiplications that are done if weights are read as they are stored. */
 double cnri_stored_share(const cnr_node *node);
-/* Multiply-accumulates of a kernel's step: of its node, without what is fused behind it; of a split
- * node, those of the step's part. as_stored: counts only the numbers that an encoded weight has. */
-double cnri_step_macs(const cnr_plan *plan, const cnri_step *s, bool as_stored);
 /* Learned weights of a node's ports that `seen` (by value) does not hold yet; marks them there. */
 uint64_t cnri_node_params(const cnr_graph *g, int32_t node, bool *seen);
 /* Copies the current value of a variable, which a training plan writes to, to the host. */
 cnr_status cnri_plan_fetch(const cnr_plan *plan, cnr_value value, cnr_error *err);
-/* A table for people (`show`), or one JSON object a node and one for the net. */
-void cnri_plan_print(const cnr_plan *plan, bool json, cnri_text *out);
 
 /* ---- arena.c: offsets for blocks alive over [first, last]; tested against brute force ---- */
 typedef struct cnri_block {
@@ -440,18 +427,10 @@ bool cnri_residency_sources(const cnr_plan *plan, int32_t index, uint8_t print[1
 cnr_status cnri_residency_read(cnr_plan *plan, int32_t index, void **buffer, const void **data,
                                cnr_error *err);
 
-/* print.c: names of a step; the texts belong to the plan. */
+/* names.c: names of a step; the texts belong to the plan. */
 typedef struct cnri_step_names {
     const char *node, *op, *kernel, *device;
 } cnri_step_names;
 cnri_step_names cnri_step_names_of(const cnr_plan *plan, int32_t step);
-/* The value that a copy step moves, and its devices. False: the step is no copy. */
-typedef struct cnri_transfer_row {
-    const char *value, *from, *to;
-    uint64_t bytes;
-    double ns; /* as expected, by what the record says of the link or by a guess */
-    cnri_source source;
-} cnri_transfer_row;
-bool cnri_step_transfer(const cnr_plan *plan, int32_t step, cnri_transfer_row *out);
 
 #endif

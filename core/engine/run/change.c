@@ -64,11 +64,6 @@ cnr_status cnr_weight(const cnr_model *m, const char *name, const cnr_tensor **o
     return status;
 }
 
-void cnri_model_drop_gradients(cnr_model *m) {
-    if (m->learner.state) m->learner.free(m->learner.state);
-    m->learner = (cnri_learner){0};
-}
-
 cnr_status cnr_set_weight(cnr_model *m, const char *name, const cnr_tensor *value, cnr_error *err) {
     cnr_status status = cnri_require_arguments(err, "model", m, "name", name, "value", value, NULL);
     if (!status) status = cnri_tensor_check(value, name, err);
@@ -141,18 +136,6 @@ cnr_status cnr_copy(const cnr_model *m, cnr_model **out, cnr_error *err) {
     if (!status) status = cnri_check_process(m->rt, err);
     if (!status) status = cnri_graph_clone(m->graph, &graph, err);
     return status ? status : cnri_model_like(m, graph, out, err);
-}
-
-cnr_status cnri_model_resized(const cnr_model *m, const cnri_resizing *list, int32_t n,
-                              cnr_model **out, cnr_error *err) {
-    cnr_graph *graph = NULL;
-    *out = NULL;
-    cnr_status status = cnri_check_process(m->rt, err);
-    if (!status) status = cnri_graph_clone(m->graph, &graph, err);
-    if (!status) status = cnri_graph_resize(graph, list, n, err);
-    if (!status) return cnri_model_like(m, graph, out, err);
-    cnri_graph_free(graph);
-    return status;
 }
 
 /* ---- layers: those of a copy whose sizes are known, and the names of their values ---- */

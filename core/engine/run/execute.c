@@ -373,3 +373,39 @@ cnr_status cnr_session_run(cnr_session *s, cnr_error *err) {
     const cnr_status status = cnr_session_start(s, err);
     return status ? status : cnr_session_wait(s, err);
 }
+
+/* ---- what it gave ---- */
+
+static cnr_status download(cnr_session *s, cnr_error *err) {
+    return cnri_download(s, s->plan->output_homes[s->wanted], s->output_data[s->wanted], err);
+}
+
+cnr_status cnr_session_output(cnr_session *s, int32_t index, const cnr_tensor **out,
+                              cnr_error *err) {
+    if (out) *out = NULL;
+    cnr_status status = cnri_require_arguments(err, "session", s, "out", out, NULL);
+    if (status) return status;
+    const cnr_graph *g = s->plan->graph;
+    if (index < 0 || index >= g->outputs.n)
+        return cnri_fail(err, CNR_E_ARG, "session", "output %d: want 0 to %d", (int)index,
+                         (int)g->outputs.n - 1);
+    if (!s->done || s->running)
+        return cnri_fail(err, CNR_E_STATE, "session", "outputs are there when a run has succeeded");
+    const int32_t home = s->plan->output_homes[index];
+    cnr_tensor *t = &s->outputs[index];
+    if (home >= 0) {
+        memcpy(t->dim, s->tensors[home].dim, sizeof t->dim);
+        t->bytes = cnr_dense_bytes(t);
+    }
+    *out = t;
+    if (!s->output_data[index]) return CNR_OK;
+    cnr_error why = CNR_ERROR_INIT;
+    s->wanted = index;
+    status = cnri_session_call(s, download, &why);
+    if (!status) return CNR_OK;
+    /* another's data would go with the device's memory */
+    if (g->outputs.n == 1 && cnri_session_move_to_fallback(s, status, &why) &&
+        !cnr_session_run(s, &why))
+        return cnr_session_output(s, index, out, err);
+    return cnri_fail(err, status, why.where, "%s", why.text);
+}

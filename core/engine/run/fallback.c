@@ -12,8 +12,8 @@ static bool open_again(const cnr_plan *plan, const cnr_tensor *const *types, int
     return !status;
 }
 
-bool cnri_session_on_fallback(const cnr_plan *plan, cnr_status status, const cnr_error *why,
-                              cnr_session **out) {
+static bool on_fallback(const cnr_plan *plan, cnr_status status, const cnr_error *why,
+                        cnr_session **out) {
     const cnr_graph *g = plan->graph;
     cnr_error unused = CNR_ERROR_INIT;
     *out = NULL;
@@ -31,12 +31,21 @@ bool cnri_session_on_fallback(const cnr_plan *plan, cnr_status status, const cnr
     return good;
 }
 
+cnr_status cnr_session_open(cnr_plan *plan, cnr_session **out, cnr_error *err) {
+    cnr_error why = CNR_ERROR_INIT;
+    if (out) *out = NULL;
+    cnr_status status = cnri_require_arguments(err, "plan", plan, "out", out, NULL);
+    if (status) return status;
+    status = cnri_session_open(plan, out, &why);
+    if (!status || on_fallback(plan, status, &why, out)) return CNR_OK;
+    return cnri_fail(err, status, why.where, "%s", why.text);
+}
+
 /* Listeners know the steps of one plan. */
 bool cnri_session_move_to_fallback(cnr_session *s, cnr_status status, const cnr_error *why) {
     const cnr_graph *g = s->plan->graph;
     cnr_session *fresh;
-    if (s->listeners.n || s->tap || s->n_bound ||
-        !cnri_session_on_fallback(s->plan, status, why, &fresh))
+    if (s->listeners.n || s->tap || s->n_bound || !on_fallback(s->plan, status, why, &fresh))
         return false;
     for (int32_t i = 0; i < g->inputs.n; i++) {
         const uint64_t bytes = cnr_dense_bytes(g->values.at[g->inputs.at[i]].type);

@@ -189,10 +189,14 @@ static cnr_status find_or_make(cnr_model *m, const cnr_tensor *types, int32_t n,
     return status;
 }
 
+static const char *input_name(const cnr_model *m, int32_t i) {
+    return cnri_graph_value_name(m->graph, m->graph->inputs.at[i]);
+}
+
 static cnr_status take_shape(const cnr_model *m, int32_t input, const cnr_tensor *from,
                              cnr_tensor *type, cnr_error *err) {
     if (from->rank < 0 || from->rank > CNR_MAX_RANK)
-        return cnri_fail(err, CNR_E_INVALID, cnr_input_name(m, input),
+        return cnri_fail(err, CNR_E_INVALID, input_name(m, input),
                          "a shape of rank %d; want 0 to %d", (int)from->rank, CNR_MAX_RANK);
     type->rank = from->rank;
     memcpy(type->dim, from->dim, sizeof type->dim);
@@ -201,7 +205,7 @@ static cnr_status take_shape(const cnr_model *m, int32_t input, const cnr_tensor
         !cnri_value_decides_shapes(m->graph, m->graph->inputs.at[input]))
         return CNR_OK;
     type->data = from->data;
-    return cnri_tensor_check(from, cnr_input_name(m, input), err);
+    return cnri_tensor_check(from, input_name(m, input), err);
 }
 
 cnr_status cnri_plan_types(const cnr_model *m, const cnr_tensor *const *shapes, int32_t n_shapes,
@@ -313,3 +317,90 @@ void cnri_plans_invalidate(cnr_model *m) {
 }
 
 int32_t cnri_plans_count(const cnr_model *m) { return m->plans->at.n; }
+
+/* ---- the options that they are made by, owned by the model ---- */
+
+void cnri_plan_options_free(cnri_plan_options *o) {
+    for (int32_t i = 0; o->placements && i < o->n_placements; i++) {
+        cnri_free(o->placements[i].node);
+        cnri_free(o->placements[i].parts);
+    }
+    cnri_free((void *)o->placements);
+    cnri_load_drop(o);
+    cnri_policy_release(o->policy);
+    memset(o, 0, sizeof *o);
+}
+
+bool cnri_plan_options_copy(const cnri_plan_options *from, cnri_plan_options *to) {
+    *to = *from;
+    to->placements = NULL;
+    cnri_policy_retain(to->policy);
+    if (!cnri_load_own(to)) return false;
+    if (from->n_placements <= 0) return true;
+    cnri_placement *all = cnri_alloc_zero((size_t)from->n_placements * sizeof *all);
+    to->placements = all;
+    for (int32_t i = 0; all && i < from->n_placements; i++) {
+        const cnri_placement *p = &from->placements[i];
+        const size_t bytes = (size_t)p->n_parts * sizeof *p->parts;
+        all[i] = *p;
+        all[i].node = cnri_strdup(p->node);
+        all[i].parts = cnri_alloc(bytes + 1);
+        if (!all[i].node || !all[i].parts) return false;
+        memcpy(all[i].parts, p->parts, bytes);
+    }
+    return all != NULL;
+}
+
+static void take_over(cnr_model *m, const cnri_plan_options *options) { /* the lock is held */
+    cnri_plan_options_free(&m->plan_options);
+    m->plan_options = *options;
+    cnri_plans_invalidate(m);
+}
+
+cnr_status cnri_model_set_options(cnr_model *m, const cnri_plan_options *options, cnr_error *err) {
+    cnri_plan_options copy;
+    if (!cnri_plan_options_copy(options, &copy)) {
+        cnri_plan_options_free(&copy);
+        return cnri_fail(err, CNR_E_MEMORY, "model", "out of memory");
+    }
+    pthread_mutex_lock(m->rt->lock);
+    take_over(m, &copy);
+    pthread_mutex_unlock(m->rt->lock);
+    return CNR_OK;
+}
+
+/* What is left of the options on the next device: what they say of others is void. */
+static bool options_after(const cnri_plan_options *o, cnri_plan_options *copy) {
+    cnri_plan_options next = *o;
+    next.device = o->fallback[0];
+    next.fallback = o->fallback + 1;
+    next.on_fallback = true;
+    next.placements = NULL;
+    next.n_placements = 0;
+    next.kernels = next.devices = NULL;
+    next.policy = NULL;
+    const bool good = cnri_plan_options_copy(&next, copy);
+    if (!good) cnri_plan_options_free(copy);
+    return good;
+}
+
+bool cnri_fall_back(cnr_model *m, const char *device, uint64_t version, cnr_status status,
+                    const cnr_error *why) {
+    const bool fails = status == CNR_E_DEVICE || status == CNR_E_MEMORY || status == CNR_E_LIMIT ||
+                       status == CNR_E_NOT_FOUND;
+    cnri_plan_options copy;
+    char to[sizeof((cnr_device_info *)0)->name] = "";
+    if (!m || !fails) return false;
+    pthread_mutex_lock(m->rt->lock);
+    const cnri_plan_options *o = &m->plan_options;
+    const bool gone = o->on_fallback && version != cnri_plans_version(m); /* another was first */
+    const bool falls =
+        !gone && !o->training && o->fallback && *o->fallback && options_after(o, &copy);
+    if (falls) snprintf(to, sizeof to, "%s", copy.device);
+    if (falls) take_over(m, &copy);
+    pthread_mutex_unlock(m->rt->lock);
+    if (falls)
+        cnri_log(CNR_LOG_WARN, device, "%s: %s; from here on %s runs on %s", why->where, why->text,
+                 m->graph->name && *m->graph->name ? m->graph->name : "the net", to);
+    return falls || gone;
+}

@@ -75,6 +75,7 @@ bool cnri_can_adapt(void); /* somebody registered */
 
 /* cnr_open without what libraries above the engine do at that moment. */
 cnr_status cnri_runtime_open(cnr_runtime **out, const cnr_open_options *options, cnr_error *err);
+void cnri_runtime_free(cnr_runtime *rt); /* once its models are gone */
 
 struct cnr_runtime {
     cnri_devices devices;
@@ -176,10 +177,6 @@ int32_t cnri_plans_count(const cnr_model *m);
 /* The input types of a plan for these shapes: `types` has space for each. */
 cnr_status cnri_plan_types(const cnr_model *m, const cnr_tensor *const *shapes, int32_t n_shapes,
                            cnr_tensor *types, cnr_error *err);
-/* candidates.c: a plan of the caller's own, by the record that the cache has; with its table, if
- * wanted. */
-cnr_status cnri_plan_for_inspection(const cnr_model *m, const cnr_tensor *const *types, int32_t n,
-                                    bool table, cnr_plan **out, cnr_error *err);
 
 /* stored.c: a plan from the model's cache, or made and stored there; without a cache just made.
  * Whether it was a hit, a miss or stale, and why, is logged and stands in (*out)->origin. */
@@ -197,12 +194,11 @@ void cnri_plan_identity(const cnri_plan_request *r, cnri_text *out);
  * file. */
 void cnri_identity_plugins(cnri_text *out, uint32_t kinds);
 
+#define CNRI_TUNING_FILE "tuning.jsonl"
 /* tune.c: the record in a cache folder; none there is none. print: fingerprint of the file, or
  * zeros. */
 cnr_status cnri_tuning_load(const char *folder, cnri_tuning *out, uint8_t print[16],
                             cnr_error *err);
-/* The rows of t over what is on record by now, others' rows too; t becomes all of them. */
-cnr_status cnri_tuning_save(const char *folder, cnri_tuning *t, cnr_error *err);
 
 /* cnr_run_tensors of a model that does not adapt. */
 cnr_status cnri_run_plainly(cnr_model *m, const cnr_tensor *const *inputs, int32_t n_inputs,
@@ -269,9 +265,6 @@ void cnri_model_drop_gradients(cnr_model *model);
 /* A model of this graph, which is taken over, with the options and masks of another. */
 cnr_status cnri_model_like(const cnr_model *like, cnr_graph *graph, cnr_model **out,
                            cnr_error *err);
-/* A copy with such changes (core/engine/graph/resize.c). */
-cnr_status cnri_model_resized(const cnr_model *m, const cnri_resizing *list, int32_t n,
-                              cnr_model **out, cnr_error *err);
 
 /* cnri_input_sizes with the symbols that the model was given. */
 void cnri_model_sizes(const cnr_model *m, int32_t index, cnri_sizes from, cnr_tensor *out);

@@ -170,14 +170,12 @@ cnr_status cnri_runtime_open(cnr_runtime **out, const cnr_open_options *options,
     rt->options.sysfs_root = rt->options.meter_address = NULL;
     if (!status) status = cnri_devices_keep(&rt->devices, given.cache, err);
     rt->options.cache = NULL; /* the set has its own */
-    if (status) cnr_close(rt);
+    if (status) cnri_runtime_free(rt);
     else *out = rt;
     return status;
 }
 
-void cnr_close(cnr_runtime *rt) {
-    if (!rt) return;
-    while (rt->models.n > 0) cnr_release(rt->models.at[rt->models.n - 1]); /* one may be sampling */
+void cnri_runtime_free(cnr_runtime *rt) {
     if (rt->sampler.at) rt->sampler.close(rt->sampler.at);
     cnri_vec_free(&rt->models);
     cnri_devices_close(&rt->devices);

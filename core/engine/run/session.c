@@ -275,7 +275,7 @@ static bool release(cnr_session *s) {
     return true;
 }
 
-static cnr_status open_session(cnr_plan *plan, cnr_session **out, cnr_error *err) {
+cnr_status cnri_session_open(cnr_plan *plan, cnr_session **out, cnr_error *err) {
     cnr_model *model = cnri_plan_model(plan);
     cnr_status status = model ? cnri_check_process(model->rt, err) : CNR_OK;
     if (!status) status = afford(plan, err);
@@ -305,16 +305,6 @@ static cnr_status open_session(cnr_plan *plan, cnr_session **out, cnr_error *err
     return status;
 }
 
-cnr_status cnr_session_open(cnr_plan *plan, cnr_session **out, cnr_error *err) {
-    cnr_error why = CNR_ERROR_INIT;
-    if (out) *out = NULL;
-    cnr_status status = cnri_require_arguments(err, "plan", plan, "out", out, NULL);
-    if (status) return status;
-    status = open_session(plan, out, &why);
-    if (!status || cnri_session_on_fallback(plan, status, &why, out)) return CNR_OK;
-    return cnri_fail(err, status, why.where, "%s", why.text);
-}
-
 void cnr_session_close(cnr_session *s) {
     if (!s) return;
     cnr_model *model = s->model;
@@ -330,7 +320,7 @@ void cnr_session_close(cnr_session *s) {
     if (release(s) && model) cnr_plan_release(plan);
 }
 
-/* ---- inputs and outputs ---- */
+/* ---- inputs ---- */
 
 static void type_text(const cnr_tensor *t, char *text, size_t capacity) {
     size_t at = (size_t)snprintf(text, capacity, "%s [", cnr_dtype_name(t->dtype));
@@ -388,40 +378,6 @@ cnr_status cnr_session_set_input(cnr_session *s, int32_t index, const cnr_tensor
 }
 
 void *cnri_session_input_buffer(const cnr_session *s, int32_t index) { return s->inputs[index]; }
-
-static cnr_status download(cnr_session *s, cnr_error *err) {
-    return cnri_download(s, s->plan->output_homes[s->wanted], s->output_data[s->wanted], err);
-}
-
-cnr_status cnr_session_output(cnr_session *s, int32_t index, const cnr_tensor **out,
-                              cnr_error *err) {
-    if (out) *out = NULL;
-    cnr_status status = cnri_require_arguments(err, "session", s, "out", out, NULL);
-    if (status) return status;
-    const cnr_graph *g = s->plan->graph;
-    if (index < 0 || index >= g->outputs.n)
-        return cnri_fail(err, CNR_E_ARG, "session", "output %d: want 0 to %d", (int)index,
-                         (int)g->outputs.n - 1);
-    if (!s->done || s->running)
-        return cnri_fail(err, CNR_E_STATE, "session", "outputs are there when a run has succeeded");
-    const int32_t home = s->plan->output_homes[index];
-    cnr_tensor *t = &s->outputs[index];
-    if (home >= 0) {
-        memcpy(t->dim, s->tensors[home].dim, sizeof t->dim);
-        t->bytes = cnr_dense_bytes(t);
-    }
-    *out = t;
-    if (!s->output_data[index]) return CNR_OK;
-    cnr_error why = CNR_ERROR_INIT;
-    s->wanted = index;
-    status = cnri_session_call(s, download, &why);
-    if (!status) return CNR_OK;
-    /* another's data would go with the device's memory */
-    if (g->outputs.n == 1 && cnri_session_move_to_fallback(s, status, &why) &&
-        !cnr_session_run(s, &why))
-        return cnr_session_output(s, index, out, err);
-    return cnri_fail(err, status, why.where, "%s", why.text);
-}
 
 cnr_plan *cnri_session_plan(const cnr_session *s) { return s->plan; }
 

@@ -1,6 +1,6 @@
 /* What a session is made of; inside run/ only.
  *
- *   session.c   opens, closes, inputs, outputs     execute.c   runs the steps
+ *   session.c   opens, closes, inputs              execute.c   runs the steps, outputs
  *   transfer.c  copies and layout conversions      floats.c    the processor's float modes
  *   fallback.c  goes on on another device          hang.c      gives up a device that hangs
  *   bind.c      inputs and outputs in an application's own memory */
@@ -85,10 +85,10 @@ cnr_status cnri_session_end(const cnr_session *s, bool is_output, int32_t index,
 void cnri_session_notify(const cnr_session *s, cnri_event_kind kind, int32_t step, uint64_t took_ns,
                          const char *counters);
 
-/* fallback.c: after a failure of the plan's device, where another is allowed. A session on that; or
- * this session becomes one, with its inputs. False: none is allowed, or it failed too. */
-bool cnri_session_on_fallback(const cnr_plan *plan, cnr_status status, const cnr_error *why,
-                              cnr_session **out);
+/* session.c: a session of the plan, or an error: no other device is tried. */
+cnr_status cnri_session_open(cnr_plan *plan, cnr_session **out, cnr_error *err);
+/* fallback.c: after a failure of the plan's device, where another is allowed, this session becomes
+ * one on that, with its inputs. False: none is allowed, or it failed too. */
 bool cnri_session_move_to_fallback(cnr_session *s, cnr_status status, const cnr_error *why);
 
 /* hang.c: fn(s), which is given up when a call of a device does not return; the session is lost

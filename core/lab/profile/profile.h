@@ -4,6 +4,7 @@
 #define CNRI_PROFILE_H
 
 #include "run/run.h"
+#include "show/show.h"
 
 /* ---- profile.c: time of each step over many runs. While it listens the session finishes each step
  * before the next, so that devices with queues can be timed by the clock. ----

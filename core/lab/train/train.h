@@ -12,6 +12,7 @@
 
 #include "group/group.h"
 #include "run/run.h"
+#include "samples/samples.h"
 
 /* ---- backward.c: a bound graph becomes one that computes loss and gradients ---- */
 typedef struct cnri_gradient {
@@ -340,5 +341,19 @@ cnr_status cnri_checkpoint_save(cnri_trainer *t, const char *path, uint8_t key[3
 cnr_status cnri_checkpoint_load(cnri_trainer *t, const char *path, const uint8_t key[32],
                                 cnri_train_state *state, cnri_train_rows *rows, cnr_error *err);
 void cnri_checkpoint_drop(const char *path); /* it is of no more use */
+
+/* ---- resize.c ---- */
+/* New data of any shape for a weight, or a whole number for an attribute of a node; of a
+ * clone. All sizes are worked out again: CNR_E_SHAPE tells what does not fit together any more. */
+typedef struct cnri_resizing {
+    const char *name;       /* a weight's, or a node's */
+    const cnr_tensor *data; /* of the weight */
+    const char *attribute;  /* of the node; NULL: it is a weight */
+    int64_t value;
+} cnri_resizing;
+cnr_status cnri_graph_resize(cnr_graph *g, const cnri_resizing *list, int32_t n, cnr_error *err);
+/* A copy with such changes. */
+cnr_status cnri_model_resized(const cnr_model *m, const cnri_resizing *list, int32_t n,
+                              cnr_model **out, cnr_error *err);
 
 #endif

@@ -4,7 +4,10 @@
 #ifndef CNRI_WORK_H
 #define CNRI_WORK_H
 
+#include "files/files.h"
 #include "run/run.h"
+#include "samples/samples.h"
+#include "show/show.h"
 #include "train/train.h"
 
 /* ---- observe.c ---- */

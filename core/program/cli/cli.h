@@ -114,6 +114,17 @@ cnr_status cnri_call_model_of_graph(cnri_call *call, cnr_error *err);
 /* The preprocessing flags, put into `graph` for its picture inputs. */
 cnr_status cnri_call_preprocess(const cnri_call *call, cnr_graph *graph, cnr_error *err);
 
+/* ---- steps.c ---- */
+/* Steps for every input that takes pictures, in this order, checked together: "--crop" and
+ * what stands behind it (NULL: not given). A mean may be a picture's file. */
+typedef struct cnri_step_words {
+    const char *option, *text;
+} cnri_step_words;
+cnr_status cnri_preprocess_words(cnr_graph *g, const cnri_step_words *words, int32_t n,
+                                 cnr_error *err);
+/* Whether a text begins with a number that a comma, a space or the end follows: "104,117,123". */
+bool cnri_is_numbers(const char *text);
+
 /* ---- cmd_govern.c: --governor ---- */
 /* Begins with the runtime; without the option nothing. */
 cnr_status cnri_call_govern(cnri_call *call, cnr_error *err);

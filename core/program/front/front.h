@@ -331,4 +331,8 @@ void cnri_signals_patient(void);
 /* The flag itself, for observers: whoever asks for it sees to it that it is looked at. */
 const volatile int32_t *cnri_signals_flag(void);
 
+/* ---- nearby.c: `path` is not there, but something of nearly that name is, in its folder or in the
+ * first above that exists: false when there is none. ---- */
+bool cnri_nearest_path(const char *path, char *out, size_t capacity);
+
 #endif

@@ -60,8 +60,18 @@ typedef struct cnri_lua_section {
     const char *marks; /* what is no method, as annotations have it, a line each; NULL: nothing */
 } cnri_lua_section;
 extern const cnri_lua_section cnri_lua_sections[]; /* module.c */
+/* The module `cnnrun`. It stands above the files whose functions it has, and registers itself with
+ * those that open types and answer `require`. */
+typedef struct cnri_lua_module {
+    void (*push)(lua_State *L); /* the table that require "cnnrun" gives */
+    const cnri_lua_section *sections;
+} cnri_lua_module;
+extern const cnri_lua_module cnri_lua_cnnrun; /* module.c */
 
 /* ---- rows.c ---- */
+/* Before the first state is opened (cnri_lua_install does); any thread. */
+void cnri_lua_module_register(const cnri_lua_module *module);
+void cnri_lua_push_module(lua_State *L);                        /* the registered one's table */
 void cnri_lua_set_rows(lua_State *L, const cnri_lua_row *rows); /* into the table on top */
 /* t.name, with the upvalues methods and `what`: the method, or an error. */
 int cnri_lua_find_method(lua_State *L);
@@ -70,6 +80,8 @@ int cnri_lua_find_method(lua_State *L);
  * the sections of that name, or NULL. Scripts never see the metatable. */
 void cnri_lua_new_type(lua_State *L, const char *type, const char *what, const luaL_Reg *events,
                        const char *methods, lua_CFunction index);
+/* The first of the list at `args` that is no name: 2 when [1] is a string. */
+int cnri_lua_first_item(lua_State *L, int args);
 /* How long the name is that a text such as "track(picture) -> box" begins with. */
 size_t cnri_word_length(const char *text);
 /* Pushes t[name that `text` begins with] unasked of metatables; returns its type. */

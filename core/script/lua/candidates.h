@@ -3,6 +3,7 @@
 #define CNRI_LUA_CANDIDATES_H
 
 #include "lua/state.h"
+#include "show/show.h"
 
 /* Pushes a table that gives the index of each row's table, and above it the list of rows; wanted:
  * only of devices that a policy is to see. Returns where the list is. */

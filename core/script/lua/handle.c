@@ -276,3 +276,9 @@ int cnri_lua_release_net(lua_State *L) {
     cnri_lua_close_net(L, lua_touserdata(L, 1));
     return 0;
 }
+
+void cnri_lua_forget_place(cnri_lua_model *net) {
+    if (net->unplaced) cnri_plan_options_free(net->unplaced);
+    cnri_free(net->unplaced);
+    net->unplaced = NULL;
+}

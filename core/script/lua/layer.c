@@ -139,13 +139,6 @@ static void wrap_layer(lua_State *L, cnri_layer_kind kind) {
     lua_setiuservalue(L, -2, 1);
 }
 
-/* The first of the list at `args` that is no name: 2 when [1] is a string. */
-int cnri_lua_first_item(lua_State *L, int args) {
-    const bool named = lua_rawgeti(L, args, 1) == LUA_TSTRING;
-    lua_pop(L, 1);
-    return named ? 2 : 1;
-}
-
 /* Does a layer with the arguments at 1 compute at once (it holds values) or wait (it holds none,
  * or layers to apply first)? Complains about what is neither. */
 static bool is_bound(lua_State *L, const cnr_op *op) {

@@ -69,8 +69,6 @@ void cnri_lua_take_args(lua_State *L);
 int cnri_lua_make_input(lua_State *L);
 /* The same, but a value of which nothing is known: what follows a mistake. */
 int cnri_lua_make_nothing(lua_State *L);
-/* The first of the list at `args` that is no name: 2 when [1] is a string. */
-int cnri_lua_first_item(lua_State *L, int args);
 /* Is the value at `i` one that a layer's port takes: a value, number, list of numbers, tensor? */
 bool cnri_lua_is_operand(lua_State *L, int i);
 

@@ -1,6 +1,7 @@
 /* What scripts can say, gathered from the tables that it is registered by. */
 #include "lua/library.h"
 #include "lua/state.h"
+#include "show/show.h"
 #include <string.h>
 
 static void add(cnri_lua_manual *r, char **slot, const char *text) {

@@ -35,8 +35,8 @@ cnr_model *cnri_lua_model_at(lua_State *L, int i);
  * look. */
 cnri_lua_model *cnri_lua_push_net(lua_State *L);
 void cnri_lua_close_net(lua_State *L, cnri_lua_model *net);
-void cnri_lua_forget_place(cnri_lua_model *net); /* placing.c */
-int cnri_lua_load_net(lua_State *L);             /* c.load */
+void cnri_lua_forget_place(cnri_lua_model *net);
+int cnri_lua_load_net(lua_State *L); /* c.load */
 extern const cnri_lua_key cnri_load_keys[];
 void cnri_lua_push_load(lua_State *L, const cnr_load_options *o); /* a table for c.load */
 int cnri_lua_release_net(lua_State *L);                           /* __gc, __close */
@@ -130,13 +130,6 @@ void cnri_lua_clear_progress(const cnri_script *s);
 /* Pushes space for a result, zeros, that `free` frees when nobody has it any more. */
 void *cnri_lua_push_result(lua_State *L, size_t bytes, void (*free)(void *));
 void cnri_lua_open_work(lua_State *L);
-typedef struct cnri_lua_data {
-    const char *spec, *split;
-    cnri_samples *samples; /* NULL: of the spec */
-    struct cnri_lua_source *source;
-} cnri_lua_data;
-/* `data` of the table at `options`, which stays on the stack. Raises. */
-void cnri_lua_take_data(lua_State *L, int options, const char *split, cnri_lua_data *out);
 /* Fields of the table on top; what is no number, or NULL, is left out. */
 void cnri_lua_set_number(lua_State *L, const char *key, double value);
 void cnri_lua_set_whole(lua_State *L, const char *key, int64_t value);
@@ -207,6 +200,13 @@ void cnri_lua_set_energy(lua_State *L, const cnr_energy *energy);
 void cnri_lua_open_objects(lua_State *L);
 
 /* ---- samples.c ---- */
+typedef struct cnri_lua_data {
+    const char *spec, *split;
+    cnri_samples *samples; /* NULL: of the spec */
+    struct cnri_lua_source *source;
+} cnri_lua_data;
+/* `data` of the table at `options`, which stays on the stack. Raises. */
+void cnri_lua_take_data(lua_State *L, int options, const char *split, cnri_lua_data *out);
 /* Raises unless the script may read what the spec names; unless it is a split, or NULL. */
 void cnri_lua_check_spec(lua_State *L, const char *spec);
 void cnri_lua_check_split(lua_State *L, const char *split);

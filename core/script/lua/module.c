@@ -130,7 +130,7 @@ static int all_words(lua_State *L) {
 
 static int read_only(lua_State *L) { return luaL_error(L, "the module is not to be changed"); }
 
-void cnri_lua_open_module(lua_State *L) {
+static void push(lua_State *L) {
     cnri_lua_open_layers(L);
     cnri_lua_open_tensors(L);
     cnri_lua_open_models(L);
@@ -155,3 +155,5 @@ void cnri_lua_open_module(lua_State *L) {
     lua_setfield(L, -2, "__metatable");
     lua_setmetatable(L, -2);
 }
+
+const cnri_lua_module cnri_lua_cnnrun = {push, cnri_lua_sections};

@@ -2,7 +2,7 @@
  * knobs that a killed process left set. */
 #include "gauges/gauges.h"
 #include "host/host.h"
-#include "lua/script.h"
+#include "lua/state.h"
 
 void cnri_lua_install(void) {
     static const cnri_services services = {&cnri_lua_loader, cnri_lua_board_read,
@@ -12,6 +12,7 @@ void cnri_lua_install(void) {
     static const cnri_train_files files = {cnri_lua_loss_open,      cnri_lua_loss_close,
                                            cnri_lua_optimizer_open, cnri_lua_optimizer_close,
                                            cnri_lua_metrics_open,   cnri_lua_metrics_close};
+    cnri_lua_module_register(&cnri_lua_cnnrun);
     cnri_services_register(&services);
     cnri_governor_scripts_register(&governors);
     cnri_train_files_register(&files);

@@ -102,12 +102,6 @@ static void free_placing(void *p) { cnri_placing_free(p); }
 
 /* ---- as it was before ---- */
 
-void cnri_lua_forget_place(cnri_lua_model *net) {
-    if (net->unplaced) cnri_plan_options_free(net->unplaced);
-    cnri_free(net->unplaced);
-    net->unplaced = NULL;
-}
-
 /* What a policy left would be measured by the next one as the net's own. */
 static cnr_status begin_place(cnri_lua_model *net, cnr_error *err) {
     if (net->unplaced) return cnri_model_set_options(net->model, net->unplaced, err);

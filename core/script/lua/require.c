@@ -188,7 +188,7 @@ static int script_require(lua_State *L) {
 void cnri_lua_open_require(lua_State *L) {
     cnri_lua_open_files(L);
     lua_newtable(L);
-    cnri_lua_open_module(L);
+    cnri_lua_push_module(L);
     lua_setfield(L, -2, "cnnrun");
     lua_pushcclosure(L, script_require, 1);
     lua_setfield(L, -2, "require");

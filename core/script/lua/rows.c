@@ -3,6 +3,12 @@
 #include <math.h>
 #include <string.h>
 
+static const cnri_lua_module *_Atomic module;
+
+void cnri_lua_module_register(const cnri_lua_module *m) { module = m; }
+
+void cnri_lua_push_module(lua_State *L) { module->push(L); }
+
 /* ---- functions ---- */
 
 void cnri_lua_set_rows(lua_State *L, const cnri_lua_row *rows) {
@@ -65,7 +71,7 @@ void cnri_lua_new_type(lua_State *L, const char *type, const char *what, const l
     luaL_setfuncs(L, events, 0);
     if (methods) {
         lua_newtable(L);
-        for (const cnri_lua_section *s = cnri_lua_sections; s->name; s++)
+        for (const cnri_lua_section *s = module->sections; s->name; s++)
             if (strcmp(s->name, methods) == 0) cnri_lua_set_rows(L, s->rows);
         lua_pushstring(L, what);
         lua_pushcclosure(L, index ? index : cnri_lua_find_method, 2);
@@ -86,6 +92,12 @@ int cnri_lua_get(lua_State *L, int t, const char *text) {
     t = lua_absindex(L, t);
     lua_pushlstring(L, text, cnri_word_length(text));
     return lua_rawget(L, t);
+}
+
+int cnri_lua_first_item(lua_State *L, int args) {
+    const bool named = lua_rawgeti(L, args, 1) == LUA_TSTRING;
+    lua_pop(L, 1);
+    return named ? 2 : 1;
 }
 
 bool cnri_lua_is_key(const cnri_lua_key *keys, const char *name) {

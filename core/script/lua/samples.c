@@ -318,3 +318,25 @@ void cnri_lua_open_samples(lua_State *L) {
     static const luaL_Reg ends[] = {{"__gc", drop_writer}, {"__close", drop_writer}, {0}};
     cnri_lua_new_type(L, WRITER_TYPE, "a writer", ends, "cnnrun.Writer", NULL);
 }
+
+/* ---- what work is about: data = "mnist:DIR", or what c.samples gave ---- */
+
+void cnri_lua_take_data(lua_State *L, int options, const char *split, cnri_lua_data *out) {
+    *out = (cnri_lua_data){.split = split};
+    luaL_checktype(L, options, LUA_TTABLE);
+    const int type = cnri_lua_get(L, options, "data"); /* stays, so that nobody collects it */
+    if (type == LUA_TSTRING) {
+        out->spec = lua_tostring(L, -1);
+        cnri_lua_check_spec(L, out->spec);
+        cnri_lua_check_split(L, split);
+        return;
+    }
+    out->source = luaL_testudata(L, -1, CNRI_SAMPLES_TYPE);
+    if (!out->source)
+        luaL_error(L, "data: want a spec such as \"mnist:DIR\", or samples of c.samples, got %s",
+                   type == LUA_TNIL ? "nothing"
+                                    : lua_pushfstring(L, "a %s value", luaL_typename(L, -1)));
+    out->samples = cnri_lua_samples_at(L, -1);
+    if (split)
+        luaL_error(L, "split: the samples are open already; c.samples(spec, split) says which");
+}

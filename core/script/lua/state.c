@@ -230,27 +230,14 @@ int cnri_script_raise(lua_State *L, const cnr_error *err) {
 
 /* ---- opening and closing ---- */
 
-/* Makes the globals: the safe subset of the standard libraries, text functions and `require`, which
- * finds the module `cnnrun`. */
-static int open_libraries(lua_State *L) {
-    lua_newtable(L);
-    cnri_lua_open_safe(L);
-    cnri_lua_open_text(L);
-    cnri_lua_open_require(L);
-    lua_pushvalue(L, -1);
-    lua_rawseti(L, LUA_REGISTRYINDEX, LUA_RIDX_GLOBALS);
-    return 0;
-}
-
-cnr_status cnri_script_open(cnri_script *s, cnr_runtime *rt, const char *path, bool trust,
-                            cnr_error *err) {
+cnr_status cnri_script_new(cnri_script *s, cnr_runtime *rt, const char *path, bool trust,
+                           cnr_error *err) {
     *s = (cnri_script){.rt = rt,
                        .path = path,
                        .trust = trust,
                        .limit = CNRI_SCRIPT_BYTES,
                        .budget = CNRI_SCRIPT_INSTRUCTIONS,
                        .cpu_limit_ns = CPU_LIMIT_NS};
-    s->limits = (cnri_limits){cnri_lua_may_open, cnri_lua_is_named, cnri_lua_is_vouched, s};
     s->checked_ns = cnri_real_ns();
     s->cpu_excepted_ns = cpu_ns(); /* what the thread had used before */
     s->dir = cnri_path_dir(path);
@@ -261,9 +248,7 @@ cnr_status cnri_script_open(cnri_script *s, cnr_runtime *rt, const char *path, b
     }
     *(cnri_script **)lua_getextraspace(s->L) = s;
     lua_sethook(s->L, hook, LUA_MASKCOUNT, HOOK_EVERY);
-    const cnr_status status = cnri_script_guard(s, open_libraries, NULL, 0, err);
-    if (status) cnri_script_close(s);
-    return status;
+    return CNR_OK;
 }
 
 const char *cnri_lua_release(void) { return LUA_RELEASE; }

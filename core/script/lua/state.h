@@ -49,11 +49,9 @@ enum { CNRI_SCRIPT_BYTES = 256 << 20, CNRI_SCRIPT_FILE_BYTES = 4 << 20 };
 #define CNRI_MAIN_BYTES ((size_t)(sizeof(size_t) > 4 ? UINT64_C(4) << 30 : UINT64_C(1) << 30))
 
 /* ---- state.c ---- */
-/* Makes an empty Lua state with the safe libraries; it reads and runs no file yet. path, borrowed:
- * the script's file, shown in messages; modules are searched in its folder. trust: no bounds on the
- * files that the script opens and on its instructions. On failure `s` is closed. */
-cnr_status cnri_script_open(cnri_script *s, cnr_runtime *rt, const char *path, bool trust,
-                            cnr_error *err);
+/* cnri_script_open without globals, and with nothing that plugins may touch. */
+cnr_status cnri_script_new(cnri_script *s, cnr_runtime *rt, const char *path, bool trust,
+                           cnr_error *err);
 void cnri_script_close(cnri_script *s);
 /* A new budget, after one that was used up too: for scripts that are called again and again, each
  * time on any thread. */
@@ -87,6 +85,13 @@ bool cnri_script_cancelled(const cnri_script *s);
 /* Pushes "net.lua:14" for the function at `level`; "" when it is not Lua. */
 void cnri_script_where(lua_State *L, int level);
 
+/* ---- globals.c ---- */
+/* Makes an empty Lua state with the safe libraries; it reads and runs no file yet. path, borrowed:
+ * the script's file, shown in messages; modules are searched in its folder. trust: no bounds on the
+ * files that the script opens and on its instructions. On failure `s` is closed. */
+cnr_status cnri_script_open(cnri_script *s, cnr_runtime *rt, const char *path, bool trust,
+                            cnr_error *err);
+
 /* ---- files.c: cnri_limits of a script ---- */
 cnr_status cnri_lua_may_open(const void *script, const char *path, int32_t writes, cnr_error *err);
 bool cnri_lua_is_named(const void *script, const char *name);
@@ -104,7 +109,5 @@ void cnri_lua_load_file(lua_State *L, const char *path, const char *name);
 void cnri_lua_load_text(lua_State *L, const char *text, size_t bytes, const char *name);
 /* The file that require "lib.blocks" would load: pushes its path, or returns false. */
 bool cnri_lua_find_module(lua_State *L, const char *name);
-/* module.c: pushes the table that require "cnnrun" gives. */
-void cnri_lua_open_module(lua_State *L);
 
 #endif

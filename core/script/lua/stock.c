@@ -76,6 +76,6 @@ __attribute__((visibility("default"))) int cnr_lua_open(lua_State *L) {
     cnri_script_set_host(L);
     open_runtime(L, s, 1);
     cnri_lua_open_files(L);
-    cnri_lua_open_module(L);
+    cnri_lua_push_module(L);
     return 1;
 }

@@ -1,5 +1,6 @@
 /* Pictures varied by the words behind a spec: what the words mean, and that seed, round and index
  * alone decide. */
+#include "samples/samples.h"
 #include "data/data.h"
 #include "tap.h"
 

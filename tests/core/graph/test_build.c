@@ -1,4 +1,5 @@
 /* Building graphs: types, parameters, names, problems, binding, copies. */
+#include "show/show.h"
 #include "core/graph/toy.h"
 
 static void quiet(void *arg, int32_t level, const char *who, const char *text) {

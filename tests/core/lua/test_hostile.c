@@ -73,6 +73,7 @@ int main(void) {
     closedir(folder);
     qsort(names, (size_t)n, sizeof *names, compare);
     cnri_graph_install(cnri_host_mutable());
+    cnri_lua_install();
     const char *dirs[] = {CNRT_BUILD_DIR "/plugins", NULL};
     if (cnri_plugins_load(dirs, false, &err) != CNR_OK) note("%s", err.text);
     cnri_log_to(NULL, NULL, CNR_LOG_ERROR);

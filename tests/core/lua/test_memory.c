@@ -20,6 +20,7 @@ int main(void) {
     if (file < 0 || write(file, text, sizeof text - 1) < 0) return 1;
     close(file);
     cnri_graph_install(cnri_host_mutable());
+    cnri_lua_install();
     const char *dirs[] = {CNRT_BUILD_DIR "/plugins", NULL};
     if (cnri_plugins_load(dirs, false, &err) != CNR_OK) note("%s", err.text);
     if (!cnri_op_find("conv")) {

@@ -259,6 +259,7 @@ static void patterns(void) {
 int main(void) {
     if (!mkdtemp(folder)) return 1;
     cnri_graph_install(cnri_host_mutable());
+    cnri_lua_install();
     const char *dirs[] = {CNRT_BUILD_DIR "/plugins", NULL};
     if (cnri_plugins_load(dirs, false, &err) != CNR_OK) note("%s", err.text);
     if (!cnri_op_find("conv")) {

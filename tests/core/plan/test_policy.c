@@ -1,5 +1,6 @@
 /* Rows of a net, rules that pick among them, and policies of the whole net: whatever they answer,
  * the net's numbers are right; what cannot be followed leaves the default plan, told once. */
+#include "show/show.h"
 #include "lab.h"
 #include "store/store.h"
 #include <unistd.h>

@@ -1,5 +1,6 @@
 /* The .cnr file: roundtrip, needs, weights by name, and damage of every kind. */
 #define _GNU_SOURCE 1
+#include "files/files.h"
 #include "core/graph/toy.h"
 #include "store/format.h"
 #include <sys/stat.h>

@@ -1,5 +1,6 @@
 /* Choices that make themselves, by a clock that only the test's own kernels move: right answers in
  * every run, what is tried, stopped, kept, followed and learnt anew. */
+#include "files/files.h"
 #include "../../guests/guests.h"
 #include <cnnrun/kit.h>
 #include <cnnrun/lab.h>

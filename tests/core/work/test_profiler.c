@@ -1,4 +1,5 @@
 /* The profiler hears every step, and what is printed of plans and profiles is what was planned. */
+#include "show/show.h"
 #include "../plan/lab.h"
 #include "profile/profile.h"
 

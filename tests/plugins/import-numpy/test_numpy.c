@@ -1,5 +1,6 @@
 /* Arrays of NumPy as weights of nets in Lua: types, orders and heads, archives, names, places and
  * layouts, against numbers known here; mistakes, hostile archives, damage. */
+#include "files/files.h"
 #include "arrays.h"
 #include "store/store.h"
 

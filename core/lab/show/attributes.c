@@ -1,5 +1,5 @@
 /* Rows of schemas as text: what help says of an attribute or a port. */
-#include "host/host.h"
+#include "show/show.h"
 #include <string.h>
 
 void cnri_attr_print_default(const cnr_attr_spec *row, cnri_text *out) {

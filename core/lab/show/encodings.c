@@ -1,5 +1,5 @@
 /* Encodings by their words: "sparse-csr:density=0.1", with options by the encoding's own schema. */
-#include "host/host.h"
+#include "show/show.h"
 
 enum { MOST = 32 };
 

@@ -1,5 +1,5 @@
 /* A graph as text for Graphviz. */
-#include "graph/parts.h"
+#include "show/show.h"
 
 /* A name between quotes: what Graphviz would take for syntax is escaped. */
 static void quoted(cnri_text *out, const char *text) {

@@ -1,5 +1,5 @@
 /* What a plan is chosen from, for applications and for whoever prints it. */
-#include "run/run.h"
+#include "show/show.h"
 
 cnr_status cnri_plan_for_inspection(const cnr_model *m, const cnr_tensor *const *types, int32_t n,
                                     bool table, cnr_plan **out, cnr_error *err) {

@@ -1,5 +1,5 @@
 /* Graphs whose weights take other sizes: channels that go take what reads them along. */
-#include "graph/parts.h"
+#include "train/train.h"
 
 static cnr_status resize_weight(cnr_graph *g, const char *name, const cnr_tensor *data,
                                 cnr_error *err) {
@@ -41,4 +41,16 @@ cnr_status cnri_graph_resize(cnr_graph *g, const cnri_resizing *list, int32_t n,
                                    : resize_weight(g, list[i].name, list[i].data, err);
     for (int32_t i = 0; i < g->nodes.n && !status; i++) (void)cnri_node_infer(g, g->nodes.at[i]);
     return status ? status : cnri_graph_status(g, false, err);
+}
+
+cnr_status cnri_model_resized(const cnr_model *m, const cnri_resizing *list, int32_t n,
+                              cnr_model **out, cnr_error *err) {
+    cnr_graph *graph = NULL;
+    *out = NULL;
+    cnr_status status = cnri_check_process(m->rt, err);
+    if (!status) status = cnri_graph_clone(m->graph, &graph, err);
+    if (!status) status = cnri_graph_resize(graph, list, n, err);
+    if (!status) return cnri_model_like(m, graph, out, err);
+    cnri_graph_free(graph);
+    return status;
 }

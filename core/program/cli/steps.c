@@ -1,5 +1,5 @@
 /* How pictures become inputs, in words: for every input of a net that takes pictures. */
-#include "data/data.h"
+#include "cli/cli.h"
 
 bool cnri_is_numbers(const char *text) {
     const char *end;

@@ -1,5 +1,5 @@
 /* Writes a graph as a .cnr file: directory first, then the tensors. */
-#include "store/format.h"
+#include "files/files.h"
 
 typedef struct buffer {
     uint8_t *at;

@@ -1,5 +1,5 @@
 /* The file that a misspelt path may have meant. */
-#include "base/base.h"
+#include "front/front.h"
 #include <dirent.h>
 #include <sys/stat.h>
 

@@ -1,5 +1,5 @@
 /* The rows of a table for people, and as JSON, an object a line. */
-#include "plan/plan.h"
+#include "show/show.h"
 
 const char *cnri_source_name(cnri_source source) {
     switch (source) {

@@ -1,5 +1,5 @@
 /* Pictures one behind the other, for applications: whatever a source reads. */
-#include "data/data.h"
+#include "samples/samples.h"
 
 struct cnr_reader {
     cnri_samples samples;

@@ -1,6 +1,6 @@
 /* What a net takes on one device alone, as far as a table says: the least rows, and moving between
  * them. */
-#include "plan/planner.h"
+#include "show/show.h"
 
 /* The quickest row of the node there; negative: there is none. */
 static int32_t least_on(const cnri_table *t, int32_t node, int32_t device) {
@@ -61,5 +61,5 @@ cnr_status cnri_table_alone(const cnri_table *t, int32_t device, cnri_cost *out,
     cnri_free(taken);
     const double watts = t->devices.at[device].busy_watts;
     *out = (cnri_cost){.ns = ns, .joules = metered ? joules : watts > 0 ? watts * ns * 1e-9 : 0};
-    return capacity ? CNR_OK : cnri_no_memory(err);
+    return capacity ? CNR_OK : cnri_fail(err, CNR_E_MEMORY, "plan", "out of memory while planning");
 }
