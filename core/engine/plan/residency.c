@@ -391,12 +391,18 @@ static cnr_status fit(cnr_plan *plan, item *list, int32_t n, cnr_error *err) {
                          (unsigned long long)(plan->arena_bytes + needed));
     room -= plan->arena_bytes;
     take_largest(list, n, room);
-    uint64_t passing = 0;
-    for (int32_t i = 0; i < plan->raw.n; i++) {
-        if (plan->raw.at[i].stays) room -= plan->raw.at[i].bytes;
-        else if (plan->raw.at[i].passing > passing) passing = plan->raw.at[i].passing;
+    uint64_t raw = 0, most_raw = 0, blobs = 0, most_blob = 0;
+    const int32_t n_blobs = plan->residency->blobs.n;
+    for (int32_t i = 0; i < n; i++) {
+        uint64_t *sum = i < n_blobs ? &blobs : &raw,
+                 *largest = i < n_blobs ? &most_blob : &most_raw;
+        const uint64_t own = list[i].making + (*list[i].stays ? 0 : list[i].passing);
+        if (*list[i].stays) *sum += list[i].bytes;
+        if (own > *largest) *largest = own;
     }
-    plan->residency->room = room - passing > 0 ? room : 0;
+    /* beside pieces of weights that come and go, but for the blob that needs all */
+    const uint64_t beside = room - raw > most_raw ? room - raw - most_raw : 0;
+    plan->residency->room = beside > blobs + most_blob ? beside : blobs + most_blob;
     return CNR_OK;
 }
 
