@@ -106,7 +106,7 @@ local function work(o)
     end
   end
   row.kept = edp_of(net, input, warm, runs * 4)
-  row.optimum = math.min(row.optimum, row.kept) -- Policies divide each layer by itself, which the plans above do not.
+  row.optimum = math.min(row.optimum, row.kept, row.alone) -- Policies divide each layer by itself, which the plans above do not.
   row.above = row.kept / row.optimum - 1
   if o.json then print(json.encode(row)) return end
   print(("%d units, %d plans: default %.4g, alone %.4g, optimum %.4g, kept %.4g J s (%+.1f%%) after %s runs: %s"):format(row.units,

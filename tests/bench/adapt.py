@@ -78,7 +78,7 @@ def boards(o):
     above = []
     for seed in range(o.first, o.first + o.boards):
         row = lines([o.cnnrun, "--board", "disturbed,seed=%d,dry" % seed, os.path.join(o.root, "scripts/bench/adapt.lua"), "--json",
-                     "--seed", str(seed), "--layers", str(o.layers), "--warm", "0.3"])[0]
+                     "--seed", str(seed), "--layers", str(o.layers), "--warm", "0.05"])[0]
         above.append(row["above"])
         print("board %-4d %d units, %4d plans: default %.3f, best alone %.3f, kept %.3f of the optimum's EDP after %s runs: %s" % (
             seed, row["units"], row["plans"], row["default"] / row["optimum"], row["alone"] / row["optimum"], 1 + row["above"],
