@@ -183,6 +183,9 @@ static sim_machine *build(const char *digest) {
         read_unit(m, i, &m->units[i - 1]);
     }
     read_heat(m);
+    m->contention = fmax(sim_number("", 0, "contention", 0), 0);
+    m->jitter = fmin(fmax(sim_number("", 0, "jitter", 0), 0), 1);
+    m->dice = (uint64_t)sim_number("", 0, "seed", 1);
     m->born = m->heat_at = m->cap_at = given ? 0 : sim_now();
     if (!m->failed) return m;
     sim_host->log(CNR_LOG_ERROR, "device-sim", "the board cannot be simulated: out of memory");

@@ -193,11 +193,40 @@ static void move_bytes(sim_machine *m, uint64_t from, uint64_t to, double bytes)
                      m->rails[i].per_byte * bytes / ((double)(to - from) * 1e-9));
 }
 
+static int is_part_of(const sim_machine *m, int32_t unit, int32_t whole) {
+    if (unit == whole) return 1;
+    for (int32_t i = 0; i < m->units[whole].n_members; i++)
+        if (is_part_of(m, unit, m->units[whole].members[i])) return 1;
+    return 0;
+}
+
+/* Units that work at that time, but for this one and its members. */
+static int32_t others_at_work(const sim_machine *m, int32_t unit, uint64_t at) {
+    int32_t n = 0;
+    for (int32_t i = 0; i < m->n_units; i++)
+        n += !m->units[i].n_members && m->units[i].free_at > at && !is_part_of(m, i, unit);
+    return n;
+}
+
+/* Between -1 and 1, the same for the same seed (splitmix64). */
+static double draw(sim_machine *m) {
+    uint64_t x = m->dice += 0x9e3779b97f4a7c15U;
+    x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9U;
+    x = (x ^ x >> 27) * 0x94d049bb133111ebU;
+    return (double)((x ^ x >> 31) >> 11) * 0x1p-52 - 1;
+}
+
+/* What no estimate knows: units that share memory slow each other down, and no time is exact. */
+static double disturb(sim_machine *m, int32_t unit, uint64_t from, double seconds) {
+    if (m->contention > 0) seconds *= 1 + m->contention * others_at_work(m, unit, from);
+    return m->jitter > 0 ? seconds * (1 + m->jitter * draw(m)) : seconds;
+}
+
 uint64_t sim_work_on(sim_machine *m, int32_t unit, uint64_t ready, const sim_work *w) {
     sim_unit *u = &m->units[unit];
     const uint64_t from = begin_of(m, u, ready);
     sim_heat(m, from);
-    const uint64_t to = from + ns_of(seconds_of(m, u, w));
+    const uint64_t to = from + ns_of(disturb(m, unit, from, seconds_of(m, u, w)));
     occupy(m, u, from, to, w->op);
     move_bytes(m, from, to, w->bytes);
     if (!w->part || u->split_seconds <= 0) return to;

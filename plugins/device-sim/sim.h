@@ -105,6 +105,9 @@ typedef struct sim_machine {
     double ambient, ohms, tau, limit,
         slack; /* heat: degrees, degrees a watt, seconds; limit 0: none */
     double degrees, heat_joules;
+    double contention,
+        jitter; /* work's seconds: more for each other unit at work; drawn more or less */
+    uint64_t dice;
     uint64_t cap_at;
     uint64_t now; /* virtual time of a machine of its own */
     sim_scene scene;

@@ -178,7 +178,9 @@ int main(void) {
     cnr_error err = CNR_ERROR_INIT;
     if (!ok(!guests_open(2, &err), "plugins load: %s", err.text)) return done();
     const cnri_plan_options plain = {.device = "cpu"};
-    const cnri_plan_options bound = {.device = "cpu", .kernels = packed, .memory_bound = 1602000};
+    const cnri_plan_options bound = {.device = "cpu",
+                                     .kernels = packed,
+                                     .memory_bound = 1602000 + 408576};
     cnr_model *m = guests_lenet(&plain);
     const int32_t n = m ? guests_load_digits(m->graph) : 0;
     if (!ok(n > 0, "%d digits", n)) return done();

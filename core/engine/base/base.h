@@ -192,7 +192,11 @@ typedef struct cnri_digest {
     const void *data;
     uint64_t bytes;
     uint8_t sum[32];
+    bool releases; /* of a mapped file, whose pages are not to stay in memory */
 } cnri_digest;
+/* Gives pages of a mapped file back; they are read again when they are wanted again. The last one
+ * stays, in which something else begins. */
+void cnri_release_pages(const void *data, uint64_t bytes);
 void cnri_digests(cnri_digest *list, int32_t n, int32_t threads);
 /* Instead of digests the fingerprints of their pieces' fingerprints, 16 bytes. False: no memory. */
 bool cnri_fingerprints(cnri_digest *list, int32_t n, int32_t threads);

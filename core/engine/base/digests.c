@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 enum { MAX_THREADS = 16 };
@@ -18,11 +19,32 @@ typedef struct work {
     atomic_llong next;
 } work;
 
+void cnri_release_pages(const void *data, uint64_t bytes) {
+    const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+    const uintptr_t first = (uintptr_t)data / page * page;
+    const uintptr_t last = ((uintptr_t)data + bytes) / page * page;
+    if (last > first) (void)madvise((void *)first, last - first, MADV_DONTNEED);
+}
+
+static void digest_and_release(cnri_digest *d) {
+    cnri_sha256 sum;
+    cnri_sha256_begin(&sum);
+    for (uint64_t at = 0, n; at < d->bytes; at += n) {
+        n = d->bytes - at < PIECE ? d->bytes - at : PIECE;
+        cnri_sha256_add(&sum, (const char *)d->data + at, (size_t)n);
+        cnri_release_pages((const char *)d->data + at, n);
+    }
+    cnri_sha256_end(&sum, d->sum);
+}
+
 static void *digest_some(void *arg) {
     work *w = arg;
     for (int64_t i; (i = atomic_fetch_add(&w->next, 1)) < 2 * w->n;) {
         cnri_digest *d = &w->list[i % w->n];
-        if ((d->bytes >= w->large) == (i < w->n)) w->of(d->data, d->bytes, d->sum);
+        if ((d->bytes >= w->large) != (i < w->n)) continue;
+        if (d->releases && w->of == cnri_sha256_of) digest_and_release(d);
+        else w->of(d->data, d->bytes, d->sum);
+        if (d->releases) cnri_release_pages(d->data, d->bytes);
     }
     return NULL;
 }
@@ -67,7 +89,8 @@ bool cnri_fingerprints(cnri_digest *list, int32_t n, int32_t threads) {
     for (int32_t i = 0; good && i < n; i++)
         for (uint64_t at = 0, left = list[i].bytes; left > 0; at += PIECE) {
             const uint64_t bytes = left < PIECE ? left : PIECE;
-            pieces[k++] = (cnri_digest){(const char *)list[i].data + at, bytes, {0}};
+            pieces[k++] =
+                (cnri_digest){(const char *)list[i].data + at, bytes, {0}, list[i].releases};
             left -= bytes;
         }
     if (good) take_all((work){.of = cnri_fingerprint, .list = pieces, .n = all}, threads);

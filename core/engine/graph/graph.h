@@ -19,6 +19,7 @@ typedef struct cnri_seal {
     uint64_t bytes;
     const uint8_t *digest; /* SHA-256 */
     const uint8_t *print;  /* as cnri_fingerprints makes it; NULL: an older file */
+    atomic_bool releases;  /* its pages are not to stay in memory: see cnri_digest */
     atomic_int sound;      /* compared, with which of them (core/engine/graph/seal.c) */
 } cnri_seal;
 
@@ -153,6 +154,9 @@ void cnri_late_keep(cnr_graph *g, cnr_value value);
 /* Returns the pages of a weight in a mapped file to the system, until somebody reads them again; of
  * a late weight, those of the weight that it is computed from. */
 void cnri_value_release_pages(const cnr_graph *g, cnr_value value);
+/* Whether the data of a constant lies in a file that is mapped, so that its pages can be released.
+ */
+bool cnri_value_in_file(const cnr_graph *g, cnr_value value);
 
 /* Filling by name, one after the other; what does not fit is told in the end, all together. */
 typedef struct cnri_filling {

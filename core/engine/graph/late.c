@@ -1,8 +1,6 @@
 /* Late weights: computed from others, channel by channel, when somebody reads them, so that a plan
  * that packs them never holds all of them. Pages of weights that stay in their file. */
 #include "graph/parts.h"
-#include <sys/mman.h>
-#include <unistd.h>
 
 void cnri_late_free(cnri_late *late) {
     if (!late) return;
@@ -65,17 +63,19 @@ void cnri_late_keep(cnr_graph *g, cnr_value value) {
     v->late = NULL;
 }
 
+bool cnri_value_in_file(const cnr_graph *g, cnr_value value) {
+    const cnri_value *v = &g->values.at[value];
+    const cnri_mapping *file = g->backing;
+    const uintptr_t begin = (uintptr_t)v->type->data;
+    return file && !file->copied && v->borrowed && begin >= (uintptr_t)file->at &&
+           begin - (uintptr_t)file->at <= file->bytes &&
+           v->type->bytes <= file->bytes - (begin - (uintptr_t)file->at);
+}
+
 /* A mapped file's pages are read again when they are wanted; whatever else holds data keeps it. */
 void cnri_value_release_pages(const cnr_graph *g, cnr_value value) {
     const cnri_late *late = g->values.at[value].late;
-    const cnri_value *v = &g->values.at[late ? late->from : value];
-    const cnri_mapping *file = g->backing;
-    const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), begin = (uintptr_t)v->type->data;
-    if (!file || file->copied || !v->borrowed || begin < (uintptr_t)file->at ||
-        begin - (uintptr_t)file->at > file->bytes ||
-        v->type->bytes > file->bytes - (begin - (uintptr_t)file->at))
-        return;
-    const uintptr_t first = (begin + page - 1) / page * page;
-    const uintptr_t last = (begin + v->type->bytes) / page * page;
-    if (last > first) (void)madvise((void *)first, last - first, MADV_DONTNEED);
+    const cnr_value from = late ? late->from : value;
+    const cnr_tensor *t = g->values.at[from].type;
+    if (cnri_value_in_file(g, from)) cnri_release_pages(t->data, t->bytes);
 }

@@ -20,7 +20,9 @@ static cnr_status compare(cnri_seal *const *seals, cnri_digest *list, int32_t n,
     int32_t due = 0;
     for (int32_t i = 0; i < n; i++) {
         const bool wanted = is_due(seals[i], exact, by_digest);
-        list[i] = (cnri_digest){seals[i]->data, wanted ? seals[i]->bytes : 0, {0}};
+        list[i] = (cnri_digest){.data = seals[i]->data,
+                                .bytes = wanted ? seals[i]->bytes : 0,
+                                .releases = atomic_load(&seals[i]->releases)};
         due += wanted;
     }
     if (due == 0) return CNR_OK;

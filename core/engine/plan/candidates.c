@@ -294,6 +294,57 @@ static void add_reference(const query_context *a) {
     a->p->rows.n++;
 }
 
+/* ---- under a memory bound ---- */
+
+/* The most that a node's inputs and outputs take: about what the arena will be. */
+static uint64_t arena_guess(const cnr_graph *g) {
+    uint64_t most = 0;
+    for (int32_t i = 0; i < g->nodes.n; i++) {
+        const cnr_node *n = &g->nodes.at[i]->view;
+        uint64_t bytes = 0;
+        for (int32_t k = 0; k < n->n_inputs; k++)
+            if (n->inputs[k] && !cnri_is_weight(g, g->nodes.at[i]->in[k]))
+                bytes += cnr_dense_bytes(n->inputs[k]);
+        for (int32_t k = 0; k < n->n_outputs; k++) bytes += cnr_dense_bytes(n->outputs[k]);
+        if (bytes > most) most = bytes;
+    }
+    return most;
+}
+
+/* A row's blob, and what it is made of. Weights that others are folded into lie in no file: read as
+ * they are, those of the whole net would stay in memory. */
+static uint64_t weight_bytes(const query_context *a, const cnri_candidate *c) {
+    const cnri_view v = cnri_view_of(a->p, a->chain, c->n_chain, c->dense && a->chain->decoded);
+    cnr_space space = {.size = sizeof space};
+    if (c->kernel && CNRI_HAS(c->kernel, prepare_size) &&
+        c->kernel->prepare_size(a->device, &v.node, &space, NULL))
+        return UINT64_MAX / 4;
+    for (int32_t k = 0; k < v.n_in; k++) {
+        if (v.in[k] < 0 || !cnri_is_weight(a->p->graph, v.in[k])) continue;
+        if (cnri_prepares(c->prepared, c->prepared_from, k))
+            space.bytes += cnr_dense_bytes(a->p->graph->values.at[v.in[k]].type);
+        else if (a->p->graph->values.at[v.in[k]].late) return UINT64_MAX / 4;
+    }
+    return space.bytes;
+}
+
+/* Rows whose weights do not fit are left out where others fit; if none does, the smallest stays. */
+static void leave_out_large(const query_context *a) {
+    cnri_rows *rows = &a->p->rows;
+    const uint64_t bound = a->p->plan->memory_bound, others = arena_guess(a->p->graph);
+    uint64_t least = UINT64_MAX;
+    int32_t n = 0;
+    for (int32_t i = 0; i < rows->n; i++) {
+        const uint64_t bytes = weight_bytes(a, &rows->at[i]);
+        if (rows->at[i].kernel && bytes < least) least = bytes;
+    }
+    for (int32_t i = 0; i < rows->n; i++) {
+        const uint64_t bytes = weight_bytes(a, &rows->at[i]);
+        if (others + bytes <= bound || bytes <= least) rows->at[n++] = rows->at[i];
+    }
+    rows->n = n;
+}
+
 /* Room for as many rows as there can be, with layouts as wide as the longest chain makes them. */
 static bool make_room(cnri_rows *rows, int32_t maximum, size_t width) {
     if (rows->capacity >= maximum && rows->width >= width) return true;
@@ -337,5 +388,7 @@ cnr_status cnri_candidates_make(cnri_planner *p, cnri_chain *chain, const cnri_k
         if (status) return status;
     }
     add_reference(&a);
+    if (p->plan->memory_bound && !q->stored_choice && !q->forced_name && !chain->region)
+        leave_out_large(&a);
     return CNR_OK;
 }

@@ -192,6 +192,7 @@ static cnr_status emit_part(cnri_planner *p, int32_t node, const cnri_candidate 
     s->prepared_from = c->prepared_from;
     s->passes = c->passes;
     s->extrapolated = c->extrapolated;
+    s->ranges = c->splits;
     s->range_axis = c->ranges ? pick->axis : -1;
     s->range_begin = c->ranges ? c->begin : 0;
     s->range_end = c->ranges ? c->end : 0;

@@ -232,6 +232,7 @@ void cnri_plan_free(cnr_plan *plan) {
         }
     for (int32_t i = 0; i < plan->twins.n; i++)
         cnri_free(plan->graph->values.at[plan->twins.at[i].dense].type->data);
+    cnri_vec_free(&plan->raw);
     cnri_vec_free(&plan->steps);
     cnri_vec_free(&plan->homes);
     cnri_vec_free(&plan->storages);

@@ -208,7 +208,7 @@ typedef struct cnri_plan_options {
     const char *device; /* default device; NULL: best */
     const cnri_placement *placements;
     int32_t n_placements;
-    uint64_t memory_bound;         /* of prepared weights, bytes; 0: none */
+    uint64_t memory_bound;         /* of weights as they are, prepared ones and arena; 0: none */
     const char *const *no_rewrite; /* rewrites; "fuse", "alias", "layout" switch planning off */
     const char *const *kernels;    /* "node=kernel", "op=kernel" forced; NULL-terminated */
     uint64_t memory_limit;         /* of what a session takes, bytes; 0: a share of what there is */
@@ -277,7 +277,24 @@ typedef struct cnri_step {
     bool passes;       /* operates element by element in whatever block its tensors have */
     void *view_memory; /* owns the arrays of `view` */
     bool marks;        /* another step waits for this one: an event is recorded behind it */
+    uint32_t ranges;   /* axes of output 0 of which the kernel accepts a range: bits */
+    int32_t piece_axis;
+    int64_t piece; /* under a memory bound: so many rows are computed at a time; 0: all */
 } cnri_step;
+
+struct cnr_plan;
+/* A weight in a mapped file that kernels read as it is, under a memory bound. */
+typedef struct cnri_raw {
+    cnr_value value;
+    int32_t step;            /* the first that reads it */
+    uint64_t bytes, passing; /* passing: in memory at once, if it does not stay */
+    bool stays;
+} cnri_raw;
+
+/* ---- raw.c ---- */
+/* Behind the step, or its piece [begin, end): pages of weights that do not stay are released, those
+ * of the next piece read ahead. end 0: all of the step. */
+void cnri_raw_release(const struct cnr_plan *plan, const cnri_step *s, int64_t begin, int64_t end);
 
 /* Whether input i is consumed by prepare: the kernel said so, or of a region's step it is one of
  * the constants, from `from` on (0: of no region). */
@@ -312,6 +329,7 @@ typedef struct cnr_plan {
     CNRI_VEC(cnri_home) homes;
     CNRI_VEC(cnri_storage) storages;
     struct cnri_residency *residency;
+    CNRI_VEC(cnri_raw) raw;
     uint64_t arena_bytes;  /* of all non-constant storages */
     uint64_t bound_bytes;  /* most bytes alive at once: no plan of this order can take less */
     uint64_t weight_bytes; /* prepared blobs and plain constants if all are resident */
@@ -405,6 +423,8 @@ cnr_status cnri_residency_acquire(cnr_plan *plan, int32_t step, cnr_stream *stre
 void cnri_residency_release(cnr_plan *plan, int32_t step);
 /* False: the blob may go when released, so work that uses it must have finished by then. */
 bool cnri_residency_stays(const cnr_plan *plan, int32_t step);
+/* Under a memory bound: which weights stay, and how the others come. */
+void cnri_residency_print(const cnr_plan *plan, bool json, cnri_text *out);
 /* Makes everything that may stay resident now, so the first run is like the others. */
 cnr_status cnri_residency_warm(cnr_plan *plan, cnr_error *err);
 /* Weight `value` changed: its blobs are made again in place, or dropped. */

@@ -18,6 +18,10 @@
 
 #include "plan/plan.h"
 
+/* ---- raw.c ---- */
+/* Under a memory bound: fills plan->raw, and says which steps run piece by piece. */
+cnr_status cnri_raw_find(cnr_plan *plan, cnr_error *err);
+
 /* A node with the operators behind it that kernels could compute as its epilogue. Made once, and
  * only read then: whatever number of them is taken, its inputs and epilogues are the first of
  * these. */

@@ -23,7 +23,7 @@ struct cnri_residency {
     pthread_cond_t freed;
     CNRI_VEC(blob) blobs;
     cnri_kept_blob *kept; /* by blob; NULL without a memo */
-    uint64_t clock;
+    uint64_t clock, room; /* room: of blobs, under a bound */
     cnri_residency_stats stats;
     cnr_value late;            /* whose data is in `scratch` for now; -1 */
     void *scratch, *late_home; /* late_home: its address in the graph */
@@ -116,6 +116,7 @@ static cnr_status make_late(cnr_plan *plan, const cnr_device *device, cnr_value 
     job.tasks = cnr_min(job.rows, 4 * (int64_t)cnr_max(1, device->concurrency));
     cnr_parallel(&stream, job.tasks, late_rows, &job);
     device->cls->stream_close(&stream);
+    if (plan->memory_bound) cnri_value_release_pages(plan->graph, v);
     r->late = v;
     r->late_home = value->type->data;
     value->type->data = r->scratch;
@@ -274,7 +275,7 @@ static cnr_status bring(cnr_plan *plan, blob *b, cnr_error *err) {
     r->stats.now += b->bytes;
     if (b->kept) r->stats.kept++;
     else r->stats.prepared++;
-    if (!b->kept && b->stays) release_inputs(plan, s);
+    if (!b->kept && (b->stays || plan->memory_bound)) release_inputs(plan, s);
     if (r->stats.now > r->stats.peak) r->stats.peak = r->stats.now;
     atomic_store(&b->resident, true);
     return CNR_OK;
@@ -283,7 +284,7 @@ static cnr_status bring(cnr_plan *plan, blob *b, cnr_error *err) {
 /* Drops until `bytes` fit. Steps run in a cycle, so what was used last is wanted again last. */
 static cnr_status make_room(cnr_plan *plan, uint64_t bytes, cnr_error *err) {
     struct cnri_residency *r = plan->residency;
-    while (plan->memory_bound && r->stats.now + bytes > plan->memory_bound) {
+    while (plan->memory_bound && r->stats.now + bytes > r->room) {
         blob *victim = NULL;
         bool held = false;
         for (int32_t i = 0; i < r->blobs.n; i++) {
@@ -307,45 +308,140 @@ static cnr_status make_room(cnr_plan *plan, uint64_t bytes, cnr_error *err) {
 
 /* ---- which stay ---- */
 
-/* From the largest down, each stays if the largest of those that come and go still fits beside. */
-static cnr_status choose_stays(cnr_plan *plan, cnr_error *err) {
+/* What takes room under a bound: a blob, or a weight that is read as it is. */
+typedef struct item {
+    uint64_t bytes, passing,
+        making; /* passing: if it does not stay; making: besides, for a while */
+    bool *stays, seen;
+    int32_t step;
+} item;
+
+/* What a blob is made of, while it is: pages of the file, and what is computed of them. */
+static uint64_t making_of(const cnr_plan *plan, const blob *b) {
+    const cnri_step *s = &plan->steps.at[b->step];
+    uint64_t bytes = 0;
+    if (b->kept) return 0;
+    for (int32_t k = 0; k < s->n_in; k++) {
+        const cnr_value v = s->in[k] < 0 ? -1 : plan->homes.at[s->in[k]].value;
+        if (v < 0 || !cnri_step_prepares(s, k) || !cnri_is_weight(plan->graph, v)) continue;
+        const cnri_late *late = plan->graph->values.at[v].late;
+        const cnr_value from = late ? late->from : v;
+        const uint64_t own = plan->graph->values.at[v].type->bytes;
+        const uint64_t read = plan->graph->values.at[from].type->bytes;
+        if (late)
+            bytes += own + (read > b->bytes ? read - b->bytes : 0); /* before there is a blob */
+        else if (cnri_value_in_file(plan->graph, from)) bytes += read;
+    }
+    return bytes;
+}
+
+static item *list_items(cnr_plan *plan) {
     struct cnri_residency *r = plan->residency;
-    const blob *largest = NULL;
-    uint64_t sum = 0, all = 0;
-    for (int32_t i = 0; i < r->blobs.n; i++) {
-        const blob *b = &r->blobs.at[i];
-        if (!largest || b->bytes > largest->bytes) largest = b;
-        all += b->bytes;
-        r->blobs.at[i].stays = false;
+    item *list = cnri_alloc_zero(((size_t)r->blobs.n + (size_t)plan->raw.n + 1) * sizeof *list);
+    for (int32_t i = 0; list && i < r->blobs.n; i++) {
+        blob *b = &r->blobs.at[i];
+        list[i] = (item){b->bytes, b->bytes, making_of(plan, b), &b->stays, false, b->step};
     }
-    if (!largest) return CNR_OK;
-    if (plan->memory_bound && largest->bytes > plan->memory_bound) {
-        const cnri_step *s = &plan->steps.at[largest->step];
-        return cnri_fail(err, CNR_E_LIMIT, s->view.name,
-                         "a memory bound of %llu bytes is too small: the prepared weights of this "
-                         "node take %llu bytes, so want at least that",
-                         (unsigned long long)plan->memory_bound,
-                         (unsigned long long)largest->bytes);
+    for (int32_t i = 0; list && i < plan->raw.n; i++) {
+        cnri_raw *raw = &plan->raw.at[i];
+        list[r->blobs.n + i] = (item){raw->bytes, raw->passing, 0, &raw->stays, false, raw->step};
     }
-    const bool every = !plan->memory_bound || all <= plan->memory_bound;
-    bool *seen = cnri_alloc_zero((size_t)r->blobs.n);
-    if (!seen) return cnri_no_memory(err);
-    for (int32_t turn = 0; turn < r->blobs.n; turn++) {
-        blob *b = NULL;
-        for (int32_t i = 0; i < r->blobs.n; i++)
-            if (!seen[i] && (!b || r->blobs.at[i].bytes > b->bytes)) b = &r->blobs.at[i];
-        seen[b - r->blobs.at] = true;
-        uint64_t largest_other = 0;
-        for (int32_t i = 0; i < r->blobs.n; i++) {
-            const blob *o = &r->blobs.at[i];
-            if (o != b && !o->stays && o->bytes > largest_other) largest_other = o->bytes;
-        }
-        if (!every && sum + b->bytes + largest_other > plan->memory_bound) continue;
-        b->stays = true;
+    return list;
+}
+
+/* The most that comes and goes beside what stays, if `but` stays, too. */
+static const item *most_passing(const item *list, int32_t n, const item *but, uint64_t *bytes) {
+    const item *most = NULL;
+    *bytes = 0;
+    for (int32_t i = 0; i < n; i++) {
+        const bool stays = &list[i] == but || *list[i].stays;
+        const uint64_t own = list[i].making + (stays ? 0 : list[i].passing);
+        if (most && own <= *bytes) continue;
+        most = &list[i];
+        *bytes = own;
+    }
+    return most;
+}
+
+/* From the largest down, each stays if the most of what comes and goes still fits beside. */
+static void take_largest(item *list, int32_t n, uint64_t room) {
+    uint64_t sum = 0, rest;
+    for (int32_t turn = 0; turn < n; turn++) {
+        item *b = NULL;
+        for (int32_t i = 0; i < n; i++)
+            if (!list[i].seen && (!b || list[i].bytes > b->bytes)) b = &list[i];
+        b->seen = true;
+        (void)most_passing(list, n, b, &rest);
+        if (sum + b->bytes + rest > room) continue;
+        *b->stays = true;
         sum += b->bytes;
     }
-    cnri_free(seen);
+}
+
+/* plan->residency->room becomes what blobs may take beside weights that are read as they are. */
+static cnr_status fit(cnr_plan *plan, item *list, int32_t n, cnr_error *err) {
+    uint64_t needed, room = plan->memory_bound;
+    const item *most = most_passing(list, n, NULL, &needed);
+    if (plan->memory_bound < plan->arena_bytes + needed)
+        return cnri_fail(err, CNR_E_LIMIT, most ? plan->steps.at[most->step].view.name : "plan",
+                         "a memory bound of %llu bytes is too small: values between steps take "
+                         "%llu bytes, and the weights of this node %llu, so want at least %llu",
+                         (unsigned long long)plan->memory_bound,
+                         (unsigned long long)plan->arena_bytes, (unsigned long long)needed,
+                         (unsigned long long)(plan->arena_bytes + needed));
+    room -= plan->arena_bytes;
+    take_largest(list, n, room);
+    uint64_t raw = 0, most_raw = 0, blobs = 0, most_blob = 0;
+    const int32_t n_blobs = plan->residency->blobs.n;
+    for (int32_t i = 0; i < n; i++) {
+        uint64_t *sum = i < n_blobs ? &blobs : &raw,
+                 *largest = i < n_blobs ? &most_blob : &most_raw;
+        const uint64_t own = list[i].making + (*list[i].stays ? 0 : list[i].passing);
+        if (*list[i].stays) *sum += list[i].bytes;
+        if (own > *largest) *largest = own;
+    }
+    /* beside pieces of weights that come and go, but for the blob that needs all */
+    const uint64_t beside = room - raw > most_raw ? room - raw - most_raw : 0;
+    plan->residency->room = beside > blobs + most_blob ? beside : blobs + most_blob;
     return CNR_OK;
+}
+
+static cnr_status choose_stays(cnr_plan *plan, cnr_error *err) {
+    struct cnri_residency *r = plan->residency;
+    for (int32_t i = 0; i < r->blobs.n; i++) r->blobs.at[i].stays = !plan->memory_bound;
+    if (!plan->memory_bound) return CNR_OK;
+    item *list = list_items(plan);
+    if (!list) return cnri_no_memory(err);
+    for (int32_t i = 0; i < plan->raw.n; i++) plan->raw.at[i].stays = false;
+    const cnr_status status = fit(plan, list, r->blobs.n + plan->raw.n, err);
+    cnri_free(list);
+    return status;
+}
+
+void cnri_residency_print(const cnr_plan *plan, bool json, cnri_text *out) {
+    item *list = plan->memory_bound ? list_items((cnr_plan *)(uintptr_t)plan) : NULL;
+    const int32_t n = list ? plan->residency->blobs.n + plan->raw.n : 0;
+    if (n && !json)
+        cnri_text_say(out, "within %llu bytes of memory, behind %llu of arena:\n",
+                      (unsigned long long)plan->memory_bound,
+                      (unsigned long long)plan->arena_bytes);
+    for (int32_t i = 0; i < n; i++) {
+        const char *name = plan->steps.at[list[i].step].view.name;
+        const char *how = *list[i].stays                    ? "stay"
+                          : list[i].passing < list[i].bytes ? "come in pieces"
+                          : i < plan->residency->blobs.n    ? "come and go"
+                                                            : "are read and released";
+        if (json) cnri_text_add(out, "{\"memory_of\":");
+        if (json) cnri_text_json(out, name ? name : "");
+        if (json)
+            cnri_text_add(out, ",\"bytes\":%llu,\"at_once\":%llu,\"how\":\"%s\"}\n",
+                          (unsigned long long)list[i].bytes, (unsigned long long)list[i].passing,
+                          how);
+        else
+            cnri_text_say(out, "  %-18s %12llu bytes %s\n", name ? name : "",
+                          (unsigned long long)list[i].bytes, how);
+    }
+    cnri_free(list);
 }
 
 static cnr_status size_blob(cnr_plan *plan, cnri_step *s, cnr_error *err) {
@@ -475,7 +571,8 @@ cnr_status cnri_residency_make(cnr_plan *plan, const cnri_memo *memo, cnr_error 
     }
     for (cnr_value v = 0; v < plan->graph->values.n; v++)
         if (plan->graph->values.at[v].late && is_read(plan, v)) cnri_late_keep(plan->graph, v);
-    const cnr_status status = take_kept(plan, memo, err);
+    cnr_status status = take_kept(plan, memo, err);
+    if (!status && plan->memory_bound) status = cnri_raw_find(plan, err);
     return status ? status : choose_stays(plan, err);
 }
 
@@ -487,7 +584,7 @@ cnr_status cnri_residency_read(cnr_plan *plan, int32_t index, void **buffer, con
     pthread_mutex_lock(&r->lock);
     cnr_status status = CNR_OK;
     if (!atomic_load(&b->resident)) {
-        status = make_room(plan, b->bytes, err);
+        status = make_room(plan, b->bytes + making_of(plan, b), err);
         if (!status) status = bring(plan, b, err);
         b->used = ++r->clock;
     }
@@ -529,8 +626,10 @@ cnr_status cnri_residency_acquire(cnr_plan *plan, int32_t step, cnr_stream *stre
     cnr_status status = CNR_OK;
     pthread_mutex_lock(&r->lock);
     while (!status && !atomic_load(&b->resident)) {
-        status = make_room(plan, b->bytes, err); /* may wait: another may bring it meanwhile */
+        /* may wait: another may bring it meanwhile */
+        status = make_room(plan, b->bytes + making_of(plan, b), err);
         if (!status && !atomic_load(&b->resident)) status = bring(plan, b, err);
+        if (plan->memory_bound) drop_scratch(r);
     }
     if (!status) {
         b->holders++;
@@ -562,7 +661,7 @@ cnr_status cnri_residency_warm(cnr_plan *plan, cnr_error *err) {
     for (int32_t i = 0; i < r->blobs.n && !status; i++) {
         blob *b = &r->blobs.at[i];
         if (!b->stays || atomic_load(&b->resident)) continue;
-        status = make_room(plan, b->bytes, err);
+        status = make_room(plan, b->bytes + making_of(plan, b), err);
         if (!status && !atomic_load(&b->resident)) status = bring(plan, b, err);
     }
     drop_scratch(r);

@@ -39,7 +39,9 @@ bool cnri_plan_reads(const cnr_plan *plan, char print[33]) {
         mark(plan, true, reads, reads + n);
         for (size_t i = 0; i + 1 < n; i++) {
             const cnri_seal *seal = plan->graph->values.at[i].seal;
-            if (seal && reads[i]) cnri_fingerprint(seal->data, seal->bytes, prints[count++]);
+            if (!seal || !reads[i]) continue;
+            cnri_fingerprint(seal->data, seal->bytes, prints[count++]);
+            if (atomic_load(&seal->releases)) cnri_release_pages(seal->data, seal->bytes);
         }
         cnri_fingerprint(prints, count * sizeof *prints, all);
         cnri_hex(all, count > 0 ? sizeof all : 0, print);

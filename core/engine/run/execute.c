@@ -97,6 +97,22 @@ static cnr_status lower_shapes(cnri_call *call, cnr_error *err) {
     return status;
 }
 
+/* Under a memory bound piece by piece, where the step reads more weights than fit. */
+static cnr_status call_kernel(cnr_session *s, const cnri_step *step, cnr_run *run, cnr_error *err) {
+    if (!step->kernel) return run->node->desc->reference(run, err);
+    if (!step->piece) return step->kernel->run(run, err);
+    const int64_t rows = run->outputs[0]->dim[step->piece_axis];
+    cnr_status status = CNR_OK;
+    run->range_axis = step->piece_axis;
+    for (int64_t at = 0; at < rows && !status; at = run->range_end) {
+        run->range_begin = at;
+        run->range_end = cnr_min(rows, at + step->piece);
+        status = step->kernel->run(run, err);
+        cnri_raw_release(s->plan, step, at, run->range_end);
+    }
+    return status;
+}
+
 static cnr_status run_kernel(cnr_session *s, int32_t index, cnr_error *err) {
     const cnri_step *step = &s->plan->steps.at[index];
     cnri_call *call = &s->calls[index];
@@ -129,8 +145,9 @@ static cnr_status run_kernel(cnr_session *s, int32_t index, cnr_error *err) {
                               .node = call->view.name,
                               .device = stream->device->name};
     cnri_activity_begin(&activity);
-    status = step->kernel ? step->kernel->run(&run, err) : call->view.desc->reference(&run, err);
+    status = call_kernel(s, step, &run, err);
     cnri_activity_end(&activity);
+    if (s->plan->raw.n && !step->piece) cnri_raw_release(s->plan, step, 0, 0);
     if (blob) { /* one that does not stay may go at once: its user must be done */
         if (is_async(stream->device) && !cnri_residency_stays(s->plan, index)) {
             const cnr_status synced = sync_device(s, step->device, index, status ? NULL : err);

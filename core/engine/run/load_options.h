@@ -49,7 +49,7 @@
     X(ALL, COMMAS, fallback, "fallback", "--fallback", "A,B", NULL, PASSES, " (an error)", \
       "where a device fails, go on on the next of these, and say so") \
     X(ALL, BYTES, memory_bound, "memory_bound", "--memory", "BYTES", NULL, PLACE, " (no bound)", \
-      "most bytes of prepared weights") \
+      "most bytes of weights, as they are and prepared, and of values between steps") \
     X(ALL, BYTES, memory_limit, "memory_limit", "--memory-limit", "BYTES", NULL, PASSES, \
       " (3/4 of what there is)", "most bytes of activations, inputs and outputs; more is refused") \
     X(ALL, BYTES, hang_ms, "hang_ms", "--hang-ms", "N", NULL, PASSES, \

@@ -289,10 +289,10 @@ cnr_status cnri_model_from_graph(cnr_runtime *rt, cnr_graph *graph, const cnr_lo
 }
 
 /* The net's own wish is void where nobody can measure, or nobody is to. */
-static bool wants_to_adapt(const cnr_model *m, const cnr_load_options *o) {
+cnr_status cnri_adapt_if_wanted(cnr_model *m, bool asked, cnr_error *err) {
     const char *own = cnri_graph_meta(m->graph, "plan.adapt");
     const bool can = !m->plan_options.deterministic && cnri_can_adapt();
-    return o->adapt || (can && own && strcmp(own, "1") == 0);
+    return asked || (can && own && strcmp(own, "1") == 0) ? cnri_adapt_begin(m, err) : CNR_OK;
 }
 
 cnr_status cnr_load(cnr_runtime *rt, const char *path, const cnr_load_options *options,
@@ -312,7 +312,7 @@ cnr_status cnr_load(cnr_runtime *rt, const char *path, const cnr_load_options *o
     if (!status && (status = cnri_graph_status(g, true, err)) != CNR_OK) cnri_graph_free(g);
     if (!status) status = cnri_model_from_graph(rt, g, &given, out, err);
     if (!status && !((*out)->path = cnri_strdup(path))) status = no_memory(err);
-    if (!status && wants_to_adapt(*out, &given)) status = cnri_adapt_begin(*out, err);
+    if (!status) status = cnri_adapt_if_wanted(*out, given.adapt, err);
     if (!status || !*out) return status;
     cnr_release(*out);
     *out = NULL;

@@ -200,6 +200,8 @@ void cnri_identity_plugins(cnri_text *out, uint32_t kinds);
 cnr_status cnri_tuning_load(const char *folder, cnri_tuning *out, uint8_t print[16],
                             cnr_error *err);
 
+/* asked: by the caller; else the net's metadata may. */
+cnr_status cnri_adapt_if_wanted(cnr_model *m, bool asked, cnr_error *err);
 /* cnr_run_tensors of a model that does not adapt. */
 cnr_status cnri_run_plainly(cnr_model *m, const cnr_tensor *const *inputs, int32_t n_inputs,
                             const cnr_tensor **outputs, int32_t n_outputs, cnr_error *err);

@@ -165,8 +165,8 @@ static cnr_status check_digests(const cnri_stored *s, int32_t *bad, cnr_error *e
     for (int32_t i = 0; i < s->n_values && good; i++) {
         const cnri_stored_value *v = &s->values[i];
         const uint64_t bytes = v->kind == CNRI_STORED_WEIGHT ? v->type.bytes : 0;
-        list[i] = (cnri_digest){v->type.data, bytes, {0}};
-        prints[i] = (cnri_digest){v->type.data, v->print ? bytes : 0, {0}};
+        list[i] = (cnri_digest){v->type.data, bytes, {0}, false};
+        prints[i] = (cnri_digest){v->type.data, v->print ? bytes : 0, {0}, false};
     }
     good = good && cnri_fingerprints(prints, s->n_values, 0);
     if (good) cnri_digests(list, s->n_values, 0);

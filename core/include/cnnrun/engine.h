@@ -70,7 +70,7 @@ typedef struct cnr_load_options {
     const int64_t *symbol_values;      /* that is made implicitly; others are 1 */
     const char *const *no_rewrite;     /* rewrites to leave out; ends in NULL */
     const char *device;                /* "cpu", "opencl:0"; NULL: the best */
-    uint64_t memory_bound;             /* bytes of prepared weights, at most; 0: no bound */
+    uint64_t memory_bound;             /* bytes of weights and arena, at most; 0: no bound */
     int32_t deterministic;             /* 1: no measured time decides */
     const char *cache;                 /* folder of stored plans and tuning records; NULL: none */
     uint64_t cache_bytes;              /* size of what is kept there, at most; 0: 4 GiB */

@@ -110,7 +110,7 @@ static cnr_status digest(writing *w, cnr_error *err) {
     for (int32_t i = 0; i < n; i++) {
         const cnri_value *v = &w->g->values.at[i];
         const bool stored = is_constant(v) && v->type->data;
-        w->digests[i] = (cnri_digest){v->type->data, stored ? v->type->bytes : 0, {0}};
+        w->digests[i] = (cnri_digest){v->type->data, stored ? v->type->bytes : 0, {0}, false};
     }
     memcpy(w->prints, w->digests, (size_t)n * sizeof *w->prints);
     cnri_digests(w->digests, n, 0);

@@ -51,6 +51,10 @@ cnri_step_time cnri_profile_of(const cnri_profile *p, int32_t step) {
     return step < 0 ? p->run.time : p->steps[step].time;
 }
 
+void cnri_profile_put(cnri_profile *p, int32_t step, const cnri_step_time *time) {
+    *(step < 0 ? &p->run.time : &p->steps[step].time) = *time;
+}
+
 /* ---- rows ---- */
 
 static double stored(const cnr_tensor *t) {

@@ -28,6 +28,8 @@ void cnri_profile_reset(cnri_profile *p);
 void cnri_profile_hear(void *profile, const cnri_event *event);
 /* Times of step `step`; of whole runs for -1. */
 cnri_step_time cnri_profile_of(const cnri_profile *p, int32_t step);
+/* Puts times of an earlier profile of the same plan back; step as above. */
+void cnri_profile_put(cnri_profile *p, int32_t step, const cnri_step_time *time);
 /* What is known of step `step`, with mean and least; texts are the plan's. */
 void cnri_profile_row(const cnri_profile *p, int32_t step, cnr_step_timing *out);
 /* reads.c: bytes that each step reads out of memory, `caches` (bytes, by device of the plan) having

@@ -223,6 +223,7 @@ void cnri_plan_print(const cnr_plan *plan, bool json, cnri_text *out) {
     const char *name = plan->graph->name ? plan->graph->name : "";
     if (json) {
         print_moves(plan, true, out);
+        cnri_residency_print(plan, true, out);
         cnri_text_add(out, "{\"net\":");
         cnri_text_json(out, name);
         cnri_text_add(out,
@@ -242,6 +243,7 @@ void cnri_plan_print(const cnr_plan *plan, bool json, cnri_text *out) {
                   (unsigned long long)plan->arena_bytes, (unsigned long long)plan->bound_bytes,
                   (unsigned long long)plan->weight_bytes);
     print_moves(plan, false, out);
+    cnri_residency_print(plan, false, out);
     print_untried(plan, out);
 }
 

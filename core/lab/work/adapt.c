@@ -68,6 +68,7 @@ static cnr_status begin_learning(cnri_adapt *a, const char *reason, cnr_error *e
     cnri_adapt_forget(&a->kept);
     cnri_adapt_free_nodes(a);
     cnri_adapt_drop_answers(a);
+    a->goes_on = false;
     for (int32_t i = 0; i < a->others.n; i++) cnri_free(a->others.at[i]);
     a->others.n = a->racing.n = 0;
     a->phase = CNRI_ADAPT_DEFAULT;
@@ -81,6 +82,30 @@ static cnr_status begin_learning(cnri_adapt *a, const char *reason, cnr_error *e
     cnr_status status = set_options(a, &none, err);
     if (!status) status = sample(a, true, err);
     return status ? status : start_ways(a, "default", err);
+}
+
+/* From where an earlier start was when it ended. *found: there was one. */
+static cnr_status begin_where_it_ended(cnri_adapt *a, bool *found, cnr_error *err) {
+    a->report.by = a->sampler ? "edp" : "time";
+    CNR_TRY(cnri_adapt_load_records(a, found, err));
+    if (!*found) return CNR_OK;
+    const cnr_adapt_report kept = a->report;
+    CNR_TRY(begin_learning(a, "an earlier start ended before it was settled", err));
+    a->report.runs = kept.runs;
+    a->report.trials = kept.trials;
+    a->report.stopped = kept.stopped;
+    a->report.by = kept.by;
+    a->goes_on = true;
+    return CNR_OK;
+}
+
+/* What was measured so far is kept for the next start; a full disk is no reason to fail. */
+static void keep_progress(cnri_adapt *a) {
+    cnr_error why = CNR_ERROR_INIT;
+    const bool learns = a->path && a->phase != CNRI_ADAPT_SETTLED && a->judges && !a->rests;
+    if (learns && cnri_adapt_save_records(a, &why))
+        cnri_log(CNR_LOG_WARN, "adapt", "what was measured is not kept: %s: %s", why.where,
+                 why.text);
 }
 
 static void tell_kept(cnri_adapt *a) {
@@ -104,8 +129,10 @@ static cnr_status begin(cnri_adapt *a, cnr_error *err) {
     a->path = NULL;
     cnri_adapt_forget(&a->kept);
     cnri_adapt_rules_of(a);
-    cnr_status status = cnri_adapt_find_path(a, err);
-    if (!status) status = cnri_adapt_load(a, &found, &stale, err);
+    CNR_TRY(cnri_adapt_find_path(a, err));
+    CNR_TRY(begin_where_it_ended(a, &found, err));
+    if (found) return CNR_OK;
+    cnr_status status = cnri_adapt_load(a, &found, &stale, err);
     if (status) return status;
     if (!found && stale) return begin_learning(a, "the environment, or a run's time, changed", err);
     if (!found) return begin_learning(a, "nothing was learnt", err);
@@ -170,6 +197,7 @@ static cnr_status take_inputs(cnri_adapt *a, const cnr_tensor *const *inputs, in
         cnri_free(types);
         return status || *plain || !rests ? status : resume(a, err);
     }
+    keep_progress(a);
     cnri_adapt_free_ways(a);
     a->rests = false;
     if (!changed) status = set_options(a, &none, err);
@@ -183,15 +211,16 @@ static cnr_status take_inputs(cnri_adapt *a, const cnr_tensor *const *inputs, in
 
 static way *winner(cnri_adapt *a, const way *usual) {
     way *best = NULL;
-    double least = cnri_adapt_median(usual->raced_cost.at, usual->raced_cost.n);
+    double least = cnri_adapt_median(usual->runs.raced_cost.at, usual->runs.raced_cost.n);
     least *= 1 - a->rules.margin;
     for (int32_t i = 1; i < a->racing.n; i++) {
         way *w = a->ways.at[a->racing.at[i]];
-        const int32_t n = cnr_min(w->raced_cost.n, usual->raced_cost.n);
+        const int32_t n = cnr_min(w->runs.raced_cost.n, usual->runs.raced_cost.n);
         int32_t won = 0;
-        for (int32_t k = 0; k < n; k++) won += w->raced_cost.at[k] < usual->raced_cost.at[k];
-        const double cost = cnri_adapt_median(w->raced_cost.at, w->raced_cost.n);
-        if (w->failed || w->stopped || 5 * won < 4 * n || !(cost < least)) continue;
+        for (int32_t k = 0; k < n; k++)
+            won += w->runs.raced_cost.at[k] < usual->runs.raced_cost.at[k];
+        const double cost = cnri_adapt_median(w->runs.raced_cost.at, w->runs.raced_cost.n);
+        if (w->runs.failed || w->runs.stopped || 5 * won < 4 * n || !(cost < least)) continue;
         least = cost;
         best = w;
     }
@@ -211,18 +240,19 @@ static cnr_status copy_words(const void *from_list, void *to_list, cnr_error *er
 /* Without a contest the times of the first phase are those of both. */
 static cnr_status write_down(cnri_adapt *a, const way *usual, const way *chosen, cnr_error *err) {
     cnri_adapt_kept *k = &a->kept;
-    const bool raced = usual->raced_ns.n > 0;
+    const bool raced = usual->runs.raced_ns.n > 0;
     cnri_adapt_forget(k);
     snprintf(k->way, sizeof k->way, "%s", chosen->name);
     snprintf(k->by, sizeof k->by, "%s", a->report.by);
-    k->default_ns = raced ? cnri_adapt_median(usual->raced_ns.at, usual->raced_ns.n)
-                          : cnri_adapt_median(usual->ns.at, usual->ns.n);
-    k->default_cost = raced ? cnri_adapt_median(usual->raced_cost.at, usual->raced_cost.n)
-                            : cnri_adapt_median(usual->cost.at, usual->cost.n);
-    k->chosen_ns =
-        raced ? cnri_adapt_median(chosen->raced_ns.at, chosen->raced_ns.n) : k->default_ns;
-    k->chosen_cost =
-        raced ? cnri_adapt_median(chosen->raced_cost.at, chosen->raced_cost.n) : k->default_cost;
+    k->default_ns = raced ? cnri_adapt_median(usual->runs.raced_ns.at, usual->runs.raced_ns.n)
+                          : cnri_adapt_median(usual->runs.ns.at, usual->runs.ns.n);
+    k->default_cost = raced ? cnri_adapt_median(usual->runs.raced_cost.at, usual->runs.raced_cost.n)
+                            : cnri_adapt_median(usual->runs.cost.at, usual->runs.cost.n);
+    k->chosen_ns = raced ? cnri_adapt_median(chosen->runs.raced_ns.at, chosen->runs.raced_ns.n)
+                         : k->default_ns;
+    k->chosen_cost = raced
+                         ? cnri_adapt_median(chosen->runs.raced_cost.at, chosen->runs.raced_cost.n)
+                         : k->default_cost;
     k->runs = a->report.runs;
     k->trials = a->report.trials;
     if (chosen->placement && !(k->placement = cnri_strdup(chosen->placement)))
@@ -263,13 +293,13 @@ static cnr_status add_racer(cnri_adapt *a, int32_t index, cnr_error *err) {
 
 /* The best measured way of devices that is no racer yet and costs less than the default; -1. */
 static int32_t best_left(const cnri_adapt *a) {
-    double least = cnri_adapt_median(a->ways.at[0]->cost.at, a->ways.at[0]->cost.n);
+    double least = cnri_adapt_median(a->ways.at[0]->runs.cost.at, a->ways.at[0]->runs.cost.n);
     int32_t found = -1;
     for (int32_t i = 1; i < a->ways.n; i++) {
         const way *w = a->ways.at[i];
-        bool races = !w->devices.n || w->failed || w->stopped || w->cost.n == 0;
+        bool races = !w->devices.n || w->runs.failed || w->runs.stopped || w->runs.cost.n == 0;
         for (int32_t k = 0; k < a->racing.n; k++) races = races || a->racing.at[k] == i;
-        const double cost = races ? INFINITY : cnri_adapt_median(w->cost.at, w->cost.n);
+        const double cost = races ? INFINITY : cnri_adapt_median(w->runs.cost.at, w->runs.cost.n);
         if (!(cost < least)) continue;
         least = cost;
         found = i;
@@ -277,11 +307,29 @@ static int32_t best_left(const cnri_adapt *a) {
     return found;
 }
 
+/* In turns; who was cut short or failed is out. */
+static cnr_status next_turn(cnri_adapt *a, cnr_error *err) {
+    for (int32_t i = a->racing.n - 1; i > 0; i--) {
+        const way *w = a->ways.at[a->racing.at[i]];
+        if (!w->runs.failed && !w->runs.stopped) continue;
+        memmove(&a->racing.at[i], &a->racing.at[i + 1],
+                (size_t)(--a->racing.n - i) * sizeof a->racing.at[0]);
+    }
+    int32_t least = 0;
+    for (int32_t i = 1; i < a->racing.n; i++)
+        if (a->ways.at[a->racing.at[i]]->runs.raced_ns.n <
+            a->ways.at[a->racing.at[least]]->runs.raced_ns.n)
+            least = i;
+    a->current = a->racing.at[least];
+    const bool over = (double)a->ways.at[a->current]->runs.raced_ns.n >= a->rules.contest;
+    return a->racing.n == 1 || over ? settle(a, err) : CNR_OK;
+}
+
 /* The default, the fastest kernels, and at most two ways of devices. */
 static cnr_status begin_contest(cnri_adapt *a, cnr_error *err) {
     cnr_status status = add_racer(a, 0, err);
     for (int32_t i = 1; i < a->ways.n && !status; i++)
-        if (!a->ways.at[i]->devices.n && !a->ways.at[i]->tries && !a->ways.at[i]->failed)
+        if (!a->ways.at[i]->devices.n && !a->ways.at[i]->tries && !a->ways.at[i]->runs.failed)
             status = add_racer(a, i, err);
     for (int32_t i = 0; i < 2 && !status; i++) {
         const int32_t best = best_left(a);
@@ -291,18 +339,17 @@ static cnr_status begin_contest(cnri_adapt *a, cnr_error *err) {
         bool races = false;
         for (int32_t k = 0; k < a->racing.n; k++) races = races || a->racing.at[k] == i;
         if (!races) cnri_adapt_close_way(a->ways.at[i]);
+        else (void)cnri_adapt_take_record(a, a->ways.at[i]);
     }
     a->phase = CNRI_ADAPT_CONTEST;
-    a->turn = 0;
-    a->current = 0;
-    return status || a->racing.n > 1 ? status : settle(a, err);
+    return status ? status : next_turn(a, err);
 }
 
 /* The next way of a set that was not tried, or the contest. */
 static cnr_status next_set(cnri_adapt *a, cnr_error *err) {
     for (int32_t i = 1; i < a->ways.n; i++) {
         const way *w = a->ways.at[i];
-        if (!w->placement || w->rehearsed) continue;
+        if (!w->placement || w->runs.rehearsed) continue;
         a->current = i;
         return CNR_OK;
     }
@@ -336,7 +383,7 @@ static cnr_status begin_devices(cnri_adapt *a, cnr_error *err) {
 static cnr_status next_kernels(cnri_adapt *a, cnr_error *err) {
     way *w;
     for (int32_t i = 1; i < a->ways.n; i++)
-        if (a->ways.at[i]->tries && !a->ways.at[i]->rehearsed && !a->ways.at[i]->failed) {
+        if (a->ways.at[i]->tries && !a->ways.at[i]->runs.rehearsed && !a->ways.at[i]->runs.failed) {
             a->current = i;
             return CNR_OK;
         }
@@ -353,34 +400,16 @@ static cnr_status end_round(cnri_adapt *a, way *w, cnr_error *err) {
 
 static cnr_status end_default(cnri_adapt *a, cnr_error *err) {
     const way *w = a->ways.at[0];
-    a->limit_ns = a->rules.stop * cnri_adapt_median(w->ns.at, w->ns.n);
-    a->report.default_ms = cnri_adapt_median(w->ns.at, w->ns.n) * 1e-6;
+    a->limit_ns = a->rules.stop * cnri_adapt_median(w->runs.ns.at, w->runs.ns.n);
+    a->report.default_ms = cnri_adapt_median(w->runs.ns.at, w->runs.ns.n) * 1e-6;
     a->phase = CNRI_ADAPT_KERNELS;
     const cnr_status status = cnri_adapt_find_nodes(a, err);
     return status ? status : next_kernels(a, err);
 }
 
-/* In turns; who was cut short or failed is out. */
-static cnr_status next_turn(cnri_adapt *a, cnr_error *err) {
-    for (int32_t i = a->racing.n - 1; i > 0; i--) {
-        const way *w = a->ways.at[a->racing.at[i]];
-        if (!w->failed && !w->stopped) continue;
-        memmove(&a->racing.at[i], &a->racing.at[i + 1],
-                (size_t)(--a->racing.n - i) * sizeof a->racing.at[0]);
-    }
-    int32_t least = 0;
-    for (int32_t i = 1; i < a->racing.n; i++)
-        if (a->ways.at[a->racing.at[i]]->raced_ns.n < a->ways.at[a->racing.at[least]]->raced_ns.n)
-            least = i;
-    a->current = a->racing.at[least];
-    const bool over = (double)a->ways.at[a->current]->raced_ns.n >= a->rules.contest;
-    return a->racing.n == 1 || over ? settle(a, err) : CNR_OK;
-}
-
 static cnr_status advance(cnri_adapt *a, cnr_error *err) {
     way *w = a->ways.at[a->current];
-    const bool out = w->failed || w->stopped;
-    const bool enough = out || (double)w->ns.n >= a->rules.repeats;
+    const bool enough = cnri_adapt_is_tried(a, w);
     switch (a->phase) {
     case CNRI_ADAPT_DEFAULT: return enough ? end_default(a, err) : CNR_OK;
     case CNRI_ADAPT_KERNELS: return enough ? end_round(a, w, err) : CNR_OK;
@@ -415,13 +444,13 @@ static bool is_changed(cnri_adapt *a) {
 
 static cnr_status run_settled(cnri_adapt *a, const cnr_tensor *const *inputs, cnr_error *err) {
     way *w = a->ways.at[0];
-    const bool cold = !w->rehearsed;
+    const bool cold = !w->runs.rehearsed;
     cnr_status status = cnri_adapt_prepare(a, w, err);
     if (!status) status = cnri_adapt_listen(a, w, false, err);
     if (!status) status = cnri_adapt_run_way(a, w, inputs, err);
     if (status) return status;
-    const double ns = w->raced_ns.at[w->raced_ns.n - 1];
-    w->raced_ns.n = w->raced_cost.n = 0;
+    const double ns = w->runs.raced_ns.at[w->runs.raced_ns.n - 1];
+    w->runs.raced_ns.n = w->runs.raced_cost.n = 0;
     double *slot = cold ? NULL : cnri_push(&a->kept.window);
     if (slot) *slot = ns;
     if ((double)a->kept.window.n < a->rules.window || !is_changed(a)) return CNR_OK;
@@ -432,9 +461,9 @@ static cnr_status run_settled(cnri_adapt *a, const cnr_tensor *const *inputs, cn
 
 /* The first run of the default is cold, and does not count. */
 static void warm_up(way *w) {
-    if (w->ns.n != 1 || w->warm) return;
+    if (w->runs.ns.n != 1 || w->warm) return;
     w->warm = true;
-    w->ns.n = w->cost.n = 0;
+    w->runs.ns.n = w->runs.cost.n = 0;
     cnri_profile_reset(w->profile);
 }
 
@@ -455,7 +484,9 @@ static cnr_status find_way(cnri_adapt *a, way **out, cnr_error *err) {
     while (!status && a->phase != CNRI_ADAPT_SETTLED) {
         way *w = a->ways.at[a->current];
         status = cnri_adapt_prepare(a, w, err);
-        if (!status && !w->failed && !w->stopped) {
+        const bool races = a->phase == CNRI_ADAPT_CONTEST;
+        const bool over = races ? w->runs.failed || w->runs.stopped : cnri_adapt_is_tried(a, w);
+        if (!status && !over) {
             *out = w;
             return CNR_OK;
         }
@@ -464,9 +495,29 @@ static cnr_status find_way(cnri_adapt *a, way **out, cnr_error *err) {
     return status;
 }
 
+/* Before the first run that goes on where another start ended: a run by default warms it up and
+ * tells the answers that trials are judged by. Then its times of that start are back. */
+static cnr_status recall(cnri_adapt *a, const cnr_tensor *const *inputs, cnr_error *err) {
+    way *w = a->ways.at[0];
+    a->goes_on = false;
+    CNR_TRY(cnri_adapt_prepare(a, w, err));
+    CNR_TRY(cnri_adapt_listen(a, w, true, err));
+    CNR_TRY(cnri_adapt_run_way(a, w, inputs, err));
+    CNR_TRY(cnri_adapt_keep_answers(a, inputs, err));
+    a->report.prepare_ms += a->report.last_ms;
+    w->warm = true;
+    w->runs.ns.n = w->runs.cost.n = 0;
+    cnri_profile_reset(w->profile);
+    (void)cnri_adapt_take_record(a, w);
+    w->runs.rehearsed = true;
+    cnri_adapt_put_steps(w);
+    return CNR_OK;
+}
+
 static cnr_status learn(cnri_adapt *a, const cnr_tensor *const *inputs, cnr_error *err) {
     way *w;
-    cnr_status status = find_way(a, &w, err);
+    cnr_status status = a->goes_on ? recall(a, inputs, err) : CNR_OK;
+    if (!status) status = find_way(a, &w, err);
     if (status || !w) return status ? status : run_settled(a, inputs, err);
     snprintf(a->trying, sizeof a->trying, "%s", w->name);
     a->report.trying = a->trying;
@@ -538,6 +589,8 @@ static void free_state(void *state) {
     cnri_adapt *a = state;
     if (a->phase == CNRI_ADAPT_SETTLED && a->kept.way[0] && !a->relearns)
         (void)cnri_adapt_save(a, NULL);
+    keep_progress(a);
+    cnri_adapt_free_records(a);
     cnri_adapt_free_ways(a);
     cnri_adapt_free_nodes(a);
     cnri_adapt_drop_answers(a);

@@ -14,6 +14,7 @@
 /* Numbers of the placement policy's table `adapt`; adapt_kept.c has their names and defaults. */
 typedef struct cnri_adapt_rules {
     double stop;     /* times the default after which a trial is cut short */
+    double worth;    /* a rehearsal that takes so many times the default is all that is tried */
     double unlikely; /* a candidate is not tried if its estimate is so many times the default's */
     double margin;   /* part of the default's cost that another choice has to save */
     double change;   /* part of its time by which a run has to change to be learnt anew */
@@ -21,6 +22,23 @@ typedef struct cnri_adapt_rules {
     double contest;  /* whole passes of each way that reaches the contest */
     double window;   /* runs that are compared with what was learnt */
 } cnri_adapt_rules;
+
+/* What runs of a way have measured, which outlives its plan and the process. */
+typedef struct cnri_adapt_runs {
+    bool rehearsed, judged;                /* judged: its rehearsal told enough: no run follows */
+    bool stopped, failed;                  /* cut short, or wrong */
+    int32_t stopped_at;                    /* the step, if `stopped` */
+    CNRI_VEC(double) ns, cost;             /* of whole runs with step times; cost: EDP, or ns */
+    CNRI_VEC(double) raced_ns, raced_cost; /* of those without: the contest's */
+    CNRI_VEC(cnri_step_time) steps;        /* as a profile that was closed had them */
+} cnri_adapt_runs;
+
+/* Runs of the way that was added as the `index`th, kept between starts. */
+typedef struct cnri_adapt_record {
+    int32_t index;
+    char name[96];
+    cnri_adapt_runs runs;
+} cnri_adapt_record;
 
 typedef struct cnri_adapt_way {
     char name[96];
@@ -34,11 +52,10 @@ typedef struct cnri_adapt_way {
     cnr_session *session; /* NULL: not opened */
     cnri_profile *profile;
     int32_t heard;
-    bool rehearsed, warm, stopped, failed; /* warm: the default's first run is over */
-    int32_t part;                          /* of a round that was cut short: how often */
-    int32_t stopped_at;                    /* the step, if `stopped` */
-    CNRI_VEC(double) ns, cost;             /* of whole runs with step times; cost: EDP, or ns */
-    CNRI_VEC(double) raced_ns, raced_cost; /* of those without: the contest's */
+    bool warm;      /* the default's first run is over */
+    bool looked_up; /* its record of earlier starts was taken over, if there was one */
+    int32_t part;   /* of a round that was cut short: how often */
+    cnri_adapt_runs runs;
 } cnri_adapt_way;
 
 typedef struct cnri_adapt_choice {
@@ -103,6 +120,8 @@ typedef struct cnri_adapt {
     bool judges;   /* those are there */
     bool rests;    /* plans and sessions are closed: weights change */
     bool relearns; /* from the next run on: what was learnt is out of date */
+    bool goes_on;  /* after an earlier start, which ended while it learnt */
+    CNRI_VEC(cnri_adapt_record) records; /* of that start */
     cnri_adapt_kept kept;
     cnr_adapt_report report;
     char trying[96], decided[96], reason[96];
@@ -116,6 +135,8 @@ void cnri_adapt_close_way(cnri_adapt_way *w);
  * `words`, which is to be freed; options->policy is to be released. */
 cnr_status cnri_adapt_options(const cnri_adapt *a, const cnri_adapt_way *w, const char ***words,
                               cnri_plan_options *options, cnr_error *err);
+/* Whether its trial is over, but for the contest. */
+bool cnri_adapt_is_tried(const cnri_adapt *a, const cnri_adapt_way *w);
 /* Opens a way and runs it once on the copy of the last inputs, so that it is warm and its answers
  * are known to be the default's. What fails or is cut short is marked so, which is no error. */
 cnr_status cnri_adapt_prepare(cnri_adapt *a, cnri_adapt_way *w, cnr_error *err);
@@ -154,6 +175,22 @@ cnr_status cnri_adapt_find_path(cnri_adapt *a, cnr_error *err);
 /* *stale: something is kept, for another environment. */
 cnr_status cnri_adapt_load(cnri_adapt *a, bool *found, bool *stale, cnr_error *err);
 cnr_status cnri_adapt_save(const cnri_adapt *a, cnr_error *err);
+cnr_status cnri_adapt_write(const cnri_adapt *a, const cnri_text *text, cnr_error *err);
+bool cnri_adapt_take_two(const char *text, double *first, double *second);
+void cnri_adapt_add_numbers(cnri_text *out, const char *key, double first, double second);
 void cnri_adapt_forget(cnri_adapt_kept *k);
+
+/* ---- adapt_records.c: what was measured before it was settled, for the next start ---- */
+void cnri_adapt_free_runs(cnri_adapt_runs *r);
+void cnri_adapt_free_records(cnri_adapt *a);
+/* The times of a profile, before it is closed; and back into one of the same plan. */
+void cnri_adapt_note_steps(cnri_adapt_way *w);
+void cnri_adapt_put_steps(cnri_adapt_way *w);
+/* Takes over what an earlier start measured of the way; false: it measured nothing. */
+bool cnri_adapt_take_record(cnri_adapt *a, cnri_adapt_way *w);
+/* Reads the records of a->path; *found: there are some, of this environment. */
+cnr_status cnri_adapt_load_records(cnri_adapt *a, bool *found, cnr_error *err);
+/* Writes those of all ways. */
+cnr_status cnri_adapt_save_records(cnri_adapt *a, cnr_error *err);
 
 #endif

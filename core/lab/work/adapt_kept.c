@@ -19,6 +19,7 @@ static const struct {
     size_t at;
     double usual, low, high;
 } rules[] = {{"stop", offsetof(cnri_adapt_rules, stop), 1.5, 1, 1000},
+             {"worth", offsetof(cnri_adapt_rules, worth), 1.2, 1, 1000},
              {"unlikely", offsetof(cnri_adapt_rules, unlikely), 4, 1, 1e9},
              {"margin", offsetof(cnri_adapt_rules, margin), 0.02, 0, 1},
              {"change", offsetof(cnri_adapt_rules, change), 0.1, 0, 1000},
@@ -150,7 +151,7 @@ static bool take_word(const char *line, const char *key, const char **rest) {
     return true;
 }
 
-static bool take_two(const char *text, double *first, double *second) {
+bool cnri_adapt_take_two(const char *text, double *first, double *second) {
     const char *end;
     if (!cnri_parse_double(text, &end, first) || *end != ' ') return false;
     return cnri_parse_double(end + 1, &end, second) && *end == 0;
@@ -163,8 +164,10 @@ static bool take_line(cnri_adapt_kept *k, const char *line) {
     char **slot;
     if (take_word(line, "way", &rest)) return snprintf(k->way, sizeof k->way, "%s", rest) > 0;
     if (take_word(line, "by", &rest)) return snprintf(k->by, sizeof k->by, "%s", rest) > 0;
-    if (take_word(line, "ns", &rest)) return take_two(rest, &k->default_ns, &k->chosen_ns);
-    if (take_word(line, "cost", &rest)) return take_two(rest, &k->default_cost, &k->chosen_cost);
+    if (take_word(line, "ns", &rest))
+        return cnri_adapt_take_two(rest, &k->default_ns, &k->chosen_ns);
+    if (take_word(line, "cost", &rest))
+        return cnri_adapt_take_two(rest, &k->default_cost, &k->chosen_cost);
     if (take_word(line, "window", &rest)) return cnri_parse_double(rest, &end, &k->window_ns);
     if (take_word(line, "run", &rest))
         return (ns = cnri_push(&k->window)) != NULL && cnri_parse_double(rest, &end, ns);
@@ -172,7 +175,7 @@ static bool take_line(cnri_adapt_kept *k, const char *line) {
         return (slot = cnri_push(&k->kernels)) != NULL && (*slot = cnri_strdup(rest)) != NULL;
     if (take_word(line, "device", &rest))
         return (slot = cnri_push(&k->devices)) != NULL && (*slot = cnri_strdup(rest)) != NULL;
-    if (!take_word(line, "runs", &rest) || !take_two(rest, &runs, &trials)) return false;
+    if (!take_word(line, "runs", &rest) || !cnri_adapt_take_two(rest, &runs, &trials)) return false;
     k->runs = (int64_t)runs;
     k->trials = (int64_t)trials;
     return true;
@@ -213,7 +216,7 @@ cnr_status cnri_adapt_load(cnri_adapt *a, bool *found, bool *stale, cnr_error *e
 
 /* ---- writing ---- */
 
-static void add_numbers(cnri_text *out, const char *key, double first, double second) {
+void cnri_adapt_add_numbers(cnri_text *out, const char *key, double first, double second) {
     char both[2][40];
     cnri_print_double(both[0], sizeof both[0], first);
     cnri_print_double(both[1], sizeof both[1], second);
@@ -225,8 +228,8 @@ static void print(const cnri_adapt *a, cnri_text *out) {
     char number[40];
     cnri_text_add(out, "cnnrun adapt 1\nenvironment %s\nway %s\nby %s\n",
                   a->relearns ? "(changed)" : a->environment, k->way, k->by);
-    add_numbers(out, "ns", k->default_ns, k->chosen_ns);
-    add_numbers(out, "cost", k->default_cost, k->chosen_cost);
+    cnri_adapt_add_numbers(out, "ns", k->default_ns, k->chosen_ns);
+    cnri_adapt_add_numbers(out, "cost", k->default_cost, k->chosen_cost);
     cnri_text_add(out, "runs %lld %lld\n", (long long)k->runs, (long long)k->trials);
     cnri_print_double(number, sizeof number, k->window_ns);
     cnri_text_add(out, "window %s\n", number);
@@ -246,19 +249,22 @@ static bool is_writable(const cnri_adapt_kept *k) {
     return true;
 }
 
+cnr_status cnri_adapt_write(const cnri_adapt *a, const cnri_text *text, cnr_error *err) {
+    cnri_writer w;
+    if (text->failed) return cnri_out_of_memory(err, a->path);
+    CNR_TRY(cnri_kept_create(a->model->cache, err));
+    CNR_TRY(cnri_write_begin(&w, a->path, CNRI_WRITE_PRIVATE, err));
+    const cnr_status status = cnri_write(&w, text->at, text->n, err);
+    if (!status) return cnri_write_commit(&w, err);
+    cnri_write_abandon(&w);
+    return status;
+}
+
 cnr_status cnri_adapt_save(const cnri_adapt *a, cnr_error *err) {
     cnri_text text = {0};
-    cnri_writer w;
     if (!a->path || !is_writable(&a->kept)) return CNR_OK;
-    cnr_status status = cnri_kept_create(a->model->cache, err);
     print(a, &text);
-    if (!status && text.failed) status = cnri_out_of_memory(err, a->path);
-    if (!status) status = cnri_write_begin(&w, a->path, CNRI_WRITE_PRIVATE, err);
-    if (!status) {
-        status = cnri_write(&w, text.at, text.n, err);
-        if (status) cnri_write_abandon(&w);
-        else status = cnri_write_commit(&w, err);
-    }
+    const cnr_status status = cnri_adapt_write(a, &text, err);
     cnri_text_free(&text);
     return status;
 }

@@ -189,7 +189,7 @@ cnr_status cnri_adapt_next_round(cnri_adapt *a, way **out, cnr_error *err) {
         tried++;
     }
     if (tried) *out = w;
-    else w->failed = true;
+    else w->runs.failed = true;
     return tried ? force_tries(a, w, err) : CNR_OK;
 }
 
@@ -213,7 +213,7 @@ static void set_time(node *n, const char *kernel, double ns) {
 /* Nodes that made a round too slow: the one in which it was stopped, and those that took `stop`
  * times as long as by default. Returns how many other ones there are that were not timed. */
 static int32_t blame(const cnri_adapt *a, const way *w, const double *ns, bool *guilty) {
-    const char *last = cnri_step_names_of(w->plan, w->stopped_at).node;
+    const char *last = cnri_step_names_of(w->plan, w->runs.stopped_at).node;
     const int32_t at = last ? find_node(a, last) : -1;
     int32_t left = 0, found = 0;
     for (int32_t i = 0; i < a->nodes.n; i++) {
@@ -266,7 +266,7 @@ static cnr_status halve_round(cnri_adapt *a, const way *w, cnr_error *err) {
 cnr_status cnri_adapt_take_round(cnri_adapt *a, way *w, cnr_error *err) {
     double *ns = cnri_alloc_zero(((size_t)a->nodes.n + 1) * sizeof *ns);
     cnr_status status = ns ? CNR_OK : cnri_out_of_memory(err, "adapt");
-    if (!status && w->failed) status = halve_round(a, w, err);
+    if (!status && w->runs.failed) status = halve_round(a, w, err);
     else if (!status && w->profile) {
         sum_steps(a, w, ns);
         for (int32_t i = 0; i < a->nodes.n; i++) {
@@ -274,7 +274,7 @@ cnr_status cnri_adapt_take_round(cnri_adapt *a, way *w, cnr_error *err) {
             if (kernel && strcmp(kernel, w->tries[i]) == 0 && ns[i] > 0)
                 set_time(&a->nodes.at[i], kernel, ns[i]);
         }
-        if (w->stopped) status = split_round(a, w, ns, err);
+        if (w->runs.stopped) status = split_round(a, w, ns, err);
     }
     cnri_free(ns);
     return status;
@@ -295,6 +295,6 @@ cnr_status cnri_adapt_best_kernels(cnri_adapt *a, way **out, cnr_error *err) {
         if (best) status = add_word(w, n, best->kernel, err);
     }
     if (!status && w->kernels.n) *out = w;
-    else if (w) w->failed = true;
+    else if (w) w->runs.failed = true;
     return status;
 }

@@ -92,8 +92,8 @@ static cnr_status take_steps(const way *w, cnr_timing *t, cnr_error *err) {
 /* False: nothing of it was timed, or it is no device alone. */
 static bool is_known(const way *w, const char *device) {
     const char *own = w->plan ? only_device(w->plan) : NULL;
-    if (!own || !w->profile || w->failed || (device && strcmp(own, device) != 0)) return false;
-    return w->ns.n > 0 || cnri_profile_of(w->profile, 0).runs > 0;
+    if (!own || !w->profile || w->runs.failed || (device && strcmp(own, device) != 0)) return false;
+    return w->runs.ns.n > 0 || cnri_profile_of(w->profile, 0).runs > 0;
 }
 
 static cnr_status take_alone(const cnri_adapt *a, cnri_place_job *j, way *w, cnr_error *err) {
@@ -103,16 +103,17 @@ static cnr_status take_alone(const cnri_adapt *a, cnri_place_job *j, way *w, cnr
     cnr_status status = take_steps(w, t, err);
     if (status) return status;
     fill_up(t);
-    const bool whole = w->ns.n > 0;
-    t->ms_median = whole ? cnri_adapt_median(w->ns.at, w->ns.n) * 1e-6 : sum_ms(t);
+    const bool whole = w->runs.ns.n > 0;
+    t->ms_median = whole ? cnri_adapt_median(w->runs.ns.at, w->runs.ns.n) * 1e-6 : sum_ms(t);
     const double seconds = t->ms_median * 1e-3;
     const bool metered = whole && strcmp(a->report.by, "edp") == 0;
     if (metered && (t->energy = cnri_alloc_zero(sizeof *t->energy))) {
-        *t->energy = (cnr_energy){.size = sizeof *t->energy,
-                                  .source = CNR_ENERGY_MEASURED,
-                                  .seconds = seconds,
-                                  .joules = cnri_adapt_median(w->cost.at, w->cost.n) / seconds,
-                                  .idle_watts = NAN};
+        *t->energy =
+            (cnr_energy){.size = sizeof *t->energy,
+                         .source = CNR_ENERGY_MEASURED,
+                         .seconds = seconds,
+                         .joules = cnri_adapt_median(w->runs.cost.at, w->runs.cost.n) / seconds,
+                         .idle_watts = NAN};
         t->joules_by = CNR_JOULES_BY_TIME;
     }
     for (int32_t i = 0; i < t->n_steps; i++)
@@ -134,11 +135,12 @@ static cnr_status take_alone(const cnri_adapt *a, cnri_place_job *j, way *w, cnr
 static void sort_ways(const way **at, int32_t n) {
     for (int32_t i = 1; i < n; i++)
         for (int32_t k = i; k > 0; k--) {
-            const double b =
-                at[k]->cost.n ? cnri_adapt_median(at[k]->cost.at, at[k]->cost.n) : INFINITY;
-            const double c = at[k - 1]->cost.n
-                                 ? cnri_adapt_median(at[k - 1]->cost.at, at[k - 1]->cost.n)
+            const double b = at[k]->runs.cost.n
+                                 ? cnri_adapt_median(at[k]->runs.cost.at, at[k]->runs.cost.n)
                                  : INFINITY;
+            const double c = at[k - 1]->runs.cost.n ? cnri_adapt_median(at[k - 1]->runs.cost.at,
+                                                                        at[k - 1]->runs.cost.n)
+                                                    : INFINITY;
             if (!(b < c)) break;
             const way *swap = at[k];
             at[k] = at[k - 1];
@@ -219,8 +221,7 @@ static cnr_status run_divided(cnri_adapt *a, const cnri_place_job *j, way **out,
     }
     w->keeps_times = true;
     if (!status && w->wishes.n) status = cnri_adapt_prepare(a, w, err);
-    if (!status && w->profile && !w->failed) *out = w;
-    w->failed = true; /* it is no way to run the net */
+    if (!status && w->profile && !w->runs.failed) *out = w;
     return status;
 }
 

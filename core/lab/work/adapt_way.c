@@ -18,6 +18,7 @@ way *cnri_adapt_add_way(cnri_adapt *a, const char *name) {
 }
 
 void cnri_adapt_close_way(way *w) {
+    cnri_adapt_note_steps(w);
     if (w->session) cnr_session_close(w->session);
     cnri_profile_free(w->profile);
     cnr_plan_release(w->plan);
@@ -38,10 +39,7 @@ static void free_way(way *w) {
         cnri_free(w->wishes.at[i].parts);
     }
     cnri_vec_free(&w->wishes);
-    cnri_vec_free(&w->ns);
-    cnri_vec_free(&w->cost);
-    cnri_vec_free(&w->raced_ns);
-    cnri_vec_free(&w->raced_cost);
+    cnri_adapt_free_runs(&w->runs);
     cnri_free((void *)w->tries);
     cnri_free(w->placement);
     cnri_free(w);
@@ -114,18 +112,33 @@ static cnr_status plan_trial(cnri_adapt *a, const way *w, cnr_plan **out, cnr_er
 
 static bool is_default(const cnri_adapt *a, const way *w) { return w == a->ways.at[0]; }
 
+static cnr_status plan_way(cnri_adapt *a, way *w, cnr_error *err) {
+    if (w->plan) return CNR_OK;
+    CNR_TRY(is_default(a, w) ? cnr_plan_for(a->model, a->list, a->n_inputs, &w->plan, err)
+                             : plan_trial(a, w, &w->plan, err));
+    w->profile = cnri_profile_new(w->plan);
+    return w->profile ? CNR_OK : cnri_out_of_memory(err, "adapt");
+}
+
 static cnr_status open_way(cnri_adapt *a, way *w, cnr_error *err) {
-    cnr_status status = is_default(a, w)
-                            ? cnr_plan_for(a->model, a->list, a->n_inputs, &w->plan, err)
-                            : plan_trial(a, w, &w->plan, err);
+    cnr_status status = plan_way(a, w, err);
     if (!status) status = cnri_residency_warm(w->plan, err);
-    if (!status) status = cnr_session_open(w->plan, &w->session, err);
-    if (!status && !(w->profile = cnri_profile_new(w->plan)))
-        status = cnri_out_of_memory(err, "adapt");
-    return status;
+    return status ? status : cnr_session_open(w->plan, &w->session, err);
 }
 
 /* ---- runs ---- */
+
+/* Whether what is left of the run takes less than a run by default, as its rehearsal went. Then
+ * the answer is there sooner if it goes on. */
+static bool ends_soon(const cnri_adapt *a, const way *w, int32_t step) {
+    double ns = 0;
+    for (int32_t i = step + 1; i < w->plan->steps.n; i++) {
+        const cnri_step_time t = cnri_profile_of(w->profile, i);
+        if (t.runs == 0) return false;
+        ns += (double)t.least_ns;
+    }
+    return ns < a->limit_ns / a->rules.stop;
+}
 
 /* Cancels a run between two steps, once it is past the limit. */
 static void hear(void *arg, const cnri_event *e) {
@@ -136,7 +149,8 @@ static void hear(void *arg, const cnri_event *e) {
     if (e->kind != CNRI_EVENT_STEP_END || a->limit_ns <= 0) return;
     if ((double)(now - a->begun_ns) <= a->limit_ns || a->cut) return;
     a->cut = e->step + 1 < w->plan->steps.n; /* the last one's end is the run's */
-    w->stopped_at = e->step;
+    if (a->cut && w->runs.rehearsed && ends_soon(a, w, e->step)) a->cut = false;
+    w->runs.stopped_at = e->step;
     if (a->cut) cnr_session_cancel(w->session);
 }
 
@@ -174,7 +188,7 @@ static cnr_status run_limited(cnri_adapt *a, way *w, bool cold, cnr_error *err) 
     a->limit_ns = limit_ns;
     if (late && status && !a->cut) {
         a->cut = true;
-        w->stopped_at = w->heard ? step_under_way(w) : 0;
+        w->runs.stopped_at = w->heard ? step_under_way(w) : 0;
     }
     return status;
 }
@@ -207,11 +221,11 @@ static cnr_status judge_failure(cnri_adapt *a, way *w, cnr_status status, cnr_er
     if (is_default(a, w) || status == CNR_E_MEMORY || (status == CNR_E_CANCELLED && !a->cut))
         return status;
     if (a->cut) {
-        w->stopped = true;
+        w->runs.stopped = true;
         a->report.stopped++;
         return CNR_OK;
     }
-    w->failed = true;
+    w->runs.failed = true;
     cnri_log(CNR_LOG_INFO, "adapt", "%s: left out: %s: %s", w->name, err ? err->where : "",
              err ? err->text : "");
     return CNR_OK;
@@ -231,8 +245,8 @@ cnr_status cnri_adapt_run_way(cnri_adapt *a, way *w, const cnr_tensor *const *in
     a->report.last_ms = ns * 1e-6;
     if (!status) {
         const double cost = cost_of(a, &before, ns);
-        double *slot = w->heard ? cnri_push(&w->ns) : cnri_push(&w->raced_ns);
-        double *paid = w->heard ? cnri_push(&w->cost) : cnri_push(&w->raced_cost);
+        double *slot = w->heard ? cnri_push(&w->runs.ns) : cnri_push(&w->runs.raced_ns);
+        double *paid = w->heard ? cnri_push(&w->runs.cost) : cnri_push(&w->runs.raced_cost);
         if (slot && paid) {
             *slot = ns;
             *paid = cost;
@@ -300,6 +314,14 @@ static cnr_status compare_answers(const cnri_adapt *a, const way *w, bool *alike
     return status;
 }
 
+/* How it went says whether runs that somebody waits for are to try it. Joules may say otherwise
+ * than time does. */
+static void judge_rehearsal(const cnri_adapt *a, way *w, double ns) {
+    const bool slow = a->limit_ns > 0 && ns > a->limit_ns / a->rules.stop * a->rules.worth;
+    const bool races = a->phase == CNRI_ADAPT_CONTEST;
+    w->runs.judged = slow && !races && strcmp(a->report.by, "time") == 0;
+}
+
 static cnr_status rehearse(cnri_adapt *a, way *w, cnr_error *err) {
     const cnr_tensor **list = cnri_alloc(((size_t)a->n_inputs + 1) * sizeof *list);
     bool alike = true;
@@ -308,17 +330,35 @@ static cnr_status rehearse(cnri_adapt *a, way *w, cnr_error *err) {
     cnr_status status = put_inputs(a, w, list, err);
     if (!status) status = run_limited(a, w, true, err);
     /* what was slow may be so still when it is warm: no picture is to wait for that */
-    const bool slow = (double)(cnri_now_ns() - a->begun_ns) > 0.8 * a->limit_ns;
+    const bool slow = (double)(cnri_now_ns() - a->begun_ns) > 0.7 * a->limit_ns;
     if (!status && slow && a->limit_ns > 0) {
         cnri_profile_reset(w->profile);
         status = put_inputs(a, w, list, err);
         if (!status) status = run_limited(a, w, false, err);
+        if (!status) judge_rehearsal(a, w, (double)(cnri_now_ns() - a->begun_ns));
     }
     if (!status) status = compare_answers(a, w, &alike, err);
     cnri_free((void *)list);
     if (status || alike) return status;
-    w->failed = true;
+    w->runs.failed = true;
     cnri_log(CNR_LOG_WARN, "adapt", "%s: its answers are not the default's: left out", w->name);
+    return CNR_OK;
+}
+
+bool cnri_adapt_is_tried(const cnri_adapt *a, const way *w) {
+    const cnri_adapt_runs *r = &w->runs;
+    if (r->failed || r->stopped || r->judged) return true;
+    return w->keeps_times ? r->rehearsed : (double)r->ns.n >= a->rules.repeats;
+}
+
+static cnr_status open_and_rehearse(cnri_adapt *a, way *w, cnr_error *err) {
+    const bool opens = !w->session;
+    CNR_TRY(opens ? open_way(a, w, err) : CNR_OK);
+    if (is_default(a, w) || (w->runs.rehearsed && !opens)) return CNR_OK;
+    CNR_TRY(cnri_adapt_listen(a, w, true, err));
+    CNR_TRY(rehearse(a, w, err));
+    if (!w->keeps_times && !w->runs.judged && !w->tries) cnri_profile_reset(w->profile);
+    cnri_adapt_put_steps(w);
     return CNR_OK;
 }
 
@@ -326,13 +366,15 @@ cnr_status cnri_adapt_prepare(cnri_adapt *a, way *w, cnr_error *err) {
     cnr_error why = CNR_ERROR_INIT;
     const uint64_t begin = cnri_now_ns();
     a->cut = false;
-    cnr_status status = w->session ? CNR_OK : open_way(a, w, &why);
-    if (!status && !w->rehearsed && !is_default(a, w)) {
-        status = cnri_adapt_listen(a, w, true, &why);
-        if (!status) status = rehearse(a, w, &why);
-        if (!status && w->profile && !w->keeps_times) cnri_profile_reset(w->profile);
+    cnr_status status = CNR_OK;
+    const bool known = !is_default(a, w) && cnri_adapt_take_record(a, w);
+    if (known && a->phase != CNRI_ADAPT_CONTEST && cnri_adapt_is_tried(a, w)) {
+        if (!w->runs.failed) status = plan_way(a, w, &why); /* that is all: its times are known */
+        cnri_adapt_put_steps(w);
+    } else {
+        status = open_and_rehearse(a, w, &why);
     }
-    w->rehearsed = true;
+    w->runs.rehearsed = true;
     a->report.prepare_ms += (double)(cnri_now_ns() - begin) * 1e-6;
     if (status) status = judge_failure(a, w, status, &why);
     if (status) cnri_fail(err, status, why.where, "%s", why.text);

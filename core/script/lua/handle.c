@@ -224,9 +224,9 @@ static cnr_status model_of_net(lua_State *L, const options *o, cnr_model **out, 
     if (!status) status = cnri_lua_fill(&built, &o->load, err);
     cnri_lua_built_free(&built);
     if (!status && o->load.labels) status = cnri_labels_read(built.graph, o->load.labels, err);
-    if (!status) return cnri_model_from_graph(s->rt, built.graph, &o->load, out, err);
-    cnri_graph_free(built.graph);
-    return status;
+    if (status) cnri_graph_free(built.graph);
+    else status = cnri_model_from_graph(s->rt, built.graph, &o->load, out, err);
+    return status ? status : cnri_adapt_if_wanted(*out, o->load.adapt, err);
 }
 
 /* A file; or, where there is none of that name, "nets.lenet5" as require finds it. */

@@ -25,7 +25,9 @@ static void test_prints(void) {
     uint8_t *much = malloc(MUCH), pieces[3][16], whole[16];
     int32_t same = 0;
     for (size_t i = 0; i < MUCH; i++) much[i] = data[i * 7 % sizeof data];
-    cnri_digest list[3] = {{much, MUCH, {0}}, {data, 100, {0}}, {data, 0, {0}}};
+    cnri_digest list[3] = {{much, MUCH, {0}, false},
+                           {data, 100, {0}, false},
+                           {data, 0, {0}, false}};
     for (int i = 0; i < 3; i++)
         cnri_fingerprint(much + (i << 20), i < 2 ? 1 << 20 : 1 << 19, pieces[i]);
     cnri_fingerprint(pieces, sizeof pieces, whole);
@@ -42,7 +44,7 @@ static void test_prints(void) {
     }
     is_int(same, 0, "a bit anywhere changes it");
     for (size_t n = 0; n < 100; n++) {
-        cnri_digest a = {data, n, {0}}, b = {data, n + 1, {0}};
+        cnri_digest a = {data, n, {0}, false}, b = {data, n + 1, {0}, false};
         same += !cnri_fingerprints(&a, 1, 1) || !cnri_fingerprints(&b, 1, 1) ||
                 memcmp(a.sum, b.sum, 16) == 0;
     }

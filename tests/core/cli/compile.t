@@ -40,7 +40,7 @@ my @cases = (
     ['made', "$nets/cifar10_quick.lua", '--weights random:1'],
     ['halves', "$nets/squeezenet_v1_1.lua", '--weights random:2', '--weights-type fp16'],
     ['forced', "$nets/lenet5.lua", '--kernel conv1=reference', '--no-rewrite fuse'],
-    ['bound', "$nets/mobilenet_v1.lua", '--weights random:3', '--memory 8M', '--deterministic']);
+    ['bound', "$nets/mobilenet_v1.lua", '--weights random:3', '--memory 16M', '--deterministic']);
 push @cases, ['policy', "$nets/lenet5.lua", '--policy fastest'],
     ['board', "$nets/lenet5.lua", '--board odroid_xu3', '--device sim:gpu4'];
 push @cases, ['light', $light] if -e $light;

@@ -412,7 +412,7 @@ static int32_t random_case(uint32_t seed) {
                            .n_placements = n,
                            .no_rewrite = offs[dice(4)],
                            .kernels = kernels[dice(6) % 3]};
-    if (dice(3) == 0) o.memory_bound = 200;
+    if (dice(3) == 0) o.memory_bound = 200000;
     int64_t a, b;
     cnr_error err = CNR_ERROR_INIT;
     float *want = lab_judge(g, &a, &err), *got = lab_run(g, &o, &b, NULL, &err);

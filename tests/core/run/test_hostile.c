@@ -98,7 +98,7 @@ int main(void) {
     static const char *const blocks[] = {"f_blur=near_blur_block", NULL};
     static const char *const images[] = {"f_blur=far_blur_image", NULL};
     const cnri_plan_options plain = {.device = "near"};
-    const cnri_plan_options blocked = {.device = "near", .kernels = blocks, .memory_bound = 128};
+    const cnri_plan_options blocked = {.device = "near", .kernels = blocks, .memory_bound = 100000};
     const cnri_plan_options image = {.device = "far:1", .kernels = images};
     const cnri_plan_options split = {.device = "far:1", .placements = w, .n_placements = 1};
     starve(g, &plain, "host memory");

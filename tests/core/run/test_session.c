@@ -340,13 +340,24 @@ static void *work(void *arg) {
     return NULL;
 }
 
+static uint64_t arena_of(const cnri_plan_options *o) {
+    cnr_model *m = deep_model(o, 4);
+    cnr_error err = CNR_ERROR_INIT;
+    cnr_plan *plan = NULL;
+    ok(!cnr_plan_for(m, NULL, 0, &plan, &err), "its arena: %s", err.text);
+    const uint64_t bytes = plan ? cnr_plan_arena_bytes(plan) : 0;
+    cnr_plan_release(plan);
+    cnr_release(m);
+    return bytes;
+}
+
 static void threads(const char *device, uint64_t bound) {
     static const char *const off[] = {"fuse", NULL};
     static const char *const blob[] = {"f_blur=far_blur_blob", NULL};
-    const cnri_plan_options o = {.device = device,
-                                 .memory_bound = bound,
-                                 .no_rewrite = off,
-                                 .kernels = device[0] == 'f' ? blob : NULL};
+    cnri_plan_options o = {.device = device,
+                           .no_rewrite = off,
+                           .kernels = device[0] == 'f' ? blob : NULL};
+    if (bound) o.memory_bound = arena_of(&o) + bound;
     cnr_model *m = deep_model(&o, 4);
     cnr_error err = CNR_ERROR_INIT;
     cnr_plan *plan = NULL;

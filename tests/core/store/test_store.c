@@ -397,7 +397,7 @@ static void test_seals(void) {
     uint8_t digest[32];
     cnri_sha256_of(weights, sizeof weights, digest);
     char *own = memmem(file, bytes, digest, sizeof digest), *prints = NULL;
-    cnri_digest print = {weights, sizeof weights, {0}};
+    cnri_digest print = {weights, sizeof weights, {0}, false};
     ok(own && cnri_fingerprints(&print, 1, 0) &&
            (prints = memmem(file, bytes, print.sum, 16)) != NULL,
        "a tensor's digest is there, and its fingerprint");

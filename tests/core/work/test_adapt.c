@@ -4,7 +4,9 @@
 #include "../../guests/guests.h"
 #include <cnnrun/kit.h>
 #include <cnnrun/lab.h>
+#include <glob.h>
 #include <math.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* ---- kernels of max_pool: the reference, and so many microseconds ---- */
@@ -234,6 +236,59 @@ static void change_weights(void) {
     cnr_release(m);
 }
 
+/* Cuts the file of what was measured in the middle of a line. */
+static bool damage(const char *cache) {
+    glob_t found = {0};
+    char *pattern = cnri_format("%s/*.adapt", cache);
+    struct stat info;
+    const bool good = pattern && glob(pattern, 0, NULL, &found) == 0 && found.gl_pathc == 1 &&
+                      stat(found.gl_pathv[0], &info) == 0 &&
+                      truncate(found.gl_pathv[0], info.st_size - 3) == 0;
+    globfree(&found);
+    cnri_free(pattern);
+    return good;
+}
+
+/* Starts of so many runs each, until it is settled; returns how many. */
+static int32_t settle_in_starts(const char *cache, int32_t runs_each, bool *all_right) {
+    *all_right = true;
+    for (int32_t start = 1; start <= 60; start++) {
+        cnr_model *m = load(cache, 1, policy);
+        for (int32_t i = 0; i < runs_each; i++) *all_right = run(m, 0) && *all_right;
+        const cnr_adapt_report r = report_of(m);
+        const bool ended = r.settled && r.followed;
+        if (ended)
+            ok(r.n_kernels == 2 && fabs(r.default_ms - 2) < 1e-6 && fabs(r.chosen_ms - 0.6) < 1e-6,
+               "what is decided is what one long start decides: %s", r.decided);
+        cnr_release(m);
+        if (ended) return start;
+    }
+    return 0;
+}
+
+static void learn_in_short_starts(void) {
+    char *cache = cnri_format("%s/short", folder), *other = cnri_format("%s/two", folder);
+    bool all_right;
+    memset(runs_of, 0, sizeof runs_of);
+    int32_t n = settle_in_starts(cache, 1, &all_right);
+    ok(n > 3 && all_right, "starts of one run each: settled and followed by start %d", (int)n);
+    ok(runs_of[SLOW] <= 4, "what was tried is not tried again: the slow kernel ran %d times",
+       (int)runs_of[SLOW]);
+    n = settle_in_starts(other, 3, &all_right);
+    ok(n > 2 && all_right, "starts of three runs each: start %d", (int)n);
+    cnri_free(cache);
+    cache = cnri_format("%s/cut", folder);
+    cnr_model *m = load(cache, 1, policy);
+    for (int32_t i = 0; i < 5; i++) run(m, 0);
+    cnr_release(m);
+    ok(damage(cache), "a file of what was measured is cut short");
+    m = load(cache, 1, policy);
+    ok(m && run(m, 0) && report_of(m).trials == 0, "then it begins from the beginning");
+    cnr_release(m);
+    cnri_free(cache);
+    cnri_free(other);
+}
+
 int main(void) {
     const cnri_clock clock = {.now_ns = read_clock};
     cnr_error err = CNR_ERROR_INIT;
@@ -264,6 +319,7 @@ int main(void) {
     learn_anew_in_time();
     learn_anew_elsewhere();
     change_weights();
+    learn_in_short_starts();
     cnri_clock_leave(&clock);
     ok(cnr_load(guests_rt, CNRT_SOURCE_DIR "/scripts/nets/lenet5.lua",
                 &(cnr_load_options){.size = sizeof(cnr_load_options),

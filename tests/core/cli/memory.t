@@ -1,0 +1,56 @@
+#!/usr/bin/perl
+# cnnrun --memory: the process holds no more than the bound allows, weights that kernels read as they are included; the
+# answers stay; show tells what stays; a bound that is too small is refused with the bytes that are needed.
+use strict;
+use warnings;
+use Test::More;
+use FindBin;
+use File::Temp qw(tempdir);
+use JSON::PP;
+
+my $root = "$FindBin::Bin/../../..";
+my $build = $ENV{CNNRUN_BUILD} // "$root/build";
+plan skip_all => "no $build/cnnrun" unless -x "$build/cnnrun";
+my $tmp = tempdir(CLEANUP => 1);
+my $seven = "$root/scripts/nets/digits/seven.png";
+delete $ENV{CNNRUN_CACHE};
+$ENV{CNNRUN_OPENCL} = 'none';
+
+sub run_net { my ($words) = @_; return map { decode_json($_) } grep { /^\{/ } `timeout -s KILL 60 $build/cnnrun $words --json 2>$tmp/err` }
+sub err { open my $f, '<', "$tmp/err" or die; local $/; return <$f> }
+
+open my $f, '>', "$tmp/wide.lua" or die;
+print $f <<'END';
+local c = require "cnnrun"
+return c.net { input = { "x", shape = { 1, 1, 28, 28 } },
+  body = { c.conv { out = 64, kernel = 3, name = "first" }, c.max_pool { kernel = 2, stride = 2 }, c.dense { out = 900, name = "wide" }, c.relu {},
+           c.dense { out = 4000, name = "second" }, c.dense { out = 10, name = "last" } } }
+END
+close $f;
+is(system("$build/cnnrun convert $tmp/wide.lua --weights random:1 -o $tmp/wide.cnr -q"), 0, 'a native file of ' . int((-s "$tmp/wide.cnr") / 1e6) . ' MB');
+
+my ($free) = run_net("bench $tmp/wide.cnr --runs 3");
+my ($small) = run_net("bench $root/scripts/nets/lenet5.lua --runs 3");
+my ($bound) = run_net("bench $tmp/wide.cnr --runs 3 --memory 10M");
+cmp_ok($free->{peak_rss_bytes}, '>', 50e6, 'without a bound all of it is in memory');
+SKIP: {
+    skip 'sanitisers hold memory of their own', 1 if $small->{peak_rss_bytes} > 40e6;
+    cmp_ok($bound->{peak_rss_bytes}, '<', $small->{peak_rss_bytes} + 16 * 1048576, 'within 10 MiB it holds these, a small process, and 6 MiB at most');
+}
+my ($one) = run_net("run $tmp/wide.cnr $seven");
+my ($two) = run_net("run $tmp/wide.cnr $seven --memory 10M");
+is_deeply($two->{top}, $one->{top}, 'the same answer, piece by piece');
+
+my %how = map { $_->{memory_of} => $_->{how} } grep { ($_->{bytes} // 0) > 1e5 } run_net("show $tmp/wide.cnr --memory 10M");
+is($how{wide}, 'come in pieces', 'show: the large layer comes in pieces');
+is($how{last}, 'stay', 'a small one stays');
+like(`$build/cnnrun show $tmp/wide.cnr --memory 10M 2>&1`, qr/^  wide +\d+ bytes come in pieces$/m, 'and in words');
+
+run_net("run $tmp/wide.cnr $seven --memory 1M");
+like(err(), qr/a memory bound of 1048576 bytes is too small: .* so want at least (\d+)$/m, 'too small a bound is refused');
+my ($needed) = err() =~ /at least (\d+)$/m;
+my ($least) = run_net("run $tmp/wide.cnr $seven --memory $needed");
+is_deeply($least->{top}, $one->{top}, "the $needed bytes that it names are enough");
+run_net("run $tmp/wide.cnr $seven --memory " . ($needed - 1));
+like(err(), qr/too small/, 'and one less is not');
+done_testing;
