@@ -79,8 +79,8 @@ if [ ! -d $cross/lua ]; then
 fi
 if [ -d $cross/lua ]; then
     t=plugins.cpu-neon.test
-    build $cross "cnnrun cpu-neon ops-std sparse-csr ${t}_matrix ${t}_pool ${t}_elementwise ${t}_conv \
-        plugins.sparse-csr.test_csr" \
+    build $cross "cnnrun cpu-neon ops-std sparse-csr int8 ${t}_matrix ${t}_pool ${t}_elementwise ${t}_conv \
+        plugins.sparse-csr.test_csr plugins.int8.test_kernels" \
         -DCMAKE_TOOLCHAIN_FILE="$PWD/tests/cross/aarch64.cmake" -DCNNRUN_CROSS_LUA="$PWD/$cross/lua"
 fi
 

@@ -20,6 +20,9 @@
 typedef struct blocked_conv {
     neon_ending end;
     neon_stored as;
+    /* 2: channels are multiplied as pairs in bf16, and a pair counts as one channel and one float
+     * in all that follows but cin; else 1 */
+    int64_t pair;
     cnr_window w; /* of 3 axes, the first of which is 1 */
     int64_t group, icg, ocg, cin, cout, in_plane, out_plane; /* planes: in pixels */
     int64_t in_block, out_block;
@@ -63,12 +66,21 @@ static cnr_status accepts(neon_stored as, const cnr_device *device, const cnr_no
     if (group > 1 && ocg < neon_uk->vl) return cnr_refuse(out, "groups fill no vector");
     int32_t from = out->in_block[0];
     if (from > 1 && (icg % from || from % 4)) from = 0;
-    neon_blocked_take(node, out, as == NEON_F32 ? 600 : 610, from, neon_block_of(x->rank, dim));
+    if (as == NEON_PAIRS && !neon_multiplies_bf16())
+        return cnr_refuse(out, "this processor does not multiply bf16");
+    if (as == NEON_PAIRS && (from < WEIGHT_RUN || group > 1))
+        return cnr_refuse(out, "pairs of channels in one group are wanted");
+    neon_blocked_take(node, out,
+                      as == NEON_F32     ? 600
+                      : as == NEON_PAIRS ? 620
+                                         : 610,
+                      from, neon_block_of(x->rank, dim));
     out->epilogue = neon_chain_accepts(node, x->rank, dim);
     out->prepared = 1 << 1;
     /* channels that are far apart are read one by one */
     out->cost_ns = from || icg < WEIGHT_RUN ? neon_conv_cost(node, &w, 0.85, 0.7)
                                             : neon_conv_cost(node, &w, 0.7, 0.5);
+    if (as == NEON_PAIRS) out->cost_ns = neon_conv_cost(node, &w, 1.6, 1.2);
     return CNR_OK;
 }
 
@@ -105,6 +117,20 @@ static void pack_unit(neon_stored as, const float *w, int64_t icg, int64_t taps,
             }
 }
 
+/* The same for pairs of channels in bf16. */
+static void pack_pairs(const float *w, int64_t icg, int64_t taps, int64_t n, int64_t width,
+                       uint16_t *out) {
+    float row[2 * 64];
+    for (int64_t c0 = 0; c0 < icg; c0 += WEIGHT_RUN)
+        for (int64_t t = 0; t < taps; t++)
+            for (int64_t c = c0; c < cnr_min(icg, c0 + WEIGHT_RUN); c += 2, out += 2 * width) {
+                for (int64_t o = 0; o < width; o++)
+                    for (int64_t i = 0; i < 2; i++)
+                        row[2 * o + i] = o < n ? w[(o * icg + c + i) * taps + t] : 0.0f;
+                neon_uk->narrow[NEON_BF16](row, out, 2 * width);
+            }
+}
+
 typedef struct unit_packing {
     neon_stored as;
     const cnr_tensor *weight;
@@ -118,9 +144,12 @@ static void one_unit(void *arg, int64_t i, int32_t thread) {
     const int64_t o = i % p->units * unit, icg = p->weight->dim[1];
     const int64_t k = cnr_span(p->weight, 1, p->weight->rank);
     (void)thread;
-    pack_unit(p->as, neon_floats(p->weight) + (g * p->ocg + o) * k, icg, k / cnr_max(1, icg),
-              cnr_min(unit, p->ocg - o), cnr_min(unit, cnr_round_up(p->ocg - o, neon_uk->vl)),
-              p->to, g * packed_group(p->weight, p->ocg) + o * k);
+    const int64_t n = cnr_min(unit, p->ocg - o);
+    const int64_t width = cnr_min(unit, cnr_round_up(p->ocg - o, neon_uk->vl));
+    const int64_t at = g * packed_group(p->weight, p->ocg) + o * k, taps = k / cnr_max(1, icg);
+    const float *w = neon_floats(p->weight) + (g * p->ocg + o) * k;
+    if (p->as == NEON_PAIRS) pack_pairs(w, icg, taps, n, width, (uint16_t *)p->to + at);
+    else pack_unit(p->as, w, icg, taps, n, width, p->to, at);
 }
 
 static cnr_status prepare(neon_stored as, const cnr_device *device, const cnr_node *node,
@@ -150,11 +179,12 @@ static void plan_runs(blocked_conv *s) {
     const int64_t pitch = s->copied ? s->pitch : s->w.in[2];
     const int64_t down = s->copied ? s->apart[0] : s->w.dilation[1];
     const int64_t right = s->copied ? s->apart[1] : s->w.dilation[2];
+    const int64_t width = WEIGHT_RUN / s->pair;
     s->runs = 0;
-    for (int64_t c0 = 0; c0 < s->icg; c0 += WEIGHT_RUN)
+    for (int64_t c0 = 0; c0 < s->icg; c0 += width)
         for (int64_t y = 0; y < s->w.kernel[1]; y++)
             for (int64_t x = 0; x < s->w.kernel[2]; x++)
-                for (int64_t c = c0; c < cnr_min(s->icg, c0 + WEIGHT_RUN); c += s->count)
+                for (int64_t c = c0; c < cnr_min(s->icg, c0 + width); c += s->count)
                     s->run[s->runs++] = (c / b * plane + y * down * pitch + x * right) * b + c % b;
 }
 
@@ -177,7 +207,7 @@ static void plan_tasks(blocked_conv *s, int64_t images, int32_t threads) {
     const cnr_window *w = &s->w;
     const int64_t reach = (w->kernel[1] - 1) * w->dilation[1];
     const int64_t row = s->gathered ? s->k * s->columns
-                        : s->copied ? s->icg * s->pitch
+                        : s->copied ? s->icg * (s->flat ? s->columns : s->pitch)
                                     : s->icg * s->columns * w->stride[2];
     int64_t most = (s->k * s->ocg > WEIGHTS_LIMIT ? STRIP_MOST : STRIP_LIMIT) / cnr_max(1, row);
     if (s->copied &&
@@ -209,12 +239,12 @@ static void plan_geometry(blocked_conv *s) {
     const cnr_window *w = &s->w;
     s->gathered = neon_uk->vl == 4 && s->in_block == 1 && s->icg < WEIGHT_RUN && s->k > s->icg &&
                   s->k <= MOST_K && s->k * w->out[2] <= STRIP_MOST; /* at least a row */
-    s->copied = s->gathered || !inside(w);
+    s->copied = s->gathered || s->pair == 2 || !inside(w);
     s->rows = w->out[1];
     s->columns = w->out[2];
     s->row_step = w->stride[1] * w->in[2] * s->in_block;
     s->column_step = w->stride[2] * s->in_block;
-    s->flat = s->gathered || (!s->copied && neon_pointwise(w));
+    s->flat = s->gathered || ((!s->copied || s->pair == 2) && neon_pointwise(w));
     if (s->gathered) s->column_step = s->k;
     else if (s->flat) { /* the plane is one row, cut into tiles */
         const int64_t n = s->out_plane, tiles = cnr_div_up(n, neon_uk->tile_columns);
@@ -251,30 +281,34 @@ static cnr_status plan(neon_stored as, const cnr_device *device, const cnr_node 
     blocked_conv *s = cnr_state(neon_host, node, sizeof *s + (size_t)k * sizeof s->run[0], err);
     if (!s) return CNR_E_MEMORY;
     neon_ending_plan(node, &s->end);
-    s->as = as;
+    s->as = as == NEON_PAIRS ? NEON_F32 : as;
+    s->pair = as == NEON_PAIRS ? 2 : 1;
     s->w = cnr_window_three(&w);
     s->group = groups_of(node);
     s->cin = x->dim[1];
     s->cout = weight->dim[0];
-    s->icg = weight->dim[1];
+    s->icg = weight->dim[1] / s->pair;
     s->ocg = s->cout / s->group;
     s->in_plane = s->w.in[1] * s->w.in[2];
     s->out_plane = s->w.out[1] * s->w.out[2];
     /* for planes of one pixel, every block size gives the same memory */
-    s->in_block = x->block > 1                                   ? x->block
-                  : s->in_plane == 1 && s->icg % WEIGHT_RUN == 0 ? WEIGHT_RUN
-                                                                 : 1;
+    s->in_block = x->block > 1                                           ? x->block / s->pair
+                  : s->in_plane == 1 && weight->dim[1] % WEIGHT_RUN == 0 ? WEIGHT_RUN / s->pair
+                                                                         : 1;
     s->out_block = neon_channel_block(s->cout);
-    s->count = cnr_min(s->in_block, WEIGHT_RUN);
-    s->k = k;
+    s->count = cnr_min(s->in_block, WEIGHT_RUN / s->pair);
+    s->k = k / s->pair;
     s->vectors = vectors_of(s->ocg);
     s->units = cnr_div_up(s->vectors, neon_uk->tile_vectors);
-    s->unit_k = k * neon_uk->tile_vectors * neon_uk->vl;
+    s->unit_k = s->k * neon_uk->tile_vectors * neon_uk->vl;
     plan_geometry(s);
     plan_tasks(s, x->dim[0], device->concurrency);
     if (s->gathered) {
         s->row_step = s->columns * s->k;
         s->room = cnr_round_up(16 + s->strip * s->row_step, 16);
+    } else if (s->copied && s->flat) {
+        s->strip_plane = s->strip * s->columns;
+        s->room = cnr_round_up(16 + s->icg * s->strip_plane, 16);
     } else if (s->copied) {
         const int64_t seen = (s->strip - 1) * s->w.stride[1] + 1;
         s->apart[0] = cnr_min(s->w.dilation[1], seen);
@@ -305,8 +339,10 @@ static float *copy_row(const blocked_conv *s, const float *x, int64_t from, int6
     const int64_t b = s->in_block, wide = s->w.in[2];
     const int64_t begin = cnr_min(n, cnr_max(0, -from));
     const int64_t end = cnr_max(begin, cnr_min(n, wide - from));
+    const float *at = x + (from + begin) * b * s->pair;
     memset(out, 0, (size_t)(begin * b) * sizeof *out);
-    memcpy(out + begin * b, x + (from + begin) * b, (size_t)((end - begin) * b) * sizeof *out);
+    if (s->pair == 2) neon_uk->to_pairs(at, (end - begin) * b * 2, out + begin * b);
+    else memcpy(out + begin * b, at, (size_t)((end - begin) * b) * sizeof *out);
     memset(out + end * b, 0, (size_t)((n - end) * b) * sizeof *out);
     return out + n * b;
 }
@@ -317,7 +353,7 @@ static void copy_strip(const blocked_conv *s, const float *x, int64_t row, float
     const int64_t b = s->in_block, top = row * w->stride[1] - w->pad_begin[1];
     const int64_t high = s->strip_plane / s->pitch, last = w->kernel[1] - 1;
     const int64_t parts = s->apart[1] < w->dilation[2] ? w->kernel[2] : 1;
-    for (int64_t q = 0; q < s->icg / b; q++, x += s->in_plane * b)
+    for (int64_t q = 0; q < s->icg / b; q++, x += s->in_plane * b * s->pair)
         for (int64_t r = 0; r < high; r++) {
             const int64_t tap = cnr_min(r / s->apart[0], last);
             const int64_t y = top + tap * (w->dilation[1] - s->apart[0]) + r;
@@ -327,9 +363,18 @@ static void copy_strip(const blocked_conv *s, const float *x, int64_t row, float
                 continue;
             }
             for (int64_t i = 0; i < parts; i++)
-                out = copy_row(s, x + y * w->in[2] * b, i * w->dilation[2] - w->pad_begin[2],
-                               s->pitch / parts, out);
+                out = copy_row(s, x + y * w->in[2] * b * s->pair,
+                               i * w->dilation[2] - w->pad_begin[2], s->pitch / parts, out);
         }
+}
+
+/* Converts the positions of rows [row, end) to pairs, where a row is some adjacent positions. */
+static void pair_strip(const blocked_conv *s, const float *x, int64_t row, int64_t end,
+                       float *out) {
+    const int64_t b = s->in_block, first = row * s->columns;
+    const int64_t n = cnr_min(s->out_plane, end * s->columns) - first;
+    for (int64_t q = 0; q < s->icg / b; q++, out += s->strip_plane * b)
+        neon_uk->to_pairs(x + (q * s->in_plane + first) * b * 2, n * b * 2, out);
 }
 
 /* Copies the windows of output rows [row, end), one after the other. */
@@ -410,7 +455,8 @@ static void unit_rows(const blocked_job *job, neon_conv_tile *t, const float *x,
             t->x = from + j * s->column_step;
             t->y = job->y + at;
             if (t->operand) t->operand = job->operand + at;
-            neon_uk->conv_tile(t);
+            if (s->pair == 2) neon_uk->conv_pairs(t);
+            else neon_uk->conv_tile(t);
             t->ahead += t->tiles * t->ahead_lines * t->runs * 16;
         }
     }
@@ -485,6 +531,7 @@ static void one_task(void *arg, int64_t i, int32_t thread) {
         int64_t have;
         memcpy(&have, room, sizeof have);
         if (have != which && s->gathered) gather_strip(s, x, row0, row1, room + 16);
+        else if (have != which && s->flat) pair_strip(s, x, row0, row1, room + 16);
         else if (have != which) copy_strip(s, x, row0, room + 16);
         memcpy(room, &which, sizeof which);
         x = room + 16;
@@ -514,3 +561,5 @@ static cnr_status run(const cnr_run *run, cnr_error *err) {
 }
 
 NEON_WEIGHT_KERNELS(neon_conv_blocked, "conv", "_blocked", "conv", neon_free_state)
+NEON_WEIGHT_KERNEL(neon_conv_blocked_pairs, NEON_PAIRS, CNR_KERNEL_BF16_MATH, "conv_bf16_products",
+                   "conv", neon_free_state)

@@ -22,6 +22,16 @@ static int has_f16c(void) {
 }
 #endif
 
+int neon_multiplies_bf16(void) {
+#if defined(__x86_64__)
+    unsigned a, b, c, d;
+    if (!__get_cpuid_count(7, 1, &a, &b, &c, &d)) return 0;
+    return neon_uk->conv_pairs && a & 1u << 5; /* AVX512_BF16 */
+#else
+    return 0;
+#endif
+}
+
 /* The widest comes first. */
 static int32_t usable(const neon_ukernels *list[MOST]) {
     int32_t n = 0;

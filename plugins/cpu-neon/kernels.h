@@ -35,6 +35,7 @@
     X(neon_conv_blocked) \
     X(neon_conv_blocked_f16) \
     X(neon_conv_blocked_bf16) \
+    X(neon_conv_blocked_pairs) \
     X(neon_conv_blocked_depthwise) \
     X(neon_max_pool_blocked) \
     X(neon_average_pool_blocked) \

@@ -23,6 +23,8 @@ void neon_parallel(const cnr_device *device, int64_t n, void (*fn)(void *, int64
 const neon_ukernels *neon_widest_isa(void);
 /* Applies the requested instruction set when a device is opened; CNR_E_ARG: not available. */
 cnr_status neon_wanted_isa(cnr_error *err);
+/* Whether this processor multiplies bf16 by conv_pairs of the microkernels in use. */
+int neon_multiplies_bf16(void);
 const char *neon_isa_name(void); /* in use, or the default */
 void neon_isa_unused(void);      /* a device was closed */
 

@@ -182,11 +182,19 @@ static int port_of(const char *list, const char *name) {
     return at ? at[strlen(word)] - '0' : -1;
 }
 
+/* All 1: the default. Pools that average have no such attribute before opset 19. */
+static int is_default_dilation(const cnr_attr *a) {
+    if (strcmp(a->name, "dilations") != 0) return 0;
+    for (int64_t i = 0; i < a->n; i++)
+        if (a->ints[i] != 1) return 0;
+    return 1;
+}
+
 static void put_attrs(out_job *j, Onnx__NodeProto *n, const struct row *row) {
     out_writer *w = j->w;
     for (int32_t i = 0; n && i < j->node->n_attrs; i++) {
         const cnr_attr *a = j->node->attrs[i];
-        if (!lists(row->attrs, a->name)) continue;
+        if (!lists(row->attrs, a->name) || is_default_dilation(a)) continue;
         if (strcmp(a->name, "auto_pad") == 0 && cnr_attr_is(j->node, "auto_pad", "NOTSET"))
             continue;
         const int same = strncmp(cnr_attr_string(j->node, "auto_pad"), "NOTSET", 6) != 0 &&

@@ -38,12 +38,16 @@ const char *int8_conv_window(const cnr_node *node, cnr_window *out, int64_t *dim
     return bytes < 1e9 ? NULL : "too large once padded";
 }
 
-int int8_planes_lie(const cnr_node *node, const cnr_window *w, int64_t pixel) {
-    if (node->inputs[INT8_X]->dtype != CNR_u8 || pixel < 8) return 0;
+int int8_planes_flat(const cnr_window *w, int64_t pixel) {
     for (int i = 0; i < 3; i++)
         if (w->kernel[i] != 1 || w->stride[i] != 1 || w->pad_begin[i] || w->in[i] != w->out[i])
             return 0;
-    return 1;
+    return pixel > 4;
+}
+
+int int8_planes_lie(const cnr_node *node, const cnr_window *w, int64_t pixel) {
+    const int32_t dtype = INT8_BLOCKED_MIDDLE ? CNR_i8 : CNR_u8;
+    return node->inputs[INT8_X]->dtype == dtype && int8_planes_flat(w, pixel);
 }
 
 void int8_planes_of(const cnr_node *node, const cnr_window *w, int64_t pixel, int8_planes *out) {
@@ -75,10 +79,26 @@ int64_t int8_planes_row(const int8_planes *p, int64_t row) {
 
 /* ---- copying ---- */
 
+/* n is a multiple of 8. */
 static void copy_flipped(uint8_t *to, const uint8_t *from, int64_t n, uint8_t flip) {
-    if (!flip) memcpy(to, from, (size_t)n);
-    else
-        for (int64_t i = 0; i < n; i++) to[i] = from[i] ^ flip;
+    typedef uint64_t pair __attribute__((vector_size(16)));
+    const uint64_t flips = flip * 0x0101010101010101u;
+    int64_t i = 0;
+    if (!flip) {
+        memcpy(to, from, (size_t)n);
+        return;
+    }
+    for (; i + 16 <= n; i += 16) {
+        pair v;
+        memcpy(&v, from + i, sizeof v);
+        v ^= flips;
+        memcpy(to + i, &v, sizeof v);
+    }
+    if (i == n) return;
+    uint64_t v;
+    memcpy(&v, from + i, sizeof v);
+    v ^= flips;
+    memcpy(to + i, &v, sizeof v);
 }
 
 /* The columns [begin, end) of a phase that lie inside x's row; the others are padding. */
@@ -101,9 +121,9 @@ static void copy_row(const int8_planes *p, const uint8_t *from, uint8_t flip, ui
         const uint8_t *at = from + (begin * stride + phase - p->w.pad_begin[2]) * pixel;
         uint8_t *place = to + begin * pixel;
         if (stride == 1) copy_flipped(place, at, (end - begin) * pixel, flip);
-        else if (!flip && pixel == 16)
+        else if (pixel == 16)
             for (int64_t i = begin; i < end; i++, place += 16, at += stride * 16)
-                memcpy(place, at, 16);
+                copy_flipped(place, at, 16, flip);
         else
             for (int64_t i = begin; i < end; i++, place += pixel, at += stride * pixel)
                 copy_flipped(place, at, pixel, flip);
@@ -153,6 +173,10 @@ void int8_planes_copy(const int8_planes *p, const cnr_tensor *x, int64_t sample,
     const cnr_window *w = &p->w;
     const int64_t plane = w->in[0] * w->in[1] * w->in[2], channels = x->dim[1];
     const uint8_t *from = (const uint8_t *)x->data + (sample * channels + index * p->pixel) * plane;
+    if (int8_planes_flat(w, p->pixel)) {
+        copy_flipped(to, from, plane * p->pixel, flip);
+        return;
+    }
     for (int64_t z = 0; z < p->rows[0]; z++)
         for (int64_t y = 0; y < p->rows[1]; y++, to += p->row) {
             const int64_t iz = z - w->pad_begin[0], iy = y - w->pad_begin[1];

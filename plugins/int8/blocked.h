@@ -31,7 +31,9 @@ typedef struct int8_planes {
 /* Reads the node's window; returns NULL, or why it is refused. dim: of y. */
 const char *int8_conv_window(const cnr_node *node, cnr_window *out, int64_t *dim);
 void int8_planes_of(const cnr_node *node, const cnr_window *w, int64_t pixel, int8_planes *out);
-/* Whether windows can read x in place: its positions are consecutive. */
+/* Whether windows are single positions, all of them in order. Then whether they can read x in
+ * place. */
+int int8_planes_flat(const cnr_window *w, int64_t pixel);
 int int8_planes_lie(const cnr_node *node, const cnr_window *w, int64_t pixel);
 /* Byte offset of a tap from an output's position; of row `row` of y from the first tap. */
 int64_t int8_planes_tap(const int8_planes *p, int64_t z, int64_t y, int64_t x);

@@ -70,6 +70,8 @@ static cnr_status prepare(const cnr_device *device, const cnr_node *node, void *
     (void)device;
     (void)err;
     int8_blob_fill(node, panels * INT8_PANEL, blob);
+    uint32_t *offset = (uint32_t *)(blob + 1);
+    blob->layer.narrow = 1;
     uint8_t *to = (uint8_t *)data + blob->weight_at;
     memset(to, 0, (size_t)(panels * k4 * 4 * INT8_PANEL));
     for (int64_t r = 0; r < w->dim[0]; r++) {
@@ -78,7 +80,10 @@ static cnr_status prepare(const cnr_device *device, const cnr_node *node, void *
         for (int64_t c = 0; c < w->dim[1]; c++)
             for (int64_t t = 0; t < taps; t++, from++) {
                 const int64_t k = (c / pixel * taps + t) * pixel + c % pixel;
-                panel[k / 4 * 4 * INT8_PANEL + k % 4] = *from ^ blob->layer.w_flip;
+                const int8_t v = (int8_t)(*from ^ blob->layer.w_flip);
+                panel[k / 4 * 4 * INT8_PANEL + k % 4] = (uint8_t)v;
+                offset[r] += (uint32_t)(v * INT8_BLOCKED_MIDDLE);
+                if (v == INT8_MIN) blob->layer.narrow = 0;
             }
     }
     return CNR_OK;
@@ -122,8 +127,8 @@ static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space
     s->k4 = k4;
     s->rows = node->inputs[INT8_W]->dim[0];
     s->wide = w.out[2];
-    if (int8_planes_lie(node, &w, pixel)) s->wide = s->p.points;
-    else {
+    if (int8_planes_flat(&w, pixel)) s->wide = s->p.points;
+    if (!int8_planes_lie(node, &w, pixel)) {
         const int64_t sample = cnr_max(1, s->p.n * s->p.plane);
         s->chunk = cnr_max(1, cnr_min(x->dim[0], CHUNK_BYTES / sample));
         workspace->bytes = (uint64_t)(s->chunk * sample + SLACK);
@@ -153,7 +158,8 @@ static void pad_plane(void *arg, int64_t index, int32_t thread) {
     const int8_planes *p = &j->s->p;
     (void)thread;
     int8_planes_copy(p, j->run->node->inputs[INT8_X], j->first + index / p->n, index % p->n,
-                     j->blob->layer.x_flip, (uint8_t)j->blob->layer.x_zero,
+                     j->blob->layer.x_flip ^ INT8_BLOCKED_MIDDLE,
+                     (uint8_t)(j->blob->layer.x_zero ^ INT8_BLOCKED_MIDDLE),
                      (uint8_t *)j->run->workspace_data + index * p->plane);
 }
 
@@ -179,7 +185,7 @@ static void one_tile(const conv_job *j, int8_tile *t, int64_t sample, int64_t pa
     const int64_t at = line * s->wide + begin, row = pair * INT8_MOST_PANELS * INT8_PANEL;
     uint8_t room[INT8_MOST_PANELS * INT8_MOST_PIXELS * INT8_PANEL];
     t->pixels = (part + 1) * s->wide / s->row_tiles - begin;
-    t->x = j->x + sample * s->p.n * s->p.plane + begin * s->p.pixel;
+    t->x = (const int8_blocked_byte *)j->x + sample * s->p.n * s->p.plane + begin * s->p.pixel;
     if (s->chunk) t->x += int8_planes_row(&s->p, line);
     if (y->block == 16) {
         t->y = (uint8_t *)y->data + ((j->first + sample) * s->rows + row) * s->p.points +
@@ -208,6 +214,7 @@ static void one_task(void *arg, int64_t index, int32_t thread) {
                    .k4 = s->k4,
                    .pixel = s->p.pixel,
                    .panel_bytes = s->k4 * 4 * INT8_PANEL,
+                   .narrow = layer->narrow,
                    .finish = {.low = layer->low, .high = layer->high, .zero = layer->y_zero}};
     (void)thread;
     if (cnr_cancelled(j->run->stream)) return;
@@ -241,7 +248,7 @@ static cnr_status run(const cnr_run *run, cnr_error *err) {
 
 const cnr_kernel int8_conv_blocked = {
     .size = sizeof(cnr_kernel),
-    .version = 2,
+    .version = 3,
     .name = "qlinear_conv_int8_blocked",
     .op = "qlinear_conv",
     .device = "cpu",

@@ -97,6 +97,7 @@ static cnr_status prepare(const cnr_device *device, const cnr_node *node, void *
     (void)device;
     (void)err;
     int8_blob_fill(node, channels, blob);
+    uint32_t *offset = (uint32_t *)(blob + 1);
     uint8_t *to = (uint8_t *)data + blob->weight_at;
     memset(to, 0, (size_t)(channels / b * block_bytes(node, lines, b)));
     for (int64_t c = 0; c < channels; c++) {
@@ -112,6 +113,7 @@ static cnr_status prepare(const cnr_device *device, const cnr_node *node, void *
                 if (after / 4 < quads)
                     quad[each + ((r * quads + after / 4) * b + c % b) * 4 + after % 4] = v;
                 word[(r * columns + x) * b + c % b] = (int8_t)v;
+                offset[c] += (uint32_t)((int8_t)v * INT8_BLOCKED_MIDDLE);
             }
     }
     return CNR_OK;
@@ -173,11 +175,12 @@ static void one_plane(void *arg, int64_t index, int32_t thread) {
                      .finish = {int8_offsets(blob) + plane * b, int8_scales(blob) + plane * b,
                                 blob->layer.low, blob->layer.high, blob->layer.y_zero}};
     if (cnr_cancelled(run->stream)) return;
-    int8_planes_copy(p, node->inputs[INT8_X], index / p->n, plane, blob->layer.x_flip,
-                     (uint8_t)blob->layer.x_zero, x);
+    int8_planes_copy(p, node->inputs[INT8_X], index / p->n, plane,
+                     blob->layer.x_flip ^ INT8_BLOCKED_MIDDLE,
+                     (uint8_t)(blob->layer.x_zero ^ INT8_BLOCKED_MIDDLE), x);
     t.y = (uint8_t *)y->data + index * b * p->points;
     for (int64_t row = 0; row < rows; row++, t.y += t.pixels * b) {
-        t.x = x + int8_planes_row(p, row);
+        t.x = (const int8_blocked_byte *)x + int8_planes_row(p, row);
         int8_uk->window(&t);
     }
 }
@@ -191,7 +194,7 @@ static cnr_status run(const cnr_run *run, cnr_error *err) {
 
 const cnr_kernel int8_conv_depthwise = {
     .size = sizeof(cnr_kernel),
-    .version = 3,
+    .version = 4,
     .name = "qlinear_conv_int8_depthwise",
     .op = "qlinear_conv",
     .device = "cpu",

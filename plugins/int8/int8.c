@@ -2,13 +2,18 @@
 #include "int8.h"
 
 #include <stdlib.h>
+#if defined(__aarch64__) && defined(__linux__)
+#include <asm/hwcap.h>
+#include <sys/auxv.h>
+#endif
 
 const cnr_host *int8_host;
 const int8_ukernels *int8_uk;
 
-const int8_ukernels *int8_choose_isa(void) {
-    const char *wish = getenv("CNNRUN_CPU_ISA");
-    const int8_ukernels *list[3];
+enum { MOST_ISAS = 4 };
+
+/* The widest comes first. */
+static int32_t usable(const int8_ukernels *list[MOST_ISAS]) {
     int32_t n = 0;
 #if defined(__x86_64__)
     __builtin_cpu_init(); /* also checks by XGETBV that the system saves the wide registers */
@@ -18,8 +23,22 @@ const int8_ukernels *int8_choose_isa(void) {
         __builtin_cpu_supports("avx512vnni"))
         list[n++] = &int8_ukernels_avx512vnni;
     if (avx2) list[n++] = &int8_ukernels_avx2;
+#elif defined(__aarch64__)
+#if defined(__linux__)
+    const int dotprod = (getauxval(AT_HWCAP) & HWCAP_ASIMDDP) != 0;
+    if (dotprod && getauxval(AT_HWCAP2) & HWCAP2_I8MM) list[n++] = &int8_ukernels_i8mm;
+    if (dotprod) list[n++] = &int8_ukernels_dotprod;
+#endif
+    list[n++] = &int8_ukernels_neon;
 #endif
     list[n++] = &int8_ukernels_generic;
+    return n;
+}
+
+const int8_ukernels *int8_choose_isa(void) {
+    const char *wish = getenv("CNNRUN_CPU_ISA");
+    const int8_ukernels *list[MOST_ISAS];
+    const int32_t n = usable(list);
     /* "avx512" means the same processors as in other plugins. */
     for (int32_t i = 0; wish && i < n; i++)
         if (strncmp(list[i]->name, wish, strlen(wish)) == 0) return list[i];

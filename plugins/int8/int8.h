@@ -89,9 +89,9 @@ int int8_pair_form(const cnr_tensor *a, const cnr_tensor *b, int multiplies);
  * their top bits flipped, which shifts their zero points by 128. Most kernels need weights whose
  * zero point is then 0; others (`shifts`) subtract the sum of x times the zero point. */
 typedef struct int8_layer {
-    int32_t x_zero, y_zero; /* x_zero: after the flip */
-    uint8_t x_flip, w_flip, shifts;
-    float low, high; /* bounds of y minus y_zero */
+    int32_t x_zero, y_zero;                 /* x_zero: after the flip */
+    uint8_t x_flip, w_flip, shifts, narrow; /* narrow: no weight, flipped, is -128 */
+    float low, high;                        /* bounds of y minus y_zero */
 } int8_layer;
 
 /* The blob: this, `rows` offsets (int32), scales (float), zero points of weights (int32), then the

@@ -106,6 +106,7 @@ static void layer_of(const cnr_node *node, int8_layer *out) {
     out->x_flip = in[INT8_X]->dtype == CNR_i8 ? 0x80 : 0;
     out->w_flip = in[INT8_W]->dtype == CNR_u8 ? 0x80 : 0;
     out->shifts = !int8_is_middle(node);
+    out->narrow = 0;
     out->x_zero = int8_byte_at(in[INT8_X_ZERO], 0) + out->x_flip;
     out->y_zero = int8_byte_at(in[INT8_Y_ZERO], 0);
     int8_bounds(in[INT8_Y_ZERO]->dtype, out->y_zero, &out->low, &out->high);

@@ -104,9 +104,9 @@ static int kernel_link(cnri_case *c, const char *name, const char *attrs) {
 }
 
 static uint32_t kernel_stores(const cnr_kernel *k) {
-    return k && CNRI_HAS(k, flags)
-               ? k->flags & (CNR_KERNEL_F16 | CNR_KERNEL_BF16 | CNR_KERNEL_F16_MATH)
-               : 0;
+    return k && CNRI_HAS(k, flags) ? k->flags & (CNR_KERNEL_F16 | CNR_KERNEL_BF16 |
+                                                 CNR_KERNEL_F16_MATH | CNR_KERNEL_BF16_MATH)
+                                   : 0;
 }
 
 /* The case of kernels that store weights as this one, with what the reference says of it; to be

@@ -383,11 +383,11 @@ static void round_constants(cnri_case *c, int32_t dtype) {
 
 void cnri_case_round(cnri_case *c, const cnr_kernel *k) {
     const uint32_t flags = k && CNRI_HAS(k, flags) ? k->flags : 0;
-    c->halves = (flags & CNR_KERNEL_F16_MATH) != 0;
+    c->halves = flags & (CNR_KERNEL_F16_MATH | CNR_KERNEL_BF16_MATH);
     c->spreads = (flags & CNR_KERNEL_SPREADS_NAN) != 0;
     c->skips = (flags & CNR_KERNEL_SKIPS_ZEROS) != 0;
     if (flags & (CNR_KERNEL_F16 | CNR_KERNEL_F16_MATH)) round_constants(c, CNR_f16);
-    if (flags & CNR_KERNEL_BF16) round_constants(c, CNR_bf16);
+    if (flags & (CNR_KERNEL_BF16 | CNR_KERNEL_BF16_MATH)) round_constants(c, CNR_bf16);
 }
 
 cnr_status cnri_case_encode(cnri_case *c, const cnr_kernel *k, cnr_error *err) {

@@ -187,11 +187,17 @@ static bool of_plugin(const cnri_check_options *o, const void *descriptor) {
     return !o->plugin || (owner && strcmp(owner->name, o->plugin) == 0);
 }
 
+static uint32_t arithmetic_of(const cnri_check_options *o) {
+    return !o->arithmetic                       ? 0
+           : strcmp(o->arithmetic, "fp16") == 0 ? CNR_KERNEL_F16_MATH
+                                                : CNR_KERNEL_BF16_MATH;
+}
+
 static bool kernel_wanted(const cnri_check_options *o, const cnr_kernel *k) {
-    const bool halves = CNRI_HAS(k, flags) && k->flags & CNR_KERNEL_F16_MATH;
+    const uint32_t math = CNR_KERNEL_F16_MATH | CNR_KERNEL_BF16_MATH;
+    const uint32_t halves = CNRI_HAS(k, flags) ? k->flags & math : 0;
     if (o->operators || !of_plugin(o, k)) return false;
-    if (o->kernel ? strcmp(k->name, o->kernel) != 0 : halves != (o->arithmetic != NULL))
-        return false;
+    if (o->kernel ? strcmp(k->name, o->kernel) != 0 : halves != arithmetic_of(o)) return false;
     if (!o->op) return true;
     const cnr_op *op = cnri_op_find(o->op);
     return strcmp(k->op, CNR_ANY_OP) == 0 || strcmp(k->op, o->op) == 0 ||
@@ -319,8 +325,8 @@ static cnr_status check_net(checker *k, const named_device *d, cnr_error *err) {
 cnr_status cnri_check_all(const cnri_check_options *o, cnri_check_totals *sum, cnr_error *err) {
     checker k = {.o = o, .sum = sum};
     *sum = (cnri_check_totals){0};
-    if (o->arithmetic && strcmp(o->arithmetic, "fp16") != 0)
-        return cnri_fail(err, CNR_E_ARG, "arithmetic", "\"%s\": want fp16", o->arithmetic);
+    if (o->arithmetic && strcmp(o->arithmetic, "fp16") != 0 && strcmp(o->arithmetic, "bf16") != 0)
+        return cnri_fail(err, CNR_E_ARG, "arithmetic", "\"%s\": want fp16 or bf16", o->arithmetic);
     cnr_status status = list_devices(&k, err);
     for (int32_t i = 0; i < k.devices.n && o->net && !status && !cancelled(o); i++)
         status = check_net(&k, &k.devices.at[i], err);
@@ -351,10 +357,8 @@ static bool net_wants(void *arg, const cnr_kernel *k, const char *op) {
     const char *type = o->weights_type ? o->weights_type : "f32";
     const cnr_op *only = o->op ? cnri_op_find(o->op) : NULL;
     const uint32_t asked = (strcmp(type, "fp16") == 0 ? CNR_KERNEL_F16 : 0) |
-                           (strcmp(type, "bf16") == 0 ? CNR_KERNEL_BF16 : 0) |
-                           (o->arithmetic ? CNR_KERNEL_F16_MATH : 0);
-    const uint32_t apart =
-        CNR_KERNEL_F16 | CNR_KERNEL_BF16 | CNR_KERNEL_F16_MATH | CNR_KERNEL_BY_NAME_ONLY;
+                           (strcmp(type, "bf16") == 0 ? CNR_KERNEL_BF16 : 0) | arithmetic_of(o);
+    const uint32_t apart = CNRI_KERNEL_PRECISIONS | CNR_KERNEL_BY_NAME_ONLY;
     if (!of_plugin(o, k) || !drives(k, f->device->cls->name, f->device->cls->family)) return false;
     if (o->op && (!only || strcmp(only->name, op) != 0)) return false;
     if (o->kernel) return strcmp(k->name, o->kernel) == 0;

@@ -158,9 +158,9 @@ static void add_rounding(double *bound, const cnr_tensor *t, double absolute) {
     }
 }
 
-/* Products in f16 and their sums, as kernels of CNR_KERNEL_F16_MATH promise: relative to the sum of
- * the products' sizes, which is what the reference makes of operands without signs; and what is too
- * small for f16 is off by half of the least that is not. */
+/* Products in halves and their sums, as kernels of CNR_KERNEL_F16_MATH or _BF16_MATH promise:
+ * relative to the sum of the products' sizes, which is what the reference makes of operands without
+ * signs; and what is too small for f16 is off by half of the least that is not. */
 static cnr_status add_halves(cnri_case *c, cnr_error *err) {
     cnr_tensor was[CNRI_CHECK_PORTS] = {0}, out, *outs[1] = {&out};
     const cnr_tensor *seen[1] = {&out};
@@ -178,9 +178,10 @@ static cnr_status add_halves(cnri_case *c, cnr_error *err) {
     cnr_status status = good ? call(c, &node, outs, err) : no_memory(err);
     if (CNRI_HAS(node.desc, cost)) node.desc->cost(&node, &cost);
     const int64_t n = cnr_count(&c->out[0]);
+    const double part = c->halves & CNR_KERNEL_F16_MATH ? (CNR_F16_TERMS + 2) * 0x1p-11 : 0x1p-7;
     for (int64_t i = 0; i < n && !status; i++)
         if (isfinite(cnri_element(out.dtype, out.data, i)))
-            c->bound[0][i] += (CNR_F16_TERMS + 2) * 0x1p-11 * cnri_element(out.dtype, out.data, i) +
+            c->bound[0][i] += part * cnri_element(out.dtype, out.data, i) +
                               (double)cost.macs / (double)n * 0x1p-24;
     for (int32_t i = 0; i < CNRI_CHECK_PORTS; i++) {
         if (was[i].data) memcpy(c->in[i].data, was[i].data, (size_t)cnr_dense_bytes(&was[i]));

@@ -114,7 +114,8 @@ typedef struct cnri_case {
     int32_t n_chain;                      /* operators behind it */
     cnri_link chain[CNRI_CHECK_CHAIN];
     void *known[CNRI_CHECK_PORTS]; /* of outputs: data that infer gave, where that is wanted */
-    bool halves;  /* whoever is judged by it multiplies in f16, as CNR_KERNEL_F16_MATH says */
+    /* CNR_KERNEL_F16_MATH or _BF16_MATH if whoever is judged by it multiplies so, else 0 */
+    uint32_t halves;
     bool dense;   /* encoded inputs are given decoded */
     bool lenient; /* judged even where results are no numbers, or hardly hang on the inputs */
     int32_t n_parts, part_axis; /* > 0: the reference is asked for these ranges alone */
@@ -304,7 +305,7 @@ void cnri_work_tell(const char *what, int64_t number, const char *text);
 /* ---- children.c: kernels and operators, each in a process of its own ---- */
 typedef struct cnri_check_options {
     const char *plugin, *op, *kernel, *device; /* (optional) only those */
-    const char *arithmetic; /* "fp16": only kernels that multiply in it, which are left out
+    const char *arithmetic; /* "fp16", "bf16": only kernels that multiply in it, which are left out
                                otherwise unless named */
     bool operators;         /* no kernels */
     int64_t seed, cases, only, threads; /* as in cnri_work */

@@ -7,7 +7,7 @@
 #include "judge/net.h"
 
 /* Multiplications of a reference that is computed whole; of larger ones three ranges are. */
-enum { MAX_WORK = 24 << 20, GROUPS = 4, OFFERS = 2 };
+enum { MAX_WORK = 24 << 20, GROUPS = 5, OFFERS = 2 };
 
 typedef struct spot {   /* a node that stands for all like it */
     int32_t node, step; /* step: of the plan, which runs it; -1: none of its own */
@@ -313,10 +313,11 @@ static cnr_status take(survey *s, const spot *p, int32_t attempt, cnr_error *err
 /* How a kernel stores weights and multiplies: those that do so alike share a reference. */
 static int32_t group_of(const cnr_kernel *k) {
     const uint32_t flags = CNRI_HAS(k, flags) ? k->flags : 0;
-    return flags & CNR_KERNEL_F16_MATH ? 3
-           : flags & CNR_KERNEL_BF16   ? 2
-           : flags & CNR_KERNEL_F16    ? 1
-                                       : 0;
+    return flags & CNR_KERNEL_BF16_MATH  ? 4
+           : flags & CNR_KERNEL_F16_MATH ? 3
+           : flags & CNR_KERNEL_BF16     ? 2
+           : flags & CNR_KERNEL_F16      ? 1
+                                         : 0;
 }
 
 /* The inputs of a kernel that reads encodings have to be so encoded. */
@@ -390,7 +391,9 @@ static bool find_data(survey *s, const spot *p, int32_t group, int64_t number) {
                                             {.size = sizeof(cnr_kernel), .flags = CNR_KERNEL_F16},
                                             {.size = sizeof(cnr_kernel), .flags = CNR_KERNEL_BF16},
                                             {.size = sizeof(cnr_kernel),
-                                             .flags = CNR_KERNEL_F16_MATH}};
+                                             .flags = CNR_KERNEL_F16_MATH},
+                                            {.size = sizeof(cnr_kernel),
+                                             .flags = CNR_KERNEL_BF16_MATH}};
     cnr_error err = CNR_ERROR_INIT;
     cnr_status status = CNR_E_STATE;
     for (int32_t attempt = 0; attempt < 3 && status; attempt++) {

@@ -15,7 +15,7 @@ static const cnri_option options[] =
      ROW(o.op, "--op", "NAME", "only this operator, and kernels for it"),
      ROW(o.kernel, "--kernel", "NAME", "only this kernel"),
      ROW(o.arithmetic, "--arithmetic", "TYPE",
-         "fp16: only kernels that multiply in it, and in no other run"),
+         "fp16, bf16: only kernels that multiply in it, and in no other run"),
      ROW(o.operators, "--operators", NULL, "only operators, no kernels"),
      ROW(o.device, "--device", "NAME", "only kernels, on this device"),
      ROW(o.seed, "--seed", "N", "draws other cases (1)", .max = 1e15),

@@ -12,6 +12,10 @@
 
 #include "graph/graph.h"
 
+/* How kernels store weights and multiply: those that do so only where it is asked for. */
+#define CNRI_KERNEL_PRECISIONS \
+    (CNR_KERNEL_F16 | CNR_KERNEL_BF16 | CNR_KERNEL_F16_MATH | CNR_KERNEL_BF16_MATH)
+
 typedef struct cnri_part { /* one device's share of a layer */
     char device[32];
     double ratio; /* of the output range on `axis`; ratios of a layer sum to 1 */
@@ -224,7 +228,7 @@ typedef struct cnri_plan_options {
     /* devices that are left for when this one fails; NULL-terminated */
     const char *const *fallback;
     bool on_fallback; /* `device` is one of those: the net's own wishes no longer count */
-    uint32_t stores;  /* CNR_KERNEL_F16, _BF16, _F16_MATH: kernels that do are chosen from */
+    uint32_t stores;  /* of CNRI_KERNEL_PRECISIONS: kernels that do are chosen from */
 } cnri_plan_options;
 
 typedef enum cnri_step_kind { CNRI_STEP_KERNEL, CNRI_STEP_COPY, CNRI_STEP_LAYOUT } cnri_step_kind;

@@ -7,7 +7,7 @@ bool cnri_kernel_only_forced(const cnr_kernel *k) {
 }
 
 bool cnri_kernel_storage_allowed(const cnri_kernel_query *q, const cnr_kernel *k) {
-    const uint32_t asked = CNR_KERNEL_F16 | CNR_KERNEL_BF16 | CNR_KERNEL_F16_MATH;
+    const uint32_t asked = CNRI_KERNEL_PRECISIONS;
     const uint32_t stores = CNRI_HAS(k, flags) ? k->flags & asked : 0;
     return (stores & ~q->stores) == 0;
 }
@@ -43,7 +43,7 @@ static bool is_better(const cnri_candidate *a, const cnri_candidate *b) {
  * Rows of types that were not requested are not made. */
 static bool honours_requested_precision(const cnri_candidate *c) {
     return c->kernel && CNRI_HAS(c->kernel, flags) && !c->dense &&
-           c->kernel->flags & (CNR_KERNEL_F16 | CNR_KERNEL_BF16 | CNR_KERNEL_F16_MATH);
+           c->kernel->flags & CNRI_KERNEL_PRECISIONS;
 }
 
 /* The best row among those whose times come from min_source or a surer source. Rows that honour the

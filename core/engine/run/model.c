@@ -212,7 +212,8 @@ static cnr_status check_kernel(const cnr_model *m, const char *word, cnr_error *
 /* Kernels that do so may be chosen. */
 static uint32_t stores_of(const cnr_load_options *o) {
     static const uint32_t weights[] = {0, CNR_KERNEL_F16, CNR_KERNEL_BF16},
-                          arithmetic[] = {0, CNR_KERNEL_F16_MATH};
+                          arithmetic[] = {0, CNR_KERNEL_F16_MATH,
+                                          CNR_KERNEL_BF16_MATH | CNR_KERNEL_BF16};
     return weights[cnri_choice(cnri_weights_types, o->weights_type)] |
            arithmetic[cnri_choice(cnri_arithmetics, o->arithmetic)];
 }

@@ -2,7 +2,7 @@
 #include "run/run.h"
 
 const char *const cnri_weights_types[] = {"f32", "fp16", "bf16", NULL};
-const char *const cnri_arithmetics[] = {"f32", "fp16", NULL};
+const char *const cnri_arithmetics[] = {"f32", "fp16", "bf16", NULL};
 const char *const cnri_cache_policies[] = {"lru", "fifo", NULL};
 
 #define PLAN_NOTHING(member) 0
@@ -144,7 +144,7 @@ static const char **split_lines(const char *text) {
 
 bool cnri_load_defaults(const cnr_graph *g, cnri_plan_options *o, void *held[CNRI_N_LOAD_OPTIONS]) {
     const char *stores = meta_of(g, "stores");
-    const uint32_t known = CNR_KERNEL_F16 | CNR_KERNEL_BF16 | CNR_KERNEL_F16_MATH;
+    const uint32_t known = CNRI_KERNEL_PRECISIONS;
     int64_t bits;
     bool good = true;
     if (!o->stores && stores && cnri_parse_int(stores, &bits)) o->stores = (uint32_t)bits & known;

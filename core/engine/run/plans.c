@@ -136,10 +136,15 @@ void cnri_plans_check_stores(const cnr_model *m, const cnri_plan_options *o, con
         if (k && CNRI_HAS(k, flags) && k->flags & CNR_KERNEL_F16_MATH)
             left &= ~(uint32_t)CNR_KERNEL_F16;
     }
+    /* --arithmetic bf16 asks for both, and either will do */
+    const uint32_t both = CNR_KERNEL_BF16_MATH | CNR_KERNEL_BF16;
+    if (o->stores & CNR_KERNEL_BF16_MATH && (left & both) != both) left &= ~both;
+    if (o->stores & CNR_KERNEL_BF16_MATH) left &= ~(uint32_t)CNR_KERNEL_BF16;
     if (!left || atomic_exchange(&m->plans->warned_of_types, true)) return;
-    if (left & CNR_KERNEL_F16_MATH)
+    if (left & (CNR_KERNEL_F16_MATH | CNR_KERNEL_BF16_MATH))
         cnri_graph_warn(m->graph, m->graph->name,
-                        "no device there multiplies for this net in fp16: it is in f32");
+                        "no device there multiplies for this net in %s: it is in f32",
+                        left & CNR_KERNEL_F16_MATH ? "fp16" : "bf16");
     if (left & (CNR_KERNEL_F16 | CNR_KERNEL_BF16))
         cnri_graph_warn(m->graph, m->graph->name,
                         "no kernel there stores weights of this net as %s: they stay as they are",

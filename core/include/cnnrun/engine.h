@@ -99,8 +99,8 @@ typedef struct cnr_load_options {
     /* "fp16" or "bf16": kernels that can store prepared weights so and multiply in f32. NULL:
      * "f32". */
     const char *weights_type;
-    /* "fp16": kernels multiply in f16 where the device can (CNR_KERNEL_F16_MATH); a device that
-     * cannot logs a warning. NULL: "f32". */
+    /* "fp16", "bf16": kernels multiply so where the device can (CNR_KERNEL_F16_MATH, _BF16_MATH); a
+     * device that cannot logs a warning. With "bf16" others may store weights so. NULL: "f32". */
     const char *arithmetic;
     /* Which stored plans go first where cache_bytes are taken: "lru", used longest ago, or "fifo",
      * kept longest ago. NULL: "lru". */

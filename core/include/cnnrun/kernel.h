@@ -84,7 +84,10 @@ enum {
      * tile */
     CNR_KERNEL_SPREADS_NAN = 1 << 5,
     /* products with a weight of 0 may be left out: there 0 times NaN or infinity is 0 */
-    CNR_KERNEL_SKIPS_ZEROS = 1 << 6
+    CNR_KERNEL_SKIPS_ZEROS = 1 << 6,
+    /* operands are rounded to bf16 and multiplied; sums are of f32, denormals may be 0. A result
+     * lies within 2^-7 of the sum of the products' sizes. Chosen as CNR_KERNEL_F16_MATH is */
+    CNR_KERNEL_BF16_MATH = 1 << 7
 };
 enum { CNR_F16_TERMS = 16, CNR_SPREAD_POSITIONS = 8 };
 

@@ -81,6 +81,8 @@ static const char *arithmetic_of(const cnri_step *s) {
     if (s->kind != CNRI_STEP_KERNEL) return NULL;
     if (s->kernel && CNRI_HAS(s->kernel, flags) && s->kernel->flags & CNR_KERNEL_F16_MATH)
         return cnr_dtype_name(CNR_f16);
+    if (s->kernel && CNRI_HAS(s->kernel, flags) && s->kernel->flags & CNR_KERNEL_BF16_MATH)
+        return cnr_dtype_name(CNR_bf16);
     const cnr_tensor *x = s->view.n_inputs > 0 ? s->view.inputs[0] : NULL;
     return cnr_dtype_name(x ? x->dtype : s->view.outputs[0]->dtype);
 }

@@ -107,8 +107,22 @@ INLINE void conv_store(const neon_conv_tile *t, float *to, vec acc[TILE_COLUMNS]
 #define LANE_PRODUCTS 0
 #endif
 
+/* sum + x w: of floats, or of pairs in bf16. In assembly, since the file's options lack the
+ * instruction; callers have asked the processor. */
+INLINE vec conv_fuse(vec x, vec w, vec sum, const int pairs) {
+#if defined(__AVX512F__)
+    if (pairs) {
+        __asm__("vdpbf16ps %2, %1, %0" : "+v"(sum) : "v"(x), "v"(w));
+        return sum;
+    }
+#endif
+    (void)pairs;
+    return fuse(x, w, sum);
+}
+
 INLINE const float *conv_channel(vec acc[TILE_COLUMNS][TILE_VECTORS], const float *x,
-                                 const float *w, const int n, const int nv, const int64_t column) {
+                                 const float *w, const int n, const int nv, const int64_t column,
+                                 const int pairs) {
     vec k[TILE_VECTORS];
     UNROLL(4)
     for (int v = 0; v < nv; v++) {
@@ -119,7 +133,7 @@ INLINE const float *conv_channel(vec acc[TILE_COLUMNS][TILE_VECTORS], const floa
     for (int j = 0; j < n; j++) {
         const vec value = splat(x[j * column]);
         UNROLL(4)
-        for (int v = 0; v < nv; v++) acc[j][v] = fuse(value, k[v], acc[j][v]);
+        for (int v = 0; v < nv; v++) acc[j][v] = conv_fuse(value, k[v], acc[j][v], pairs);
     }
     return w + nv * VL;
 }
@@ -178,7 +192,7 @@ INLINE const float *conv_quad(vec acc[TILE_COLUMNS][TILE_VECTORS], const float *
 #else
 INLINE const float *conv_quad(vec acc[TILE_COLUMNS][TILE_VECTORS], const float *from,
                               const float *w, const int n, const int nv, const int64_t column) {
-    for (int i = 0; i < 4; i++) w = conv_channel(acc, from + i, w, n, nv, column);
+    for (int i = 0; i < 4; i++) w = conv_channel(acc, from + i, w, n, nv, column, 0);
     return w;
 }
 #endif
@@ -215,7 +229,7 @@ INLINE void conv_start(const neon_conv_tile *t, const float *y, const float *sum
 }
 
 INLINE void conv_sum(const neon_conv_tile *t, float *sum, const int n, const int nv,
-                     const int64_t column, const int64_t count) {
+                     const int64_t column, const int64_t count, const int pairs) {
     const float *from = t->x, *ahead = t->ahead;
     float *y = t->y;
     for (int64_t tile = t->tiles; tile > 0; tile--, from += n * column, y += n * VL) {
@@ -229,7 +243,7 @@ INLINE void conv_sum(const neon_conv_tile *t, float *sum, const int n, const int
             for (int64_t l = t->ahead_lines; l > 0; l--, ahead += 16)
                 __builtin_prefetch(ahead, 0, 2);
             for (; LANE_PRODUCTS && i >= 4; i -= 4, x += 4) w = conv_quad(acc, x, w, n, nv, column);
-            for (; i > 0; i--, x++) w = conv_channel(acc, x, w, n, nv, column);
+            for (; i > 0; i--, x++) w = conv_channel(acc, x, w, n, nv, column, pairs);
         }
         if (t->straight) {
             switch (t->bound.kind) {
@@ -250,7 +264,7 @@ INLINE void conv_sum(const neon_conv_tile *t, float *sum, const int n, const int
 
 #define CONV_TILE(n, nv, column, count) \
     case (n)*8 + (nv): \
-        conv_sum(t, sum, n, nv, column, count); \
+        conv_sum(t, sum, n, nv, column, count, CONV_PAIRS); \
         return;
 #define CONV_TILES_(n, c, k) CONV_TILE(n, 1, c, k) CONV_TILE(n, 2, c, k)
 #if TILE_VECTORS == 4
@@ -291,6 +305,7 @@ INLINE void conv_sum(const neon_conv_tile *t, float *sum, const int n, const int
         } \
     }
 
+#define CONV_PAIRS 0
 #define RUN (VL == 4 ? VL : t->count)
 CONV_TILE_FOR(conv_sum_1, VL, RUN)
 CONV_TILE_FOR(conv_sum_2, 2 * VL, RUN)
@@ -318,9 +333,37 @@ static void conv_sum_of(const neon_conv_tile *t, float *sum) {
     else conv_sum_any(t, sum);
 }
 
-static void conv_tile(const neon_conv_tile *given) {
+#if defined(__AVX512F__)
+#undef CONV_PAIRS
+#define CONV_PAIRS 1
+CONV_TILE_FOR(pairs_sum_8, 8, 4)
+CONV_TILE_FOR(pairs_sum_16, 16, 4)
+CONV_TILE_FOR(pairs_sum_any, t->x_column, t->count)
+
+static void pairs_sum_of(const neon_conv_tile *t, float *sum) {
+    if (t->x_column == 8 && t->count == 4) pairs_sum_8(t, sum);
+    else if (t->x_column == 16 && t->count == 4) pairs_sum_16(t, sum);
+    else pairs_sum_any(t, sum);
+}
+
+static void to_pairs(const float *from, int64_t n, float *to) {
+    int64_t i = 0;
+    for (; i + 16 <= n; i += 16, to += 8) {
+        __m256i halves;
+        __asm__("vcvtneps2bf16 %1, %0" : "=v"(halves) : "v"(_mm512_loadu_ps(from + i)));
+        _mm256_storeu_si256((void *)to, halves);
+    }
+    if (i == n) return;
+    __m128i halves;
+    __asm__("vcvtneps2bf16 %1, %0" : "=v"(halves) : "v"(_mm256_loadu_ps(from + i)));
+    _mm_storeu_si128((void *)to, halves);
+}
+#endif
+
+INLINE void conv_tile_by(const neon_conv_tile *given,
+                         void (*sum_of)(const neon_conv_tile *, float *)) {
     if (given->straight) {
-        conv_sum_of(given, NULL);
+        sum_of(given, NULL);
         return;
     }
     neon_conv_tile t = *given;
@@ -329,7 +372,7 @@ static void conv_tile(const neon_conv_tile *given) {
         _Alignas(64) float sum[TILE_VECTORS * TILE_COLUMNS * VL];
         for (int64_t v = 0; v < t.vectors && t.more; v++)
             read_columns(t.y + t.low[v], AT(t.y, t.high[v]), t.y_column, t.n, sum + v * t.n * VL);
-        conv_sum_of(&t, sum);
+        sum_of(&t, sum);
         for (int64_t v = 0; v < t.vectors; v++) finish_vector(&t, v, sum + v * t.n * VL);
         t.x += t.n * t.x_column;
         t.y += t.n * t.y_column;
@@ -337,6 +380,11 @@ static void conv_tile(const neon_conv_tile *given) {
         t.ahead += t.ahead_lines * t.runs * 16;
     }
 }
+
+static void conv_tile(const neon_conv_tile *given) { conv_tile_by(given, conv_sum_of); }
+#if defined(__AVX512F__)
+static void conv_pairs(const neon_conv_tile *given) { conv_tile_by(given, pairs_sum_of); }
+#endif
 
 /* ---- sliding windows, vectorised along channels ---- */
 

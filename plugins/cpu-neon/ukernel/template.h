@@ -740,6 +740,10 @@ const neon_ukernels NEON_PASTE(neon_ukernels_, NEON_ISA) = {
     .tile_columns = TILE_COLUMNS,
     .tile_vectors = TILE_VECTORS,
     .conv_tile = conv_tile,
+#if defined(__AVX512F__)
+    .conv_pairs = conv_pairs,
+    .to_pairs = to_pairs,
+#endif
     .affine_block = affine_block,
     .plane = plane,
     .whole_plane = whole_plane,

@@ -10,7 +10,13 @@
 #include <stdint.h>
 
 /* Storage type of weights. Products are computed in f32 in any case. */
-typedef enum neon_stored { NEON_F32, NEON_F16, NEON_BF16, NEON_STORED } neon_stored;
+typedef enum neon_stored {
+    NEON_F32,
+    NEON_F16,
+    NEON_BF16,
+    NEON_STORED,             /* the number of those that microkernels read one by one */
+    NEON_PAIRS = NEON_STORED /* bf16, of two channels side by side */
+} neon_stored;
 
 /* Consecutive columns of a packed B that come from consecutive floats of a source. */
 typedef struct neon_segment {
@@ -133,6 +139,11 @@ typedef struct neon_ukernels {
     int32_t tile_columns, tile_vectors;
 
     void (*conv_tile)(const neon_conv_tile *tile);
+    /* The same where each float of x and of the weights stands for a pair of adjacent channels in
+     * bf16, the first in the lower half; sums are floats. Then conversion of n floats, a multiple
+     * of 8, to pairs. NULL: only on processors that multiply bf16. */
+    void (*conv_pairs)(const neon_conv_tile *tile);
+    void (*to_pairs)(const float *from, int64_t n, float *to);
     /* out = x * scale[channel] + shift[channel] at n positions; NULL means 1 or 0; out may be x */
     void (*affine_block)(const float *x, const float *scale, const float *shift, int64_t block,
                          int64_t n, float *out);

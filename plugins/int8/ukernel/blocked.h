@@ -1,5 +1,35 @@
 /* Part of template.h: convolutions on channel blocks, vectorised along the outputs. */
 
+/* ---- maxima of a row's windows ---- */
+
+static inline __attribute__((always_inline)) void largest_of(const uint8_t *x, int64_t n,
+                                                             int64_t window, int64_t stride,
+                                                             int64_t dilation, const int block,
+                                                             uint8_t flip, uint8_t *restrict out) {
+    for (int64_t i = 0; i < n; i++, x += stride, out += block) {
+        uint8_t top[16];
+        for (int c = 0; c < block; c++) top[c] = x[c] ^ flip;
+        for (int64_t k = 1; k < window; k++)
+            for (int c = 0; c < block; c++) {
+                const uint8_t v = x[k * dilation + c] ^ flip;
+                top[c] = v > top[c] ? v : top[c];
+            }
+        for (int c = 0; c < block; c++) out[c] = top[c] ^ flip;
+    }
+}
+
+static void max_blocks(const uint8_t *x, int64_t n, int64_t window, int64_t stride,
+                       int64_t dilation, int64_t block, uint8_t flip, uint8_t *out) {
+    if (block == 16) largest_of(x, n, window, stride, dilation, 16, flip, out);
+    else largest_of(x, n, window, stride, dilation, 8, flip, out);
+}
+
+#if defined(INT8_NEON)
+
+#include "neon_blocked.h"
+
+#else
+
 /* ---- requantising sums ---- */
 
 #if defined(__AVX512VNNI__)
@@ -162,7 +192,7 @@ static void tile(const int8_tile *t) {
             const int8_t *w = t->w + v * t->panel_bytes;
             int32_t sums[INT8_PANEL] = {0};
             for (int64_t k = 0; k < t->k4; k++, w += 4 * INT8_PANEL) {
-                const uint8_t *x = t->x + t->tap[k] + p * t->pixel;
+                const int8_blocked_byte *x = t->x + t->tap[k] + p * t->pixel;
                 const int32_t x0 = x[0], x1 = x[1], x2 = x[2], x3 = x[3];
                 for (int i = 0; i < INT8_PANEL; i++)
                     sums[i] +=
@@ -174,30 +204,6 @@ static void tile(const int8_tile *t) {
 }
 
 #endif
-
-/* ---- maxima of a row's windows ---- */
-
-static inline __attribute__((always_inline)) void largest_of(const uint8_t *x, int64_t n,
-                                                             int64_t window, int64_t stride,
-                                                             int64_t dilation, const int block,
-                                                             uint8_t flip, uint8_t *restrict out) {
-    for (int64_t i = 0; i < n; i++, x += stride, out += block) {
-        uint8_t top[16];
-        for (int c = 0; c < block; c++) top[c] = x[c] ^ flip;
-        for (int64_t k = 1; k < window; k++)
-            for (int c = 0; c < block; c++) {
-                const uint8_t v = x[k * dilation + c] ^ flip;
-                top[c] = v > top[c] ? v : top[c];
-            }
-        for (int c = 0; c < block; c++) out[c] = top[c] ^ flip;
-    }
-}
-
-static void max_blocks(const uint8_t *x, int64_t n, int64_t window, int64_t stride,
-                       int64_t dilation, int64_t block, uint8_t flip, uint8_t *out) {
-    if (block == 16) largest_of(x, n, window, stride, dilation, 16, flip, out);
-    else largest_of(x, n, window, stride, dilation, 8, flip, out);
-}
 
 /* ---- depthwise convolution ---- */
 
@@ -319,7 +325,7 @@ static inline __attribute__((always_inline)) void window_row(const int8_window *
         const int16_t *w = t->word;
         int32_t sums[16] = {0};
         for (int64_t r = 0; r < t->rows; r++) {
-            const uint8_t *x = t->x + t->row[r] + p * t->step;
+            const int8_blocked_byte *x = t->x + t->row[r] + p * t->step;
             for (int64_t c = 0; c < t->columns; c++, w += block, x += t->dilation)
                 for (int i = 0; i < block; i++) sums[i] += x[i] * w[i];
         }
@@ -331,5 +337,7 @@ static void window(const int8_window *t) {
     if (t->block == 16) window_row(t, 16);
     else window_row(t, 8);
 }
+
+#endif
 
 #endif

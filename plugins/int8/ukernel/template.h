@@ -120,6 +120,10 @@ static void dot(int64_t n, const uint8_t *x, const int8_t *w, int64_t stride, in
     }
 }
 
+#elif defined(INT8_NEON)
+
+#include "neon.h"
+
 #else
 
 static void gemm(int64_t k4, const int8_t *w, const uint8_t *x, int32_t *sums) {

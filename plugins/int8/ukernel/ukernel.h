@@ -22,6 +22,16 @@ typedef struct int8_requant {
 
 enum { INT8_PANEL = 16, INT8_MOST_PIXELS = 14, INT8_MOST_PANELS = 2 };
 
+/* Bytes of x in tiles and windows. On AArch64 instructions multiply signed bytes, so x is stored
+ * minus INT8_BLOCKED_MIDDLE; offsets make up for it. */
+#if defined(__aarch64__)
+typedef int8_t int8_blocked_byte;
+enum { INT8_BLOCKED_MIDDLE = 128 };
+#else
+typedef uint8_t int8_blocked_byte;
+enum { INT8_BLOCKED_MIDDLE = 0 };
+#endif
+
 /* Requantises sums of INT8_PANEL outputs: offsets and scales for each; the bounds are common. */
 typedef struct int8_finish {
     const int32_t *offset;
@@ -34,11 +44,12 @@ typedef struct int8_finish {
  * 16). Step k multiplies four bytes at x + tap[k] of each position by weights
  * [k][INT8_PANEL][4]. */
 typedef struct int8_tile {
-    const uint8_t *x;
+    const int8_blocked_byte *x;
     const int32_t *tap;
     int64_t k4, pixels, pixel;
     const int8_t *w;
     int64_t panels, panel_bytes; /* bytes from one panel of w to the next */
+    int32_t narrow;              /* no weight is -128 */
     int8_finish finish;          /* of both panels, consecutively */
     uint8_t *y;                  /* INT8_PANEL bytes for each position */
     int64_t y_panel;             /* bytes from one panel of y to the next */
@@ -49,7 +60,7 @@ typedef struct int8_tile {
  *     words:          [row][column][channel], of 16 bits
  * 64 bytes are read from each place of x that a quad begins at. */
 typedef struct int8_window {
-    const uint8_t *x;
+    const int8_blocked_byte *x;
     const int32_t *row; /* offsets of the window's rows from its first */
     int64_t rows, columns, quads;
     int64_t step, dilation; /* bytes in x between outputs, and between columns */
@@ -123,6 +134,7 @@ typedef struct int8_ukernels {
     void (*mean)(const uint8_t *x, int64_t n, int64_t block, const int8_pair *how, uint8_t *y);
 } int8_ukernels;
 
-extern const int8_ukernels int8_ukernels_generic, int8_ukernels_avx2, int8_ukernels_avx512vnni;
+extern const int8_ukernels int8_ukernels_generic, int8_ukernels_avx2, int8_ukernels_avx512vnni,
+    int8_ukernels_neon, int8_ukernels_dotprod, int8_ukernels_i8mm;
 
 #endif

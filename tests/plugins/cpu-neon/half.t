@@ -98,4 +98,17 @@ for my $isa (qw(generic avx2 avx512)) {
         is $top, 3, "$isa, $type: a three is a three" or diag $text;
     }
 }
+# --arithmetic bf16: products of bf16 where the processor has them, else a warning or weights stored so.
+my @wide = write_net('wide', 'c.conv2d { "one", out = 32, kernel = 1 }, c.conv2d { "three", out = 32, kernel = 3, pad = 1 }', '32, 9, 9');
+($code, my $products) = told('show', @wide, '--arithmetic', 'bf16');
+is $code, 0, 'bf16 arithmetic is planned' or diag $products;
+unlike +(told('show', @wide))[1], qr/bf16/, 'only where it is asked for';
+my $has = do { local (@ARGV, $/) = '/proc/cpuinfo'; (<> // '') =~ /avx512_bf16/ };
+SKIP: {
+    skip 'this processor has no AVX512-BF16', 2 unless $has;
+    like $products, qr/conv_bf16_products/, 'by products of bf16' or diag $products;
+    my $text = `$build/cnnrun kernelcheck --arithmetic bf16 --device cpu --cases 12 2>&1`;
+    ok $? == 0 && $text =~ /conv_bf16_products on cpu: 12 cases/ && $text =~ /, 0 failed/, 'which kernelcheck judges' or diag $text;
+}
+unlike +(told('show', @wide, '--arithmetic', 'bf16', '--cpu-isa', 'avx2'))[1], qr/conv_bf16_products/, 'never by narrower instructions';
 done_testing;

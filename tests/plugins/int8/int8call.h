@@ -4,6 +4,11 @@
 
 #include "plugins/cpu-neon/neoncall.h"
 
+#if defined(__aarch64__)
+#include <asm/hwcap.h>
+#include <sys/auxv.h>
+#endif
+
 static const cnr_plugin *int8_plugin;
 static const cnr_encoding *int8_encodings[4];
 static int32_t int8_n_encodings;
@@ -33,18 +38,35 @@ OP_UNUSED void int8_open(const char *plugin) {
     exit(done());
 }
 
+/* Whether this processor has the instruction set. The device's own microkernels follow it on x86;
+ * on AArch64 there is one set of those. */
+static int int8_has_isa(const char *isa) {
+#if defined(__aarch64__)
+    const int dotprod = (getauxval(AT_HWCAP) & HWCAP_ASIMDDP) != 0;
+    if (strcmp(isa, "dotprod") == 0 && !dotprod) return 0;
+    if (strcmp(isa, "i8mm") == 0 && !(getauxval(AT_HWCAP2) & HWCAP2_I8MM)) return 0;
+    return isa[0] != 'a' && neon_use_isa(0);
+#else
+    return strchr("ga", isa[0]) && neon_use_isa(isa[0] == 'g' ? 0 : strcmp(isa, "avx2") ? 2 : 1);
+#endif
+}
+
 /* Starts the plugin with these microkernels; false when this processor lacks them. */
 OP_UNUSED int int8_use(const char *isa) {
     static cnr_host host;
     cnr_error err = CNR_ERROR_INIT;
-    if (!neon_use_isa(isa[0] == 'g' ? 0 : strcmp(isa, "avx2") ? 2 : 1)) return 0;
+    if (!int8_has_isa(isa)) return 0;
     host = op_state.host;
     host.add = int8_add;
     neon_state.n_kernels = int8_n_encodings = 0;
+    char *of_device = strdup(getenv("CNNRUN_CPU_ISA"));
+    setenv("CNNRUN_CPU_ISA", isa, 1);
     if (int8_plugin->init(&host, NULL, &err) != CNR_OK) {
         ok(0, "the plugin starts");
         exit(done());
     }
+    setenv("CNNRUN_CPU_ISA", of_device, 1);
+    free(of_device);
     return 1;
 }
 

@@ -1,0 +1,4 @@
+/* Microkernels for AArch64 with NEON. */
+#define INT8_ISA neon
+#define INT8_NEON 1
+#include "template.h"
