@@ -1,16 +1,16 @@
-/* Pictures varied for training, as words behind a spec ask: "mnist:DIR,shift=2,turn=10".
- *
- * How one is varied follows from seed, round and index alone, so it is the same whoever reads it,
- * when and on how many threads. Each draw is made whether it is asked for or not: a word more
- * changes no other. */
+/* Varies pictures for training, as the words behind a spec ask: "mnist:DIR,shift=2,turn=10". *
+ * The variation follows from seed, round and index alone, so it does not depend on who reads the
+ * picture, when, or on how many threads. Every random number is drawn even if its word is not
+ * given, so that adding a word does not change the other variations. */
 #include "data/data.h"
 #include <math.h>
 #include <sys/stat.h>
 
 typedef struct word {
-    const char *text;               /* its name, '=', its argument: help for people */
-    size_t at;                      /* in cnri_augment */
-    double default_value, min, max; /* usual: where no number stands behind it; < 0: one must */
+    const char *text; /* its name, '=' and its argument, as help shows it */
+    size_t at;        /* offset of the member in cnri_augment */
+    /* Default_value: used if no number follows the word; < 0: a number must follow. */
+    double default_value, min, max;
 } word;
 
 #define WORD(text, field, default_value, min, max) \
@@ -35,7 +35,7 @@ size_t cnri_augment_cut(const char *spec) {
     size_t n = strlen(spec);
     struct stat about;
     if (!strchr(spec, ',') || stat(spec, &about) == 0)
-        return n; /* a file of such a name is that file */
+        return n; /* a file of that name exists, so the spec means the file */
     for (;;) {
         size_t at = n;
         while (at > 0 && spec[at - 1] != ',') at--;
@@ -86,7 +86,7 @@ static uint64_t mixed(uint64_t z) { /* splitmix64 */
 
 enum { DOWN, ACROSS, MIRROR, PART, TOP, LEFT, TURN, BRIGHT, CONTRAST, SATURATION, N_DRAWS };
 
-/* 0 to 1 each, without 1. */
+/* Draws the random numbers of one picture, each at least 0 and below 1. */
 static void draw(uint64_t seed, int64_t round, int64_t index, double *out) {
     uint64_t state = mixed(mixed(mixed(seed) ^ (uint64_t)round) ^ (uint64_t)index);
     for (int i = 0; i < N_DRAWS; i++) {
@@ -119,7 +119,7 @@ static bool place(const cnri_augment *o, const double *drawn, double h, double w
 
 static double clamped(double x, double max) { return x < 0 ? 0 : x > max ? max : x; }
 
-/* Beyond the edge the edge's own pixels go on. */
+/* Moves pixels by the map `a`. Beyond the edge, the edge's own pixels are repeated. */
 static void move(const cnr_tensor *from, uint8_t *to, const double *a) {
     const int64_t h = from->dim[0], w = from->dim[1], n = from->dim[2];
     const uint8_t *in = from->data;

@@ -1,4 +1,4 @@
-/* Rows of schemas as text: what help says of an attribute or a port. */
+/* Prints rows of schemas for help texts: defaults, bounds and ports. */
 #include "host/host.h"
 #include <string.h>
 
