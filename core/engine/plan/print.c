@@ -51,7 +51,7 @@ static bool is_weight(const cnr_graph *g, cnr_value v) {
     return v >= 0 && g->values.at[v].producer < 0 && !g->values.at[v].is_input;
 }
 
-/* Row of the port that input `i` belongs to; NULL when the operator has none. */
+/* The port that input `i` belongs to; NULL: the operator has none. */
 static const cnr_port *port_of(const cnr_op *op, int32_t i) {
     const size_t bytes = op->port_size ? op->port_size : sizeof(cnr_port);
     const int32_t row = i < op->n_inputs ? i : op->n_inputs - 1;
@@ -73,9 +73,9 @@ uint64_t cnri_node_params(const cnr_graph *g, int32_t node, bool *seen) {
     return sum;
 }
 
-/* Steps by node, and the nodes that steps have taken in. */
+/* Steps by node, and the nodes that steps compute together with another. */
 typedef struct finder {
-    int32_t *first, *next; /* step of each node, and the next one of the same node; -1: none */
+    int32_t *first, *next; /* the step of each node, and the next step of the same node; -1: none */
     const cnr_node **chained;
     int32_t n_chained;
 } finder;
@@ -139,7 +139,7 @@ static void device_text(const cnr_plan *plan, const finder *f, int32_t node, cha
                                plan->devices[plan->steps.at[s].device]->name);
 }
 
-/* Bytes of what the node's step writes and scratches. */
+/* Bytes of the outputs and workspace of the node's step. */
 static uint64_t memory_of(const cnr_plan *plan, const cnri_step *s) {
     uint64_t sum = s ? s->workspace_space.bytes : 0;
     for (int32_t i = 0; s && i < s->n_out; i++) sum += plan->homes.at[s->out[i]].bytes;
@@ -150,7 +150,7 @@ static bool untried(const cnri_step *s) {
     return s && s->kernel && CNRI_HAS(s->kernel, flags) && s->kernel->flags & CNR_KERNEL_UNTESTED;
 }
 
-/* Once each. */
+/* Lists each kernel that was never run on the hardware it is for, once. */
 static void print_untried(const cnr_plan *plan, cnri_text *out) {
     for (int32_t i = 0; i < plan->steps.n; i++) {
         const cnr_kernel *k = plan->steps.at[i].kernel;
@@ -291,7 +291,7 @@ void cnri_plan_print(const cnr_plan *plan, bool json, cnri_text *out) {
 
 /* ---- the names of a step ---- */
 
-/* The operator, or what the core does between operators. */
+/* The operator of a step, or the name of what the core does between operators. */
 static const char *group_of(const cnr_plan *plan, int32_t step) {
     const cnri_step *s = &plan->steps.at[step];
     switch (s->kind) {

@@ -1,4 +1,4 @@
-/* What a plan is chosen from, for applications and for whoever prints it. */
+/* The candidates of a plan, for applications and for printing. */
 #include "run/run.h"
 
 cnr_status cnri_plan_for_inspection(const cnr_model *m, const cnr_tensor *const *types, int32_t n,
