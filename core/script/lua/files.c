@@ -1,4 +1,4 @@
-/* Which files a script may touch; blocks in the collector's care. */
+/* The rule for files that a script may open, and memory blocks that the collector frees. */
 #include "group/group.h"
 #include "lua/files.h"
 #include "lua/model.h"
@@ -14,7 +14,7 @@
 
 #define HOLDER_TYPE "cnnrun holder"
 
-/* `path` lies below the directory `given`: as it is written. */
+/* True if `path`, as written, lies below the folder `given`. */
 static bool is_below(const char *path, const char *given) {
     const size_t n = strlen(given);
     if (n == 0 || strncmp(path, given, n) != 0) return false;
@@ -22,7 +22,8 @@ static bool is_below(const char *path, const char *given) {
     return cnri_path_is_inside(path + n + (path[n] == '/'));
 }
 
-/* It is `given`, or below it with links followed. *out: it lies there, and leads elsewhere. */
+/* True if `path` is `given` or lies below it with links followed. *out: it lies there as
+ * written, but leads elsewhere. */
 static bool allowed(const char *path, const char *given, bool *out) {
     if (!*given) return false;
     if (strcmp(path, given) == 0 || cnri_path_leads_below(path, given)) return true;
@@ -30,7 +31,8 @@ static bool allowed(const char *path, const char *given, bool *out) {
     return false;
 }
 
-/* `fits` takes the word `given`, or a part of it: "--output=FILE", "net.cfg,net.weights". */
+/* Checks `path` against the word `given` or a part of it: "--output=FILE",
+ * "net.cfg,net.weights". */
 typedef bool (*fits_fn)(const char *path, const char *part, bool *out);
 static bool named_by(const char *path, const char *given, fits_fn fits, bool *out) {
     if (fits(path, given, out)) return true;
@@ -83,7 +85,7 @@ static void check_one(lua_State *L, const char *path, bool write) {
 
 /* ---- what plugins open ---- */
 
-/* One of the files of a pattern: "frames-%04d.png". */
+/* True if `path` is one of the files of a pattern such as "frames-%04d.png". */
 static bool is_numbered(const char *path, const char *pattern, bool *out) {
     const char *at = strchr(pattern, '%'),
                *tail = at ? at + 1 + strspn(at + 1, "0123456789") : NULL;
@@ -94,7 +96,7 @@ static bool is_numbered(const char *path, const char *pattern, bool *out) {
     return n > 0 && strcmp(number + n, tail + 1) == 0;
 }
 
-/* What a spec names for reading: the files of "*.jpg"; those of "SCHEME:PATH" or
+/* True if a spec names `path` for reading: as one of "*.jpg", or in "SCHEME:PATH" or
  * "SCHEME:PATH:MORE". */
 static bool is_in_spec(const char *path, const char *spec, bool *out) {
     char at[PATH_MAX];
@@ -120,7 +122,7 @@ cnr_status cnri_lua_may_open(const void *script, const char *path, int32_t write
     return refuse(s, path, writes, out, err);
 }
 
-/* A word, or a part of one behind or before "=,:" */
+/* True if `name` is a word of the command line, or a part of one between "=", "," and ":". */
 bool cnri_lua_is_named(const void *script, const char *name) {
     const cnri_script *s = script;
     const size_t n = strlen(name);
@@ -132,7 +134,8 @@ bool cnri_lua_is_named(const void *script, const char *name) {
     return false;
 }
 
-/* Given as "images:LIST.txt", which names the file for reading alone: a list of the user's. */
+/* True if the command line has "images:LIST.txt": such a list of the user's may be read, but not
+ * written. */
 bool cnri_lua_is_vouched(const void *script, const char *spec) {
     struct stat info;
     bool out = false;
@@ -201,7 +204,7 @@ static int free_held(lua_State *L) {
 
 /* ---- what experiments do with files ---- */
 
-/* c.text(path): the whole file. */
+/* c.text(path) returns the whole file as text. */
 static int text_of(lua_State *L) {
     cnr_error err = CNR_ERROR_INIT;
     char *text;
@@ -226,7 +229,7 @@ static cnr_status write_text(const char *path, const char *text, size_t bytes, c
     return status;
 }
 
-/* c.write(path, text): a tensor is saved as its own method does it. */
+/* c.write(path, text) writes a file; a tensor is written as by its own save method. */
 static int write_file(lua_State *L) {
     cnr_error err = CNR_ERROR_INIT;
     size_t bytes;
@@ -244,7 +247,7 @@ static int write_file(lua_State *L) {
     return status ? cnri_script_raise(L, &err) : 0;
 }
 
-/* c.script(path): what a file of Lua returns, with globals of its own. */
+/* c.script(path) returns what a Lua file returns, which runs with globals of its own. */
 static int script_of_file(lua_State *L) {
     const char *path = luaL_checkstring(L, 1);
     cnri_lua_check_file(L, path, false);
@@ -253,7 +256,7 @@ static int script_of_file(lua_State *L) {
     return 1;
 }
 
-/* c.exists(path): "file", "folder" or nil, and how many bytes a file has. */
+/* c.exists(path) returns "file", "folder" or nil, and the size of a file in bytes. */
 static int exists(lua_State *L) {
     struct stat info;
     const char *path = luaL_checkstring(L, 1);
@@ -265,7 +268,7 @@ static int exists(lua_State *L) {
     return 2;
 }
 
-/* c.folder(path): makes it, when it is not there. */
+/* c.folder(path) makes a folder unless it exists. */
 static int make_folder(lua_State *L) {
     struct stat info;
     const char *path = luaL_checkstring(L, 1);
@@ -276,8 +279,8 @@ static int make_folder(lua_State *L) {
     return 0;
 }
 
-/* c.barrier(): what other processes of the job wrote before it is there behind it; this process'
- * rank, and how many there are. */
+/* c.barrier() waits for the other processes of the job, so that files that they wrote before
+ * exist afterwards. Returns this process's rank and the number of processes. */
 static int barrier(lua_State *L) {
     cnr_error err = CNR_ERROR_INIT;
     if (cnri_group_barrier(&err)) return luaL_error(L, "%s: %s", err.where, err.text);
@@ -286,7 +289,7 @@ static int barrier(lua_State *L) {
     return 2;
 }
 
-/* The regular files of the open folder `dir` into the table on top. */
+/* Adds the regular files of the open folder `dir` to the table on top. */
 static void list_files(lua_State *L, DIR *dir) {
     struct stat info;
     const struct dirent *entry;
@@ -309,7 +312,8 @@ static int close_folder(lua_State *L) {
     return 0;
 }
 
-/* c.files(folder): { { name, bytes, changed } }, in no order; `changed` in seconds since 1970. */
+/* c.files(folder) returns { { name, bytes, changed } } in no fixed order; `changed` is in
+ * seconds since 1970. */
 static int files_of(lua_State *L) {
     const char *path = luaL_checkstring(L, 1);
     cnri_lua_check_file(L, path, false);
@@ -328,7 +332,7 @@ static int files_of(lua_State *L) {
     return 1;
 }
 
-/* c.remove(path): a file that the script may write; a link goes, not what it leads to. */
+/* c.remove(path) removes a file that the script may write; of a link, the link itself. */
 static int remove_file(lua_State *L) {
     struct stat info;
     const char *path = luaL_checkstring(L, 1);
@@ -338,7 +342,7 @@ static int remove_file(lua_State *L) {
     return S_ISDIR(info.st_mode) ? luaL_error(L, "%s: want a file, got a folder", path) : 0;
 }
 
-/* c.output(path, ...): fails unless path can be written and is no input, before work begins. */
+/* c.output(path, ...) fails, before work begins, unless path can be written and is no input. */
 static int output(lua_State *L) {
     cnr_error err = CNR_ERROR_INIT;
     const int n = lua_gettop(L);
@@ -350,7 +354,7 @@ static int output(lua_State *L) {
     return 0;
 }
 
-/* c.note(...): as print, but beside the results. */
+/* c.note(...) prints like print, but to standard error, apart from results. */
 static int note(lua_State *L) {
     const int n = lua_gettop(L);
     for (int i = 1; i <= n; i++) {

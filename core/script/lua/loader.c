@@ -1,4 +1,4 @@
-/* The loader of ".lua" files: runs the script and builds the graph of the net it returns. */
+/* The loader of ".lua" files: runs the script and builds the graph of the net that it returns. */
 #define _GNU_SOURCE /* memmem */
 #include "lua/files.h"
 #include "lua/layer.h"
@@ -8,8 +8,8 @@
 
 /* ---- which net ---- */
 
-/* Pushes the name of the net with the arguments at `args`: its own, or the file's without its
- * ending. */
+/* Pushes the name of the net with the arguments at `args`: its own, or the file's without
+ * extension. */
 static const char *push_name(lua_State *L, int args) {
     lua_rawgeti(L, args, 1);
     if (lua_type(L, -1) == LUA_TSTRING) return lua_tostring(L, -1);
@@ -123,7 +123,7 @@ static void add_labels(lua_State *L, cnr_graph *g, int args, const char *where) 
     lua_settop(L, top);
 }
 
-/* policy = "fastest.lua", a file beside the script: its text goes with the net. */
+/* Adds policy = "fastest.lua", a file beside the script, whose text is stored with the net. */
 static void add_policy(lua_State *L, cnr_graph *g, int args, const char *where) {
     const int top = lua_gettop(L), type = cnri_lua_get(L, args, "policy");
     cnr_error err = CNR_ERROR_INIT;
@@ -149,7 +149,7 @@ static void add_policy(lua_State *L, cnr_graph *g, int args, const char *where) 
     lua_settop(L, top);
 }
 
-/* adapt = true: kernels and devices are tried in the first runs. */
+/* Adds adapt = true: the first runs try kernels and devices. */
 static void add_adapt(lua_State *L, cnr_graph *g, int args, const char *where) {
     const int type = cnri_lua_get(L, args, "adapt");
     if (type == LUA_TBOOLEAN)
@@ -183,7 +183,7 @@ static void complain_of_place(cnr_graph *g, const char *where, const char *layer
     cnri_vec_free(&names);
 }
 
-/* place = { conv1 = "opencl:0", ["*"] = "cpu" }, of the net: the same as in the layers. */
+/* Adds place = { conv1 = "opencl:0", ["*"] = "cpu" } of the net, as in its layers. */
 void cnri_lua_add_places(lua_State *L, cnr_graph *g, int args, const char *where) {
     const int top = lua_gettop(L), type = cnri_lua_get(L, args, "place");
     if (type != LUA_TNIL && type != LUA_TTABLE)
@@ -222,13 +222,13 @@ void cnri_lua_build(lua_State *L, int net, cnri_lua_built *out) {
 
 /* ---- the verdict: one mistake with where it is, several as a list ---- */
 
-/* The line of "net.lua:14", with or without " (from ...)" behind it. */
+/* The line number in "net.lua:14", with or without " (from ...)" behind it. */
 static int64_t line_of(const char *where) {
     const char *colon = strchr(where, ':');
     return colon ? strtoll(colon + 1, NULL, 10) : 0;
 }
 
-/* By lines: some mistakes are found when the script runs, others when the graph is built. */
+/* Sorts problems by line: some are found when the script runs, others when the graph is built. */
 static void sort_problems(cnr_graph *g) {
     for (int32_t i = 1; i < g->problems.n && i < 1000; i++) {
         const cnri_problem p = g->problems.at[i];
@@ -282,7 +282,7 @@ static bool contains(const uint8_t *head, size_t bytes, const char *word) {
     return head && memmem(head, bytes, word, strlen(word)) != NULL;
 }
 
-/* By its name, or because it begins as such scripts do. */
+/* Accepts a file by its name, or because it begins like a script. */
 static int32_t accepts(const char *path, const uint8_t *head, size_t head_bytes) {
     const size_t n = strlen(path);
     if (n > 4 && strcmp(path + n - 4, ".lua") == 0) return 100;

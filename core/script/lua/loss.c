@@ -1,7 +1,7 @@
-/* A script's own loss and optimiser: functions that are called while the training graph is built,
- * and return values made of operators. Gradients of a loss follow from its operators. An optimiser
- * is called for each weight, and returns the new one and what it remembers; what goes on around it
- * (clipping, sums of gradients, averages) is lib/optimiser.lua. */
+/* A script's own loss and optimiser: functions that are called while the training graph is
+ * built, and that return values made of operators. Gradients of a loss follow from its
+ * operators. An optimiser is called for each weight, and returns the new weight and its memory;
+ * clipping, summed gradients and averages are in lib/optimiser.lua. */
 #include "lua/files.h"
 #include "lua/layer.h"
 #include "lua/model.h"
@@ -21,7 +21,7 @@ static lua_Integer count_mistakes(lua_State *L) {
     return n;
 }
 
-/* Raises the first mistake behind the `n` entries of the list, and forgets the new ones. */
+/* Raises the first mistake behind the `n` entries of the list, and removes the new ones. */
 static void raise_mistake(lua_State *L, lua_Integer n) {
     cnri_lua_push_mistakes(L);
     const int list = lua_gettop(L);
@@ -48,7 +48,7 @@ static int wrong_answer(lua_State *L, int function, int answer, const char *want
                       about.linedefined, got, want);
 }
 
-/* Called with the function and a request. */
+/* Builds the nodes of a loss. Arguments: the function and a request. */
 static int build_loss_nodes(lua_State *L) {
     enum { MADE = 3, ANSWER = 4, LIST = 5 };
     const loss_request *r = lua_touserdata(L, 2);
@@ -92,7 +92,7 @@ static cnr_status build_loss(void *arg, cnr_graph *g, const cnri_loss_inputs *in
     return CNR_E_ARG;
 }
 
-/* A number of its own for each function of the state; it goes with the function. */
+/* Id of a function of the state, which is unique as long as the function exists. */
 static int64_t id_of(lua_State *L, int function) {
     static char key;
     if (lua_rawgetp(L, LUA_REGISTRYINDEX, &key) != LUA_TTABLE) {
@@ -141,7 +141,7 @@ void cnri_lua_take_loss(lua_State *L, int options, const char **name, cnri_lua_l
 
 /* ---- an optimiser ---- */
 
-/* Where things stand while nodes are built. */
+/* Stack indices while nodes are built. */
 enum { FUNCTION = 1, REQUEST = 2, MADE = 3, BOX = 4, WRAP = 5 };
 
 typedef struct request {
@@ -151,13 +151,14 @@ typedef struct request {
     cnr_value rate, step;
 } request;
 
-/* A script may keep `state`, and with it make_memory, for longer than the request is there. */
+/* Empties the box of the request: a script may keep `state`, and with it make_memory, longer
+ * than the request exists. */
 static int forget_request(lua_State *L) {
     *(const request **)lua_touserdata(L, 1) = NULL;
     return 0;
 }
 
-/* Pushes a box with the request, which is empty once the function that called this is left. */
+/* Pushes a box with the request; it is emptied when the function that called this returns. */
 static void push_box(lua_State *L, const request *r) {
     const request **box = lua_newuserdatauv(L, sizeof *box, 0);
     *box = r;
@@ -168,8 +169,8 @@ static void push_box(lua_State *L, const request *r) {
     lua_toclose(L, -1);
 }
 
-/* memory(i, name): a value that stands for what is remembered of weight i. Upvalues: the request's
- * box and the table of what values stand for. */
+/* memory(i, name) returns a value that stands for a memory of weight i. Upvalues: the box of the
+ * request, and the table of values. */
 static int make_memory(lua_State *L) {
     cnr_error err = CNR_ERROR_INIT;
     const request *r = *(const request **)lua_touserdata(L, lua_upvalueindex(1));
@@ -184,7 +185,7 @@ static int make_memory(lua_State *L) {
     return 1;
 }
 
-/* { name, weight, gradient, decays } of each. */
+/* Pushes { name, weight, gradient, decays } for each weight. */
 static void push_weights(lua_State *L, const request *r) {
     lua_createtable(L, r->b->weights.n, 0);
     for (int32_t i = 0; i < r->b->weights.n; i++) {
@@ -250,7 +251,7 @@ static void push_wrap(lua_State *L) {
     lua_call(L, 0, 1);
 }
 
-/* Called with the function and a request. */
+/* Builds the nodes of an optimiser. Arguments: the function and a request. */
 static int build_nodes(lua_State *L) {
     const request *r = lua_touserdata(L, REQUEST);
     const int32_t first = cnri_script_of(L)->n_nodes + 1;
@@ -301,12 +302,13 @@ void cnri_lua_take_optimizer(lua_State *L, int options, const char **name,
 
 /* ---- a loss or an optimiser in a file, which has a state of its own ---- */
 
-/* A file that returns a function: by a path, or the name of one in the shipped folder. */
+/* A file that returns a loss or an optimiser, in a state of its own. It is given by path, or by
+ * the name of a shipped one. */
 typedef struct part_file {
     cnri_script script;
     char *path;
-    const char *takes; /* what the function takes, for messages */
-    int function;      /* where it stands in the script's state */
+    const char *takes; /* parameters of the function, for messages */
+    int function;      /* stack index in the script's state */
 } part_file;
 
 static int run_file(lua_State *L) {
@@ -326,7 +328,7 @@ static void close_file(part_file *f) {
     cnri_free(f);
 }
 
-/* "focal" is losses/focal.lua of the installed scripts. */
+/* Path of an installed script: "focal" is losses/focal.lua. */
 static char *path_of(const char *folder, const char *name) {
     if (strchr(name, '/') || strchr(name, '.'))
         return access(name, F_OK) == 0 ? cnri_strdup(name) : NULL;

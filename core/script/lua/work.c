@@ -1,5 +1,5 @@
-/* Long work that scripts ask for: progress, being interrupted, results that no error leaks, and the
- * data it is about. */
+/* Long work for scripts: progress, interruption, results that errors do not leak, and the data
+ * that it reads. */
 #include "lua/model.h"
 #include <string.h>
 
