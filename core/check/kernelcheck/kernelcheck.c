@@ -1,5 +1,5 @@
-/* cnnrun kernelcheck: every kernel against its operator's reference, and every operator against
- * what it says of itself, as TAP. */
+/* cnnrun kernelcheck: judges every kernel against its operator's reference, and every operator
+ * against its descriptor, as TAP. */
 #include "judge/judge.h"
 #include "kernelcheck/kernelcheck.h"
 #include <math.h>
@@ -66,10 +66,10 @@ typedef struct telling {
     const settings *s;
     int32_t tests;
     const cnr_observer *observer;
-    cnr_error err; /* of writing */
+    cnr_error err; /* error of writing */
 } telling;
 
-/* Diagnostics of TAP; with --json they are no results. */
+/* Prints a diagnostic of TAP; with --json it is not a result. */
 static void tell_note(void *arg, const char *text) {
     const telling *t = arg;
     cnri_say(t->call->common.json ? stderr : stdout, "# %s\n", text);

@@ -1,5 +1,5 @@
-/* cnnrun place: a net on each device alone, what a policy makes of that, and what its plan takes.
- */
+/* cnnrun place: measures a net on each device alone, places it by a policy, and measures that
+ * plan. */
 #include "cli/cli.h"
 #include <math.h>
 
@@ -94,7 +94,7 @@ static cnr_status tell_notes(const cnri_call *call, const char *notes, cnr_error
     return status;
 }
 
-/* "cpu 25.0%, opencl:0 75.0%" */
+/* Prints the shares of a node: "cpu 25.0%, opencl:0 75.0%". */
 static cnr_status tell_node(const cnri_call *call, const cnri_place_node *n, cnr_error *err) {
     cnri_text where = {0};
     for (int32_t i = 0; i < n->n; i++) {

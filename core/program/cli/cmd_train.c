@@ -131,12 +131,12 @@ static bool set_defaults(cnri_call *call, void *values) {
     return true;
 }
 
-/* Caffe's short word for a policy, which stands behind all of them, is `inverse`. */
+/* Replaces the short word that Caffe uses for the policy `inverse`; it is the last choice. */
 static void take_short(cnr_train_options *o) {
     if (policies[o->policy] && !policies[o->policy + 1]) o->policy = CNR_RATE_INVERSE;
 }
 
-/* --policy was the rate's before it was the planner's; its words still are. */
+/* Accepts words of --rate-policy after --policy too, which once set the rate policy. */
 static void take_rate_policy(cnri_call *call, cnr_train_options *o) {
     for (int32_t i = 0; call->common.load.policy && policies[i]; i++)
         if (strcmp(call->common.load.policy, policies[i]) == 0) {
@@ -145,7 +145,7 @@ static void take_rate_policy(cnri_call *call, cnr_train_options *o) {
         }
 }
 
-/* With weights at random unless a file is named. */
+/* Loads the net, with random weights unless a file is named. */
 static cnr_status load(cnri_call *call, const cnr_train_options *o, cnr_error *err) {
     char random[48];
     cnr_status status = cnri_call_weights(call, err);

@@ -1,12 +1,11 @@
-/* How the program tells that something failed: a line for people on stderr and, with --json, an
- * object on stdout. */
+/* Reports errors: a line for people on stderr and, with --json, an object on stdout. */
 #include "front/front.h"
 #include <unistd.h>
 
-/* Errors may come before options are read, and out of a signal handler. */
+/* Static, because errors may come before options are parsed, and from a signal handler. */
 static volatile bool as_json;
 
-/* As the options will read it: words behind "--" are nobody's options. */
+/* Looks for --json as the option parser will; words behind "--" are no options. */
 void cnri_errors_begin(int argc, char **argv) {
     for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++)
         if (strcmp(argv[i], "--json") == 0) as_json = true;
@@ -30,7 +29,8 @@ static int tell(const char *command, int code, const char *where, const char *te
     return code;
 }
 
-/* The line for people alone: `is_told` says the rest in an object of its own. */
+/* Prints only the line for people; the command reports the rest in an object of its own
+ * (`is_told`). */
 static int complain(const cnri_call *call, const cnr_error *err, bool is_told) {
     const char *what = *err->text  ? err->text
                        : err->code ? cnr_status_text(err->code)

@@ -1,4 +1,4 @@
-/* The option tables as help. */
+/* Prints option tables as help. */
 #include "front/front.h"
 
 void cnri_each_option(const cnri_command *c, const cnri_group *group, cnri_option_fn fn) {
@@ -6,7 +6,8 @@ void cnri_each_option(const cnri_command *c, const cnri_group *group, cnri_optio
         if (group->rows[i].help) fn(c, &group->rows[i]);
 }
 
-/* The option's help with its units or choices behind it; "net bgr": those alone. */
+/* Returns `head` followed by the option's units or choices; with an empty head, the choices
+ * alone. Valid until the next call. */
 const char *cnri_option_choices(const cnri_option *o, const char *head, const char *between) {
     static char text[512];
     const char *units = *head && o->type == CNRI_T_U64 ? "; K, M, G allowed" : "";
@@ -24,7 +25,7 @@ const char *cnri_option_help(const cnri_option *o) { return cnri_option_choices(
 
 enum { HELP_COLUMN = 28, HELP_WIDTH = 100 };
 
-/* Words from the help column on, in lines of at most HELP_WIDTH. */
+/* Prints words from the help column on, in lines of at most HELP_WIDTH. */
 static void print_wrapped(const char *text) {
     int32_t column = HELP_COLUMN;
     while (*text) {
@@ -53,7 +54,7 @@ static void help_option(const cnri_command *c, const cnri_option *o) {
     print_wrapped(cnri_option_help(o));
 }
 
-/* {"net", "ms"}, a line a record, broken at `width`. */
+/* Writes the JSON keys such as {"net", "ms"}, a line for each record, broken at `width`. */
 void cnri_put_results(const cnri_command *c, void (*put)(const char *)) {
     for (const cnri_record *const *r = c->results; r && *r; r++) {
         int32_t used = 0;
