@@ -255,8 +255,7 @@ void cnri_unguard_workspaces(void);
  * ---- */
 /* clang-format off */
 #define CNRI_PROMISE_LIST(X) \
-    /* It writes all of its outputs, nothing else, and the same each time. */
-    X(REFERENCE, "reference") \
+    X(REFERENCE, "reference")  /* writes all of its outputs, nothing else, always the same */ \
     X(RANGES, "ranges")        /* ranges of the reference equal the same parts of the whole */ \
     X(SPLIT, "split_axes")     /* a range reads no more than its region */ \
     X(IN_PLACE, "in place")    /* an output may use an input's bytes */ \
@@ -266,14 +265,14 @@ void cnri_unguard_workspaces(void);
     X(AFFINE, "channel_affine") X(LINEAR, "linear in weights") X(PASS, "pass") \
     X(ADDS, "adds") \
     X(GRADIENT, "gradient")    /* the gradient hook agrees with differences */
-    /* clang-format on */
+/* clang-format on */
 
-    typedef enum cnri_promise {
+typedef enum cnri_promise {
 #define X(name, text) CNRI_PROMISE_##name,
-        CNRI_PROMISE_LIST(X)
+    CNRI_PROMISE_LIST(X)
 #undef X
-            CNRI_PROMISES
-    } cnri_promise;
+        CNRI_PROMISES
+} cnri_promise;
 
 /* bits by promise */
 typedef struct cnri_promises {

@@ -157,6 +157,8 @@ static cnr_status run(cnri_call *call, void *values, cnr_error *err) {
     o->whole_net = cnri_checked_whole;
     if (o->timeout <= 0) o->timeout = o->net ? 300 : 30;
     if (s->worker) return cnri_check_work(o, s->worker, err);
+    if (o->op && !cnri_op_find(o->op))
+        return cnri_fail(err, CNR_E_NOT_FOUND, o->op, "no such operator; cnnrun ops lists all");
     if (o->net) to.observer = cnri_watch(call);
     if (tap) cnri_say(stdout, "# seed %lld\n", (long long)o->seed);
     cnr_status status = cnri_check_all(o, &sum, err);

@@ -7,8 +7,7 @@
 #include <unistd.h>
 
 enum { MAX_THREADS = 16 };
-#define WORTH_A_THREAD ((uint64_t)1 << 20) /* bytes; with less a thread costs more than it saves \
-                                            */
+#define WORTH_A_THREAD ((uint64_t)1 << 20) /* bytes; with less a thread is too costly */
 /* Bytes of a piece whose fingerprint is taken; .cnr files depend on it, so it stays. */
 #define PIECE ((uint64_t)1 << 20)
 

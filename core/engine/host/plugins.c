@@ -280,7 +280,7 @@ static cnr_status add_given(candidates *list, const char *path, cnr_error *err) 
     char *real = realpath(path, NULL);
     if (!real || stat(real, &info) != 0) {
         free(real);
-        return cnri_fail(err, CNR_E_NOT_FOUND, path, "no such folder of plugins: %s",
+        return cnri_fail(err, CNR_E_NOT_FOUND, path, "no such plugin file or folder: %s",
                          strerror(errno));
     }
     const cnr_status status = S_ISDIR(info.st_mode)

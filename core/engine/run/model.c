@@ -263,10 +263,9 @@ static cnr_status look_for(const cnr_graph *g, const char *word, size_t length, 
             cnri_fail(err, CNR_E_NOT_FOUND, word, "no node or operator \"%s\" is in the net%s%s",
                       key, near ? "; did you mean " : "", near ? near : "");
     else if (!good)
-        status = cnri_fail(err, CNR_E_NOT_FOUND, word,
-                           "no kernel \"%s\" is there for it: see "
-                           "cnnrun ops",
-                           kernel);
+        status =
+            cnri_fail(err, CNR_E_NOT_FOUND, word,
+                      "it has no kernel \"%s\"; cnnrun ops OPERATOR lists the kernels", kernel);
     cnri_vec_free(&names);
     return status;
 }

@@ -5,6 +5,7 @@
 #include <math.h>
 #include <pthread.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 enum { MAX_TRACES = 64, MAX_TICKS = 1 << 22 };
 #define LEAST_RESULT offsetof(cnr_governed, simulated) /* size of the struct in version 1.2 */
@@ -94,11 +95,27 @@ static char *scene_spec(const char *spec) {
     return path;
 }
 
+/* Fails, with the nearest name, unless the file of the scene exists. */
+static cnr_status check_scene(const char *spec, const char *full, cnr_error *err) {
+    char near[4096] = "";
+    char *file = cnri_format("%.*s", (int)strcspn(full, ","), full);
+    if (!file) return cnri_out_of_memory(err, spec);
+    const bool there = access(file, R_OK) == 0;
+    const char *name =
+        !there && cnri_nearest_path(file, near, sizeof near) ? strrchr(near, '/') : NULL;
+    const int n = name ? (int)strcspn(++name, ".") : 0;
+    cnri_free(file);
+    if (there) return CNR_OK;
+    return cnri_fail(err, CNR_E_NOT_FOUND, spec,
+                     "no such scene: neither a file nor an installed one%s%.*s",
+                     n ? "; did you mean " : "", n, n ? name : "");
+}
+
 static cnr_status read_scene(const char *spec, cnri_board **out, cnr_error *err) {
     char *full = scene_spec(spec);
-    const cnr_status status =
-        full ? cnri_board_read(full, true, out, err)
-             : cnri_fail(err, CNR_E_NOT_FOUND, spec, "no scenes are installed");
+    cnr_status status = full ? check_scene(spec, full, err)
+                             : cnri_fail(err, CNR_E_NOT_FOUND, spec, "no scenes are installed");
+    if (!status) status = cnri_board_read(full, true, out, err);
     cnri_free(full);
     return status;
 }
@@ -131,8 +148,9 @@ static cnr_status open_live(cnr_governing *g, cnr_error *err) {
     cnr_status status = cnri_live_open(&options, &g->live, err);
     if (!status && cnri_live_knobs(g->live) == 0 && g->options.policy)
         status = cnri_fail(err, CNR_E_NOT_FOUND, "govern",
-                           "this machine has no knob that a plugin finds: "
-                           "there is nothing to set");
+                           "no plugin finds a knob on this machine, so no frequency can be set; "
+                           "expected a machine with cpufreq or devfreq, --board NAME or --scene "
+                           "NAME for a simulated one, or --replay FILE");
     if (!status) g->governor.machine = cnri_live_machine(g->live);
     return status;
 }

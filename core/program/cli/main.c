@@ -57,7 +57,7 @@ static void print_help(FILE *to) {
     cnri_say(to, "\n\nA net is a Lua script, a .cnr file, or what an importer plugin reads.\n\n"
                  "    cnnrun scripts/nets/lenet5.lua scripts/nets/digits/three.png\n\n"
                  "cnnrun help commands: a line for each. cnnrun COMMAND --help: its options and an "
-                 "example.\n"
+                 "example;\ncnnrun help COMMAND: all of it. "
                  "cnnrun help options, help exit: what commands have in common.\n");
 }
 
@@ -106,6 +106,7 @@ static int help(int argc, char **argv) {
     const char *of = argc < 3 ? NULL : argv[2];
     char flag[] = "--help", *words[] = {argv[0], argv[2], flag, NULL};
     const cnri_command *command = of ? cnri_command_find(of) : NULL;
+    cnri_help_print_whole();
     if (command) cnri_help(command);
     else if (!of) print_help(stdout);
     else if (strcmp(of, "commands") == 0) print_commands();

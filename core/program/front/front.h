@@ -102,6 +102,7 @@ typedef struct cnri_option {
     const char *const *choices; /* NULL-terminated */
     char letter;                /* 'o' makes -o the same option; 0: none */
     bool wanted;                /* the command requires it */
+    bool rare;                  /* listed by `cnnrun help NAME`, not by --help */
     bool writes;        /* it names an output file, which must not be one of the input files */
     const char *beside; /* a file with this extension is written beside it; NULL: none */
     /* For a text: the value if none follows. Only numbers, lists of numbers, true and false can
@@ -243,6 +244,8 @@ void cnri_help(const cnri_command *command);
 /* ---- help.c: the option tables as text ---- */
 /* Prints groups of options; `command` may be NULL. */
 void cnri_help_print(const cnri_command *command, const cnri_group *groups, int32_t n);
+/* Makes further help whole: with rare options, all details and JSON keys. */
+void cnri_help_print_whole(void);
 typedef void (*cnri_option_fn)(const cnri_command *c, const cnri_option *o);
 /* Calls fn for the options of a group that help lists. */
 void cnri_each_option(const cnri_command *c, const cnri_group *group, cnri_option_fn fn);

@@ -336,6 +336,7 @@ char *cnri_lua_governors_folder(void) {
  * like a path. */
 static cnr_status find(lua_governor *g, cnr_error *err) {
     struct stat info;
+    char near[4096] = "";
     const char *spec = g->spec;
     const int n = (int)strcspn(spec, ",");
     if (memchr(spec, '/', (size_t)n) || (n > 4 && strncmp(spec + n - 4, ".lua", 4) == 0)) {
@@ -346,10 +347,13 @@ static cnr_status find(lua_governor *g, cnr_error *err) {
     g->path = folder ? cnri_format("%s/%.*s.lua", folder, n, spec) : NULL;
     cnri_free(folder);
     if (g->path && stat(g->path, &info) == 0) return CNR_OK;
+    const char *name =
+        g->path && cnri_nearest_path(g->path, near, sizeof near) ? strrchr(near, '/') : NULL;
+    const int length = name ? (int)strcspn(++name, ".") : 0;
     return cnri_fail(err, CNR_E_NOT_FOUND, spec,
                      "there is no policy \"%.*s\" among the installed ones, and it "
-                     "is no file",
-                     n, spec);
+                     "is no file%s%.*s",
+                     n, spec, length ? "; did you mean " : "", length, length ? name : "");
 }
 
 static const char *reason_of(void *arg) { return ((lua_governor *)arg)->why; }
