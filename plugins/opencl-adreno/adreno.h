@@ -1,4 +1,4 @@
-/* What the files of this plugin share. */
+/* Declarations shared by the files of this plugin. */
 #ifndef ADRENO_H
 #define ADRENO_H
 

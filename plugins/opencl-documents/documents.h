@@ -1,7 +1,6 @@
-/* Kernels of the documents for OpenCL devices that are not this plugin's: opencl-mali and
- * opencl-adreno open them. The state of such a device is opencl-common's, of which each plugin has
- * a copy of its own. Whether the two copies agree is asked before anything of a device is touched.
- */
+/* Kernels of the documents for OpenCL devices that other plugins open (opencl-mali,
+ * opencl-adreno). Each plugin has its own copy of opencl-common, which defines a device's state;
+ * whether both copies agree is checked before anything of a device is used. */
 #ifndef OPENCL_DOCUMENTS_H
 #define OPENCL_DOCUMENTS_H
 

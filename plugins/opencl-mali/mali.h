@@ -1,4 +1,4 @@
-/* What the files of this plugin share. */
+/* Declarations shared by the files of this plugin. */
 #ifndef MALI_H
 #define MALI_H
 
