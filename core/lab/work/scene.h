@@ -20,6 +20,7 @@ typedef struct cnri_scene {
 cnr_status cnri_scene_open(cnr_runtime *rt, const cnri_board *board, const cnri_board *scene,
                            cnri_scene *out, cnr_error *err);
 void cnri_scene_close(cnri_scene *s);
+/* Simulates the next `seconds` of the scene. */
 cnr_status cnri_scene_pass(cnri_scene *s, double seconds, cnr_error *err);
 cnri_machine cnri_scene_machine(cnri_scene *s);
 

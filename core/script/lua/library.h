@@ -11,7 +11,7 @@ void cnri_manual_part(cnri_lua_manual *r, const char *name, const char *help);
 cnri_lua_help *cnri_manual_row(cnri_lua_manual *r, const char *owner, const char *name, size_t n);
 /* Sets *slot to a copy of the text, appended to what it holds. */
 void cnri_manual_text(cnri_lua_manual *r, char **slot, const char *text, size_t n);
-/* Adds an option; `type` may be replaced later by a text of the same kind of allocation. */
+/* Adds an option of a table with copies of `name` (n bytes) and `type`. NULL after a failure. */
 cnri_lua_option *cnri_manual_option(cnri_lua_manual *r, cnri_lua_help *row, const char *name,
                                     size_t n, const char *type);
 

@@ -37,7 +37,7 @@ sub catches {
     }
 }
 
-# All lines of a text as JSON objects; undef when one is none.
+# Parses each line of a text as a JSON object; undef if one is not.
 sub objects {
     my @list = map { eval { decode_json($_) } } split /\n/, shift;
     return (grep { ref ne 'HASH' } @list) ? undef : \@list;
