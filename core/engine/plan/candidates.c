@@ -233,7 +233,10 @@ static cnr_status ask(const query_context *a, const cnr_kernel *k, bool offered,
         CNRI_DURING(refused, k->accepts(a->device, &v.node, &answer), .verb = "asking kernel",
                     .descriptor = k, .name = k->name, .node = v.node.name,
                     .device = a->device->name);
-        if (refused || answer.score <= 0) return CNR_OK;
+        if (refused || answer.score <= 0) {
+            a->p->rows.refusal = answer.why;
+            return CNR_OK;
+        }
         if (answer.epilogue < take &&
             !a->chain->region) { /* asks again for exactly the operators that it accepted */
             take = answer.epilogue < 0 ? 0 : answer.epilogue;
@@ -333,6 +336,7 @@ cnr_status cnri_candidates_make(cnri_planner *p, cnri_chain *chain, const cnri_k
         return cnri_no_memory(err);
     p->rows.n = 0;
     p->rows.named = false;
+    p->rows.refusal = NULL;
     if (q->stored_choice && strcmp(q->stored_choice->device, a.device->name) != 0) return CNR_OK;
     a.offered = p->layout && (q->stored_choice || worth_offering(&a)) && !passing_block(&a, &all);
     for (int32_t i = 0; i < n; i++) {

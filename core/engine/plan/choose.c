@@ -21,7 +21,8 @@ static cnr_status none_takes(const cnri_planner *p, const cnri_kernel_query *q, 
 
 static cnr_status not_as_forced(const cnri_planner *p, const cnri_kernel_query *q, cnr_error *err) {
     return cnri_fail(err, CNR_E_ARG, cnri_node_name(p, q->node),
-                     "kernel \"%s\" was asked for but does not take this node", q->forced_name);
+                     "kernel \"%s\" was asked for but does not take this node%s%s", q->forced_name,
+                     p->rows.refusal ? ": " : "", p->rows.refusal ? p->rows.refusal : "");
 }
 
 /* The row that the policy picked for the node, if it belongs to this device. */

@@ -86,6 +86,8 @@ typedef struct cnri_rows {
     int32_t n, capacity;
     int32_t *layouts;
     size_t width; /* integers of each row's layout */
+    const char
+        *refusal; /* why the last kernel refused the node; NULL: it did not, or did not say */
     bool named;   /* the device has a kernel of the forced name, even if it refused the node */
 } cnri_rows;
 
