@@ -44,8 +44,7 @@ void *cnri_alloc_zero(size_t bytes);
 /* Allocates memory that the caller can do without: NULL does not count as a failed allocation.
  * Its pages are small and not touched yet. */
 void *cnri_alloc_optional(size_t bytes);
-/* Allocates a large block of which little may be touched; pages that are not touched take no
- * memory. */
+/* Allocates a large block; pages of it that are not touched take no memory. */
 void *cnri_alloc_sparse(size_t bytes);
 /* Changes a block's size and keeps its contents; block NULL allocates one. */
 void *cnri_resize(void *block, size_t bytes);
@@ -59,8 +58,7 @@ void cnri_alloc_fail_once(int64_t n);
  * because some code may have gone on without the memory. Check with cnri_alloc_verdict at the
  * end of a piece of work. */
 int64_t cnri_alloc_failures(void);
-/* Returns CNR_E_MEMORY if an allocation failed since cnri_alloc_failures gave `before`, else
- * `status`. */
+/* CNR_E_MEMORY if an allocation failed since cnri_alloc_failures gave `before`, else `status`. */
 cnr_status cnri_alloc_verdict(int64_t before, cnr_status status, const char *where, cnr_error *err);
 int64_t cnri_alloc_count(void); /* the number of allocations so far, for the hostile test */
 /* Returns a * b. On overflow it returns 0 and sets *overflow. */
@@ -194,8 +192,7 @@ bool cnri_element_set(int32_t dtype, void *data, int64_t i, double value);
 const char *cnri_tensor_fault(const cnr_tensor *t);
 /* True if no product of any of the known dimensions overflows, whatever the unknown ones become. */
 bool cnri_dims_fit(const cnr_tensor *t);
-/* Fails with CNR_E_INVALID if the tensor has such a fault, or its `bytes` are too few for its
- * shape. */
+/* CNR_E_INVALID if the tensor has such a fault, or its `bytes` are too few for its shape. */
 cnr_status cnri_tensor_check(const cnr_tensor *t, const char *where, cnr_error *err);
 
 /* ---- sha256.c ---- */
@@ -208,8 +205,7 @@ void cnri_sha256_begin(cnri_sha256 *s);
 void cnri_sha256_add(cnri_sha256 *s, const void *data, uint64_t bytes);
 void cnri_sha256_end(cnri_sha256 *s, uint8_t digest[32]);
 void cnri_sha256_of(const void *data, uint64_t bytes, uint8_t digest[32]);
-/* digests.c: SHA-256 of many blocks at once, on at most `threads` threads (0: one for each
- * processor). */
+/* digests.c: SHA-256 of many blocks, on at most `threads` threads (0: one for each processor). */
 typedef struct cnri_digest {
     const void *data;
     uint64_t bytes;
@@ -220,8 +216,7 @@ void cnri_digests(cnri_digest *list, int32_t n, int32_t threads);
  * pieces. False: out of memory. */
 bool cnri_fingerprints(cnri_digest *list, int32_t n, int32_t threads);
 void cnri_hex(const uint8_t *data, size_t bytes, char *out /* 2 * bytes + 1 */);
-/* fingerprint.c: a fast hash without cryptographic strength; tells weights, blobs and files
- * apart */
+/* fingerprint.c: a fast, not cryptographic hash; tells weights, blobs and files apart */
 void cnri_fingerprint(const void *data, uint64_t bytes, uint8_t out[16]);
 bool cnri_same_fingerprint(const void *data, uint64_t bytes, const uint8_t print[16]);
 
@@ -321,8 +316,7 @@ cnr_status cnri_folder_lock(const char *folder, int *lock, cnr_error *err);
 /* Locks at once or not at all; false: another process has the lock, or the file system has none. */
 bool cnri_folder_try(const char *folder, int *lock);
 void cnri_folder_unlock(int lock);
-/* For signal handlers of a process that is about to end: removes the temporary files that it was
- * writing. */
+/* For signal handlers of a process about to end: removes the temporary files it was writing. */
 void cnri_write_drop_all(void);
 /* Discards everything that this process writes from now on; all calls still succeed. Used when
  * another process of the same job writes the same files. */

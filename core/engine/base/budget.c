@@ -11,8 +11,7 @@ enum { LINE = 4096 };
 
 static uint64_t lesser(uint64_t a, uint64_t b) { return a < b ? a : b; }
 
-/* Reads a number that is the only content of a file. UINT64_MAX if it is "max" or there is no
- * such file. */
+/* The number that a file holds. UINT64_MAX if it is "max" or there is no such file. */
 static uint64_t number_in(const char *path) {
     char text[64];
     const int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -23,8 +22,7 @@ static uint64_t number_in(const char *path) {
     return strtoull(text, NULL, 10);
 }
 
-/* The least limit of a control group and of the groups around it. `group` begins with '/' and is
- * modified. */
+/* The least limit of a control group and those around it. `group` starts with '/', is modified. */
 static uint64_t group_bound(const char *mount, char *group, const char *name) {
     char path[2 * LINE];
     uint64_t minimum = UINT64_MAX;

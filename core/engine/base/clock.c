@@ -4,8 +4,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-/* The clock in force; NULL: the machine's. It is one pointer because threads may read it while
- * it changes. */
+/* The clock in force; NULL: the machine's. One pointer: threads may read it while it changes. */
 static const cnri_clock *in_force;
 
 uint64_t cnri_real_ns(void) {

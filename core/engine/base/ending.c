@@ -1,5 +1,4 @@
-/* Functions to call when a signal ends the process, in a short list that handlers read without
- * locks. */
+/* Functions to call when a signal ends the process, in a list that handlers read without locks. */
 #include "base/base.h"
 
 enum { MOST = 8 };

@@ -211,8 +211,7 @@ static cnr_status keep_rights(const cnri_writer *w, int fd, const struct stat *t
 
 /* ---- writing ---- */
 
-/* Removes the temporary file while its lock is held; later the name may belong to another
- * writer. */
+/* Removes the temporary file while its lock is held; later another writer may have the name. */
 static void remove_temporary(cnri_writer *w) {
     if (!w->temporary) return;
     forget(w->temporary);

@@ -122,8 +122,7 @@ typedef struct cnri_samples {
 } cnri_samples;
 cnr_status cnri_samples_open(const char *spec, const char *split, cnri_samples *out,
                              cnr_error *err);
-/* Restricts reading to these samples, which are then numbered from 0. Call it before the first
- * read. */
+/* Restricts reading to these samples, numbered from 0 then. Call it before the first read. */
 cnr_status cnri_samples_choose(cnri_samples *s, const cnr_selection *span, cnr_error *err);
 /* True if `status` of a read means only that the stream has ended. */
 bool cnri_samples_ended(const cnri_samples *s, cnr_status status);

@@ -1,5 +1,4 @@
-/* Reads how pictures become inputs, in the words of options, for every input that takes
- * pictures. */
+/* Reads how pictures become inputs, in the words of options. */
 #include "data/data.h"
 
 bool cnri_is_numbers(const char *text) {

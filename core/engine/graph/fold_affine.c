@@ -1,5 +1,4 @@
-/* Folds a scale and shift of each channel into the weights and bias of the linear node before
- * it. */
+/* Folds a scale and shift of each channel into the weights and bias of the node before it. */
 #include "graph/parts.h"
 
 typedef struct fold {
@@ -16,8 +15,7 @@ static bool foldable(const cnr_tensor *t) {
            !(t->flags & CNR_TENSOR_VARIABLE) && !t->encoding && !t->quant;
 }
 
-/* The only node that reads `value`; NULL if several or none do, or if it is an output of the
- * net. */
+/* The only node that reads `value`; NULL if several or none do, or if the net outputs it. */
 static cnri_node *only_reader(const cnr_graph *g, cnr_value value, int32_t from) {
     if (g->values.at[value].uses != 1) return NULL;
     for (int32_t i = from; i < g->nodes.n; i++)
@@ -49,8 +47,7 @@ static bool matches(cnr_graph *g, int32_t index, fold *f) {
     return !bias || (foldable(bias) && cnr_count(bias) == f->channels);
 }
 
-/* Makes a new constant for input `port`, because the old weight may be shared and belongs to the
- * model. */
+/* Makes a new constant for input `port`, because the model's own weight may be shared. */
 static bool replace_constant(fold *f, int32_t port, const char *stem, const cnr_tensor *type) {
     char *name = cnri_format("%s.folded", stem);
     cnr_tensor t = *type;

@@ -191,8 +191,7 @@ void cnri_graph_warn(cnr_graph *g, const char *where, const char *format, ...) C
 /* Returns CNR_OK, or an error that summarises the problems, each of which is logged at ERROR
  * level. A graph without outputs is an error too, and with `filled` so are unfilled weights. */
 cnr_status cnri_graph_status(const cnr_graph *g, bool filled, cnr_error *err);
-/* True if the data of an input or weight decides shapes, so that a plan holds for that data
- * only. */
+/* True if data of an input or weight decides shapes, so that a plan holds for that data only. */
 bool cnri_value_decides_shapes(const cnr_graph *g, cnr_value value);
 /* Infers every type again after sizes of symbols or types of inputs are given. An input type
  * with data becomes a constant (see above). */

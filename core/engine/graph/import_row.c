@@ -1,5 +1,4 @@
-/* Import rows: operators of model formats that plugins describe as data, found by format, domain
- * and type. */
+/* Import rows: operators of model formats as data of plugins, found by format, domain and type. */
 #include "graph/parts.h"
 
 static bool is_domain(const char *row, const char *node) {

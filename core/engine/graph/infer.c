@@ -1,5 +1,4 @@
-/* Infers the types of nodes' outputs, and their data where it follows from constants; binds
- * symbols. */
+/* Infers types of nodes' outputs, and their data where constants decide it; binds symbols. */
 #include "graph/parts.h"
 
 void cnri_type_print(const cnr_graph *g, const cnr_tensor *type, cnri_text *out) {
@@ -146,8 +145,7 @@ static bool inputs_known(const cnri_node *node) {
     return true;
 }
 
-/* Checks the types that an operator's infer hook returned; NULL, or a text that says what is
- * wrong. */
+/* Checks the types that an operator's infer hook returned; NULL, or a text of the fault. */
 static const char *inferred_fault(const cnr_graph *g, cnr_tensor *t) {
     if (cnri_is_type_unknown(t)) return NULL; /* it will be known after binding */
     if (cnr_dtype_bits(t->dtype) == 0 || t->rank < 0 || t->rank > CNR_MAX_RANK)

@@ -56,8 +56,7 @@ static bool all_constant(const cnr_graph *g, const cnri_node *node) {
     return node->view.n_outputs > 0;
 }
 
-/* Most elements that a constant may grow to by folding, so that a broadcast does not fill the
- * memory. */
+/* Most elements that folding may make of a constant, so that a broadcast does not fill memory. */
 enum { MAX_FOLDED = 1 << 24 };
 
 /* Computes the data of late inputs for nodes that compute constants or look at weights. */

@@ -1,5 +1,4 @@
-/* Compares a file's weights with their digests when they are first read, not when the file is
- * mapped. */
+/* Compares a file's weights with their digests when they are first read, not when mapped. */
 #include "graph/graph.h"
 
 enum { OPEN, BY_PRINT, BY_DIGEST };

@@ -36,8 +36,7 @@ double cnri_random_normal(uint64_t *state) {
 }
 
 double cnri_random_deviation(const cnri_value *v) {
-    /* If the operator does not give a fan-in: the number of weights that one output (axis 0)
-     * reads. */
+    /* If the operator gives no fan-in: the number of weights that one output (axis 0) reads. */
     const cnr_tensor *t = v->type;
     const int64_t n = cnr_count(t), guess = t->rank > 0 && t->dim[0] > 0 ? n / t->dim[0] : 1;
     return sqrt(2.0 / (double)(v->init.fan_in > 0 ? v->init.fan_in : guess > 0 ? guess : 1));

@@ -1,5 +1,4 @@
-/* The board in force: the values of a board file that describes the machine, as plugins read
- * them. */
+/* The board in force: values of a file that describes the machine, as plugins read them. */
 #include "host/internal.h"
 #include <pthread.h>
 #include <stdlib.h>

@@ -180,8 +180,7 @@ static const char *family_above(const cnri_devices *set, const cnri_device *know
 
 /* ---- by name ---- */
 
-/* Finds a device by name. A family alone means its first device; "family:0" is the one without a
- * number. */
+/* Finds a device by name. "family" means its first; "family:0" is the one without a number. */
 static cnri_device *known_device(const cnri_devices *set, const char *name) {
     cnri_device *first = NULL;
     for (int32_t i = 0; i < set->n; i++) {

@@ -115,8 +115,7 @@ static cnr_status describe(const cnri_hang_guard *g, const cnri_hung *call, cnr_
                      (double)g->limit_ns * 1e-9);
 }
 
-/* Waits until the worker is done. The lock is held on return, unless *gone: the worker was given
- * up. */
+/* Waits until the worker is done. The lock is held on return, unless *gone: it was given up. */
 static cnr_status wait_for(cnri_worker *w, const cnri_hang_guard *g, bool *gone, cnr_error *err) {
     uint64_t since = cnri_real_ns(), count = 0;
     while (w->fn) {
@@ -167,8 +166,7 @@ static void tell(watched_call *c) {
     else cnri_log(CNR_LOG_ERROR, err.where, "%s; it is waited for", err.text);
 }
 
-/* Reports calls that exceed their limit. Returns the shortest limit of all calls, 0 without
- * calls. */
+/* Reports calls that exceed their limit. Returns the shortest limit, 0 without calls. */
 static uint64_t look_at_calls(void) {
     const uint64_t now = cnri_real_ns();
     uint64_t least = 0;

@@ -47,16 +47,14 @@ cnr_status cnri_plugins_load(const char *const *dirs, bool default_dirs, cnr_err
 /* Call this with an error of loading a net. If no plugins were found at all, the error becomes
  * that, with the folders that were searched. Returns status. */
 cnr_status cnri_explain_missing_plugins(cnr_status status, cnr_error *err);
-/* Loads one file and judges it: NULL if it is good, else the reason against it, which the caller
- * frees. */
+/* Loads one file and judges it: NULL if it is good, else the reason, which the caller frees. */
 char *cnri_plugin_check(const char *path);
 /* ---- neighbours.c ---- */
 /* Reports each descriptor of the plugin that was left out because its name is taken, and each
  * that refers to an operator, device class or encoding that no plugin brings. Returns how many. */
 typedef void (*cnri_problem_text_fn)(void *arg, const char *text);
 int32_t cnri_plugin_problems(const cnri_plugin *p, cnri_problem_text_fn tell, void *arg);
-/* Reports each descriptor of other plugins that is left out because `p` holds its name. Returns
- * how many. */
+/* Reports descriptors of others that are left out as `p` has their name. Returns how many. */
 int32_t cnri_plugin_displaces(const cnri_plugin *p, cnri_problem_text_fn tell, void *arg);
 void cnri_plugins_warn(int32_t first); /* logs problems of the plugins from index `first` on */
 /* ---- plugins.c, once more ---- */
@@ -78,8 +76,7 @@ void cnri_plugins_finish(void); /* calls each plugin's fini; at exit */
  * (cnri_graph_install(cnri_host_mutable())) before plugins load; then it is constant. */
 extern cnr_host cnri_host;
 cnr_host *cnri_host_mutable(void);
-/* The instruction set that the host table's cpu_isa reports from now on; NULL: the processor's
- * own. */
+/* The instruction set that cpu_isa of the host table reports from now; NULL: the processor's. */
 void cnri_host_cpu_isa(const char *name);
 
 /* ---- registry.c: descriptors by kind; each list in order of registration ---- */
@@ -118,8 +115,7 @@ const cnri_limits *cnri_limits_set_thread(const cnri_limits *limits);
 const cnri_limits *cnri_limits_enter(const cnri_limits *limits);
 cnr_status cnri_limits_file(const char *path, int32_t writes,
                             cnr_error *err); /* Checks a file by the limits in force. */
-/* Fails unless a source may open (or write) the spec; unless an object may be made with these
- * options. */
+/* Fails unless a source may open or write the spec, or an object may have these options. */
 cnr_status cnri_limits_source(const cnri_limits *limits, const cnr_source *source, const char *spec,
                               int32_t writes, cnr_error *err);
 cnr_status cnri_limits_object(const cnri_limits *limits, const cnr_object *object,
@@ -186,8 +182,7 @@ cnr_status cnri_device_open(cnri_devices *set, const char *name, const cnr_devic
 /* Finds the best device that opens. `host`: it must have host memory; devices already open are
  * then tried first, so that no other driver is started for it. */
 cnr_status cnri_device_best(cnri_devices *set, bool host, const cnri_device **out, cnr_error *err);
-/* Says why `d` is the default device, or why `best` is instead. Free with cnri_free; NULL: out
- * of memory. */
+/* Says why `d` is the default device, or `best` is. Free with cnri_free; NULL: out of memory. */
 char *cnri_device_reason(const cnri_device *d, const cnri_device *best);
 /* True if the clock in force measures this device's work. The clock of a plugin with devices
  * measures only those devices. */
@@ -229,8 +224,7 @@ bool cnri_device_can_hang(const cnr_device *device);
 cnr_status cnri_hang_call(cnri_worker **worker, const cnri_hang_guard *guard, cnri_hang_fn fn,
                           void *arg, cnr_error *err);
 void cnri_worker_free(cnri_worker *worker); /* NULL: does nothing */
-/* Called on the watchdog's thread when a call that can't be given up exceeds its limit. NULL: it
- * is logged. */
+/* Called by the watchdog when a call that can't be given up exceeds its limit. NULL: a log. */
 typedef void (*cnri_hang_told_fn)(const cnr_error *why);
 void cnri_hang_tell(cnri_hang_told_fn fn);
 void cnri_hang_finish(void); /* ends the watchdog's thread, unless calls are running */

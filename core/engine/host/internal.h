@@ -4,16 +4,14 @@
 
 #include "host/host.h"
 
-/* A descriptor that a plugin asked to register; joins the registry if the plugin's init
- * succeeds. */
+/* A descriptor that a plugin asked to register; registered if the plugin's init succeeds. */
 typedef struct cnri_item {
     int32_t kind;
     const void *descriptor;
     const cnri_plugin *plugin;
 } cnri_item;
 
-/* A descriptor that was left out because another plugin holds its name, or the name of its
- * operator. */
+/* A descriptor left out because another plugin holds its name, or its operator's name. */
 typedef struct cnri_collision {
     int32_t kind;
     const char *name, *op;  /* op: for a kernel, the operator that was left out */
@@ -38,8 +36,7 @@ cnr_status cnri_registrar_add(struct cnr_registrar *registrar, int32_t kind,
 /* Removes staged kernels of operators that were left out: they were written for another operator
  * of that name. */
 cnr_status cnri_registrar_settle(struct cnr_registrar *registrar);
-/* Registers everything that was staged, or nothing if memory is out. Call on one thread at a
- * time. */
+/* Registers everything staged, or nothing if memory is out. Call on one thread at a time. */
 cnr_status cnri_registry_commit(const struct cnr_registrar *registrar);
 void cnri_registry_settle(void);  /* Frees older snapshots; call only if no reader can hold one. */
 int32_t cnri_registry_size(void); /* number of descriptors of all plugins */

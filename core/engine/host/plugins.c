@@ -303,8 +303,7 @@ static cnr_status add_if_there(candidates *list, const char *path, trust how, bo
     return status;
 }
 
-/* Adds the folders of the environment variable, unless the process has more rights than the user
- * who set it. */
+/* Adds folders of the environment variable, unless the process has more rights than its user. */
 static cnr_status add_environment(candidates *list, cnr_error *err) {
     const char *at = secure_getenv("CNNRUN_PLUGIN_PATH");
     cnr_status status = CNR_OK;

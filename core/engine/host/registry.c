@@ -185,8 +185,7 @@ static cnr_status is_free(struct cnr_registrar *r, int32_t kind, const char *nam
                   cnri_kind_name(kind), name, holder->name);
 }
 
-/* Leaves a descriptor out because another plugin has its name; the rest of the plugin is
- * registered. */
+/* Leaves out a descriptor whose name another plugin has; the plugin's others are registered. */
 static cnr_status leave_out(struct cnr_registrar *r, const cnri_collision *collision) {
     cnri_collision *slot = cnri_push(&r->collisions);
     if (slot) *slot = *collision;

@@ -84,8 +84,7 @@ static bool fits_inside(const cnr_plan *plan, int32_t part, int32_t whole, uint6
            *bytes <= b->bytes && a->bytes <= b->bytes - *bytes;
 }
 
-/* Makes every output a view of an input's bytes, so that the step does nothing. False: not
- * possible. */
+/* Makes outputs views of an input's bytes, so that the step does nothing. False: impossible. */
 static bool try_views(alias_work *w, int32_t s, const cnr_alias *a, int32_t n) {
     cnr_plan *plan = w->p->plan;
     const cnri_step *step = &plan->steps.at[s];

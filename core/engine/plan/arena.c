@@ -85,8 +85,7 @@ static void tree_add(pack *p, int32_t block) {
         p->tree[i] = last;
 }
 
-/* The first place in `sorted`, from `at` on, of a placed block that is alive at step `first` or
- * later. */
+/* The first place in `sorted`, from `at` on, of a placed block that lives to `first` or later. */
 static int32_t tree_next(const pack *p, int32_t at, int32_t first) {
     if (at >= p->leaves) return p->leaves;
     int32_t i = p->leaves + at;

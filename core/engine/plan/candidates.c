@@ -85,8 +85,7 @@ static void offer(const query_context *a, const cnri_view *v, bool offered, int3
     }
 }
 
-/* True if any input has a layout that is not plain. Otherwise offering it would repeat the plain
- * query. */
+/* True if any input's layout is not plain; otherwise offering it repeats the plain query. */
 static bool worth_offering(const query_context *a) {
     const cnri_chain *c = a->chain;
     for (int32_t i = 0; i < c->n_in[a->q->cap]; i++) {

@@ -31,8 +31,7 @@ static const cnri_candidate *answer_of(const cnri_planner *p, int32_t node, int3
     return c && c->device == device ? c : NULL;
 }
 
-/* Chooses a row for one part. If the device has none, the device with host memory takes the
- * part. */
+/* Chooses a row for a part. If the device has none, the device with host memory takes it. */
 static cnr_status choose_part(cnri_planner *p, cnri_pick *pick, cnri_kernel_query *q,
                               cnri_candidate *part, cnr_error *err) {
     q->policy_row = answer_of(p, q->node, part->device);

@@ -3,8 +3,7 @@
 
 static const cnr_input_range whole = {-1, 0, 0};
 
-/* Finds the home of a weight that the kernel reads while it runs: on its device, or in host
- * memory. */
+/* Finds the home of a weight that the kernel reads in a run: on its device or in host memory. */
 static cnr_status constant_home(cnri_planner *p, cnr_value value, int32_t device,
                                 int32_t memory_class, int32_t *home, cnr_error *err) {
     for (int32_t h = p->first_home[value]; h >= 0; h = p->reach.at[h].next) {
@@ -289,8 +288,7 @@ cnr_status cnri_plan_emit(cnri_planner *p, cnr_error *err) {
         status = cnri_no_memory(err);
     for (int32_t i = 0; i < g->inputs.n && !status; i++) p->plan->input_homes[i] = -1;
     for (int32_t v = 0; v < p->n_first && !status; v++) p->first_home[v] = -1;
-    /* A node is computed at the place of the last operator of its chain, where all operands
-     * exist. */
+    /* A node is computed where the last operator of its chain is, as all operands exist there. */
     for (int32_t i = 0; i < p->n_picks && !status; i++) head_of[i] = -1;
     for (int32_t i = 0; i < p->n_picks && !status; i++) {
         const cnri_pick *pick = &p->picks[i];

@@ -28,8 +28,7 @@ typedef struct cnri_placement { /* where to run one node, by the script or a pol
     cnri_part *parts;
 } cnri_placement;
 
-/* wish.c: the placements in the graph's metadata. Free them with cnri_wishes_free, after an
- * error too. */
+/* wish.c: placements in the graph's metadata. Free with cnri_wishes_free, even after an error. */
 typedef CNRI_VEC(cnri_placement) cnri_wishes;
 cnr_status cnri_wishes_read(const cnr_graph *graph, cnri_wishes *out, cnr_error *err);
 void cnri_wishes_free(cnri_wishes *wishes);
@@ -105,8 +104,7 @@ typedef struct cnri_cost { /* of one call of a kernel; 0: not known */
 #define CNRI_TUNING_IDLE "(idle)"
 #define CNRI_TUNING_COPY_LESS "(copy 4K)"
 #define CNRI_TUNING_COPY_MORE "(copy 4M)"
-/* Recorded ns of a kernel that did not return. It is never timed again, and runs only if forced
- * by name. */
+/* Recorded ns of a kernel that did not return: never timed again, runs only if forced by name. */
 #define CNRI_TUNING_HANGS 9e14
 enum { CNRI_TUNING_BYTES_LESS = 4 << 10, CNRI_TUNING_BYTES_MORE = 4 << 20 };
 typedef struct cnri_timed {
@@ -180,8 +178,7 @@ typedef struct cnri_table {
     char *failure;               /* why the answer was not followed; NULL: it was */
     struct cnri_kept_rows *kept; /* the planner's candidates that the rows were made of */
 } cnri_table;
-/* Estimated nanoseconds to bring the output of row a to row b, which reads it: conversion and
- * transfer. */
+/* Estimated ns to bring the output of row a to row b, its reader: conversion and transfer. */
 double cnri_table_between(const cnri_table *t, int32_t a, int32_t b);
 /* alone.c: cost of the net on that device. Nodes that it can't run count on the first other
  * device that can. */
@@ -310,8 +307,7 @@ static inline bool cnri_step_prepares(const cnri_step *s, int32_t i) {
     return cnri_prepares(s->prepared, s->prepared_from, i);
 }
 
-/* The number of nodes that are computed together with the first one: of its chain, or of its
- * region. */
+/* The number of nodes computed together with the first one: of its chain, or of its region. */
 static inline int32_t cnri_n_taken(const cnr_node *n) {
     return n->subgraph ? n->subgraph->n_nodes - 1 : n->n_epilogue;
 }
@@ -406,8 +402,7 @@ uint64_t cnri_arena_bound(const cnri_block *blocks, int32_t n, uint64_t alignmen
 
 /* ---- memo.c ---- */
 void cnri_memo_print(const cnr_plan *plan, cnri_text *out);
-/* Parses the text that cnri_memo_print wrote; CNR_E_FORMAT: it is malformed. The caller adds the
- * blobs. */
+/* Parses text of cnri_memo_print; CNR_E_FORMAT: it is malformed. The caller adds the blobs. */
 cnr_status cnri_memo_parse(cnri_memo *memo, const char *text, cnr_error *err);
 void cnri_memo_free(cnri_memo *memo);
 
@@ -443,11 +438,9 @@ bool cnri_plan_reads(const cnr_plan *plan, char print[33]);
 cnr_status cnri_residency_acquire(cnr_plan *plan, int32_t step, cnr_stream *stream, cnr_mem **out,
                                   cnr_error *err);
 void cnri_residency_release(cnr_plan *plan, int32_t step);
-/* False: the blob may be dropped after release, so work that reads it must have finished by
- * then. */
+/* False: the blob may be dropped after release, so work that reads it must be done by then. */
 bool cnri_residency_stays(const cnr_plan *plan, int32_t step);
-/* Prepares every blob that stays resident now, so that the first run takes no longer than
- * others. */
+/* Prepares every blob that stays resident now, so that the first run is no slower than others. */
 cnr_status cnri_residency_warm(cnr_plan *plan, cnr_error *err);
 /* Weight `value` has changed: prepares its blobs again in place, or drops them. */
 cnr_status cnri_residency_renew(cnr_plan *plan, cnr_value value, cnr_error *err);
@@ -459,13 +452,11 @@ typedef struct cnri_residency_stats {
     uint64_t now, peak, prepared, evicted, kept;
 } cnri_residency_stats;
 void cnri_residency_stats_of(const cnr_plan *plan, cnri_residency_stats *out);
-/* Name and size in bytes of blob `index`; false past the end. The name lives as long as the
- * plan. */
+/* Name and bytes of blob `index`; false past the end. The name lives as long as the plan. */
 bool cnri_residency_blob(const cnr_plan *plan, int32_t index, const char **name, uint64_t *bytes);
 /* True if the blob was prepared by another process. */
 bool cnri_residency_kept(const cnr_plan *plan, int32_t index);
-/* Fingerprint of the constants that a blob is made of, zeros if they are not known; false past
- * the end. */
+/* Fingerprint of the constants a blob is made of, zeros if not known; false past the end. */
 bool cnri_residency_sources(const cnr_plan *plan, int32_t index, uint8_t print[16]);
 /* Returns the bytes of a blob on the host, after preparing it if necessary; valid until the next
  * call for this plan. *buffer, NULL at first, holds them if the device has no host memory; the
@@ -478,8 +469,7 @@ typedef struct cnri_step_names {
     const char *node, *op, *kernel, *device;
 } cnri_step_names;
 cnri_step_names cnri_step_names_of(const cnr_plan *plan, int32_t step);
-/* The value that a copy step moves, and its devices. cnri_step_transfer returns false for other
- * steps. */
+/* The value that a copy step moves, and its devices. cnri_step_transfer: false for other steps. */
 typedef struct cnri_transfer_row {
     const char *value, *from, *to;
     uint64_t bytes;

@@ -34,14 +34,12 @@ typedef struct cnri_chain {
     cnr_epilogue *epilogues;
     const cnr_epilogue **epilogue;
     bool decoded;
-    /* The chain belongs to this region, which owns its memory; kernels compute all of it or
-     * nothing. */
+    /* The chain is of this region, which owns its memory; kernels compute all of it or nothing. */
     const cnr_node *region;
     const cnr_value *out; /* outputs of the region */
 } cnri_chain;
 
-/* A node as a kernel sees it, with the first n_chain operators of its chain. Valid as long as
- * the chain. */
+/* A node as a kernel sees it, with `n_chain` operators of its chain; lives as long as the chain. */
 typedef struct cnri_view {
     int32_t n_chain, n_in, n_out;
     const cnr_value *in, *out; /* out: outputs of the last operator */
@@ -166,8 +164,7 @@ static inline bool cnri_is_host(const cnr_device *device) {
 static inline bool cnri_in_host(const cnr_device *device, int32_t memory_class) {
     return (device->memory[memory_class].flags & CNR_MEMORY_HOST) != 0;
 }
-/* True if streams of the device work asynchronously, so that a call may return before the work
- * is done. */
+/* True if streams of the device are asynchronous: a call may return before its work is done. */
 static inline bool cnri_is_async(const cnr_device *device) {
     return CNRI_HAS(device->cls, event_record);
 }

@@ -1,5 +1,4 @@
-/* The record of measured times: a row for each key and kernel, stored as text with a digest
- * behind it. */
+/* The record of measured times: a row for each key and kernel, as text that ends in a digest. */
 #include "plan/planner.h"
 #include <stdlib.h>
 

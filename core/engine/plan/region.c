@@ -193,8 +193,7 @@ typedef struct claims {
     cnr_error *err;
 } claims;
 
-/* True if all nodes are connected: one reads what the other computes, or both read the same
- * value. */
+/* True if all nodes are connected: one reads what the other computes, or both read a value. */
 static bool is_connected(const part *s) {
     const cnr_subgraph *c = &s->subgraph;
     int32_t *seen = cnri_alloc_zero(((size_t)c->n_values + (size_t)c->n_nodes + 1) * sizeof *seen);

@@ -137,8 +137,7 @@ static void drop_scratch(struct cnri_residency *r) {
     r->scratch_bytes = 0;
 }
 
-/* Decodes weights that only prepare reads, for the length of one call (`begin`), and frees them
- * after it. */
+/* Decodes weights that only prepare reads, for one call (`begin`), and frees them after it. */
 static cnr_status decode_inputs(cnr_plan *plan, const cnri_step *s, bool begin, cnr_error *err) {
     const cnr_device *device = plan->devices[s->device];
     cnr_status status = CNR_OK;
@@ -186,8 +185,7 @@ static bool is_read(const cnr_plan *plan, cnr_value v) {
     return false;
 }
 
-/* Releases the pages of weights that were packed into a blob that stays, because they are not
- * read again. */
+/* Releases the pages of weights that were packed into a blob that stays: no one reads them. */
 static void release_inputs(const cnr_plan *plan, const cnri_step *s) {
     for (int32_t k = 0; k < s->n_in; k++) {
         const cnr_value v = s->in[k] < 0 ? -1 : plan->homes.at[s->in[k]].value;
@@ -229,8 +227,7 @@ static bool map_kept(const cnr_device *device, blob *b) {
     return true;
 }
 
-/* Gives the pages of a mapped blob back to the system; they are read from the file again when
- * needed. */
+/* Gives the pages of a mapped blob back to the system; a later read maps them again. */
 static void unmap_kept(blob *b) {
     const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), begin = (uintptr_t)b->kept->data;
     const uintptr_t first = (begin + page - 1) / page * page;
@@ -286,8 +283,7 @@ static cnr_status bring(cnr_plan *plan, blob *b, cnr_error *err) {
     return CNR_OK;
 }
 
-/* Drops blobs until `bytes` fit. Steps run in a cycle, so the blob used last is needed again
- * last. */
+/* Drops blobs until `bytes` fit, the last used first: steps run in a cycle. */
 static cnr_status make_room(cnr_plan *plan, uint64_t bytes, cnr_error *err) {
     struct cnri_residency *r = plan->residency;
     while (plan->memory_bound && r->stats.now + bytes > plan->memory_bound) {
@@ -382,8 +378,7 @@ bool cnri_residency_kept(const cnr_plan *plan, int32_t index) {
     return plan->residency->blobs.at[index].kept != NULL;
 }
 
-/* Fingerprint of a constant; if the constant was made by rewriting, of its sources where they
- * are known. */
+/* Fingerprint of a constant; of its sources if rewriting made it and they are known. */
 static bool print_of(const cnr_graph *g, cnr_value value, uint8_t out[16]) {
     const cnri_value *v = &g->values.at[value];
     const cnr_tensor *t = v->type;

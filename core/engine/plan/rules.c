@@ -93,8 +93,7 @@ static bool wants_forced(const cnri_kernel_query *q, const cnr_kernel *k) {
     return strcmp(k->name, q->forced_name) == 0;
 }
 
-/* Picks the reference if it was forced by name, or if the device has no kernel of the forced
- * name. */
+/* Picks the reference if it was forced, or if the device has no kernel of the forced name. */
 static int32_t by_force(const cnri_kernel_query *q, const cnri_rows *rows) {
     const int32_t i = best_row(rows, CNRI_GUESSED);
     const bool reference = strcmp(q->forced_name, cnri_reference_name) == 0;

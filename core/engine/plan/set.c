@@ -55,8 +55,7 @@ static cnr_status add_listed(cnri_device_set *set, cnri_devices *devices, const 
     return status;
 }
 
-/* Adds a device with host memory, for nodes that no other device takes. It is no error if there
- * is none. */
+/* Adds a device with host memory, for nodes that no other takes. No error if there is none. */
 static cnr_status add_host(cnri_device_set *set, cnri_devices *devices, cnr_error *err) {
     cnr_error why = CNR_ERROR_INIT;
     for (int32_t i = 0; i < set->n && set->host < 0; i++)

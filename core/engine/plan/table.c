@@ -1,5 +1,4 @@
-/* Makes a table of all rows of a net on every device of the plan, and marks those that were
- * picked. */
+/* Makes a table of all rows of a net on every device of the plan, with those picked marked. */
 #include "plan/planner.h"
 
 #define GUESS_NS_A_VIEW 1.0 /* for a step whose output shares the bytes of its input */
@@ -42,8 +41,7 @@ static bool could_be(const offers_seen *s, cnr_value v, const cnri_offer *o) {
     return false;
 }
 
-/* Offers layout `o` in all inputs that could have it, and plain in the others. NULL: plain in
- * all. */
+/* Offers layout `o` in all inputs that could have it, else plain. NULL: plain in all. */
 static void set_offers(tabling *g, const cnri_chain *chain, const cnri_offer *o) {
     for (int32_t i = 0; i < chain->n_in[chain->n]; i++) {
         const cnr_value v = chain->in[i];
@@ -70,8 +68,7 @@ static void add_layout(cnri_text *out, const cnr_device *d, int32_t block, int32
     else if (block <= 1) cnri_text_add(out, "plain");
 }
 
-/* Text of the layouts: "plain", or one for each value if they differ: "c4,plain". Weights are
- * left out. */
+/* Text of the layouts without weights: "plain", or one for each if they differ: "c4,plain". */
 static const char *layout_text(tabling *g, const cnri_candidate *c, const cnr_value *values,
                                int32_t n, const int32_t *block, const int32_t *memory) {
     const cnr_device *d = g->p->plan->devices[c->device];
@@ -299,8 +296,7 @@ cnr_status cnri_table_make(cnri_planner *p, cnr_error *err) {
     return status;
 }
 
-/* Finds the row of a part: in its layouts, or in others if a split or its neighbours changed
- * them. */
+/* Finds the row of a part in its layouts, or in others if a split or neighbours changed them. */
 static cnri_table_row *row_of(cnri_table *t, int32_t node, const cnri_candidate *part) {
     const cnri_table_node *n = &t->nodes.at[node];
     cnri_table_row *near = NULL;

@@ -1,5 +1,4 @@
-/* Finds the steps on other devices that each step must wait for: those that touch the same
- * bytes. */
+/* Finds steps on other devices that each step waits for: those that touch the same bytes. */
 #include "plan/planner.h"
 
 static bool touch(const cnr_plan *plan, int32_t a, int32_t b) {

@@ -309,8 +309,7 @@ static cnr_status start(cnr_session *s, cnr_error *err) {
     return status;
 }
 
-/* Runs the steps; if that fails, on a fallback device. A cancel counts from the first attempt to
- * the last. */
+/* Runs the steps; if that fails, on a fallback device. A cancel counts through all attempts. */
 static cnr_status start_somewhere(cnr_session *s, cnr_error *err) {
     cnr_error why = CNR_ERROR_INIT;
     const cnr_status status = cnri_session_call(s, start, &why);

@@ -1,5 +1,4 @@
-/* Importers: finds the one that reads a file, builds graphs with it, and reads weights for a
- * net. */
+/* Importers: finds the one for a file, builds graphs with it, and reads weights for a net. */
 #include "run/run.h"
 #include "store/store.h"
 #include <sys/stat.h>

@@ -1,5 +1,4 @@
-/* Listeners of a session: added, called, removed. Streams time their steps only while a listener
- * wants it. */
+/* Listeners of a session: added, called, removed. Steps are timed only while one wants it. */
 #include "run/session.h"
 #include <string.h>
 

@@ -36,8 +36,7 @@ void *cnri_session_input_buffer(const cnr_session *s, int32_t index);
 /* Runs one step `rounds` times on the data that the last run left, for meters that are slower
  * than a step. The session's outputs are undefined afterwards. */
 cnr_status cnri_session_repeat(cnr_session *s, int32_t step, int64_t rounds, cnr_error *err);
-/* Also cancels runs while *flag is not 0. The flag must live until it is replaced; NULL removes
- * it. */
+/* Also cancels runs while *flag is not 0. The flag must live until replaced; NULL removes it. */
 void cnri_session_cancel_by(cnr_session *s, const volatile int32_t *flag);
 
 /* A front end that turns a file into a graph. They register here, so that run/ needs neither Lua
@@ -113,8 +112,7 @@ typedef struct cnri_learner {
     cnr_status (*follow)(void *state, const char *weight, const cnr_tensor *value, cnr_error *err);
 } cnri_learner;
 
-/* Functions that replace cnr_run_tensors while a model adapts (work/adapt.c); state NULL: it
- * does not. */
+/* Replace cnr_run_tensors while a model adapts (work/adapt.c); state NULL: it does not. */
 typedef struct cnri_adapting {
     void *state;
     cnr_status (*run)(cnr_model *m, const cnr_tensor *const *inputs, int32_t n_inputs,
@@ -163,12 +161,10 @@ cnr_status cnri_plans_open(cnr_model *m, cnr_error *err);
 void cnri_plans_close(cnr_model *m);
 /* Makes later plans anew; users of existing plans keep them. The lock is held. */
 void cnri_plans_invalidate(cnr_model *m);
-/* Warns, once for each model, if no kernel of the plan stores weights or computes as the options
- * request. */
+/* Warns, once for each model, if no kernel of the plan stores or computes as options ask. */
 void cnri_plans_check_stores(const cnr_model *m, const cnri_plan_options *o, const cnr_plan *plan);
 cnr_model *cnri_plan_model(const cnr_plan *plan); /* NULL: the plan was made without a model */
-/* The version of a model's options now (the lock is held), and the version that the plan was
- * made with. */
+/* The version of a model's options now (its lock is held), and the one its plan was made with. */
 uint64_t cnri_plans_version(const cnr_model *m);
 uint64_t cnri_plan_version(const cnr_plan *plan);
 void cnri_plan_retain(cnr_plan *plan); /* adds a user; the runtime's lock is held */
@@ -178,8 +174,7 @@ void cnri_plan_options_free(cnri_plan_options *o); /* call it after a failed cop
 #define CNRI_POLICY_META "plan.policy"
 int32_t cnri_plans_count(const cnr_model *m);
 
-/* Fills `types`, which has room for every input, with the input types of a plan for these
- * shapes. */
+/* Fills `types`, with room for every input, with a plan's input types for these shapes. */
 cnr_status cnri_plan_types(const cnr_model *m, const cnr_tensor *const *shapes, int32_t n_shapes,
                            cnr_tensor *types, cnr_error *err);
 /* candidates.c: makes a plan that the caller owns, by the cache's record of times. `table`: the

@@ -79,8 +79,7 @@ bool cnri_session_on_fallback(const cnr_plan *plan, cnr_status status, const cnr
                               cnr_session **out);
 bool cnri_session_move_to_fallback(cnr_session *s, cnr_status status, const cnr_error *why);
 
-/* hang.c: runs fn(s). If a call of a device does not return, it is given up and the session is
- * lost. */
+/* hang.c: runs fn(s). If a device's call hangs, it is given up and the session is lost. */
 cnr_status cnri_session_call(cnr_session *s, cnri_session_fn fn, cnr_error *err);
 
 /* transfer.c */

@@ -262,8 +262,7 @@ static cnr_status try_opened(const cnri_plan_request *r, cnri_cached *c, const c
     return status;
 }
 
-/* Tries the file. If it is not usable, *out stays NULL and *origin says why; free it with
- * cnri_free. */
+/* Tries the file. If unusable, *out stays NULL and *origin says why; free it with cnri_free. */
 static cnr_status try_stored(const cnri_plan_request *r, const char *path, const char *identity,
                              cnr_plan **out, char **origin, cnr_error *err) {
     cnri_cached c;
@@ -300,8 +299,7 @@ static cnr_status try_nearest(const cnri_plan_request *r, const char *path, cons
     return status;
 }
 
-/* Finds or makes the plan and stores it. Nothing is stored that was planned while memory was
- * out. */
+/* Finds or makes the plan and stores it, unless memory was out while planning. */
 static cnr_status plan_at(const cnri_plan_request *r, const char *path, const char *file,
                           size_t shared, const char *identity, int64_t before, cnr_plan **out,
                           cnr_error *err) {
