@@ -89,7 +89,7 @@ static const char *cut(const cnr_device *device, const cnr_node *node, int64_t e
     if (s->spatial != 2 || s->group != 1) return "pictures, and one group, are wanted";
     for (int32_t i = 1; i < 3; i++)
         if (s->k[i] != 3 || s->stride[i] != 1 || s->dilation[i] != 1)
-            return "3x3 windows, each next to the other, are wanted";
+            return "3x3 windows with stride and dilation 1 are wanted";
     w->high = cnr_div_up(s->out[1], edge);
     w->wide = cnr_div_up(s->out[2], edge);
     w->tiles = s->n * w->high * w->wide;
