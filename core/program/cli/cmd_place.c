@@ -186,12 +186,12 @@ const cnri_command cnri_cmd_place = {
         "Measures a net on each device alone and in equal parts, has a policy share its layers\n"
         "among the devices, and measures what that takes.",
     .details =
-        "A policy is a file, or the name of one of the installed scripts/place: best, edp_set\n"
-        "and others. Without --devices those are taken that nets are run on unasked; with --board\n"
-        "they are a simulated machine's. predicted runs the plan's steps and copies on queues, by\n"
-        "what was measured of each device alone and of a division. Where one device alone is "
-        "better\n"
-        "than the policy's plan, it is kept, and stands in a line of its own.",
+        "A policy is a file, or the name of one of the installed scripts/place: best, edp_set,\n"
+        "fastest, greedy, joint, least_energy, split and others. Without --devices those are\n"
+        "taken that nets are run on unasked; with --board they are a simulated machine's.\n"
+        "predicted runs the plan's steps and copies on queues, by what was measured of each\n"
+        "device alone and of a division. Where one device alone is better than the policy's\n"
+        "plan, it is kept, and stands in a line of its own.",
     .results = CNRI_RESULTS(&row_record, &node_record, &end_record),
     CNRI_OPTIONS(options),
     CNRI_VALUES(place, .runs = 5, .batch = 1, .threshold = NAN),

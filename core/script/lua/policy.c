@@ -185,8 +185,8 @@ static cnr_status read_policy(lua_policy *p, const char *name, cnr_error *err) {
     cnr_status status = cnri_read_file(path, POLICY_FILE_BYTES, &p->text, &p->bytes, err);
     if (status == CNR_E_NOT_FOUND && is_plain(name) && !shipped)
         status = cnri_fail(err, CNR_E_NOT_FOUND, name,
-                           "no such file, nor a policy among the installed "
-                           "scripts");
+                           "no such file, nor a policy among the installed scripts: cnnrun help "
+                           "place names them");
     cnri_free(path);
     return status;
 }
