@@ -4,7 +4,8 @@
 
 #define PER_DIRECTION(inputs) ((inputs) + H + 2) * G
 
-/* What a step's x adds to each gate, for all steps at once: p[direction][step, sequence][G]. */
+/* The product of each step's x with the input weights, for all steps at once: p[direction][step,
+ * sequence][G]. */
 __kernel void project(__global const float *x, int x_at, __global const float *w, int w_at,
                       __global float *p, int p_at, int4 shape) {
     const int j = get_global_id(0), row = get_global_id(1), d = get_global_id(2), inputs = shape.s3;

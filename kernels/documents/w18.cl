@@ -16,7 +16,7 @@ __kernel void product_scalar(__global const float *mat_left, int left_at, __glob
     result[result_at + i * steps.s2 + j * steps.s3] = res;
 }
 
-/* Algorithm 3.3: four terms at once by dot(); those of the right matrix are gathered one by one. */
+/* Algorithm 3.3: dot() of four terms at once; those of the right matrix are gathered one by one. */
 __kernel void product_dot(__global const float *mat_left, int left_at, __global const float *mat_right,
                           int right_at, __global const float *bias, int bias_at, __global float *result,
                           int result_at, int4 size, int8 steps) {

@@ -41,8 +41,8 @@ static cnr_status prepare_size(const cnr_device *device, const cnr_node *node, c
     return CNR_OK;
 }
 
-/* For each channel what is added first, then scales, then shifts. Less the mean first: a shift that
- * had the mean in it would lose digits. */
+/* Prepares for each channel what is added first, the scale and the shift. The mean is subtracted
+ * first, because a shift that contains it would lose digits. */
 static cnr_status prepare(const cnr_device *device, const cnr_node *node, void *blob,
                           cnr_error *err) {
     const int64_t channels = node->outputs[0]->dim[1];

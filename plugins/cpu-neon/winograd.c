@@ -90,7 +90,7 @@ static cnr_status accepts(neon_stored as, const cnr_node *node, int64_t side, cn
     if (!x || !weight || !neon_all_f32(node)) return cnr_refuse(out, NEON_WANTS_F32);
     if (!cnr_is_constant(weight)) return cnr_refuse(out, "constant weights are wanted");
     if ((out->why = neon_conv_window(node, x, weight, &w))) return CNR_OK;
-    if (!is_small(&w)) return cnr_refuse(out, "3x3 windows, each next to the other, are wanted");
+    if (!is_small(&w)) return cnr_refuse(out, "3x3 windows with stride and dilation 1 are wanted");
     const int64_t group = group_of(node), cin = weight->dim[1], cout = weight->dim[0] / group;
     const int64_t dim[4] = {x->dim[0], weight->dim[0], w.out[0], w.out[1]};
     const int32_t to = neon_block_of(4, dim);

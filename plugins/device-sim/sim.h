@@ -144,8 +144,7 @@ typedef struct sim_work {
     double flops, products, bytes;
     int32_t part;
 } sim_work;
-/* Whether the unit has no figures for such operators, so that those of the nearest class are
- * used. */
+/* True if the unit has no figures for such operators and uses those of the nearest class. */
 int32_t sim_extrapolates(const sim_machine *m, int32_t unit, const sim_work *work);
 double sim_hz(const sim_machine *m, const sim_unit *u, double *v2f); /* relative to the fastest */
 /* Queues the work after `ready`; returns its end. */

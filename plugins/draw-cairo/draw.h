@@ -43,7 +43,7 @@ cnr_status draw_check(const draw_state *s, cnr_error *err);
 /* Reads `n` numbers, clamped to what cairo's fixed-point numbers hold. */
 cnr_status draw_numbers(const cnr_tensor *t, const char *what, int32_t n, double *out,
                         cnr_error *err);
-/* Sets the colour for what is drawn next, from three or four numbers. */
+/* Sets the colour of later drawing from three or four numbers. */
 cnr_status draw_colour(const draw_state *s, const cnr_tensor *t, cnr_error *err);
 /* Creates a result, whose data the caller of the method owns. */
 cnr_status draw_give(const draw_call *c, int32_t dtype, int32_t rank, const int64_t *dim,

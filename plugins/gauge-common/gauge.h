@@ -81,7 +81,7 @@ int gauge_symbol(void *library, const char *name,
 typedef struct gauge_sensor {
     cnr_meter_domain domain;
     gauge_file value, factor; /* factor.path "": none */
-    double scale;             /* from the value, or the product, to millionths */
+    double scale;             /* factor from the value (or product) to millionths of the unit */
     int magnitude;            /* take the absolute value: currents have a sign */
 } gauge_sensor;
 typedef struct gauge_sensors {

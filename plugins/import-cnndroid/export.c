@@ -119,7 +119,7 @@ static int put_head(const cd_writer *w, char *to, size_t room) {
 
 /* ---- the net ---- */
 
-/* Layers stand one behind the other: each reads the one before it, which nobody else does. */
+/* Writes the layers one after the other: each must be the only reader of the layer before it. */
 static void walk(cd_writer *w) {
     cnr_value x = imp_host->graph_input_at(w->graph, 0);
     const int32_t n = imp_host->graph_node_count(w->graph);
@@ -170,7 +170,7 @@ static int64_t numbers(const char *text, float *to, int64_t most) {
     return n;
 }
 
-/* From the end, so that each place is read before it is written. */
+/* Spreads the numbers from the end, so that each place is read before it is written. */
 static void spread(float *data, int64_t given, int64_t n, int64_t plane) {
     for (int64_t i = n - 1; i >= 0 && given < n; i--) data[i] = data[given == 1 ? 0 : i / plane];
 }
@@ -196,7 +196,7 @@ static cnr_status write_mean(const cd_writer *w, const char *path) {
     return status;
 }
 
-/* What else is done to pictures is the application's own affair with CNNdroid. */
+/* Warns of picture preparation that the format can't express; an application must do it itself. */
 static void tell_of_pictures(const cd_writer *w) {
     static const char *const keys[] = {"scale", "std", "channels"};
     for (int i = 0; i < CNR_ROWS(keys); i++)

@@ -39,18 +39,19 @@ void cd_refuse(cd_writer *w, const cnr_node *node, const char *why);
 __attribute__((format(printf, 2, 3))) void cd_print(cd_writer *w, const char *format, ...);
 /* A layer without its last line: "layer {", its type, its name. */
 void cd_begin(cd_writer *w, const cnr_node *node, const char *type);
-/* Names a file of these weights after the layer that has begun. Refuses what is no dense f32. */
+/* Names a parameter file after the current layer. Refuses weights that are not dense f32. */
 void cd_parameters_of(cd_writer *w, const cnr_node *node, const cnr_tensor *weight,
                       const cnr_tensor *bias);
 
 /* ---- export_layers.c ---- */
 
-/* Writes a node whose first input is what came before; its other inputs are constants. */
+/* Writes a node whose first input is the output of the layer before; its other inputs must be
+ * constants. */
 void cd_layer_of(cd_writer *w, const cnr_node *node);
 
 /* ---- export_message.c: MessagePack ---- */
 
-/* Writes weights, those of a matrix as one row, then biases, to `path`. */
+/* Writes weights (a matrix as one row), then biases, to `path`. */
 cnr_status cd_message_write(const char *path, const cnr_tensor *weight, const cnr_tensor *bias,
                             cnr_error *err);
 /* Writes a picture [channel][row][column]. */

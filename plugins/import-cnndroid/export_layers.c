@@ -1,5 +1,5 @@
-/* Nodes as CNNdroid's layers. What the format cannot say is refused, so that a net that is read
- * back gives the same numbers. */
+/* Writes nodes as CNNdroid's layers. Whatever the format can't express is refused, so that
+ * reading the file back gives the same numbers. */
 #include "export.h"
 
 #include <cnnrun/kit.h>

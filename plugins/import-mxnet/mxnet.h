@@ -93,6 +93,7 @@ mx_array *mx_peek(mx_job *j, int32_t i);
 int64_t mx_channels(mx_job *j); /* of input 0, or 0 with the job failed */
 /* A list with one entry for each spatial axis; 0 with a problem. */
 int mx_spatial(mx_job *j, const char *key, int32_t rank, int64_t fallback, int64_t *out);
+/* 1 if the layout is N C ...; else 0, and the layer becomes a problem of the graph. */
 int mx_is_channels_first(mx_job *j);
 /* exchanges two axes */
 cnr_value mx_swapped(mx_job *j, const char *suffix, cnr_value v, int64_t a, int64_t b);

@@ -65,7 +65,7 @@ static int is_number(const char *host, size_t n) {
     return inet_pton(AF_INET, text, address) == 1 || inet_pton(AF_INET6, text, address) == 1;
 }
 
-/* The Host header must be one of ours, against DNS rebinding. */
+/* Checks that the Host header names this server, against DNS rebinding. */
 static int host_is_ours(const page *p, const char *host) {
     if (!host) return 0;
     char port[16];

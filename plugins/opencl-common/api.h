@@ -21,8 +21,8 @@
     X(clGetEventProfilingInfo) X(clReleaseEvent) X(clFlush) X(clFinish)
 /* clang-format on */
 
-/* What came with 1.2 and what stood in its place until then: a library may lack either, and a
- * device of 1.1 is asked by the latter though the library has both. */
+/* Functions of OpenCL 1.2 and the older ones that they replaced. A library may lack either; a
+ * device of version 1.1 gets the older one even if the library has both. */
 /* clang-format off */
 #define OCL_OPTIONAL_LIST(X) \
     X(clCreateImage) X(clEnqueueMarkerWithWaitList) X(clEnqueueBarrierWithWaitList) \

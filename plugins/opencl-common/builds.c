@@ -58,7 +58,7 @@ static int32_t builders_wanted(void) {
     return n < 1 ? 1 : n > MOST_BUILDERS ? MOST_BUILDERS : (int32_t)n;
 }
 
-/* Without a thread more, whoever waits builds. */
+/* Starts a build. If no further thread can be made, the thread that waits builds. */
 void ocl_builds_begin(ocl_device *d) {
     const size_t bytes = MOST_BUILDERS * sizeof *d->builders;
     if (!d->builders && (d->builders = ocl_host->alloc(bytes)) != NULL)
@@ -101,7 +101,7 @@ static cnr_status look_at(const ocl_device *d, ocl_request *r, cnr_error *err) {
     return CNR_OK;
 }
 
-/* Helps until it is there. The lock is held. */
+/* Helps to build until the program is ready. The lock is held. */
 static cnr_status finish(ocl_device *d, ocl_request *r, cnr_error *err) {
     ocl_program *p = r->program;
     while (p->state == OCL_WAITS || p->state == OCL_BUILDS) {

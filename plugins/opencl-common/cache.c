@@ -1,5 +1,5 @@
-/* Built programs kept between runs, so that only the first start of all compiles. The host keeps
- * them, a block a program, and gives back only what nobody else could have written. */
+/* Keeps built programs between runs, so that only the very first start compiles. The host stores
+ * one block for each program, and returns only blocks that nobody else could have written. */
 #include "ocl.h"
 
 #include <stdio.h>

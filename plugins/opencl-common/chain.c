@@ -52,7 +52,7 @@ int32_t ocl_chain_accepts(const cnr_node *node, int32_t rank, const int64_t *dim
     return n;
 }
 
-/* Where in its tensor the operand of an element is. */
+/* Adds the index of an operand's element for an output element. */
 static void plan_operand(ocl_plan *p, const cnr_tensor *t, char name, int32_t k) {
     const cnr_tensor *y = p->node->outputs[0];
     int64_t each = 1, n = 0;

@@ -1,5 +1,5 @@
-/* What an OpenCL device tells of itself, and what it takes: arithmetic, memory, transfers,
- * launches. */
+/* Properties of an OpenCL device: those that it reports, and measured speeds of arithmetic,
+ * memory, transfers and launches. */
 #include "ocl.h"
 
 #include "measure.cl.h"

@@ -1,4 +1,4 @@
-/* The devices of all platforms, and what is known against some of them. */
+/* The devices of all platforms, and known faults of some of them. */
 #define _GNU_SOURCE
 #include "probe.h"
 

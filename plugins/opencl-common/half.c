@@ -1,6 +1,5 @@
-/* Kernels whose weights are stored as halves: those of whole floats, but for what prepare makes.
- * Arithmetic stays in f32 (vload_half needs no extension), or is in halves where the device has
- * that, too. */
+/* Kernels whose weights are stored in f16: the f32 kernels with another prepare. Arithmetic
+ * stays in f32 (vload_half needs no extension), or is in f16 on devices that support it. */
 #define _GNU_SOURCE
 #include "support.h"
 
@@ -61,7 +60,7 @@ cnr_status ocl_half_pack(const cnr_kernel *full, const cnr_device *device, const
 
 enum { ASKED_NOT, NONE, REAL, EMULATED };
 
-/* What a driver says that it has it may still not compile. */
+/* True if the driver compiles f16 arithmetic: some drivers report it and fail to compile it. */
 static int compiles(const ocl_device *d) {
     const char *text = (const char *)terms_cl_data;
     cl_int code;
@@ -100,13 +99,15 @@ static int32_t half_of(const cnr_device *device) {
     return half;
 }
 
-/* Sums are begun anew at the end of a row of the window. */
+/* True if the rows of the window are short enough: sums in f16 begin anew at the end of each
+ * row. */
 static int row_fits(const cnr_node *node) {
     const cnr_tensor *weight = cnr_own_input(node, 1);
     return !weight || weight->rank < 3 || weight->dim[weight->rank - 1] <= CNR_F16_TERMS;
 }
 
-/* Twice as many products a cycle: before all that multiply in f32, in the same order. */
+/* Accepts a node for a kernel that multiplies in f16. It goes before all f32 kernels, in the
+ * same order, because it does twice as many products a cycle. */
 cnr_status ocl_math_accepts(const cnr_kernel *full, const cnr_device *device, const cnr_node *node,
                             cnr_accept *out) {
     if (half_of(device) == NONE) return cnr_refuse(out, "the device has no arithmetic in halves");

@@ -49,15 +49,15 @@ void ocl_arg_longs(ocl_call *call, const int64_t *values, int32_t n) {
     ocl_arg_ints(call, v, n);
 }
 
-/* A grid's second and third side hold no more groups than this on NVIDIA. */
+/* Most groups along the second and third side of a grid on NVIDIA. */
 #define MOST_GROUPS 65535
 
 static size_t piece(int64_t all, int64_t from) {
     return (size_t)(all - from < MOST_GROUPS ? all - from : MOST_GROUPS);
 }
 
-/* With CNNRUN_OPENCL_WAIT: a kernel that faults breaks the queue for all that follows, and drivers
- * tell of it at the next wait. */
+/* Used with CNNRUN_OPENCL_WAIT: waits after each launch, because a kernel that faults breaks the
+ * queue, and drivers report it only at the next wait. */
 static cnr_status wait_for(const ocl_call *call, const size_t global[3], const size_t local[3],
                            cnr_error *err) {
     const ocl_stream *s = call->stream->state;

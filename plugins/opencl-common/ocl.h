@@ -22,9 +22,9 @@
 
 #include <pthread.h>
 
-/* A work-group's part of a product staged in local memory: BM channels of BN pixels, BK terms at
- * once, TM x TN of them a work-item. Four divides BM, TM and TN; work-items are a multiple of BN,
- * and BK is one of what that leaves. */
+/* A work-group's tile of a product that is staged in local memory: BM channels by BN pixels, BK
+ * terms at a time; each work-item has TM x TN sums. 4 divides BM, TM and TN; the number of
+ * work-items is a multiple of BN, and BK is a multiple of the quotient. */
 typedef struct ocl_tile {
     int16_t bm, bn, bk, tm, tn;
 } ocl_tile;
@@ -37,7 +37,7 @@ typedef struct ocl_panel {
 
 /* Numbers that depend on the hardware, nothing else. */
 typedef struct ocl_tune {
-    const char *family; /* what the row is called: "nvidia"; see CNNRUN_OPENCL_TUNE */
+    const char *family; /* name of the row, "nvidia" (CNNRUN_OPENCL_TUNE) */
     const char *name;   /* part of the device's name, vendor or platform; "" fits all */
     int32_t line;       /* work-items in a row of a work-group, a multiple of the warp */
     int32_t dense_line; /* the same for dense, whose rows are often short */
@@ -57,11 +57,11 @@ typedef struct ocl_tune {
 
 enum { OCL_MOST_TILES = 8, OCL_MOST_PANELS = 6 };
 
-/* What a driver is known to do wrong. */
+/* Known faults of drivers. */
 enum {
     OCL_NO_IMAGES = 1 << 0,
     OCL_NO_BINARIES = 1 << 1, /* binaries are not kept on disk */
-    OCL_REFUSE = 1 << 2       /* no device at all */
+    OCL_REFUSE = 1 << 2       /* the device is not used at all */
 };
 
 /* A device that some platform offers; not opened. */
@@ -73,19 +73,19 @@ typedef struct ocl_found {
     cl_device_type type;
     cl_uint units;
     cl_ulong memory;
-    int32_t level;      /* of its OpenCL: 11, 12, 20, 30; 0: unreadable */
+    int32_t level;      /* version of OpenCL: 11, 12, 20, 30; 0: unreadable */
     int32_t local_real; /* local memory is memory of its own, not a part of the global one */
     cl_ulong local_bytes;
     uint32_t quirks;
     const char *refused; /* why it can't be used; NULL */
 } ocl_found;
 
-/* One kernel of a built program, for one node: streams keep its arguments from run to run. Lives as
- * long as its device. */
+/* One kernel of a built program, for one node. Streams keep its arguments from run to run. Lives
+ * as long as its device. */
 typedef struct ocl_code {
     int32_t id; /* its place in each stream's list of kernels */
     const char *kernel;
-    /* What is known when its program has been built: ocl_planned. */
+    /* Set once the program has been built (ocl_planned). */
     cl_program program;
     size_t most; /* work-items in a work-group */
 } ocl_code;
@@ -111,32 +111,33 @@ typedef struct ocl_buffers {
     X(finalize, "clFinalizeCommandBufferKHR") X(enqueue, "clEnqueueCommandBufferKHR") \
     X(release, "clReleaseCommandBufferKHR")
 /* clang-format on */
-enum { OCL_COMMAND_BUFFER_QUEUE = 0x12AA }; /* what such queues must have */
+enum { OCL_COMMAND_BUFFER_QUEUE = 0x12AA }; /* property that queues for command buffers need */
 
 typedef struct ocl_device {
     uint64_t layout; /* OCL_LAYOUT, for plugins whose kernels run on others' devices */
     const ocl_found *found;
-    const cnr_device *device; /* ours to the host */
+    const cnr_device *device; /* the device as the host knows it */
     const ocl_tune *tune;
     cl_context context;
     cnr_memory_class memory[2];
     int32_t n_memory;
     int unified; /* the device's memory is the host's */
     size_t most_items[3], most_group;
-    pthread_mutex_t lock; /* of the programs; never taken by run */
-    pthread_cond_t built; /* one more of them is, or failed */
+    pthread_mutex_t lock; /* guards the programs; run never takes it */
+    pthread_cond_t built; /* signalled when a program is built, or failed */
     struct ocl_program *programs;
     struct ocl_builder *builders; /* threads; NULL until the first program is wanted */
     int32_t n_codes;
     int32_t hits, misses;
-    uint32_t frees;      /* of memory, so far */
+    uint32_t frees;      /* number of memory blocks freed so far */
     int32_t half;        /* its arithmetic in halves, as half.c found it; 0: not asked yet */
-    ocl_buffers buffers; /* all or none */
-    int waits;           /* after each launch: what fails is told of the launch that failed */
-    int lost; /* something on it does not end: nothing there is waited for, or given back */
+    ocl_buffers buffers; /* functions for command buffers: all or none */
+    int waits;           /* waits after each launch, so that a failure is reported for its launch */
+    int lost; /* some work never ended: nothing on the device is waited for or freed any more */
 } ocl_device;
 
-/* Copies of this library with the same number agree on what a device's and a stream's state are. */
+/* Copies of this library with the same number have the same layout of a device's and a stream's
+ * state. */
 #define OCL_LAYOUT \
     ((uint64_t)CNR_ABI_MINOR << 56 | (uint64_t)sizeof(ocl_device) << 36 | \
      (uint64_t)sizeof(ocl_found) << 20 | (uint64_t)sizeof(ocl_tune) << 8 | sizeof(ocl_code))
@@ -163,7 +164,7 @@ void ocl_score(const ocl_found *f, const char *cls, const char *family, ocl_loca
 enum { OCL_SCORE_OWN = 300, OCL_SCORE_SUITS = 40, OCL_SCORE_DRIVES = 20 };
 /* `here` where one of the files is, which a kernel driver makes; else `elsewhere`. */
 int32_t ocl_most(const char *const *files, int32_t here, int32_t elsewhere);
-void ocl_forget(void);                                /* at exit */
+void ocl_forget(void);                                /* called at exit */
 int ocl_contains(const char *text, const char *part); /* case counts for nothing */
 
 /* ---- device.c ---- */
@@ -217,7 +218,8 @@ cnr_status ocl_facts(int32_t index, cnr_stream *stream, cnr_property_fn tell, vo
     .event_elapsed = ocl_elapsed, .flush = ocl_flush, .properties = ocl_facts, \
     .plan_finish = ocl_planned, .native = ocl_native
 
-/* What a plugin exports that registers `device_class` and the kernels for it and its tables. */
+/* Defines the function that a plugin exports to register `device_class`, its kernels and its
+ * tables. */
 #define OCL_PLUGIN(device_class, plugin_name, tunes, n_tunes, text) \
     static cnr_status init(const cnr_host *host, struct cnr_registrar *registrar, \
                            cnr_error *err) { \
@@ -256,9 +258,9 @@ typedef struct ocl_source {
 cnr_status ocl_code_get(const cnr_device *device, const ocl_source *source, const char *head,
                         const char *options, const char *name, const ocl_code **out,
                         cnr_error *err);
-/* All that this thread has asked for. */
+/* Waits for all programs that this thread asked for. */
 cnr_status ocl_planned(const cnr_device *device, cnr_error *err);
-/* That one, whoever asked. */
+/* Waits for one program, whichever thread asked for it. */
 cnr_status ocl_code_wait(const cnr_device *device, const ocl_code *code, cnr_error *err);
 void ocl_programs_free(ocl_device *d);
 
@@ -275,7 +277,7 @@ void ocl_cache_store(const ocl_device *d, const ocl_key *key, const unsigned cha
 
 /* ---- launch.c ---- */
 
-/* One launch being put together: arguments in the order of the kernel's parameters. */
+/* A launch that is being prepared: arguments in the order of the kernel's parameters. */
 typedef struct ocl_call {
     cnr_stream *stream;
     const ocl_code *code;

@@ -1,5 +1,5 @@
-/* Any operator that is a factor and a shift for each channel, as its descriptor tells: batch
- * normalisation, scales. */
+/* Operators that scale and shift each channel, as their descriptor says: batch normalisation,
+ * scales. */
 #include "support.h"
 
 #include "channel_affine.cl.h"

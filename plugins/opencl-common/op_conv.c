@@ -1,4 +1,5 @@
-/* conv: weights packed in a buffer or an image, each channel by itself, or weights as stored. */
+/* conv with weights packed in a buffer or an image, with one filter for each channel, or with
+ * weights as stored. */
 #include "op_conv.h"
 
 #include "conv_packed.cl.h"
@@ -9,7 +10,7 @@ typedef struct conv_state {
     const ocl_code *code;
     ocl_chain chain;
     ocl_shape shape;
-    int64_t blocks; /* of 4 output channels in a group */
+    int64_t blocks; /* groups of 4 output channels */
     int32_t line, has_bias;
 } conv_state;
 
@@ -29,7 +30,7 @@ cnr_status ocl_conv_take(const cnr_node *node, cnr_accept *out, int32_t score) {
     return cnr_take(node, out, score);
 }
 
-/* The same where prepare takes the weight over. */
+/* Accepts the node for a kernel whose weight prepare packs. */
 static cnr_status take_packed(const cnr_node *node, cnr_accept *out, int32_t score) {
     if (!ocl_weight(cnr_own_input(node, 1))) return cnr_refuse(out, "the weight changes");
     out->prepared = 1 << 1;
@@ -95,7 +96,7 @@ static cnr_status pack(const cnr_device *device, const cnr_node *node, void *blo
 
 /* ---- planning and running ---- */
 
-/* options: beside the window, which a kernel with NULL is told as it runs. */
+/* Plans with further options beside the window; a kernel with NULL gets these when it runs. */
 static cnr_status plan_with(const cnr_device *device, const cnr_node *node,
                             const ocl_source *source, const char *kernel, const char *options,
                             int flat, int how, void **out, cnr_error *err) {

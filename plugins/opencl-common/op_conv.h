@@ -1,4 +1,4 @@
-/* What the files of convolution share. */
+/* Declarations shared by the files of convolution. */
 #ifndef OCL_OP_CONV_H
 #define OCL_OP_CONV_H
 
@@ -16,8 +16,8 @@ static inline int64_t ocl_conv_terms(const cnr_node *node) {
 /* The node, with what follows it and in parts along samples, channels and its first spatial axis.
  */
 cnr_status ocl_conv_take(const cnr_node *node, cnr_accept *out, int32_t score);
-/* The options of conv_panel.cl: of a window over so many phases along a row; NULL: of one element.
- */
+/* Adds the options of conv_panel.cl for a window over `phases` phases along a row; NULL: for a
+ * window of one element. */
 void ocl_plan_panel(ocl_plan *p, const ocl_panel *k, const ocl_shape *s, int64_t phases);
 /* The part of its time that a panel multiplies, reckoned by what it loads. */
 double ocl_panel_use(const ocl_tune *tune, const ocl_panel *panel);

@@ -1,7 +1,7 @@
-/* conv by panels of registers, for devices whose local memory is none: a kernel for each row of the
- * device's table. The input is laid out first, so that the panels read whole vectors: padded and
- * taken apart by the strides; as columns where pictures are small; not at all for windows of one
- * element. */
+/* conv in panels of registers, for devices without fast local memory: a kernel for each row of
+ * the device's table. The input is laid out first, so that panels read whole vectors: padded and
+ * divided into phases of the strides; as columns if pictures are small; not at all for windows
+ * of one element. */
 #include "op_conv.h"
 
 #include "conv_panel.cl.h"
@@ -14,7 +14,7 @@ typedef struct panelling { /* how a row cuts a node */
     ocl_shape shape;
     layout how;
     int64_t terms, blocks;         /* planes a group reads; blocks of channels in a group */
-    int64_t phases[2], wide, high; /* of the layout */
+    int64_t phases[2], wide, high; /* extents of the laid-out input */
     int64_t plane, pixels, least,
         bytes; /* elements a term; to compute, to read at least; the layout's */
 } panelling;

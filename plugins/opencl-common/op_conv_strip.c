@@ -1,5 +1,5 @@
-/* conv of each channel by itself on devices whose work-items are loops on a processor: some rows of
- * outputs each, as whole vectors. */
+/* conv with one filter for each channel, on devices whose work-items are loops on a processor:
+ * each computes some rows of outputs as whole vectors. */
 #include "op_conv.h"
 
 #include "depthwise_strip.cl.h"
@@ -13,7 +13,8 @@ typedef struct strip_state {
     const ocl_code *code;
     ocl_chain chain;
     ocl_shape shape;
-    int64_t rows, high, wide; /* of outputs; lines a phase of the strides, elements a line */
+    /* Rows of outputs; lines of a phase of the strides, elements of a line. */
+    int64_t rows, high, wide;
     int32_t has_bias;
 } strip_state;
 

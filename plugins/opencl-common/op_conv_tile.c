@@ -39,10 +39,10 @@ void ocl_plan_tile(ocl_plan *p, const ocl_tile *t) {
 
 enum { CYCLES_OF_A_SLICE = 800, CYCLES_OF_A_SUM = 7500, RESIDENT_ITEMS = 512 };
 
-/* Cycles on a unit that has 128 multiply-adds a cycle, one of each work-item, and waits for memory
- * once a slice; work-groups that share a unit wait together. Of measurements on an H100, where
- * small tiles of 4 x 4 won nearly all layers of a batch of 1, and a sum of its own costs some 5 us.
- */
+/* Estimated cycles on a unit with 128 multiply-adds a cycle, one for each work-item, that waits
+ * for memory once a slice; work-groups that share a unit wait together. Fitted to measurements
+ * on an H100, where small tiles of 4 x 4 won nearly all layers of batch 1, and a separate sum
+ * costs about 5 us. */
 static double cycles_of(const ocl_tile *k, const ocl_tile_work *w, double units, int32_t splits) {
     const double slices = (double)cnr_div_up(w->slices, splits);
     const double here = ceil(w->groups * splits / units),

@@ -7,7 +7,7 @@ typedef struct transpose_state {
     const ocl_code *code;
     ocl_chain chain;
     ocl_shape shape; /* in: x's axes, out: y's */
-    int64_t blocks;  /* of 4 output channels in a group */
+    int64_t blocks;  /* groups of 4 output channels */
     int32_t line, has_bias;
 } transpose_state;
 

@@ -1,6 +1,6 @@
-/* conv of 3x3 windows as Winograd's F(2x2, 3x3) and F(4x4, 3x3): tiles are transformed on the way
- * in and out, between which is a product for each of their components, by panels of registers.
- * Where a cache is to hold what is between, so many tiles at a time. */
+/* conv of 3x3 windows as Winograd's F(2x2, 3x3) and F(4x4, 3x3): tiles are transformed before
+ * and after, with a matrix product for each component between, in panels of registers. Tiles are
+ * processed in passes whose intermediate data fits the cache. */
 #include "op_conv.h"
 
 #include "conv_panel.cl.h"
@@ -10,10 +10,11 @@
 typedef struct wino { /* how a node is cut */
     ocl_shape shape;
     const ocl_panel *panel;
-    int64_t edge, components, high, wide, tiles; /* of outputs of a tile; tiles of all samples */
+    /* Edge of a tile's outputs; tiles of all samples. */
+    int64_t edge, components, high, wide, tiles;
     int64_t pass, pitch, blocks; /* tiles at a time; as stored; panels of channels */
     int32_t lanes;
-    double share; /* of the multiply-adds that a direct sum takes, in the time that this takes */
+    double share; /* the multiply-adds of a direct convolution that can be done in this time */
 } wino;
 
 typedef struct wino_state {
@@ -46,8 +47,8 @@ static void choose_panel(const ocl_tune *tune, wino *w) {
     }
 }
 
-/* As many tiles at a time as the cache holds, where reading the weights for each pass costs less
- * than what is between does from memory. */
+/* Chooses the tiles of a pass: as many as fit the cache, if reading the weights again for each
+ * pass costs less than moving intermediate data through memory. */
 static void choose_pass(const ocl_tune *tune, wino *w) {
     const ocl_shape *s = &w->shape;
     const double tile = (double)(w->components * (s->c + s->m)) * sizeof(float);
@@ -60,7 +61,7 @@ static void choose_pass(const ocl_tune *tune, wino *w) {
         w->pass = cnr_min(w->tiles, cnr_round_up(cnr_div_up(w->tiles, passes), 48));
 }
 
-/* In multiply-adds: a transform of a tile's component. Measured on two cores. */
+/* Costs in multiply-adds: of transforming one component of a tile. Measured on two cores. */
 enum { OF_A_TRANSFORM = 90 };
 
 /* Estimated gain: the direct convolution's multiply-adds over those of Winograd's products,
@@ -88,7 +89,7 @@ static const char *cut(const cnr_device *device, const cnr_node *node, int64_t e
     if (s->spatial != 2 || s->group != 1) return "pictures, and one group, are wanted";
     for (int32_t i = 1; i < 3; i++)
         if (s->k[i] != 3 || s->stride[i] != 1 || s->dilation[i] != 1)
-            return "3x3 windows, each next to the other, are wanted";
+            return "3x3 windows with stride and dilation 1 are wanted";
     w->high = cnr_div_up(s->out[1], edge);
     w->wide = cnr_div_up(s->out[2], edge);
     w->tiles = s->n * w->high * w->wide;
@@ -116,7 +117,7 @@ static cnr_status accepts_row(const cnr_device *device, const cnr_node *node, cn
     return CNR_OK;
 }
 
-/* As plugins/cpu-neon/winograd.c counts transforms. */
+/* Counts transforms like plugins/cpu-neon/winograd.c. */
 static double flops_edge(const cnr_device *device, const cnr_node *node, int32_t edge) {
     wino w;
     if (cut(device, node, edge, &w)) return 0;
@@ -218,7 +219,7 @@ static cnr_status plan_row(const cnr_device *device, const cnr_node *node, cnr_s
     return ocl_plan_end(&p, out);
 }
 
-/* The part of the workspace behind what was transformed. */
+/* The part of the workspace behind the transformed input. */
 static cnr_mem sums_of(const cnr_run *run, const wino *w) {
     cnr_mem m = *run->workspace;
     m.offset += (uint64_t)(w->components * w->shape.c * w->pitch) * sizeof(float);

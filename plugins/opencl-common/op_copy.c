@@ -7,7 +7,7 @@ enum { AT_ONCE = 8, MOST_INPUTS = 1024 }; /* sources of a launch, and of a node 
 
 typedef struct copy_state {
     int32_t axis, line;
-    const ocl_code *code[]; /* one a launch, which keeps its arguments */
+    const ocl_code *code[]; /* one for each launch, which keeps its arguments */
 } copy_state;
 
 /* 4-byte elements that a kernel can count. */

@@ -1,4 +1,4 @@
-/* What the files of products of matrices share. */
+/* Declarations shared by the files of matrix products. */
 #ifndef OCL_OP_DENSE_H
 #define OCL_OP_DENSE_H
 

@@ -1,14 +1,14 @@
-/* Operators that only move elements (transpose, slice, gather, pad, shuffles, resize to the
- * nearest), and resize by straight lines. Where each output comes from is asked of the operator's
- * own reference, which is given elements that tell their places: one kernel for all, and no second
- * reading of attributes. */
+/* Operators that only move elements (transpose, slice, gather, pad, shuffles, nearest resize),
+ * and linear resize. The operator's own reference, run on elements that hold their own index,
+ * tells where each output comes from. So one kernel serves all, and attributes are read in one
+ * place only. */
 #include "support.h"
 
 #include "move.cl.h"
 
 #include <math.h>
 
-enum { MOST = 1 << 24, MOST_OUTPUTS = 16 }; /* places that a float tells exactly */
+enum { MOST = 1 << 24, MOST_OUTPUTS = 16 }; /* largest index that a float holds exactly */
 
 typedef struct move_state {
     const ocl_code *code[MOST_OUTPUTS];
@@ -95,7 +95,7 @@ static cnr_status prepare_size(const cnr_device *device, const cnr_node *node, c
 
 /* ---- asking the reference ---- */
 
-typedef struct question { /* a node like another, whose data are ours */
+typedef struct question { /* a copy of the node with data of our own */
     cnr_node node;
     cnr_tensor x, y[MOST_OUTPUTS];
     const cnr_tensor *inputs[32];
@@ -145,7 +145,8 @@ static void end(question *q) {
     ocl_host->free(q->work);
 }
 
-/* Along an axis: a ramp tells between which two an output lies, and a comb how far. */
+/* Finds, along an axis, the two inputs of each output of a linear resize from a ramp, and their
+ * weights from a comb. */
 static cnr_status lines(question *q, int32_t axis, float *table, cnr_error *err) {
     const cnr_tensor *x = &q->x, *y = &q->y[0];
     const int64_t n = y->dim[axis], inner = cnr_span(x, axis + 1, x->rank),
@@ -166,8 +167,9 @@ static cnr_status lines(question *q, int32_t axis, float *table, cnr_error *err)
     return CNR_OK;
 }
 
-/* `table`: by output element the input's, or -1 for what the operator adds, which stands behind. It
- * is what does not grow when all elements do. */
+/* Fills `table`: for each output element the index of its input; negative for elements that the
+ * operator adds, whose values follow the table. Added elements are those that do not change when
+ * all inputs do. */
 static cnr_status places(question *q, int64_t n, int32_t *table, cnr_error *err) {
     const int64_t in = cnr_count(&q->x);
     const float *answer = q->room + in;

@@ -4,7 +4,7 @@
 #include "pool.cl.h"
 #include "pool_row.cl.h"
 
-enum { MOST_WIDE = 1024 }; /* of a row that lies in registers and on the stack */
+enum { MOST_WIDE = 1024 }; /* most elements of a row in registers and on the stack */
 
 typedef struct pool_state {
     const ocl_code *code;

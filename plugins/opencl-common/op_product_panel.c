@@ -1,6 +1,7 @@
-/* dense, gemm and matmul of many rows by panels of registers, on devices without local memory: rows
- * of a are laid out as panels of weights are, and conv_panel's kernel takes them for channels and
- * columns of b for pixels. A matrix b that is a weight is packed; another must lie by rows. */
+/* dense, gemm and matmul of many rows in panels of registers, on devices without local memory:
+ * rows of a are laid out like weights, and conv_panel's kernel treats them as channels and
+ * columns of b as pixels. A matrix b that is a weight is packed; any other must be stored by
+ * rows. */
 #include "op_conv.h"
 #include "op_dense.h"
 
@@ -10,7 +11,7 @@
 typedef struct paneled { /* how a product is cut */
     ocl_product p;
     const ocl_panel *panel;
-    int64_t blocks, pitch; /* of rows; elements of a row of b */
+    int64_t blocks, pitch; /* blocks of rows; elements of a row of b */
     int packed;
 } paneled;
 

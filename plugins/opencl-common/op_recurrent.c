@@ -1,5 +1,5 @@
-/* rnn, gru and lstm: what inputs add is computed for all steps at once, then each sequence's steps
- * by a work-group of their own. */
+/* rnn, gru and lstm: the products with the inputs are computed for all steps at once; then one
+ * work-group runs the steps of each sequence. */
 #include "support.h"
 
 #include "recurrent.cl.h"

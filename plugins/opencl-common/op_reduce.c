@@ -1,4 +1,4 @@
-/* reduce_* over axes that lie side by side. */
+/* reduce_* over adjacent axes. */
 #include "support.h"
 
 #include "reduce.cl.h"

@@ -13,7 +13,7 @@ typedef struct sparse_state {
     int32_t line, block;
 } sparse_state;
 
-/* What lies where in the blob, in words of 4 bytes. */
+/* Offsets of the parts of the blob, in words of 4 bytes. */
 typedef struct layout {
     int64_t slices, steps, index_at, value_at, words;
     int32_t wide; /* columns of 4 bytes */

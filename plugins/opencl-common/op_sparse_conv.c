@@ -7,7 +7,7 @@
 typedef struct state {
     const ocl_code *code, *pad; /* pad: NULL where no padding is laid out */
     ocl_chain chain;
-    ocl_shape shape; /* with the padding that `pad` lays out as a part of the input */
+    ocl_shape shape; /* including the padding that `pad` adds to the input */
     int64_t in[3], begin[3];
     int32_t block, pixels, line, has_bias;
 } state;
@@ -27,7 +27,7 @@ static void lay_out(ocl_shape *s) {
     }
 }
 
-/* What a node's kernel needs to know; NULL, or why it has none. */
+/* Fills what the node's kernel needs; NULL, or the reason why there is no kernel. */
 static const char *resolve(const cnr_node *node, ocl_shape *s) {
     const cnr_tensor *x = cnr_own_input(node, 0), *w = cnr_own_input(node, 1);
     const cnr_tensor *b = cnr_own_input(node, 2);

@@ -1,4 +1,4 @@
-/* What all kernels' plan hooks do: a state, a chain, options, programs. */
+/* Parts of the plan hooks of all kernels: state, chain, options, programs. */
 #include "support.h"
 
 #include <stdarg.h>

@@ -1,5 +1,5 @@
-/* Drivers are first asked by a child: one that crashes or hangs takes the child along, not us. Who
- * did is left out from then on, and what came through is not asked that way again until a driver
+/* Asks drivers in a child process first: a driver that crashes or hangs ends only the child.
+ * Such a driver is left out from then on; one that passed is not probed again until a driver
  * changes. */
 #define _GNU_SOURCE
 #include "probe.h"
@@ -41,7 +41,7 @@ static void list(drivers *d) {
     if (dir) closedir(dir);
 }
 
-/* What must be as it was for a record to hold. */
+/* A digest of all that must be unchanged for a stored result to hold. */
 static ocl_key key_of(const drivers *d) {
     char text[MOST_RECORD];
     uint8_t digest[32];
@@ -146,8 +146,8 @@ static void remove_links(const drivers *d, const char *folder) {
     rmdir(folder);
 }
 
-/* Has the loader, which reads its list at the first call of all, read a folder of links to those
- * that are good. */
+/* Makes the loader, which reads its list at its first call, use a folder of links to the good
+ * drivers. */
 static int choose(const drivers *d) {
     char folder[sizeof place];
     const int usual = secure_getenv("OCL_ICD_VENDORS") == NULL;

@@ -30,7 +30,7 @@ static char *override_of(const ocl_source *source) {
 
 /* ---- building ---- */
 
-/* What the compiler said, owned by the caller, which is told of it at this level; or NULL. */
+/* The compiler's log, logged at this level; the caller owns the text. NULL: there is none. */
 static char *build_log(const ocl_device *d, cl_program program, const ocl_source *source,
                        int level) {
     size_t bytes = 0;
@@ -49,7 +49,7 @@ static char *build_log(const ocl_device *d, cl_program program, const ocl_source
     return log;
 }
 
-/* *err has the first line that tells of an error. */
+/* Fails with the first line of the log that reports an error. */
 static cnr_status build_failed(const ocl_device *d, cl_program program, const ocl_source *source,
                                cl_int code, cnr_error *err) {
     char *log = build_log(d, program, source, CNR_LOG_ERROR);
@@ -65,8 +65,8 @@ static cnr_status build_failed(const ocl_device *d, cl_program program, const oc
     return status;
 }
 
-/* Some drivers compile when kernels are created, not when programs are built: only then does the
- * binary hold code. */
+/* Creates the kernels. Some drivers compile only then, so that the binary contains no code
+ * before. */
 static int create_kernels(cl_program program) {
     cl_kernel kernels[16];
     cl_uint n = 0;
@@ -158,7 +158,7 @@ cnr_status ocl_program_build(ocl_device *d, ocl_program *p, cnr_error *err) {
 
 /* ---- what is asked for ---- */
 
-/* One that failed is built again by whoever asks again. */
+/* Finds a program. One whose build failed is built again for the next caller. */
 static ocl_program *find_program(const ocl_device *d, const ocl_source *source, const char *head,
                                  const char *options) {
     ocl_program *p = d->programs;

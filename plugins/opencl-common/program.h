@@ -1,10 +1,10 @@
-/* What a device has built, is building and is asked to build. */
+/* Programs that a device has built, is building, or is to build. */
 #ifndef OCL_PROGRAM_H
 #define OCL_PROGRAM_H
 
 #include "ocl.h"
 
-/* A kernel that somebody has asked for. */
+/* A kernel that a caller requested. */
 typedef struct ocl_request {
     ocl_code code;
     struct ocl_program *program;
@@ -16,14 +16,14 @@ typedef struct ocl_request {
 
 enum { OCL_WAITS, OCL_BUILDS, OCL_DONE, OCL_FAILED };
 
-/* All under the device's lock, but for `program` and `why` of one that is being built, which are
- * its builder's. */
+/* Guarded by the device's lock, except `program` and `why` while it is being built, which belong
+ * to the building thread. */
 typedef struct ocl_program {
     struct ocl_program *next;
     const ocl_source *source;
     int32_t state;
     cl_program program;
-    cnr_error why; /* it failed */
+    cnr_error why; /* why the build failed */
     ocl_request *requests;
     char *options;
     char head[];
@@ -34,7 +34,7 @@ cnr_status ocl_program_build(ocl_device *d, ocl_program *p, cnr_error *err);
 
 /* ---- builds.c ---- */
 
-/* One more program waits; the lock is held. */
+/* Call when one more program waits for its build; the lock is held. */
 void ocl_builds_begin(ocl_device *d);
 /* Nothing is being built any more, and nothing will. */
 void ocl_builds_end(ocl_device *d);

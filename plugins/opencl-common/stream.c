@@ -4,7 +4,7 @@
 
 #include <unistd.h>
 
-/* For what is no launch. */
+/* The queue for commands other than launches. */
 static cl_command_queue queue_of(cnr_stream *stream) {
     ocl_batch_end(stream);
     return ((ocl_stream *)stream->state)->queue;
@@ -68,7 +68,7 @@ void ocl_stream_close(cnr_stream *stream) {
     stream->state = NULL;
 }
 
-/* One that nobody has waited for yet may be being built. */
+/* Makes a slot. A program that no thread has waited for yet may still be building. */
 static ocl_slot *make_slot(const cnr_device *device, const ocl_code *code, cl_int *error) {
     ocl_slot *slot = ocl_host->alloc(sizeof *slot);
     *error = CL_OUT_OF_HOST_MEMORY;
@@ -203,7 +203,8 @@ static cl_int mark(cnr_stream *stream, cl_event *out) {
 
 enum { GRACE_US = 2000000, MOST_SLEEP_US = 1000 };
 
-/* As clFinish, which nothing ends but the device: a kernel that hangs would keep us with it. */
+/* Waits like clFinish, which returns only when the device does. Returns early if the device is
+ * given up, so that a hanging kernel does not keep this thread. */
 static cnr_status finish_or_leave(cnr_stream *stream, cnr_error *err) {
     ocl_device *d = stream->device->state;
     cl_event all;

@@ -11,22 +11,24 @@ typedef struct ocl_arg {
     uint8_t value[OCL_MOST_ARG];
 } ocl_arg;
 
-/* A kernel object, and what its arguments were last set to: most are the same in every run. */
+/* A kernel object, and the values last set as its arguments, most of which are the same in every
+ * run. */
 typedef struct ocl_slot {
     cl_kernel kernel;
-    uint32_t frees; /* of the device when they were set: a handle may be another memory's since */
+    /* The device's count when they were set: later a handle may belong to other memory. */
+    uint32_t frees;
     ocl_arg args[OCL_MOST_ARGS];
 } ocl_slot;
 
 /* A batch of launches as it was last, and the one command that it became (batch.c). */
 typedef struct ocl_batch {
     struct ocl_command *commands;
-    int32_t n, room, at;            /* at: of the batch under way, so many are as they were */
-    int32_t alike, misses, differs; /* differs 2: what is left of the batch is queued at once */
+    int32_t n, room, at; /* at: number of launches of this batch that equal the recorded ones */
+    int32_t alike, misses, differs; /* differs 2: the rest of the batch is queued at once */
     int off, under_way;             /* under_way: queued, and nothing waited for since */
-    uint32_t frees;                 /* of the device when it began to learn */
+    uint32_t frees;                 /* the device's count when learning began */
     void *buffer;                   /* NULL: it learns */
-    cl_int late;                    /* what failed when launches that had waited were queued */
+    cl_int late;                    /* error from queueing launches that had waited */
 } ocl_batch;
 
 typedef struct ocl_stream {

@@ -1,4 +1,4 @@
-/* What the host sides of kernels ask of nodes: types, constants, windows, ranges. */
+/* Questions of the host sides of kernels about nodes: types, constants, windows, ranges. */
 #include "support.h"
 
 static int plain_tensor(const cnr_tensor *t) {

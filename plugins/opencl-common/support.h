@@ -1,4 +1,4 @@
-/* What the host sides of kernels ask of nodes, and what they share. */
+/* Questions of the host sides of kernels about nodes, and code that they share. */
 #ifndef OCL_SUPPORT_H
 #define OCL_SUPPORT_H
 
@@ -6,17 +6,19 @@
 
 static inline const ocl_device *ocl_of(const cnr_device *device) { return device->state; }
 
-/* All own inputs that are there, and output 0, the only one, are dense f32 of sizes that kernels
- * count in int. */
+/* True if all given inputs of the node itself, and its only output, are dense f32 with sizes
+ * that fit an int. */
 int ocl_plain(const cnr_node *node);
 #define OCL_WANTS_F32 "dense f32 is wanted, of sizes that fit an int, and no input missing"
-/* All own inputs but the first are left out or constant, and few enough for `prepared`. */
+/* True if all inputs of the node itself but the first are omitted or constant, and few enough
+ * for `prepared`. */
 int ocl_rest_is_constant(const cnr_node *node);
-/* What prepare may take over if it is a weight at all (the planner sees to that): nothing that
- * training changes. Its data may be yet to come, when a plan is only looked at. */
+/* True if prepare may pack the tensor, provided that it is a weight, which the planner checks:
+ * training does not change it. Its data may be missing when a plan is only inspected. */
 static inline int ocl_weight(const cnr_tensor *t) { return t && !(t->flags & CNR_TENSOR_VARIABLE); }
 void ocl_free_state(const cnr_device *device, void *state);
-/* CNR_E_STATE where a hook is asked about a node that `accepts` refuses, for the reason `why`. */
+/* Fails with CNR_E_STATE, for the reason `why`, if a hook is called for a node that `accepts`
+ * refuses. */
 cnr_status ocl_unless(const cnr_node *node, const char *why, cnr_error *err);
 
 /* A kernel with its hooks and flags; a state is one piece of memory. */
@@ -34,8 +36,8 @@ cnr_status ocl_unless(const cnr_node *node, const char *why, cnr_error *err);
                              void **state, cnr_error *err) { \
         return call; \
     }
-/* The hooks of a kernel that is row `i` of a table, where accepts_row, size_row and pack_row are
- * told which. */
+/* Defines the hooks of the kernel in row `i` of a table; accepts_row, size_row and pack_row get
+ * the row. */
 #define OCL_ROW(i) \
     static cnr_status accepts_##i(const cnr_device *device, const cnr_node *node, \
                                   cnr_accept *out) { \
@@ -59,8 +61,8 @@ cnr_status ocl_half_size(const cnr_kernel *full, const cnr_device *device, const
                          cnr_space *out, cnr_error *err);
 cnr_status ocl_half_pack(const cnr_kernel *full, const cnr_device *device, const cnr_node *node,
                          void *blob, cnr_error *err);
-/* And those that multiply so, too: where the device can, which is asked once
- * (CNNRUN_OPENCL_HALF=emulated: anywhere, in floats that are rounded). */
+/* Accepts nodes for kernels that also multiply in f16, on devices that can, which is tested once
+ * (CNNRUN_OPENCL_HALF=emulated: on any, in f32 with rounding). */
 cnr_status ocl_math_accepts(const cnr_kernel *full, const cnr_device *device, const cnr_node *node,
                             cnr_accept *out);
 enum {
@@ -141,7 +143,7 @@ typedef struct ocl_plan {
     cnr_error *err;
     void *state;
     cnr_status status;
-    char head[12288], options[512]; /* of the programs asked for: generated source, build options */
+    char head[12288], options[512]; /* of the requested programs: generated source, build options */
 } ocl_plan;
 
 /* The zeroed state; NULL: no memory, which is all there is to say. */
@@ -149,7 +151,7 @@ void *ocl_plan_begin(ocl_plan *p, const cnr_device *device, const cnr_node *node
                      cnr_error *err);
 /* `why` is NULL, and nothing went wrong before. */
 int ocl_plan_unless(ocl_plan *p, const char *why);
-/* More of each, behind what there is; an option ends with a space: "-DLINE=%d ". */
+/* Append to these texts; an option ends with a space: "-DLINE=%d ". */
 __attribute__((format(printf, 2, 3))) void ocl_plan_head(ocl_plan *p, const char *format, ...);
 __attribute__((format(printf, 2, 3))) void ocl_plan_options(ocl_plan *p, const char *format, ...);
 /* -DKD=1 -DKH=3 ... */
@@ -204,14 +206,14 @@ cnr_status ocl_plan_end(ocl_plan *p, void **out);
 OCL_KERNEL_LIST(X)
 #undef X
 
-/* op_conv_tile.c: kernels/common/tile.cl; work-items of a tile; whether the device has so many, and
- * its local memory, with `pad` more in each row; the tile's options. */
+/* op_conv_tile.c, for kernels/common/tile.cl: work-items of a tile; whether the device has that
+ * many and its local memory, with `pad` more in each row; the tile's options. */
 extern const ocl_source ocl_tile_source;
 int32_t ocl_tile_items(const ocl_tile *t);
 int ocl_tile_fits(const ocl_device *d, const ocl_tile *t, int32_t pad);
 void ocl_plan_tile(ocl_plan *p, const ocl_tile *t);
 typedef struct ocl_tile_work {
-    int64_t slices;         /* of the sum, bk terms each */
+    int64_t slices;         /* slices of the sum, bk terms each */
     double groups, outputs; /* work-groups, where the sum is whole; numbers that they compute */
 } ocl_tile_work;
 /* Estimates the time of a launch, and into how many parts the sum is cut. */
@@ -219,7 +221,8 @@ double ocl_tile_ns(const ocl_device *d, const ocl_tile *t, const ocl_tile_work *
                    int32_t *splits);
 int32_t ocl_tile_score(double ns, int32_t least);
 
-/* By their row of a table: weights as they are, and as halves; panels that multiply those, too. */
+/* Kernels by their row of a table: weights as stored, and as f16; then panels that also multiply
+ * f16. */
 extern const cnr_kernel *const ocl_tile_rows[2][OCL_MOST_TILES];
 extern const cnr_kernel *const ocl_panel_rows[3][OCL_MOST_PANELS];
 

@@ -53,7 +53,8 @@ cnr_status img_sequence_next(void *state, const cnr_sample *sample, cnr_error *e
     return status;
 }
 
-/* Each picture is whole when it is there, so those that are stay. */
+/* Ends the sequence. Each picture file is complete once it exists, so those written stay after
+ * an error. */
 cnr_status img_sequence_close(void *state, int32_t status, cnr_error *err) {
     (void)err;
     img_host->free(state);

@@ -122,7 +122,7 @@ static cnr_status gradient(const cnr_host *host, struct cnr_graph *graph, const 
     return status;
 }
 
-/* All of y, whatever the axes that kernels split: the descriptor lacks CNR_OP_RANGES. */
+/* Computes all of y; ranges are not supported, because the descriptor lacks CNR_OP_RANGES. */
 static cnr_status reference(const cnr_run *run, cnr_error *err) {
     (void)err;
     const cnr_tensor *x = run->node->inputs[0], *w = run->node->inputs[1];

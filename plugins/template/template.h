@@ -1,4 +1,4 @@
-/* What the template's files share. */
+/* Declarations shared by the template's files. */
 #ifndef TEMPLATE_H
 #define TEMPLATE_H
 

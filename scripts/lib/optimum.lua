@@ -227,8 +227,9 @@ local function corners_of_line(p, line)
   return list
 end
 
--- Corners by layer and unit: `since` the whole value is there; and `early`, for divided ways, since
--- the first part is.
+-- Lower bounds on time and energy of the rest of the net, by layer and unit, as lines of corners:
+-- `since` counts from when the whole input is there; `early`, for divided ways, from when
+-- its first part is.
 local function corners_of(p)
   local n, since, early = #p.net, {}, {}
   since[n + 1] = {}

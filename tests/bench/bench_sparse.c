@@ -81,7 +81,7 @@ static double timed(ready *r) {
     return (now() - t) * 1e3;
 }
 
-static volatile long swept; /* so that the reading is done */
+static volatile long swept; /* stored so that the compiler keeps the reads */
 
 static void read_all(void) {
     long sum = 0;

@@ -131,7 +131,7 @@ static void fuzz_run_once(cnr_graph *g) {
     cnr_release(model);
 }
 
-/* Does what a user does next with a loaded graph: prints it, binds its sizes, rewrites it. */
+/* Does what users do next with a loaded graph: prints it, binds its sizes, rewrites it. */
 static int fuzz_use(cnr_graph *g) {
     cnr_error err = CNR_ERROR_INIT;
     cnri_text text = {0};

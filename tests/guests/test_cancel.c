@@ -13,7 +13,7 @@ enum { TRIES = 4, LIMIT_MS = 500 }; /* code that is checked is slower: no measur
 enum { TRIES = 12, LIMIT_MS = 50 };
 #endif
 
-/* Numbers for weights that have none: what they are makes no difference to the time. */
+/* Fills weights that have no data; their values do not change the time. */
 static cnr_status fill(cnr_graph *g, cnr_error *err) {
     cnr_status status = CNR_OK;
     for (int32_t v = 0; v < g->values.n && !status; v++) {

@@ -9,7 +9,7 @@ static const char *const names[] = {"conv1.weight", "conv1.bias", "conv2.weight"
 
 static float was[MOST_DIGITS * 10], got[MOST_DIGITS * 10], want[MOST_DIGITS * 10];
 
-/* The weight's numbers, every one a little other; cnri_free. */
+/* A copy of the weight with every number changed a little; free it with cnri_free. */
 static cnr_tensor changed(const cnr_graph *g, const char *name, uint32_t seed) {
     const cnr_value v = cnri_graph_find(g, name);
     cnr_tensor t = {0};

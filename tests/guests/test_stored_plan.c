@@ -34,7 +34,7 @@ static cnr_model *model(const char *device, uint32_t seed, uint64_t cache_bytes)
     return m;
 }
 
-/* What one look at the cache gave: the plan's own word for it, and the net's answer. */
+/* One use of the cache: the plan's origin, and the net's answer. */
 typedef struct look {
     char origin[512];
     float answer[24 * 16];
@@ -64,7 +64,7 @@ static bool ask(cnr_model *m, int64_t batch, look *out) {
     return status == CNR_OK;
 }
 
-/* As a new process would: a model of its own. */
+/* Runs like a new process would, with a model of its own. */
 static bool fresh(const char *device, uint32_t seed, int64_t batch, look *out) {
     cnr_model *m = model(device, seed, 0);
     const bool good = m && ask(m, batch, out);
@@ -112,7 +112,7 @@ static void put64(uint8_t *p, uint64_t x) {
     for (int i = 0; i < 8; i++) p[i] = (uint8_t)(x >> 8 * i);
 }
 
-/* Digests made good again, as somebody would who wants us to believe the rest. */
+/* Computes the digests again, like an attacker who wants the changed file to be accepted. */
 static void sign(bytes b) {
     const uint64_t at = get64(b.at + 24);
     cnri_sha256_of(b.at + at, b.n - at, b.at + 64);

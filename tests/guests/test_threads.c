@@ -52,7 +52,7 @@ static cnr_status open_session(cnr_plan *plan, const cnr_tensor *in, cnr_session
     return status;
 }
 
-/* Some runs are cancelled while they compute; the rest say what one alone says. */
+/* Cancels some runs while they compute; the other runs must give the answer of a run alone. */
 static void cancelled(cnr_plan *plan, const cnr_tensor *in, const float *want, int64_t n) {
     racer racers[SESSIONS] = {0};
     int32_t right = 0, wrong = 0, stopped = 0, failed = 0;

@@ -100,7 +100,7 @@ static void deterministic(void) {
     cnri_plan_free(plan);
 }
 
-/* What tells that a record is whole, behind its rows; cnri_free. */
+/* Appends the digest line that shows a record is complete; free with cnri_free. */
 static char *sealed(const char *rows) {
     uint8_t digest[32];
     char hex[65];

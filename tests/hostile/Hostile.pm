@@ -52,7 +52,7 @@ sub finish {
 
 sub run { return finish(start(@_)) }
 
-# All lines of a text as JSON objects; undef if one is not JSON.
+# Parses each line of a text as a JSON object; undef if one is not.
 sub objects {
     my @list = map { eval { JSON::PP::decode_json($_) } } split /\n/, shift;
     return (grep { ref ne 'HASH' } @list) ? undef : \@list;

@@ -60,7 +60,7 @@ sub begin_again {
     spew("$work/net.cnr", $c->{old}) if $c->{file};
 }
 
-# What is wrong with what is there: "" for nothing.
+# Says what is wrong with the files that are left: "" for nothing.
 sub wrong {
     my ($c) = @_;
     my $code;

@@ -20,7 +20,7 @@ $ENV{HOME} = "$dir/home";
 mkdir $ENV{HOME};
 delete $ENV{CNNRUN_CACHE};
 
-# Both streams, the exit code (256: it had to be killed) of the program.
+# Runs the program and returns both outputs and the exit code (256: it had to be killed).
 sub told {
     my @words = @_;
     my $pid = fork // die;

@@ -31,7 +31,7 @@ my %word = (
     'NET' => 'scripts/nets/lenet5.lua', 'PICTURE' => 'three.png', 'PICTURE...' => 'three.png one.png',
     'SPEC' => 'images:digits.txt', 'MODEL' => 'lenet.prototxt', '[WEIGHTS]' => 'lenet.caffemodel',
     'FILE' => 'written.onnx', 'DIR' => 'folder', 'PATH...' => 'onnx_mnist',
-    'FILE...' => 'scripts/nets/lenet5.cnr', 'SHELL' => 'bash', 'COMMAND...' => 'true', 'NET.cnr' => 'net.cnr',
+    'FILE...' => 'scripts/nets/lenet5.cnr', 'SHELL' => 'bash', 'COMMAND...' => 'true', 'COMMAND' => 'show', 'NET.cnr' => 'net.cnr',
     'shape=3,224,224' => 'shape=1,28,28', # the small nets that stand for "net"
     'SCRIPT.lua' => 'scripts/apps/classify.lua', 'WORDS...' => 'scripts/nets/lenet5.lua three.png',
     'DEVICE' => 'cpu', 'PLUGIN.so' => 'build/plugins/sparse-csr.so',

@@ -1,4 +1,5 @@
-/* All judgements that fit what a plugin brings, one after the other, each in a child. */
+/* Runs all judgements that fit what a plugin brings, one after the other, each in a child
+ * process. */
 #include "conform/conform.h"
 #include <math.h>
 #include <stdio.h>
@@ -29,9 +30,9 @@ enum { MOST_DEVICES = 16 };
 typedef struct hearing {
     cnri_finding *f;
     bool ended;
-    char at[512], why[1500];          /* the case that runs; the reason */
-    char left[1100];                  /* a file in a folder of its own, left by who died */
-    int32_t devices[MOST_DEVICES], n; /* that a class has */
+    char at[512], why[1500]; /* at: text of the current case; why: the reason */
+    char left[1100];         /* a file that the child left in a folder of its own, if it died */
+    int32_t devices[MOST_DEVICES], n; /* devices that a class has */
     char names[MOST_DEVICES][48];
 } hearing;
 
@@ -63,7 +64,7 @@ static void hear(void *arg, char *line) {
     }
 }
 
-/* What a judgement's process would have removed, had it lived. */
+/* Removes files that a judgement's process would have removed if it had lived. */
 static void tidy(char *left) {
     char *slash = strrchr(left, '/');
     if (!strstr(left, "/cnnrun-damaged-") && !strstr(left, "/cnnrun-empty-")) return;
@@ -72,7 +73,8 @@ static void tidy(char *left) {
     rmdir(left);
 }
 
-/* Fills verdict and reason, and tells it. True: the process had to be ended. */
+/* Runs a judgement, fills verdict and reason, and reports it. True: the process had to be
+ * killed. */
 static bool judge(const round_of *r, int32_t which, int32_t descriptor, int32_t index, hearing *h) {
     char work[64], ended[160], reason[2400];
     const uint64_t begin = cnri_now_ns();
@@ -100,7 +102,7 @@ static bool wanted(const cnri_conform_options *o, const char *judgement) {
 
 /* ---- all judgements of a subject ---- */
 
-enum { MOST_HANGS = 2 }; /* of a subject: each takes its whole time limit */
+enum { MOST_HANGS = 2 }; /* most hangs of a subject, because each takes the whole time limit */
 
 static void judge_subject(const round_of *r, int32_t kind, const char *name, int32_t descriptor,
                           int32_t index, int32_t first) {
@@ -121,7 +123,7 @@ static void judge_subject(const round_of *r, int32_t kind, const char *name, int
     }
 }
 
-/* The first judgement of devices is of the class, and says which devices there are. */
+/* Judges a device class, and finds out which devices it has. */
 static void judge_class(const round_of *r, int32_t descriptor) {
     const cnr_device_class *cls = cnri_descriptor_at(CNR_KIND_DEVICE, descriptor);
     const char *kind, *judgement, *summary;
@@ -141,7 +143,7 @@ static void judge_devices(const round_of *r) {
 /* ---- a device by its name ---- */
 
 typedef struct place_of {
-    int32_t descriptor, index; /* its class, and it within that */
+    int32_t descriptor, index; /* descriptor of its class, and its index there */
     char name[48], text[512];
     int code;
 } place_of;
@@ -159,7 +161,7 @@ static void hear_place(void *arg, char *line) {
     }
 }
 
-/* Drivers are woken by children alone. */
+/* Finds the device in a child process, because only children may start drivers. */
 static cnr_status locate(const cnri_conform_options *o, place_of *out, cnr_error *err) {
     char ended[160];
     *out = (place_of){.descriptor = -1};
@@ -175,8 +177,8 @@ static cnr_status locate(const cnri_conform_options *o, place_of *out, cnr_error
 
 /* ---- kernels and operators ---- */
 
-/* Something to judge, on a device that is here, and nothing of it was: a schema, `infer` or
- * `accepts` that takes no node is not correct. */
+/* True if something was there to judge, on a device that exists, and no case ran: a schema,
+ * `infer` or `accepts` that accepts no node is not correct. */
 static bool is_unjudged(const cnri_check_test *t) {
     return t->skipped && !t->absent && !(t->kernel && strcmp(t->kernel->op, CNR_REGION) == 0);
 }
@@ -219,8 +221,8 @@ static bool drives(const cnr_kernel *k, const cnr_device_class *cls) {
     return strcmp(k->device, cls->name) == 0 || strcmp(k->device, cls->family) == 0;
 }
 
-/* A few kernels on a device: their jobs are queued as nets queue them, and may read nothing that is
- * gone when run has returned. */
+/* Judges a few kernels on a device: their jobs are queued as nets queue them, and must not read
+ * memory that is gone when run has returned. */
 static cnr_status judge_some_kernels(round_of *r, const place_of *place, cnr_error *err) {
     const cnr_device_class *cls = cnri_descriptor_at(CNR_KIND_DEVICE, place->descriptor);
     int32_t n = 0;
@@ -261,7 +263,8 @@ static void tell_expression(void *arg, const cnri_check_test *t) {
     tell(e->r, &f);
 }
 
-/* Kernels of any operator, of devices that are not the processor. */
+/* True for kernels for any operator, on devices other than the processor, which may compile
+ * expressions. */
 static bool may_compile(const cnr_kernel *k) {
     if (strcmp(k->op, CNR_ANY_OP) != 0) return false;
     for (int32_t i = 0; i < cnri_descriptor_count(CNR_KIND_DEVICE); i++) {
@@ -331,7 +334,7 @@ static void tell_regions(void *arg, const cnri_check_test *t) {
     if (!t->kernel) tell(r, &f);
 }
 
-/* A net on a device that claims regions: its plan as a whole, beside its nodes one by one. */
+/* Judges a net on a device that claims regions: its whole plan, and its nodes one by one. */
 static cnr_status judge_regions(round_of *r, const cnr_device_class *cls, const char *device,
                                 cnr_error *err) {
     cnr_status status = CNR_OK;
@@ -416,7 +419,7 @@ static void judge_names(round_of *r) {
     if (tell_defaults(r) == 0 && problems == 0) tell(r, &f);
 }
 
-/* Is there a judgement for it, or does kernelcheck judge it? */
+/* True if judgements exist for this kind, or if kernelcheck judges it. */
 static bool is_judged(int32_t kind) {
     const char *of, *judgement, *summary;
     for (int32_t i = 0; cnri_conform_judgement(i, &of, &judgement, &summary); i++)

@@ -15,27 +15,28 @@ typedef enum cnri_verdict {
     CNRI_VERDICT_SKIPPED /* it could not be judged here */
 } cnri_verdict;
 
-/* One judgement of one subject. */
+/* The result of one judgement of one subject. */
 typedef struct cnri_finding {
-    const char *kind, *name; /* "device", "npu:0" */
-    const char *device;      /* of a kernel; NULL elsewhere */
-    const char *judgement;   /* "copies" */
+    const char *kind, *name; /* kind "device", name "npu:0" */
+    const char *device;      /* device of a kernel; NULL for other kinds */
+    const char *judgement;   /* name of the judgement, "copies" */
     cnri_verdict verdict;
-    const char *why; /* it fails, or is skipped; NULL */
-    int64_t cases;   /* that were tried */
+    const char *why; /* why it fails or is skipped; NULL: it passed */
+    int64_t cases;   /* number of cases that were tried */
     double seconds;  /* NaN: not timed */
 } cnri_finding;
 
 typedef struct cnri_conform_options {
-    const cnri_plugin *plugin;  /* all that it brings; NULL: `device` alone */
-    const char *device;         /* "npu:0" */
-    const char *only;           /* (optional) the judgement of this name alone */
-    const char *const *nets;    /* files of nets to judge regions and rewrites on; up to a NULL */
-    struct cnr_runtime *rt;     /* to load them with */
-    const char *const *samples; /* files or specs for importers and sources; up to a NULL */
-    const char *sysfs_root, *meter_address; /* (optional) as gauges have them */
+    const cnri_plugin *plugin; /* judges everything that it brings; NULL: `device` only */
+    const char *device;        /* "npu:0" */
+    const char *only;          /* (optional) only the judgement of this name */
+    /* Files of nets on which regions and rewrites are judged; ends in NULL. */
+    const char *const *nets;
+    struct cnr_runtime *rt;     /* runtime that loads them */
+    const char *const *samples; /* files or specs for importers and sources; ends in NULL */
+    const char *sysfs_root, *meter_address; /* (optional) as in cnr_gauge_options */
     bool leaves_knobs;                      /* knobs are read and never set */
-    cnri_check_options check; /* seed, cases, timeout, words, cancelled; of kernels too */
+    cnri_check_options check; /* seed, cases, timeout, words and cancelled; kernels use it too */
     void *arg;
     void (*found)(void *arg, const cnri_finding *finding);
 } cnri_conform_options;
@@ -45,12 +46,12 @@ typedef struct cnri_conform_totals {
     int64_t cases;
 } cnri_conform_totals;
 
-/* A failure of what is judged is no error; nothing to judge is. */
+/* Runs the judgements. A failed judgement is no error; it is one if there is nothing to judge. */
 cnr_status cnri_conform_run(const cnri_conform_options *o, cnri_conform_totals *sum,
                             cnr_error *err);
-/* What the program does in a child, with the words behind --worker. */
+/* Does the work of a child process; `work` is the word behind --worker. */
 cnr_status cnri_conform_work(const cnri_conform_options *o, const char *work, cnr_error *err);
-/* Judgements in the order of their table: kind, name and what is asked; false past the last. */
+/* Kind, name and summary of judgement `index`; false past the last. */
 bool cnri_conform_judgement(int32_t index, const char **kind, const char **name,
                             const char **summary);
 

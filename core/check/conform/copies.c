@@ -1,9 +1,9 @@
-/* Devices: transfers both ways, between memories, through views and maps, against a host's bytes.
- */
+/* Devices: judges transfers both ways, between memories, through views and maps, against bytes
+ * on the host. */
 #include "conform/judging.h"
 #include <stdio.h>
 
-/* Offsets and sizes about those at which transfers are done in another way. */
+/* Offsets and sizes near those at which implementations change their way of copying. */
 static const uint32_t offsets[] = {0,  1,  2,  3,  4,  5,  7,   8,    12,   15,   16,
                                    17, 31, 32, 63, 64, 65, 127, 1000, 4095, 4096, 4097};
 static const uint32_t sizes[] = {1,   2,    3,    4,    5,    7,    8,    9,    15,  16,
@@ -14,10 +14,11 @@ enum { BYTES = 70 * 1024 };
 typedef struct copying {
     cnri_bay b;
     cnr_mem mem;
-    uint8_t mirror[BYTES], got[BYTES]; /* what lies on the device, and what it says */
+    /* Mirror: expected contents of the device's memory; got: what was read. */
+    uint8_t mirror[BYTES], got[BYTES];
 } copying;
 
-/* All of the memory is what the mirror says. */
+/* True if the device's memory equals the mirror. */
 static bool is_mirrored(copying *c, const cnr_mem *mem, const uint8_t *mirror, const char *after) {
     const size_t n = (size_t)mem->bytes;
     memset(c->got, 0x5a, n);
@@ -41,7 +42,7 @@ static void end(copying *c) {
     cnri_bay_close(&c->b);
 }
 
-/* One write and one read, each from or to host memory that ends with it. */
+/* Writes and reads once, each with host memory that ends with the data. */
 static bool there_and_back(copying *c, uint32_t at, uint32_t n) {
     cnri_edge from, to;
     cnri_bay *b = &c->b;
@@ -68,7 +69,7 @@ static bool there_and_back(copying *c, uint32_t at, uint32_t n) {
     return good;
 }
 
-/* Writes that overlap, queued without waiting: the last one counts. */
+/* Queues overlapping writes without waiting; the last one must win. */
 static bool overlapping(copying *c) {
     static uint8_t pieces[64][4096];
     cnri_bay *b = &c->b;
@@ -101,7 +102,7 @@ bool cnri_judge_copies(cnri_judging *j) {
 
 enum { HOST_BLOCKS = 4 };
 
-/* Bytes go up from one block and come down into the next, which ends beside a third. */
+/* Copies bytes up from one block and down into the next, whose neighbours must not change. */
 static bool through_host_blocks(copying *c, uint8_t *const *blocks, uint32_t n, uint32_t turn) {
     cnri_bay *b = &c->b;
     uint8_t *from = blocks[turn % HOST_BLOCKS], *to = blocks[(turn + 1) % HOST_BLOCKS];

@@ -1,4 +1,4 @@
-/* Devices: what they say of themselves, how they open, and their memory. */
+/* Devices: judges how they describe themselves, how they open, and their memory. */
 #include "conform/judging.h"
 #include <math.h>
 #include <stdio.h>
@@ -173,7 +173,7 @@ static bool judge_classes(const cnri_bay *b) {
            cnri_judging_fail(b->j, "open: concurrency is %d", (int)b->device.concurrency);
 }
 
-/* Some bytes there and back. */
+/* True if a few bytes can be written and read back. */
 static bool works(cnri_bay *b) {
     uint8_t in[300], out[300] = {0};
     cnr_mem mem = {0};
@@ -258,7 +258,7 @@ static bool check_blocks(cnri_bay *b, const cnr_mem *blocks, uint8_t *data, uint
     return true;
 }
 
-/* Pages of the process that lie in memory; 0: not known. */
+/* Pages of the process that are in memory; 0: not known. */
 static int64_t resident_pages(void) {
     long long all = 0, resident = 0;
     FILE *file = fopen("/proc/self/statm", "re");
@@ -267,7 +267,8 @@ static int64_t resident_pages(void) {
     return resident;
 }
 
-/* What is freed can be had again: many times a large block leaves hardly more memory taken. */
+/* Judges that freed memory can be allocated again: allocating a large block many times must not
+ * take more memory. */
 static bool judge_freed(cnri_bay *b) {
     enum { TIMES = 40, PART = 262144 };
     static const uint8_t data[PART];

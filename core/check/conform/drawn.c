@@ -1,13 +1,13 @@
-/* Nets drawn at random of the operators that a plugin's file names, for rewrites to find their
- * patterns in. */
+/* Draws random nets of the operators that a plugin's file names, in which rewrites may find
+ * their patterns. */
 #define _GNU_SOURCE
 #include "conform/judging.h"
 #include <string.h>
 
 enum { MOST_OPS = 256, STEPS = 8, MOST_VALUES = 64, MOST_PORTS = 4, MOST_OUTPUTS = 8 };
 
-/* Operators that a plugin's file names: `sure` ones are texts of it, others may be operands of
- * instructions, as compilers make of comparisons with short texts. */
+/* Operators that a plugin's file names. `sure` ones are texts in it; others may be parts of
+ * instructions, into which compilers turn comparisons with short texts. */
 typedef struct named {
     const cnr_op *sure[MOST_OPS], *likely[MOST_OPS];
     int32_t n_sure, n_likely;
@@ -22,7 +22,7 @@ static bool has(const bytes *b, const char *text, size_t n) {
     return memmem(b->at, b->n, text, n) != NULL;
 }
 
-/* Stands there with a NUL on both sides. */
+/* True if the name stands in the file with a NUL on both sides. */
 static bool has_text(const bytes *b, const char *name) {
     char text[128];
     const size_t n = strlen(name);
@@ -32,14 +32,14 @@ static bool has_text(const bytes *b, const char *name) {
     return has(b, text, n + 2);
 }
 
-/* Its first 8 bytes, or its first 4 and its last 4. */
+/* True if the file contains the name's first 8 bytes, or its first 4 and its last 4. */
 static bool has_parts(const bytes *b, const char *name) {
     const size_t n = strlen(name);
     if (n <= 4 || has(b, name, n < 8 ? n : 8)) return has(b, name, n < 8 ? n : 8);
     return has(b, name, 4) && has(b, name + n - 4, 4);
 }
 
-/* All operators are likely, if it names none. */
+/* Finds the operators that the file names; all operators if it names none. */
 static void find_ops(const cnri_plugin *p, named *out) {
     const int32_t count = cnri_descriptor_count(CNR_KIND_OPERATOR);
     cnr_error err = CNR_ERROR_INIT;
@@ -69,7 +69,8 @@ typedef struct drawing {
     int32_t n;
 } drawing;
 
-/* A constant that broadcasts to the tensor: one number, one a channel, or one an element. */
+/* A constant that broadcasts to the tensor: one number, one for each channel, or one for each
+ * element. */
 static cnr_value draw_constant(drawing *d, const cnr_tensor *like) {
     cnr_tensor t = {.size = sizeof t, .dtype = like->dtype, .rank = like->rank};
     const int64_t way = cnri_dice_below(&d->dice, 3);
@@ -87,7 +88,7 @@ static cnr_value draw_constant(drawing *d, const cnr_tensor *like) {
     return v;
 }
 
-/* The value for port `i`: the newest one mostly; -1: the operator makes it, or it is left out. */
+/* The value for port `i`, usually the newest; -1: left out, so that the operator makes it. */
 static cnr_value draw_input(drawing *d, const cnr_op *op, int32_t i, cnr_value first) {
     cnr_port row;
     const cnr_port *port = cnri_check_port(op, i, &row);
@@ -123,7 +124,7 @@ static int32_t draw_attrs(drawing *d, const cnr_op *op, const cnr_tensor *x, cnr
     return n;
 }
 
-/* False: the operator refuses what was drawn. */
+/* Adds a drawn node. False: the operator refuses it. */
 static bool add_node(drawing *d, const cnr_op *op) {
     static cnri_draft draft; /* large; a judgement has one thread */
     cnr_attr room[CNRI_CHECK_ATTRS];
@@ -157,7 +158,8 @@ static cnr_value draw_x(drawing *d) {
     return cnri_graph_input(d->g, "x", &t);
 }
 
-/* The net of these steps, each by a seed of its own; *wrong: the first that is refused, or -1. */
+/* Builds the net of these steps, each from its own seed. *wrong: the first step that is refused,
+ * -1: none. */
 static cnr_graph *build(const cnr_op *const *ops, const uint64_t *seeds, int32_t n,
                         int32_t *wrong) {
     drawing d = {.g = cnri_graph_new("drawn"), .dice = {seeds[0]}};

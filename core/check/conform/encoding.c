@@ -1,4 +1,5 @@
-/* Encodings: what decode gives back, which bytes are written, and what check lets through. */
+/* Encodings: judges what decode returns, which bytes encode writes, and which bytes check
+ * accepts. */
 #include "conform/judging.h"
 #include <math.h>
 
@@ -7,13 +8,13 @@ typedef struct stored {
     const cnr_encoding *how;
     cnr_tensor dense, encoded;
     cnr_attr **options;
-    cnri_edge bytes; /* of the encoded data */
-    bool may_refuse; /* in encode too: for what the numbers are */
+    cnri_edge bytes; /* memory of the encoded data */
+    bool may_refuse; /* encode_size may refuse the tensor because of its numbers */
 } stored;
 
-enum { ALIGNMENT = 64 }; /* of tensors' data on the host */
+enum { ALIGNMENT = 64 }; /* alignment of tensors' data on the host, in bytes */
 
-/* Shapes of weights: of layers, and such that blocks and rows come out uneven. */
+/* Shapes of weights: of layers, and some that do not divide evenly into blocks and rows. */
 static const int64_t shapes[][4] = {{64, 96, 0, 0}, {17, 31, 0, 0}, {1, 1, 0, 0},  {1, 257, 0, 0},
                                     {255, 1, 0, 0}, {8, 3, 3, 3},   {13, 5, 1, 1}, {16, 16, 5, 5}};
 
@@ -21,7 +22,7 @@ static void refuse_option(void *arg, const char *path, const char *text) {
     cnri_fail(arg, CNR_E_ARG, path, "%s: %s", path, text);
 }
 
-/* Data of any type; `share` tenths of it are 0. */
+/* Makes data of any type in which `share` tenths of the numbers are 0. */
 static bool make_dense(stored *s, int32_t dtype, int32_t rank, const int64_t *dim, int64_t share) {
     s->dense = (cnr_tensor){.size = sizeof s->dense,
                             .dtype = dtype,
@@ -58,7 +59,8 @@ static void end(stored *s) {
     cnri_free(s->options);
 }
 
-/* False: it fails. *refused: encode_size said no, which it may. Unwritten bytes are `poison`. */
+/* Encodes the data; bytes that are not written stay `poison`. False: it failed. *refused:
+ * encode_size refused, as it may. */
 static bool encode(stored *s, uint8_t poison, bool *refused) {
     const cnr_attr *const *options = (const cnr_attr *const *)s->options;
     cnr_error err = CNR_ERROR_INIT;
@@ -94,7 +96,7 @@ static bool encode(stored *s, uint8_t poison, bool *refused) {
     return true;
 }
 
-/* Into memory of its own, which the caller frees. */
+/* Decodes into memory of its own, which the caller frees. */
 static bool decode(stored *s, cnri_edge *out, uint8_t poison) {
     cnr_error err = CNR_ERROR_INIT;
     if (!cnri_edge_make(out, (size_t)s->dense.bytes, ALIGNMENT))
@@ -115,7 +117,7 @@ static void tell_case(stored *s, const char *more) {
 
 /* ---- loss ---- */
 
-/* What was lost as a share of the root mean square. */
+/* The loss relative to the root mean square. */
 static double lost_share(const cnr_tensor *was, const void *is) {
     double size = 0, lost = 0;
     for (int64_t i = 0, n = cnr_count(was); i < n; i++) {
@@ -127,9 +129,9 @@ static double lost_share(const cnr_tensor *was, const void *is) {
     return lost == 0 ? 0 : sqrt(lost / size); /* of zeros: infinity */
 }
 
-enum { FEW = 64 }; /* of less a share tells nothing */
+enum { FEW = 64 }; /* with fewer numbers a loss says nothing */
 
-/* Encoded, decoded, compared. *taken counts those that were not refused. */
+/* Encodes, decodes and compares. *taken: counts tensors that were not refused. */
 static bool round_trip(stored *s, bool compares, int32_t *taken) {
     cnri_edge out = {0};
     bool refused;
@@ -170,7 +172,8 @@ bool cnri_judge_loss(cnri_judging *j) {
 
 /* ---- bytes ---- */
 
-/* Twice the same, whatever was there before: what is not written is somebody's memory. */
+/* True if encoding twice over different old contents gives the same bytes, so that every byte is
+ * written. */
 static bool is_filled(stored *s, bool *refused) {
     cnri_edge a = {0}, b = {0}, first = {0};
     bool good = encode(s, 0x00, refused);
@@ -292,7 +295,7 @@ bool cnri_judge_refusals(cnri_judging *j) {
 
 enum { MUTANTS = 1200 };
 
-/* Changes the bytes, or how many there are. */
+/* Damages the bytes, or their number. */
 static size_t damage(uint8_t *at, size_t n, cnri_dice *dice) {
     static const uint32_t words[] = {0, 1, 0x7fffffff, 0x80000000, 0xffffffff, 0xffff, 0x10000};
     const int64_t way = cnri_dice_below(dice, 8);

@@ -1,4 +1,5 @@
-/* Devices: what fails says so, and what goes on beside does not: threads, cancel, close, fork. */
+/* Devices: judges that failures are reported and do no harm elsewhere: threads, cancel, close,
+ * fork. */
 #define _GNU_SOURCE
 #include "conform/judging.h"
 #include <errno.h>
@@ -13,7 +14,7 @@
 
 enum { INSIDE = 1000 };
 
-/* A transfer that can't be done: the call refuses it, or the next sync says so. */
+/* True if a transfer that is impossible is refused, by the call or by the next sync. */
 static bool is_refused(cnri_judging *j, bool writes, uint64_t at, uint64_t n) {
     static uint8_t data[2 * INSIDE];
     cnri_bay b = {0};
@@ -61,7 +62,7 @@ typedef struct attempt {
     uint8_t in[STEPS], out[STEPS];
 } attempt;
 
-/* What a session does, until something fails. */
+/* Does what a session does until something fails. */
 static cnr_status attempt_all(attempt *t, const cnr_device_class *cls, int32_t class_index,
                               cnr_error *err) {
     cnr_status status = cls->open(&t->device, NULL, err);
@@ -105,7 +106,7 @@ static void attempt_end(attempt *t, const cnr_device_class *cls) {
     if (t->open) cls->close(&t->device);
 }
 
-/* Allocation n of the host's fails. *counted: how many there were. */
+/* True if a failure of the host's allocation n is reported. *counted: number of allocations. */
 static bool is_said(cnri_judging *j, const char *name, int32_t class_index, int64_t n,
                     int64_t *counted) {
     static attempt t;
@@ -160,7 +161,7 @@ typedef struct runner {
     char why[400];
 } runner;
 
-/* Large blocks, so that most of the time is the device's. */
+/* Copies large blocks, so that most of the time is the device's. */
 static bool lap(runner *r, uint64_t number, cnr_error *err) {
     const cnr_device_class *cls = r->b->cls;
     const uint64_t n = SHARE - (number * 7919 + r->seed) % 5000;
@@ -253,7 +254,7 @@ bool cnri_judge_cancel(cnri_judging *j) {
     return good;
 }
 
-/* A thread that was left behind has time to do what it should not. */
+/* Waits, so that a thread left running can do harm while someone looks. */
 static void give_time(const cnri_bay *b) {
     enum { GRACE_NS = 20000000 };
     if (cnri_bay_queues(b)) cnri_host.wait_until(cnri_now_ns() + GRACE_NS);
@@ -289,14 +290,14 @@ static bool round_trip(cnri_bay *b) {
     return memcmp(in, out, sizeof in) == 0 || cnri_judging_fail(b->j, "bytes do not come back");
 }
 
-/* How the child ended: 0 for well, else a signal or 1. */
+/* How the child ended: 0: well; else the signal, or 1. */
 static int wait_for(pid_t child) {
     int state = 0;
     while (waitpid(child, &state, 0) < 0 && errno == EINTR) {}
     return WIFSIGNALED(state) ? WTERMSIG(state) : WEXITSTATUS(state) != 0;
 }
 
-/* A process that forked before it asked for devices opens one. */
+/* True if a process that forked before it asked for devices can open one. */
 static bool opens_in_child(cnri_judging *j) {
     const pid_t child = fork();
     if (child < 0) return cnri_judging_fail(j, "no process could be begun");

@@ -1,4 +1,4 @@
-/* Meters and knobs: whether what they tell is possible, and what is set reads back. */
+/* Meters and knobs: judges that their readings are plausible, and that settings read back. */
 #include "conform/judging.h"
 #include <cnnrun/cnnrun.h>
 #include <stdio.h>
@@ -14,7 +14,7 @@ static cnr_gauge_options options_of(const cnri_judging *j) {
                                .address = j->o->meter_address};
 }
 
-/* What the engine presets. */
+/* A reading with the values that the engine presets. */
 static cnr_reading blank_reading(void) {
     return (cnr_reading){.size = sizeof(cnr_reading), .time_ns = cnri_now_ns()};
 }
@@ -26,7 +26,8 @@ static cnr_knob_state blank_state(void) {
                             .time_ns = cnri_now_ns()};
 }
 
-/* open has answered: nothing here is fine, domains that nobody counts are not. True: go on. */
+/* Judges the answer of open. Having no domains is fine; having some that are not counted is not.
+ * True: go on; else *verdict is the result. */
 static bool has_opened(cnri_judging *j, cnr_status status, int32_t n, const cnr_error *err,
                        bool *verdict) {
     *verdict = true;
@@ -69,7 +70,7 @@ static bool judge_meter_domain(cnri_judging *j, const cnr_meter_domain *d, int32
     return true;
 }
 
-/* One reading after the other, of one domain. */
+/* Judges two consecutive readings of a domain. */
 static bool judge_reading(cnri_judging *j, const cnr_meter_domain *d, const cnr_reading *was,
                           const cnr_reading *is, uint64_t now) {
     const long long value = (long long)is->value;
@@ -258,7 +259,7 @@ static bool read_knob(const knob *k, int32_t domain, cnr_knob_state *out) {
     return true;
 }
 
-/* Open, all domains described. False: *verdict is what to return. */
+/* Opens the knob and describes its domains. False: return *verdict. */
 static bool open_knob(knob *k, cnri_judging *j, bool *verdict) {
     static char names[MOST_DOMAINS][64];
     const cnr_gauge_options options = options_of(j);
@@ -312,7 +313,7 @@ bool cnri_judge_knob(cnri_judging *j) {
     return good;
 }
 
-/* Sets one frequency, no sooner than the knob allows, and reads it back. */
+/* Sets a frequency, no sooner than the knob allows, and judges that it reads back. */
 static bool reads_back(const knob *k, int32_t domain, uint64_t hz, int32_t cores) {
     const cnr_knob_domain *d = &k->domains[domain];
     cnr_knob_state state;

@@ -1,4 +1,4 @@
-/* What judgements share: how they tell what comes of them, and host memory with an edge. */
+/* Code that judgements share: reporting, and host memory with guarded ends. */
 #include "conform/judging.h"
 #include <cnnrun/cnnrun.h>
 #include <stdio.h>

@@ -8,14 +8,14 @@
 typedef struct cnri_judging {
     const cnri_conform_options *o;
     const void *descriptor;
-    int32_t index;   /* of a device within its class */
-    cnri_text why;   /* it fails, or is skipped */
-    bool is_skipped; /* returned true, and yet nothing could be judged */
-    int64_t cases;   /* begun so far */
+    int32_t index;   /* of a device, within its class */
+    cnri_text why;   /* why it fails or is skipped */
+    bool is_skipped; /* the judgement returned true, but nothing could be judged */
+    int64_t cases;   /* number of cases begun so far */
     cnri_dice dice;
 } cnri_judging;
 
-/* True: it holds, or is skipped. */
+/* A judgement. True: it passed, or was skipped. */
 typedef bool (*cnri_judge_fn)(cnri_judging *j);
 
 typedef struct cnri_judgement {
@@ -25,17 +25,19 @@ typedef struct cnri_judgement {
 } cnri_judgement;
 
 /* ---- judging.c ---- */
-/* Begins a case: what is told of a crash or a hang until the next one begins. */
+/* Begins a case. Its text is reported if the process crashes or hangs before the next case. */
 void cnri_judging_case(cnri_judging *j, const char *format, ...) CNRI_PRINTF(2, 3);
-/* Returns false, with the reason. */
+/* Sets the reason and returns false. */
 bool cnri_judging_fail(cnri_judging *j, const char *format, ...) CNRI_PRINTF(2, 3);
-/* Returns true, with the reason. */
+/* Sets the reason, marks the judgement as skipped, and returns true. */
 bool cnri_judging_skip(cnri_judging *j, const char *format, ...) CNRI_PRINTF(2, 3);
-/* A call of a plugin: false, with the reason, where it failed or answered with no status. */
+/* Checks the result of a plugin's call. False, with a reason: it failed, or returned no valid
+ * status. */
 bool cnri_judging_ok(cnri_judging *j, const char *call, cnr_status status, const cnr_error *err);
-/* The same of a call that may fail: false where it did so without a status or a text. */
+/* Checks a call that may fail. False, with a reason: it failed without a valid status or without
+ * a text. */
 bool cnri_judging_spoke(cnri_judging *j, const char *call, cnr_status status, const cnr_error *err);
-/* The text fits the array and is not empty. */
+/* True if the text fits the array and is not empty. */
 bool cnri_judging_name(cnri_judging *j, const char *what, const char *text, size_t room);
 
 /* Host memory that ends, rounded up to its alignment, where a page begins that nobody may touch:
@@ -44,13 +46,13 @@ typedef struct cnri_edge {
     uint8_t *map, *at;
     size_t all, bytes, slack;
 } cnri_edge;
-bool cnri_edge_make(cnri_edge *e, size_t bytes, size_t alignment); /* false: no memory */
-bool cnri_edge_is_whole(const cnri_edge *e); /* nothing was written before or behind it */
+bool cnri_edge_make(cnri_edge *e, size_t bytes, size_t alignment); /* false: out of memory */
+bool cnri_edge_is_whole(const cnri_edge *e); /* true if nothing was written before or behind it */
 void cnri_edge_free(cnri_edge *e);
 
-/* Bytes that tell their place and `round`. */
+/* Fills memory with bytes that depend on their position and on `round`. */
 void cnri_pattern(uint8_t *to, size_t n, uint64_t round);
-/* Where two memories differ first; n: nowhere. */
+/* Index of the first byte in which two memories differ; n: they are equal. */
 size_t cnri_first_difference(const void *a, const void *b, size_t n);
 
 /* ---- device.c: an open device with a stream ---- */
@@ -58,32 +60,32 @@ typedef struct cnri_bay {
     cnri_judging *j;
     cnr_device device;
     const cnr_device_class *cls;
-    int32_t memory_class; /* the first that is no image */
-    bool is_host;         /* whose bytes the host can use in place */
+    int32_t memory_class; /* the first memory class that is no image */
+    bool is_host;         /* the host can use the memory in place */
     cnr_stream stream;
     volatile int32_t cancel;
     bool is_open, has_stream;
     char name[48];
 } cnri_bay;
 
-/* Asks for the class's devices and opens the one that is judged, without a stream; with threads
- * (0: its own number). False: `why` says what failed. */
+/* Opens the judged device of the class, without a stream. threads 0: its own number. False:
+ * `why` says what failed. */
 bool cnri_bay_open(cnri_bay *b, cnri_judging *j, int32_t threads);
 bool cnri_bay_stream(cnri_bay *b, cnr_stream *out, uint32_t flags);
-/* Both. */
+/* Opens the device and a stream. */
 bool cnri_bay_begin(cnri_bay *b, cnri_judging *j);
 void cnri_bay_close(cnri_bay *b);
 bool cnri_bay_alloc(cnri_bay *b, cnr_mem *out, uint64_t bytes);
-void cnri_bay_free(cnri_bay *b, cnr_mem *mem); /* one that was never made too */
-/* Queued transfers and waiting; false: it failed. */
+void cnri_bay_free(cnri_bay *b, cnr_mem *mem); /* accepts memory that was never allocated */
+/* Queue a transfer and wait for it; false: it failed. */
 bool cnri_bay_write(cnri_bay *b, cnr_stream *s, const cnr_mem *to, uint64_t at, const void *from,
                     uint64_t n);
 bool cnri_bay_read(cnri_bay *b, cnr_stream *s, const cnr_mem *from, uint64_t at, void *to,
                    uint64_t n);
 bool cnri_bay_sync(cnri_bay *b, cnr_stream *s);
-/* Queues some milliseconds of work: `times` writes of `from` to all of `to`. */
+/* Queues some milliseconds of work: writes `from` to all of `to`, `times` times. */
 bool cnri_bay_load(cnri_bay *b, cnr_stream *s, const cnr_mem *to, const void *from, int32_t times);
-/* Streams run behind the host's back; else each call has ended when it returns. */
+/* True if streams work asynchronously; else each call has finished when it returns. */
 bool cnri_bay_queues(const cnri_bay *b);
 
 #define CNRI_MIB ((size_t)1 << 20)

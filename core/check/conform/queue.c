@@ -7,10 +7,10 @@ enum { TURNS = 12, SMALL = 4096, LOADS = 6 };
 
 typedef struct queueing {
     cnri_bay b;
-    cnr_stream other; /* a second one */
+    cnr_stream other; /* a second stream */
     bool has_other;
     cnr_mem large, a, b_mem;
-    uint8_t *load; /* what is written to `large` */
+    uint8_t *load; /* the data written to `large` */
     uint8_t old[SMALL], now[SMALL], got[SMALL];
 } queueing;
 
@@ -37,7 +37,7 @@ static void end(queueing *q) {
     cnri_free(q->load);
 }
 
-/* What is read must be `want`, now. */
+/* True if reading the memory now gives `want`. */
 static bool is(queueing *q, const uint8_t *want, const char *when) {
     const size_t at = cnri_first_difference(want, q->got, SMALL);
     return at == SMALL || cnri_judging_fail(q->b.j, "%s byte %zu is 0x%02x; it should be 0x%02x",
@@ -52,7 +52,7 @@ static void patterns(queueing *q, int32_t turn) {
 
 /* ---- one stream ---- */
 
-/* a = old; b = a; a = now; b is read: it is old. */
+/* Writes old to a, copies a to b, writes new to a, and reads b, which must be old. */
 static bool in_order(queueing *q, int32_t turn) {
     cnri_bay *b = &q->b;
     cnr_stream *s = &b->stream;
@@ -70,8 +70,7 @@ static bool in_order(queueing *q, int32_t turn) {
            is(q, q->now, "a write that was queued last:");
 }
 
-/* After sync the host's side is used again, and what was queued has run: a second stream sees it.
- */
+/* True if, after sync, host memory may be reused and a second stream sees the results. */
 static bool is_done(queueing *q, int32_t turn) {
     cnri_bay *b = &q->b;
     cnr_stream *s = &b->stream;
@@ -87,7 +86,7 @@ static bool is_done(queueing *q, int32_t turn) {
            is(q, q->now, "sync returned, and another stream reads the memory:");
 }
 
-/* Where nothing is queued, each call has ended when it returns. */
+/* True if each call has finished when it returns, on a device that queues nothing. */
 static bool is_immediate(queueing *q, int32_t turn) {
     cnri_bay *b = &q->b;
     patterns(q, turn);
@@ -126,7 +125,7 @@ static void forget(queueing *q, void *event) {
     if (event && CNRI_HAS(q->b.cls, event_free)) q->b.cls->event_free(&q->b.device, event);
 }
 
-/* One stream writes, late; the other waits for its mark and reads. */
+/* One stream writes late; another waits for its event and must read the new data. */
 static bool waits(queueing *q, int32_t turn) {
     cnri_bay *b = &q->b;
     cnr_stream *s = turn % 2 ? &q->other : &b->stream, *t = turn % 2 ? &b->stream : &q->other;
@@ -161,7 +160,7 @@ bool cnri_judge_events(cnri_judging *j) {
     return good;
 }
 
-/* What stood before the mark is done, while what stands behind it may still run. */
+/* True if work before an event is done after waiting for it, while later work may still run. */
 static bool awaits(queueing *q, int32_t turn) {
     cnri_bay *b = &q->b;
     cnr_stream *s = &b->stream;

@@ -40,7 +40,8 @@ static void forget(const cnr_graph *g, void **data) {
     cnri_free(data);
 }
 
-/* Data of all values by number; NULL: it can't be run. Inputs are filled by `seed`. */
+/* Data of all values, by number, computed by the references with inputs drawn from `seed`; NULL:
+ * it can't be run. */
 static void **evaluate(const cnr_graph *g, uint64_t seed, cnr_error *err) {
     void **data = cnri_alloc_zero(((size_t)g->values.n + 1) * sizeof *data);
     bool good = data != NULL;
@@ -59,7 +60,7 @@ static void **evaluate(const cnr_graph *g, uint64_t seed, cnr_error *err) {
     return NULL;
 }
 
-/* Off by more than a part of the largest. */
+/* True if the answers differ by at most a part of the largest number. */
 static bool same_answer(cnri_judging *j, const cnr_tensor *t, const void *a, const void *b,
                         int32_t output) {
     double maximum = 0, apart = 0;
@@ -105,7 +106,7 @@ static bool same_outputs(cnri_judging *j, const cnr_graph *before, const cnr_gra
     return true;
 }
 
-/* One that quantises changes nothing unless it is asked to. */
+/* A rewrite that quantises must change nothing unless it is asked to. */
 static bool quantises, applies;
 static int32_t should_quantise(const struct cnr_graph *g, int32_t node) {
     (void)g, (void)node;
@@ -113,7 +114,7 @@ static int32_t should_quantise(const struct cnr_graph *g, int32_t node) {
     return 0;
 }
 
-/* To a fixed point; *changes: how many it says it made. */
+/* Applies the rewrite until it changes nothing; *changes: number of changes that it reports. */
 static bool apply(cnri_judging *j, cnr_graph *g, int32_t *changes) {
     const cnr_rewrite *r = j->descriptor;
     cnr_error err = CNR_ERROR_INIT;
@@ -132,7 +133,7 @@ static bool apply(cnri_judging *j, cnr_graph *g, int32_t *changes) {
     }
 }
 
-/* The net as other plugins' rewrites leave it, which is what this one may be written for. */
+/* Applies other plugins' rewrites first, because this one may be written for their results. */
 static bool rewrite_by_others(cnri_judging *j, cnr_graph *g) {
     const char *off[64] = {NULL};
     cnr_error err = CNR_ERROR_INIT;
@@ -144,7 +145,7 @@ static bool rewrite_by_others(cnri_judging *j, cnr_graph *g) {
     return cnri_graph_rewrite(g, off, NULL, 0, &err) == CNR_OK;
 }
 
-/* *fired: it changed something, and the answers could be compared. */
+/* Judges the rewrite on a graph. *fired: it changed something, and answers could be compared. */
 static bool judge_graph(cnri_judging *j, const cnr_graph *g, bool *fired) {
     cnr_error err = CNR_ERROR_INIT;
     bool good = true;
@@ -245,7 +246,8 @@ bool cnri_judge_rewrite(cnri_judging *j) {
 
 /* ---- devices that claim regions ---- */
 
-/* Steps that compute a region, in a plan of the net on the device; -1: `why` says what failed. */
+/* Number of steps that compute a region, in a plan of the net on the device; -1: `why` says what
+ * failed. */
 static int32_t regions_of(cnri_judging *j, const char *path, const char *device) {
     const cnr_load_options o = {.size = sizeof o, .weights = "random:1", .device = device};
     cnr_error err = CNR_ERROR_INIT;

@@ -1,4 +1,5 @@
-/* Sources and importers: asked with any words, read as files are given, and with damaged files. */
+/* Sources and importers: judged with arbitrary words, with the given files, and with damaged
+ * files. */
 #define _GNU_SOURCE
 #include "conform/judging.h"
 #include "run/run.h"
@@ -11,7 +12,7 @@
 
 enum { MOST_READ = 12, DAMAGED = 80 };
 
-/* What accepts is asked besides: words that name nothing. */
+/* Words that name nothing, for which accepts is asked too. */
 static const char *const words[] = {"",     "x",        "no/such/file", "://", "a:b:c",
                                     "%s%n", "\xff\xfe", "x.",           ".",   "/"};
 
@@ -36,7 +37,7 @@ static bool ask(cnri_judging *j, accepts_fn accepts) {
     return true;
 }
 
-/* How sure it is of the spec, which may be a file. */
+/* The score that accepts gives a spec, which may be a file. */
 static int32_t sureness(accepts_fn accepts, const char *spec) {
     cnri_head head = {.n = 0};
     cnr_error err = CNR_ERROR_INIT;
@@ -49,7 +50,7 @@ static bool is_file(const char *path) {
     return stat(path, &info) == 0 && S_ISREG(info.st_mode);
 }
 
-/* Calls fn with each sample that it accepts; *n: how many. */
+/* Calls fn for each given sample that it accepts; *n: their number. */
 static bool each_sample(cnri_judging *j, accepts_fn accepts, int32_t *n,
                         bool (*fn)(cnri_judging *j, const char *spec)) {
     bool good = true;
@@ -100,7 +101,8 @@ static void original_free(original *f) {
     cnri_host.free(f->data);
 }
 
-/* Version `k`: cut, or a few bytes changed; more of them in front, where headers lie. */
+/* Writes damaged version `k`: cut short, or with a few bytes changed, mostly near the beginning
+ * where headers are. */
 static bool write_damaged(const original *f, cnri_judging *j, int32_t k) {
     static const int32_t eighths[] = {0, 1, 2, 4, 6, 7};
     uint8_t *copy = cnri_alloc(f->n + 1);
@@ -131,8 +133,8 @@ static bool write_damaged(const original *f, cnri_judging *j, int32_t k) {
 
 /* ---- what plugins read, in memory that ends where it ends ---- */
 
-/* Blocks that file_read of the host table gave, so that whoever reads past a file's end is found
- * out. */
+/* Blocks returned by the host table's file_read, in memory whose end is guarded, so that reads
+ * past a file's end crash. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static cnri_edge lent[64];
 static cnr_host own; /* the table as it was */
@@ -249,7 +251,7 @@ static bool judge_picture(cnri_judging *j, const cnr_sample *s) {
     return true;
 }
 
-/* Sample `index`; *ended: there is none. damaged: it may fail, with a word. */
+/* Reads sample `index`; *ended: there is none. may_fail: an error with a text is allowed. */
 static bool read_sample(cnri_judging *j, const cnr_source *source, void *state, int64_t index,
                         bool may_fail, bool *ended) {
     cnr_error err = CNR_ERROR_INIT;
@@ -338,7 +340,8 @@ bool cnri_judge_source_damaged(cnri_judging *j) {
 
 /* ---- importers ---- */
 
-/* Constants have data and the size of their shapes; inputs and outputs are there. */
+/* Judges that constants have data of the size of their shapes, and that there are inputs and
+ * outputs. */
 static bool judge_graph(cnri_judging *j, const cnr_graph *g) {
     if (g->outputs.n < 1) return cnri_judging_fail(j, "the net has no outputs");
     for (int32_t i = 0; i < g->values.n; i++) {

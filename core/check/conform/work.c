@@ -1,4 +1,4 @@
-/* The table of all judgements, and one of them in its process. */
+/* The table of all judgements, and the process of one judgement. */
 #include "conform/judging.h"
 #include <pthread.h>
 #include <stdio.h>
@@ -64,7 +64,7 @@ bool cnri_conform_judgement(int32_t index, const char **kind, const char **name,
 
 /* ---- the child's side ---- */
 
-/* Allocations that fail are counted by thread, and those of a judgement fail on purpose. */
+/* Counts failed allocations of each thread, because those of a judgement may fail on purpose. */
 typedef struct thread_of {
     cnri_judging *j;
     cnri_judge_fn run;
@@ -127,7 +127,7 @@ static void *run_judgement(void *arg) {
     return NULL;
 }
 
-/* Class and index of the device that answers to the name. */
+/* Prints class and index of the device with that name. */
 static cnr_status tell_place(const char *name, cnr_error *err) {
     cnri_devices set;
     const cnri_device *d;

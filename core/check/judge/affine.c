@@ -1,5 +1,5 @@
-/* Promises in numbers: what is said to scale and shift channels, to be linear in its weights, to
- * pass its input on, to add. */
+/* Promises about numbers: operators that say they scale and shift channels, are linear in a
+ * weight, pass their input on, or add. */
 #include "judge/judge.h"
 #include <math.h>
 
@@ -24,8 +24,8 @@ static void promised(cnri_promises *p, cnri_promise which) {
 
 static double at(const cnr_tensor *t, int64_t i) { return cnri_element(t->dtype, t->data, i); }
 
-/* Is `got` near output 0's element i? `slack` is in units of single precision, which scales and
- * shifts come in. */
+/* True if `got` is near output 0's element i. `slack` is in units of single precision, in which
+ * scales and shifts are stored. */
 static bool near(const cnri_case *c, int64_t i, double got, double slack, cnri_text *why) {
     const cnr_tensor *y = &c->out[0];
     const double want = at(y, i), bound = c->bound[0] ? c->bound[0][i] : 0;
@@ -59,7 +59,7 @@ static bool judge_channels(const cnri_case *c, cnri_promises *p, cnri_text *why)
 
 /* ---- linear in a weight ---- */
 
-/* Powers of two with a sign: exact. */
+/* A signed power of two, which multiplies exactly. */
 static double factor(int64_t channel) {
     static const double factors[] = {2, -1, 0.5, -4, 1};
     return factors[channel % (int64_t)CNRI_COUNT(factors)];
@@ -71,7 +71,7 @@ static void scale_slices(cnr_tensor *w, int32_t axis) {
         cnri_element_set(w->dtype, w->data, i, at(w, i) * factor(i / inner % w->dim[axis]));
 }
 
-/* The reference on scaled weights and bias against the scaled output. */
+/* Compares the reference with scaled weights and bias against the scaled output. */
 static bool judge_scaled(cnri_case *c, const cnr_linear *l, cnr_tensor *y, cnri_text *why) {
     cnr_error err = CNR_ERROR_INIT;
     cnr_tensor *outs[1] = {y};

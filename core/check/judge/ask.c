@@ -1,9 +1,9 @@
-/* Asks a kernel as the planner would: the node as it sees it, the layouts that it answers with. */
+/* Asks a kernel as the planner does: shows it the node, and takes the layouts that it answers. */
 #include "judge/trial.h"
 
 /* ---- the node as the kernel sees it ---- */
 
-/* What is not constant has no data before it runs. */
+/* Removes the data of a tensor that is not constant, because it has none before a run. */
 static void hide(cnr_tensor *t) {
     if (!(t->flags & CNR_TENSOR_CONST)) t->data = NULL;
     t->mem = (cnr_mem){0};
@@ -88,7 +88,7 @@ static bool answer_holds(cnri_trial *t) {
     return true;
 }
 
-/* May input 0's neighbour offer such blocks? */
+/* True if the neighbour of input 0 may offer blocks of this size. */
 static bool may_offer(const cnri_trial *t, int32_t block) {
     const cnr_tensor *x = t->n_in > 0 ? t->inputs[0] : NULL;
     if (block == 0) return true;
@@ -109,7 +109,8 @@ static void preset(cnri_trial *t, int32_t offer) {
                              .out_class = t->out_class};
 }
 
-/* Asks for as many links as it takes, when its neighbour offers such blocks. */
+/* Asks for as many chained operators as the kernel accepts, with a neighbour that offers such
+ * blocks. */
 static bool ask_offering(cnri_trial *t, int32_t offer, const char **why) {
     for (int32_t take = t->c->n_chain; take >= 0;) {
         cnri_trial_view(t, take);
@@ -154,7 +155,8 @@ void cnri_trial_scatter(cnri_trial *t, cnri_dice *dice) {
     t->work_at = (uint64_t)cnri_dice_below(dice, 4096);
 }
 
-/* Plain first, mostly; a kernel that refuses one offer may want another. */
+/* Asks the kernel. Plain layouts are usually offered first; a kernel that refuses one offer may
+ * accept another. */
 bool cnri_trial_ask(cnri_trial *t, const cnr_device *device, const cnr_kernel *kernel, cnri_case *c,
                     cnri_dice *dice, const char **why) {
     static const int8_t blocks[] = {0, 4, 8, 16};

@@ -1,4 +1,5 @@
-/* Cases: a draft made into a node with attributes, shapes and data, and operators behind it. */
+/* Cases: a draft made into a node with attributes, shapes and data, and with operators behind
+ * it. */
 #include "judge/judge.h"
 #include <math.h>
 
@@ -68,8 +69,8 @@ static cnr_status fill(cnr_tensor *t, const cnri_draft_input *in, cnri_dice *dic
     return CNR_OK;
 }
 
-/* A net's weights are finite: kernels may multiply them by padding. Operands of an element-wise
- * operator may be anything. */
+/* Puts special values into a tensor, but not into weights, which kernels may multiply by
+ * padding. Operands of element-wise operators may have any. */
 static void add_specials(const cnr_op *op, int32_t port, cnr_tensor *t, uint64_t seed) {
     cnr_port room;
     cnri_dice dice = {seed + 0x51ed27u * (uint64_t)(port + 1)};
@@ -91,7 +92,7 @@ static void place_inputs(cnri_case *c, const cnri_draft *d) {
     }
 }
 
-/* Weights whose shape the operator says. */
+/* Makes weights of the shapes that the operator gives. */
 static cnr_status make_parameters(cnri_case *c, const cnri_draft *d, cnr_error *err) {
     const cnr_op *op = d->op;
     for (int32_t i = 0; i < op->n_inputs && i < d->n_in; i++) {
@@ -111,7 +112,8 @@ static cnr_status make_parameters(cnri_case *c, const cnri_draft *d, cnr_error *
     return CNR_OK;
 }
 
-/* Takes the data that infer gave; `known` NULL: such results are refused. */
+/* Checks an output type and takes the data that infer computed. `known` NULL: refuses such
+ * results. */
 static cnr_status check_output(cnr_tensor *t, void **known, cnr_error *err) {
     void *data = t->data;
     t->data = NULL;
@@ -192,7 +194,7 @@ cnr_status cnri_case_build(cnri_case *c, const cnri_draft *d, bool bare, cnr_err
 
 /* ---- what stands behind it ---- */
 
-/* Draws the other operand of a link. */
+/* Draws the other operand of a chained operator. */
 static cnr_status draw_operand(cnri_link *link, const cnr_tensor *value, int32_t i, cnri_dice *dice,
                                cnr_error *err) {
     cnr_tensor *t = &link->in[1];
@@ -238,7 +240,7 @@ static void link_free(cnri_link *link) {
     cnri_free(link->attrs);
 }
 
-/* One operator behind `value`; false when it does not fit. */
+/* Adds an operator behind `value`; false: it does not fit. */
 static bool link_build(cnri_link *link, const cnr_op *op, const cnr_tensor *value,
                        cnri_dice *dice) {
     static cnri_draft d; /* large; a worker has one thread */
@@ -305,8 +307,8 @@ void cnri_case_chain(cnri_case *c, uint64_t seed) {
 
 /* ---- encodings ---- */
 
-/* decode, which must give back what was encoded; what an encoding may lose is no fault of a kernel
- * that reads it. */
+/* Decodes a tensor. The encoding must reproduce it up to the allowed loss, which is not a fault
+ * of the kernel that reads it. */
 static cnr_status decode(const cnr_tensor *encoded, cnr_tensor *dense, const cnr_encoding *how,
                          char fault[256], cnr_error *err) {
     const int64_t n = cnr_count(dense);
@@ -353,7 +355,8 @@ static cnr_status encode(cnr_tensor *dense, cnr_tensor *out, const cnr_encoding 
     return status;
 }
 
-/* Encodings may store zeros apart, or not at all: of every case another share of the numbers. */
+/* Sets a share of the numbers to 0, another share in each case, because encodings may store
+ * zeros specially. */
 static void thin(cnr_tensor *t) {
     const int64_t n = cnr_count(t);
     cnri_dice dice = {(uint64_t)n};
@@ -363,9 +366,9 @@ static void thin(cnr_tensor *t) {
         if (cnri_dice_below(&dice, 10) < share) v[i] = 0;
 }
 
-/* Rounds constant f32 inputs to the 16-bit type in which the kernel declares to store them. Finite
- * numbers stay finite: kernels refuse those beyond the type's range, and a weight may be multiplied
- * by padding. */
+/* Rounds constant f32 inputs to the 16-bit type in which the kernel stores them. Finite numbers
+ * stay finite: kernels refuse those beyond the type's range, and weights may be multiplied by
+ * padding. */
 static void round_constants(cnri_case *c, int32_t dtype) {
     const double max = dtype == CNR_f16 ? 65504 : 0x1.fep127;
     for (int32_t i = 0; i < c->node.n_inputs; i++) {

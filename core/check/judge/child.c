@@ -1,4 +1,5 @@
-/* The program begun anew for one judgement, so that a crash or a hang ends that judgement alone. */
+/* Starts the program again for one judgement, so that a crash or a hang ends only that
+ * judgement. */
 #define _GNU_SOURCE
 #include "judge/judge.h"
 #include <errno.h>
@@ -19,7 +20,7 @@ typedef struct child {
 
 static bool cancelled(const cnri_check_options *o) { return o->cancelled && o->cancelled(); }
 
-/* The program with the words it had and `--worker WORK`. */
+/* Starts the program with the same words and `--worker WORK`. */
 static bool begin(const cnri_check_options *o, const char *work, child *c) {
     posix_spawn_file_actions_t actions;
     char program[] = "cnnrun", flag[] = "--worker";
@@ -53,7 +54,7 @@ static bool begin(const cnri_check_options *o, const char *work, child *c) {
     return good;
 }
 
-/* Lines until the child ends, each to `hear`; false when it said nothing for too long. */
+/* Calls `hear` for each line until the child ends; false: it printed nothing for too long. */
 static bool listen_to(const cnri_check_options *o, const child *c,
                       void (*hear)(void *arg, char *line), void *arg) {
     char buffer[8192];
@@ -82,7 +83,7 @@ static bool listen_to(const cnri_check_options *o, const child *c,
     }
 }
 
-/* Waits for it; how it ended, "" for well. */
+/* Waits for the child; `why`: how it ended, "" for well. */
 static void end(const cnri_check_options *o, const child *c, bool spoke, char *why, size_t room) {
     int state = 0;
     if (!spoke || cancelled(o)) kill(c->pid, SIGKILL);

@@ -25,17 +25,17 @@ static bool cancelled(const cnri_check_options *o) { return o->cancelled && o->c
 typedef struct hearing {
     const cnri_check_options *o;
     cnri_check_test *t;
-    int64_t next;    /* case to begin with */
-    int64_t number;  /* of the case that runs */
-    char text[2048]; /* it; "" while one is looked for */
+    int64_t next;    /* number of the first case of the next child */
+    int64_t number;  /* number of the current case */
+    char text[2048]; /* text of the current case; "" while one is searched */
     bool ended;
-    cnri_check_test *tests; /* of a net: by kernel */
+    cnri_check_test *tests; /* of a net: tests by kernel */
     cnri_check_totals *sum;
-    int code; /* of an error, as `text` says; 0 */
+    int code; /* code of an error, whose text is in `text`; 0: none */
 } hearing;
 
 static void CNRI_PRINTF(2, 3) note(const cnri_check_options *o, const char *format, ...) {
-    char text[8400]; /* a line at most, and its name */
+    char text[8400]; /* one line and its name */
     va_list args;
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
@@ -72,7 +72,7 @@ static void hear_pass(hearing *h, const char *rest) {
     h->t->promises.judged |= judged;
 }
 
-/* Lines that only nets have. */
+/* Handles lines that only nets have. */
 static bool hear_net(hearing *h, const char *word, long long number, const char *rest) {
     const int32_t n = cnri_descriptor_count(CNR_KIND_KERNEL);
     if (strcmp(word, "kernel") == 0 && number == -1) {
@@ -120,9 +120,9 @@ static void hear(void *arg, char *line) {
     } else note(h->o, "%s", line);
 }
 
-enum { MOST_DEATHS = 10 }; /* in a row: the cases behind would end alike */
+enum { MOST_DEATHS = 10 }; /* most deaths in a row, because later cases would end the same way */
 
-/* Children until one comes to the end. `index`: of what is judged, in the registry. */
+/* Starts children until one reaches the end. `index`: of the subject in the registry. */
 static void run_test(const cnri_check_options *o, cnri_check_test *t, int32_t index) {
     hearing h = {.o = o, .t = t};
     int32_t deaths = 0;
@@ -204,7 +204,8 @@ static bool kernel_wanted(const cnri_check_options *o, const cnr_kernel *k) {
            (op && strcmp(k->op, op->name) == 0);
 }
 
-/* An operator has no device: asking for one, or for a kernel, leaves operators out. */
+/* True if the operator is to be judged. Options that name a device or a kernel leave operators
+ * out. */
 static bool operator_wanted(const cnri_check_options *o, const cnr_op *op) {
     if (o->kernel || o->arithmetic || o->device || !of_plugin(o, op)) return false;
     return CNRI_HAS(op, reference) && CNRI_HAS(op, infer) && (!o->op || cnri_op_find(o->op) == op);
@@ -222,7 +223,7 @@ static bool class_needed(const cnri_check_options *o, const cnr_device_class *cl
     return false;
 }
 
-/* In a child: the devices that wanted kernels run on, and no other's driver is woken. */
+/* In a child: prints the devices that the wanted kernels run on; starts no other driver. */
 static cnr_status tell_devices(const cnri_check_options *o, cnr_error *err) {
     cnri_devices set;
     const cnri_device *named;
@@ -350,7 +351,7 @@ typedef struct net_filter {
     const cnr_device *device;
 } net_filter;
 
-/* What planning would choose from, unless one is named. */
+/* True for kernels that planning would consider, and for those that are named. */
 static bool net_wants(void *arg, const cnr_kernel *k, const char *op) {
     const net_filter *f = arg;
     const cnri_check_options *o = f->o;

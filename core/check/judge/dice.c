@@ -1,4 +1,4 @@
-/* Random numbers of a case: splitmix64, begun from a seed, a name and a number. */
+/* Random numbers of a case: splitmix64, seeded by a seed, a name and a number. */
 #include "judge/judge.h"
 
 uint64_t cnri_dice_next(cnri_dice *d) {

@@ -1,7 +1,7 @@
 /* Drafts: random attributes and inputs by an operator's schema. */
 #include "judge/draft.h"
 
-/* Sizes round the tiles that kernels work in, primes, and 1. */
+/* Draws a size near those of kernels' tiles, a prime, or 1. */
 int64_t cnri_draw_size(cnri_dice *dice) {
     static const uint8_t sizes[] = {1,  2,  3,  4,  5,  6,  7,  8,  9,  10,  11,  12, 13,
                                     15, 16, 17, 19, 20, 23, 24, 25, 31, 32,  33,  37, 47,
@@ -20,7 +20,8 @@ const cnr_port *cnri_check_port(const cnr_op *op, int32_t i, cnr_port *room) {
 
 /* ---- attributes ---- */
 
-/* What an integer may well be: small, an axis, a size of the first input, what was asked for. */
+/* Draws a plausible integer: a small number, an axis, a size of the first input, or one that a
+ * refusal named. */
 int64_t cnri_draw_likely(const cnri_draft *d, cnri_dice *dice, const cnri_hints *hints) {
     const cnri_draft_input *x = &d->in[0];
     const int64_t way = cnri_dice_below(dice, 10), part = 1 + cnri_dice_below(dice, 3);
@@ -48,7 +49,8 @@ static double draw_real(const cnr_attr_spec *row, cnri_dice *dice) {
     return v < row->min ? row->min : v > row->max ? row->max : v;
 }
 
-/* Kernels, strides, dilations (1 or more) and pads: small numbers, the same on all axes or not. */
+/* Draws kernel sizes, strides, dilations (at least 1) and pads: small numbers, equal on all axes
+ * or not. */
 static void draw_spatial(cnri_draft_attr *a, const cnr_attr_spec *row, int32_t spatial,
                          cnri_dice *dice) {
     static const int8_t sizes[] = {1, 2, 3, 1, 2, 3, 3, 4, 5, 7, 11};
@@ -62,7 +64,7 @@ static void draw_spatial(cnri_draft_attr *a, const cnr_attr_spec *row, int32_t s
     }
 }
 
-/* A permutation of the axes, some of them, sizes, or small numbers. */
+/* Draws a list: a permutation of the axes, some axes, sizes, or small numbers. */
 static void draw_ints(const cnri_draft *d, cnri_draft_attr *a, const cnr_attr_spec *row,
                       cnri_dice *dice, const cnri_hints *hints) {
     const int32_t rank = d->n_in > 0 ? d->in[0].rank : 2;
@@ -149,7 +151,7 @@ int32_t cnri_draw_dtype(cnri_dice *dice) {
     return cnri_dice_chance(dice, 72) ? CNR_f32 : rare[cnri_dice_below(dice, CNRI_COUNT(rare))];
 }
 
-/* A list that is data: a shape, axes, sizes. */
+/* Draws a list as input data: a shape, axes or sizes. */
 static void draw_list(const cnri_draft *d, cnri_draft_input *in, cnri_dice *dice) {
     const int32_t rank = d->in[0].rank;
     const bool axes = cnri_dice_chance(dice, 30);
@@ -166,7 +168,7 @@ static void draw_list(const cnri_draft *d, cnri_draft_input *in, cnri_dice *dice
                                                                : cnri_dice_below(dice, 5) - 1;
 }
 
-/* An input like the first one, in shape or in part. */
+/* Draws an input with the shape of the first one, or a part of it. */
 static void draw_like(const cnri_draft *d, cnri_draft_input *in, cnri_dice *dice) {
     const cnri_draft_input *x =
         &d->in[cnri_dice_below(dice, 3) ? 0 : cnri_dice_below(dice, d->n_in)];

@@ -1,8 +1,6 @@
-/* Host memory behind which nothing may be touched: who reads or writes past its end dies of it, who
- * writes before it is found out.
- *
- *     | no access | canary ... | bytes | no access |      straight from the system: no allocator can
- *                                                         take the pages round a block away */
+/* Guarded host memory: accesses past its end crash, and writes before it are detected. *     |
+ * no access | canary ... | bytes | no access |      mapped by the system, so that no allocator
+ * uses the pages around it */
 #include "judge/fence.h"
 #include <sys/mman.h>
 #include <unistd.h>

@@ -1,20 +1,21 @@
-/* Host memory behind which nothing may be touched; inside check/ only. */
+/* Guarded host memory; inside check/ only. */
 #ifndef CNRI_CHECK_FENCE_H
 #define CNRI_CHECK_FENCE_H
 
 #include "judge/judge.h"
 
 typedef struct cnri_fence {
-    uint8_t *map, *first, *data; /* first: of the canary before data */
+    uint8_t *map, *first, *data; /* first: begin of the canary before data */
     size_t all;
     uint64_t bytes;
-    uint8_t *before; /* data as last filled */
+    uint8_t *before; /* copy of data as last filled */
 } cnri_fence;
 
-/* False: no memory. */
+/* False: out of memory. */
 bool cnri_fence_make(cnri_fence *f, uint64_t bytes, uint32_t alignment);
-void cnri_fence_fill(cnri_fence *f, const void *data, uint8_t poison); /* data NULL: poison */
-/* Is what lies before it (and, when asked, its bytes) as it was? `name` is for `why`. */
+/* Fills with data; NULL: with the byte `poison`. */
+void cnri_fence_fill(cnri_fence *f, const void *data, uint8_t poison);
+/* True if the canary (and, if `bytes`, the data) is unchanged. `name` is for `why`. */
 bool cnri_fence_check(const cnri_fence *f, bool bytes, const char *name, cnri_text *why);
 void cnri_fence_free(cnri_fence *f);
 

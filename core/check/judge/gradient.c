@@ -4,7 +4,8 @@
 #include "graph/graph.h"
 #include <math.h>
 
-/* Of many elements some come near a corner with each step: nothing could be told. */
+/* Most elements: with more, every difference step would cross a corner of the function
+ * somewhere, so nothing could be judged. */
 enum { DIRECTIONS = 14, SINGLES = 8, FEW = 11, MANY = 32, MAX_ELEMENTS = 1 << 14 };
 static const uint64_t most_bytes = (uint64_t)64 << 20, most_work = 1 << 20;
 
@@ -15,8 +16,9 @@ typedef struct gradient {
     cnr_value in[CNRI_CHECK_PORTS], out[CNRI_CHECK_PORTS];
     cnr_value grad_out[CNRI_CHECK_PORTS], grad_in[CNRI_CHECK_PORTS];
     int32_t want[CNRI_CHECK_PORTS];
-    double *weight[CNRI_CHECK_PORTS]; /* of each element of an output in the sum that is derived */
-    bool holes;                       /* some outputs are no numbers */
+    /* Weight of each output element in the sum whose derivative is taken. */
+    double *weight[CNRI_CHECK_PORTS];
+    bool holes; /* some outputs are NaN or infinite */
     cnri_dice dice;
 } gradient;
 
@@ -61,7 +63,7 @@ static bool build(gradient *g, const cnri_draft *from) {
     return true;
 }
 
-/* Off the grid that values are drawn on, where corners and ties lie. */
+/* Moves inputs off the grid on which values are drawn, where corners and ties lie. */
 static void jitter(gradient *g) {
     for (int32_t i = 0; i < g->c.node.n_inputs; i++) {
         cnr_tensor *x = &g->c.in[i];
@@ -102,7 +104,7 @@ static bool weigh_output(gradient *g, int32_t i) {
     return g->weight[i] != NULL && g->grad_out[i] >= 0;
 }
 
-/* The weighted sum of the outputs; *size: of their absolute values. NaN: the reference failed. */
+/* The weighted sum of the outputs; *size: the sum of absolute values. NaN: the reference failed. */
 static double sum(gradient *g, double *size) {
     cnr_tensor *outs[CNRI_CHECK_PORTS];
     cnr_error err = CNR_ERROR_INIT;
@@ -120,7 +122,7 @@ static double sum(gradient *g, double *size) {
     return total;
 }
 
-/* What is no number weighs nothing: where it is, nothing can be told. */
+/* Gives outputs that are NaN or infinite the weight 0; false if nothing is left to judge. */
 static bool weigh_numbers(gradient *g) {
     double size;
     bool any = false;
@@ -185,7 +187,7 @@ static bool compose(gradient *g, cnr_error *err) {
 
 /* ---- running it ---- */
 
-/* What is known before anything runs: inputs, constants, the gradients that come from behind. */
+/* Sets what is known before the run: inputs, constants, and gradients of the outputs. */
 static void seed(gradient *g) {
     for (int32_t v = 0; v < g->graph->values.n; v++) g->data[v] = g->graph->values.at[v].type->data;
     for (int32_t i = 0; i < g->c.node.n_inputs; i++)
@@ -254,8 +256,8 @@ static void free_all(gradient *g) {
 
 typedef struct direction {
     int32_t port;
-    int64_t first; /* the one element, or the first of some */
-    double *by;    /* of each element; mostly 0 */
+    int64_t first; /* index of the only changed element, or of the first */
+    double *by;    /* change of each element, mostly 0 */
 } direction;
 
 static double step_along(gradient *g, const direction *d, const double *from, double h,
@@ -266,8 +268,8 @@ static double step_along(gradient *g, const direction *d, const double *from, do
     return sum(g, size);
 }
 
-/* What differences say of the derivative and how far that can be trusted; corners make it
- * worthless. */
+/* Estimates the derivative from differences, and how far it can be off; at corners it is
+ * useless. */
 static bool derive(gradient *g, const direction *d, const double *from, double *out,
                    double *doubt) {
     const bool wide = g->c.in[d->port].dtype == CNR_f64;
@@ -299,7 +301,7 @@ static void draw_direction(gradient *g, int32_t number, direction *d) {
     if (many == 1) d->by[d->first] = 1;
 }
 
-/* The hook's gradient along the direction. */
+/* The derivative along the direction by the gradient hook. */
 static double hook_says(const gradient *g, const direction *d) {
     const cnr_tensor *x = &g->c.in[d->port];
     const cnr_value v = g->grad_in[d->port];
@@ -364,7 +366,7 @@ static bool judge_all(gradient *g, bool *judged, cnri_text *why) {
     return good;
 }
 
-/* With the gradients of these inputs wanted. */
+/* Judges the gradients with respect to the wanted inputs. */
 static cnr_status judge_wanted(gradient *g, const cnri_draft *d, bool first_only, bool *judged,
                                bool *good, cnri_text *why) {
     cnr_error err = CNR_ERROR_INIT;

@@ -1,13 +1,14 @@
-/* Kernels of a plan's steps on workspaces with guards, which a plan lays beside other memory. */
+/* Gives kernels of a plan's steps guarded workspaces; a plan itself lays them beside other
+ * memory. */
 #include "judge/trial.h"
 #include "plan/plan.h"
 
 typedef struct watched {
     cnri_step *step;
-    const cnr_kernel *kernel; /* its own */
+    const cnr_kernel *kernel; /* the original kernel */
     cnr_kernel guarded;
 } watched;
-static CNRI_VEC(watched *) all; /* of the one plan of this process */
+static CNRI_VEC(watched *) all; /* of the only plan of this process */
 
 static const watched *watched_of(const cnr_node *node) {
     for (int32_t i = 0; i < all.n; i++)

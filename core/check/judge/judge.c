@@ -1,4 +1,4 @@
-/* The judge: what the reference says, how far from it an honest kernel may be, and who is not. */
+/* The judge: runs the reference, computes how far a correct kernel may be from it, and compares. */
 #include "judge/judge.h"
 #include <math.h>
 
@@ -45,9 +45,9 @@ static double largest(const cnr_tensor *t) {
     return most;
 }
 
-/* Rounding of sums: the number of terms by their size, which is that of the operands' product
- * where the operator multiplies and accumulates. Added up one after the other, terms of one sign
- * are off by the number's power of 1.5. */
+/* Bound on rounding of sums: the number of terms times their size, which is the operands'
+ * product if the operator multiplies and accumulates. Adding terms of one sign one by one is off
+ * by the power 1.5 of their number. */
 static double rounding(const cnr_node *node) {
     double first = 0, second = 0;
     cnr_cost cost = {0};
@@ -65,8 +65,8 @@ static double rounding(const cnr_node *node) {
     return (8 + terms * fmax(1, sqrt(terms) / 12)) * size;
 }
 
-/* Changes every float by two units in its last place, up or down (no dice: all away from 0): what
- * the results then do is what rounding inside a kernel may do to them. */
+/* Changes every float by two units in its last place, up or down (dice NULL: away from 0). The
+ * effect on the results shows what rounding inside a kernel may do. */
 static void shake(cnr_tensor *t, cnri_dice *dice) {
     const int64_t n = cnr_count(t);
     const double by = 2 * cnri_dtype_epsilon(t->dtype);
@@ -86,7 +86,7 @@ static void add_difference(double *bound, const cnr_tensor *a, const cnr_tensor 
     }
 }
 
-/* A tensor of the same type with memory of its own. */
+/* Makes a tensor of the same type with memory of its own. */
 static bool one_like(const cnr_tensor *t, cnr_tensor *out, bool copy) {
     const size_t bytes = (size_t)cnr_dense_bytes(t);
     *out = *t;
@@ -95,7 +95,8 @@ static bool one_like(const cnr_tensor *t, cnr_tensor *out, bool copy) {
     return out->data != NULL;
 }
 
-/* The reference of the case's node, on other memory maybe; in the ranges that it is judged by. */
+/* Runs the reference of the case's node, possibly on other memory, for the ranges that are
+ * judged. */
 static cnr_status call(const cnri_case *c, const cnr_node *node, cnr_tensor *const *outputs,
                        cnr_error *err) {
     cnr_status status = c->n_parts ? CNR_OK : cnri_judge_call(node, outputs, err);
@@ -104,9 +105,10 @@ static cnr_status call(const cnri_case *c, const cnr_node *node, cnr_tensor *con
     return status;
 }
 
-/* Ways to change the inputs. SWELL: sums of squares grow with it, where SHAKE cancels. FLUSH:
- * denormals are 0, as devices may have them; a result that hangs on that may be either. ORDINARY:
- * numbers in place of NaN and infinities. */
+/* Ways to change the inputs. SHAKE: each number a little. SWELL: all numbers in one direction,
+ * which sums of squares grow by while SHAKE cancels. FLUSH: denormals become 0, as devices may
+ * treat them; a result that depends on that may be either. ORDINARY: ordinary numbers replace
+ * NaN and infinities. */
 typedef enum change { CHANGE_SHAKE, CHANGE_SWELL, CHANGE_FLUSH, CHANGE_ORDINARY } change;
 
 static void change_input(cnr_tensor *t, change how, cnri_dice *dice) {
@@ -115,7 +117,8 @@ static void change_input(cnr_tensor *t, change how, cnri_dice *dice) {
     else cnri_values_ordinary(t, dice);
 }
 
-/* Adds what changed inputs do to the outputs; ORDINARY: keeps output 0 in c->skipped. */
+/* Adds to the bounds what changed inputs do to the outputs. ORDINARY: stores output 0 in
+ * c->skipped instead. */
 static cnr_status add_conditioning(cnri_case *c, change how, cnri_dice *dice) {
     cnr_tensor was[CNRI_CHECK_PORTS] = {0}, out[CNRI_CHECK_PORTS] = {0}, *outs[CNRI_CHECK_PORTS];
     const cnr_tensor *seen[CNRI_CHECK_PORTS];
@@ -191,8 +194,8 @@ static cnr_status add_halves(cnri_case *c, cnr_error *err) {
     return status;
 }
 
-/* Marks the positions within CNR_SPREAD_POSITIONS of a result that is NaN or infinite, in any
- * channel of its sample. */
+/* Marks the positions within CNR_SPREAD_POSITIONS of a NaN or infinite result, in all channels
+ * of its sample. */
 static bool near_special(cnri_case *c) {
     const cnr_tensor *y = &c->out[0];
     const int64_t inner = cnr_span(y, 2, y->rank), channels = y->rank > 1 ? y->dim[1] : 1;
@@ -246,7 +249,8 @@ static void take_difference(double *bound, const cnr_tensor *a, const cnr_tensor
     }
 }
 
-/* What the link makes of values that are off by a part of the bound, where that is most. */
+/* Computes what an operator makes of values that are off by `part` of their bound, and takes the
+ * largest differences. */
 static cnr_status shift_link(cnri_link *link, const double *from, double part, double *most,
                              cnr_error *err) {
     cnr_tensor value, out, *outs[1] = {&out};
@@ -272,8 +276,8 @@ static cnr_status shift_link(cnri_link *link, const double *from, double part, d
     return status;
 }
 
-/* All that values within the bound may become: of what rises and falls again the ends alone tell
- * nothing. */
+/* Adds the differences for all parts of the bound. The ends alone are not enough for functions
+ * that rise and fall. */
 static cnr_status add_shifts(cnri_link *link, const double *from, double *bound, cnr_error *err) {
     static const double parts[] = {1, -1, 0.5, -0.5, 0.25, -0.25};
     const int64_t n = cnr_count(&link->out);
@@ -286,8 +290,8 @@ static cnr_status add_shifts(cnri_link *link, const double *from, double *bound,
     return status;
 }
 
-/* A bound that nearly any value lies within judges nothing, and what it was reckoned from no longer
- * holds: cosh behind a sum, then sin. */
+/* True if the bound is so large that nearly any value lies within it, which then judges nothing:
+ * cosh behind a sum, then sin. */
 static bool ill_conditioned(const cnr_tensor *out, const double *bound) {
     const double size = largest(out);
     const int64_t n = cnr_count(out);
@@ -334,7 +338,7 @@ static bool mostly_finite(const cnr_tensor *t) {
     return 2 * finite >= n;
 }
 
-/* Once a case: it is what takes the time. */
+/* Runs the reference of the node once for a case, because that takes most of the time. */
 static cnr_status judge_node(cnri_case *c, uint64_t seed, cnr_error *err) {
     cnr_tensor *outs[CNRI_CHECK_PORTS];
     if (c->judged) return CNR_OK;
@@ -390,7 +394,8 @@ static bool agrees(double want, double got, const double *bound) {
     return !isfinite(*bound) || fabs(got - want) <= *bound;
 }
 
-/* May a kernel that spreads NaN, or leaves out products with 0, make `got` of element i? */
+/* True if a kernel that spreads NaN, or that leaves out products with 0, may compute `got` for
+ * element i. */
 static bool excused(const cnri_case *c, int32_t links, int64_t i, double want, double got,
                     const double *bound) {
     const cnr_tensor *y = &c->out[0];
@@ -409,7 +414,7 @@ static bool in_parts(const cnri_case *c, int64_t at) {
     return false;
 }
 
-/* Outside the parts that the reference has computed a number has to be there, whichever. */
+/* In parts that the reference did not compute, any number is accepted, but there must be one. */
 bool cnri_judge(cnri_case *c, int32_t links, int32_t output, const cnr_tensor *got, int32_t axis,
                 int64_t begin, int64_t end, cnri_text *why) {
     const cnr_tensor *want = cnri_case_out(c, links, output);

@@ -1,4 +1,4 @@
-/* Small changes of drafts, led by what the last refusal named. */
+/* Changes drafts a little, guided by what the last refusal named. */
 #include "judge/draft.h"
 #include <stdlib.h>
 
@@ -15,8 +15,8 @@ static bool has_word(const char *text, const char *word) {
     return false;
 }
 
-/* The number after `word`: 5 for "want" in "want 5 along axis 2". -1: there is none, or it is 5000
- * or more. */
+/* The number behind `word`: 5 for "want" in "want 5 along axis 2". -1: there is none, or it is
+ * at least 5000. */
 static int64_t number_after(const char *text, const char *word) {
     const size_t n = strlen(word);
     for (const char *at = text; (at = strstr(at, word)); at += n) {
@@ -29,7 +29,7 @@ static int64_t number_after(const char *text, const char *word) {
 
 static bool letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
 
-/* The letters of a word go into the digest; "u8" is a type and says which. */
+/* Adds the letters of a word to the digest; a word such as "u8" names a type. */
 static void take_word(cnri_hints *h, const char *word, size_t n) {
     char name[8];
     int32_t type = CNR_DTYPE_NONE;
@@ -85,7 +85,7 @@ void cnri_hints_read(cnri_hints *h, const cnr_op *op, const char *text) {
 
 /* ---- what it asks for ---- */
 
-/* "dimensions 5 and 7 must be equal": one that is so long becomes as long as the other. */
+/* Handles "dimensions 5 and 7 must be equal": a dimension of one size gets the other size. */
 static bool make_equal(cnri_draft *d, cnri_dice *dice, const cnri_hints *hints) {
     if (hints->n < 2) return false;
     const int64_t k = cnri_dice_below(dice, 2);
@@ -101,7 +101,7 @@ static bool make_equal(cnri_draft *d, cnri_dice *dice, const cnri_hints *hints) 
     return false;
 }
 
-/* Does to the letter what was asked for. */
+/* Does exactly what the refusal asks for. */
 static bool follow(cnri_draft_input *in, const cnri_hints *hints) {
     if (hints->rank >= 0 && hints->rank <= CNR_MAX_RANK) {
         for (int32_t i = in->rank; i < hints->rank; i++)
@@ -114,7 +114,7 @@ static bool follow(cnri_draft_input *in, const cnri_hints *hints) {
     return true;
 }
 
-/* "input dy: want 5 along axis 2": what it says, as far as it can be guessed. */
+/* Handles "input dy: want 5 along axis 2": changes the input as the text suggests. */
 static bool repair(cnri_draft *d, cnri_dice *dice, const cnri_hints *hints) {
     if (hints->input < 0) return make_equal(d, dice, hints);
     if (hints->input >= d->n_in) return false;
@@ -170,7 +170,7 @@ static void leave_out(cnri_draft *d, int32_t attr) {
         d->attrs[attr].given = false;
 }
 
-/* "either a or b": one of what was named is there, the others are not. */
+/* Handles "either a or b": keeps one of the named ones and removes the others. */
 static bool keep_one(cnri_draft *d, cnri_dice *dice, const cnri_hints *hints) {
     cnr_port room;
     const int32_t named = __builtin_popcountll(hints->attrs) + __builtin_popcountll(hints->inputs);
@@ -201,8 +201,8 @@ static void replace_size(cnri_draft *d, int64_t was, int64_t to) {
             if (d->in[i].dim[a] == was) d->in[i].dim[a] = to;
 }
 
-/* A size, of channels mostly, becomes a multiple of what kernels work in, wherever it stands: what
- * fitted still does. */
+/* Rounds a size, mostly of channels, up to a multiple that kernels like, wherever it occurs, so
+ * that what fitted still does. */
 static void align(cnri_draft *d, cnri_dice *dice) {
     static const int8_t steps[] = {4, 8, 16, 16, 32};
     cnr_attr_spec room;
@@ -218,7 +218,7 @@ static void align(cnri_draft *d, cnri_dice *dice) {
     if (was > 1) replace_size(d, was, cnr_round_up(was, step)); /* 1 broadcasts */
 }
 
-/* Lists with a number for each spatial axis follow the first input's rank. */
+/* Adapts lists with a number for each spatial axis to the first input's rank. */
 static void fit_spatial(cnri_draft *d) {
     const int32_t spatial = d->n_in > 0 && d->in[0].rank > 2 ? d->in[0].rank - 2 : 1;
     for (int32_t i = 0; i < d->op->n_attrs && i < CNRI_CHECK_ATTRS; i++) {
@@ -232,7 +232,7 @@ static void fit_spatial(cnri_draft *d) {
     }
 }
 
-/* Much is asked only of what is known beforehand. */
+/* Makes an input constant, because some nodes are possible only with inputs known in advance. */
 static void make_constant(cnri_draft *d) {
     d->constants = true;
     for (int32_t i = 1; i < d->n_in; i++) d->in[i].constant = true;

@@ -9,8 +9,8 @@
 /* Multiplications of a reference that is computed whole; of larger ones three ranges are. */
 enum { MAX_WORK = 24 << 20, GROUPS = 5, OFFERS = 2 };
 
-typedef struct spot {   /* a node that stands for all like it */
-    int32_t node, step; /* step: of the plan, which runs it; -1: none of its own */
+typedef struct spot {   /* a node that stands for all nodes like it */
+    int32_t node, step; /* step: of the plan, that runs it; -1: it has no step of its own */
     int32_t n_chain, chain[CNRI_CHECK_CHAIN];
     uint64_t key;
 } spot;
@@ -18,12 +18,13 @@ typedef struct spot {   /* a node that stands for all like it */
 typedef struct survey {
     const cnri_net_work *w;
     cnr_graph *g;
-    int32_t *user, *steps; /* by value: the only node that reads it, -1; by node: its step, -1 */
+    /* User, by value: the only node that reads it, -1: none; steps, by node: its step, -1: none. */
+    int32_t *user, *steps;
     CNRI_VEC(spot) spots;
     cnri_case c;
     cnri_trial t;
-    int64_t pairs, found; /* of a spot: numbers; run so far */
-    int32_t kernel;       /* told last */
+    int64_t pairs, found; /* number of pairs, and of pairs run so far */
+    int32_t kernel;       /* the kernel reported last */
 } survey;
 
 static cnr_status no_memory(cnr_error *err) {
@@ -49,7 +50,7 @@ static bool can_be_a_case(const cnri_node *n) {
     return v->n_outputs > 0;
 }
 
-/* The input through which `value` comes in, and the one other operand; false: there are more of
+/* Finds the input that `value` comes in by, and the only other operand; false: there are more of
  * either. */
 static bool ports(const cnri_node *n, cnr_value value, int32_t *port, int32_t *other) {
     *port = *other = -1;
@@ -62,7 +63,8 @@ static bool ports(const cnri_node *n, cnr_value value, int32_t *port, int32_t *o
     return *port >= 0;
 }
 
-/* May the node be offered to a kernel together with what computes `value`? As in planning. */
+/* True if the node could be computed together with the one that computes `value`, as in
+ * planning. */
 static bool follows(const survey *s, int32_t node, cnr_value value) {
     const cnri_node *n = s->g->nodes.at[node];
     const cnr_node *v = &n->view;
@@ -155,7 +157,8 @@ static uint64_t digest(uint64_t h, const void *data, size_t bytes) {
     return h;
 }
 
-/* Attributes, types, what follows, layout; numbers of what decides shapes. */
+/* Makes the key of a spot: attributes, types, what follows, layouts, and numbers that decide
+ * shapes. */
 static bool key_of(survey *s, spot *p) {
     const cnri_node *n = s->g->nodes.at[p->node];
     cnri_text text = {0};
@@ -216,7 +219,8 @@ static cnr_status room_for(cnr_tensor *t, uint64_t bytes, cnr_error *err) {
     return t->data ? CNR_OK : no_memory(err);
 }
 
-/* A weight as the net has it, or numbers for what is computed: which, another attempt changes. */
+/* Fills an input: with the net's weight, or with drawn numbers in place of computed ones, which
+ * change with `attempt`. */
 static cnr_status fill(survey *s, cnr_tensor *t, cnr_tensor *encoded, const cnr_tensor *from,
                        cnr_value v, int32_t attempt, cnr_error *err) {
     static const cnri_values floats[] = {CNRI_VALUES_SIGNED, CNRI_VALUES_POSITIVE,
@@ -252,8 +256,8 @@ static cnr_status fill(survey *s, cnr_tensor *t, cnr_tensor *encoded, const cnr_
     return CNR_OK;
 }
 
-/* The reference of a large node is asked for the begin, the end and a part between of the longest
- * axis along which it can be. */
+/* Chooses three ranges of a large node for the reference: the beginning, the end and a part
+ * between, on the longest possible axis. */
 static void choose_parts(survey *s) {
     cnri_case *c = &s->c;
     const cnr_op *op = c->node.desc;
@@ -310,7 +314,7 @@ static cnr_status take(survey *s, const spot *p, int32_t attempt, cnr_error *err
 
 /* ---- a node by all kernels ---- */
 
-/* How a kernel stores weights and multiplies: those that do so alike share a reference. */
+/* Number of the group of kernels that store weights and multiply alike, which share a reference. */
 static int32_t group_of(const cnr_kernel *k) {
     const uint32_t flags = CNRI_HAS(k, flags) ? k->flags : 0;
     return flags & CNR_KERNEL_BF16_MATH  ? 4
@@ -320,7 +324,7 @@ static int32_t group_of(const cnr_kernel *k) {
                                          : 0;
 }
 
-/* The inputs of a kernel that reads encodings have to be so encoded. */
+/* True if the inputs are encoded as the kernel reads them. */
 static bool suits(survey *s, const cnr_kernel *k) {
     const char *const *names = CNRI_HAS(k, encodings) ? k->encodings : NULL;
     s->c.dense = !names;
@@ -347,14 +351,14 @@ static void place(survey *s, const spot *p) {
     if (step->workspace >= 0) t->work_at = step->workspace_offset % 4096;
 }
 
-/* Whatever ends the process from here on is this pair's. */
+/* Reports the pair, so that a crash from here on is counted for it. */
 static void begin_pair(survey *s, const spot *p, int32_t kernel, int64_t number) {
     if (s->kernel != kernel) cnri_work_tell("kernel", kernel, NULL);
     s->kernel = kernel;
     cnri_work_tell("draw", number, s->g->nodes.at[p->node]->name);
 }
 
-/* Asks, and runs what is taken. `number`: of the pair. */
+/* Asks the kernel and runs it if it accepts. `number`: of the pair. */
 static void one_pair(survey *s, const spot *p, int32_t kernel, int32_t offer, int64_t number) {
     const cnr_kernel *k = cnri_descriptor_at(CNR_KIND_KERNEL, kernel);
     cnri_text text = {0}, why = {0};
@@ -385,7 +389,7 @@ static bool wanted_here(const survey *s, const spot *p, int32_t kernel) {
            s->w->wants(s->w->arg, k, op);
 }
 
-/* Data from which the reference makes numbers to compare; at last whatever it makes. */
+/* Finds data for which the reference's results are numbers; in the end any data. */
 static bool find_data(survey *s, const spot *p, int32_t group, int64_t number) {
     static const cnr_kernel like[GROUPS] = {{.size = sizeof(cnr_kernel)},
                                             {.size = sizeof(cnr_kernel), .flags = CNR_KERNEL_F16},

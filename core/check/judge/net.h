@@ -1,4 +1,4 @@
-/* Kernels on the nodes of a net; inside check/ only. */
+/* Judges kernels on the nodes of a net; inside check/ only. */
 #ifndef CNRI_CHECK_NET_H
 #define CNRI_CHECK_NET_H
 
@@ -9,12 +9,11 @@ typedef struct cnri_net_work {
     const cnr_plan *plan; /* of the net, on the device */
     const cnr_device *device;
     uint64_t seed;
-    int64_t first,
-        only; /* pairs of a node and a kernel, as they are told; only >= 0: that one alone */
+    int64_t first, only; /* counted in pairs of a node and a kernel; only >= 0: just that one */
     void *arg;
     bool (*wants)(void *arg, const cnr_kernel *kernel, const char *op);
     void *whole_arg;
-    bool (*whole)(void *arg, int64_t number, cnri_text *why); /* (optional) the plan as a whole */
+    bool (*whole)(void *arg, int64_t number, cnri_text *why); /* (optional) judges the whole plan */
 } cnri_net_work;
 
 /* Tells as lines on stdout, as the worker does, and besides

@@ -1,10 +1,10 @@
-/* Device memory with guard bands, filled with known bytes and looked at afterwards. */
+/* Device memory with guard bands: filled with known bytes, and checked afterwards. */
 #include "judge/trial.h"
 
 enum { GUARD = 4096 };
 
-/* What stands in guards: no number in types of 16 and 32 bits, so that results tell who reads it.
- */
+/* Fills a guard with bytes that are NaN as f32, and every second time as 16-bit float, so that
+ * reading them shows in the results. */
 static void guard(uint8_t *to, uint64_t from, uint64_t end) {
     static const uint8_t pattern[4] = {0xc3, 0xc3, 0xc3, 0x7f};
     for (uint64_t i = from; i < end; i++) to[i] = pattern[i % 4];

@@ -1,5 +1,5 @@
-/* Promises: all that an operator's descriptor says of it, held against what its reference gives for
- * the whole node, in memory whose neighbours cannot be touched. */
+/* Promises: compares all that an operator's descriptor says with the reference's results for the
+ * whole node, in guarded memory. */
 #include "judge/stand.h"
 #include <cnnrun/cnnrun.h>
 #include <math.h>
@@ -12,7 +12,7 @@ static bool range_fails(cnri_promise which, const cnri_ask *a, cnri_text *why) {
 
 /* ---- the reference itself ---- */
 
-/* `part` is the bytes of `whole` from an element on. */
+/* True if `part` is the bytes of `whole` from an element on. */
 static bool inside(const cnr_tensor *part, const cnr_tensor *whole, uint64_t offset) {
     const int64_t n = cnr_count(part), all = cnr_count(whole);
     if (part->dtype != whole->dtype || offset > (uint64_t)all || n > all - (int64_t)offset)
@@ -40,7 +40,7 @@ static bool judge_reference(cnri_stand *s, cnri_promises *p, cnri_text *why) {
     return true;
 }
 
-/* What infer said already is what comes. */
+/* Judges that results known by infer equal those of the reference. */
 static bool judge_known(const cnri_case *c, cnri_promises *p, cnri_text *why) {
     if (c->fault) {
         cnri_text_add(why, "%s", c->fault);
@@ -71,7 +71,7 @@ static bool region_holds(const cnri_stand *s, int32_t i, const cnr_input_range *
     return false;
 }
 
-/* The whole, of inputs that are spoilt outside the regions, is right in the range. */
+/* Judges that a range is right even if inputs are spoilt outside its regions. */
 static bool judge_regions(cnri_stand *s, cnri_ask *a, cnri_text *why) {
     cnr_input_range regions[CNRI_CHECK_PORTS];
     bool halved = false, good = true;
@@ -209,7 +209,8 @@ static bool judge_views(const cnri_case *c, cnri_promises *p, cnri_text *why) {
 
 /* ---- apply_f32 ---- */
 
-/* As a kernel may call it behind another node: one operand or two, of the output's shape. */
+/* Number of operands (one or two, with the output's shape) with which a kernel may call
+ * apply_f32 behind another node. */
 static int32_t operands_of(const cnri_stand *s) {
     int32_t n = 0;
     for (int32_t i = 0; i < s->node.n_inputs; i++) {
@@ -248,8 +249,8 @@ static bool judge_apply(cnri_stand *s, cnri_promises *p, cnri_text *why) {
     return true;
 }
 
-/* The text for devices: its length is told, it ends, and where there is no room for it that is said
- * and nothing is written outside. */
+/* Judges the text for devices: its length is returned, it ends with a NUL, and with too little
+ * room nothing is written outside. */
 static bool judge_text(const cnri_case *c, cnri_text *why) {
     const cnr_op *op = c->node.desc;
     char text[4096];
@@ -275,8 +276,7 @@ static bool judge_text(const cnri_case *c, cnri_text *why) {
     return false;
 }
 
-/* An operator that says it works element by element gives the shape that its operands broadcast
- * to. */
+/* Judges that an element-wise operator infers the shape that its operands broadcast to. */
 static bool judge_shape(const cnri_case *c, cnri_text *why) {
     const cnr_node *node = &c->node;
     const cnr_tensor *y = node->outputs[0];

@@ -1,5 +1,5 @@
-/* A stand: an operator's reference on fenced memory, asked in one way, and whether it gave the very
- * same numbers as for the whole node. */
+/* A stand: runs an operator's reference on guarded memory in one way, and compares with the
+ * whole node's results bit for bit. */
 #include "judge/stand.h"
 #include <cnnrun/cnnrun.h>
 #include <math.h>
@@ -59,7 +59,7 @@ bool cnri_stand_open(cnri_stand *s, cnri_case *c, cnri_text *why) {
     return good ? true : no_memory(why);
 }
 
-/* Makes what lies outside the region useless: a reference that reads it gives something else. */
+/* Spoils the input outside the region, so that a reference that reads there gives other results. */
 static void spoil(cnr_tensor *t, const cnr_tensor *from, const cnri_ask *a,
                   const cnr_input_range *r) {
     if (r->axis < 0 || r->axis >= t->rank) return;
@@ -109,7 +109,7 @@ bool cnri_stand_call(cnri_stand *s, const cnri_ask *a, cnri_text *why) {
     return status == CNR_OK;
 }
 
-/* Nothing was written but outputs and the workspace. */
+/* True if nothing but outputs and workspace was written. */
 bool cnri_stand_untouched(const cnri_stand *s, const cnri_ask *a, cnri_text *why) {
     char name[32];
     for (int32_t i = 0; i < s->node.n_inputs; i++) {
@@ -138,7 +138,8 @@ static void element_text(const cnr_tensor *t, int64_t i, cnri_text *out) {
     cnri_text_add(out, t->rank ? "]" : "the scalar");
 }
 
-/* Within its range an output is what the whole gave; outside of it, with `keeps`, what it was. */
+/* True if an output equals the whole node's within its range and, with `keeps`, its old contents
+ * outside. */
 bool cnri_stand_same(const cnri_stand *s, int32_t output, const cnri_ask *a, bool keeps,
                      cnri_text *why) {
     const cnr_tensor *want = &s->c->out[output], *got = &s->out[output];

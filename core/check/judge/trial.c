@@ -1,5 +1,5 @@
-/* A trial: runs a kernel in every way that the core may, in guarded memory, and judges what comes.
- */
+/* A trial: runs a kernel in guarded memory in every way that the core may, and judges the
+ * results. */
 #include "judge/trial.h"
 #include <math.h>
 #include <sys/mman.h>
@@ -36,8 +36,7 @@ static bool prepare(cnri_stage *s, cnri_text *why) {
     return good;
 }
 
-/* Constants as plan and prepare see them: behind the last element begins a page that nobody may
- * touch. */
+/* Puts constants for plan and prepare into memory that ends at an inaccessible page. */
 static bool fence_constants(cnri_stage *s, cnri_text *why) {
     cnri_trial *t = s->t;
     for (int32_t i = 0; i < t->n_in; i++) {
@@ -88,7 +87,7 @@ static bool plan(cnri_stage *s, cnri_text *why) {
     return s->has_workspace = cnri_piece_make(&s->workspace, &s->stream, &space, t->work_at, why);
 }
 
-/* Memory for every input that the kernel reads and every output. */
+/* Allocates memory for every input that the kernel reads, and for every output. */
 static bool place(cnri_stage *s, cnri_text *why) {
     const cnri_trial *t = s->t;
     for (int32_t i = 0; i < t->n_in; i++) {
@@ -141,7 +140,7 @@ static bool stage_open(cnri_stage *s, cnri_trial *t, cnri_text *why) {
 
 /* ---- one way of running ---- */
 
-/* Contents of input i, in its block; the region outside `r` is made unusable. False: no memory. */
+/* Fills input i in its channel block; the part outside `r` is spoilt. False: out of memory. */
 static bool fill_input(cnri_stage *s, int32_t i, const cnr_input_range *r, cnri_text *why) {
     const cnri_trial *t = s->t;
     const cnr_tensor *from = t->host[i];
@@ -165,7 +164,7 @@ static bool fill_input(cnri_stage *s, int32_t i, const cnr_input_range *r, cnri_
     return good;
 }
 
-/* What of input i an output range may read. */
+/* The part of input i that an output range may read. */
 static cnr_input_range region_of(const cnri_trial *t, int32_t i, const cnri_way *way) {
     const cnr_input_range all = {.axis = -1};
     if (way->axis < 0 || i >= t->c->node.n_inputs || !t->inputs[i]) return all;
@@ -197,8 +196,8 @@ static bool fill(cnri_stage *s, const cnri_way *way, cnri_text *why) {
     return !s->has_workspace || cnri_piece_fill(&s->workspace, NULL, way->poison, why);
 }
 
-/* Nothing of a cnr_run outlives the call, its list of outputs neither: they lie in a page that is
- * taken away when `run` returns, so that a job that reads them later dies of it. */
+/* A page for the cnr_run and its list of outputs. It becomes inaccessible when `run` returns, so
+ * that a job that reads them later crashes. */
 typedef struct call_page {
     cnr_run run;
     cnr_tensor *outputs[CNRI_CHECK_PORTS];
@@ -247,7 +246,7 @@ static bool call(cnri_stage *s, const cnri_way *way, bool bench, cnri_text *why)
     return cnri_said(why, "sync", t->device->cls->sync(&s->stream, &err), &err);
 }
 
-/* Everything that the kernel had no business to change. */
+/* True if everything that the kernel must not change is unchanged. */
 static bool untouched(cnri_stage *s, const cnri_way *way, cnri_text *why) {
     const cnri_trial *t = s->t;
     char name[32];
@@ -260,7 +259,7 @@ static bool untouched(cnri_stage *s, const cnri_way *way, cnri_text *why) {
     return !s->has_workspace || cnri_piece_check(&s->workspace, false, "the workspace", NULL, why);
 }
 
-/* Outside its range the output still holds what it held before. */
+/* True if the output is unchanged outside its range. */
 static bool kept(const cnri_trial *t, const uint8_t *data, const cnri_way *way, cnri_text *why) {
     const cnr_tensor *y = &t->out[0];
     const size_t size = cnr_dtype_bits(y->dtype) / 8;
@@ -278,8 +277,8 @@ static bool kept(const cnri_trial *t, const uint8_t *data, const cnri_way *way, 
     return true;
 }
 
-/* Where the host sees memory a kernel gives the same numbers each time, whole or in ranges and on
- * any number of threads: what hangs on those could not be found again. */
+/* True if a kernel on host memory gives the same numbers each time, whole or in ranges and with
+ * any number of threads. Other results could not be reproduced. */
 static bool same_again(cnri_trial *t, const cnr_tensor *got, const cnri_way *way, cnri_text *why) {
     cnri_case *c = t->c;
     if (!(t->device->memory[0].flags & CNR_MEMORY_HOST) || got->flags & CNR_TENSOR_DYNAMIC)
@@ -335,7 +334,7 @@ static bool judge_output(cnri_stage *s, int32_t i, const cnri_way *way, cnri_tex
     return good;
 }
 
-/* Work in front of the first call of a queue, so that what is queued behind it runs after `run` has
+/* Queues work before the first call, so that what is queued behind it runs after `run` has
  * returned. */
 static bool keep_busy(cnri_stage *s, cnri_text *why) {
     enum { BYTES = 1 << 20, TIMES = 4 };
@@ -374,7 +373,7 @@ static bool all_elementwise(const cnri_trial *t, bool head) {
     return !head || t->node.desc->flags & CNR_OP_ELEMENTWISE;
 }
 
-/* An input whose bytes the output may take, as plans have it; -1. */
+/* An input whose bytes the output may use, as in plans; -1: none. */
 static int32_t in_place_of(const cnri_trial *t) {
     const int32_t own = t->c->node.n_inputs;
     if (t->n_out != 1 || (t->links && !all_elementwise(t, true))) return -1;

@@ -1,4 +1,4 @@
-/* Memory of a trial with guard bands round it; inside check/ only. */
+/* Memory of a trial with guard bands; inside check/ only. */
 #ifndef CNRI_CHECK_TRIAL_H
 #define CNRI_CHECK_TRIAL_H
 
@@ -10,30 +10,30 @@
 typedef struct cnri_piece {
     const cnr_device *device;
     cnr_stream *stream;
-    cnr_mem whole, mem; /* mem: what the kernel sees */
-    void *host;         /* address of mem; NULL on devices without host memory */
+    cnr_mem whole, mem; /* mem: the part that the kernel sees */
+    void *host;         /* address of mem; NULL: the device has no host memory */
     uint64_t head, bytes, total;
-    uint8_t *before; /* all of it as last filled */
+    uint8_t *before; /* copy of all of it as last filled */
     bool made, viewed;
 } cnri_piece;
 
-/* `at`: where in an arena it would lie, in bytes. */
+/* `at`: offset in bytes that it would have in an arena. */
 bool cnri_piece_make(cnri_piece *p, cnr_stream *stream, const cnr_space *space, uint64_t at,
                      cnri_text *why);
-/* `data`, or all bytes `poison` when it is NULL; and the guards. */
+/* Fills it with `data` (NULL: with bytes `poison`), and fills the guards. */
 bool cnri_piece_fill(cnri_piece *p, const void *data, uint8_t poison, cnri_text *why);
-/* Are the guards (and, when asked, the bytes) as they were filled? `data` (may be NULL) gets the
- * bytes. `name` is for `why`. */
+/* True if the guards (and, if `bytes`, the data) are unchanged. `data` (may be NULL) gets the
+ * bytes; `name` is for `why`. */
 bool cnri_piece_check(cnri_piece *p, bool bytes, const char *name, void *data, cnri_text *why);
 void cnri_piece_free(cnri_piece *p);
-/* A failed call in words; true when it did not fail. */
+/* Appends a failed call as text; true if it did not fail. */
 bool cnri_said(cnri_text *why, const char *what, cnr_status status, const cnr_error *err);
 
 /* One way of running a kernel. */
 typedef struct cnri_way {
     uint8_t poison;
-    int32_t in_place; /* input whose memory output 0 takes; -1 */
-    int32_t axis;     /* -1: whole */
+    int32_t in_place; /* the input whose memory output 0 uses; -1: none */
+    int32_t axis;     /* -1: the whole output */
     int64_t begin, end;
 } cnri_way;
 
@@ -43,20 +43,22 @@ typedef struct cnri_stage {
     bool open, planned, has_blob, has_workspace;
     void *state;
     cnri_piece in[CNRI_CHECK_PORTS + CNRI_CHECK_CHAIN], out[CNRI_CHECK_PORTS], blob, workspace;
-    cnri_fence constant[CNRI_CHECK_PORTS + CNRI_CHECK_CHAIN]; /* inputs, for plan and prepare */
-    cnri_piece load;                                          /* what a queue is kept busy with */
-    int64_t dims[CNRI_CHECK_PORTS][CNR_MAX_RANK]; /* of the outputs, before any were lowered */
+    cnri_fence constant[CNRI_CHECK_PORTS + CNRI_CHECK_CHAIN]; /* the inputs for plan and prepare */
+    cnri_piece load; /* memory for work that keeps a queue busy */
+    /* Dimensions of the outputs before any were lowered. */
+    int64_t dims[CNRI_CHECK_PORTS][CNR_MAX_RANK];
 } cnri_stage;
 
-/* ask.c: the node as the kernel sees it with the first `links` behind it, without data yet to come.
- */
+/* ask.c: sets the node as the kernel sees it, with the first `links` operators behind it,
+ * without data that is computed later. */
 void cnri_trial_view(cnri_trial *t, int32_t links);
 
 static inline bool cnri_trial_prepared(const cnri_trial *t, int32_t i) {
     return i < 32 && (t->answer.prepared >> i & 1);
 }
 
-/* Pixels of a tensor in an image class: the last dimension is a row, a channel block a pixel. */
+/* Size of a tensor in an image class: the last dimension is a row of pixels, a channel block one
+ * pixel. */
 static inline void cnri_trial_image(const cnr_tensor *t, int32_t block, int64_t *width,
                                     int64_t *height) {
     const int64_t b = block > 1 ? block : 1, count = cnr_count(t);

@@ -1,4 +1,4 @@
-/* Drawn values, and channel blocks. */
+/* Draws values, and converts channel blocks. */
 #include "judge/judge.h"
 #include <math.h>
 
@@ -14,7 +14,7 @@ double cnri_dtype_epsilon(int32_t dtype) {
 
 bool cnri_dtype_floats(int32_t dtype) { return cnri_dtype_epsilon(dtype) > 0; }
 
-/* A float on a grid of 2^-12, so that halves hold most of its digits and ties are rare. */
+/* Draws a float on a grid of 2^-12, so that f16 holds most of its digits and ties are rare. */
 static double draw_float(cnri_values values, cnri_dice *dice) {
     const double u = (double)cnri_dice_below(dice, 16384) / 4096 - 2; /* -2 to 2 */
     if (values == CNRI_VALUES_POSITIVE) return u < 0 ? 0.1 - u : 0.1 + u;
@@ -53,7 +53,7 @@ void cnri_values_fill(cnr_tensor *t, cnri_values values, const int64_t *list, cn
     }
 }
 
-/* The least normal number of a float type. */
+/* The smallest normal number of a float type. */
 static double least_normal(int32_t dtype) {
     return dtype == CNR_f64 ? 0x1p-1022 : dtype == CNR_f16 ? 0x1p-14 : 0x1p-126;
 }

@@ -1,5 +1,5 @@
-/* In what ways the core may ask for a node: ranges and what they read, results in place of inputs.
- */
+/* The ways in which the core may run a node: ranges and what they read, and results in place of
+ * inputs. */
 #include "judge/judge.h"
 
 int64_t cnri_ways_alignment(const cnr_node *node, int32_t axis) {

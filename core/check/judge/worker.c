@@ -1,4 +1,4 @@
-/* The worker: finds cases that one kernel takes, or an operator, runs them, and tells of each. */
+/* The worker: finds cases that a kernel or an operator accepts, runs them, and reports each. */
 #include "judge/judge.h"
 #include <unistd.h>
 
@@ -6,17 +6,17 @@ typedef struct search {
     const cnri_work *w;
     const cnr_device *device;
     cnri_dice dice;
-    cnri_draft base, draft; /* the one to go on from; the one being tried */
+    cnri_draft base, draft; /* base: the draft to continue from; draft: the one that is tried */
     cnri_case c;
     cnri_trial t;
-    cnri_promises promises; /* of all cases so far */
-    bool specials;          /* this case's inputs hold NaN, infinities, denormals and -0 */
-    char why[256];          /* of the last refusal */
+    cnri_promises promises; /* promises judged in all cases so far */
+    bool specials;          /* inputs of this case contain NaN, infinities, denormals and -0 */
+    char why[256];          /* text of the last refusal */
 } search;
 
-/* Places to begin and steps from each; an operator among many gets fewer. */
+/* Attempts to start from, and steps from each; an operator among many gets fewer. */
 enum { BEGINNINGS = 60, STEPS = 250, FEW_BEGINNINGS = 8, FEW_STEPS = 60, CHAINS = 5 };
-enum { SPECIAL_EVERY = 3 }; /* odd: devices take turns */
+enum { SPECIAL_EVERY = 3 }; /* an odd number, because devices alternate */
 
 static bool refused(search *s, const char *text, cnri_hints *hints) {
     snprintf(s->why, sizeof s->why, "%.200s", text && *text ? text : "the kernel declines");
@@ -24,15 +24,15 @@ static bool refused(search *s, const char *text, cnri_hints *hints) {
     return false;
 }
 
-/* On devices whose kernels are compiled while they run each chain is one program more, and
- * compilers are slow: those of a kernel share a few. */
+/* Seed of the operators behind a node. If kernels are compiled at run time, each chain needs
+ * another program, and compilers are slow, so the cases of a kernel share a few chains. */
 static uint64_t chain_seed(const search *s) {
     const bool compiles = !(s->device->memory[0].flags & CNR_MEMORY_HOST);
     return compiles ? 1 + (s->w->seed + s->draft.chain_seed) % CHAINS : s->draft.chain_seed;
 }
 
-/* Does the operator take the draft, and the kernel the node? Most drafts are never run: bare, they
- * get no data. */
+/* True if the operator accepts the draft, and the kernel the node. Most drafts are never run;
+ * with `bare` they get no data. */
 static bool fits(search *s, bool bare, cnri_hints *hints) {
     cnr_error err = CNR_ERROR_INIT;
     const char *why = NULL;
@@ -54,17 +54,16 @@ static bool fits(search *s, bool bare, cnri_hints *hints) {
     return refused(s, why, hints);
 }
 
-/* True: what the last refusal named was changed, and nothing else. Some things fit only when two
- * are changed at once. */
+/* Changes the draft, sometimes twice, because some changes only work together. True: only what
+ * the last refusal named was changed. */
 static bool change(search *s, const cnri_hints *hints) {
     if (cnri_draft_mutate(&s->draft, &s->dice, hints)) return true;
     while (cnri_dice_chance(&s->dice, 35)) cnri_draft_mutate(&s->draft, &s->dice, hints);
     return false;
 }
 
-/* From a fresh draft by small changes, from complaint to complaint: who mends what was complained
- * of and then hears of something else is further on; who changed anything else has most likely
- * broken it. */
+/* Searches from a fresh draft by small changes. A change that removes a complaint and leads to
+ * another one is progress; other changes that lead to a new complaint are probably wrong. */
 static bool climb(search *s, const cnr_op *op, int32_t steps) {
     cnri_hints hints, heard = {.input = -1, .attr = -1};
     bool aimed = true;
@@ -83,7 +82,7 @@ static bool climb(search *s, const cnr_op *op, int32_t steps) {
     return false;
 }
 
-/* Away from the first draft that fitted, which is often a plain one. */
+/* Moves on from the first draft that was accepted, which is often a simple one. */
 static void wander(search *s) {
     cnri_hints hints = {.input = -1, .attr = -1};
     s->base = s->draft;
@@ -95,7 +94,7 @@ static void wander(search *s) {
     s->draft = s->base;
 }
 
-/* A case with its reference; false when none could be found. */
+/* Finds a case and runs its reference; false: none was found. */
 static bool find(search *s, const cnr_op *op, bool alone) {
     cnri_hints hints = {.input = -1, .attr = -1};
     cnr_error err = CNR_ERROR_INIT;
@@ -146,7 +145,7 @@ static void time_case(search *s, int64_t number, cnri_text *why) {
     cnri_work_tell("time", number, text);
 }
 
-/* What is found runs; false: it was wrong. */
+/* Runs the case; false: a result was wrong. */
 static bool run_case(search *s, int64_t number, cnri_promises *promises, cnri_text *why) {
     if (!s->w->kernel) return cnri_promises_run(&s->c, &s->draft, promises, why);
     if (s->c.encoding_fault[0]) {
@@ -191,14 +190,15 @@ static bool drawable(const cnri_work *w, const cnr_op *op) {
     return CNRI_HAS(op, reference) && CNRI_HAS(op, infer) && (!w->op || w->op == op);
 }
 
-/* More than the machine has cores, so that they take turns within a case, too. */
+/* A number of threads above the number of cores, so that they are interrupted within a case. */
 static int32_t many_threads(void) {
     enum { FEWEST = 3, MOST = 33 };
     const long cores = sysconf(_SC_NPROCESSORS_ONLN);
     return cores < FEWEST ? FEWEST : cores >= MOST ? MOST : (int32_t)cores + 1;
 }
 
-/* Devices with one and with several threads: results must not hang on their number. */
+/* Opens devices with one and with several threads, because results must not depend on the
+ * number. */
 static cnr_status open_devices(const cnri_work *w, cnri_devices sets[2],
                                const cnr_device *devices[2], cnr_error *err) {
     cnri_devices_init(&sets[0], w->threads ? w->threads : 1);
@@ -210,8 +210,8 @@ static cnr_status open_devices(const cnri_work *w, cnri_devices sets[2],
     return cnri_device_open(&sets[1], w->device, &devices[1], err);
 }
 
-/* An operator gets more cases while one of its promises has not been shown by any, a kernel of any
- * operator while there was none at all. */
+/* True if more cases are to run: for an operator while some promise was not judged, for a kernel
+ * for any operator while it accepted nothing. */
 static bool goes_on(const search *s, int64_t k, int64_t cases, int64_t found) {
     if (s->w->only >= 0) return k <= s->w->only;
     if (k < cases) return true;

@@ -1,11 +1,10 @@
-/* kernelcheck --net, in a child: the net on a device, and the plan of it as a whole, step by step
- * and then as applications run it. The child ends with it, so that models and plans are left to the
- * system. */
+/* kernelcheck --net in a child process: the net on a device, its whole plan step by step, and
+ * then as applications run it. Models and plans are not freed, because the process ends. */
 #include "judge/judge.h"
 #include "kernelcheck/kernelcheck.h"
 #include <math.h>
 
-typedef struct kept { /* what a node gave */
+typedef struct kept { /* the output of a node */
     char name[120];
     int32_t output;
     int64_t n;
@@ -14,7 +13,7 @@ typedef struct kept { /* what a node gave */
 
 typedef struct heard {
     CNRI_VEC(kept) at;
-    int64_t number; /* of the case, as it is told */
+    int64_t number; /* number of the case that is reported */
     bool starved;
 } heard;
 
@@ -73,7 +72,8 @@ static void keep(void *arg, const char *node, int32_t output, const cnr_tensor *
     snprintf(slot->name, sizeof slot->name, "%s", node);
 }
 
-/* Each step has ended before the next begins: the one told last is who ends the process. */
+/* Reports each step before it runs; each ends before the next begins, so the last one reported
+ * is the one that ended the process. */
 static void hear_step(void *arg, const cnri_event *e) {
     const heard *h = arg;
     if (e->kind != CNRI_EVENT_STEP_BEGIN) return;
@@ -98,7 +98,7 @@ static cnr_status put_inputs(cnr_session *s, const cnri_shapes *shapes, cnr_erro
     return status;
 }
 
-/* Runs a plan once; keeps what its nodes give. */
+/* Runs a plan once, and keeps the outputs of its nodes. */
 static cnr_status listen_to(cnr_plan *plan, const cnri_shapes *shapes, bool tells, heard *h,
                             cnr_session **out, cnr_error *err) {
     int32_t id;
@@ -115,7 +115,7 @@ static cnr_status listen_to(cnr_plan *plan, const cnri_shapes *shapes, bool tell
     return status;
 }
 
-/* Off by more than a part of the largest. */
+/* True if the answers differ by at most `part` of the largest number. */
 static bool answers_agree(const kept *a, const kept *b, double part, cnri_text *why) {
     double maximum = 0, apart = 0;
     for (int64_t i = 0; i < a->n && a->n == b->n; i++) {
@@ -143,8 +143,8 @@ static bool compare(const heard *planned, const heard *plain, double part, cnri_
     return true;
 }
 
-/* As applications run it: nothing waits for a step. Three times, since devices may record what they
- * are given. */
+/* Runs the plan three times without waiting for steps, as applications do; devices may record a
+ * run and replay it. */
 static cnr_status run_freely(cnr_session *s, heard *out, cnr_error *err) {
     cnr_status status = CNR_OK;
     const cnr_graph *g = cnri_session_plan(s)->graph;

@@ -1,5 +1,5 @@
-/* cnnrun kernelcheck: every kernel against its operator's reference, and every operator against
- * what it says of itself, as TAP. */
+/* cnnrun kernelcheck: judges every kernel against its operator's reference, and every operator
+ * against its descriptor, as TAP. */
 #include "judge/judge.h"
 #include "kernelcheck/kernelcheck.h"
 #include <math.h>
@@ -66,10 +66,10 @@ typedef struct telling {
     const settings *s;
     int32_t tests;
     const cnr_observer *observer;
-    cnr_error err; /* of writing */
+    cnr_error err; /* error of writing */
 } telling;
 
-/* Diagnostics of TAP; with --json they are no results. */
+/* Prints a diagnostic of TAP; with --json it is not a result. */
 static void tell_note(void *arg, const char *text) {
     const telling *t = arg;
     cnri_say(t->call->common.json ? stderr : stdout, "# %s\n", text);
@@ -157,6 +157,8 @@ static cnr_status run(cnri_call *call, void *values, cnr_error *err) {
     o->whole_net = cnri_checked_whole;
     if (o->timeout <= 0) o->timeout = o->net ? 300 : 30;
     if (s->worker) return cnri_check_work(o, s->worker, err);
+    if (o->op && !cnri_op_find(o->op))
+        return cnri_fail(err, CNR_E_NOT_FOUND, o->op, "no such operator; cnnrun ops lists all");
     if (o->net) to.observer = cnri_watch(call);
     if (tap) cnri_say(stdout, "# seed %lld\n", (long long)o->seed);
     cnr_status status = cnri_check_all(o, &sum, err);

@@ -10,11 +10,11 @@ extern const cnri_command cnri_cmd_kernelcheck;
 typedef struct cnri_checked_net {
     cnr_runtime *rt;
     const char *path, *weights, *weights_type, *arithmetic; /* all but the path may be NULL */
-    cnri_shapes shapes;                                     /* these two are filled by open */
+    cnri_shapes shapes; /* this and `plan` are filled by cnri_checked_open */
     cnr_plan *plan;
 } cnri_checked_net;
 
-/* For cnri_check_options, whose `net_arg` is a cnri_checked_net. */
+/* For cnri_check_options, with a cnri_checked_net as `net_arg`. */
 cnr_status cnri_checked_open(void *arg, const char *device, cnr_plan **plan, const cnr_device **on,
                              cnr_error *err);
 bool cnri_checked_whole(void *arg, int64_t number, cnri_text *why);

@@ -1,7 +1,7 @@
-/* cnnrun-kernelcheck: the command kernelcheck over the engine alone. */
+/* cnnrun-kernelcheck: the command kernelcheck, linked with the engine alone. */
 #include "kernelcheck/kernelcheck.h"
 
-/* A child is begun with the words of a command of cnnrun. */
+/* Accepts the words of the command in cnnrun too, with which children are started. */
 static int run(int argc, char **argv) {
     const int named = argc > 1 && strcmp(argv[1], cnri_cmd_kernelcheck.name) == 0;
     argv[named] = (char *)(uintptr_t)cnri_cmd_kernelcheck.name;

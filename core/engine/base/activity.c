@@ -1,9 +1,9 @@
-/* What a plugin is doing for this thread, and for the process: signal handlers tell it. */
+/* Records which plugin call each thread is in, so that signal handlers can name it. */
 #include "base/base.h"
 #include <unistd.h>
 
 static _Thread_local const cnri_activity *own;
-static const cnri_activity *latest; /* of any thread */
+static const cnri_activity *latest; /* The activity that any thread of the process began last. */
 static _Thread_local cnri_watched *watcher;
 
 /* Publishes the thread's present activity to its watcher. If the watcher has given up the thread,

@@ -1,4 +1,4 @@
-/* Every allocation of ours: 64-byte aligned, counted, and able to fail on demand. */
+/* Every allocation of cnnrun: 64-byte aligned, counted, and able to fail on purpose in tests. */
 #include "base/base.h"
 #include <pthread.h>
 #include <stdatomic.h>
@@ -16,7 +16,7 @@
 enum { ALIGNMENT = 64, HUGE_PAGE = 2 << 20 };
 
 static atomic_llong count;
-static atomic_llong fails_from, fails_to; /* from 0: never */
+static atomic_llong fails_from, fails_to; /* numbers of the allocations that fail; 0: none fails */
 static _Thread_local int64_t failures;
 
 #ifdef CNRI_HOSTILE
@@ -28,7 +28,7 @@ static void read_environment(void) {
 }
 #endif
 
-/* Whether this allocation is one that a test wants to fail. */
+/* True if this allocation is one that a test makes fail. */
 static bool doomed(void) {
 #ifdef CNRI_HOSTILE
     static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -41,7 +41,8 @@ static bool doomed(void) {
 
 static size_t *header(void *block) { return (size_t *)(void *)((char *)block - ALIGNMENT); }
 
-/* Blocks of huge pages begin at one: small pages cost more than filling the memory does. */
+/* Blocks from this size on use huge pages, because faulting in small pages costs more than
+ * filling the memory. */
 static size_t alignment_for(size_t bytes) {
 #ifdef MADV_HUGEPAGE
     if (bytes >= HUGE_PAGE) return HUGE_PAGE;

@@ -1,4 +1,4 @@
-/* How much memory work may take: a share of what there is for this process. */
+/* Computes how much memory work may take: a share of what this process can have. */
 #include "base/base.h"
 #include <fcntl.h>
 #include <stdio.h>
@@ -11,7 +11,7 @@ enum { LINE = 4096 };
 
 static uint64_t lesser(uint64_t a, uint64_t b) { return a < b ? a : b; }
 
-/* A number alone in a file; "max", or no such file: none. */
+/* The number that a file holds. UINT64_MAX if it is "max" or there is no such file. */
 static uint64_t number_in(const char *path) {
     char text[64];
     const int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -22,7 +22,7 @@ static uint64_t number_in(const char *path) {
     return strtoull(text, NULL, 10);
 }
 
-/* The least bound of a group and of those around it. `group` starts with '/' and is cut short. */
+/* The least limit of a control group and those around it. `group` starts with '/', is modified. */
 static uint64_t group_bound(const char *mount, char *group, const char *name) {
     char path[2 * LINE];
     uint64_t minimum = UINT64_MAX;
@@ -35,8 +35,8 @@ static uint64_t group_bound(const char *mount, char *group, const char *name) {
     }
 }
 
-/* Lines are "0::/group" in version 2 and "4:memory:/group" in version 1. A container may see only
- * its own groups, at the mount itself: that is looked at last, whatever the path. */
+/* Lines are "0::/group" in version 2 and "4:memory:/group" in version 1. A container may see
+ * only its own groups, at the mount point itself, so that is read last whatever the path is. */
 uint64_t cnri_memory_of_groups(const char *list, const char *mount) {
     char line[LINE], first[LINE];
     uint64_t minimum = UINT64_MAX;

@@ -1,10 +1,10 @@
-/* The clock, and what many times have in common. */
+/* The clock in force, waiting for it, and the median of times. */
 #include "base/base.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <time.h>
 
-/* The clock in force; NULL: the machine's. One pointer, since threads may look while it changes. */
+/* The clock in force; NULL: the machine's. One pointer: threads may read it while it changes. */
 static const cnri_clock *in_force;
 
 uint64_t cnri_real_ns(void) {

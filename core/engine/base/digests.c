@@ -8,14 +8,17 @@
 #include <unistd.h>
 
 enum { MAX_THREADS = 16 };
-#define WORTH_A_THREAD ((uint64_t)1 << 20) /* bytes: less is done before it has begun */
-#define PIECE ((uint64_t)1 << 20)          /* of a fingerprint: a .cnr has such, so it stays */
+#define WORTH_A_THREAD ((uint64_t)1 << 20) /* bytes; with less a thread is too costly */
+/* Bytes of a piece whose fingerprint is taken; .cnr files depend on it, so it stays. */
+#define PIECE ((uint64_t)1 << 20)
 
 typedef struct work {
     void (*of)(const void *data, uint64_t bytes, uint8_t *sum);
     cnri_digest *list;
     int64_t n;
-    uint64_t large; /* blocks of so many bytes are taken first, or the last thread to end has one */
+    /* Blocks of at least this many bytes are taken first, so that no thread is left with one at
+     * the end. */
+    uint64_t large;
     atomic_llong next;
 } work;
 
@@ -66,7 +69,7 @@ static void take_all(work w, int32_t threads) {
     const int32_t wanted = threads_for(bytes, w.n, threads);
     w.large = wanted > 0 ? bytes / 4 / (uint64_t)wanted : 0;
     sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before); /* signals are for the caller's own threads */
+    pthread_sigmask(SIG_SETMASK, &all, &before); /* signals go to the caller's own threads only */
     while (running < wanted - 1 && pthread_create(&helpers[running], NULL, digest_some, &w) == 0)
         running++;
     pthread_sigmask(SIG_SETMASK, &before, NULL);

@@ -1,9 +1,9 @@
-/* Elements of any type as numbers: the only place in the core that knows how each is stored. */
+/* Elements of any type as numbers. Only this file of the core knows how each type is stored. */
 #include "base/base.h"
 #include <math.h>
 #include <string.h>
 
-/* The types that C has: name, C type; floats and the rest. */
+/* The types that C has: name and C type. REAL has floats, WHOLE has integers. */
 #define REAL(X) X(f32, float) X(f64, double)
 /* clang-format off */
 #define WHOLE(X) \
@@ -33,7 +33,7 @@ static int64_t within(int64_t v, int64_t low, int64_t high) {
     return v < low ? low : v > high ? high : v;
 }
 
-/* As a number of that type, whose range it is kept in. */
+/* Converts v to a whole number within the range of that type. */
 static int64_t stored_of(int32_t dtype, double v) {
     if (dtype == CNR_bool) return v != 0;
     if (dtype == CNR_u64) return (int64_t)to_u64(v);
@@ -47,7 +47,7 @@ static int64_t stored_of(int32_t dtype, double v) {
 
 /* ---- as they lie in memory ---- */
 
-/* Two a byte, the first in the low bits. */
+/* Reads 4-bit element i. Two share a byte, the first in the low bits. */
 static int nibble(const void *data, int64_t i) {
     return ((const uint8_t *)data)[i >> 1] >> ((i & 1) * 4) & 15;
 }
@@ -113,8 +113,8 @@ static void read_whole(int32_t dtype, const void *data, int64_t at, int64_t step
     }
 }
 
-/* A float that keeps in its last bit that something was cut off, so that rounding it once more, to
- * fewer bits, gives what rounding the double at once would. */
+/* Rounds to a float whose last bit is 1 if anything was cut off (round to odd). Rounding that
+ * once more to fewer bits gives the same as rounding the double at once. */
 static float to_odd(double v) {
     float f = (float)v;
     uint32_t bits;

@@ -1,4 +1,4 @@
-/* What is undone when a signal ends the process: a short list that handlers walk without locks. */
+/* Functions to call when a signal ends the process, in a list that handlers read without locks. */
 #include "base/base.h"
 
 enum { MOST = 8 };
@@ -6,7 +6,7 @@ typedef void (*ending_fn)(void *arg);
 static struct {
     ending_fn fn;
     void *arg;
-} list[MOST]; /* fn is set last and taken first */
+} list[MOST]; /* fn is written last and read first */
 
 bool cnri_exit_hook_add(void (*fn)(void *arg), void *arg) {
     for (int i = 0; i < MOST; i++) {

@@ -4,7 +4,8 @@
 #include <errno.h>
 #include <string.h>
 
-/* A place that is too long loses whole folders in front: ".../nets/lenet.cfg". */
+/* Copies a place for an error. If it is too long, whole folders are dropped from the front:
+ * ".../nets/lenet.cfg". */
 static void copy_place(char *to, size_t capacity, const char *from) {
     const size_t n = strlen(from);
     if (n < capacity) {
@@ -15,7 +16,7 @@ static void copy_place(char *to, size_t capacity, const char *from) {
     snprintf(to, capacity, "...%s", slash ? slash : tail);
 }
 
-/* A text that was cut ends behind a whole word. */
+/* Cuts a truncated text back to the end of a whole word. */
 static void end_at_word(char *text, size_t capacity) {
     static const char mark[] = " ...";
     size_t n = capacity - sizeof mark;
@@ -46,7 +47,7 @@ cnr_status cnri_require_arguments(cnr_error *err, const char *name, ...) {
     return status;
 }
 
-/* NULL: none of ours. */
+/* The text of a status; NULL: it is no cnr_status. */
 static const char *text_of(int32_t status) {
     switch (status) {
 #define X(name, value, text) \

@@ -1,14 +1,16 @@
-/* Fingerprints: 128 bits that tell large data apart at the speed of memory; no defence against
- * someone who wants two to be equal (that is what sha256.c is for). */
+/* Fingerprints: a 128-bit hash at the speed of memory, to tell large data apart. It does not
+ * protect against collisions made on purpose; sha256.c does. */
 #include "base/base.h"
 
 #define PRIME_1 UINT64_C(0x9e3779b185ebca87)
 #define PRIME_2 UINT64_C(0xc2b2ae3d27d4eb4f)
-enum { AHEAD = 2048 }; /* bytes: the hardware's own prefetch ends with the page */
+/* Bytes to prefetch; the hardware's own prefetch stops at the end of a page. */
+enum { AHEAD = 2048 };
 
 static inline uint64_t turn(uint64_t x, int n) { return x << n | x >> (64 - n); }
 
-/* Every step can be undone, so two inputs that differ in one word never meet again. */
+/* Mixes a word into a lane. The step is invertible, so two inputs that differ in one word never
+ * become equal again. */
 static inline uint64_t step(uint64_t lane, uint64_t word) {
     return turn((lane ^ word) * PRIME_1, 29);
 }

@@ -23,7 +23,7 @@ cnr_status cnri_kept_create(const char *folder, cnr_error *err) {
     for (char *p = path + 1; made && *p; p++) {
         if (*p != '/') continue;
         *p = 0;
-        made = mkdir(path, 0700) == 0 || errno != ENOENT; /* what is there may be any folder */
+        made = mkdir(path, 0700) == 0 || errno != ENOENT; /* an existing path may be any folder */
         *p = '/';
     }
     made = made && (mkdir(path, 0700) == 0 || errno == EEXIST);
@@ -32,7 +32,7 @@ cnr_status cnri_kept_create(const char *folder, cnr_error *err) {
     return status ? status : cnri_kept_check(folder, err);
 }
 
-/* The user's own folder for it; NULL with err when there is none. */
+/* Path of the user's own folder for kept files; NULL with err if there is none. */
 char *cnri_kept_folder(cnr_error *err) {
     const char *folder = secure_getenv("CNNRUN_CACHE"), *home = secure_getenv("HOME");
     if (folder && *folder) return cnri_strdup(folder);
@@ -41,14 +41,15 @@ char *cnri_kept_folder(cnr_error *err) {
     return NULL;
 }
 
-/* Letters, digits and "._-", no dot first: a name within the folder, and seen there. */
+/* True if `name` is a plain file name: letters, digits and "._-", without a dot in front. */
 static bool is_name(const char *name) {
     static const char good[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
     const size_t n = strlen(name);
     return n > 0 && n < 200 && name[0] != '.' && strspn(name, good) == n;
 }
 
-/* cnri_free; NULL with err. */
+/* Path of the kept file `name`, which the caller frees with cnri_free; NULL with err. `make`:
+ * creates the folder. */
 static char *place_of(const char *given, const char *name, bool make, cnr_error *err) {
     if (!is_name(name)) {
         cnri_fail(err, CNR_E_ARG, name, "is no name for what is kept: want letters, digits, . _ -");
@@ -85,7 +86,8 @@ cnr_status cnri_kept_load(const char *folder, const char *name, uint64_t limit, 
             status = cnri_fail(err, CNR_E_FORMAT, path, "damaged: it is not what was kept");
     }
     if (!status) {
-        memmove(file, file + HEAD, n - HEAD + 1); /* the NUL that reading puts behind it too */
+        /* Moves the NUL that follows the file's bytes too. */
+        memmove(file, file + HEAD, n - HEAD + 1);
         *data = file;
         *bytes = n - HEAD;
     } else cnri_free(file);

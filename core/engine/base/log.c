@@ -2,7 +2,7 @@
 #include "base/base.h"
 #include <pthread.h>
 
-enum { DEFAULT_LEVEL = 1 /* warnings */ };
+enum { DEFAULT_LEVEL = 1 /* level 1: warnings */ };
 
 static struct {
     pthread_mutex_t lock;
@@ -33,7 +33,7 @@ void cnri_logv(int32_t level, const char *who, const char *format, va_list args)
     const bool wanted = level <= sink.level;
     pthread_mutex_unlock(&sink.lock);
     if (!wanted) return;
-    /* The lock is not held while the text is written, so that a sink may log itself. */
+    /* The lock is released before the text is written, so that a sink may log too. */
     vsnprintf(text, sizeof text, format, args);
     if (fn) fn(arg, level, who ? who : "", text);
     else to_stderr(level, who, text);

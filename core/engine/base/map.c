@@ -3,18 +3,18 @@
 #include <string.h>
 
 struct cnri_map_slot {
-    char *key; /* NULL: free */
+    char *key; /* NULL: the slot is free */
     size_t length;
     void *value;
 };
 
 static uint64_t hash_of(const char *key, size_t n) {
-    uint64_t h = 0xcbf29ce484222325u; /* FNV-1a */
+    uint64_t h = 0xcbf29ce484222325u; /* FNV-1a hash */
     for (size_t i = 0; i < n; i++) h = (h ^ (uint8_t)key[i]) * 0x100000001b3u;
     return h ^ h >> 32;
 }
 
-/* The slot of `key`, or the free one where it would go. capacity is a power of two. */
+/* Finds the slot of `key`, or the free slot where it belongs. capacity is a power of two. */
 static struct cnri_map_slot *probe(struct cnri_map_slot *slots, int32_t capacity, const char *key,
                                    size_t n) {
     const uint32_t mask = (uint32_t)capacity - 1;

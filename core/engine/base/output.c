@@ -13,14 +13,14 @@
 
 /* ---- what a signal would leave behind ---- */
 
-/* The temporaries of this process. A handler can ask nobody else, so the table is the process's:
- * a writer takes a FREE row, fills it and makes it READY; who turns READY into something else (the
- * writer before it renames, the handler before it unlinks) has it for himself. Without a free row
- * the next write sweeps. */
+/* The temporary files of this process, for signal handlers. A writer takes a FREE row, fills it
+ * and makes it READY. Whoever changes READY to another state owns the row: the writer before it
+ * renames, or the handler before it removes the file. If no row is free, the next write removes
+ * left-over files instead. */
 enum { ROWS = 32, FREE = 0, FILLING, READY, DROPPED };
 static struct pending {
     _Atomic int state;
-    pid_t owner; /* a forked child drops nothing of its parent's */
+    pid_t owner; /* a child after fork removes nothing of its parent's */
     char path[PATH_MAX];
 } pending[ROWS];
 
@@ -58,11 +58,12 @@ void cnri_write_drop_all(void) {
 
 /* ---- temporaries ---- */
 
-/* File systems without locks have writers that never sweep. */
+/* Locks an open file. On file systems without locks nothing is locked, so left-over files are
+ * never removed there. */
 static bool lock(int fd) { return flock(fd, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK; }
 
-/* Whose lock is held by us cannot be renamed or removed by another writer: so if it still has its
- * name once it is locked, it keeps it. */
+/* True if the open file still has this name. Other writers do not rename or remove a file while
+ * it is locked, so the answer then stays true. */
 static bool has_name(int fd, const char *path) {
     struct stat opened, named;
     return fstat(fd, &opened) == 0 && lstat(path, &named) == 0 && opened.st_dev == named.st_dev &&
@@ -80,27 +81,28 @@ bool cnri_write_remove_temporary(const char *temporary) {
     return gone;
 }
 
-/* Creates and locks it, or -1. */
+/* Creates and locks a temporary file. Returns its descriptor, or -1. */
 static int claim(const char *temporary, mode_t mode) {
     for (int attempt = 0; attempt < 20; attempt++) {
         const int fd = open(temporary, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode);
         if (fd >= 0) {
             if (lock(fd) && has_name(fd, temporary)) return fd;
-            close(fd); /* swept between its making and its locking */
+            close(fd); /* another process removed it between its creation and its locking */
         } else if (errno != EEXIST) {
             return -1;
         } else if (!cnri_write_remove_temporary(temporary)) {
-            break; /* somebody is writing it */
+            break; /* another process is writing it */
         }
     }
     errno = EBUSY;
     return -1;
 }
 
-/* Slot 0 unless others write the same target now. The slots behind are swept: they are left over
- * from several that were killed together. */
+/* Creates a locked temporary file beside the target, in slot 0 unless another process writes the
+ * same target. Files in later slots that nobody writes are removed: they are left over from
+ * killed processes. */
 static int create_beside(const char *target, mode_t mode, char **out) {
-    enum { SLOTS = 32, LONGEST = 200 /* of the name: the file system's limit is 255 */ };
+    enum { SLOTS = 32, LONGEST = 200 /* bytes of the name; file systems allow 255 */ };
     const char *slash = strrchr(target, '/'), *name = slash ? slash + 1 : target;
     int fd = -1, code = EBUSY;
     for (int slot = 0; slot < SLOTS; slot++) {
@@ -127,8 +129,8 @@ static int create_beside(const char *target, mode_t mode, char **out) {
 
 /* ---- targets ---- */
 
-/* Whether to go where somebody's link leads: in a folder where anybody can put one, only those of
- * our own and of the folder's owner (as Linux has it with protected_symlinks). */
+/* True if a symbolic link may be followed. In a folder where anybody can create one, only links
+ * of this user and of the folder's owner are (Linux's protected_symlinks does the same). */
 static bool follows(const char *path, const struct stat *link) {
     struct stat folder;
     char *directory = cnri_path_dir(path);
@@ -155,7 +157,7 @@ static char *read_link(const char *path, cnr_error *err) {
     return next;
 }
 
-/* Replaces *target by where its links lead, whether anything is there or not. */
+/* Replaces *target by the path that its links lead to, whether or not a file exists there. */
 static cnr_status follow(char **target, cnr_error *err) {
     struct stat info;
     cnr_error why = CNR_ERROR_INIT;
@@ -176,7 +178,7 @@ static cnr_status follow(char **target, cnr_error *err) {
     return CNR_OK;
 }
 
-/* *there: something is, and may be replaced. */
+/* Looks at the target. *there: a file exists and may be replaced. */
 static cnr_status look(const cnri_writer *w, uint32_t flags, struct stat *info, bool *there,
                        cnr_error *err) {
     const char *slash = strrchr(w->target, '/'), *name = slash ? slash + 1 : w->target;
@@ -209,7 +211,7 @@ static cnr_status keep_rights(const cnri_writer *w, int fd, const struct stat *t
 
 /* ---- writing ---- */
 
-/* While its lock is held: afterwards the name may be another writer's. */
+/* Removes the temporary file while its lock is held; later another writer may have the name. */
 static void remove_temporary(cnri_writer *w) {
     if (!w->temporary) return;
     forget(w->temporary);
@@ -241,7 +243,7 @@ static cnr_status begin(cnri_writer *w, const char *path, uint32_t flags, cnr_er
     const int fd = create_beside(w->target, ours ? 0600 : 0666, &w->temporary);
     if (fd < 0) return cnri_fail_errno(err, path, "can't be written");
     remember(w->temporary);
-    if (flags & CNRI_WRITE_PRIVATE) (void)fchmod(fd, 0600); /* whatever the umask is */
+    if (flags & CNRI_WRITE_PRIVATE) (void)fchmod(fd, 0600); /* regardless of the umask */
     else if (there) status = keep_rights(w, fd, &info, err);
     if (!status && !(w->file = fdopen(fd, "wb")))
         status = cnri_fail_errno(err, path, "can't be written");
@@ -270,7 +272,8 @@ cnr_status cnri_write_seek(cnri_writer *w, uint64_t offset, cnr_error *err) {
     return cnri_fail_errno(err, w->path, "can't be written");
 }
 
-/* Makes the rename itself last; file systems that cannot are no reason to fail. */
+/* Syncs the folder, so that the rename survives a crash. File systems that cannot sync folders
+ * are no error. */
 static void sync_directory(const char *path) {
     char *directory = cnri_path_dir(path);
     const int fd = directory ? open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
@@ -283,12 +286,12 @@ static void sync_directory(const char *path) {
 
 cnr_status cnri_write_commit(cnri_writer *w, cnr_error *err) {
     cnr_status status = CNR_OK;
-    if (ferror(w->file)) /* of a write through w->file that nobody looked at */
+    if (ferror(w->file)) /* an error of writes through w->file that nobody checked */
         status = cnri_fail(err, CNR_E_IO, w->path, "can't be written");
     else if (fflush(w->file) != 0 || fsync(fileno(w->file)) != 0)
         status = cnri_fail_errno(err, w->path, "can't be written");
     if (!status && !is_silent) {
-        forget(w->temporary); /* its name is anybody's once it is renamed */
+        forget(w->temporary); /* once renamed, its name may belong to any writer */
         if (rename(w->temporary, w->target) != 0) {
             status = cnri_fail_errno(err, w->path, "can't be replaced");
         } else {
@@ -297,7 +300,7 @@ cnr_status cnri_write_commit(cnri_writer *w, cnr_error *err) {
             w->temporary = NULL;
         }
     }
-    cnri_write_abandon(w); /* closes, and with that unlocks, last */
+    cnri_write_abandon(w); /* closes the file, which unlocks it last */
     return status;
 }
 
@@ -350,7 +353,7 @@ static bool is_part(const char *text, size_t n, const struct stat *file) {
     return is_file(part, file);
 }
 
-/* The word, what stands behind one of its separators, or between two of them. */
+/* True if the word, or a part of it at or between its separators, names that file. */
 static bool names_file(const char *word, const struct stat *file) {
     if (is_file(word, file)) return true;
     for (const char *p = word; *p; p += strcspn(p, ",=:"), p += *p != 0)

@@ -1,4 +1,4 @@
-/* Paths: joined, taken apart, and where they lead. */
+/* Paths: join, split, and follow links. */
 #define _GNU_SOURCE
 #include "base/base.h"
 #include <dlfcn.h>
@@ -47,7 +47,7 @@ char *cnri_library_dir(void) {
 #ifdef RTLD_DL_LINKMAP
     struct link_map *map = NULL;
     if (dladdr1((void *)cnri_library_dir, &info, (void **)&map, RTLD_DL_LINKMAP) && map)
-        name = map->l_name; /* "": the program */
+        name = map->l_name; /* an empty name stands for the program */
 #else /* musl, bionic: they name the program, too, whose folder is searched anyway */
     if (dladdr((void *)cnri_library_dir, &info)) name = info.dli_fname;
 #endif
@@ -66,19 +66,20 @@ bool cnri_path_is_inside(const char *name) {
     return true;
 }
 
-/* Both real: `path` is `folder` or lies below it. */
+/* True if `path` is `folder` or lies below it; both have no links left. */
 static bool real_below(const char *path, const char *folder) {
     const size_t n = strcmp(folder, "/") == 0 ? 0 : strlen(folder);
     return strncmp(path, folder, n) == 0 && (path[n] == '/' || path[n] == 0);
 }
 
-/* With links followed, in PATH_MAX bytes; of something that is not there yet, the place where it
- * would be made. False: it leads nowhere. */
+/* Writes the path with links followed to `out`, which has PATH_MAX bytes. A path that does not
+ * exist yet is the place where it would be created. False: it leads nowhere. */
 static bool real_place(const char *path, char *out) {
     char parent[PATH_MAX];
     struct stat info;
     if (realpath(path, out)) return true;
-    if (errno != ENOENT || lstat(path, &info) == 0) return false; /* a link to nothing */
+    /* A link whose target does not exist. */
+    if (errno != ENOENT || lstat(path, &info) == 0) return false;
     const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
     const int n = slash ? (int)(slash - path) : 1;
     if (strcmp(name, "..") == 0 || strcmp(name, ".") == 0) return false;
@@ -95,14 +96,14 @@ bool cnri_path_leads_below(const char *path, const char *given) {
     return real_place(path, real) && real_place(given, root) && real_below(real, root);
 }
 
-/* The folder of a real path. */
+/* Cuts a path without links down to its folder. */
 static void cut_name(char *path) {
     char *slash = strrchr(path, '/');
     if (slash) slash[slash == path] = 0;
 }
 
-/* `real` lies beside the file that `from` is a link to, or below, and belongs to the same user: as
- * in a cache of downloads, whose folders are links into one of blobs. */
+/* True if `real` lies in or below the folder of the file that `from` is a link to and has the
+ * same owner. Download caches are folders of such links. */
 static bool beside_target(const char *real, const char *from) {
     char root[PATH_MAX];
     struct stat a, b;

@@ -1,8 +1,7 @@
-/* Reading files: whole or mapped, regular ones only, and who may have written what is kept.
- *
- * Nothing here waits: pipes and devices are opened without blocking, seen for what they are and
- * refused. A file is mapped only when nobody else may write it, since whoever cuts a mapped file
- * short kills the process that reads on (SIGBUS); another is copied. */
+/* Reads files, whole or mapped, and checks who may have written the files that are kept. *
+ * Nothing here waits: pipes and devices are opened without blocking, recognised and refused. A
+ * file is mapped only if nobody else may write it, because cutting a mapped file short kills the
+ * process that reads it (SIGBUS); other files are copied. */
 #include "base/base.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -21,7 +20,7 @@ static const char *kind_of(mode_t mode) {
                             : "a device";
 }
 
-/* Takes fd over: closed, and -1 returned, unless it is a regular file. */
+/* Checks that fd is a regular file, and returns it; else closes it and returns -1. */
 static int only_regular(int fd, const char *path, struct stat *info, cnr_error *err) {
     if (fstat(fd, info) != 0) cnri_fail_errno(err, path, "can't be examined");
     else if (!S_ISREG(info->st_mode))
@@ -34,7 +33,7 @@ static int only_regular(int fd, const char *path, struct stat *info, cnr_error *
 enum { FLAGS = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY };
 
 int cnri_open_file(const char *path, struct stat *info, cnr_error *err) {
-    /* before it is opened, too: that alone makes some devices do things */
+    /* checked before opening too, because opening some devices has effects */
     if (stat(path, info) == 0 && !S_ISREG(info->st_mode)) {
         cnri_fail(err, CNR_E_IO, path, "is %s, want a file", kind_of(info->st_mode));
         return -1;
@@ -59,12 +58,12 @@ static cnr_status check_ours(const struct stat *info, const char *path, cnr_erro
     return cnri_fail(err, CNR_E_STATE, path, "belongs to another user");
 }
 
-/* A folder that keeps what is read as it is. */
+/* Opens a folder of kept files; fails if others may write it. */
 static int open_folder(const char *folder, cnr_error *err) {
     struct stat info;
     char *path = cnri_strdup(folder);
     if (!path) return cnri_out_of_memory(err, folder), -1;
-    /* behind a slash at the end a link would be followed */
+    /* a link would be followed if the path ended in a slash */
     for (size_t n = strlen(path); n > 1 && path[n - 1] == '/';) path[--n] = 0;
     const int fd = open(path, O_DIRECTORY | O_NOFOLLOW | FLAGS);
     const bool link = fd < 0 && lstat(path, &info) == 0 && S_ISLNK(info.st_mode);
@@ -86,7 +85,7 @@ cnr_status cnri_kept_check(const char *folder, cnr_error *err) {
     return CNR_OK;
 }
 
-/* Opens what is kept at `path`, by the rule of the folder and of the file. */
+/* Opens a kept file and checks the rule for the folder and for the file. */
 static int open_kept(const char *path, struct stat *info, cnr_error *err) {
     const char *slash = strrchr(path, '/');
     char *folder = cnri_path_dir(path);
@@ -106,7 +105,7 @@ static int open_kept(const char *path, struct stat *info, cnr_error *err) {
 
 /* ---- whole ---- */
 
-/* Reads to the end, growing: the size that fstat told may be wrong (/proc). */
+/* Reads to the end into a growing buffer, because the size from fstat may be wrong (/proc). */
 static cnr_status read_all(int fd, const char *path, size_t capacity, uint64_t limit, char **out,
                            size_t *bytes, cnr_error *err) {
     char *text = cnri_alloc(capacity + 1);
@@ -139,12 +138,12 @@ static cnr_status read_all(int fd, const char *path, size_t capacity, uint64_t l
     return CNR_OK;
 }
 
-/* What opening left in err, or E_IO when the caller wanted no record. */
+/* The status in err, or CNR_E_IO if the caller passed no err. */
 static cnr_status code_of(const cnr_error *err) {
     return err && err->code ? (cnr_status)err->code : CNR_E_IO;
 }
 
-/* Takes fd over. */
+/* Reads the open file and closes fd. */
 static cnr_status read_open(int fd, const struct stat *info, const char *path, uint64_t limit,
                             char **out, size_t *bytes, cnr_error *err) {
     *out = NULL;
@@ -153,7 +152,7 @@ static cnr_status read_open(int fd, const struct stat *info, const char *path, u
     if ((uint64_t)info->st_size > limit)
         status = cnri_fail(err, CNR_E_LIMIT, path, "%lld bytes, larger than the limit of %llu",
                            (long long)info->st_size, (unsigned long long)limit);
-    else /* one byte over the size, so that the end is seen without growing */
+    else /* one byte more than the size, so that the end is seen without growing */
         status = read_all(fd, path, info->st_size > 0 ? (size_t)info->st_size + 1 : 4096, limit,
                           out, bytes, err);
     close(fd);
@@ -215,7 +214,7 @@ static cnr_status copy_open(int fd, const char *path, uint64_t bytes, cnri_mappi
     return CNR_OK;
 }
 
-/* Takes fd over. */
+/* Maps the open file, or copies it, and closes fd. */
 static cnr_status map_open(int fd, const struct stat *info, const char *path, cnri_mapping *out,
                            cnr_error *err) {
     *out = (cnri_mapping){0};

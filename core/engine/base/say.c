@@ -7,13 +7,13 @@
 #include "base/base.h"
 #include <string.h>
 
-/* Where text goes: a file by way of a buffer, so that a message is one write, or a string. */
+/* The destination of text: a file, through a buffer so that a message is one write, or a string. */
 typedef struct sink {
     FILE *file;
     cnri_text *text;
     char at[1024];
     size_t n;
-    int64_t written; /* bytes */
+    int64_t written; /* bytes written so far */
     bool failed;
 } sink;
 
@@ -44,7 +44,8 @@ static void pad(sink *s, int64_t n) {
 
 /* ---- what is shown of a text ---- */
 
-/* One character of `n` bytes or more at `from` as it is shown; *used: how many of them it took. */
+/* Writes the character at `from`, which has at least n bytes, in its escaped form to `shown`.
+ * *used: bytes of `from` that it takes. */
 static size_t show(const char *from, size_t n, char shown[12], size_t *used) {
     uint32_t c = 0;
     const int length = cnri_utf8(from, n, &c);
@@ -59,7 +60,7 @@ static size_t show(const char *from, size_t n, char shown[12], size_t *used) {
     return (size_t)snprintf(shown, 12, c > 0xffff ? "\\U%06x" : "\\u%04x", (unsigned)c);
 }
 
-/* Columns that `text` takes, a character one. */
+/* Number of terminal columns that `text` takes, counting each character as one. */
 static int64_t columns_of(const char *text, size_t n) {
     int64_t columns = 0;
     for (size_t i = 0, used; i < n; i += used) {
@@ -78,8 +79,8 @@ static void put_text(sink *s, const char *text, size_t n) {
     }
 }
 
-/* Lines as they are, each but the first behind `indent`, which a line with one of its own is
- * spared; tabs too. */
+/* Writes lines with newlines and tabs kept. All but the first get `indent` in front, unless they
+ * are indented already. */
 static void put_lines(sink *s, const char *text, size_t n, const char *indent) {
     for (size_t i = 0; i < n;) {
         size_t plain = i;
@@ -95,7 +96,7 @@ static void put_lines(sink *s, const char *text, size_t n, const char *indent) {
 
 typedef struct spec {
     char flags[8], length[3], letter;
-    int width, precision; /* -1: none */
+    int width, precision; /* -1: not given */
 } spec;
 
 typedef struct arguments {
@@ -109,7 +110,7 @@ static int number(const char **at, arguments *args) {
     return n;
 }
 
-/* What stands behind a '%'. */
+/* Parses the format behind a '%'. */
 static spec parse(const char **at, arguments *args) {
     spec s = {.width = 0, .precision = -1};
     size_t n = strspn(*at, "-+ #0");
@@ -161,7 +162,7 @@ static double real_of(const char *length, arguments *args) {
     return *length == 'L' ? (double)va_arg(args->list, long double) : va_arg(args->list, double);
 }
 
-/* Numbers: printf's own work, in the widest type of their kind. */
+/* Formats a number with printf, in the widest type of its kind. */
 static void put_number(sink *s, const spec *f, arguments *args) {
     char format[40], precision[16] = "", shown[512];
     const bool whole = strchr("diuxXo", f->letter) != NULL;
@@ -186,7 +187,7 @@ static void put_format(sink *s, const char *format, va_list list) {
     va_copy(args.list, list);
     while (*format) {
         const size_t plain = strcspn(format, "%");
-        put(s, format, plain); /* ours, newlines and all */
+        put(s, format, plain); /* the format's own text, newlines included */
         format += plain;
         if (!*format) break;
         format++;

@@ -13,7 +13,7 @@ void cnri_sha256_add(cnri_sha256 *s, const void *data, uint64_t bytes) {
     const uint8_t *p = data;
     while (bytes > 0) {
         const size_t have = (size_t)(s->n % 64);
-        if (have == 0 && bytes >= 64) { /* whole blocks need no copy */
+        if (have == 0 && bytes >= 64) { /* whole blocks are hashed without a copy */
             const uint64_t whole = bytes / 64 * 64;
             cnri_sha256_mix()(s->h, p, whole / 64);
             p += whole, bytes -= whole, s->n += whole;

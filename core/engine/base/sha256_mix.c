@@ -1,5 +1,5 @@
-/* What SHA-256 does to a block: plain C, and the processor's own instructions where it turns out to
- * have them, which take in 1.7 GB/s on an x86 server where plain C does 0.3. */
+/* Hashes blocks for SHA-256: in plain C, and with the processor's SHA instructions where it has
+ * them (1.7 GB/s against 0.3 on an x86 server). */
 #include "base/sha256.h"
 #include <pthread.h>
 
@@ -23,7 +23,7 @@ static uint32_t big_endian(const uint8_t *p) {
     return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];
 }
 
-/* One round; the eight names move along from call to call, so that no value has to. */
+/* One round. The eight names rotate from call to call, so that no value has to move. */
 #define ROUND(a, b, c, d, e, f, g, h, i) \
     do { \
         const uint32_t t = (h) + (rotate(e, 6) ^ rotate(e, 11) ^ rotate(e, 25)) + \
@@ -132,7 +132,8 @@ WITH_SHA static void fast(uint32_t h[8], const uint8_t *p, uint64_t n) {
     vst1q_u32(h + 4, efgh);
 }
 
-static bool is_there(void) { return (getauxval(AT_HWCAP) & 1 << 6 /* SHA2 */) != 0; }
+/* AT_HWCAP's bit for SHA2. */
+static bool is_there(void) { return (getauxval(AT_HWCAP) & 1 << 6) != 0; }
 
 #else
 #define fast cnri_sha256_plain

@@ -1,4 +1,4 @@
-/* Tensors from outside, before anything of them is read. */
+/* Checks tensors that callers pass in, before anything reads their data. */
 #include "base/base.h"
 
 const char *cnri_tensor_fault(const cnr_tensor *t) {
@@ -11,7 +11,7 @@ const char *cnri_tensor_fault(const cnr_tensor *t) {
 }
 
 bool cnri_dims_fit(const cnr_tensor *t) {
-    int64_t n = 8; /* bytes of the largest element */
+    int64_t n = 8; /* bytes of the largest element type */
     for (int32_t i = 0; i < t->rank; i++)
         if (t->dim[i] > 0 && __builtin_mul_overflow(n, t->dim[i], &n)) return false;
     return true;
@@ -21,7 +21,7 @@ cnr_status cnri_tensor_check(const cnr_tensor *t, const char *where, cnr_error *
     const char *fault = cnri_tensor_fault(t);
     if (fault) return cnri_fail(err, CNR_E_INVALID, where, "%s", fault);
     const bool is_counted =
-        t->data && t->bytes > 0 && !t->encoding; /* 0: the caller did not count */
+        t->data && t->bytes > 0 && !t->encoding; /* bytes 0: the caller did not give a size */
     if (!is_counted || t->bytes >= cnr_dense_bytes(t)) return CNR_OK;
     return cnri_fail(err, CNR_E_INVALID, where,
                      "a tensor with %llu bytes of data; its %lld elements "

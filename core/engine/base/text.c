@@ -14,7 +14,8 @@
 static locale_t plain;
 static void make_plain(void) { plain = newlocale(LC_ALL_MASK, "C", (locale_t)0); }
 
-/* Whoever embeds us may have set a locale that writes 0,5: all text of ours is made in "C". */
+/* Switches this thread to the locale "C". The program that embeds cnnrun may have set one that
+ * writes 0,5. */
 static locale_t enter_plain(void) {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, make_plain);
@@ -61,15 +62,16 @@ bool cnri_parse_double(const char *text, const char **end, double *out) {
     const locale_t before = enter_plain();
     *out = strtod(text, &read);
     leave_plain(before);
-    /* strtod reads a little more than we do: 0x10 is our 0 with x10 behind it, and "infinity" and
-     * "nan(1)" have the same value as their first three letters. */
+    /* strtod accepts more than cnnrun does: it reads 0x10, which here is 0 followed by "x10".
+     * "infinity" and "nan(1)" have the same value as their first three letters. */
     if (read != stop && stop[-1] == '0') *out = *text == '-' ? -0.0 : 0.0;
     if (end) *end = stop;
     else if (*stop) return false;
     return true;
 }
 
-/* The shortest of `minimum` to `maximum` digits that reads back: as a float, or as it is. */
+/* Writes the number with the fewest digits from `minimum` to `maximum` that reads back as the
+ * same value: as a float, or as a double. */
 static int32_t print_shortest(char *buffer, size_t capacity, double value, int minimum, int maximum,
                               bool as_float) {
     if (isnan(value)) return snprintf(buffer, capacity, "nan");
@@ -126,7 +128,8 @@ enum { LONGEST_WORD = 63 };
 
 static int minimum(int a, int b) { return a < b ? a : b; }
 
-/* Insertions, deletions, replacements and swaps of neighbours that make b of a; case is free. */
+/* Edit distance: insertions, deletions, replacements and swaps of neighbours that turn a into b.
+ * Case is ignored. */
 static int edits(const char *a, int n, const char *b, int m) {
     int row[3][LONGEST_WORD + 1];
     for (int j = 0; j <= m; j++) row[0][j] = j;
@@ -263,7 +266,8 @@ void cnri_text_bytes(cnri_text *t, const char *bytes, size_t n) {
     t->at[t->n] = 0;
 }
 
-/* A reader gets back what was given; what a terminal would obey is spelled out here too. */
+/* Adds one character to a JSON text. Readers get back the same character; those that a terminal
+ * would act on are escaped. */
 static void add_code(cnri_text *t, uint32_t code) {
     if (code < 0x10000) cnri_text_add(t, "\\u%04x", (unsigned)code);
     else
@@ -293,7 +297,8 @@ void cnri_text_simulated(cnri_text *t) {
 }
 
 bool cnri_matches_pattern(const char *pattern, const char *text) {
-    const char *star = NULL, *after = NULL; /* of the last star, and where its match ends so far */
+    /* Position of the last star, and where its match ends so far. */
+    const char *star = NULL, *after = NULL;
     while (*text) {
         if (*pattern == '*') {
             star = pattern++;

@@ -3,9 +3,10 @@
 #include <sys/stat.h>
 
 typedef struct word {
-    const char *text;               /* its name, '=', its argument: help for people */
-    size_t at;                      /* in cnri_augment */
-    double default_value, min, max; /* usual: where no number stands behind it; < 0: one must */
+    const char *text; /* its name, '=' and its argument, as help shows it */
+    size_t at;        /* offset of the member in cnri_augment */
+    /* Default_value: used if no number follows the word; < 0: a number must follow. */
+    double default_value, min, max;
 } word;
 
 #define WORD(text, field, default_value, min, max) \
@@ -30,7 +31,7 @@ size_t cnri_augment_cut(const char *spec) {
     size_t n = strlen(spec);
     struct stat about;
     if (!strchr(spec, ',') || stat(spec, &about) == 0)
-        return n; /* a file of such a name is that file */
+        return n; /* a file of that name exists, so the spec means the file */
     for (;;) {
         size_t at = n;
         while (at > 0 && spec[at - 1] != ',') at--;

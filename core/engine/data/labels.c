@@ -1,4 +1,5 @@
-/* Names of a net's classes, from a file: one a line, without quotes that stand round all of it. */
+/* Reads the names of a net's classes from a file, one on each line. Quotes around a whole line
+ * are removed. */
 #include "data/data.h"
 
 cnr_status cnri_labels_read(cnr_graph *graph, const char *path, cnr_error *err) {
@@ -18,7 +19,7 @@ cnr_status cnri_labels_read(cnr_graph *graph, const char *path, cnr_error *err) 
         }
         cnri_text_add(&clean, "%s%.*s", n ? "\n" : "", (int)(end - line), line);
         n++;
-        if (end > line) named = n; /* empty lines at the end are none */
+        if (end > line) named = n; /* empty lines at the end do not count */
     }
     status = cnri_labels_check(graph, named, path, err);
     if (status) goto out;

@@ -19,7 +19,8 @@ enum { MAX_SIDE = 1 << 16, DEFAULT_FILL = 114 };
 
 /* ---- texts to fields ---- */
 
-static const char no_memory[] = "out of memory"; /* told from mistakes by its address */
+/* Recognised by its address among the messages for mistakes. */
+static const char no_memory[] = "out of memory";
 
 static cnr_status complain(const char *why, int32_t code, const char *where, const char *text,
                            cnr_error *err) {
@@ -61,8 +62,8 @@ static const char *set_crop(cnri_preprocess *p, const char *text) {
     return NULL;
 }
 
-/* Up to `capacity` finite numbers with commas or spaces between; returns how many the text has, -1
- * when it is malformed. `out` may be NULL. */
+/* Reads at most `capacity` finite numbers separated by commas or spaces. Returns how many the
+ * text has, -1 if it is malformed. `out` may be NULL. */
 static int64_t parse_numbers(const char *text, float *out, int64_t capacity) {
     int64_t n = 0;
     double value;
@@ -144,8 +145,9 @@ static const char *set_letterbox(cnri_preprocess *p, const char *text) {
 }
 
 static const struct key {
-    const char *suffix;                                       /* of the metadata key */
-    const char *(*set)(cnri_preprocess *p, const char *text); /* NULL, or what was wanted */
+    const char *suffix; /* end of the metadata key */
+    /* Returns NULL, or a text that says what was expected. */
+    const char *(*set)(cnri_preprocess *p, const char *text);
 } keys[] = {
     {".resize", set_resize},       {".crop", set_crop},
     {".mean", set_mean},           {".std", set_std},
@@ -230,13 +232,13 @@ cnr_status cnri_preprocess_set(cnr_graph *g, const char *input_name, const char 
 typedef struct picture {
     int64_t h, w, c;
     const uint8_t *at;
-    uint8_t *own;         /* at, when it is ours */
-    cnri_framing framing; /* of the whole picture, so far */
-    uint64_t limit;       /* bytes of any one on the way */
+    uint8_t *own;         /* the memory of `at` if this picture owns it */
+    cnri_framing framing; /* of the whole picture up to this step */
+    uint64_t limit;       /* bytes that any picture on the way may take */
     cnr_error *err;
 } picture;
 
-/* One that `from` is to become. */
+/* Allocates a picture that `from` is turned into. */
 static cnr_status picture_make(const picture *from, picture *p, int64_t h, int64_t w, int64_t c) {
     bool overflow = false;
     const size_t n = cnri_mul(cnri_mul((size_t)h, (size_t)w, &overflow), (size_t)c, &overflow);
@@ -264,7 +266,7 @@ static void shift(picture *p, int64_t y, int64_t x) {
     p->framing.shift[1] += (double)x;
 }
 
-/* Pillow's weights of red, green and blue, 16 bits each. */
+/* Converts to grey with Pillow's weights for red, green and blue, 16 bits each. */
 static cnr_status to_grey(picture *p) {
     picture grey;
     if (p->c == 1) return CNR_OK;
@@ -297,7 +299,7 @@ static cnr_status scale_to(picture *p, int64_t h, int64_t w) {
     return cnri_fail(p->err, status, "picture", "out of memory");
 }
 
-/* The middle; no more than there is. */
+/* Cuts out the centre, at most the whole picture. */
 static cnr_status cut_to(picture *p, int64_t h, int64_t w) {
     picture cut;
     if (h > p->h) h = p->h;
@@ -313,7 +315,7 @@ static cnr_status cut_to(picture *p, int64_t h, int64_t w) {
     return CNR_OK;
 }
 
-/* Scales to fit and fills the rest. */
+/* Scales the picture to fit and fills the rest (letterbox). */
 static cnr_status box_to(picture *p, int64_t h, int64_t w, const cnri_preprocess *how) {
     picture boxed;
     double ratio = (double)h / (double)p->h;
@@ -344,7 +346,7 @@ static cnr_status shorter_side_to(picture *p, int64_t side) {
     return scale_to(p, tall ? other : side, tall ? side : other);
 }
 
-/* Brings the picture to h x w; either may be -1: whatever comes out. */
+/* Brings the picture to h x w by the settings; -1: the side may have any size. */
 static cnr_status geometry(const cnri_preprocess *p, picture *pic, int64_t h, int64_t w) {
     cnr_status status = CNR_OK;
     if (p->crop_part > 0) {
@@ -365,14 +367,15 @@ static cnr_status geometry(const cnri_preprocess *p, picture *pic, int64_t h, in
 
 /* ---- numbers ---- */
 
-/* How the input is laid out: strides in elements. */
+/* The layout of the input: strides in elements. */
 typedef struct layout {
     int64_t c, h, w, stride_c, stride_h, stride_w;
 } layout;
 
 static layout layout_of(const cnr_tensor *t, const picture *p) {
     layout l = {0};
-    if (t->rank < 3) { /* flat: as many numbers as the picture has, planes one after another */
+    /* Flat: as many numbers as the picture has, one channel plane after another. */
+    if (t->rank < 3) {
         l.c = p->c;
         l.h = l.w = -1;
         return l;
@@ -430,7 +433,7 @@ static cnr_status check(const cnri_preprocess *p, const cnr_tensor *picture_, co
     return CNR_OK;
 }
 
-/* Once the size is known: does it all fit together? */
+/* Checks, once the size is known, that input, mean and picture fit together. */
 static cnr_status check_size(const cnri_preprocess *p, const layout *l, const cnr_tensor *out,
                              cnr_error *err) {
     if (cnr_count(out) != l->c * l->h * l->w)

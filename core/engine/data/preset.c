@@ -1,5 +1,5 @@
-/* Presets: how pictures are prepared for nets of other programs, as importers tell; and settings
- * that can't be of pixels. */
+/* Presets: the steps by which pictures are prepared for nets of other programs, as importers
+ * give them; also finds settings that can't belong to pixels. */
 #include "data/data.h"
 #include <math.h>
 
@@ -48,7 +48,8 @@ cnr_status cnri_preset_each(const char *name, cnri_step_fn fn, void *arg, cnr_er
 
 /* ---- units ---- */
 
-/* All between -1 and 1, and not all 0: parts of 1, not pixels from 0 to 255. */
+/* True if all values lie between -1 and 1 and not all are 0. Such settings are meant for pixels
+ * from 0 to 1, not from 0 to 255. */
 static bool fractions(const double *values, int32_t n) {
     bool some = false;
     for (int32_t i = 0; i < n; i++) {
@@ -74,7 +75,8 @@ cnr_status cnri_preprocess_units(const cnri_preprocess *p, const char *where, cn
 
 /* ---- labels ---- */
 
-/* How many classes a net of one output tells apart; -1: it is no such net, or does not say. */
+/* The number of classes that a net with one output distinguishes; -1: it is no classifier, or
+ * its size is open. */
 static int64_t output_classes(const cnr_graph *g) {
     const cnr_tensor *t = g->outputs.n == 1 ? g->values.at[g->outputs.at[0]].type : NULL;
     int64_t classes = -1;

@@ -11,9 +11,9 @@
 enum { BITS = 22 };
 
 typedef struct axis {
-    int64_t taps;  /* weights kept for each output position */
-    int64_t *from; /* first input position ... */
-    int64_t *n;    /* ... and how many */
+    int64_t taps;  /* weights stored for each output position */
+    int64_t *from; /* first input position of each output position */
+    int64_t *n;    /* number of input positions of each output position */
     int32_t *weight;
 } axis;
 
@@ -28,7 +28,7 @@ static double triangle(double x) {
     return x < 1.0 ? 1.0 - x : 0.0;
 }
 
-/* Weights of one output position; `real` has space for `taps`. */
+/* Computes the weights of one output position. `real` has room for `taps` numbers. */
 static void weigh(axis *a, int64_t in, int64_t position, double scale, double *real) {
     const double widen = scale < 1.0 ? 1.0 : scale;
     const double centre = ((double)position + 0.5) * scale, narrow = 1.0 / widen;
@@ -73,7 +73,7 @@ static uint8_t rounded(int32_t sum) {
     return (uint8_t)(sum < 0 ? 0 : sum > 255 ? 255 : sum);
 }
 
-/* One position of three channels, all at once. */
+/* Computes one output pixel of three channels. */
 static void sum_rgb(const uint8_t *from, const int32_t *weight, int64_t n, uint8_t *out) {
     int32_t r = 1 << (BITS - 1), g = r, b = r;
     for (int64_t i = 0; i < n; i++, from += 3) {
@@ -86,7 +86,7 @@ static void sum_rgb(const uint8_t *from, const int32_t *weight, int64_t n, uint8
     out[2] = rounded(b);
 }
 
-/* Scales each row from `w` to `out_w` pixels. */
+/* Scales each row from w to out_w pixels. */
 static void rows_pass(const axis *a, const uint8_t *in, int64_t h, int64_t w, int64_t channels,
                       uint8_t *out, int64_t out_w) {
     for (int64_t y = 0; y < h; y++)
@@ -106,7 +106,7 @@ static void rows_pass(const axis *a, const uint8_t *in, int64_t h, int64_t w, in
         }
 }
 
-/* Scales each column; `bytes` are those of a row. */
+/* Scales the columns to out_h rows. `bytes`: the length of a row, for which `sums` has room. */
 static void columns_pass(const axis *a, const uint8_t *in, int64_t bytes, uint8_t *out,
                          int64_t out_h, int32_t *sums) {
     for (int64_t y = 0; y < out_h; y++) {

@@ -1,8 +1,8 @@
-/* Sources of samples: finds the one that reads a spec. */
+/* Finds the source plugin that reads a spec, and reads samples through it. */
 #include "data/data.h"
 #include <sys/stat.h>
 
-/* The first bytes when `spec` is a regular file; else -1. */
+/* Reads the first bytes if `spec` is a regular file, and returns how many; else -1. */
 static int64_t head_of(const char *spec, uint8_t *head, size_t capacity) {
     size_t n;
     return cnri_read_head(spec, head, capacity, &n, NULL) == CNR_OK ? (int64_t)n : -1;
@@ -22,7 +22,7 @@ static cnr_status nothing_reads(const char *spec, bool exists, cnr_error *err) {
     return status;
 }
 
-/* The source that takes the spec, and has its limits' leave. */
+/* Finds the source that accepts the spec and checks that the script's limits allow it. */
 static cnr_status find_source(const char *spec, cnri_samples *out, cnr_error *err) {
     uint8_t head[512];
     struct stat about;

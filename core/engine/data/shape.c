@@ -1,4 +1,4 @@
-/* Sizes that a net leaves open: what its author meant, what a picture has, what was asked for. */
+/* Sizes that a net leaves open: from the caller's words, the net's defaults, or a picture. */
 #include "data/data.h"
 
 int64_t cnri_dim_default(const cnr_graph *g, int64_t dim) {
@@ -12,8 +12,9 @@ int64_t cnri_dim_default(const cnr_graph *g, int64_t dim) {
     return cnri_symbol_range(g, k, range) ? range[1] : -1;
 }
 
-/* Height and width of the picture (NULL: any) once resized and cropped. True: the settings fix it
- * for every picture, so a net of open size takes that; else its default, else the picture's. */
+/* Height and width of the picture (NULL: not known yet) after resizing and cropping. True: the
+ * settings fix the size for every picture, so it is the net's size; else the net's default goes
+ * before the picture's size. */
 static bool picture_size(const cnri_preprocess *p, const cnr_tensor *picture, int64_t size[2]) {
     const int64_t resize[2] = {p->resize_h, p->resize_w}, crop[2] = {p->crop_h, p->crop_w};
     for (int i = 0; i < 2; i++) {
@@ -40,7 +41,7 @@ cnri_axes cnri_picture_axes(const cnr_tensor *type) {
                        .height = last ? r - 3 : r - 2};
 }
 
-/* What was given for the symbol of a dimension; -1: nothing. */
+/* The size given for the symbol of a dimension; -1: none was given. */
 static int64_t given_for(const cnr_graph *g, const cnri_sizes *from, int64_t dim) {
     const int32_t k = dim == CNR_DIM_UNKNOWN ? -1 : CNR_SYMBOL_OF_DIM(dim);
     for (int32_t i = 0; k >= 0 && k < g->symbols.n && i < from->n_symbols; i++)
@@ -59,7 +60,7 @@ void cnri_input_sizes(const cnr_graph *g, int32_t index, const cnri_sizes *from,
         if (out->dim[i] >= 0) continue;
         const int64_t given = given_for(g, from, out->dim[i]);
         const int64_t fallback_size = cnri_dim_default(g, out->dim[i]);
-        const int32_t side = axes.height < 0 ? -1 : i - axes.height; /* 0 height, 1 width */
+        const int32_t side = axes.height < 0 ? -1 : i - axes.height; /* 0: height, 1: width */
         const bool is_side = p && (side == 0 || side == 1);
         if (given >= 0) out->dim[i] = given;
         else if (i == axes.batch && from->batch > 0) out->dim[i] = from->batch;

@@ -177,7 +177,7 @@ static bool valid_dim(const cnr_graph *g, int64_t dim) {
     return dim >= CNR_DIM_UNKNOWN || (dim >= CNR_DIM_SYMBOL(g->symbols.n - 1) && g->symbols.n > 0);
 }
 
-/* NULL, or what is wrong with the type of an input or constant. */
+/* Returns NULL, or a text that says what is wrong with the type of an input or constant. */
 static const char *type_fault(const cnr_graph *g, const cnr_tensor *type, bool constant) {
     if (!type) return "it has no type";
     if (cnr_dtype_bits(type->dtype) == 0) return "its element type is unknown";
@@ -249,7 +249,7 @@ int32_t cnri_graph_symbol(cnr_graph *g, const char *name) {
 
 static cnr_value constant(cnr_graph *g, const char *name, const cnr_tensor *type, bool copy) {
     const char *fault;
-    char generated[32]; /* rewrites and gradients need not think of names */
+    char generated[32]; /* rewrites and gradients need not choose names */
     if (!name || !name[0]) {
         snprintf(generated, sizeof generated, "constant.%d", g->values.n);
         name = generated;
@@ -376,7 +376,7 @@ failed:
 
 /* ---- the verdict ---- */
 
-/* The error names the net itself; its file need not stand in each problem again. */
+/* True if `where` names the net itself; then its file need not be repeated in each problem. */
 static bool is_net(const cnr_graph *g, const char *where) {
     const char *slash = strrchr(where, '/');
     return strcmp(where, g->name) == 0 || (slash && strcmp(slash + 1, g->name) == 0);
@@ -395,7 +395,7 @@ cnr_status cnri_graph_status(const cnr_graph *g, bool filled, cnr_error *err) {
         const char *report = all.at ? all.at : "", *plural = g->problems.n == 1 ? "" : "s";
         if (err && all.n + 64 <= sizeof err->text) {
             cnri_fail(err, CNR_E_ARG, g->name, "%d problem%s:\n%s", g->problems.n, plural, report);
-        } else { /* more than the record holds */
+        } else { /* more problems than the error record can hold */
             cnri_log(CNR_LOG_ERROR, g->name, "%d problem%s:\n%s", g->problems.n, plural, report);
             cnri_fail(err, CNR_E_ARG, g->name, "%d problem%s, told in the log; the first: %.*s",
                       g->problems.n, plural, (int)strcspn(report, "\n"), report);

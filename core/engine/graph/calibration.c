@@ -1,5 +1,5 @@
-/* Calibration: which nodes are asked to work on whole numbers, what values were seen to hold, and
- * what rewrites answered. */
+/* Calibration data for rewrites: the nodes that are to be quantised, the ranges of values that
+ * were measured, and the scales that rewrites chose. */
 #include "graph/parts.h"
 
 cnr_status cnri_graph_request_quantise(cnr_graph *g, const bool *wanted, const cnri_range *ranges,

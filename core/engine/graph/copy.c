@@ -1,5 +1,5 @@
-/* Copies of graphs: for plans to bind and rewrite, with weights and attributes shared; and whole
- * ones. */
+/* Copies of graphs: for plans, which bind and rewrite them and share weights and attributes; and
+ * deep copies. */
 #include "graph/parts.h"
 
 static bool copy_values(const cnr_graph *g, cnr_graph *to) {
@@ -7,7 +7,7 @@ static bool copy_values(const cnr_graph *g, cnr_graph *to) {
         const cnri_value *from = &g->values.at[i];
         const cnr_value v = cnri_value_add(to, from->name, from->type);
         if (v != i) return false;
-        /* The name of a removed node's value may have been given to another one since. */
+        /* Another value may have taken the name of a removed node's value. */
         if (cnri_graph_find(g, from->name) != i) cnri_map_set(&to->value_names, from->name, NULL);
         cnri_value *own = &to->values.at[i];
         own->producer = from->producer;
@@ -69,7 +69,7 @@ cnr_graph *cnri_graph_copy(const cnr_graph *g) {
     to->updates = g->updates;
     to->backing = g->backing ? g->backing : &g->file;
     if (copy_values(g, to) && copy_nodes(g, to) && copy_interface(g, to)) {
-        /* cnri_graph_output counted its uses again. */
+        /* The uses are counted again by cnri_graph_output. */
         for (int32_t i = 0; i < g->values.n; i++) to->values.at[i].uses = g->values.at[i].uses;
         return to;
     }
@@ -83,7 +83,7 @@ static bool own_values(cnr_graph *g) {
     for (int32_t i = 0; i < g->values.n; i++) {
         cnri_value *v = &g->values.at[i];
         if (!v->borrowed) continue;
-        if (v->uses == 0) { /* what rewrites have left behind */
+        if (v->uses == 0) { /* left over by rewrites */
             v->type->data = NULL;
             v->borrowed = false;
             continue;
@@ -116,7 +116,8 @@ cnr_status cnri_graph_clone(const cnr_graph *g, cnr_graph **out, cnr_error *err)
     const cnr_status status = cnri_graph_verify_weights(g, NULL, false, 0, err);
     if (status) return status;
     cnr_graph *to = cnri_graph_copy(g);
-    if (to) to->backing = NULL; /* nothing of it is the file's, which may go first */
+    /* No data is the file's any more, which may be unmapped before the copy. */
+    if (to) to->backing = NULL;
     if (to && own_values(to) && own_attributes(to)) *out = to;
     else cnri_graph_free(to);
     return *out ? CNR_OK : cnri_out_of_memory(err, g->name);

@@ -1,4 +1,5 @@
-/* Looking at a graph and changing it: queries, replacing, removing; the host's slots. */
+/* Queries and changes of a graph: replace and remove nodes and values; the host table's
+ * functions for these. */
 #include "graph/parts.h"
 
 static int32_t graph_node_count(const cnr_graph *g) { return g->nodes.n; }
@@ -37,7 +38,8 @@ void cnri_graph_insert_before(cnr_graph *g, int32_t node) {
     g->insert_before = node >= 0 && node < g->nodes.n ? node : -1;
 }
 
-/* A node that reads `from` must come after the node that makes `to`, or the order would be lost. */
+/* True if reads of `from` can be replaced by `to`: every node that reads `from` comes after the
+ * node that makes `to`. */
 static bool order_holds(const cnr_graph *g, cnr_value from, cnr_value to) {
     const int32_t producer = g->values.at[to].producer;
     for (int32_t i = 0; i < producer; i++)
@@ -50,7 +52,7 @@ cnr_status cnri_graph_replace(cnr_graph *g, cnr_value from, cnr_value to) {
     if (!value_exists(g, from) || !value_exists(g, to)) return CNR_E_ARG;
     if (from == to) return CNR_OK;
     if (!order_holds(g, from, to)) return CNR_E_STATE;
-    /* The node that makes `to` may well read `from` (x -> f(x)): it keeps doing so. */
+    /* The node that makes `to` may itself read `from` (x -> f(x)); it keeps doing so. */
     const int32_t producer = g->values.at[to].producer;
     for (int32_t i = producer + 1; i < g->nodes.n; i++) {
         cnri_node *node = g->nodes.at[i];

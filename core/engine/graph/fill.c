@@ -1,4 +1,4 @@
-/* Filling weights: from data, or at random by their initialisers. */
+/* Fills weights: from data, or with random numbers by their initialisers. */
 #include "graph/parts.h"
 #include <math.h>
 
@@ -34,7 +34,7 @@ cnr_status cnri_graph_fill(cnr_graph *g, cnr_value value, const cnr_tensor *data
     v->type->flags |= CNR_TENSOR_CONST;
     v->borrowed = v->unfilled = false;
     v->seal = NULL;
-    cnri_late_free(v->late); /* it follows from nothing any more */
+    cnri_late_free(v->late); /* the data no longer depends on another weight */
     v->late = NULL;
     return CNR_OK;
 }
@@ -71,7 +71,8 @@ cnr_status cnri_filling_end(cnri_filling *f, cnr_status status, const char *path
             misfit(f, "%s is not in the file", g->values.at[i].name);
     if (status == CNR_OK && f->n > 0) {
         const char *text = f->misfits.at ? f->misfits.at : "";
-        if (!err || f->misfits.n + 64 > sizeof err->text) /* more than the record holds */
+        /* More misfits than the error record can hold. */
+        if (!err || f->misfits.n + 64 > sizeof err->text)
             cnri_log(CNR_LOG_ERROR, path, "weights do not fit the net: %s", text);
         status = cnri_fail(err, CNR_E_SHAPE, path, "%d weight%s not fit the net: %s", f->n,
                            f->n == 1 ? " does" : "s do", text);
@@ -119,7 +120,7 @@ static cnr_status fill_one(cnri_value *v, uint64_t seed, double deviation, cnr_e
 cnr_status cnri_graph_fill_random(cnr_graph *g, uint64_t seed, cnr_error *err) {
     double *deviation = cnri_alloc_zero(((size_t)g->values.n + 1) * sizeof *deviation);
     if (!deviation) return cnri_out_of_memory(err, g->name);
-    /* those there say how to scale the rest */
+    /* weights that have data decide how the others are scaled */
     cnr_status status = cnri_graph_verify_weights(g, NULL, false, 0, err);
     if (!status) status = cnri_graph_spread(g, seed, deviation, err);
     for (int32_t k = 0; k < g->values.n && !status; k++)

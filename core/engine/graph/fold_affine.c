@@ -1,4 +1,4 @@
-/* Folds "scale and shift each channel" into the weights and bias of the linear node before it. */
+/* Folds a scale and shift of each channel into the weights and bias of the node before it. */
 #include "graph/parts.h"
 
 typedef struct fold {
@@ -9,13 +9,13 @@ typedef struct fold {
     float *scale, *shift;
 } fold;
 
-/* Data that is known, dense f32, and not about to change. */
+/* True for data that is known, dense f32 and not about to change. */
 static bool foldable(const cnr_tensor *t) {
     return t && t->dtype == CNR_f32 && t->data && t->flags & CNR_TENSOR_CONST &&
            !(t->flags & CNR_TENSOR_VARIABLE) && !t->encoding && !t->quant;
 }
 
-/* The one node that reads `value`; NULL when none, several, or the net's caller does. */
+/* The only node that reads `value`; NULL if several or none do, or if the net outputs it. */
 static cnri_node *only_reader(const cnr_graph *g, cnr_value value, int32_t from) {
     if (g->values.at[value].uses != 1) return NULL;
     for (int32_t i = from; i < g->nodes.n; i++)
@@ -24,7 +24,7 @@ static cnri_node *only_reader(const cnr_graph *g, cnr_value value, int32_t from)
     return NULL;
 }
 
-/* Whether node `index` and its reader are such a pair; fills the fold but for scale and shift. */
+/* True if node `index` and its reader can be folded; fills *f except for scale and shift. */
 static bool matches(cnr_graph *g, int32_t index, fold *f) {
     cnri_node *node = g->nodes.at[index];
     const cnr_op *op = node->view.desc;
@@ -47,7 +47,7 @@ static bool matches(cnr_graph *g, int32_t index, fold *f) {
     return !bias || (foldable(bias) && cnr_count(bias) == f->channels);
 }
 
-/* A new constant in place of input `port`: weights may be shared, and belong to the model. */
+/* Makes a new constant for input `port`, because the model's own weight may be shared. */
 static bool replace_constant(fold *f, int32_t port, const char *stem, const cnr_tensor *type) {
     char *name = cnri_format("%s.folded", stem);
     cnr_tensor t = *type;
@@ -55,7 +55,7 @@ static bool replace_constant(fold *f, int32_t port, const char *stem, const cnr_
     const cnr_value v = name ? cnri_value_add(f->g, name, &t) : -1;
     cnri_free(name);
     if (v < 0) return false;
-    f->g->values.at[v].type->data = type->data; /* taken over */
+    f->g->values.at[v].type->data = type->data; /* the value owns the data now */
     cnri_value_use(f->g, f->linear->in[port], -1);
     f->linear->in[port] = v;
     cnri_value_use(f->g, v, 1);
@@ -63,7 +63,7 @@ static bool replace_constant(fold *f, int32_t port, const char *stem, const cnr_
     return true;
 }
 
-/* The new weight is made when it is wanted, or now. */
+/* Scales the weight: when it is read (late.c), or at once. */
 static bool scale_weight(fold *f) {
     const int32_t port = f->ports.weight_port;
     const cnr_value from = f->linear->in[port];
@@ -123,7 +123,7 @@ int32_t cnri_fold_affine(cnr_graph *g, cnr_error *err) {
         if (status != CNR_OK) return status;
         if (affine != 1) continue;
         changes++;
-        i--; /* another one may follow */
+        i--; /* another scale may follow */
     }
     return changes;
 }

@@ -11,8 +11,8 @@
 #include "host/host.h"
 #include <stdatomic.h>
 
-/* What a file says of the data of a weight; not compared yet when the file is mapped. Owned by the
- * graph that was read, shared by its copies. */
+/* The digests that a file stores for the data of one weight. The data of a mapped file is
+ * compared with them later. The graph that was read owns this; copies share it. */
 typedef struct cnri_seal {
     const char *file, *name;
     const void *data;
@@ -23,31 +23,35 @@ typedef struct cnri_seal {
     atomic_int sound;      /* compared, with which of them (core/engine/graph/seal.c) */
 } cnri_seal;
 
-/* How data follows from another weight's: its channels, n times scaled one after the other. */
+/* How a late weight is computed from another: each of its channels is multiplied by n scales,
+ * one after the other. */
 typedef struct cnri_late {
     cnr_value from;
     int32_t axis, n;
     int64_t channels;
-    float *scales; /* n x channels */
+    float *scales; /* n rows of `channels` numbers */
 } cnri_late;
 
 typedef struct cnri_value {
     char *name;
-    cnr_tensor *type; /* own allocation: stable address; data owned unless `borrowed` */
-    int32_t producer; /* node index, -1: input or constant */
-    int32_t output;   /* which output of the producer */
-    bool is_input, borrowed, unfilled; /* unfilled: a weight without data yet */
-    cnr_init init;                     /* for an unfilled parameter */
-    int32_t uses;                      /* by inputs of nodes and as outputs of the graph */
-    cnri_seal *seal; /* of data that is a file's; NULL: the data is our own, or believed */
-    cnri_late *late; /* NULL: the data is there; else it is space for what late.c makes */
+    /* An allocation of its own, so the address stays; its data is owned unless `borrowed`. */
+    cnr_tensor *type;
+    int32_t producer; /* index of the node that computes it; -1: an input or constant */
+    int32_t output;   /* number of the producer's output */
+    bool is_input, borrowed, unfilled; /* unfilled: a weight that has no data yet */
+    cnr_init init;                     /* initialiser of a weight that is unfilled */
+    int32_t uses; /* number of readers: inputs of nodes and outputs of the graph */
+    /* Digests of data that lies in a file; NULL: the data is in memory, or is not checked. */
+    cnri_seal *seal;
+    /* NULL: `type` has the data; else it has room for the data that late.c computes. */
+    cnri_late *late;
 } cnri_value;
 
 typedef struct cnri_node {
-    cnr_node view;      /* name, attrs, inputs/outputs arrays owned by the graph */
-    char *name, *where; /* where: "net.lua:14" or NULL */
+    cnr_node view;      /* the graph owns its name, attributes and arrays */
+    char *name, *where; /* where: place in the script, "net.lua:14", or NULL */
     cnr_value *in, *out;
-    bool borrowed; /* the attributes belong to the graph this one is a copy of */
+    bool borrowed; /* the attributes belong to the graph that this one is a copy of */
 } cnri_node;
 
 typedef struct cnri_problem {
@@ -57,7 +61,7 @@ typedef struct cnri_problem {
 typedef struct cnr_graph {
     char *name;
     CNRI_VEC(cnri_value) values;
-    CNRI_VEC(cnri_node *) nodes; /* topological order */
+    CNRI_VEC(cnri_node *) nodes; /* in topological order */
     CNRI_VEC(cnr_value) inputs;
     struct {
         cnr_value *at;
@@ -66,21 +70,23 @@ typedef struct cnr_graph {
     } outputs;
     CNRI_VEC(char *) symbols;
     CNRI_VEC(cnri_problem) problems;
-    CNRI_VEC(char *) warnings; /* what is odd and may be meant: "where: text" */
+    CNRI_VEC(char *) warnings; /* "where: text" of what is unusual but allowed */
     struct {
         char **keys, **texts;
         int32_t n, capacity;
     } meta;
     int32_t insert_before;
-    cnri_mapping file;           /* backs borrowed data; unmapped with the graph */
-    const cnri_mapping *backing; /* of a copy: the file of the graph that it is one of */
-    bool late_folds; /* a plan's: weights that others are folded into wait until they are read */
+    cnri_mapping file;           /* the file that borrowed data lies in; unmapped with the graph */
+    const cnri_mapping *backing; /* in a copy: the file of the graph that was copied */
+    /* In a plan's copy: scaled weights are computed when they are read, not at once. */
+    bool late_folds;
     struct {
         cnri_seal *at;
         char *file;
     } seals;
-    bool is_compiled; /* it came of a compiled model, whose plan its model looks for */
-    bool no_verify;   /* weights are believed, whatever digests say */
+    /* It was read from a compiled model; plans are looked for in that file first. */
+    bool is_compiled;
+    bool no_verify; /* weights are not compared with their digests */
     bool out_of_memory;
     bool updates; /* nodes write to the variables that they update: its data is whose plans train it
                    */
@@ -90,7 +96,7 @@ typedef struct cnr_graph {
     struct cnri_calibration *calibration; /* NULL: nobody asks for whole numbers */
 } cnr_graph;
 
-/* A type that is not known yet, or never will be since the node that makes it failed. */
+/* True for a type that is not known yet, or that stays unknown because its node failed. */
 static inline bool cnri_is_type_unknown(const cnr_tensor *t) { return t->dtype == CNR_DTYPE_NONE; }
 
 /* ---- the host table's graph slots, described in plugin.h ---- */
@@ -121,7 +127,7 @@ void cnri_graph_free(cnr_graph *g);
 void cnri_graph_install(cnr_host *host); /* fills the graph slots of the table */
 cnr_graph *
 cnri_graph_copy(const cnr_graph *g); /* weights are borrowed from g, which must outlive it */
-/* ... or its own, weights, attributes and all; CNR_E_FORMAT: damaged weights. */
+/* Makes a deep copy with weights and attributes of its own. CNR_E_FORMAT: a weight is damaged. */
 cnr_status cnri_graph_clone(const cnr_graph *g, cnr_graph **out, cnr_error *err);
 /* "x [2,3,batch] f32" into a text. */
 void cnri_type_print(const cnr_graph *g, const cnr_tensor *type, cnri_text *out);
@@ -130,60 +136,64 @@ void cnri_type_print(const cnr_graph *g, const cnr_tensor *type, cnri_text *out)
 cnr_status cnri_node_infer(cnr_graph *g, cnri_node *node);
 /* A constant whose data stays where it is (a mapped file). */
 cnr_value cnri_graph_borrow(cnr_graph *g, const char *name, const cnr_tensor *type);
-/* cnri_graph_node for a stored node: what it lacks stays lacking, no parameter is made. */
+/* Adds a node that was read from a file: unlike cnri_graph_node it makes no missing parameters. */
 cnr_status cnri_node_load(cnr_graph *g, const char *op, const char *name, const char *where,
                           const cnr_value *inputs, int32_t n_inputs, const cnr_attr *const *attrs,
                           int32_t n_attrs, cnr_value *outputs, int32_t n_outputs);
-cnr_value cnri_graph_find(const cnr_graph *g, const char *value_name); /* -1: none */
+cnr_value cnri_graph_find(const cnr_graph *g, const char *value_name); /* -1: there is none */
 /* Copies data into weight `value`, checking dtype and shape. */
 cnr_status cnri_graph_fill(cnr_graph *g, cnr_value value, const cnr_tensor *data, cnr_error *err);
-/* ---- seal.c: whoever is about to read weights asks first; CNR_E_FORMAT: damaged. `threads` 0: as
- * many as there are processors ---- */
-/* All weights in use, or the values that are wanted. Damage is found by fingerprints; only digests,
- * `exact`, tell data apart from what someone made to look like it. */
+/* ---- seal.c: compares weights of a file with their digests; call before weights are read.
+ * CNR_E_FORMAT: damaged. `threads` 0: one for each processor ---- */
+/* Checks all weights in use, or the values that `wanted` marks. By default fingerprints are
+ * compared, which find damage; with `exact` digests are, which also find forged data. */
 cnr_status cnri_graph_verify_weights(const cnr_graph *g, const bool *wanted, bool exact,
                                      int32_t threads, cnr_error *err);
 cnr_status cnri_value_verify(const cnri_value *v, bool exact, int32_t threads, cnr_error *err);
 
 /* ---- late.c ---- */
-/* Rows of a late weight, and one of them written to its place in `to`, which has space for all. */
+/* Number of rows of a late weight, and a function that computes one of them into its place in
+ * `to`, which has room for all. */
 int64_t cnri_late_rows(const cnr_graph *g, cnr_value value);
 void cnri_late_write(const cnr_graph *g, cnr_value value, int64_t row, float *to);
-/* Computes the data of a late weight and keeps it; does nothing for others. */
+/* Computes and keeps the data of a late weight. Does nothing for other values. */
 void cnri_late_keep(cnr_graph *g, cnr_value value);
-/* Returns the pages of a weight in a mapped file to the system, until somebody reads them again; of
- * a late weight, those of the weight that it is computed from. */
+/* Gives the memory pages of a weight in a mapped file back to the system until they are read
+ * again. For a late weight these are the pages of the weight that it is computed from. */
 void cnri_value_release_pages(const cnr_graph *g, cnr_value value);
 /* Whether the data of a constant lies in a file that is mapped, so that its pages can be released.
  */
 bool cnri_value_in_file(const cnr_graph *g, cnr_value value);
 
-/* Filling by name, one after the other; what does not fit is told in the end, all together. */
+/* Fills weights by name one after the other; names and shapes that don't fit are reported
+ * together at the end. */
 typedef struct cnri_filling {
     cnr_graph *graph;
     cnri_text misfits;
     int32_t n;
 } cnri_filling;
-/* Fails only for want of memory. `data` NULL: the one named is no good, as *err says. */
+/* Fails only if memory is out. `data` NULL: the weight `name` can't be used, as *err says. */
 cnr_status cnri_filling_add(cnri_filling *f, const char *name, const cnr_tensor *data,
                             cnr_error *err);
-/* Nothing may be left unfilled. `path`: where the weights come from. Frees what f holds. */
+/* Fails if a weight is left unfilled or something did not fit. `path`: the weights' file, for
+ * messages. Frees what f holds. */
 cnr_status cnri_filling_end(cnri_filling *f, cnr_status status, const char *path, cnr_error *err);
-/* Fills every unfilled weight by its init from `seed`, scaled by its fan-in and by what it will
- * meet (spread.c), so that activations neither die nor overflow. */
+/* Fills every unfilled weight by its initialiser from `seed`. The deviation follows from the
+ * fan-in and from the values that reach it (spread.c), so that activations neither vanish nor
+ * overflow. */
 cnr_status cnri_graph_fill_random(cnr_graph *g, uint64_t seed, cnr_error *err);
-/* Gives unfilled weights memory, for a net that is looked at but never run: what is large is never
- * touched, so it takes no memory, and holds anything. What finds no memory stays unfilled. */
+/* Gives unfilled weights memory of any content, for a net that is shown but never run. Large
+ * memory is not touched, so it costs nothing. Weights that find no memory stay unfilled. */
 void cnri_graph_fill_blank(cnr_graph *g);
-/* Logs what is odd and may be meant, and keeps it for what tells of results (`--json`). */
+/* Logs a warning and keeps it for results (`--json`). */
 void cnri_graph_warn(cnr_graph *g, const char *where, const char *format, ...) CNRI_PRINTF(3, 4);
-/* CNR_OK, or an error that summarises the problems (each is logged whole at ERROR level). Also
- * refuses a graph with no outputs, or unfilled weights when `filled` is asked. */
+/* Returns CNR_OK, or an error that summarises the problems, each of which is logged at ERROR
+ * level. A graph without outputs is an error too, and with `filled` so are unfilled weights. */
 cnr_status cnri_graph_status(const cnr_graph *g, bool filled, cnr_error *err);
-/* Whether an input or a weight decides shapes, so that a plan is made for its data. */
+/* True if data of an input or weight decides shapes, so that a plan holds for that data only. */
 bool cnri_value_decides_shapes(const cnr_graph *g, cnr_value value);
-/* Infers every type again after symbols were bound: dims[i] of symbol i, or input types given. An
- * input type with data becomes a constant (see above). */
+/* Infers every type again after sizes of symbols or types of inputs are given. An input type
+ * with data becomes a constant (see above). */
 cnr_status cnri_graph_bind(cnr_graph *g, const cnr_tensor *const *input_types, int32_t n,
                            cnr_error *err);
 
@@ -199,15 +209,15 @@ cnr_status cnri_ranges_check(const cnr_graph *g, int64_t *sizes, cnr_error *err)
  * graph. */
 cnr_value cnri_node_updates(const cnr_graph *g, const cnri_node *node, int32_t output);
 
-/* ---- rewrite.c: the core's own rewrites in general terms (identity, fold-constants, dead,
- * fold-affine) and those of plugins, to a fixed point. Rewrites for a device run if one of
- * `devices` is such a device (n_devices 0: none is). ---- */
+/* ---- rewrite.c: applies the core's rewrites (identity, fold-constants, dead, fold-affine) and
+ * those of plugins until nothing changes. A rewrite for a device runs if `devices` holds such a
+ * device. ---- */
 cnr_status cnri_graph_rewrite(cnr_graph *g, const char *const *off,
                               const cnr_device *const *devices, int32_t n_devices, cnr_error *err);
-/* Once, those that change weights alone: before these are put in a form that nothing can be folded
- * into. */
+/* Runs the rewrites that change weights only, once: before the weights get a form that nothing
+ * can be folded into. */
 cnr_status cnri_graph_fold(cnr_graph *g, cnr_error *err);
-/* Names and summaries of all, for --help: false past the end. */
+/* Name and summary of rewrite `index`, for --help; false past the end. */
 bool cnri_rewrite_at(int32_t index, const char **name, const char **summary);
 
 /* ---- calibration.c ---- */
@@ -215,16 +225,17 @@ typedef struct cnri_range {
     double low, high;
     bool seen;
 } cnri_range;
-typedef struct cnri_quantised_value { /* as host->graph_set_quantised tells */
+/* Scale and zero point of a value, as host->graph_set_quantised describes. */
+typedef struct cnri_quantised_value {
     cnr_value real, stored;
     double scale, zero, low;
 } cnri_quantised_value;
-/* Rewrites are to quantise the nodes that `wanted` holds by index, by `ranges` of all values that
- * there are now, which must outlive the graph. */
+/* Requests that rewrites quantise the nodes marked in `wanted`, by the measured `ranges` of all
+ * current values. Both arrays must outlive the graph. */
 cnr_status cnri_graph_request_quantise(cnr_graph *g, const bool *wanted, const cnri_range *ranges,
                                        cnr_error *err);
-void cnri_calibration_free(cnr_graph *g); /* nobody asks any more; NULL: nothing */
+void cnri_calibration_free(cnr_graph *g); /* withdraws the request; NULL: does nothing */
 const cnri_quantised_value *cnri_graph_quantised_at(const cnr_graph *g,
-                                                    int32_t index); /* NULL: end */
+                                                    int32_t index); /* NULL past the end */
 
 #endif

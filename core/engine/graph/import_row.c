@@ -1,4 +1,4 @@
-/* Operators of model formats that plugins import: rows by format, domain and type. */
+/* Import rows: operators of model formats as data of plugins, found by format, domain and type. */
 #include "graph/parts.h"
 
 static bool is_domain(const char *row, const char *node) {
@@ -17,7 +17,7 @@ static const cnr_import_row *find_import_row(const char *format, const char *dom
     return best;
 }
 
-/* The operator's name of an attribute, by the row's "file's=operator's". */
+/* The operator's name for an attribute of the file, from the row's "file's=operator's". */
 static const char *attr_name(const cnr_import_row *row, const char *name) {
     const size_t n = strlen(name);
     for (const char *const *pair = row->attrs; pair && *pair; pair++)
@@ -25,8 +25,8 @@ static const char *attr_name(const cnr_import_row *row, const char *name) {
     return name;
 }
 
-/* Files have fewer types than schemas: whole numbers stand for truth values and floats, texts for
- * choices. */
+/* Converts to the schema's type: files store truth values and floats as whole numbers, and
+ * choices as texts. */
 static void as_schema(const cnr_op *op, cnr_attr *a) {
     for (int32_t i = 0; i < op->n_attrs; i++) {
         cnr_attr_spec buffer;

@@ -1,4 +1,4 @@
-/* Types of nodes' outputs, and their data where it follows from constants; binding of symbols. */
+/* Infers types of nodes' outputs, and their data where constants decide it; binds symbols. */
 #include "graph/parts.h"
 
 void cnri_type_print(const cnr_graph *g, const cnr_tensor *type, cnri_text *out) {
@@ -22,7 +22,7 @@ void cnri_type_print(const cnr_graph *g, const cnr_tensor *type, cnri_text *out)
     cnri_text_add(out, "] %s", cnr_dtype_name(type->dtype));
 }
 
-/* One problem with the node's name, operator and input types. */
+/* Adds a problem with the node's name, operator and input types. */
 static void report(cnr_graph *g, const cnri_node *node, const char *text) {
     cnri_text types = {0};
     for (int32_t i = 0; i < node->view.n_inputs; i++) {
@@ -46,7 +46,7 @@ static bool known_constant(const cnr_tensor *t, int64_t limit, uint32_t flags) {
            !t->quant && n >= 0 && n <= limit;
 }
 
-/* Memory for every output without data; false when out of memory. *made has a bit for each. */
+/* Allocates every output that has no data; false if memory is out. *made has a bit for each. */
 static bool alloc_outputs(cnri_node *node, uint64_t *made) {
     for (int32_t i = 0; i < node->view.n_outputs; i++) {
         cnr_tensor *t = (cnr_tensor *)node->view.outputs[i];
@@ -77,7 +77,8 @@ static cnr_status run_reference(cnri_node *node, cnr_error *err) {
     return cnri_plugin_status(err, status, node->name, op->name);
 }
 
-/* Outputs from inputs with any of these flags; 1: done, and they are flagged `as`. */
+/* Computes the outputs if all inputs have one of `flags` and at most `limit` elements, and marks
+ * them with the flag `as`. Returns 1 if it did, 0 if not, negative on failure. */
 static int32_t evaluate(cnri_node *node, int64_t limit, uint32_t flags, uint32_t as,
                         cnr_error *err) {
     const cnr_op *op = node->view.desc;
@@ -106,7 +107,7 @@ static int32_t evaluate(cnri_node *node, int64_t limit, uint32_t flags, uint32_t
     return status == CNR_OK ? 1 : status;
 }
 
-/* A dimension that the reference lowers is final then: the constant is not dynamic. */
+/* If the reference lowers a dimension here, that size is final, so the constant is not dynamic. */
 int32_t cnri_node_evaluate(cnri_node *node, int64_t limit, cnr_error *err) {
     return evaluate(node, limit, CNR_TENSOR_CONST, CNR_TENSOR_CONST, err);
 }
@@ -119,9 +120,9 @@ static bool reads_dynamic(const cnri_node *node) {
     return false;
 }
 
-/* Of shapes that are upper bounds until the net runs, numbers worked out of them (how many of the
- * best of the boxes found) are too. Such a value has data and is not constant: what follows is
- * planned for it, and computes anew at run with what came out. */
+/* Computes data from shapes that are upper bounds until the net runs, such as the number of
+ * boxes found. The result is an upper bound as well: planning uses it, but it is no constant and
+ * is computed again in each run. */
 static cnr_status bound_outputs(cnri_node *node, cnr_error *err) {
     bool lowers = false; /* its own shape depends on data */
     for (int32_t i = 0; i < node->view.n_outputs; i++) {
@@ -144,9 +145,9 @@ static bool inputs_known(const cnri_node *node) {
     return true;
 }
 
-/* What an operator's infer left behind must make sense, or the fault is the plugin's. */
+/* Checks the types that an operator's infer hook returned; NULL, or a text of the fault. */
 static const char *inferred_fault(const cnr_graph *g, cnr_tensor *t) {
-    if (cnri_is_type_unknown(t)) return NULL; /* to be known once more is bound */
+    if (cnri_is_type_unknown(t)) return NULL; /* it will be known after binding */
     if (cnr_dtype_bits(t->dtype) == 0 || t->rank < 0 || t->rank > CNR_MAX_RANK)
         return "the operator gave its output no valid type";
     bool known = true;
@@ -163,8 +164,8 @@ static const char *inferred_fault(const cnr_graph *g, cnr_tensor *t) {
     return NULL;
 }
 
-/* Of a file's weights, those that are about to be read: what no infer looks at are parameters,
- * unless the node is computed at once. */
+/* Verifies the file's weights that infer or a computation is about to read. Parameters that no
+ * infer hook reads are skipped. */
 static cnr_status inputs_sound(const cnr_graph *g, const cnri_node *node, cnr_error *err) {
     const cnr_op *op = node->view.desc;
     bool constant = true;
@@ -213,7 +214,7 @@ cnr_status cnri_node_infer(cnr_graph *g, cnri_node *node) {
 
 /* ---- binding ---- */
 
-/* Sizes of symbols from the types given; 1 where nothing says. */
+/* Finds sizes of symbols from the given types; 1 where no type has the symbol. */
 static cnr_status bind_symbols(const cnr_graph *g, const cnr_tensor *const *types, int32_t n,
                                int64_t *sizes, cnr_error *err) {
     for (int32_t i = 0; i < g->symbols.n; i++) sizes[i] = -1;
@@ -240,7 +241,7 @@ static cnr_status bind_symbols(const cnr_graph *g, const cnr_tensor *const *type
     return status;
 }
 
-/* The data of an input that decides shapes: constant from here on. */
+/* Copies the data of an input that decides shapes; it is a constant from here on. */
 static cnr_status bind_data(cnri_value *v, const void *data) {
     void *copy = cnri_alloc((size_t)v->type->bytes + 1);
     if (!copy) return CNR_E_MEMORY;
@@ -270,7 +271,7 @@ static cnr_status bind_inputs(cnr_graph *g, const cnr_tensor *const *types, int3
     return CNR_OK;
 }
 
-/* Attributes that waited for the rank of input 0 are resolved now. */
+/* Resolves attributes that had to wait for the rank of input 0. */
 static cnr_status resolve_late(cnr_graph *g, cnri_node *node) {
     const cnr_op *op = node->view.desc;
     const cnr_tensor *x = node->view.n_inputs > 0 ? node->view.inputs[0] : NULL;
@@ -294,7 +295,7 @@ static cnr_status resolve_late(cnr_graph *g, cnri_node *node) {
     return CNR_OK;
 }
 
-/* After binding nothing may be left open. */
+/* Adds a problem for every dimension that is still open after binding. */
 static void check_bound(cnr_graph *g, const cnri_node *node) {
     const cnr_op *op = node->view.desc;
     for (int32_t i = 0; i < node->view.n_outputs; i++) {

@@ -1,5 +1,5 @@
-/* Late weights: computed from others, channel by channel, when somebody reads them, so that a plan
- * that packs them never holds all of them. Pages of weights that stay in their file. */
+/* Late weights: computed from other weights, channel by channel, when they are read, so that a
+ * plan that packs them never holds all of them. Also releases pages of weights in mapped files. */
 #include "graph/parts.h"
 
 void cnri_late_free(cnri_late *late) {
@@ -10,7 +10,8 @@ void cnri_late_free(cnri_late *late) {
 
 bool cnri_late_add(cnr_graph *g, cnr_value value, cnr_value from, int32_t axis, const float *scales,
                    int64_t channels) {
-    const cnri_late *before = g->values.at[from].late; /* then both scales apply, one by one */
+    /* Then both scales apply, one after the other. */
+    const cnri_late *before = g->values.at[from].late;
     const int32_t n = before ? before->n : 0;
     const size_t row = (size_t)channels;
     cnri_late *late = cnri_alloc_zero(sizeof *late);
@@ -32,7 +33,8 @@ bool cnri_late_add(cnr_graph *g, cnr_value value, cnr_value from, int32_t axis, 
 
 static void scaled(const float *from, float by, int64_t n, float *to) {
     int64_t i = 0;
-    for (; i + 8 <= n; i += 8) { /* of a known length, so that it becomes vectors */
+    /* A fixed length, which the compiler turns into vector instructions. */
+    for (; i + 8 <= n; i += 8) {
         float part[8];
         for (int j = 0; j < 8; j++) part[j] = from[i + j] * by;
         memcpy(to + i, part, sizeof part);

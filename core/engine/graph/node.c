@@ -56,8 +56,8 @@ const cnr_port *cnri_port_of(const cnr_op *op, const cnr_port *rows, int32_t n_r
     return port_buffer->flags & CNR_PORT_VARIADIC ? port_buffer : NULL;
 }
 
-/* How many outputs the node gets: those asked for, and all that the operator always makes.
- * -1: more than it has. */
+/* Number of outputs of the node: those requested, and at least those that the operator always
+ * has. -1: more than it has. */
 static int32_t output_count(const cnr_op *op, int32_t requested) {
     cnr_port port_buffer;
     int32_t n = requested;
@@ -70,8 +70,8 @@ static int32_t output_count(const cnr_op *op, int32_t requested) {
     return n > op->n_outputs ? -1 : n;
 }
 
-/* Inputs that the node holds: one for each fixed port even when omitted, so that hooks may look at
- * inputs[port] without counting first. -1: more than the operator has. */
+/* Number of inputs that the node stores: one for each fixed port even if omitted, so that hooks
+ * may read inputs[port] without counting. -1: more than the operator has. */
 static int32_t input_count(const cnr_op *op, int32_t given) {
     cnr_port port_buffer;
     int32_t fixed = op->n_inputs;
@@ -126,7 +126,7 @@ cnr_status cnri_node_attrs(cnr_graph *g, const cnr_op *op, const char *name, con
 
 /* ---- parameters ---- */
 
-/* Makes the weights that were left out. Needs the types of the inputs and the attributes. */
+/* Creates the weights that were left out. Needs the input types and the attributes. */
 static void create_parameters(cnr_graph *g, cnri_node *node, subject *p) {
     const cnr_op *op = node->view.desc;
     cnr_port port_buffer;
@@ -142,7 +142,7 @@ static void create_parameters(cnr_graph *g, cnri_node *node, subject *p) {
         if (status == CNR_E_NOT_FOUND) continue;
         if (status != CNR_OK) {
             complain(p, "%s: %s", port_buffer.name, err.text);
-            return; /* the next one would say the same */
+            return; /* the next port would give the same message */
         }
         char *name = cnri_format("%s.%s", node->name, port_buffer.name);
         type.data = NULL;
@@ -160,14 +160,15 @@ static void create_parameters(cnr_graph *g, cnri_node *node, subject *p) {
     }
 }
 
-/* Inputs that must be there, once parameters have been made. `given`: how many the caller named. */
+/* Checks the inputs that must be given, after parameters were created. `given`: how many the
+ * caller named. */
 static void check_inputs(cnr_graph *g, cnri_node *node, int32_t given, subject *p) {
     const cnr_op *op = node->view.desc;
     cnr_port port_buffer;
     for (int32_t i = 0; i < node->view.n_inputs; i++) {
         const cnr_port *port = cnri_port_of(op, op->inputs, op->n_inputs, i, &port_buffer);
         if (node->in[i] >= 0 || !port || port->flags & CNR_PORT_OPTIONAL) continue;
-        /* A value that was named but is none comes from an earlier problem, told already. */
+        /* A value that is unknown here was reported as a problem before. */
         if (i < given && g->problems.n > 0) {
             p->n++;
             continue;
@@ -184,7 +185,7 @@ static void check_inputs(cnr_graph *g, cnri_node *node, int32_t given, subject *
 
 /* ---- names ---- */
 
-/* The node's name: the user's, or "op_3". Duplicates are problems and get a suffix. */
+/* The node's name: the user's, or "op_3". A duplicate is a problem and gets a suffix. */
 static char *take_name(cnr_graph *g, const char *op, const char *name, const char *where) {
     char *own = NULL;
     if (name && name[0]) {
@@ -194,7 +195,7 @@ static char *take_name(cnr_graph *g, const char *op, const char *name, const cha
             cnri_graph_problem(g, where, "%s (%s): there is already a node of that name", name, op);
     }
     const char *stem = own || !name || !name[0] ? op : name;
-    /* The last number used for a stem is kept under a key that no name can have. */
+    /* The last number used for a stem is stored under a key that no name can have. */
     char *key = own ? NULL : cnri_format("\x01%s", stem);
     int64_t k = key ? (int64_t)(intptr_t)cnri_map_get(&g->node_names, key) : 0;
     while (!own && key) {
@@ -212,7 +213,7 @@ static char *take_name(cnr_graph *g, const char *op, const char *name, const cha
     return NULL;
 }
 
-/* Values of unknown type for a node that could not be made, so that building goes on. */
+/* Makes values of unknown type for a node that could not be made, so that building goes on. */
 static cnr_status give_unknown(cnr_graph *g, const char *name, cnr_value *outputs,
                                int32_t n_outputs) {
     const cnr_tensor unknown = {.size = sizeof unknown};
@@ -256,7 +257,7 @@ static bool make_outputs(cnr_graph *g, cnri_node *node) {
     return true;
 }
 
-/* Into the list where it belongs; outputs learn their producer and inputs their use. */
+/* Puts the node into the list; its outputs get their producer, and its inputs count a use. */
 static bool insert(cnr_graph *g, cnri_node *node) {
     const int32_t at = g->insert_before >= 0 ? g->insert_before : g->nodes.n;
     if (!cnri_push(&g->nodes)) return false;
@@ -272,8 +273,8 @@ static bool insert(cnr_graph *g, cnri_node *node) {
     return true;
 }
 
-/* Inputs in place and attributes resolved; false after a complaint. *unsure: something about the
- * inputs is not known yet. */
+/* Sets the inputs and resolves the attributes; false after a problem. *unsure: something about
+ * the inputs is not known yet. */
 static bool fill_node(cnr_graph *g, cnri_node *node, const cnr_value *inputs, int32_t n_inputs,
                       const cnr_attr *const *attrs, int32_t n_attrs, bool create, subject *p) {
     bool unsure = false;
@@ -295,13 +296,13 @@ static bool fill_node(cnr_graph *g, cnri_node *node, const cnr_value *inputs, in
     node->view.n_attrs = resolved ? node->view.desc->n_attrs : 0;
     if (status != CNR_OK) p->n++;
     else if (create && x && !unsure) create_parameters(g, node, p);
-    /* Parameters that could not be made yet are only missed when nothing else explains it. */
+    /* A missing parameter is reported only if no earlier problem explains it. */
     if (status == CNR_OK && p->n == 0 && !(unsure && g->problems.n > 0))
         check_inputs(g, node, n_inputs, p);
     return p->n == 0 && !g->out_of_memory;
 }
 
-/* `create`: parameters that are missing are made. */
+/* Adds a node. `create`: missing parameters are created. */
 static cnr_status add(cnr_graph *g, const char *op_name, const char *name, const char *where,
                       const cnr_value *inputs, int32_t n_inputs, const cnr_attr *const *attrs,
                       int32_t n_attrs, cnr_value *outputs, int32_t n_outputs, bool create) {

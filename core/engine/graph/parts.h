@@ -1,30 +1,31 @@
-/* What the files of this room share among themselves: making values and nodes, inferring one. */
+/* Declarations shared by the files of this room: making values and nodes, inferring one node. */
 #ifndef CNRI_GRAPH_PARTS_H
 #define CNRI_GRAPH_PARTS_H
 
 #include "graph/graph.h"
 
-/* Largest number of elements that building computes by itself (shape arithmetic). */
+/* Constants of at most this many elements are computed while the graph is built (shape
+ * arithmetic). */
 enum { CNRI_EAGER_ELEMENTS = 65536 };
 
 /* ---- build.c ---- */
-/* A value with a copy of `type` (not of its data); quantisation is copied. A name that is taken
- * gets a suffix. -1 when out of memory. */
+/* Adds a value with a copy of `type` and its quantisation, but not of its data. A duplicate name
+ * gets a suffix. -1: out of memory. */
 cnr_value cnri_value_add(cnr_graph *g, const char *name, const cnr_tensor *type);
-/* Lets go of data and quantisation; the type becomes unknown. */
+/* Frees data and quantisation; the type becomes unknown. */
 void cnri_value_clear(cnri_value *v);
 void cnri_value_use(cnr_graph *g, cnr_value value, int32_t change);
 void cnri_graph_no_memory(cnr_graph *g);
-/* Takes `quant` over by copy, in one block; false when out of memory. */
+/* Copies `quant` into one block; false if memory is out. */
 bool cnri_quant_copy(const cnr_quant *quant, const cnr_quant **out);
 
 void cnri_node_free(cnri_node *node);
-/* The nodes from `first` on have moved by `by`. */
+/* Call after the nodes from `first` on moved by `by` places in the list. */
 void cnri_nodes_shifted(cnr_graph *g, int32_t first, int32_t by);
 
 /* ---- calibration.c ---- */
 struct cnri_calibration {
-    cnri_map requested; /* names of nodes */
+    cnri_map requested; /* names of the nodes to quantise */
     const cnri_range *ranges;
     int32_t n_ranges;
     CNRI_VEC(cnri_quantised_value) answers;
@@ -36,10 +37,10 @@ const cnr_port *cnri_port_of(const cnr_op *op, const cnr_port *rows, int32_t n_r
                              cnr_port *port_buffer);
 /* Points the node's view at the tensors of its values. */
 void cnri_node_link(cnr_graph *g, cnri_node *node);
-/* Room for a node with so many inputs and outputs; NULL when out of memory. */
+/* Allocates a node with that many inputs and outputs; NULL: out of memory. */
 cnri_node *cnri_node_new(const cnr_op *op, const char *name, const char *where, int32_t n_inputs,
                          int32_t n_outputs);
-/* Attributes resolved against the schema; mistakes become problems. */
+/* Resolves attributes against the operator's schema; mistakes become problems. */
 cnr_status cnri_node_attrs(cnr_graph *g, const cnr_op *op, const char *name, const char *where,
                            const cnr_attr *const *attrs, int32_t n_attrs, int32_t spatial,
                            cnr_attr ***out);
@@ -50,11 +51,11 @@ int32_t cnri_node_evaluate(cnri_node *node, int64_t limit, cnr_error *err);
 
 /* ---- fill.c ---- */
 double cnri_random_normal(uint64_t *state);
-/* Of a weight, by its fan-in alone. */
+/* The deviation for a random weight by its fan-in alone. */
 double cnri_random_deviation(const cnri_value *v);
 
 /* ---- spread.c ---- */
-/* For each value the deviation that it should have as a weight, by what its reader gets. */
+/* Computes for each weight the deviation that suits the values which reach its node. */
 cnr_status cnri_graph_spread(const cnr_graph *g, uint64_t seed, double *deviation, cnr_error *err);
 
 /* ---- calibration.c ---- */
@@ -64,7 +65,8 @@ void cnri_calibration_install(cnr_host *host);
 void cnri_import_rows_install(cnr_host *host);
 
 /* ---- late.c ---- */
-/* `value`, whose type has space for its data, is `from` with its channels scaled. */
+/* Makes `value`, whose type has room for its data, a late weight: `from` with its channels
+ * scaled. */
 bool cnri_late_add(cnr_graph *g, cnr_value value, cnr_value from, int32_t axis, const float *scales,
                    int64_t channels);
 void cnri_late_free(cnri_late *late);

@@ -1,9 +1,9 @@
 /* Rewrites that keep a net's outputs: the core's own, which know operators by descriptor fields
- * only, and those of plugins, in turn until nothing changes. */
+ * only, and those of plugins. They run in turn until nothing changes. */
 #include "graph/parts.h"
 
-/* Each pass of the loop shrinks or folds something; this bounds a pair of rewrites that undo each
- * other. */
+/* Most passes of the loop. Each pass shrinks or folds something; the limit stops a pair of
+ * rewrites that undo each other. */
 enum { MAX_PASSES = 64 };
 
 static bool is_output(const cnr_graph *g, cnr_value value) {
@@ -19,7 +19,7 @@ static bool can_bypass(const cnr_graph *g, const cnri_node *node) {
     if (node->view.n_inputs < 1 || node->view.n_outputs < 1 || node->in[0] < 0) return false;
     for (int32_t i = 1; i < node->view.n_outputs; i++)
         if (g->values.at[node->out[i]].uses > 0) return false;
-    /* An output of the net must be computed by something. */
+    /* An output of the net must be computed by some node. */
     return g->values.at[node->in[0]].producer >= 0 || !is_output(g, node->out[0]);
 }
 
@@ -38,7 +38,7 @@ static int32_t remove_identity(cnr_graph *g, cnr_error *err) {
 
 /* ---- constants ---- */
 
-/* A constant of its own: the node that made it no longer counts. */
+/* Makes a value a constant of its own: the node that computed it no longer does. */
 static void detach(cnr_graph *g, cnri_node *node) {
     for (int32_t i = 0; i < node->view.n_outputs; i++) {
         cnri_value *v = &g->values.at[node->out[i]];
@@ -48,7 +48,7 @@ static void detach(cnr_graph *g, cnri_node *node) {
     node->view.n_outputs = 0;
 }
 
-/* A net's output stays computed, so that it is produced by a step of every plan. */
+/* An output of the net stays computed, so that a step of every plan produces it. */
 static bool all_constant(const cnr_graph *g, const cnri_node *node) {
     for (int32_t i = 0; i < node->view.n_outputs; i++)
         if (!(node->view.outputs[i]->flags & CNR_TENSOR_CONST) || is_output(g, node->out[i]))
@@ -56,10 +56,10 @@ static bool all_constant(const cnr_graph *g, const cnri_node *node) {
     return node->view.n_outputs > 0;
 }
 
-/* What a constant may grow to by folding: a broadcast must not fill the memory. */
+/* Most elements that folding may make of a constant, so that a broadcast does not fill memory. */
 enum { MAX_FOLDED = 1 << 24 };
 
-/* What computes on constants alone, or looks at weights, finds their data. */
+/* Computes the data of late inputs for nodes that compute constants or look at weights. */
 static void keep_late(cnr_graph *g, const cnri_node *node) {
     for (int32_t i = 0; i < node->view.n_inputs; i++)
         if (node->view.inputs[i] && !(node->view.inputs[i]->flags & CNR_TENSOR_CONST)) return;
@@ -135,7 +135,7 @@ bool cnri_rewrite_at(int32_t index, const char **name, const char **summary) {
     return true;
 }
 
-/* A rewrite for a device has one of that family or class. */
+/* True if the rewrite is for all devices, or for the family or class of one of these. */
 static bool has_device(const cnr_rewrite *r, const cnr_device *const *devices, int32_t n) {
     if (!r->device) return true;
     for (int32_t i = 0; i < n; i++)
@@ -145,7 +145,7 @@ static bool has_device(const cnr_rewrite *r, const cnr_device *const *devices, i
     return false;
 }
 
-/* The wanted rewrites by order; equal ones stay as registered. */
+/* Lists the rewrites that are not switched off, by their order; equal ones stay as registered. */
 static int32_t sorted(const char *const *off, const cnr_device *const *devices, int32_t n_devices,
                       const cnr_rewrite **list) {
     int32_t n = 0;

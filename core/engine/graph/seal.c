@@ -1,5 +1,4 @@
-/* Weights of a file are compared with what it says of them when they are first read, not when
- * they are mapped. */
+/* Compares a file's weights with their digests when they are first read, not when mapped. */
 #include "graph/graph.h"
 
 enum { OPEN, BY_PRINT, BY_DIGEST };
@@ -9,12 +8,13 @@ static bool is_sound(const cnri_seal *seal, bool exact) {
     return sound >= (exact ? BY_DIGEST : BY_PRINT);
 }
 
-/* Is it still to be compared, and that way? Without a print only its digest is there. */
+/* True if this comparison is still to be done. Without a fingerprint in the file only the digest
+ * can be compared. */
 static bool is_due(const cnri_seal *seal, bool exact, bool by_digest) {
     return !is_sound(seal, exact) && (exact || !seal->print) == by_digest;
 }
 
-/* `list` is space for n; what is not due costs nothing. */
+/* Compares those of n weights that are due. `list` has room for n. */
 static cnr_status compare(cnri_seal *const *seals, cnri_digest *list, int32_t n, bool exact,
                           bool by_digest, int32_t threads, cnr_error *err) {
     int32_t due = 0;

@@ -1,9 +1,9 @@
-/* Inputs that decide shapes: small ones whose data some operator must know before anything runs
- * (the axes of a reduction given as an input of the net). A plan is made for their values. */
+/* Finds inputs that decide shapes: small ones whose data an operator must know before anything
+ * runs, such as the axes of a reduction. A plan then holds for their values only. */
 #include "graph/graph.h"
 #include "graph/parts.h"
 
-/* Does `value` reach a port that wants its data at plan? */
+/* True if `value` reaches a port whose data is needed for planning. */
 static bool reaches(const cnr_graph *g, cnr_value value, int32_t from) {
     for (int32_t i = from; i < g->nodes.n; i++) {
         const cnri_node *node = g->nodes.at[i];

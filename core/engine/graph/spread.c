@@ -36,7 +36,7 @@ double cnri_random_normal(uint64_t *state) {
 }
 
 double cnri_random_deviation(const cnri_value *v) {
-    /* Without a fan-in from the operator: what one output (axis 0) reads. */
+    /* If the operator gives no fan-in: the number of weights that one output (axis 0) reads. */
     const cnr_tensor *t = v->type;
     const int64_t n = cnr_count(t), guess = t->rank > 0 && t->dim[0] > 0 ? n / t->dim[0] : 1;
     return sqrt(2.0 / (double)(v->init.fan_in > 0 ? v->init.fan_in : guess > 0 ? guess : 1));
@@ -56,7 +56,8 @@ static double mean_square(const float *at) {
     return sum / NUMBERS;
 }
 
-/* Each number with its negative, and scaled: mean and variance are exact, however few there are. */
+/* Fills with each random number and its negative, scaled, so that mean and variance are exact
+ * for any count. */
 static void fill_normal(spread *s, float *to, double deviation) {
     for (int32_t i = 0; i < NUMBERS / 2; i++) {
         to[i] = (float)cnri_random_normal(&s->state);
@@ -84,7 +85,7 @@ static void fill_constant(spread *s, const cnri_value *v, float *to) {
         to[i] = known ? ((const float *)v->type->data)[i % n] : (float)same;
 }
 
-/* Constants behind the first input may be limits, which an operator reads for itself. */
+/* Constants behind the first input may be limits (as of clip), which the operator reads itself. */
 static bool apply(const spread *s, const cnri_node *node, float *to) {
     const cnr_op *op = node->view.desc;
     const int32_t n = node->view.n_inputs;
@@ -107,11 +108,11 @@ static bool apply(const spread *s, const cnri_node *node, float *to) {
         return false;
     }
     for (int32_t i = 0; i < NUMBERS; i++)
-        if (!(fabsf(to[i]) < 1e6f)) to[i] = 0; /* a division by nought, which may not spread */
+        if (!(fabsf(to[i]) < 1e6f)) to[i] = 0; /* a division by 0 must not spread */
     return true;
 }
 
-/* What comes in, of several inputs a share of each. */
+/* Passes the inputs' numbers on; of several inputs a share of each. */
 static void pass(const spread *s, const cnri_node *node, cnr_value out) {
     const float *from[16];
     int32_t n = 0;
@@ -120,7 +121,8 @@ static void pass(const spread *s, const cnri_node *node, cnr_value out) {
     for (int32_t i = 0; i < NUMBERS; i++) row(s, out)[i] = n ? from[i % n][i] : 0;
 }
 
-/* The weights of a node that sums products, for a variance of 1 behind it. False: it has none. */
+/* Finds the deviation of the weights of a node that sums products, for an output variance of 1.
+ * False: the node does not sum products. */
 static bool fit(spread *s, const cnri_node *node, double *deviation) {
     bool any = false;
     if (node->view.desc->flags & CNR_OP_ELEMENTWISE || node->view.n_inputs < 2 || node->in[0] < 0)
@@ -135,7 +137,7 @@ static bool fit(spread *s, const cnri_node *node, double *deviation) {
     return any;
 }
 
-/* The first number that the graph keeps for pictures of an input under a key. */
+/* The first number that the metadata has under a key for a picture input; `without` if none. */
 static double picture_number(const cnr_graph *g, const char *input, const char *key,
                              double without) {
     char *name = cnri_format("input.%s%s", input, key);
@@ -146,8 +148,8 @@ static double picture_number(const cnr_graph *g, const char *input, const char *
     return known ? number : without;
 }
 
-/* The root of an input's mean square, when pixels are spread evenly from 0 to 255; at least that of
- * numbers behind a relu, which is also what an input without a word on pictures gets. */
+/* The root mean square of an input whose pixels are spread evenly from 0 to 255, and at least
+ * that of numbers behind a relu. Inputs without picture settings get the latter. */
 static double input_size(const cnr_graph *g, const char *name) {
     const double factor = picture_number(g, name, ".scale", 1);
     const double mean = picture_number(g, name, ".mean", 0),

@@ -1,11 +1,11 @@
-/* The board in force: what a file says that describes the machine, as plugins ask for it. */
+/* The board in force: values of a file that describes the machine, as plugins read them. */
 #include "host/internal.h"
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
 typedef struct entry {
-    int32_t kind; /* a cnri_board_kind */
+    int32_t kind; /* an enum cnri_board_kind */
     double number;
     cnr_id text;
 } entry;
@@ -13,11 +13,11 @@ typedef struct entry {
 struct cnri_board {
     cnri_map index; /* path -> 1 + its index in `at` */
     CNRI_VEC(entry) at;
-    CNRI_VEC(cnr_id) paths; /* of each entry */
+    CNRI_VEC(cnr_id) paths; /* the path of each entry */
     cnr_id digest;
 };
 
-/* Plugins are the process's, so one board is in force for all of it. */
+/* Plugins are shared by the whole process, so one board is in force for all of it. */
 static const cnri_board *in_force;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -72,7 +72,7 @@ static int by_path(const void *a, const void *b) {
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* Tables of scripts come in any order. */
+/* Sorts the paths before the digest, because scripts give tables in any order. */
 cnr_status cnri_board_seal(cnri_board *b, cnr_error *err) {
     const char **paths = cnri_alloc((size_t)(b->at.n + 1) * sizeof *paths);
     cnri_text all = {0};
@@ -128,7 +128,7 @@ void cnri_board_leave(const cnri_board *b) {
     pthread_mutex_unlock(&lock);
 }
 
-/* The entry at `path`, as "units.2.name", of the board in force; all zeros if it has none. */
+/* The entry at a path such as "units.2.name" in the board in force; all zeros if there is none. */
 static entry look_up(const char *path) {
     pthread_mutex_lock(&lock);
     const entry *e = find(in_force, path);

@@ -1,27 +1,27 @@
-/* Checks what a plugin registers before anyone relies on it. */
+/* Checks every descriptor that a plugin registers before anything relies on it. */
 #include "host/internal.h"
 #include <string.h>
 
-/* Where each kind's descriptor keeps its name, by kind. */
+/* Offset of the name in the descriptor of each kind. */
 static const uint32_t name_offset[] = {
 #define X(NAME, value, text, type) [value] = (uint32_t)offsetof(type, name),
     CNR_KIND_LIST(X)
 #undef X
 };
 
-/* Plugins with newer headers may have longer ones (CNR_ABI_WANTED); this is no size of any. */
+/* Largest struct size that is accepted. Newer plugins may have longer structs (CNR_ABI_WANTED). */
 enum { MAX_DESCRIPTOR = 1 << 16 };
 
-/* The first field of every descriptor. */
+/* The size of a descriptor, which is its first field. */
 static uint32_t size_of(const void *descriptor) { return *(const uint32_t *)descriptor; }
 
-/* True when `field` of a descriptor is there and set. */
+/* True if `field` of a descriptor is missing or not set. */
 #define LACKS(d, field) (!CNRI_HAS(d, field))
 
-/* More of anything than this is a table that was not terminated, or a length that is none. */
+/* Most entries of any table; more means a table without its end, or a wrong length. */
 enum { MAX_ATTRS = 256, MAX_PORTS = 128, MAX_ROW = 4096, MAX_NAMES = 4096, MAX_NAME = 255 };
 
-/* Rows may be shorter than ours (older) or longer (newer), but stay aligned. */
+/* Rows may be shorter than this version's (older plugin) or longer (newer), but must be aligned. */
 static bool row_fits(uint32_t bytes, size_t minimum) {
     return bytes >= minimum && bytes <= MAX_ROW && bytes % _Alignof(void *) == 0;
 }
@@ -30,7 +30,7 @@ static bool named(const char *name) {
     return name && *name && strnlen(name, MAX_NAME + 1) <= MAX_NAME;
 }
 
-/* Entries of a list that ends with NULL; -1: none of its first ones is. */
+/* Length of a list that ends with NULL; -1: too long. */
 static int32_t list_length(const char *const *list) {
     int32_t n = 0;
     while (n <= MAX_NAMES && list[n]) n++;

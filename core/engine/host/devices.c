@@ -1,13 +1,13 @@
-/* The devices of this machine: asked for by families, named, each given to its best driver, opened
- * on first use. */
+/* The devices of this machine: drivers report them by family, each device gets a name and its
+ * best driver, and is opened on first use. */
 #include "host/host.h"
 #include <pthread.h>
 #include <string.h>
 
-/* Of one family, in the order of discovery. */
+/* The devices of one family, in the order of discovery. */
 typedef CNRI_VEC(cnri_device *) device_list;
 
-/* Plans may be made at once, and any may be the first to want a family or a device. */
+/* Several plans may be made at once, and each may be the first that needs a family or a device. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 static void free_devices(device_list *list) {
@@ -25,7 +25,7 @@ static void terminate(cnr_device_info *info) {
     info->part[sizeof info->part - 1] = 0;
 }
 
-/* The entry of the same piece of hardware, or NULL. */
+/* The device of the same piece of hardware; NULL: none. */
 static cnri_device *same_hardware(const device_list *list, const char *key) {
     for (int32_t i = 0; i < list->n; i++)
         if (strcmp(list->at[i]->info.key, key) == 0) return list->at[i];
@@ -44,8 +44,8 @@ static int32_t precedence_of(const cnr_device_class *cls) {
     return owner ? owner->precedence : 0;
 }
 
-/* The highest score wins among plugins of one precedence; names decide between equals, so that
- * every start chooses alike. */
+/* True if this driver goes before the other device's: first by the precedence of its plugin,
+ * then by score, then by name, so that every start chooses the same. */
 static bool beats(const cnr_device_class *cls, const cnr_device_info *info,
                   const cnri_device *other) {
     const int32_t mine = precedence_of(cls), its = precedence_of(other->device.cls);
@@ -74,7 +74,7 @@ static cnr_status consider(device_list *list, const cnr_device_class *cls, int32
     return CNR_OK;
 }
 
-enum { MAX_DEVICES = 64 }; /* of one class */
+enum { MAX_DEVICES = 64 }; /* most devices of one class */
 
 static cnr_status consider_class(device_list *list, const cnr_device_class *cls, cnr_error *err) {
     cnr_error why = CNR_ERROR_INIT;
@@ -107,7 +107,8 @@ static bool is_better(const cnri_device *a, int32_t precedence, int32_t score) {
     return its != precedence ? its > precedence : a->info.score > score;
 }
 
-/* Best first; of equals those asked for earlier. False: out of memory, nothing changed. */
+/* Merges the devices of a family into the set, best first; equal ones stay in the order in which
+ * families were asked. False: out of memory, nothing changed. */
 static bool merge(cnri_devices *set, const device_list *list, const char *family) {
     const char **asked_families = cnri_push(&set->asked_families);
     const int32_t was = set->n;
@@ -139,7 +140,7 @@ static cnr_status ask(cnri_devices *set, const char *family, cnr_error *err) {
         if (strcmp(cls->family, family) == 0) status = consider_class(&list, cls, err);
     }
     name_devices(&list);
-    if (status == CNR_OK && merge(set, &list, family)) list.n = 0; /* the set's now */
+    if (status == CNR_OK && merge(set, &list, family)) list.n = 0; /* the set owns them now */
     else if (status == CNR_OK)
         status = cnri_fail(err, CNR_E_MEMORY, family, "no memory for its devices");
     free_devices(&list);
@@ -155,8 +156,9 @@ static cnr_status ask_all(cnri_devices *set, cnr_error *err) {
     return status;
 }
 
-/* The family, not asked yet, that could have the best device above `known` (NULL: any); NULL: none
- * could. Plugins that were installed later are not asked while one of ours has a device. */
+/* The family, among those not asked yet, that could have the best device above `known` (NULL:
+ * any); NULL: there is none. Plugins installed later are not asked if a shipped plugin has a
+ * device. */
 static const char *family_above(const cnri_devices *set, const cnri_device *known) {
     const char *family = NULL;
     int32_t precedence = known ? precedence_of(known->device.cls) : 0;
@@ -178,7 +180,7 @@ static const char *family_above(const cnri_devices *set, const cnri_device *know
 
 /* ---- by name ---- */
 
-/* A family alone means the first of it, "family:0" the one that needs no number. */
+/* Finds a device by name. "family" means its first; "family:0" is the one without a number. */
 static cnri_device *known_device(const cnri_devices *set, const char *name) {
     cnri_device *first = NULL;
     for (int32_t i = 0; i < set->n; i++) {
@@ -218,7 +220,8 @@ static cnr_status find(cnri_devices *set, const char *name, cnri_device **out, c
     cnr_status status = ask_for(set, name, err);
     *out = known_device(set, name);
     if (status != CNR_OK || *out) return status;
-    status = ask_all(set, err); /* a mistake, most likely: to tell what there is */
+    /* Probably a misspelt name: ask all families, to list the devices. */
+    status = ask_all(set, err);
     *out = known_device(set, name);
     return status != CNR_OK || *out ? status : unknown_device(set, name, err);
 }
@@ -227,7 +230,7 @@ static cnr_status find(cnri_devices *set, const char *name, cnri_device **out, c
 
 static cnr_status open_device(cnri_devices *set, cnri_device *d, cnr_error *err);
 
-/* The host's processor, for the host work of others; NULL: there is none that opens. */
+/* The CPU device that does host work for other devices; NULL: none opens. */
 static const cnr_device *host_for(cnri_devices *set, const cnri_device *d) {
     const cnr_device_class *cls;
     if (d->device.cls->flags & CNR_DEVICE_HOST) return NULL;
@@ -263,7 +266,8 @@ static bool has_host_memory(const cnri_device *d) {
     return (d->device.memory[0].flags & CNR_MEMORY_HOST) != 0;
 }
 
-/* Only a family that could beat what is known is asked before the next of those is tried. */
+/* Finds the best device that opens. A family is asked only if it could have a better device than
+ * those known. */
 static cnr_status best(cnri_devices *set, bool host, cnri_device **out, cnr_error *err) {
     cnr_error why = CNR_ERROR_INIT;
     for (int32_t i = 0; host && i < set->n; i++)
@@ -281,7 +285,7 @@ static cnr_status best(cnri_devices *set, bool host, cnri_device **out, cnr_erro
         if (i == set->n) break;
         cnri_device *d = set->at[i++];
         if (open_device(set, d, &why)) {
-            if (why.code == CNR_E_ARG) /* asked for what it can't be */
+            if (why.code == CNR_E_ARG) /* the caller asked for something impossible */
                 return cnri_fail(err, why.code, why.where, "%s", why.text);
             cnri_log(CNR_LOG_WARN, "cnnrun", "%s left out: %s", d->name, why.text);
         } else if (!host || has_host_memory(d)) {

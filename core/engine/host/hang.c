@@ -1,27 +1,27 @@
-/* Calls of devices that may hang. Where the caller can go on without the device, or gave a limit,
- * they run on a thread of their own, and are given up when one call into a plugin lasts longer than
- * that: the thread never comes back from it, what it may still touch is not freed, and the device
- * is lost. Elsewhere they run on the caller's thread, which costs nothing, and a watchdog tells of
- * a call that outlasts the limit; the program then ends. */
+/* Calls of devices that may hang. If the caller can go on without the device, or gave a time
+ * limit, the call runs on a thread of its own. When one call into a plugin exceeds the limit,
+ * that thread is given up: it never returns, the memory it may still use is not freed, and the
+ * device is lost. In all other cases the call runs on the caller's thread, and a watchdog thread
+ * reports a call that exceeds the limit; the program then ends. */
 #include "host/host.h"
 #include <time.h>
 #include <unistd.h>
 
-enum { LOOKS = 8 }; /* within the limit */
+enum { LOOKS = 8 }; /* times that the watchdog looks within the limit */
 
 struct cnri_worker {
     pthread_t thread;
     pthread_mutex_t lock;
     pthread_cond_t changed;
-    cnri_hang_fn fn; /* what it does now; NULL: nothing */
+    cnri_hang_fn fn; /* the call that it runs now; NULL: none */
     void *arg;
-    const cnr_device *device; /* that can hang */
+    const cnr_device *device; /* a device that can hang */
     const cnri_limits *limits;
     cnr_status status;
     cnr_error error;
     cnri_watched watched;
     bool ends;
-    pid_t pid; /* of the process that has the thread: a child after fork has none */
+    pid_t pid; /* the process that has the thread; a child after fork has none */
 };
 
 /* ---- the thread ---- */
@@ -48,7 +48,7 @@ static void *work(void *arg) {
     return NULL;
 }
 
-/* By the monotonic clock. */
+/* Makes a condition variable that uses the monotonic clock. */
 static void init_condition(pthread_cond_t *changed) {
     pthread_condattr_t monotonic;
     pthread_condattr_init(&monotonic);
@@ -88,7 +88,7 @@ bool cnri_device_can_hang(const cnr_device *device) {
     return device->of_host && !(device->cls->flags & CNR_DEVICE_HOST) && cnri_clock_is_real();
 }
 
-/* On a condition by the monotonic clock. */
+/* Waits at most ns nanoseconds on a condition variable of the monotonic clock. */
 static void wait_ns(pthread_cond_t *changed, pthread_mutex_t *lock, uint64_t ns) {
     struct timespec until;
     clock_gettime(CLOCK_MONOTONIC, &until);
@@ -98,7 +98,7 @@ static void wait_ns(pthread_cond_t *changed, pthread_mutex_t *lock, uint64_t ns)
     pthread_cond_timedwait(changed, lock, &until);
 }
 
-/* The device that the call is of; one that can hang if it does not say. */
+/* The device of the guard with this name; if none, one that can hang. */
 static const cnr_device *device_of(const cnri_hang_guard *g, const char *name) {
     const cnr_device *able = NULL;
     for (int32_t i = 0; i < g->n_devices; i++) {
@@ -115,7 +115,7 @@ static cnr_status describe(const cnri_hang_guard *g, const cnri_hung *call, cnr_
                      (double)g->limit_ns * 1e-9);
 }
 
-/* Holds the lock, but for a worker that was given up: *gone. */
+/* Waits until the worker is done. The lock is held on return, unless *gone: it was given up. */
 static cnr_status wait_for(cnri_worker *w, const cnri_hang_guard *g, bool *gone, cnr_error *err) {
     uint64_t since = cnri_real_ns(), count = 0;
     while (w->fn) {
@@ -148,7 +148,7 @@ static struct {
     pthread_mutex_t lock;
     pthread_cond_t changed;
     pthread_t thread;
-    pid_t pid; /* of the process that has the thread; 0: there is none */
+    pid_t pid; /* the process that has the thread; 0: there is no thread */
     bool idle, ends;
     watched_call *calls;
     cnri_hang_told_fn told;
@@ -166,7 +166,7 @@ static void tell(watched_call *c) {
     else cnri_log(CNR_LOG_ERROR, err.where, "%s; it is waited for", err.text);
 }
 
-/* The shortest limit of all calls, 0 without any. */
+/* Reports calls that exceed their limit. Returns the shortest limit, 0 without calls. */
 static uint64_t look_at_calls(void) {
     const uint64_t now = cnri_real_ns();
     uint64_t least = 0;
@@ -191,7 +191,7 @@ static void *watch_calls(void *arg) {
     return arg;
 }
 
-/* With the lock. Without a thread nobody is told. */
+/* Wakes the watchdog; the lock is held. If its thread can't be started, nothing is reported. */
 static void wake_dog(void) {
     if (dog.pid == getpid()) {
         if (dog.idle) pthread_cond_signal(&dog.changed);
@@ -256,7 +256,7 @@ cnr_status cnri_hang_call(cnri_worker **worker, const cnri_hang_guard *g, cnri_h
     if (!g->gives_up) return call_here(g, fn, arg, err);
     if (!*worker || (*worker)->pid != getpid()) *worker = new_worker();
     cnri_worker *w = *worker;
-    if (!w) return fn(arg, err); /* no thread: better than none at all */
+    if (!w) return fn(arg, err); /* no thread can be made: run the call without protection */
     pthread_mutex_lock(&w->lock);
     w->arg = arg;
     w->device = device_of(g, "");
@@ -271,7 +271,7 @@ cnr_status cnri_hang_call(cnri_worker **worker, const cnri_hang_guard *g, cnri_h
 
 /* ---- single calls of a device ---- */
 
-/* On the heap: a thread that was given up keeps it. */
+/* On the heap, because a thread that was given up keeps using it. */
 typedef struct device_job {
     const cnr_device *device;
     cnr_mem mem;

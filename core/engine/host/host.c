@@ -1,4 +1,4 @@
-/* The host table: all that a plugin may call. */
+/* The host table: the functions that plugins may call. */
 #include "host/internal.h"
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -54,7 +54,7 @@ static cnr_status output_write(cnr_output *output, const void *data, uint64_t by
     return cnri_write(&output->writer, data, bytes, err);
 }
 
-/* Plugins are the process's, and so is this. */
+/* Plugins are shared by the whole process, and so is this name. */
 static char isa[32];
 
 void cnri_host_cpu_isa(const char *name) {

@@ -1,6 +1,5 @@
-/* What plugins may touch on behalf of a script: files by the script's rule, and addresses and
- * devices that the command line names. Programs have no limits: on their threads there are none to
- * begin with. */
+/* Limits of what plugins may do for a script: open files by the script's rule, and use only
+ * addresses and devices that the command line names. Threads that run no script have no limits. */
 #include "host/host.h"
 
 static _Thread_local const cnri_limits *owner, *in_force;
@@ -31,7 +30,8 @@ static bool only_files(int32_t touches) {
     return touches && !(touches & ~(CNR_TOUCHES_NOTHING | CNR_TOUCHES_FILES));
 }
 
-/* Of something that a plugin brings: `touches` is what this use of it does, 0: that is not told. */
+/* Checks a use of something that a plugin brings. `touches`: CNR_TOUCHES_... of this use; 0: the
+ * plugin does not say. */
 static cnr_status judge(const cnri_limits *limits, const void *descriptor, const char *what,
                         int32_t touches, const char *name, cnr_error *err) {
     const cnri_plugin *p = cnri_owner(descriptor);

@@ -1,4 +1,4 @@
-/* Opens one plugin: looks at the file, at what it says of itself, and lets it register. */
+/* Opens one plugin: checks the file and its description, and lets it register. */
 #include "host/loader.h"
 #include <dirent.h>
 #include <dlfcn.h>
@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Remembers why the plugin is refused; false, so that a step may return it. */
+/* Records why the plugin is refused. Returns false, so that callers can return it. */
 CNRI_PRINTF(2, 3) static bool refuse(cnri_plugin *p, const char *format, ...) {
     char text[1024];
     va_list args;
@@ -26,8 +26,8 @@ static const char *weakness(const struct stat *info) {
     return NULL;
 }
 
-/* Code that others can change is refused where nobody chose the place, and where it would run with
- * more rights than whoever started us has; elsewhere a warning does. */
+/* Refuses a file that others can change, if nobody chose its folder or if the process has more
+ * rights than the user who started it. Elsewhere it only warns. */
 static bool file_is_trusted(cnri_plugin *p, const struct stat *file, bool strict) {
     struct stat folder;
     char *path = cnri_path_dir(p->path);
@@ -90,7 +90,7 @@ static const char *order_name(uint32_t signature) {
     return order == 1 ? "little-endian" : order == 2 ? "big-endian" : "unknown";
 }
 
-/* Names the part of the signature that differs. */
+/* Compares the ABI signature and names the part that differs. */
 static bool signature_fits(cnri_plugin *p, uint32_t got) {
     static const char *const parts[] = {"pointers", "size_t", "long"};
     const uint32_t want = CNR_SIGNATURE;
@@ -137,7 +137,7 @@ static bool description_fits(cnri_plugin *p, const cnr_plugin *d) {
 }
 
 static const cnr_plugin *query(cnri_plugin *p) {
-    /* Never closed again: some vendors' libraries that a plugin pulls in do not survive it. */
+    /* The library is never closed: some vendors' libraries that plugins load crash if they are. */
     void *library = dlopen(p->path, RTLD_NOW | RTLD_LOCAL);
     if (!library) {
         refuse(p, "can't be opened: %s", dlerror());
@@ -170,7 +170,7 @@ static bool take_names(cnri_plugin *p, const cnr_plugin *d) {
 
 /* ---- registration ---- */
 
-/* Runs init; what it registers counts only when all of it went well. */
+/* Runs the plugin's init. Its descriptors are registered only if all of it succeeded. */
 static bool initialise(cnri_plugin *p, const cnr_plugin *d) {
     struct cnr_registrar registrar = {.plugin = p, .open = true};
     cnr_error err = CNR_ERROR_INIT;
@@ -183,13 +183,13 @@ static bool initialise(cnri_plugin *p, const cnr_plugin *d) {
     else {
         if (registrar.fault[0]) cnri_log(CNR_LOG_WARN, p->name, "%s", registrar.fault);
         status = cnri_registrar_settle(&registrar);
-        p->desc = d; /* before the commit, after which others may look */
+        p->desc = d; /* set before the commit, after which other threads may read it */
         p->first = cnri_registry_size();
         p->n_items = registrar.staged.n;
         if (status == CNR_OK) status = cnri_registry_commit(&registrar);
         if (status != CNR_OK) p->desc = NULL;
         if (status != CNR_OK) p->n_items = 0;
-        if (status == CNR_OK) { /* the plugin's from here on */
+        if (status == CNR_OK) { /* the plugin owns them from here on */
             p->n_collisions = registrar.collisions.n;
             p->collisions = registrar.collisions.at;
             memset(&registrar.collisions, 0, sizeof registrar.collisions);

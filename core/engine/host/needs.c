@@ -18,7 +18,7 @@ enum { NEEDS_LIMIT = 4096 };
 
 /* ---- the file ---- */
 
-/* `bytes` at `offset`, when they lie within the file and are aligned enough to be read. */
+/* Returns the `bytes` at `offset` if they lie within the file and are aligned; else NULL. */
 static const void *piece(const cnri_mapping *m, uint64_t offset, uint64_t bytes, size_t alignment) {
     if (offset > m->bytes || bytes > m->bytes - offset || offset % alignment != 0) return NULL;
     return (const char *)m->at + offset;
@@ -34,8 +34,8 @@ static const char *machine_fault(const unsigned char *ident) {
     return NULL;
 }
 
-/* Copies the section's text to `out`. Returns what is wrong with the file, or NULL; a file without
- * the section needs nothing. */
+/* Copies the section's text to `out`. Returns NULL, or what is wrong with the file. A file
+ * without the section needs nothing. */
 static const char *read_needs(const cnri_mapping *m, char out[NEEDS_LIMIT]) {
     out[0] = 0;
     const ElfW(Ehdr) *head = piece(m, 0, sizeof *head, 1);
@@ -59,7 +59,7 @@ static const char *read_needs(const cnri_mapping *m, char out[NEEDS_LIMIT]) {
         const char *text = piece(m, s->sh_offset, s->sh_size, 1);
         if (!text || s->sh_type == SHT_NOBITS) return "malformed (its needs lie outside the file)";
         if (s->sh_size >= NEEDS_LIMIT) return "malformed (its needs are too long)";
-        /* Several source files of one library may each state needs: one text a NUL. */
+        /* Several source files of a library may each state needs, each as a text with a NUL. */
         for (uint64_t k = 0; k < s->sh_size; k++) out[k] = text[k] ? text[k] : ' ';
         out[s->sh_size] = 0;
         return NULL;
@@ -105,7 +105,7 @@ static bool hwcap_has(const char *name) {
 }
 #endif
 
-/* `word` stands in `text` as a word of its own. */
+/* True if `word` occurs in `text` as a whole word. */
 static bool holds_word(const char *text, const char *word) {
     const size_t n = strlen(word);
     for (const char *at = text; (at = strstr(at, word)) != NULL; at += n)
@@ -113,8 +113,8 @@ static bool holds_word(const char *text, const char *word) {
     return false;
 }
 
-/* The kernel's list of what the processor has and the system keeps alive over a switch of tasks
- * (CPUID with XGETBV on x86, HWCAP on Arm). The first processor's stands for all. */
+/* True if the kernel reports the feature: the processor has it, and the system saves its
+ * registers (CPUID with XGETBV on x86, HWCAP on Arm). The first processor stands for all. */
 static bool kernel_lists(const char *name) {
     char line[8192];
     bool found = false;

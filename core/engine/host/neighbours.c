@@ -1,5 +1,5 @@
-/* What plugins mean to each other: names that two of them want, and references to what nobody
- * brings. */
+/* Checks plugins against each other: names that two of them bring, and references to names that
+ * no plugin brings. */
 #include "host/internal.h"
 #include <string.h>
 
@@ -10,7 +10,7 @@ typedef struct teller {
     int32_t n;
 } teller;
 
-enum { MAX_TOLD = 100 }; /* the rest is counted */
+enum { MAX_TOLD = 100 }; /* messages; further ones are only counted */
 
 CNRI_PRINTF(2, 3) static void tell(teller *t, const char *format, ...) {
     char text[512];
@@ -34,7 +34,7 @@ static void tell_collision(teller *t, const cnri_collision *c, const cnri_plugin
 
 /* ---- references ---- */
 
-/* The nearest name of a kind, as text to put behind a message. Of devices: families too. */
+/* Returns the nearest name of a kind as a "did you mean" text. For devices, families count too. */
 static const char *suggestion(const teller *t, int32_t kind, const char *word, char out[300]) {
     CNRI_VEC(const char *) names = {0};
     for (int32_t i = 0; i < cnri_descriptor_count(kind) && t->n < MAX_TOLD; i++) {
@@ -131,7 +131,8 @@ int32_t cnri_plugin_displaces(const cnri_plugin *p, cnri_problem_text_fn fn, voi
                 tell(&t, "%s \"%s\" is left out: plugin %s has one of that name",
                      cnri_kind_name(c->kind), c->name, other->name);
         }
-        /* A newer build of a plugin replaces the installed one, but for those of cnnrun. */
+        /* A later build of an installed plugin replaces it, except for those shipped with
+         * cnnrun. */
         if (!other->desc && strcmp(other->name, p->name) == 0 &&
             other->precedence != CNRI_INSTALLED_LATER)
             tell(&t, "it is left out: a plugin called %s comes with cnnrun (%s)", p->name,
@@ -149,7 +150,8 @@ static void warn(void *arg, const char *text) {
 
 static void warn_of(const cnri_plugin *p) {
     teller t = {.plugin = p};
-    if (p->precedence == CNRI_SHIPPED) return; /* its neighbours may be left out of a package */
+    /* A package may leave out plugins that it refers to. */
+    if (p->precedence == CNRI_SHIPPED) return;
     cnri_plugin_problems(p, warn, &t);
     if (t.n > MAX_WARNED)
         cnri_log(CNR_LOG_WARN, p->name, "has %d more problem%s (\"cnnrun plugins\" lists them)",

@@ -1,4 +1,4 @@
-/* Where plugins are searched for, in which order they load, and the list of all that were seen. */
+/* Where plugins are searched for, in which order they load, and the list of all that were found. */
 #define _GNU_SOURCE
 #include "host/loader.h"
 #include <dirent.h>
@@ -8,19 +8,19 @@
 #include <string.h>
 
 typedef struct entry {
-    cnri_plugin plugin; /* first: what others see of it */
+    cnri_plugin plugin; /* first member: other files see only this */
     dev_t device;
     ino_t inode;
 } entry;
 
 static struct {
     pthread_mutex_t lock;
-    CNRI_VEC(entry *) all;     /* in order of discovery; entries stay where they are */
-    CNRI_VEC(char *) searched; /* folders, "PATH (not there)" among them */
-    CNRI_VEC(char *) skipped;  /* names of plugins that this load left out, as asked */
-    const char *at_work;       /* the path that is being opened */
-    bool first;                /* this load is: before it nobody had anything of the registry */
-    const cnri_plugin_search *search; /* the one under way */
+    CNRI_VEC(entry *) all;     /* in order of discovery; entries keep their address */
+    CNRI_VEC(char *) searched; /* folders; a missing one is "PATH (not there)" */
+    CNRI_VEC(char *) skipped;  /* names of plugins that this load skipped on request */
+    const char *at_work;       /* path of the plugin being opened */
+    bool first; /* true during the first load, when no other thread can have read the registry */
+    const cnri_plugin_search *search; /* the search under way */
 } seen = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 /* ---- the list ---- */
@@ -33,7 +33,7 @@ static const cnri_plugin *loaded_by_name(const char *name) {
     return NULL;
 }
 
-/* The same file, if it is loaded, or was refused under this very path. */
+/* The entry of the same file, if it is loaded, or was refused under this very path. */
 static const cnri_plugin *seen_before(const struct stat *info, const char *path) {
     for (int32_t i = 0; i < seen.all.n; i++) {
         const entry *e = seen.all.at[i];
@@ -80,7 +80,7 @@ const char *cnri_plugin_being_opened(void) {
     return __atomic_load_n(&seen.at_work, __ATOMIC_ACQUIRE);
 }
 
-/* At exit: a plugin that ends the process ends it without a word. */
+/* Runs at exit: reports a plugin that ended the process, which otherwise ends silently. */
 static void tell_exit(void) {
     const char *path = cnri_plugin_being_opened();
     if (path)
@@ -121,7 +121,7 @@ static bool is_shipped(const char *name) {
     return false;
 }
 
-/* What the file's own name promises must be what the plugin calls itself. */
+/* Sets the precedence. The plugin's own name must be the one that its file name gives. */
 static void set_precedence(cnri_plugin *p, const char *stem) {
     const cnri_plugin_search *s = seen.search;
     if (s && (cnri_is_listed(s->order, stem) || cnri_is_listed(s->order, p->name)))
@@ -129,7 +129,7 @@ static void set_precedence(cnri_plugin *p, const char *stem) {
     else if (is_shipped(stem) && strcmp(stem, p->name) == 0) p->precedence = CNRI_SHIPPED;
 }
 
-/* `path` is absolute and real. *out: what is known of the plugin now; NULL: it is to be skipped. */
+/* Loads a file; `path` is absolute and has no links. *out: the plugin; NULL: it is skipped. */
 static cnr_status load_file(const char *path, trust how, const cnri_plugin **out, cnr_error *err) {
     struct stat info;
     bool skipped = false;
@@ -165,7 +165,8 @@ static cnr_status load_file(const char *path, trust how, const cnri_plugin **out
         return name && *name ? CNR_OK : out_of_memory(err, path);
     }
     if (!good) {
-        if (!p->refused || cnri_alloc_failures() != before) { /* another try may do better */
+        /* A new attempt may succeed, because memory was out. */
+        if (!p->refused || cnri_alloc_failures() != before) {
             seen.all.n--;
             free_entry(e);
             return out_of_memory(err, path);
@@ -185,7 +186,7 @@ static cnr_status load_named(const char *path, cnr_error *err) {
     return cnri_fail(err, CNR_E_VERSION, path, "refused: %s", p->refused);
 }
 
-/* One that is linked into the program must load, once. */
+/* Loads a plugin that is linked into the program; it must load, and only once. */
 static cnr_status load_linked(cnr_plugin_query_fn query, cnr_error *err) {
     const struct stat none = {0};
     const cnr_plugin *d = query(CNR_ABI);
@@ -218,7 +219,7 @@ static int is_library(const struct dirent *e) {
     return e->d_name[0] != '.' && n > 3 && strcmp(e->d_name + n - 3, ".so") == 0;
 }
 
-/* Kept for whoever finds nothing. */
+/* Remembers a folder for the message that no plugin was found. */
 static void note_searched(const char *path, bool there) {
     char *text = cnri_format("%s%s", path, there ? "" : " (not there)");
     for (int32_t i = 0; text && i < seen.searched.n; i++)
@@ -231,11 +232,11 @@ static void note_searched(const char *path, bool there) {
     else cnri_free(text);
 }
 
-/* A file to load, and what else the order depends on. */
+/* A file to load, with all that its place in the order depends on. */
 typedef struct candidate {
-    char *path; /* absolute and real */
+    char *path; /* absolute and without links */
     trust how;
-    bool home; /* in a folder that cnnrun has by itself */
+    bool home; /* in one of cnnrun's own folders */
 } candidate;
 
 typedef CNRI_VEC(candidate) candidates;
@@ -249,7 +250,7 @@ static cnr_status add_candidate(candidates *list, const char *path, trust how, b
     return copy ? CNR_OK : out_of_memory(err, path);
 }
 
-/* All libraries of a folder in the order of their names. */
+/* Adds all libraries of a folder, by name. */
 static cnr_status add_folder(candidates *list, const char *directory, trust how, bool home,
                              cnr_error *err) {
     struct dirent **names = NULL;
@@ -273,13 +274,13 @@ static cnr_status add_folder(candidates *list, const char *directory, trust how,
     return status;
 }
 
-/* A folder or file that someone named: it must be there. */
+/* Adds a folder or file that the user named: it must exist. */
 static cnr_status add_given(candidates *list, const char *path, cnr_error *err) {
     struct stat info;
     char *real = realpath(path, NULL);
     if (!real || stat(real, &info) != 0) {
         free(real);
-        return cnri_fail(err, CNR_E_NOT_FOUND, path, "no such folder of plugins: %s",
+        return cnri_fail(err, CNR_E_NOT_FOUND, path, "no such plugin file or folder: %s",
                          strerror(errno));
     }
     const cnr_status status = S_ISDIR(info.st_mode)
@@ -289,7 +290,7 @@ static cnr_status add_given(candidates *list, const char *path, cnr_error *err) 
     return status;
 }
 
-/* A folder that need not be there. */
+/* Adds a folder if it exists. */
 static cnr_status add_if_there(candidates *list, const char *path, trust how, bool home,
                                cnr_error *err) {
     char *real = realpath(path, NULL);
@@ -302,7 +303,7 @@ static cnr_status add_if_there(candidates *list, const char *path, trust how, bo
     return status;
 }
 
-/* The environment's folders, unless we run with more rights than whoever set it. */
+/* Adds folders of the environment variable, unless the process has more rights than its user. */
 static cnr_status add_environment(candidates *list, cnr_error *err) {
     const char *at = secure_getenv("CNNRUN_PLUGIN_PATH");
     cnr_status status = CNR_OK;
@@ -311,7 +312,8 @@ static cnr_status add_environment(candidates *list, cnr_error *err) {
         char *path = cnri_format("%.*s", (int)n, at);
         if (!path) return out_of_memory(err, "CNNRUN_PLUGIN_PATH");
         if (path[0] == '/') status = add_if_there(list, path, TRUST_CHOSEN, false, err);
-        else if (n > 0) /* it would depend on the current folder, where anyone may have put files */
+        /* A relative path would depend on the current folder, where anyone may put files. */
+        else if (n > 0)
             cnri_log(CNR_LOG_WARN, "CNNRUN_PLUGIN_PATH", "\"%s\" is skipped: want absolute paths",
                      path);
         cnri_free(path);
@@ -320,7 +322,7 @@ static cnr_status add_environment(candidates *list, cnr_error *err) {
     return status;
 }
 
-/* Folder `from`, or one below `home`. home NULL: nothing is searched. */
+/* Adds folder `from`, relative to `home`. home NULL: adds nothing. */
 static cnr_status add_below(candidates *list, const char *home, const char *from, trust how,
                             cnr_error *err) {
     char *path = home ? cnri_path_join(home, from) : NULL;
@@ -351,8 +353,8 @@ static cnr_status add_defaults(candidates *list, cnr_error *err) {
 
 /* ---- the order ---- */
 
-/* Place in the order: those asked for, as they were asked for; those that are built with this
- * cnnrun, first from its own folders; all others. -1: no memory. */
+/* Rank in the load order: plugins in `order` first, in that order; then those built with this
+ * cnnrun, first from its own folders; then all others. -1: out of memory. */
 static int32_t place_of(const candidate *c, const char *const *order, int32_t n_order) {
     char *stem = stem_of(c->path);
     if (!stem) return -1;
@@ -388,7 +390,8 @@ static cnr_status load_all(const candidates *list, const char *const *order, cnr
     return status;
 }
 
-/* What is asked for by name and isn't there is a mistake, or another machine's. */
+/* Warns of a name in --plugin-order or similar that no plugin has; it may be a mistake, or for
+ * another machine. */
 static void warn_of_unknown(const candidates *list, const char *const *names, const char *option) {
     CNRI_VEC(const char *) known = {0};
     CNRI_VEC(char *) stems = {0};

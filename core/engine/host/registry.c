@@ -47,7 +47,7 @@ typedef struct snapshot {
     cnri_item *items;
     const void **of_kind;
     named *names;
-    group *groups, *by_op; /* by_op: a row for each kernel, `first` being its place in the list */
+    group *groups, *by_op; /* by_op: a row for each kernel; `first` is its index in the list */
     owned *owners;
     const cnr_kernel **kernels;
 } snapshot;
@@ -133,7 +133,7 @@ bool cnri_registry_item(int32_t index, cnri_item *out) {
 
 /* ---- registering ---- */
 
-/* Each of them is in the list of every operator that has a kernel. */
+/* Most kernels for any operator; each is in the list of every operator that has kernels. */
 enum { MAX_ANY_KERNELS = 32 };
 
 static bool is_any(const cnr_kernel *kernel) { return strcmp(kernel->op, CNR_ANY_OP) == 0; }
@@ -145,7 +145,7 @@ static const char *const *aliases_of(int32_t kind, const void *descriptor) {
     return CNRI_HAS(op, aliases) ? op->aliases : none;
 }
 
-/* A name as the staged ones are kept: with its kind in front. Names are bounded (descriptor.c). */
+/* A staged name, with its kind in front. Lengths are bounded (descriptor.c). */
 typedef struct staged_name {
     char text[264];
 } staged_name;
@@ -155,7 +155,7 @@ static staged_name staged_as(int32_t kind, const char *name) {
     return key;
 }
 
-/* The plugin that has this name already, among those registered and those staged; else NULL. */
+/* The plugin that has this name, registered or staged; NULL: none. */
 static const cnri_plugin *holder_of(const struct cnr_registrar *r, int32_t kind, const char *name) {
     const void *taken = cnri_descriptor_find(kind, name);
     if (taken) return cnri_owner(taken);
@@ -175,7 +175,7 @@ static cnr_status reject(struct cnr_registrar *r, cnr_status code, const char *f
     return code;
 }
 
-/* A name twice in one plugin is its mistake. */
+/* Fails if the plugin registered this name before. *other: another plugin that has it. */
 static cnr_status is_free(struct cnr_registrar *r, int32_t kind, const char *name,
                           const cnri_plugin **other) {
     const cnri_plugin *holder = holder_of(r, kind, name);
@@ -185,8 +185,7 @@ static cnr_status is_free(struct cnr_registrar *r, int32_t kind, const char *nam
                   cnri_kind_name(kind), name, holder->name);
 }
 
-/* The name is another plugin's: this descriptor is left out, and what else the plugin brings stays.
- */
+/* Leaves out a descriptor whose name another plugin has; the plugin's others are registered. */
 static cnr_status leave_out(struct cnr_registrar *r, const cnri_collision *collision) {
     cnri_collision *slot = cnri_push(&r->collisions);
     if (slot) *slot = *collision;
@@ -273,17 +272,15 @@ static int32_t count_names(const cnri_item *item) {
     return n;
 }
 
-/* Puts rows [from, n) of `rows`, in any order, among the `from` sorted ones of `old`, into `rows`:
- * registries grow plugin by plugin, and sorting all of one each time would take as long as loading.
- */
+/* Merges the sorted `old` (`from` rows) with the unsorted rows [from, n) of `rows`, into `rows`.
+ * Sorting all rows for each plugin would take as long as loading. */
 static void merge(char *rows, const void *old, int32_t from, int32_t n, size_t size,
                   int (*compare)(const void *, const void *)) {
     if (n > from) qsort(rows + (size_t)from * size, (size_t)(n - from), size, compare);
     if (from == 0) return;
     const char *a = old, *const a_end = a + (size_t)from * size;
     char *b = rows + (size_t)from * size, *const b_end = rows + (size_t)n * size;
-    for (char *to = rows; a < a_end;
-         to += size) { /* `to` is never past b: what is left of a fits */
+    for (char *to = rows; a < a_end; to += size) { /* `to` never passes b, so the rest of a fits */
         const bool first = b == b_end || compare(a, b) <= 0;
         memmove(to, first ? a : b, size);
         *(first ? &a : (const char **)&b) += size;
@@ -303,14 +300,14 @@ static void fill_names(snapshot *s, const snapshot *before) {
           compare_names);
 }
 
-/* By operator, then in order of registration. */
+/* Compares by operator, then by order of registration. */
 static int compare_kernels(const void *a, const void *b) {
     const group *x = a, *y = b;
     const int order = strcmp(x->op, y->op);
     return order ? order : x->first < y->first ? -1 : x->first > y->first;
 }
 
-/* Rows of one operator become a group. */
+/* Groups the rows of each operator. */
 static void fill_groups(snapshot *s, const snapshot *before) {
     const int32_t begin = s->first[CNR_KIND_KERNEL], n = s->first[CNR_KIND_KERNEL + 1] - begin;
     const int32_t had = before->first[CNR_KIND_KERNEL + 1] - before->first[CNR_KIND_KERNEL];
@@ -339,7 +336,7 @@ static void fill_owners(snapshot *s, const snapshot *before) {
     merge((char *)s->owners, before->owners, before->n, s->n, sizeof *s->owners, compare_owners);
 }
 
-/* Lists by kind, in order of registration. */
+/* Fills the lists by kind, in order of registration. */
 static void fill_lists(snapshot *s) {
     int32_t at = 0;
     for (int32_t kind = 0; kind < KINDS; kind++) {
@@ -350,8 +347,8 @@ static void fill_lists(snapshot *s) {
     s->first[KINDS] = at;
 }
 
-/* At most as many groups as kernels (and the one for any operator), each with the kernels for any
- * operator at its end. */
+/* Room for the kernel lists: at most one group for each kernel and one for any operator, each
+ * followed by the kernels for any operator. */
 static size_t kernel_capacity(const snapshot *before, const struct cnr_registrar *r) {
     size_t kernels = 0, any = 0;
     for (int32_t i = 0; i < before->n + r->staged.n; i++) {

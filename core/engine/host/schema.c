@@ -1,4 +1,5 @@
-/* Attribute values against a schema: finds every mistake, fills defaults, spreads spatial lists. */
+/* Checks attribute values against a schema: reports every mistake, fills defaults, expands
+ * spatial lists. */
 #include "host/host.h"
 #include <math.h>
 #include <string.h>
@@ -9,9 +10,9 @@
  *     [ cnr_attr * ... | cnr_attr ... | int64_t and double lists ... | strings ... ] */
 typedef struct entry {
     cnr_attr_spec row;
-    const cnr_attr *given; /* NULL: omitted */
-    int64_t n;             /* of the resulting list */
-    int32_t choice;        /* ENUM */
+    const cnr_attr *given; /* NULL: it was omitted */
+    int64_t n;             /* length of the resulting list */
+    int32_t choice;        /* index of the choice, for ENUM */
 } entry;
 
 typedef struct resolver {
@@ -101,7 +102,8 @@ static int64_t int_at(const cnr_attr *a, int64_t k) {
 
 /* ---- checks ---- */
 
-/* Beyond this a bound is no bound: schemas write INT64_MAX, which doubles only approximate. */
+/* True if the limit bounds anything: schemas write INT64_MAX for no bound, which doubles only
+ * approximate. */
 static bool bounds(double limit) { return fabs(limit) < 9007199254740992.0; }
 
 static void check_range(resolver *r, const entry *e, const char *path, double value) {
@@ -187,8 +189,8 @@ static void check_dtype(resolver *r, entry *e) {
     wrong_type(r, a, want);
 }
 
-/* How long the list becomes: a spatial one has an entry (or two) for each axis, when they are
- * known. */
+/* Sets the length of the resulting list: a spatial one has one entry (or two) for each spatial
+ * axis, once they are known. */
 static void check_length(resolver *r, entry *e, int64_t n) {
     const bool pairs = e->row.flags & CNR_ATTR_SPATIAL_PAIRS;
     e->n = n;
@@ -216,8 +218,9 @@ static void check_list(resolver *r, entry *e) {
         char path[160];
         if (is_number(a)) snprintf(path, sizeof path, "%s", a->name);
         else snprintf(path, sizeof path, "%s[%lld]", a->name, (long long)k + 1);
+        /* Already a whole number, perhaps too large for a double. */
         if (whole && (a->type == CNR_ATTR_INTS || a->type == CNR_ATTR_INT))
-            check_range(r, e, path, number_at(a, k)); /* whole already, and perhaps very large */
+            check_range(r, e, path, number_at(a, k));
         else check_number(r, e, path, number_at(a, k), whole);
     }
     check_length(r, e, n);
@@ -238,7 +241,7 @@ static void check_entry(resolver *r, entry *e) {
          [CNR_ATTR_BOOL] = check_bool,     [CNR_ATTR_ENUM] = check_enum,
          [CNR_ATTR_STRING] = check_string, [CNR_ATTR_INTS] = check_list,
          [CNR_ATTR_FLOATS] = check_list,   [CNR_ATTR_DTYPE] = check_dtype};
-    /* An empty spatial list is one that was resolved before its axes were known. */
+    /* An empty spatial list was resolved before its axes were known. */
     if (e->given && (e->row.flags & (CNR_ATTR_SPATIAL | CNR_ATTR_SPATIAL_PAIRS)) &&
         is_list(e->given->type) && e->given->n == 0)
         e->given = NULL;
@@ -302,7 +305,7 @@ static size_t entry_text_bytes(const entry *e) {
     return e->given && e->row.type == CNR_ATTR_STRING ? strlen(e->given->s) + 1 : 0;
 }
 
-/* The given entry that result entry k is made of; -1: fill. */
+/* Index of the given entry that result entry k is copied from; -1: the default. */
 static int64_t source_of(const entry *e, int64_t k) {
     const cnr_attr *a = e->given;
     if (!a) return -1;

@@ -9,7 +9,7 @@
 
 typedef struct alias_work {
     cnri_planner *p;
-    int32_t *last; /* by home: the last step that reads it; n_steps: an output */
+    int32_t *last; /* by home: index of the last step that reads it; n_steps: it is an output */
 } alias_work;
 
 static int32_t root_of(const cnr_plan *plan, int32_t home, uint64_t *offset) {
@@ -34,7 +34,8 @@ static void note_uses(alias_work *w) {
         if (plan->output_homes[i] >= 0) w->last[plan->output_homes[i]] = plan->steps.n;
 }
 
-/* A home whose bytes are ours to share: in memory that has parts, not a weight's. */
+/* True if the plan may let other values share the bytes of this home: its memory can be divided,
+ * and it is no weight. */
 static bool shareable(const cnr_plan *plan, int32_t home) {
     if (home < 0) return false;
     const cnri_home *h = &plan->homes.at[home];
@@ -43,7 +44,7 @@ static bool shareable(const cnr_plan *plan, int32_t home) {
            !cnri_is_weight(plan->graph, h->value) && !(h->type.flags & CNR_TENSOR_DYNAMIC);
 }
 
-/* An offset in elements as bytes that a part may begin at; false when it is not. */
+/* Converts an offset in elements to bytes; false if no part may begin there. */
 static bool byte_offset(const cnr_plan *plan, const cnri_home *h, uint64_t elements,
                         uint64_t *bytes) {
     const uint64_t bits = cnr_dtype_bits(h->type.dtype);
@@ -62,8 +63,8 @@ static const cnr_alias *find_alias(const cnr_alias *a, int32_t n, int32_t kind, 
     return NULL;
 }
 
-/* Channel blocks are where they would be in the whole: all of its elements, or whole blocks of the
- * one sample. */
+/* True if the channel blocks of the part are where they would be in the whole: the part has all
+ * its elements, or whole blocks of the only sample. */
 static bool blocks_agree(const cnri_home *part, const cnri_home *whole, uint64_t elements) {
     const cnr_tensor *a = &part->type, *b = &whole->type;
     if (part->block_of != whole->block_of) return false;
@@ -83,7 +84,7 @@ static bool fits_inside(const cnr_plan *plan, int32_t part, int32_t whole, uint6
            *bytes <= b->bytes && a->bytes <= b->bytes - *bytes;
 }
 
-/* Every output is some input's bytes: nothing is left to do. */
+/* Makes outputs views of an input's bytes, so that the step does nothing. False: impossible. */
 static bool try_views(alias_work *w, int32_t s, const cnr_alias *a, int32_t n) {
     cnr_plan *plan = w->p->plan;
     const cnri_step *step = &plan->steps.at[s];
@@ -103,7 +104,7 @@ static bool try_views(alias_work *w, int32_t s, const cnr_alias *a, int32_t n) {
     return step->n_out > 0;
 }
 
-/* Every input can be produced inside the output. */
+/* Places every input inside the output, so that the step does nothing. False: not possible. */
 static bool try_joins(alias_work *w, int32_t s, const cnr_alias *a, int32_t n) {
     cnr_plan *plan = w->p->plan;
     const cnri_step *step = &plan->steps.at[s];
@@ -114,7 +115,7 @@ static bool try_joins(alias_work *w, int32_t s, const cnr_alias *a, int32_t n) {
         if (!j || !fits_inside(plan, step->in[i], step->out[0], j->offset, &bytes)) return false;
         const int32_t root = root_of(plan, step->in[i], &at);
         if (at != 0 || plan->homes.at[root].bytes != plan->homes.at[step->in[i]].bytes)
-            return false; /* already a part of something else */
+            return false; /* it is a part of something else already */
         for (int32_t k = 0; k < i; k++)
             if (root_of(plan, step->in[k], &at) == root) return false;
     }
@@ -128,7 +129,7 @@ static bool try_joins(alias_work *w, int32_t s, const cnr_alias *a, int32_t n) {
     return true;
 }
 
-/* May step s overwrite this operand with its output? */
+/* True if step s may overwrite this operand with its output. */
 static bool dies_here(const alias_work *w, int32_t s, int32_t home) {
     const cnr_plan *plan = w->p->plan;
     uint64_t at, own_begin, begin, end;
@@ -142,8 +143,8 @@ static bool dies_here(const alias_work *w, int32_t s, int32_t home) {
     return true;
 }
 
-/* No other operand of the step lies in the bytes of operand i, but for one that is the very same
- * elements and read at the same places. */
+/* True if no other operand of the step shares bytes with operand i, except for one that is the
+ * very same elements, read at the same places (`each`). */
 static bool has_own_bytes(const cnr_plan *plan, const cnri_step *step, int32_t i, int32_t own,
                           bool each) {
     uint64_t own_begin, at;
@@ -174,7 +175,8 @@ static void try_in_place(alias_work *w, int32_t s, const cnr_alias *a, int32_t n
             const int32_t home = step->in[i];
             if (!shareable(plan, home)) continue;
             const cnri_home *in = &plan->homes.at[home];
-            /* with many operands a kernel may take several passes: only the first is safe then */
+            /* with many operands a kernel may take several passes: only the first operand is
+             * safe then */
             const bool each =
                 elementwise && cnr_same_shape(&in->type, &out->type) && (i == 0 || own <= 2);
             if (!each && (pick->view.n_chain || !find_alias(a, n, CNR_ALIAS_INPLACE, i, o)))

@@ -1,5 +1,5 @@
-/* A policy's answer for a whole net: asked for, checked, and made wishes and rows of the planner.
- */
+/* A policy's answer for a whole net: asks the policy, checks the answer, and turns it into
+ * placements and rows of the planner. */
 #include "plan/planner.h"
 
 /* ---- who answers ---- */
@@ -24,7 +24,7 @@ static cnr_status wrong(const cnri_planner *p, int32_t node, cnr_error *err, con
                      n->name, text);
 }
 
-/* The axis that was wanted, or the usual one: channels, else the first there is. */
+/* The axis to split along: the wanted one, or by default channels, else the first possible. */
 static int32_t axis_of(uint32_t axes, int32_t wanted) {
     if (wanted < 0) return cnri_default_axis(axes);
     return wanted < 32 && axes >> wanted & 1 ? wanted : -1;
@@ -60,7 +60,8 @@ static cnr_status check(const cnri_planner *p, int32_t node, cnri_policy_answer 
 
 /* ---- following ---- */
 
-/* Nodes on one device share a placement, so that they can share a kernel. */
+/* Returns the placement with these parts. Nodes on one device share a placement, so that one
+ * kernel can compute several of them. */
 static int32_t place_on(cnr_plan *plan, const cnri_part *parts, int32_t n, int32_t axis) {
     for (int32_t i = 0; i < plan->placed.n && n == 1; i++)
         if (plan->placed.at[i].n_parts == 1 &&
@@ -76,7 +77,7 @@ static int32_t place_on(cnr_plan *plan, const cnri_part *parts, int32_t n, int32
     return plan->placed.n - 1;
 }
 
-/* Where a row's node goes, all go that it computes. */
+/* Places the nodes that a row computes together on the device of its first node. */
 static cnr_status cover(cnri_planner *p, int32_t node, int32_t n_chain, cnr_error *err) {
     const cnri_region *region = cnri_region_of(p, p->answers[node]);
     cnri_chain own = region ? region->chain : (cnri_chain){0}, *chain = &own;
@@ -107,7 +108,8 @@ static cnr_status follow(cnri_planner *p, int32_t node, const cnri_policy_answer
     return cover(p, node, p->answers[node]->n_chain, err);
 }
 
-/* Nodes without an answer that were computed with one that moves go where it goes. */
+/* Places nodes that the policy did not answer, and that were computed together with a moved
+ * node, where that node goes. */
 static void bring_along(cnri_planner *p, const cnri_policy_answer *answers) {
     for (int32_t i = 0; i < p->n_picks; i++) {
         const int32_t by = p->picks[i].absorbed_by;
@@ -128,7 +130,8 @@ static cnr_status take(cnri_planner *p, cnri_policy_answer *answers, cnr_error *
         const bool given = answers[i].row >= 0 || answers[i].n_parts > 0;
         if (!given) continue;
         status = check(p, i, &answers[i], err);
-        if (status || p->wish[i] || p->plan->placed_as[i] >= 0) continue; /* by hand; or covered */
+        /* Placed by the user, or together with another node. */
+        if (status || p->wish[i] || p->plan->placed_as[i] >= 0) continue;
         status = follow(p, i, &answers[i], err);
     }
     if (status) return status;

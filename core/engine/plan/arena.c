@@ -5,7 +5,7 @@
  * good, then one that moves a block at the peak forward as long as that may help. */
 #include "plan/plan.h"
 
-enum { FEW = 16 }; /* one of so many: it pays to look for them and to sort them */
+enum { FEW = 16 }; /* blocks; with more, finding and sorting the few that overlap pays off */
 enum { BY_SIZE, BY_LENGTH, BY_FIRST, BY_AREA, BY_LAST, N_RULES, BY_OFFSET = N_RULES };
 
 typedef struct pack {
@@ -13,10 +13,13 @@ typedef struct pack {
     int32_t n;
     uint64_t alignment;
     int32_t *order, *best, *trial;
-    int32_t *placed, *near; /* by offset: all that have one; those that one meets */
-    int32_t *sorted, *rank; /* blocks by when they begin, and where each is in there */
-    int32_t *tree, leaves;  /* over `sorted`, of those placed: the latest end below each node */
-    uint64_t *offsets;      /* of the best */
+    /* Indices by offset: of all placed blocks; of those that overlap one block in time. */
+    int32_t *placed, *near;
+    /* Block indices sorted by first step, and the place of each block in that list. */
+    int32_t *sorted, *rank;
+    /* Tree over `sorted`: the latest last step among the placed blocks below each node. */
+    int32_t *tree, leaves;
+    uint64_t *offsets; /* of the best placement found so far */
 } pack;
 
 static uint64_t padded(uint64_t bytes, uint64_t alignment) {
@@ -27,7 +30,8 @@ static bool meet(const cnri_block *a, const cnri_block *b) {
     return a->first <= b->last && b->first <= a->last;
 }
 
-/* Which comes first under rule r; ties by size, then by index so that plans repeat. */
+/* True if block x goes before block y under a rule. Ties go by size, then by index, so that
+ * plans are reproducible. */
 static bool comes_first(const cnri_block *blocks, int32_t r, int32_t x, int32_t y) {
     const cnri_block *a = &blocks[x], *b = &blocks[y];
     const int64_t la = a->last - a->first, lb = b->last - b->first;
@@ -81,7 +85,7 @@ static void tree_add(pack *p, int32_t block) {
         p->tree[i] = last;
 }
 
-/* The first place in `sorted` from `at` on whose block is there and ends at `first` or later. */
+/* The first place in `sorted`, from `at` on, of a placed block that lives to `first` or later. */
 static int32_t tree_next(const pack *p, int32_t at, int32_t first) {
     if (at >= p->leaves) return p->leaves;
     int32_t i = p->leaves + at;
@@ -94,7 +98,7 @@ static int32_t tree_next(const pack *p, int32_t at, int32_t first) {
     return i - p->leaves;
 }
 
-/* Fills `near` with at most `capacity` of those placed that meet b; -1: there are more. */
+/* Fills `near` with at most `capacity` placed blocks that overlap b in time; -1: there are more. */
 static int32_t gather(pack *p, const cnri_block *b, int32_t capacity) {
     int32_t n = 0;
     for (int32_t at = tree_next(p, 0, b->first); at < p->n; at = tree_next(p, at + 1, b->first)) {
@@ -108,7 +112,7 @@ static int32_t gather(pack *p, const cnri_block *b, int32_t capacity) {
 
 /* ---- placing ---- */
 
-/* The lowest offset for b between those of a list by rising offset. */
+/* The lowest offset for b among the gaps between a list of blocks sorted by offset. */
 static uint64_t lowest(const pack *p, const cnri_block *b, const int32_t *list, int32_t n) {
     const uint64_t bytes = padded(b->bytes, p->alignment);
     uint64_t at = 0;
@@ -122,7 +126,7 @@ static uint64_t lowest(const pack *p, const cnri_block *b, const int32_t *list, 
     return at;
 }
 
-/* `placed` holds n. */
+/* Inserts a block into `placed`, which holds n. */
 static void insert(pack *p, int32_t block, int32_t n) {
     const uint64_t at = p->blocks[block].offset;
     int32_t low = 0, high = n;
@@ -135,8 +139,9 @@ static void insert(pack *p, int32_t block, int32_t n) {
     p->placed[low] = block;
 }
 
-/* Places in the given order; returns the height. Gives up beyond `limit`. Long nets have few blocks
- * alive at once: those are found and sorted; where most are, the list of all is at hand. */
+/* Places the blocks in the given order. Returns the height in bytes; gives up once it exceeds
+ * `limit`. In long nets few blocks overlap, so those are collected and sorted; if most overlap,
+ * the list of all is used. */
 static uint64_t place(pack *p, const int32_t *order, uint64_t limit) {
     uint64_t top = 0;
     tree_clear(p);
@@ -161,14 +166,16 @@ static uint64_t keep(pack *p, const int32_t *order, uint64_t best) {
     return top;
 }
 
-static uint64_t random_next(uint64_t *state) { /* splitmix64, fixed seed: plans repeat */
+/* Splitmix64 with a fixed seed, so that plans are reproducible. */
+static uint64_t random_next(uint64_t *state) {
     uint64_t z = (*state += 0x9e3779b97f4a7c15u);
     z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
     z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
     return z ^ (z >> 31);
 }
 
-/* Moves the block at the top, or one alive with it, to an earlier place in the order. */
+/* Improves the order: moves the block at the top, or one that overlaps it, to an earlier place.
+ * Returns the best height. */
 static uint64_t search(pack *p, uint64_t best, uint64_t bound) {
     uint64_t seed = 1;
     const int64_t cost = (int64_t)p->n * p->n / 4 + 1;
@@ -203,8 +210,8 @@ uint64_t cnri_arena_bound(const cnri_block *blocks, int32_t n, uint64_t alignmen
     int32_t *ends = begins + n, gone = n;
     if (alignment == 0) alignment = 1;
     sort_all(blocks, begins, n, BY_FIRST);
-    sort_all(blocks, ends, n, BY_LAST); /* falling */
-    for (int32_t i = 0; i < n; i++) {   /* the most alive at once is alive when some block begins */
+    sort_all(blocks, ends, n, BY_LAST); /* by last step, falling */
+    for (int32_t i = 0; i < n; i++) {   /* the peak is reached when some block begins */
         const cnri_block *b = &blocks[begins[i]];
         for (; blocks[ends[gone - 1]].last < b->first; gone--)
             sum -= padded(blocks[ends[gone - 1]].bytes, alignment);
@@ -224,7 +231,7 @@ uint64_t cnri_arena_place(cnri_block *blocks, int32_t n, uint64_t alignment) {
     const size_t words = 7 * count + 2 * (size_t)p.leaves;
     void *memory = cnri_alloc(count * sizeof(uint64_t) + words * sizeof(int32_t));
     uint64_t best = UINT64_MAX;
-    if (!memory) { /* correct without a search: one behind the other */
+    if (!memory) { /* out of memory: place blocks one behind the other, which is always correct */
         uint64_t at = 0;
         for (int32_t i = 0; i < n; i++) {
             blocks[i].offset = at;

@@ -1,20 +1,20 @@
-/* The rows of a node on a device: which kernels take it, in which layouts, and how much of its
- * chain. */
+/* Makes the rows of a node on a device: the kernels that accept it, their layouts, and how much
+ * of its chain they compute. */
 #include "plan/planner.h"
 
-/* What all rows of one question have in common. */
+/* The data that all rows of one query share. */
 typedef struct query_context {
     cnri_planner *p;
     cnri_chain *chain;
     const cnri_kernel_query *q;
     const cnr_device *device;
     const char *key;
-    bool offered; /* neighbours' layouts may be taken as they are */
+    bool offered; /* the inputs may keep the layouts that they have now */
 } query_context;
 
 /* ---- which layouts can be had ---- */
 
-/* Can a tensor have this block and class on this device? */
+/* True if a tensor can have this channel block and memory class on this device. */
 static bool layout_fits(const query_context *a, const cnr_tensor *t, bool weight, int32_t block,
                         int32_t memory_class) {
     const cnr_device *device = a->device;
@@ -35,7 +35,7 @@ static bool layout_fits(const query_context *a, const cnr_tensor *t, bool weight
     return block >= 0;
 }
 
-/* Is the answer one that can be kept? */
+/* True if the kernel's answer can be carried out. */
 static bool answer_holds(const query_context *a, const cnri_view *v, const cnri_candidate *c) {
     int32_t *in_block = cnri_layout(c, CNRI_IN_BLOCK), *out_block = cnri_layout(c, CNRI_OUT_BLOCK);
     const int32_t *in_class = cnri_layout(c, CNRI_IN_CLASS);
@@ -57,7 +57,8 @@ static bool answer_holds(const query_context *a, const cnri_view *v, const cnri_
     return true;
 }
 
-/* Encodings of the inputs against what the kernel reads: 0 no, 1 as they are, 2 when decoded. */
+/* Compares the encodings of the inputs with those that the kernel reads. 0: it can't read them,
+ * 1: as they are, 2: once decoded. */
 static int32_t encodings_fit(const cnr_kernel *k, const cnri_view *v) {
     const char *const *names = CNRI_HAS(k, encodings) ? k->encodings : NULL;
     bool as_is = true, dense = true;
@@ -70,7 +71,8 @@ static int32_t encodings_fit(const cnr_kernel *k, const cnri_view *v) {
     return as_is ? 1 : dense ? 2 : 0;
 }
 
-/* What the inputs are stored as on the device now; plain when that is not offered. */
+/* Fills blocks and classes with the layouts that the inputs have on the device now; plain if
+ * `offered` is false. */
 static void offer(const query_context *a, const cnri_view *v, bool offered, int32_t *blocks,
                   int32_t *classes) {
     const cnri_planner *p = a->p;
@@ -83,7 +85,7 @@ static void offer(const query_context *a, const cnri_view *v, bool offered, int3
     }
 }
 
-/* Whether the neighbours have anything that is not plain: else to offer it asks the same twice. */
+/* True if any input's layout is not plain; otherwise offering it repeats the plain query. */
 static bool worth_offering(const query_context *a) {
     const cnri_chain *c = a->chain;
     for (int32_t i = 0; i < c->n_in[a->q->cap]; i++) {
@@ -96,7 +98,7 @@ static bool worth_offering(const query_context *a) {
 
 /* ---- blocks that pass through ---- */
 
-/* The block in which an element-wise node can simply work through its operands; 0 none. */
+/* The channel block in which an element-wise node can process its operands unchanged; 0: none. */
 static int32_t passing_block(const query_context *a, const cnri_view *v) {
     const cnri_planner *p = a->p;
     int32_t block = 0;
@@ -135,7 +137,7 @@ static double conversion_ns(const query_context *a, const cnri_view *v, const cn
         const cnr_value value = v->in[i];
         if (value < 0 || value >= a->p->n_offers || cnri_is_weight(a->p->graph, value)) continue;
         const cnri_offer *o = &a->p->offers[value];
-        /* an operand of the chain that is chosen later: it can still come as it is wanted */
+        /* an operand that is computed later may still get the layout that the kernel wants */
         if (o->device < 0 && a->p->graph->values.at[value].producer >= 0) continue;
         const bool here = o->device == c->device;
         if (block[i] != (here ? o->block : 0) || memory[i] != (here ? o->memory_class : 0))
@@ -144,13 +146,13 @@ static double conversion_ns(const query_context *a, const cnri_view *v, const cn
     return ns;
 }
 
-/* Guesses, where neither record nor kernel says anything: of a good kernel a core does 10 billion
- * multiply-accumulates a second and reads 10 GB, references a tenth of that; a call costs
- * something. */
+/* Cost guesses, used where neither the record nor the kernel gives a time. A good kernel does 10
+ * billion multiply-accumulates a second on one core and reads 10 GB/s; references do a tenth of
+ * that. Each call has a fixed cost. */
 #define GUESS_NS_A_MAC 0.1
 #define GUESS_NS_A_BYTE 0.1
 #define GUESS_NS_A_CALL 1e3
-#define GUESS_NS_A_CALL_AWAY 2e4 /* to a device that is not the host */
+#define GUESS_NS_A_CALL_AWAY 2e4 /* for a device that is not the host */
 
 double cnri_guess_ns(const cnr_device *d, int32_t score, uint64_t bytes, uint64_t flops) {
     const double units = score && d->concurrency > 0 ? d->concurrency : 1;
@@ -177,8 +179,8 @@ static double guess_of(const query_context *a, const cnri_view *v, const cnri_ca
     return cnri_guess_ns(a->device, c->score, bytes, flops);
 }
 
-/* On record, for the whole chain; else the kernel's estimate, and what it leaves over makes a pass
- * over memory each. */
+/* Sets the cost of a row: the recorded time of the whole chain; else the kernel's estimate, plus
+ * a pass over memory for each operator of the chain that it leaves. */
 static void find_cost(const query_context *a, const cnri_view *v, double estimate,
                       cnri_candidate *c) {
     const cnri_timed *seen =
@@ -199,7 +201,7 @@ static void find_cost(const query_context *a, const cnri_view *v, double estimat
 
 /* ---- asking ---- */
 
-/* Whoever did not end when it was timed. */
+/* True if this kernel did not return when it was timed. */
 static bool hangs(const query_context *a, const cnr_kernel *k) {
     const cnri_timed *seen = *a->key && !a->q->forced_name
                                  ? cnri_tuning_find(a->p->options->tuning, a->key, k->name)
@@ -207,7 +209,7 @@ static bool hangs(const query_context *a, const cnr_kernel *k) {
     return seen && seen->cost.ns >= CNRI_TUNING_HANGS;
 }
 
-/* Asks a kernel, for as much of the chain as it takes; *takes false: it will not. */
+/* Asks a kernel to compute as much of the chain as it can. *takes false: it refuses the node. */
 static cnr_status ask(const query_context *a, const cnr_kernel *k, bool offered, cnri_candidate *c,
                       bool *takes, cnr_error *err) {
     *takes = false;
@@ -230,9 +232,12 @@ static cnr_status ask(const query_context *a, const cnr_kernel *k, bool offered,
         CNRI_DURING(refused, k->accepts(a->device, &v.node, &answer), .verb = "asking kernel",
                     .descriptor = k, .name = k->name, .node = v.node.name,
                     .device = a->device->name);
-        if (refused || answer.score <= 0) return CNR_OK;
+        if (refused || answer.score <= 0) {
+            a->p->rows.refusal = answer.why;
+            return CNR_OK;
+        }
         if (answer.epilogue < take &&
-            !a->chain->region) { /* ask again for exactly what it would take */
+            !a->chain->region) { /* asks again for exactly the operators that it accepted */
             take = answer.epilogue < 0 ? 0 : answer.epilogue;
             continue;
         }
@@ -242,7 +247,8 @@ static cnr_status ask(const query_context *a, const cnr_kernel *k, bool offered,
         c->extrapolated = (answer.flags & CNR_ACCEPT_EXTRAPOLATED) != 0;
         c->ranges = a->q->axis >= 0 && (answer.ranges >> a->q->axis & 1);
         if (a->chain->region && CNRI_HAS(k, prepare)) c->prepared_from = v.node.subgraph->n_varying;
-        if (!answer_holds(a, &v, c)) { /* an operand may be what does not fit */
+        /* The operand that does not fit may belong to a later operator of the chain. */
+        if (!answer_holds(a, &v, c)) {
             if (a->chain->region) return CNR_OK;
             take--;
             continue;
@@ -256,7 +262,7 @@ static cnr_status ask(const query_context *a, const cnr_kernel *k, bool offered,
     return CNR_OK;
 }
 
-/* The next free row, blank. */
+/* Returns the next free row, cleared. */
 static cnri_candidate *blank(const query_context *a, const cnr_kernel *k, int32_t way) {
     cnri_rows *rows = &a->p->rows;
     cnri_candidate *c = &rows->at[rows->n];
@@ -266,7 +272,8 @@ static cnri_candidate *blank(const query_context *a, const cnr_kernel *k, int32_
 }
 
 static cnr_status ask_ways(const query_context *a, const cnr_kernel *k, cnr_error *err) {
-    for (int32_t way = 0; way < 4; way++) { /* offered or plain, encoded or decoded */
+    /* Bits of way: offered or plain layouts, encoded or decoded weights. */
+    for (int32_t way = 0; way < 4; way++) {
         bool takes;
         if (a->q->stored_choice ? way != a->q->stored_choice->way : (way & 1) && !a->offered)
             continue;
@@ -278,7 +285,7 @@ static cnr_status ask_ways(const query_context *a, const cnr_kernel *k, cnr_erro
     return CNR_OK;
 }
 
-/* Wherever its device has host memory the operator's own reference would do. */
+/* Adds the operator's reference, on devices with host memory. */
 static void add_reference(const query_context *a) {
     const cnri_view v = cnri_view_of(a->p, a->chain, 0, false);
     if (!cnri_is_host(a->device) || !CNRI_HAS(v.node.desc, reference)) return;
@@ -371,12 +378,14 @@ cnr_status cnri_candidates_make(cnri_planner *p, cnri_chain *chain, const cnri_k
     const cnri_view all = cnri_view_of(p, chain, q->cap, false);
     query_context a = {p, chain, q, p->plan->devices[q->device], key, false};
     const int32_t n = cnri_kernels_for(all.node.desc, &kernels);
-    const int32_t n_out = chain->region ? all.n_out /* a chain's end has one */
-                                        : p->graph->nodes.at[chain->node]->view.n_outputs;
+    /* The last operator of a chain has one output. */
+    const int32_t n_out =
+        chain->region ? all.n_out : p->graph->nodes.at[chain->node]->view.n_outputs;
     if (!make_room(&p->rows, 4 * n + 1, 2 * ((size_t)chain->n_in[chain->n] + (size_t)n_out)))
         return cnri_no_memory(err);
     p->rows.n = 0;
     p->rows.named = false;
+    p->rows.refusal = NULL;
     if (q->stored_choice && strcmp(q->stored_choice->device, a.device->name) != 0) return CNR_OK;
     a.offered = p->layout && (q->stored_choice || worth_offering(&a)) && !passing_block(&a, &all);
     for (int32_t i = 0; i < n; i++) {

@@ -1,7 +1,7 @@
-/* Node by node: has rows made, asks who has a say which is taken, and keeps it. */
+/* Chooses node by node: makes the rows, applies the rules, and keeps the row that was picked. */
 #include "plan/planner.h"
 
-/* Row `i` of those that were made becomes the part's; what is its own stays. */
+/* Makes row `i` the part's choice; the part keeps its range. */
 static void take(cnri_planner *p, int32_t i, cnri_candidate *part) {
     const cnri_candidate was = *part;
     const cnri_candidate *row = &p->rows.at[i];
@@ -21,16 +21,17 @@ static cnr_status none_takes(const cnri_planner *p, const cnri_kernel_query *q, 
 
 static cnr_status not_as_forced(const cnri_planner *p, const cnri_kernel_query *q, cnr_error *err) {
     return cnri_fail(err, CNR_E_ARG, cnri_node_name(p, q->node),
-                     "kernel \"%s\" was asked for but does not take this node", q->forced_name);
+                     "kernel \"%s\" was asked for but does not take this node%s%s", q->forced_name,
+                     p->rows.refusal ? ": " : "", p->rows.refusal ? p->rows.refusal : "");
 }
 
-/* The row that the policy took for the node, if it is of this device. */
+/* The row that the policy picked for the node, if it belongs to this device. */
 static const cnri_candidate *answer_of(const cnri_planner *p, int32_t node, int32_t device) {
     const cnri_candidate *c = p->answers ? p->answers[node] : NULL;
     return c && c->device == device ? c : NULL;
 }
 
-/* Chooses for one part; what its device leaves goes to the one with host memory. */
+/* Chooses a row for a part. If the device has none, the device with host memory takes it. */
 static cnr_status choose_part(cnri_planner *p, cnri_pick *pick, cnri_kernel_query *q,
                               cnri_candidate *part, cnr_error *err) {
     q->policy_row = answer_of(p, q->node, part->device);
@@ -43,7 +44,8 @@ static cnr_status choose_part(cnri_planner *p, cnri_pick *pick, cnri_kernel_quer
         if (status) return status;
         const int32_t i = cnri_rule_pick(&rule, q, &p->rows);
         if (q->policy_row && (i < 0 || p->rows.at[i].kernel != q->policy_row->kernel)) {
-            q->policy_row = NULL; /* not among today's neighbours: the other rules choose */
+            /* Neighbours have other layouts now than in the table: the other rules choose. */
+            q->policy_row = NULL;
             continue;
         }
         if (i >= 0) {
@@ -59,7 +61,7 @@ static cnr_status choose_part(cnri_planner *p, cnri_pick *pick, cnri_kernel_quer
     }
 }
 
-/* All parts take the same chain along: *cap of it. */
+/* Chooses for all parts. *cap: the number of chain operators that all parts compute. */
 static cnr_status choose_parts(cnri_planner *p, cnri_pick *pick, int32_t *cap, cnr_error *err) {
     cnri_kernel_query q = cnri_query_of(p, pick->chain.node, pick->axis);
     cnr_status status = CNR_OK;
@@ -85,7 +87,7 @@ static cnr_status choose_parts(cnri_planner *p, cnri_pick *pick, int32_t *cap, c
     return status;
 }
 
-/* What the neighbours behind are offered. */
+/* Records the layouts that later nodes are offered. */
 static void keep_offers(cnri_planner *p, const cnri_pick *pick) {
     const cnri_candidate *first = &pick->parts[0];
     for (int32_t i = 0; i < pick->view.n_out; i++)
@@ -94,7 +96,7 @@ static void keep_offers(cnri_planner *p, const cnri_pick *pick) {
                          cnri_layout(first, CNRI_OUT_CLASS)[i]};
 }
 
-/* Layouts of the parts, as wide as the longest chain makes them, behind the parts. */
+/* Allocates the parts and, behind them, layouts wide enough for the longest chain. */
 static cnr_status alloc_parts(cnri_planner *p, int32_t node, cnri_pick *pick, cnr_error *err) {
     const size_t n_out = (size_t)p->graph->nodes.at[node]->view.n_outputs;
     const size_t width = 2 * ((size_t)pick->chain.n_in[pick->chain.n] + n_out);
@@ -105,7 +107,7 @@ static cnr_status alloc_parts(cnri_planner *p, int32_t node, cnri_pick *pick, cn
     return CNR_OK;
 }
 
-/* A region that is taken has its row already. */
+/* Copies the row of a region that is taken. */
 static cnr_status choose_region(cnri_planner *p, const cnri_region *r, cnr_error *err) {
     cnri_pick *pick = &p->picks[r->chain.node];
     const size_t n = 2 * (size_t)(r->row.n_in + r->row.n_out);
@@ -175,7 +177,7 @@ cnr_status cnri_plan_choose(cnri_planner *p, cnr_error *err) {
     for (int32_t v = 0; v < p->n_offers; v++) p->offers[v].device = -1;
     for (int32_t i = 0; i < p->n_picks; i++) p->picks[i].absorbed_by = -1;
     find_only_users(p);
-    for (int32_t i = 0; i < p->n_picks; i++) { /* others take none of a region along */
+    for (int32_t i = 0; i < p->n_picks; i++) { /* other nodes compute no node of a region */
         const cnri_region *r = cnri_region_at(p, i);
         for (int32_t k = 0; r && k < r->chain.n; k++) p->picks[r->chain.at[k]].absorbed_by = i;
     }

@@ -1,14 +1,14 @@
-/* Steps in an order in which everything is there when it is needed. */
+/* Emits steps in an order in which every operand exists when it is read. */
 #include "plan/planner.h"
 
 static const cnr_input_range whole = {-1, 0, 0};
 
-/* A weight that the kernel reads while running: on its device, or where it is in host memory. */
+/* Finds the home of a weight that the kernel reads in a run: on its device or in host memory. */
 static cnr_status constant_home(cnri_planner *p, cnr_value value, int32_t device,
                                 int32_t memory_class, int32_t *home, cnr_error *err) {
     for (int32_t h = p->first_home[value]; h >= 0; h = p->reach.at[h].next) {
         const cnri_home *at = &p->plan->homes.at[h];
-        if (p->reach.at[h].hidden) continue; /* only `prepare` reads that one */
+        if (p->reach.at[h].hidden) continue; /* only the prepare hook reads that home */
         if (at->device == device && at->memory_class == memory_class) {
             *home = h;
             return CNR_OK;
@@ -33,7 +33,7 @@ static cnr_status constant_home(cnri_planner *p, cnr_value value, int32_t device
     return CNR_OK;
 }
 
-/* An input of the graph begins where it is first read. */
+/* Brings an input of the graph to a device, just before it is first read there. */
 static cnr_status begin_input(cnri_planner *p, cnr_value value, int32_t device, cnr_error *err) {
     int32_t home;
     if (p->first_home[value] >= 0 || !p->graph->values.at[value].is_input) return CNR_OK;
@@ -45,7 +45,8 @@ static cnr_status begin_input(cnri_planner *p, cnr_value value, int32_t device, 
     return CNR_OK;
 }
 
-/* What of input i the range needs; operands of the chain are read where the output is written. */
+/* The part of input i that the candidate's range needs. Operands of the chain are read at the
+ * places that are written. */
 static cnr_input_range needed(const cnri_pick *pick, const cnri_node *head, const cnri_candidate *c,
                               int32_t i) {
     cnr_input_range r = whole;
@@ -76,7 +77,7 @@ static cnr_status part_inputs(cnri_planner *p, int32_t node, const cnri_candidat
             if (c->dense && pick->view.node.inputs[i]->encoding)
                 status = cnri_plan_twin_read(p, v, &v, err);
             if (status) return status;
-            /* only prepare reads it, on the host */
+            /* only the prepare hook reads it, on the host */
             if (cnri_prepares(c->prepared, c->prepared_from, i)) {
                 status = cnri_plan_home(p, v, c->device, 0, 0, true, &in[i], err);
                 if (!status) p->reach.at[in[i]].axis = -1;
@@ -93,8 +94,8 @@ static cnr_status part_inputs(cnri_planner *p, int32_t node, const cnri_candidat
     return CNR_OK;
 }
 
-/* Where the node's variable is that output `output` is to be written over; -1: a home of its own.
- */
+/* The home of the variable that output `output` must overwrite in place; -1: the output gets a
+ * home of its own. */
 static int32_t updated_home(const cnri_planner *p, int32_t node, const cnri_candidate *c,
                             int32_t output, const int32_t *in) {
     const cnri_pick *pick = &p->picks[node];
@@ -106,7 +107,7 @@ static int32_t updated_home(const cnri_planner *p, int32_t node, const cnri_cand
     return -1;
 }
 
-/* A variable has been overwritten: so are its homes on other devices. */
+/* Copies an overwritten variable to its homes on other devices. */
 static cnr_status spread_updates(cnri_planner *p, const cnri_step *step, cnr_error *err) {
     const int32_t *out = step->out, n_out = step->n_out;
     for (int32_t i = 0; i < n_out; i++) {
@@ -116,7 +117,7 @@ static cnr_status spread_updates(cnri_planner *p, const cnri_step *step, cnr_err
             if (h == out[i] || p->reach.at[h].hidden ||
                 p->plan->homes.at[h].storage == from.storage)
                 continue;
-            int32_t source = out[i]; /* between two devices the way leads through the host */
+            int32_t source = out[i]; /* a copy between two devices goes through the host */
             cnr_status status = CNR_OK;
             if (!cnri_is_host(p->plan->devices[from.device]) &&
                 !cnri_is_host(p->plan->devices[p->plan->homes.at[h].device])) {
@@ -156,7 +157,7 @@ static cnr_status part_outputs(cnri_planner *p, int32_t node, const cnri_candida
     return CNR_OK;
 }
 
-/* The kernel computed everything into a scratch home: the part goes to where it belongs. */
+/* Copies the part out of a scratch home, for a kernel that computed the whole output there. */
 static cnr_status keep_part(cnri_planner *p, const cnri_pick *pick, const cnri_candidate *c,
                             int32_t scratch, cnr_error *err) {
     const cnr_value v = p->plan->homes.at[scratch].value;
@@ -169,7 +170,8 @@ static cnr_status keep_part(cnri_planner *p, const cnri_pick *pick, const cnri_c
     return cnri_plan_copy(p, scratch, home, (cnr_input_range){pick->axis, c->begin, c->end}, err);
 }
 
-/* `homes`: of the inputs, which are there; then space for the outputs. The step owns it. */
+/* Emits the step of one part. `homes`: those of the inputs, then room for the outputs; the step
+ * owns the array. */
 static cnr_status emit_part(cnri_planner *p, int32_t node, const cnri_candidate *c, int32_t *homes,
                             cnr_error *err) {
     const cnri_pick *pick = &p->picks[node];
@@ -202,22 +204,22 @@ static cnr_status emit_part(cnri_planner *p, int32_t node, const cnri_candidate 
         const cnr_input_range got = {part && c->ranges ? pick->axis : -1, c->begin, c->end};
         status = cnri_reach_add(p, home, got, err);
     }
-    const cnri_step done = *s; /* which moves as steps are added */
+    const cnri_step done = *s; /* a copy, because adding steps moves *s */
     if (!status) status = spread_updates(p, &done, err);
     if (!status && part && !c->ranges) status = keep_part(p, pick, c, homes[pick->view.n_in], err);
     return status;
 }
 
-/* Whether the part is computed in this of two passes: devices that work by themselves begin first,
- * so that the others work meanwhile. */
+/* True if the part belongs to this of two passes: parts on asynchronous devices are started
+ * first, so that the others work at the same time. */
 static bool in_pass(const cnri_planner *p, const cnri_pick *pick, const cnri_candidate *c,
                     int32_t pass) {
     if (pick->axis >= 0 && c->begin >= c->end) return false;
     return cnri_is_async(p->plan->devices[c->device]) == (pass == 0);
 }
 
-/* What a part needs of other devices is queued before any part begins: behind a kernel in its queue
- * it would come when that has ended. What the host waits for goes first. */
+/* Emits the copies that the parts of a node need before any part starts. A copy queued behind a
+ * kernel would wait for it. Copies that the host waits for go first. */
 static cnr_status gather(cnri_planner *p, int32_t node, int32_t **homes, cnr_error *err) {
     const cnri_pick *pick = &p->picks[node];
     for (int32_t pass = 1; pass >= 0; pass--)
@@ -278,7 +280,7 @@ static bool only_updates(const cnr_graph *g, const cnri_node *node) {
 cnr_status cnri_plan_emit(cnri_planner *p, cnr_error *err) {
     const cnr_graph *g = p->graph;
     int32_t *head_of = cnri_alloc((size_t)(p->n_picks + 1) * sizeof *head_of);
-    p->n_first = g->values.n + g->values.n; /* each value may yet get a dense twin */
+    p->n_first = g->values.n + g->values.n; /* room for a dense twin of each value */
     p->first_home = cnri_alloc((size_t)(p->n_first + 1) * sizeof *p->first_home);
     p->plan->input_homes = cnri_alloc((size_t)(g->inputs.n + 1) * sizeof(int32_t));
     p->plan->output_homes = cnri_alloc((size_t)(g->outputs.n + 1) * sizeof(int32_t));
@@ -287,14 +289,15 @@ cnr_status cnri_plan_emit(cnri_planner *p, cnr_error *err) {
         status = cnri_no_memory(err);
     for (int32_t i = 0; i < g->inputs.n && !status; i++) p->plan->input_homes[i] = -1;
     for (int32_t v = 0; v < p->n_first && !status; v++) p->first_home[v] = -1;
-    /* a node is computed where the last of its chain stands: all operands are there by then */
+    /* A node is computed where the last operator of its chain is, as all operands exist there. */
     for (int32_t i = 0; i < p->n_picks && !status; i++) head_of[i] = -1;
     for (int32_t i = 0; i < p->n_picks && !status; i++) {
         const cnri_pick *pick = &p->picks[i];
         const int32_t n = pick->view.n_chain;
         if (pick->absorbed_by < 0) head_of[n ? pick->chain.at[n - 1] : i] = i;
     }
-    for (int32_t last = 0; last < 2; last++) /* variables change behind all that read them */
+    /* Variables are overwritten after all steps that read them. */
+    for (int32_t last = 0; last < 2; last++)
         for (int32_t i = 0; i < p->n_picks && !status; i++)
             if (head_of[i] >= 0 && only_updates(g, g->nodes.at[head_of[i]]) == (last == 1))
                 status = emit_node(p, head_of[i], err);

@@ -1,8 +1,8 @@
-/* The last of a plan: node views on the homes' tensors, kernel states, constants on devices. */
+/* Finishes a plan: node views on the homes' tensors, kernel states, constants on devices. */
 #include "plan/planner.h"
 
-/* A weight is seen through the graph's own tensor, whose address stays and whose data may be
- * replaced; everything else through the home's. */
+/* The tensor that a step sees for a home. For a weight it is the graph's own, whose address
+ * stays and whose data may be replaced; for other values it is the home's. */
 static const cnr_tensor *tensor_seen_by(const cnr_plan *plan, const cnri_step *s, int32_t home) {
     if (home < 0) return NULL;
     const cnri_home *h = &plan->homes.at[home];
@@ -65,7 +65,8 @@ cnr_status cnri_plan_views(cnri_planner *p, cnr_error *err) {
         cnri_step *s = &plan->steps.at[i];
         if (s->kind != CNRI_STEP_KERNEL) continue;
         cnr_status status = view_step(p, s, err);
-        for (int32_t k = 0; k < s->n_in; k++) /* what it reads as it is, it may look at now */
+        /* Kernels may look at weights that they read unprepared. */
+        for (int32_t k = 0; k < s->n_in; k++)
             if (s->in[k] >= 0 && !cnri_step_prepares(s, k))
                 cnri_late_keep(plan->graph, plan->homes.at[s->in[k]].value);
         if (!status) status = plan_kernel(p, s, err);
@@ -74,7 +75,8 @@ cnr_status cnri_plan_views(cnri_planner *p, cnr_error *err) {
     return CNR_OK;
 }
 
-/* A weight that has no data yet waits for it: a plan can be looked at before, but not run. */
+/* Puts a constant into device memory. A weight without data is skipped: such a plan can be shown
+ * but not run. */
 static cnr_status put_constant(cnr_plan *plan, const cnri_home *h, cnr_error *err) {
     const cnr_device *device = plan->devices[h->device];
     const cnr_tensor *data = plan->graph->values.at[h->value].type;
@@ -96,7 +98,7 @@ static cnr_status put_constant(cnr_plan *plan, const cnri_home *h, cnr_error *er
     return cnri_device_upload(device, mem, data->data, h->bytes, err);
 }
 
-/* Weights that kernels on devices without host memory read: written there; `only` -1: all. */
+/* Writes weights that kernels read on devices without host memory; `only` -1: all of them. */
 cnr_status cnri_plan_constants(cnr_plan *plan, cnr_value only, cnr_error *err) {
     if (!plan->constants) {
         plan->constants = cnri_alloc_zero((size_t)(plan->storages.n + 1) * sizeof *plan->constants);
@@ -117,7 +119,7 @@ cnr_status cnri_plan_fetch(const cnr_plan *plan, cnr_value value, cnr_error *err
         const cnri_home *h = &plan->homes.at[i];
         if (h->value != value || h->storage < 0 || !plan->storages.at[h->storage].constant)
             continue;
-        /* all homes of it are alike */
+        /* all homes of the value hold the same data */
         return cnri_device_download(plan->devices[h->device], &plan->constants[h->storage],
                                     plan->graph->values.at[value].type->data, h->bytes, err);
     }

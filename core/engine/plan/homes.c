@@ -1,4 +1,4 @@
-/* Where values live: homes, what of them is there, and the copies and conversions between them. */
+/* Homes of values: which elements each holds, and the copies and conversions between them. */
 #include "plan/planner.h"
 
 void cnri_image_size(const cnr_tensor *type, int64_t *width, int64_t *height) {
@@ -51,7 +51,8 @@ static bool covers(const cnri_planner *p, int32_t home, cnr_input_range region) 
     return region.begin >= region.end;
 }
 
-/* Adds a span, joining those it touches; a home that holds the whole axis is whole. */
+/* Records that a home now holds `region`, merging spans that touch. A home that holds the whole
+ * axis counts as whole. */
 cnr_status cnri_reach_add(cnri_planner *p, int32_t home, cnr_input_range region, cnr_error *err) {
     cnri_reach *r = &p->reach.at[home];
     const cnr_tensor *type = &p->plan->homes.at[home].type;
@@ -85,8 +86,8 @@ cnr_status cnri_reach_add(cnri_planner *p, int32_t home, cnr_input_range region,
     return CNR_OK;
 }
 
-/* The longest run from `at` that `home` has, at most up to `end`; 0 when it lacks `at`. For a home
- * that lacks it, *missing is where its next span begins. */
+/* Length of the run of elements from `at` that the home holds, at most up to `end`; 0 if it
+ * lacks `at`, and then *missing is where its next span begins. */
 static int64_t run_from(const cnri_reach *r, int32_t axis, int64_t at, int64_t end,
                         int64_t *missing) {
     *missing = end;
@@ -110,7 +111,7 @@ static cnr_status transfer(cnri_planner *p, cnri_step_kind kind, int32_t from, i
     const bool a_async = cnri_is_async(p->plan->devices[a->device]);
     const bool a_host = cnri_in_host(p->plan->devices[a->device], a->memory_class);
     s->kind = kind;
-    /* the stream of the side that is not plain host memory queues the transfer */
+    /* the transfer is queued on a stream of the side that is not plain host memory */
     s->device = a_async && !a_host ? a->device : b->device;
     s->node = s->range_axis = s->blob = s->workspace = -1;
     s->from = from;
@@ -126,20 +127,22 @@ cnr_status cnri_plan_copy(cnri_planner *p, int32_t from, int32_t to, cnr_input_r
 
 static const cnr_input_range whole = {-1, 0, 0};
 
-/* Another home that a copy to `to` could read, in the layout of `to`. */
+/* True if `to` can be copied from home h: another home with the same channel block, and no
+ * scratch result. */
 static bool is_source(const cnri_planner *p, int32_t h, int32_t to) {
     return h != to && !p->reach.at[h].hidden &&
            p->plan->homes.at[h].block_of == p->plan->homes.at[to].block_of;
 }
 
-/* Copies go to or from host memory. */
+/* True if a copy between the homes is possible directly: one of them is in host memory. */
 static bool is_near(const cnri_planner *p, int32_t a, int32_t b) {
     const cnri_home *homes = p->plan->homes.at;
     return cnri_is_host(p->plan->devices[homes[a].device]) ||
            cnri_is_host(p->plan->devices[homes[b].device]);
 }
 
-/* The axis along which those that have the value hold it; -1: whole, or none does. */
+/* The axis along which homes hold parts of the value; the argument `axis` if one holds all of
+ * it, or none holds any. */
 static int32_t held_along(const cnri_planner *p, int32_t to, int32_t axis) {
     bool complete = false;
     if (p->reach.at[to].axis >= 0) return p->reach.at[to].axis;
@@ -152,15 +155,15 @@ static int32_t held_along(const cnri_planner *p, int32_t to, int32_t axis) {
     return axis;
 }
 
-/* A whole home to copy all of `to` from; -1: none. */
+/* A home that holds all of the value, to copy `to` from; -1: there is none. */
 static int32_t whole_source(const cnri_planner *p, int32_t to) {
     for (int32_t h = p->first_home[p->plan->homes.at[to].value]; h >= 0; h = p->reach.at[h].next)
         if (is_source(p, h, to) && p->reach.at[h].axis == -1 && is_near(p, h, to)) return h;
     return -1;
 }
 
-/* The home that has most of `part` from its begin on, which `part` is cut to. Where neither side is
- * the host, what it has is brought there first. */
+/* Finds the home that holds the longest run of `part` from its beginning, and cuts `part` to it.
+ * If neither side is in host memory, the run is copied to the host first. */
 static cnr_status part_source(cnri_planner *p, int32_t to, cnr_input_range *part, int32_t *source,
                               cnr_error *err) {
     const cnri_home home = p->plan->homes.at[to];
@@ -191,7 +194,7 @@ static cnr_status part_source(cnri_planner *p, int32_t to, cnr_input_range *part
     return cnri_plan_ensure(p, home.value, host, 0, home.block_of, *part, source, err);
 }
 
-/* Fills the missing parts of `to` (class 0) within `region` from homes on other devices. */
+/* Copies the missing parts of `to` (memory class 0) within `region` from homes on other devices. */
 static cnr_status gather(cnri_planner *p, int32_t to, cnr_input_range region, cnr_error *err) {
     const cnr_tensor type = p->plan->homes.at[to].type;
     int32_t axis = held_along(p, to, region.axis), source = -1;
@@ -238,7 +241,7 @@ cnr_status cnri_plan_ensure(cnri_planner *p, cnr_value value, int32_t device, in
     }
     cnr_status status = CNR_OK;
     if (near < 0 && (memory_class != 0 || block != far_block)) {
-        /* bring it here as it is, then convert */
+        /* copy it here in its layout, then convert */
         status = cnri_plan_ensure(p, value, device, 0, far_block, whole, &near, err);
         if (status) return status;
     }

@@ -1,8 +1,8 @@
-/* Lifetimes of homes and workspaces, and where in a session's memory each lies. */
+/* Lifetimes of homes and workspaces, and where each lies in a session's memory. */
 #include "plan/planner.h"
 
 typedef struct lay_item {
-    int32_t home, step; /* a root home, or the workspace of a step */
+    int32_t home, step; /* a root home, or the step that a workspace belongs to */
     int32_t device, memory_class;
     uint64_t bytes;
     uint32_t alignment;
@@ -34,7 +34,8 @@ static void lifetimes(cnr_plan *plan) {
         if (plan->input_homes[i] >= 0) use(&plan->homes.at[plan->input_homes[i]], -1);
     for (int32_t i = 0; i < plan->graph->outputs.n; i++)
         if (plan->output_homes[i] >= 0) use(&plan->homes.at[plan->output_homes[i]], n);
-    for (int32_t h = 0; h < plan->homes.n; h++) { /* a root lives as long as what lies in it */
+    /* A root home is alive as long as any home that shares its bytes. */
+    for (int32_t h = 0; h < plan->homes.n; h++) {
         const cnri_home *home = &plan->homes.at[h];
         if (home->last < -1) continue;
         for (int32_t r = home->alias_of; r >= 0; r = plan->homes.at[r].alias_of) {
@@ -70,8 +71,8 @@ static int32_t add_storage(cnr_plan *plan, const lay_item *like, uint64_t bytes)
     return plan->storages.n - 1;
 }
 
-/* Memory that cannot be divided: each item a storage of its own, used again when its last user is
- * done. Largest first, so that the small ones find space in them. */
+/* Lays items in memory that can't be divided: each gets a storage, which is reused after its
+ * last use. Large items go first, so that small ones fit in their storages. */
 static cnr_status lay_whole(cnr_plan *plan, lay_item *items, int32_t n, const lay_item *like,
                             cnr_error *err) {
     for (;;) {
@@ -106,7 +107,7 @@ static cnr_status lay_whole(cnr_plan *plan, lay_item *items, int32_t n, const la
     }
 }
 
-/* All items of one device's memory class. */
+/* Lays all items of one memory class of one device. */
 static cnr_status lay_class(cnr_plan *plan, lay_item *items, int32_t n, const lay_item like,
                             cnri_block *blocks, cnr_error *err) {
     const cnr_memory_class *m = &plan->devices[like.device]->memory[like.memory_class];
@@ -188,7 +189,7 @@ cnr_status cnri_plan_lay(cnri_planner *p, cnr_error *err) {
         const int32_t n = gather_items(plan, items);
         for (int32_t i = 0; i < n && !status; i++)
             if (!items[i].done) status = lay_class(plan, items, n, items[i], blocks, err);
-        for (int32_t h = 0; h < plan->homes.n; h++) { /* those inside others */
+        for (int32_t h = 0; h < plan->homes.n; h++) { /* homes that share the bytes of a root */
             cnri_home *home = &plan->homes.at[h];
             if (home->alias_of < 0) continue;
             int32_t root = h;

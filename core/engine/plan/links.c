@@ -1,10 +1,10 @@
-/* What a table says beside its rows: the net, its devices, and what lies between two rows; the
- * links of a plan. */
+/* The devices and links of a table, and the cost of moving a value from one row to another; the
+ * links that a plan's copies use. */
 #include "plan/planner.h"
 
-/* Guesses, where there is no record: of what a transfer takes, and a byte in it. */
+/* Guesses for links without a recorded time: fixed cost of a transfer, and cost of a byte. */
 #define GUESS_NS_A_COPY 1e3
-#define GUESS_NS_A_COPY_AWAY 2e4 /* from or to a device that is not the host */
+#define GUESS_NS_A_COPY_AWAY 2e4 /* for a copy from or to a device that is not the host */
 #define GUESS_NS_A_BYTE 0.1
 #define GUESS_NS_A_BYTE_AWAY 0.4
 
@@ -33,12 +33,13 @@ static cnr_status add_node(cnri_planner *p, cnri_table *t, int32_t node, cnr_err
     return CNR_OK;
 }
 
-/* Watts of a record that has joules beside its time. */
+/* Watts of a recorded row that has joules and a time. */
 static double watts(const cnri_timed *row) {
     return row && row->cost.joules > 0 ? row->cost.joules / (row->cost.ns * 1e-9) : 0;
 }
 
-/* Those that the command names, else the policy; else all that the plan has. */
+/* True if the table has rows of this device: it is one of the command's, else one of the
+ * policy's; if neither names any, all are. */
 static bool is_wanted(const cnri_planner *p, int32_t device) {
     const cnri_policy *policy = p->options->policy;
     const char *const *names = p->options->devices;
@@ -119,7 +120,7 @@ cnr_status cnri_table_add_devices_links(cnri_planner *p, cnri_table *t, cnr_erro
     t->net = p->graph->name ? p->graph->name : "";
     for (int32_t i = 0; i < p->graph->nodes.n && !status; i++) status = add_node(p, t, i, err);
     for (int32_t d = 0; d < p->plan->n_devices && !status; d++) status = add_device(p, t, d, err);
-    bool any = false; /* a policy none of whose devices is here sees all that are */
+    bool any = false; /* if none of the policy's devices exists, it sees all devices */
     for (int32_t d = 0; d < t->devices.n; d++) any = any || t->devices.at[d].wanted;
     for (int32_t d = 0; d < t->devices.n && !any; d++) t->devices.at[d].wanted = true;
     for (int32_t a = 0; a < p->plan->n_devices; a++)
@@ -144,7 +145,8 @@ static double moving(const cnri_table *t, const cnri_candidate *a, int32_t out,
     const double there = cnri_conversion_rate(t->devices.at[a->device].host) * bytes;
     const double here = cnri_conversion_rate(t->devices.at[b->device].host) * bytes;
     if (a->device == b->device) return from[0] == to[0] && from[1] == to[1] ? 0 : here;
-    const cnri_table_link *link = link_of(t, a->device, b->device); /* plain while it travels */
+    /* Values travel in the plain layout. */
+    const cnri_table_link *link = link_of(t, a->device, b->device);
     const double travels = link ? link->ns_fixed + link->ns_per_byte * bytes : 0;
     return travels + (from[0] || from[1] ? there : 0) + (to[0] || to[1] ? here : 0);
 }

@@ -1,8 +1,7 @@
-/* What was decided, as text for the next process, and a plan made after such a text.
- *
- *   reads print                                   of weights that were compared with their digests
- *   placed node axis=A device=share ...           where a policy wanted a node
- *   node part chain way version device kernel     one line a part; tabs between */
+/* Memos: a plan's decisions as text for another process, and planning by such a text. *   reads
+ * print                                   of weights that were compared with their digests
+ * placed node axis=A device=share ...           where a policy placed a node node part chain way
+ * version device kernel     one line a part; tabs between */
 #include "plan/planner.h"
 
 /* ---- keeping ---- */
@@ -47,7 +46,7 @@ void cnri_memo_print(const cnr_plan *plan, cnri_text *out) {
 
 /* ---- reading ---- */
 
-/* The field up to the tab or line's end at *at, which it moves past; NULL when there is none. */
+/* Returns the field up to the tab or end of line at *at, and moves past it; NULL: there is none. */
 static char *field(char **at, char end) {
     char *begin = *at, *stop = strchr(begin, end);
     if (!stop) return NULL;
@@ -76,7 +75,7 @@ static bool in_order(const cnri_decision *a, const cnri_decision *b) {
     return a->node < b->node || (a->node == b->node && a->part < b->part);
 }
 
-/* "NODE<tab>axis=A device=share ...", behind the word. */
+/* Parses "NODE<tab>axis=A device=share ...", which follows the word "placed". */
 static cnr_status parse_placed(cnri_memo *memo, char *line, cnr_error *err) {
     int64_t node;
     if (!number(&line, INT32_MAX, &node))

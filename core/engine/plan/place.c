@@ -1,4 +1,5 @@
-/* Who runs what: devices of nodes, from wishes, the default, and what has host memory. */
+/* Assigns devices to nodes: by placements, by default, and with the host for what no other
+ * device takes. */
 #include "plan/planner.h"
 
 cnr_status cnri_plan_host(cnri_planner *p, int32_t *device, cnr_error *err) {
@@ -9,8 +10,8 @@ cnr_status cnri_plan_host(cnri_planner *p, int32_t *device, cnr_error *err) {
                      "plugins\")");
 }
 
-/* Notes placement `w` for the nodes that its name or pattern matches. Fails if its ratios don't sum
- * to 1. A name without a node is only logged: rewriting may have removed the node. */
+/* Applies placement `w` to the nodes that its name or pattern matches. Fails if its ratios don't
+ * sum to 1. A name without a node is only logged, because rewriting may have removed the node. */
 static cnr_status apply_placement(cnri_planner *p, const cnri_placement *w, cnr_error *err) {
     cnr_graph *g = p->graph;
     const bool all = strcmp(w->node, "*") == 0, pattern = strchr(w->node, '*') != NULL;
@@ -40,7 +41,8 @@ cnr_status cnri_plan_place(cnri_planner *p, cnr_error *err) {
     p->wish = cnri_alloc_zero((size_t)(p->graph->nodes.n + 1) * sizeof *p->wish);
     if (!p->wish) return cnri_no_memory(err);
     const int32_t own = p->set->own.n;
-    for (int32_t pass = 0; pass < 3; pass++) /* names, patterns, "*"; of two for a name the later */
+    /* Names first, then patterns, then "*"; of two placements for a name the later one counts. */
+    for (int32_t pass = 0; pass < 3; pass++)
         for (int32_t i = 0; i < own + p->options->n_placements && !status; i++) {
             const cnri_placement *w =
                 i < own ? &p->set->own.at[i] : &p->options->placements[i - own];
@@ -51,7 +53,8 @@ cnr_status cnri_plan_place(cnri_planner *p, cnr_error *err) {
     return status;
 }
 
-/* The alignment that the operator wants of ranges on `axis`; 0: not split there. */
+/* The alignment that the operator requires of ranges on `axis`; 0: it can't be split there.
+ * `can` gets the axes where it can. */
 static int64_t split_alignment(const cnr_node *node, int32_t axis, cnri_text *can) {
     if (node->desc->flags & CNR_OP_ELEMENTWISE) return 1;
     cnr_split_axis axes[CNR_MAX_RANK];
@@ -131,7 +134,8 @@ cnr_status cnri_plan_parts(cnri_planner *p, int32_t node, cnri_pick *pick, cnr_e
     for (int32_t i = 0; i < pick->n_parts; i++) {
         pick->parts[i].device =
             w ? cnri_device_set_find(p->set, w->parts[i].device) : p->set->fallback;
-        if (pick->parts[i].device < 0) /* a wish that is none of the graph's or the options' */
+        /* A placement that came from neither the graph nor the options. */
+        if (pick->parts[i].device < 0)
             return cnri_fail(err, CNR_E_NOT_FOUND, w->parts[i].device, "not among the devices");
     }
     return split ? ranges(p, node, w, pick, err) : CNR_OK;

@@ -12,7 +12,7 @@ static void free_planner(cnri_planner *p) {
     cnri_free(p->elided);
 }
 
-/* Twins that no running kernel reads give their data back; prepare decodes them again. */
+/* Frees the data of dense twins that no running kernel reads; prepare hooks decode them again. */
 static void drop_twins(cnr_plan *plan) {
     for (int32_t i = 0; i < plan->twins.n; i++) {
         cnr_tensor *type = plan->graph->values.at[plan->twins.at[i].dense].type;
@@ -22,7 +22,7 @@ static void drop_twins(cnr_plan *plan) {
     }
 }
 
-/* Weights that kernels read plainly, each counted once a device. */
+/* Adds up the weights that kernels read unprepared, once for each device. */
 static void count_weights(cnri_planner *p) {
     cnr_plan *plan = p->plan;
     for (int32_t i = 0; i < plan->homes.n; i++) {
@@ -35,7 +35,7 @@ static void count_weights(cnri_planner *p) {
 static cnr_status check_values(const cnr_graph *g, cnr_error *err) {
     for (int32_t i = 0; i < g->values.n; i++) {
         const cnr_tensor *t = g->values.at[i].type;
-        if (cnri_is_type_unknown(t)) continue; /* of a node that a rewrite removed */
+        if (cnri_is_type_unknown(t)) continue; /* belongs to a node that a rewrite removed */
         if (cnr_count(t) < 0 || (!t->encoding && cnr_dense_bytes(t) == UINT64_MAX))
             return cnri_fail(err, cnr_count(t) < 0 ? CNR_E_SHAPE : CNR_E_LIMIT,
                              g->values.at[i].name,
@@ -45,7 +45,7 @@ static cnr_status check_values(const cnr_graph *g, cnr_error *err) {
     return CNR_OK;
 }
 
-/* Before rewriting, which folds what was learned into less. */
+/* Counts learned numbers before rewriting, which folds weights together. */
 static cnr_status count_params(cnr_plan *plan, cnr_error *err) {
     bool *seen = cnri_alloc_zero((size_t)plan->graph->values.n + 1);
     if (!seen) return cnri_no_memory(err);
@@ -55,7 +55,7 @@ static cnr_status count_params(cnr_plan *plan, cnr_error *err) {
     return CNR_OK;
 }
 
-/* The default plan stands; that is told once, however many plans are made. */
+/* Plans without the policy after it failed, and logs the failure once for each policy. */
 static cnr_status fall_back(cnri_planner *p, const cnr_error *why, cnr_error *err) {
     cnri_policy *policy = p->options->policy;
     cnri_answer_drop(p);
@@ -64,7 +64,7 @@ static cnr_status fall_back(cnri_planner *p, const cnr_error *why, cnr_error *er
     if (!p->plan->table->failure) return cnri_no_memory(err);
     if (!atomic_exchange(&policy->reported, true))
         cnri_log(CNR_LOG_WARN, "policy", "%s; the default plan stands", p->plan->table->failure);
-    if (p->picks) return CNR_OK; /* nothing was begun after the answer */
+    if (p->picks) return CNR_OK; /* the choices made before the answer still stand */
     return cnri_plan_choose(p, err);
 }
 
@@ -80,8 +80,8 @@ static cnr_status ask_policy(cnri_planner *p, cnr_error *err) {
     return status ? fall_back(p, &why, err) : CNR_OK;
 }
 
-/* By the rules; then, if there is a policy of the whole net, as it answers. A stored plan has the
- * answer that was given then. */
+/* Chooses rows by the rules, then again by the policy's answer if there is a policy for the
+ * whole net. A stored plan contains the answer of its time. */
 static cnr_status choose(cnri_planner *p, cnr_error *err) {
     const bool asks = p->options->policy && !p->options->memo;
     const bool looks = asks || p->options->candidates;
@@ -156,7 +156,7 @@ static cnr_status make(cnri_planner *p, const cnr_graph *net, const cnr_tensor *
     return CNR_OK;
 }
 
-/* What kernels began to build for the plan is there. */
+/* Waits until the kernels that devices build for the plan are ready. */
 static cnr_status await_kernels(const cnr_plan *plan, cnr_status status, cnr_error *err) {
     for (int32_t i = 0; i < plan->n_devices; i++) {
         const cnr_device *d = plan->devices[i];
@@ -220,7 +220,7 @@ static bool any_lost(const cnr_plan *plan) {
     return false;
 }
 
-/* What a device that hangs may still touch is left. */
+/* Frees the plan, except for memory that a hanging device may still use. */
 void cnri_plan_free(cnr_plan *plan) {
     if (!plan || any_lost(plan)) return;
     cnri_residency_free(plan);

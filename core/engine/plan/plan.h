@@ -18,49 +18,52 @@
 
 typedef struct cnri_part { /* one device's share of a layer */
     char device[32];
-    double ratio; /* of the output range on `axis`; ratios of a layer sum to 1 */
+    double ratio; /* share of the output on `axis`; the ratios of a layer sum to 1 */
 } cnri_part;
 
-/* The kernel that every operator has: its own plain C, where a kernel's name is wanted. */
+/* The name that stands for an operator's reference where a kernel is named. */
 #define cnri_reference_name "reference"
 
-#define CNRI_PLACE_PREFIX "place." /* of metadata with the net's own wishes; see wish.c */
-typedef struct cnri_placement {    /* a wish for one node, from the script or a policy */
-    char *node;                    /* its name; "*": every node */
-    int32_t n_parts, axis; /* axis of output 0 along which it is split; n_parts 1: not split */
+/* Prefix of metadata keys with the net's own placements (wish.c). */
+#define CNRI_PLACE_PREFIX "place."
+typedef struct cnri_placement { /* where to run one node, by the script or a policy */
+    char *node;                 /* name of the node; "*": every node */
+    int32_t n_parts, axis; /* n_parts 1: not split; else axis of output 0 along which it is split */
     cnri_part *parts;
 } cnri_placement;
 
-/* wish.c: what the graph's metadata wishes. To be freed after an error too. */
+/* wish.c: placements in the graph's metadata. Free with cnri_wishes_free, even after an error. */
 typedef CNRI_VEC(cnri_placement) cnri_wishes;
 cnr_status cnri_wishes_read(const cnr_graph *graph, cnri_wishes *out, cnr_error *err);
 void cnri_wishes_free(cnri_wishes *wishes);
 
-/* set.c: the devices of a plan, found and opened once: the default one, those wished for in the
- * order of the wishes, and one with host memory for what no other takes, unless one of them has it
- * already. What is planned, and what a stored plan depends on, is this list. */
+/* set.c: the devices of a plan, found and opened once: the default one, those of the placements
+ * in their order, and one with host memory for what no other takes (unless one of them has it).
+ * Plans, and the identity of stored plans, depend on this list. */
 struct cnri_plan_options;
 typedef struct cnri_device_set {
     const cnri_device **at;
-    int32_t n, capacity;    /* open; the default first */
-    int32_t fallback, host; /* indices; host -1: there is none */
-    cnri_wishes own;        /* the graph's */
-    cnri_devices *devices;  /* where they come from */
+    int32_t n, capacity; /* all are open; the default device comes first */
+    /* Indices of the default and of a host device; host -1: there is none. */
+    int32_t fallback, host;
+    cnri_wishes own;       /* the graph's own placements */
+    cnri_devices *devices; /* the runtime's devices */
 } cnri_device_set;
-/* Without an error to be freed. */
+/* Makes a set; free it with cnri_device_set_free unless this fails. */
 cnr_status cnri_device_set_make(cnri_device_set *set, cnri_devices *devices, const cnr_graph *graph,
                                 const struct cnri_plan_options *options, cnr_error *err);
-int32_t cnri_device_set_find(const cnri_device_set *set, const char *name); /* -1: not in it */
+/* Index in the set; -1: it is not in it. */
+int32_t cnri_device_set_find(const cnri_device_set *set, const char *name);
 void cnri_device_set_free(cnri_device_set *set);
 
-/* What was chosen for one part of one node: enough to ask one kernel once. */
+/* The choice for one part of one node, from which one kernel can be asked once. */
 typedef struct cnri_decision {
     int32_t node, part, n_chain;
-    /* bit 0: not in the layout that was offered; bit 1: encoded inputs were decoded; from bit 2 on:
-     * which region (region.c); 0: none */
+    /* Bit 0: not in the offered layouts; bit 1: encoded inputs were decoded; from bit 2 on:
+     * number of the region (region.c), 0: none. */
     int32_t way;
     const char *device, *kernel; /* kernel "": the reference */
-    uint32_t version;            /* of the kernel */
+    uint32_t version;            /* version of the kernel */
 } cnri_decision;
 
 /* The device (or devices) that a policy chose for a node. */
@@ -69,101 +72,102 @@ typedef struct cnri_placed {
     cnri_placement where;
 } cnri_placed;
 
-/* A blob that was prepared before; `data` stays where it is as long as the plan lives. */
+/* A blob that was prepared before; `data` must stay valid as long as the plan lives. */
 typedef struct cnri_kept_blob {
     const char *name;
     const void *data;
     uint64_t bytes;
-    uint8_t print[16]; /* fingerprint, looked at when the blob is wanted */
-    const char *file;  /* whose damage is an error; NULL: a damaged blob is prepared again */
-    uint8_t from[16];  /* of the constants that it was made of; zeros: not known */
+    uint8_t print[16]; /* fingerprint, checked when the blob is used */
+    const char *file;  /* file whose damage is an error; NULL: a damaged blob is prepared again */
+    uint8_t from[16]; /* fingerprint of the constants that the blob was made of; zeros: not known */
 } cnri_kept_blob;
 
-/* memo.c: what another process decided and prepared for the same graph, devices and options.
- * Kernels are asked all the same, so a wrong memo is found out: planning then fails with
- * CNR_E_VERSION. */
+/* memo.c: the decisions and blobs of another process for the same graph, devices and options.
+ * Kernels are still asked, so a wrong memo is noticed: planning then fails with CNR_E_VERSION. */
 typedef struct cnri_memo {
-    CNRI_VEC(cnri_decision) decisions; /* by node, then part */
-    CNRI_VEC(cnri_placed) placed;      /* by node: what a policy wished */
+    CNRI_VEC(cnri_decision) decisions; /* sorted by node, then by part */
+    CNRI_VEC(cnri_placed) placed;      /* sorted by node: where a policy placed it */
     CNRI_VEC(cnri_kept_blob) blobs;    /* in the order of cnri_residency_blob */
-    const char *reads;                 /* as cnri_plan_reads gives it; NULL: not stored */
-    bool replaces; /* weights are others now: only blobs whose constants are the same are taken */
-    char *text;    /* that the names point into */
+    const char *reads;                 /* as cnri_plan_reads returns it; NULL: not stored */
+    bool replaces; /* the weights have changed: only blobs made of unchanged constants are used */
+    char *text;    /* the text that the names point into */
 } cnri_memo;
 
-/* tuning.c: how long kernels were seen to take. A key stands for a node with what follows it, its
- * types and its device, so that it holds in any net. */
+/* tuning.c: recorded times of kernels. A key stands for a node with its chain, its types and its
+ * device, so that it applies to any net. */
 enum { CNRI_TUNING_KEY = 33 };
 typedef enum cnri_source { CNRI_GUESSED, CNRI_ESTIMATED, CNRI_MEASURED } cnri_source;
-typedef struct cnri_cost { /* of a kernel, once; 0: not known */
-    /* remainder_ns: the part of ns that other kernels take for what this one leaves of the chain */
+typedef struct cnri_cost { /* of one call of a kernel; 0: not known */
+    /* remainder_ns: the part of ns spent by other kernels on the operators of the chain that
+     * this kernel leaves. */
     double ns, remainder_ns;
-    double joules, mhz; /* mhz: of the device while it was measured */
+    double joules, mhz; /* mhz: the device's frequency while it was measured */
     cnri_source from;
 } cnri_cost;
-/* What is on record of devices: an idle one, and copies of two sizes from one to another. */
+/* Pseudo-kernels in the record: an idle device, and copies of two sizes between two devices. */
 #define CNRI_TUNING_IDLE "(idle)"
 #define CNRI_TUNING_COPY_LESS "(copy 4K)"
 #define CNRI_TUNING_COPY_MORE "(copy 4M)"
-/* ns of a kernel that did not end: it is never asked again, nor taken unless by name. */
+/* Recorded ns of a kernel that did not return: never timed again, runs only if forced by name. */
 #define CNRI_TUNING_HANGS 9e14
 enum { CNRI_TUNING_BYTES_LESS = 4 << 10, CNRI_TUNING_BYTES_MORE = 4 << 20 };
 typedef struct cnri_timed {
     char key[CNRI_TUNING_KEY], kernel[96];
     cnri_cost cost;
 } cnri_timed;
-/* Fills costs[i] with the cost of kernel i of n on `segment`, a net of one node and its chain; ns
- * <= 0: the kernel does not take it. */
+/* Measures kernels 0 to n - 1 on `segment`, a net of one node and its chain, and fills `costs`;
+ * ns <= 0: the kernel refuses it. */
 typedef cnr_status (*cnri_measure_fn)(void *arg, const cnr_graph *segment, const char *device,
                                       const char *const *kernels, int32_t n, cnri_cost *costs,
                                       cnr_error *err);
 typedef struct cnri_tuning {
     CNRI_VEC(cnri_timed) rows;
-    cnri_measure_fn measure; /* called where rows have no times; NULL: nothing is timed */
+    /* Called for kernels without a recorded time; NULL: nothing is timed. */
+    cnri_measure_fn measure;
     void *arg;
 } cnri_tuning;
 
-/* ---- table.c: all rows of a net, for whoever looks at them and for policies of the whole net.
- *
- *   nodes    conv1: rows 0..2          relu1: rows 3..4         (of the net as it is planned)
- *   rows     cpu gemm, takes 2 | cpu direct, takes 2 | opencl:0 ... | cpu relu | ...
- *   links    cpu -> opencl:0: so much a byte
- *
- * What a policy sees is in here and nowhere else: record, estimates, guesses, and constants of the
- * net and the devices, so that a plan's identity covers it. ---- */
+/* ---- table.c: all rows of a net, for people and for policies of the whole net. *   nodes
+ * conv1: rows 0..2          relu1: rows 3..4         (of the net as it is planned) rows     cpu
+ * gemm, takes 2 | cpu direct, takes 2 | opencl:0 ... | cpu relu | ... links    cpu -> opencl:0:
+ * nanoseconds a byte * A policy sees nothing else, so a plan's identity covers all that the
+ * policy decides by: record, estimates, guesses, and constants of the net and the devices. ---- */
 typedef struct cnri_table_row {
-    int32_t node, device, takes, score; /* takes: nodes that it computes; score 0: the reference */
+    /* Takes: number of nodes that it computes; score 0: the reference. */
+    int32_t node, device, takes, score;
     const char *kernel, *layout_in, *layout_out, *encodings;
-    cnri_cost cost;        /* of these nodes; ns is there, if only guessed */
-    double guess;          /* ns, by arithmetic and bytes alone */
-    uint64_t bytes, flops; /* inputs, weights and outputs; a multiply-accumulate is two */
-    bool splits;           /* the kernel can compute ranges */
-    bool extrapolated;     /* its time is simulated from figures for another class of operators */
-    const char *by;        /* the rule that took it; NULL: none did */
-    double share;          /* of the node, if it was taken */
+    cnri_cost cost; /* of these nodes together; ns is always set, if only by a guess */
+    double guess;   /* ns, guessed from arithmetic and bytes alone */
+    /* Bytes of inputs, weights and outputs; a multiply-accumulate counts as two flops. */
+    uint64_t bytes, flops;
+    bool splits;       /* the kernel can compute a range of the output */
+    bool extrapolated; /* its time is simulated from figures for another class of operators */
+    const char *by;    /* name of the rule that picked it; NULL: not picked */
+    double share;      /* part of the node that it computes, if it was picked */
 } cnri_table_row;
 typedef struct cnri_table_node {
     const char *name, *op;
     int32_t first, n_rows;
     const int32_t *inputs;
-    int32_t n_inputs; /* nodes that compute them; -1: none does */
+    int32_t n_inputs; /* nodes that compute the inputs; -1: no node does */
     uint64_t out_bytes, flops;
-    uint32_t axes;  /* along which it can be split */
-    int64_t pieces; /* into which, along the usual one of them (cnri_default_axis); 1: into none */
-    const char *wished; /* device where it was placed by hand; NULL: none */
-    const char *forced; /* the kernel that the options ask for; NULL */
-    const char *with;   /* the node that is computed along with; NULL: by itself */
+    uint32_t axes; /* bits of the axes along which it can be split */
+    /* Most parts along the default axis (cnri_default_axis); 1: it can't be split. */
+    int64_t pieces;
+    const char *wished; /* the device where it was placed by hand; NULL: none */
+    const char *forced; /* the kernel that the options force; NULL: none */
+    const char *with;   /* the node that it is computed together with; NULL: none */
 } cnri_table_node;
-/* The axis along which a node is split by default: channels, else the first; -1: there is none. */
+/* The axis along which a node is split by default: channels, else the first possible; -1: none. */
 int32_t cnri_default_axis(uint32_t axes);
 typedef struct cnri_table_device {
     const char *name, *cls;
-    bool host, wanted; /* wanted: a policy is to see its rows */
+    bool host, wanted; /* wanted: a policy sees its rows */
     int32_t units;
     double idle_watts, busy_watts, mhz; /* as measured; 0: not known */
 } cnri_table_device;
 typedef struct cnri_table_link {
-    int32_t from, to; /* devices */
+    int32_t from, to; /* indices of devices */
     double ns_per_byte, ns_fixed;
     cnri_source source;
 } cnri_table_link;
@@ -173,43 +177,43 @@ typedef struct cnri_table {
     CNRI_VEC(cnri_table_node) nodes;
     CNRI_VEC(cnri_table_device) devices;
     CNRI_VEC(cnri_table_link) links;
-    const char *policy;          /* the name of the policy that was asked; NULL: none */
-    char *notes;                 /* JSON that the policy adds to its answer; NULL */
-    char *failure;               /* why its answer was not followed; NULL */
-    struct cnri_kept_rows *kept; /* the planner's candidates behind the rows */
+    const char *policy;          /* name of the policy that was asked; NULL: none */
+    char *notes;                 /* JSON that the policy added to its answer; NULL: none */
+    char *failure;               /* why the answer was not followed; NULL: it was */
+    struct cnri_kept_rows *kept; /* the planner's candidates that the rows were made of */
 } cnri_table;
-/* Nanoseconds to bring the output of row a to row b, which reads it: conversion and transfer. */
+/* Estimated ns to bring the output of row a to row b, its reader: conversion and transfer. */
 double cnri_table_between(const cnri_table *t, int32_t a, int32_t b);
 void cnri_table_free(cnri_table *t);
 
 /* A policy picks rows for a whole net. Scripts implement it (lua/policy.c). It must be a pure
- * function of the table; several threads may call it. */
-typedef struct cnri_policy_answer { /* for one node; blank (row -1, no parts): as by default */
-    int32_t row;                    /* of the table */
-    int32_t n_parts, axis;          /* axis -1: whichever it can be split along */
-    cnri_part parts[8];             /* one: a device, of whose rows the usual rules take one */
+ * function of the table, and several threads may call it. */
+typedef struct cnri_policy_answer { /* for one node; blank (row -1, no parts): the default */
+    int32_t row;                    /* index in the table; -1: none */
+    int32_t n_parts, axis;          /* axis -1: any along which the node can be split */
+    cnri_part parts[8]; /* a single part names a device; the rules pick one of its rows */
 } cnri_policy_answer;
 typedef struct cnri_policy {
-    const char *name, *where;   /* as shown: "fastest.lua", "fastest.lua:3" */
-    const char *const *devices; /* devices that it wants rows of; NULL-terminated */
-    /* what its plans minimise: "edp", "energy", "time", constant texts; NULL: not declared */
+    const char *name, *where;   /* for people: "fastest.lua", "fastest.lua:3" */
+    const char *const *devices; /* devices whose rows it wants; NULL-terminated */
+    /* What its plans minimise: "edp", "energy" or "time", constant texts; NULL: not declared. */
     const char *objective;
-    uint8_t print[16]; /* fingerprint of its text and options */
-    /* answers: by node, blank. *notes: JSON, for cnri_free. */
+    uint8_t print[16]; /* fingerprint of its script and options */
+    /* Fills `answers`, which are blank and indexed by node. *notes: JSON, for cnri_free. */
     cnr_status (*place)(struct cnri_policy *self, const cnri_table *t, cnri_policy_answer *answers,
                         char **notes, cnr_error *err);
-    /* A number of a table that the policy has beside `place`; NaN: it has none. NULL: there are
-     * no tables. */
+    /* Returns a number from a table that the script has beside `place`; NaN: it has none. The
+     * member is NULL if the script has no tables. */
     double (*number)(const struct cnri_policy *self, const char *table, const char *name);
     void (*free)(struct cnri_policy *self);
-    atomic_int refs;      /* besides the first */
-    atomic_bool reported; /* its error was logged */
+    atomic_int refs;      /* references beside the first */
+    atomic_bool reported; /* an error of it was logged */
 } cnri_policy;
 cnri_policy *cnri_policy_retain(cnri_policy *policy);
 void cnri_policy_release(cnri_policy *policy); /* NULL: does nothing */
 
 typedef struct cnri_plan_options {
-    const char *device; /* default device; NULL: best */
+    const char *device; /* default device; NULL: the best */
     const cnri_placement *placements;
     int32_t n_placements;
     uint64_t memory_bound;         /* of weights as they are, prepared ones and arena; 0: none */
@@ -233,52 +237,54 @@ typedef struct cnri_plan_options {
 
 typedef enum cnri_step_kind { CNRI_STEP_KERNEL, CNRI_STEP_COPY, CNRI_STEP_LAYOUT } cnri_step_kind;
 
-/* Where a value lives on one device. A value used on several devices has one home each, and one
- * more for each other layout. In an image class, the last dimension is a row of pixels, a channel
- * block is one pixel, and the other dimensions are rows. */
+/* A home: where a value lies on one device, in one layout. A value used on several devices or in
+ * several layouts has several homes. In an image class the last dimension is a row of pixels, a
+ * channel block is one pixel, and the other dimensions are rows. */
 typedef struct cnri_home {
     cnr_value value;
     int32_t device;                 /* index into plan->devices */
-    int32_t memory_class, block_of; /* channel block, 0 plain */
-    int32_t storage;                /* index into plan->storages; -1: graph constant on the host */
-    uint64_t offset, bytes;         /* inside the storage */
-    cnr_tensor type;                /* bound shape, block set */
-    int32_t first, last;   /* steps between which it is alive; inputs -1, outputs n_steps */
-    int32_t alias_of;      /* home whose bytes it shares, -1 */
-    uint64_t alias_offset; /* bytes */
-    cnr_tensor flat;       /* type with its block hidden: for steps that pass blocks through */
+    int32_t memory_class, block_of; /* block_of: channels in a block; 0: plain */
+    int32_t storage; /* index into plan->storages; -1: a constant in the graph's own memory */
+    uint64_t offset, bytes; /* place inside the storage */
+    cnr_tensor type;        /* with known dimensions and its block */
+    /* Steps between which it is alive; inputs begin at -1, outputs end at n_steps. */
+    int32_t first, last;
+    int32_t alias_of;      /* the home whose bytes it shares; -1: none */
+    uint64_t alias_offset; /* bytes from the beginning of that home */
+    cnr_tensor flat; /* the type without its block, for steps that process elements in any block */
 } cnri_home;
 
-/* One allocation of a session: the arena of a class that can be divided, or one image. */
+/* One allocation of a session: the arena of a memory class that can be divided, or one image. */
 typedef struct cnri_storage {
     int32_t device, memory_class;
     uint64_t bytes;
     int64_t width, height;
-    bool constant; /* weights that kernels read plainly: one per plan, not per session */
+    /* Weights that kernels read unprepared: one for the plan, not one for each session. */
+    bool constant;
 } cnri_storage;
 
 typedef struct cnri_step {
     cnri_step_kind kind;
-    int32_t device, node;     /* node of plan->graph; -1 for copies and conversions */
+    int32_t device, node;     /* index in plan->graph; -1: a copy or conversion */
     const cnr_kernel *kernel; /* NULL: the operator's reference */
-    cnr_node view;            /* with epilogue; tensors are those of the homes */
+    cnr_node view;            /* with its epilogue; the tensors are those of the homes */
     int32_t n_in, n_out;
-    int32_t *in, *out;  /* homes; -1: omitted input */
-    int32_t range_axis; /* -1 whole */
+    int32_t *in, *out;  /* indices of homes; -1: an omitted input */
+    int32_t range_axis; /* axis of the range that it computes; -1: everything */
     int64_t range_begin, range_end;
-    int32_t from, to;       /* copy, layout: homes */
-    cnr_input_range region; /* copy: only this part */
-    uint32_t prepared;      /* inputs consumed by prepare: bits, see cnri_prepares */
+    int32_t from, to;       /* homes of a copy or layout step */
+    cnr_input_range region; /* the part that a copy moves */
+    uint32_t prepared; /* bits of the inputs that prepare reads instead of run (cnri_prepares) */
     int32_t prepared_from;
     cnr_space blob_space, workspace_space;
-    int32_t workspace; /* home-like: storage and offset */
+    int32_t workspace; /* index of the storage */
     uint64_t workspace_offset;
-    void *state;    /* kernel's plan state */
-    int32_t blob;   /* index into residency; -1 none */
-    int32_t *waits; /* steps on other devices that must have finished */
+    void *state;    /* the kernel's plan state */
+    int32_t blob;   /* index into residency; -1: none */
+    int32_t *waits; /* steps on other devices that must finish first */
     int32_t n_waits;
-    bool extrapolated; /* its time is a simulated one, of figures for another class of operators */
-    bool passes;       /* operates element by element in whatever block its tensors have */
+    bool extrapolated; /* its time is simulated from figures for another class of operators */
+    bool passes;       /* processes element by element in whatever block its tensors have */
     void *view_memory; /* owns the arrays of `view` */
     bool marks;        /* another step waits for this one: an event is recorded behind it */
     uint32_t ranges;   /* axes of output 0 of which the kernel accepts a range: bits */
@@ -309,7 +315,7 @@ static inline bool cnri_step_prepares(const cnri_step *s, int32_t i) {
     return cnri_prepares(s->prepared, s->prepared_from, i);
 }
 
-/* The nodes that are computed along with the first one: of its chain, or of its region. */
+/* The number of nodes computed together with the first one: of its chain, or of its region. */
 static inline int32_t cnri_n_taken(const cnr_node *n) {
     return n->subgraph ? n->subgraph->n_nodes - 1 : n->n_epilogue;
 }
@@ -317,16 +323,18 @@ static inline const cnr_node *cnri_taken(const cnr_node *n, int32_t i) {
     return n->subgraph ? n->subgraph->nodes[i + 1].node : n->epilogue[i]->node;
 }
 
-/* A dense copy of an encoded weight, for kernels that cannot read the encoding. */
+/* A dense copy of an encoded weight, for kernels that can't read the encoding. */
 typedef struct cnri_twin {
     cnr_value encoded, dense;
-    bool decoded; /* its data is there: memory alone is enough to ask kernels by */
-    bool kept; /* read while running, so decoded as long as the plan lives; else only to prepare */
+    bool decoded; /* its data is there; to ask kernels, memory without data is enough */
+    /* A running kernel reads it, so it stays decoded; else it is decoded only for prepare. */
+    bool kept;
 } cnri_twin;
 
 typedef struct cnr_plan {
-    struct cnri_kept_plan *keeper; /* entry of the model that made it (run/plans.c); NULL: none */
-    cnr_graph *graph;              /* bound and rewritten; weights borrowed from the model's */
+    /* Entry in the cache of the model that made it (run/plans.c); NULL: none. */
+    struct cnri_kept_plan *keeper;
+    cnr_graph *graph; /* with known sizes and rewritten; borrows the model's weights */
     const cnr_device **devices;
     int32_t n_devices;
     CNRI_VEC(cnri_step) steps;
@@ -342,112 +350,120 @@ typedef struct cnr_plan {
     bool gives_up;         /* calls that hang are given up: a limit, or a fallback, was asked for */
     uint64_t params;       /* learned numbers of the net as it was written, before rewriting */
     cnr_mem *constants;    /* memory of the constant storages, by storage index */
-    int32_t *input_homes;  /* of each graph input; -1: nothing reads it */
-    int32_t *output_homes; /* of each graph output; -1: a constant */
+    int32_t *input_homes;  /* home of each graph input; -1: nothing reads it */
+    int32_t *output_homes; /* home of each graph output; -1: it is a constant */
     CNRI_VEC(cnri_twin) twins;
-    CNRI_VEC(cnri_decision) decisions; /* names are the devices' and kernels' own */
-    atomic_bool sound;                 /* the weights that it reads have their digests */
-    struct cnri_regions *regions;      /* that devices claimed; NULL: none */
-    cnri_mapping kept;                 /* the file behind blobs that were prepared before */
-    cnri_table *table;                 /* NULL: nobody asked for it */
-    CNRI_VEC(cnri_table_link) links;   /* those that its steps copy over */
-    CNRI_VEC(cnri_placement) placed;   /* by the policy; `node` is none's */
-    int32_t *placed_as;                /* by node: of those, -1 none; NULL: it placed nothing */
-    bool policy_failed;                /* so this is the default plan; the table says why */
-    bool own_weights; /* it was given some that the model does not have: no other plan stands in for
-                         it */
-    char *origin;     /* "hit", "miss: ..." or "stale: ..."; NULL: no cache was asked */
+    CNRI_VEC(cnri_decision) decisions; /* the names belong to the devices and kernels */
+    atomic_bool sound;            /* the weights that it reads were compared with their digests */
+    struct cnri_regions *regions; /* regions that devices claimed; NULL: none */
+    cnri_mapping kept;            /* the file that holds blobs prepared before */
+    cnri_table *table;            /* NULL: it was not requested */
+    CNRI_VEC(cnri_table_link) links; /* links that its copies use */
+    CNRI_VEC(cnri_placement) placed; /* placements by the policy; their `node` is not set */
+    /* By node: index into `placed`, -1: none; NULL: the policy placed nothing. */
+    int32_t *placed_as;
+    bool policy_failed; /* the policy failed, so this is the default plan; the table says why */
+    /* It was made for weights that the model does not have, so no other plan can replace it. */
+    bool own_weights;
+    char *origin; /* "hit", "miss: ..." or "stale: ..."; NULL: there is no cache */
 } cnr_plan;
 
-/* What no_rewrite may name besides rewrites. */
+/* The steps of planning that no_rewrite may switch off, beside names of rewrites. */
 extern const char *const cnri_plan_steps[];
-/* What the net itself asks for where `options` leave it open: metadata "plan.device",
- * "plan.memory_bound" (bytes), "plan.deterministic" ("1"). The device's name stays the graph's. */
+/* Fills options that are open from the net's metadata: "plan.device", "plan.memory_bound"
+ * (bytes), "plan.deterministic" ("1"). The graph owns the device's name. */
 void cnri_plan_defaults(const cnr_graph *graph, cnri_plan_options *options);
 cnr_status cnri_plan_make(const cnr_graph *graph, cnri_devices *devices,
                           const cnri_plan_options *options, const cnr_tensor *const *input_types,
                           int32_t n_inputs, cnr_plan **out, cnr_error *err);
-/* The same on a set that was made for this graph and these options. */
+/* The same with a device set that was made for this graph and these options. */
 cnr_status cnri_plan_make_on(const cnr_graph *graph, const cnri_device_set *set,
                              const cnri_plan_options *options, const cnr_tensor *const *input_types,
                              int32_t n_inputs, cnr_plan **out, cnr_error *err);
 void cnri_plan_free(cnr_plan *plan);
-uint64_t cnri_node_macs(const cnr_node *node); /* 0: its operator does not say */
-/* The share of the multiplications that are done if weights are read as they are stored. */
+/* Multiply-accumulates; 0: the operator does not say. */
+uint64_t cnri_node_macs(const cnr_node *node);
+/* The share of the node's multiplications that remain if encoded weights are read as stored. */
 double cnri_stored_share(const cnr_node *node);
 /* Learned weights of a node's ports that `seen` (by value) does not hold yet; marks them there. */
 uint64_t cnri_node_params(const cnr_graph *g, int32_t node, bool *seen);
-/* Copies the current value of a variable, which a training plan writes to, to the host. */
+/* Copies the current data of a variable, which a training plan updates, to the host. */
 cnr_status cnri_plan_fetch(const cnr_plan *plan, cnr_value value, cnr_error *err);
 
-/* ---- arena.c: offsets for blocks alive over [first, last]; tested against brute force ---- */
+/* ---- arena.c: offsets for blocks that are alive from step `first` to step `last`; tested
+ * against brute force ---- */
 typedef struct cnri_block {
     uint64_t bytes;
     int32_t first, last;
     uint64_t offset;
 } cnri_block;
-/* Fills offsets (multiples of alignment); returns the total. */
+/* Sets the offsets, multiples of alignment. Returns the bytes of the arena. */
 uint64_t cnri_arena_place(cnri_block *blocks, int32_t n, uint64_t alignment);
 uint64_t cnri_arena_bound(const cnri_block *blocks, int32_t n, uint64_t alignment);
 
 /* ---- memo.c ---- */
 void cnri_memo_print(const cnr_plan *plan, cnri_text *out);
-/* Decisions from what cnri_memo_print wrote; CNR_E_FORMAT. Blobs are the caller's to add. */
+/* Parses text of cnri_memo_print; CNR_E_FORMAT: it is malformed. The caller adds the blobs. */
 cnr_status cnri_memo_parse(cnri_memo *memo, const char *text, cnr_error *err);
 void cnri_memo_free(cnri_memo *memo);
 
-/* ---- tuning.c: the keys of a device, and of the way from one to another ---- */
+/* ---- tuning.c: record keys of a device, and of the link from one to another ---- */
 cnr_status cnri_tuning_device_key(const cnri_device *d, char key[CNRI_TUNING_KEY], cnr_error *err);
 cnr_status cnri_tuning_link_key(const cnri_device *from, const cnri_device *to,
                                 char key[CNRI_TUNING_KEY], cnr_error *err);
 
 /* ---- record.c ---- */
-/* Kernel "": any of that key. NULL: nothing is on record. */
+/* Finds a recorded row. Kernel "": any row with that key. NULL: there is none. */
 const cnri_timed *cnri_tuning_find(const cnri_tuning *t, const char *key, const char *kernel);
-/* Whether something of that key was timed. */
+/* True if any kernel was timed under that key. */
 bool cnri_tuning_knows(const cnri_tuning *t, const char *key);
-/* Replaces what is known of the same key and kernel. */
+/* Sets the cost of a key and kernel, replacing an earlier one. */
 cnr_status cnri_tuning_set(cnri_tuning *t, const char *key, const char *kernel, cnri_cost cost,
                            cnr_error *err);
-/* A JSON object a line. Parsing adds rows; what is malformed is skipped: it is only advice. */
+/* Prints and parses one JSON object on each line. Parsing adds rows and skips malformed lines,
+ * because the record only advises. */
 void cnri_tuning_print(const cnri_tuning *t, cnri_text *out);
 cnr_status cnri_tuning_parse(cnri_tuning *t, const char *text, cnr_error *err);
 
-/* sound.c: compares the weights that the plan will read from a file with their fingerprints, or if
- * `exact` with their digests. To be called before anything runs. */
+/* sound.c: compares the weights that the plan will read from a file with their fingerprints, or
+ * with their digests if `exact`. Call it before anything runs. */
 cnr_status cnri_plan_verify_weights(cnr_plan *plan, bool exact, int32_t threads, cnr_error *err);
-/* A fingerprint of that data in 32 hex digits: a stored plan that has it need not check digests
- * again. "": the plan reads no file's data. False: out of memory. */
+/* Writes a fingerprint of those weights as 32 hex digits. A stored plan with the same one need
+ * not check digests again. "": the plan reads no data from a file. False: out of memory. */
 bool cnri_plan_reads(const cnr_plan *plan, char print[33]);
 
-/* ---- residency.c: prepared blobs under a bound; largest stay, the rest come and go ---- */
-/* The blob for step, prepared and on its device; hold until release. Thread-safe. */
+/* ---- residency.c: prepared blobs within a memory bound; the largest stay, the others are made
+ * and dropped as needed ---- */
+/* Returns the blob of a step, prepared and on its device. Hold it until cnri_residency_release.
+ * Thread-safe. */
 cnr_status cnri_residency_acquire(cnr_plan *plan, int32_t step, cnr_stream *stream, cnr_mem **out,
                                   cnr_error *err);
 void cnri_residency_release(cnr_plan *plan, int32_t step);
-/* False: the blob may go when released, so work that uses it must have finished by then. */
+/* False: the blob may be dropped after release, so work that reads it must be done by then. */
 bool cnri_residency_stays(const cnr_plan *plan, int32_t step);
 /* Under a memory bound: which weights stay, and how the others come. */
 void cnri_residency_print(const cnr_plan *plan, bool json, cnri_text *out);
 /* Makes everything that may stay resident now, so the first run is like the others. */
 cnr_status cnri_residency_warm(cnr_plan *plan, cnr_error *err);
-/* Weight `value` changed: its blobs are made again in place, or dropped. */
+/* Weight `value` has changed: prepares its blobs again in place, or drops them. */
 cnr_status cnri_residency_renew(cnr_plan *plan, cnr_value value, cnr_error *err);
-/* Whether some blob was prepared from the weight. */
+/* True if any blob was prepared from the weight. */
 bool cnri_residency_uses(const cnr_plan *plan, cnr_value value);
-/* prepared: made by a kernel; kept: taken over from a memo. */
+/* now, peak: bytes of blobs that are resident, and that were at most. The others count blobs:
+ * prepared by kernels, dropped, taken from a memo. */
 typedef struct cnri_residency_stats {
     uint64_t now, peak, prepared, evicted, kept;
 } cnri_residency_stats;
 void cnri_residency_stats_of(const cnr_plan *plan, cnri_residency_stats *out);
-/* Name and size of blob `index`; false past the end. The name lives as long as the plan. */
+/* Name and bytes of blob `index`; false past the end. The name lives as long as the plan. */
 bool cnri_residency_blob(const cnr_plan *plan, int32_t index, const char **name, uint64_t *bytes);
-bool cnri_residency_kept(const cnr_plan *plan, int32_t index); /* the blob is another process's */
-/* A print of the constants that a blob is made of, zeros where they are not known; false: past the
- * end. */
+/* True if the blob was prepared by another process. */
+bool cnri_residency_kept(const cnr_plan *plan, int32_t index);
+/* Fingerprint of the constants a blob is made of, zeros if not known; false past the end. */
 bool cnri_residency_sources(const cnr_plan *plan, int32_t index, uint8_t print[16]);
-/* The bytes of a blob on the host, prepared if need be; valid until the next call for this plan.
- * *buffer holds them if the device has no host memory: NULL at first; the caller frees it. */
+/* Returns the bytes of a blob on the host, after preparing it if necessary; valid until the next
+ * call for this plan. *buffer, NULL at first, holds them if the device has no host memory; the
+ * caller frees it. */
 cnr_status cnri_residency_read(cnr_plan *plan, int32_t index, void **buffer, const void **data,
                                cnr_error *err);
 

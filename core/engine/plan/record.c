@@ -1,15 +1,14 @@
-/* The record of what kernels took: a row for each key and kernel, in a text with a digest behind
- * it. */
+/* The record of measured times: a row for each key and kernel, as text that ends in a digest. */
 #include "plan/planner.h"
 #include <stdlib.h>
 
-/* Rows are in the order of key and kernel, so that a record of any size is looked up quickly. */
+/* Orders rows by key, then kernel, so that lookups stay fast in large records. */
 static int compare(const cnri_timed *row, const char *key, const char *kernel) {
     const int order = strcmp(row->key, key);
     return order ? order : strcmp(row->kernel, kernel);
 }
 
-/* The first row that is not before (key, kernel). */
+/* Index of the first row that is not before (key, kernel). */
 static int32_t place_of(const cnri_tuning *t, const char *key, const char *kernel) {
     int32_t low = 0, high = t->rows.n;
     while (low < high) {
@@ -53,7 +52,7 @@ cnr_status cnri_tuning_set(cnri_tuning *t, const char *key, const char *kernel, 
     return CNR_OK;
 }
 
-/* What a row says; all but the first may be missing. */
+/* Names of a row's numbers; all but the first may be missing. */
 static const char *const numbers[] = {"ns", "rest", "joules", "mhz"};
 
 static double *number_of(cnri_cost *cost, size_t which) {
@@ -90,7 +89,7 @@ void cnri_tuning_print(const cnri_tuning *t, cnri_text *out) {
     cnri_text_add(out, "%s%s\"}\n", seal, hex);
 }
 
-/* Copies the text behind `before` up to the next quote; false when it does not stand there. */
+/* Copies the text between `before` and the next quote; false if `before` is not at *at. */
 static bool quoted(const char **at, const char *before, char *out, size_t capacity) {
     const size_t n = strlen(before);
     if (strncmp(*at, before, n) != 0) return false;
@@ -102,7 +101,7 @@ static bool quoted(const char **at, const char *before, char *out, size_t capaci
     return true;
 }
 
-/* Numbers stand in their order. */
+/* Numbers follow in the order of `numbers`. */
 static bool parse_row(const char *at, cnri_timed *row) {
     if (!quoted(&at, "{\"key\":\"", row->key, sizeof row->key) ||
         !quoted(&at, ",\"kernel\":\"", row->kernel, sizeof row->kernel))

@@ -20,9 +20,10 @@ static const cnr_op region_op = {.size = sizeof region_op,
 
 typedef struct cnri_part_of_graph {
     cnr_subgraph subgraph;
-    int32_t *nodes; /* of the graph, ascending */
+    int32_t *nodes; /* nodes: indices in the graph, ascending */
     cnr_value *values, *out;
-    int32_t *ports, *number; /* number: by value of the graph; -1: not in it */
+    /* Number: by value of the graph, its number in the subgraph; -1: not in it. */
+    int32_t *ports, *number;
     const cnr_tensor **types, **inputs, **outputs;
     cnr_subnode *members;
 } part;
@@ -49,7 +50,8 @@ static bool make_room(part *s, const cnr_graph *g, const int32_t *nodes, int32_t
     s->nodes = cnri_alloc(((size_t)n + 1) * sizeof *s->nodes);
     s->values = cnri_alloc(ports * sizeof *s->values);
     s->out = cnri_alloc(ports * sizeof *s->out);
-    s->ports = cnri_alloc(2 * ports * sizeof *s->ports); /* of the nodes; outputs of the whole */
+    /* Ports of the nodes, and the outputs of the whole subgraph. */
+    s->ports = cnri_alloc(2 * ports * sizeof *s->ports);
     s->number = cnri_alloc(((size_t)g->values.n + 1) * sizeof *s->number);
     s->types = cnri_alloc(ports * sizeof *s->types);
     s->inputs = cnri_alloc(ports * sizeof *s->inputs);
@@ -65,7 +67,7 @@ static void add_value(part *s, const cnr_graph *g, cnr_value v) {
     s->types[s->subgraph.n_values++] = g->values.at[v].type;
 }
 
-/* Inputs that change, then constants, then what is computed. */
+/* Numbers the values: inputs that change first, then constants, then computed values. */
 static void number_values(part *s, const cnr_graph *g) {
     enum { INSIDE = -2 };
     const int32_t n = s->subgraph.n_nodes;
@@ -110,10 +112,11 @@ static bool is_member(const part *s, int32_t node) {
     return false;
 }
 
-/* What others read, into `to`; *early: one of them stands before the last node. */
+/* Collects in `to` the values that nodes outside read. *early: one of those nodes comes before
+ * the region's last node. */
 static void find_outputs(part *s, const cnr_graph *g, int32_t *to, bool *early) {
     cnr_subgraph *c = &s->subgraph;
-    bool *read = (bool *)s->outputs; /* room that is not used yet */
+    bool *read = (bool *)s->outputs; /* reuses memory that is not needed yet */
     memset(read, 0, (size_t)c->n_values * sizeof *read);
     *early = false;
     for (int32_t i = 0; i < g->nodes.n; i++) {
@@ -138,7 +141,7 @@ static void find_outputs(part *s, const cnr_graph *g, int32_t *to, bool *early) 
         }
 }
 
-/* nodes: ascending. NULL: no memory. */
+/* Makes a subgraph of these nodes (ascending indices); NULL: out of memory. */
 static part *make_part(const cnr_graph *g, const int32_t *nodes, int32_t n, bool *early) {
     part *s = cnri_alloc_zero(sizeof *s);
     if (!s || !make_room(s, g, nodes, n)) {
@@ -164,7 +167,7 @@ static bool is_plain(const cnr_tensor *t) {
     return !t || !(t->encoding || t->flags & (CNR_TENSOR_DYNAMIC | CNR_TENSOR_VARIABLE));
 }
 
-/* Whether the node is one of that device's, unless a policy moves it. */
+/* True if the node runs on that device, unless a policy moves it. */
 static bool belongs(const cnri_planner *p, int32_t node, int32_t device) {
     const cnri_placement *w = p->wish[node];
     if (w && w->n_parts > 1) return false;
@@ -190,7 +193,7 @@ typedef struct claims {
     cnr_error *err;
 } claims;
 
-/* Two nodes are connected where one reads what the other computes, or both read the same. */
+/* True if all nodes are connected: one reads what the other computes, or both read a value. */
 static bool is_connected(const part *s) {
     const cnr_subgraph *c = &s->subgraph;
     int32_t *seen = cnri_alloc_zero(((size_t)c->n_values + (size_t)c->n_nodes + 1) * sizeof *seen);
@@ -199,7 +202,8 @@ static bool is_connected(const part *s) {
         before = reached;
         for (int32_t i = 0; i < c->n_nodes; i++) {
             const cnr_subnode *m = &c->nodes[i];
-            const int32_t ports = m->node->n_inputs + m->node->n_outputs; /* side by side */
+            /* The arrays of all nodes lie side by side. */
+            const int32_t ports = m->node->n_inputs + m->node->n_outputs;
             bool touches = i == 0;
             for (int32_t k = 0; k < ports; k++)
                 touches = touches || (m->inputs[k] >= 0 && seen[m->inputs[k]]);
@@ -232,7 +236,7 @@ static bool wants_by_name(const cnri_kernel_query *q, const cnr_kernel *k) {
     return strcmp(k->op, CNR_REGION) == 0 && strcmp(k->name, q->forced_name) == 0;
 }
 
-/* The chain of a region: its first node, with the others behind it. */
+/* Fills the chain of a region: its first node, with the others behind it. */
 static bool fill_chain(cnri_region *r, const cnr_graph *g) {
     part *s = r->parts;
     const cnr_subgraph *c = &s->subgraph;
@@ -248,7 +252,7 @@ static bool fill_chain(cnri_region *r, const cnr_graph *g) {
                          .subgraph = c};
     int32_t *n_in = cnri_resize(s->number, ((size_t)n + 1) * sizeof *n_in);
     if (!n_in) return false;
-    s->number = n_in; /* by value no longer wanted */
+    s->number = n_in; /* the numbers by value are no longer needed */
     for (int32_t i = 0; i <= n; i++) n_in[i] = c->n_inputs;
     r->chain = (cnri_chain){.node = s->nodes[0],
                             .n = n - 1,
@@ -294,8 +298,8 @@ static void free_region(cnri_region *r) {
     *r = (cnri_region){0};
 }
 
-/* A decision's `way`: the region's number, from 1 on, and bits of a digest of its nodes, so that a
- * stored plan does not take another region for its own. */
+/* The region's part of a decision's `way`: its number, from 1 on, and bits of a digest of its
+ * nodes, so that a stored plan does not mistake another region for its own. */
 enum { NUMBER_BITS = 13, DIGEST_BITS = 15 };
 
 static int32_t way_of(const part *s, int32_t number) {
@@ -369,8 +373,9 @@ cnr_status cnri_regions_find(cnri_planner *p, cnr_error *err) {
         if (!p->plan->regions) p->plan->regions = cnri_alloc_zero(sizeof *p->plan->regions);
         status = p->plan->regions ? ask_device(p, i, err) : cnri_no_memory(err);
     }
+    /* The address does not change from here on. */
     for (int32_t i = 0; p->plan->regions && i < p->plan->regions->at.n; i++)
-        p->plan->regions->at.at[i].chain.region = &p->plan->regions->at.at[i].node; /* stays now */
+        p->plan->regions->at.at[i].chain.region = &p->plan->regions->at.at[i].node;
     return status;
 }
 
@@ -402,8 +407,8 @@ static double ns_of(const cnri_planner *p, const cnri_candidate *c, const cnri_v
     return cnri_guess_ns(p->plan->devices[c->device], c->score, bytes, flops);
 }
 
-/* Nanoseconds that are saved beside its nodes one by one; infinite where one of those would run
- * elsewhere, less than 0 where it is another device's. */
+/* Nanoseconds saved against running its nodes one by one. Infinite if one of them would run on
+ * another device by default; negative if one of them must run elsewhere. */
 static double gain_of(const cnri_planner *p, const cnri_region *r) {
     const cnri_view all = cnri_view_of(p, &r->chain, r->chain.n, false);
     bool elsewhere = false;
@@ -412,7 +417,8 @@ static double gain_of(const cnri_planner *p, const cnri_region *r) {
         const int32_t node = i < 0 ? r->chain.node : r->chain.at[i];
         const cnri_pick *pick = &p->picks[node];
         if (!belongs(p, node, r->device)) return -1;
-        if (pick->absorbed_by >= 0) continue; /* whoever takes it along */
+        /* The node that it is computed together with counts. */
+        if (pick->absorbed_by >= 0) continue;
         if (pick->parts[0].device != r->device) elsewhere = true;
         ns += ns_of(p, &pick->parts[0], &pick->view, &p->graph->nodes.at[node]->view);
     }
@@ -436,7 +442,7 @@ static int by_gain(const void *a, const void *b) {
     return x->region - y->region;
 }
 
-/* Whether none of its nodes has a region yet; then they have. */
+/* True if no node of the region belongs to a taken region; marks its nodes then. */
 static bool occupy(bool *has, const cnri_region *r) {
     bool is_free = !has[r->chain.node];
     for (int32_t i = 0; i < r->chain.n; i++) is_free = is_free && !has[r->chain.at[i]];
@@ -470,7 +476,7 @@ void cnri_regions_reset(cnri_planner *p) {
         p->plan->regions->at.at[i].taken = p->plan->regions->at.at[i].rule;
 }
 
-/* Whether the policy says something else of one of its nodes. */
+/* True if the policy answered otherwise for one of the region's nodes. */
 static bool is_answered(const cnri_planner *p, const cnri_region *r) {
     for (int32_t i = -1; i < r->chain.n; i++)
         if (p->plan->placed_as[i < 0 ? r->chain.node : r->chain.at[i]] >= 0) return true;

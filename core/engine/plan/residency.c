@@ -1,7 +1,7 @@
-/* Prepared weights: made when first wanted; under a bound the largest stay, the rest come and go.
- *
- * A blob that stays is read without the lock once it is there. The others are held while a step
- * uses them; at any time each session holds one at most, so waiting for memory always ends. */
+/* Prepared weights (blobs): made when first needed. Under a memory bound the largest stay, and
+ * the others are made and dropped as needed. * A blob that stays is read without the lock once
+ * it is ready. The others are held while a step uses them; each session holds at most one at a
+ * time, so waiting for memory always ends. */
 #include "plan/planner.h"
 #include <pthread.h>
 #include <stdatomic.h>
@@ -9,13 +9,14 @@
 #include <unistd.h>
 
 typedef struct blob {
-    int32_t step; /* whose kernel prepares it */
+    int32_t step; /* the step whose kernel prepares it */
     int32_t holders;
     atomic_bool resident;
-    bool stays, mapped; /* mapped: mem is the kept blob itself */
+    bool stays, mapped; /* mapped: mem points into the kept blob */
     uint64_t bytes, used;
     cnr_mem mem;
-    const cnri_kept_blob *kept; /* prepared by another process; NULL: not, or out of date */
+    /* The blob that another process prepared; NULL: none, or it is out of date. */
+    const cnri_kept_blob *kept;
 } blob;
 
 struct cnri_residency {
@@ -25,8 +26,9 @@ struct cnri_residency {
     cnri_kept_blob *kept; /* by blob; NULL without a memo */
     uint64_t clock, room; /* room: of blobs, under a bound */
     cnri_residency_stats stats;
-    cnr_value late;            /* whose data is in `scratch` for now; -1 */
-    void *scratch, *late_home; /* late_home: its address in the graph */
+    cnr_value late; /* the late weight whose data is in `scratch` now; -1: none */
+    /* Late_home: the data pointer that the graph's value has otherwise. */
+    void *scratch, *late_home;
     uint64_t scratch_bytes;
 };
 
@@ -84,23 +86,24 @@ static void late_rows(void *arg, int64_t i, int32_t thread) {
         cnri_late_write(j->g, j->v, row, j->to);
 }
 
-/* As it is packed, not all at once: then what was compared is still in the caches, and no more of
- * a file is in memory than one weight. */
+/* Verifies a weight just before it is packed, when its data is in the caches anyway, so that no
+ * more than one weight of a file is in memory. */
 static cnr_status weight_sound(const cnr_plan *plan, const cnr_device *device, cnr_value v,
                                cnr_error *err) {
     const int32_t threads = (int32_t)cnr_max(1, device->concurrency);
     return cnri_value_verify(&plan->graph->values.at[v], false, threads, err);
 }
 
-/* Weights that others are folded into are made where those before them were, by all threads. */
+/* Computes a late weight into the scratch memory, which late weights use one after the other, on
+ * all threads. */
 static cnr_status make_late(cnr_plan *plan, const cnr_device *device, cnr_value v, cnr_error *err) {
     struct cnri_residency *r = plan->residency;
     cnri_value *value = &plan->graph->values.at[v];
     cnr_stream stream = {.size = sizeof stream, .device = device};
     cnr_status status = weight_sound(plan, device, value->late->from, err);
     if (status) return status;
-    if (r->late == v) return CNR_OK; /* the same one again */
-    if (r->late >= 0) {              /* a second one of the same node */
+    if (r->late == v) return CNR_OK; /* it is in the scratch memory already */
+    if (r->late >= 0) { /* another late weight of the same node holds the scratch memory */
         cnri_late_keep(plan->graph, v);
         return CNR_OK;
     }
@@ -135,7 +138,7 @@ static void drop_scratch(struct cnri_residency *r) {
     r->scratch_bytes = 0;
 }
 
-/* Weights that are decoded only to be prepared have their data for the length of this call. */
+/* Decodes weights that only prepare reads, for one call (`begin`), and frees them after it. */
 static cnr_status decode_inputs(cnr_plan *plan, const cnri_step *s, bool begin, cnr_error *err) {
     const cnr_device *device = plan->devices[s->device];
     cnr_status status = CNR_OK;
@@ -171,7 +174,7 @@ static cnr_status decode_inputs(cnr_plan *plan, const cnri_step *s, bool begin, 
     return status;
 }
 
-/* Some step reads the weight as it is. */
+/* True if some step reads the weight unprepared. */
 static bool is_read(const cnr_plan *plan, cnr_value v) {
     for (int32_t i = 0; i < plan->steps.n; i++) {
         const cnri_step *s = &plan->steps.at[i];
@@ -183,7 +186,7 @@ static bool is_read(const cnr_plan *plan, cnr_value v) {
     return false;
 }
 
-/* Weights that were packed into a blob that stays are not read again: their pages are released. */
+/* Releases the pages of weights that were packed into a blob that stays: no one reads them. */
 static void release_inputs(const cnr_plan *plan, const cnri_step *s) {
     for (int32_t k = 0; k < s->n_in; k++) {
         const cnr_value v = s->in[k] < 0 ? -1 : plan->homes.at[s->in[k]].value;
@@ -215,17 +218,17 @@ static cnr_status prepare_into(cnr_plan *plan, const cnri_step *s, const cnr_mem
     return status;
 }
 
-/* A kept blob is used where it lies, if the device can read it there. */
+/* Uses a kept blob in place if the device can read it there. */
 static bool map_kept(const cnr_device *device, blob *b) {
     const cnr_memory_class *m = &device->memory[b->mem.memory_class];
     if (!(m->flags & CNR_MEMORY_HOST) || (m->flags & CNR_MEMORY_IMAGE)) return false;
     if (m->alignment && (uintptr_t)b->kept->data % m->alignment) return false;
-    b->mem.handle = (void *)b->kept->data; /* kernels only read their blobs */
+    b->mem.handle = (void *)b->kept->data; /* kernels only read blobs */
     b->mapped = true;
     return true;
 }
 
-/* The pages go back to the system; they are read from the file again if they are wanted again. */
+/* Gives the pages of a mapped blob back to the system; a later read maps them again. */
 static void unmap_kept(blob *b) {
     const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), begin = (uintptr_t)b->kept->data;
     const uintptr_t first = (begin + page - 1) / page * page;
@@ -281,7 +284,7 @@ static cnr_status bring(cnr_plan *plan, blob *b, cnr_error *err) {
     return CNR_OK;
 }
 
-/* Drops until `bytes` fit. Steps run in a cycle, so what was used last is wanted again last. */
+/* Drops blobs until `bytes` fit, the last used first: steps run in a cycle. */
 static cnr_status make_room(cnr_plan *plan, uint64_t bytes, cnr_error *err) {
     struct cnri_residency *r = plan->residency;
     while (plan->memory_bound && r->stats.now + bytes > r->room) {
@@ -470,7 +473,7 @@ bool cnri_residency_kept(const cnr_plan *plan, int32_t index) {
     return plan->residency->blobs.at[index].kept != NULL;
 }
 
-/* A print of a constant, of what it was made of while the net was rewritten where that is known. */
+/* Fingerprint of a constant; of its sources if rewriting made it and they are known. */
 static bool print_of(const cnr_graph *g, cnr_value value, uint8_t out[16]) {
     const cnri_value *v = &g->values.at[value];
     const cnr_tensor *t = v->type;
@@ -496,11 +499,12 @@ static bool print_of(const cnr_graph *g, cnr_value value, uint8_t out[16]) {
 
 bool cnri_residency_sources(const cnr_plan *plan, int32_t index, uint8_t print[16]) {
     const struct cnri_residency *r = plan->residency;
-    uint8_t prints[2][16] = {{0}}; /* of the constants so far; of the next one */
+    uint8_t prints[2][16] = {{0}}; /* of all constants so far, and of the next one */
     if (index < 0 || index >= r->blobs.n) return false;
     const cnri_step *s = &plan->steps.at[r->blobs.at[index].step];
     bool known = true;
-    for (int32_t k = 0; k < s->n_in && known; k++) { /* prepare sees those that run reads, too */
+    /* Prepare sees the weights that run reads too. */
+    for (int32_t k = 0; k < s->n_in && known; k++) {
         const cnr_value v = s->in[k] < 0 ? -1 : plan->homes.at[s->in[k]].value;
         if (v < 0 || !cnri_is_weight(plan->graph, v)) continue;
         known = print_of(plan->graph, v, prints[1]);
@@ -511,7 +515,7 @@ bool cnri_residency_sources(const cnr_plan *plan, int32_t index, uint8_t print[1
     return true;
 }
 
-/* Whether the blob was made of the constants that the plan has. */
+/* True if the kept blob was made of the constants that this plan has. */
 static bool same_sources(const cnr_plan *plan, int32_t index, const cnri_kept_blob *kept) {
     static const uint8_t unknown[16];
     uint8_t now[16];
@@ -519,7 +523,7 @@ static bool same_sources(const cnr_plan *plan, int32_t index, const cnri_kept_bl
            memcmp(now, kept->from, sizeof now) == 0;
 }
 
-/* The memo's blobs are those of this plan, or none of them is taken. */
+/* Takes over the memo's blobs if they are exactly those of this plan; else none. */
 static cnr_status take_kept(cnr_plan *plan, const cnri_memo *memo, cnr_error *err) {
     struct cnri_residency *r = plan->residency;
     if (!memo) return CNR_OK;
@@ -690,10 +694,12 @@ static cnr_status renew_blobs(cnr_plan *plan, cnr_value value, cnr_error *err) {
         blob *b = &r->blobs.at[i];
         cnri_step *s = &plan->steps.at[b->step];
         if (!made_of(plan, s, value)) continue;
-        if (b->mapped) drop(plan, b); /* a file of the old weights: made again when it is wanted */
+        /* The file has the old weights: prepare the blob again when needed. */
+        if (b->mapped) drop(plan, b);
         b->kept = NULL;
         status = size_blob(plan, s, err);
-        if (status || s->blob_space.bytes != b->bytes) { /* sizes may depend on the data */
+        /* The size of a blob may depend on the data. */
+        if (status || s->blob_space.bytes != b->bytes) {
             drop(plan, b);
             plan->weight_bytes += s->blob_space.bytes - b->bytes;
             b->bytes = s->blob_space.bytes;

@@ -27,8 +27,8 @@ static bool is_default_candidate(const cnri_kernel_query *q, const cnr_kernel *k
     return !cnri_kernel_only_forced(k) && cnri_kernel_storage_allowed(q, k);
 }
 
-/* Less time, where both times are known, or where one is known and less than a guess of the
- * other's; else the higher score; else the longer chain. */
+/* True if a is the better row: by less time if both times are known, or if one is known and
+ * below the other's guess; else by the higher score; else by the longer chain. */
 static bool is_better(const cnri_candidate *a, const cnri_candidate *b) {
     if (!a->score || !b->score) return a->score > b->score; /* the reference comes last */
     const double x = a->cost.ns + a->around_ns, y = b->cost.ns + b->around_ns;
@@ -46,8 +46,8 @@ static bool honours_requested_precision(const cnri_candidate *c) {
            c->kernel->flags & CNRI_KERNEL_PRECISIONS;
 }
 
-/* The best row among those whose times come from min_source or a surer source. Rows that honour the
- * requested precision go before the others. */
+/* The best row among those whose time comes from min_source or a surer source. Rows that honour
+ * the requested precision go first. */
 static int32_t best_row(const cnri_rows *rows, cnri_source min_source) {
     int32_t found = -1;
     bool requested = false;
@@ -93,8 +93,7 @@ static bool wants_forced(const cnri_kernel_query *q, const cnr_kernel *k) {
     return strcmp(k->name, q->forced_name) == 0;
 }
 
-/* Falls back to the reference if it was forced by its name, or if the device has no kernel of the
- * forced name. */
+/* Picks the reference if it was forced, or if the device has no kernel of the forced name. */
 static int32_t by_force(const cnri_kernel_query *q, const cnri_rows *rows) {
     const int32_t i = best_row(rows, CNRI_GUESSED);
     const bool reference = strcmp(q->forced_name, cnri_reference_name) == 0;
@@ -138,7 +137,7 @@ static const cnri_rule rules[] = {
     {"forced", is_forced, wants_forced, by_force},
     {"policy", is_answered, wants_answered, by_answer},
     {"deterministic", is_untimed, is_default_candidate, by_score},
-    {"record", applies_always, is_default_candidate, by_record}, /* where the record has times */
+    {"record", applies_always, is_default_candidate, by_record}, /* if the record has times */
     {"score", applies_always, is_default_candidate, by_score},
 };
 
@@ -156,7 +155,8 @@ int32_t cnri_rule_pick(const cnri_rule **rule, const cnri_kernel_query *q, const
 
 /* ---- what they are asked ---- */
 
-/* The kernel that the options force under this name, on this device if they name it; or NULL. */
+/* The kernel that the options force under this name (of a node or operator), for this device if
+ * they name one; NULL: none. */
 static const char *forced_as(const cnri_planner *p, const char *name, const char *device) {
     const size_t n = strlen(name), m = strlen(device);
     const char *anywhere = NULL;

@@ -1,4 +1,4 @@
-/* The devices of a plan: found and opened once, in one order. */
+/* The devices of a plan: found and opened once, in a fixed order. */
 #include "plan/planner.h"
 
 static cnr_status add(cnri_device_set *set, const cnri_device *device, int32_t *index,
@@ -37,7 +37,8 @@ static cnr_status add_wished(cnri_device_set *set, cnri_devices *devices,
     return status;
 }
 
-/* Those of the command must be there; a policy makes do with what there is of its own. */
+/* Adds the listed devices. `all`: each must exist (the command's list); else missing ones are
+ * skipped (a policy's list). */
 static cnr_status add_listed(cnri_device_set *set, cnri_devices *devices, const char *const *names,
                              bool all, cnr_error *err) {
     cnr_status status = CNR_OK;
@@ -54,7 +55,7 @@ static cnr_status add_listed(cnri_device_set *set, cnri_devices *devices, const 
     return status;
 }
 
-/* One with host memory takes what no other does; a net may be planned without. */
+/* Adds a device with host memory, for nodes that no other takes. No error if there is none. */
 static cnr_status add_host(cnri_device_set *set, cnri_devices *devices, cnr_error *err) {
     cnr_error why = CNR_ERROR_INIT;
     for (int32_t i = 0; i < set->n && set->host < 0; i++)

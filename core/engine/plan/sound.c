@@ -1,9 +1,10 @@
-/* Which weights of a file a plan will read, so that their digests are compared before anything
+/* Finds the weights of a file that a plan will read, so that they are verified before anything
  * runs. */
 #include "plan/planner.h"
 
-/* What only went into blobs that are kept (`stored`: that will be) is not read; what no step reads
- * any more was rewritten into something, while the plan was made. */
+/* Marks the values that are read. Weights that only went into kept blobs are not read (`stored`:
+ * blobs that will be kept count too); weights that no step reads any more were read while the
+ * plan was made. */
 static void mark(const cnr_plan *plan, bool stored, bool *reads, bool *used) {
     for (int32_t i = 0; i < plan->steps.n; i++) {
         const cnri_step *s = &plan->steps.at[i];

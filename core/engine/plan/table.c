@@ -1,20 +1,20 @@
-/* All rows of a net, on every device of the plan, and which of them were taken. */
+/* Makes a table of all rows of a net on every device of the plan, with those picked marked. */
 #include "plan/planner.h"
 
-#define GUESS_NS_A_VIEW 1.0 /* two values that share bytes */
+#define GUESS_NS_A_VIEW 1.0 /* for a step whose output shares the bytes of its input */
 
-/* Layouts that a value may have, one after the other, by value and device. */
+/* The layouts that a value may have, as a list for each value and device. */
 typedef struct offers_seen {
     CNRI_VEC(cnri_offer) at;
-    CNRI_VEC(int32_t) next; /* of the same value */
-    int32_t *first;         /* by value; -1 */
+    CNRI_VEC(int32_t) next; /* next layout of the same value */
+    int32_t *first;         /* by value: its first layout; -1: none */
 } offers_seen;
 
 typedef struct tabling {
     cnri_planner *p;
     cnri_table *t;
     offers_seen seen;
-    cnri_offer *offers; /* what is offered now, instead of the planner's */
+    cnri_offer *offers; /* the layouts offered now, in place of the planner's */
     int32_t node;
 } tabling;
 
@@ -41,7 +41,7 @@ static bool could_be(const offers_seen *s, cnr_value v, const cnri_offer *o) {
     return false;
 }
 
-/* Offers `o` in all inputs that could have it; plain in the others. NULL: plain in all. */
+/* Offers layout `o` in all inputs that could have it, else plain. NULL: plain in all. */
 static void set_offers(tabling *g, const cnri_chain *chain, const cnri_offer *o) {
     for (int32_t i = 0; i < chain->n_in[chain->n]; i++) {
         const cnr_value v = chain->in[i];
@@ -68,7 +68,7 @@ static void add_layout(cnri_text *out, const cnr_device *d, int32_t block, int32
     else if (block <= 1) cnri_text_add(out, "plain");
 }
 
-/* "plain", or one for each value when they differ: "c4,plain". Weights are not counted. */
+/* Text of the layouts without weights: "plain", or one for each if they differ: "c4,plain". */
 static const char *layout_text(tabling *g, const cnri_candidate *c, const cnr_value *values,
                                int32_t n, const int32_t *block, const int32_t *memory) {
     const cnr_device *d = g->p->plan->devices[c->device];
@@ -104,7 +104,7 @@ static double guess_ns(const cnri_planner *p, const cnr_node *node, const cnr_de
     return cnri_guess_ns(d, row->score, row->bytes, row->flops);
 }
 
-/* What a row is in the planner: its layouts, then its values. */
+/* Keeps a copy of the planner's candidate: its layouts, then its values. */
 static bool keep_candidate(cnri_table *t, const cnri_candidate *c, const cnri_view *v) {
     const size_t n = (size_t)(c->n_in + c->n_out);
     int32_t **list = cnri_push(&t->kept->lists);
@@ -202,7 +202,8 @@ static cnr_status rows_on(tabling *g, cnri_chain *chain, cnri_kernel_query *q, c
     return status;
 }
 
-/* Beside what was measured, guesses are as far off as that one's is: they keep their order. */
+/* Scales guessed times by the ratio of measured time to guess of the fastest measured row, so
+ * that both can be compared. */
 static void scale_guesses(cnri_table *t, int32_t first) {
     const cnri_table_row *minimum = NULL;
     for (int32_t i = first; i < t->rows.n; i++) {
@@ -224,7 +225,8 @@ static cnr_status rows_of(tabling *g, int32_t node, cnr_error *err) {
     if (pick->absorbed_by >= 0 || chain->region)
         status = cnri_chain_make(p, node, chain = &own, err);
     cnri_kernel_query q = cnri_query_of(p, node, -1);
-    q.unmeasured = pick->absorbed_by >= 0; /* what is computed elsewhere is not timed for itself */
+    /* A node computed together with another is not timed by itself. */
+    q.unmeasured = pick->absorbed_by >= 0;
     q.cap = chain->n;
     if (q.dynamic) q.cap = 0;
     g->node = node;
@@ -245,7 +247,7 @@ static cnr_status rows_of(tabling *g, int32_t node, cnr_error *err) {
 
 /* ---- making and marking ---- */
 
-/* What the device takes while it works: of all that was measured there. */
+/* Sets the watts that each device draws while it works, from all its measured rows. */
 static void find_busy(cnri_table *t) {
     for (int32_t d = 0; d < t->devices.n; d++) {
         double joules = 0, ns = 0;
@@ -266,7 +268,8 @@ static cnr_status fill(tabling *g, cnr_error *err) {
     const size_t n = (size_t)p->graph->values.n + 1;
     cnr_status status = CNR_OK;
     g->seen.first = cnri_alloc(n * sizeof *g->seen.first);
-    g->offers = cnri_alloc_zero(2 * n * sizeof *g->offers); /* each value may yet get a twin */
+    /* Room for a dense twin of each value. */
+    g->offers = cnri_alloc_zero(2 * n * sizeof *g->offers);
     t->kept = cnri_alloc_zero(sizeof *t->kept);
     if (!g->seen.first || !g->offers || !t->kept) return cnri_no_memory(err);
     for (size_t v = 0; v < n; v++) g->seen.first[v] = -1;
@@ -293,8 +296,7 @@ cnr_status cnri_table_make(cnri_planner *p, cnr_error *err) {
     return status;
 }
 
-/* The row that is the part's: in these layouts, or in others where a split or its neighbours want
- * it so. */
+/* Finds the row of a part in its layouts, or in others if a split or neighbours changed them. */
 static cnri_table_row *row_of(cnri_table *t, int32_t node, const cnri_candidate *part) {
     const cnri_table_node *n = &t->nodes.at[node];
     cnri_table_row *near = NULL;

@@ -15,7 +15,7 @@ static void add_type(cnri_text *out, const cnr_tensor *t) {
     if (t->flags & CNR_TENSOR_VARIABLE) cnri_text_add(out, "v");
 }
 
-/* Operator, attributes and types of the inputs. The outputs' types follow from these. */
+/* Adds operator, attributes and input types to the key. The output types follow from these. */
 static void add_node(cnri_text *out, const cnr_node *node) {
     cnri_text_add(out, "%s %u", node->desc->name, (unsigned)node->desc->version);
     for (int32_t i = 0; i < node->n_attrs; i++) {
@@ -26,7 +26,7 @@ static void add_node(cnri_text *out, const cnr_node *node) {
     cnri_text_add(out, "\n");
 }
 
-/* The digest of a text that was gathered for this, which it frees. */
+/* Writes the digest of the gathered text as the key; frees the text. */
 static cnr_status digest_key(cnri_text *t, char key[CNRI_TUNING_KEY], cnr_error *err) {
     const bool failed = t->failed;
     uint8_t digest[32];
@@ -37,7 +37,7 @@ static cnr_status digest_key(cnri_text *t, char key[CNRI_TUNING_KEY], cnr_error 
     return CNR_OK;
 }
 
-/* Class, name, concurrency, and the driver as the device reports it. */
+/* Adds class, name, concurrency and driver of a device, as it reports them. */
 static void add_device(cnri_text *t, const cnri_device *on) {
     const cnr_device *d = &on->device;
     cnri_text_add(t, "%s %s %d\n", d->cls->name, d->name, (int)d->concurrency);
@@ -86,7 +86,7 @@ static cnr_status make_region_key(const cnri_planner *p, const cnr_subgraph *s, 
 
 /* ---- the small net ---- */
 
-/* The value in the segment: its own constants, inputs for what others compute. */
+/* The value in the segment: a constant of its own, or an input in place of a computed value. */
 static cnr_value in_segment(const cnri_planner *p, cnr_graph *s, cnr_value v, cnr_value *map) {
     char name[32];
     if (v < 0 || map[v] >= 0) return v < 0 ? -1 : map[v];
@@ -114,7 +114,7 @@ static bool add_to(const cnri_planner *p, cnr_graph *s, int32_t node, cnr_value 
     return good;
 }
 
-/* NULL: it can't be made, so its kernels can't be timed. */
+/* Makes the small net; NULL: it can't be made, so its kernels can't be timed. */
 static cnr_graph *segment_of(const cnri_planner *p, const cnri_chain *chain) {
     cnr_graph *s = cnri_graph_new("segment");
     cnr_value *map = cnri_alloc((size_t)(p->graph->values.n + 1) * sizeof *map);
@@ -141,8 +141,8 @@ bool cnri_only_shares(const cnri_planner *p, const cnr_node *node) {
     return false;
 }
 
-/* Kernels that could be chosen, but for those that did not end: they are on record though nothing
- * is timed. */
+/* Lists the kernels that could be chosen, except those that did not return before; the record
+ * has these even if nothing is timed. */
 static int32_t list_kernels(const cnri_planner *p, const char *key, const cnr_op *op,
                             const cnr_device *d, const char **names) {
     const cnri_kernel_query q = {.stores = p->options->stores};
@@ -157,7 +157,7 @@ static int32_t list_kernels(const cnri_planner *p, const char *key, const cnr_op
     return count;
 }
 
-/* *any: some of them take it. */
+/* Times the kernels. *any: some of them accept the node. */
 static cnr_status time_all(cnri_tuning *t, const cnr_graph *segment, const char *device,
                            const char *key, const char *const *names, int32_t n, bool *any,
                            cnr_error *err) {
@@ -175,7 +175,7 @@ static cnr_status time_all(cnri_tuning *t, const cnr_graph *segment, const char 
     return status;
 }
 
-/* What could run the node; where no kernel does, the reference. */
+/* Times the kernels that could run the node; if none does, the reference. */
 static cnr_status measure(cnri_planner *p, const cnri_chain *chain, int32_t device, const char *key,
                           cnr_error *err) {
     static const char *const reference[] = {cnri_reference_name};

@@ -4,8 +4,8 @@
 
 enum { MAX_CHAINED = 64 };
 
-/* The input of `node` through which `value` comes in, and the one other operand (-1 none); false
- * when there are more of either. */
+/* Finds the input of `node` that `value` comes in by, and its only other operand (-1: none);
+ * false if there are more of either. */
 static bool chain_ports(const cnri_node *node, cnr_value value, int32_t *port, int32_t *other) {
     *port = *other = -1;
     for (int32_t i = 0; i < node->view.n_inputs; i++) {
@@ -23,9 +23,9 @@ static bool may_follow(const cnri_planner *p, int32_t head, int32_t next, cnr_va
     int32_t port, other;
     if (!(v->desc->flags & CNR_OP_EPILOGUE) || v->n_outputs != 1) return false;
     const int32_t by = p->picks[next].absorbed_by;
-    if (by >= 0 && by != head) return false; /* by another of its operands */
+    if (by >= 0 && by != head) return false; /* the other operand is computed by another node */
     if (!p->options->memo && p->wish[next] && p->wish[next] != p->wish[head])
-        return false; /* what is stored says how far it goes */
+        return false; /* a stored plan fixes how far the chain goes */
     if (!chain_ports(e, value, &port, &other)) return false;
     if (other >= 0 &&
         ((v->inputs[other]->flags & CNR_TENSOR_DYNAMIC) || v->inputs[other]->encoding))
@@ -34,8 +34,9 @@ static bool may_follow(const cnri_planner *p, int32_t head, int32_t next, cnr_va
     return !(v->desc->flags & CNR_OP_ELEMENTWISE) || cnr_same_shape(v->inputs[port], v->outputs[0]);
 }
 
-/* The operators behind `node` that could be its epilogue, into chain (NULL: only counted). More
- * than a kernel ever takes need not be offered: every node would be asked about all behind it. */
+/* Finds the operators behind `node` that could be its epilogue and puts them into `chain` (NULL:
+ * only counts). The number is limited to what kernels can take, so that nodes are not asked
+ * about long chains. */
 static int32_t follow(const cnri_planner *p, int32_t node, int32_t *chain) {
     const cnri_node *n = p->graph->nodes.at[node];
     int32_t length = 0;
@@ -50,7 +51,7 @@ static int32_t follow(const cnri_planner *p, int32_t node, int32_t *chain) {
     return length;
 }
 
-/* All lists in one block; the widest types first. */
+/* Allocates all lists in one block; the widest types come first. */
 static bool make_room(cnri_chain *c, size_t n_in, size_t n) {
     const size_t bytes = 2 * n_in * sizeof(void *) + n * (sizeof *c->epilogues + sizeof(void *)) +
                          2 * n_in * sizeof *c->in + (2 * n + 1) * sizeof(int32_t);
@@ -139,9 +140,9 @@ cnr_status cnri_chain_decode(cnri_planner *p, cnri_chain *c, cnr_error *err) {
     return CNR_OK;
 }
 
-/* A constant for the decoded data of an encoded one; made once. Its data come when a kernel that
- * reads them is chosen (cnri_plan_twin_read): to decode large weights takes as long as to read
- * them, and a kernel for the encoding may be taken. */
+/* Makes a constant for the decoded data of an encoded one, once. The data is filled in when a
+ * kernel that reads it is chosen (cnri_plan_twin_read): decoding large weights takes as long as
+ * reading them, and a kernel for the encoding may be chosen instead. */
 cnr_status cnri_plan_twin(cnri_planner *p, cnr_value encoded, cnr_value *dense, cnr_error *err) {
     for (int32_t i = 0; i < p->plan->twins.n; i++)
         if (p->plan->twins.at[i].encoded == encoded) {

@@ -1,10 +1,10 @@
-/* Which steps must wait for steps on other devices: those whose bytes they touch. */
+/* Finds steps on other devices that each step waits for: those that touch the same bytes. */
 #include "plan/planner.h"
 
 static bool touch(const cnr_plan *plan, int32_t a, int32_t b) {
     if (a < 0 || b < 0) return false;
     const cnri_home *x = &plan->homes.at[a], *y = &plan->homes.at[b];
-    if (x->storage < 0 && y->storage < 0) return x->value == y->value; /* a weight on the host */
+    if (x->storage < 0 && y->storage < 0) return x->value == y->value; /* a weight in host memory */
     if (x->storage != y->storage) return false;
     return x->offset < y->offset + y->bytes && y->offset < x->offset + x->bytes;
 }
@@ -24,7 +24,7 @@ static bool in_scratch(const cnr_plan *plan, const cnri_step *s, int32_t home) {
            s->workspace_offset < h->offset + h->bytes;
 }
 
-/* One of them writes what the other touches. */
+/* True if one of the steps writes bytes that the other touches. */
 static bool conflict(const cnr_plan *plan, const cnri_step *a, const cnri_step *b) {
     for (int32_t i = 0, w; (w = writes(a, i)) != -2; i++) {
         for (int32_t k = 0, r; (r = reads(b, k)) != -2; k++)
@@ -49,7 +49,7 @@ cnr_status cnri_plan_waits(cnri_planner *p, cnr_error *err) {
     cnr_plan *plan = p->plan;
     const int32_t n = plan->n_devices;
     if (n < 2) return CNR_OK;
-    /* seen[d * n + e]: the last step of e that d has waited for */
+    /* seen[d * n + e]: index of the last step on device e that device d has waited for */
     int32_t *seen = cnri_alloc((size_t)n * (size_t)n * sizeof *seen);
     if (!seen) return cnri_no_memory(err);
     for (int32_t i = 0; i < n * n; i++) seen[i] = -1;

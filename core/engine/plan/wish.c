@@ -1,11 +1,11 @@
-/* Wishes that the graph itself has: metadata "place.LAYER", "opencl:0" or
- * "axis=1 cpu=0.25 opencl:0=0.75"; LAYER "*" is every node; and defaults of whole plans. */
+/* Placements in the graph's metadata: "place.LAYER" with "opencl:0" or "axis=1 cpu=0.25
+ * opencl:0=0.75"; LAYER "*" is every node. Also the metadata's defaults for whole plans. */
 #include "plan/planner.h"
 
 static const char prefix[] = CNRI_PLACE_PREFIX;
 enum { MAX_PARTS = 64 };
 
-/* The word at *at, which moves behind it; false at the end. */
+/* Copies the word at *at and moves past it; false at the end. */
 static bool next_word(const char **at, char *word, size_t capacity) {
     *at += strspn(*at, " ");
     const size_t n = strcspn(*at, " ");

@@ -1,5 +1,5 @@
-/* Models that change while nobody has a plan of them: weights and masks; their copies and layers.
- */
+/* Changes of models that nobody has a plan of: weights and masks. Also copies of models, and
+ * their layers. */
 #include "run/run.h"
 #include <pthread.h>
 
@@ -23,7 +23,7 @@ static bool is_weight(const cnr_graph *g, cnr_value v) {
     return value && value->producer < 0 && !value->is_input && value->type->data && value->uses > 0;
 }
 
-/* -1, and an error with the nearest name. */
+/* Finds a weight by name. -1: there is none, and the error names the nearest. */
 static cnr_value find_weight(const cnr_model *m, const char *name, cnr_error *err) {
     const cnr_graph *g = m->graph;
     const cnr_value v = cnri_graph_find(g, name);
@@ -76,7 +76,7 @@ cnr_status cnr_set_weight(cnr_model *m, const char *name, const cnr_tensor *valu
     if (CNRI_INDEX_OF(m->masked.at, m->masked.n, name) < 0 &&
         !m->learner.follow(m->learner.state, name, value, NULL))
         return CNR_OK;
-    cnri_model_drop_gradients(m); /* its zeros may be others now, or it is none that is trained */
+    cnri_model_drop_gradients(m); /* its zeros may be others now, or it may not be trained */
     return CNR_OK;
 }
 
@@ -140,7 +140,7 @@ cnr_status cnr_copy(const cnr_model *m, cnr_model **out, cnr_error *err) {
 
 /* ---- layers: those of a copy whose sizes are known, and the names of their values ---- */
 
-/* Open sizes, where 1 does not do: as pictures become the net's input. */
+/* A copy of the graph with its open sizes set as for pictures, where size 1 is not possible. */
 static cnr_status layers_of_pictures(const cnr_model *m, cnr_graph **out, cnr_error *err) {
     cnri_shapes shapes = {0};
     cnr_status status = cnri_input_shapes(m, 1, &shapes, err);
@@ -176,7 +176,7 @@ static cnr_status open_layers(cnr_model *m, cnr_error *err) {
     return status;
 }
 
-/* Those of node's inputs that are weights, or the others. */
+/* Collects the names of the node's inputs that are weights, or of the others. */
 static int32_t take_names(const cnr_graph *g, const cnri_node *node, bool weights,
                           const char **to) {
     int32_t n = 0;

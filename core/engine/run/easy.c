@@ -2,7 +2,7 @@
 #include "run/run.h"
 #include <math.h>
 
-/* The model's own session, made again when the shapes change. */
+/* The model's own session; it is made again when the shapes change. */
 static cnr_status session_for(cnr_model *m, const cnr_tensor *const *inputs, int32_t n,
                               cnr_error *err) {
     cnr_plan *plan;
@@ -15,7 +15,7 @@ static cnr_status session_for(cnr_model *m, const cnr_tensor *const *inputs, int
         status = cnr_session_open(plan, &s, err);
         if (!status) m->session = s;
     }
-    cnr_plan_release(plan); /* the session holds it */
+    cnr_plan_release(plan); /* the session keeps the plan */
     return status;
 }
 

@@ -1,4 +1,5 @@
-/* Runs the steps of a plan: queues them on their devices' streams, waits where bytes depend. */
+/* Runs the steps of a plan: queues them on the streams of their devices, and waits where steps
+ * share bytes. */
 #include "run/session.h"
 
 static bool is_async(const cnr_device *device) { return CNRI_HAS(device->cls, event_record); }
@@ -34,8 +35,8 @@ static void flush_all(cnr_session *s) {
         if (s->pending[i]) flush(s, i);
 }
 
-/* Step `other` of the device has run when this returns; where only all can be waited for, all that
- * was queued up to `upto` has. */
+/* Waits until step `other` of the device has run. A device without events can only be waited for
+ * as a whole, up to step `upto`. */
 static cnr_status await(cnr_session *s, int32_t device, int32_t other, int32_t upto,
                         cnr_error *err) {
     const cnr_device *d = s->streams[device].device;
@@ -71,7 +72,7 @@ static cnr_status wait_for(cnr_session *s, int32_t index, cnr_error *err) {
     return CNR_OK;
 }
 
-/* Shapes that are known only now: what the operator says of the inputs as they came out. */
+/* Computes the output shapes that are known only at run time, from the inputs of this run. */
 static cnr_status lower_shapes(cnri_call *call, cnr_error *err) {
     enum { MOST = 16 };
     cnr_tensor made[MOST], *own[MOST] = {0};
@@ -158,7 +159,7 @@ static cnr_status run_kernel(cnr_session *s, int32_t index, cnr_error *err) {
     return status;
 }
 
-/* The step's values as the tap's owner sees them: on the host and plain. */
+/* Calls the tap with the step's values in plain host memory. */
 static cnr_status tap_step(cnr_session *s, int32_t index, cnr_error *err) {
     const cnri_step *step = &s->plan->steps.at[index];
     const cnri_call *call = &s->calls[index];
@@ -182,7 +183,7 @@ static cnr_status tap_step(cnr_session *s, int32_t index, cnr_error *err) {
     return CNR_OK;
 }
 
-/* A plugin that failed without a word, or without saying where. */
+/* Completes the error of a plugin that failed without a text or without a place. */
 static void explain(const cnr_session *s, int32_t index, cnr_status status, cnr_error *err) {
     const cnri_step *step = &s->plan->steps.at[index];
     const char *name = step->kind == CNRI_STEP_KERNEL && step->view.name ? step->view.name : "";
@@ -191,7 +192,7 @@ static void explain(const cnr_session *s, int32_t index, cnr_status status, cnr_
     if (!err->where[0]) snprintf(err->where, sizeof err->where, "%s", name);
 }
 
-/* Two marks round a step, where its device can say what lay between them. */
+/* Two events around a step, on a device that can report the time between them. */
 typedef struct span {
     void *from, *to;
 } span;
@@ -212,7 +213,7 @@ static void add_counter(void *arg, const char *name, const char *text, double va
     const int n = text ? snprintf(c->text + c->n, left, "%s%s=%s", c->n ? " " : "", name, text)
                        : snprintf(c->text + c->n, left, "%s%s=%.10g", c->n ? " " : "", name, value);
     if (n > 0 && (size_t)n < left) c->n += (size_t)n;
-    else c->text[c->n] = 0; /* no part of one */
+    else c->text[c->n] = 0; /* a counter that does not fit is left out whole */
 }
 
 static uint64_t measure(const cnr_stream *stream, const span *t, counters *told) {
@@ -232,7 +233,8 @@ static cnr_status run_step(cnr_session *s, int32_t index, cnr_error *err) {
     if (err) err->code = err->where[0] = err->text[0] = 0;
     cnr_status status = wait_for(s, index, err);
     if (status) return status;
-    if (!is_async(stream->device)) flush_all(s); /* the others work while this one does */
+    /* Other devices start their queued work while this one computes. */
+    if (!is_async(stream->device)) flush_all(s);
     cnri_session_notify(s, CNRI_EVENT_STEP_BEGIN, index, 0, NULL);
     span span = {0};
     status = mark(s, stream, &span.from, err);
@@ -296,7 +298,7 @@ static void reset(cnr_session *s) {
     s->done = false;
 }
 
-static void settle(cnr_session *s) { /* after an error nothing may still be under way */
+static void settle(cnr_session *s) { /* waits after an error, so that no work is under way */
     for (int32_t i = 0; i < s->plan->n_devices; i++)
         s->streams[i].device->cls->sync(&s->streams[i], NULL);
     s->running = false;
@@ -323,7 +325,7 @@ static cnr_status start(cnr_session *s, cnr_error *err) {
     return status;
 }
 
-/* Where it fails, on another device; a cancel holds from the first start to the last. */
+/* Runs the steps; if that fails, on a fallback device. A cancel counts through all attempts. */
 static cnr_status start_somewhere(cnr_session *s, cnr_error *err) {
     cnr_error why = CNR_ERROR_INIT;
     const cnr_status status = cnri_session_call(s, start, &why);

@@ -1,4 +1,4 @@
-/* What a device's plugin tells of it, measured by the device itself if that is asked for. */
+/* Properties that a device's plugin reports; `measure` lets the device measure some of them. */
 #include "run/run.h"
 #include <math.h>
 
@@ -7,7 +7,7 @@ enum { MAX_FACTS = 256, MAX_TEXT = 1024 };
 typedef struct collected_facts {
     CNRI_VEC(cnr_fact) list;
     const char *device;
-    bool failed; /* for want of memory */
+    bool failed; /* memory was out */
 } collected_facts;
 
 static bool is_name(const char *name) {
@@ -19,7 +19,7 @@ static bool is_name(const char *name) {
     return n > 0 && n < 64;
 }
 
-/* Names are a plugin's: one that could not be a key is left out. */
+/* Adds a property. Names come from plugins, so those that could not be a key are left out. */
 static void tell(void *arg, const char *name, const char *text, double value) {
     collected_facts *t = arg;
     if (!is_name(name) || t->list.n >= MAX_FACTS || (!text && !isfinite(value))) {

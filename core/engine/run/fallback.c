@@ -1,4 +1,4 @@
-/* A session whose device fails goes on on the next that is allowed, if one is. */
+/* Moves a session to the next allowed device when its device fails. */
 #include "run/session.h"
 #include <stddef.h>
 
@@ -6,8 +6,8 @@ static bool open_again(const cnr_plan *plan, const cnr_tensor *const *types, int
                        cnr_session **out, cnr_error *why) {
     cnr_plan *other = NULL;
     cnr_status status = cnr_plan_for(cnri_plan_model(plan), types, n, &other, why);
-    if (!status)
-        status = cnr_session_open(other, out, why); /* where that fails too, it falls further */
+    /* If that device fails too, the next one is tried. */
+    if (!status) status = cnr_session_open(other, out, why);
     cnr_plan_release(other);
     return !status;
 }
@@ -52,11 +52,11 @@ bool cnri_session_move_to_fallback(cnr_session *s, cnr_status status, const cnr_
         fresh->given[i] = s->given[i];
         if (s->inputs[i] && fresh->inputs[i]) memcpy(fresh->inputs[i], s->inputs[i], (size_t)bytes);
     }
-    cnr_session old; /* all but `cancel`, which other threads write at any time */
+    cnr_session old; /* copies everything but `cancel`, which other threads may write at any time */
     memcpy(&old, s, offsetof(cnr_session, cancel));
     memcpy(s, fresh, offsetof(cnr_session, cancel));
     memcpy(fresh, &old, offsetof(cnr_session, cancel));
-    cnri_session_cancel_by(s, old.outer_cancel); /* streams point into the session */
+    cnri_session_cancel_by(s, old.outer_cancel); /* streams hold pointers into the session */
     cnri_session_cancel_by(fresh, NULL);
     cnr_session_close(fresh);
     return true;

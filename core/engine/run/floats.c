@@ -1,4 +1,5 @@
-/* The calling thread's float modes round a run: denormals are slow and no answer needs them. */
+/* Sets the float modes of the calling thread for a run: denormals are flushed to zero, because
+ * they are slow and no result needs them. */
 #include "run/session.h"
 #include <fenv.h>
 
@@ -12,7 +13,7 @@ void cnri_floats_enter(cnri_floats *saved) {
     __builtin_ia32_ldmxcsr((now | FLUSH_TO_ZERO | DENORMALS_ARE_ZERO) & ~ROUNDING);
 }
 void cnri_floats_leave(const cnri_floats *saved) {
-    /* exceptions raised meanwhile stay raised, as after any call */
+    /* exceptions raised during the run stay raised, as after any call */
     const unsigned raised = __builtin_ia32_stmxcsr() & 0x3fu;
     __builtin_ia32_ldmxcsr((unsigned)saved->control | raised);
 }
@@ -26,7 +27,8 @@ void cnri_floats_enter(cnri_floats *saved) {
 void cnri_floats_leave(const cnri_floats *saved) {
     __asm__ volatile("msr fpcr, %0" : : "r"(saved->control));
 }
-#elif defined(__arm__) && defined(__ARM_FP) /* NEON flushes anyway, and other loops then do too */
+/* NEON flushes denormals anyway; this makes other loops do the same. */
+#elif defined(__arm__) && defined(__ARM_FP)
 #define FLUSH_TO_ZERO (UINT32_C(1) << 24)
 #define ROUNDING (UINT32_C(3) << 22)
 #define RAISED 0x9fu

@@ -1,11 +1,11 @@
-/* Calls of a session that its devices may never return from. */
+/* Calls of a session whose devices may never return from them. */
 #include "run/session.h"
 #include <unistd.h>
 
 enum { TIMES_THE_ESTIMATE = 100 };
 
-/* The net's arithmetic at 10 operations a nanosecond, or what its last run took, if that was
- * longer. */
+/* Expected length of a run: the net's operations at 10 a nanosecond, or the last run's time if
+ * that was longer. */
 static uint64_t estimate_ns(const cnr_session *s) {
     const uint64_t guess = (uint64_t)(s->plan->flops / 10);
     return guess > s->last_run_ns ? guess : s->last_run_ns;
@@ -32,7 +32,8 @@ cnr_status cnri_session_call(cnr_session *s, cnri_session_fn fn, cnr_error *err)
     static const int32_t cancelled = 1;
     const cnri_hang_guard g = {s->plan->devices, s->plan->n_devices, limit_ns(s),
                                s->plan->gives_up};
-    if (s->model && s->model->rt->pid != getpid()) return fn(s, err); /* a child has no threads */
+    /* A child after fork has no worker threads. */
+    if (s->model && s->model->rt->pid != getpid()) return fn(s, err);
     s->fn = fn;
     const cnr_status status = cnri_hang_call(&s->worker, &g, call, s, err);
     if (!status || !is_lost(s)) return status;

@@ -1,4 +1,5 @@
-/* What a stored plan depends on, as text: it is good as long as this is the same. */
+/* The identity of a stored plan: all that it depends on, as text. The plan is good as long as
+ * this text is the same. */
 #include "run/run.h"
 #include "store/store.h"
 
@@ -8,7 +9,7 @@ static void add_digest(cnri_text *out, const char *key, const uint8_t *digest) {
     cnri_text_add(out, "%s %s\n", key, hex);
 }
 
-/* Of a text that was gathered for this; frees it. */
+/* Adds the digest of a gathered text, and frees the text. */
 static void add_digest_of(cnri_text *out, const char *key, cnri_text *gathered) {
     uint8_t digest[32];
     out->failed = out->failed || gathered->failed;
@@ -54,7 +55,8 @@ static void add_weights(cnri_text *out, const cnr_graph *g) {
         const cnr_quant *q = type->quant;
         uint8_t print[16];
         if (g->values.at[i].producer >= 0 || !type->data) continue;
-        const cnri_seal *seal = g->values.at[i].seal; /* then no weight need be read */
+        /* With stored digests no weight has to be read. */
+        const cnri_seal *seal = g->values.at[i].seal;
         if (!seal)
             cnri_fingerprint(type->data, type->encoding ? type->bytes : cnr_dense_bytes(type),
                              print);
@@ -69,7 +71,7 @@ static void add_weights(cnri_text *out, const cnr_graph *g) {
     add_digest_of(out, "weights", &t);
 }
 
-/* Metadata by which the net says how it is planned. Its policy has a digest of its own. */
+/* True for metadata that says how the net is planned. Its policy has a digest of its own. */
 static bool is_wish(const char *key) {
     return strncmp(key, CNRI_PLACE_PREFIX, strlen(CNRI_PLACE_PREFIX)) == 0 ||
            strncmp(key, "symbol.", 7) == 0 ||
@@ -105,7 +107,7 @@ static void add_shapes(cnri_text *out, const cnr_tensor *const *types, int32_t n
     for (int32_t i = 0; i < n; i++) {
         cnri_text_add(out, " ");
         add_type(out, types[i]);
-        if (types[i]->data) { /* it decides shapes */
+        if (types[i]->data) { /* the input decides shapes */
             uint8_t print[16];
             char hex[33];
             cnri_fingerprint(types[i]->data, types[i]->bytes, print);
@@ -116,8 +118,8 @@ static void add_shapes(cnri_text *out, const cnr_tensor *const *types, int32_t n
     cnri_text_add(out, "\n");
 }
 
-/* Plugins that bring one of these kinds: told apart by their files, since a version is not always
- * raised while one is worked on. */
+/* Adds a line for each plugin that brings one of these kinds. Plugins are identified by their
+ * files, because a version is not always raised during development. */
 void cnri_identity_plugins(cnri_text *out, uint32_t kinds) {
     for (int32_t i = 0; i < cnri_plugin_count(); i++) {
         const cnri_plugin *p = cnri_plugin_at(i);
@@ -154,7 +156,7 @@ void cnri_plan_identity(const cnri_plan_request *r, cnri_text *out) {
                   CNR_ABI_MINOR, (unsigned)CNR_SIGNATURE);
     add_shapes(out, r->types, r->n);
     add_options(out, r);
-    /* what a policy sees is made of this text, of its options, and of the other lines */
+    /* a policy decides by this text, its options, and the other lines */
     if (r->options->policy) add_digest(out, "policy", r->options->policy->print);
     add_devices(out, r->set);
     cnri_text_add(out, "threads %d\n", (int)m->rt->devices.options.threads);

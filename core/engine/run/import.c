@@ -1,4 +1,4 @@
-/* Importers: which of them reads a file, what it builds, and weights for a net out of its files. */
+/* Importers: finds the one for a file, builds graphs with it, and reads weights for a net. */
 #include "run/run.h"
 #include "store/store.h"
 #include <sys/stat.h>
@@ -32,7 +32,8 @@ const char *const *cnri_importer_options(const cnr_importer *importer) {
     return CNRI_HAS(importer, options) ? importer->options : NULL;
 }
 
-/* The row's name up to its '='; one that ends in a star stands for what begins so. */
+/* True if the row covers the option: it is the row's name up to '='. A name that ends in a star
+ * covers all options that begin like it. */
 static bool row_takes(const char *row, const char *name, size_t n) {
     const size_t k = strcspn(row, "=");
     if (k > 1 && row[k - 1] == '*') return n >= k && strncmp(row, name, k - 1) == 0;
@@ -47,7 +48,7 @@ bool cnri_importer_takes(const cnr_importer *importer, const char *name) {
     return false;
 }
 
-/* The names of all rows; with what they would be taken for, the nearest. */
+/* Fails with the names of all options and the nearest one. */
 static cnr_status no_such_option(const cnr_importer *importer, const char *option, cnr_error *err) {
     CNRI_VEC(const char *) names = {0};
     cnri_text known = {0};
@@ -94,10 +95,10 @@ cnr_status cnri_import(const cnr_importer *importer, const cnr_import_args *args
     if (!g) return cnri_out_of_memory(err, path);
     cnr_status status = check_options(importer, args, err);
     if (!status) status = importer->import(args, g, err);
-    if (cnri_alloc_verdict(before, CNR_OK, path, err)) /* whatever it made of that */
-        status = CNR_E_MEMORY;
+    /* Memory was out, whatever the importer returned. */
+    if (cnri_alloc_verdict(before, CNR_OK, path, err)) status = CNR_E_MEMORY;
     else if (g->problems.n || g->out_of_memory)
-        status = cnri_graph_status(g, false, err); /* all that is wrong, not the last */
+        status = cnri_graph_status(g, false, err); /* reports all problems, not just the last */
     else status = cnri_plugin_status(err, status, path, importer->name);
     if (status) cnri_graph_free(g);
     else *out = g;
@@ -173,7 +174,7 @@ cnr_status cnri_weights_fill(cnr_graph *net, const char *weights, const char *co
                              cnr_error *err) {
     uint64_t seed = 0;
     if (weights && cnri_weights_are_file(weights)) return fill_from(net, weights, options, err);
-    if (weights && strcmp(weights, "none") == 0) return CNR_OK; /* it is only looked at */
+    if (weights && strcmp(weights, "none") == 0) return CNR_OK; /* the net is only looked at */
     const cnr_status status = refuse_options(net->name, options, cnri_count_options(options), err);
     if (status || !weights) return status;
     if (weights[6] && !cnri_parse_seed(weights + 7, &seed))

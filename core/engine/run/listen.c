@@ -1,5 +1,4 @@
-/* Listeners of a session: added, told, removed; streams that time steps only while someone wants
- * it. */
+/* Listeners of a session: added, called, removed. Steps are timed only while one wants it. */
 #include "run/session.h"
 #include <string.h>
 
@@ -14,8 +13,8 @@ static void free_marks(const cnr_session *s, int32_t device) {
     }
 }
 
-/* Queues that can be timed are slower, so each is one or the other; the new one is there before the
- * old one goes. */
+/* Opens the stream again with or without timing, because queues that can be timed are slower.
+ * The new stream exists before the old one is closed. */
 static cnr_status reopen(cnr_session *s, int32_t device, bool timed, cnr_error *err) {
     cnr_stream *old = &s->streams[device];
     const cnr_device_class *cls = old->device->cls;
@@ -86,7 +85,8 @@ void cnr_session_unlisten(cnr_session *s, int32_t id) {
         memmove(&s->listeners.at[i], &s->listeners.at[i + 1],
                 (size_t)(--s->listeners.n - i) * sizeof *s->listeners.at);
         s->sync = any_sync(s);
-        if (!s->sync && !s->running) set_timed(s, false, NULL); /* else they only stay slower */
+        /* If that fails, the streams stay slow but correct. */
+        if (!s->sync && !s->running) set_timed(s, false, NULL);
         return;
     }
 }
@@ -114,7 +114,7 @@ static void tell_application(const cnr_session *s, const cnri_listener *listener
     listener->run_fn(listener->arg, &event);
 }
 
-/* Names of the devices that steps of the plan run on, with commas between. */
+/* Lists the devices that run steps of the plan, separated by commas. */
 static void name_devices(const cnr_plan *plan, char *out, size_t capacity) {
     size_t n = 0;
     *out = 0;

@@ -70,7 +70,7 @@
     X(SCRIPT, TEXT, preset, "preset", "", NULL, NULL, NOTHING, " (the net's own)", \
       "how pictures are prepared: torchvision, tf ...")
 
-/* end in NULL */
+/* Lists of choices; each ends in NULL. */
 extern const char *const cnri_weights_types[], *const cnri_arithmetics[],
                                                    *const cnri_cache_policies[];
 
@@ -80,7 +80,7 @@ typedef enum cnri_load_kind {
     CNRI_LOAD_FLAG,
     CNRI_LOAD_NOT,
     CNRI_LOAD_BYTES,
-    CNRI_LOAD_LIST, /* and what follows is a list */
+    CNRI_LOAD_LIST, /* this kind and the following ones are lists */
     CNRI_LOAD_COMMAS,
     CNRI_LOAD_SETTINGS,
     CNRI_LOAD_SIZES
@@ -91,17 +91,18 @@ typedef enum cnri_load_enters {
     CNRI_ENTERS_NET,
     CNRI_ENTERS_POLICY,
     CNRI_ENTERS_STORES,
-    CNRI_ENTERS_PASSES, /* this and what follows is in cnri_plan_options */
+    CNRI_ENTERS_PASSES, /* options of this kind and the following are in cnri_plan_options */
     CNRI_ENTERS_PLAN,
     CNRI_ENTERS_PLACE
 } cnri_load_enters;
 
 typedef struct cnri_load_option {
-    const char *name, *key, *option; /* of C, of scripts and of the program; "": has none */
+    /* In C, in scripts and in the program; "": not available there. */
+    const char *name, *key, *option;
     cnri_load_kind kind;
     cnri_load_enters enters;
-    const char *const *choices; /* NULL: any */
-    size_t at, plan_at;         /* in cnr_load_options, and in cnri_plan_options if it is there */
+    const char *const *choices; /* NULL: any value */
+    size_t at, plan_at; /* offsets in cnr_load_options, and in cnri_plan_options if it is there */
 } cnri_load_option;
 
 #define CNRI_LOAD_ROW(who, kind, member, ...) CNRI_LOAD_##member,
@@ -109,21 +110,21 @@ enum { CNRI_LOAD_OPTIONS(CNRI_LOAD_ROW) CNRI_N_LOAD_OPTIONS };
 #undef CNRI_LOAD_ROW
 extern const cnri_load_option cnri_load_options[CNRI_N_LOAD_OPTIONS];
 
-/* Which of the choices it is, 0 for NULL; -1: none. */
+/* Index of the choice, 0 for NULL; -1: it is none of them. */
 int32_t cnri_choice(const char *const *choices, const char *text);
-/* All that have choices are one of them. */
+/* Checks that every option with choices has one of them. */
 cnr_status cnri_load_check(const cnr_load_options *o, cnr_error *err);
-/* What planning has of it; lists and texts stay the caller's. */
+/* Copies the options that planning uses; the caller keeps lists and texts. */
 void cnri_load_take(const cnr_load_options *from, cnri_plan_options *to);
-/* Puts copies of lists and texts in their places; to be dropped after a failure, too. */
+/* Replaces lists and texts by copies, which cnri_load_drop frees, after a failure too. */
 bool cnri_load_own(cnri_plan_options *o);
 void cnri_load_drop(cnri_plan_options *o);
-/* Adds " name=value" for what is set of those that enter there. */
+/* Appends " name=value" for each option that is set and that enters that key. */
 void cnri_load_enter(const cnri_plan_options *o, cnri_load_enters where, cnri_text *out);
 
-/* What a net brings in its metadata, where `o` has none: lists, "plan.NAME" with a word a line, and
- * "plan.stores". held[] is to be freed once they were copied. (Texts, numbers and flags are read by
- * cnri_plan_defaults.) False: no memory. */
+/* Fills options that `o` leaves open from the net's metadata: lists from "plan.NAME" with one
+ * word on each line, and "plan.stores". Free held[] once they were copied. (cnri_plan_defaults
+ * reads texts, numbers and flags.) False: out of memory. */
 bool cnri_load_defaults(const cnr_graph *g, cnri_plan_options *o, void *held[CNRI_N_LOAD_OPTIONS]);
 
 #endif

@@ -1,4 +1,4 @@
-/* Models: a graph with its labels and what its plans are made by. */
+/* Models: a graph, its labels, and the options of its plans. */
 #include "run/run.h"
 #include <pthread.h>
 
@@ -68,7 +68,7 @@ static cnr_status default_sizes(const cnr_graph *g, const cnri_sizes *wanted, cn
         if (status) break;
         cnri_input_sizes(g, i, &from, &shapes[i]);
         if (from.batch > 1 && cnri_picture_axes(input->type).batch == 0)
-            shapes[i].dim[0] = from.batch; /* one that was made for another size may take it */
+            shapes[i].dim[0] = from.batch; /* a net for another size may still accept the shape */
         cnri_preprocess_free(&p);
         list[i] = &shapes[i];
     }
@@ -129,7 +129,7 @@ static cnr_status take_preset(cnr_model *m, const char *preset, cnr_error *err) 
     return status;
 }
 
-/* Warns of labels that are not those of the classes, and of preprocessing with odd units. */
+/* Warns of labels that are not as many as the classes, and of preprocessing with odd units. */
 static void warn_of_metadata(cnr_model *m) {
     cnr_error why = CNR_ERROR_INIT;
     int32_t named = m->n_labels;
@@ -157,7 +157,7 @@ static bool is_name(const char *name, const char *text, size_t length) {
     return name && strlen(name) == length && strncmp(name, text, length) == 0;
 }
 
-/* Whether the net has the node or operator, and that has the kernel. */
+/* Fails unless the net has the node or operator, and that has the kernel. */
 static cnr_status look_for(const cnr_graph *g, const char *word, size_t length, const char *kernel,
                            cnr_error *err) {
     CNRI_VEC(const char *) names = {0};
@@ -181,15 +181,14 @@ static cnr_status look_for(const cnr_graph *g, const char *word, size_t length, 
             cnri_fail(err, CNR_E_NOT_FOUND, word, "no node or operator \"%s\" is in the net%s%s",
                       key, near ? "; did you mean " : "", near ? near : "");
     else if (!good)
-        status = cnri_fail(err, CNR_E_NOT_FOUND, word,
-                           "no kernel \"%s\" is there for it: see "
-                           "cnnrun ops",
-                           kernel);
+        status =
+            cnri_fail(err, CNR_E_NOT_FOUND, word,
+                      "it has no kernel \"%s\"; cnnrun ops OPERATOR lists the kernels", kernel);
     cnri_vec_free(&names);
     return status;
 }
 
-/* NODE=KERNEL, or NODE@DEVICE=KERNEL; names of nodes may hold an @, too. */
+/* Checks NODE=KERNEL or NODE@DEVICE=KERNEL; a node's name may contain an @ too. */
 static cnr_status check_kernel(const cnr_model *m, const char *word, cnr_error *err) {
     const char *equals = strchr(word, '='), *at = equals;
     if (!equals || equals == word || !equals[1])
@@ -209,7 +208,7 @@ static cnr_status check_kernel(const cnr_model *m, const char *word, cnr_error *
     return status;
 }
 
-/* Kernels that do so may be chosen. */
+/* Bits of the kernels that the options allow to be chosen, by how they store and compute. */
 static uint32_t stores_of(const cnr_load_options *o) {
     static const uint32_t weights[] = {0, CNR_KERNEL_F16, CNR_KERNEL_BF16},
                           arithmetic[] = {0, CNR_KERNEL_F16_MATH,
@@ -218,7 +217,7 @@ static uint32_t stores_of(const cnr_load_options *o) {
            arithmetic[cnri_choice(cnri_arithmetics, o->arithmetic)];
 }
 
-/* The one that was asked for, else the net's own. */
+/* Opens the policy of the options, or else the net's own. */
 static cnr_status open_policy(const cnr_model *m, const cnr_load_options *o, cnri_policy **out,
                               cnr_error *err) {
     const char *own = cnri_graph_meta(m->graph, CNRI_POLICY_META);
@@ -303,7 +302,7 @@ cnr_status cnr_load(cnr_runtime *rt, const char *path, const cnr_load_options *o
     if (out) *out = NULL;
     cnr_status status = cnri_require_arguments(err, "runtime", rt, "path", path, "out", out, NULL);
     if (status) return status;
-    if (options) /* an older caller's struct is shorter */
+    if (options) /* the struct of an older caller is shorter */
         memcpy(&given, options, options->size < sizeof given ? options->size : sizeof given);
     if (given.n_symbols > 0)
         status = cnri_require_arguments(err, "symbols", given.symbols, "symbol_values",
@@ -356,14 +355,14 @@ uint64_t cnr_plan_arena_bytes(const cnr_plan *plan) { return plan ? plan->arena_
 
 uint64_t cnr_plan_weight_bytes(const cnr_plan *plan) { return plan ? plan->weight_bytes : 0; }
 
-/* Nothing reads it as it is, but what a rewrite made of it. */
+/* True if no step reads the weight itself, only a constant that a rewrite made of it. */
 static bool is_folded(const cnr_graph *g, cnr_value v) {
     for (cnr_value i = 0; i < g->values.n; i++)
         if (g->values.at[i].late && g->values.at[i].late->from == v) return true;
     return g->values.at[v].uses == 0;
 }
 
-/* Sessions of the plan are another device's by now, or soon. */
+/* True if the sessions of this plan have moved, or will move, to a fallback device. */
 static bool left_behind(const cnr_plan *plan) {
     cnr_model *m = cnri_plan_model(plan);
     if (!m) return false;
@@ -394,7 +393,7 @@ cnr_status cnr_plan_set_weight(cnr_plan *plan, const char *name, const cnr_tenso
                          "its data decides shapes, for which this plan was made: "
                          "want a plan made by cnr_plan_for with this data");
     if (value->encoding !=
-        plan->graph->values.at[v].type->encoding) /* kernels were chosen for that */
+        plan->graph->values.at[v].type->encoding) /* kernels were chosen for the encoding */
         return cnri_fail(err, CNR_E_SHAPE, name,
                          "is encoded otherwise than the weight of this plan");
     status = cnri_graph_fill(plan->graph, v, value, err);

@@ -1,4 +1,5 @@
-/* cnr_open of the engine alone. The whole library has its own, in core/script/lua/open.c. */
+/* cnr_open of the library with the engine alone. The whole library has its own in
+ * core/script/lua/open.c. */
 #include "run/run.h"
 
 cnr_status cnr_open(cnr_runtime **out, const cnr_open_options *options, cnr_error *err) {

@@ -1,4 +1,4 @@
-/* The table of load options, and what is made of all its rows alike. */
+/* The table of load options, and functions that treat all rows alike. */
 #include "run/run.h"
 
 const char *const cnri_weights_types[] = {"f32", "fp16", "bf16", NULL};
@@ -24,7 +24,7 @@ const char *const cnri_cache_policies[] = {"lru", "fifo", NULL};
 const cnri_load_option cnri_load_options[CNRI_N_LOAD_OPTIONS] = {CNRI_LOAD_OPTIONS(ROW)};
 #undef ROW
 
-/* The member of a row in cnri_plan_options: the one pointer that is not NULL. */
+/* A member of cnri_plan_options: exactly one pointer is not NULL. */
 typedef struct planned {
     const char **text;
     const char *const **list;
@@ -32,7 +32,7 @@ typedef struct planned {
     bool *flag;
 } planned;
 
-/* Of the i-th row; all NULL: planning has none. */
+/* The member of row i; all pointers NULL: planning does not use it. */
 static planned planned_at(const cnri_plan_options *o, int32_t i) {
     const cnri_load_option *row = &cnri_load_options[i];
     void *at = (char *)(uintptr_t)o + row->plan_at;
@@ -126,7 +126,7 @@ static const char *meta_of(const cnr_graph *g, const char *name) {
     return cnri_graph_meta(g, key);
 }
 
-/* The lines of a text as a list, in one block. */
+/* Splits a text into a list of its lines, in one block. */
 static const char **split_lines(const char *text) {
     const size_t bytes = strlen(text) + 1, most = bytes / 2 + 2;
     const char **list = cnri_alloc_zero(most * sizeof *list + bytes);

@@ -1,4 +1,4 @@
-/* What applications see of devices, and their wishes for who runs what. */
+/* Devices and placements for applications. */
 #include "run/run.h"
 #include <math.h>
 
@@ -81,7 +81,7 @@ static cnr_status make_parts(const cnr_place_options *o, cnri_part *parts, cnr_e
     return cnri_fail(err, CNR_E_ARG, o->node, "shares are wanted that are 1 in all");
 }
 
-/* The model's wishes without any for this node, and the new one. */
+/* Replaces the model's placement of this node by the new one. */
 static cnr_status replace(cnr_model *m, const cnr_place_options *o, cnri_part *parts,
                           cnr_error *err) {
     cnri_plan_options options = m->plan_options;
@@ -94,7 +94,7 @@ static cnr_status replace(cnr_model *m, const cnr_place_options *o, cnri_part *p
         list[n++] = (cnri_placement){(char *)o->node, o->n_devices, o->axis, parts};
     options.placements = list;
     options.n_placements = n;
-    const cnr_status status = cnri_model_set_options(m, &options, err); /* copies */
+    const cnr_status status = cnri_model_set_options(m, &options, err); /* the options are copied */
     cnri_free(list);
     return status;
 }
@@ -105,7 +105,7 @@ static cnr_status replace_policy(cnr_model *m, const cnr_place_options *o, cnr_e
     options.policy = NULL;
     if (*o->policy)
         status = cnri_policy_open(o->policy, NULL, o->policy_options, &options.policy, err);
-    if (!status) status = cnri_model_set_options(m, &options, err); /* copies */
+    if (!status) status = cnri_model_set_options(m, &options, err); /* the options are copied */
     cnri_policy_release(options.policy);
     return status;
 }

@@ -1,27 +1,30 @@
-/* The plans of a model by the shapes of its inputs: found, made once however many threads ask, kept
- * while somebody has them. The runtime's lock is held to look and to publish, never to plan. */
+/* The plans of a model by the shapes of its inputs: each is found or made once, however many
+ * threads ask, and kept while it is used. The runtime's lock is held to look up and publish,
+ * never to plan. */
 #include "run/run.h"
 #include <pthread.h>
 #include <stdatomic.h>
 
-enum { MAX_CACHED = 8 }; /* plans kept though nobody has them */
+enum { MAX_CACHED = 8 }; /* most plans that are kept without a user */
 
 typedef struct cnri_kept_plan {
     cnr_model *model;
-    cnr_plan *plan;          /* NULL: being made */
-    const cnr_tensor *types; /* of the inputs, while it is being made: the maker's */
-    int32_t refs;            /* who has it; the cache is one of them */
-    bool cached;             /* found by shapes */
-    uint64_t used;           /* when it was last wanted */
-    uint64_t version;        /* of the options that it is made by */
+    cnr_plan *plan; /* NULL: it is being made */
+    /* Input types while it is being made; the thread that makes it owns them. */
+    const cnr_tensor *types;
+    int32_t refs;     /* number of users; the cache is one of them */
+    bool cached;      /* it can be found by its shapes */
+    uint64_t used;    /* sequence number of its last use */
+    uint64_t version; /* version of the options that it was made with */
 } kept_plan;
 
 struct cnri_plans {
     CNRI_VEC(kept_plan *) at;
     uint64_t clock;
-    uint64_t version;            /* of the model's options */
-    pthread_cond_t made;         /* something that was being made is there, or failed */
-    atomic_bool warned_of_types; /* that nobody stores weights, or multiplies, as was asked */
+    uint64_t version;    /* version of the model's current options */
+    pthread_cond_t made; /* signalled when a plan is ready or failed */
+    /* The warning that no kernel stores or computes as requested was given. */
+    atomic_bool warned_of_types;
 };
 
 static void lock(const cnr_model *m) { pthread_mutex_lock(m->rt->lock); }
@@ -29,7 +32,8 @@ static void unlock(const cnr_model *m) { pthread_mutex_unlock(m->rt->lock); }
 
 /* ---- by shape; the lock is held ---- */
 
-/* A plan that is made for the data of an input answers for no other data, nor for none. */
+/* True if a plan for type a serves input b. A plan made for an input's data serves only that
+ * data, and not an input without data. */
 static bool same_type(const cnr_tensor *a, const cnr_tensor *b) {
     if (!cnr_same_shape(a, b) || !a->data != !b->data) return false;
     return !a->data || memcmp(a->data, b->data, (size_t)a->bytes) == 0;
@@ -51,7 +55,7 @@ static kept_plan *find(cnr_model *m, const cnr_tensor *types, int32_t n) {
     return NULL;
 }
 
-/* One holder less; a plan without any is taken out, for the caller to free. */
+/* Takes one user away. Returns the plan if it has none left, for the caller to free. */
 static kept_plan *let_go(kept_plan *k) {
     struct cnri_plans *plans = k->model->plans;
     if (--k->refs > 0) return NULL;
@@ -63,7 +67,7 @@ static kept_plan *let_go(kept_plan *k) {
     return k;
 }
 
-/* The plan that was wanted longest ago leaves a full cache. */
+/* Takes the plan used longest ago out of a full cache. Returns it as let_go does. */
 static kept_plan *trim(struct cnri_plans *plans) {
     int32_t cached = 0;
     kept_plan *oldest = NULL;
@@ -86,7 +90,7 @@ static void free_kept(kept_plan *k) {
 
 /* ---- making ---- */
 
-/* What others find, and wait for, while it is being made. */
+/* Adds the entry that other threads find and wait for while the plan is being made. */
 static kept_plan *begin(cnr_model *m, const cnr_tensor *types) {
     kept_plan *k = cnri_alloc_zero(sizeof *k), **slot = k ? cnri_push(&m->plans->at) : NULL;
     if (!slot) {
@@ -111,12 +115,12 @@ static cnr_status make(cnr_model *m, const cnri_plan_options *options, const cnr
     const int64_t before = cnri_alloc_failures();
     cnr_status status = cnri_device_set_make(&set, &m->rt->devices, m->graph, options, err);
     if (!status && (status = cnri_alloc_verdict(before, CNR_OK, "devices", err)) != CNR_OK)
-        cnri_device_set_free(&set); /* one may be left out */
+        cnri_device_set_free(&set); /* a device may be left out */
     if (!status) {
         const cnri_plan_request request = {m, options, &set, list, n, false};
         status = cnri_stored_plan(&request, out, err);
-        if (!status && options->fallback)
-            status = cnri_residency_warm(*out, err); /* here, if it fails */
+        /* Prepares weights now, so that a failure shows here. */
+        if (!status && options->fallback) status = cnri_residency_warm(*out, err);
         cnri_device_set_free(&set);
     }
     cnri_free(list);
@@ -151,7 +155,7 @@ void cnri_plans_check_stores(const cnr_model *m, const cnri_plan_options *o, con
                         left & CNR_KERNEL_F16 ? "fp16" : "bf16");
 }
 
-/* One that was made by options of before is its caller's alone. */
+/* Publishes a finished plan. If the options changed meanwhile, only its caller uses it. */
 static void publish(kept_plan *k, cnr_plan *plan, uint64_t version) {
     struct cnri_plans *plans = k->model->plans;
     kept_plan *left = NULL;
@@ -228,7 +232,7 @@ cnr_status cnri_plan_types(const cnr_model *m, const cnr_tensor *const *shapes, 
     return status;
 }
 
-/* On the next device that is allowed, if this one fails. */
+/* Finds or makes a plan; if the device fails, on the next allowed one. */
 static cnr_status find_or_fall_back(cnr_model *m, const cnr_tensor *types, int32_t n,
                                     cnr_plan **out, cnr_error *err) {
     for (;;) {
@@ -317,7 +321,7 @@ void cnri_plans_invalidate(cnr_model *m) {
         kept_plan *k = plans->at.at[i];
         if (!k->cached) continue;
         k->cached = false;
-        if (k->plan) free_kept(let_go(k)); /* its options are gone: it went with them */
+        if (k->plan) free_kept(let_go(k)); /* its options are gone, and the plan with them */
     }
 }
 

@@ -1,5 +1,5 @@
-/* run: runtimes, models, sessions and the executor; implements cnnrun.h. Emits events, times
- * nothing itself. */
+/* run: runtimes, models, sessions and the executor; implements cnnrun.h. It emits events and
+ * measures no time itself. */
 #ifndef CNRI_RUN_H
 #define CNRI_RUN_H
 
@@ -16,64 +16,66 @@ typedef enum cnri_event_kind {
 } cnri_event_kind;
 typedef struct cnri_event {
     cnri_event_kind kind;
-    int32_t step; /* -1 for run events */
+    int32_t step; /* index in the plan; -1 for events of a run */
     const cnr_plan *plan;
-    uint64_t now_ns;      /* the clock, when some listener is sync; else 0 */
-    uint64_t took_ns;     /* of a STEP_END, by the device's own events; 0: untold */
-    const char *counters; /* likewise, "cycles=1200 bytes_read=64"; NULL: none */
+    uint64_t now_ns;  /* monotonic ns if any listener is sync, else 0 */
+    uint64_t took_ns; /* for STEP_END: ns by the device's own events; 0: not known */
+    /* For STEP_END: counters of the device, "cycles=1200 bytes_read=64"; NULL: none. */
+    const char *counters;
 } cnri_event;
 typedef void (*cnri_event_fn)(void *arg, const cnri_event *event);
-/* A listener of a session; watch/ uses it. sync: each step is finished before its END, and devices
- * that can time their steps. *id is for cnr_session_unlisten. */
+/* Adds a listener to a session. sync: each step is finished before its END event, and devices
+ * that can time their steps do. Pass *id to cnr_session_unlisten. */
 cnr_status cnri_session_listen(cnr_session *s, cnri_event_fn fn, void *arg, bool sync, int32_t *id,
                                cnr_error *err);
 
 cnr_plan *cnri_session_plan(const cnr_session *s);
-/* Where set_input copies to: who fills it there saves the copy. NULL: no step reads that input.
- * Until the next run, which may go on elsewhere. */
+/* The memory that set_input copies to; filling it directly saves the copy. NULL: no step reads
+ * that input. Valid until the next run, which may move to another device. */
 void *cnri_session_input_buffer(const cnr_session *s, int32_t index);
-/* One step alone, as often as that, on what the last run left in memory: for meters, which are
- * slower than steps. Its outputs, and the net's, are nothing to go by afterwards. */
+/* Runs one step `rounds` times on the data that the last run left, for meters that are slower
+ * than a step. The session's outputs are undefined afterwards. */
 cnr_status cnri_session_repeat(cnr_session *s, int32_t step, int64_t rounds, cnr_error *err);
-/* Runs are cancelled while *flag isn't 0, too; it must live as long as it is named. NULL: no
- * more. */
+/* Also cancels runs while *flag is not 0. The flag must live until replaced; NULL removes it. */
 void cnri_session_cancel_by(cnr_session *s, const volatile int32_t *flag);
 
-/* Front ends that turn a path into a graph register here, so that run/ needs neither Lua nor any
- * format: core/script/lua adds ".lua", core/engine/store ".cnr"; plugins' importers come after
- * them. */
+/* A front end that turns a file into a graph. They register here, so that run/ needs neither Lua
+ * nor any format: core/script/lua adds ".lua", core/engine/store ".cnr". Importers of plugins
+ * come after these. */
 typedef struct cnri_loader {
     const char *name;
-    int32_t (*accepts)(const char *path, const uint8_t *head, size_t head_bytes); /* > 0 yes */
+    /* > 0: it reads this file. */
+    int32_t (*accepts)(const char *path, const uint8_t *head, size_t head_bytes);
     cnr_status (*load)(cnr_runtime *rt, const char *path, const cnr_load_options *options,
                        cnr_graph **out, cnr_error *err);
 } cnri_loader;
-void cnri_loader_add(const cnri_loader *loader); /* the same one twice is one */
+void cnri_loader_add(const cnri_loader *loader); /* adding the same one again has no effect */
 
-/* What a scripting library registers with the engine, which links without one. Every member is
- * required; the struct is constant and outlives every runtime. */
+/* Functions that a scripting library registers with the engine, which links without one. Every
+ * member is required. The struct is constant and outlives every runtime. */
 typedef struct cnri_services {
-    const cnri_loader *loader; /* nets as scripts */
-    /* Reads the file of cnr_open_options.board. *out: cnri_board_free. */
+    const cnri_loader *loader; /* reads nets written as scripts */
+    /* Reads the board file of cnr_open_options.board. Free *out with cnri_board_free. */
     cnr_status (*board_read)(const char *spec, bool scene, cnri_board **out, cnr_error *err);
-    /* Opens a policy that picks among candidates. text NULL: the file's; else `name` is what the
-     * text is called. Fails only if the file cannot be read. A policy with another fault reports it
-     * when it is asked, and the default plan stands. *out: cnri_policy_release. */
+    /* Opens a policy that picks among candidates. text NULL: reads the file `name`; else `name`
+     * is the name of the text. Fails only if the file can't be read. A policy with any other
+     * fault reports it when it is asked, and the default plan is used. Release *out with
+     * cnri_policy_release. */
     cnr_status (*policy_open)(const char *name, const char *text, const char *const *options,
                               cnri_policy **out, cnr_error *err);
-    /* cnr_adapt, for models that are loaded so. */
+    /* Switches adaptation on or off, for models loaded with `adapt`. */
     cnr_status (*adapt)(cnr_model *m, int32_t on, cnr_error *err);
 } cnri_services;
-/* The first registration stays. Any thread. */
+/* Registers once; later calls have no effect. Any thread may call it. */
 void cnri_services_register(const cnri_services *services);
-/* The functions of cnri_services; CNR_E_UNSUPPORTED: none are registered. */
+/* Call the registered functions; CNR_E_UNSUPPORTED: none are registered. */
 cnr_status cnri_board_read(const char *spec, bool scene, cnri_board **out, cnr_error *err);
 cnr_status cnri_policy_open(const char *name, const char *text, const char *const *options,
                             cnri_policy **out, cnr_error *err);
 cnr_status cnri_adapt_begin(cnr_model *m, cnr_error *err);
-bool cnri_can_adapt(void); /* somebody registered */
+bool cnri_can_adapt(void); /* true if services are registered */
 
-/* cnr_open without what libraries above the engine do at that moment. */
+/* Opens a runtime without what libraries above the engine add to cnr_open. */
 cnr_status cnri_runtime_open(cnr_runtime **out, const cnr_open_options *options, cnr_error *err);
 void cnri_runtime_free(cnr_runtime *rt); /* once its models are gone */
 
@@ -81,21 +83,21 @@ struct cnr_runtime {
     cnri_devices devices;
     cnr_open_options options;
     CNRI_VEC(cnr_model *) models;
-    cnri_board *board;                /* that was asked for; or NULL */
-    cnri_clock clock;                 /* the plugin's that was asked for; or empty */
-    char *sysfs_root, *meter_address; /* NULL: "/"; none */
+    cnri_board *board;                /* the board of the options; NULL: none */
+    cnri_clock clock;                 /* the clock of the plugin that the options name; or empty */
+    char *sysfs_root, *meter_address; /* NULL: "/"; NULL: none */
     struct {
         void *at;
         void (*close)(void *);
-    } sampler; /* of watch/: opened when first asked for */
+    } sampler; /* of watch/: opened at first use */
+    /* Called before and after each run of any session; `tell` NULL: nothing is called. */
     struct {
         void (*tell)(void *arg, bool begins, const char *device);
         void *arg;
-    } passes;             /* who hears of each pass of any
-session, before and after it; NULL: nobody */
-    int32_t brought_back; /* knobs that a killed process had set */
-    void *lock;  /* guards lists and plan caches; held while nothing is planned or compiled */
-    int64_t pid; /* a child after fork has none of the devices' threads */
+    } passes;
+    int32_t brought_back; /* number of knobs of a killed process that were restored */
+    void *lock;           /* guards lists and plan caches; not held while planning or compiling */
+    int64_t pid;          /* the process that opened it; a child after fork has no device threads */
     struct {
         const cnri_loader *loader;
         const char *path;
@@ -104,15 +106,14 @@ session, before and after it; NULL: nobody */
 begun with this file: the next load of it goes on from there, unopened */
 };
 
-/* What work keeps with a model between two gradients (work/gradients.c); state NULL: nothing. */
+/* Data that work keeps with a model between two gradients (work/gradients.c); state NULL: none. */
 typedef struct cnri_learner {
     void *state;
     void (*free)(void *state);
     cnr_status (*follow)(void *state, const char *weight, const cnr_tensor *value, cnr_error *err);
 } cnri_learner;
 
-/* What takes the place of cnr_run_tensors while a model adapts (work/adapt.c); state NULL: it does
- * not. */
+/* Replace cnr_run_tensors while a model adapts (work/adapt.c); state NULL: it does not. */
 typedef struct cnri_adapting {
     void *state;
     cnr_status (*run)(cnr_model *m, const cnr_tensor *const *inputs, int32_t n_inputs,
@@ -123,75 +124,76 @@ typedef struct cnri_adapting {
 
 struct cnr_model {
     cnr_runtime *rt;
-    cnr_graph *graph; /* as loaded, with weights; symbols unbound */
-    bool lost;        /* a call that never returns may read its weights: they stay */
+    cnr_graph *graph; /* as loaded, with weights; symbols not bound */
+    bool lost;        /* a call that never returns may read its weights, so they are not freed */
     char *path;
     cnri_plan_options plan_options;
     char *cache; /* folder of stored plans; NULL: none */
     uint64_t cache_bytes;
-    bool cache_fifo;          /* a hit does not count as a use */
-    struct cnri_plans *plans; /* plans.c: those that live, by input shapes */
+    bool cache_fifo;          /* a cache hit does not count as a use */
+    struct cnri_plans *plans; /* plans.c: its plans by input shapes */
     CNRI_VEC(cnr_session *) sessions;
-    CNRI_VEC(cnr_tensor) input_types; /* bound for a plan made implicitly */
+    CNRI_VEC(cnr_tensor) input_types; /* input types that implicit plans are made for */
     char **symbols;
     int64_t *symbol_values;
     int32_t n_symbols;
-    cnr_session *session; /* of cnr_run_*; made at first use */
+    cnr_session *session; /* the session of cnr_run_*, made at first use */
     char **labels;
     int32_t n_labels;
-    CNRI_VEC(char *) masked; /* weights whose zeros stay while it trains */
+    CNRI_VEC(char *) masked; /* names of weights whose zeros stay zero in training */
     cnr_graph *layers;
-    const char **layer_names; /* change.c: for cnr_layer_at; NULL: nobody asked */
+    const char **layer_names; /* change.c: names for cnr_layer_at; NULL: not requested yet */
     cnri_learner learner;
     cnri_adapting adapting;
 };
 
-/* A plan that is wanted: for these shapes, by these options (a copy, which changes of the model's
- * do not reach), on these devices. */
+/* A request for a plan: for these shapes, with these options (a copy that later changes of the
+ * model do not reach), on these devices. */
 typedef struct cnri_plan_request {
     const cnr_model *model;
     const cnri_plan_options *options;
     const cnri_device_set *set;
     const cnr_tensor *const *types;
     int32_t n;
-    bool is_portable; /* the identity leaves the cache's record of times out */
+    bool is_portable; /* the identity does not contain the record of times in the cache */
 } cnri_plan_request;
 /* plans.c: the plans of a model. */
 cnr_status cnri_plans_open(cnr_model *m, cnr_error *err);
 void cnri_plans_close(cnr_model *m);
-/* Plans to come are made anew: those that there are stay good for who has them. Lock held. */
+/* Makes later plans anew; users of existing plans keep them. The lock is held. */
 void cnri_plans_invalidate(cnr_model *m);
-/* Nobody stores weights, or multiplies, as was asked: no error, but it is told, once a model, or it
- * would seem done. */
+/* Warns, once for each model, if no kernel of the plan stores or computes as options ask. */
 void cnri_plans_check_stores(const cnr_model *m, const cnri_plan_options *o, const cnr_plan *plan);
-cnr_model *cnri_plan_model(const cnr_plan *plan); /* NULL: made without one */
-/* Of a model's options, now (the lock is held), and when this plan of it was begun. */
+cnr_model *cnri_plan_model(const cnr_plan *plan); /* NULL: the plan was made without a model */
+/* The version of a model's options now (its lock is held), and the one its plan was made with. */
 uint64_t cnri_plans_version(const cnr_model *m);
 uint64_t cnri_plan_version(const cnr_plan *plan);
-void cnri_plan_retain(cnr_plan *plan); /* one more holder; the runtime's lock is held */
+void cnri_plan_retain(cnr_plan *plan); /* adds a user; the runtime's lock is held */
 bool cnri_plan_options_copy(const cnri_plan_options *from, cnri_plan_options *to);
-void cnri_plan_options_free(cnri_plan_options *o); /* after a failed copy, too */
-#define CNRI_POLICY_META "plan.policy" /* metadata: a policy's text; its name stands in ".name" */
+void cnri_plan_options_free(cnri_plan_options *o); /* call it after a failed copy too */
+/* Metadata key of a policy's text; its name is under this key with ".name". */
+#define CNRI_POLICY_META "plan.policy"
 int32_t cnri_plans_count(const cnr_model *m);
 
-/* The input types of a plan for these shapes: `types` has space for each. */
+/* Fills `types`, with room for every input, with a plan's input types for these shapes. */
 cnr_status cnri_plan_types(const cnr_model *m, const cnr_tensor *const *shapes, int32_t n_shapes,
                            cnr_tensor *types, cnr_error *err);
 
-/* stored.c: a plan from the model's cache, or made and stored there; without a cache just made.
- * Whether it was a hit, a miss or stale, and why, is logged and stands in (*out)->origin. */
+/* stored.c: loads a plan from the model's cache, or makes and stores it; without a cache it only
+ * makes it. Hit, miss or stale, with the reason, is logged and kept in (*out)->origin. */
 cnr_status cnri_stored_plan(const cnri_plan_request *r, cnr_plan **out, cnr_error *err);
-/* A plan that is neither looked up nor kept. */
+/* Makes a plan without looking it up or storing it. */
 cnr_status cnri_fresh_plan(const cnri_plan_request *r, cnr_plan **out, cnr_error *err);
 struct cnri_cached_blob;
-/* Writes the plan and these parts, whose data each row has; `limit` as cache_bytes. */
+/* Writes the plan and these parts, whose data each row has. `limit`: most bytes, like
+ * cache_bytes. */
 cnr_status cnri_plan_write(cnr_plan *plan, const char *path, const char *identity,
                            const struct cnri_cached_blob *parts, int32_t n_parts, uint64_t limit,
                            uint32_t flags, cnr_error *err);
-/* identity.c: what a stored plan depends on, a line for each thing: "weights 12ab...". */
+/* identity.c: appends all that a stored plan depends on, one item a line: "weights 12ab...". */
 void cnri_plan_identity(const cnri_plan_request *r, cnri_text *out);
-/* kinds: 1 << CNR_KIND_...: a line for each plugin that brings one of them, with a digest of its
- * file. */
+/* Appends a line with the file's digest for each plugin that brings one of `kinds` (bits 1 <<
+ * CNR_KIND_...). */
 void cnri_identity_plugins(cnri_text *out, uint32_t kinds);
 
 #define CNRI_TUNING_FILE "tuning.jsonl"
@@ -205,77 +207,77 @@ cnr_status cnri_adapt_if_wanted(cnr_model *m, bool asked, cnr_error *err);
 /* cnr_run_tensors of a model that does not adapt. */
 cnr_status cnri_run_plainly(cnr_model *m, const cnr_tensor *const *inputs, int32_t n_inputs,
                             const cnr_tensor **outputs, int32_t n_outputs, cnr_error *err);
-/* Takes the graph over. */
+/* Makes a model and takes ownership of the graph. */
 cnr_status cnri_model_from_graph(cnr_runtime *rt, cnr_graph *graph, const cnr_load_options *options,
                                  cnr_model **out, cnr_error *err);
-/* Planning options other than those of cnr_load (placements, forced kernels, training); copied.
- * Plans already made stay as they are; later ones follow. */
+/* Sets planning options beyond those of cnr_load (placements, forced kernels, training); they
+ * are copied. Existing plans stay as they are. */
 cnr_status cnri_model_set_options(cnr_model *model, const cnri_plan_options *options,
                                   cnr_error *err);
-/* `status` came of running on `device`, by the options of `version`. True: the model's options are
- * another device's now, which is logged; plan again. */
+/* Call after a run on `device` failed with `status`, with options of `version`. True: the
+ * options now name the next fallback device, which is logged, so plan again. */
 bool cnri_fall_back(cnr_model *m, const char *device, uint64_t version, cnr_status status,
                     const cnr_error *why);
-/* CNR_E_STATE in a child after fork. */
+/* Fails with CNR_E_STATE in a child process after fork. */
 cnr_status cnri_check_process(const cnr_runtime *rt, cnr_error *err);
-/* How sure the loader or importer is that knows a file best; 0: none does. */
+/* The score of the loader or importer that knows a file best; 0: none does. */
 int32_t cnri_load_score(const char *path);
-/* Loads a graph without making a model (show, convert, check). */
+/* Loads a graph without making a model (for show, convert, check). */
 cnr_status cnri_load_graph(cnr_runtime *rt, const char *path, const cnr_load_options *options,
                            cnr_graph **out, cnr_error *err);
 
-/* ---- import.c: what plugins' importers make of files ---- */
+/* ---- import.c: importers of plugins ---- */
 typedef struct cnri_head {
     uint8_t at[4096];
     size_t n;
 } cnri_head;
-/* The first bytes of a file; none of a folder. */
+/* Reads the first bytes of a file; none of a folder. */
 cnr_status cnri_file_head(const char *path, cnri_head *out, cnr_error *err);
-/* The importer that is surest of a file, if it is surer than *score, which becomes its own. */
+/* The importer with the highest score for a file, if it exceeds *score, which is then updated. */
 const cnr_importer *cnri_importer_for(const char *path, const cnri_head *head, int32_t *score);
-/* The rows of what it takes, NULL-terminated; NULL: it does not say. */
+/* The options that it accepts, NULL-terminated; NULL: it does not say. */
 const char *const *cnri_importer_options(const cnr_importer *importer);
-/* "name", or "name=value" */
+/* True if the importer accepts the option; `name` is "name" or "name=value". */
 bool cnri_importer_takes(const cnr_importer *importer, const char *name);
-/* A graph, or an error that tells all problems. Options that the importer does not have are
- * refused. */
+/* Builds a graph, or an error that lists all problems. Options that the importer does not have
+ * are refused. */
 cnr_status cnri_import(const cnr_importer *importer, const cnr_import_args *args, cnr_graph **out,
                        cnr_error *err);
-bool cnri_is_native(const char *path);                  /* by its name */
-int32_t cnri_count_options(const char *const *options); /* up to a NULL */
-/* The files of a word: "net.prototxt,a.bin" is two, unless one is called so. To be freed after an
- * error, too. */
+bool cnri_is_native(const char *path);                  /* by the file's name */
+int32_t cnri_count_options(const char *const *options); /* number of entries before the NULL */
+/* The files that a word names: "net.prototxt,a.bin" names two, unless a file has that very name.
+ * Free them after an error too. */
 typedef CNRI_VEC(char *) cnri_paths;
 cnr_status cnri_paths_add(cnri_paths *paths, const char *word,
-                          cnr_error *err); /* behind the others */
+                          cnr_error *err); /* Appends to the list. */
 void cnri_paths_free(cnri_paths *paths);
-/* Whether a file holds weights, or a net with them: it is native, or an importer knows it. */
+/* True if a file holds weights, or a net with them: it is native, or an importer knows it. */
 bool cnri_weights_claimed(const char *path);
-/* Weights as users name them: NULL, "none", "random", "random:SEED", or files with commas between.
- * `options` are for its importer; without one they are refused. */
+/* Weights as users name them: NULL, "none", "random", "random:SEED", or files separated by
+ * commas. `options` are the importer's; they are refused if none reads the weights. */
 bool cnri_weights_are_file(const char *weights);
 cnr_status cnri_weights_fill(cnr_graph *net, const char *weights, const char *const *options,
                              cnr_error *err);
-/* Files of any format, by name: native ones, or what an importer makes of others. */
+/* Fills weights by name from files of any format: native ones, or those that an importer reads. */
 cnr_status cnri_weights_import(cnr_graph *net, const cnr_import_args *files, cnr_error *err);
 
 /* ---- change.c: models that change ---- */
-/* Closes the model's own session and outdates its plans. CNR_E_STATE: somebody has one. */
+/* Closes the model's own session and makes its plans invalid. CNR_E_STATE: somebody uses one. */
 cnr_status cnri_model_idle(cnr_model *model, cnr_error *err);
-/* What it keeps of its weights for gradients goes. */
+/* Frees the data that is kept for gradients of this model. */
 void cnri_model_drop_gradients(cnr_model *model);
-/* A model of this graph, which is taken over, with the options and masks of another. */
+/* Makes a model of this graph, which it owns then, with the options and masks of another model. */
 cnr_status cnri_model_like(const cnr_model *like, cnr_graph *graph, cnr_model **out,
                            cnr_error *err);
 
 /* cnri_input_sizes with the symbols that the model was given. */
 void cnri_model_sizes(const cnr_model *m, int32_t index, cnri_sizes from, cnr_tensor *out);
-/* Of every input, before any picture is there: preprocessing is the net's own, pictures are of 224
- * x 224 where nothing says better. `shapes` and `list`, which points at them, have space for all.
- */
+/* The shapes of all inputs before a picture is known: with the net's own preprocessing, and
+ * pictures of 224 x 224 if nothing gives a size. `shapes`, and `list` that points at them, have
+ * room for all inputs. */
 cnr_status cnri_model_default_sizes(const cnr_model *m, int64_t batch, cnr_tensor *shapes,
                                     const cnr_tensor **list, cnr_error *err);
-/* cnri_model_default_sizes with memory of its own: cnri_shapes_free, after an error too. */
+/* The same in memory of its own; free it with cnri_shapes_free, after an error too. */
 typedef struct cnri_shapes {
     cnr_tensor *at;
     const cnr_tensor **list;
@@ -284,7 +286,7 @@ typedef struct cnri_shapes {
 cnr_status cnri_input_shapes(const cnr_model *model, int64_t batch, cnri_shapes *out,
                              cnr_error *err);
 void cnri_shapes_free(cnri_shapes *s);
-/* Values of a sane size, the same every time; 0 in what isn't f32. */
+/* Fills a tensor with plausible numbers, the same every time; 0 in types other than f32. */
 void cnri_fill_made_up(cnr_tensor *t);
 
 #endif

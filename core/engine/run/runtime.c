@@ -21,7 +21,7 @@ void cnri_loader_add(const cnri_loader *loader) {
     pthread_mutex_unlock(&loaders.lock);
 }
 
-/* The reader says itself what is wrong with a file; the name is enough to hand it over. */
+/* The native reader reports what is wrong with a file itself, so the name decides. */
 static int32_t native_accepts(const char *path, const uint8_t *head, size_t head_bytes) {
     const char *dot = strrchr(path, '.');
     const bool compiled = dot && strcmp(dot, CNRI_COMPILED_SUFFIX) == 0;
@@ -38,7 +38,7 @@ static cnr_status native_load(cnr_runtime *rt, const char *path, const cnr_load_
 
 static const cnri_loader native = {".cnr", native_accepts, native_load};
 
-/* Once a process: the host table is constant from the first runtime on. */
+/* Runs once in a process: the host table is constant from the first runtime on. */
 static void complete_core(void) {
     cnri_graph_install(cnri_host_mutable());
     cnri_loader_add(&native);
@@ -121,7 +121,7 @@ static cnr_status choose_board(cnr_runtime *rt, const char *spec, cnr_error *err
     return status;
 }
 
-/* What the board would have: simulated machines have a time of their own. */
+/* The clock that the board asks for: simulated machines have a clock of their own. */
 static const char *board_clock(const cnr_runtime *rt) {
     return rt->board ? cnri_board_text("clock") : NULL;
 }
@@ -131,7 +131,7 @@ cnr_status cnri_runtime_open(cnr_runtime **out, const cnr_open_options *options,
     if (missing) return missing;
     *out = NULL;
     cnr_open_options given = {.size = sizeof given, .log_level = CNR_LOG_WARN};
-    if (options) { /* an older caller's struct is shorter */
+    if (options) { /* the struct of an older caller is shorter */
         const size_t n = options->size < sizeof given ? options->size : sizeof given;
         memset(&given, 0, sizeof given);
         memcpy(&given, options, n);
@@ -149,7 +149,7 @@ cnr_status cnri_runtime_open(cnr_runtime **out, const cnr_open_options *options,
     pthread_mutex_init(lock, NULL);
     rt->lock = lock;
     rt->options = given;
-    rt->options.plugin_dirs = NULL; /* the caller's, only good until we return */
+    rt->options.plugin_dirs = NULL; /* the caller's lists are valid only during this call */
     rt->pid = getpid();
     cnri_host_cpu_isa(given.cpu_isa);
     rt->options.cpu_isa = NULL;
@@ -237,7 +237,7 @@ static cnr_status no_loader(const char *path, cnr_error *err) {
     return status;
 }
 
-/* Files of weights are the importer's, unless the first is native. */
+/* Imports a graph. Files of weights go to the importer, unless the first is native. */
 static cnr_status import(const cnr_importer *importer, const char *path,
                          const cnr_load_options *options, cnr_graph **out, cnr_error *err) {
     const char *weights = options->weights;
@@ -259,7 +259,7 @@ static cnr_status import(const cnr_importer *importer, const char *path,
     return cnri_weights_fill(*out, weights, NULL, err);
 }
 
-/* Each is a rewrite that there is, or a step of planning. */
+/* Fails unless each word names a rewrite or a step of planning. */
 static cnr_status check_rewrites(const char *const *words, cnr_error *err) {
     CNRI_VEC(const char *) names = {0};
     const char *name, *summary, **slot;
@@ -294,7 +294,7 @@ static cnr_status load_file(cnr_runtime *rt, const char *path, const cnr_load_op
     if (status) return cnri_alloc_verdict(before, status, path, err);
     const cnri_loader *loader = begun ? rt->begun.loader : best_loader(path, &head, &score);
     const cnr_importer *importer =
-        begun ? NULL : cnri_importer_for(path, &head, &score); /* if it is surer */
+        begun ? NULL : cnri_importer_for(path, &head, &score); /* if its score is higher */
     if (!loader && !importer) return cnri_explain_missing_plugins(no_loader(path, err), err);
     status = importer ? import(importer, path, options, out, err)
                       : loader->load(rt, path, options, out, err);
@@ -308,7 +308,7 @@ static cnr_status load_file(cnr_runtime *rt, const char *path, const cnr_load_op
     return cnri_explain_missing_plugins(status, err);
 }
 
-/* "net.prototxt,a.bin": the net, and files of weights. */
+/* Loads "net.prototxt,a.bin": the net, and files of weights. */
 cnr_status cnri_load_graph(cnr_runtime *rt, const char *word, const cnr_load_options *options,
                            cnr_graph **out, cnr_error *err) {
     cnr_load_options o = {.size = sizeof o};

@@ -90,7 +90,8 @@ static cnr_status place_homes(cnr_session *s, cnr_error *err) {
     return CNR_OK;
 }
 
-/* Weights are seen through the graph's tensors, as in the plan; all else through this session's. */
+/* Fills the call of a step. Weights are seen through the graph's tensors, as in the plan; all
+ * other values through this session's tensors. */
 static cnr_status make_call(cnr_session *s, int32_t index, cnr_error *err) {
     const cnr_plan *plan = s->plan;
     const cnri_step *step = &plan->steps.at[index];
@@ -110,8 +111,9 @@ static cnr_status make_call(cnr_session *s, int32_t index, cnr_error *err) {
     }
     for (int32_t i = 0; i < step->n_out; i++) {
         const cnri_home *h = &plan->homes.at[step->out[i]];
-        call->outputs[i] = h->storage < 0 ? plan->graph->values.at[h->value].type /* an update */
-                                          : &own[step->out[i]];
+        /* An update of a variable. */
+        call->outputs[i] =
+            h->storage < 0 ? plan->graph->values.at[h->value].type : &own[step->out[i]];
     }
     call->view = step->view;
     call->view.inputs = call->inputs;
@@ -122,7 +124,8 @@ static cnr_status make_call(cnr_session *s, int32_t index, cnr_error *err) {
                 step->workspace_space.bytes, &call->workspace, &call->viewed, err);
 }
 
-/* Zeroed host memory for an input or output: the device's own, if it has such, or the heap's. */
+/* Allocates zeroed host memory for an input or output: from the device if it offers such memory,
+ * else from the heap. */
 static void *make_end(cnr_session *s, const cnri_home *home, uint64_t bytes) {
     const cnr_device *device = s->plan->devices[home->device];
     cnri_end *end = &s->ends[s->n_ends++];
@@ -147,7 +150,7 @@ static cnr_status make_ends(cnr_session *s, cnr_error *err) {
         cnr_tensor *out = &s->outputs[i];
         *out = *g->values.at[g->outputs.at[i]].type;
         out->bytes = cnr_dense_bytes(out);
-        if (home < 0) continue; /* a constant */
+        if (home < 0) continue; /* the output is a constant */
         const cnri_home *h = &s->plan->homes.at[home];
         if (host_class(s->plan->devices[h->device], h->memory_class)) {
             out->data = s->tensors[home].data;
@@ -189,8 +192,8 @@ static bool make_lists(cnr_session *s) {
 
 static uint64_t sum(uint64_t a, uint64_t b) { return a > UINT64_MAX - b ? UINT64_MAX : a + b; }
 
-/* Before anything is allocated: the arena in host memory, what make_ends takes, and the batch that
- * whoever runs it puts together. Other devices know their own bounds. */
+/* Checks memory limits before anything is allocated: the arena in host memory, inputs and
+ * outputs, and the batch that the caller puts together. Other devices check their own memory. */
 static cnr_status afford(const cnr_plan *plan, cnr_error *err) {
     const cnr_graph *g = plan->graph;
     const uint64_t staging = cnri_staging_bytes(plan);
@@ -214,7 +217,7 @@ static cnr_status afford(const cnr_plan *plan, cnr_error *err) {
                             "activations, inputs and outputs", err);
 }
 
-/* On an error the half-open session is left to free. */
+/* Opens what the session needs. After an error the caller frees the half-open session. */
 static cnr_status fill(cnr_session *s, cnr_error *err) {
     cnr_status status = make_lists(s) ? CNR_OK : cnri_out_of_memory(err, "session");
     if (!status) status = open_streams(s, err);
@@ -225,7 +228,7 @@ static cnr_status fill(cnr_session *s, cnr_error *err) {
     return status ? status : cnri_residency_warm(s->plan, err);
 }
 
-/* All that calls a device. */
+/* Releases everything that needs calls of devices. */
 static cnr_status release_devices(cnr_session *s, cnr_error *err) {
     const cnr_plan *p = s->plan;
     (void)err;
@@ -254,7 +257,8 @@ static cnr_status release_devices(cnr_session *s, cnr_error *err) {
     return CNR_OK;
 }
 
-/* False: it is lost, and stays, with its plan, for the call that never returns. */
+/* Frees the session. False: it is lost, and stays in memory with its plan, because a call that
+ * never returns may use it. */
 static bool release(cnr_session *s) {
     const cnr_plan *p = s->plan;
     const bool was_lost = s->lost;

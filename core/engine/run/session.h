@@ -14,14 +14,14 @@ typedef struct cnri_call { /* one step as this session calls it */
     const cnr_tensor **inputs;
     cnr_tensor **outputs;
     cnr_mem workspace;
-    bool has_workspace, viewed; /* viewed: the workspace is a view to give back */
-    bool dynamic;               /* shapes of its outputs follow from those at run */
+    bool has_workspace, viewed; /* viewed: the workspace is a view that must be released */
+    bool dynamic;               /* shapes of its outputs are computed in each run */
     void *event;
 } cnri_call;
 
 typedef struct cnri_listener {
-    cnri_event_fn fn;  /* NULL: the listener is an application's, */
-    cnr_run_fn run_fn; /* which gets cnr_run_event instead */
+    cnri_event_fn fn;  /* NULL: an application's listener, called through run_fn */
+    cnr_run_fn run_fn; /* gets a cnr_run_event */
     void *arg;
     int32_t id;
     bool sync;
@@ -32,7 +32,7 @@ typedef cnr_status (*cnri_session_fn)(cnr_session *s, cnr_error *err);
 /* Host memory of an input or output. */
 typedef struct cnri_end {
     void *memory;
-    const cnr_device *device; /* whose host_alloc gave it; NULL: the heap's */
+    const cnr_device *device; /* the device whose host_alloc returned it; NULL: the heap */
 } cnri_end;
 
 enum { CNRI_GIVEN = 1, CNRI_BOUND = 2 };
@@ -40,11 +40,11 @@ enum { CNRI_GIVEN = 1, CNRI_BOUND = 2 };
 struct cnr_session {
     cnr_plan *plan;
     cnr_model *model;
-    cnr_stream *streams; /* by device; opened is how many */
+    cnr_stream *streams; /* by device; the first `opened` are open */
     int32_t opened;
-    cnr_mem *mems;               /* by storage; constants are the plan's */
-    cnr_tensor *tensors, *flats; /* by home; flats: block hidden */
-    bool *viewed;                /* by home: mem is a view to give back */
+    cnr_mem *mems;               /* by storage; constant storages belong to the plan */
+    cnr_tensor *tensors, *flats; /* by home; flats: with the channel block hidden */
+    bool *viewed;                /* by home: its memory is a view that must be released */
     cnri_call *calls;            /* by step */
     void **inputs;               /* host copies, by graph input */
     uint8_t *given;              /* by graph input: CNRI_GIVEN ... */
@@ -54,23 +54,23 @@ struct cnr_session {
     void **output_data;  /* own memory of those that live elsewhere */
     cnri_end *ends;      /* what inputs and output_data point to */
     int32_t n_ends;
-    void *staging[2];  /* for conversions on devices without host memory */
-    int32_t *finished; /* by device: its steps up to this one are known to have run */
-    bool *pending;     /* by device: queued work was not flushed yet */
+    void *staging[2];  /* buffers for conversions on devices without host memory */
+    int32_t *finished; /* by device: all its steps up to this index have run */
+    bool *pending;     /* by device: it has queued work that was not flushed */
     CNRI_VEC(cnri_listener) listeners;
     int32_t last_listener; /* id */
     int32_t n_bound;
     bool timed; /* streams that can are opened for timing */
     cnr_tap_fn tap;
     void *tap_arg;
-    bool running, sync, done;             /* done: outputs are there */
-    bool lost;                            /* given up: nothing of it is freed */
-    cnri_worker *worker;                  /* that its calls run on; NULL: none yet */
-    cnri_session_fn fn;                   /* what it runs now */
-    uint64_t began_ns, last_run_ns;       /* of this run; of the last that succeeded, its length */
-    int32_t wanted;                       /* the output that is read */
-    const volatile int32_t *outer_cancel; /* somebody else's flag that cancels too; NULL: none */
-    /* last: other threads write it, even while a session becomes another */
+    bool running, sync, done;       /* done: the outputs are ready */
+    bool lost;                      /* given up: none of its memory is freed */
+    cnri_worker *worker;            /* thread that makes its calls; NULL: none yet */
+    cnri_session_fn fn;             /* the function that the worker runs now */
+    uint64_t began_ns, last_run_ns; /* start of this run; length of the last run that succeeded */
+    int32_t wanted;                 /* index of the output that is read */
+    const volatile int32_t *outer_cancel; /* a flag elsewhere that cancels runs too; NULL: none */
+    /* Last, because other threads write it even while the session is moved to another device. */
     volatile int32_t cancel;
 };
 
@@ -91,18 +91,17 @@ cnr_status cnri_session_open(cnr_plan *plan, cnr_session **out, cnr_error *err);
  * one on that, with its inputs. False: none is allowed, or it failed too. */
 bool cnri_session_move_to_fallback(cnr_session *s, cnr_status status, const cnr_error *why);
 
-/* hang.c: fn(s), which is given up when a call of a device does not return; the session is lost
- * then. */
+/* hang.c: runs fn(s). If a device's call hangs, it is given up and the session is lost. */
 cnr_status cnri_session_call(cnr_session *s, cnri_session_fn fn, cnr_error *err);
 
 /* transfer.c */
 cnr_status cnri_transfer(cnr_session *s, const cnri_step *step, cnr_error *err);
-/* Bytes of home `home`, plain, into host memory; the stream is synced. */
+/* Copies home `home` in plain layout into host memory, and waits for it. */
 cnr_status cnri_download(cnr_session *s, int32_t home, void *to, cnr_error *err);
 /* Bytes that conversions of this plan need beside the homes. */
 uint64_t cnri_staging_bytes(const cnr_plan *plan);
 
-/* floats.c: denormals flushed and rounding to nearest on this thread, and back. */
+/* floats.c: sets the thread's float modes (flush denormals, round to nearest) and restores them. */
 typedef struct cnri_floats {
     uint64_t control;
 } cnri_floats;

@@ -1,4 +1,4 @@
-/* Plans kept between processes: where they are, and when a stored one is still good. */
+/* Plans kept between processes: where they are stored, and when a stored one is still valid. */
 #include "run/run.h"
 #include "store/store.h"
 #include <ctype.h>
@@ -8,7 +8,7 @@
 
 static size_t line_length(const char *at) { return strcspn(at, "\n"); }
 
-/* The key of a line: its first word, and of those that there may be several of, the name too. */
+/* The key of a line: its first word; for lines that may occur several times, also the name. */
 static size_t key_length(const char *at) {
     const size_t first = strcspn(at, " \n");
     const bool many = strncmp(at, "device ", 7) == 0 || strncmp(at, "plugin ", 7) == 0;
@@ -21,8 +21,8 @@ static const char *find_line(const char *text, const char *key, size_t n) {
     return NULL;
 }
 
-/* The first thing in which the stored identity is not today's, but for weights if they may differ,
- * as text; NULL: none (or no memory). cnri_free. */
+/* The first difference between the stored identity and today's, as text for cnri_free; NULL:
+ * none (or out of memory). but_weights: weights may differ. */
 static char *difference(const char *stored, const char *now, bool but_weights) {
     for (const char *at = now; *at; at += line_length(at), at += *at == '\n') {
         const size_t key = key_length(at), n = line_length(at);
@@ -42,7 +42,7 @@ static char *difference(const char *stored, const char *now, bool but_weights) {
 
 /* ---- where it is ---- */
 
-/* The net's name as part of a file's; then '-'. */
+/* Appends the net's name as a part of a file name, then '-'. */
 static void add_stem(const cnr_model *m, cnri_text *out) {
     const char *name = m->graph->name ? m->graph->name : "";
     for (int i = 0; name[i] && i < 60; i++)
@@ -50,15 +50,14 @@ static void add_stem(const cnr_model *m, cnri_text *out) {
     cnri_text_add(out, "-");
 }
 
-/* What of an identity finds its file: environment and structure, then weights. Files of several
- * such lie side by side; the other lines (program, plugins, policy, record of times) make one
- * stale.
- */
+/* Lines of an identity that form the file name: environment and structure, then weights. Files
+ * that differ in these lie side by side; other lines (program, plugins, policy, record of times)
+ * make a file stale. */
 static const char *const environment[] = {"shapes ",  "options ", "device ",
                                           "threads ", "net ",     NULL};
 static const char *const weights[] = {"weights ", NULL};
 
-/* Eight digits of a digest of the lines that begin so. */
+/* Appends eight hex digits of a digest of the lines that begin with these words. */
 static void add_lines_digest(const char *identity, const char *const *begins, cnri_text *out) {
     cnri_sha256 sum;
     uint8_t digest[32];
@@ -72,7 +71,7 @@ static void add_lines_digest(const char *identity, const char *const *begins, cn
     cnri_text_add(out, "%s", hex);
 }
 
-/* Returns the length of the part that plans for other weights share. */
+/* Appends the file name. Returns the length of the part that plans for other weights share. */
 static size_t add_file_name(const cnr_model *m, const char *identity, cnri_text *out) {
     add_stem(m, out);
     add_lines_digest(identity, environment, out);
@@ -82,7 +81,7 @@ static size_t add_file_name(const cnr_model *m, const char *identity, cnri_text 
     return shared;
 }
 
-/* Why there is none: what the plan of this net that is there was made for. */
+/* Says why no plan was found: what an existing plan of this net was made for. */
 static char *why_missed(const cnr_model *m, const char *identity) {
     cnri_text stem = {0};
     cnri_cached other;
@@ -99,7 +98,7 @@ static char *why_missed(const cnr_model *m, const char *identity) {
 
 /* ---- loading and storing ---- */
 
-/* By a memo, else by the record of times that the cache may have. */
+/* Makes a plan by a memo, or by the cache's record of times. */
 static cnr_status make(const cnri_plan_request *r, const cnri_memo *memo, cnr_plan **out,
                        cnr_error *err) {
     const cnr_model *m = r->model;
@@ -123,7 +122,8 @@ cnr_status cnri_fresh_plan(const cnri_plan_request *r, cnr_plan **out, cnr_error
     return make(r, NULL, out, err);
 }
 
-/* What was stored had been compared with its digests. */
+/* Marks the plan's weights as verified: they must be those that the stored plan read after
+ * verifying them. Fails with CNR_E_VERSION otherwise. */
 static cnr_status recognise(cnr_plan *plan, const char *reads, cnr_error *err) {
     char now[33];
     if (!cnri_plan_reads(plan, now)) return cnri_out_of_memory(err, "cache");
@@ -133,7 +133,7 @@ static cnr_status recognise(cnr_plan *plan, const char *reads, cnr_error *err) {
     return CNR_OK;
 }
 
-/* A plan after the stored one, which it then owns. replaces: for other weights. */
+/* Makes a plan after the stored one, which the plan then owns. replaces: the weights are others. */
 static cnr_status follow(const cnri_plan_request *r, cnri_cached *c, bool replaces, cnr_plan **out,
                          cnr_error *err) {
     const char *file = r->model->graph->is_compiled && r->is_portable ? r->model->path : NULL;
@@ -155,10 +155,10 @@ static cnr_status follow(const cnri_plan_request *r, cnri_cached *c, bool replac
     if (!status) status = make(r, &memo, out, err);
     if (!status && memo.reads && !replaces) status = recognise(*out, memo.reads, err);
     if (!status) {
-        (*out)->kept = c->file; /* names of blobs were copied into the plan's own */
+        (*out)->kept = c->file; /* the names of blobs were copied */
         c->file = (cnri_mapping){0};
     } else {
-        cnri_plan_free(*out); /* blobs of the file, which is closed, are not used */
+        cnri_plan_free(*out); /* blobs of the closed file are not used */
         *out = NULL;
     }
     cnri_memo_free(&memo);
@@ -181,7 +181,7 @@ static cnr_status read_blob(void *arg, int32_t index, const void **data, cnr_err
 
 typedef CNRI_VEC(cnri_cached_blob) rows;
 
-/* Rows of the plan's blobs, then the parts. *total: about the bytes that they take. */
+/* Lists the plan's blobs, then the parts. *total: about the bytes that they take. */
 static cnr_status list_rows(cnr_plan *plan, const cnri_cached_blob *parts, int32_t n_parts,
                             rows *out, uint64_t *total, cnr_error *err) {
     cnri_cached_blob b = {0};
@@ -238,7 +238,7 @@ static cnr_status store(const cnr_model *m, cnr_plan *plan, const char *path, co
     return status;
 }
 
-/* How much of a plan is made anew for other weights. */
+/* Text about how much of a plan is made anew for other weights. */
 static char *told_replaced(const cnr_plan *plan) {
     const char *name;
     uint64_t bytes;
@@ -248,7 +248,7 @@ static char *told_replaced(const cnr_plan *plan) {
                        (int)n);
 }
 
-/* Follows what is stored if it fits. *what: what does not; both are the caller's to free. */
+/* Plans by the stored plan if it fits. *what: what does not; the caller frees *origin and *what. */
 static cnr_status try_opened(const cnri_plan_request *r, cnri_cached *c, const char *identity,
                              cnr_plan **out, char **origin, char **what, cnr_error *why) {
     if ((*what = difference(c->identity, identity, true)) != NULL) {
@@ -262,7 +262,7 @@ static cnr_status try_opened(const cnri_plan_request *r, cnri_cached *c, const c
     return status;
 }
 
-/* Tries the file. *out stays NULL when it is no good, and *origin says why; cnri_free. */
+/* Tries the file. If unusable, *out stays NULL and *origin says why; free it with cnri_free. */
 static cnr_status try_stored(const cnri_plan_request *r, const char *path, const char *identity,
                              cnr_plan **out, char **origin, cnr_error *err) {
     cnri_cached c;
@@ -282,12 +282,12 @@ static cnr_status try_stored(const cnri_plan_request *r, const char *path, const
     }
     cnri_cached_close(&c);
     cnri_free(what);
-    if (status == CNR_E_MEMORY && why.text[0]) /* of which memory, a device may have said */
+    if (status == CNR_E_MEMORY && why.text[0]) /* a device may have said which memory is out */
         return cnri_fail(err, status, why.where, "%s", why.text);
     return status == CNR_E_MEMORY || !*origin ? cnri_out_of_memory(err, path) : CNR_OK;
 }
 
-/* The file at `path`, or where there is none the one used last for other weights. */
+/* Tries the file at `path`; if there is none, the one used last for other weights. */
 static cnr_status try_nearest(const cnri_plan_request *r, const char *path, const char *file,
                               size_t shared, const char *identity, cnr_plan **out, char **origin,
                               cnr_error *err) {
@@ -299,7 +299,7 @@ static cnr_status try_nearest(const cnri_plan_request *r, const char *path, cons
     return status;
 }
 
-/* Nothing is stored that was planned with less than there is. */
+/* Finds or makes the plan and stores it, unless memory was out while planning. */
 static cnr_status plan_at(const cnri_plan_request *r, const char *path, const char *file,
                           size_t shared, const char *identity, int64_t before, cnr_plan **out,
                           cnr_error *err) {
@@ -317,10 +317,11 @@ static cnr_status plan_at(const cnri_plan_request *r, const char *path, const ch
     if (!*out || strcmp(origin, "hit") != 0) {
         if (!*out) status = make(r, NULL, out, err);
         status = cnri_alloc_verdict(before, status, path, err);
-        if (!status) /* exactly: others find it by the digests of these weights */
+        if (!status) /* compares digests, because other processes find the file by these weights */
             status =
                 cnri_plan_verify_weights(*out, true, r->model->rt->devices.options.threads, err);
-        const bool whole = !status && !(*out)->policy_failed; /* else it is to be told again */
+        /* A failed policy is reported again next time, so such a plan is not stored. */
+        const bool whole = !status && !(*out)->policy_failed;
         if (whole && store(r->model, *out, path, file, shared, identity, &why))
             cnri_log(CNR_LOG_WARN, "cache", "%s: %s", why.where, why.text);
     }
@@ -331,7 +332,7 @@ static cnr_status plan_at(const cnri_plan_request *r, const char *path, const ch
 
 /* ---- a compiled model ---- */
 
-/* Programs that the file brings go where the devices' plugins look for them. */
+/* Writes the programs in the file to the folder where the devices' plugins look for them. */
 static void unpack(const cnri_devices *devices, const cnri_cached *c) {
     const size_t prefix = strlen(CNRI_PART_KEPT);
     for (int32_t i = c->n_blobs; i < c->n_blobs + c->n_parts; i++) {
@@ -350,9 +351,9 @@ static void unpack(const cnri_devices *devices, const cnri_cached *c) {
     }
 }
 
-/* The plan of the file that the net came of. *out stays NULL when it does not fit, and *origin says
- * why; cnri_free. Kernels take its blobs as they are: so it is only followed if nobody else can
- * have written it. */
+/* Plans by the compiled file that the net was loaded from. If it does not fit, *out stays NULL
+ * and *origin says why; free it with cnri_free. Kernels read its blobs unchecked, so it is only
+ * used if nobody else can have written the file. */
 static cnr_status try_compiled(const cnri_plan_request *r, cnr_plan **out, char **origin,
                                cnr_error *err) {
     const cnri_plan_request mine = {r->model, r->options, r->set, r->types, r->n, true};
@@ -382,7 +383,7 @@ static cnr_status try_compiled(const cnri_plan_request *r, cnr_plan **out, char 
     return status || *origin ? status : cnri_out_of_memory(err, path);
 }
 
-/* Without a cache, or by a compiled model. */
+/* Makes the plan without a cache, by a compiled model if there is one. */
 static cnr_status plan_compiled(const cnri_plan_request *r, cnr_plan **out, char **origin,
                                 cnr_error *err) {
     const cnr_model *m = r->model;
@@ -415,7 +416,7 @@ static cnr_status plan_anew(const cnri_plan_request *r, cnr_plan **out, cnr_erro
                                                     : make(r, NULL, out, err);
 }
 
-/* Kernels that a compiled model forces may not be there: then others run its nodes. */
+/* Plans again without the kernels that a compiled model forces, if they are not available here. */
 static cnr_status plan_without_kernels(const cnri_plan_request *r, cnr_plan **out, cnr_error *err) {
     cnri_plan_request bare = *r;
     cnri_plan_options options = *r->options;

@@ -1,4 +1,4 @@
-/* Values from one place to another: regions between devices, channel blocks to plain and back. */
+/* Moves values: regions between devices, and between channel blocks and plain layout. */
 #include "run/session.h"
 
 static bool in_host(const cnr_plan *plan, int32_t home) {
@@ -17,19 +17,19 @@ static void *address(const cnr_session *s, int32_t home) {
 typedef struct conversion {
     const char *from;
     char *to;
-    int64_t channels, inner, unit; /* unit: channels a task converts */
+    int64_t channels, inner, unit; /* unit: channels that one task converts */
     int32_t from_block, to_block;
     size_t element;
 } conversion;
 
-/* Where channel c of one sample begins, and the distance of its elements, in elements. */
+/* Offset of channel c of one sample, and the stride of its elements, both in elements. */
 static int64_t channel_at(int64_t c, int64_t inner, int32_t block, int64_t *stride) {
     const int64_t b = block > 1 ? block : 1;
     *stride = b;
     return c / b * inner * b + c % b;
 }
 
-/* Eight rows of eight bytes become its columns. */
+/* Transposes eight rows of eight bytes. */
 static void transpose_bytes(uint64_t row[8]) {
     for (int i = 0; i < 4; i++) {
         const uint64_t t = (row[i] >> 32 ^ row[i + 4]) & 0xffffffffu;
@@ -49,7 +49,7 @@ static void transpose_bytes(uint64_t row[8]) {
     }
 }
 
-/* n rows of `used` bytes, as many rows as there are bytes. */
+/* Copies `used` columns of n rows, transposed, with as many rows as an element has bytes. */
 static inline void transpose_some(const char *from, int64_t from_step, int64_t n, char *to,
                                   int64_t to_step, int64_t used) {
     uint64_t row[8] = {0};
@@ -58,7 +58,7 @@ static inline void transpose_some(const char *from, int64_t from_step, int64_t n
     for (int64_t r = 0; r < used; r++) memcpy(to + r * to_step, &row[r], (size_t)n);
 }
 
-/* Bytes of eight channels from `c` on, between plain and blocked. */
+/* Converts eight channels from `c` on between plain and blocked. */
 static void convert_eight(const conversion *k, int64_t base, int64_t c) {
     const bool packs = k->from_block <= 1;
     const int64_t inner = k->inner;
@@ -93,7 +93,7 @@ static void convert_task(void *arg, int64_t task, int32_t thread) {
         const char *from = k->from + (size_t)at * k->element;
         char *to = k->to + (size_t)into * k->element;
         const size_t e = k->element, df = (size_t)step_from * e, dt = (size_t)step_to * e;
-        if (e == 4) /* by far the most frequent: let the compiler see the size */
+        if (e == 4) /* the most frequent size, as a constant for the compiler */
             for (int64_t i = 0; i < k->inner; i++, from += df, to += dt) memcpy(to, from, 4);
         else
             for (int64_t i = 0; i < k->inner; i++, from += df, to += dt) memcpy(to, from, e);
@@ -150,7 +150,7 @@ static cnr_status move(cnr_session *s, const cnri_step *step, uint64_t at, uint6
                      bytes, err);
 }
 
-/* A range on one axis is as many pieces as the dimensions before it have indices. */
+/* Copies a range on one axis: one piece for each index of the dimensions before it. */
 static cnr_status copy_region(cnr_session *s, const cnri_step *step, cnr_error *err) {
     const cnri_home *home = &s->plan->homes.at[step->to];
     const cnr_input_range r = step->region;
@@ -166,7 +166,7 @@ static cnr_status copy_region(cnr_session *s, const cnri_step *step, cnr_error *
     return CNR_OK;
 }
 
-/* On a device without host memory: down, converted, and up again. */
+/* Converts on a device without host memory: copies down, converts, copies up. */
 static cnr_status convert_away(cnr_session *s, const cnri_step *step, cnr_error *err) {
     const cnri_home *a = &s->plan->homes.at[step->from], *b = &s->plan->homes.at[step->to];
     cnr_stream *stream = &s->streams[step->device];
@@ -185,7 +185,7 @@ static cnr_status convert_away(cnr_session *s, const cnri_step *step, cnr_error 
     if (a->block_of == b->block_of) memcpy(high, low, a->bytes);
     else convert_blocks(low, a->block_of, high, b->block_of, &a->flat, NULL);
     if (!to_host) status = cls->write(stream, to, 0, high, b->bytes, err);
-    return status ? status : cls->sync(stream, err); /* the staging memory is used again */
+    return status ? status : cls->sync(stream, err); /* the staging memory is reused */
 }
 
 static cnr_status convert(cnr_session *s, const cnri_step *step, cnr_error *err) {

@@ -1,4 +1,4 @@
-/* Where the record of times is kept that planning goes by. */
+/* Reads and writes the record of measured times in a cache folder. */
 #include "run/run.h"
 #include "store/store.h"
 
@@ -15,7 +15,7 @@ cnr_status cnri_tuning_load(const char *folder, cnri_tuning *out, uint8_t print[
     cnr_status status = cnri_read_kept(path, MAX_RECORD, &text, &bytes, &why);
     if (!status) status = cnri_tuning_parse(out, text, &why);
     if (!status) cnri_fingerprint(text, bytes, print);
-    if (status == CNR_E_NOT_FOUND) status = CNR_OK; /* there is none yet */
+    if (status == CNR_E_NOT_FOUND) status = CNR_OK; /* no record exists yet */
     status = cnri_alloc_verdict(before, status, path, &why);
     if (status) cnri_fail(err, status, *why.where ? why.where : path, "%s", why.text);
     cnri_free(text);

@@ -44,7 +44,7 @@ typedef struct cnr_claim {
     uint32_t size;
     int32_t n_nodes;
     const int32_t *nodes;   /* of the subgraph that was shown, ascending; connected */
-    const char *kernel;     /* its name */
+    const char *kernel;     /* name of the kernel that runs it */
     double cost_ns, joules; /* estimates of one run; 0: not known */
 } cnr_claim;
 typedef void (*cnr_claim_fn)(void *arg, const cnr_claim *claim); /* copies what it is given */

@@ -1,8 +1,8 @@
-/* The group of this process: chosen, opened, asked. */
+/* The group of this process: choosing a plugin, opening the group, and its calls. */
 #include "group/group.h"
 
 static struct {
-    const cnr_group *group; /* NULL: none is open */
+    const cnr_group *group; /* NULL: no group is open */
     void *state;
     int32_t rank, ranks;
 } joined = {.ranks = 1};
@@ -81,7 +81,7 @@ cnr_status cnri_group_barrier(cnr_error *err) {
 
 void cnri_group_part(int64_t n, int64_t *begin, int64_t *end) {
     const int64_t each = n / joined.ranks,
-                  more = n % joined.ranks; /* the first `more` have one more */
+                  more = n % joined.ranks; /* the first `more` ranks have one thing more */
     const int64_t rank = joined.rank;
     *begin = rank * each + (rank < more ? rank : more);
     *end = *begin + each + (rank < more);

@@ -1,4 +1,4 @@
-/* Time of each step and of each operator over many runs. */
+/* Measures the time of each step and of each operator over many runs. */
 #include "profile/profile.h"
 #include <math.h>
 
@@ -11,7 +11,7 @@ typedef struct timer {
 struct cnri_profile {
     const cnr_plan *plan;
     timer run;
-    timer steps[]; /* one a step of the plan */
+    timer steps[]; /* one for each step of the plan */
 };
 
 cnri_profile *cnri_profile_new(const cnr_plan *plan) {
@@ -27,7 +27,7 @@ void cnri_profile_reset(cnri_profile *p) {
     memset(p->steps, 0, (size_t)p->plan->steps.n * sizeof p->steps[0]);
 }
 
-/* Of a step whose device timed it, what that says. */
+/* Adds the time of a step: the device's own figure if the event has one, else the clock's. */
 static void stop(timer *t, const cnri_event *event) {
     const uint64_t now = event->now_ns, clock = now > t->begun ? now - t->begun : 0;
     const uint64_t ns = event->took_ns ? event->took_ns : clock;
@@ -61,13 +61,13 @@ static double stored(const cnr_tensor *t) {
     return !t ? 0 : (double)(t->encoding ? t->bytes : cnr_dense_bytes(t));
 }
 
-/* Of a range, its part of the whole. */
+/* The part of the node that the step computes, 1 if it is not split. */
 static double part_of(const cnri_step *s) {
     const int64_t whole = s->range_axis >= 0 ? s->view.outputs[0]->dim[s->range_axis] : 0;
     return whole > 0 ? (double)(s->range_end - s->range_begin) / (double)whole : 1;
 }
 
-/* What a kernel reads and writes, of a range its part. */
+/* Bytes that a kernel reads and writes; for a split node those of its part. */
 static uint64_t bytes_of(const cnri_step *s) {
     double bytes = 0;
     if (s->kind != CNRI_STEP_KERNEL) return 0;
@@ -76,7 +76,7 @@ static uint64_t bytes_of(const cnri_step *s) {
     return (uint64_t)(bytes * part_of(s));
 }
 
-/* The type that products are of. */
+/* Name of the type in which the kernel multiplies. */
 static const char *arithmetic_of(const cnri_step *s) {
     if (s->kind != CNRI_STEP_KERNEL) return NULL;
     if (s->kernel && CNRI_HAS(s->kernel, flags) && s->kernel->flags & CNR_KERNEL_F16_MATH)
@@ -87,7 +87,7 @@ static const char *arithmetic_of(const cnri_step *s) {
     return cnr_dtype_name(x ? x->dtype : s->view.outputs[0]->dtype);
 }
 
-/* Of the whole node, and of a range its part. */
+/* Floating-point operations of the step; for a split node those of its part. */
 static double kernel_flops(const cnr_plan *plan, const cnri_step *s) {
     const double flops = 2 * cnri_step_macs(plan, s, true);
     if (s->kind != CNRI_STEP_KERNEL || !s->kernel || !CNRI_HAS(s->kernel, flops)) return flops;
@@ -110,7 +110,8 @@ void cnri_profile_row(const cnri_profile *p, int32_t step, cnr_step_timing *out)
                              .kernel_flops = kernel_flops(p->plan, s),
                              .arithmetic = arithmetic_of(s),
                              .extrapolated = s->extrapolated};
-    const char *counters = p->steps[step].counters; /* interned: the row outlives the profile */
+    /* The text is interned, because the row outlives the profile. */
+    const char *counters = p->steps[step].counters;
     if (*counters) out->counters = cnri_name(cnri_intern(counters));
     if (t->runs) out->ms = (double)t->total_ns * 1e-6 / (double)t->runs;
     cnri_transfer_row moved;

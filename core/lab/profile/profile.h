@@ -1,39 +1,35 @@
-/* profile: what each step of a run takes. Listens to a session's events; nothing here runs when
- * nobody asks. */
+/* profile: measures how long each step of a run takes. It listens to a session's events, and
+ * costs nothing when it is not used. */
 #ifndef CNRI_PROFILE_H
 #define CNRI_PROFILE_H
 
 #include "run/run.h"
 #include "show/show.h"
 
-/* ---- profile.c: time of each step over many runs. While it listens the session finishes each step
- * before the next, so that devices with queues can be timed by the clock. ----
- *
- *     cnri_profile *p = cnri_profile_new(plan);
- *     cnri_session_listen(session, cnri_profile_hear, p, true, &id, &err);
- *     cnr_session_run(session, &err);   as often as wanted
- *     cnri_profile_row(p, step, &row);
- *     cnr_session_unlisten(session, id);
- *     cnri_profile_free(p); */
+/* ---- profile.c: times of each step over many runs. While it listens, the session finishes each
+ * step before the next, so that devices with queues can be timed by the clock. ---- *
+ * cnri_profile *p = cnri_profile_new(plan); cnri_session_listen(session, cnri_profile_hear, p,
+ * true, &id, &err); cnr_session_run(session, &err);   as often as wanted cnri_profile_row(p,
+ * step, &row); cnr_session_unlisten(session, id); cnri_profile_free(p); */
 typedef struct cnri_profile cnri_profile;
 typedef struct cnri_step_time {
     uint64_t runs, total_ns, least_ns;
 } cnri_step_time;
 
-/* NULL when out of memory. The plan must outlive it. */
+/* NULL: out of memory. The plan must outlive the profile. */
 cnri_profile *cnri_profile_new(const cnr_plan *plan);
 void cnri_profile_free(cnri_profile *p);
-/* Forgets what was measured (after warming up). */
+/* Discards the measured times, for example after warming up. */
 void cnri_profile_reset(cnri_profile *p);
 void cnri_profile_hear(void *profile, const cnri_event *event);
-/* Times of step `step`; of whole runs for -1. */
+/* The times of step `step`, or of whole runs for -1. */
 cnri_step_time cnri_profile_of(const cnri_profile *p, int32_t step);
 /* Puts times of an earlier profile of the same plan back; step as above. */
 void cnri_profile_put(cnri_profile *p, int32_t step, const cnri_step_time *time);
 /* What is known of step `step`, with mean and least; texts are the plan's. */
 void cnri_profile_row(const cnri_profile *p, int32_t step, cnr_step_timing *out);
-/* reads.c: bytes that each step reads out of memory, `caches` (bytes, by device of the plan) having
- * kept what they can; false: out of memory. */
+/* reads.c: estimates the bytes that each step reads from memory, when the caches of the devices
+ * (`caches`: bytes, by device of the plan) hold what was used last. False: out of memory. */
 bool cnri_profile_reads(const cnr_plan *plan, const double *caches, double *out);
 
 #endif

@@ -3,7 +3,7 @@
  * used the longest ago; runs follow each other, so that weights were used one run before. */
 #include "profile/profile.h"
 
-/* A piece of memory that a step uses: a home without the ones that share its bytes, or a blob. */
+/* Memory that a step uses: a home (for homes that share bytes, their root), or a blob. */
 typedef struct use {
     int32_t of;
     bool read;
@@ -25,7 +25,8 @@ static int32_t root_of(const cnr_plan *plan, int32_t home) {
     return home;
 }
 
-/* Blobs are counted behind homes, workspaces behind those. */
+/* Lists the memory of a step. Numbers of blobs follow those of homes, and workspaces follow
+ * blobs. */
 static bool uses_of(const cnr_plan *plan, int32_t step, uses *list) {
     const cnri_step *s = &plan->steps.at[step];
     bool good = true;
@@ -55,8 +56,8 @@ static bool used_by(const uses *list, int32_t of) {
     return false;
 }
 
-/* Whether the cache still holds what `u` names when step `at` begins: goes back until it was used
- * last. `seen`: by piece, the walk that counted it. */
+/* True if the cache still holds the memory `u` when step `at` begins: walks back to its last
+ * use. `seen`: by memory, the last walk that counted it. */
 static bool is_kept(const cnr_plan *plan, const uses *lists, int32_t at, const use *u, double cache,
                     int64_t *seen, int64_t walk) {
     const int32_t n = plan->steps.n, device = plan->steps.at[at].device;

@@ -3,7 +3,7 @@
 
 struct cnr_reader {
     cnri_samples samples;
-    cnr_sample now; /* the one that the caller has */
+    cnr_sample now; /* the sample that the caller has now */
     int64_t next;
 };
 
@@ -29,7 +29,7 @@ cnr_status cnr_reader_next(cnr_reader *r, const cnr_tensor **picture, uint64_t *
     if (r->samples.info.count >= 0 && r->next >= r->samples.info.count) return CNR_OK;
     status = cnri_samples_read(&r->samples, r->next, &r->now, err);
     if (cnri_samples_ended(&r->samples, status)) return CNR_OK;
-    r->next++; /* a picture that can't be read is passed over by the next call */
+    r->next++; /* after a picture that can't be read, the next call goes on behind it */
     if (status) return status;
     const bool timed = r->now.is_timed || r->now.time_ns;
     if (time_ns) *time_ns = timed ? r->now.time_ns : CNR_NO_TIME;

@@ -2,7 +2,7 @@
  * them. */
 #include "show/show.h"
 
-/* The quickest row of the node there; negative: there is none. */
+/* Index of the cheapest row of the node on that device; negative: there is none. */
 static int32_t least_on(const cnri_table *t, int32_t node, int32_t device) {
     const cnri_table_node *n = &t->nodes.at[node];
     int32_t minimum = -1;
@@ -13,7 +13,7 @@ static int32_t least_on(const cnri_table *t, int32_t node, int32_t device) {
     return minimum;
 }
 
-/* There, or else on the first of those that are looked at. */
+/* The cheapest row of the node on that device, or else on the first other device that has one. */
 static int32_t least_of(const cnri_table *t, int32_t node, int32_t device) {
     int32_t row = least_on(t, node, device);
     for (int32_t d = 0; d < t->devices.n && row < 0; d++)
@@ -21,8 +21,8 @@ static int32_t least_of(const cnri_table *t, int32_t node, int32_t device) {
     return row;
 }
 
-/* The last of the nodes that the row computes, each of which is the first to use the one before;
- * those behind its own are taken. */
+/* The last of the nodes that the row computes; each is the first reader of the one before. Marks
+ * them in `taken`. */
 static int32_t last_of(const cnri_table_row *row, const int32_t *user, bool *taken) {
     int32_t at = row->node;
     for (int32_t k = 1; k < row->takes && user[at] >= 0; k++) taken[at = user[at]] = true;

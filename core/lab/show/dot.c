@@ -1,7 +1,7 @@
 /* A graph as text for Graphviz. */
 #include "show/show.h"
 
-/* A name between quotes: what Graphviz would take for syntax is escaped. */
+/* Writes a quoted name; characters with a meaning in DOT are escaped. */
 static void quoted(cnri_text *out, const char *text) {
     cnri_text_add(out, "\"");
     for (; *text; text++) {
@@ -45,7 +45,7 @@ void cnri_graph_dot(const cnr_graph *g, cnri_text *out) {
         cnri_text_add(out, "  %s [label=", to);
         labelled(out, node->name, node->view.desc->name);
         cnri_text_add(out, "];\n");
-        /* Weights would bury the net; what flows is drawn. */
+        /* Only values that nodes compute are drawn; weights would hide the net. */
         for (int32_t k = 0; k < node->view.n_inputs; k++) {
             const cnr_value v = node->in[k];
             if (v >= 0 && (g->values.at[v].producer >= 0 || g->values.at[v].is_input))

@@ -8,7 +8,7 @@ static void setting_problem(void *arg, const char *path, const char *text) {
     if (!err->code) cnri_fail(err, CNR_E_ARG, NULL, "%s: %s", path, text);
 }
 
-/* "density=0.1" by the type that the schema has for it. The text is cut at its '='. */
+/* Parses one setting, "density=0.1", as its type in the schema. The text is cut at its '='. */
 static cnr_status parse_setting(const cnr_encoding *e, char *text, cnr_attr *out, cnr_error *err) {
     cnr_attr_spec row_buffer;
     const char *end;

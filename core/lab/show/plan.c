@@ -31,7 +31,7 @@ double cnri_step_macs(const cnr_plan *plan, const cnri_step *s, bool as_stored) 
 
 /* Steps by node, and the nodes that steps have taken in. */
 typedef struct finder {
-    int32_t *first, *next; /* step of each node, and the next one of the same node; -1: none */
+    int32_t *first, *next; /* the step of each node, and the next step of the same node; -1: none */
     const cnr_node **chained;
     int32_t n_chained;
 } finder;
@@ -95,7 +95,7 @@ static void device_text(const cnr_plan *plan, const finder *f, int32_t node, cha
                                plan->devices[plan->steps.at[s].device]->name);
 }
 
-/* Bytes of what the node's step writes and scratches. */
+/* Bytes of the outputs and workspace of the node's step. */
 static uint64_t memory_of(const cnr_plan *plan, const cnri_step *s) {
     uint64_t sum = s ? s->workspace_space.bytes : 0;
     for (int32_t i = 0; s && i < s->n_out; i++) sum += plan->homes.at[s->out[i]].bytes;
@@ -106,7 +106,7 @@ static bool untried(const cnri_step *s) {
     return s && s->kernel && CNRI_HAS(s->kernel, flags) && s->kernel->flags & CNR_KERNEL_UNTESTED;
 }
 
-/* Once each. */
+/* Lists each kernel that was never run on the hardware it is for, once. */
 static void print_untried(const cnr_plan *plan, cnri_text *out) {
     for (int32_t i = 0; i < plan->steps.n; i++) {
         const cnr_kernel *k = plan->steps.at[i].kernel;

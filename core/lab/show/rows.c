@@ -10,7 +10,7 @@ const char *cnri_source_name(cnri_source source) {
     return "guess";
 }
 
-/* How many kernels' rows the node has on the device. */
+/* Number of rows of kernels (not references) that the node has on the device. */
 static int32_t kernels_on(const cnri_table *t, int32_t node, int32_t device) {
     const cnri_table_node *n = &t->nodes.at[node];
     int32_t count = 0;
@@ -37,7 +37,7 @@ const char *cnri_row_why(const cnri_table *t, int32_t row) {
     return r->cost.from == CNRI_ESTIMATED ? "the least estimate" : "the best score";
 }
 
-/* "12.3 us" */
+/* Formats a time such as "12.3 us". */
 static void time_text(double ns, char *text, size_t capacity) {
     static const char *const units[] = {"ns", "us", "ms", "s"};
     size_t unit = 0;
@@ -131,7 +131,8 @@ static void json_links(const cnri_table *t, cnri_text *out) {
     cnri_text_add(out, "]");
 }
 
-/* What goes for the whole net: who was asked, what it shows, why it was not followed. */
+/* Prints the JSON object about the whole net: the policy that was asked, its notes, and why its
+ * answer was not followed. */
 static void json_end(const cnri_table *t, cnri_text *out) {
     cnri_text_add(out, "{\"net\":");
     cnri_text_json(out, t->net);

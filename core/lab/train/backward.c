@@ -1,5 +1,5 @@
-/* From a net to one that computes its loss and gradients: walks the nodes backwards and lets each
- * operator add the nodes of its own gradient. */
+/* Makes a net compute its loss and gradients: walks the nodes backwards, and each operator adds
+ * the nodes of its own gradient. */
 #include "train/train.h"
 
 typedef struct share {
@@ -9,9 +9,10 @@ typedef struct share {
 typedef struct walk {
     cnr_graph *g;
     const cnr_op *sum;
-    bool *needed;           /* by value: a weight to train, or made of one */
-    int32_t n_values;       /* of the forward graph */
-    CNRI_VEC(share) shares; /* gradients of values, as they come in; several are summed */
+    bool *needed;     /* by value: it is a weight to train, or computed from one */
+    int32_t n_values; /* number of values of the forward graph */
+    /* Parts of the gradients of values; several parts of one value are summed. */
+    CNRI_VEC(share) shares;
 } walk;
 
 void cnri_backward_free(cnri_backward *b) { cnri_vec_free(&b->weights); }
@@ -49,7 +50,7 @@ void cnri_train_files_register(const cnri_train_files *files) {
     __atomic_store_n(&registered, files, __ATOMIC_RELEASE);
 }
 
-/* That there is no such file is for the caller to tell. */
+/* Passes the status on, but the caller reports that there is no such file. */
 static cnr_status opened(cnr_status status, const cnr_error *why, cnr_error *err) {
     if (!status || status == CNR_E_NOT_FOUND) return CNR_OK;
     return cnri_fail(err, status, why->where, "%s", why->text);
@@ -120,8 +121,9 @@ bool cnri_train_fed_as(const cnr_graph *g, cnr_value value, uint32_t flag) {
 static void mark_needed(walk *w) {
     for (int32_t i = 0; i < w->n_values; i++) {
         const cnri_value *v = &w->g->values.at[i];
+        /* A statistic: measured, not learned. */
         w->needed[i] = v->producer < 0 && !v->is_input && v->type->flags & CNR_TENSOR_VARIABLE &&
-                       !cnri_train_fed_as(w->g, i, CNR_PORT_STATISTIC); /* measured, not learned */
+                       !cnri_train_fed_as(w->g, i, CNR_PORT_STATISTIC);
     }
     for (int32_t i = 0; i < w->g->nodes.n; i++) {
         const cnri_node *node = w->g->nodes.at[i];
@@ -142,7 +144,8 @@ static cnr_status give(walk *w, cnr_value value, cnr_value gradient, cnr_error *
     return CNR_OK;
 }
 
-/* The gradient of `value`: -1 when nothing flows; the sum when it is read at several places. */
+/* The gradient of `value`: the sum of its parts if several nodes read it; -1: no gradient
+ * reaches it. */
 static cnr_status gather(walk *w, cnr_value value, cnr_value *out, cnr_error *err) {
     int32_t n = 0;
     *out = -1;
@@ -179,7 +182,8 @@ static void *carve(char **at, size_t n, size_t bytes) {
     return list;
 }
 
-/* The lists of a node's hook in one block; the node's own, since it may move as nodes are added. */
+/* Allocates the lists for a node's gradient hook in one block, because nodes may move while
+ * others are added. */
 static void *make_lists(const cnri_node *node, hook_lists *l) {
     const size_t in = (size_t)node->view.n_inputs, out = (size_t)node->view.n_outputs;
     char *block = cnri_alloc((3 * in + 2 * out + 1) * sizeof(int32_t)), *at = block;
@@ -296,7 +300,7 @@ static cnr_status build_own_loss(cnr_graph *g, const cnri_own_loss *own, const c
     return status ? status : cnri_train_digest(g, nodes, values, b->digest, err);
 }
 
-/* Adds the loss, on what it wants to see: an operator that it absorbs is passed by. */
+/* Adds the loss. If it absorbs the net's last operator (a softmax), it reads that one's input. */
 static cnr_status add_loss(cnr_graph *g, const cnr_op *loss, const cnri_own_loss *own,
                            cnri_backward *b, cnr_error *err) {
     if (g->outputs.n != 1)
@@ -352,7 +356,7 @@ static cnr_status collect(walk *w, cnri_backward *b, cnr_error *err) {
                      "can't be trained because the loss depends on no weight");
 }
 
-/* Loss and scores instead of what the net gave. */
+/* Makes loss and scores the outputs, in place of the net's. */
 static cnr_status set_outputs(cnr_graph *g, const cnri_backward *b, cnr_error *err) {
     for (int32_t i = 0; i < g->outputs.n; i++) {
         g->values.at[g->outputs.at[i]].uses--;

@@ -9,9 +9,9 @@
 
 static const char mark[8] = "CNRTRN2\n";
 
-/* One walk serves both ways. */
+/* One function walks the fields for reading and for writing. */
 typedef struct stream {
-    cnri_writer *to; /* NULL: it is read */
+    cnri_writer *to; /* NULL: reading */
     const char *at, *end;
     cnri_sha256 sum;
     cnr_status status;
@@ -94,7 +94,8 @@ void cnri_checkpoint_key(const cnri_trainer *t, const cnri_samples *samples, uin
     cnri_sha256_add(&sum, varied, sizeof varied);
     for (int32_t i = 0; i < t->net->nodes.n; i++)
         add_text(&sum, t->net->nodes.at[i]->view.desc->name);
-    for (cnr_value v = 0; v < t->net->values.n; v++) { /* what stays decides the end, too */
+    /* The weights that stay also decide the result. */
+    for (cnr_value v = 0; v < t->net->values.n; v++) {
         const cnri_value *value = &t->net->values.at[v];
         if (value->producer >= 0 || value->is_input || !value->uses || !value->type->data) continue;
         add_text(&sum, value->name);
@@ -187,7 +188,7 @@ static cnr_status read_whole(cnri_trainer *t, const char *path, const uint8_t ke
     return status;
 }
 
-/* What rank 0 read goes to all. */
+/* Sends what rank 0 read to all ranks. */
 static cnr_status share(cnri_trainer *t, cnri_train_state *state, cnri_train_rows *rows,
                         cnr_error *err) {
     int64_t n = rows->n;

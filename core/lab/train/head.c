@@ -1,5 +1,5 @@
-/* A new head for a net that is trained on: the last layer with weights gets as many outputs as
- * there are classes, at random. */
+/* Gives a net that is trained on a new head: its last layer with weights gets one output for
+ * each class, filled at random. */
 #include "train/train.h"
 #include <math.h>
 
@@ -9,7 +9,7 @@ static uint32_t port_flags(const cnr_op *op, int32_t k) {
     return ((const cnr_port *)(const void *)row)->flags;
 }
 
-/* An f32 weight of the node whose first axis are the classes; -1: input k is none. */
+/* Input k of the node if it is an f32 weight whose first axis has `classes` entries; else -1. */
 static cnr_value weight_at(const cnr_graph *g, const cnri_node *node, int32_t k, int64_t classes) {
     const cnr_value v = node->in[k];
     if (v < 0 || !(port_flags(node->view.desc, k) & CNR_PORT_PARAMETER)) return -1;
@@ -20,8 +20,8 @@ static cnr_value weight_at(const cnr_graph *g, const cnri_node *node, int32_t k,
     return fits ? v : -1;
 }
 
-/* The layer that computes the scores; NULL: one with other weights stands behind it, or none is
- * there. */
+/* The layer that computes the scores; NULL: there is none, or a layer with other weights follows
+ * it. */
 static const cnri_node *find_head(const cnr_graph *g, int64_t classes) {
     for (cnr_value v = g->outputs.at[0]; v >= 0 && g->values.at[v].producer >= 0;) {
         const cnri_node *node = g->nodes.at[g->values.at[v].producer];
@@ -35,7 +35,7 @@ static const cnri_node *find_head(const cnr_graph *g, int64_t classes) {
     return NULL;
 }
 
-/* Evenly within the root of 1 / inputs; a bias begins at 0. */
+/* Fills a weight evenly within 1 / sqrt(inputs), and a bias with 0. */
 static void fill(float *data, const cnr_tensor *type, uint64_t seed) {
     const int64_t n = cnr_count(type);
     const double bound = type->dim[0] > 0 && n > 0 ? sqrt((double)type->dim[0] / (double)n) : 0;

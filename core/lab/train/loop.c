@@ -1,9 +1,8 @@
-/* Epochs: shuffled batches of one part of the samples to train on, then the other part to judge by.
- */
+/* Epochs: trains on shuffled batches of one part of the samples, then judges by the other part. */
 #include "train/train.h"
 #include <math.h>
 
-/* xoshiro256**, seeded by splitmix64: the same order everywhere for a seed. */
+/* State of xoshiro256**, seeded by splitmix64: a seed gives the same order everywhere. */
 typedef struct random_state {
     uint64_t s[4];
 } random_state;
@@ -39,7 +38,7 @@ static void shuffle(int64_t *order, int64_t n, random_state *r) {
     }
 }
 
-/* Sample `index` into row `row` of the batch; varied for that epoch, or as it is. */
+/* How a sample is put into a row of the batch: varied for the epoch, or unchanged. */
 enum { AS_IT_IS = -1 };
 static cnr_status read_sample(cnri_trainer *t, cnri_samples *samples, int64_t index, int64_t epoch,
                               int64_t row, cnr_error *err) {
@@ -69,9 +68,10 @@ typedef struct loop {
     cnri_train_state state; /* beside p: sums of this epoch, and the loss of the first step */
     cnri_train_rows rows;
     uint8_t key[32];
-    int64_t *order, held; /* as cnri_train_parts gives them */
+    /* Order of the samples and number held back, as cnri_train_parts returns them. */
+    int64_t *order, held;
     random_state random;
-    uint64_t begun, saved; /* when; of the checkpoint */
+    uint64_t begun, saved; /* ns: when training began, and when the last checkpoint was saved */
 } loop;
 
 static bool tell(loop *l) {
@@ -82,9 +82,9 @@ static bool tell(loop *l) {
     return !l->fn || l->fn(l->arg, &l->p);
 }
 
-/* No number, or a hundred times what it was at first: from there nothing comes back. A net that
- * begins trained begins near 0, where a hundred times is no harm; so 1 is the least to count from.
- */
+/* True if the loss is no number, or 100 times the first one, from where training does not
+ * recover. The first one counts as at least 1, because a net that is trained already begins near
+ * 0. */
 static bool diverged(loop *l, double loss) {
     if (l->p.epoch == 0 && l->p.step == 0) l->state.start = loss > 1 ? loss : 1;
     l->p.diverged = !isfinite(loss) || loss > 100 * l->state.start;
@@ -97,14 +97,14 @@ static bool is_cancelled(const cnri_trainer *t) {
     return flag && __atomic_load_n(flag, __ATOMIC_RELAXED) != 0;
 }
 
-/* Stopped in the middle of a step is stopped, no failure. */
+/* Turns the error of a step that was cancelled into a normal stop. */
 static cnr_status excuse(loop *l, cnr_status status) {
     if (status != CNR_E_CANCELLED || !is_cancelled(l->t) || cnri_group_ranks() > 1) return status;
     l->p.stopped = true;
     return CNR_OK;
 }
 
-/* Loss and right answers of the whole batch. */
+/* Sums loss and right answers over all ranks' parts of the batch. */
 static cnr_status sum_up(const cnri_trainer *t, double *loss, int64_t *correct, cnr_error *err) {
     double sums[] = {*loss * (double)t->options.batch / (double)t->batch, (double)*correct};
     if (cnri_group_ranks() == 1) return CNR_OK;
@@ -117,7 +117,7 @@ static cnr_status sum_up(const cnri_trainer *t, double *loss, int64_t *correct, 
 static cnr_status train_step(loop *l, double *loss, int64_t *correct, cnr_error *err) {
     const int64_t batch = l->t->batch;
     for (int64_t i = 0; i < l->t->options.batch; i++) {
-        /* A set smaller than a batch comes round again. */
+        /* a set smaller than a batch is repeated */
         const int64_t at = l->held + (l->p.step * batch + l->t->first + i) % l->p.trained;
         const cnr_status status = read_sample(l->t, l->samples, l->order[at], l->p.epoch, i, err);
         if (status != CNR_OK) return status;
@@ -158,7 +158,7 @@ static cnr_status save_when_due(loop *l, cnr_error *err) {
     return l->p.stopped || gone >= (pause > 0 ? pause : 30) ? save(l, err) : CNR_OK;
 }
 
-/* Epochs that are over shuffled the order, too. */
+/* Continues from a checkpoint; shuffles the order as the finished epochs did. */
 static cnr_status go_on(loop *l, cnr_error *err) {
     const char *path = l->t->options.checkpoint;
     cnri_train_state *s = &l->state;
@@ -186,7 +186,7 @@ static cnr_status go_on(loop *l, cnr_error *err) {
 
 /* ---- epochs ---- */
 
-/* All ranks stop at the same step. */
+/* Makes all ranks stop at the same step, if any of them was asked to stop. */
 static cnr_status should_stop(loop *l, bool here, cnr_error *err) {
     here = here || (cnri_group_ranks() > 1 && is_cancelled(l->t));
     return cnri_group_any(here, &l->p.stopped, err);
@@ -307,7 +307,7 @@ static cnr_status judge_all(cnri_trainer *t, cnri_samples *samples, const int64_
 
 static bool ended(const loop *l) { return l->p.stopped || l->p.diverged; }
 
-/* Ended early: well if an epoch was kept; else there is nothing to show for it. */
+/* Status after an early end: CNR_OK if an epoch was kept, else an error. */
 static cnr_status verdict(const loop *l, cnr_error *err) {
     if (!ended(l) || l->p.best_epoch > 0) return CNR_OK;
     if (l->p.stopped) return too_early(l->t, l->t->options.checkpoint, err);
@@ -317,10 +317,10 @@ static cnr_status verdict(const loop *l, cnr_error *err) {
                      (long long)l->t->step);
 }
 
-/* Without a validation part the last epoch is the one to keep. */
+/* Without a validation part, keeps the last epoch. */
 static cnr_status excuse_judging(loop *l, cnr_status status) {
     if (cnri_group_ranks() == 1) return excuse(l, status);
-    l->p.stopped = status == CNR_E_CANCELLED; /* on all ranks */
+    l->p.stopped = status == CNR_E_CANCELLED; /* true on all ranks */
     return l->p.stopped ? CNR_OK : status;
 }
 
@@ -344,7 +344,7 @@ static cnr_status judge_epoch(loop *l, cnr_error *err) {
     return status;
 }
 
-/* What curves have of an epoch; the next one begins. */
+/* Adds the epoch's row for curves, and begins the next epoch. */
 static cnr_status end_epoch(loop *l, cnr_error *err) {
     cnri_train_row *row = cnri_push(&l->rows);
     if (!row) return cnri_out_of_memory(err, l->t->net->name);
@@ -381,7 +381,7 @@ static cnr_status all_epochs(loop *l, cnr_error *err) {
     return CNR_OK;
 }
 
-/* Refuses a source without samples, or with an unknown number of them. */
+/* Fails for a source without samples, or with an unknown number of them. */
 static cnr_status check_samples(const cnri_samples *s, const char *what, cnr_error *err) {
     if (s->info.count > 0) return CNR_OK;
     return cnri_fail(err, CNR_E_ARG, what,
@@ -407,7 +407,7 @@ cnr_status cnri_train_parts(const cnri_train_options *o, int64_t count, int64_t 
     return CNR_OK;
 }
 
-/* How many samples these options look at. */
+/* The number of samples that these options use. */
 static int64_t limited(const cnri_train_options *o, const cnri_samples *samples) {
     const int64_t count = samples->info.count;
     return o->limit > 0 && o->limit < count ? o->limit : count;

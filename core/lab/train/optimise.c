@@ -1,5 +1,5 @@
-/* What makes a net's graph one that trains: nodes as training has them, and behind the gradients
- * the optimiser's nodes, which write to the weights. */
+/* Turns a net's graph into one that trains: nodes in their training form and, behind the
+ * gradients, the optimiser's nodes, which update the weights. */
 #include "train/train.h"
 
 /* ---- nodes as training has them ---- */
@@ -30,7 +30,7 @@ static cnr_status train_node(cnr_graph *g, int32_t index, const cnr_training *tr
     return status == CNR_OK ? cnri_graph_remove(g, index + *added) : status;
 }
 
-/* All of its parameters are frozen: it does what it does when nothing is trained, and its
+/* True if all parameters of the node are frozen: it then works as in inference, and its
  * statistics stay. */
 static bool is_frozen(const cnr_graph *g, const cnri_node *node) {
     const cnr_op *op = node->view.desc;
@@ -107,7 +107,8 @@ typedef struct settings {
     int32_t n;
 } settings;
 
-/* What is not 0, and has to be known to the optimiser; what is less is left to its own default. */
+/* Sets an optimiser's attribute. A negative value leaves the operator's default; a positive
+ * one fails if the operator has no such attribute. */
 static cnr_status set(settings *s, const cnr_op *op, const char *name, double value,
                       cnr_error *err) {
     const cnr_attr_spec *spec = attr_row(op, name);
@@ -120,7 +121,8 @@ static cnr_status set(settings *s, const cnr_op *op, const char *name, double va
     return CNR_OK;
 }
 
-/* A bias is not drawn towards 0. */
+/* Settings of the optimiser for one weight. Weight decay applies only if `decays`: never to a
+ * bias. */
 static cnr_status settings_of(const cnri_train_options *o, const cnr_op *op, bool decays,
                               settings *s, cnr_error *err) {
     const struct {
@@ -139,7 +141,7 @@ static cnr_status settings_of(const cnri_train_options *o, const cnr_op *op, boo
     return status;
 }
 
-/* A variable of the weight's shape whose data stays where it is. */
+/* Adds a variable of the weight's shape whose data stays in `data`. */
 static cnr_value add_state(cnr_graph *g, cnr_value weight, float *data) {
     cnr_tensor type = *cnri_graph_type(g, weight);
     type.data = data;
@@ -176,7 +178,7 @@ static cnr_status masked(cnr_graph *g, cnr_value weight, float *mask, cnr_value 
     return cnri_graph_node(g, product->name, NULL, NULL, in, 2, NULL, 0, gradient, 1);
 }
 
-/* Gradients on their way to the optimiser. */
+/* Passes every gradient through the hook before it reaches the optimiser. */
 static cnr_status hook_all(cnri_trainer *t, cnr_graph *g, cnri_backward *b, cnr_error *err) {
     cnr_status status = CNR_OK;
     for (int32_t i = 0; i < b->weights.n && status == CNR_OK && t->options.hook; i++)

@@ -1,8 +1,10 @@
-/* How the learning rate falls: by policies that other trainers name so, too. */
+/* Learning rates: how they fall during training, by policies with the names that other trainers
+ * use. */
 #include "train/train.h"
 #include <math.h>
 
-/* The next number of a list such as "10,15"; false: there is none, or *wrong. */
+/* Reads the next number of a list such as "10,15". False: there is none, or it is malformed
+ * (*wrong). */
 static bool next_epoch(const char **text, double *epoch, bool *wrong) {
     const char *end = *text;
     if (!**text) return false;
@@ -28,7 +30,7 @@ cnr_status cnri_rate_check(const cnri_train_options *o, cnr_error *err) {
     return CNR_OK;
 }
 
-/* How many of the epochs listed are over. */
+/* The number of listed epochs that are over. */
 static double passed(const char *list, double epoch) {
     double at, n = 0;
     bool wrong = false;

@@ -15,7 +15,7 @@ static cnr_status resize_weight(cnr_graph *g, const char *name, const cnr_tensor
     return cnri_graph_fill(g, v, data, err);
 }
 
-/* The attributes are the graph's own, as in a clone. */
+/* A clone owns its attributes, so they may be changed. */
 static cnr_status set_attribute(cnr_graph *g, const cnri_resizing *to, cnr_error *err) {
     for (int32_t i = 0; i < g->nodes.n; i++) {
         const cnri_node *node = g->nodes.at[i];

@@ -1,13 +1,14 @@
-/* One training on several processes: each has a part of the batch, and they sum gradients. */
+/* Training on several processes: each computes a part of the batch, and they sum their
+ * gradients. */
 #include "train/train.h"
 #include <stdlib.h>
 
-/* A message takes a time to begin with, some 20 us between processes of a machine and 50 us between
- * machines; a bucket of 1 MiB takes 100 us and more. So it is small enough to travel behind the
- * layers that are still computed, and large enough that beginnings cost little. */
+/* Bytes of a bucket of gradients that is sent as one message. Starting a message takes about 20
+ * us between processes of one machine and 50 us between machines; a bucket of 1 MiB takes 100 us
+ * and more. So it can be sent while further layers are computed, and the start costs little. */
 enum { BUCKET_BYTES = 1 << 20, BUCKET_INPUTS = 64 };
 
-/* A gradient and the node behind which it is there. */
+/* A gradient, and the node after which it is ready. */
 typedef struct ready {
     int32_t producer, index; /* index: in cnri_backward.weights */
 } ready;
@@ -22,8 +23,8 @@ static int64_t elements(const cnr_graph *g, const cnri_backward *b, const ready 
     return cnr_count(cnri_graph_type(g, b->weights.at[r->index].gradient));
 }
 
-/* How many of the first n gradients, counted from the last one back, make the last bucket. One that
- * is large by itself travels alone, and waits for none behind it. */
+/* The number of gradients, counted back from the last of the first n, that form the last bucket.
+ * A large one is sent alone and waits for no other. */
 static int32_t last_bucket(const cnr_graph *g, const cnri_backward *b, const ready *all,
                            int32_t n) {
     int64_t bytes = 0;
@@ -36,7 +37,7 @@ static int32_t last_bucket(const cnr_graph *g, const cnri_backward *b, const rea
     return taken;
 }
 
-/* A part of the sum in place of the gradient. */
+/* Replaces the gradient by its part of the bucket's sum. */
 static cnr_status take(cnr_graph *g, cnri_gradient *at, cnr_value sum, int64_t offset) {
     const cnr_tensor *type = cnri_graph_type(g, at->gradient);
     const cnr_attr attrs[] =
@@ -47,7 +48,7 @@ static cnr_status take(cnr_graph *g, cnri_gradient *at, cnr_value sum, int64_t o
                            &at->gradient, 1);
 }
 
-/* The sum begins right behind the last gradient of the bucket. */
+/* Adds the sum of a bucket right behind the node of its last gradient. */
 static cnr_status begin(const cnri_trainer *t, cnr_graph *g, const cnri_backward *b,
                         const ready *bucket, int32_t n, cnr_value *sum) {
     const cnr_attr scale = {.name = "multiplier",
@@ -85,7 +86,7 @@ cnr_status cnri_train_share(cnri_trainer *t, cnr_graph *g, cnri_backward *b, cnr
     for (int32_t i = 0; all && i < n; i++)
         all[i] = (ready){g->values.at[b->weights.at[i].gradient].producer, i};
     if (all) qsort(all, (size_t)n, sizeof *all, by_producer);
-    /* from the last one back, so that the numbers of the nodes before stay */
+    /* goes from the last one back, so that the numbers of earlier nodes stay */
     while (status == CNR_OK && n > 0) {
         const int32_t taken = last_bucket(g, b, all, n);
         n -= taken;

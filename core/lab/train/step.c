@@ -1,5 +1,5 @@
-/* What a trainer does: a step of gradient descent, gradients alone, judging, the best weights so
- * far. */
+/* The work of a trainer: a step of gradient descent, gradients alone, judging, and keeping the
+ * best weights. */
 #include "train/train.h"
 #include <math.h>
 
@@ -11,7 +11,7 @@ static double rate_now(const cnri_trainer *t) {
     return cnri_rate_at(o, t->step, t->steps);
 }
 
-/* Kernels that keep a prepared form of the weight make it anew. */
+/* Prepares the weight again for kernels that keep a prepared form. */
 static cnr_status renew(cnr_plan *plan, const cnri_trained *w, cnr_error *err) {
     const cnr_value v = cnri_graph_find(plan->graph, w->name);
     return v < 0 ? CNR_OK : cnri_residency_renew(plan, v, err);
@@ -24,7 +24,7 @@ static cnr_status set_input(cnr_session *s, const cnr_plan *plan, int32_t index,
     return cnr_session_set_input(s, index, &t, err);
 }
 
-/* The largest of each row's scores against the labels, first n rows. */
+/* Counts the first n rows whose largest score belongs to the label. */
 static int64_t count_correct(const cnri_trainer *t, const cnr_tensor *scores, int64_t n) {
     int64_t correct = 0;
     for (int64_t i = 0; i < n; i++) {
@@ -49,8 +49,8 @@ static cnr_status check_labels(const cnri_trainer *t, int64_t n, cnr_error *err)
     return CNR_OK;
 }
 
-/* Blobs that kernels made of a weight are made again; seldom are there any, since a variable is not
- * worth preparing. */
+/* Prepares blobs of changed weights again. There are seldom any, because preparing a variable
+ * does not pay. */
 static cnr_status renew_prepared(cnri_trainer *t, cnr_error *err) {
     cnr_status status = CNR_OK;
     for (int32_t i = 0; i < t->weights.n && status == CNR_OK; i++) {
@@ -76,7 +76,7 @@ cnr_status cnri_trainer_step(cnri_trainer *t, double *loss, int64_t *correct, cn
     if (status == CNR_OK) status = set_input(t->session, t->plan, t->in_step, &step, err);
     if (status == CNR_OK) status = set_input(t->session, t->plan, t->in_rate, &rate, err);
     if (status == CNR_OK) status = cnr_session_run(t->session, err);
-    t->away = t->stale = true; /* stopped in its middle, too */
+    t->away = t->stale = true; /* even if it was stopped half-way */
     if (status == CNR_OK) status = cnr_session_output(t->session, 0, &value, err);
     if (status == CNR_OK) status = cnr_session_output(t->session, 1, &scores, err);
     if (status != CNR_OK) return status;
@@ -128,7 +128,7 @@ cnr_status cnri_trainer_fetch(cnri_trainer *t, cnr_error *err) {
     return status;
 }
 
-/* Weights that have changed since it judged last. */
+/* Gives the judge's plan the weights that changed since it last ran. */
 static cnr_status renew_judge(cnri_trainer *t, cnr_error *err) {
     if (!t->stale) return CNR_OK;
     cnr_status status = cnri_trainer_fetch(t, err);

@@ -17,20 +17,21 @@
 /* ---- backward.c: a bound graph becomes one that computes loss and gradients ---- */
 typedef struct cnri_gradient {
     cnr_value weight, gradient;
-    int32_t index; /* the caller's */
+    int32_t index; /* index for the caller's use */
 } cnri_gradient;
 typedef struct cnri_backward {
-    cnr_value labels, loss, scores;  /* scores: what the loss reads */
-    uint8_t digest[32];              /* of the nodes of a loss of the caller's own; else zeros */
-    CNRI_VEC(cnri_gradient) weights; /* those that the loss depends on */
+    cnr_value labels, loss, scores; /* scores: the value that the loss reads */
+    /* Digest of the nodes of the caller's own loss; zeros: the loss is an operator. */
+    uint8_t digest[32];
+    CNRI_VEC(cnri_gradient) weights; /* weights that the loss depends on, with their gradients */
 } cnri_backward;
-/* The operator that measures: by name, or the first that says it is one. */
+/* Finds the loss operator by name; name NULL: the first operator that is a loss. */
 cnr_status cnri_train_loss(const char *name, const cnr_op **out, cnr_error *err);
-/* A loss of the caller's own: `build` adds nodes to g that make one number, *loss, of the inputs.
- */
+/* A loss of the caller's own: `build` adds nodes to g that compute one number, *loss, from `in`. */
 typedef struct cnri_loss_inputs {
-    cnr_value scores; /* the net's output */
-    cnr_value logits; /* the input of a softmax at the net's end; without one: scores */
+    cnr_value scores; /* output of the net */
+    /* Input of a softmax at the net's end; without a softmax the same as scores. */
+    cnr_value logits;
     cnr_value labels; /* i32 [batch] */
     int64_t batch, classes;
 } cnri_loss_inputs;
@@ -38,14 +39,16 @@ typedef struct cnri_own_loss {
     cnr_status (*build)(void *arg, cnr_graph *g, const cnri_loss_inputs *in, cnr_value *loss,
                         cnr_error *err); /* NULL: the loss is an operator */
     void *arg;
-    int64_t id; /* equal ids: equal losses, so that what was built can be used again */
+    /* Losses with equal ids are equal, so that a graph built for one can be used again. */
+    int64_t id;
 } cnri_own_loss;
-/* An optimiser of the caller's own: `build` adds nodes that make new weights of the gradients in b,
- * and write them and what it remembers (cnri_train_memory) where they are. */
+/* An optimiser of the caller's own: `build` adds nodes that compute new weights from the
+ * gradients in b and store them, and the optimiser's memory (cnri_train_memory), in place. */
 struct cnri_trainer;
 typedef struct cnri_own_optimizer {
+    /* NULL: the optimiser is an operator. */
     cnr_status (*build)(void *arg, struct cnri_trainer *t, cnr_graph *g, const cnri_backward *b,
-                        cnr_value rate, cnr_value step, cnr_error *err); /* NULL: an operator */
+                        cnr_value rate, cnr_value step, cnr_error *err);
     void *arg;
 } cnri_own_optimizer;
 /* Metrics: the caller's, and those of open files. */
@@ -56,7 +59,7 @@ typedef struct cnri_metrics {
 } cnri_metrics;
 /* Losses, optimisers and metrics in files. Who runs scripts registers them; any thread. */
 typedef struct cnri_train_files {
-    /* By a path, or the name of a shipped file; CNR_E_NOT_FOUND: there is no such file. */
+    /* name: a path, or the name of a shipped file. CNR_E_NOT_FOUND: there is no such file. */
     cnr_status (*open_loss)(const char *name, cnri_own_loss *out, cnr_error *err);
     void (*close_loss)(cnri_own_loss *loss);
     cnr_status (*open_optimizer)(const char *name, cnri_own_optimizer *out, cnr_error *err);
@@ -66,7 +69,8 @@ typedef struct cnri_train_files {
     void (*close_metrics)(void *file);
 } cnri_train_files;
 void cnri_train_files_register(const cnri_train_files *files);
-/* build stays NULL where there is no such file, or nobody runs scripts. Close it in any case. */
+/* Opens a loss or optimiser through the registered functions. `build` stays NULL if there is no
+ * such file, or if nothing is registered. Close it in either case. */
 cnr_status cnri_loss_file_open(const char *name, cnri_own_loss *out, cnr_error *err);
 void cnri_loss_file_close(cnri_own_loss *loss);
 cnr_status cnri_optimizer_file_open(const char *name, cnri_own_optimizer *out, cnr_error *err);
@@ -89,20 +93,20 @@ void cnri_metrics_tell(const cnri_metrics *m, const double *values, cnr_metric_v
 /* Identity of the nodes and values of g from those numbers on. */
 cnr_status cnri_train_digest(const cnr_graph *g, int32_t nodes, int32_t values, uint8_t digest[32],
                              cnr_error *err);
-/* Weights to train are the VARIABLE ones, but for statistics. The outputs become loss and
- * scores. `own` is NULL, or builds the loss; `loss` may then be NULL. */
+/* Adds the gradients of all weights flagged VARIABLE, except statistics. The outputs become loss
+ * and scores. `own` builds the loss; if it is NULL, the operator `loss` does. */
 cnr_status cnri_train_backward(cnr_graph *g, const cnr_op *loss, const cnri_own_loss *own,
                                cnri_backward *out, cnr_error *err);
 void cnri_backward_free(cnri_backward *b);
-const cnr_op *cnri_train_op_with(uint32_t flag); /* the first operator that has it; NULL: none */
-/* Whether some node reads the value through a port of this flag. */
+const cnr_op *cnri_train_op_with(uint32_t flag); /* the first operator with this flag; NULL: none */
+/* True if some node reads the value through a port with this flag. */
 bool cnri_train_fed_as(const cnr_graph *g, cnr_value value, uint32_t flag);
-/* An input of this name, or of one like it that is free. */
+/* Adds an input of this name, or of a similar one if the name is taken. */
 cnr_value cnri_train_input(cnr_graph *g, const char *name, const cnr_tensor *type);
 
 /* ---- head.c ---- */
-/* *net becomes one with that many classes: its last layer with weights begins anew, at random from
- * the seed. The old graph is freed; after an error it stays. */
+/* Replaces *net by a net with that many classes: its last layer with weights is filled at random
+ * from the seed. The old graph is freed; after an error it stays. */
 cnr_status cnri_train_head(cnr_graph **net, int64_t classes, uint64_t seed, cnr_error *err);
 
 /* ---- trainer.c ---- */
@@ -115,43 +119,48 @@ typedef enum cnri_rate_policy { /* as CNR_RATE_... in lab.h */
                                 CNRI_RATE_MULTISTEP
 } cnri_rate_policy;
 
-/* Stands between a gradient and the optimiser: adds nodes that make another one of it (a mask, a
- * sum over machines), while the graph is built. */
+/* A hook between a gradient and the optimiser, called while the graph is built: it adds nodes
+ * that compute another gradient (a mask, a sum over machines). */
 typedef cnr_status (*cnri_train_hook)(void *arg, cnr_graph *g, cnr_value weight,
                                       cnr_value *gradient, cnr_error *err);
 
 typedef struct cnri_train_options {
     const char
-        *loss; /* operator or file; NULL: the net's metadata "loss", else the first there is */
-    cnri_own_loss own_loss;           /* instead of `loss` */
-    const char *optimizer;            /* operator or file; NULL: the first operator there is */
-    cnri_own_optimizer own_optimizer; /* instead of `optimizer` */
-    /* What an optimiser of one's own or in a file does besides (an operator's name then stands for
-     * the file of that name): the norm of all gradients together is at most `clip`; they are
-     * summed over so many steps; `average` of the mean of weights is kept each step, which is what
-     * is judged and kept. 0: not so. */
+        *loss; /* operator or file; NULL: the net's metadata "loss", else the first loss operator */
+    cnri_own_loss own_loss;           /* replaces `loss` */
+    const char *optimizer;            /* operator or file; NULL: the first optimiser operator */
+    cnri_own_optimizer own_optimizer; /* replaces `optimizer` */
+    /* Extras of an optimiser that is the caller's own or in a file; with any of them, an
+     * operator's name stands for the file of that name. clip: bound of the norm of all gradients
+     * together. accumulate: number of steps whose gradients are summed. average: weight of the
+     * old mean in the running mean of the weights, which is then judged and kept. 0: off. */
     double clip, average;
     int64_t accumulate;
-    const char *layer_rates; /* "conv*=0.1,ip1=2": times the rate, the first that fits; NULL */
-    const char *freeze;      /* patterns of weights that stay, commas between; NULL: none */
+    /* Factors of the rate by name pattern, "conv*=0.1,ip1=2", the first match counts; NULL:
+     * none. */
+    const char *layer_rates;
+    /* Patterns of weights that are not trained, separated by commas; NULL: none. */
+    const char *freeze;
     int64_t batch, epochs;
-    int64_t limit; /* samples at most, validation's too; 0: all */
+    int64_t limit; /* most samples, validation's included; 0: all */
     double rate;
-    double momentum, nesterov, decay; /* decay: of weights with two or more axes; < 0: the
-                                       * optimiser's own default */
-    double beta1, beta2, epsilon;     /* 0: the same */
+    /* Decay: for weights with two or more axes. < 0: the optimiser's own default. */
+    double momentum, nesterov, decay;
+    double beta1, beta2, epsilon; /* 0: the optimiser's own default */
     cnri_rate_policy policy;
-    double gamma, power;     /* of those that have such; 0: their usual one */
-    const char *rate_epochs; /* of those that fall at some; NULL: their usual ones */
-    double (*schedule)(void *arg, int64_t step,
-                       int64_t steps); /* the rate; NULL: rate and policy */
+    double gamma, power; /* for policies that use them; 0: the policy's default */
+    /* Epochs at which the rate falls, for policies that use them; NULL: the policy's default. */
+    const char *rate_epochs;
+    /* Returns the rate of a step; NULL: `rate` and `policy` decide. */
+    double (*schedule)(void *arg, int64_t step, int64_t steps);
     void *schedule_arg;
-    const char *keep_zeros;    /* a pattern of weights whose zeros stay; NULL: none */
-    const char *const *masked; /* ... and such by name */
+    const char *keep_zeros;    /* pattern of weights whose zeros stay zero; NULL: none */
+    const char *const *masked; /* names of further such weights */
     int32_t n_masked;
-    double validation; /* the part of the samples that epochs are judged by (1 and more: as many);
-                        * 0: none, so that the last epoch is kept */
-    uint64_t validation_seed; /* which they are */
+    /* Share of the samples that epochs are judged by (1 or more: that many samples); 0: none, so
+     * the last epoch is kept. */
+    double validation;
+    uint64_t validation_seed; /* seed that selects these samples */
     uint64_t seed;
     const char *device;
     bool deterministic;
@@ -167,29 +176,32 @@ typedef struct cnri_train_options {
     uint64_t memory_limit; /* as of cnr_load_options */
     /* a file: written on the way, gone on from where it is there; NULL: none */
     const char *checkpoint;
-    double checkpoint_seconds; /* between two, beside those behind epochs; 0: 30 */
+    /* Seconds between two checkpoints within an epoch; one follows each epoch as well. 0: 30. */
+    double checkpoint_seconds;
 } cnri_train_options;
 
-enum { CNRI_OPTIMIZER_MEMORY = 4, CNRI_MAX_MEMORIES = 8 }; /* its first input of an optimiser */
-#define CNRI_AVERAGE "average" /* the memory that begins as the weight, and is judged and kept */
+/* The optimiser operator's first memory input, and the most memories. */
+enum { CNRI_OPTIMIZER_MEMORY = 4, CNRI_MAX_MEMORIES = 8 };
+/* Name of the memory that starts as the weight, and is judged and kept. */
+#define CNRI_AVERAGE "average"
 
-typedef struct cnri_trained { /* one weight, or what is measured beside */
+typedef struct cnri_trained { /* a weight, or a statistic that is measured */
     char *name;
     int64_t n;
     float *data, *best;
-    float *memory[CNRI_MAX_MEMORIES]; /* the optimiser's, n numbers each */
+    float *memory[CNRI_MAX_MEMORIES]; /* the optimiser's memories, n numbers each */
     int32_t n_memories;
-    float *judged;                         /* data, or the memory that is judged instead */
-    float *mask;                           /* NULL, or n numbers: where 0 the weight stays 0 */
-    cnr_value value;                       /* in the training graph; -1 before it is there */
-    cnr_value memories[CNRI_MAX_MEMORIES]; /* there, too */
-    bool learned;                          /* the loss depends on it; else statistics */
+    float *judged;   /* `data`, or the memory that is judged in its place */
+    float *mask;     /* n numbers, the weight stays 0 where they are 0; NULL: none */
+    cnr_value value; /* value in the training graph; -1 until it is made */
+    cnr_value memories[CNRI_MAX_MEMORIES]; /* values of the memories there */
+    bool learned; /* true: the loss depends on it; false: it is a statistic */
     bool decays;
-    bool prepared; /* some kernel's blob is made of it, and again each step */
+    bool prepared; /* a kernel keeps a blob of it, which is prepared again in each step */
 } cnri_trained;
 
 typedef struct cnri_trainer {
-    cnr_graph *net; /* as loaded; gets the best weights in the end */
+    cnr_graph *net; /* as loaded; gets the best weights at the end */
     cnri_train_options options;
     const cnr_op *optimizer;
     cnr_runtime *rt;
@@ -198,22 +210,27 @@ typedef struct cnri_trainer {
     cnr_session *session, *judge_session;
     CNRI_VEC(cnri_trained) weights;
     cnri_preprocess preprocess;
-    cnr_tensor input; /* of one batch: what the net leaves open, its preprocessing says */
-    float *inputs;    /* one batch */
+    /* Type for one batch; the preprocessing gives sizes that the net leaves open. */
+    cnr_tensor input;
+    float *inputs; /* data of one batch */
     int32_t *labels;
-    int64_t sample; /* floats of one */
-    /* Samples of a step over all ranks, of which options.batch, from `first` on, are this rank's.
-     */
+    int64_t sample; /* floats of one sample */
+    /* batch: samples of a step over all ranks. This rank has options.batch of them, from `first`
+     * on. */
     int64_t batch, first;
     int64_t classes;
-    uint8_t loss_digest[32];             /* as in cnri_backward */
-    uint8_t own_digest[32];              /* of the nodes of an optimiser of one's own; else zeros */
-    int64_t step, steps;                 /* done, in all epochs together */
-    double rate;                         /* of the step done last */
-    int32_t in_labels, in_step, in_rate; /* which inputs of the training graph they are */
+    uint8_t loss_digest[32]; /* as in cnri_backward */
+    /* Digest of the nodes of the caller's own optimiser; zeros: it is an operator. */
+    uint8_t own_digest[32];
+    int64_t step, steps;                 /* steps done, and steps in all epochs together */
+    double rate;                         /* rate of the last step */
+    int32_t in_labels, in_step, in_rate; /* numbers of these inputs in the training graph */
+    /* For a trainer of gradients: index of the weight whose gradient each output has, behind the
+     * scores. */
     CNRI_VEC(int32_t)
-    gradients; /* of one that computes them: whose they are, by output behind the scores */
-    /* weights are newer in the training plan than here; than in the judge's plan */
+    gradients;
+    /* away: the weights in the training plan are newer than `data`. stale: newer than in the
+     * judge's plan. */
     bool away, stale;
 } cnri_trainer;
 
@@ -226,26 +243,28 @@ cnr_status cnri_train_fold(cnr_graph *net, cnr_error *err);
 /* Unfilled weights are filled at random from the seed. `net` must outlive the trainer. */
 cnr_status cnri_trainer_open(cnr_runtime *rt, cnr_graph *net, const cnri_train_options *options,
                              cnri_trainer **out, cnr_error *err);
-/* One that neither updates nor judges: loss, scores and the gradients are what its plan gives. */
+/* Opens a trainer whose plan only computes loss, scores and gradients; it does not update or
+ * judge. */
 cnr_status cnri_trainer_open_gradients(cnr_runtime *rt, cnr_graph *net,
                                        const cnri_train_options *options, cnri_trainer **out,
                                        cnr_error *err);
-/* One that can only judge, by the weights as they are. */
+/* Opens a trainer that only judges the weights as they are. */
 cnr_status cnri_trainer_open_judge(cnr_runtime *rt, cnr_graph *net,
                                    const cnri_train_options *options, cnri_trainer **out,
                                    cnr_error *err);
 void cnri_trainer_free(cnri_trainer *t);
-/* ---- rate.c: options' rate and policy, at a step of so many ---- */
+/* ---- rate.c: checks the rate's options; the learning rate at step `step` of `steps` ---- */
 cnr_status cnri_rate_check(const cnri_train_options *o, cnr_error *err);
 double cnri_rate_at(const cnri_train_options *o, int64_t step, int64_t steps);
 
 /* ---- step.c ---- */
-/* One step on t->inputs and t->labels: forward, backward, update. */
+/* Does one step on t->inputs and t->labels: forward, backward, update. */
 cnr_status cnri_trainer_step(cnri_trainer *t, double *loss, int64_t *correct, cnr_error *err);
-/* Of t->labels and `input`; statistics of the batch are in the weights' arrays afterwards. */
+/* Computes loss and gradients of `input` and t->labels. The batch's statistics are in the
+ * weights' arrays afterwards. */
 cnr_status cnri_trainer_gradients(cnri_trainer *t, const float *input, double *loss,
                                   cnr_error *err);
-/* New data for a weight, which its plan follows. */
+/* Sets the data of a weight, also in the plan. */
 cnr_status cnri_trainer_set(cnri_trainer *t, const char *weight, const float *data, cnr_error *err);
 /* How many of the first n samples of t->inputs the net gets right. scores: room for theirs; NULL.
  */
@@ -253,35 +272,38 @@ cnr_status cnri_trainer_judge(cnri_trainer *t, int64_t n, int64_t *correct, floa
                               cnr_error *err);
 /* Copies the weights, if a step changed them on a device, to their arrays on the host. */
 cnr_status cnri_trainer_fetch(cnri_trainer *t, cnr_error *err);
-/* Keeps the weights as the best so far; or goes back to them and puts them into the net. */
+/* cnri_trainer_keep stores the weights as the best so far; cnri_trainer_finish restores these
+ * and puts them into the net. */
 cnr_status cnri_trainer_keep(cnri_trainer *t, cnr_error *err);
 cnr_status cnri_trainer_finish(cnri_trainer *t, cnr_error *err);
 
 /* ---- optimise.c ---- */
-/* Replaces nodes by what their operators have in training; `step`: its number, a value of g. */
+/* Replaces nodes by their training form. `step`: value of g with the number of the step. */
 cnr_status cnri_train_mode(cnr_graph *g, cnr_value step, uint64_t seed, int64_t first,
                            cnr_error *err);
 cnr_status cnri_train_optimizer(const char *name, const cnr_op **out, cnr_error *err);
-/* Behind the gradients: hook, masks, optimiser; without one they become outputs. */
+/* Adds nodes behind the gradients: hook, masks, optimiser. Without an optimiser the gradients
+ * become outputs. */
 cnr_status cnri_train_optimise(cnri_trainer *t, cnr_graph *g, cnri_backward *b, cnr_value rate,
                                cnr_value step, cnr_error *err);
-/* A memory of weight b->weights.at[i], which begins as zeros; one called CNRI_AVERAGE as the
- * weight. */
+/* Adds a memory for weight b->weights.at[i]. It starts as zeros; the one named CNRI_AVERAGE
+ * starts as the weight. */
 cnr_status cnri_train_memory(cnri_trainer *t, cnr_graph *g, const cnri_gradient *at,
                              const char *name, cnr_value *out, cnr_error *err);
 
-/* ---- share.c: one training on several processes; with one of them nothing of it is there ---- */
-/* Gradients become their means over the ranks' parts of the batch. They travel in buckets, each as
- * soon as its last one is computed. */
+/* ---- share.c: training on several processes; with one process these functions do nothing ---- */
+/* Replaces gradients by their means over all ranks. They are sent in buckets, each as soon as
+ * its last gradient is computed. */
 cnr_status cnri_train_share(cnri_trainer *t, cnr_graph *g, cnri_backward *b, cnr_error *err);
-/* What is measured in training (statistics of batch normalisation) becomes its mean over the ranks.
- */
+/* Replaces statistics that were measured in training (of batch normalisation) by their means
+ * over all ranks. */
 cnr_status cnri_train_share_statistics(cnri_trainer *t, cnr_error *err);
-/* An error on a rank whose net, data or options are not those of rank 0. */
+/* Fails on a rank whose net, data or options differ from those of rank 0. */
 cnr_status cnri_train_share_check(const uint8_t key[32], cnr_error *err);
 
 /* ---- loop.c: epochs over samples ---- */
-typedef struct cnri_train_row { /* an epoch, as curves have it; shares -1: there is none */
+/* One epoch, as curves show it; shares of right answers -1: not measured. */
+typedef struct cnri_train_row {
     int64_t epoch;
     double loss, accuracy, judged, rate, seconds;
     double metrics[CNR_MAX_METRICS];
@@ -298,19 +320,20 @@ typedef struct cnri_train_progress {
     double best_metrics[CNR_MAX_METRICS]; /* of the best one */
     double seconds, left;
     bool epoch_done;
-    bool stopped, diverged;     /* why training ended before its time */
-    const cnri_train_row *rows; /* epochs that are over, those before a checkpoint too */
+    bool stopped, diverged;     /* why training ended early */
+    const cnri_train_row *rows; /* the finished epochs, those before a checkpoint included */
     int32_t n_rows;
 } cnri_train_progress;
-/* After each step and each epoch; false stops, keeping the best. */
+/* Called after each step and each epoch. Returning false stops training and keeps the best
+ * weights. */
 typedef bool (*cnri_train_fn)(void *arg, const cnri_train_progress *progress);
-/* Which of `count` samples epochs are judged by, and which are trained on: the first *held of
- * `order`, and the rest, drawn by options' validation_seed. cnri_free. */
+/* Divides `count` samples at random, by the options' validation_seed: the first *held of *order
+ * judge epochs, the rest is trained on. Free *order with cnri_free. */
 cnr_status cnri_train_parts(const cnri_train_options *o, int64_t count, int64_t **order,
                             int64_t *held, cnr_error *err);
-/* The weights of the best epoch, by the validation part, are in the net afterwards. Stopped before
- * an epoch was judged it is CNR_E_CANCELLED, diverging before that CNR_E_STATE: the net is then as
- * it was. No other samples are looked at: those of a test stay unseen. */
+/* Trains. Afterwards the net has the weights of the epoch that was best on the validation part.
+ * CNR_E_CANCELLED if it was stopped, CNR_E_STATE if it diverged, before any epoch was judged;
+ * then the net is unchanged. Only `samples` are read, so test samples stay unseen. */
 cnr_status cnri_train_run(cnri_trainer *t, cnri_samples *samples, cnri_train_fn fn, void *arg,
                           cnri_train_progress *last, cnr_error *err);
 /* What judging a net gave. */
@@ -326,21 +349,21 @@ cnr_status cnri_train_score(cnr_runtime *rt, cnr_graph *net, const cnri_train_op
                             cnri_samples *samples, bool validation, cnri_judged *out,
                             cnr_error *err);
 
-/* ---- checkpoint.c: a loop between two of its steps, on file ---- */
+/* ---- checkpoint.c: the state of a loop between two steps, in a file ---- */
 typedef struct cnri_train_state {
-    int64_t epoch, step, taken;  /* of cnri_train_progress; steps in all */
+    int64_t epoch, step, taken;  /* epoch, step: as in cnri_train_progress; taken: steps in all */
     int64_t best_epoch, correct; /* correct, loss: sums of this epoch */
     double loss, judged, best, start, rate, seconds;
     double by, metrics[CNR_MAX_METRICS]; /* of the best epoch */
 } cnri_train_state;
-/* What the trained net follows from; before the first step. */
+/* Digest of all that the trained net depends on; call it before the first step. */
 void cnri_checkpoint_key(const cnri_trainer *t, const cnri_samples *samples, uint8_t key[32]);
 cnr_status cnri_checkpoint_save(cnri_trainer *t, const char *path, uint8_t key[32],
                                 cnri_train_state *state, cnri_train_rows *rows, cnr_error *err);
-/* Nothing changes where there is no such file. Rank 0 reads it for all. */
+/* Loads the state; nothing changes if there is no such file. Rank 0 reads it for all ranks. */
 cnr_status cnri_checkpoint_load(cnri_trainer *t, const char *path, const uint8_t key[32],
                                 cnri_train_state *state, cnri_train_rows *rows, cnr_error *err);
-void cnri_checkpoint_drop(const char *path); /* it is of no more use */
+void cnri_checkpoint_drop(const char *path); /* removes the file */
 
 /* ---- resize.c ---- */
 /* New data of any shape for a weight, or a whole number for an attribute of a node; of a

@@ -1,4 +1,4 @@
-/* One trainer: its weights, the graphs made of the net, and its two plans. */
+/* A trainer: its weights, the graphs made from the net, and its two plans. */
 #include "train/train.h"
 
 /* ---- which weights ---- */
@@ -22,7 +22,8 @@ static bool mask_zeros(cnri_trained *w) {
     return w->mask != NULL;
 }
 
-/* Some pattern of the list, with commas between, is of that name. NULL: none is. */
+/* True if a pattern of the list (separated by commas) matches the name. A NULL list matches
+ * nothing. */
 static bool is_listed(const char *list, const char *name) {
     char pattern[256];
     for (const char *at = list; at && *at; at += strspn(at, ",")) {
@@ -34,7 +35,7 @@ static bool is_listed(const char *list, const char *name) {
     return false;
 }
 
-/* Each pattern of the list has to be of some weight. */
+/* Fails unless each pattern of the list matches some weight. */
 static cnr_status check_freeze(const cnri_trainer *t, cnr_error *err) {
     char pattern[256];
     for (const char *at = t->options.freeze; at && *at; at += strspn(at, ",")) {
@@ -91,7 +92,7 @@ static bool is_constant(const cnr_graph *g, cnr_value v, int depth) {
     return node->view.n_inputs > 0;
 }
 
-/* Weights that stay since nodes stand between them and the layer. */
+/* Warns of weights that are not trained because nodes stand between them and their layer. */
 static void tell_of_turned(const cnr_graph *g) {
     for (cnr_value v = 0; v < g->values.n; v++)
         if (g->values.at[v].producer >= 0 && g->values.at[v].uses > 0 &&
@@ -125,8 +126,8 @@ static cnr_status collect_weights(cnri_trainer *t, cnr_error *err) {
 
 /* ---- graphs ---- */
 
-/* A copy whose weights are the trainer's arrays, for the batch that is trained with. Nothing else
- * in it is a variable: a file may say otherwise, but such data may lie in the file's mapping. */
+/* Copies the net for the training batch, with the trainer's arrays as its weights. Nothing else
+ * in it stays a variable, because such data may lie in a mapped file. */
 static cnr_status copy_net(cnri_trainer *t, bool judged, cnr_graph **out, cnr_error *err) {
     cnr_graph *g = cnri_graph_copy(t->net);
     *out = g;
@@ -152,7 +153,7 @@ static cnr_status copy_net(cnri_trainer *t, bool judged, cnr_graph **out, cnr_er
                      why.text);
 }
 
-/* Takes the graph over, on success or not. */
+/* Opens a session for the graph, which it owns, after an error too. */
 static cnr_status open_session(cnri_trainer *t, cnr_runtime *rt, cnr_graph *g, cnr_model **model,
                                cnr_plan **plan, cnr_session **session, cnr_error *err) {
     cnr_load_options options;
@@ -176,7 +177,7 @@ static int32_t input_index(const cnr_graph *g, cnr_value value) {
     return -1;
 }
 
-/* The net's copy with all that training adds. */
+/* Adds all that training needs to the copy of the net. */
 static cnr_status build(cnri_trainer *t, cnr_graph *g, const cnr_op *loss, cnr_error *err) {
     const cnr_tensor number = {.size = sizeof number, .dtype = CNR_f32};
     const cnr_value step = cnri_train_input(g, "step", &number);
@@ -215,11 +216,12 @@ static cnr_status open_training(cnri_trainer *t, cnr_error *err) {
         status = cnri_loss_file_open(name, &file, err);
         *own = file;
     }
-    if (own->build) loss = cnri_train_op_with(CNR_OP_LOSS); /* says which operator it absorbs */
+    /* The loss operator says which operator it absorbs. */
+    if (own->build) loss = cnri_train_op_with(CNR_OP_LOSS);
     else if (status == CNR_OK) status = cnri_train_loss(name, &loss, err);
     if (status == CNR_OK) status = copy_net(t, false, &g, err);
     if (status == CNR_OK) status = build(t, g, loss, err);
-    *own = (cnri_own_loss){0}; /* is built, or never will be */
+    *own = (cnri_own_loss){0}; /* it has been built, or never will be */
     t->options.own_optimizer = (cnri_own_optimizer){0};
     cnri_loss_file_close(&file);
     if (status != CNR_OK) {
@@ -227,9 +229,9 @@ static cnr_status open_training(cnri_trainer *t, cnr_error *err) {
         return status;
     }
     status = open_session(t, t->rt, g, &t->model, &t->plan, &t->session, err);
-    /* half a step would be in the checkpoint: it is seen to its end */
+    /* a stop waits for the end of the step, because a checkpoint must not contain half a step */
     if (status == CNR_OK && (t->options.checkpoint || t->batch != t->options.batch))
-        cnri_session_cancel_by(t->session, NULL); /* nor do other ranks wait for a sum */
+        cnri_session_cancel_by(t->session, NULL); /* other ranks would wait for this one's sums */
     for (int32_t i = 0; i < t->weights.n && status == CNR_OK; i++)
         t->weights.at[i].prepared = cnri_residency_uses(t->plan, t->weights.at[i].value);
     return status;
@@ -271,7 +273,7 @@ static cnr_status open_inputs(cnri_trainer *t, cnr_error *err) {
     cnri_input_sizes(t->net, 0, &sizes, &t->input);
     cnr_tensor one = t->input;
     if (one.rank > 0) one.dim[0] = 1;
-    bool known = true; /* 1 stands for what nobody says */
+    bool known = true; /* open sizes that nothing gives become 1 */
     for (int32_t a = 1; a < one.rank; a++)
         known = known && (input->type->dim[a] >= 0 || one.dim[a] > 1);
     t->sample = known ? cnr_count(&one) : -1;
@@ -279,7 +281,8 @@ static cnr_status open_inputs(cnri_trainer *t, cnr_error *err) {
         return cnri_fail(err, CNR_E_SHAPE, input->name,
                          "can't be trained because its input is no f32 batch of a known size; what "
                          "is open, --resize or --crop says");
-    t->input.dim[0] = t->options.batch; /* one written for a picture is trained in batches too */
+    /* A net written for one picture is trained in batches too. */
+    t->input.dim[0] = t->options.batch;
     bool overflow = false;
     const size_t n = cnri_mul((size_t)t->sample, (size_t)t->options.batch, &overflow);
     const size_t bytes = cnri_mul(n, sizeof *t->inputs, &overflow);
@@ -310,8 +313,8 @@ static cnr_status check(const cnri_trainer *t, cnr_error *err) {
     return cnri_rate_check(o, err);
 }
 
-/* An operator; or a file, where there is none, or the options ask for more than an operator does.
- */
+/* Finds the optimiser operator; or a file if there is no operator of that name, or if the
+ * options ask for more than an operator does. */
 static cnr_status find_optimizer(cnri_trainer *t, cnri_own_optimizer *file, cnr_error *err) {
     cnri_train_options *o = &t->options;
     const bool more = o->clip > 0 || o->average > 0 || o->accumulate > 1 || o->layer_rates;
@@ -332,7 +335,7 @@ static cnr_status find_optimizer(cnri_trainer *t, cnri_own_optimizer *file, cnr_
     return status || file->build ? status : cnri_train_optimizer(name, &t->optimizer, err);
 }
 
-/* The batch, and this rank's part of it, which is all that its sessions see. */
+/* Sets the batch and this rank's part of it, which is all that its sessions see. */
 static cnr_status take_part(cnri_trainer *t, bool shared, cnr_error *err) {
     int64_t end = t->options.batch;
     t->batch = t->options.batch;

@@ -1,8 +1,9 @@
-/* What a net answers on the calibration pictures, and how many points another one loses there. */
+/* The answers of a net on the calibration pictures, and how many points of accuracy another net
+ * loses there. */
 #include "work/calibrate.h"
 #include <math.h>
 
-/* Scores as shares of 1. False: out of memory. */
+/* Keeps the scores as shares that sum to 1. False: out of memory. */
 static bool keep_shares_of(cnri_verdict *v, const cnr_tensor *scores) {
     const bool are_shares = cnri_are_shares(scores);
     double most = -INFINITY, sum = 0;
@@ -57,7 +58,8 @@ cnr_status cnri_verdicts_of(cnri_calibration *c, const cnr_graph *net, bool keep
     return status;
 }
 
-/* What the float net thinks that its own answer is more likely right than the other one. */
+/* The probability, by the float net's shares, that its answer is right minus that of the other
+ * answer. */
 static double regret(const cnri_verdict *before, const cnri_verdict *after) {
     if (!before->shares || after->class < 0 || after->class >= before->n) return 0;
     return (double)before->shares[before->class] - (double)before->shares[after->class];
@@ -88,7 +90,7 @@ typedef struct search {
     const cnri_verdicts *before;
     const int32_t *order; /* nodes of the net, the noisiest first */
     bool *wanted;
-    double lost; /* of the last choice */
+    double lost; /* points lost with the last choice */
 } search;
 
 static cnr_status try_floats(search *s, int32_t n, int32_t all, cnr_error *err) {
@@ -109,7 +111,7 @@ cnr_status cnri_keep_within(cnri_calibration *c, const cnri_verdicts *before, do
                             const int32_t *order, int32_t n, bool *wanted, double *lost,
                             cnr_error *err) {
     search s = {c, before, order, wanted, 0};
-    int32_t bad = -1, good = 0; /* so many layers in floats: too few, enough */
+    int32_t bad = -1, good = 0; /* numbers of layers in floats: too few, and enough */
     cnr_status status = try_floats(&s, 0, n, err);
     for (; !status && s.lost > points && good < n;) {
         bad = good;

@@ -6,8 +6,8 @@
 
 enum { PICTURES = 16, PASSES = 64 };
 
-/* One pass of *n (told by the first): what the layers whose turn it is are off by goes into their
- * shifts. Of more than PASSES layers several have theirs together. */
+/* One of *n passes (set by the first): corrects the bias of the layers whose turn it is. With
+ * more than PASSES layers, several share a pass. */
 static cnr_status correct_some(cnri_calibration *c, const bool *wanted, int32_t pass, int32_t *n,
                                cnr_error *err) {
     cnri_answers answers = {0};

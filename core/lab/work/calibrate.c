@@ -1,4 +1,4 @@
-/* A net watched while it runs on pictures: ranges of its values, what quantising did to them. */
+/* Runs a net on pictures and records ranges of its values, and what quantising changed in them. */
 #include "work/calibrate.h"
 #include <math.h>
 
@@ -72,7 +72,7 @@ static void tap_count(void *arg, const char *node, int32_t output, const cnr_ten
     if (v >= 0) cnri_histogram_add(&t->c->counts[v], &t->c->all[v], value);
 }
 
-/* Once through the pictures. */
+/* Runs all calibration pictures through the net once. */
 static cnr_status watch_all(cnri_calibration *c, bool count, cnr_error *err) {
     cnr_model *model = NULL;
     cnri_runner runner = {0};
@@ -141,7 +141,7 @@ cnr_status cnri_calibration_watch(cnri_calibration *c, int64_t pictures, cnr_tap
 
 /* ---- asking ---- */
 
-/* Keeps them in the order of the nodes that make them. */
+/* Inserts an answer, in the order of the nodes that compute the values. */
 static bool insert(const cnri_calibration *c, cnri_answers *answers, const cnri_answer *a) {
     const cnri_value *values = c->net->values.at;
     if (!cnri_push(answers)) return false;
@@ -193,7 +193,7 @@ static bool is_answered(const cnri_answers *answers, cnr_value real) {
     return false;
 }
 
-/* Where the quantised net has a value of the net; -1: nowhere. */
+/* The value of the quantised net that stands for a value of the net; -1: there is none. */
 static cnr_value kept_as(const cnr_graph *net, const cnr_graph *quantized, cnr_value v) {
     for (int32_t i = 0; i < net->outputs.n; i++)
         if (net->outputs.at[i] == v) return quantized->outputs.at[i];

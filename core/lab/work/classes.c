@@ -1,4 +1,4 @@
-/* Class maps: whose label each class of a net is, read from a file. */
+/* Class maps: reads a file that says which label each class of a net has. */
 #include "work/work.h"
 #include <stdlib.h>
 
@@ -6,7 +6,7 @@ static int by_text(const void *a, const void *b) {
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* Place of each name among the sorted ones. */
+/* Finds the place of each name in sorted order. */
 static bool map_names(char **names, int64_t n, int64_t *map) {
     char **sorted = cnri_alloc((size_t)n * sizeof *sorted);
     if (!sorted) return false;
@@ -20,7 +20,7 @@ static bool map_names(char **names, int64_t n, int64_t *map) {
     return true;
 }
 
-/* The first `classes` lines of `text`, cut into words in place; returns how many there are. */
+/* Cuts the first `classes` lines of `text` into words, in place. Returns how many there are. */
 static int64_t first_words(char *text, char **words, int64_t classes) {
     int64_t n = 0;
     while (*text && n < classes) {
@@ -36,7 +36,7 @@ static int64_t first_words(char *text, char **words, int64_t classes) {
     return n;
 }
 
-/* How many the net tells apart; all that fit memory where its output is of open size. */
+/* The number of classes of the net; with an open output size, as many as fit memory. */
 static int64_t classes_of(const cnr_model *model) {
     cnr_tensor scores = *cnr_output_type(model, 0);
     if (scores.rank > 0) scores.dim[0] = 1;

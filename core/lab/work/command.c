@@ -1,4 +1,4 @@
-/* Runs a command of the system's and tells what the machine took meanwhile. */
+/* Runs a command and measures the machine's energy meanwhile. */
 #define _GNU_SOURCE
 #include "work/work.h"
 #include <errno.h>
@@ -14,7 +14,7 @@ extern char **environ;
 
 enum { LOOK_MS = 20, NOT_STARTED = 127 };
 
-/* What we ignore for ourselves the command shall not. */
+/* Starts the command, with default handling of the signals that this process ignores. */
 static int start(char *const *argv, pid_t *child) {
     posix_spawnattr_t how;
     sigset_t defaults;
@@ -29,12 +29,14 @@ static int start(char *const *argv, pid_t *child) {
     return failed;
 }
 
-/* Ctrl-C at a terminal reaches all of the foreground by itself, the command too. */
+/* True if the terminal has sent this signal to the command as well: Ctrl-C reaches all processes
+ * in the foreground. */
 static bool has_it_already(int number) {
     return number == SIGINT && tcgetpgrp(STDIN_FILENO) == getpgrp();
 }
 
-/* Without descriptors of processes (before Linux 5.3) it is looked for more often. */
+/* Waits for the command to end. Before Linux 5.3 there are no process descriptors, so it looks
+ * repeatedly. */
 static int wait_for(pid_t child, const cnr_observer *observer) {
     const int fd = (int)syscall(SYS_pidfd_open, child, 0);
     struct pollfd ready = {.fd = fd, .events = POLLIN};
@@ -43,7 +45,8 @@ static int wait_for(pid_t child, const cnr_observer *observer) {
     while (waitpid(child, &status, WNOHANG) == 0) {
         poll(&ready, fd >= 0, fd >= 0 ? LOOK_MS : 2);
         if (passed_on || !cnri_stopped(observer)) continue;
-        const int32_t signal_number = *observer->cancel; /* programs of ours put the signal there */
+        /* Our programs store the number of the signal there. */
+        const int32_t signal_number = *observer->cancel;
         const int number =
             signal_number == SIGINT || signal_number == SIGHUP ? signal_number : SIGTERM;
         if (!has_it_already(number)) kill(child, number);

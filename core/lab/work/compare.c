@@ -21,7 +21,7 @@ typedef struct job {
     const cnri_compare_options *o;
     const cnr_observer *observer;
     cnri_comparison *out;
-    cnri_compared now; /* under way; its differences and error are ours */
+    cnri_compared now; /* of the case under way; owns its differences and error */
     CNRI_VEC(cnri_difference) differences;
     cnr_error err;
 } job;
@@ -42,7 +42,7 @@ static void names_free(names *list) {
     cnri_vec_free(list);
 }
 
-/* What is in a folder, in order; hidden ones are not. */
+/* Lists the names in a folder in order, without hidden ones. */
 static void names_in(const char *folder, names *out) {
     DIR *dir = opendir(folder);
     *out = (names){0};
@@ -56,7 +56,7 @@ static void names_in(const char *folder, names *out) {
     if (out->n) qsort(out->at, (size_t)out->n, sizeof out->at[0], by_name);
 }
 
-/* The path of the file in `folder` whose name is `stem` with or without more behind a dot. */
+/* Path of the file in `folder` whose name is `stem`, with or without an extension. */
 static char *find_stem(const char *folder, const names *in, const char *stem) {
     const size_t n = strlen(stem);
     for (int32_t i = 0; i < in->n; i++)
@@ -69,13 +69,13 @@ static bool starts_with(const char *text, const char *with) {
     return strncmp(text, with, strlen(with)) == 0;
 }
 
-/* The path of the file that is a model the most surely; NULL: none is. */
+/* Path of the file that is most surely a model; NULL: none is. */
 static char *find_model(const char *folder, const names *in) {
     char *best = NULL;
     int32_t maximum = 0;
     for (int32_t i = 0; i < in->n; i++) {
         if (starts_with(in->at[i], "input_") || starts_with(in->at[i], "output_"))
-            continue; /* of a set */
+            continue; /* it belongs to a data set */
         char *path = cnri_path_join(folder, in->at[i]);
         const int32_t score = path && exists(path, false) ? cnri_load_score(path) : 0;
         if (score > maximum) {
@@ -91,7 +91,7 @@ static char *find_model(const char *folder, const names *in) {
 
 /* ---- tensors from files ---- */
 
-/* A tensor file is read as a graph whose output is a constant; release the graph after use. */
+/* Reads a tensor file as a graph whose output is a constant. Release the graph after use. */
 static cnr_status read_tensor(job *j, const char *path, cnr_graph **graph, const cnr_tensor **out) {
     const cnr_status status = cnri_load_graph(j->rt, path, NULL, graph, &j->err);
     if (status) return status;
@@ -106,7 +106,7 @@ static cnr_status read_tensor(job *j, const char *path, cnr_graph **graph, const
     return cnri_fail(&j->err, CNR_E_FORMAT, path, "holds no tensor");
 }
 
-/* input_0, input_1 ... of a data set; -1: one can't be read. */
+/* Reads input_0, input_1 ... of a data set; -1: one can't be read. */
 static int32_t read_all(job *j, const char *folder, const names *in, const char *stem,
                         cnr_graph **graphs, const cnr_tensor **tensors) {
     int32_t n = 0;
@@ -126,7 +126,7 @@ static int32_t read_all(job *j, const char *folder, const names *in, const char 
 
 /* ---- comparing ---- */
 
-/* Test vectors keep bf16 in u16 tensors: the same bits under the name that the model wants. */
+/* Test vectors store bf16 in u16 tensors: gives the same bits the type that the model has. */
 static void rename_bf16(cnr_tensor *t, int32_t wanted) {
     if (t->dtype == CNR_u16 && wanted == CNR_bf16) t->dtype = wanted;
 }
@@ -152,7 +152,8 @@ static cnr_status compare(job *j, const char *name, const cnr_tensor *got,
         const double b = cnri_element(want->dtype, want->data, i);
         if ((isnan(a) && isnan(b)) || a == b) continue;
         const double off = fabs(a - b);
-        if (off <= j->o->atol + j->o->rtol * fabs(b)) continue; /* false for NaN and infinity */
+        /* The comparison is false for NaN and infinity. */
+        if (off <= j->o->atol + j->o->rtol * fabs(b)) continue;
         d.wrong++;
         if (!isnan(off) && off <= largest) continue;
         largest = isnan(off) ? INFINITY : off;
@@ -163,7 +164,7 @@ static cnr_status compare(job *j, const char *name, const cnr_tensor *got,
     return d.wrong ? differ(j, &d) : CNR_OK;
 }
 
-/* Runs the model on `in` and compares its outputs with `want`. */
+/* Runs the model on `given` and compares its outputs with `want`. */
 static cnr_status run_case(job *j, cnr_model *model, const cnr_tensor *const *given, int32_t n_in,
                            const cnr_tensor *const *want, int32_t n_want) {
     const cnr_tensor *out[MAX_TENSORS] = {0}, *in[MAX_TENSORS];
@@ -214,7 +215,7 @@ static cnr_status run_folder(job *j, cnr_model *model, const char *folder) {
     return status;
 }
 
-/* Element i of each input is i / n. */
+/* Runs the model on inputs whose element i is i / n. */
 static cnr_status run_ramp(job *j, cnr_model *model, const char *expected) {
     cnr_tensor in[MAX_TENSORS];
     const cnr_tensor *list[MAX_TENSORS], *want = NULL;
@@ -247,7 +248,7 @@ static cnr_status run_ramp(job *j, cnr_model *model, const char *expected) {
 
 static cnri_outcome outcome_of(const job *j, cnr_status status) {
     if (!status) return j->differences.n ? CNRI_CASE_WRONG : CNRI_CASE_RIGHT;
-    /* importers tell of several layers at once, of which some are merely not supported */
+    /* an importer lists several layers, some of which are only unsupported */
     return status == CNR_E_UNSUPPORTED || strstr(j->err.text, "not supported") ? CNRI_CASE_SKIPPED
                                                                                : CNRI_CASE_WRONG;
 }
@@ -257,7 +258,7 @@ static const char *base_name(const char *path) {
     return slash ? slash + 1 : path;
 }
 
-/* False: stop. */
+/* Runs one model on its cases. False: stop. */
 static bool run_model(job *j, const char *name, const char *path, const char *folder,
                       const char *expected) {
     cnr_model *model = NULL;
@@ -276,7 +277,7 @@ static bool run_model(job *j, const char *name, const char *path, const char *fo
     return go_on;
 }
 
-/* Beside what path there is what it should give; NULL: nothing. */
+/* The file of expected output beside `path`; NULL: there is none. */
 static char *expected_of(const char *path) {
     const char *name = base_name(path), *dot = strrchr(name, '.');
     char *folder = name > path ? cnri_format("%.*s", (int)(name - path), path) : cnri_strdup(".");
@@ -294,7 +295,7 @@ static int32_t cases(const job *j) {
     return j->out->n[CNRI_CASE_RIGHT] + j->out->n[CNRI_CASE_WRONG] + j->out->n[CNRI_CASE_SKIPPED];
 }
 
-/* A case, a folder of cases, or a model with its output beside it. False: stop. */
+/* Visits a case, a folder of cases, or a model with its output beside it. False: stop. */
 static bool visit(job *j, const char *path, int depth) {
     bool go_on = !cnri_stopped(j->observer);
     if (depth > MAX_DEPTH || !go_on) return go_on;
@@ -317,7 +318,7 @@ static bool visit(job *j, const char *path, int depth) {
         cnri_free(child);
     }
     if (!model && !folders && cases(j) == before)
-        model = find_model(path, &in); /* lacks its data */
+        model = find_model(path, &in); /* without a data set it is no case */
     if (model && go_on) go_on = run_model(j, base_name(path), model, path, NULL);
     cnri_free(set);
     cnri_free(model);

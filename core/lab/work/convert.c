@@ -1,4 +1,4 @@
-/* Nets in other forms: weights in another encoding, files of other formats. */
+/* Converts nets: weights to another encoding, and nets to files of other formats. */
 #include "work/work.h"
 #include <fnmatch.h>
 #include <math.h>
@@ -8,7 +8,7 @@ typedef struct job {
     cnri_encoded *out;
 } job;
 
-/* Some kernel takes input `port` of this operator in the encoding. */
+/* True if some kernel reads input `port` of this operator in the encoding. */
 static bool is_read(const cnr_op *op, int32_t port, const char *encoding) {
     const cnr_kernel *const *kernels;
     const int32_t n = cnri_kernels_for(op, &kernels);
@@ -27,13 +27,13 @@ static bool is_learned(const cnr_op *op, int32_t port) {
     return (flags & CNR_PORT_PARAMETER) && !(flags & CNR_PORT_STATISTIC);
 }
 
-/* No kernel reads it: it is decoded before it is used. */
+/* True if no kernel reads the encoding, so that weights are decoded before use. */
 static bool is_stored(const job *c) {
     return CNRI_HAS(c->o->encoding, flags) && (c->o->encoding->flags & CNR_ENCODING_STORED);
 }
 
-/* Every node that uses the weight must read the encoding and be among the layers meant. What is
- * only stored so is for weights in the strict sense: learned, of several rows. */
+/* True if every node that uses the weight can read the encoding and is among the wanted layers.
+ * An encoding that is only for storage is for learned weights of several rows. */
 static bool can_encode(const job *c, const cnr_graph *g, cnr_value value) {
     const bool stored = is_stored(c);
     bool used = false;
@@ -68,8 +68,8 @@ static const char *layer_of(const cnr_graph *g, cnr_value value) {
     return "";
 }
 
-/* What it comes to; done only where it takes fewer bytes, or the layer was asked for by its name.
- */
+/* Encodes a value, and keeps the result only if it takes fewer bytes or if the layer was asked
+ * for by name. */
 static cnr_status encode_value(job *c, const cnr_graph *g, cnr_value value, cnr_error *err) {
     const cnr_encoding *encoding = c->o->encoding;
     const cnr_attr *const *settings = c->o->settings;
@@ -109,7 +109,7 @@ static cnr_status encode_value(job *c, const cnr_graph *g, cnr_value value, cnr_
 cnr_status cnri_encode_weights(cnr_graph *g, const cnri_encode_options *options, cnri_encoded *out,
                                cnr_error *err) {
     job c = {options, out};
-    const size_t maximum = 2 * (size_t)g->values.n + 1; /* folding makes new ones */
+    const size_t maximum = 2 * (size_t)g->values.n + 1; /* folding adds constants */
     *out = (cnri_encoded){.layers = cnri_alloc_zero(maximum * sizeof *out->layers)};
     if (!out->layers) return cnri_out_of_memory(err, g->name);
     cnr_status status = is_stored(&c) ? CNR_OK : cnri_graph_verify_weights(g, NULL, false, 0, err);
@@ -130,7 +130,7 @@ cnr_status cnri_encode_weights(cnr_graph *g, const cnri_encode_options *options,
                      options->encoding->name);
 }
 
-/* The kernel of the layer's step, if it reads something as it is stored. */
+/* Name of the layer's kernel if it reads some input in its stored form; else NULL. */
 static const char *reader(const cnr_plan *plan, const char *layer) {
     for (int32_t i = 0; i < plan->steps.n; i++) {
         const cnri_step *s = &plan->steps.at[i];

@@ -1,9 +1,9 @@
-/* What it takes to bring bytes from one device to another, measured. */
+/* Measures how long it takes to copy bytes from one device to another. */
 #include "work/work.h"
 
 enum { ROUNDS = 9 };
 
-/* One side of a copy: memory of the device's first class, and a queue to it. */
+/* One side of a copy: memory of the device's first class, and a stream. */
 typedef struct side {
     const cnr_device *device;
     cnr_mem mem;
@@ -32,7 +32,7 @@ static void end(side *s) {
     if (s->mem.handle) s->device->cls->free(s->device, &s->mem);
 }
 
-/* As plans do it: in host memory directly, else down and up. */
+/* Copies as plans do: directly if one side is in host memory, else through the host. */
 static cnr_status copy(side *from, side *to, void *staging, cnr_error *err) {
     const uint64_t bytes = from->mem.bytes;
     void *low = in_host(to) ? (char *)to->mem.handle + to->mem.offset : staging;
@@ -58,10 +58,11 @@ cnr_status cnri_copy_ns(const cnr_device *from, const cnr_device *to, uint64_t b
     cnr_status status = staging ? CNR_OK : cnri_out_of_memory(err, "tune");
     if (!status) status = begin(&a, from, bytes, err);
     if (!status) status = begin(&b, to, bytes, err);
-    if (!status) status = copy(&b, &a, staging, err); /* warms up; and then there is something */
+    if (!status) status = copy(&b, &a, staging, err); /* warms up, and puts data there */
     for (int32_t i = 0; i < ROUNDS && !status; i++) {
         const uint64_t begun = cnri_now_ns();
         status = copy(&a, &b, staging, err);
+        /* 1 because by a plugin's clock a copy may take no time */
         took[i] = (double)(cnri_now_ns() - begun) + 1; /* by a plugin's clock it may take no time */
     }
     end(&a);

@@ -1,4 +1,4 @@
-/* Regions of which the energy is told: begun, ended, repeated until they are long enough. */
+/* Energy regions: begun, ended, and repeated until they are long enough to measure. */
 #include "watch/watch.h"
 #include "work/work.h"
 #include <math.h>
@@ -54,7 +54,7 @@ cnr_status cnr_energy_begin(cnr_runtime *rt, const cnr_energy_options *options,
     return status;
 }
 
-/* By a plugin's clock nobody reads while the work goes on, but here between its rounds. */
+/* Under a plugin's clock no thread reads the meters, so they are read here, between rounds. */
 int32_t cnr_energy_long_enough(cnr_energy_region *r) {
     if (!r) return 0;
     if (!cnri_clock_is_real()) cnri_sampler_read(r->sampler, false);
@@ -66,7 +66,7 @@ cnr_status cnr_energy_end(cnr_energy_region *r, int64_t rounds, cnr_energy *out,
     cnr_energy got = {.size = sizeof got};
     cnr_status status = cnri_require_arguments(err, "the region", r, NULL);
     if (status) return status;
-    if (out && out->size < offsetof(cnr_energy, missing)) /* what 1.2 began with */
+    if (out && out->size < offsetof(cnr_energy, missing)) /* size of the struct in version 1.2 */
         status = cnri_fail(err, CNR_E_INVALID, "out", "its size is to be set before the call");
     if (out && !status) status = cnri_sampler_point(r->sampler, true, &end, err);
     if (out && !status && r->options.idle_behind && !r->options.no_idle &&
@@ -92,8 +92,8 @@ void cnr_energy_free(cnr_energy *e) {
 
 /* ---- for other work ---- */
 
-/* By family: "cpu" is fed by what feeds "cpu:big", a device made of two by what feeds those. A
- * domain that names nothing holds all. */
+/* True if the domain feeds the device, by family: "cpu" is fed by a domain that feeds "cpu:big".
+ * A domain that names no device feeds all. */
 static bool feeds(const cnr_energy_domain *d, const char *device) {
     const size_t n = strcspn(d->feeds, ":");
     return d->summed &&

@@ -20,7 +20,7 @@ static void tap_largest(void *arg, const char *node, int32_t output, const cnr_t
     const int64_t width = value->dim[1];
     const cnr_tensor *type = all->c->net->values.at[v].type;
     if (type->rank != value->rank || type->dim[1] != width)
-        return; /* not the same for all pictures */
+        return; /* the number of channels is not the same for all pictures */
     float **to = &all->largest[v];
     if (!*to) *to = cnri_alloc_zero(((size_t)width + 1) * sizeof **to);
     if (!*to) all->c->failed = CNR_E_MEMORY;
@@ -46,7 +46,7 @@ static cnr_status tell(cnr_graph *net, cnr_value v, const float *largest) {
     return status;
 }
 
-/* What no rewrite took. */
+/* Removes the metadata that no rewrite used. */
 static void forget(cnr_graph *net) {
     for (int32_t i = net->meta.n - 1; i >= 0; i--) {
         if (strncmp(net->meta.keys[i], prefix, sizeof prefix - 1) != 0) continue;
@@ -64,7 +64,8 @@ cnr_status cnri_equalise(cnri_calibration *c, cnr_graph *net, cnr_error *err) {
     for (cnr_value v = 0; v < n && !status; v++)
         if (all.largest[v] && tell(net, v, all.largest[v]) != CNR_OK)
             status = cnri_out_of_memory(err, "quantize");
-    for (cnr_value v = 0; v < n && !status; v++) cnri_late_keep(net, v); /* it reads weights */
+    /* Equalising reads weights, so late ones are computed now. */
+    for (cnr_value v = 0; v < n && !status; v++) cnri_late_keep(net, v);
     if (!status) status = cnri_graph_verify_weights(net, NULL, false, 0, err);
     if (!status) status = cnri_graph_rewrite(net, c->how.no_rewrite, NULL, 0, err);
     forget(net);

@@ -1,9 +1,9 @@
-/* How often a net is right on labelled pictures. */
+/* Measures how often a net is right on labelled pictures. */
 #include "train/train.h"
 #include "work/work.h"
 #include <math.h>
 
-enum { TOP = 5, MAX_LABELS = 1024 }; /* the latter: of a confusion matrix */
+enum { TOP = 5, MAX_LABELS = 1024 }; /* MAX_LABELS: most labels of a confusion matrix */
 
 typedef struct job {
     cnr_evaluate_options o;
@@ -12,8 +12,8 @@ typedef struct job {
     cnri_samples *samples;
     cnr_evaluation *out;
     double loss;
-    int32_t *labels;  /* of the batch under way */
-    int64_t *indices; /* of its pictures */
+    int32_t *labels;  /* labels of the current batch */
+    int64_t *indices; /* indices of its pictures */
     int64_t filled;
     int64_t first, n; /* this rank's part of the pictures that are looked at */
     int64_t all;      /* all ranks' pictures */
@@ -29,8 +29,8 @@ static int64_t label_of(const job *j, int64_t class) {
     return class - j->o.offset;
 }
 
-/* What the scores give the label's classes, and class `answer` (-1: none); scores that are no
- * shares go through softmax. */
+/* The shares that the scores give to the label's classes, and to class `answer` (-1: none).
+ * Scores that are no shares are turned into shares by softmax. */
 static cnr_evaluated shares_of(const job *j, const cnr_tensor *sample, int64_t label,
                                int64_t answer) {
     const int64_t n = cnr_count(sample);
@@ -165,7 +165,7 @@ static void sum_up(job *j) {
     e->loss = j->loss / n;
 }
 
-/* order NULL: the first ones. */
+/* Evaluates the samples of `order`; NULL: the first ones. */
 static cnr_status all_samples(job *j, const int64_t *order, cnr_error *err) {
     const int64_t n = j->n;
     cnr_progress p = {.size = sizeof p, .what = "eval", .total = n};
@@ -187,8 +187,7 @@ static cnr_status all_samples(job *j, const int64_t *order, cnr_error *err) {
     return status;
 }
 
-/* Those that are looked at: all, the first ones, or of these the part that is held back in
- * training. */
+/* Selects the samples: all, the first ones, or, of these, the part that training holds back. */
 static cnr_status choose_samples(const job *j, int64_t **order, int64_t *n, cnr_error *err) {
     const cnri_train_options part = {.validation = j->o.validation,
                                      .validation_seed = j->o.validation_seed};
@@ -198,7 +197,8 @@ static cnr_status choose_samples(const job *j, int64_t **order, int64_t *n, cnr_
     return j->o.validation > 0 ? cnri_train_parts(&part, *n, order, n, err) : CNR_OK;
 }
 
-/* The same pictures again, uncounted, until sensors can tell; *times: how often in all. */
+/* Repeats the same pictures, uncounted, until the meters have measured enough; *times: how often
+ * in all. */
 static cnr_status repeat_until_measured(job *j, cnr_energy_region *region, const int64_t *order,
                                         int64_t *times, cnr_error *err) {
     cnr_evaluation *kept = j->out, ignored = {.size = sizeof ignored, .labels = kept->labels};
@@ -213,7 +213,7 @@ static cnr_status repeat_until_measured(job *j, cnr_energy_region *region, const
     return status;
 }
 
-/* Rows that other ranks filled are zeros here. */
+/* Sums the rows over all ranks; rows that other ranks filled are zeros here. */
 static cnr_status sum_rows(cnr_evaluated *rows, int64_t n, cnr_error *err) {
     enum { MEMBERS = 5 };
     double *all = cnri_alloc((size_t)n * MEMBERS * sizeof *all);
@@ -244,7 +244,7 @@ static cnr_status sum_confusion(cnr_evaluation *e, cnr_error *err) {
     return status;
 }
 
-/* What each rank found of its part becomes what there is in all of them. */
+/* Adds up the counts of all ranks. */
 static cnr_status sum_over_ranks(job *j, int64_t n, cnr_error *err) {
     cnr_evaluation *e = j->out;
     double sums[] = {(double)e->n, (double)e->right, (double)e->among_top, j->loss};
@@ -334,7 +334,7 @@ cnr_status cnri_evaluate(cnr_model *model, cnri_samples *samples,
     if (!status) status = all_samples(&j, order, err);
     out->seconds = (double)(cnri_now_ns() - begin) * 1e-9;
     if (!status) status = repeat_until_measured(&j, region, order, &times, err);
-    const int64_t own = out->n * times; /* joules are of this process' machine */
+    const int64_t own = out->n * times; /* the joules are those of this process's machine */
     if (!status) status = sum_over_ranks(&j, n, err);
     if (!status) status = measure(&j, err);
     status = cnri_energy_close(region, status, own, &out->energy, err);
@@ -360,7 +360,8 @@ cnr_status cnr_evaluate(cnr_model *model, const cnr_evaluate_options *options,
         cnri_require_arguments(err, "model", model, "options.data", o.data, "out", out, NULL);
     if (!status && out->size < offsetof(cnr_evaluation, rows))
         status = CNRI_CHECK_RESULT_SIZE(out, got, err);
-    if (!status && out->size < sizeof got) o.rows = 0; /* an older caller */
+    /* The caller's struct is older and has no room for rows. */
+    if (!status && out->size < sizeof got) o.rows = 0;
     if (!status) status = cnri_samples_open(o.data, o.split ? o.split : "eval", &samples, err);
     if (status) return status;
     status = cnri_evaluate(model, &samples, &o, observer, &got, err);

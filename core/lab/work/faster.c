@@ -4,11 +4,12 @@
 #include <math.h>
 
 enum { ROUNDS = 9, TRIES = 3, NOBODY = -1 };
-static const double WORTH = 0.98; /* of the float net's time, at most: less is chance */
+/* Largest part of the float net's time that counts as faster; a smaller gain may be chance. */
+static const double WORTH = 0.98;
 
 /* ---- two nets in turns ---- */
 
-typedef struct contender { /* one of both nets */
+typedef struct contender { /* one of the two nets */
     cnr_model *model;
     cnri_runner runner;
     int32_t heard, n_steps;
@@ -48,7 +49,8 @@ static void leave(contender *n) {
     cnri_free(n->ns);
 }
 
-/* Time of the second over the first, the median of turns: what disturbs one disturbs both. */
+/* Median of the quotients of both nets' times in each round, second over first. A disturbance
+ * affects both nets of a round alike. */
 static double ratio_of(const contender both[2]) {
     double ratio[ROUNDS];
     for (int32_t i = 0; i < ROUNDS; i++) ratio[i] = both[1].run[i] / fmax(both[0].run[i], 1);
@@ -69,14 +71,15 @@ static cnr_status race(const cnri_calibration *c, contender both[2], cnr_error *
 
 /* ---- which layer a step belongs to ---- */
 
-/* The layers that a cut decides on, and what each takes. */
+/* The layers that a cut decides on, and their times. */
 typedef struct layers {
     const cnri_calibration *c;
     const cnr_graph *quantized;
     const cnri_answers *answers;
-    int32_t n, *answer; /* of each layer, by index of answers */
-    double *ns;         /* [layer][0: float, 1: quantised], with what follows up to the next */
-    double per_element; /* ns of a conversion */
+    int32_t n, *answer; /* answer: of each layer, its index in the answers */
+    /* Ns, [layer][0: float, 1: quantised], with the steps behind it up to the next layer. */
+    double *ns;
+    double per_element; /* ns of converting one element */
 } layers;
 
 static int32_t node_of(const layers *l, int32_t layer) {
@@ -89,7 +92,7 @@ static const char *name_of(const layers *l, int32_t layer, bool quantised) {
     return l->quantized->nodes.at[l->quantized->values.at[v].producer]->name;
 }
 
-/* By node of g: the layer that it is, or else the last one before it. Caller frees. */
+/* By node of g: its own layer, or else the last layer before it. The caller frees the list. */
 static int32_t *owners(const layers *l, const cnr_graph *g, bool quantised) {
     int32_t *owner = cnri_alloc(((size_t)g->nodes.n + 1) * sizeof *owner);
     for (int32_t i = 0; owner && i < g->nodes.n; i++) {
@@ -111,7 +114,7 @@ static int32_t node_of_step(const cnr_plan *plan, const cnri_step *s) {
     return plan->graph->values.at[plan->homes.at[s->from].value].producer;
 }
 
-/* Shares the steps' medians out. False: out of memory. */
+/* Distributes the steps' median times over the layers. False: out of memory. */
 static bool share_out(layers *l, const contender *net, bool quantised, double *converted,
                       double *elements) {
     const cnr_plan *plan = net->runner.plan;
@@ -134,14 +137,14 @@ static bool share_out(layers *l, const contender *net, bool quantised, double *c
 /* ---- the cut: layers on the float side reach the sink at their float time, and so on ---- */
 
 typedef struct cut {
-    int32_t n; /* 0: floats, 1: whole numbers, then the layers */
+    int32_t n; /* nodes: 0: float, 1: quantised, then the layers */
     double *capacity;
-    int32_t *from, *queue; /* of a path from 0; from -1: not reached */
+    int32_t *from, *queue; /* from: previous node on a path from node 0; -1: not reached */
 } cut;
 
 static double *between(const cut *c, int32_t a, int32_t b) { return &c->capacity[a * c->n + b]; }
 
-/* Finds a shortest path to 1; all that 0 reaches is marked. */
+/* Finds a shortest path to node 1 and marks all that node 0 reaches. */
 static bool reach(cut *c) {
     int32_t first = 0, last = 1;
     for (int32_t i = 0; i < c->n; i++) c->from[i] = NOBODY;
@@ -168,7 +171,7 @@ static void saturate(cut *c) {
     }
 }
 
-/* A conversion of the value wherever one side is float and the other is not. */
+/* Adds the cost of converting the value if a and b end on different sides. */
 static void join(cut *c, const layers *l, int32_t a, int32_t b, const cnr_tensor *value) {
     const double ns = l->per_element * (double)cnr_count(value);
     if (a == b) return;
@@ -194,8 +197,8 @@ static void fill(cut *c, const layers *l, const cnr_graph *g, const int32_t *own
     }
 }
 
-/* Takes layers out of `wanted` that cost more than they save. `shaped`: the float net with its
- * sizes. */
+/* Takes layers out of `wanted` that cost more time than they save. `shaped`: the float net with
+ * its sizes. */
 static cnr_status decide(const layers *l, const cnr_graph *shaped, bool *wanted, cnr_error *err) {
     const size_t n = (size_t)l->n + 2;
     cut c = {.n = (int32_t)n,
@@ -219,7 +222,8 @@ static cnr_status decide(const layers *l, const cnr_graph *shaped, bool *wanted,
 
 /* ---- measuring a choice of layers ---- */
 
-/* ratio: time of the quantised net over the float one's. `next`: what to try then. */
+/* Measures a choice of layers. ratio: time of the quantised net over the float net's. `next`:
+ * the choice to try next. */
 static cnr_status try_choice(cnri_calibration *c, const bool *wanted, const cnr_tensor *picture,
                              bool *next, cnri_layer_ns *report, double *ratio, cnr_error *err) {
     cnri_answers answers = {0};

@@ -17,33 +17,33 @@ typedef struct queue {
     cnri_fed *at[MAX_ROOM];
     int32_t n, capacity;
     bool drops, ended;
-    cnr_error why; /* it ended with */
+    cnr_error why; /* the error that it ended with */
 } queue;
 
-/* What makes outputs of pictures of one size; `lock` is held while it does, or is changed. */
+/* Prepares inputs from pictures of one size. `lock` is held while it works, or is changed. */
 typedef struct stage_net {
     pthread_mutex_t lock;
     pthread_cond_t idle;
     cnri_preprocess preprocess;
     cnr_tensor type;
-    int64_t dim[3]; /* of the pictures; 0: nothing is set */
+    int64_t dim[3]; /* of the pictures; 0: not set */
     cnr_model *model;
     cnr_plan *plan;
     cnr_session *session;
-    int32_t turn; /* counts changes */
-    bool running; /* the session is in use, without the lock */
+    int32_t turn; /* number of changes */
+    bool running; /* a run uses the session, without holding the lock */
 } stage_net;
 
 struct cnri_feed {
     cnri_samples samples;
-    pthread_mutex_t lock; /* of all queues */
+    pthread_mutex_t lock; /* for all queues */
     pthread_cond_t changed;
     queue queues[STAGES];
     pthread_t threads[STAGES];
     int32_t started;
     bool stopping;
     int64_t lost;
-    uint64_t trimmed_ns; /* when pages were last given back */
+    uint64_t trimmed_ns; /* ns: when unused pages were last given back */
     stage_net net;
 };
 
@@ -66,7 +66,7 @@ static void end(cnri_feed *feed, queue *q, const cnr_error *why) {
     pthread_mutex_unlock(&feed->lock);
 }
 
-/* Takes f over. False: everything stops. */
+/* Puts f into the queue, which owns it then. False: everything stops. */
 static bool push(cnri_feed *feed, queue *q, cnri_fed *f) {
     cnri_fed *lost = NULL;
     pthread_mutex_lock(&feed->lock);
@@ -85,7 +85,8 @@ static bool push(cnri_feed *feed, queue *q, cnri_fed *f) {
     return goes_on;
 }
 
-/* NULL: the queue ended (then *ended), or all stops, or (until_ns not 0) nothing came by then. */
+/* Takes an item out. NULL: the queue ended (*ended), everything stops, or nothing came until
+ * until_ns (if not 0). */
 static cnri_fed *pop(cnri_feed *feed, queue *q, uint64_t until_ns, bool *ended) {
     const struct timespec until = {(time_t)(until_ns / 1000000000u),
                                    (long)(until_ns % 1000000000u)};
@@ -100,7 +101,8 @@ static cnri_fed *pop(cnri_feed *feed, queue *q, uint64_t until_ns, bool *ended) 
         memmove(q->at, q->at + 1, (size_t)--q->n * sizeof q->at[0]);
         pthread_cond_broadcast(&feed->changed);
     }
-    *ended = !f && q->ended; /* asked later, it may have ended behind a last one */
+    /* Read here, because later the queue may have ended with one more item. */
+    *ended = !f && q->ended;
     pthread_mutex_unlock(&feed->lock);
     return f;
 }
@@ -134,8 +136,8 @@ static bool accepts_picture(const stage_net *n, const cnr_tensor *picture) {
     return n->dim[0] && memcmp(n->dim, picture->dim, sizeof n->dim) == 0;
 }
 
-/* The input of f, if its picture has the size that all is set for. What fails here, fails again,
- * and is told, where it is done without a feed. */
+/* Prepares the input of f if its picture has the expected size. An error is not kept: it occurs
+ * again, and is reported, when the caller prepares the picture without the feed. */
 static void prepare(stage_net *n, cnri_fed *f) {
     pthread_mutex_lock(&n->lock);
     if (accepts_picture(n, &f->sample.picture)) {
@@ -173,7 +175,7 @@ static cnr_status copy_outputs(const stage_net *n, cnri_fed *f) {
 static void run(stage_net *n, cnri_fed *f) {
     pthread_mutex_lock(&n->lock);
     n->running = f->input.data && f->turn == n->turn;
-    pthread_mutex_unlock(&n->lock); /* the next is prepared meanwhile */
+    pthread_mutex_unlock(&n->lock); /* lets the next picture be prepared meanwhile */
     if (!n->running) return;
     cnr_status status = cnr_session_set_input(n->session, 0, &f->input, NULL);
     f->begun_ns = cnri_real_ns();
@@ -234,7 +236,7 @@ static void unset(stage_net *n) {
     n->dim[0] = 0;
 }
 
-/* The net's lock, while no run has the session. */
+/* Takes the net's lock when no run uses the session. */
 static void lock_idle(cnri_feed *feed) {
     pthread_mutex_lock(&feed->net.lock);
     while (feed->net.running) pthread_cond_wait(&feed->net.idle, &feed->net.lock);
@@ -321,7 +323,8 @@ cnr_status cnri_feed_attach(cnri_feed *feed, cnr_model *model, cnri_preprocess *
     return CNR_OK;
 }
 
-/* Pictures come and go between what stays, and the holes add up over hours: glibc keeps them. */
+/* Gives unused memory back. Pictures of changing size leave holes between other blocks, which
+ * glibc keeps, so memory would grow over hours. */
 static void trim(cnri_feed *feed) {
 #ifdef __GLIBC__
     const uint64_t now = cnri_real_ns();

@@ -1,4 +1,5 @@
-/* Follows all meters: a log of them, a counter for other processes, rows for whoever draws them. */
+/* Follows all meters: writes a log, a counter file for other processes, and rows for the
+ * observer. */
 #include "watch/watch.h"
 #include "work/work.h"
 #include <math.h>
@@ -19,7 +20,7 @@ typedef struct follow {
 
 /* ---- the log ---- */
 
-/* Quoted as RFC 4180 has it, where a name needs it. */
+/* Writes a column's name, quoted as in RFC 4180 if necessary. */
 static void add_name(cnri_text *line, const char *name, const char *unit) {
     const bool quoted = strpbrk(name, ",\"") != NULL;
     cnri_text_add(line, ",%s", quoted ? "\"" : "");
@@ -29,7 +30,7 @@ static void add_name(cnri_text *line, const char *name, const char *unit) {
 
 static void add_number(cnri_text *line, double value) {
     char text[40] = "";
-    /* to a millionth: more than any sensor tells */
+    /* rounded to a millionth, finer than any sensor */
     if (isfinite(value)) cnri_print_double(text, sizeof text, round(value * 1e6) / 1e6);
     cnri_text_add(line, ",%s", text);
 }
@@ -95,7 +96,8 @@ static cnr_status write_counter(const follow *f, uint64_t now, bool running, cnr
 
 /* ---- row by row ---- */
 
-/* A counter that shows nothing new yet goes on as it did. */
+/* Adds the energy since the last row. A counter that shows no new value is taken to go on at its
+ * last power. */
 static void take(follow *f, const cnri_reading_point *now) {
     for (int32_t i = 0; i < f->n; i++) {
         const cnri_domain_totals *a = &f->last.at[i], *b = &now->at[i];
@@ -108,7 +110,8 @@ static void take(follow *f, const cnri_reading_point *now) {
     }
 }
 
-/* Slow sensors are read at their own pace; all: now, as the sums are of all that passed. */
+/* Reads the meters at their own pace; all: reads every meter now, so that the sums include all
+ * time. */
 static cnr_status step(follow *f, bool all, cnr_error *err) {
     cnri_reading_point now = {0};
     cnr_status status = cnri_sampler_point(f->sampler, all, &now, err);
@@ -131,7 +134,7 @@ static cnr_status steps(follow *f, cnr_error *err) {
     cnr_status status = CNR_OK;
     bool last = false;
     for (uint64_t now = begin; !status && !last;) {
-        now += tick - (now - begin) % tick; /* one that was missed is not made up for */
+        now += tick - (now - begin) % tick; /* a missed row is skipped */
         cnri_wait_until(now);
         last = now - begin >= maximum || cnri_stopped(f->observer);
         status = step(f, last, err);

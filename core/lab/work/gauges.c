@@ -1,9 +1,9 @@
-/* What the meters and knobs of this machine read now. */
+/* Current readings of the meters and knobs of this machine. */
 #include "gauges/gauges.h"
 #include "work/work.h"
 #include <string.h>
 
-/* A text of a plugin's into a row's, whatever its length. */
+/* Copies a plugin's text into a row, truncated to fit. */
 static void put(char *to, size_t capacity, const char *from) {
     const size_t n = strnlen(from, capacity - 1);
     memcpy(to, from, n);

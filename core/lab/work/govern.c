@@ -1,15 +1,16 @@
-/* A policy of frequencies at work: on a played machine, on a recording, on this machine, beside
- * what runs. */
+/* Runs a frequency policy: on a simulated machine, on a recording, on this machine, or while
+ * other work runs. */
 #include "work/scene.h"
 #include <dirent.h>
 #include <math.h>
 #include <pthread.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 enum { MAX_TRACES = 64, MAX_TICKS = 1 << 22 };
-#define LEAST_RESULT offsetof(cnr_governed, simulated) /* what 1.2 began with */
+#define LEAST_RESULT offsetof(cnr_governed, simulated) /* size of the struct in version 1.2 */
 
-/* What a use of a policy holds. */
+/* One use of a policy. */
 struct cnr_governing {
     cnr_runtime *rt;
     cnr_govern_options options;
@@ -17,15 +18,15 @@ struct cnr_governing {
     cnri_governor governor;
     cnri_trace traces[MAX_TRACES], replayed;
     char *names[MAX_TRACES];
-    int32_t n_traces, knob; /* knob: that ticks tell of */
+    int32_t n_traces, knob; /* knob: the one whose values ticks report */
     cnri_live *live;
-    cnri_scene scene; /* played, if it has a machine */
+    cnri_scene scene; /* the simulated machine, if there is one */
     cnri_replay replay;
     cnri_pacer *pacer;
     CNRI_VEC(cnr_tick) ticks;
     cnri_text record;
     bool out_of_memory, replays;
-    int32_t begun; /* beside what runs: the first pass has begun, or it does not wait for one */
+    int32_t begun; /* while other work runs: the first pass has begun, or it is not waited for */
     char *spec;
 };
 
@@ -40,7 +41,7 @@ static int by_name(const void *a, const void *b) {
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* The recordings of the installation, in the order of their names. */
+/* Finds the installed recordings, in order of their names. */
 static cnr_status find_traces(cnr_governing *g, cnr_error *err) {
     char *folder = cnri_governors_folder(),
          *path = folder ? cnri_path_join(folder, "traces") : NULL;
@@ -81,7 +82,8 @@ static cnr_status open_policy(cnr_governing *g, cnr_error *err) {
 
 /* ---- what is governed ---- */
 
-/* "loop,seed=3" is an installed scene; what looks like a path is one. cnri_free. */
+/* Path and options of a scene. "loop,seed=3" is an installed scene; a text that looks like a
+ * path is a path. Free with cnri_free. */
 static char *scene_spec(const char *spec) {
     const size_t n = strcspn(spec, ",");
     if (memchr(spec, '/', n) || (n > 4 && strncmp(spec + n - 4, ".lua", 4) == 0))
@@ -93,11 +95,27 @@ static char *scene_spec(const char *spec) {
     return path;
 }
 
+/* Fails, with the nearest name, unless the file of the scene exists. */
+static cnr_status check_scene(const char *spec, const char *full, cnr_error *err) {
+    char near[4096] = "";
+    char *file = cnri_format("%.*s", (int)strcspn(full, ","), full);
+    if (!file) return cnri_out_of_memory(err, spec);
+    const bool there = access(file, R_OK) == 0;
+    const char *name =
+        !there && cnri_nearest_path(file, near, sizeof near) ? strrchr(near, '/') : NULL;
+    const int n = name ? (int)strcspn(++name, ".") : 0;
+    cnri_free(file);
+    if (there) return CNR_OK;
+    return cnri_fail(err, CNR_E_NOT_FOUND, spec,
+                     "no such scene: neither a file nor an installed one%s%.*s",
+                     n ? "; did you mean " : "", n, n ? name : "");
+}
+
 static cnr_status read_scene(const char *spec, cnri_board **out, cnr_error *err) {
     char *full = scene_spec(spec);
-    const cnr_status status =
-        full ? cnri_board_read(full, true, out, err)
-             : cnri_fail(err, CNR_E_NOT_FOUND, spec, "no scenes are installed");
+    cnr_status status = full ? check_scene(spec, full, err)
+                             : cnri_fail(err, CNR_E_NOT_FOUND, spec, "no scenes are installed");
+    if (!status) status = cnri_board_read(full, true, out, err);
     cnri_free(full);
     return status;
 }
@@ -130,13 +148,14 @@ static cnr_status open_live(cnr_governing *g, cnr_error *err) {
     cnr_status status = cnri_live_open(&options, &g->live, err);
     if (!status && cnri_live_knobs(g->live) == 0 && g->options.policy)
         status = cnri_fail(err, CNR_E_NOT_FOUND, "govern",
-                           "this machine has no knob that a plugin finds: "
-                           "there is nothing to set");
+                           "no plugin finds a knob on this machine, so no frequency can be set; "
+                           "expected a machine with cpufreq or devfreq, --board NAME or --scene "
+                           "NAME for a simulated one, or --replay FILE");
     if (!status) g->governor.machine = cnri_live_machine(g->live);
     return status;
 }
 
-/* Records without a policy. */
+/* The policy's step when only recording: wishes nothing. */
 static cnr_status leave(void *arg, const cnri_seen *seen, cnri_wish *wishes, double *period,
                         cnr_error *err) {
     (void)arg, (void)seen, (void)wishes, (void)period, (void)err;
@@ -185,7 +204,8 @@ static bool is_simulated(const cnr_governing *g) {
            (g->replays && g->replayed.note && strstr(g->replayed.note, "simulated"));
 }
 
-/* The head says what rows are of, behind what the caller notes, unless that says it. */
+/* Writes the head of a record: the columns, and a note on where rows come from if the caller's
+ * note lacks it. */
 static void begin_record(cnr_governing *g, const cnri_seen *seen) {
     if (g->options.note && strstr(g->options.note, is_simulated(g) ? "simulated" : "measured")) {
         cnri_trace_header(seen, g->options.note, &g->record);
@@ -241,8 +261,8 @@ static cnr_status save(cnr_governing *g, cnr_error *err) {
     return status;
 }
 
-/* Means over ticks. Beside what runs only those count that fall into it: the first one is from
- * before anything was set, and behind the last pass a device rests. */
+/* Computes means over ticks. While other work runs, only ticks within it count: the first tick
+ * is before any setting, and after the last pass a device rests. */
 static void take_means(cnr_governing *g, cnr_governed *out) {
     const bool beside = g->live && g->pacer && g->governor.seen.device[0];
     const double end = beside ? cnri_live_last_end(g->live) : INFINITY;
@@ -268,7 +288,8 @@ static void take_means(cnr_governing *g, cnr_governed *out) {
                      : "no reading falls into the runs, which were too short");
 }
 
-/* Those that a wish without a name goes to; until something runs, the one that would. */
+/* Lists the knobs that a wish without a name sets; before anything runs, the one that it would
+ * set. */
 static void name_knobs(const cnri_seen *seen, cnr_governed *out) {
     const int32_t main = seen->n_knobs ? cnri_seen_main(seen) : -1;
     size_t n = 0;
@@ -288,14 +309,14 @@ static void fill_result(cnr_governing *g, cnr_governed *out) {
     out->joules = s->ticks ? s->watts_seconds : (double)NAN;
     out->runs = seen->runs.count;
     const cnri_scene *scene = g->scene.machine ? &g->scene : NULL;
-    if (scene) { /* whole passes, as a measured region is */
+    if (scene) { /* whole passes only, as in a measured region */
         out->runs = scene->runs.count;
         out->late = scene->late;
         out->hot_share = s->seconds > 0 ? scene->held / s->seconds : 0;
         out->longest_run = scene->longest_run;
     }
     const double end =
-        scene ? scene->last_end : out->seconds; /* of the last pass: passes are whole */
+        scene ? scene->last_end : out->seconds; /* end of the last pass, since passes are whole */
     const double joules = scene ? scene->last_joules : out->joules;
     out->watts = out->seconds > 0 ? out->joules / out->seconds : (double)NAN;
     out->fps = end > 0 ? (double)out->runs / end : (double)NAN;
@@ -380,8 +401,8 @@ static cnr_status start(cnr_governing *g, cnr_error *err) {
     return cnri_pacer_start(&g->governor, keep_tick, g, &g->pacer, err);
 }
 
-/* Only now it is known which devices run: the first tick, which sets their knobs, is before the
- * first pass; all others are on the pacer's thread. */
+/* Starts the ticks once the devices in use are known. The first tick sets their knobs before the
+ * first pass; later ticks run on the pacer's thread. */
 static void begin_ticks(cnr_governing *g) {
     cnr_error err = CNR_ERROR_INIT;
     cnr_status status = cnri_governor_tick(&g->governor, &err);

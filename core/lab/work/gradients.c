@@ -1,6 +1,5 @@
-/* Loss and gradients of one batch, for loops of one's own. The trainer that computes them is kept
- * with the model: it is opened again when the batch's size, the loss, the seed or a mask changes.
- */
+/* Loss and gradients of one batch, for training loops of the caller's own. The trainer is kept
+ * with the model, and opened again when batch size, loss, seed or a mask changes. */
 #include "train/train.h"
 #include "work/work.h"
 
@@ -102,7 +101,7 @@ static cnr_status check(const cnr_model *m, const cnr_tensor *input, int64_t n_l
                      (long long)input->dim[0]);
 }
 
-/* What was measured of the batch is the model's from now on. */
+/* Copies the statistics measured on the batch into the model. */
 static cnr_status take_statistics(cnr_model *m, const cnri_trainer *t, cnr_error *err) {
     cnr_status status = CNR_OK;
     for (int32_t i = 0; i < t->weights.n && !status; i++) {

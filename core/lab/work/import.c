@@ -1,4 +1,5 @@
-/* Models of other programs: which importer, its weights, mean images of its own format. */
+/* Imports models of other programs: chooses the importer, and reads weights and mean images of
+ * its format. */
 #include "work/work.h"
 
 /* ---- which importer ---- */
@@ -31,7 +32,7 @@ static cnr_status find(const char *name, const char *path, const cnr_importer **
 
 /* ---- mean images in a format of the importer's ---- */
 
-/* *is: some source reads it, as a picture. */
+/* *is: true if some source reads the file as a picture. */
 static cnr_status is_picture(const char *path, bool *is, cnr_error *err) {
     cnri_samples samples;
     cnr_error why = CNR_ERROR_INIT;
@@ -57,7 +58,7 @@ static cnr_status no_mean(const char *path, cnr_error *err) {
 
 /* ---- the whole ---- */
 
-/* `mean`: a setting more, or NULL. */
+/* Runs the importer. `mean`: one more setting, or NULL. */
 static cnr_status run_importer(const cnri_import_options *o, const cnr_importer *importer,
                                const char *mean, cnr_graph **graph, cnr_error *err) {
     const int32_t n = o->n_settings;
@@ -101,7 +102,7 @@ int64_t cnri_parameters_of(const cnr_graph *g) {
     return n;
 }
 
-/* The model's files and those of its weights, which native ones are no part of. */
+/* Lists the files of the model and of its weights, without native weight files. */
 static cnr_status list_paths(const cnri_import_options *o, bool more, cnri_paths *out,
                              cnr_error *err) {
     cnr_status status = CNR_OK;

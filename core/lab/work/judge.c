@@ -1,5 +1,5 @@
-/* One plugin's file, judged in a process of its own: ending that, crashing it or staying forever
- * costs nobody else anything. */
+/* Judges one plugin file in a process of its own, so that a plugin that ends, crashes or hangs
+ * does no harm. */
 #include "work/work.h"
 #include <errno.h>
 #include <poll.h>
@@ -9,7 +9,8 @@
 
 enum { MAX_SECONDS = 4, MAX_NEIGHBOUR_SECONDS = 60 };
 
-/* Alone first, and then beside the installed plugins. A word goes to `opened` in between. */
+/* Opens the plugin alone, then beside the installed plugins. Writes to the pipe `opened` in
+ * between. */
 static int judge(const cnri_judged_plugin *j, int opened) {
     const char word = 1;
     cnri_graph_install(cnri_host_mutable());
@@ -17,7 +18,7 @@ static int judge(const cnri_judged_plugin *j, int opened) {
     const cnri_plugin *p = cnri_plugin_at(cnri_plugin_count() - 1);
     if (opened >= 0 && write(opened, &word, 1) != 1) _exit(-CNR_E_IO);
     if (!refused) {
-        cnri_log_to(NULL, NULL, CNR_LOG_ERROR); /* what others are like is not asked */
+        cnri_log_to(NULL, NULL, CNR_LOG_ERROR); /* messages about other plugins are not wanted */
         cnri_plugins_search(&j->neighbours, NULL);
     }
     const int code = j->tell(j->arg, p, refused);
@@ -25,7 +26,7 @@ static int judge(const cnri_judged_plugin *j, int opened) {
     return code;
 }
 
-/* What `judge` says, and through the pipe that it came back. */
+/* Starts a process that calls `judge`; *done is the pipe on which it reports. */
 static pid_t begin(const cnri_judged_plugin *j, int *done) {
     const char word = 1;
     int ends[2];
@@ -44,7 +45,7 @@ static pid_t begin(const cnri_judged_plugin *j, int *done) {
     return child;
 }
 
-/* As poll returns it; *said: a word came. */
+/* Waits as poll does and returns the same; *said: the process wrote to the pipe. */
 static int await_word(int done, int seconds, const cnr_observer *observer, bool *said) {
     struct pollfd poll_done = {.fd = done, .events = POLLIN};
     char word = 0;

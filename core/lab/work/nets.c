@@ -1,4 +1,4 @@
-/* What applications do with a whole net: save it, make one of whole numbers of it. */
+/* Whole nets for applications: save one, or make a quantised one. */
 #include "store/store.h"
 #include "work/work.h"
 #include <math.h>
@@ -125,7 +125,8 @@ cnr_status cnr_quantize(cnr_model *m, const cnr_quantize_options *options,
                         cnr_error *err) {
     cnr_quantize_options o;
     cnr_quantizing got = {.size = sizeof got};
-    const uint32_t minimum = offsetof(cnr_quantizing, decibels); /* what 1.2 began with */
+    /* Size of the struct in version 1.2. */
+    const uint32_t minimum = offsetof(cnr_quantizing, decibels);
     CNRI_COPY_OPTIONS(o, options);
     if (net) *net = NULL;
     cnr_status status = cnri_require_arguments(err, "model", m, "options.data", o.data, "net", net,

@@ -1,4 +1,4 @@
-/* Objects of plugins in C: made by name, methods called by name. */
+/* Objects of plugins in C: made by name, with methods called by name. */
 #include "run/run.h"
 #include <string.h>
 
@@ -23,7 +23,7 @@ typedef struct options {
     cnr_attr attrs[MAX_OPTIONS];
     const cnr_attr *list[MAX_OPTIONS];
     int32_t n;
-    CNRI_VEC(void *) blocks; /* names and lists */
+    CNRI_VEC(void *) blocks; /* memory of names and lists */
 } options;
 
 static void *keep(options *o, void *block) {
@@ -33,7 +33,7 @@ static void *keep(options *o, void *block) {
     return slot ? block : NULL;
 }
 
-/* "1,2,3": true when it is numbers from end to end. */
+/* Reads "1,2,3"; false unless all of the text is numbers. */
 static bool read_numbers(const char *text, double *out, int64_t *n) {
     *n = 0;
     for (const char *p = text; cnri_parse_double(p, &p, &out[*n]); p++) {
@@ -115,7 +115,7 @@ void cnr_object_free(cnr_instance *o) {
 
 /* ---- calling ---- */
 
-/* The index of the method, and how many words stand behind the arrow of its signature. */
+/* Index of the method. *results: number of words behind the arrow in its signature. */
 static int32_t find_method(const cnr_object *about, const char *name, int32_t *results) {
     const size_t n = strlen(name);
     for (int32_t i = 0; i < about->n_methods; i++) {

@@ -1,4 +1,4 @@
-/* Observers: what long work tells, and how it is stopped. */
+/* Observers: report progress of long work, and stop it. */
 #include "work/work.h"
 #include <math.h>
 

@@ -1,5 +1,5 @@
-/* Placement by measuring: the net on each device alone, what a division costs, what a policy makes
- * of that, and what its plan then takes. Where one device alone is better, it is kept. */
+/* Placement by measuring: runs the net on each device alone, measures the cost of dividing
+ * layers, asks a policy, and measures its plan. If one device alone is better, that is kept. */
 #include "work/place.h"
 #include <math.h>
 #include <stdlib.h>
@@ -9,8 +9,8 @@ enum { MAX_DEVICES = CNRI_PLACE_DEVICES, ROUNDS = 3 };
 
 /* ---- which devices ---- */
 
-/* The listed devices, or those that are taken unasked, of which the clock in force measures the
- * work. */
+/* Finds the devices: those listed, or those used by default. All must be measured by the clock
+ * in force. */
 static cnr_status find_devices(job *j, cnr_error *err) {
     const cnri_device *listed[MAX_DEVICES];
     cnri_devices *all = &j->model->rt->devices;
@@ -55,7 +55,7 @@ static cnr_status measure(job *j, cnr_model *model, bool steps, cnr_timing *out,
     return cnr_profile(model, &p, j->observer, out, err);
 }
 
-/* As the model's options are now: what was just measured, or is about to be. */
+/* Makes a plan with the model's current options, for what was just measured or is measured next. */
 static cnr_status plan_of(job *j, cnr_plan **out, cnr_error *err) {
     cnri_shapes shapes;
     cnr_status status = cnri_input_shapes(j->model, j->o->batch, &shapes, err);
@@ -67,7 +67,8 @@ static cnr_status plan_of(job *j, cnr_plan **out, cnr_error *err) {
 static cnr_status measure_alone(job *j, int32_t device, cnr_error *err) {
     cnri_plan_options options = j->original_options;
     options.device = j->names[device];
-    options.devices = options.fallback = NULL; /* else another's times might count as its own */
+    /* Else times of another device might count as this one's. */
+    options.devices = options.fallback = NULL;
     options.policy = NULL;
     cnr_status status = cnri_model_set_options(j->model, &options, err);
     if (!status) status = measure(j, j->model, true, &j->alone[device], err);
@@ -78,8 +79,8 @@ static cnr_status measure_alone(job *j, int32_t device, cnr_error *err) {
     return status;
 }
 
-/* Layers that every device can compute parts of: by turns every other device takes twice as much,
- * so that what a part costs beside its share can be told from its share. */
+/* Placements that divide the layers that every device can compute parts of. Each second device
+ * gets twice the share, so that fixed costs can be told from costs of the share. */
 typedef CNRI_VEC(cnri_placement) wishes;
 static cnr_status wish_parts(job *j, const cnri_table *t, cnri_part parts[2][MAX_DEVICES],
                              wishes *out, cnr_error *err) {
@@ -100,7 +101,7 @@ static cnr_status wish_parts(job *j, const cnri_table *t, cnri_part parts[2][MAX
     return CNR_OK;
 }
 
-/* Rows of the shapes that are measured. */
+/* Lists the candidates for the shapes that are measured. */
 static cnr_status candidates(job *j, cnr_candidate_list *list, cnr_error *err) {
     cnri_shapes shapes;
     cnr_status status = cnri_input_shapes(j->model, j->o->batch, &shapes, err);
@@ -109,7 +110,7 @@ static cnr_status candidates(job *j, cnr_candidate_list *list, cnr_error *err) {
     return status;
 }
 
-/* What parts take beside their shares is what a division costs. */
+/* Runs the divided net; the time of parts beyond their shares is the cost of dividing. */
 static cnr_status measure_divided(job *j, cnr_error *err) {
     cnri_part parts[2][MAX_DEVICES];
     wishes all = {0};
@@ -135,12 +136,13 @@ static cnr_status measure_divided(job *j, cnr_error *err) {
     options.placements = all.at;
     options.n_placements = all.n;
     options.fallback = NULL;
-    if (!status) status = cnri_model_set_options(j->model, &options, err); /* copies */
+    /* The options are copied. */
+    if (!status) status = cnri_model_set_options(j->model, &options, err);
     cnr_candidates_free(&list);
     cnri_vec_free(&all);
     if (status) return status;
     if (!measure(j, j->model, true, &j->divided, &why)) return plan_of(j, &j->plan_divided, err);
-    cnr_timing_free(&j->divided); /* one that can't be divided so */
+    cnr_timing_free(&j->divided); /* the net can't be divided that way */
     j->divided = (cnr_timing){.size = sizeof j->divided};
     if (why.code == CNR_E_MEMORY || why.code == CNR_E_CANCELLED)
         return cnri_fail(err, why.code, why.where, "%s", why.text);
@@ -151,7 +153,7 @@ static cnr_status measure_divided(job *j, cnr_error *err) {
 
 /* ---- the plan ---- */
 
-/* What the rows that were taken say: nodes with their devices and shares. */
+/* Reads the nodes with their devices and shares from the rows that were picked. */
 static cnr_status read_plan(job *j, const cnr_candidate_list *list, cnr_error *err) {
     for (int32_t i = 0; i < list->n;) {
         const char *node = list->at[i].node;
@@ -168,7 +170,7 @@ static cnr_status read_plan(job *j, const cnr_candidate_list *list, cnr_error *e
             to->extrapolated = to->extrapolated || c->extrapolated;
         }
         if (to->n) continue;
-        cnri_free(to->node); /* it goes along with another */
+        cnri_free(to->node); /* it is computed together with another node */
         cnri_free(to->parts);
         j->out->nodes.n--;
     }
@@ -192,7 +194,8 @@ static cnr_status ask_policy(job *j, const char *policy, cnr_error *err) {
     cnr_status status =
         cnri_policy_open(policy, NULL, (const char *const *)j->words.at, &options.policy, err);
     if (!status) j->objective = options.policy->objective;
-    if (!status) status = cnri_model_set_options(j->model, &options, err); /* copies */
+    /* The options are copied. */
+    if (!status) status = cnri_model_set_options(j->model, &options, err);
     cnri_policy_release(options.policy);
     if (!status) status = candidates(j, &list, err);
     if (status) return status;
@@ -205,8 +208,8 @@ static cnr_status ask_policy(job *j, const char *policy, cnr_error *err) {
     return status;
 }
 
-/* By what the policy was asked for, or says that it is for, else EDP; by time where nothing tells
- * joules. */
+/* The figure to minimise: by the policy's setting or declaration, else EDP; time if no meter
+ * gives joules. */
 static double objective_of(const job *j, const cnri_place_row *row) {
     const char *what = j->objective ? j->objective : "edp";
     for (const char *const *at = j->o->settings; at && *at; at++)
@@ -215,7 +218,7 @@ static double objective_of(const job *j, const cnri_place_row *row) {
     return strcmp(what, "energy") == 0 ? row->joules : row->edp;
 }
 
-/* Then it can't be worse than that one, whatever clocks say. */
+/* True if the plan is that device alone, so it can't be worse than it. */
 static bool is_alone(const cnri_placing *p, const char *device) {
     for (int32_t i = 0; i < p->nodes.n; i++)
         if (p->nodes.at[i].n != 1 || strcmp(p->nodes.at[i].parts[0].device, device) != 0)
@@ -223,7 +226,7 @@ static bool is_alone(const cnri_placing *p, const char *device) {
     return true;
 }
 
-/* The row of the middle one, by what counts. */
+/* Fills the row with the median run, by the figure to minimise. */
 static void take_median(const job *j, cnri_place_row *row, const char *name, const cnr_timing *t) {
     cnri_place_row rows[ROUNDS];
     for (int32_t i = 0; i < ROUNDS; i++) {
@@ -238,7 +241,7 @@ static void take_median(const job *j, cnri_place_row *row, const char *name, con
     *row = rows[ROUNDS / 2];
 }
 
-/* Plan and device by turns, since a machine is not the same from minute to minute. */
+/* Runs plan and best device in turns, because the machine changes from minute to minute. */
 static cnr_status contest(job *j, cnri_place_row *alone, cnr_error *err) {
     cnr_timing t[2][ROUNDS];
     cnr_model *other;
@@ -275,7 +278,8 @@ static cnr_status measure_plan(job *j, cnr_error *err) {
     cnr_timing_free(&t);
     j->out->chosen = j->out->measured;
     snprintf(j->out->chosen.name, sizeof j->out->chosen.name, "chosen");
-    if (!status && single) j->out->chosen = *best; /* the same, measured before */
+    /* The plan is that device, which is measured already. */
+    if (!status && single) j->out->chosen = *best;
     if (status || !j->o->guard || single ||
         objective_of(j, &j->out->measured) <= objective_of(j, best))
         return status;
@@ -286,12 +290,12 @@ static cnr_status measure_plan(job *j, cnr_error *err) {
     return cnri_model_set_options(j->model, &options, err);
 }
 
-/* One that was kept: only its plan is measured. */
+/* Follows a placement that was kept: only its plan is measured. */
 static cnr_status take_over(job *j, cnr_error *err) {
     cnr_timing t;
     j->out->found = true;
     cnr_status status =
-        cnri_push(&j->words) ? CNR_OK : cnri_out_of_memory(err, "place"); /* the NULL */
+        cnri_push(&j->words) ? CNR_OK : cnri_out_of_memory(err, "place"); /* the final NULL */
     if (!status) status = ask_policy(j, j->out->file, err);
     if (status) return status;
     status = measure(j, j->model, false, &t, err);
@@ -323,8 +327,8 @@ cnr_status cnri_place(cnr_model *model, const cnri_place_options *options,
     }
     cnr_status status = find_devices(&j, err);
     memcpy(out->devices, j.names, sizeof j.names);
-    const bool governed =
-        model->rt->passes.tell != NULL; /* frequencies are then whatever it sets */
+    /* The measured frequencies depend on the policy that sets them. */
+    const bool governed = model->rt->passes.tell != NULL;
     if (governed && options->folder)
         cnri_log(CNR_LOG_WARN, "place",
                  "under a governor a placement is neither kept nor taken over");
@@ -332,7 +336,7 @@ cnr_status cnri_place(cnr_model *model, const cnri_place_options *options,
         status = cnri_kept_create(options->folder, err);
         if (!status) status = cnri_placing_path(model, options, j.names, &out->file, err);
     }
-    char *kept = NULL; /* is it there, and nobody else's? */
+    char *kept = NULL; /* the file exists and belongs to this user only */
     size_t bytes;
     const bool found = !status && out->file && !options->again &&
                        cnri_read_kept(out->file, 1 << 24, &kept, &bytes, NULL) == CNR_OK;

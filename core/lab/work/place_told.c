@@ -1,5 +1,5 @@
-/* What a policy is told beside its rows: the net as it was measured on each device, divisions and
- * copies. */
+/* Data for a policy beside the candidates: the net as measured on each device, costs of
+ * dividing, and copies. */
 #include "work/place.h"
 #include <math.h>
 
@@ -34,7 +34,7 @@ static cnr_status tell_device(job *j, int32_t d, cnr_error *err) {
 
 /* ---- steps as they are in the whole net ---- */
 
-/* With each one's time changed alike, though none keeps less than that share of it. */
+/* Sum of all step times after changing each by `more`, where none falls below `share` of itself. */
 static double sum_of(const cnr_timing *t, double more, double share, int32_t *n) {
     double ms = 0;
     *n = 0;
@@ -46,8 +46,8 @@ static double sum_of(const cnr_timing *t, double more, double share, int32_t *n)
     return ms;
 }
 
-/* Timed one by one each step of a device with a queue is waited for, which the whole net is once.
- * Other devices take more for the whole: calls and copies are beside its steps. */
+/* Ns that each step of a device with a queue waits when it is timed by itself; the whole net
+ * waits only once. On other devices the whole takes longer than its steps, by calls and copies. */
 static double waited_of(const cnr_timing *t, double *share) {
     int32_t n;
     const double sum = sum_of(t, 0, 1, &n);
@@ -62,7 +62,8 @@ static double waited_of(const cnr_timing *t, double *share) {
     return high;
 }
 
-/* Then they take the whole's time and joules together. Returns the ns that each waited less. */
+/* Changes the steps so that together they take the time and joules of the whole net. Returns the
+ * ns by which each became shorter. */
 static double settle(cnr_timing *t) {
     double share;
     const double waited = waited_of(t, &share), idle = t->energy ? t->energy->idle_watts : NAN;
@@ -79,8 +80,8 @@ static double settle(cnr_timing *t) {
 
 /* ---- what a division costs ---- */
 
-/* A part of a layer: what its device takes for all of it, the part's share, and what it took beyond
- * that. */
+/* A part of a layer: the device's time for the whole layer, the part's share, and the time
+ * beyond that. */
 typedef struct part {
     double whole_ns, share, more_ns, more_joules, watts;
 } part;
@@ -99,8 +100,7 @@ static bool read_part(const job *j, const cnr_step_timing *s, int32_t d, part *o
     return true;
 }
 
-/* Of a layer's time what no share of it saves: the median slope between any two parts, by what they
- * leave. */
+/* The part of a layer's time that no share reduces: the median slope between any two parts. */
 static double launch_of(const part *parts, int32_t n, double *scratch) {
     int32_t pairs = 0;
     double minimum = INFINITY;
@@ -115,7 +115,8 @@ static double launch_of(const part *parts, int32_t n, double *scratch) {
     return pairs ? fmin(fmax(0, cnri_median(scratch, pairs)), minimum) : 0;
 }
 
-/* By the steps as they are now. False: no part was measured. */
+/* Computes the costs of dividing for device d, by the present step times. False: no part was
+ * measured. */
 static bool divide(const job *j, int32_t d, cnri_place_division *out, cnr_error *err,
                    cnr_status *status) {
     enum { MOST = 512 };
@@ -155,7 +156,7 @@ static cnr_status tell_division(job *j, int32_t d, cnr_error *err) {
     return status ? status : tell(j, "split_joules", j->names[d], NULL, of.split_joules, err);
 }
 
-/* What the divided net took beyond its steps, as devices wait for each other: of each copy. */
+/* The divided net's time beyond its steps, as devices wait for each other, for each copy. */
 static cnr_status tell_waits(job *j, cnr_error *err) {
     const cnr_timing *t = &j->divided;
     double ms = 0, maximum = 0;
@@ -169,7 +170,7 @@ static cnr_status tell_waits(job *j, cnr_error *err) {
             continue;
         }
         if (strcmp(node, s->node) != 0) {
-            ms += maximum; /* parts of a node run at once */
+            ms += maximum; /* parts of a node run at the same time */
             maximum = 0;
         }
         node = s->node;
@@ -202,8 +203,8 @@ static cnr_status measure_links(job *j, cnr_error *err) {
     return status;
 }
 
-/* "copy_ns@A@B" of any copy, and "byte_ns@A@B" of each byte in it. Behind one a queue begins anew.
- */
+/* Adds "copy_ns@A@B", the cost of any copy, and "byte_ns@A@B", of each byte. After a copy the
+ * queue starts anew. */
 static cnr_status tell_links(job *j, cnr_error *err) {
     cnr_status status = CNR_OK;
     for (int32_t a = 0; a < j->n; a++)
@@ -259,11 +260,12 @@ cnr_status cnri_place_tell(job *j, cnr_error *err) {
     for (int32_t d = 0; d < j->n && !status && j->divided.n_steps; d++)
         status = tell_division(j, d, err);
     if (!status && j->divided.n_steps) status = tell_waits(j, err);
-    for (const char *const *at = j->o->settings; at && *at && !status; at++) { /* the last word */
+    /* The last setting of a name counts. */
+    for (const char *const *at = j->o->settings; at && *at && !status; at++) {
         char **slot = cnri_push(&j->words);
         if (!slot || !(*slot = cnri_strdup(*at))) status = cnri_out_of_memory(err, "place");
     }
     if (!status && !cnri_push(&j->words))
-        status = cnri_out_of_memory(err, "place"); /* the NULL behind them */
+        status = cnri_out_of_memory(err, "place"); /* the final NULL */
     return status;
 }

@@ -1,10 +1,11 @@
-/* Placements that were made, as policies that have made up their minds: written, found again. */
+/* Finished placements, written as policies with fixed answers, and found again. */
 #include "work/work.h"
 
-/* In its second line what is kept says for whom: a digest of the devices, and their names. */
+/* Begins the second line of a kept placement, which says what devices it is for: a digest of
+ * them, and their names. */
 #define MADE_FOR "-- for "
 
-static void add_key(cnri_text *out, const char *key) { /* a text of Lua */
+static void add_key(cnri_text *out, const char *key) { /* as text of Lua */
     cnri_text_add(out, "[");
     cnri_text_json(out, key);
     cnri_text_add(out, "] = ");
@@ -67,7 +68,7 @@ cnr_status cnri_placing_write(const cnri_placing *p, const char *path, bool own,
 
 /* ---- where one is kept: by all that it follows from ---- */
 
-/* How it is measured, and by what, besides what the plans follow from. */
+/* Adds how and by what it is measured, beside the identity of the plans. */
 static void add_measuring(const cnr_model *m, const cnri_place_options *o, cnri_text *out) {
     const cnr_runtime *rt = m->rt;
     const char *board = cnri_board_text("");
@@ -82,7 +83,7 @@ static void add_measuring(const cnr_model *m, const cnri_place_options *o, cnri_
     cnri_identity_plugins(out, 1u << CNR_KIND_METER | 1u << CNR_KIND_CLOCK);
 }
 
-/* By the identity of the plan that the policy is asked for, with its text and settings. */
+/* Adds the identity of the plan that the policy is asked for, with its text and settings. */
 static cnr_status add_request(const cnr_model *m, const cnri_place_options *o,
                               const char *const *devices, cnri_text *out, cnr_error *err) {
     cnri_plan_options options = m->plan_options;
@@ -137,8 +138,8 @@ static char *latest_slot(const cnr_model *m, const char *folder) {
     return cnri_format("%s/%s.placed.lua", folder, hex);
 }
 
-/* "0123abcd cpu opencl:0", of these devices as they are driven now; NULL: one is missing, or no
- * memory. */
+/* "0123abcd cpu opencl:0": digest and names of these devices with their present drivers; NULL:
+ * one is missing, or out of memory. */
 static char *made_for(const cnr_model *m, const char *const *devices) {
     cnri_text all = {0}, names = {0};
     uint8_t digest[32];
@@ -171,7 +172,7 @@ cnr_status cnri_placing_keep(const cnri_placing *p, const cnr_model *m, const ch
     return status;
 }
 
-/* The names behind the digest, in `line`, which is cut up. */
+/* Splits the names behind the digest; `line` is cut up. */
 static int32_t split_names(char *line, const char *names[CNRI_MAX_PLACED + 1]) {
     int32_t n = 0;
     for (char *at = strchr(line, ' '); at && n < CNRI_MAX_PLACED; at = strchr(at, ' ')) {
@@ -193,7 +194,7 @@ static cnr_status follow(cnr_model *m, const char *path, const char *const *name
     now.devices = names;
     cnr_status status = cnri_policy_open(path, NULL, NULL, &now.policy, err);
     if (!status) {
-        status = cnri_model_set_options(m, &now, err); /* copies */
+        status = cnri_model_set_options(m, &now, err); /* the options are copied */
         cnri_policy_release(now.policy);
     }
     cnri_plan_options_free(&options);

@@ -12,13 +12,14 @@
 
 typedef cnri_place_job job;
 
-/* One plan on its queues. */
+/* The course of one plan on its queues. */
 typedef struct course {
     const job *j;
     const cnr_plan *plan;
-    int32_t at[CNRI_PLACE_DEVICES + 1]; /* of plan->devices: index among the job's; -1 none */
+    /* Index of each plan device among the job's devices; -1: none. */
+    int32_t at[CNRI_PLACE_DEVICES + 1];
     double done[CNRI_PLACE_DEVICES + 1], host;
-    double *end; /* of each step, ns */
+    double *end; /* ns at which each step ends */
 } course;
 
 static bool is_async(const cnr_device *device) { return CNRI_HAS(device->cls, event_record); }
@@ -48,7 +49,7 @@ static double link_ns(const job *j, int32_t from, int32_t to, double bytes) {
     return j->links[from][to].fixed_ns + j->links[from][to].byte_ns * bytes;
 }
 
-/* A range on an inner axis is moved in as many pieces as the axes before it have indices. */
+/* Ns of a copy. A range on an inner axis is one piece for each index of the axes before it. */
 static double copy_ns(const course *c, const cnri_step *s) {
     const cnri_home *from = &c->plan->homes.at[s->from], *to = &c->plan->homes.at[s->to];
     const int32_t a = c->at[from->device], b = c->at[to->device];
@@ -61,8 +62,8 @@ static double copy_ns(const course *c, const cnri_step *s) {
     return pieces * link_ns(c->j, a, b, bytes / pieces);
 }
 
-/* A node by itself on device `d`, with what it left of its chain to others there; NaN: nobody timed
- * it. */
+/* Ns of a node on device `d` alone, with the operators of its chain that it left to other steps;
+ * NaN: not timed. */
 static double whole_ns(const job *j, int32_t d, const cnri_step *s, const char *name) {
     double ns = cnri_place_raw_ns(j, d, name);
     for (int32_t i = 0; i < cnri_n_taken(&s->view); i++) {
@@ -87,12 +88,12 @@ static double bytes_of(const cnri_step *s) {
     return bytes;
 }
 
-/* A step that no device alone had, as a join of values that lay side by side there: its bytes go as
- * fast as those of the steps that multiply nothing, where there are any. */
+/* Ns of a step that no single device had, such as joining values that lie side by side there:
+ * its bytes move as fast as those of steps that multiply nothing, if there are any. */
 static double moving_ns(const job *j, int32_t d, const cnri_step *s) {
     const cnr_timing *t = &j->alone[d];
     const double before = fmax(0, j->latency_ns[d]) + j->division[d].launch_ns;
-    double best[2] = {INFINITY, INFINITY}; /* ns a byte: of those, of all */
+    double best[2] = {INFINITY, INFINITY}; /* ns a byte: of those steps, and of all steps */
     for (int32_t i = 0; i < t->n_steps; i++) {
         const cnr_step_timing *one = &t->steps[i];
         if (one->from || !one->bytes) continue;
@@ -104,7 +105,7 @@ static double moving_ns(const job *j, int32_t d, const cnri_step *s) {
     return before + (isfinite(rate) ? rate * bytes_of(s) : 0);
 }
 
-/* With the latency in it. */
+/* Ns of a kernel, latency included. */
 static double kernel_ns(const course *c, int32_t step) {
     const job *j = c->j;
     const cnri_step *s = &c->plan->steps.at[step];
@@ -141,13 +142,13 @@ static void run_step(course *c, int32_t step) {
            begin = queue ? c->done[s->device] : c->host;
     wait_for(c, s, &begin);
     if (latency > 0) ns = fmax(ns - latency, ns * c->j->least_share[d]);
-    else ns -= latency; /* calls that take longer than kernels do */
+    else ns -= latency; /* calls that take longer than their kernels */
     begin = fmax(begin, c->host + fmax(0, latency));
     c->end[step] = c->done[s->device] = begin + ns;
     if (!queue) c->host = c->end[step];
 }
 
-/* Inputs that begin in a device's own memory are written there. */
+/* Counts the copies of inputs into devices' own memory. */
 static void put_inputs(course *c) {
     const cnr_plan *plan = c->plan;
     for (int32_t i = 0; i < plan->graph->inputs.n; i++) {
@@ -180,8 +181,8 @@ static cnr_status course_ns(const job *j, const cnr_plan *plan, double *ns, cnr_
 
 /* ---- what was measured of whole nets settles what single steps don't tell ---- */
 
-/* Finds *value between low and high with which the plan takes `want` ns; `rising`: more of it takes
- * longer. */
+/* Finds *value between low and high with which the plan takes `want` ns. rising: time grows with
+ * the value. */
 static cnr_status settle_by(job *j, const cnr_plan *plan, double want, double low, double high,
                             bool rising, double *value, cnr_error *err) {
     cnr_status status = CNR_OK;
@@ -221,7 +222,7 @@ cnr_status cnri_place_settle(job *j, cnr_error *err) {
 
 /* ---- joules ---- */
 
-/* Above idle, by the device's own figures for the whole node. */
+/* Joules above idle, from the device's measured figures for the whole node. */
 static double kernel_joules(const job *j, int32_t d, const char *node, const cnri_step *step,
                             double idle) {
     const cnr_step_timing *s = cnri_place_step_of(&j->alone[d], node, j->names[d]);

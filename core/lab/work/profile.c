@@ -1,4 +1,4 @@
-/* Time and memory of a net on made-up inputs, as a whole and by step. */
+/* Measures time and memory of a net on made-up inputs, as a whole and by step. */
 #include "watch/watch.h"
 #include "profile/profile.h"
 #include "work/work.h"
@@ -12,13 +12,13 @@ typedef struct job {
     const cnr_observer *observer;
     cnr_runtime *rt;
     cnr_session *session;
-    const cnr_plan *plan; /* the session's, which may go on on another device */
+    const cnr_plan *plan; /* the session's plan, which may move to another device */
     cnri_profile *steps;
     cnr_energy energy;
-    cnri_sampler *sampler; /* of the runtime; NULL: energy is not asked for */
-    double *joules, begun; /* of each step; NULL: they go by time */
+    cnri_sampler *sampler; /* the runtime's; NULL: energy is not measured */
+    double *joules, begun; /* joules of each step; NULL: shared out by time */
     int32_t joules_by;
-    CNRI_VEC(double) ms, queued; /* of each timed run; until all of it was queued */
+    CNRI_VEC(double) ms, queued; /* of each timed run; queued: ms until all of it was queued */
     int64_t done, total;
 } job;
 
@@ -34,7 +34,8 @@ static cnr_status put_input(job *j, int32_t index, cnr_tensor *t, cnr_error *err
     return status;
 }
 
-/* Work that the clock in force does not see would be told as taking no time. */
+/* Fails if the clock in force does not measure the plan's devices, whose work would seem to take
+ * no time. */
 static cnr_status check_clock(const cnr_plan *plan, cnr_error *err) {
     cnr_status status = CNR_OK;
     for (int32_t i = 0; i < plan->steps.n && !status; i++)
@@ -51,7 +52,7 @@ static cnr_status prepare(job *j, cnr_model *model, cnr_error *err) {
     if (!status) status = check_clock(plan, err);
     if (!status) status = cnri_residency_warm(plan, err);
     if (!status) status = cnr_session_open(plan, &j->session, err);
-    cnr_plan_release(plan); /* the session holds its own */
+    cnr_plan_release(plan); /* the session keeps the plan */
     if (!status) j->plan = cnri_session_plan(j->session);
     if (!status && j->observer && CNRI_HAS(j->observer, cancel))
         cnri_session_cancel_by(j->session, j->observer->cancel);
@@ -86,8 +87,8 @@ static cnr_status runs(job *j, int64_t n, bool timed, cnr_error *err) {
     return CNR_OK;
 }
 
-/* As many runs as were asked for, and more until the slowest sensor has told enough. All of them
- * are timed, so that times, frames a second and joules are of the same ones. */
+/* Makes the requested runs, and more until the slowest meter has measured enough. All runs are
+ * timed, so that times, frames a second and joules refer to the same runs. */
 static cnr_status runs_with_energy(job *j, cnr_error *err) {
     cnr_energy_region *region;
     cnr_status status = cnr_energy_begin(j->rt, NULL, j->observer, &region, err);
@@ -103,7 +104,7 @@ static cnr_status runs_with_energy(job *j, cnr_error *err) {
     return status ? status : ended;
 }
 
-/* What the domains that the whole is summed of have told so far. */
+/* Joules so far of the domains that the total is summed from. */
 static double joules_so_far(const job *j) {
     double all = 0;
     cnri_sampler_read(j->sampler, true);
@@ -128,7 +129,7 @@ static cnr_status time_steps(job *j, cnr_error *err) {
     return status;
 }
 
-/* More and more rounds at once, so that looking at the clock is no part of it. */
+/* Repeats a step in growing rounds, so that reading the clock does not count. */
 static cnr_status repeat_step(job *j, int32_t step, cnr_error *err) {
     enum { AT_ONCE_NS = 5000000 };
     cnr_energy_region *region;
@@ -156,7 +157,8 @@ static cnr_status repeat_steps(job *j, cnr_error *err) {
     return status;
 }
 
-/* Made-up machines count exactly, at any time; sensors of real ones are far slower than a step. */
+/* Measures the joules of each step. A simulated machine counts exactly at any time; real meters
+ * are far slower than a step. */
 static cnr_status measure_steps(job *j, cnr_error *err) {
     const bool counts = !cnri_clock_is_real();
     if (!(j->steps = cnri_profile_new(j->plan))) return cnri_out_of_memory(err, "profile");
@@ -177,7 +179,7 @@ static cnr_status measure(job *j, cnr_error *err) {
     cnr_status status = CNR_OK;
     j->total = j->o.warm + j->o.runs * (j->o.steps ? 2 : 1);
     if (j->o.energy) status = cnri_energy_sampler(j->rt, &j->sampler, err);
-    if (!status && j->sampler) /* before it is warm, and cools down again */
+    if (!status && j->sampler) /* before warming up, while the machine is cool */
         status = cnri_sampler_idle(j->sampler, cnri_cancel_of(j->observer), err);
     if (!status) status = runs(j, j->o.warm, false, err);
     if (!status) status = j->sampler ? runs_with_energy(j, err) : runs(j, j->o.runs, true, err);
@@ -196,7 +198,7 @@ static double flops_of(const cnr_plan *plan) {
     return 2 * macs;
 }
 
-/* A run's joules to its steps, by what was counted, or by the time that they took. */
+/* Distributes a run's joules over its steps, by measured joules or else by their times. */
 static void share_joules(const job *j, cnr_timing *out) {
     double all = 0;
     if (!j->energy.source) return;
@@ -214,11 +216,11 @@ static cnr_status take_energy(job *j, cnr_timing *out, cnr_error *err) {
     if (!out->energy) return cnri_out_of_memory(err, "profile");
     *out->energy = j->energy;
     share_joules(j, out);
-    j->energy = (cnr_energy){0}; /* the result's now */
+    j->energy = (cnr_energy){0}; /* the result owns it now */
     return CNR_OK;
 }
 
-/* Bytes of the largest cache that each device tells of. */
+/* Bytes of the largest cache that each device reports. */
 static cnr_status caches_of(const job *j, double *out, cnr_error *err) {
     static const char prefix[] = "caches.";
     cnr_status status = CNR_OK;
@@ -246,7 +248,8 @@ static cnr_status take_reads(const job *j, cnr_timing *out, cnr_error *err) {
     return status;
 }
 
-/* Names of nodes are the plan's, which may go before the result does. */
+/* Copies the names of nodes, because they belong to the plan, which may be freed before the
+ * result. */
 static cnr_status take_steps(const job *j, cnr_timing *out, cnr_error *err) {
     const int32_t n = j->plan->steps.n;
     out->steps = cnri_alloc_zero((size_t)(n + 1) * sizeof *out->steps);
@@ -259,8 +262,8 @@ static cnr_status take_steps(const job *j, cnr_timing *out, cnr_error *err) {
     return out->n_steps == n ? take_reads(j, out, err) : cnri_out_of_memory(err, "profile");
 }
 
-/* Of this process: ru_maxrss, which systems without /proc have, begins with what its parent held.
- */
+/* Peak memory of this process in bytes. (ru_maxrss, used without /proc, starts with the parent's
+ * memory.) */
 static uint64_t high_water(void) {
     char line[128];
     uint64_t kib = 0;
@@ -273,7 +276,7 @@ static uint64_t high_water(void) {
     return kib * 1024;
 }
 
-/* Devices whose streams finish at once queue nothing. */
+/* False if all devices finish their work before a call returns. */
 static bool queues(const cnr_plan *plan) {
     for (int32_t i = 0; i < plan->n_devices; i++)
         if (CNRI_HAS(plan->devices[i]->cls, event_record)) return true;
@@ -287,7 +290,7 @@ static cnr_status take(job *j, cnr_timing *out, cnr_error *err) {
     out->threads = device ? device->concurrency : 0;
     out->batch = j->o.batch;
     out->runs = j->ms.n;
-    out->ms_median = cnri_median(j->ms.at, j->ms.n); /* sorts them */
+    out->ms_median = cnri_median(j->ms.at, j->ms.n); /* sorts the times */
     out->ms_min = j->ms.at[0];
     out->ms_max = j->ms.at[j->ms.n - 1];
     out->enqueue_ms = queues(plan) ? cnri_median(j->queued.at, j->queued.n) : (double)NAN;

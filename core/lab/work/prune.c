@@ -1,4 +1,4 @@
-/* Weights made sparse: the small ones become 0. */
+/* Makes weights sparse: sets the small ones to 0. */
 #include "work/work.h"
 #include <math.h>
 
@@ -8,8 +8,7 @@ static void swap(double *a, double *b) {
     *b = kept;
 }
 
-/* The k-th largest of n numbers, k from 0, in a time that grows with n: they are put in another
- * order. */
+/* Finds the k-th largest of n numbers, k counted from 0, in linear time; reorders them. */
 static double kth_largest(double *x, int64_t n, int64_t k) {
     int64_t low = 0, high = n - 1;
     while (low < high) {
@@ -27,14 +26,14 @@ static double kth_largest(double *x, int64_t n, int64_t k) {
     return x[k];
 }
 
-/* No number counts as the largest, so that it stays to be seen. */
+/* Magnitude of element i. NaN counts as the largest, so that it is kept and noticed. */
 static double size_of(const cnr_tensor *t, int64_t i) {
     const double x = fabs(cnri_element(t->dtype, t->data, i));
     return isnan(x) ? INFINITY : x;
 }
 
-/* A tensor as rows of `columns` elements, which go and stay in blocks of so many rows of a column.
- */
+/* A tensor as rows of `columns` elements, which are kept or removed in blocks of several rows of
+ * one column. */
 typedef struct blocks {
     int64_t rows, columns, block, n;
 } blocks;
@@ -44,13 +43,13 @@ static blocks blocks_of(const cnr_tensor *t, int64_t block) {
     return (blocks){rows, columns, block, (rows + block - 1) / block * columns};
 }
 
-/* The row after the last one of block i. */
+/* The row after the last row of block i. */
 static int64_t end_row(const blocks *b, int64_t i) {
     const int64_t end = (i / b->columns + 1) * b->block;
     return end < b->rows ? end : b->rows;
 }
 
-/* The mean, so that the last rows, which may be fewer, count as all do. */
+/* Mean magnitude of a block, so that a shorter block at the end counts like the others. */
 static double size_of_block(const cnr_tensor *by, const blocks *b, int64_t i) {
     const int64_t first = i / b->columns * b->block, end = end_row(b, i);
     double sum = 0;
@@ -76,7 +75,8 @@ cnr_status cnri_prune(cnr_tensor *t, const cnr_tensor *by, int64_t block, double
     for (int64_t i = 0; i < b.n; i++) sorted[i] = sizes[i] = size_of_block(by ? by : t, &b, i);
     const double bound = left > 0 ? kth_largest(sorted, b.n, left - 1) : INFINITY;
     for (int64_t i = 0; i < b.n; i++) left -= sizes[i] > bound;
-    for (int64_t i = 0; i < b.n; i++) { /* of those as large as the bound the first ones stay */
+    /* Among blocks as large as the bound, the first ones stay. */
+    for (int64_t i = 0; i < b.n; i++) {
         const bool stays = sizes[i] > bound || (sizes[i] == bound && left-- > 0);
         if (!stays) clear(t, &b, i);
     }

@@ -1,39 +1,42 @@
-/* Quantising: calibrates on pictures, asks rewrites for whole numbers until every layer that has
- * them is good enough, and compares both nets. */
+/* Quantising: calibrates on pictures, lets rewrites quantise layers until all of them are good
+ * enough, and compares both nets. */
 #include "work/calibrate.h"
 #include <fnmatch.h>
 #include <math.h>
 
 typedef struct job {
     const cnri_quantise_options *o;
-    const cnr_graph *given; /* before anything was done to it: what both are compared with */
+    const cnr_graph *given; /* the net before any change, which both nets are compared with */
     cnri_calibration c;
     cnri_samples own;
-    cnri_quantising *out; /* its net and quantized are ours until they are done */
+    cnri_quantising *out; /* owns its nets until the work is done */
     cnri_answers answers;
     cnri_sensitivity sensitivity;
-    bool *wanted;         /* by node of net */
-    bool *watched;        /* by value of net: all layers, and what the outputs are made of */
-    double *given_up;     /* by node of net: decibels of a layer that stays float; else NaN */
+    bool *wanted;  /* by node of net: is to be quantised */
+    bool *watched; /* by value of net: all layers, and the values that outputs are computed from */
+    double *given_up;     /* by node of net: decibels of a layer that was given up; else NaN */
     int32_t *float_for;   /* by node of net: CNR_FLOAT_FOR_... */
     cnri_layer_ns *times; /* by node of net */
     double least;
-    cnri_verdicts said;   /* by the float net, on what is held back, if there is a budget */
-    cnri_answers outputs; /* of the net: signal and noise */
-    int64_t labelled, right[2], agree, judged; /* judged: those whose answer is a class */
-    CNRI_VEC(double) ns[2];                    /* of each picture */
+    /* Answers of the float net on the held-back pictures, if max_drop was given. */
+    cnri_verdicts said;
+    cnri_answers outputs; /* signal and noise of the net's outputs */
+    /* Judged: number of pictures whose answer is a class. */
+    int64_t labelled, right[2], agree, judged;
+    CNRI_VEC(double) ns[2]; /* of each picture, by net */
 } job;
 
 /* ---- quantising, until every value is good enough ---- */
 
-/* The first value that is too noisy: those behind it may be so because of it. NULL: none is. */
+/* The first value that is too noisy, because later ones may be noisy only due to it. NULL: none
+ * is. */
 static const cnri_answer *too_noisy(const job *q) {
     for (int32_t i = 0; i < q->answers.n; i++)
         if (!(cnri_decibels(&q->answers.at[i]) >= q->least)) return &q->answers.at[i];
     return NULL;
 }
 
-/* COMPARED: pictures that signal and noise are measured on. */
+/* COMPARED: most pictures on which signal and noise are measured. */
 enum { COMPARED = 16, LEAST_DECIBELS = 10 };
 
 static cnr_status forget(job *q, cnr_status status) {
@@ -43,7 +46,7 @@ static cnr_status forget(job *q, cnr_status status) {
     return status;
 }
 
-/* All layers that could be quantised are watched, those that nobody asks for, too. */
+/* Watches all layers that could be quantised, even those that are not to be. */
 static cnr_status watch(job *q, cnr_error *err) {
     bool *all = cnri_alloc_zero((size_t)q->out->net->nodes.n + 1);
     if (!all) return cnri_out_of_memory(err, "quantize");
@@ -78,8 +81,8 @@ static cnr_status none_left(const job *q, const char *bad, double decibels, cnr_
                      bad, decibels, q->least);
 }
 
-/* Layers that went out of `wanted` since the answers came: for `why`, told with so many decibels
- * (NaN: their own). True: there are such. */
+/* Notes the layers that left `wanted` since the answers were made, with reason `why` and
+ * `decibels` (NaN: their own). True: there were such layers. */
 static bool note_dropped(job *q, int32_t why, double decibels) {
     bool any = false;
     for (int32_t i = 0; i < q->answers.n; i++) {
@@ -120,8 +123,8 @@ static cnr_status drop_inaccurate(job *q, cnr_error *err) {
     return status;
 }
 
-/* What is good enough, is asked to be accurate together, and then to be faster. *again: some
- * layers went. */
+/* Once all layers are good enough, takes out layers for accuracy together, then for speed.
+ * *again: some were taken out. */
 static cnr_status drop_more(job *q, bool *again, cnr_error *err) {
     *again = false;
     cnr_status status = isnan(q->o->max_drop) ? CNR_OK : drop_inaccurate(q, err);
@@ -132,7 +135,7 @@ static cnr_status drop_more(job *q, bool *again, cnr_error *err) {
     return status;
 }
 
-/* What the answers say of what the net's outputs are made of: noise over signal. */
+/* Noise over signal in the values that the outputs are computed from. */
 static double noise_in(const cnri_answers *answers) {
     double all = 0, behind = 0;
     for (int32_t i = 0; i < answers->n; i++) {
@@ -144,7 +147,7 @@ static double noise_in(const cnri_answers *answers) {
     return behind > 0 ? behind : all;
 }
 
-/* Quantises what is wanted, and compares it with the float net. */
+/* Quantises the wanted layers and compares the result with the float net. */
 static cnr_status quantise_and_compare(job *q, cnr_error *err) {
     cnr_status status = cnri_quantized(&q->c, q->wanted, &q->out->quantized, &q->answers, err);
     if (!status)
@@ -152,8 +155,8 @@ static cnr_status quantise_and_compare(job *q, cnr_error *err) {
     return status ? status : cnri_compare(&q->c, q->out->quantized, &q->answers, COMPARED, err);
 }
 
-/* Before any layer is given up for its noise. Stays where it leaves less in the outputs, of the
- * pictures that are held back. */
+/* Corrects biases before any layer is given up for noise. Keeps the correction if it reduces
+ * noise in the outputs of the held-back pictures. */
 static cnr_status correct_biases(job *q, cnr_error *err) {
     q->c.compares_held_back = true;
     cnr_status status = quantise_and_compare(q, err);
@@ -183,13 +186,14 @@ static cnr_status quantise_the_good(job *q, cnr_error *err) {
         if (q->answers.n == 0 && !stay_float_for(q, CNR_FLOAT_FOR_TIME))
             return none_left(q, spoiled, decibels, err);
         if (q->answers.n == 0) {
-            if (!isnan(q->out->lost)) q->out->lost = 0; /* it was told of layers that went since */
+            /* It was measured with layers that have left since. */
+            if (!isnan(q->out->lost)) q->out->lost = 0;
             return CNR_OK;
         }
         status = cnri_answers_add_watched(&q->c, q->out->quantized, q->watched, &q->answers, err);
         if (!status) status = cnri_compare(&q->c, q->out->quantized, &q->answers, COMPARED, err);
         const cnri_answer *bad = status ? NULL : too_noisy(q);
-        if (!bad) spoiled = NULL; /* it is not noise that any go for now */
+        if (!bad) spoiled = NULL; /* from here on layers leave for other reasons than noise */
         if (bad) status = drop_noisy(q, bad, &spoiled, &decibels, err);
         else if (!status) status = drop_more(q, &again, err);
         if (again || status) status = forget(q, status);
@@ -229,7 +233,7 @@ static cnr_status noise_by(job *q, cnri_method method, double *out, cnr_error *e
     return forget(q, status);
 }
 
-/* Tries them all on the same pictures where nobody said which. */
+/* Tries all methods on the same pictures if none was chosen. */
 static cnr_status choose_ranges(job *q, cnri_method method, cnr_error *err) {
     double best = INFINITY;
     cnr_status status = CNR_OK;
@@ -244,14 +248,14 @@ static cnr_status choose_ranges(job *q, cnri_method method, cnr_error *err) {
         best = noise;
         method = (cnri_method)i;
     }
-    cnri_free(q->watched); /* found again by the ranges that are taken */
+    cnri_free(q->watched); /* computed again with the chosen ranges */
     q->watched = NULL;
     cnri_calibrate_by(&q->c, method, true);
     q->out->method = cnri_range_method_name(method);
     return status;
 }
 
-/* The net as plans of it would be made: nothing is measured that a rewrite removes. */
+/* Rewrites the net as plans do, so that no value is measured that rewriting removes. */
 static cnr_status rewritten(job *q, const cnr_graph *net, cnr_error *err) {
     q->out->net = cnri_graph_copy(net);
     if (!q->out->net) return cnri_out_of_memory(err, "quantize");
@@ -281,7 +285,7 @@ static bool is_real(int32_t dtype) {
     return dtype == CNR_f32 || dtype == CNR_f16 || dtype == CNR_bf16 || dtype == CNR_f64;
 }
 
-/* Signal and noise of all pictures so far, output by output. */
+/* Adds a picture to the signal and noise of each output. */
 static cnr_status compare_outputs(job *q, cnri_runner *runners, cnr_error *err) {
     for (int32_t k = 0; k < cnr_output_count(runners[0].model); k++) {
         const cnr_tensor *is[2];
@@ -308,7 +312,7 @@ static cnr_status check_one(job *q, cnri_runner *runners, const cnr_sample *samp
         cnr_status status = cnri_runner_shape(&runners[i], 1, &sample->picture, err);
         if (!status) status = cnri_runner_put(&runners[i], 0, &sample->picture, err);
         if (!status && q->out->checked == 0)
-            status = cnri_runner_run(&runners[i], NULL, err); /* warm */
+            status = cnri_runner_run(&runners[i], NULL, err); /* warms up */
         if (!status) status = cnri_runner_run(&runners[i], &ns, err);
         if (!status) status = cnr_session_output(runners[i].session, 0, &out, err);
         if (status) return status;
@@ -390,8 +394,8 @@ static cnr_status nothing_in_common(const job *q, cnr_error *err) {
         (long long)q->out->checked, q->out->decibels);
 }
 
-/* Where the quantised net is slower or worse than the float one. CNR_E_STATE: nothing is left of
- * its answers. */
+/* Warns if the quantised net is slower or worse than the float net. CNR_E_STATE: its outputs
+ * have nothing in common with those of the float net. */
 static cnr_status warn(const job *q, cnr_error *err) {
     const cnri_quantising *out = q->out;
     const char *name = out->net->name;
@@ -467,7 +471,7 @@ static cnr_status take(job *q, cnr_error *err) {
     return out->checked ? warn(q, err) : CNR_OK;
 }
 
-/* Of fewer none are held back. */
+/* Least number of pictures for holding some back. */
 enum { LEAST_TO_HOLD_BACK = 2 * CNRI_HELD_BACK };
 
 static cnr_status quantise_all(job *q, const cnr_graph *net, cnr_error *err) {

@@ -1,15 +1,15 @@
-/* Ranges of values from their histograms: all that was seen, or less of it where the steps that
- * become finer are worth more than what is cut off. */
+/* Ranges of values from their histograms: the full range, or a smaller one if finer steps
+ * outweigh clipping. */
 #include "work/calibrate.h"
 #include <math.h>
 
 enum { BINS = 2048, LEVELS = 255, PARTS = 40 };
-#define TAIL 1e-4 /* a percentile's part beyond each end */
+#define TAIL 1e-4 /* part of the numbers that a percentile range leaves out at each end */
 
 static const char *const methods[] = {"auto", "minmax", "percentile", "mse", "kl"};
 
 cnr_status cnri_range_method(const char *name, cnri_method *out, cnr_error *err) {
-    if (!name) name = "minmax"; /* auto was never better on pictures that were held back */
+    if (!name) name = "minmax"; /* auto was never better on held-back pictures */
     for (size_t i = 0; i < sizeof methods / sizeof methods[0]; i++)
         if (strcmp(name, methods[i]) == 0) {
             *out = (cnri_method)i;
@@ -23,7 +23,7 @@ const char *cnri_range_method_name(cnri_method method) { return methods[method];
 
 /* ---- counting ---- */
 
-/* A 0 is always a byte of its own, so nothing is counted that is 0. */
+/* Counts numbers. Zeros are not counted, because 0 has a byte of its own in any range. */
 void cnri_histogram_add(cnri_histogram *h, const cnri_range *all, const cnr_tensor *t) {
     const float *v = t->data;
     const int64_t n = t->dtype == CNR_f32 ? cnr_count(t) : 0;
@@ -56,7 +56,7 @@ static cnri_range by_percentile(const cnri_histogram *h, const cnri_range *all) 
     return r;
 }
 
-/* The mean square error of bytes over [low, high]: of rounding, and of what is cut off. */
+/* Mean square error of bytes over [low, high]: rounding and clipping. */
 static double square_error(const cnri_histogram *h, const cnri_range *all, double low,
                            double high) {
     const double step = (high - low) / LEVELS, rounding = step * step / 12;
@@ -73,7 +73,8 @@ static int level_of(int bin, double wide) {
     return level < LEVELS ? level : LEVELS - 1;
 }
 
-/* How much the counts within the range say that its LEVELS steps do not (Kullback-Leibler). */
+/* Kullback-Leibler divergence between the counts within the range and their LEVELS quantised
+ * steps. */
 static double divergence(const cnri_histogram *h, const cnri_range *all, double low, double high) {
     double cut[BINS], level[LEVELS] = {0}, filled[LEVELS] = {0};
     int first = BINS, last = -1;
@@ -92,7 +93,7 @@ static double divergence(const cnri_histogram *h, const cnri_range *all, double 
     const double wide = (last - first + 1) / (double)LEVELS;
     for (int i = first; i <= last; i++) {
         const int k = level_of(i - first, wide);
-        level[k] += h->bin[i]; /* without what was cut off: that is what it costs */
+        level[k] += h->bin[i]; /* clipped numbers are left out here, which is what they cost */
         filled[k] += cut[i] > 0;
     }
     double sum = 0, p_all = 0, q_all = 0;
@@ -111,7 +112,7 @@ static double divergence(const cnri_histogram *h, const cnri_range *all, double 
 
 typedef double (*cost_fn)(const cnri_histogram *h, const cnri_range *all, double low, double high);
 
-/* The least cost along one end, then along the other. */
+/* Finds the range of least cost, first along one end, then along the other. */
 static cnri_range by_cost(const cnri_histogram *h, const cnri_range *all, cost_fn cost) {
     cnri_range r = *all;
     r.low = fmin(0, all->low);
@@ -141,8 +142,8 @@ static cnri_range by_method(cnri_method method, const cnri_histogram *h, const c
     }
 }
 
-/* What is cut off costs the value itself more than a hundredth of its signal, and more than coarse
- * steps would: some few numbers are most of it. */
+/* True if clipping costs the value more than 1% of its signal, and more than coarse steps would:
+ * then a few numbers make most of the value. */
 static bool spoils(const cnri_histogram *h, const cnri_range *all, const cnri_range *r) {
     double signal = 0;
     for (int i = 0; i < BINS; i++) signal += h->bin[i] * middle(all, i) * middle(all, i);

@@ -1,18 +1,18 @@
-/* What a net says of pictures, one behind the other. */
+/* Runs a net on pictures one after the other and reports its answers. */
 #include "work/work.h"
 #include <math.h>
 
-enum { MAX_CLASSES = 1 << 20 }; /* more scores than that are a picture, or a map */
+enum { MAX_CLASSES = 1 << 20 }; /* most scores; more are a picture or a map */
 
 typedef struct job {
     const cnr_observer *observer;
     const cnr_selection *choice;
     cnri_runner runner;
-    cnr_top *top; /* space for `capacity` */
+    cnr_top *top; /* room for `capacity` entries */
     int32_t capacity;
 } job;
 
-/* Output 0, if it is scores of classes. */
+/* Fills the best classes from output 0, if it has scores of classes. */
 static cnr_status judge(job *j, cnri_recognised *a, cnr_error *err) {
     const cnr_tensor *whole;
     cnr_tensor sample;
@@ -27,7 +27,7 @@ static cnr_status judge(job *j, cnri_recognised *a, cnr_error *err) {
     return CNR_OK;
 }
 
-/* The picture goes as soon as the input is made of it. */
+/* Runs one picture, which is released once the input is made. */
 static cnr_status run_sample(job *j, cnr_sample *sample, cnr_error *err) {
     const bool timed = sample->is_timed || sample->time_ns;
     cnri_recognised a = {.picture = sample->name,
@@ -45,7 +45,7 @@ static cnr_status run_sample(job *j, cnr_sample *sample, cnr_error *err) {
     return cnri_fail(err, CNR_E_CANCELLED, sample->name, "stopped");
 }
 
-/* A picture that can't be read doesn't stop the rest. */
+/* Reports a picture that can't be read, and goes on. */
 static cnr_status passed_over(job *j, const char *name, const cnr_error *why, cnr_error *err) {
     const cnri_recognised a = {.picture = name, .err = why};
     const bool bad = why->code == CNR_E_FORMAT || why->code == CNR_E_NOT_FOUND ||
@@ -64,7 +64,7 @@ static cnr_status run_spec(job *j, const char *spec, cnr_error *err) {
         cnri_samples_close(&samples);
         return cnri_fail(err, why.code, why.where, "%s", why.text);
     }
-    const int64_t n = samples.info.count; /* below 0: until there is none */
+    const int64_t n = samples.info.count; /* negative: reads until the stream ends */
     cnr_status status = CNR_OK;
     for (int64_t i = 0; !status && (n < 0 || i < n); i++) {
         cnr_sample sample;
@@ -72,7 +72,7 @@ static cnr_status run_spec(job *j, const char *spec, cnr_error *err) {
         if (cnri_samples_read(&samples, i, &sample, &why)) {
             if (cnri_samples_ended(&samples, why.code)) break;
             status = passed_over(j, spec, &why, err);
-            if (n < 0) break; /* a stream that failed goes on failing */
+            if (n < 0) break; /* a stream that failed once fails again */
             continue;
         }
         status = run_sample(j, &sample, err);

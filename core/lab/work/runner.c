@@ -1,4 +1,4 @@
-/* Runs a net on pictures: shapes, plans, sessions and batches for all work. */
+/* Runs a net on pictures: shapes, plans, sessions and batches, for all other work. */
 #include "work/work.h"
 
 cnr_status cnri_runner_open(cnri_runner *r, cnr_model *model, const cnr_observer *observer,
@@ -31,7 +31,7 @@ void cnri_runner_close(cnri_runner *r) {
     cnri_preprocess_free(&r->preprocess);
 }
 
-/* A plan for the wanted batch, where the net allows it. */
+/* Makes a plan for the wanted batch, or for the batch that the net allows. */
 static cnr_status plan_for(cnri_runner *r, int64_t batch, cnr_tensor *shape, cnr_error *err) {
     const cnr_tensor *shapes[] = {shape};
     if (r->axis == 0 && shape->dim[0] != batch) {
@@ -52,8 +52,8 @@ cnr_status cnri_runner_shape(cnri_runner *r, int64_t batch, const cnr_tensor *pi
     if (r->plan && batch == r->requested_batch && cnr_same_shape(&shape, &r->requested_shape))
         return CNR_OK;
     let_go(r);
-    r->requested_shape = shape; /* the plan's batch may be another: what is asked again is compared
-                         with what was asked */
+    /* Requested_shape is compared with the next request, since the plan's batch may differ. */
+    r->requested_shape = shape;
     r->requested_batch = batch;
     cnr_status status = plan_for(r, batch, &shape, err);
     if (!status && !r->adapts) status = cnri_residency_warm(r->plan, err);
@@ -61,9 +61,8 @@ cnr_status cnri_runner_shape(cnri_runner *r, int64_t batch, const cnr_tensor *pi
     if (status) return status;
     r->input = shape;
     r->input.bytes = cnr_dense_bytes(&shape);
-    if (r->adapts ||
-        !cnri_session_input_buffer(r->session,
-                                   0)) { /* no step reads it; pictures are judged all the same */
+    /* No step reads the input; pictures are checked all the same. */
+    if (r->adapts || !cnri_session_input_buffer(r->session, 0)) {
         r->own = r->input.bytes < SIZE_MAX ? cnri_alloc_zero((size_t)r->input.bytes) : NULL;
         if (!r->own) return cnri_out_of_memory(err, "input");
     }
@@ -73,7 +72,7 @@ cnr_status cnri_runner_shape(cnri_runner *r, int64_t batch, const cnr_tensor *pi
     return CNR_OK;
 }
 
-/* Part `slot` of `n` along the first axis. */
+/* Makes *out part `slot` of `n` along the first axis. */
 static void slice(const cnr_tensor *whole, int64_t slot, int64_t n, cnr_tensor *out) {
     *out = *whole;
     out->dim[0] = 1;
@@ -84,13 +83,14 @@ static void slice(const cnr_tensor *whole, int64_t slot, int64_t n, cnr_tensor *
 bool cnri_runner_slice(const cnri_runner *r, const cnr_tensor *whole, int64_t slot,
                        cnr_tensor *out) {
     *out = *whole;
-    if (r->axis != 0) return true; /* the net knows no batches: all is the picture's */
+    /* The net has no batch axis: everything belongs to the picture. */
+    if (r->axis != 0) return true;
     if (whole->rank < 1 || whole->dim[0] != r->batch) return r->batch == 1;
     slice(whole, slot, r->batch, out);
     return true;
 }
 
-/* Pictures are written where the session reads them. */
+/* Points r->input at the memory that the session reads. */
 static void find_input(cnri_runner *r) {
     void *buffer = r->adapts ? NULL : cnri_session_input_buffer(r->session, 0);
     r->input.data = buffer ? buffer : r->own;
@@ -104,7 +104,7 @@ cnr_status cnri_runner_put(cnri_runner *r, int64_t slot, const cnr_tensor *pictu
     return cnri_preprocess_apply(&r->preprocess, picture, &one, err);
 }
 
-/* The session is that of the way which gave the answer. */
+/* Runs a model that adapts; the session is the one that gave the answer. */
 static cnr_status run_adapting(cnri_runner *r, cnr_error *err) {
     const cnr_tensor *list[] = {&r->input};
     cnr_status status = cnri_adapt_run(r->model, list, 1, &r->session, err);

@@ -1,5 +1,5 @@
-/* A played scene as a machine that a policy sees. What work takes, what clocks draw and how hot it
- * gets is the simulator's to say: a plugin's object, made of the board's and the scene's values. */
+/* A simulated scene as a machine that a policy sees. A plugin's object, made from the values of
+ * board and scene, computes times, power and heat. */
 #include "work/scene.h"
 #include <math.h>
 
@@ -7,7 +7,7 @@ static cnr_tensor number(double *value) {
     return (cnr_tensor){.size = sizeof(cnr_tensor), .dtype = CNR_f64, .data = value, .bytes = 8};
 }
 
-/* A method of numbers, one or two. */
+/* Calls a method with one or two numbers. */
 static cnr_status ask(cnri_scene *s, const char *method, int32_t n, double a, double b,
                       const cnr_tensor **out, int32_t n_out, cnr_error *err) {
     const cnr_tensor first = number(&a), second = number(&b), *const in[] = {&first, &second};
@@ -42,7 +42,8 @@ cnr_status cnri_scene_open(cnr_runtime *rt, const cnri_board *board, const cnri_
     cnr_status status = text.failed ? cnri_fail(err, CNR_E_MEMORY, "scene", "out of memory")
                                     : cnr_object_make(rt, "simulated", options, &out->machine, err);
     cnri_text_free(&text);
-    if (!status) status = cnri_scene_pass(out, 0, err); /* whether there is anything to play */
+    /* Checks that the scene has anything to simulate. */
+    if (!status) status = cnri_scene_pass(out, 0, err);
     if (status) cnri_scene_close(out);
     return status;
 }

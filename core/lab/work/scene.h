@@ -1,4 +1,4 @@
-/* scene.c: a scene, a board or both, played by the simulated machine that they describe. */
+/* scene.c: simulates a scene, a board or both. */
 #ifndef CNRI_SCENE_H
 #define CNRI_SCENE_H
 
@@ -7,17 +7,20 @@
 #include <cnnrun/object.h>
 
 typedef struct cnri_scene {
-    cnr_instance *machine; /* an object with methods takes, set, clock, look and pass; NULL: none */
+    /* An object with the methods takes, set, clock, look and pass; NULL: none. */
+    cnr_instance *machine;
     cnri_seen_runs runs;
-    double last_end, last_joules, seen_end, seen_joules; /* of the last pass; of the last look's */
-    double longest_run, held; /* seconds; of all time those in which heat held clocks down */
-    double late_after;        /* seconds: passes that take longer are counted in `late`; 0: none */
+    /* End (seconds) and joules at the last pass, and at the last look. */
+    double last_end, last_joules, seen_end, seen_joules;
+    double longest_run, held; /* seconds: of the longest pass; in which heat kept clocks down */
+    double late_after;        /* seconds; passes that take longer count as `late`; 0: none do */
     int64_t late;
 } cnri_scene;
-/* board, scene: NULL where there is none; what a scene says goes before what a board says. */
+/* board, scene: NULL if not given. Values of the scene replace those of the board. */
 cnr_status cnri_scene_open(cnr_runtime *rt, const cnri_board *board, const cnri_board *scene,
                            cnri_scene *out, cnr_error *err);
 void cnri_scene_close(cnri_scene *s);
+/* Simulates the next `seconds` of the scene. */
 cnr_status cnri_scene_pass(cnri_scene *s, double seconds, cnr_error *err);
 cnri_machine cnri_scene_machine(cnri_scene *s);
 

@@ -1,4 +1,4 @@
-/* What an answer says: scores of classes, shares of 1, the best; the range of other outputs. */
+/* What an answer says: scores of classes, shares, the best class; the range of other outputs. */
 #include "work/work.h"
 #include <math.h>
 
@@ -30,7 +30,7 @@ cnri_extent cnri_extent_of(const cnr_tensor *t) {
     const int64_t n = cnr_count(t);
     for (int64_t i = 0; i < n; i++) {
         const double v = cnri_element(t->dtype, t->data, i);
-        r.low = fmin(r.low, v); /* of a NaN and a number these give the number */
+        r.low = fmin(r.low, v); /* fmin and fmax ignore a NaN */
         r.high = fmax(r.high, v);
         sum += v;
     }

@@ -8,7 +8,7 @@ enum { PICTURES = 4 };
 
 /* ---- along the net ---- */
 
-/* Marks the nodes that make what marked ones read. */
+/* Marks the nodes that compute inputs of marked nodes. */
 static void mark_before(const cnr_graph *net, bool *nodes) {
     for (int32_t i = net->nodes.n - 1; i >= 0; i--)
         for (int32_t k = 0; nodes[i] && k < net->nodes.at[i]->view.n_inputs; k++) {
@@ -21,7 +21,8 @@ static int32_t node_of(const cnr_graph *net, const cnri_answer *a) {
     return net->values.at[a->as.real].producer;
 }
 
-/* The node computes on from marked values. One without a gradient picks (sorts, counts) instead. */
+/* True if the node computes from marked values. A node without a gradient selects (sorts,
+ * counts) instead. */
 static bool follows(const cnri_node *node, const bool *values) {
     bool out = false;
     for (int32_t k = 0; k < node->view.n_inputs; k++)
@@ -30,7 +31,8 @@ static bool follows(const cnri_node *node, const bool *values) {
 }
 
 bool *cnri_values_behind(const cnr_graph *net, const cnri_answers *answers) {
-    bool *before = cnri_alloc_zero((size_t)net->nodes.n + 1); /* node: a layer, or one follows */
+    /* By node: it is a layer, or depends on one. */
+    bool *before = cnri_alloc_zero((size_t)net->nodes.n + 1);
     bool *out = cnri_alloc_zero(2 * ((size_t)net->values.n + 1)),
          *reached = out + net->values.n + 1;
     if (!before || !out) {
@@ -87,7 +89,8 @@ static cnr_status measure(cnri_sensitivity *s, int32_t node, cnr_error *err) {
                   : cnri_report_progress(s->c->observer, "layers alone", ++s->measured, 0, err);
 }
 
-/* Takes the noisiest layer of `before` out of `wanted`; the sum of the others' noise at `at`. */
+/* Takes the noisiest layer of `before` out of `wanted`. Returns the sum of the others' noise at
+ * `at`. */
 static double drop_one(const cnri_sensitivity *s, const bool *before, cnr_value at, bool *wanted) {
     int32_t worst = -1;
     double sum = 0;
@@ -117,7 +120,8 @@ cnr_status cnri_drop_noisiest(cnri_sensitivity *s, const cnri_answers *answers, 
     return status;
 }
 
-/* In what the net's outputs are made of; where all watched values are layers, in all of them. */
+/* The noise of a layer in the values that the outputs are computed from; if all watched values
+ * are layers, in all of them. */
 static double noise_behind(const cnri_sensitivity *s, const cnri_answers *answers, int32_t node) {
     double all = 0, behind = 0;
     for (cnr_value v = 0; v < s->c->net->values.n; v++) {

@@ -1,7 +1,7 @@
 /* Placement by measuring, for applications. */
 #include "work/work.h"
 
-/* What a result points into. */
+/* Memory that a result points into. */
 typedef struct behind {
     cnri_placing placing;
     CNRI_VEC(cnr_share_part) parts;

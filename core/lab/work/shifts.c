@@ -1,4 +1,4 @@
-/* Shifts of biases: what is added to those of the float net before it is quantised. */
+/* Shifts of biases: added to the float net's biases before it is quantised. */
 #include "work/calibrate.h"
 
 cnr_value cnri_bias_of(const cnr_graph *g, const cnri_node *node) {
@@ -27,7 +27,7 @@ cnr_status cnri_apply_shifts(const cnri_calibration *c, cnr_graph *g, const bool
         if (!value->borrowed) cnri_free(value->type->data);
         value->type->data = own;
         value->borrowed = false;
-        value->seal = NULL; /* it is no longer what the file has */
+        value->seal = NULL; /* the data is no longer the file's */
     }
     return CNR_OK;
 }

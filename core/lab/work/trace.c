@@ -1,10 +1,11 @@
-/* A run as a file that Chrome's tracing and Perfetto show: what ran when, a row a device. */
+/* Writes a run as a file for Chrome's tracing and Perfetto: when each step ran, one row for each
+ * device. */
 #include "work/work.h"
 
 typedef struct tracing {
     cnri_text text;
     const cnr_plan *plan;
-    uint64_t run_ns, step_ns; /* when they began */
+    uint64_t run_ns, step_ns; /* ns at which run and step began */
 } tracing;
 
 static double micro(uint64_t ns) { return (double)ns * 1e-3; }

@@ -1,5 +1,5 @@
-/* Training on labelled pictures: the best epoch is kept, compared with what is there, and written.
- */
+/* Trains on labelled pictures: keeps the best epoch, compares it with the existing file, and
+ * writes it. */
 #include "store/store.h"
 #include "train/train.h"
 #include "work/work.h"
@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 
 typedef struct job {
-    cnr_error curves; /* why they could not be written */
+    cnr_error curves; /* why the curves could not be written */
     const cnri_train_task *task;
     cnr_train_options o;
     cnri_train_options how;
@@ -37,7 +37,8 @@ void cnr_train_options_default(cnr_train_options *options) {
     if (size >= sizeof size) options->size = size;
 }
 
-static double share(double x) { return x >= 0 ? x : (double)NAN; } /* -1 is none */
+/* NaN for -1, which means: not measured. */
+static double share(double x) { return x >= 0 ? x : (double)NAN; }
 
 /* ---- curves ---- */
 
@@ -112,7 +113,7 @@ static bool tell(void *arg, const cnri_train_progress *p) {
 
 /* ---- the file that is there ---- */
 
-/* All ranks judge it, so all have to see it. */
+/* Fails unless all ranks agree on whether the file exists, because all of them judge it. */
 static cnr_status agree_on_file(const job *j, bool *there, cnr_error *err) {
     double seen = *there;
     const cnr_status status = cnri_group_sum(&seen, 1, err);
@@ -123,7 +124,7 @@ static cnr_status agree_on_file(const job *j, bool *there, cnr_error *err) {
                      (int)seen, (int)cnri_group_ranks());
 }
 
-/* What it gets right of the same pictures. */
+/* Judges the existing file on the same pictures. */
 static cnr_status judge_there(job *j, cnr_error *err) {
     struct stat about;
     cnr_graph *g = NULL;
@@ -164,8 +165,7 @@ static cnr_status write_net(const job *j, const cnri_train_progress *p, cnr_erro
 
 /* ---- the test ---- */
 
-/* Once, when nothing is left to be decided by it. What is no split of its own has been trained on.
- */
+/* Tests once, at the very end. A test set that is no split of its own was used for training. */
 static cnr_status test(job *j, cnr_error *err) {
     cnri_samples samples;
     const char *spec = j->o.test ? j->o.test : j->o.data;
@@ -267,7 +267,7 @@ static void take_how(job *j) {
                                                 : NULL};
 }
 
-/* What can't be written is told before an epoch is trained, not after the last. */
+/* Checks before training that all files can be written. */
 static cnr_status check_written(const cnr_train_options *o, cnr_error *err) {
     const char *const paths[] = {o->output, o->curves, o->checkpoint};
     cnr_status status = CNR_OK;

@@ -1,20 +1,22 @@
-/* Times the kernels that would take each layer, in turns, and tells how surely the times choose. */
+/* Times the kernels that accept each layer, in turns, and reports how reliable the choices are. */
 #include "work/work.h"
 #include "work/watchdog.h"
 #include <math.h>
 
 enum { ROUNDS = 9, USUAL_HANG_MS = 60000 };
 
-typedef struct timing { /* what a record asks to be filled by */
+typedef struct timing { /* callback state while the record is filled */
     cnr_runtime *rt;
     const cnr_observer *observer;
     int64_t segments;
-    bool energy;       /* there may be a meter */
-    double idle_watts; /* of the machine, once something was metered; 0 */
+    bool energy;       /* a meter may exist */
+    double idle_watts; /* of the idle machine, once something was metered; 0: not yet */
     int64_t hang_ms;
-    cnri_tuning *times;        /* what it fills */
-    const cnri_tuning *record; /* kept by now; NULL: nothing is kept before the end */
-    bool repeated;             /* but for what hangs, since medians are kept */
+    cnri_tuning *times;        /* the times to fill */
+    const cnri_tuning *record; /* the stored record; NULL: nothing is stored before the end */
+    /* Several repeats are made: only hanging kernels are stored at once, since medians are
+     * stored. */
+    bool repeated;
     const char *folder;
     bool shared; /* other ranks measure some of the layers */
 } timing;
@@ -25,11 +27,12 @@ typedef struct trial {
     cnr_plan *plan;
     cnr_session *session;
     double ns[ROUNDS], remainder_ns[ROUNDS];
-    uint64_t begun, sum, left; /* of the run under way; left: what others did */
+    /* Ns: of the current run; left: time in steps that are not the kernel's. */
+    uint64_t begun, sum, left;
     int32_t rounds, heard;
 } trial;
 
-/* Only what computes counts: what layouts cost depends on the neighbours, whom planning knows. */
+/* Counts only computing steps: layout costs depend on neighbours, which planning knows. */
 static void hear(void *arg, const cnri_event *e) {
     trial *t = arg;
     if (e->kind == CNRI_EVENT_STEP_BEGIN) t->begun = e->now_ns;
@@ -57,7 +60,8 @@ static cnr_status put_inputs(trial *t, const cnr_graph *g, cnr_error *err) {
 
 /* ---- one kernel, until it has run once ---- */
 
-/* A device's failure is its kernel's own affair; what there is no memory for is everybody's. */
+/* True if the failure only rules out this kernel (an error of the device); out of memory is an
+ * error of everything. */
 static bool passes_over(cnr_status *status, const char *kernel, const cnr_error *why) {
     if (!*status || *status == CNR_E_MEMORY) return false;
     cnri_log(CNR_LOG_WARN, "tune", "%s: %s: %s: left out", kernel, why ? why->where : "",
@@ -66,13 +70,14 @@ static bool passes_over(cnr_status *status, const char *kernel, const cnr_error 
     return true;
 }
 
-/* Once; *hangs: it was cancelled. Timed streams heed that even where nothing stops a kernel. */
+/* Runs once; *hangs: it was cancelled. Timed streams notice a cancel even if nothing stops a
+ * kernel. */
 static cnr_status run_once(trial *t, int64_t hang_ms, bool *hangs, cnr_error *err) {
     cnri_watchdog w;
     cnr_status status = cnri_session_listen(t->session, hear, t, true, &t->heard, err);
     if (status) return status;
     for (int32_t i = 0; i < 2;
-         i++) { /* once more: the whole process may have been stopped meanwhile */
+         i++) { /* a second try, because the whole process may have been stopped meanwhile */
         cnri_watchdog_begin(&w, t->session, hang_ms); /* the first run warms up */
         status = cnr_session_run(t->session, err);
         const bool late = cnri_watchdog_end(&w);
@@ -139,8 +144,9 @@ static void end(trial *t) {
 
 /* ---- answers: a kernel that is wrong here is never kept, however fast ---- */
 
-enum { MAX_REFERENCE = 200000000 }; /* operations that a reference is waited for */
-static const double AGREE = 2e-3;   /* of the largest; what drivers do wrong is far more */
+enum { MAX_REFERENCE = 200000000 }; /* most operations for which the reference is used */
+/* Relative to the largest number; errors of drivers are far larger. */
+static const double AGREE = 2e-3;
 
 bool cnri_outputs_agree(const cnr_tensor *got, const cnr_tensor *want) {
     const float *a = got->data, *b = want->data;
@@ -169,8 +175,8 @@ static cnr_status agrees(trial *t, trial *judge, const cnr_graph *g, bool *agree
     return status;
 }
 
-/* Leaves out kernels whose answers are not the reference's, or, where that would take long, not
- * those of whatever the processor has for the node. Where neither runs nobody judges. */
+/* Rules out kernels whose answers differ from the reference's, or, for large nodes, from the
+ * processor's kernel. If neither can run, answers are not checked. */
 static cnr_status judge_all(timing *m, const cnr_graph *g, trial *trials, bool *in, int32_t n,
                             const char *const *kernels, cnr_error *err) {
     const cnri_device *host;
@@ -195,8 +201,8 @@ static cnr_status judge_all(timing *m, const cnr_graph *g, trial *trials, bool *
     return status;
 }
 
-/* In turns, so that what disturbs the machine disturbs all alike; those that are three times as
- * slow as the best in the first round are not asked again. */
+/* Times the kernels in turns, so that disturbances affect all alike. Kernels three times as slow
+ * as the best in the first round are not run again. */
 static cnr_status run_rounds(trial *trials, bool *in, const char *const *kernels, int32_t n,
                              cnr_error *err) {
     cnr_status status = CNR_OK;
@@ -225,8 +231,8 @@ static cnr_status run_rounds(trial *trials, bool *in, const char *const *kernels
 
 static cnr_status run_again(void *session, cnr_error *err) { return cnr_session_run(session, err); }
 
-/* What the machine takes for one run; a second or so. Where nothing is metered nobody asks again.
- */
+/* Measures joules of a kernel for about a second. If nothing can be metered, it is not tried
+ * again. */
 static cnr_status meter(timing *m, trial *t, cnri_cost *cost, cnr_error *err) {
     cnr_energy energy = {.size = sizeof energy};
     cnr_session_unlisten(t->session, t->heard);
@@ -240,18 +246,19 @@ static cnr_status meter(timing *m, trial *t, cnri_cost *cost, cnr_error *err) {
     return status;
 }
 
-/* A knob may feed several devices, with commas between. */
+/* True if the knob sets the clock of the device. A knob may feed several devices, separated by
+ * commas. */
 static bool clocks(const cnr_gauge *knob, const char *device) {
     const size_t n = strlen(device);
     for (const char *at = knob->feeds; at; at = strchr(at, ',')) {
         at += *at == ',';
         if (strncmp(at, device, n) == 0 && strchr(":,", at[n]))
-            return true; /* strchr finds the end, too */
+            return true; /* strchr also finds the final NUL */
     }
     return false;
 }
 
-/* Of the knob that clocks the device, or some part of it; 0: there is none, or it does not say. */
+/* MHz of the knob that clocks the device or a part of it; 0: there is none, or it can't be read. */
 static double mhz_of(cnr_runtime *rt, const char *device) {
     cnr_gauge_list list = {.size = sizeof list};
     double hz = 0;
@@ -275,7 +282,7 @@ static cnr_status cost_of(timing *m, trial *t, const char *device, bool in, cnri
     return in && m->energy ? meter(m, t, cost, err) : CNR_OK;
 }
 
-/* What was timed so far is kept, so that whoever is killed goes on from there. */
+/* Stores the times so far, so that a killed process can be continued. */
 static cnr_status keep(const timing *m, cnr_error *err) {
     cnri_tuning news = {0};
     cnr_status status = CNR_OK;
@@ -291,7 +298,7 @@ static cnr_status keep(const timing *m, cnr_error *err) {
     return status;
 }
 
-/* Of a device that works by itself nothing more is to be had in this process. */
+/* Prepares all trials. After a hang, an asynchronous device can't be used again in this process. */
 static cnr_status begin_all(timing *m, const cnr_graph *g, const char *device, trial *trials,
                             bool *in, const char *const *kernels, int32_t n, cnri_cost *costs,
                             cnr_error *err) {
@@ -313,7 +320,8 @@ static cnr_status begin_all(timing *m, const cnr_graph *g, const char *device, t
     return status;
 }
 
-/* Which rank measures a layer: by the operators and sizes of its segment, alike on all ranks. */
+/* True if this rank measures the layer. The choice follows from the operators and sizes of the
+ * segment, so all ranks agree. */
 static bool is_ours(const cnr_graph *segment, const char *device) {
     const int32_t ranks = cnri_group_ranks();
     cnri_text all = {0};
@@ -395,7 +403,7 @@ static cnr_status tune(cnr_model *m, const cnr_tensor *const *types, int32_t n, 
     cnri_device_set set;
     *out = NULL;
     options.tuning = t;
-    options.candidates = true; /* so that all devices' rows are made */
+    options.candidates = true; /* makes the rows of all devices */
     cnr_status status = cnri_device_set_make(&set, &m->rt->devices, m->graph, &options, err);
     if (status) return status;
     t->measure = time_kernels;
@@ -421,13 +429,13 @@ cnr_status cnri_tune(cnr_model *m, const cnr_tensor *const *types, int32_t n, bo
 
 /* ---- all of it, several times ---- */
 
-typedef struct found { /* of all repeats */
+typedef struct found { /* results of all repeats */
     CNRI_VEC(cnri_tuning) times;
     cnri_tuned *out;
-    bool kept; /* what there was when it failed */
+    bool kept; /* the times before a failure are stored */
 } found;
 
-/* "(idle)", "(copy 4K)": of a device, or between two. */
+/* False for "(idle)" and "(copy 4K)", which belong to a device or to two. */
 static bool is_kernel(const cnri_timed *row) { return row->kernel[0] != '('; }
 
 static bool first_of_key(const cnri_tuning *t, int32_t row) {
@@ -449,7 +457,8 @@ static const cnri_timed *fastest(const cnri_tuning *t, const char *key, bool *se
     return best;
 }
 
-/* How often each repeat chose what most did, and how far the chosen times' sums lie apart. */
+/* Computes how often each repeat chose the most frequent kernel, and the spread of the sums of
+ * chosen times. */
 static cnr_status compare(found *f, cnr_error *err) {
     const int32_t n = f->times.n;
     const cnri_tuning *first = &f->times.at[0];
@@ -477,13 +486,13 @@ static cnr_status compare(found *f, cnr_error *err) {
         agreed += commonest;
     }
     f->out->agreement = choices ? (double)agreed / (double)choices : 1;
-    const double middle = cnri_median(sums, n); /* sorts them */
+    const double middle = cnri_median(sums, n); /* sorts the sums */
     f->out->spread = middle > 0 ? (sums[n - 1] - sums[0]) / middle : 0;
     cnri_free(sums);
     return CNR_OK;
 }
 
-/* The medians of all repeats; what was on record is not news. */
+/* Records the medians of all repeats; rows that were recorded before are left out. */
 static cnr_status record_medians(const found *f, const cnri_tuning *record, cnri_tuning *news,
                                  cnr_error *err) {
     const cnri_tuning *first = &f->times.at[0];
@@ -507,7 +516,7 @@ static cnr_status record_medians(const found *f, const cnri_tuning *record, cnri
     return status;
 }
 
-/* What is known before a repeat: what hangs, and, if nothing is to be timed again, all. */
+/* Copies what is known before a repeat: hanging kernels, and with `all` every time. */
 static cnr_status take_known(const cnri_tuning *from, bool all, cnri_tuning *to, cnr_error *err) {
     cnr_status status = CNR_OK;
     for (int32_t k = 0; !status && k < from->rows.n; k++) {
@@ -546,7 +555,7 @@ static cnr_status repeat(const cnri_tune_options *o, cnr_model *model, const cnr
     return status;
 }
 
-/* Ranks measure a part of the layers each and put it on record. */
+/* Each rank measures a part of the layers and stores it. */
 static cnr_status measure_shared(const cnri_tune_options *o, cnr_model *model,
                                  const cnr_observer *observer, cnr_error *err) {
     cnri_tuning record = {0}, times = {0};
@@ -566,7 +575,7 @@ static cnr_status measure_shared(const cnri_tune_options *o, cnr_model *model,
                            .folder = o->folder,
                            .shared = true};
     cnr_status status = cnri_tuning_load(o->folder, &record, print, err);
-    if (!status) status = cnri_group_barrier(err); /* all know the same */
+    if (!status) status = cnri_group_barrier(err); /* all ranks know the same afterwards */
     if (!status) status = take_known(&record, !o->again, &times, err);
     if (!status) status = cnri_input_shapes(model, o->batch, &shapes, err);
     if (!status) status = tune(model, shapes.list, shapes.n, timing, &plan, err);
@@ -575,10 +584,10 @@ static cnr_status measure_shared(const cnri_tune_options *o, cnr_model *model,
     cnri_shapes_free(&shapes);
     cnri_vec_free(&record.rows);
     cnri_vec_free(&times.rows);
-    return status ? status : cnri_group_barrier(err); /* all of it is there */
+    return status ? status : cnri_group_barrier(err); /* all times are stored */
 }
 
-/* A kernel hung that was not known to. */
+/* True if a kernel hung that the record does not list yet. */
 static bool hangs_more(const cnri_tuning *times, const cnri_tuning *record) {
     for (int32_t i = 0; i < times->rows.n; i++) {
         const cnri_timed *row = &times->rows.at[i], *was;
@@ -598,11 +607,12 @@ static cnr_status tune_alone(cnr_model *model, const cnri_tune_options *options,
     const int64_t before = cnri_alloc_failures();
     cnr_status status = cnri_tuning_load(options->folder, &record, print, err);
     if (!status) status = repeat(options, model, &record, observer, &f, err);
-    for (int32_t i = 0; i < f.times.n && f.kept; i++) /* else it would hang again */
+    for (int32_t i = 0; i < f.times.n && f.kept; i++) /* so that it does not hang again */
         out->hung = out->hung || hangs_more(&f.times.at[i], &record);
     if (!status) status = compare(&f, err);
     if (!status) status = record_medians(&f, &record, &news, err);
-    status = cnri_alloc_verdict(before, status, options->folder, err); /* a kernel may be missing */
+    /* A kernel may have been left out for want of memory. */
+    status = cnri_alloc_verdict(before, status, options->folder, err);
     if (!status) status = cnri_tuning_save(options->folder, &news, err);
     out->repeats = f.times.n;
     out->rows = news.rows.n;

@@ -1,4 +1,4 @@
-/* Plans of a net at its usual sizes: to look at, or made and kept for quick starts later. */
+/* Plans of a net at its default sizes: to look at, or made and stored for quick starts. */
 #include "work/work.h"
 
 cnr_status cnri_plan_default_sizes(const cnr_model *model, int64_t batch, bool table,

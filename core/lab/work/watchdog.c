@@ -1,4 +1,4 @@
-/* A watchdog is a thread that waits for the end of a run, or for as long as the run may take. */
+/* A watchdog: a thread that waits for the end of a run, or until the run exceeds its time. */
 #include "work/watchdog.h"
 #include <signal.h>
 
@@ -17,7 +17,8 @@ void cnri_watchdog_begin(cnri_watchdog *w, cnr_session *session, int64_t ms) {
     sigset_t all, before;
     *w = (cnri_watchdog){.session = session};
     if (ms <= 0) return;
-    clock_gettime(CLOCK_MONOTONIC, &w->until); /* of the machine, also where time is played */
+    /* The machine's clock, even if a plugin's clock is in force. */
+    clock_gettime(CLOCK_MONOTONIC, &w->until);
     const int64_t ns = w->until.tv_nsec + ms % 1000 * 1000000;
     w->until.tv_sec += (time_t)(ms / 1000 + ns / 1000000000);
     w->until.tv_nsec = (long)(ns % 1000000000);
@@ -27,7 +28,7 @@ void cnri_watchdog_begin(cnri_watchdog *w, cnr_session *session, int64_t ms) {
     pthread_condattr_destroy(&attr);
     pthread_mutex_init(&w->lock, NULL);
     sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before); /* signals are for the caller's own threads */
+    pthread_sigmask(SIG_SETMASK, &all, &before); /* signals go to the caller's own threads only */
     w->watches = pthread_create(&w->thread, NULL, watch, w) == 0;
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (w->watches) return;

@@ -1,4 +1,4 @@
-/* A watchdog: a session's run that takes too long is cancelled. */
+/* A watchdog cancels a session's run that takes too long. */
 #ifndef CNRI_WATCHDOG_H
 #define CNRI_WATCHDOG_H
 
@@ -15,9 +15,9 @@ typedef struct cnri_watchdog {
     bool watches, done, late;
 } cnri_watchdog;
 
-/* Cancels the session's run `ms` from now, unless it is ended by then. 0: never. */
+/* Cancels the session's run after `ms` milliseconds unless it ends before; 0: never. */
 void cnri_watchdog_begin(cnri_watchdog *w, cnr_session *session, int64_t ms);
-/* Whether it did. */
+/* Ends the watchdog. True: it cancelled the run. */
 bool cnri_watchdog_end(cnri_watchdog *w);
 
 #endif

@@ -1,6 +1,6 @@
-/* work: what a person asks for, without a word printed or parsed: each is a struct of options, an
- * observer (how far, what happened, when to stop: cnnrun.h) and a result with a function that frees
- * it. Programs, scripts and applications call the same. */
+/* work: the work of the commands, without parsing or printing. Each piece has a struct of
+ * options, an observer (reports progress and events, can stop it: cnnrun.h) and a result with a
+ * function that frees it. Programs, scripts and applications call the same functions. */
 #ifndef CNRI_WORK_H
 #define CNRI_WORK_H
 
@@ -11,18 +11,19 @@
 #include "train/train.h"
 
 /* ---- observe.c ---- */
-/* The caller's structs may be older and shorter, or NULL: what is missing is 0. */
+/* Copies a caller's options. The struct may be older and shorter, or NULL; what is missing
+ * becomes 0. */
 #define CNRI_COPY_OPTIONS(to, from) \
     do { \
         (to) = (__typeof__(to)){.size = sizeof(to)}; \
         if (from) memcpy(&(to), (from), (from)->size < sizeof(to) ? (from)->size : sizeof(to)); \
     } while (0)
-/* The caller says how large its result is. */
+/* Checks that the caller set the size of its result. */
 #define CNRI_CHECK_RESULT_SIZE(out, got, err) \
     ((out)->size >= sizeof(got) \
          ? CNR_OK \
          : cnri_fail(err, CNR_E_INVALID, #out, "its size is to be set before the call"))
-/* Copies as much of a result as the caller's struct has, who may be older than its last fields. */
+/* Copies a result to the caller's struct, which may be older and lack the last fields. */
 #define CNRI_COPY_RESULT(out, got) \
     do { \
         const uint32_t capacity = cnr_min((out)->size, (uint32_t)sizeof(got)); \
@@ -30,59 +31,62 @@
         (out)->size = capacity; \
     } while (0)
 bool cnri_stopped(const cnr_observer *o);
-/* Progress and events on their way; false: stop now. */
+/* Report progress or an event; false: stop now. */
 bool cnri_notify_progress(const cnr_observer *o, const cnr_progress *p);
 bool cnri_notify_event(const cnr_observer *o, int32_t kind, const void *of);
-/* "evaluating" is at `done` of `total`; CNR_E_CANCELLED: stop now. */
+/* Reports that `what` ("evaluating") is at `done` of `total`; CNR_E_CANCELLED: stop now. */
 cnr_status cnri_report_progress(const cnr_observer *o, const char *what, int64_t done,
                                 int64_t total, cnr_error *err);
 
 /* Events inside the library, beside CNR_EVENT_..., and the struct that each brings. */
 enum {
-    CNRI_EVENT_CASE = 1000,    /* cnri_compared */
-    CNRI_EVENT_PICTURE,        /* cnri_recognised */
-    CNRI_EVENT_ENERGY,         /* cnri_energy_row */
-    CNRI_EVENT_CLEAR_PROGRESS, /* NULL: a script prints now, so a progress line is to be wiped */
+    CNRI_EVENT_CASE = 1000, /* cnri_compared */
+    CNRI_EVENT_PICTURE,     /* cnri_recognised */
+    CNRI_EVENT_ENERGY,      /* cnri_energy_row */
+    /* Without a struct: a script is about to print, so a progress line must be cleared. */
+    CNRI_EVENT_CLEAR_PROGRESS,
 };
 
 /* ---- runner.c: a net run on pictures, in batches ---- */
-/* model -> plan for the batch's shape -> session; `input` is the host side of the only input. */
+/* A net that runs on pictures. `input` is the memory of its only input, on the host. */
 typedef struct cnri_runner {
     const cnr_observer *observer;
     cnr_model *model;
     cnr_plan *plan;
     cnr_session *session;
     cnri_preprocess preprocess;
-    cnr_tensor input;           /* the session's, or `own` */
-    cnr_tensor requested_shape; /* the shape that plan and session were made for */
+    cnr_tensor input;           /* in the session's memory, or in `own` */
+    cnr_tensor requested_shape; /* as requested when plan and session were made */
     int64_t requested_batch;
     void *own;
-    int32_t axis; /* of the input, that counts pictures: 0, or -1 */
+    int32_t axis; /* axis of the input that counts pictures: 0, or -1: none */
     int64_t batch;
-    bool adapts; /* runs are the model's that adapts, whose sessions come and go */
+    bool adapts; /* the model adapts: its runs choose the session */
 } cnri_runner;
 cnr_status cnri_runner_open(cnri_runner *r, cnr_model *model, const cnr_observer *observer,
                             cnr_error *err);
 void cnri_runner_close(cnri_runner *r);
-/* Makes plan and session for `batch` pictures like this one; cheap when nothing changed. A net made
- * for one batch size keeps it: r->batch tells. */
+/* Makes plan and session for `batch` pictures like this one; quick if nothing changed. A net
+ * made for one batch size keeps it: see r->batch. */
 cnr_status cnri_runner_shape(cnri_runner *r, int64_t batch, const cnr_tensor *picture,
                              cnr_error *err);
 cnr_status cnri_runner_put(cnri_runner *r, int64_t slot, const cnr_tensor *picture, cnr_error *err);
-/* *ns (may be NULL): from handing the input over to having the outputs on the host. */
+/* Runs the batch. *ns (may be NULL): time from passing the input to having the outputs on the
+ * host. */
 cnr_status cnri_runner_run(cnri_runner *r, uint64_t *ns, cnr_error *err);
-/* Sample `slot` of an output: a view into `whole`. False when the output isn't one per sample. */
+/* Makes *out a view of sample `slot` in an output. False: the output does not have one entry for
+ * each sample. */
 bool cnri_runner_slice(const cnri_runner *r, const cnr_tensor *whole, int64_t slot,
                        cnr_tensor *out);
 /* ---- score.c: what an answer says, for all who count ---- */
-/* All but one axis are 1, behind the batch: scores of classes. */
+/* True if all axes of a sample but one are 1, so that it holds scores of classes. */
 bool cnri_is_classes(const cnr_tensor *sample);
-/* Scores that a net's end has made into shares of 1. */
+/* True if the scores are shares that sum to 1. */
 bool cnri_are_shares(const cnr_tensor *sample);
-/* The best of a sample's scores; -1: they aren't scores of classes. */
+/* Index of the largest score of a sample; -1: it does not hold scores of classes. */
 int64_t cnri_best_class(const cnr_tensor *sample);
 
-/* The least, the greatest and the mean of all elements; NaN: there are none. */
+/* Least, largest and mean of all elements; NaN: there are none. */
 typedef struct cnri_extent {
     double low, high, mean;
 } cnri_extent;
@@ -91,17 +95,18 @@ cnri_extent cnri_extent_of(const cnr_tensor *t);
 /* ---- recognise.c ---- */
 typedef struct cnri_recognised {
     const char *picture;
-    double seconds;       /* of a video; NaN: there are no times */
-    const cnr_error *err; /* why it could not be read; NULL: it was */
+    double seconds;       /* position in a video; NaN: not a video */
+    const cnr_error *err; /* why the picture could not be read; NULL: it was read */
     double ms;
-    bool classes, shares; /* output 0 is scores of classes, which are parts of 1 */
-    const cnr_top *top;   /* the best of them */
+    bool classes, shares; /* output 0 holds scores of classes; these are shares of 1 */
+    const cnr_top *top;   /* the best classes */
     int32_t n;
-    cnr_session *session; /* with all outputs */
+    cnr_session *session; /* holds all outputs */
 } cnri_recognised;
-/* Runs the model on the chosen pictures of each spec. The observer gets one CNRI_EVENT_PICTURE for
- * each, with up to `top` classes or with the error of a picture or spec that can't be read; the
- * work goes on. Fails if a run fails, the choice is wrong or the observer stops it. */
+/* Runs the model on the chosen pictures of each spec. The observer gets a CNRI_EVENT_PICTURE for
+ * each, with up to `top` classes. A picture or spec that can't be read is reported the same way,
+ * and the work goes on. Fails if a run fails, if the choice is wrong, or if the observer stops
+ * it. */
 cnr_status cnri_recognise(cnr_model *model, const char *const *specs, int32_t n,
                           const cnr_selection *choice, int32_t top, const cnr_observer *observer,
                           cnr_error *err);
@@ -110,24 +115,27 @@ cnr_status cnri_recognise(cnr_model *model, const char *const *specs, int32_t n,
 typedef struct cnri_feed cnri_feed;
 typedef struct cnri_fed {
     cnr_sample sample;
-    int64_t number, lost; /* of the sample, from 0; of a live source, in all so far */
-    bool ran;             /* it had the size that the feed is set for: outputs are of it */
+    /* Number: of the sample, from 0; lost: samples of a live source dropped so far. */
+    int64_t number, lost;
+    bool ran; /* its size was the one the feed is attached for, so `outputs` are valid */
     int32_t n_outputs, turn;
     cnr_tensor input, *outputs;
     cnri_framing framing;
-    uint64_t came_ns, begun_ns, ended_ns; /* by the machine's clock: read; the run */
+    /* Ns by the machine's clock: sample read; run begun and ended. */
+    uint64_t came_ns, begun_ns, ended_ns;
 } cnri_fed;
-/* Takes the samples over, after an error too. Of a live source the latest goes before the rest. */
+/* Opens a feed, which owns the samples, after an error too. With a live source the latest sample
+ * goes first, and older ones are dropped. */
 cnr_status cnri_feed_open(cnri_samples *samples, cnri_feed **out, cnr_error *err);
-/* From now on pictures of that size are prepared so for an input of that type, and run, in a
- * session of the feed's own. Takes `preprocess` over where it succeeds. The model stays until
- * cnri_feed_detach or close. */
+/* From now on pictures of that size are prepared for an input of that type and run, in a session
+ * of the feed's own. On success the feed owns `preprocess`. The model must live until
+ * cnri_feed_detach or cnri_feed_close. */
 cnr_status cnri_feed_attach(cnri_feed *feed, cnr_model *model, cnri_preprocess *preprocess,
                             const cnr_tensor *type, const cnr_tensor *picture, cnr_error *err);
 void cnri_feed_detach(cnri_feed *feed);
-/* The next: cnri_fed_free. CNR_E_NOT_FOUND of "feed": it has ended; CNR_E_CANCELLED: `cancelled`
- * (may be NULL) said so. *out NULL with CNR_OK: nothing came until `until_ns` of the machine's
- * clock (0: no bound). */
+/* Returns the next sample; free it with cnri_fed_free. CNR_E_NOT_FOUND with the place "feed": it
+ * has ended; CNR_E_CANCELLED: `cancelled` (may be NULL) returned true. *out NULL with CNR_OK:
+ * nothing came until `until_ns` of the machine's clock (0: waits without bound). */
 cnr_status cnri_feed_next(cnri_feed *feed, uint64_t until_ns, bool (*cancelled)(void),
                           cnri_fed **out, cnr_error *err);
 bool cnri_feed_is_live(const cnri_feed *feed);
@@ -135,21 +143,22 @@ void cnri_fed_free(cnri_fed *fed);
 void cnri_feed_close(cnri_feed *feed);
 
 /* ---- evaluate.c ---- */
-/* As cnr_evaluate, on samples that are open; `data` names them in messages. */
+/* cnr_evaluate on open samples; `data` in the options names them in messages. */
 cnr_status cnri_evaluate(cnr_model *model, cnri_samples *samples,
                          const cnr_evaluate_options *options, const cnr_observer *observer,
                          cnr_evaluation *out, cnr_error *err);
-/* Wilson's 95% interval, low and high, of a part that was seen among n; NaN where `part` is, or n
- * is 0. */
+/* Wilson's 95% interval (low, high) of a share `part` seen among n; NaN if `part` is NaN or n is
+ * 0. */
 void cnri_wilson_interval(double part, int64_t n, double out[2]);
 
-/* classes.c: a line for each class of the net: a label's number, or a name, which stands for its
- * place in sorted order. *out: cnri_free. */
+/* classes.c: reads a file with one line for each class of the net: the number of a label, or a
+ * name, which stands for its place in sorted order. Free *out with cnri_free. */
 cnr_status cnri_class_map_read(const char *path, const cnr_model *model, int64_t **out, int64_t *n,
                                cnr_error *err);
 
 /* ---- profile.c ---- */
-/* Sums of steps by operator, longest first; `out` has space for n. Returns how many. */
+/* Sums the steps by operator, longest first. `out` has room for n. Returns the number of
+ * operators. */
 typedef struct cnri_op_timing {
     const char *op;
     double ms;
@@ -158,130 +167,139 @@ typedef struct cnri_op_timing {
 int32_t cnri_sum_by_operator(const cnr_step_timing *steps, int32_t n, cnri_op_timing *out);
 
 /* ---- trace.c ---- */
-/* One run of the session, a line a device, as JSON that Chrome's tracing and Perfetto read. */
+/* Runs the session once and writes the trace as JSON for Chrome's tracing and Perfetto, one row
+ * for each device. */
 cnr_status cnri_trace_run(cnr_session *s, const char *path, cnr_error *err);
 
 /* ---- energy.c ---- */
-/* The runtime's sampler, opened when first asked for; rt closes it. */
+/* Returns the runtime's energy sampler, which is opened at first use; the runtime closes it. */
 struct cnri_sampler;
 cnr_status cnri_energy_sampler(cnr_runtime *rt, struct cnri_sampler **out, cnr_error *err);
-/* Work that tells energy when it is asked to: `requested_shape` 0 leaves *region NULL, which ends
- * as nothing. *out is made of what the region was, in `rounds`, unless `status` is an error, which
- * comes back. */
+/* Brackets of work that measures energy on request. `requested_shape` 0: *region stays NULL, and
+ * closing it does nothing. Closing fills *out with the energy of the region, counted in
+ * `rounds`, unless `status` is an error. Returns `status`, or an error of its own. */
 cnr_status cnri_energy_begin_if(cnr_runtime *rt, int32_t requested_shape,
                                 const cnr_observer *observer, cnr_energy_region **region,
                                 cnr_error *err);
 cnr_status cnri_energy_close(cnr_energy_region *region, cnr_status status, int64_t rounds,
                              cnr_energy **out, cnr_error *err);
-/* Sums that miss a device on which the plan's kernels run are no sums: unmeasured, and e->why says
- * so. e may be NULL. */
+/* If a device that runs the plan's kernels has no meter, the sums become unmeasured, and e->why
+ * says so. e may be NULL. */
 void cnri_energy_check_plan(cnr_energy *e, const cnr_plan *plan);
 void cnri_energy_drop(cnr_energy **energy);
-/* The observer's flag, or NULL. */
+/* The observer's cancel flag; NULL: it has none. */
 const volatile int32_t *cnri_cancel_of(const cnr_observer *o);
 
-/* ---- follow.c: every domain, each 50 ms, until the time is over or the observer stops it ---- */
+/* ---- follow.c: reads every domain, each 50 ms, until the time is over or the observer stops it
+ * ---- */
 typedef struct cnri_follow_options {
-    double seconds; /* 0: until it is stopped, which is no error */
-    /* a line for each reading of all: time, watts of each, joules of each; or NULL */
+    double seconds; /* 0: until the observer stops it, which is no error */
+    /* File for one line at each reading: time, watts and joules of each domain. NULL: none. */
     const char *csv;
-    /* a file that holds the joules of each so far, for whoever reads it; or NULL */
+    /* File with the joules of each domain so far, for other processes. NULL: none. */
     const char *counter;
-    const char *const *taken; /* files that those must not be, NULL-terminated; or NULL */
+    /* Files that the two above must not overwrite; NULL-terminated; NULL: none. */
+    const char *const *taken;
 } cnri_follow_options;
-/* What the domains draw now; NaN where one can't be read. */
+/* Present power of the domains; NaN: could not be read. */
 typedef struct cnri_energy_row {
     double seconds; /* since the beginning */
     int32_t n;
     const double *watts, *joules;
     const char *const *names;
 } cnri_energy_row;
-/* out: what it came to in all. CNR_E_NOT_FOUND: no plugin finds a meter. */
+/* Follows the meters. out: the energy in all. CNR_E_NOT_FOUND: no plugin finds a meter. */
 cnr_status cnri_energy_follow(cnr_runtime *rt, const cnri_follow_options *options,
                               const cnr_observer *observer, cnr_energy *out, cnr_error *err);
 
-/* ---- command.c: what a command takes, with all that it starts ---- */
-/* argv ends in NULL. *exit_code: the command's, 128 and the signal that ended it, or 127 when it
- * can't be started (CNR_E_NOT_FOUND). Stopping passes the signal on, and waits. */
+/* ---- command.c: energy while a command runs, with all processes that it starts ---- */
+/* argv ends in NULL. *exit_code: the command's; 128 plus the number of the signal that ended it;
+ * or 127 if it can't be started (CNR_E_NOT_FOUND). When the observer stops it, the signal is
+ * passed on, and the command's end awaited. */
 cnr_status cnri_energy_command(cnr_runtime *rt, char *const *argv,
                                const cnr_energy_options *options, const cnr_observer *observer,
                                cnr_energy *out, int *exit_code, cnr_error *err);
 
 /* ---- tune.c ---- */
-/* Times kernels where `t` has no times yet, for these shapes, on each device that the model's
- * options name, and copies between them; plans by that. The plan is the caller's, not the model's.
- * energy: joules too, if there is a meter. Options that ask for determinism leave clocks alone. */
+/* Times kernels that have no times in `t`, for these shapes, on each device that the model's
+ * options name, and copies between devices; then plans by these times. The caller owns the plan.
+ * energy: measures joules too, if there is a meter. Nothing is timed if the options ask for
+ * determinism. */
 cnr_status cnri_tune(cnr_model *model, const cnr_tensor *const *types, int32_t n, bool energy,
                      cnri_tuning *t, const cnr_observer *observer, cnr_plan **out, cnr_error *err);
 typedef struct cnri_tune_options {
-    const char *folder;    /* whose record is read and written */
-    int64_t batch, repeat; /* pictures at a time; times that all of it is measured */
-    bool again;            /* what is on record too */
-    bool no_energy;        /* times alone, though there is a meter */
-    int64_t hang_ms;       /* a kernel that runs longer is left out, for good (0: a minute) */
+    const char *folder;    /* folder whose record is read and written */
+    int64_t batch, repeat; /* batch: pictures at a time; repeat: how often everything is measured */
+    bool again;            /* also times what is on record */
+    bool no_energy;        /* measures no joules even if there is a meter */
+    int64_t hang_ms;       /* a kernel that runs longer is never timed again, in ms (0: a minute) */
 } cnri_tune_options;
 typedef struct cnri_tuned {
-    int32_t repeats, rows; /* rows: on record now */
-    int32_t joules;        /* those of them with joules */
-    int64_t choices;       /* layers that several kernels take */
-    double agreement;      /* part of all choices that were the usual one */
-    double spread;         /* how far the sums of the chosen times lie apart, of their median */
-    bool hung;             /* a kernel did: after CNR_E_DEVICE another process can go on */
+    int32_t repeats, rows; /* rows: in the record now */
+    int32_t joules;        /* number of rows with joules */
+    int64_t choices;       /* layers that several kernels accept */
+    double agreement;      /* share of all choices that were the most frequent one */
+    double spread;         /* spread of the sums of chosen times, relative to their median */
+    bool hung;             /* a kernel hung: after CNR_E_DEVICE another process can go on */
 } cnri_tuned;
-/* Floats that are as near to each other as two kernels' answers; of other types any are. */
+/* True if floats are as close to each other as the answers of two kernels. Other types always
+ * agree. */
 bool cnri_outputs_agree(const cnr_tensor *got, const cnr_tensor *want);
 cnr_status cnri_tune_model(cnr_model *model, const cnri_tune_options *options,
                            const cnr_observer *observer, cnri_tuned *out, cnr_error *err);
 
 /* ---- warm.c ---- */
-/* For the usual sizes at `batch`, with its table if that is wanted; the caller's (cnri_plan_free),
- * not the model's. */
+/* Plans for the default sizes at `batch`; `table`: keeps the table. The caller frees the plan
+ * with cnri_plan_free. */
 cnr_status cnri_plan_default_sizes(const cnr_model *model, int64_t batch, bool table,
                                    cnr_plan **out, cnr_error *err);
 typedef struct cnri_warmed {
     int64_t batch;
-    char origin[1024]; /* hit, or miss or stale and why */
+    char origin[1024]; /* "hit", or "miss" or "stale" with the reason */
     double ms;
-    int32_t blobs;                             /* prepared weights, now or then */
-    uint64_t blob_bytes, prepared, taken_over; /* the last two: blobs made now, and found */
+    int32_t blobs; /* number of blobs, prepared now or earlier */
+    /* Bytes of all blobs; prepared, taken_over: number of blobs made now, and found. */
+    uint64_t blob_bytes, prepared, taken_over;
 } cnri_warmed;
-/* Plans, and prepares weights, into the model's cache. */
+/* Plans, prepares weights, and stores both in the model's cache. */
 cnr_status cnri_warm(cnr_model *model, int64_t batch, cnri_warmed *out, cnr_error *err);
 
 /* ---- compile.c ---- */
 typedef struct cnri_compiled {
     int64_t batch;
-    const char *device; /* that runs what nobody places elsewhere; lives as long as the runtime */
+    /* Device of all nodes that are not placed elsewhere; the runtime owns the text. */
+    const char *device;
     double ms;
-    int32_t blobs, programs; /* prepared weights; what plugins compiled for the devices */
+    /* Blobs of prepared weights; programs that plugins compiled for devices. */
+    int32_t blobs, programs;
     uint64_t model_bytes, blob_bytes, program_bytes;
 } cnri_compiled;
-/* Writes a compiled model to `path`, whole or not at all: the model's net, the plan that is made
- * for it here, at its usual sizes for `batch`, and what plugins compile for that. It is run once,
- * on made-up inputs. `policy`: the file of the model's policy that does not come with the net;
- * NULL: there is none. The model's metadata is changed: it brings its options along. */
+/* Writes a compiled model to `path`, whole or not at all: the net, the plan made for it here at
+ * its default sizes for `batch`, and the programs that plugins compile for that. The model is
+ * run once, on made-up inputs. `policy`: file of a policy that is not the net's own; NULL: none.
+ * The options are stored in the model's metadata, which changes. */
 cnr_status cnri_compile(cnr_model *model, int64_t batch, const char *policy, const char *path,
                         cnri_compiled *out, cnr_error *err);
 
-/* copies.c: what so many bytes take from one device to another: the median of some copies. */
+/* copies.c: median time in ns of a few copies of `bytes` from one device to another. */
 cnr_status cnri_copy_ns(const cnr_device *from, const cnr_device *to, uint64_t bytes, double *ns,
                         cnr_error *err);
 
 /* ---- adapt.c ---- */
-/* One run of a model that adapts. *answered: the session that has the outputs; NULL: these inputs
- * can't be adapted to, so cnri_run_plainly is to run them. */
+/* Runs a model that adapts. *answered: the session that has the outputs; NULL: these inputs
+ * can't be adapted to, so run them with cnri_run_plainly. */
 cnr_status cnri_adapt_run(cnr_model *m, const cnr_tensor *const *inputs, int32_t n,
                           cnr_session **answered, cnr_error *err);
 
 /* ---- place.c ---- */
 typedef struct cnri_place_options {
-    const char *policy;          /* a file, or the name of an installed one */
+    const char *policy;          /* a file, or the name of an installed policy */
     const char *const *settings; /* "threshold=1", NULL-terminated; NULL: none */
-    const char *const *devices;  /* NULL-terminated; NULL: those that are taken unasked */
+    const char *const *devices;  /* NULL-terminated; NULL: those used by default */
     int64_t runs, batch;
-    int32_t guard;      /* 1: one device alone is kept where the policy's plan is worse */
-    int32_t again;      /* 1: even if one is kept in the folder */
-    const char *folder; /* where placements are kept and found again; NULL: nowhere */
+    int32_t guard;      /* 1: keeps one device alone if the policy's plan is worse */
+    int32_t again;      /* 1: measures even if the folder has a placement */
+    const char *folder; /* folder where placements are stored and found; NULL: nowhere */
 } cnri_place_options;
 typedef cnr_share_row cnri_place_row;
 typedef struct cnri_place_node {
@@ -292,27 +310,29 @@ typedef struct cnri_place_node {
 } cnri_place_node;
 enum { CNRI_MAX_PLACED = 16 };
 typedef struct cnri_placing {
-    const char *devices[CNRI_MAX_PLACED + 1]; /* among which it is placed; the runtime's texts */
-    CNRI_VEC(cnri_place_row) alone;           /* the net on each device; joules NaN: unmeasured */
+    /* Devices among which it is placed; the runtime owns the texts. */
+    const char *devices[CNRI_MAX_PLACED + 1];
+    CNRI_VEC(cnri_place_row) alone; /* the net on each device alone; joules NaN: not measured */
     CNRI_VEC(cnri_place_node) nodes;
-    /* of the policy's plan; predicted from the devices alone, and a division */
+    /* The policy's plan: as predicted from single devices and a divided run, and as measured. */
     cnri_place_row predicted, measured;
-    cnri_place_row chosen; /* the plan, or the device alone that is kept */
-    char kept[32];         /* a device alone that is better; "": the plan is */
-    char *notes;           /* JSON: the policy's steps; NULL */
-    char *file;            /* in the folder; NULL: none */
-    bool found;            /* it was kept there: then nothing is known of the devices alone */
+    cnri_place_row chosen; /* the plan, or the single device that is kept */
+    char kept[32];         /* name of a single device that is better; "": the plan is kept */
+    char *notes;           /* the policy's steps as JSON; NULL: none */
+    char *file;            /* path in the folder; NULL: none */
+    bool found;            /* it was found in the folder, so single devices were not measured */
 } cnri_placing;
-/* The model is then placed so. */
+/* Finds a placement and applies it to the model. */
 cnr_status cnri_place(cnr_model *model, const cnri_place_options *options,
                       const cnr_observer *observer, cnri_placing *out, cnr_error *err);
 void cnri_placing_free(cnri_placing *placing);
-/* placed.c: as a policy of its own, made for `made_for` (NULL: not told). */
+/* placed.c: prints the placement as a policy of its own, made for the devices `made_for` (NULL:
+ * not stated). */
 void cnri_placing_print(const cnri_placing *p, const char *made_for, cnri_text *out);
-/* The same in a file. own: into the cache folder, for this user alone. */
+/* Writes it to a file. own: into the cache folder, readable by this user only. */
 cnr_status cnri_placing_write(const cnri_placing *p, const char *path, bool own, cnr_error *err);
-/* For other commands, the last one that was made of the net: kept, and followed by a model that has
- * no wishes of its own, if the devices are still those that it was made for. */
+/* The last placement of a net, kept for other commands. A model without placements of its own
+ * follows it, if the devices are still those that it was made for. */
 typedef enum cnri_follows {
     CNRI_FOLLOWS_NOTHING,
     CNRI_FOLLOWS_PLACEMENT,
@@ -321,17 +341,20 @@ typedef enum cnri_follows {
 cnr_status cnri_placing_keep(const cnri_placing *p, const cnr_model *m, const char *folder,
                              cnr_error *err);
 cnr_status cnri_placing_follow(cnr_model *m, const char *folder, cnri_follows *out, cnr_error *err);
-/* Its path in o->folder, which follows from all that the answer does; cnri_free. */
+/* Path of the placement in o->folder, which depends on everything that decides the answer. Free
+ * with cnri_free. */
 cnr_status cnri_placing_path(const cnr_model *m, const cnri_place_options *o,
                              const char *const *devices, char **path, cnr_error *err);
 
 /* ---- quantise.c ---- */
 typedef struct cnri_quantise_options {
-    const char *data;      /* calibrated on its "train" part, checked on "eval" */
-    cnri_samples *samples; /* for both, instead; NULL: none */
-    const char *layers;    /* a pattern of names: only those; NULL: all */
-    int64_t limit, check;  /* pictures (0: 100); to compare both nets on (-1: as limit, 0: don't) */
-    /* decibels: a layer with less signal to noise stays float. NaN: 10, or none with max_drop */
+    const char *data;      /* spec: calibrates on its split "train", checks on "eval" */
+    cnri_samples *samples; /* replaces `data` for both; NULL: none */
+    const char *layers;    /* only layers whose name matches this pattern; NULL: all */
+    /* Pictures to calibrate on (0: 100); to compare both nets on (-1: as many, 0: none). */
+    int64_t limit, check;
+    /* Decibels: layers with less signal to noise stay float. NaN: 10, or no bound if max_drop is
+     * given. */
     double least;
     double max_drop;    /* points that may be lost on the pictures that are held back: of top-1, or,
                            without labels, of agreement; NaN: no bound */
@@ -351,15 +374,15 @@ typedef struct cnri_quantise_options {
 } cnri_quantise_options;
 typedef struct cnri_quantised_layer {
     const char *name;
-    double low, high, decibels; /* what its output was seen to hold; signal to noise */
+    double low, high, decibels; /* measured range of its output; signal to noise */
     bool quantised;
-    double ms[2]; /* float, quantised, with what stands between it and the next; NaN: not timed */
+    double ms[2];      /* float, quantised, with the steps up to the next layer; NaN: not timed */
     int32_t float_for; /* CNR_FLOAT_FOR_...; 0: it is quantised */
 } cnri_quantised_layer;
 typedef struct cnri_quantising {
-    cnr_graph *quantized;         /* borrows from `net`, which borrows from what was given */
-    cnr_graph *net;               /* as plans would have it */
-    cnri_quantised_layer *layers; /* those that could be; names are net's */
+    cnr_graph *quantized;         /* borrows from `net`, which borrows from the caller's net */
+    cnr_graph *net;               /* rewritten as plans do */
+    cnri_quantised_layer *layers; /* layers that could be quantised; `net` owns the names */
     int32_t n_layers, n_quantised;
     int64_t checked;       /* pictures; the next three are of those: before, after */
     double top1[2], ms[2]; /* parts of 1 (NaN without labels); of a picture, the median */
@@ -384,36 +407,38 @@ cnr_status cnri_quantise(cnr_runtime *rt, const cnr_graph *net,
                          cnri_quantising *out, cnr_error *err);
 void cnri_quantising_free(cnri_quantising *q);
 
-/* ---- conversions.c: between floats and whole numbers of 8 bits ---- */
+/* ---- conversions.c: conversions between floats and 8-bit integers ---- */
 typedef struct cnri_conversions {
-    int32_t n, pairs; /* nodes that convert; those that take back what the node before has done */
+    /* N: nodes that convert; pairs: nodes that undo the conversion of the node before. */
+    int32_t n, pairs;
 } cnri_conversions;
 cnri_conversions cnri_conversions_of(const cnr_graph *g);
-int32_t cnri_converts(const cnri_node *node); /* 1: to 8 bits, -1: to floats, 0: it does not */
+int32_t cnri_converts(const cnri_node *node); /* 1: to 8 bits, -1: to floats, 0: does not convert */
 
 /* ---- nets.c ---- */
-/* As cnr_quantize, on samples that are open; NULL: the options' data. What is not given of `least`
- * and `max_drop` is NaN. */
+/* cnr_quantize on open samples; NULL: the options' data. `least` and `max_drop` are NaN if not
+ * given. */
 cnr_status cnri_quantize_model(cnr_model *model, cnri_samples *samples,
                                const cnr_quantize_options *options, const cnr_observer *observer,
                                cnr_model **net, cnr_quantizing *out, cnr_error *err);
 
 /* ---- prune.c ---- */
-/* Of a tensor's elements the part `keep` that is largest in size stays, the others become 0. What
- * is large is told by `by`, of the same shape (NULL: itself). block > 1: so many rows of axis 0
- * that follow each other stay or go together, each element of them by itself. */
+/* Keeps the share `keep` of a tensor's elements with the largest magnitude and sets the others
+ * to 0. Magnitudes are those of `by`, a tensor of the same shape (NULL: of t). block > 1: that
+ * many consecutive rows of axis 0 are kept or removed together, for each element of a row. */
 cnr_status cnri_prune(cnr_tensor *t, const cnr_tensor *by, int64_t block, double keep,
                       cnr_error *err);
 
-/* ---- compare.c: models on given inputs, compared with given outputs (the layout stands there)
- * ---- */
+/* ---- compare.c: runs models on given inputs and compares outputs with given ones (compare.c
+ * describes the folders) ---- */
 typedef enum cnri_outcome { CNRI_CASE_RIGHT, CNRI_CASE_WRONG, CNRI_CASE_SKIPPED } cnri_outcome;
 typedef struct cnri_difference {
     const char *output;
     cnr_tensor got, want;
-    bool type;                    /* type or shape differ; the rest is then 0 */
-    int64_t n, wrong, worst;      /* elements; those that differ too much; where the most */
-    double got_value, want_value; /* there */
+    bool type; /* type or shape differ; the other fields are then 0 */
+    /* Number of elements; of those that differ too much; index of the largest difference. */
+    int64_t n, wrong, worst;
+    double got_value, want_value; /* values at that index */
 } cnri_difference;
 typedef struct cnri_compared {
     const char *name;
@@ -428,8 +453,8 @@ typedef struct cnri_compare_options {
 } cnri_compare_options;
 typedef struct cnri_comparison {
     int32_t n[3];
-} cnri_comparison; /* cases by outcome */
-/* A case or a folder of such; CNR_E_NOT_FOUND: there is none. */
+} cnri_comparison; /* number of cases by outcome */
+/* Compares a case or a folder of cases; CNR_E_NOT_FOUND: there is none. */
 cnr_status cnri_compare_models(cnr_runtime *rt, const char *path,
                                const cnri_compare_options *options, const cnr_observer *observer,
                                cnri_comparison *out, cnr_error *err);
@@ -437,34 +462,36 @@ cnr_status cnri_compare_models(cnr_runtime *rt, const char *path,
 /* ---- convert.c ---- */
 typedef struct cnri_encode_options {
     const cnr_encoding *encoding;
-    const cnr_attr *const *settings; /* resolved, in the order of the encoding's schema */
-    const char *layers; /* a pattern of names: only those; NULL: all where it takes fewer bytes */
+    const cnr_attr *const *settings; /* in the order of the encoding's schema */
+    /* Only layers whose name matches this pattern; NULL: all that then take fewer bytes. */
+    const char *layers;
 } cnri_encode_options;
 typedef struct cnri_encoded_layer {
-    const char *layer, *weight; /* the graph's */
-    uint64_t before, after;     /* bytes: dense, in the encoding */
-    double kept;        /* of the numbers, those that are stored; NAN: the encoding does not say */
-    bool encoded;       /* false: it would take no fewer bytes */
-    const char *kernel; /* that reads it as it is stored; NULL: none, it is decoded first */
-    const char *pays;   /* "bytes", "bytes and time", "nothing" ... */
+    const char *layer, *weight; /* the graph owns the texts */
+    uint64_t before, after;     /* bytes: dense, and encoded */
+    double kept;        /* share of the numbers that are stored; NaN: the encoding does not say */
+    bool encoded;       /* false: it would not take fewer bytes */
+    const char *kernel; /* the kernel that reads it in stored form; NULL: it is decoded first */
+    const char *pays;   /* what encoding saves: "bytes", "bytes and time", "nothing" ... */
 } cnri_encoded_layer;
 typedef struct cnri_encoded {
     int32_t encoded, n_layers;
-    uint64_t before, after; /* of those that were encoded */
+    uint64_t before, after; /* bytes of the encoded weights */
     cnri_encoded_layer *layers;
 } cnri_encoded;
-/* The weights that some kernel reads so; to be freed in any event. CNR_E_NOT_FOUND: there are
- * none. */
+/* Encodes the weights that some kernel reads in this encoding. Free *out after an error too.
+ * CNR_E_NOT_FOUND: there are none. */
 cnr_status cnri_encode_weights(cnr_graph *g, const cnri_encode_options *options, cnri_encoded *out,
                                cnr_error *err);
-/* Finds which kernels a plan of the graph takes for them, and with that whether time is saved. */
+/* Finds the kernels that a plan of the graph uses for the encoded weights, and so whether time
+ * is saved. */
 void cnri_encoded_judge(cnri_encoded *e, const cnr_plan *plan);
 void cnri_encoded_free(cnri_encoded *e);
-/* cnri_encode_weights by words, "NAME:OPTION=VALUE", in a model that nobody has a plan of.
+/* Encodes weights of a model that nobody has a plan of; `encoding` is "NAME:OPTION=VALUE".
  * (nets.c) */
 cnr_status cnri_encode_model(cnr_model *m, const char *encoding, const char *layers,
                              cnri_encoded *out, cnr_error *err);
-/* By the exporter that knows the name best. */
+/* Writes the graph with the exporter that best fits the file name. */
 cnr_status cnri_export(cnr_graph *g, const char *path, cnr_error *err);
 
 /* ---- import.c ---- */
@@ -472,22 +499,23 @@ typedef struct cnri_import_options {
     const char *const *paths; /* the model, then files of weights */
     int32_t n_paths, n_settings;
     const char *const *settings; /* "name=value", for the importer */
-    const char *format;          /* the importer; NULL: told by the content */
-    const char *weights;         /* as cnri_weights_fill takes them */
-    const char *labels;          /* a file of names, one a line; NULL: the model's own */
-    const char *mean; /* a file: a mean image of the importer's, or a picture; NULL: none */
+    const char *format;          /* name of the importer; NULL: found by the content */
+    const char *weights;         /* as in cnri_weights_fill */
+    const char *labels;          /* file with one name on each line; NULL: the model's own */
+    const char *mean; /* file: a mean image in the importer's format, or a picture; NULL: none */
     bool no_verify;
 } cnri_import_options;
-int64_t cnri_parameters_of(const cnr_graph *g); /* elements of all weights that are there */
-/* A net with all its weights. *mean_taken: the mean image was the importer's, and is in it; else it
- * is a picture, and yet to be used. */
+/* Number of elements of all weights that have data. */
+int64_t cnri_parameters_of(const cnr_graph *g);
+/* Imports a net with all its weights. *mean_taken: the mean image was in the importer's format
+ * and is set; else it is a picture that the caller still has to use. */
 cnr_status cnri_import_model(const cnri_import_options *options, cnr_graph **out, bool *mean_taken,
                              cnr_error *err);
 
-/* ---- judge.c: a plugin's file by itself, and then beside its neighbours, which load after it.
- * `tell` hears in another process which plugin it is (NULL: none) and why it is refused (NULL: it
- * is not); *code is what that returns. CNR_E_STATE: it did not come out of its opening alive. ----
- */
+/* ---- judge.c: judges a plugin file alone, and then beside its neighbours, which load after it.
+ * `tell` is called in another process with the plugin (NULL: none) and the reason why it is
+ * refused (NULL: it is not); *code is what it returns. CNR_E_STATE: the process did not survive
+ * opening the file. ---- */
 typedef struct cnri_judged_plugin {
     const char *path;
     cnri_plugin_search neighbours;
@@ -498,15 +526,15 @@ cnr_status cnri_judge_plugin(const cnri_judged_plugin *j, const cnr_observer *ob
                              cnr_error *err);
 
 /* ---- train.c ---- */
-/* As cnr_train, on a graph with weights to begin with, which has the best ones afterwards. */
+/* cnr_train on a graph with initial weights, which has the best weights afterwards. */
 typedef struct cnri_train_task {
     cnr_runtime *rt;
     cnr_graph *net;
     const cnr_load_options *how;
     cnri_samples *samples;     /* NULL: the options' data */
-    const char *const *masked; /* weights whose zeros stay */
+    const char *const *masked; /* names of weights whose zeros stay zero */
     int32_t n_masked;
-    cnri_own_loss own_loss; /* instead of the options' loss */
+    cnri_own_loss own_loss; /* replaces the options' loss */
     cnri_own_optimizer own_optimizer;
 } cnri_train_task;
 cnr_status cnri_train_net(const cnri_train_task *task, const cnr_train_options *options,
@@ -521,7 +549,7 @@ cnr_status cnri_train_model(cnr_model *model, cnri_samples *samples, const cnri_
                             const cnri_own_optimizer *own_optimizer,
                             const cnr_train_options *options, const cnr_observer *observer,
                             cnr_train_result *out, cnr_error *err);
-/* As cnr_gradients_of, with a loss of the caller's own (build NULL: the options'). */
+/* cnr_gradients_of with a loss of the caller's own (build NULL: the options' loss). */
 cnr_status cnri_gradients_of(cnr_model *model, const cnr_gradient_options *options,
                              const cnri_own_loss *own_loss, const cnr_tensor *input,
                              const int32_t *labels, int64_t n_labels, cnr_gradients *out,

@@ -1,4 +1,5 @@
-/* Meters and knobs: found, opened, read, set within their bounds, put back. */
+/* Meters and knobs: finds, opens and reads them, sets knobs within their bounds, and restores
+ * them. */
 #include "gauges/gauges.h"
 #include <string.h>
 
@@ -16,8 +17,8 @@ static const char *board_says(int32_t row, const char *what) {
     return cnri_board_text(path);
 }
 
-/* What a board says of the domains of this machine goes before what a plugin can know:
- *     domains = { { match = "ina231*-0040", name = "a15", feeds = "cpu:big" }, ... } */
+/* Applies what a board file says of the domains of this machine, which takes precedence over the
+ * plugin: domains = { { match = "ina231*-0040", name = "a15", feeds = "cpu:big" }, ... } */
 static void as_board_says(char name[64], char feeds[64]) {
     for (int32_t row = 1; row <= cnri_board_count("domains"); row++) {
         const char *match = board_says(row, "match"), *text;
@@ -71,7 +72,7 @@ static cnr_status describe_knob(cnri_knob_set *k, cnr_error *err) {
     return CNR_OK;
 }
 
-/* What a machine lacks is no news; what it has and can't be opened is. */
+/* Leaves a meter or knob out. It is logged only if the machine has it and it can't be opened. */
 static void leave_out(const char *name, cnr_status status, const cnr_error *why) {
     cnri_log(status == CNR_E_NOT_FOUND ? CNR_LOG_DEBUG : CNR_LOG_WARN, name, "left out: %s",
              why->text);
@@ -218,7 +219,8 @@ cnr_status cnri_knob_read(const cnri_knob_set *k, int32_t domain, cnr_knob_state
                               "reading it");
 }
 
-/* The highest step within the bounds that is not above hz, else the lowest of those. */
+/* Sets *hz to the highest step within the bounds that is not above it, else to the lowest step
+ * there. */
 static cnr_status nearest_step(const cnri_knob_set *k, int32_t domain, uint64_t *hz,
                                cnr_error *err) {
     const cnr_knob_domain *d = &k->domains[domain];

@@ -17,7 +17,7 @@ static bool can_put_back(const cnr_knob *knob) {
     return CNRI_HAS(knob, save_state) && CNRI_HAS(knob, load_state);
 }
 
-/* cnri_free; NULL with err. Names of knobs may be any text. */
+/* Folder for a knob, free it with cnri_free; NULL with err. Names of knobs may be any text. */
 static char *folder_of(const cnr_knob *knob, const char *root, cnr_error *err) {
     uint8_t print[16];
     char hex[17], name[33];
@@ -34,7 +34,7 @@ static char *folder_of(const cnr_knob *knob, const char *root, cnr_error *err) {
     return folder;
 }
 
-/* After a restart of the machine everything is as it comes up. */
+/* Reads the boot ID: after a restart of the machine knobs have their initial settings. */
 static void boot_id(const char *root, char out[64]) {
     char *path = cnri_path_join(root, "proc/sys/kernel/random/boot_id");
     size_t n = 0;
@@ -48,7 +48,7 @@ static cnr_status save(const char *folder, const char *text, cnr_error *err) {
     return cnri_kept_save(folder, file_name, text, strlen(text), err);
 }
 
-/* The text of a process that is no more; NULL: there is none, or nothing is to be put back. */
+/* The settings that a dead process stored; NULL: there are none, or nothing has to be restored. */
 static char *left_behind(const char *folder, const char *root) {
     char id[64];
     void *data = NULL;

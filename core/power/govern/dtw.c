@@ -1,5 +1,5 @@
-/* Dynamic time warping: two rows of the recurrence, within a band, given up as soon as no path can
- * be good enough. */
+/* Dynamic time warping with two rows of the recurrence, within a band; stops once no path can be
+ * good enough. */
 #include "govern/govern.h"
 #include <math.h>
 
@@ -8,8 +8,8 @@ static double least(double a, double b, double c) {
     return d < c ? d : c;
 }
 
-/* The columns that row i may use: those near the diagonal, and at least one beside the row before.
- */
+/* The columns that row i may use: those near the diagonal, and at least one next to the row
+ * before. */
 static void bounds(int32_t i, int32_t n, int32_t m, double reach, int32_t *from, int32_t *to) {
     const double middle = n > 1 ? (double)i * (m - 1) / (n - 1) : 0;
     const double low = floor(middle - reach), high = ceil(middle + reach);
@@ -22,7 +22,7 @@ double cnri_dtw(const double *a, int32_t n, const double *b, int32_t m, double b
     if (n < 1 || m < 1) return NAN;
     double *rows = cnri_alloc(((size_t)m + 1) * 2 * sizeof *rows);
     if (!rows) return NAN;
-    double *before = rows, *row = rows + m + 1; /* [0] is the border */
+    double *before = rows, *row = rows + m + 1; /* index 0 is the border */
     const double slope = n > 1 ? (double)(m - 1) / (n - 1) : (double)m;
     const double reach = fmax(band * (n > m ? n : m), fmax(1, slope));
     for (int32_t j = 0; j <= m; j++) before[j] = INFINITY;

@@ -15,15 +15,16 @@
 
 enum { CNRI_MAX_KNOBS = 16, CNRI_MAX_METERS = 32, CNRI_MAX_STEPS = 128 };
 
-/* ---- what a policy sees at a tick; NaN: not told ---- */
+/* ---- what a policy sees at a tick; NaN: not known ---- */
 typedef struct cnri_seen_knob {
     char name[64], feeds[64];
-    uint64_t steps[CNRI_MAX_STEPS]; /* rising, within the bounds */
-    int32_t n_steps;                /* 0: any frequency from min to max */
+    uint64_t steps[CNRI_MAX_STEPS]; /* Hz, rising, within the bounds */
+    int32_t n_steps;                /* number of steps; 0: any frequency from min_hz to max_hz */
     int32_t writable, min_cores, max_cores;
-    uint64_t min_hz, max_hz, hz; /* the last: now */
-    uint64_t asked;              /* what was set last; 0: nothing yet */
-    double load, temperature;    /* part of 1 since the last tick; degrees */
+    uint64_t min_hz, max_hz, hz; /* hz: the present frequency */
+    uint64_t asked;              /* Hz of the last setting; 0: none yet */
+    /* Load: 0 to 1, since the last tick; temperature in degrees Celsius. */
+    double load, temperature;
     int32_t cores;
 } cnri_seen_knob;
 typedef struct cnri_seen_meter {
@@ -32,32 +33,35 @@ typedef struct cnri_seen_meter {
     int32_t whole, part;               /* the whole machine; part of another's */
     double watts, joules, temperature; /* since the last tick; so far; now */
 } cnri_seen_meter;
-typedef struct cnri_seen_runs { /* passes of a net, or of a scene's loop */
-    int64_t count, fresh;       /* ended so far; since the last tick */
-    double seconds;             /* the last one, from begin to end */
-    double cycle, joules; /* of those that are fresh: from one's end to the next one's; a mean */
+typedef struct cnri_seen_runs { /* passes: runs of a net, or of a scene's loop */
+    int64_t count, fresh;       /* count: passes so far; fresh: passes since the last tick */
+    double seconds;             /* of the last pass, from begin to end */
+    /* Of fresh passes: mean seconds from the end of one to the end of the next; mean joules. */
+    double cycle, joules;
 } cnri_seen_runs;
 typedef struct cnri_seen {
-    double time, period; /* seconds since the first tick; since the last */
+    double time, period; /* seconds since the first tick, and since the last */
     int32_t n_knobs, n_meters;
     cnri_seen_knob knobs[CNRI_MAX_KNOBS];
     cnri_seen_meter meters[CNRI_MAX_METERS];
-    double watts, joules, temperature; /* of all; the hottest */
+    double watts, joules, temperature; /* watts and joules of all meters; the highest temperature */
     cnri_seen_runs runs;
-    char device[64]; /* devices that passes run on, with commas between; "": none ran yet */
+    char device[64]; /* devices that run passes, separated by commas; "": none ran yet */
 } cnri_seen;
-typedef struct cnri_wish { /* for a knob */
-    double hz;             /* 0: as it is */
-    int32_t cores;         /* -1: as they are */
+typedef struct cnri_wish { /* wish for one knob */
+    double hz;             /* 0: unchanged */
+    int32_t cores;         /* -1: unchanged */
 } cnri_wish;
 
 typedef struct cnri_frequency_policy {
     void *arg;
-    /* Fills wishes[knob], and *period in seconds, which are as they are when it says nothing. */
+    /* Fills wishes[knob], and *period in seconds. Both keep their values if the policy sets
+     * nothing. */
     cnr_status (*step)(void *arg, const cnri_seen *seen, cnri_wish *wishes, double *period,
                        cnr_error *err);
-    const char *(*why)(void *arg); /* what it last said of itself; NULL: it says nothing */
-    void (*close)(void *arg);      /* NULL: there is nothing to close */
+    /* The reason that it last gave for its wishes; NULL: it gives none. */
+    const char *(*why)(void *arg);
+    void (*close)(void *arg); /* NULL: there is nothing to close */
 } cnri_frequency_policy;
 
 typedef struct cnri_machine {
@@ -71,38 +75,44 @@ typedef struct cnri_machine {
 #define CNRI_TICK_DEFAULT 0.1
 #define CNRI_TICK_MOST 5.0
 enum { CNRI_MAX_FAULTS = 3 };
-/* What a governor did so far. */
+/* Counters of a governor. */
 typedef struct cnri_governor_stats {
-    /* switches: settings that changed; faults: of the policy; lapses: of reading the machine */
+    /* switches: settings that changed; faults: of the policy; lapses: failed readings of the
+     * machine. */
     int64_t ticks, switches, faults, lapses;
-    bool off, advises; /* turned off after three faults; knobs are there that can't be set */
-    double seconds, watts_seconds; /* looked at; joules by the meters in that time, NaN: no meter */
-    /* of the policy and the setting: processor time; the longest tick */
+    bool off, advises; /* off: turned off after three faults; advises: some knobs can't be set */
+    /* Seconds governed; joules by the meters in that time (NaN: no meter). */
+    double seconds, watts_seconds;
+    /* Processor time of policy and settings in seconds; the longest tick in seconds. */
     double cpu_seconds, longest;
-    double throttled; /* share of ticks in which the limit of temperature held frequencies down */
-    cnr_error fault;  /* the first */
+    double throttled; /* share of ticks in which the temperature limit held frequencies down */
+    cnr_error fault;  /* the first fault */
 } cnri_governor_stats;
 typedef struct cnri_governor {
     cnri_machine machine;
     cnri_frequency_policy policy;
-    double limit;   /* degrees: above, each tick goes a step down, whatever is wished; NaN: none */
-    double period;  /* until the next tick */
-    cnri_seen seen; /* of the last */
+    /* Degrees Celsius; above it each tick lowers the frequency a step, whatever is wished; NaN:
+     * no limit. */
+    double limit;
+    double period;  /* seconds until the next tick */
+    cnri_seen seen; /* as of the last tick */
     cnri_governor_stats stats;
-    int32_t capped[CNRI_MAX_KNOBS]; /* steps that heat takes off the top */
-    int32_t driven; /* by a plugin's clock: what runs moves time by now, so a tick may wait in it */
+    int32_t capped[CNRI_MAX_KNOBS]; /* steps below the highest that heat allows */
+    /* Under a plugin's clock: the workload advances the clock now, so a tick may wait for it. */
+    int32_t driven;
 } cnri_governor;
-/* One tick: looks, asks, sets. An error is the machine's: it can't be looked at. */
+/* One tick: reads the machine, asks the policy, sets knobs. Fails only if the machine can't be
+ * read. */
 cnr_status cnri_governor_tick(cnri_governor *g, cnr_error *err);
-/* The highest of the knob's steps that is not above hz, the lowest where all are; without steps, hz
+/* The knob's highest step not above hz, or its lowest step if all are above. Without steps: hz
  * within the bounds. */
 uint64_t cnri_step_below(const cnri_seen_knob *k, double hz);
 
-/* Whether it feeds a device that passes run on. */
+/* True if the knob feeds a device that runs passes. */
 bool cnri_seen_feeds(const cnri_seen *s, int32_t knob);
-/* The knob that matters where none is named: the first that feeds a device that passes run on, -1
- * where none does; before any pass the last that feeds a device and switches no cores, as
- * processors do; else the first. */
+/* The knob that a wish without a name sets: the first that feeds a device that runs passes, -1
+ * if none does. Before any pass: the last that feeds a device and does not switch cores (as
+ * processors do), else the first. */
 int32_t cnri_seen_main(const cnri_seen *s);
 
 /* ---- live.c: this machine ---- */
@@ -110,16 +120,17 @@ typedef struct cnri_live cnri_live;
 cnr_status cnri_live_open(const cnr_gauge_options *options, cnri_live **out, cnr_error *err);
 cnri_machine cnri_live_machine(cnri_live *l);
 int32_t cnri_live_knobs(const cnri_live *l);
-/* A pass began, ended: from any thread, at once. */
+/* Call when a pass begins or ends, at once; any thread may call it. */
 void cnri_live_run(cnri_live *l, bool begins, uint64_t now_ns, const char *device);
-/* When the last pass ended, in seconds as ticks have them; negative: none did. */
+/* Time at which the last pass ended, in seconds since the first tick; negative: none did. */
 double cnri_live_last_end(cnri_live *l);
-/* All is put back. */
+/* Restores all knobs and closes. */
 cnr_status cnri_live_close(cnri_live *l, cnr_error *err);
 
 /* ---- pacer.c ---- */
 typedef struct cnri_pacer cnri_pacer;
-/* `each` (may be NULL) hears of each tick, on the thread. g is the thread's until the end. */
+/* Starts a thread that ticks. `each` (may be NULL) is called there after each tick. The thread
+ * owns g until cnri_pacer_stop. */
 cnr_status cnri_pacer_start(cnri_governor *g, void (*each)(void *arg, const cnri_governor *g),
                             void *arg, cnri_pacer **out, cnr_error *err);
 void cnri_pacer_stop(cnri_pacer *p);
@@ -135,7 +146,7 @@ typedef struct cnri_trace_column {
 } cnri_trace_column;
 typedef struct cnri_trace {
     char *note;          /* the comment lines */
-    int32_t n, capacity; /* rows */
+    int32_t n, capacity; /* number of rows */
     CNRI_VEC(cnri_trace_column) columns;
 } cnri_trace;
 enum {
@@ -149,13 +160,13 @@ enum {
 };
 cnr_status cnri_trace_read(const char *path, cnri_trace *out, cnr_error *err);
 void cnri_trace_free(cnri_trace *t);
-/* NULL: there is none; name NULL: the first of the sort. */
+/* The column of that name and kind; name NULL: the first of the kind; NULL: there is none. */
 const cnri_trace_column *cnri_trace_column_of(const cnri_trace *t, const char *name, int32_t what);
-/* A line of the header (before the first row), and of what is seen. */
+/* Append the CSV header (before the first row), and a row with what is seen. */
 void cnri_trace_header(const cnri_seen *seen, const char *note, cnri_text *out);
 void cnri_trace_row(const cnri_seen *seen, cnri_text *out);
-/* The recorded work at the frequencies that a policy asks for: what was not done in time is done
- * later. */
+/* Replays recorded work at the frequencies that a policy asks for. Work that does not finish in
+ * time is done later. */
 typedef struct cnri_replay {
     const cnri_trace *trace;
     double time, period, backlog[CNRI_MAX_KNOBS], asked[CNRI_MAX_KNOBS];
@@ -169,53 +180,57 @@ void cnri_replay_pass(cnri_replay *r, double seconds);
 
 /* ---- socket.c: a Unix socket that listens, and its file ---- */
 typedef struct cnri_socket {
-    int fd;                 /* -1: none */
-    uint64_t device, inode; /* of its file */
+    int fd;                 /* -1: not open */
+    uint64_t device, inode; /* of the socket's file */
 } cnri_socket;
-/* The group's (-1: its owner's alone). A stale socket of ours is replaced; anything else there is
- * an error. */
+/* Opens a socket for a group (-1: for its owner only). A left-over socket of this user is
+ * replaced; any other file there is an error. */
 cnr_status cnri_socket_listen(const char *path, int64_t group, cnri_socket *out, cnr_error *err);
-void cnri_socket_close(const char *path,
-                       cnri_socket *s); /* its file goes, if it is still this one's */
+/* Closes it, and removes its file if that is still the same one. */
+void cnri_socket_close(const char *path, cnri_socket *s);
 
-/* ---- serve.c: readings and settings for who is not root ---- */
+/* ---- serve.c: gives readings and settings to processes without root's rights ---- */
 typedef struct cnri_serving cnri_serving;
 enum { CNRI_SERVING_ROOM = 512 };
 cnr_status cnri_serving_open(const cnr_gauge_options *options, cnri_serving **out, cnr_error *err);
 void cnri_serving_close(cnri_serving *s);
-/* Until *cancel; the socket is the group's (-1: its owner's alone). */
+/* Serves until *cancel is not 0, on a socket for a group (-1: for its owner only). */
 cnr_status cnri_serve(cnri_serving *s, const char *path, int64_t group,
                       const volatile int32_t *cancel, cnr_error *err);
-/* What the socket does, without one: a line of a client's, without its newline; a client went. */
+/* The protocol without a socket: answers a client's line (without newline); forgets a client
+ * that left. */
 void cnri_serving_answer(cnri_serving *s, int client, const char *line,
                          char out[CNRI_SERVING_ROOM]);
 void cnri_serving_gone(cnri_serving *s, int client);
 
-/* A policy in a file, or an installed one, with options: "fixed,at=lowest"; traces, which stay the
- * caller's as spec does, are what it may learn from. Its steps may run on another thread, one at a
- * time. */
+/* What a policy may learn from: recordings, owned by the caller, with their names. A policy is
+ * given as a file or an installed name with options, "fixed,at=lowest". Its steps may run on
+ * another thread, one at a time. */
 typedef struct cnri_learns {
     const cnri_trace *traces;
     const char *const *names;
     int32_t n;
 } cnri_learns;
-/* What a scripting library registers here: who reads policies, and the folder of installed policies
- * and recordings (NULL: there is none; cnri_free). Both are required; the struct is constant. */
+/* Functions that a scripting library registers here: policy_open reads policies; folder returns
+ * the folder of installed policies and recordings (free it with cnri_free; NULL: there is none).
+ * Both are required; the struct is constant. */
 typedef struct cnri_governor_scripts {
     cnr_status (*policy_open)(const char *spec, const cnri_learns *from, cnri_frequency_policy *out,
                               cnr_error *err);
     char *(*folder)(void);
 } cnri_governor_scripts;
-void cnri_governor_scripts_register(const cnri_governor_scripts *scripts); /* any thread */
-/* The functions of cnri_governor_scripts; CNR_E_UNSUPPORTED or NULL: none are registered. */
+/* Any thread may call it. */
+void cnri_governor_scripts_register(const cnri_governor_scripts *scripts);
+/* Call the registered functions. CNR_E_UNSUPPORTED or NULL: none are registered. */
 cnr_status cnri_frequency_policy_open(const char *spec, const cnri_learns *from,
                                       cnri_frequency_policy *out, cnr_error *err);
 char *cnri_governors_folder(void);
 
 /* ---- dtw.c ---- */
-/* Dynamic time warping of two series, |a - b| apart: the least sum along a path through both. band:
- * how far the path may stray from the diagonal, as a part of the longer one (1: anywhere). INFINITY
- * as soon as it is known to be above `most`. NaN: out of memory, or one is empty. */
+/* Dynamic time warping distance of two series: the least sum of |a - b| along a path through
+ * both. band: how far the path may leave the diagonal, as a part of the longer series (1:
+ * anywhere). INFINITY as soon as the sum must exceed `most`. NaN: out of memory, or a series is
+ * empty. */
 double cnri_dtw(const double *a, int32_t n, const double *b, int32_t m, double band, double most);
 
 #endif

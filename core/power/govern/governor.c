@@ -1,11 +1,10 @@
-/* One tick: look, ask the policy, clamp what it wishes, set what has changed. */
+/* One tick: reads the machine, asks the policy, limits its wishes, sets what has changed. */
 #include "govern/govern.h"
 #include <math.h>
 #include <string.h>
 #include <time.h>
 
-#define MAX_HZ \
-    1e12 /* no clock is as fast: such a wish is a mistake, and is not made the highest step */
+#define MAX_HZ 1e12 /* a higher wish is a mistake, and not treated as the highest step */
 
 /* ---- scripts ---- */
 
@@ -40,7 +39,8 @@ uint64_t cnri_step_below(const cnri_seen_knob *k, double hz) {
     return k->steps[i];
 }
 
-/* One name each: "cpu" is fed by what feeds "cpu:big", and the other way round. */
+/* True if a knob that feeds one name clocks the other: "cpu" by a knob for "cpu:big", and the
+ * other way round. */
 static bool is_fed(const char *device, size_t n, const char *feeds, size_t m) {
     const size_t both = n < m ? n : m;
     if (both == 0 || strncmp(device, feeds, both) != 0) return false;
@@ -76,8 +76,8 @@ static uint64_t cpu_ns(void) {
 
 /* ---- faults ---- */
 
-/* The last good setting stays. What went wrong is told once, and once that there will be no more.
- */
+/* Counts a fault; the last good setting stays. The first fault is logged, and that the policy is
+ * turned off. */
 static void fault(cnri_governor *g, const cnr_error *why) {
     cnri_governor_stats *s = &g->stats;
     if (s->faults++ == 0) {
@@ -118,11 +118,11 @@ static int32_t index_of(const cnri_seen_knob *k, uint64_t hz) {
     return i;
 }
 
-/* The limit wins over whatever is wished: a step less each tick that is too hot, one more when it
- * is well below. */
+/* Applies the temperature limit to *hz: one step less for each tick that is too hot, one more
+ * when it is well below. True: *hz was lowered. */
 static bool cap(cnri_governor *g, int32_t knob, uint64_t *hz) {
     const cnri_seen_knob *k = &g->seen.knobs[knob];
-    const double degrees = fmax(g->seen.temperature, k->temperature); /* fmax leaves a NaN out */
+    const double degrees = fmax(g->seen.temperature, k->temperature); /* fmax ignores a NaN */
     int32_t *off = &g->capped[knob];
     if (isnan(g->limit) || k->n_steps < 2) return false;
     if (degrees > g->limit && *off < k->n_steps - 1) ++*off;
@@ -146,7 +146,7 @@ static cnr_status apply(cnri_governor *g, int32_t knob, const cnri_wish *w, bool
     if (hz == k->asked) hz = 0;
     if (!hz && cores < 0) return CNR_OK;
     if (!k->writable) {
-        g->stats.advises = true; /* advice is counted as if it were taken */
+        g->stats.advises = true; /* settings that can't be made are counted as if they were */
         if (hz) k->asked = hz;
         g->stats.switches += hz != 0;
         return CNR_OK;
@@ -177,7 +177,8 @@ cnr_status cnri_governor_tick(cnri_governor *g, cnr_error *err) {
         if (apply(g, i, &wishes[i], &capped, &one)) fault(g, &one);
     }
     const double took = (double)(cpu_ns() - begun) * 1e-9;
-    if (s->ticks) s->longest = fmax(s->longest, took); /* before the first it learns, once */
+    /* The first tick is left out, because policies learn in it. */
+    if (s->ticks) s->longest = fmax(s->longest, took);
     s->throttled = (s->throttled * (double)s->ticks + capped) / (double)(s->ticks + 1);
     s->ticks++;
     s->seconds = g->seen.time;

@@ -1,4 +1,4 @@
-/* This machine as a policy sees it: knobs, meters, and passes that somebody tells of. */
+/* This machine as a policy sees it: knobs, meters, and passes that are reported. */
 #include "govern/govern.h"
 #include <math.h>
 #include <pthread.h>
@@ -12,27 +12,28 @@ typedef struct meter_at {
     const cnri_meter_set *set;
     int32_t domain;
     int64_t value;    /* of the last reading */
-    uint64_t time_ns; /* its time; 0: none */
+    uint64_t time_ns; /* ns of the last reading; 0: none */
 } meter_at;
 
 struct cnri_live {
     cnri_gauges gauges;
     knob_at knobs[CNRI_MAX_KNOBS];
     meter_at meters[CNRI_MAX_METERS];
-    cnri_seen found; /* what does not change */
+    cnri_seen found; /* the constant part of what is seen */
     uint64_t begun_ns, last_ns;
     double joules;
-    /* passes, as they are told: by any thread */
+    /* Passes, as any thread reports them. */
     pthread_mutex_t lock;
     int64_t ended, seen_ended;
     uint64_t run_begun_ns, run_took_ns, first_end_ns, last_end_ns;
     char device[64];
-    double end_joules; /* when the last pass of the tick before ended */
+    double end_joules; /* joules at the end of the last pass before the tick */
 };
 
 /* ---- opening ---- */
 
-/* The same domain may be there twice, to be read by one plugin and to be set by another. */
+/* True if some knob plugin can set a domain of that name. The same domain may be there twice,
+ * and one that can only be read is then left out. */
 static bool is_better(const cnri_live *l, const char *name) {
     for (int32_t i = 0; i < l->gauges.knobs.n; i++)
         for (int32_t d = 0; d < l->gauges.knobs.at[i].n; d++)
@@ -110,14 +111,14 @@ int32_t cnri_live_knobs(const cnri_live *l) { return l->found.n_knobs; }
 static void look_at_knob(const knob_at *at, cnri_seen_knob *k) {
     cnr_knob_state state;
     k->load = k->temperature = NAN;
-    if (cnri_knob_read(at->set, at->domain, &state, NULL)) return; /* as it was */
+    if (cnri_knob_read(at->set, at->domain, &state, NULL)) return; /* stays as it was */
     k->hz = state.hz;
     k->cores = state.cores;
     if (state.load_percent >= 0) k->load = state.load_percent * 0.01;
     if (state.temperature_mc != INT32_MIN) k->temperature = state.temperature_mc * 1e-3;
 }
 
-/* Watts since the reading before: a counter's difference, or what the sensor says. */
+/* Power since the last reading: the difference of a counter, or what the sensor says. */
 static void look_at_meter(meter_at *at, cnri_seen_meter *m) {
     const uint64_t wraps = at->set->domains[at->domain].wraps_at;
     cnr_reading r;
@@ -139,7 +140,7 @@ static void look_at_meter(meter_at *at, cnri_seen_meter *m) {
         else if (more > 0 || seconds > 1) {
             m->joules += more;
             m->watts = more / seconds;
-        } else return; /* nothing new yet */
+        } else return; /* no new reading yet */
     } else if (m->quantity == CNR_QUANTITY_ENERGY) m->watts = NAN;
     at->value = r.value;
     at->time_ns = r.time_ns;
@@ -168,7 +169,7 @@ static void sum_up(cnri_seen *s) {
     s->joules = joules;
 }
 
-/* Joules at the last end of a pass, by the watts of the tick that it fell into. */
+/* Joules at the last end of a pass, interpolated by the power in its tick. */
 static void count_runs(cnri_live *l, cnri_seen *s, uint64_t now) {
     cnri_seen_runs *r = &s->runs;
     pthread_mutex_lock(&l->lock);

@@ -1,5 +1,5 @@
-/* Ticks by the clock in force, on a thread of their own, so that nothing that runs waits for a
- * policy. */
+/* Ticks by the clock in force, on a thread of their own, so that the workload does not wait for
+ * a policy. */
 #include "govern/govern.h"
 #include <pthread.h>
 #include <time.h>
@@ -14,8 +14,8 @@ struct cnri_pacer {
     bool stopping;
 };
 
-/* By a plugin's clock there is no condition to wait for: it comes back by itself. Who waits in it
- * before anything runs would be the one that moves it. */
+/* Waits by a plugin's clock, which has no condition variable but returns by itself. Before
+ * anything runs it must not wait there, because that would advance the clock. */
 static bool wait_by_plugin(cnri_pacer *p, uint64_t ns) {
     while (!__atomic_load_n(&p->stopping, __ATOMIC_ACQUIRE) &&
            !__atomic_load_n(&p->governor->driven, __ATOMIC_ACQUIRE)) {
@@ -39,7 +39,7 @@ static bool wait_until(cnri_pacer *p, uint64_t ns) {
 static void *pace(void *arg) {
     cnri_pacer *p = arg;
     uint64_t next = cnri_now_ns();
-    if (p->governor->stats.ticks) { /* whoever starts it has done the first */
+    if (p->governor->stats.ticks) { /* the caller made the first tick */
         next += (uint64_t)(p->governor->period * 1e9);
         if (!wait_until(p, next)) return NULL;
     }
@@ -49,7 +49,7 @@ static void *pace(void *arg) {
         else if (p->each) p->each(p->arg, p->governor);
         next += (uint64_t)(p->governor->period * 1e9);
         const uint64_t now = cnri_now_ns();
-        if (next < now) next = now; /* ticks that were missed are not made up for */
+        if (next < now) next = now; /* missed ticks are skipped */
     } while (wait_until(p, next));
     return NULL;
 }

@@ -30,18 +30,17 @@ struct cnri_serving {
         int fd;
         int64_t user;
         uint64_t heard_ns,
-            began_ns; /* when its last line was whole; when the one on its way began */
+            began_ns; /* ns: when its last line was complete, and when the unfinished one began */
         size_t n;
         char line[MAX_LINE];
     } clients[MAX_CLIENTS];
-    int32_t n_clients,
-        owner; /* owner: the client that set something, by its descriptor; -1: none */
+    int32_t n_clients, owner; /* descriptor of the client that set something; -1: none */
     cnri_socket socket;
 };
 
 /* ---- one line ---- */
 
-/* n whole numbers behind a word, and nothing else. */
+/* Parses n whole numbers behind a word, with nothing else. */
 static bool numbers(const char *text, int32_t n, int64_t *out) {
     char word[32];
     for (int32_t i = 0; i < n; i++) {
@@ -78,7 +77,8 @@ static cnri_knob_set *knob_of(cnri_serving *s, int64_t i, int32_t *domain) {
     return NULL;
 }
 
-/* Within a meter's own domains; a client's count goes through all. */
+/* The number of the domain that contains this one, counted from 1 through all meters; 0: none
+ * does. */
 static int32_t within(const cnri_serving *s, const cnri_meter_set *m, int32_t domain) {
     int32_t before = 0;
     for (const cnri_meter_set *k = s->gauges.meters.at; k < m; k++) before += k->n;
@@ -167,9 +167,9 @@ static cnr_status set(cnri_serving *s, const int64_t *a, char *out, cnr_error *e
         return cnri_fail(err, CNR_E_INVALID, "", "want hertz, or 0, and cores, or -1");
     const uint64_t period =
         (uint64_t)(k->domains[i].period_ms > 0 ? k->domains[i].period_ms : 0) * 1000000u;
+    /* Fails at once, so that other clients do not wait. */
     if (k->set_ns[i] && cnri_now_ns() < k->set_ns[i] + period)
-        return cnri_fail(err, CNR_E_LIMIT, "",
-                         "too soon after the last setting"); /* others wait for no one's sleep */
+        return cnri_fail(err, CNR_E_LIMIT, "", "too soon after the last setting");
     const cnr_status status = cnri_knob_set_to(k, i, (uint64_t)a[1], (int32_t)a[2], err);
     if (!status) snprintf(out, ROOM, "ok\n");
     return status;
@@ -182,7 +182,7 @@ static cnr_status restore(cnri_serving *s, const int64_t *a, char *out, cnr_erro
     return status;
 }
 
-/* Texts begin with their word: some words alone are operators' names. */
+/* Requests by their word; the names of some words alone would be operators. */
 static const struct {
     const char *text;
     int32_t n;
@@ -224,7 +224,7 @@ void cnri_serving_answer(cnri_serving *s, int client, const char *line,
     if (!status) return;
     snprintf(out, ROOM, "no %d %.200s\n", (int)status, err.text);
     for (char *p = out; *p && p[1]; p++)
-        if ((unsigned char)*p < ' ') *p = ' '; /* one line, whatever a plugin says */
+        if ((unsigned char)*p < ' ') *p = ' '; /* keeps a plugin's text on one line */
 }
 
 void cnri_serving_gone(cnri_serving *s, int client) {
@@ -266,8 +266,9 @@ static int32_t clients_of(const cnri_serving *s, int64_t user) {
     return n;
 }
 
-/* Which client makes space for one more of `user`, or -1: of the user that has most, the one that
- * asked nothing for longest. A user's own are let be while they ask. Who set something stays. */
+/* The client to close so that another of `user` fits; -1: none. It belongs to the user with most
+ * clients, and is the one idle longest. The user's own active clients and any client that set
+ * something stay. */
 static int32_t to_evict(const cnri_serving *s, int64_t user) {
     int32_t found = -1, most = clients_of(s, user) + 1;
     const uint64_t now = cnri_now_ns();
@@ -307,7 +308,8 @@ static void take_in(cnri_serving *s) {
     s->clients[s->n_clients++].fd = fd;
 }
 
-/* False: the client goes: it left, it sends what is no line, or it does not read its answers. */
+/* Reads from a client. False: close it, because it left, sent no valid line, or does not read
+ * its answers. */
 static bool hear(cnri_serving *s, int32_t i) {
     char *line = s->clients[i].line, out[CNRI_SERVING_ROOM];
     size_t *n = &s->clients[i].n;
@@ -328,7 +330,7 @@ static bool hear(cnri_serving *s, int32_t i) {
     return *n < MAX_LINE - 1;
 }
 
-/* Who sends a line so slowly is no client of ours. */
+/* True if a client takes too long to send a line. */
 static bool is_late(const cnri_serving *s, int32_t i) {
     return s->clients[i].n > 0 && cnri_now_ns() - s->clients[i].began_ns > LINE_NS;
 }

@@ -17,7 +17,7 @@ static bool is_same(const struct stat *a, const struct stat *b) {
     return S_ISSOCK(a->st_mode) && a->st_dev == b->st_dev && a->st_ino == b->st_ino;
 }
 
-/* Removes the socket that `is` tells of, and nothing that took its name meanwhile. */
+/* Removes the socket with these numbers, but no other file that took its name meanwhile. */
 static bool remove_same(const char *path, const struct stat *is) {
     struct stat now;
     char *aside = cnri_format("%s.%d.old", path, (int)getpid());
@@ -32,7 +32,8 @@ static bool remove_same(const char *path, const struct stat *is) {
     return good;
 }
 
-/* Whether path is a socket of ours that nobody listens at: left of a process that was killed. */
+/* Fails unless path is a socket of this user that nobody listens at, left over from a killed
+ * process. */
 static cnr_status check_left(const struct sockaddr_un *at, struct stat *is, cnr_error *err) {
     const char *path = at->sun_path;
     if (lstat(path, is) != 0) return cnri_fail_errno(err, path, "can't be looked at");
@@ -53,7 +54,7 @@ static cnr_status check_left(const struct sockaddr_un *at, struct stat *is, cnr_
 
 static cnr_status bind_at(int fd, const struct sockaddr_un *at, cnr_error *err) {
     struct stat left;
-    const mode_t before = umask(0177); /* nobody gets in before its group is set */
+    const mode_t before = umask(0177); /* nobody can connect before the group is set */
     int bound = bind(fd, (const struct sockaddr *)at, sizeof *at);
     cnr_status status = CNR_OK;
     if (bound != 0 && errno == EADDRINUSE) {
@@ -66,7 +67,7 @@ static cnr_status bind_at(int fd, const struct sockaddr_un *at, cnr_error *err) 
     return status;
 }
 
-/* By a handle, so that no other file that takes the name is given away. */
+/* Sets the group through a descriptor, so that no other file that takes the name is changed. */
 static cnr_status give(const char *path, int64_t group, struct stat *is, cnr_error *err) {
     char by_handle[40];
     const int fd = open(path, O_PATH | O_NOFOLLOW | O_CLOEXEC);

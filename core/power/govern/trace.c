@@ -1,5 +1,4 @@
-/* Recordings of loads, frequencies, watts and degrees: written and read as CSV, and played again.
- */
+/* Recordings of loads, frequencies, watts and degrees: written and read as CSV, and replayed. */
 #include "govern/govern.h"
 #include <math.h>
 #include <string.h>
@@ -9,7 +8,7 @@ static const char *const kinds[] = {"time", "hz", "load", "temperature", "cores"
 
 /* ---- writing ---- */
 
-/* To so many places of a second, a watt, a part of 1. */
+/* Writes a number rounded to a multiple of 1 / places, after the text `before`. */
 static void cell(cnri_text *out, const char *before, double value, double places) {
     char number[40] = "";
     if (!isnan(value)) cnri_print_double(number, sizeof number, round(value * places) / places);
@@ -175,7 +174,8 @@ const cnri_trace_column *cnri_trace_column_of(const cnri_trace *t, const char *n
 
 /* ---- replay: the cycles that were worked, at other frequencies ---- */
 
-/* The knobs: columns of hz that have loads. */
+/* The n-th knob's column of frequencies; knobs are the frequency columns that have a load
+ * column. */
 static const cnri_trace_column *hz_column(const cnri_trace *t, int32_t knob) {
     for (int32_t i = 0; i < t->columns.n; i++) {
         const cnri_trace_column *c = &t->columns.at[i];
@@ -214,7 +214,7 @@ void cnri_replay_pass(cnri_replay *r, double seconds) {
     r->over = r->time > time[r->trace->n - 1] - time[0];
 }
 
-/* Steps are the frequencies that were recorded. */
+/* Describes the knobs; their steps are the frequencies that were recorded. */
 static void describe(const cnri_replay *r, cnri_seen *s) {
     *s = (cnri_seen){.n_knobs = r->n_knobs,
                      .watts = NAN,
@@ -243,8 +243,8 @@ static void describe(const cnri_replay *r, cnri_seen *s) {
     }
 }
 
-/* Load at the frequency in force: the recorded cycles and what was left over, of those that there
- * are. */
+/* The load at the frequency in force: recorded cycles and backlog, as a part of the cycles
+ * available. */
 static void look_at_knob(cnri_replay *r, int32_t i, int32_t row, cnri_seen_knob *k) {
     const cnri_trace_column *hz = hz_column(r->trace, i);
     const double was = at(hz, row),

@@ -1,10 +1,10 @@
-/* What the domains took between two points, and what of that may be added up. */
+/* Energy of each domain between two points, and which of them may be added up. */
 #include "watch/watch.h"
 #include <math.h>
 #include <string.h>
 
 static const char still[] =
-    "its counter does not move"; /* of what is off: nothing is missing then */
+    "its counter does not move"; /* such a domain is off, so its energy is not missing */
 
 /* ---- a domain ---- */
 
@@ -14,7 +14,7 @@ static void unmeasured(cnr_energy_domain *out, int32_t status, const char *why) 
     out->joules = out->joules_net = out->watts = out->edp = NAN;
 }
 
-/* Readings are of nearly all of the time, or they tell too little. */
+/* True if readings cover nearly all of the time. */
 static bool covers(const cnri_sampled_domain *d, double covered, double seconds) {
     const double missing = seconds - covered, interval = (double)d->interval_ns * 1e-9;
     return covered > 0 && missing <= fmax(0.05 * seconds, 2 * interval);
@@ -44,15 +44,15 @@ static bool account(const cnri_sampled_domain *d, const cnri_domain_totals *a,
 }
 
 static void describe(const cnri_sampled_domain *d, cnr_energy_domain *out) {
-    *out =
-        (cnr_energy_domain){.size = sizeof *out,
-                            .quantity = d->desc->quantity,
-                            .meter = d->meter->meter->name,
-                            /* joules of a made-up machine are an estimate, whatever counts them */
-                            .estimated = d->desc->is_estimated || !cnri_clock_is_real(),
-                            .period_ms = d->desc->period_ms,
-                            .idle_watts = *d->idle.why ? NAN : d->idle.watts,
-                            .idle_spread = *d->idle.why ? NAN : d->idle.spread};
+    *out = (cnr_energy_domain){.size = sizeof *out,
+                               .quantity = d->desc->quantity,
+                               .meter = d->meter->meter->name,
+                               /* joules of a simulated machine are estimates, whatever the meter
+                                * says */
+                               .estimated = d->desc->is_estimated || !cnri_clock_is_real(),
+                               .period_ms = d->desc->period_ms,
+                               .idle_watts = *d->idle.why ? NAN : d->idle.watts,
+                               .idle_spread = *d->idle.why ? NAN : d->idle.spread};
     memcpy(out->why, d->idle.why, sizeof d->idle.why);
     memcpy(out->name, d->desc->name, sizeof out->name);
     memcpy(out->feeds, d->desc->device, sizeof out->feeds);
@@ -68,8 +68,9 @@ static bool has_measured_parent(const cnr_energy *e, int32_t i) {
     return false;
 }
 
-/* Nothing counts twice: one that covers the machine stands for all, else what is part of another
- * that can be told is left to that; and what was measured is not mixed with estimates. */
+/* Chooses the domains to add up, so that nothing counts twice: one that covers the machine
+ * replaces all others, and a part is left out if the domain it is part of is measured. Measured
+ * domains are not mixed with estimates. */
 static void choose(cnri_sampler *s, cnr_energy *e) {
     bool measured = false;
     int32_t whole = -1;
@@ -88,14 +89,14 @@ static void choose(cnri_sampler *s, cnr_energy *e) {
                                               : CNR_ENERGY_MEASURED;
 }
 
-/* Leaves no sums: without domain `d` they are not the machine's. */
+/* Clears the sums, because without domain `d` they are not the machine's. */
 static void drop_sums(cnr_energy *e, const cnr_energy_domain *d) {
     e->source = CNR_ENERGY_UNMEASURED;
     snprintf(e->why, sizeof e->why, "%.30s failed meanwhile: %.30s", d->name, d->why);
     for (int32_t i = 0; i < e->n; i++) e->at[i].summed = 0;
 }
 
-/* Names the domains that the sums lack, and takes the sums back if one of them failed meanwhile. */
+/* Names the domains that the sums lack, and clears the sums if one of these failed meanwhile. */
 static void judge_missing(const cnri_sampler *s, const bool *lost, cnr_energy *e) {
     const bool estimated = e->source == CNR_ENERGY_ESTIMATED || e->source == CNR_ENERGY_SIMULATED;
     const cnr_energy_domain *failed = NULL;
@@ -113,13 +114,14 @@ static void judge_missing(const cnri_sampler *s, const bool *lost, cnr_energy *e
     if (failed) drop_sums(e, failed);
 }
 
-/* Joules above idle, never below 0; NaN where one of the powers is. */
+/* Joules above idle power, at least 0; NaN if either power is NaN. */
 static double net(double watts, double idle_watts, double seconds) {
     const double over = watts - idle_watts;
-    return over < 1e-9 * fabs(watts) ? 0 : over * seconds; /* rounding leaves less */
+    /* Smaller differences come from rounding. */
+    return over < 1e-9 * fabs(watts) ? 0 : over * seconds;
 }
 
-/* False, and no idle power, if the domain drew less during the run than when it was idle. */
+/* False if the domain drew less during the run than when idle; its idle power is then cleared. */
 static bool baseline_holds(cnr_energy_domain *d) {
     const double noise = cnri_idle_baseline_noise(d->idle_watts, d->idle_spread);
     if (!(d->watts < d->idle_watts - noise)) return true;
@@ -159,7 +161,7 @@ static void sum_up(cnr_energy *e) {
     e->edp = e->joules * e->seconds;
 }
 
-/* Where in the list the domain is that holds the energy of this one too. */
+/* Index of the domain whose energy includes this one's; -1: none. */
 static int32_t parent_of(cnri_sampler *s, const cnri_sampled_domain *d) {
     for (int32_t i = 0; d->desc->parent > 0 && i < cnri_sampler_count(s); i++) {
         const cnri_sampled_domain *other = cnri_sampler_domain(s, i);

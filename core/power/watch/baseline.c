@@ -6,14 +6,14 @@
 /* Two halves disagree if they differ by more than a tenth and by more than 4 standard errors. */
 #define APART 0.1
 #define ERRORS 4.0
-#define FEWEST 3   /* readings of a half, below which halves are not compared */
-#define NOISE 0.02 /* relative; for sensors without any spread */
+#define FEWEST 3   /* readings of each half; with fewer, halves are not compared */
+#define NOISE 0.02 /* relative, for sensors whose readings do not vary */
 
-/* Watts of the readings between two points, and their variance. */
+/* Mean watts of the readings between two points, and their variance. */
 static double mean_of(const cnri_domain_totals *a, const cnri_domain_totals *b, double *variance) {
     const double n = b->n - a->n, mean = (b->sum - a->sum) / n,
                  square = (b->squares - a->squares) / n;
-    const double minimum = 1e-12 * square; /* below is what rounding left */
+    const double minimum = 1e-12 * square; /* a smaller variance comes from rounding */
     *variance = square - mean * mean > minimum ? (square - mean * mean) * n / (n - 1) : 0;
     return mean;
 }

@@ -1,5 +1,5 @@
-/* Reads energy and power of all domains while somebody wants to know: counters by difference, power
- * by trapezoids. */
+/* Samples energy and power of all domains while anyone measures: counters by their difference,
+ * power by trapezoids. */
 #include "watch/watch.h"
 #include <math.h>
 #include <pthread.h>
@@ -7,24 +7,24 @@
 #include <time.h>
 
 #define SAMPLE_NS ((uint64_t)CNRI_SAMPLE_MS * 1000000u)
-/* What readings may take of a processor: of counters, which lose nothing between two, and of power.
- */
+/* Share of a processor that readings may take: for counters, which lose nothing between
+ * readings, and for power sensors. */
 #define COUNTER_SHARE 2e-4
 #define POWER_SHARE 4e-3
 #define LONGEST_EVERY_NS UINT64_C(5000000000)
 #define LONGEST_IDLE_NS UINT64_C(3000000000)
 #define LONGEST_WAIT_NS UINT64_C(20000000000)
-#define IDLE_TRIES 3 /* measurements until idle power is steady */
+#define IDLE_TRIES 3 /* attempts to measure a steady idle power */
 
 struct cnri_sampler {
     cnri_gauges gauges;
     CNRI_VEC(cnri_sampled_domain) domains;
-    pthread_mutex_t lock; /* of all below, and of the meters: one thread at a time */
+    pthread_mutex_t lock; /* guards all fields below, and the meters */
     pthread_cond_t wake;
     pthread_t thread;
     int32_t users;
     bool running, stopping, idle_known;
-    uint64_t cpu_before_ns; /* of threads that have ended */
+    uint64_t cpu_before_ns; /* processor time of ended sampling threads */
 };
 
 /* ---- one reading after the other ---- */
@@ -51,8 +51,8 @@ static void add_watts(cnri_sampled_domain *d, double watts) {
     d->totals.squares += watts * watts;
 }
 
-/* How far a counter went; negative: nobody knows. Readings come far more often than it wraps, so
- * one that seems to have run through most of its range went back instead. */
+/* The distance that a counter moved; negative: unknown. Readings are far more frequent than
+ * wraps, so a counter that seems to have moved through most of its range was reset instead. */
 static double counted(const cnri_sampled_domain *d, int64_t value) {
     if (value >= d->value) return (double)(value - d->value);
     const double all = (double)d->desc->wraps_at, round = all - (double)d->value + (double)value;
@@ -65,7 +65,7 @@ static void add_counted(cnri_sampled_domain *d, const cnr_reading *r) {
         begin_anew(d, r, "its counter went back");
         return;
     }
-    if (r->value != d->value) { /* else the sensor has nothing new */
+    if (r->value != d->value) { /* otherwise the sensor has no new value */
         const double passed = (double)(r->time_ns - d->changed_ns) * 1e-9;
         if (passed > 0) add_watts(d, micro * 1e-6 / passed);
         d->changed_ns = r->time_ns;
@@ -88,7 +88,8 @@ void cnri_sampled(cnri_sampled_domain *d, const cnr_reading *r) {
     d->totals.samples++;
     if (d->time_ns == 0) begin_anew(d, r, NULL);
     else if (r->time_ns < d->time_ns) begin_anew(d, r, "its clock went back");
-    else if (r->time_ns == d->time_ns) d->totals.samples--; /* the same reading again */
+    /* The same reading again does not count. */
+    else if (r->time_ns == d->time_ns) d->totals.samples--;
     else if (d->desc->quantity == CNR_QUANTITY_ENERGY) add_counted(d, r);
     else add_power(d, r);
 }
@@ -114,7 +115,8 @@ static uint64_t thread_ns(void) {
                : (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-/* Some libraries take milliseconds for what a file of /sys tells in microseconds. */
+/* Reads a domain and measures the processor time. Some libraries take milliseconds for what a
+ * file in /sys gives in microseconds. */
 static void read_and_weigh(cnri_sampled_domain *d) {
     const uint64_t begin = thread_ns();
     read_domain(d);
@@ -126,7 +128,7 @@ static void read_and_weigh(cnri_sampled_domain *d) {
     if (d->every_ns < d->interval_ns) d->every_ns = d->interval_ns;
 }
 
-/* Locked. Returns when the next one is due. */
+/* Reads the domains that are due. Returns when the next one is. The lock is held. */
 static uint64_t read_due(cnri_sampler *s, uint64_t now, bool all) {
     uint64_t next = now + LONGEST_EVERY_NS;
     for (int32_t i = 0; i < s->domains.n; i++) {
@@ -146,7 +148,7 @@ void cnri_sampler_read(cnri_sampler *s, bool all) {
     pthread_mutex_unlock(&s->lock);
 }
 
-/* Locked. The processor time of the thread, and of those before it. */
+/* Processor time of this sampling thread and the ones before it. The lock is held. */
 static uint64_t sampler_ns(const cnri_sampler *s) {
     struct timespec t;
     clockid_t clock;
@@ -237,7 +239,7 @@ const cnri_sampled_domain *cnri_sampler_domain(const cnri_sampler *s, int32_t in
 cnr_status cnri_sampler_start(cnri_sampler *s, cnr_error *err) {
     cnr_status status = CNR_OK;
     pthread_mutex_lock(&s->lock);
-    if (s->users == 0) { /* what passed since the last time is nobody's */
+    if (s->users == 0) { /* energy since the last use belongs to nobody */
         for (int32_t i = 0; i < s->domains.n; i++) s->domains.at[i].time_ns = 0;
         read_due(s, cnri_now_ns(), true);
         s->stopping = false;
@@ -281,7 +283,7 @@ cnr_status cnri_sampler_point(cnri_sampler *s, bool all, cnri_reading_point *out
     return CNR_OK;
 }
 
-/* Of those that can be read, the slowest. */
+/* Period in ns of the slowest domain that can be read. */
 static uint64_t slowest(cnri_sampler *s, bool counters_too) {
     uint64_t maximum = 0;
     pthread_mutex_lock(&s->lock);
@@ -303,7 +305,7 @@ uint64_t cnri_sampler_shortest_ns(cnri_sampler *s) {
     return minimum < LONGEST_WAIT_NS ? minimum : LONGEST_WAIT_NS;
 }
 
-/* Measures all domains from now on, for 20 periods or three seconds. */
+/* Measures all domains for 20 periods or three seconds. *steady: the power did not drift. */
 static cnr_status measure_idle(cnri_sampler *s, const volatile int32_t *cancel,
                                cnri_idle_baseline *out, bool *steady, cnr_error *err) {
     cnri_reading_point at[3] = {{0}};

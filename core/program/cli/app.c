@@ -1,4 +1,4 @@
-/* Applications that commands call: what they measured is drawn by scripts. */
+/* Applications that commands call: scripts draw what the commands measured. */
 #include "cli/cli.h"
 #include "lua/script.h"
 #include <cnnrun/script.h>
@@ -17,7 +17,8 @@ const cnr_observer *cnri_watch_script(cnri_call *call) {
     return &call->watching.observer;
 }
 
-/* A file's name as an application takes it: one that begins with a dash would be an option. */
+/* A file name as a word for an application; "./" is put before a leading dash, which would make
+ * it an option. */
 static char *as_word(const char *path) {
     return cnri_format("%s%s", *path == '-' ? "./" : "", path);
 }

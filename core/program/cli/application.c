@@ -18,7 +18,7 @@ typedef struct application {
     cnri_lua_application says;
     cnri_command command;
     cnri_option *options;
-    slot *values; /* by option */
+    slot *values; /* by option, in the order of the application's list */
     char *name;
     CNRI_VEC(cnri_lua_named) named;
     cnri_loading loading;
@@ -38,7 +38,7 @@ static void application_free(application *a) {
 
 /* ---- the command ---- */
 
-/* "scripts/apps/detect.lua": "detect" */
+/* The name of an application: "detect" for "scripts/apps/detect.lua". */
 static char *name_of(const char *path) {
     const char *slash = strrchr(path, '/'), *from = slash ? slash + 1 : path;
     return cnri_format("%.*s", (int)strcspn(from, "."), from);
@@ -179,7 +179,8 @@ static cnr_status gather(application *a, const cnri_call *call, const char *outp
 
 /* ---- running ---- */
 
-/* Opens a runtime with what the options behind the name say, and the script in it again. */
+/* Opens a runtime as the options behind the name say, and runs the script's top level again in
+ * it. */
 static cnr_status open_again(cnri_call *early, cnri_call *call, cnri_lua_program **p,
                              const char *path, const cnri_lua_rights *rights, cnr_error *err) {
     cnri_lua_close(*p);

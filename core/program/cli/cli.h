@@ -8,7 +8,7 @@
 #include "front/front.h"
 #include "work/work.h"
 
-/* One row a subcommand, in the order of the help: name, one line of help. */
+/* One row for each subcommand, in the order of the help: name, and one line of help. */
 #define CNRI_COMMANDS(X) \
     X(run, "what a net says of pictures (the word run may be left out)") \
     X(train, "train a net on labelled pictures") \
@@ -49,69 +49,70 @@ CNRI_COMMANDS(X)
 enum { CNRI_COMMANDS(X) CNRI_N_COMMANDS };
 #undef X
 /* ---- cmd_completions.c ---- */
-/* The rows as a table. */
+/* One row of CNRI_COMMANDS. */
 typedef struct cnri_row {
     const cnri_command *command;
     const char *help;
 } cnri_row;
 extern const cnri_row cnri_commands[CNRI_N_COMMANDS];
-/* NULL: there is none. */
+/* Finds a command by name; NULL: there is none. */
 const cnri_command *cnri_command_find(const char *name);
-/* A man page, or what bash, zsh or fish complete: false: no such form. */
+/* Prints a man page, or completions for bash, zsh or fish; false: there is no such form. */
 bool cnri_print_completions(const char *form);
 /* cnnrun --version [--json]; no row of CNRI_COMMANDS. (version.c) */
 extern const cnri_command cnri_version;
 
 /* ---- app.c ---- */
-/* cnri_watch for a script, which may print where the bar is. */
+/* cnri_watch for work that runs a script, which may print where the progress bar is. */
 const cnr_observer *cnri_watch_script(cnri_call *call);
-/* Has the application of that name draw a table. */
+/* Draws the table `csv` to `picture` with the application of that name. */
 cnr_status cnri_app_draw(const cnri_call *call, const char *name, const char *csv,
                          const char *picture, cnr_error *err);
-/* Calls an installed script of scripts/calls with the object that was begun, which is freed, the
- * call's net and tensors. */
+/* Calls an installed script of scripts/calls with the object in `json`, which it ends and frees,
+ * the call's net, and tensors. */
 cnr_status cnri_call_script(const cnri_call *call, const char *name, cnri_json *json,
                             const cnr_tensor *const *tensors, int32_t n_tensors, cnr_error *err);
 
 /* ---- application.c ---- */
 struct cnri_lua_program;
 /* Parses the words behind an application's name with the program's options and its own, and runs
- * it; `early` has what stood before the name, and the runtime. Closes the program; returns the exit
- * code. */
+ * it. `early` has the runtime, and the options before the name. Closes the program. Returns the
+ * exit code. */
 int cnri_application_run(cnri_call *early, struct cnri_lua_program *p, const char *path,
                          const char *output, int argc, char **argv);
 
 /* ---- setup.c: from options to runtimes and models ---- */
-/* The runtime, and the governor of --governor. */
+/* Opens the runtime, and the governor of --governor. */
 cnr_status cnri_call_open(cnri_call *call, cnr_error *err);
-/* The group of --group, or of the launcher that started this process; without one nothing. Only
- * rank 0 prints. (group.c) */
+/* Joins the group of --group, or of the launcher that started this process; without either it
+ * does nothing. Only rank 0 prints. (group.c) */
 cnr_status cnri_call_join_group(cnri_call *call, cnr_error *err);
-/* Well, if call->code is 0; else all processes of the job are ended with that code. */
+/* Leaves the group if call->code is 0; else ends all processes of the job with that code. */
 void cnri_call_leave_group(const cnri_call *call);
-/* How nets are loaded, as the options say; to be freed after an error too. */
+/* How nets are loaded, by the options; free it after an error too. */
 typedef struct cnri_loading {
     cnr_load_options options;
-    const char **names; /* of symbols */
+    const char **names; /* names of the symbols */
     int64_t *values;
     char *text;
 } cnri_loading;
 cnr_status cnri_call_loading(const cnri_call *call, cnri_loading *out, cnr_error *err);
 void cnri_loading_free(cnri_loading *l);
-/* Whether an option says how pictures become a net's input. */
+/* True if an option says how pictures become a net's input. */
 bool cnri_call_prepares(const cnri_common *c);
-/* Takes words behind the net as its weights; loading does. */
+/* Takes the words behind the net as files of its weights. Loading the net calls this. */
 cnr_status cnri_call_weights(cnri_call *call, cnr_error *err);
-/* Load the first operand as the options say and set its preprocessing from the flags. */
+/* Loads the net of the first operand by the options, and sets its preprocessing. */
 cnr_status cnri_call_model(cnri_call *call, cnr_error *err);
-/* The same, and no placement that is kept is followed. */
+/* The same, without following a kept placement. */
 cnr_status cnri_call_model_unplaced(cnri_call *call, cnr_error *err);
 cnr_status cnri_call_graph(cnri_call *call, cnr_error *err);
-/* Where options wish for nothing else, the model follows the placement kept in the cache folder. */
+/* Lets the model follow the placement kept in the cache folder, unless options place it
+ * otherwise. */
 cnr_status cnri_call_placed(cnri_call *call, cnr_error *err);
-/* A model of call->graph, which it takes over, with the same options. */
+/* Makes a model of call->graph, which it then owns, with the same options. */
 cnr_status cnri_call_model_of_graph(cnri_call *call, cnr_error *err);
-/* The preprocessing flags, put into `graph` for its picture inputs. */
+/* Sets the preprocessing options for the picture inputs of `graph`. */
 cnr_status cnri_call_preprocess(const cnri_call *call, cnr_graph *graph, cnr_error *err);
 
 /* ---- steps.c ---- */
@@ -126,13 +127,13 @@ cnr_status cnri_preprocess_words(cnr_graph *g, const cnri_step_words *words, int
 bool cnri_is_numbers(const char *text);
 
 /* ---- cmd_govern.c: --governor ---- */
-/* Begins with the runtime; without the option nothing. */
+/* Starts the governor, after the runtime is open; without --governor it does nothing. */
 cnr_status cnri_call_govern(cnri_call *call, cnr_error *err);
-/* All is put back, and what came of it told, on stderr to people. */
+/* Restores all knobs and prints the governor's result, for people on standard error. */
 void cnri_call_end_govern(cnri_call *call);
 
-/* What a plugin says of its device. Facts whose names share what stands before a dot are one
- * object. (cmd_devices.c) */
+/* Adds the properties that a device's plugin reports. Names with the same part before a dot form
+ * an object. (cmd_devices.c) */
 void cnri_json_facts(cnri_json *j, const cnr_fact_list *list);
 
 /* ---- power_page.c: the live page of `energy log` and `watch` ---- */
@@ -153,10 +154,11 @@ void cnri_say_metrics(const char *before, const cnr_metric_value *values, int64_
 
 /* ---- energy.c: what was measured, as fields and a line of the result that it belongs to ---- */
 typedef struct cnri_energy_shown {
-    const char *source;           /* NULL: energy was not asked for */
-    const char *unmeasured, *per; /* why nothing can be told; "a run": what the joules are of */
-    const char *net_unmeasured;   /* why joules net of idle can't */
-    const char *missing;          /* domains that the sums lack */
+    const char *source; /* NULL: energy was not requested */
+    /* Unmeasured: why there are no joules; per: what they refer to, "a run". */
+    const char *unmeasured, *per;
+    const char *net_unmeasured; /* why there are no joules above idle */
+    const char *missing;        /* domains that the sums lack */
     double seconds, joules, joules_net, watts, idle_watts, edp, fps, fps_per_watt;
     int64_t samples, rounds;
 } cnri_energy_shown;

@@ -68,8 +68,8 @@ typedef struct step {
     const char *joules_by;
     int64_t bytes;
     bool extrapolated;
-    const char *note;        /* why a share is not told, or is above 1 */
-    char peak[16], read[16]; /* the shares as people see them */
+    const char *note;        /* why a share is missing or above 1 */
+    char peak[16], read[16]; /* the shares as text */
 } step;
 static const cnri_field step_fields[] = {CNRI_KEY_IN(step, t, step),
                                          CNRI_KEY_IN(step, t, node),
@@ -110,12 +110,12 @@ static const cnri_field op_fields[] = {CNRI_KEY_IN(op, t, op), CNRI_KEY_IN(op, t
 static const cnri_record op_record =
     CNRI_RECORD(op_fields, "{op:-20} {steps:6} {ms:10.4f} {share:5.1%}\n");
 
-/* Times to a millionth: more than a clock is worth. */
+/* Rounds to a millionth, which is finer than any clock. */
 static double rounded(double ms) { return (double)(int64_t)(ms * 1e6 + 0.5) / 1e6; }
 
 static double gflops(double flops, double ms) { return ms > 0 ? flops / (ms * 1e6) : 0; }
 
-/* How the joules of steps were come by; NULL: they weren't. */
+/* How the joules of the steps were found; NULL: they were not. */
 static const char *joules_by(const cnr_timing *t) {
     static const char *const words[] = {NULL, "counted", "time", "repeated"};
     return words[t->joules_by];
@@ -126,7 +126,7 @@ static const char *joules_by(const cnr_timing *t) {
 typedef struct peak {
     const char *device;
     double fma_gflops, read_gbs;
-} peak; /* NaN: it does not tell */
+} peak; /* NaN: the device does not report it */
 
 static cnr_status measure_peak(const cnri_call *call, const char *device, peak *out,
                                cnr_error *err) {
@@ -164,7 +164,8 @@ static const char above[] =
     "above what the device measured of itself: it has less time for us at times, or more",
                   other[] = "the device measures itself in f32 alone";
 
-/* "12.3%"; more than the whole is no share, and is told as such. */
+/* Formats a share such as "12.3%"; ">100%" if it is above 1, because no share can be; "-" if it
+ * is NaN. */
 static void share_text(double share, char *out, size_t capacity) {
     if (isnan(share)) snprintf(out, capacity, "-");
     else if (share > 1) snprintf(out, capacity, ">100%%");
@@ -300,7 +301,7 @@ static const cnri_record product_record =
                 "{share?, {part} of what the device measured of itself just now|}"
                 "{extrapolated?, extrapolated|}\n" CNRI_ENERGY_LINE);
 
-/* Three sizes, as "m=M" and so on. */
+/* Splits "64,32,16" into "m=64", "n=32" and "k=16"; false: it is malformed. */
 static bool read_sizes(const char *text, char words[3][32]) {
     for (int i = 0; i < 3; i++) {
         char number[24];

@@ -1,5 +1,5 @@
-/* cnnrun boards: the keys of board files, with types, units and ranges; or whether boards hold to
- * them. */
+/* cnnrun boards: lists the keys of board files with types, units and ranges; or checks board
+ * files. */
 #include "cli/cli.h"
 #include "lua/script.h"
 #include "run/run.h"

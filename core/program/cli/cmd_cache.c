@@ -1,4 +1,4 @@
-/* cnnrun cache: what is kept between runs: stored plans, and what plugins compiled. */
+/* cnnrun cache: files kept between runs: stored plans, and programs that plugins compiled. */
 #include "cli/cli.h"
 #include "store/store.h"
 #include <time.h>
@@ -57,7 +57,7 @@ static const cnri_record total_record =
     CNRI_RECORD(total_fields, "{files} file{files+s} of {bytes:.2M} MB in {folder}, room for "
                               "{left:.2M} MB (--cache-limit {limit:.0M} MB)\n");
 
-/* What stands before the last "-" of a plan's name. */
+/* The net's name: the part of the file name before the last "-". */
 static void net_of(const cnri_cache_file *file, char *out, size_t room) {
     const char *end = strrchr(file->name, '-');
     snprintf(out, room, "%.*s", file->is_plan && end ? (int)(end - file->name) : 0, file->name);
@@ -65,7 +65,7 @@ static void net_of(const cnri_cache_file *file, char *out, size_t room) {
 
 static char *path_of(const work *w, const char *name) { return cnri_path_join(w->folder, name); }
 
-/* The blobs of a plan; CNRI_NONE: it is none, or damaged. */
+/* Number of blobs in a plan; CNRI_NONE: the file is no plan, or damaged. */
 static int64_t count_blobs(const work *w, const cnri_cache_file *file) {
     char *path = path_of(w, file->name);
     cnri_cached c;
@@ -100,7 +100,8 @@ static cnr_status list(work *w, cnr_error *err) {
 
 /* ---- which files words name ---- */
 
-/* "lenet5": all plans of that net; "lenet5-0123456789abcdef.plan": that file. */
+/* True if the word names the file: "lenet5" names all plans of that net,
+ * "lenet5-0123456789abcdef.plan" that file. */
 static bool is_named(const cnri_cache_file *file, const char *word) {
     char net[64];
     net_of(file, net, sizeof net);
@@ -114,7 +115,7 @@ static bool is_wanted(const work *w, const cnri_cache_file *file) {
     return wanted;
 }
 
-/* Each word names something. */
+/* Fails unless each word names a file. */
 static cnr_status check_words(const work *w, cnr_error *err) {
     for (int32_t i = 1; i < w->call->operands.n; i++) {
         bool found = false;
@@ -268,7 +269,7 @@ static cnr_status export_plan(work *w, cnr_error *err) {
     return status;
 }
 
-/* The name that the plan has in a folder goes with it, so a file keeps it. */
+/* Imports a plan under the name that it had when it was exported. */
 static cnr_status import_plan(const work *w, const char *from, uint64_t limit, cnr_error *err) {
     const char *slash = strrchr(from, '/'), *name = slash ? slash + 1 : from;
     const size_t n = strlen(name), tail = strlen(CNRI_PLAN_SUFFIX);

@@ -12,7 +12,8 @@ static const cnri_field fields[] = {CNRI_KEY(checked, file), CNRI_KEY(checked, o
 static const cnri_record record =
     CNRI_RECORD(fields, "{error?|{file}: {ok?ok|{damaged} damaged tensor{damaged+s}}\n}");
 
-/* A file that can't be read is told in its line; the exit code is the last bad one's. */
+/* Checks the files. One that can't be read is reported in its line; the exit code is that of the
+ * last bad file. */
 static cnr_status run(cnri_call *call, void *values, cnr_error *err) {
     cnr_status printed = CNR_OK;
     (void)values;

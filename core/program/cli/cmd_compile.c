@@ -1,4 +1,4 @@
-/* cnnrun compile: a net with the plan that is made for it here, in one file. */
+/* cnnrun compile: writes a net and the plan made for it here into one file. */
 #include "cli/cli.h"
 #include "lua/script.h"
 #include "store/store.h"

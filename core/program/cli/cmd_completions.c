@@ -1,5 +1,5 @@
-/* cnnrun completions, and the commands as a table: their options as text for a man page,
- * completions of bash, zsh and fish. */
+/* cnnrun completions: prints a man page or completions for bash, zsh and fish from the commands'
+ * option tables. */
 #include "cli/cli.h"
 #include "lua/script.h"
 
@@ -100,7 +100,7 @@ static void man_end(void) {
     printf(".TP\n.B 130\nstopped by Ctrl-C\n.TP\n.B 143\nstopped by SIGTERM\n");
 }
 
-/* Applications stand where commands do. */
+/* Prints an application, which can be used in place of a command. */
 static void put_app(void *format, const char *name) { printf(format, name); }
 
 /* ---- bash: a function with a case for each command ---- */

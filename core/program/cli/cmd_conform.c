@@ -1,4 +1,4 @@
-/* cnnrun conform: all that a plugin brings, judged by what fits it, and a report to show. */
+/* cnnrun conform: judges everything that a plugin brings, and writes a report. */
 #include "cli/conform.h"
 #include <stdlib.h>
 
@@ -19,7 +19,7 @@ static const cnri_option options[] = {
                 "knobs are read, and never set (they are set within their bounds and restored)"),
 };
 
-/* The file is a plugin that must load. */
+/* Opens a runtime in which the plugin's file must load. */
 static cnr_status open_plugin(cnri_call *call, cnr_error *err) {
     cnri_words *words = &call->common.plugin_dirs;
     const char **slot = cnri_push(words);

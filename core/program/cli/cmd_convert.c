@@ -1,4 +1,5 @@
-/* cnnrun convert: any net to the native file, its weights in another encoding if asked. */
+/* cnnrun convert: writes any net as a native file, on request with its weights in another
+ * encoding. */
 #include "cli/cli.h"
 #include "store/store.h"
 
@@ -36,8 +37,8 @@ static const cnri_record record =
                 "{layer:-24} {encoded?encoded|left   }  {bytes_before:10} to {bytes_after:10} bytes"
                 "{kept?, {kept:.1%} of the numbers}, pays in {pays}{kernel?: {kernel}}\n");
 
-/* Which kernels take the layers as they are now is what planning says; a net that cannot be planned
- * here is written all the same. */
+/* Finds by planning which kernels use the encoded layers. A net that can't be planned here is
+ * written all the same. */
 static cnr_status judge(cnri_call *call, cnri_encoded *done, cnr_error *err) {
     cnr_plan *plan = NULL;
     cnr_status status = cnri_call_model_of_graph(call, err);

@@ -1,4 +1,4 @@
-/* cnnrun devicecheck: a device held to what the ABI says of devices, as TAP. */
+/* cnnrun devicecheck: judges a device by what the ABI requires, as TAP. */
 #include "cli/conform.h"
 
 typedef struct settings {

@@ -1,4 +1,4 @@
-/* cnnrun devices: what can run nets here, and how fast it is at its best. */
+/* cnnrun devices: lists the devices that can run nets here, and measures their speed on request. */
 #include "cli/cli.h"
 
 typedef struct devices {
@@ -13,7 +13,7 @@ static const cnri_option options[] =
      CNRI_OPTION(devices, threads, "--threads", "N", "threads of the processor (0: all)", .min = 0,
                  .max = 1024)};
 
-/* For help: what a plugin tells follows in the same object. */
+/* A device; the properties that its plugin reports follow in the same object. */
 typedef struct row {
     const char *name, *hardware, *driver, *plugin;
     int64_t threads, memory_bytes;
@@ -69,7 +69,7 @@ static cnr_status tell(const cnri_call *call, const row *r, const cnr_fact_list 
     return status;
 }
 
-/* Opening decides how many threads there are. */
+/* Prints a device. Its number of threads is known only once it is open. */
 static cnr_status tell_device(const cnri_call *call, bool measure, int32_t index,
                               cnr_device_entry *d, cnr_error *err) {
     cnr_fact_list list = {.size = sizeof list};

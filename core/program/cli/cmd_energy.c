@@ -1,4 +1,5 @@
-/* cnnrun energy: the domains of meters, a log of them, their curves, and what a command takes. */
+/* cnnrun energy: the domains of meters, a log of them, their curves, and the energy of a
+ * command. */
 #include "cli/cli.h"
 #include "watch/watch.h"
 #include <errno.h>
@@ -112,13 +113,13 @@ static cnr_status tell_whole(const cnri_call *call, const cnr_energy *e, int cod
 
 /* ---- curves in a terminal: a line a domain, its last readings as blocks ---- */
 
-enum { WIDTH = 48, MAX_LINES = 32, EVERY = 2 /* readings */ };
+enum { WIDTH = 48, MAX_LINES = 32, EVERY = 2 /* WIDTH: readings in a curve */ };
 typedef struct curves {
     const cnri_call *call;
     cnri_power_page *page; /* NULL: none */
     bool terminal, blocks, watched;
     int64_t readings;
-    int32_t drawn; /* lines on the screen */
+    int32_t drawn; /* lines that are on the screen now */
     float at[MAX_LINES][WIDTH];
 } curves;
 
@@ -170,7 +171,7 @@ static cnr_status tell_json_row(const cnri_energy_row *r, cnr_error *err) {
     return cnri_json_print(&j, err);
 }
 
-/* Where nobody looks at a screen, a line a second. */
+/* Prints one line a second where the output is no terminal. */
 static cnr_status tell_plain_row(const cnri_energy_row *r, cnr_error *err) {
     cnri_say(stdout, "%.2f s", r->seconds);
     for (int32_t i = 0; i < r->n; i++) {
@@ -245,8 +246,8 @@ static cnr_status watch(cnri_call *call, const energy *e, cnr_error *err) {
 
 /* ---- run ---- */
 
-/* The command has stdout for itself: people find the result on stderr, and JSON behind its output.
- */
+/* Prints the result apart from the command's own output on stdout: for people on standard error,
+ * as JSON behind that output. */
 static cnr_status tell_apart(const cnri_call *call, const cnr_energy *e, int code, cnr_error *err) {
     if (call->common.json) return tell_whole(call, e, code, err);
     fflush(stdout);
@@ -289,7 +290,7 @@ static cnr_status run_command(cnri_call *call, const energy *e, cnr_error *err) 
 
 /* ---- the command ---- */
 
-/* By their first words, of which some are operators' as well. */
+/* The subcommands by their first word; the names of some words alone would be operators. */
 static const struct {
     const char *text;
     cnr_status (*run)(cnri_call *call, const energy *e, cnr_error *err);

@@ -1,7 +1,7 @@
-/* cnnrun eval: how often a net is right on labelled pictures. */
+/* cnnrun eval: measures how often a net is right on labelled pictures. */
 #include "cli/cli.h"
 
-enum { SMALL = 20 }; /* most classes whose confusion is printed */
+enum { SMALL = 20 }; /* most classes whose confusion matrix is printed */
 
 typedef struct eval {
     cnr_evaluate_options o;
@@ -119,7 +119,8 @@ static cnr_status tell(const cnri_call *call, const cnr_evaluation *got, bool na
     return status;
 }
 
-/* A tensor for each member of the rows; the first three are whole numbers. */
+/* Writes the rows through a script, as one tensor for each member; the first three hold whole
+ * numbers. */
 static cnr_status write_rows(const cnri_call *call, cnri_json *j, const cnr_evaluation *got,
                              cnr_error *err) {
     enum { WHOLE = 3, MEMBERS = 5 };

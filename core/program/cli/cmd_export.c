@@ -1,4 +1,5 @@
-/* cnnrun export NET -o FILE: writes a net in another format, by the exporter that knows it. */
+/* cnnrun export NET -o FILE: writes a net in another format, with the exporter that fits the
+ * file name. */
 #include "cli/cli.h"
 
 typedef struct output {

@@ -1,4 +1,4 @@
-/* cnnrun gauges: the meters and knobs of this machine, and what they read now. */
+/* cnnrun gauges: the meters and knobs of this machine, and their present readings. */
 #include "cli/cli.h"
 #include <math.h>
 
@@ -6,7 +6,7 @@ typedef struct gauge {
     cnr_gauge g;
     const char *quantity, *error;
     char now[32];
-    int64_t value, time_ns, hz, min_hz, max_hz, load, cores, temperature; /* or CNRI_NONE */
+    int64_t value, time_ns, hz, min_hz, max_hz, load, cores, temperature; /* CNRI_NONE: not known */
     double low, high; /* MHz; NaN: it is no knob */
     bool estimated, writable;
 } gauge;

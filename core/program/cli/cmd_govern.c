@@ -1,4 +1,5 @@
-/* cnnrun govern: a policy of frequencies on this machine, on a recording, or on a played board. */
+/* cnnrun govern: runs a frequency policy on this machine, on a recording, or on a simulated
+ * board. */
 #include "cli/cli.h"
 #include "govern/govern.h"
 #include <math.h>
@@ -99,7 +100,8 @@ static const cnri_record record =
 
 enum { WIDTH = 64 };
 
-/* Means of what falls into each column, as blocks between least and most. */
+/* Draws a curve of blocks: each column shows the mean of its ticks between the least and the
+ * largest. */
 static void draw(const char *name, const cnr_governed *g, size_t at, double unit,
                  const char *what) {
     static const char *const blocks[] = {" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
@@ -220,7 +222,7 @@ static const char *on_what(const govern *v) {
     return v->replay ? v->replay : v->scene ? v->scene : v->o.board ? v->o.board : "this machine";
 }
 
-/* COMMAND runs as a process of its own; what it does is not told pass by pass. */
+/* Runs COMMAND as a process of its own, whose passes the policy does not see. */
 static cnr_status beside_command(cnri_call *call, govern *v, cnr_governed *g, cnr_error *err) {
     const int32_t n = call->operands.n - 1;
     char **argv = cnri_alloc_zero(((size_t)n + 1) * sizeof *argv);
@@ -320,7 +322,8 @@ typedef struct calibration {
     CNRI_VEC(window) windows;
 } calibration;
 
-/* Distances of a recording's windows. The first ticks tell of what was before. */
+/* Computes distances of a recording's windows from the template. The first ticks are left out,
+ * because they still show the time before. */
 static cnr_status measure(calibration *c, const cnri_trace *t, const char *path, distance *out,
                           cnr_error *err) {
     const cnri_trace_column *load = cnri_trace_column_of(t, NULL, CNRI_COLUMN_LOAD);
@@ -356,7 +359,7 @@ static int by_distance(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-/* Where the fewest windows fall on the wrong side, in the middle of the widest such gap. */
+/* The threshold with the fewest windows on the wrong side, in the middle of the widest such gap. */
 static distance threshold_of(calibration *c) {
     distance out = {.threshold = NAN};
     double gap = -1;
@@ -403,7 +406,7 @@ static cnr_status calibrate(cnri_call *call, govern *v, cnr_error *err) {
 
 /* ---- the command ---- */
 
-/* By their first words, of which some are operators' as well. */
+/* The subcommands by their first word; the names of some words alone would be operators. */
 static const struct {
     const char *text;
     cnr_status (*run)(cnri_call *call, govern *v, cnr_error *err);

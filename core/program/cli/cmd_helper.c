@@ -1,5 +1,5 @@
-/* cnnrun helper: the one thing of ours that wants root: readings and settings for a group's
- * members. */
+/* cnnrun helper: the only part that needs root: gives readings and settings to the members of a
+ * group. */
 #include "cli/cli.h"
 #include "govern/govern.h"
 #include <grp.h>
@@ -31,7 +31,7 @@ static cnr_status run(cnri_call *call, void *values, cnr_error *err) {
     return status;
 }
 
-/* It is no client of itself. */
+/* Removes CNNRUN_HELPER from the environment, so that the helper is no client of itself. */
 static const char *wrong(const cnri_call *call, const void *values) {
     (void)call, (void)values;
     return unsetenv("CNNRUN_HELPER") == 0 ? NULL : "the environment can't be changed";

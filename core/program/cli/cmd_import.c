@@ -1,4 +1,4 @@
-/* cnnrun import: a model of another program to the native file. */
+/* cnnrun import: converts a model of another program to a native file. */
 #include "cli/cli.h"
 #include "store/store.h"
 
@@ -12,7 +12,7 @@ static const cnri_option options[] =
      CNRI_OPTION(import, format, "--format", "NAME",
                  "the importer to use (detected from the content)")};
 
-/* What each importer takes as --option. */
+/* Lists the settings that each importer takes as --option. */
 static void list_options(void) {
     cnr_runtime *rt = NULL;
     const cnr_open_options quiet = {.size = sizeof quiet, .log_level = CNR_LOG_ERROR};
@@ -33,7 +33,7 @@ static void list_options(void) {
     cnr_close(rt);
 }
 
-/* A mean image that the importer has read is no picture for the flag any more. */
+/* Imports the model. A mean image that the importer has read is not treated as a picture again. */
 static cnr_status run(cnri_call *call, void *values, cnr_error *err) {
     const import *im = values;
     cnri_common *c = &call->common;

@@ -1,4 +1,4 @@
-/* cnnrun lua: what scripts can say; type files for editors. */
+/* cnnrun lua: the manual of the scripting API, and type files for editors. */
 #include "cli/cli.h"
 #include "lua/script.h"
 #include <errno.h>
@@ -16,7 +16,7 @@ static const cnri_option options[] = {
 
 /* ---- for people ---- */
 
-/* "c.load(net, options?)" */
+/* Prints a call such as "c.load(net, options?)". */
 static void call_of(const cnri_lua_help *row, cnri_text *out) {
     const char *args = row->args, *item;
     size_t n;
@@ -35,8 +35,8 @@ static void call_of(const cnri_lua_help *row, cnri_text *out) {
     cnri_text_add(out, ")");
 }
 
-/* The help's first sentence, or all of it. An object says no more of a method than its signature.
- */
+/* Prints a function with the first sentence of its help, or all of it. For methods of objects
+ * only the signature is known. */
 static cnr_status print_line(const cnri_lua_help *row, bool all, cnr_error *err) {
     enum { COLUMN = 34 };
     cnri_text call = {0};
@@ -53,13 +53,13 @@ static cnr_status print_line(const cnri_lua_help *row, bool all, cnr_error *err)
     return failed ? cnri_out_of_memory(err, "lua") : CNR_OK;
 }
 
-/* Parts of the module begin without a name: scripts call all of it c. */
+/* Prints a part's title. Parts of the module have no prefix, because scripts call all of it c. */
 static void print_title(const cnri_lua_part *part) {
     if (strcmp(part->name, "cnnrun") == 0) cnri_say(stdout, "%s\n", part->help);
     else cnri_say(stdout, "%.*s: %s\n", (int)strcspn(part->name, ":"), part->name, part->help);
 }
 
-/* Prints one line a row, of all parts or of the part with index `only` (-1: all). */
+/* Prints one line for each function, of all parts or of the part with index `only` (-1: all). */
 static cnr_status print_all(const cnri_lua_manual *r, int32_t only, cnr_error *err) {
     cnr_status status = CNR_OK;
     bool first = true;
@@ -140,7 +140,7 @@ static bool same_letters(const char *a, size_t n, const char *b) {
     return true;
 }
 
-/* A part is called by its name or the end of it: "cnnrun.Tensor", "tensor", "lib.csv", "csv". */
+/* True if the name means the part: "cnnrun.Tensor", "tensor", "lib.csv" or "csv". */
 static bool names_part(const cnri_lua_part *part, const char *name) {
     const size_t n = strcspn(part->name, ":");
     if (strcmp(part->name, "cnnrun") == 0) return false;
@@ -156,7 +156,7 @@ static bool is_alias(const cnr_op *op, const char *name) {
     return alias && *alias;
 }
 
-/* "load", "c.load", "cnnrun.load"; either mark will do. */
+/* True if the name means the function: "load", "c.load" or "cnnrun.load", with "." or ":". */
 static bool names_row(const cnri_lua_help *row, const char *name) {
     const char *mark = strpbrk(name, ".:"), *word = mark ? mark + 1 : name;
     const size_t n = strlen(row->owner) - 1; /* without its mark */
@@ -166,7 +166,7 @@ static bool names_row(const cnri_lua_help *row, const char *name) {
     return (size_t)(mark - name) == n && strncasecmp(name, row->owner, n) == 0;
 }
 
-/* E_NOT_FOUND with the nearest name. */
+/* Fails with CNR_E_NOT_FOUND and the nearest name. */
 static cnr_status unknown(const cnri_lua_manual *r, const char *name, cnr_error *err) {
     CNRI_VEC(const char *) names = {0};
     const char *mark = strpbrk(name, ".:");
@@ -215,7 +215,8 @@ static cnr_status write_text(const char *path, const cnri_text *text, cnr_error 
     return status;
 }
 
-/* Settings by which lua-language-server finds the file, and lib's modules where require does. */
+/* Writes settings with which lua-language-server finds the type file, and the modules of lib
+ * where require does. */
 static void add_settings(const char *folder, const char *scripts, cnri_text *out) {
     char real[PATH_MAX], lib[PATH_MAX];
     cnri_text_add(out,

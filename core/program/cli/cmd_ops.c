@@ -1,4 +1,4 @@
-/* cnnrun ops: operators with their ports, attributes and help, straight from their descriptors. */
+/* cnnrun ops: lists operators with their ports, attributes and help, from their descriptors. */
 #include "cli/cli.h"
 #include <math.h>
 
@@ -24,9 +24,9 @@ static void add_name(names *list, const char *name) {
     if (slot) *slot = name;
 }
 
-/* Where a result goes: into an object, or for people. */
+/* Where results go: into a JSON object, or to people. */
 typedef struct telling {
-    cnri_json *json; /* NULL: people */
+    cnri_json *json; /* NULL: to people */
     cnr_error *err;
 } telling;
 
@@ -116,7 +116,7 @@ static const cnri_record attr_record =
                 "{alias?                    also called {alias}\n}{help?                    "
                 "{help}\n}");
 
-/* Its type and bounds, for people. */
+/* Appends type and bounds of an attribute, for people. */
 static void add_wanted(const cnr_attr_spec *a, cnri_text *out) {
     const bool choice = a->type == CNR_ATTR_ENUM, pairs = a->flags & CNR_ATTR_SPATIAL_PAIRS;
     for (int32_t i = 0; choice && a->choices[i]; i++)
@@ -163,7 +163,8 @@ static const cnri_field kernel_fields[] = {CNRI_KEY(cnr_kernel, name),
                                            CNRI_KEY(cnr_kernel, device)};
 static const cnri_record kernel_record = CNRI_RECORD(kernel_fields, "  {name:-25} {device}\n");
 
-/* Whether a kernel of any operator takes this one is known for a node of a net only. */
+/* Prints the kernels of an operator. Whether a kernel for any operator accepts this one is known
+ * only for a node of a net. */
 static void tell_kernels(telling *t, const cnr_op *op, bool general) {
     const cnr_kernel *const *kernels;
     const int32_t n = cnri_kernels_for(op, &kernels);
@@ -253,7 +254,7 @@ static cnr_status show_all(const cnri_call *call, cnr_error *err) {
     return status;
 }
 
-/* E_NOT_FOUND with the nearest name or alias. */
+/* Fails with CNR_E_NOT_FOUND and the nearest name or alias. */
 static cnr_status unknown(const char *name, cnr_error *err) {
     names all = {0};
     for (int32_t i = 0; i < cnri_descriptor_count(CNR_KIND_OPERATOR); i++) {

@@ -1,5 +1,5 @@
-/* cnnrun place: a net on each device alone, what a policy makes of that, and what its plan takes.
- */
+/* cnnrun place: measures a net on each device alone, places it by a policy, and measures that
+ * plan. */
 #include "cli/cli.h"
 #include <math.h>
 
@@ -69,32 +69,53 @@ static cnr_status tell_row(const cnri_call *call, const char *kind, const cnri_p
     return cnri_tell(call, &row_record, &one, err);
 }
 
-/* The steps, a line for each entry of the outermost list. */
+/* Appends a number or word of JSON at `at` as people read it. Returns its end. */
+static const char *add_note_word(cnri_text *out, const char *at) {
+    const char *end = at;
+    double value;
+    if (*at != '"' && cnri_parse_double(at, &end, &value) && end > at) {
+        cnri_text_add(out, "%.6g", value);
+        return end;
+    }
+    const bool quoted = *at == '"';
+    for (end = at += quoted; *end && !(quoted ? *end == '"' : strchr(",]}", *end) != NULL); end++)
+        if (*end == '\\' && end[1]) end++;
+    cnri_text_bytes(out, at, (size_t)(end - at));
+    return end + (*end == '"');
+}
+
+/* Appends the notes of a policy (JSON) as text: a line for each entry of the outermost list, such
+ * as "device cpu, seconds 0.0125". */
+static void add_notes(cnri_text *out, const char *notes) {
+    int32_t depth = 0;
+    cnri_text_add(out, "steps:\n  ");
+    for (const char *at = notes; *at;) {
+        if (*at == '[' || *at == '{') depth++;
+        else if (*at == ']' || *at == '}') depth--;
+        else if (*at == ',') cnri_text_add(out, depth <= 1 ? "\n  " : ", ");
+        else if (*at == ':') cnri_text_add(out, " ");
+        else {
+            at = add_note_word(out, at);
+            continue;
+        }
+        at++;
+    }
+    cnri_text_add(out, "\n");
+}
+
 static cnr_status tell_notes(const cnri_call *call, const char *notes, cnr_error *err) {
     cnri_text text = {0};
     if (call->common.json) {
         cnri_text_add(&text, "{\"steps\":%s", notes);
         cnri_text_simulated(&text);
         cnri_text_add(&text, "}\n");
-    } else {
-        int32_t depth = 0;
-        bool quoted = false;
-        cnri_text_add(&text, "steps:\n  ");
-        for (const char *at = notes; *at; at++) {
-            if (*at == '"' && (at == notes || at[-1] != '\\')) quoted = !quoted;
-            if (!quoted && (*at == '[' || *at == '{') && depth++ == 0 && *at == '[') continue;
-            if (!quoted && (*at == ']' || *at == '}') && --depth == 0 && *at == ']') continue;
-            if (!quoted && *at == ',' && depth == 1) cnri_text_add(&text, "\n  ");
-            else cnri_text_bytes(&text, at, 1);
-        }
-        cnri_text_add(&text, "\n");
-    }
+    } else add_notes(&text, notes);
     const cnr_status status = cnri_tell_text(&text, err);
     cnri_text_free(&text);
     return status;
 }
 
-/* "cpu 25.0%, opencl:0 75.0%" */
+/* Prints the shares of a node: "cpu 25.0%, opencl:0 75.0%". */
 static cnr_status tell_node(const cnri_call *call, const cnri_place_node *n, cnr_error *err) {
     cnri_text where = {0};
     for (int32_t i = 0; i < n->n; i++) {
@@ -165,12 +186,12 @@ const cnri_command cnri_cmd_place = {
         "Measures a net on each device alone and in equal parts, has a policy share its layers\n"
         "among the devices, and measures what that takes.",
     .details =
-        "A policy is a file, or the name of one of the installed scripts/place: best, edp_set\n"
-        "and others. Without --devices those are taken that nets are run on unasked; with --board\n"
-        "they are a simulated machine's. predicted runs the plan's steps and copies on queues, by\n"
-        "what was measured of each device alone and of a division. Where one device alone is "
-        "better\n"
-        "than the policy's plan, it is kept, and stands in a line of its own.",
+        "A policy is a file, or the name of one of the installed scripts/place: best, edp_set,\n"
+        "fastest, greedy, joint, least_energy, split and others. Without --devices those are\n"
+        "taken that nets are run on unasked; with --board they are a simulated machine's.\n"
+        "predicted runs the plan's steps and copies on queues, by what was measured of each\n"
+        "device alone and of a division. Where one device alone is better than the policy's\n"
+        "plan, it is kept, and stands in a line of its own.",
     .results = CNRI_RESULTS(&row_record, &node_record, &end_record),
     CNRI_OPTIONS(options),
     CNRI_VALUES(place, .runs = 5, .batch = 1, .threshold = NAN),

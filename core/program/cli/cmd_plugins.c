@@ -1,4 +1,4 @@
-/* cnnrun plugins: what each plugin brings, or why it was refused; judges a single file. */
+/* cnnrun plugins: lists what each plugin brings, or why it was refused; judges a single file. */
 #include "cli/cli.h"
 
 typedef struct settings {
@@ -28,7 +28,7 @@ static const cnri_record record =
                 "{known?    about     {summary} ({licence?{licence}|no licence given})\n"
                 "    touches   {touches}\n}");
 
-/* CNR_TOUCHES_... in words: into `text`, and as a list of JSON (null: not told). */
+/* CNR_TOUCHES_... bits as words, in `text` and as a JSON list (null: the plugin does not say). */
 static const char *tell_touches(int32_t touches, char text[64], cnri_json *j) {
     static const char *const names[] = {"nothing", "files", "network", "devices"};
     size_t n = 0;
@@ -43,7 +43,8 @@ static const char *tell_touches(int32_t touches, char text[64], cnri_json *j) {
     return touches ? text : "not told: scripts need --trust, or name all of it";
 }
 
-/* What plugin `index` registered of a kind: a list under its name, for people broken into lines. */
+/* Prints what plugin `index` registered of a kind: as a list under the kind's name, for people
+ * in lines. */
 static void tell_kind(int32_t index, int32_t wanted, cnri_json *j) {
     int32_t kind, n = 0;
     int used = 0;
@@ -62,7 +63,7 @@ static void tell_kind(int32_t index, int32_t wanted, cnri_json *j) {
     else if (n) cnri_say(stdout, "\n");
 }
 
-/* Of importers that say what they take: {"caffe": ["shape=C,H,W ...", ...]} */
+/* Prints the options of importers: {"caffe": ["shape=C,H,W ...", ...]}. */
 static void tell_options(const cnri_plugin *p, cnri_json *j) {
     for (int32_t i = 0; i < cnri_descriptor_count(CNR_KIND_IMPORTER); i++) {
         const cnr_importer *importer = cnri_descriptor_at(CNR_KIND_IMPORTER, i);
@@ -91,7 +92,8 @@ static void tell_problem(void *arg, const char *text) {
     else cnri_say(stdout, "    problem   %s\n", text);
 }
 
-/* Names that other plugins hold, references to what nobody brings. judged: others loaded later. */
+/* Prints names that other plugins hold, and references to names that no plugin brings. judged:
+ * other plugins were loaded later. */
 static int32_t tell_problems(const cnri_plugin *p, bool judged, cnri_json *j) {
     if (j) cnri_json_list(j, "problems");
     int32_t n = cnri_plugin_problems(p, tell_problem, j);
@@ -159,7 +161,7 @@ typedef struct judging {
     const char *path;
 } judging;
 
-/* In the child. */
+/* Prints the result, in the child process. */
 static int tell_judged(void *arg, const cnri_plugin *p, const char *refused) {
     cnri_call *call = ((const judging *)arg)->call;
     const char *path = ((const judging *)arg)->path;

@@ -1,5 +1,4 @@
-/* cnnrun prune: cuts a net's weights by a schedule, a script of scripts/prune, and trains on in
- * between. */
+/* cnnrun prune: prunes a net by a schedule, a script of scripts/prune, and trains in between. */
 #include "cli/cli.h"
 #include "lua/script.h"
 #include <unistd.h>
@@ -34,7 +33,8 @@ static const cnri_option options[] =
      ROW(restart, "--restart", NULL, "begin again and ignore earlier results in the folder")};
 #undef ROW
 
-/* The schedule that a word names, one that ships too: cnri_free; NULL: none. */
+/* Path of the schedule that a word names, which may be a shipped one; free with cnri_free; NULL:
+ * there is none. */
 static char *schedule_of(const char *word) {
     if (access(word, R_OK) == 0) return cnri_strdup(word);
     char *file = strchr(word, '/') ? NULL : cnri_format("prune/%s.lua", word);
@@ -43,7 +43,7 @@ static char *schedule_of(const char *word) {
     return path;
 }
 
-/* An option of the command, as a schedule has it. */
+/* An option of the command as a named argument of the schedule. */
 static cnri_lua_named named_of(const cnri_option *o, const prune *p) {
     const void *at = (const char *)p + o->at;
     cnri_lua_named named = {.name = o->name + 2};
@@ -98,7 +98,8 @@ static cnr_status run(cnri_call *call, void *values, cnr_error *err) {
     return status;
 }
 
-/* The schedule loads nets by itself, from files that it writes as well. */
+/* Refuses options of loading, because the schedule loads nets by itself, also from files that it
+ * writes. */
 static const char *wrong(const cnri_call *call, const void *values) {
     const cnri_common *c = &call->common;
     (void)values;

@@ -1,5 +1,5 @@
-/* cnnrun quantize: calibrates a net on pictures, has its layers work on whole numbers, and tells
- * what that cost and gained. */
+/* cnnrun quantize: calibrates a net on pictures, quantises its layers, and reports what that
+ * costs and gains. */
 #include "cli/cli.h"
 #include "store/store.h"
 #include <math.h>

@@ -1,4 +1,5 @@
-/* cnnrun run: what a net says of pictures; and experiments, which are scripts with a main. */
+/* cnnrun run: classifies pictures with a net; also runs experiments, which are scripts with a
+ * main. */
 #include "cli/cli.h"
 #include "lua/script.h"
 #include <glob.h>
@@ -10,7 +11,7 @@ enum { BAR = 30, WIDEST = 40 };
 typedef struct run {
     int64_t top, every, repeat;
     double from, to;
-    const char *output; /* of scripts */
+    const char *output; /* --output of scripts */
     bool energy;
 } run;
 
@@ -34,14 +35,14 @@ static const cnri_record whole_record = CNRI_RECORD(whole_fields, CNRI_ENERGY_LI
 
 /* ---- one answer ---- */
 
-/* Letters, not bytes, so that columns line up. */
+/* Width of a text in characters, not bytes, so that columns are aligned. */
 static int32_t columns(const char *text) {
     int32_t n = 0;
     for (; *text; text++) n += (*text & 0xc0) != 0x80;
     return n;
 }
 
-/* The class's label, or its number in `number`. */
+/* The label of a class, or its number, written to `number`. */
 static const char *name_of(const cnr_model *model, int64_t class, char number[24]) {
     const char *label = cnr_label(model, class);
     snprintf(number, 24, "%lld", (long long)class);
@@ -84,7 +85,7 @@ static void json_top(cnri_json *j, const cnr_model *model, const cnri_recognised
     cnri_json_end(j);
 }
 
-/* An output that isn't scores of classes: its shape and range. */
+/* Prints shape and range of an output that has no scores of classes. */
 static void print_output(const char *name, const cnr_tensor *t) {
     const cnri_extent r = cnri_extent_of(t);
     cnri_say(stdout, "  %s %s", name, cnr_dtype_name(t->dtype));
@@ -108,7 +109,7 @@ static void json_output(cnri_json *j, const char *name, const cnr_tensor *t) {
     cnri_json_end(j);
 }
 
-/* j NULL: for people */
+/* Prints the outputs; j NULL: for people. */
 static cnr_status outputs(const cnr_model *model, const cnri_recognised *a, cnri_json *j,
                           cnr_error *err) {
     const cnr_tensor *t;
@@ -125,7 +126,7 @@ static cnr_status outputs(const cnr_model *model, const cnri_recognised *a, cnri
     return status;
 }
 
-/* Whether the plan was a stored one: hit, weights-replaced, miss or stale, and why. */
+/* Adds how the plan was found in the cache: hit, weights-replaced, miss or stale, and why. */
 static void json_cache(cnri_json *j, cnr_model *model) {
     cnr_plan *plan = NULL;
     if (!model->cache && !model->graph->is_compiled) return;
@@ -137,7 +138,7 @@ static void json_cache(cnri_json *j, cnr_model *model) {
     if (plan->origin[n]) cnri_json_text(j, "cache_why", plan->origin + n + 2);
 }
 
-/* What a net that adapts has tried in this run, or has decided. */
+/* Adds what an adapting net tried in this run, or has decided. */
 static void json_adapt(cnri_json *j, cnr_model *model) {
     cnr_adapt_report r = {.size = sizeof r};
     if (cnr_adapt_state(model, &r, NULL)) return;
@@ -193,11 +194,11 @@ static cnr_status tell(const cnri_call *call, const cnri_recognised *a, cnr_erro
 typedef struct answer_context {
     cnri_call *call;
     int32_t n_told;
-    int64_t left; /* times that all is repeated behind this one */
+    int64_t left; /* repetitions that follow the present one */
 } answer_context;
 
-/* Prints the answer of a picture, or why it can't be read, which becomes the exit code. Not 0:
- * stop. */
+/* Prints the answer for a picture, or why it can't be read, which sets the exit code. Returns
+ * not 0 to stop. */
 static int32_t show_answer(void *arg, int32_t kind, const void *of) {
     answer_context *h = arg;
     cnri_call *call = h->call;
@@ -214,7 +215,7 @@ static int32_t show_answer(void *arg, int32_t kind, const void *of) {
 
 /* ---- pictures ---- */
 
-/* The shell leaves a glob in quotes to us. */
+/* Adds the files that an operand names; globs in quotes are expanded here. */
 static bool add_operand(const char *word, cnri_words *out, glob_t *found) {
     const size_t had = found->gl_pathc;
     const char **slot;
@@ -236,7 +237,8 @@ static int32_t count(void *arg, int32_t kind, const void *of) {
     return 0;
 }
 
-/* The same again without a word, until sensors can tell: what is too short says nothing. */
+/* Repeats the pictures without printing until the meters have measured enough, since a short
+ * time is inaccurate. */
 static cnr_status repeat(answer_context *h, const cnri_words *pictures, const cnr_selection *choice,
                          int32_t top, cnr_observer observer, cnr_energy_region *region,
                          cnr_error *err) {
@@ -251,7 +253,7 @@ static cnr_status repeat(answer_context *h, const cnri_words *pictures, const cn
     return status;
 }
 
-/* One picture's share of it, with reading and telling it. */
+/* Prints the energy of one picture, including reading it and printing its answer. */
 static cnr_status tell_energy(const cnri_call *call, cnr_energy *e, int32_t pictures,
                               cnr_error *err) {
     const whole w = {cnri_energy_show(e, "a picture", 1)};
@@ -295,15 +297,15 @@ static cnr_status run_pictures(cnri_call *call, void *values, cnr_error *err) {
 
 /* ---- scripts, whose top level says what they are ---- */
 
-/* The script that a word names, one that ships too; NULL: none. */
+/* The script that a word names, which may be a shipped one; NULL: there is none. */
 static const char *script_of(cnri_call *call, const char *word) {
     const size_t n = strlen(word);
     if (access(word, R_OK) != 0) return call->script = cnri_lua_app(word);
     return n > 4 && strcmp(word + n - 4, ".lua") == 0 ? word : NULL;
 }
 
-/* Runs the script's top level. False: that was all; else it is a net, which call->rt holds to be
- * loaded. */
+/* Runs the script's top level. False: everything is done. True: it is a net, which call->rt
+ * holds for loading. */
 static bool begin_script(cnri_call *call, const char *output, const char *path, int argc,
                          char **argv) {
     const cnri_lua_rights rights = {.trust = call->common.trust,
@@ -331,7 +333,8 @@ static bool begin_script(cnri_call *call, const char *output, const char *path, 
     return false;
 }
 
-/* Words behind an experiment are its own; so options end at the first operand for now. */
+/* Handles experiments before options are parsed: the words behind one are its own, so parsing
+ * stops at the first operand. */
 static bool leads(cnri_call *call, void *values) {
     cnri_call early = {.command = call->command, .argc = call->argc, .argv = call->argv},
               now = early;

@@ -1,4 +1,4 @@
-/* cnnrun show: a net node by node, before anything runs. */
+/* cnnrun show: prints a net node by node, before anything runs. */
 #include "cli/draw_net.h"
 
 typedef struct show {
@@ -20,7 +20,7 @@ static const cnri_option options[] =
      CNRI_OPTION(show, profile, "--profile", NULL, "with -o: time the layers, which are as wide"),
      CNRI_OPTION(show, batch, "--batch", "N", "pictures at a time (1)", .min = 1, .max = 65536)};
 
-/* With its weights when they are there; a net yet to be trained can be looked at without. */
+/* Loads the net; weights may be missing unless `runs`, so that an untrained net can be shown. */
 static cnr_status load(cnri_call *call, bool runs, cnr_error *err) {
     const char *weights = call->common.load.weights;
     uint64_t seed;
@@ -37,7 +37,7 @@ static cnr_status load(cnri_call *call, bool runs, cnr_error *err) {
     return cnri_call_graph(call, err);
 }
 
-/* Weights that are not there are made up for the profile: what they hold changes no time. */
+/* Draws the net. Missing weights are made up for timing, which does not depend on their values. */
 static cnr_status draw(cnri_call *call, const show *s, const cnr_plan *plan, cnr_error *err) {
     const cnr_profile_options options = {.size = sizeof options, .steps = 1, .batch = s->batch};
     cnr_timing timing = {.size = sizeof timing};
@@ -51,7 +51,8 @@ static cnr_status draw(cnri_call *call, const show *s, const cnr_plan *plan, cnr
     return status;
 }
 
-/* Of nets with layers of 8 bits also what is converted; in JSON the net's object has it. */
+/* Prints the plan. Nets with 8-bit layers also get their conversions; in JSON these are in the
+ * net's object. */
 static void print_plan(const cnr_plan *plan, bool json, cnri_text *text) {
     const cnri_conversions found = cnri_conversions_of(plan->graph);
     cnri_plan_print(plan, json, text);

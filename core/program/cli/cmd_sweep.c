@@ -27,7 +27,7 @@ typedef struct sweep {
     int64_t random, random_seed, jobs, retries;
     double seconds, joules;
     bool resume;
-    int64_t point; /* of a child: the one to run; else -1 */
+    int64_t point; /* in a child: number of the point to run; else -1 */
 } sweep;
 #define ROW(member, name, ...) CNRI_OPTION(sweep, member, name, __VA_ARGS__)
 static const cnri_option options[] =
@@ -52,25 +52,25 @@ static const cnri_option options[] =
 
 typedef struct job {
     pid_t pid;
-    int from; /* what it says */
+    int from; /* descriptor of its output */
     int64_t point, tries;
-    cnri_text said; /* the end of it */
+    cnri_text said; /* the last part of its output */
 } job;
 
 typedef struct state {
     cnri_call *call;
     const sweep *s;
     cnri_sweep_axes axes;
-    int64_t n, next, done, failed, had; /* had: results that were there before */
+    int64_t n, next, done, failed, had; /* had: number of results from earlier runs */
     double joules;
     uint64_t begun_ns;
     CNRI_VEC(job) running;
-    CNRI_VEC(int64_t) again; /* points to be run again, and how often they were: in turns */
+    CNRI_VEC(int64_t) again; /* points to run again, in turn, and how often each was tried */
 } state;
 
 /* ---- points and their files ---- */
 
-/* "DIR/points/NAME.json" of a point and what its line begins with. */
+/* The file of a point, "DIR/points/NAME.json", and the begin of its line. */
 typedef struct place {
     char *name, *path;
     cnri_text head;
@@ -97,7 +97,7 @@ static cnr_status place_of(const state *t, int64_t point, place *out, cnr_error 
     return out->path ? CNR_OK : cnri_out_of_memory(err, "sweep");
 }
 
-/* The line of a point that was run: cnri_free; NULL: it was not. */
+/* The line of a point that was run, for cnri_free; NULL: it was not run. */
 static char *result_of(const place *p) {
     char *text = NULL;
     size_t bytes;
@@ -109,8 +109,8 @@ static char *result_of(const place *p) {
     return NULL;
 }
 
-/* Where a result of that name is in a point's line, behind the point's own values; NULL: nowhere.
- */
+/* Where the result of that name stands in a point's line, behind the point's own values; NULL:
+ * it does not. */
 static const char *find_result(const place *p, const char *line, const char *name) {
     char *word = cnri_format("\"%s\":", name);
     const char *at = word ? strstr(line + p->head.n, word) : NULL;
@@ -139,7 +139,7 @@ static cnr_status write_text(const char *path, const cnri_text *text, cnr_error 
 
 typedef struct line {
     cnri_json json;
-    char list[128]; /* the one that is open */
+    char list[128]; /* the list that is being written */
 } line;
 
 static void end_list(line *l) {
@@ -251,14 +251,14 @@ static cnr_status spawn(const state *t, int64_t point, job *j, cnr_error *err) {
                   : CNR_OK;
 }
 
-/* The last line of what a child said. */
+/* The last line of a child's output. */
 static const char *last_line(cnri_text *said) {
     while (said->n && strchr("\r\n ", said->at[said->n - 1])) said->at[--said->n] = 0;
     const char *end = said->n ? strrchr(said->at, '\n') : NULL;
     return end ? end + 1 : said->n ? said->at : "it said nothing";
 }
 
-/* Tells why a point failed; all that it said is kept. */
+/* Reports why a point failed, and stores all of its output. */
 static cnr_status keep_failure(state *t, job *j, const place *p, int how, cnr_error *err) {
     char *log = cnri_format("%s/failed/%s.txt", t->s->output, p->name);
     cnr_status status = log ? write_text(log, &j->said, err) : cnri_out_of_memory(err, "sweep");
@@ -272,7 +272,7 @@ static cnr_status keep_failure(state *t, job *j, const place *p, int how, cnr_er
     return status;
 }
 
-/* A child that ended: its result, another try, or a failure. */
+/* Handles a child that ended: stores its result, tries again, or reports a failure. */
 static cnr_status reap(state *t, job *j, cnr_error *err) {
     int how = 0;
     place p;
@@ -301,7 +301,7 @@ static cnr_status reap(state *t, job *j, cnr_error *err) {
     return status;
 }
 
-/* Reads what the job has written; keeps its end. False: the job closed its output. */
+/* Reads the job's output and keeps its last part. False: the job closed its output. */
 static bool read_output(job *j) {
     char some[4096];
     const ssize_t n = read(j->from, some, sizeof some);
@@ -398,7 +398,8 @@ static cnr_status run_all(state *t, cnr_error *err) {
 
 /* ---- results ---- */
 
-/* results.jsonl: a line of each point that was run, in the grid's order; counts them. */
+/* Writes results.jsonl, one line for each point that was run, in the order of the grid; counts
+ * them. */
 static cnr_status collect(const state *t, int64_t *done, cnr_error *err) {
     char *path = cnri_format("%s/results.jsonl", t->s->output);
     cnri_text all = {0};
@@ -420,7 +421,7 @@ static cnr_status collect(const state *t, int64_t *done, cnr_error *err) {
     return status;
 }
 
-/* Tables and pictures, by an installed script. */
+/* Makes tables and pictures with an installed script. */
 static cnr_status summarise(const state *t, cnr_error *err) {
     cnri_json j = {0};
     cnri_json_begin(&j);
@@ -471,7 +472,8 @@ static cnr_status make_folders(const sweep *s, cnr_error *err) {
     return CNR_OK;
 }
 
-/* Adds up what earlier results took. Without --resume results that lie there are somebody's. */
+/* Adds up the joules of earlier results. Without --resume, existing results are an error,
+ * because they may be somebody's. */
 static cnr_status check_results(state *t, cnr_error *err) {
     cnr_status status = CNR_OK;
     for (int64_t i = 0; i < t->n && !status; i++) {
@@ -489,7 +491,8 @@ static cnr_status check_results(state *t, cnr_error *err) {
     return status;
 }
 
-/* All ranks look before one of them writes a result. What failed is everybody's. */
+/* Runs this rank's points. All ranks look at existing results before any of them writes one, and
+ * a failure counts for all ranks. */
 static cnr_status run_shared(state *t, cnr_error *err) {
     cnr_status status = check_results(t, err);
     if (!status) status = cnri_group_barrier(err);

@@ -16,7 +16,8 @@ static const cnri_option options[] =
          "the part of them that epochs are judged by, or their "
          "number; 0: none, and the last epoch is kept (0.1)",
          .max = 1e15),
-     ROW(validation_seed, "--validation-seed", "N", "seed that selects them (1)", .max = 1e15),
+     ROW(validation_seed, "--validation-seed", "N", "seed that selects them (1)", .max = 1e15,
+         .rare = true),
      ROW(limit, "--limit", "N", "only the first N pictures (all)", .min = 1, .max = 1e15),
      ROW(test, "--eval", "SPEC",
          "pictures that the best epoch is tested on, once (the same "
@@ -28,14 +29,16 @@ static const cnri_option options[] =
      ROW(optimizer, "--optimizer", "NAME",
          "sgd, adam, or another operator that a plugin brings (the first); a .lua file that "
          "returns an optimiser, or a shipped one: adamw, rmsprop"),
-     ROW(clip, "--clip", "X", "limit the norm of all gradients together to X", .max = 1e30),
+     ROW(clip, "--clip", "X", "limit the norm of all gradients together to X", .max = 1e30,
+         .rare = true),
      ROW(accumulate, "--accumulate", "N",
-         "update after every N steps, with their mean gradient (1)", .min = 1, .max = 1e6),
+         "update after every N steps, with their mean gradient (1)", .min = 1, .max = 1e6,
+         .rare = true),
      ROW(average, "--average", "X",
          "keep X of a running mean of the weights at each update; the mean is judged and written",
-         .max = 0.9999999),
+         .max = 0.9999999, .rare = true),
      ROW(layer_rates, "--layer-rates", "LIST",
-         "factors of the rate by weights' names: 'conv*=0.1,ip1=2'"),
+         "factors of the rate by weights' names: 'conv*=0.1,ip1=2'", .rare = true),
      ROW(head, "--head", "N",
          "a new last layer for N classes, at random; the other weights are as --weights has them",
          .min = 1, .max = 1e9),
@@ -43,25 +46,28 @@ static const cnri_option options[] =
      ROW(rate, "--lr", "X", "learning rate (0.02)", .max = 1000),
      ROW(policy, "--rate-policy", "NAME", "how the rate falls (cosine)", .choices = policies),
      ROW(gamma, "--gamma", "X", "of inverse (1e-4), and what step and multistep multiply by (0.1)",
-         .max = 1000),
-     ROW(power, "--power", "X", "of inverse (0.75) and poly (1)", .max = 1000),
+         .max = 1000, .rare = true),
+     ROW(power, "--power", "X", "of inverse (0.75) and poly (1)", .max = 1000, .rare = true),
      ROW(rate_epochs, "--rate-epochs", "LIST",
-         "when the rate falls: each so many epochs (step), or at those (multistep: 10,15)"),
+         "when the rate falls: each so many epochs (step), or at those (multistep: 10,15)",
+         .rare = true),
      ROW(momentum, "--momentum", "X", "0 to 0.9999 (the optimiser's own: sgd 0.9)", .max = 0.9999),
-     ROW(nesterov, "--nesterov", NULL, "Nesterov momentum"),
+     ROW(nesterov, "--nesterov", NULL, "Nesterov momentum", .rare = true),
      ROW(decay, "--decay", "X", "weight decay (0.0005)", .max = 1),
-     ROW(decay, "--weight-decay", "X", "the same", .max = 1),
-     ROW(beta1, "--beta1", "X", "decay of the mean of gradients (adam: 0.9)", .max = 0.999999),
-     ROW(beta2, "--beta2", "X", "decay of the mean of their squares (adam: 0.999)",
-         .max = 0.999999),
-     ROW(epsilon, "--epsilon", "X", "added to the divisor (adam: 1e-8)", .max = 1),
+     ROW(decay, "--weight-decay", "X", "the same", .max = 1, .rare = true),
+     ROW(beta1, "--beta1", "X", "decay of the mean of gradients (adam: 0.9)", .max = 0.999999,
+         .rare = true),
+     ROW(beta2, "--beta2", "X", "decay of the mean of their squares (adam: 0.999)", .max = 0.999999,
+         .rare = true),
+     ROW(epsilon, "--epsilon", "X", "added to the divisor (adam: 1e-8)", .max = 1, .rare = true),
      ROW(keep_zeros, "--keep-zeros", "GLOB",
-         "weights of these names keep their zeros, for pruned nets (none)"),
+         "weights of these names keep their zeros, for pruned nets (none)", .rare = true),
      ROW(seed, "--seed", "N", "seed of weights, order and dropout (1)", .max = 1e15),
      ROW(checkpoint, "--checkpoint", "FILE",
          "save the state of training in FILE; resume from it if it exists", .writes = true),
      ROW(checkpoint_seconds, "--checkpoint-every", "SECONDS",
-         "also save the state at this interval, not only after epochs (30)", .max = 1e9),
+         "also save the state at this interval, not only after epochs (30)", .max = 1e9,
+         .rare = true),
      ROW(curves, "--curves", "FILE.csv",
          "loss, accuracy and rate of each epoch, and their plot as FILE.png", .writes = true,
          .beside = ".png"),
@@ -76,7 +82,7 @@ static const cnri_option options[] =
          "the metric that the best epoch is chosen by: NAME the most, -NAME the least (accuracy)"),
      ROW(overwrite, "--overwrite", NULL,
          "replace FILE even if what is in it is better, or is no such net"),
-     CNRI_OPTION(train, no_energy, "--no-energy", NULL, "ask no meter")};
+     CNRI_OPTION(train, no_energy, "--no-energy", NULL, "ask no meter", .rare = true)};
 #undef ROW
 
 static const cnri_field epoch_fields[] = {CNRI_KEY(cnr_epoch, epoch),
@@ -164,12 +170,12 @@ static bool set_defaults(cnri_call *call, void *values) {
     return true;
 }
 
-/* Caffe's short word for a policy, which stands behind all of them, is `inverse`. */
+/* Replaces the short word that Caffe uses for the policy `inverse`; it is the last choice. */
 static void take_short(cnr_train_options *o) {
     if (policies[o->policy] && !policies[o->policy + 1]) o->policy = CNR_RATE_INVERSE;
 }
 
-/* --policy was the rate's before it was the planner's; its words still are. */
+/* Accepts words of --rate-policy after --policy too, which once set the rate policy. */
 static void take_rate_policy(cnri_call *call, cnr_train_options *o) {
     for (int32_t i = 0; call->common.load.policy && policies[i]; i++)
         if (strcmp(call->common.load.policy, policies[i]) == 0) {
@@ -178,7 +184,7 @@ static void take_rate_policy(cnri_call *call, cnr_train_options *o) {
         }
 }
 
-/* With weights at random unless a file is named. */
+/* Loads the net, with random weights unless a file is named. */
 static cnr_status load(cnri_call *call, const cnr_train_options *o, cnr_error *err) {
     char random[48];
     cnr_status status = cnri_call_weights(call, err);

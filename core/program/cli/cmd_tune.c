@@ -1,5 +1,5 @@
-/* cnnrun tune: times the kernels that would take each layer, tells how surely the times choose, and
- * keeps the record that planning goes by. */
+/* cnnrun tune: times the kernels that accept each layer, reports how reliable the choices are,
+ * and stores the record that planning uses. */
 #include "cli/cli.h"
 
 static const cnri_option options[] =

@@ -1,4 +1,4 @@
-/* cnnrun verify PATH...: models with given inputs and outputs. */
+/* cnnrun verify PATH...: runs models on given inputs and compares their outputs with given ones. */
 #include "cli/cli.h"
 
 static const cnri_option options[] = {CNRI_OPTION(cnri_compare_options, rtol, "--tolerance", "R",

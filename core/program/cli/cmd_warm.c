@@ -1,4 +1,5 @@
-/* cnnrun warm: plans a net and prepares its weights into the cache, for quick starts later. */
+/* cnnrun warm: plans a net and prepares its weights in the cache, so that later starts are
+ * quick. */
 #include "cli/cli.h"
 
 typedef struct warm {

@@ -1,4 +1,4 @@
-/* Findings as they come, in TAP or JSON, and as a report in a file. */
+/* Prints findings of judgements as TAP or JSON, and writes them as a report. */
 #include "cli/conform.h"
 #include "kernelcheck/kernelcheck.h"
 #include "lua/script.h"
@@ -30,8 +30,8 @@ typedef struct telling {
     cnri_call *call;
     const cnri_conform_call *c;
     int32_t n;
-    cnri_text tap, html, json; /* rows of the report */
-    cnr_error err;             /* of writing */
+    cnri_text tap, html, json; /* parts of the report */
+    cnr_error err;             /* error of writing */
 } telling;
 
 /* ---- rows of the report ---- */
@@ -120,7 +120,7 @@ const char *cnri_conform_wrong(const cnri_call *call, const void *values) {
     return "-o: wanted a name that ends with .html, .json or .tap";
 }
 
-/* "acme 1.0", or the device's name. */
+/* The subject of the report: "acme 1.0", or the name of the device. */
 static char *subject_of(const cnri_conform_call *c) {
     const cnri_plugin *p = c->o.plugin;
     return p ? cnri_format("%s %s", p->name, p->version) : cnri_strdup(c->o.device);
@@ -200,7 +200,7 @@ static cnr_status check_only(const char *only, cnr_error *err) {
                      near ? "; did you mean \"" : "", near ? near : "", near ? "\"?" : "");
 }
 
-/* Nets to try regions on, if none was named. */
+/* Finds shipped nets to try regions on, if none was named. */
 static cnr_status find_nets(cnri_conform_call *c, char *found[2], cnr_error *err) {
     static const char *const names[] = {"check/forms.lua", "nets/lenet5.lua"};
     const bool none = c->nets.n == 0;

@@ -1,4 +1,4 @@
-/* What devicecheck and conform share; inside cli/ only. */
+/* Declarations shared by devicecheck and conform; inside cli/ only. */
 #ifndef CNRI_CLI_CONFORM_H
 #define CNRI_CLI_CONFORM_H
 
@@ -28,9 +28,9 @@ typedef struct cnri_conform_call {
     }
 
 extern const cnri_record cnri_conform_record;
-/* The first member of `values` is a cnri_conform_call. */
+/* The `wrong` hook of both commands. The first member of `values` is a cnri_conform_call. */
 const char *cnri_conform_wrong(const cnri_call *call, const void *values);
-/* Judges and tells, or is a child and works; writes the report. */
+/* Judges and prints; or does the work of a child process. Writes the report. */
 cnr_status cnri_conform_command(cnri_call *call, cnri_conform_call *c, cnr_error *err);
 
 #endif

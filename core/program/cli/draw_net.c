@@ -1,7 +1,7 @@
-/* A plan as a picture: text in the language DOT, and what draws it. */
+/* Draws a plan: writes it as DOT text and calls the application that draws it. */
 #include "cli/draw_net.h"
 
-/* Devices fill their layers, kernels frame theirs; past the last colour they begin again. */
+/* Colours: devices fill their layers, kernels frame theirs. They repeat after the last one. */
 static const char *const fills[] = {"#cfe2f3", "#fce5cd", "#d9ead3",
                                     "#ead1dc", "#fff2cc", "#d9d2e9"};
 static const char *const frames[] = {"#1f77b4", "#d62728", "#2ca02c", "#9467bd", "#8c564b",
@@ -25,7 +25,7 @@ static int32_t index_of(names *list, const char *name) {
     return list->n > 0 ? list->n - 1 : 0;
 }
 
-/* Between quotes: what DOT would take for syntax or for a line's end is escaped. */
+/* Writes a quoted name; characters with a meaning in DOT and line ends are escaped. */
 static void add_name(cnri_text *out, const char *text) {
     for (; *text; text++) {
         if (*text == '"' || *text == '\\') cnri_text_add(out, "\\");
@@ -41,15 +41,15 @@ static double ms_of(const drawing *d, const char *node) {
     return ms;
 }
 
-/* Steps of node `i`, from `from` on; -1: no more. */
+/* The next step of the node, from `from` on; -1: there is none. */
 static int32_t step_of(const cnr_plan *plan, int32_t node, int32_t from) {
     for (int32_t s = from; s < plan->steps.n; s++)
         if (plan->steps.at[s].kind == CNRI_STEP_KERNEL && plan->steps.at[s].node == node) return s;
     return -1;
 }
 
-/* A layer: device and kernel by colour, its share of the time as width. One without a step of its
- * own is dashed: another computes it, or it only names memory. */
+/* Draws a layer: colours for device and kernel, its share of the time as line width. A node
+ * without a step of its own is dashed: another step computes it, or it only names memory. */
 static void add_node(drawing *d, int32_t i) {
     const cnri_node *node = d->plan->graph->nodes.at[i];
     int32_t step = step_of(d->plan, i, 0);
@@ -88,7 +88,7 @@ static void add_edge(const drawing *d, cnr_value v, char kind, int32_t to) {
     cnri_text_add(d->out, " %s\"];\n", cnr_dtype_name(value->type->dtype));
 }
 
-/* Weights would bury the net: what flows is drawn. */
+/* True for a value that nodes compute; weights are not drawn, because they would hide the net. */
 static bool flows(const cnr_graph *g, cnr_value v) {
     return v >= 0 && (g->values.at[v].producer >= 0 || g->values.at[v].is_input);
 }

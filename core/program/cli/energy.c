@@ -1,4 +1,4 @@
-/* How energy is told: sums in the result that they belong to, then a line a domain. */
+/* Prints energy: the sums within the result that they belong to, then one line for each domain. */
 #include "cli/cli.h"
 #include <math.h>
 

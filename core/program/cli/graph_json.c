@@ -4,7 +4,8 @@
 
 typedef CNRI_VEC(char *) names;
 
-/* Without colons, and like none before: cnri_free by free_names; NULL: no memory. */
+/* Adds a name without colons that is unlike all before; NULL: out of memory. Free with
+ * free_names. */
 static const char *add_name(names *all, const char *wanted, const char *kind) {
     char **slot = cnri_push(all);
     if (!slot) return NULL;
@@ -48,7 +49,7 @@ static void add_environment(cnri_json *j, const cnri_call *call, const cnr_plan 
     cnri_text_free(&hardware);
 }
 
-/* A constant that a node computes with, of two dimensions or more, is a filter. */
+/* True for a constant with at least two dimensions that a node computes with. */
 static bool is_filter(const cnr_graph *g, cnr_value value) {
     for (int32_t i = 0; i < g->nodes.n && g->values.at[value].type->rank > 1; i++)
         for (int32_t k = 1; k < g->nodes.at[i]->view.n_inputs; k++)
@@ -112,7 +113,7 @@ static void add_node(cnri_json *j, const cnr_graph *g, int32_t index, const name
     cnri_json_end(j);
 }
 
-/* The digests of what is bound to each operation; of weights that are not there none. */
+/* Adds the digests of the constants of each operation; weights without data have none. */
 static void add_static_data(cnri_json *j, const cnr_graph *g, const names *tensors,
                             const names *nodes) {
     cnri_json_list(j, "weights");

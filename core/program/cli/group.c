@@ -1,11 +1,13 @@
-/* The processes that this one shares its work with, as mpirun or srun started them. */
+/* The group of processes that work together, as mpirun or srun started them. */
 #include "cli/cli.h"
 #include "group/group.h"
 #include <unistd.h>
 
-enum { AFTER_RANK_0_MS = 1500 }; /* mostly it tells the same error, and ends the job */
+/* Rank 0 usually reports the same error in this time, and ends the job. */
+enum { AFTER_RANK_0_MS = 1500 };
 
-/* Ranks behind 0 do what rank 0 does, and tell nobody. A sweep's points are theirs alone. */
+/* Silences ranks other than 0, which do the same work. The points of a sweep are each rank's
+ * own. */
 static cnr_status be_silent(cnri_call *call, cnr_error *err) {
     call->common.quiet = 1;
     call->errors_after_ms = AFTER_RANK_0_MS;

@@ -1,11 +1,11 @@
-/* cnnrun: the program; finds the subcommand and hands over. */
+/* cnnrun: the program; finds the subcommand and runs it. */
 #include "cli/cli.h"
 #include "lua/script.h"
 #include <unistd.h>
 
 static void print_app(void *to, const char *name) { cnri_say(to, " %s", name); }
 
-/* A line for each. */
+/* Prints one line for each command. */
 static void print_commands(void) {
     for (int32_t i = 0; i < CNRI_N_COMMANDS; i++)
         cnri_say(stdout, "  %-12s %s\n", cnri_commands[i].command->name, cnri_commands[i].help);
@@ -36,7 +36,7 @@ static void print_exit(void) {
              "input or - is refused.\n");
 }
 
-/* One screen, which leads on. */
+/* Prints the help that fits a screen. */
 static void print_help(FILE *to) {
     static const char *const groups[][2] =
         {{"nets", "run eval bench show import convert export verify check"},
@@ -57,11 +57,11 @@ static void print_help(FILE *to) {
     cnri_say(to, "\n\nA net is a Lua script, a .cnr file, or what an importer plugin reads.\n\n"
                  "    cnnrun scripts/nets/lenet5.lua scripts/nets/digits/three.png\n\n"
                  "cnnrun help commands: a line for each. cnnrun COMMAND --help: its options and an "
-                 "example.\n"
+                 "example;\ncnnrun help COMMAND: all of it. "
                  "cnnrun help options, help exit: what commands have in common.\n");
 }
 
-/* What may have been meant: `best`, or an application, or what was best so far. */
+/* The nearest name so far: of a command or an application. */
 typedef struct guess {
     const char *word;
     char best[256];
@@ -73,7 +73,7 @@ static void consider(void *arg, const char *name) {
     if (near && near != g->best) snprintf(g->best, sizeof g->best, "%s", near);
 }
 
-/* A word that is no command, no application and no file. */
+/* Reports a word that is no command, application or file. */
 static int unknown(const char *word) {
     static const cnri_command none = {.name = ""};
     const cnri_call call = {.command = &none};
@@ -92,7 +92,7 @@ static int unknown(const char *word) {
     return cnri_mistake("", near, "no such command or file: %s", word);
 }
 
-/* A net, with or without files behind commas; an application. */
+/* True if the word can be run: a net, with or without files behind commas, or an application. */
 static bool can_run(const char *word) {
     cnri_paths paths = {0};
     char *app = cnri_lua_app(word);
@@ -106,6 +106,7 @@ static int help(int argc, char **argv) {
     const char *of = argc < 3 ? NULL : argv[2];
     char flag[] = "--help", *words[] = {argv[0], argv[2], flag, NULL};
     const cnri_command *command = of ? cnri_command_find(of) : NULL;
+    cnri_help_print_whole();
     if (command) cnri_help(command);
     else if (!of) print_help(stdout);
     else if (strcmp(of, "commands") == 0) print_commands();
@@ -117,7 +118,7 @@ static int help(int argc, char **argv) {
     return 0;
 }
 
-/* Options that stand before a command go behind it, so that it reads them with its own. */
+/* Moves options in front of a command behind it, so that the command parses them. */
 static void command_first(int argc, char **argv) {
     const int at = cnri_command_at(argc, argv);
     if (at < 1 || !cnri_command_find(argv[at])) return;
@@ -126,7 +127,7 @@ static void command_first(int argc, char **argv) {
     argv[1] = command;
 }
 
-/* Nothing but flags: none of them says what to do. */
+/* True if all words are flags, so that none says what to do. */
 static bool only_flags(int argc, char **argv) {
     int i = 1;
     while (i < argc && argv[i][0] == '-' && argv[i][1]) i++;

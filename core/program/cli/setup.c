@@ -23,7 +23,7 @@ void cnri_loading_free(cnri_loading *l) {
     cnri_free(l->text);
 }
 
-/* Splits "batch=4" words. */
+/* Splits words such as "batch=4" into names and values. */
 static cnr_status symbols_parse(const char *const *words, cnri_loading *s, cnr_error *err) {
     const int32_t n = cnri_count_options(words);
     size_t bytes = 1;
@@ -66,7 +66,7 @@ bool cnri_call_prepares(const cnri_common *c) {
            c->letterbox;
 }
 
-/* Those that are files, which importers claim. */
+/* Takes the operands behind the net that importers accept as files of weights. */
 cnr_status cnri_call_weights(cnri_call *call, cnr_error *err) {
     const cnri_words *words = &call->operands;
     const int32_t maximum = call->command->max_operands,

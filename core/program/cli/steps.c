@@ -7,7 +7,7 @@ bool cnri_is_numbers(const char *text) {
     return cnri_parse_double(text, &end, &first) && (*end == 0 || *end == ',' || *end == ' ');
 }
 
-/* C H W, from a picture's H W C. */
+/* Appends the numbers of a picture (H W C) in the order C H W. */
 static void add_planes(const cnr_tensor *picture, cnri_text *out) {
     const int64_t pixels = picture->dim[0] * picture->dim[1], channels = picture->dim[2];
     const uint8_t *values = picture->data;
@@ -16,7 +16,7 @@ static void add_planes(const cnr_tensor *picture, cnri_text *out) {
             cnri_text_add(out, out->n ? ",%d" : "%d", values[i * channels + c]);
 }
 
-/* A mean image that is a picture, as the text that metadata holds. */
+/* Reads a mean image from a picture file, as the text that metadata stores. */
 static cnr_status mean_of_picture(const char *path, cnri_text *out, cnr_error *err) {
     cnri_samples samples;
     cnr_sample sample = {.size = sizeof sample};
@@ -41,7 +41,7 @@ static const char *find(const cnri_step_words *words, int32_t n, const char *opt
     return NULL;
 }
 
-/* Units that can't be, and a crop that is scaled afterwards. */
+/* Fails for units that can't belong to pixels, and for a crop that would be scaled afterwards. */
 static cnr_status check(cnr_graph *g, cnr_value input, bool units, bool crop, cnr_error *err) {
     cnri_preprocess p;
     const cnr_tensor *type = g->values.at[input].type;

@@ -21,7 +21,7 @@ static bool add_value(cnri_sweep_axis *axis, const char *text, size_t n) {
     return slot && *slot;
 }
 
-/* Twelve digits: 0.01 of a range, not 0.010000000000000002. */
+/* Adds a value with twelve digits: 0.01, not 0.010000000000000002. */
 static bool add_number(cnri_sweep_axis *axis, double value) {
     cnri_drawn text;
     const char *end;
@@ -32,7 +32,7 @@ static bool add_number(cnri_sweep_axis *axis, double value) {
     return add_value(axis, text, (size_t)cnri_print_double(text, sizeof text, value));
 }
 
-/* Another one of that name, or one that args has already, can't be. */
+/* Reads the name of an axis, which no other axis and no field of args may have. */
 static cnr_status name_of(const char *text, size_t n, const cnri_sweep_axes *axes, cnr_error *err) {
     static const char *const taken[] = {"seed", "output", "load", NULL};
     const char *why =
@@ -46,7 +46,7 @@ static cnr_status name_of(const char *text, size_t n, const cnri_sweep_axes *axe
     return why ? cnri_fail(err, CNR_E_ARG, "--grid", "%s: %s", text, why) : CNR_OK;
 }
 
-/* LOW:HIGH:N behind "log:" or "lin:". */
+/* Reads LOW:HIGH:N behind "log:" or "lin:". */
 static cnr_status read_range(cnri_sweep_axis *axis, const char *word, const char *text,
                              cnr_error *err) {
     const char *at = text;
@@ -137,7 +137,8 @@ int64_t cnri_points(const cnri_sweep_axes *axes, int64_t drawn) {
     return drawn && n > MOST_POINTS / drawn ? -1 : n * (drawn ? drawn : 1);
 }
 
-/* A number from 0 up to 1, the same for the same three: the finaliser of splitmix64. */
+/* A number of at least 0 and below 1 that depends on the three arguments alone (finaliser of
+ * splitmix64). */
 static double fraction(uint64_t seed, uint64_t draw, uint64_t axis) {
     uint64_t z = seed + UINT64_C(0x9e3779b97f4a7c15) * (draw * 64 + axis + 1);
     z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
@@ -145,7 +146,7 @@ static double fraction(uint64_t seed, uint64_t draw, uint64_t axis) {
     return (double)((z ^ (z >> 31)) >> 11) * 0x1p-53;
 }
 
-/* What an axis has in a draw. */
+/* The value of an axis in a draw. */
 static const char *draw(const cnri_sweep_axis *axis, double part, cnri_drawn room) {
     if (!axis->is_range) return axis->values.at[(int32_t)(part * axis->values.n)];
     const double value = axis->is_log ? axis->low * pow(axis->high / axis->low, part)

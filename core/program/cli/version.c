@@ -1,4 +1,4 @@
-/* cnnrun --version: the version; with --json all that a bug report needs. */
+/* cnnrun --version: prints the version; with --json everything that a bug report needs. */
 #define _GNU_SOURCE
 #include "cli/cli.h"
 #include "lua/script.h"
@@ -19,7 +19,7 @@ static const char *libc_version(void) {
 #endif
 }
 
-/* Of /etc/os-release; "" where it does not say. */
+/* Name of the distribution from /etc/os-release; "" if it has none. */
 static void distribution(char *out, size_t capacity) {
     static const char key[] = "PRETTY_NAME=";
     char *text = NULL;
@@ -79,7 +79,7 @@ static void tell_plugins(cnri_json *j) {
     cnri_json_end(j);
 }
 
-/* An error of its own ends no report: it stands in it. */
+/* Adds an error to the report, which goes on. */
 static void tell_error(cnri_json *j, const cnr_error *err) {
     char *text = cnri_format("%s%s%s", err->where, *err->where ? ": " : "", err->text);
     if (err->code) cnri_json_text(j, "error", text ? text : err->text);
@@ -104,7 +104,7 @@ static void tell_device(const cnri_call *call, cnri_json *j, int32_t index, cnr_
     cnr_facts_free(&facts);
 }
 
-/* Best first, as nets that name none get them. */
+/* Adds the devices, best first, in the order in which nets use them by default. */
 static void tell_devices(const cnri_call *call, cnri_json *j) {
     cnr_device_entry d = {.size = sizeof d};
     cnr_error err = CNR_ERROR_INIT;

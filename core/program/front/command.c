@@ -1,4 +1,4 @@
-/* One use of a command: from its words to its exit code. */
+/* One use of a command, from its words to its exit code. */
 #include "front/front.h"
 #include <errno.h>
 #include <time.h>
@@ -17,7 +17,7 @@ static const char *text_at(const cnri_option *o, const void *values) {
     return o->type == CNRI_T_TEXT ? *(const char *const *)member(o, values) : NULL;
 }
 
-/* What the command can't do without; its own rules. NULL: nothing is wrong. */
+/* Checks that required options are given, and the command's own rules. True: nothing is wrong. */
 static bool complete(cnri_call *call, const void *values) {
     const cnri_command *c = call->command;
     for (int32_t i = 0; i < c->n_options; i++) {
@@ -46,7 +46,7 @@ static cnr_status check_option(const cnri_option *o, const char *path, const cnr
     return status;
 }
 
-/* Files that will be written can be, and are none of those that are read. */
+/* Checks that output files can be written and are none of the input files. */
 static cnr_status check_written(const cnri_call *call, const void *values, cnr_error *err) {
     const cnri_command *c = call->command;
     const cnr_load_options *load = &call->common.load;
@@ -75,7 +75,8 @@ static cnr_status check_written(const cnri_call *call, const void *values, cnr_e
     return status;
 }
 
-/* JSON says so in each object; where stdout is another command's, what is told of energy does. */
+/* Says that times are simulated. In JSON each object says so, and while stdout belongs to
+ * another command the energy result does. */
 static void tell_clock(const cnri_call *call) {
     if (call->common.json || call->stdout_taken || cnri_clock_is_real()) return;
     cnri_say(stdout, "simulated  times, and what follows from them, are by the clock of %s\n",
@@ -85,7 +86,7 @@ static void tell_clock(const cnri_call *call) {
     fflush(stdout);
 }
 
-/* Whatever signals come. */
+/* Sleeps, even if signals arrive. */
 static void sleep_ms(uint32_t ms) {
     struct timespec left = {ms / 1000, (long)(ms % 1000) * 1000000};
     while (ms && nanosleep(&left, &left) != 0 && errno == EINTR) {}
@@ -118,7 +119,7 @@ void cnri_call_free(cnri_call *call) {
     cnri_free(call->script);
 }
 
-/* In this process's place, with the words it had; returns if that can't be. */
+/* Replaces this process by a new run with the same words; returns only if that fails. */
 static void begin_again(int argc, char **argv) {
     char name[] = "cnnrun";
     char **words = cnri_alloc(((size_t)argc + 2) * sizeof *words);

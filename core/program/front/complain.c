@@ -1,12 +1,11 @@
-/* How the program tells that something failed: a line for people on stderr and, with --json, an
- * object on stdout. */
+/* Reports errors: a line for people on stderr and, with --json, an object on stdout. */
 #include "front/front.h"
 #include <unistd.h>
 
-/* Errors may come before options are read, and out of a signal handler. */
+/* Static, because errors may come before options are parsed, and from a signal handler. */
 static volatile bool as_json;
 
-/* As the options will read it: words behind "--" are nobody's options. */
+/* Looks for --json as the option parser will; words behind "--" are no options. */
 void cnri_errors_begin(int argc, char **argv) {
     for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++)
         if (strcmp(argv[i], "--json") == 0) as_json = true;
@@ -22,15 +21,32 @@ static void print_object(int code, const char *where, const char *text) {
     (void)cnri_json_print(&j, NULL); /* the exit code tells it too */
 }
 
+/* The text without the place, if it repeats it in front. */
+static const char *without_place(const char *text, const char *where) {
+    const size_t n = strlen(where);
+    return n && strncmp(text, where, n) == 0 && strncmp(text + n, ": ", 2) == 0 ? text + n + 2
+                                                                                : text;
+}
+
 static int tell(const char *command, int code, const char *where, const char *text, bool object) {
     fflush(stdout);
+    text = without_place(text, where);
+    if (strcmp(where, command) == 0) where = "";
     if (object) print_object(code, where, text);
     cnri_say_message(stderr, text, "cnnrun%s%s: %s%s", *command ? " " : "", command, where,
                      *where ? ": " : "");
     return code;
 }
 
-/* The line for people alone: `is_told` says the rest in an object of its own. */
+/* True if the place is a word of the command line, so that a name near it may have been meant. */
+static bool is_word_given(const cnri_call *call, const char *where) {
+    for (int i = 1; i < call->argc; i++)
+        if (strcmp(call->argv[i], where) == 0) return true;
+    return strpbrk(where, "./") != NULL;
+}
+
+/* Prints only the line for people; the command reports the rest in an object of its own
+ * (`is_told`). */
 static int complain(const cnri_call *call, const cnr_error *err, bool is_told) {
     const char *what = *err->text  ? err->text
                        : err->code ? cnr_status_text(err->code)
@@ -38,8 +54,8 @@ static int complain(const cnri_call *call, const cnr_error *err, bool is_told) {
     char near[4096], text[sizeof err->text + sizeof near + 40];
     /* Who met with it may have taken it for something else. */
     const bool memory = cnri_alloc_failures() > 0;
-    const bool hint =
-        err->code == CNR_E_NOT_FOUND && cnri_nearest_path(err->where, near, sizeof near);
+    const bool hint = err->code == CNR_E_NOT_FOUND && is_word_given(call, err->where) &&
+                      cnri_nearest_path(err->where, near, sizeof near);
     snprintf(text, sizeof text, "%s%s%s%s%s",
              memory && err->code != CNR_E_MEMORY ? "out of memory: " : "", what,
              hint ? "; did you mean " : "", hint ? near : "", hint ? "?" : "");

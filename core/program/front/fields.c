@@ -1,4 +1,5 @@
-/* Results from tables of fields: one description gives the JSON object and the line for people. */
+/* Prints results from tables of fields: one description gives the JSON object and the line for
+ * people. */
 #include "front/front.h"
 #include <math.h>
 
@@ -8,7 +9,7 @@ typedef struct telling {
     cnri_text text;
 } telling;
 
-/* An array without text has no value. */
+/* The text of a field; NULL: it has none. An empty array counts as no text. */
 static const char *text_of(const cnri_field *f, const void *at) {
     if (f->type == CNRI_T_HERE) return *(const char *)at ? at : NULL;
     return f->type == CNRI_T_TEXT ? *(const char *const *)at : NULL;
@@ -49,7 +50,7 @@ void cnri_json_fields(cnri_json *j, const cnri_record *r, const void *of) {
 
 /* ---- lines ---- */
 
-/* What {key?yes|no} goes by. */
+/* The condition of {key?yes|no}. */
 static bool is_so(const cnri_field *f, const void *at) {
     if (is_text(f) && text_of(f, at)) return *text_of(f, at) != 0;
     return is_there(f, at) && (f->type == CNRI_T_REAL || whole_of(f, at) != 0);
@@ -81,7 +82,7 @@ static void add_real(telling *t, double value, int width, int precision, char un
     }
 }
 
-/* What stands behind the colon: "-10", "10.3f", ".2%". */
+/* Adds the value in the format behind the colon: "-10", "10.3f", ".2%". */
 static void add_value(telling *t, const cnri_field *f, const void *at, const char *how) {
     const bool left = *how == '-', whole = f->type != CNRI_T_REAL;
     int width = 0, precision = 6;
@@ -98,7 +99,7 @@ static void add_value(telling *t, const cnri_field *f, const void *at, const cha
                  *how == '}' ? 'g' : *how);
 }
 
-/* The brace, or the bar at this depth, that ends what begins at `at`. */
+/* The brace, or the bar at this depth, that ends the text that begins at `at`. */
 static const char *end_of(const char *at, bool bar) {
     for (int depth = 0; *at; at++) {
         if (depth == 0 && (*at == '}' || (bar && *at == '|'))) break;
@@ -109,7 +110,8 @@ static const char *end_of(const char *at, bool bar) {
 
 static void add_text(telling *t, const char *at, const char *end);
 
-/* `at` is behind the opening brace, `end` at the closing one. */
+/* Adds the field whose description lies between the opening brace (before `at`) and the closing
+ * one (`end`). */
 static void add_field(telling *t, const char *at, const char *end) {
     const size_t n = strcspn(at, ":?+}");
     const cnri_field *f = t->record->fields;

@@ -35,11 +35,11 @@ typedef enum cnri_type {
     CNRI_T_I64,
     CNRI_T_U64,
     CNRI_T_REAL,
-    CNRI_T_TEXT, /* a pointer, which may be NULL */
+    CNRI_T_TEXT, /* a pointer; NULL: no value */
     CNRI_T_HERE, /* an array of char */
     CNRI_T_WORDS,
-    CNRI_T_LIST,  /* const char *const *, to a NULL; cnri_free */
-    CNRI_T_COMMAS /* the same, of one word: "cpu,opencl:0" */
+    CNRI_T_LIST,  /* const char *const *, ending in NULL, for cnri_free */
+    CNRI_T_COMMAS /* the same, given as one word: "cpu,opencl:0" */
 } cnri_type;
 
 #define CNRI_TYPE_OF(value) \
@@ -54,15 +54,16 @@ typedef struct cnri_field {
     const char *key;
     cnri_type type;
     size_t at;
-    bool aside; /* for people alone: no part of the JSON object */
-    bool maybe; /* no part of it without a value: NULL, NaN, CNRI_NONE */
+    bool aside; /* for people only: not in the JSON object */
+    bool maybe; /* left out of the object if it has no value: NULL, NaN, CNRI_NONE */
 } cnri_field;
 #define CNRI_NONE INT64_MIN
 #define CNRI_MAYBE(owner, name, member) \
     { .key = (name), CNRI_MEMBER(owner, member), .maybe = true }
 #define CNRI_FIELD(owner, name, member) \
     { .key = (name), CNRI_MEMBER(owner, member) }
-#define CNRI_KEY(owner, member) CNRI_FIELD(owner, #member, member) /* of the same name */
+/* A field named like its member. */
+#define CNRI_KEY(owner, member) CNRI_FIELD(owner, #member, member)
 #define CNRI_KEY_IN(owner, part, member) CNRI_FIELD(owner, #member, part.member)
 #define CNRI_ASIDE(owner, name, member) \
     { .key = (name), CNRI_MEMBER(owner, member), .aside = true }
@@ -78,7 +79,7 @@ typedef struct cnri_record {
     const cnri_field *fields;
     int32_t n;
     const char *line;
-    bool warns; /* what was odd about call->model belongs to it, as "warnings" */
+    bool warns; /* warnings about call->model are added as "warnings" */
 } cnri_record;
 #define CNRI_RESULTS(...) \
     (const cnri_record *const[]) { __VA_ARGS__, NULL }
@@ -87,92 +88,98 @@ typedef struct cnri_record {
 
 /* ---- options.c ---- */
 
-/* By the type of its member: bool: no argument; int32_t: which of `choices`, or without an argument
- * how often it was given; whole and real numbers within min..max; uint64_t without bounds: bytes,
- * with K, M or G behind; a text: one of `choices`, if there are; cnri_words and lists: every
- * occurrence. */
+/* An option; the type of its member decides what it takes. bool: no argument. int32_t: one of
+ * `choices`, or without an argument the number of times it was given. Whole and real numbers:
+ * within min..max. uint64_t without bounds: bytes, with K, M or G. A text: one of `choices`, if
+ * there are any. cnri_words and lists: every occurrence. */
 typedef struct cnri_option {
     const char *name;     /* "--limit" */
-    const char *argument; /* "N"; NULL: takes none */
+    const char *argument; /* name of the argument, "N"; NULL: takes none */
     cnri_type type;
-    size_t at;                  /* in the command's struct, where its default is */
-    const char *help;           /* NULL: not for people, so not listed */
+    size_t at;                  /* offset in the command's struct, which holds the default */
+    const char *help;           /* NULL: not listed in the help */
     double min, max;            /* both 0: no bounds */
     const char *const *choices; /* NULL-terminated */
-    char letter;                /* 'o': -o does the same; 0: none */
-    bool wanted;                /* the command can't do without */
-    bool writes;                /* a file that will be written: none of those that are read */
-    const char *beside;         /* and one beside it of that ending; NULL: none */
-    const char *otherwise;      /* of a text: the value where none follows; what can follow are a
-                                   number, more of them behind a comma, true and false */
-    const char *refused;        /* why the command can't take it, which is its whole answer */
+    char letter;                /* 'o' makes -o the same option; 0: none */
+    bool wanted;                /* the command requires it */
+    bool rare;                  /* listed by `cnnrun help NAME`, not by --help */
+    bool writes;        /* it names an output file, which must not be one of the input files */
+    const char *beside; /* a file with this extension is written beside it; NULL: none */
+    /* For a text: the value if none follows. Only numbers, lists of numbers, true and false can
+     * follow then. */
+    const char *otherwise;
+    const char *refused; /* why the command refuses it, as the whole message */
 } cnri_option;
 #define CNRI_OPTION(owner, member, word, wants, ...) \
     { .name = (word), .argument = (wants), CNRI_MEMBER(owner, member), .help = __VA_ARGS__ }
 
-/* The options that commands share: those of all first, then those of commands that take nets. */
+/* The options that commands share: first those of all commands, then those of commands that load
+ * nets. */
 typedef struct cnri_common {
     cnri_words plugin_dirs, skip_plugins;
     const char *const *plugin_order;
     int32_t verbose, quiet;
     bool json;
-    cnr_load_options load; /* lists are its own; symbols: "NAME=VALUE", till they are cut */
+    cnr_load_options load; /* it owns the lists; symbols: "NAME=VALUE" until they are split */
     int64_t threads;
     bool trust;
     const char *governor;
-    const char *group; /* of processes; NULL: the one whose launcher started this process */
+    /* Name of the group plugin; NULL: the one whose launcher started this process. */
+    const char *group;
     const char *clock, *sysfs_root, *meter_address, *board, *cpu_isa;
     const char *preset, *resize, *crop, *mean, *std, *scale, *letterbox;
     int32_t channels; /* 0: as the net says */
 } cnri_common;
 
-/* `takes`: which options besides the general ones. OWN_FILES: each process of a group writes files
+/* `takes`: the options beside the general ones. OWN_FILES: each process of a group writes files
  * of its own; else only rank 0 writes. */
 enum { CNRI_NETS = 1, CNRI_PICTURES = 2, CNRI_GROUP = 4, CNRI_OWN_FILES = 8 };
 
 typedef struct cnri_call cnri_call;
 typedef struct cnri_command {
     const char *name;
-    const char *operands; /* "NET --data SPEC", as help shows them */
+    const char *operands; /* as help shows them: "NET --data SPEC" */
     const char *summary;
-    const char *example;               /* a whole line, as typed */
-    const char *details;               /* (optional) paragraphs behind the option list */
-    const cnri_record *const *results; /* (optional) help tells of their JSON; up to a NULL */
+    const char *example; /* a whole command line */
+    const char *details; /* (optional) paragraphs behind the list of options */
+    /* (optional) records whose JSON keys help lists, ending in NULL. */
+    const cnri_record *const *results;
     const cnri_option *options;
     int32_t n_options;
-    size_t values_bytes;                /* of the struct that options fill */
-    const void *defaults;               /* what it holds before they are parsed; NULL: zeros */
-    int32_t min_operands, max_operands; /* max -1: any number */
+    size_t values_bytes;  /* of the struct that options fill */
+    const void *defaults; /* contents of the struct before options are parsed; NULL: zeros */
+    int32_t min_operands, max_operands; /* max_operands -1: any number */
     uint32_t takes;
-    /* (optional) What the command finds in its call: a runtime, a graph or a model. */
+    /* (optional) Opens what `run` needs: a runtime, a graph or a model. */
     cnr_status (*opens)(cnri_call *call, cnr_error *err);
-    /* (optional) Before all words are parsed. False: that was all, and call->code is set. */
+    /* (optional) Called before all words are parsed. False: everything is done, and call->code
+     * is set. */
     bool (*leads)(cnri_call *call, void *values);
-    /* (optional) What is wrong with the options, before anything opens; NULL: nothing. */
+    /* (optional) Says what is wrong with the options, before anything is opened; NULL: nothing. */
     const char *(*wrong)(const cnri_call *call, const void *values);
-    /* call->code is the program's exit code when this says CNR_OK. */
+    /* Does the work. If it returns CNR_OK, call->code is the program's exit code. */
     cnr_status (*run)(cnri_call *call, void *values, cnr_error *err);
-    void (*more)(void);  /* (optional) prints what only the plugins know, behind the details */
-    const char *without; /* (optional) why options of nets and pictures that it does not take have
-                            no use here */
+    void (*more)(void); /* (optional) prints further help, which only the plugins know */
+    /* (optional) why options of nets and pictures that it does not take are useless here. */
+    const char *without;
 } cnri_command;
 #define CNRI_ONE_NET(what) \
     .min_operands = 1, .max_operands = 1, .takes = CNRI_NETS | CNRI_PICTURES, .opens = (what)
-#define CNRI_ONE_NET_SHARED(what) /* by the processes of a group */ \
+#define CNRI_ONE_NET_SHARED(what) /* for work that the processes of a group share */ \
     .min_operands = 1, .max_operands = 1, .takes = CNRI_NETS | CNRI_PICTURES | CNRI_GROUP, \
     .opens = (what)
 #define CNRI_OPTIONS(table) .options = (table), .n_options = CNRI_COUNT(table)
 #define CNRI_VALUES(owner, ...) \
     .values_bytes = sizeof(owner), .defaults = &(const owner) { __VA_ARGS__ }
 
-/* What a work's observer is for the program: progress becomes a bar, signals stop the work. */
+/* How the program observes work: progress becomes a bar, and signals stop the work. */
 typedef struct cnri_watching {
     cnr_observer observer;
-    const char *what;     /* NULL: no bar is there */
-    int64_t first, total; /* done when it began; 0: unknown */
+    const char *what;     /* name of the work whose bar is shown; NULL: none is */
+    int64_t first, total; /* first: items done when it began; total 0: unknown */
     uint64_t begun_ns, shown_ns;
     bool terminal, quiet;
-    int32_t width; /* of the last bar drawn */
+    int32_t width; /* width of the last bar drawn */
 } cnri_watching;
 
 /* One use of a command. */
@@ -184,97 +191,102 @@ struct cnri_call {
     cnri_words operands;
     int32_t
         next_operand; /* index of the first operand behind the net and its weights, once loaded */
-    char *weights;    /* words behind the net, if they are common.load.weights */
-    char *script;     /* the application's, if one is run */
-    cnr_runtime *rt;  /* this and what follows: as the command opens them */
-    cnr_governing *governing;        /* of --governor */
-    void (*closes)(cnri_call *call); /* (optional) before the runtime is closed */
+    char *weights;    /* the words behind the net, if they are common.load.weights */
+    char *script;     /* path of the application, if one runs */
+    cnr_runtime *rt;  /* this and the following members: as the command opened them */
+    cnr_governing *governing;        /* the governor of --governor */
+    void (*closes)(cnri_call *call); /* (optional) called before the runtime is closed */
     cnr_graph *graph;
     cnr_model *model;
     cnri_watching watching;
     int code;
-    bool stdout_taken;        /* by the output of a command that ran beside */
-    uint32_t errors_after_ms; /* its errors wait so long: others of its job may tell the same */
-    bool again;               /* at the end the program begins anew, with the words it had */
+    bool stdout_taken; /* stdout belongs to a command that ran meanwhile */
+    /* Delay of error messages: other processes of the job may report the same. */
+    uint32_t errors_after_ms;
+    bool again; /* at the end the program starts again with the same words */
 };
 
 /* ---- program.c ---- */
-/* What stands around `run` in a program: signals, crashes, output that can't be written. Returns
- * the exit code. */
+/* Runs a program's `run` with handling of signals, crashes and output that can't be written.
+ * Returns the exit code. */
 int cnri_program(int argc, char **argv, int (*run)(int argc, char **argv));
 
 /* ---- command.c ---- */
-/* Parses, opens, runs, closes; returns the exit code. */
+/* Parses, opens, runs and closes; returns the exit code. */
 int cnri_command_run(const cnri_command *command, int argc, char **argv);
-/* `path` with another ending than its own: cnri_free; NULL: out of memory. */
+/* `path` with another extension, for cnri_free; NULL: out of memory. */
 char *cnri_path_with_ending(const char *path, const char *ending);
 
 /* ---- options.c ---- */
 /* Parses argv[1..argc) into call->common, ->operands and `values`. With `next` it stops at the
- * first operand, whose index in argv this is (argc: none). False: leave with call->code (help was
- * printed, or a mistake explained). */
+ * first operand, and sets *next to its index in argv (argc: none). False: exit with call->code,
+ * because help or an error was printed. */
 bool cnri_call_parse(cnri_call *call, void *values, int *next);
-/* "300", "20K", "1.5G", "4GiB". */
+/* Parses a size such as "300", "20K", "1.5G" or "4GiB". */
 bool cnri_parse_bytes(const char *text, uint64_t *out);
-/* One more word of a CNRI_T_LIST; false: for want of memory. */
+/* Appends a word to a CNRI_T_LIST; false: out of memory. */
 bool cnri_list_add(const char *const **list, const char *word);
 void cnri_call_free(cnri_call *call);
-/* Where in argv the first word behind options that may stand before a command is; -1: none. */
+/* Index in argv of the first word behind the options that may stand before a command; -1: none. */
 int cnri_command_at(int argc, char **argv);
 
-/* Option tables that hold for a command, its own first. */
+/* A group of options for a command; the command's own come first. */
 typedef struct cnri_group {
-    const char *title; /* of the shared ones; NULL: the command's own */
+    const char *title; /* title of a shared group; NULL: the command's own options */
     const cnri_option *rows;
     int32_t n;
 } cnri_group;
 enum { CNRI_GROUPS = 5 };
 int32_t cnri_groups_of(const cnri_command *command, cnri_group out[CNRI_GROUPS]);
-void cnri_help(const cnri_command *command); /* NULL: what all that take nets have in common */
+/* Prints help; NULL: the options that all commands with nets share. */
+void cnri_help(const cnri_command *command);
 
 /* ---- help.c: the option tables as text ---- */
-/* `command` may be NULL. */
+/* Prints groups of options; `command` may be NULL. */
 void cnri_help_print(const cnri_command *command, const cnri_group *groups, int32_t n);
+/* Makes further help whole: with rare options, all details and JSON keys. */
+void cnri_help_print_whole(void);
 typedef void (*cnri_option_fn)(const cnri_command *c, const cnri_option *o);
-/* Those of a group that people are told of. */
+/* Calls fn for the options of a group that help lists. */
 void cnri_each_option(const cnri_command *c, const cnri_group *group, cnri_option_fn fn);
-/* `head` with the option's units or choices behind it; until the next call. */
+/* Returns `head` followed by the option's units or choices; valid until the next call. */
 const char *cnri_option_choices(const cnri_option *o, const char *head, const char *between);
 const char *cnri_option_help(const cnri_option *o);
-/* The keys of a command's JSON, a line a record. */
+/* Writes the JSON keys of a command, one line for each record. */
 void cnri_put_results(const cnri_command *c, void (*put)(const char *));
 
-/* ---- complain.c: "cnnrun COMMAND: where: text" on stderr; with --json also, on stdout,
- *     {"error": {"code": the exit code, "place": ..., "text": ...}}
- * Each returns the exit code. ---- */
-/* Looks for --json, before anything is parsed. */
+/* ---- complain.c: prints "cnnrun COMMAND: where: text" on stderr; with --json also, on stdout,
+ * {"error": {"code": the exit code, "place": ..., "text": ...}}. Functions return the exit code.
+ * ---- */
+/* Looks for --json before anything is parsed. */
 void cnri_errors_begin(int argc, char **argv);
 int cnri_complain(const cnri_call *call, const cnr_error *err);
-/* Only the line: the command tells it in an object of its own. */
+/* Prints the line only; the command reports the error in an object of its own. */
 int cnri_complain_line(const cnri_call *call, const cnr_error *err);
-/* A mistake in the command line, with what may have been meant (NULL: nothing). */
+/* Reports a mistake in the command line, and what may have been meant (NULL: nothing). */
 int cnri_mistake(const char *command, const char *nearest, const char *format, ...)
     CNRI_PRINTF(3, 4);
-/* The same out of a signal handler; the text is short and needs no escaping. */
+/* The same for signal handlers; the text is short and needs no escaping. */
 void cnri_error_at_once(const char *text, int code);
-/* On any thread, while the command's own is stuck. */
+/* The same from any thread while the command's own thread hangs. */
 void cnri_complain_at_once(const cnr_error *err);
 
 /* ---- open.c ---- */
-/* --cache, else CNNRUN_CACHE; NULL: none, or MODEL_CACHE_DISABLE says so. */
+/* The cache folder of --cache, or else of CNNRUN_CACHE; NULL: there is none, or
+ * MODEL_CACHE_DISABLE is set. */
 const char *cnri_call_cache(const cnri_call *call);
-/* --cache-limit, else MODEL_CACHE_MAXSIZE; 0: the usual one. */
+/* The limit of --cache-limit, or else of MODEL_CACHE_MAXSIZE, in bytes; 0: the default. */
 cnr_status cnri_call_cache_limit(const cnri_call *call, uint64_t *out, cnr_error *err);
-/* The runtime of the options, if none is open. */
+/* Opens the runtime of the options, unless one is open. */
 cnr_status cnri_call_runtime(cnri_call *call, cnr_error *err);
-/* Whether a runtime opened for `was` won't do for `now`; what can still be changed of it is. */
+/* True if a runtime opened with the options of `was` can't be used with those of `now`. Options
+ * that can be changed later are updated. */
 bool cnri_call_reopen(const cnri_call *was, const cnri_call *now);
 
-/* ---- json.c: one object a line on stdout; results are told by cnri_tell where that can do it ----
- *     cnri_json j = {0};
- *     cnri_json_begin(&j);  cnri_json_text(&j, "input", name);  cnri_json_list(&j, "top"); ...
- *     cnri_json_end(&j);    (of the list)
- *     status = cnri_json_print(&j, err);      ends the object, writes the line, frees ---- */
+/* ---- json.c: one object on each line of stdout; use cnri_tell instead where possible ----
+ * cnri_json j = {0}; cnri_json_begin(&j);  cnri_json_text(&j, "input", name);
+ * cnri_json_list(&j, "top"); ... cnri_json_end(&j);    (of the list) status =
+ * cnri_json_print(&j, err);      ends the object, writes the line, frees ---- */
 typedef struct cnri_json {
     cnri_text text;
     char closers[32];
@@ -282,57 +294,56 @@ typedef struct cnri_json {
     bool comma;
 } cnri_json;
 void cnri_json_begin(cnri_json *j);
-/* key NULL inside lists */
+/* Inside lists, key is NULL. */
 void cnri_json_object(cnri_json *j, const char *key);
 void cnri_json_list(cnri_json *j, const char *key);
 void cnri_json_end(cnri_json *j);
-void cnri_json_text(cnri_json *j, const char *key, const char *value); /* NULL: null */
+void cnri_json_text(cnri_json *j, const char *key, const char *value); /* value NULL writes null */
 void cnri_json_int(cnri_json *j, const char *key, int64_t value);
-void cnri_json_real(cnri_json *j, const char *key, double value); /* not finite: null */
+/* A value that is not finite writes null. */
+void cnri_json_real(cnri_json *j, const char *key, double value);
 void cnri_json_bool(cnri_json *j, const char *key, bool value);
-/* "warnings": what was odd about the net and how it is asked; nothing where nothing was. */
+/* Adds "warnings" about the net and its options; nothing if there are none. */
 void cnri_json_warnings(cnri_json *j, const cnr_graph *g);
 cnr_status cnri_json_print(cnri_json *j, cnr_error *err);
-cnr_status cnri_tell_text(const cnri_text *text, cnr_error *err); /* as it is, on stdout */
+/* Writes the text unchanged to stdout. */
+cnr_status cnri_tell_text(const cnri_text *text, cnr_error *err);
 
 /* ---- fields.c ---- */
-/* A result: an object with --json, else the line. */
+/* Prints a result: a JSON object with --json, else the line for people. */
 cnr_status cnri_tell(const cnri_call *call, const cnri_record *record, const void *of,
                      cnr_error *err);
-/* The line alone; the fields alone, into an object that is begun. */
+/* Print the line only; add the fields only, to an object that was begun. */
 cnr_status cnri_tell_line(const cnri_record *record, const void *of, cnr_error *err);
 void cnri_json_fields(cnri_json *j, const cnri_record *record, const void *of);
-/* "12s", "3m04s", "1h02m" */
+/* Formats a duration: "12s", "3m04s", "1h02m". */
 void cnri_duration(double seconds, char *out, size_t capacity);
 
-/* ---- progress.c: on stderr; a bar on a terminal, a line now and then elsewhere ---- */
+/* ---- progress.c: progress on stderr; a bar on a terminal, an occasional line elsewhere ---- */
 const cnr_observer *cnri_watch(cnri_call *call);
 int32_t cnri_watch_show(void *watching, const cnr_progress *p);
 void cnri_watch_end(cnri_watching *w); /* removes the bar */
 
-/* ---- guard.c: with signals.c the only signal handlers of the house ---- */
+/* ---- guard.c: the only signal handlers of the program beside those of signals.c ---- */
 void cnri_guard_install(void);
-/* For signal handlers, on stderr: which plugin did what when a signal came, if one did anything;
- * "running kernel NAME for node NODE on DEVICE"; the plugin's name. */
+/* For signal handlers: prints on stderr which plugin was doing what when a signal came ("running
+ * kernel NAME for node NODE on DEVICE"), and the plugin's name. Prints nothing if none was. */
 void cnri_tell_crash(const char *signal_name);
 void cnri_tell_activity(const cnri_activity *a);
 const char *cnri_activity_plugin(const cnri_activity *a);
 
 /* ---- signals.c ---- */
-/* From now on SIGINT and SIGTERM set the flag; a second one ends the process as usual. `tell`: why
- * the process ends at once, and its exit code. */
+/* Makes SIGINT and SIGTERM set the flag; a second one ends the process. `tell` is called with
+ * the reason and the exit code if the process must end at once. */
 void cnri_signals_install(void (*tell)(const char *text, int code));
-/* The status negated; cancelled by a signal: 128 and its number, as shells have it. */
+/* The exit code of a status: the status negated; 128 plus the signal's number if a signal
+ * cancelled it, as in shells. */
 int cnri_exit_code(int32_t status);
 bool cnri_cancelled(void);
-/* From now on the command looks at cnri_cancelled itself, however rarely; else it is ended a second
- * after the signal. */
+/* Says that the command checks cnri_cancelled itself. Otherwise it is ended a second after the
+ * signal. */
 void cnri_signals_patient(void);
-/* The flag itself, for observers: whoever asks for it sees to it that it is looked at. */
+/* The flag, for observers. Whoever asks for it must check it. */
 const volatile int32_t *cnri_signals_flag(void);
-
-/* ---- nearby.c: `path` is not there, but something of nearly that name is, in its folder or in the
- * first above that exists: false when there is none. ---- */
-bool cnri_nearest_path(const char *path, char *out, size_t capacity);
 
 #endif

@@ -1,6 +1,6 @@
-/* Says which plugin it was when one ends the program: while it is being opened, by exit, by a C++
- * exception that nobody catches, by a crash; later, by a crash in one of its kernels or devices.
- * The library installs no handlers; the program does. */
+/* Names the plugin that ends the program: while it is being opened, by exit, by an uncaught C++
+ * exception or by a crash; later, by a crash in one of its kernels or devices. Only the program
+ * installs these handlers, not the library. */
 #define _GNU_SOURCE
 #include "front/front.h"
 #include <signal.h>
@@ -13,7 +13,7 @@ static const struct {
 } crashes[] = {{SIGSEGV, "SIGSEGV"}, {SIGILL, "SIGILL"}, {SIGFPE, "SIGFPE"}, {SIGABRT, "SIGABRT"}};
 static struct sigaction before[CNRI_COUNT(crashes)]; /* a handler can reach nothing but statics */
 
-/* Only what a signal handler may call. */
+/* Writes to stderr with functions that signal handlers may call. */
 static void tell(const char *text) {
     if (text && write(STDERR_FILENO, text, strlen(text)) < 0) _exit(-CNR_E_STATE);
 }
@@ -71,7 +71,7 @@ static void on_crash(int number, siginfo_t *info, void *context) {
     if (info->si_code <= 0) raise(number); /* sent, so it would not happen again */
 }
 
-/* The registry's own handler, which runs before this one, has told. */
+/* Runs at exit, after the registry's own handler has printed its message. */
 static void on_exit_call(void) {
     if (cnri_plugin_being_opened()) _exit(-CNR_E_STATE);
 }

@@ -1,12 +1,17 @@
-/* The option tables as help. */
+/* Prints option tables as help. */
 #include "front/front.h"
+
+/* True while the whole help of a command is printed, not the part that fits a screen. */
+static bool is_whole;
+void cnri_help_print_whole(void) { is_whole = true; }
 
 void cnri_each_option(const cnri_command *c, const cnri_group *group, cnri_option_fn fn) {
     for (int32_t i = 0; i < group->n; i++)
         if (group->rows[i].help) fn(c, &group->rows[i]);
 }
 
-/* The option's help with its units or choices behind it; "net bgr": those alone. */
+/* Returns `head` followed by the option's units or choices; with an empty head, the choices
+ * alone. Valid until the next call. */
 const char *cnri_option_choices(const cnri_option *o, const char *head, const char *between) {
     static char text[512];
     const char *units = *head && o->type == CNRI_T_U64 ? "; K, M, G allowed" : "";
@@ -24,7 +29,7 @@ const char *cnri_option_help(const cnri_option *o) { return cnri_option_choices(
 
 enum { HELP_COLUMN = 28, HELP_WIDTH = 100 };
 
-/* Words from the help column on, in lines of at most HELP_WIDTH. */
+/* Prints words from the help column on, in lines of at most HELP_WIDTH. */
 static void print_wrapped(const char *text) {
     int32_t column = HELP_COLUMN;
     while (*text) {
@@ -42,6 +47,7 @@ static void print_wrapped(const char *text) {
 static void help_option(const cnri_command *c, const cnri_option *o) {
     char left[64], letter[8] = "";
     (void)c;
+    if (o->rare && !is_whole) return;
     if (o->letter) snprintf(letter, sizeof letter, "-%c, ", o->letter);
     snprintf(left, sizeof left, "  %s%s%s%s%s", letter, o->name,
              !o->argument   ? ""
@@ -53,7 +59,7 @@ static void help_option(const cnri_command *c, const cnri_option *o) {
     print_wrapped(cnri_option_help(o));
 }
 
-/* {"net", "ms"}, a line a record, broken at `width`. */
+/* Writes the JSON keys such as {"net", "ms"}, a line for each record, broken at `width`. */
 void cnri_put_results(const cnri_command *c, void (*put)(const char *)) {
     for (const cnri_record *const *r = c->results; r && *r; r++) {
         int32_t used = 0;
@@ -73,15 +79,50 @@ void cnri_put_results(const cnri_command *c, void (*put)(const char *)) {
 
 static void put_plain(const char *text) { printf("%s", text); }
 
+static int32_t count_hidden(const cnri_group *group) {
+    int32_t n = 0;
+    for (int32_t i = 0; i < group->n && !is_whole; i++) n += group->rows[i].rare;
+    return n;
+}
+
 static void help_groups(const cnri_command *c, const cnri_group *groups, int32_t n) {
     for (int32_t g = 0; g < n; g++) {
         printf("\n%s:\n", groups[g].title ? groups[g].title : "options");
         cnri_each_option(c, &groups[g], help_option);
+        if (groups[g].title && strcmp(groups[g].title, "general") == 0)
+            printf("  -h, --help                the options and an example of a command\n");
     }
 }
 
+enum { SCREEN_DETAILS = 7 }; /* most lines of details in --help */
+
+static bool fits_screen(const char *details) {
+    int32_t lines = 1;
+    for (; *details; details++) lines += *details == '\n';
+    return lines <= SCREEN_DETAILS;
+}
+
+/* The details and JSON keys; in --help only short details, and how to get the rest. */
+static void help_details(const cnri_command *c, int32_t hidden) {
+    const bool details = c->details && (is_whole || fits_screen(c->details));
+    if (details) printf("\n%s\n", c->details);
+    if (is_whole) {
+        if (c->results && !details) printf("\n");
+        cnri_put_results(c, put_plain);
+        if (c->more) c->more();
+        return;
+    }
+    if (details && !c->results && !c->more && !hidden) return;
+    printf("\ncnnrun help %s:", c->name);
+    if (hidden) printf(" %d more options;", (int)hidden);
+    printf(" %s%s\n", details ? "" : "details",
+           !c->results ? ""
+           : details   ? "the keys of --json"
+                       : ", the keys of --json");
+}
+
 void cnri_help_print(const cnri_command *c, const cnri_group *groups, int32_t n) {
-    const int32_t here = c ? 1 + !groups[0].title : n; /* the general ones stand with each */
+    const int32_t here = c ? !groups[0].title : n; /* groups that are printed, not only named */
     if (c)
         printf("usage: cnnrun %s%s%s [options]\n\n%s\n%s%s%s", c->name, *c->operands ? " " : "",
                c->operands, c->summary, c->example ? "\n    " : "", c->example ? c->example : "",
@@ -89,12 +130,8 @@ void cnri_help_print(const cnri_command *c, const cnri_group *groups, int32_t n)
     else printf("What commands have in common, each the groups that its own help names:\n");
     help_groups(c, groups, here);
     if (!c) return;
-    printf("  -h, --help                this text\n");
     for (int32_t g = here; g < n; g++)
         printf("%s%s%s", g > here ? ", " : "\nAlso the options of these groups: ", groups[g].title,
                g + 1 < n ? "" : " (cnnrun help options)\n");
-    if (c->details || c->results)
-        printf("\n%s%s", c->details ? c->details : "", c->details ? "\n" : "");
-    cnri_put_results(c, put_plain);
-    if (c->more) c->more();
+    help_details(c, here ? count_hidden(&groups[0]) : 0);
 }

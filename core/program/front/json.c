@@ -1,4 +1,4 @@
-/* JSON objects built piece by piece and printed one a line on stdout. */
+/* Builds JSON objects piece by piece and prints them, one a line, on stdout. */
 #include "front/front.h"
 #include <errno.h>
 #include <math.h>

@@ -1,4 +1,4 @@
-/* Options from tables: parsing, checks, suggestions. */
+/* Options from tables: parses and checks them, and suggests names. */
 #include "front/front.h"
 #include <math.h>
 
@@ -97,7 +97,7 @@ void cnri_help(const cnri_command *c) {
 
 /* ---- values ---- */
 
-/* "16", "64K", "1.5G". */
+/* Parses a size such as "16", "64K" or "1.5G". */
 bool cnri_parse_bytes(const char *text, uint64_t *out) {
     static const char units[] = "KMG";
     const char *end;
@@ -113,7 +113,7 @@ bool cnri_parse_bytes(const char *text, uint64_t *out) {
     return true;
 }
 
-/* Lists for the core end in a NULL, which does not count. */
+/* Appends a word. Lists for the core end in a NULL that does not count. */
 static bool parse_word(const char *text, cnri_words *words) {
     const char **slot = cnri_push(words);
     if (slot) *slot = text;
@@ -132,7 +132,7 @@ bool cnri_list_add(const char *const **list, const char *word) {
     return true;
 }
 
-/* In one block; none of its words is empty. */
+/* Splits words at commas into one block. False: a word is empty, or memory is out. */
 static bool parse_commas(const char *text, const char *const **list) {
     const size_t bytes = strlen(text) + 1; /* and at most as many words */
     const char **words = cnri_alloc_zero((bytes + 1) * sizeof *words + bytes);
@@ -152,7 +152,8 @@ static bool unbounded(const cnri_option *o) { return o->min == 0 && o->max == 0;
 
 static bool is_bytes(const cnri_option *o) { return o->type == CNRI_T_U64 && unbounded(o); }
 
-/* False: `text` is no number of the option's type or not within its bounds; the caller reports. */
+/* Parses a number. False: `text` is no number of the option's type or exceeds its bounds; the
+ * caller reports it. */
 static bool parse_number(const cnri_option *o, const char *text, void *at) {
     const char *end;
     int64_t whole = 0;
@@ -184,7 +185,7 @@ static bool store(const cnri_option *o, void *at, const char *text) {
     return true;
 }
 
-/* What `store` would have taken. */
+/* Appends what `store` would have accepted. */
 static void describe(const cnri_option *o, cnri_text *out) {
     const char *kind = o->type == CNRI_T_REAL ? "a number" : "a whole number";
     if (o->type == CNRI_T_WORDS || o->type == CNRI_T_LIST) cnri_text_add(out, "more memory");
@@ -203,7 +204,7 @@ typedef struct parser {
     void *values;
     cnri_group groups[CNRI_GROUPS];
     int32_t n;
-    int at; /* in argv */
+    int at; /* index in argv */
 } parser;
 
 static parser begin(cnri_call *call, void *values) {
@@ -212,7 +213,7 @@ static parser begin(cnri_call *call, void *values) {
     return p;
 }
 
-/* Whether commands that take nets or pictures have an option of that name. */
+/* True if commands that take nets or pictures have an option of that name. */
 static bool is_shared(const char *name) {
     for (size_t g = 0; g < CNRI_COUNT(shared); g++)
         for (int32_t i = 0; i < shared[g].group.n; i++)
@@ -242,7 +243,8 @@ static bool unknown_option(const parser *p, const char *word, int length) {
     return false;
 }
 
-/* By its name, or by its letter where that is not 0; *at: where its value is. */
+/* Finds an option by its name, or by its letter if that is not 0. *at: where its value is
+ * stored. */
 static const cnri_option *find(const parser *p, const char *word, int length, char letter,
                                void **at) {
     for (int32_t g = 0; g < p->n; g++)
@@ -258,7 +260,7 @@ static const cnri_option *find(const parser *p, const char *word, int length, ch
     return NULL;
 }
 
-/* The next word, where it can be the value of an option that needs none: "114,corner", "false". */
+/* The next word, if it can be the value of an option that may have none: "114,corner", "false". */
 static const char *optional_value(const cnri_call *c, int at) {
     const char *word = at + 1 < c->argc ? c->argv[at + 1] : "", *end;
     double value;
@@ -266,7 +268,7 @@ static const char *optional_value(const cnri_call *c, int at) {
     return number || strcmp(word, "true") == 0 || strcmp(word, "false") == 0 ? word : NULL;
 }
 
-/* Takes the option with the text behind it, or the next word. */
+/* Stores the option's value: the text attached to it, or the next word. */
 static bool take(parser *p, const cnri_option *o, void *at, const char *attached) {
     cnri_call *c = p->call;
     const char *name = c->command->name;
@@ -297,7 +299,7 @@ static bool take(parser *p, const cnri_option *o, void *at, const char *attached
     return false;
 }
 
-/* One word that begins with a dash: --name, --name=value, -o value, -ovalue, -vv. */
+/* Parses a word that begins with a dash: --name, --name=value, -o value, -ovalue, -vv. */
 static bool take_word(parser *p) {
     const char *word = p->call->argv[p->at];
     void *at;

@@ -1,18 +1,19 @@
-/* What stands around the commands of a program. */
+/* The frame around the commands of a program: signals, crashes, output errors, exit code. */
 #include "front/front.h"
 #include <errno.h>
 #include <malloc.h>
 #include <unistd.h>
 
-/* Frames come from one thread and go on another: with a heap for each thread they leave holes, of
- * tens of megabytes in an hour. Where threads hurry, in sessions, nothing is allocated. */
+/* Makes all threads use one heap. Frames are allocated on one thread and freed on another, and
+ * with a heap for each thread that wastes tens of megabytes in an hour. Sessions, where speed
+ * counts, allocate nothing. */
 static void share_heap(void) {
 #ifdef M_ARENA_MAX
     mallopt(M_ARENA_MAX, 1);
 #endif
 }
 
-/* A device's call does not return, and nobody can go on without it. */
+/* Ends the program because a device's call does not return and nothing can go on without it. */
 static void end_hanging(const cnr_error *why) {
     cnri_complain_at_once(why);
     cnri_exit_hooks_run();

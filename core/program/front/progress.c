@@ -1,4 +1,4 @@
-/* Progress on stderr: a bar on a terminal, a line now and then elsewhere. */
+/* Progress on stderr: a bar on a terminal, an occasional line elsewhere. */
 #include "front/front.h"
 #include <math.h>
 #include <unistd.h>
@@ -14,7 +14,7 @@ static void begin(cnri_watching *w, const cnr_progress *p) {
     w->terminal = isatty(STDERR_FILENO) == 1;
 }
 
-/* What stands behind the bar. */
+/* Writes the text behind the bar. */
 static void add_result(const cnr_progress *p, char *out, size_t capacity) {
     if (p->epoch)
         snprintf(out, capacity, "  epoch %lld  loss %.4f  right %.2f%%", (long long)p->epoch,

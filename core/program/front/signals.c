@@ -7,7 +7,7 @@
 #include <signal.h>
 #include <unistd.h>
 
-/* A handler can reach nothing but statics. */
+/* Static, because a handler can reach nothing else. */
 static volatile int32_t cancelled /* by this signal */, patient;
 static void (*tell_at_once)(const char *text, int code);
 
@@ -17,7 +17,7 @@ static void end_by(int number) {
     raise(number); /* comes when the handler returns */
 }
 
-/* Whoever pressed Ctrl-C wants to know what still keeps the program. */
+/* Prints what still keeps the program busy, for the user who pressed Ctrl-C. */
 static void tell_waited_for(void) {
     static const char begin[] = "cnnrun: stopping; plugin ", middle[] = " is ",
                       end[] = "; Ctrl-C again ends the program\n";
@@ -57,8 +57,9 @@ static void install(int number, void (*handler)(int)) {
     sigaction(number, &action, NULL);
 }
 
-/* A mapped model was cut short, or its disk failed: an error like any other that ends the program.
- * The library can't do this for those who embed it: see cnr_load. */
+/* Handles SIGBUS: a mapped model was cut short, or its disk failed. It is reported like other
+ * errors that end the program. The library can't do this for programs that embed it: see
+ * cnr_load. */
 static void on_bus(int number, siginfo_t *info, void *context) {
     (void)context;
     if (info->si_code != BUS_ADRERR) {

@@ -1,10 +1,10 @@
-/* What scripts can say as a type file of lua-language-server: classes and functions. */
+/* Prints the scripting API as a type file for lua-language-server: classes and functions. */
 #define _GNU_SOURCE /* memmem */
 #include "lua/library.h"
 #include "lua/state.h"
 #include <string.h>
 
-/* Lua's words, which no function can be called. */
+/* True for a reserved word of Lua, which can't name a function. */
 static bool is_reserved(const char *name) {
     static const char words[] = " and break do else elseif end false for function goto if in local "
                                 "nil not or repeat return then true until while ";
@@ -24,7 +24,8 @@ static void push_table_name(const cnri_lua_help *row, char *name, size_t capacit
     snprintf(name, capacity, "cnnrun.%.*s.%s.table", (int)strcspn(owner, ".:"), owner, row->name);
 }
 
-/* Whether the item "layer?: table" is what row->options describe; `must`: it can't be left out. */
+/* True if the item "layer?: table" is the table that row->options describe. *must: it can't be
+ * left out. */
 static bool is_table(const cnri_lua_help *row, const char *item, size_t n, bool *must) {
     const char *colon = memchr(item, ':', n);
     const size_t type = colon ? n - (size_t)(colon + 1 - item) : 0;
@@ -46,7 +47,7 @@ static void add_table(cnri_text *out, const cnri_lua_help *row, bool items) {
 
 /* ---- functions ---- */
 
-/* Tables with items are lists, too. */
+/* Adds a parameter. Tables with items are lists too. */
 static void add_param(cnri_text *out, const cnri_lua_help *row, const char *item, size_t n) {
     bool must;
     char name[160];
@@ -80,7 +81,7 @@ static void add_names(cnri_text *out, const char *args) {
     }
 }
 
-/* "---@overload fun(name: "canvas", options?: table): cnnrun.Object.canvas" */
+/* Adds a line such as "---@overload fun(name: "canvas", options?: table): cnnrun.Object.canvas". */
 static void add_overloads(cnri_text *out, const cnri_lua_manual *r) {
     static const char head[] = "cnnrun.Object.";
     for (int32_t i = 0; i < r->parts.n; i++) {
@@ -130,7 +131,8 @@ static const char *marks_of(const char *name) {
     return s->name && s->marks ? s->marks : "";
 }
 
-/* The local that holds the class: "cnnrun.Object.canvas: cnnrun.Object" becomes Object_canvas. */
+/* Name of the local variable that holds the class: for "cnnrun.Object.canvas: cnnrun.Object" it
+ * is Object_canvas. */
 static void push_local(const char *name, char *local, size_t capacity) {
     const char *dot = strchr(name, '.'), *from = dot ? dot + 1 : name;
     snprintf(local, capacity, "%.*s", (int)strcspn(from, ":"), from);
@@ -138,7 +140,8 @@ static void push_local(const char *name, char *local, size_t capacity) {
         if (*p == '.' || *p == '-') *p = '_';
 }
 
-/* Whether a part of that name stands before: methods of a type may fall into several. */
+/* True if an earlier part has the same name: the methods of a type may be spread over several
+ * parts. */
 static bool is_begun(const cnri_lua_manual *r, int32_t part) {
     return CNRI_INDEX_OF(r->parts.at, part, r->parts.at[part].name) >= 0;
 }

@@ -1,5 +1,5 @@
-/* Inside the room: what scripts can say, as tables. The module and its types are made of them, the
- * help and the annotations for editors are printed from them. */
+/* Inside the room: the scripting API as tables, from which the module and its types, the help
+ * and the annotations for editors are made. */
 #ifndef CNRI_LUA_API_H
 #define CNRI_LUA_API_H
 
@@ -11,19 +11,19 @@
 
 /* A key of a table that a function takes. Lists end with a row of zeros. */
 typedef enum cnri_lua_kind {
-    CNRI_KEY_OTHER, /* read by whoever it is for */
+    CNRI_KEY_OTHER, /* the function reads it itself */
     CNRI_KEY_TEXT,  /* const char * */
-    CNRI_KEY_WHOLE, /* int64_t, least to most */
-    CNRI_KEY_REAL,  /* double, the same */
+    CNRI_KEY_WHOLE, /* int64_t, from min to max */
+    CNRI_KEY_REAL,  /* double, from min to max */
     CNRI_KEY_FLAG   /* int32_t, 0 or 1 */
 } cnri_lua_kind;
 typedef struct cnri_lua_key {
-    const char *text; /* its name, a colon, one line of help */
+    const char *text; /* its name, a colon, and one line of help */
     cnri_lua_kind kind;
-    const char *type; /* as annotations have it */
-    size_t offset;    /* in the struct that cnri_lua_take fills */
+    const char *type; /* type as in annotations */
+    size_t offset;    /* offset in the struct that cnri_lua_take fills */
     double minimum, maximum;
-    const char *const *choices; /* all that a text may be, to a NULL; NULL: any */
+    const char *const *choices; /* allowed texts, ending in NULL; NULL: any */
 } cnri_lua_key;
 #define CNRI_OTHER(text, type) \
     { text, CNRI_KEY_OTHER, type, 0, 0, 0, NULL }
@@ -38,26 +38,27 @@ typedef struct cnri_lua_key {
 #define CNRI_REAL(text, in, field, minimum, maximum) \
     { text, CNRI_KEY_REAL, "number", offsetof(in, field), minimum, maximum, NULL }
 
-/* A function or a method. Types are written as annotations for editors have them: "string",
+/* A function or a method. Types are written as in annotations for editors: "string",
  * "cnnrun.Tensor", "{ n: integer, top1: number }"; "x?: string" may be left out. Lists end with
- * zeros. Names are the beginnings of texts, since some are operators' as well, which no string of
- * the core is. */
+ * zeros. Names are the beginnings of longer texts, because some equal names of operators, which
+ * the core must not contain. */
 typedef struct cnri_lua_row {
-    const char *text; /* "load(path: string, options?: table)": `options` is what `keys` describe */
+    const char *text; /* "load(path: string, options?: table)"; `keys` describes `options` */
     lua_CFunction f;
-    const char *gives; /* "cnnrun.Tensor, string?"; "": nothing */
+    const char *gives; /* types of the results, "cnnrun.Tensor, string?"; "": none */
     const char *help;  /* one line */
-    /* of the table that it takes; NULL: there is none, or any key will do */
+    /* keys of the table that it takes; NULL: it takes none, or any key */
     const cnri_lua_key *keys;
 } cnri_lua_row;
 
-/* All of it, in the order of the help: the module's functions in several, then a section a type. */
+/* A section of the API, in the order of the help: the module's functions in several sections,
+ * then one for each type. */
 typedef struct cnri_lua_section {
-    const char *name; /* "cnnrun", or of a type: "cnnrun.Tensor", "cnnrun.Layer: cnnrun.Value" */
-    const char *how;  /* what is written before a function's name: "c.", "tensor:" */
+    const char *name; /* "cnnrun", or a type: "cnnrun.Tensor", "cnnrun.Layer: cnnrun.Value" */
+    const char *how;  /* text in front of a function's name: "c.", "tensor:" */
     const char *help;
     const cnri_lua_row *rows; /* NULL: values that only other functions take */
-    const char *marks; /* what is no method, as annotations have it, a line each; NULL: nothing */
+    const char *marks;        /* fields and operators as in annotations, one a line; NULL: none */
 } cnri_lua_section;
 extern const cnri_lua_section cnri_lua_sections[]; /* module.c */
 /* The module `cnnrun`. It stands above the files whose functions it has, and registers itself with
@@ -75,26 +76,27 @@ void cnri_lua_push_module(lua_State *L);                        /* the registere
 void cnri_lua_set_rows(lua_State *L, const cnri_lua_row *rows); /* into the table on top */
 /* t.name, with the upvalues methods and `what`: the method, or an error. */
 int cnri_lua_find_method(lua_State *L);
-/* A type of userdata: events are its metatable's; `index` is called for t[k] with the upvalues of
- * cnri_lua_find_method, or NULL: that is. `what` is how messages call it: "a tensor"; `methods` are
- * the sections of that name, or NULL. Scripts never see the metatable. */
+/* Makes a type of userdata. `events` go into its metatable. `index` is called for t[k] with the
+ * upvalues of cnri_lua_find_method; NULL: that function is. `what` names it in messages: "a
+ * tensor". `methods`: the sections of that name, or NULL. Scripts never see the metatable. */
 void cnri_lua_new_type(lua_State *L, const char *type, const char *what, const luaL_Reg *events,
                        const char *methods, lua_CFunction index);
 /* The first of the list at `args` that is no name: 2 when [1] is a string. */
 int cnri_lua_first_item(lua_State *L, int args);
 /* How long the name is that a text such as "track(picture) -> box" begins with. */
 size_t cnri_word_length(const char *text);
-/* Pushes t[name that `text` begins with] unasked of metatables; returns its type. */
+/* Pushes t[name], where `text` begins with the name, without calling metamethods; returns its
+ * type. */
 int cnri_lua_get(lua_State *L, int t, const char *text);
 bool cnri_lua_is_key(const cnri_lua_key *keys, const char *name);
-/* Push " (did you mean 'x'?)" or "": of names that texts begin with. */
+/* Push " (did you mean 'x'?)", or "" if no name is near. Names are the beginnings of texts. */
 void cnri_lua_suggest(lua_State *L, const char *word, const char *const *texts, int32_t n);
 void cnri_lua_suggest_key(lua_State *L, const char *word, const cnri_lua_key *keys);
-/* Raises unless each key of the table at `t` is one of `keys`. */
+/* Raises an error unless each key of the table at `t` is one of `keys`. */
 void cnri_lua_check_keys(lua_State *L, int t, const cnri_lua_key *keys);
-/* ... and reads those that are no CNRI_KEY_OTHER into the struct at `to`; what is not there stays
- * as it is. Texts stay on the stack, since what the work calls back may change the table. Nothing
- * at `t` is as an empty table. Raises. */
+/* Checks the keys, and reads all except CNRI_KEY_OTHER into the struct at `to`; missing ones
+ * keep their value. Texts stay on the stack, because callbacks may change the table. Nothing at
+ * `t` counts as an empty table. Raises errors. */
 void cnri_lua_take(lua_State *L, int t, const cnri_lua_key *keys, void *to);
 
 #endif

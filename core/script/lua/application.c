@@ -1,4 +1,5 @@
-/* What an application says of itself: its operands, its options, what it has no use for. */
+/* Reads how an application describes itself: its operands, its options, and options that it
+ * refuses. */
 #include "lua/layer.h"
 #include "lua/program.h"
 #include <limits.h>
@@ -7,10 +8,10 @@
 typedef struct reading {
     cnri_lua_program *program;
     cnri_lua_application *to;
-    bool details, failed; /* failed: for want of memory */
+    bool details, failed; /* failed: memory was out */
 } reading;
 
-/* The text of the table on top, or NULL. */
+/* The text in field `key` of the table on top, or NULL. */
 static char *text_of(lua_State *L, reading *r, const char *key) {
     char *copy = NULL;
     lua_getfield(L, -1, key);
@@ -53,7 +54,7 @@ static void read_flag(lua_State *L, reading *r) {
     if (!flag->name && !r->failed) luaL_error(L, "an option of the application has no name");
 }
 
-/* The text `details`, or what the function of that name gives. */
+/* Reads `details`: a text, or a function that returns one. */
 static void read_details(lua_State *L, reading *r) {
     lua_getfield(L, -1, "details");
     if (lua_isfunction(L, -1)) {

@@ -5,7 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-/* The tensor at `i`, of the shape of t. */
+/* The tensor at `i`; raises an error unless it has the shape of t. */
 static const cnr_tensor *like(lua_State *L, int i, const cnr_tensor *t) {
     const cnr_tensor *u = cnri_lua_tensor_at(L, i);
     if (!cnr_same_shape(t, u)) luaL_argerror(L, i, "want a tensor of the same shape");
@@ -17,7 +17,7 @@ static cnr_tensor *copy(lua_State *L, const cnr_tensor *t) {
     return cnri_lua_push_copy(L, t);
 }
 
-/* t + factor u */
+/* t:plus(u, factor) is t + factor * u. */
 int cnri_lua_tensor_plus(lua_State *L) {
     const cnr_tensor *t = cnri_lua_tensor_at(L, 1), *u = like(L, 2, t);
     const double factor = luaL_optnumber(L, 3, 1);
@@ -36,7 +36,7 @@ int cnri_lua_tensor_plus(lua_State *L) {
     return 1;
 }
 
-/* Element by element, or all by one number. */
+/* t:times(u): element by element, or every element times a number. */
 int cnri_lua_tensor_times(lua_State *L) {
     const cnr_tensor *t = cnri_lua_tensor_at(L, 1);
     const bool number = lua_type(L, 2) == LUA_TNUMBER;
@@ -61,7 +61,8 @@ const cnri_lua_key cnri_pruning_keys[] =
                 65536),
      {0}};
 
-/* The part `keep` of the elements that is largest in size; the others are 0. */
+/* t:pruned(keep): keeps the share `keep` of the elements with the largest magnitude; the others
+ * become 0. */
 int cnri_lua_tensor_pruned(lua_State *L) {
     cnr_error err = CNR_ERROR_INIT;
     const cnr_tensor *t = cnri_lua_tensor_at(L, 1), *by = NULL;
@@ -78,7 +79,7 @@ int cnri_lua_tensor_pruned(lua_State *L) {
     return cnri_prune(to, by, p.block, keep, &err) ? cnri_script_raise(L, &err) : 1;
 }
 
-/* The part of the elements that is larger in size than a number. */
+/* t:density(): the share of the elements whose magnitude exceeds a number. */
 int cnri_lua_tensor_density(lua_State *L) {
     const cnr_tensor *t = cnri_lua_tensor_at(L, 1);
     const double minimum = luaL_optnumber(L, 2, 0);
@@ -90,7 +91,7 @@ int cnri_lua_tensor_density(lua_State *L) {
     return 1;
 }
 
-/* The root of the sum of squares of each part along the first axis. */
+/* t:norms(): the Euclidean norm of each part along the first axis. */
 int cnri_lua_tensor_norms(lua_State *L) {
     const cnr_tensor *t = cnri_lua_tensor_at(L, 1);
     luaL_argcheck(L, t->rank > 0, 1, "want a dimension or more");

@@ -1,5 +1,5 @@
-/* Boards: a file that returns a table which describes a machine (or a function that makes one of
- * the values asked for), flattened into numbers and texts by their path. */
+/* Boards: a file that returns a table which describes a machine, or a function that returns such
+ * a table for given values. It is flattened into numbers and texts by their path. */
 #include "lua/script.h"
 #include "lua/state.h"
 #include <string.h>
@@ -8,20 +8,20 @@ enum { MAX_DEPTH = 8, MAX_ENTRIES = 20000, MAX_PATH = 240 };
 
 typedef struct reading {
     const char *name; /* "odroid_xu3", "mine.lua" */
-    char *values;     /* "seed=3", cut at their commas */
-    size_t bytes;     /* of values */
+    char *values;     /* "seed=3,dry": the text after the name, cut at its commas */
+    size_t bytes;     /* length of values */
     cnri_board *board;
     int32_t n;
-    bool scene; /* what a played machine does: its keys are its own */
+    bool scene; /* the keys of what a simulated machine runs belong to it */
 } reading;
 
-/* The values that were asked for, one behind the other; NULL at the end. */
+/* The next of the values, which lie one behind the other; NULL at the end. */
 static const char *next_value(const reading *r, const char *at) {
     const char *next = at ? at + strlen(at) + 1 : r->values;
     return next < r->values + r->bytes ? next : NULL;
 }
 
-/* "seed=3": the length of the key, and the value: "dry" alone is 1. */
+/* Splits "seed=3" into the length of the key and the value. "dry" alone has the value 1. */
 static size_t split_value(const char *word, const char **value) {
     const size_t n = strcspn(word, "=");
     *value = word[n] ? word + n + 1 : "1";
@@ -58,7 +58,7 @@ static void put(lua_State *L, reading *r, const char *path, int kind, double num
 
 static void flatten(lua_State *L, reading *r, const char *path, int depth);
 
-/* The value on top is `path`'s entry `key`. */
+/* Stores entry `key` of `path`, whose value is on top. */
 static void flatten_entry(lua_State *L, reading *r, const char *path, const char *key, int depth) {
     char inner[MAX_PATH];
     const int n = snprintf(inner, sizeof inner, "%s%s%s", path, *path ? "." : "", key);

@@ -1,4 +1,4 @@
-/* The keys of a board file, and whether one holds to them. */
+/* The keys of board files, and the check of a board against them. */
 #include "lua/script.h"
 #include <math.h>
 #include <stdarg.h>
@@ -120,7 +120,8 @@ const char *cnri_board_type_name(cnri_board_type type) {
 
 /* ---- paths ---- */
 
-/* "units.2.classes.1.op" as "units[].classes[].op". */
+/* Turns a path such as "units.2.classes.1.op" into its form in the table,
+ * "units[].classes[].op". */
 static void generic_path(const char *path, char out[MAX_PATH]) {
     size_t n = 0;
     while (*path && n + 4 < MAX_PATH) {
@@ -139,7 +140,7 @@ static void generic_path(const char *path, char out[MAX_PATH]) {
     out[n] = 0;
 }
 
-/* Of "units[].classes[]" and "units[]" the part up to the last name or "[]". */
+/* Length of the part up to the last name or "[]": for "units[].classes[]" that of "units[]". */
 static size_t parent_of(const char *generic) {
     size_t n = strlen(generic);
     if (n > 2 && strcmp(generic + n - 2, "[]") == 0) return n - 2;
@@ -168,7 +169,7 @@ bool cnri_board_takes_flag(const char *path) {
 
 typedef struct judge {
     const cnri_board *b;
-    char path[MAX_PATH], why[320]; /* path "": none so far */
+    char path[MAX_PATH], why[320]; /* path of the first mistake; "": none so far */
     bool simulated;
 } judge;
 
@@ -255,7 +256,7 @@ static void judge_name(judge *j, const char *path) {
     }
 }
 
-/* A member stands above who is made of it. */
+/* Checks a reference between tables. A unit must stand before the units that are made of it. */
 static void judge_reference(judge *j, const char *path, const cnri_board_key *k) {
     const char *name = cnri_board_get_text(j->b, path), *names[64];
     const bool member = strstr(path, ".members.") != NULL;
@@ -325,7 +326,7 @@ static void judge_entry(judge *j, const char *path, int32_t kind) {
 
 /* ---- keys together ---- */
 
-/* What each table of `parent` must have. */
+/* Checks that each table of `parent` has its required keys. */
 static void judge_required(judge *j, const char *path) {
     char generic[MAX_PATH], at[MAX_PATH];
     generic_path(path, generic);

@@ -1,4 +1,4 @@
-/* Scripts that an application calls with texts and tensors: cnnrun/script.h. */
+/* Scripts that an application calls with texts and tensors (cnnrun/script.h). */
 #include "lua/model.h"
 #include "lua/tensor.h"
 #include <cnnrun/script.h>
@@ -9,9 +9,10 @@
 struct cnr_script {
     cnri_script inner;
     char *path;
-    cnr_model *model;     /* the application's; NULL: none */
-    cnri_lua_model *lent; /* the userdata that stands for it */
-    /* of the call under way; `watch` hears no events, of which the library has more inside */
+    cnr_model *model;     /* the application's model; NULL: none */
+    cnri_lua_model *lent; /* the userdata that represents it */
+    /* the observer of the present call; `watch` passes no events on, because the library has
+     * further ones */
     const cnr_observer *at;
     cnr_observer watch;
     const char *text;
@@ -20,7 +21,7 @@ struct cnr_script {
     const char *result;
 };
 
-static const char function_key, net_key, result_key; /* their addresses: keys of the registry */
+static const char function_key, net_key, result_key; /* their addresses are keys of the registry */
 
 static int run_top(lua_State *L) {
     cnr_script *s = lua_touserdata(L, 1);
@@ -39,7 +40,7 @@ static int run_top(lua_State *L) {
     return 0;
 }
 
-/* tell(text): upvalue 1 is the script. */
+/* tell(text): passes text to the application. Upvalue 1: the script. */
 static int tell(lua_State *L) {
     cnr_script *s = lua_touserdata(L, lua_upvalueindex(1));
     const char *text = luaL_checkstring(L, 1);
@@ -88,7 +89,7 @@ cnr_status cnr_script_open(cnr_runtime *rt, const char *path, cnr_model *model, 
     return status;
 }
 
-/* An error of the library that went through the script: as it was, without lines of the script. */
+/* Restores an error of the library that passed through the script, without the script's lines. */
 static cnr_status unwrap(const cnr_error *raised, cnr_status status, cnr_error *err) {
     if (!raised->code || !err || !raised->text[0] || !strstr(err->text, raised->text))
         return status;

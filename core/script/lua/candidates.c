@@ -1,4 +1,4 @@
-/* Candidates of a plan as scripts see them: rows, nodes, devices, links. */
+/* Candidates of a plan for scripts: rows, nodes, devices, links. */
 #include "lua/candidates.h"
 #include <math.h>
 #include <string.h>
@@ -103,7 +103,7 @@ static void push_node(lua_State *L, const cnri_table_node *n) {
     lua_setfield(L, -2, "axes");
 }
 
-/* "seconds@cpu": as the options say that it was measured; 0: they don't. */
+/* The number in an option such as "seconds@cpu=0.1"; 0: it is not given. */
 static double given_value(const char *const *words, const char *what, const char *device) {
     const size_t n = strlen(what), m = strlen(device);
     const char *end;
@@ -115,7 +115,7 @@ static double given_value(const char *const *words, const char *what, const char
     return value;
 }
 
-/* What the net takes on it alone: as was measured, else its rows added up. */
+/* Pushes the cost of the net on the device alone: as measured, else the sum of its rows. */
 static void push_alone(lua_State *L, const cnri_table *t, int32_t device,
                        const char *const *words) {
     const char *name = t->devices.at[device].name;
@@ -164,7 +164,7 @@ static void push_options(lua_State *L, const char *const *words) {
     }
 }
 
-/* Upvalues: the cnri_table, the rows' indexes. */
+/* between(row, row). Upvalues: the cnri_table, and the indices of the rows. */
 static int between(lua_State *L) {
     const cnri_table *t = lua_touserdata(L, lua_upvalueindex(1));
     int32_t row[2];
@@ -224,7 +224,7 @@ static int by_text(lua_State *L) {
     return 1;
 }
 
-/* Pushes the keys that are texts, in order. */
+/* Pushes the keys that are texts, sorted. */
 static lua_Integer push_keys(lua_State *L, int table) {
     lua_Integer n = 0;
     lua_newtable(L);

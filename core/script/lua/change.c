@@ -1,5 +1,5 @@
 /* Nets that scripts change, copy and write: net:copy(), net:set_weight(), net:mask(),
- * net:resized(), net:save() ... */
+ * net:resized(), net:save() and others. */
 #include "lua/files.h"
 #include "lua/model.h"
 #include "lua/tensor.h"
@@ -24,7 +24,7 @@ static int close_net(lua_State *L) {
 
 /* ---- weights ---- */
 
-/* The name at 2, which goes on as C has it. */
+/* The name at index 2; raises an error if it contains a zero byte. */
 static const char *name_at(lua_State *L) {
     size_t n;
     const char *name = luaL_checklstring(L, 2, &n);
@@ -78,7 +78,7 @@ static int mask(lua_State *L) {
 enum { MAX_RESIZED = 4096 };
 
 typedef struct resizing {
-    cnri_resizing *at; /* in the collector's memory, as all that it points at */
+    cnri_resizing *at; /* in memory that the collector frees, like all that it points to */
     int32_t n;
 } resizing;
 
@@ -87,7 +87,7 @@ static cnri_resizing *one_more(lua_State *L, resizing *r) {
     return &r->at[r->n++];
 }
 
-/* weights = { ["conv1.weight"] = tensor } */
+/* Reads weights = { ["conv1.weight"] = tensor }. */
 static void read_weights(lua_State *L, resizing *r) {
     if (cnri_lua_get(L, 2, "weights") == LUA_TNIL) return;
     luaL_checktype(L, -1, LUA_TTABLE);
@@ -98,7 +98,7 @@ static void read_weights(lua_State *L, resizing *r) {
     }
 }
 
-/* attributes = { conv1 = { out = 12 } } */
+/* Reads attributes = { conv1 = { out = 12 } }. */
 static void read_attributes(lua_State *L, resizing *r) {
     if (cnri_lua_get(L, 2, "attributes") == LUA_TNIL) return;
     luaL_checktype(L, -1, LUA_TTABLE);
@@ -219,7 +219,8 @@ static int export(lua_State *L) { return write_net(L, false); }
 
 /* ---- c.devices() ---- */
 
-/* What its plugin tells into the table on top: "caches.l2" as l2 of a table within. */
+/* Adds the properties that the device's plugin reports to the table on top: "caches.l2" becomes
+ * l2 of a table `caches`. */
 static cnr_status add_facts(lua_State *L, cnr_runtime *rt, const char *device, bool measure,
                             cnr_error *err) {
     cnr_fact_list list = {.size = sizeof list};

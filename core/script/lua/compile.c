@@ -1,21 +1,21 @@
-/* From a net as a script describes it to a graph. Mistakes become problems of the graph, at the
- * line of their layer. */
+/* Compiles a net as a script describes it to a graph. Mistakes become problems of the graph, at
+ * the line of their layer. */
 #include "lua/layer.h"
 #include "lua/tensor.h"
 #include <string.h>
 
 enum { MAX_LIST = 1 << 20 };
 
-/* One run of the compiler. Everything it allocates is a Lua value, so that an error leaves nothing
- * behind: `made` maps node * 1024 + output to the graph's value, `shared` a layer to the list of
+/* One run of the compiler. Everything that it allocates is a Lua value, so errors leak nothing.
+ * `made` maps node * 1024 + output to the graph's value, `shared` maps a layer to the list of
  * its weights. */
 typedef struct compiler {
     lua_State *L;
     cnr_graph *g;
-    int made, shared, counts; /* stack indices of tables */
+    int made, shared, counts; /* stack indices of these tables */
 } compiler;
 
-/* The node being compiled: stack indices and texts that its private table holds. */
+/* The node that is being compiled: stack indices, and texts that its private table holds. */
 typedef struct item {
     int node, args, inputs;
     const char *where, *path, *prefix, *word;
@@ -51,8 +51,8 @@ static int64_t count_up(compiler *c, const char *stem) {
     return n;
 }
 
-/* Pushes the name of a node: the script's, behind the names of the lists around it; a layer used
- * again gets a number. Without either, nil: the graph makes one. */
+/* Pushes the name of a node: the script's, behind the names of the lists around it. A layer that
+ * is used again gets a number. Without a name it pushes nil, and the graph makes one. */
 static const char *push_name(compiler *c, const item *entry, bool again) {
     lua_State *L = c->L;
     const char *own = own_name(L, entry->args);
@@ -72,8 +72,8 @@ static const char *push_name(compiler *c, const item *entry, bool again) {
 
 /* ---- problems ---- */
 
-/* The graph calls a node by name and operator; a script's author looks for it in lists:
- * "pool1 (max_pool): stride: want" becomes "body[3].stride: want". */
+/* Replaces the graph's name for a node in problems by its place in the script's lists: "pool1
+ * (max_pool): stride: want" becomes "body[3].stride: want". */
 static void localise(compiler *c, const item *entry, int32_t from) {
     for (int32_t i = from; i < c->g->problems.n; i++) {
         cnri_problem *p = &c->g->problems.at[i];
@@ -96,7 +96,7 @@ static void complain(compiler *c, const item *entry, const char *key, const char
 
 /* ---- attributes ---- */
 
-/* The list at the top as integers, or as floats when one is not whole. Its numbers lie in a
+/* Reads the list on top as integers, or as floats if one is not whole. The numbers are in a
  * userdata pushed above it. False: it is no list of numbers. */
 static bool read_list(lua_State *L, cnr_attr *a) {
     const int list = lua_gettop(L);
@@ -124,7 +124,7 @@ static bool read_list(lua_State *L, cnr_attr *a) {
     return true;
 }
 
-/* The value on top as attribute `name`. What it points at stays on the stack above. */
+/* Reads the value on top as attribute `name`. Data that it refers to stays on the stack above. */
 static bool read_attr(lua_State *L, const char *name, cnr_attr *a) {
     *a = (cnr_attr){.name = name, .set = 1};
     switch (lua_type(L, -1)) {
@@ -164,8 +164,8 @@ static bool is_attr(const cnr_op *op, const char *name) {
     return false;
 }
 
-/* Pushes the argument table's keys that are words, in order. Lua's own order changes from run to
- * run, and with it would the order of mistakes. */
+/* Pushes the keys of the argument table that are words, sorted, because Lua's own order changes
+ * from run to run, and with it the order of messages. */
 static int push_keys(lua_State *L, int args) {
     lua_newtable(L);
     const int keys = lua_gettop(L);
@@ -197,7 +197,7 @@ static void set_made(compiler *c, int32_t node, int32_t output, cnr_value v) {
     lua_rawseti(c->L, c->made, (lua_Integer)node * 1024 + output);
 }
 
-/* A constant from the number, list or tensor at the top. `whole`: integers stay integers. */
+/* Adds a constant from the number, list or tensor on top. `whole`: integers stay integers. */
 static cnr_value add_constant(compiler *c, const item *entry, bool whole) {
     lua_State *L = c->L;
     const int top = lua_gettop(L);
@@ -228,7 +228,7 @@ static cnr_value add_constant(compiler *c, const item *entry, bool whole) {
     return v;
 }
 
-/* The graph's value of the operand on top; -1 when an earlier mistake has left none. */
+/* The graph's value for the operand on top; -1: an earlier mistake left none. */
 static cnr_value operand(compiler *c, const item *entry, bool whole) {
     lua_State *L = c->L;
     const cnri_lua_value *v = luaL_testudata(L, -1, CNRI_VALUE_TYPE);
@@ -248,7 +248,7 @@ static uint32_t port_flags(const cnr_op *op, int32_t i) {
 
 /* ---- one operator ---- */
 
-/* Splits the words of the argument table into attributes and inputs given by name. */
+/* Splits the words of the argument table into attributes and named inputs. */
 static int32_t read_words(compiler *c, const item *entry, int keys, int n, cnr_attr *attrs,
                           const cnr_attr **pointers, cnr_value *inputs, int32_t *n_inputs,
                           int32_t capacity) {
@@ -276,7 +276,8 @@ static int32_t read_words(compiler *c, const item *entry, int keys, int n, cnr_a
     return n_attrs;
 }
 
-/* A layer applied again has the weights of its first time: those that the graph made. */
+/* Pushes the weights of the layer's first use, which a repeated layer shares; false: this is its
+ * first use. */
 static bool push_shared(compiler *c, const item *entry) {
     lua_rawgeti(c->L, entry->node, CNRI_AT_LAYER);
     if (lua_isnil(c->L, -1)) return false;
@@ -383,14 +384,14 @@ static void compile_node(compiler *c, int32_t id) {
 
 /* ---- the whole net ---- */
 
-/* Pushes a byte for each node of the state. */
+/* Pushes one byte for each node of the state. */
 static uint8_t *push_marks(lua_State *L) {
     const int32_t n = cnri_script_of(L)->n_nodes;
     return memset(lua_newuserdatauv(L, (size_t)n + 1, 0), 0, (size_t)n + 1);
 }
 
-/* Marks what the marked nodes are made of. Inputs are older than what is made from them, so one
- * sweep from the youngest finds all. */
+/* Marks all nodes that the marked ones are computed from. Inputs are always older, so one pass
+ * from the youngest node finds all. */
 static void mark_needed(lua_State *L, uint8_t *needed) {
     static const int lists[] = {CNRI_AT_INPUTS, CNRI_AT_ARGS};
     for (int32_t id = cnri_script_of(L)->n_nodes; id > 0; id--) {

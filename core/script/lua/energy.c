@@ -1,4 +1,4 @@
-/* c.energy: what a function took, or what other work told of it, as tables. */
+/* c.energy: the energy of a function or of other work, as tables. */
 #include "lua/model.h"
 #include "work/work.h"
 
@@ -40,7 +40,7 @@ static void push_domain(lua_State *L, const cnr_energy_domain *d, bool simulated
     lua_setfield(L, -2, "summed");
 }
 
-/* What can't be told is nil. */
+/* Pushes the energy as a table; unknown figures are nil. */
 static void push_energy(lua_State *L, const cnr_energy *e) {
     lua_createtable(L, 0, 12);
     cnri_lua_set_text(L, "source", sources[e->source]);
@@ -69,7 +69,8 @@ void cnri_lua_set_energy(lua_State *L, const cnr_energy *e) {
     lua_setfield(L, -2, "energy");
 }
 
-/* Calls the function at 1 until it was long enough; false: it raised what is on top now. */
+/* Calls the function at 1 until the region is long enough. False: it raised the error that is on
+ * top now. */
 static bool rounds(lua_State *L, const cnr_energy_options *o, cnr_energy_region *region,
                    int64_t *n) {
     bool good = true;
@@ -82,7 +83,7 @@ static bool rounds(lua_State *L, const cnr_energy_options *o, cnr_energy_region 
 
 static void free_energy(void *e) { cnr_energy_free(e); }
 
-/* Nothing may raise while the region is open. */
+/* c.energy(work, options). Nothing may raise an error while the region is open. */
 int cnri_lua_energy(lua_State *L) {
     cnr_error err = CNR_ERROR_INIT;
     cnr_energy_options o = {.size = sizeof o};

@@ -1,4 +1,4 @@
-/* The pieces of the manual: its parts, rows and options, which two files gather. */
+/* Entries of the manual: parts, rows and options, which two files add. */
 #include "lua/library.h"
 #include <string.h>
 

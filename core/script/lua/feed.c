@@ -9,7 +9,7 @@
 
 typedef struct feed {
     cnri_feed *at;
-    cnri_lua_model *net; /* that it runs, its user value; NULL: none */
+    cnri_lua_model *net; /* the net that it runs, kept as user value; NULL: none */
     uint64_t begun_ns;
 } feed;
 
@@ -62,12 +62,12 @@ static cnr_status set_through(void *arg, const cnr_model *model, cnri_preprocess
     return cnri_feed_attach(f->at, (cnr_model *)model, p, type, picture, err);
 }
 
-/* Upvalue: the feed, which so stays. */
+/* Prepares a picture for the feed's net. Upvalue: the feed, which so stays alive. */
 static int prepare_for(lua_State *L) {
     return cnri_lua_prepare_with(L, set_through, lua_touserdata(L, lua_upvalueindex(1)));
 }
 
-/* feed:through(net, picture, { ... }) */
+/* feed:through(net, picture, { ... }) runs further pictures through the net. */
 static int through(lua_State *L) {
     feed *f = feed_at(L, 1);
     cnri_lua_model *net = cnri_lua_net_at(L, 2);
@@ -86,7 +86,7 @@ static int through(lua_State *L) {
     return 0;
 }
 
-/* feed:apart(): the net is free to be changed. */
+/* feed:apart() detaches the net, which can then be changed. */
 static int feed_detach(lua_State *L) {
     feed *f = feed_at(L, 1);
     if (f->net) f->net->feed = NULL;
@@ -132,7 +132,8 @@ static void push_frame(lua_State *L, const feed *f, const cnri_fed *fed) {
     lua_setfield(L, -2, "place");
 }
 
-/* feed:next(seconds): the next frame; false: none came in that time; nothing: it has ended. */
+/* feed:next(seconds) returns the next frame; false: none came in that time; nothing: the feed
+ * has ended. */
 static int next_frame(lua_State *L) {
     cnr_error err = CNR_ERROR_INIT;
     const feed *f = feed_at(L, 1);
@@ -160,7 +161,7 @@ static int next_frame(lua_State *L) {
     return 1;
 }
 
-/* Upvalue: the feed. */
+/* Iterates over frames. Upvalue: the feed. */
 static int step(lua_State *L) {
     lua_settop(L, 0);
     lua_pushvalue(L, lua_upvalueindex(1));

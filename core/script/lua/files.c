@@ -8,7 +8,7 @@
 
 #define HOLDER_TYPE "cnnrun holder"
 
-/* `path` lies below the directory `given`: as it is written. */
+/* True if `path`, as written, lies below the folder `given`. */
 static bool is_below(const char *path, const char *given) {
     const size_t n = strlen(given);
     if (n == 0 || strncmp(path, given, n) != 0) return false;
@@ -16,7 +16,8 @@ static bool is_below(const char *path, const char *given) {
     return cnri_path_is_inside(path + n + (path[n] == '/'));
 }
 
-/* It is `given`, or below it with links followed. *out: it lies there, and leads elsewhere. */
+/* True if `path` is `given` or lies below it with links followed. *out: it lies there as
+ * written, but leads elsewhere. */
 static bool allowed(const char *path, const char *given, bool *out) {
     if (!*given) return false;
     if (strcmp(path, given) == 0 || cnri_path_leads_below(path, given)) return true;
@@ -24,7 +25,8 @@ static bool allowed(const char *path, const char *given, bool *out) {
     return false;
 }
 
-/* `fits` takes the word `given`, or a part of it: "--output=FILE", "net.cfg,net.weights". */
+/* Checks `path` against the word `given` or a part of it: "--output=FILE",
+ * "net.cfg,net.weights". */
 typedef bool (*fits_fn)(const char *path, const char *part, bool *out);
 static bool named_by(const char *path, const char *given, fits_fn fits, bool *out) {
     if (fits(path, given, out)) return true;
@@ -77,7 +79,7 @@ static void check_one(lua_State *L, const char *path, bool write) {
 
 /* ---- what plugins open ---- */
 
-/* One of the files of a pattern: "frames-%04d.png". */
+/* True if `path` is one of the files of a pattern such as "frames-%04d.png". */
 static bool is_numbered(const char *path, const char *pattern, bool *out) {
     const char *at = strchr(pattern, '%'),
                *tail = at ? at + 1 + strspn(at + 1, "0123456789") : NULL;
@@ -88,7 +90,7 @@ static bool is_numbered(const char *path, const char *pattern, bool *out) {
     return n > 0 && strcmp(number + n, tail + 1) == 0;
 }
 
-/* What a spec names for reading: the files of "*.jpg"; those of "SCHEME:PATH" or
+/* True if a spec names `path` for reading: as one of "*.jpg", or in "SCHEME:PATH" or
  * "SCHEME:PATH:MORE". */
 static bool is_in_spec(const char *path, const char *spec, bool *out) {
     char at[PATH_MAX];
@@ -114,7 +116,7 @@ cnr_status cnri_lua_may_open(const void *script, const char *path, int32_t write
     return refuse(s, path, writes, out, err);
 }
 
-/* A word, or a part of one behind or before "=,:" */
+/* True if `name` is a word of the command line, or a part of one between "=", "," and ":". */
 bool cnri_lua_is_named(const void *script, const char *name) {
     const cnri_script *s = script;
     const size_t n = strlen(name);
@@ -126,7 +128,8 @@ bool cnri_lua_is_named(const void *script, const char *name) {
     return false;
 }
 
-/* Given as "images:LIST.txt", which names the file for reading alone: a list of the user's. */
+/* True if the command line has "images:LIST.txt": such a list of the user's may be read, but not
+ * written. */
 bool cnri_lua_is_vouched(const void *script, const char *spec) {
     struct stat info;
     bool out = false;

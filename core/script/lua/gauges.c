@@ -1,4 +1,4 @@
-/* c.gauges: what the meters and knobs of this machine read now, a table for each domain. */
+/* c.gauges: the present readings of this machine's meters and knobs, one table for each domain. */
 #include "lua/files.h"
 #include "lua/model.h"
 #include "work/work.h"
@@ -18,7 +18,7 @@ static void set_text(lua_State *L, const char *key, const char *value) {
     lua_setfield(L, -2, key);
 }
 
-/* Joules, watts, degrees; hertz. What is not told is nil. */
+/* Pushes a reading in joules, watts, degrees or hertz; unknown figures are nil. */
 static void push_gauge(lua_State *L, const cnr_gauge *g) {
     static const char *const quantities[] = {"knob", "energy", "power", "temperature"};
     lua_createtable(L, 0, 12);

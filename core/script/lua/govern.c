@@ -1,5 +1,5 @@
-/* c.govern: a policy of frequencies on a played scene, a recording, or this machine for some
- * seconds; c.governing: one beside what the script runs. */
+/* c.govern runs a frequency policy on a simulated scene, on a recording, or on this machine for
+ * some seconds; c.governing runs one while the script works. */
 #include "lua/files.h"
 #include "lua/model.h"
 #include "work/work.h"
@@ -26,7 +26,7 @@ const cnri_lua_key cnri_govern_keys[] =
      CNRI_FLAG("ticks: each tick, too", options, ticks),
      {0}};
 
-/* Names of what is installed are free; paths go by the rule. */
+/* Raises an error if a path is not allowed; names of installed files are. */
 static void check_path(lua_State *L, const char *spec) {
     if (!spec) return;
     lua_pushlstring(L, spec, strcspn(spec, ","));
@@ -160,7 +160,7 @@ int cnri_lua_governing(lua_State *L) {
     return status ? cnri_script_raise(L, &err) : 1;
 }
 
-/* All is put back. What came of it, or nothing where it was stopped before. */
+/* Restores all knobs. Returns the result, or nothing if it was stopped before. */
 static int stop_governing(lua_State *L) {
     cnr_error err = CNR_ERROR_INIT;
     cnr_governed got = {.size = sizeof got};

@@ -1,7 +1,7 @@
-/* Frequency policies as Lua: { step = function(seen, memory) ... end, start = ... (optional) }, in
- * a sandboxed state of their own that lives as long as the policy does. A tick has a budget of
- * instructions, processor time and memory; what comes back are wishes, which core/power/govern/
- * keeps within bounds. */
+/* Frequency policies in Lua: { step = function(seen, memory) ... end, start = ... (optional) }.
+ * Each runs in a sandboxed state of its own that lives as long as the policy. A tick has a
+ * budget of instructions, processor time and memory. The policy returns wishes, which
+ * core/power/govern/ keeps within bounds. */
 #include "govern/govern.h"
 #include "lua/files.h"
 #include "lua/library.h"
@@ -21,11 +21,11 @@ typedef struct lua_governor {
     cnri_script script;
     char *path;
     const char *spec;
-    int policy, seen, memory; /* in the registry */
-    const cnri_seen *now;     /* of the tick under way */
+    int policy, seen, memory; /* references in the registry */
+    const cnri_seen *now;     /* of the present tick */
     cnri_wish *wishes;
     double *period;
-    char why[80]; /* what the policy last said of itself */
+    char why[80]; /* the reason that the policy gave last */
     cnri_learns from;
 } lua_governor;
 
@@ -87,7 +87,7 @@ static void push_traces(lua_State *L, const lua_governor *g) {
     lua_setfield(L, -2, "traces");
 }
 
-/* "fixed,at=lowest": the words behind the commas. */
+/* Pushes the options of a spec such as "fixed,at=lowest" as a table. */
 static void push_options(lua_State *L, const char *spec) {
     lua_newtable(L);
     for (const char *word = strchr(spec, ','); word; word = strchr(word + 1, ',')) {
@@ -108,7 +108,7 @@ static void push_options(lua_State *L, const char *spec) {
     lua_setfield(L, -2, "options");
 }
 
-/* Once: what stays as it is. Knobs are there by number and by name. */
+/* Makes, once, the part of `seen` that does not change. Knobs are there by number and by name. */
 static void make_seen(lua_State *L, lua_governor *g, const cnri_seen *s) {
     lua_createtable(L, 0, 12);
     push_options(L, g->spec);
@@ -138,7 +138,7 @@ static void make_seen(lua_State *L, lua_governor *g, const cnri_seen *s) {
     g->seen = luaL_ref(L, LUA_REGISTRYINDEX);
 }
 
-/* What has changed since the last tick; leaves the table on top. */
+/* Updates what changed since the last tick, and leaves the table on top. */
 static void push_seen(lua_State *L, lua_governor *g) {
     const cnri_seen *s = g->now;
     if (g->seen == LUA_NOREF) make_seen(L, g, s);
@@ -177,7 +177,7 @@ static void push_seen(lua_State *L, lua_governor *g) {
 
 /* ---- what it wishes ---- */
 
-/* The step beside the one in force. */
+/* The step next to the one in force, in Hz. */
 static double neighbour_step(const cnri_seen_knob *k, int by) {
     const uint64_t is = k->asked ? k->asked : k->hz;
     int32_t i = 0;
@@ -226,7 +226,7 @@ static void take_wish(lua_State *L, const cnri_seen_knob *k, cnri_wish *w) {
     lua_pop(L, 1);
 }
 
-/* The knobs of this name, or that feed this device; "*": all. */
+/* Applies a wish to the knobs of this name, or that feed this device; "*": to all. */
 static void take_entry(lua_State *L, lua_governor *g, const char *key) {
     const cnri_seen *s = g->now;
     int32_t found = 0;
@@ -332,9 +332,11 @@ char *cnri_lua_governors_folder(void) {
     return path;
 }
 
-/* "edp" is governors/edp.lua of the installation; what looks like a path is one. */
+/* Finds the policy's file: "edp" is governors/edp.lua of the installation, unless the text looks
+ * like a path. */
 static cnr_status find(lua_governor *g, cnr_error *err) {
     struct stat info;
+    char near[4096] = "";
     const char *spec = g->spec;
     const int n = (int)strcspn(spec, ",");
     if (memchr(spec, '/', (size_t)n) || (n > 4 && strncmp(spec + n - 4, ".lua", 4) == 0)) {
@@ -345,10 +347,13 @@ static cnr_status find(lua_governor *g, cnr_error *err) {
     g->path = folder ? cnri_format("%s/%.*s.lua", folder, n, spec) : NULL;
     cnri_free(folder);
     if (g->path && stat(g->path, &info) == 0) return CNR_OK;
+    const char *name =
+        g->path && cnri_nearest_path(g->path, near, sizeof near) ? strrchr(near, '/') : NULL;
+    const int length = name ? (int)strcspn(++name, ".") : 0;
     return cnri_fail(err, CNR_E_NOT_FOUND, spec,
                      "there is no policy \"%.*s\" among the installed ones, and it "
-                     "is no file",
-                     n, spec);
+                     "is no file%s%.*s",
+                     n, spec, length ? "; did you mean " : "", length, length ? name : "");
 }
 
 static const char *reason_of(void *arg) { return ((lua_governor *)arg)->why; }

@@ -1,5 +1,5 @@
-/* A net of a script: c.load(path or net, options), and whether it may be run and changed just now.
- */
+/* Nets that scripts load with c.load(path or net, options), and whether one may be run and
+ * changed at the moment. */
 #include "lua/model.h"
 #include "lua/files.h"
 #include "lua/layer.h"
@@ -92,7 +92,7 @@ const cnri_lua_key cnri_load_keys[] =
      CNRI_TEXT("cache: a folder of stored plans; for trusted scripts (none)", options, load.cache),
      {0}};
 
-/* The text on top becomes the list's next; the table at `kept` takes it. */
+/* Appends the text on top to the list; the table at `kept` keeps it alive. */
 static void take_word(lua_State *L, int kept, const cnri_load_option *row, const char **list) {
     const int32_t n = cnri_count_options(list);
     if (lua_type(L, -1) != LUA_TSTRING || n == MAX_WORDS)
@@ -101,7 +101,7 @@ static void take_word(lua_State *L, int kept, const cnri_load_option *row, const
     lua_rawseti(L, kept, (lua_Integer)lua_rawlen(L, kept) + 1);
 }
 
-/* Of { name = value } on top: the list's next is "name=value", or `name` with its size. */
+/* Appends the entries of { name = value } on top as "name=value", or `name` with its size. */
 static void take_named(lua_State *L, int kept, const cnri_load_option *row, const char **list,
                        int64_t *size) {
     const bool sizes = row->kind == CNRI_LOAD_SIZES;
@@ -140,15 +140,15 @@ static int32_t read_not(lua_State *L, int table, const char *key) {
     return is_off;
 }
 
-/* Raises if the script may not read `path`. A plain name without a file here is not a path: it
- * names an installed net or random weights. */
+/* Raises an error if the script may not read `path`. A plain name without a file here is no
+ * path: it names an installed net or random weights. */
 static void check_file(lua_State *L, const char *path) {
     if (path && (strpbrk(path, "/.,") || access(path, F_OK) == 0))
         cnri_lua_check_file(L, path, false);
 }
 
-/* The texts belong to the table at `table`, and to another that is pushed; both stay on the stack.
- */
+/* Reads the options. The texts belong to the table at `table` and to another that is pushed;
+ * both stay on the stack. */
 static void read_options(lua_State *L, int table, options *o) {
     memset(o, 0, sizeof *o);
     o->load.size = sizeof o->load;
@@ -206,7 +206,7 @@ static int build_net(lua_State *L) {
     return 0;
 }
 
-/* The net at index 1, made by this script, becomes a model at once. */
+/* Makes a model of the net at index 1, which this script described. */
 static cnr_status model_of_net(lua_State *L, const options *o, cnr_model **out, cnr_error *err) {
     cnri_script *s = cnri_script_of(L);
     cnri_lua_built built = {0};
@@ -229,7 +229,7 @@ static cnr_status model_of_net(lua_State *L, const options *o, cnr_model **out, 
     return status ? status : cnri_adapt_if_wanted(*out, o->load.adapt, err);
 }
 
-/* A file; or, where there is none of that name, "nets.lenet5" as require finds it. */
+/* Finds a net's file; if there is none of that name, "nets.lenet5" as require finds it. */
 static const char *find_net(lua_State *L) {
     struct stat info;
     const char *path = luaL_checkstring(L, 1);
@@ -241,7 +241,7 @@ static const char *find_net(lua_State *L) {
     return path;
 }
 
-/* place = { conv1 = "opencl:0" }, as of c.net, for a net of any kind. */
+/* Applies place = { conv1 = "opencl:0" }, as in c.net, to any kind of net. */
 static void place_layers(lua_State *L, cnr_graph *g) {
     cnr_error err = CNR_ERROR_INIT;
     const int32_t before = g->problems.n;

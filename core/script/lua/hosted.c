@@ -1,10 +1,11 @@
-/* Which script a Lua state belongs to, where the state is a stock interpreter's. */
+/* Finds the script of a Lua state if the state belongs to a stock interpreter. */
 #include "lua/state.h"
 
-static const char hosted; /* its address: where the registry of such a state has its script */
+static const char hosted; /* its address is the registry key of the script */
 _Atomic bool cnri_lua_has_hosts;
 
-/* The state's extra space is not ours here: its coroutines, some older than we are, have copies. */
+/* The script of a hosted state. (The state's extra space belongs to the interpreter, and its
+ * coroutines have copies of it.) */
 cnri_script *cnri_script_hosted(lua_State *L) {
     lua_rawgetp(L, LUA_REGISTRYINDEX, &hosted);
     cnri_script *s = lua_touserdata(L, -1);

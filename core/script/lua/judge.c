@@ -1,4 +1,4 @@
-/* What scripts ask of a net as a whole: net:evaluate{...}, net:profile{...}, net:quantize{...}. */
+/* Work on a whole net: net:evaluate{...}, net:profile{...}, net:quantize{...}. */
 #include "lua/model.h"
 #include "work/work.h"
 #include <math.h>
@@ -31,7 +31,7 @@ static const cnri_lua_key evaluate_keys[] =
 
 static void free_evaluation(void *e) { cnr_evaluation_free(e); }
 
-/* The labels stay in the collector's memory on the stack. */
+/* Reads the labels into memory that the collector frees, which stays on the stack. */
 static void read_labels(lua_State *L, cnr_evaluate_options *o) {
     if (cnri_lua_get(L, 2, "labels") == LUA_TNIL) return;
     luaL_checktype(L, -1, LUA_TTABLE);
@@ -62,7 +62,7 @@ static void push_confusion(lua_State *L, const cnr_evaluation *e) {
     lua_setfield(L, -2, "confusion");
 }
 
-/* index is from 1, as samples:at takes it. */
+/* Pushes the rows; index counts from 1, as samples:at does. */
 static void push_rows(lua_State *L, const cnr_evaluation *e) {
     lua_createtable(L, (int)e->n, 0);
     for (int64_t i = 0; i < e->n; i++) {

@@ -1,4 +1,4 @@
-/* Layers and values: what constructors make, and how layers are applied to values. */
+/* Layers and values: results of constructors, and layers applied to values. */
 #include "lua/layer.h"
 #include "lua/tensor.h"
 #include <string.h>
@@ -41,7 +41,7 @@ bool cnri_lua_is_operand(lua_State *L, int i) {
            is_numbers(L, i) || luaL_testudata(L, i, CNRI_TENSOR_TYPE);
 }
 
-/* Is the value at `i` something that can be applied: a layer, list or function? */
+/* True if the value at `i` can be applied: a layer, list or function. */
 static bool is_layer(lua_State *L, int i) {
     return luaL_testudata(L, i, CNRI_LAYER_TYPE) || lua_isfunction(L, i) ||
            (is_plain_table(L, i) && !is_numbers(L, i));
@@ -66,7 +66,7 @@ static void set_text(lua_State *L, int at, const char *text) {
     lua_rawseti(L, -2, at);
 }
 
-/* Takes a node's private table from the top and pushes its first value. */
+/* Pops a node's private table and pushes its first value. */
 static void add_node(lua_State *L) {
     cnri_script *s = cnri_script_of(L);
     if (s->n_nodes >= MAX_NODES) luaL_error(L, "a script makes at most %d layers", MAX_NODES);
@@ -81,7 +81,8 @@ static void add_node(lua_State *L) {
 
 /* ---- constructors ---- */
 
-/* "lib/blocks.lua:7 (from net.lua:30)": a builder's line alone would not tell which layer. */
+/* Pushes a place such as "lib/blocks.lua:7 (from net.lua:30)", because a builder's line alone
+ * would not say which layer it is. */
 static void push_where(lua_State *L) {
     const cnri_script *s = cnri_script_of(L);
     lua_Debug ar;
@@ -96,7 +97,7 @@ static void push_where(lua_State *L) {
     }
 }
 
-/* Texts go on as C has them: one with a zero byte in it would become another. */
+/* Raises an error if a text contains a zero byte, which would be cut there. */
 static void check_texts(lua_State *L) {
     size_t n;
     for (lua_pushnil(L); lua_next(L, 1); lua_pop(L, 1))
@@ -118,7 +119,7 @@ void cnri_lua_take_args(lua_State *L) {
     push_where(L);
 }
 
-/* The private table of what is being constructed from the arguments at 1 and where that is at 2. */
+/* Pushes the private table of a constructed object from the arguments at 1 and the place at 2. */
 static void push_private(lua_State *L, cnri_layer_kind kind, const char *word) {
     lua_createtable(L, CNRI_AT_OUTPUTS, 0);
     lua_pushinteger(L, kind);
@@ -130,7 +131,7 @@ static void push_private(lua_State *L, cnri_layer_kind kind, const char *word) {
     lua_rawseti(L, -2, CNRI_AT_WHERE);
 }
 
-/* Takes a private table from the top and pushes a layer that holds it. */
+/* Pops a private table and pushes a layer that holds it. */
 static void wrap_layer(lua_State *L, cnri_layer_kind kind) {
     cnri_layer *layer = lua_newuserdatauv(L, sizeof *layer, 1);
     layer->kind = kind;
@@ -274,7 +275,7 @@ static const char *item_path(lua_State *L, const char *path, int i) {
     return lua_pushfstring(L, "%s[%d]", path, i);
 }
 
-/* The prefix of names inside the list at `args`: its own name behind that of those around it. */
+/* Pushes the prefix of names inside the list at `args`: `prefix` and the list's own name. */
 static const char *push_prefix(lua_State *L, int args, const char *prefix) {
     if (lua_rawgeti(L, args, 1) != LUA_TSTRING) {
         lua_pop(L, 1);
@@ -286,7 +287,8 @@ static const char *push_prefix(lua_State *L, int args, const char *prefix) {
     return lua_tostring(L, -1);
 }
 
-/* Each of the items of the table at `args` on the values at `values`: in a row, or side by side. */
+/* Applies the items of the table at `args` to the values at `values`: one after the other
+ * (`row`), or side by side. */
 static void apply_items(lua_State *L, int args, int values, const char *path, const char *prefix,
                         bool row) {
     const int n = (int)lua_rawlen(L, args), first = cnri_lua_first_item(L, args);
@@ -309,8 +311,8 @@ static void apply_items(lua_State *L, int args, int values, const char *path, co
     lua_remove(L, out - 1);
 }
 
-/* The inputs of an operator's layer: its branches, applied, or the values that come in; and what
- * other operands it was given. */
+/* Pushes the inputs of an operator's layer: its applied branches or the incoming values, and
+ * other operands that it was given. */
 static void push_inputs(lua_State *L, int args, int values, const char *path, const char *prefix) {
     const int n = (int)lua_rawlen(L, args), first = cnri_lua_first_item(L, args);
     bool branches = false;
@@ -340,7 +342,7 @@ static void push_inputs(lua_State *L, int args, int values, const char *path, co
     }
 }
 
-/* A layer of an operator becomes a node. */
+/* Makes a node of an operator's layer. */
 static void apply_op(lua_State *L, int layer, int values, const char *path, const char *prefix) {
     lua_getiuservalue(L, layer, 1);
     const int from = lua_gettop(L);
@@ -377,7 +379,7 @@ static void apply_layer(lua_State *L, int layer, int values, const char *path, c
     lua_remove(L, -2);
 }
 
-/* The results of a function, each a value or a list of them. */
+/* Calls a function and pushes its results, each a value or a list of values. */
 static void call_function(lua_State *L, int f, int values, const char *path) {
     const int base = lua_gettop(L), n = (int)lua_rawlen(L, values);
     luaL_checkstack(L, n + 4, "too many values");
@@ -428,7 +430,7 @@ void cnri_lua_apply(lua_State *L, int what, int values, const char *path, const 
     }
 }
 
-/* layer(x, y): one value out, or a list when there are several. */
+/* layer(x, y) returns one value, or a list if there are several. */
 static int call_layer(lua_State *L) {
     const int n = lua_gettop(L) - 1;
     luaL_argcheck(L, n > 0, 1, "a layer is called with the values it works on");

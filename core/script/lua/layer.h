@@ -24,7 +24,7 @@ typedef enum cnri_layer_kind {
     CNRI_LAYER_BRANCHES,
     CNRI_LAYER_INPUT,
     CNRI_LAYER_DATA,
-    CNRI_LAYER_WEIGHT /* nodes only */
+    CNRI_LAYER_WEIGHT /* for nodes only */
 } cnri_layer_kind;
 
 typedef struct cnri_layer {
@@ -34,77 +34,77 @@ typedef struct cnri_lua_value {
     int32_t node, output;
 } cnri_lua_value;
 
-/* Indices in the private table of a layer and of a node. */
+/* Indices in the private table of a layer or node. */
 enum {
-    CNRI_AT_KIND = 1, /* cnri_layer_kind */
-    CNRI_AT_OP,       /* const cnr_op *; nil: the script's word names none */
-    CNRI_AT_WORD,     /* the name by which the script called it */
-    CNRI_AT_ARGS,     /* the table it was given */
-    CNRI_AT_WHERE,    /* "net.lua:14" */
-    CNRI_AT_INPUTS,   /* nodes: values, numbers, lists of numbers, tensors */
-    CNRI_AT_PATH,     /* nodes: "body[3]" */
-    CNRI_AT_PREFIX,   /* nodes: "block1." */
-    CNRI_AT_LAYER,    /* nodes: the layer it was made from, or nil */
-    CNRI_AT_OUTPUTS   /* nodes: how many of its outputs are used */
+    CNRI_AT_KIND = 1, /* a cnri_layer_kind */
+    CNRI_AT_OP,       /* const cnr_op *; nil: the script's word names no operator */
+    CNRI_AT_WORD,     /* the name that the script used */
+    CNRI_AT_ARGS,     /* the table that it was given */
+    CNRI_AT_WHERE,    /* place, "net.lua:14" */
+    CNRI_AT_INPUTS,   /* of nodes: values, numbers, lists of numbers, tensors */
+    CNRI_AT_PATH,     /* of nodes: place in lists, "body[3]" */
+    CNRI_AT_PREFIX,   /* of nodes: prefix of names, "block1." */
+    CNRI_AT_LAYER,    /* of nodes: the layer that it was made from, or nil */
+    CNRI_AT_OUTPUTS   /* of nodes: number of outputs in use */
 };
-/* Indices in a net's. */
+/* Indices in the private table of a net. */
 enum { CNRI_NET_ARGS = 1, CNRI_NET_INPUTS, CNRI_NET_OUTPUTS, CNRI_NET_PLACE };
 
 /* ---- layer.c ---- */
-void cnri_lua_open_layers(lua_State *L); /* the types and the registry's tables */
-/* A constructor of operators: upvalues op (or nil) and word. */
+void cnri_lua_open_layers(lua_State *L); /* makes the types and the registry's tables */
+/* Constructor of an operator's layer. Upvalues: op (or nil) and word. */
 int cnri_lua_construct(lua_State *L);
 extern const cnri_lua_row cnri_layer_rows[];
-/* Applies the layer, list or function at `what` to the values in the list at `values`; pushes the
- * list of its results. */
+/* Applies the layer, list or function at `what` to the list of values at `values`. Pushes the
+ * list of results. */
 void cnri_lua_apply(lua_State *L, int what, int values, const char *path, const char *prefix);
-/* Remembers a mistake; all are told together. Pops the text on top. */
+/* Records a mistake, whose text it pops. All mistakes are reported together. */
 void cnri_lua_mistake(lua_State *L, const char *where);
-void cnri_lua_push_mistakes(lua_State *L); /* the list: where, text, where, text ... */
+void cnri_lua_push_mistakes(lua_State *L); /* pushes the list: place, text, place, text ... */
 void cnri_lua_push_node(lua_State *L, int32_t node);
-/* Checks the constructor's argument and leaves the table alone at 1: a table, a value, a string or
- * nothing will do. Pushes where it is called from, "net.lua:14", at 2. */
+/* Checks the constructor's argument and leaves the table alone at 1; a table, a value, a string
+ * or nothing is allowed. Pushes the place of the call, "net.lua:14", at 2. */
 void cnri_lua_take_args(lua_State *L);
-/* Called with an argument table and where it stands: gives the value of a new input. */
+/* Returns the value of a new input. Arguments: its table and its place. */
 int cnri_lua_make_input(lua_State *L);
-/* The same, but a value of which nothing is known: what follows a mistake. */
+/* The same for an unknown value, which follows a mistake. */
 int cnri_lua_make_nothing(lua_State *L);
 /* Is the value at `i` one that a layer's port takes: a value, number, list of numbers, tensor? */
 bool cnri_lua_is_operand(lua_State *L, int i);
 
 /* ---- net.c ---- */
 extern const cnri_lua_key cnri_net_keys[];
-int cnri_lua_net(lua_State *L); /* c.net{...} */
+int cnri_lua_net(lua_State *L); /* implements c.net{...} */
 
 /* ---- compile.c ---- */
-/* Builds the graph of the net at `net`; mistakes become the graph's problems. */
+/* Builds the graph of the net at `net`; mistakes become problems of the graph. */
 void cnri_lua_compile(lua_State *L, int net, cnr_graph *g);
-/* Adds to g what the values of the list are made of. The table `made` says which values stand for
- * some of g, and gets the others. Raises where one is made of values older than the node `first`
- * that are not in it. */
+/* Adds the nodes of the listed values to g. The table `made` maps values to those of g, and gets
+ * the new ones. Raises an error if a value depends on values older than node `first` that are
+ * not in the table. */
 void cnri_lua_compile_values(lua_State *L, int list, int made, cnr_graph *g, int32_t first);
-/* Pushes a value that stands for v, one of g, and notes that in the table `made`. */
+/* Pushes a value that stands for v of g, and notes it in the table `made`. */
 void cnri_lua_push_given(lua_State *L, int made, cnr_value v);
-/* What the value at `value` is in g; -1: nothing, after a mistake which g then has. */
+/* The value of g for the one at `value`; -1: there is none, after a mistake that g reports. */
 cnr_value cnri_lua_made(lua_State *L, int made, int value);
 
 /* ---- place.c ---- */
-/* The wish on top of the stack, where `layer` ("*": all) is to run, as the graph's metadata. NULL,
- * or what was wanted instead. */
+/* Stores the wish on top, where `layer` ("*": all) is to run, as metadata of the graph. Returns
+ * NULL, or a text that says what was expected. */
 const char *cnri_lua_set_place(lua_State *L, cnr_graph *g, const char *layer);
 
-/* Some node is called so, or as the pattern says. */
+/* True if a node has that name or matches that pattern. */
 bool cnri_lua_place_names(const cnr_graph *g, const char *layer);
 
-/* ---- source.c: values without inputs. `args` is the table that their constructor was given. -1
- * after a mistake, which is the graph's problem. ---- */
+/* ---- source.c: values without inputs. `args` is the table that their constructor was given.
+ * Returns -1 after a mistake, which becomes a problem of the graph. ---- */
 extern const cnri_lua_key cnri_input_keys[], cnri_data_keys[], cnri_weight_keys[];
 cnr_value cnri_lua_add_input(lua_State *L, cnr_graph *g, int args, const char *name,
                              const char *where);
 cnr_value cnri_lua_add_data(lua_State *L, cnr_graph *g, int args, const char *name,
                             const char *where);
-/* Pushes the text that preprocessing keeps for the value on top: numbers with commas between.
- * False: it is nothing such. */
+/* Pushes the value on top as text for preprocessing: numbers separated by commas. False: it
+ * can't be one. */
 bool cnri_lua_push_step(lua_State *L);
 cnr_value cnri_lua_add_weight(lua_State *L, cnr_graph *g, int args, const char *name,
                               const char *where);

@@ -80,11 +80,11 @@ const cnri_lua_key cnri_train_keys[] = {
                "boolean?"),
     {0}};
 
-/* Calls back into the script stand on the stack of it; the first that fails leaves its error on
- * top, and training ends. */
+/* Training with callbacks, which are on the script's stack. The first that fails leaves its
+ * error on top and ends training. */
 typedef struct training {
     lua_State *L;
-    int on_epoch, rate; /* where they stand; 0: there are none */
+    int on_epoch, rate; /* stack indices of the callbacks; 0: none */
     bool failed;
 } training;
 
@@ -161,7 +161,7 @@ static int32_t policy_of(lua_State *L, const char *word) {
                       word, near ? " (did you mean '" : "", near ? near : "", near ? "'?)" : "");
 }
 
-/* The function at that key; 0: there is none. */
+/* Stack index of the function in that field; 0: none. */
 static int function_at(lua_State *L, const char *key) {
     const int type = cnri_lua_get(L, 2, key);
     if (type == LUA_TNIL) return 0;
@@ -273,7 +273,7 @@ const cnri_lua_key cnri_gradient_keys[] = {CNRI_LOSS_KEY,
                                                       seed, 0, 1e15),
                                            {0}};
 
-/* Labels as a list or a tensor, in memory of the collector's. */
+/* Reads labels from a list or a tensor into memory that the collector frees. */
 static int32_t *take_labels(lua_State *L, int at, int64_t *n) {
     const cnr_tensor *t = luaL_testudata(L, at, CNRI_TENSOR_TYPE);
     if (!t) luaL_checktype(L, at, LUA_TTABLE);

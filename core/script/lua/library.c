@@ -28,7 +28,7 @@ static const char *next_line(const char *line) {
 
 static size_t line_length(const char *line) { return strcspn(line, "\n"); }
 
-/* A word of Lua, with points when it is a class's. */
+/* Length of a word of Lua; points: of a class name with points. */
 static size_t word(const char *p, bool points) {
     size_t n = 0;
     while ((p[n] >= 'a' && p[n] <= 'z') || (p[n] >= 'A' && p[n] <= 'Z') || p[n] == '_' ||
@@ -37,8 +37,8 @@ static size_t word(const char *p, bool points) {
     return n;
 }
 
-/* How long the type is that begins the line: to the first space outside of parentheses, but of
- * "fun(x: integer): string" all. */
+/* Length of the type that begins the line: up to the first space outside parentheses; of "fun(x:
+ * integer): string" all of it. */
 static size_t type_length(const char *p) {
     int depth = 0;
     size_t n = 0;
@@ -71,7 +71,7 @@ static void add_field(cnri_lua_manual *r, cnri_lua_help *row, const char *line) 
     cnri_manual_text(r, &option->help, help, line_length(help));
 }
 
-/* The fields of the class, behind those of the one that it extends. */
+/* Adds the fields of the class, behind those of the class that it extends. */
 static void add_fields(cnri_lua_manual *r, cnri_lua_help *row, const char *text, const char *name,
                        size_t n, int depth) {
     const char *line = text;
@@ -91,7 +91,7 @@ static void join(cnri_lua_manual *r, char **slot, const char *text, size_t n) {
     cnri_manual_text(r, slot, text, n);
 }
 
-/* "---@param rows? any[]" as "rows?: any[]". */
+/* Turns "---@param rows? any[]" into "rows?: any[]". */
 static void add_param(cnri_lua_manual *r, cnri_lua_help *row, const char *text, const char *line) {
     const char *name = line + strlen(param_mark);
     const size_t n = strcspn(name, " \n");
@@ -103,7 +103,7 @@ static void add_param(cnri_lua_manual *r, cnri_lua_help *row, const char *text, 
     add_fields(r, row, text, type, word(type, true), 0);
 }
 
-/* The comment whose first line is `from`, in front of the function at `to`. */
+/* Adds the comment that begins at `from` to the function at `to`. */
 static void add_comment(cnri_lua_manual *r, cnri_lua_help *row, const char *text, const char *from,
                         const char *to) {
     for (const char *line = from; line && line < to; line = next_line(line)) {
@@ -118,7 +118,8 @@ static void add_comment(cnri_lua_manual *r, cnri_lua_help *row, const char *text
     }
 }
 
-/* "function M.read(path)" of the table `table`: "read". NULL: the line is none such. */
+/* The name in a line such as "function M.read(path)" for the table `table`: "read". NULL: the
+ * line is no such function. */
 static const char *function_of(const char *line, const char *table, size_t n, char *mark) {
     static const char begin[] = "function ";
     if (!starts_with(line, begin) || strncmp(line + strlen(begin), table, n) != 0) return NULL;
@@ -146,7 +147,8 @@ static void add_functions(cnri_lua_manual *r, const char *text, const char *clas
 
 /* ---- files ---- */
 
-/* What a comment says first: that in front of `line`, else that of the file. */
+/* Adds a part with its summary: the first sentence of the comment in front of `line`, or else of
+ * the file. */
 static void add_part(cnri_lua_manual *r, const char *text, const char *before, const char *class,
                      size_t n) {
     char name[MAX_NAME], help[200];

@@ -22,7 +22,7 @@ static bool contains(const uint8_t *head, size_t bytes, const char *word) {
     return head && memmem(head, bytes, word, strlen(word)) != NULL;
 }
 
-/* By its name, or because it begins as such scripts do. */
+/* Accepts a file by its name, or because it begins like a script. */
 static int32_t accepts(const char *path, const uint8_t *head, size_t head_bytes) {
     const size_t n = strlen(path);
     if (n > 4 && strcmp(path + n - 4, ".lua") == 0) return 100;

@@ -23,7 +23,7 @@ static lua_Integer count_mistakes(lua_State *L) {
     return n;
 }
 
-/* Raises the first mistake behind the `n` entries of the list, and forgets the new ones. */
+/* Raises the first mistake behind the `n` entries of the list, and removes the new ones. */
 static void raise_mistake(lua_State *L, lua_Integer n) {
     cnri_lua_push_mistakes(L);
     const int list = lua_gettop(L);
@@ -50,7 +50,7 @@ static int wrong_answer(lua_State *L, int function, int answer, const char *want
                       about.linedefined, got, want);
 }
 
-/* Called with the function and a request. */
+/* Builds the nodes of a loss. Arguments: the function and a request. */
 static int build_loss_nodes(lua_State *L) {
     enum { MADE = 3, ANSWER = 4, LIST = 5 };
     const loss_request *r = lua_touserdata(L, 2);
@@ -94,7 +94,7 @@ static cnr_status build_loss(void *arg, cnr_graph *g, const cnri_loss_inputs *in
     return CNR_E_ARG;
 }
 
-/* A number of its own for each function of the state; it goes with the function. */
+/* Id of a function of the state, which is unique as long as the function exists. */
 static int64_t id_of(lua_State *L, int function) {
     static char key;
     if (lua_rawgetp(L, LUA_REGISTRYINDEX, &key) != LUA_TTABLE) {
@@ -143,7 +143,7 @@ void cnri_lua_take_loss(lua_State *L, int options, const char **name, cnri_lua_l
 
 /* ---- an optimiser ---- */
 
-/* Where things stand while nodes are built. */
+/* Stack indices while nodes are built. */
 enum { FUNCTION = 1, REQUEST = 2, MADE = 3, BOX = 4, WRAP = 5 };
 
 typedef struct request {
@@ -153,13 +153,14 @@ typedef struct request {
     cnr_value rate, step;
 } request;
 
-/* A script may keep `state`, and with it make_memory, for longer than the request is there. */
+/* Empties the box of the request: a script may keep `state`, and with it make_memory, longer
+ * than the request exists. */
 static int forget_request(lua_State *L) {
     *(const request **)lua_touserdata(L, 1) = NULL;
     return 0;
 }
 
-/* Pushes a box with the request, which is empty once the function that called this is left. */
+/* Pushes a box with the request; it is emptied when the function that called this returns. */
 static void push_box(lua_State *L, const request *r) {
     const request **box = lua_newuserdatauv(L, sizeof *box, 0);
     *box = r;
@@ -170,8 +171,8 @@ static void push_box(lua_State *L, const request *r) {
     lua_toclose(L, -1);
 }
 
-/* memory(i, name): a value that stands for what is remembered of weight i. Upvalues: the request's
- * box and the table of what values stand for. */
+/* memory(i, name) returns a value that stands for a memory of weight i. Upvalues: the box of the
+ * request, and the table of values. */
 static int make_memory(lua_State *L) {
     cnr_error err = CNR_ERROR_INIT;
     const request *r = *(const request **)lua_touserdata(L, lua_upvalueindex(1));
@@ -186,7 +187,7 @@ static int make_memory(lua_State *L) {
     return 1;
 }
 
-/* { name, weight, gradient, decays } of each. */
+/* Pushes { name, weight, gradient, decays } for each weight. */
 static void push_weights(lua_State *L, const request *r) {
     lua_createtable(L, r->b->weights.n, 0);
     for (int32_t i = 0; i < r->b->weights.n; i++) {
@@ -252,7 +253,7 @@ static void push_wrap(lua_State *L) {
     lua_call(L, 0, 1);
 }
 
-/* Called with the function and a request. */
+/* Builds the nodes of an optimiser. Arguments: the function and a request. */
 static int build_nodes(lua_State *L) {
     const request *r = lua_touserdata(L, REQUEST);
     const int32_t first = cnri_script_of(L)->n_nodes + 1;
@@ -320,7 +321,7 @@ void cnri_lua_file_part_close(cnri_lua_file_part *f) {
     cnri_free(f);
 }
 
-/* "focal" is losses/focal.lua of the installed scripts. */
+/* Path of an installed script: "focal" is losses/focal.lua. */
 static char *path_of(const char *folder, const char *name) {
     if (strchr(name, '/') || strchr(name, '.'))
         return access(name, F_OK) == 0 ? cnri_strdup(name) : NULL;

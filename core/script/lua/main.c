@@ -7,7 +7,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* The table at -2 gets one more item in the list of the name on top, which goes. */
+/* Pops a name and appends an item to the list of that name in the table below. */
 static void push_item(lua_State *L, const char *text) {
     lua_pushvalue(L, -1);
     if (lua_rawget(L, -3) != LUA_TTABLE) {
@@ -58,9 +58,9 @@ static void push_args(lua_State *L, const cnri_lua_program *p) {
     }
 }
 
-const char cnri_lua_result; /* its address: where the registry has what the top level returned */
+const char cnri_lua_result; /* its address is the registry key of the top level's result */
 
-/* Whether a table with the function `main` is on top. */
+/* True if a table with the function `main` is on top. */
 static bool is_application(lua_State *L) {
     if (!lua_istable(L, -1)) return false;
     lua_pushliteral(L, "main");
@@ -79,7 +79,7 @@ static int run_top(lua_State *L) {
     return 0;
 }
 
-/* An experiment whose top level had mistakes, of which no net tells. */
+/* Raises an error for mistakes in an experiment's top level, which no net would report. */
 static void refuse_mistakes(lua_State *L) {
     cnri_lua_push_mistakes(L);
     const int n = (int)lua_rawlen(L, -1) / 2;
@@ -122,7 +122,7 @@ typedef struct results {
     void *arg;
 } results;
 
-/* The numbers of the list on top. */
+/* Reports the numbers of the list on top. */
 static void tell_list(lua_State *L, const results *r, const char *name) {
     const lua_Integer n = (lua_Integer)lua_rawlen(L, -1);
     for (lua_Integer i = 1; i <= n; i++) {
@@ -137,7 +137,7 @@ static void tell_list(lua_State *L, const results *r, const char *name) {
         luaL_error(L, "result '%s': want a number, a text, a flag or a list of numbers", name);
 }
 
-/* The value on top. */
+/* Reports the value on top. */
 static void tell_result(lua_State *L, const results *r, const char *name) {
     cnri_lua_named value = {.name = name};
     switch (lua_type(L, -1)) {
@@ -155,8 +155,8 @@ static void tell_result(lua_State *L, const results *r, const char *name) {
     r->each(r->arg, &value);
 }
 
-/* Of the table on top the smallest name behind `after` (NULL: of all), which lies in the table;
- * NULL: there is no more. */
+/* The smallest key of the table on top that follows `after` (NULL: the smallest of all); NULL:
+ * there is no more. */
 static const char *next_name(lua_State *L, const char *after) {
     const char *found = NULL;
     for (lua_pushnil(L); lua_next(L, -2); lua_pop(L, 1)) {
@@ -197,7 +197,8 @@ static bool add_name(cnri_script *s, const char *name) {
     return slot || !name;
 }
 
-/* What paths may be named by: words, texts beside them, files of load options. */
+/* Collects the words that paths may be named by: words, texts beside them, files of load
+ * options. */
 static bool add_names(cnri_script *s, const cnri_lua_rights *rights) {
     const cnr_load_options *load = rights->load;
     bool good = true;
@@ -252,8 +253,8 @@ bool cnri_lua_is_main(const cnri_lua_program *p) { return p->is_main; }
 
 bool cnri_lua_is_application(const cnri_lua_program *p) { return p->is_application; }
 
-/* An application's errors are for people: a mistake in what it was asked, unless the engine said
- * so, whose code and place they keep. */
+/* Turns an application's error into one for people: a mistake in its options, unless the engine
+ * raised it, whose code and place stay. */
 static cnr_status explain(const cnri_lua_program *p, cnr_status status, cnr_error *err) {
     cnr_error own;
     if (status != CNR_E_SCRIPT || !p->is_application || strcmp(err->where, p->script.path) != 0)

@@ -1,4 +1,4 @@
-/* What scripts can say, gathered from the tables that it is registered by. */
+/* Gathers the manual of the scripting API from the tables that register it. */
 #include "lua/library.h"
 #include "lua/state.h"
 #include "show/show.h"
@@ -26,7 +26,7 @@ bool cnri_lua_next_item(const char **at, const char **item, size_t *n) {
 
 /* ---- functions and methods of ours ---- */
 
-/* "load(path: string)": what lies between the parentheses. */
+/* Adds what stands between the parentheses of "load(path: string)". */
 static void add_args(cnri_lua_manual *r, cnri_lua_help *row, const char *text) {
     const char *from = strchr(text, '('), *to = from ? strrchr(from, ')') : NULL;
     if (to) cnri_manual_text(r, &row->args, from + 1, (size_t)(to - from - 1));

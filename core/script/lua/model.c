@@ -1,5 +1,5 @@
-/* Nets that are run and looked at: net:run{...}, net:picture(path), net:inputs() ...; the module's
- * functions for experiments. */
+/* Nets that scripts run and inspect: net:run{...}, net:picture(path), net:inputs() and others;
+ * also the module's functions for experiments. */
 #include "lua/model.h"
 #include "lua/candidates.h"
 #include "lua/files.h"
@@ -16,7 +16,7 @@ static int push_outputs(lua_State *L, const cnr_tensor **outputs, int32_t n) {
     return n;
 }
 
-/* Input i: the i-th of the list at 2, or the one of its name; or the tensor at 2 + i. */
+/* Input i: entry i of the list at 2, or the one with its name; or the tensor at 2 + i. */
 static const cnr_tensor *input_at(lua_State *L, const cnr_model *model, int32_t i) {
     const char *name = cnr_input_name(model, i);
     const cnr_tensor *t = luaL_testudata(L, 2 + i, CNRI_TENSOR_TYPE);
@@ -126,7 +126,7 @@ static int list_outputs(lua_State *L) {
     return 1;
 }
 
-/* Stack: the plan, the node's name or nil. */
+/* Pushes the candidates. Stack: the plan, and the node's name or nil. */
 static int push_candidates(lua_State *L) {
     const cnri_table *t = ((const cnr_plan *)lua_touserdata(L, 1))->table;
     const char *node = lua_tostring(L, 2);
@@ -150,7 +150,7 @@ static int push_candidates(lua_State *L) {
     return 2;
 }
 
-/* net:candidates(node): the rows of a plan that is made for this. */
+/* net:candidates(node): the rows of a plan made for this call. */
 static int list_candidates(lua_State *L) {
     cnr_error err = CNR_ERROR_INIT;
     cnr_model *model = cnri_lua_model_at(L, 1);
@@ -187,7 +187,7 @@ static void set_flag(lua_State *L, const char *key, bool on) {
     lua_setfield(L, -2, key);
 }
 
-/* net:adapted(): what a net that adapts tries, or has decided; nil: it does not adapt. */
+/* net:adapted(): what an adapting net tries or has decided; nil: it does not adapt. */
 static int adapted(lua_State *L) {
     cnr_adapt_report r = {.size = sizeof r};
     if (cnr_adapt_state(cnri_lua_model_at(L, 1), &r, NULL)) return 0;
@@ -214,13 +214,13 @@ static int adapted(lua_State *L) {
     return 1;
 }
 
-/* net:label(index): the class's name; nil when it has none. Indices begin at 0, as in topk. */
+/* net:label(index): name of the class; nil: it has none. Indices start at 0, as in topk. */
 static int label(lua_State *L) {
     lua_pushstring(L, cnr_label(cnri_lua_model_at(L, 1), luaL_checkinteger(L, 2)));
     return 1;
 }
 
-/* net:meta(key): what the net's file says beside its layers; nil when it says nothing. */
+/* net:meta(key): an entry of the metadata in the net's file; nil: there is none. */
 static int meta(lua_State *L) {
     lua_pushstring(L, cnri_host.graph_meta(cnri_lua_model_at(L, 1)->graph, luaL_checkstring(L, 2)));
     return 1;
@@ -233,7 +233,7 @@ static int now(lua_State *L) {
     return 1;
 }
 
-/* The exit code of an error of the engine that was caught, by its text; any other's is 1. */
+/* Exit code for the text of a caught error: the engine's own code, 1 for any other error. */
 static int exit_code(lua_State *L) {
     cnr_error own;
     const bool is_ours = cnri_script_raised(cnri_script_of(L), luaL_checkstring(L, 1), &own);
@@ -241,7 +241,7 @@ static int exit_code(lua_State *L) {
     return 1;
 }
 
-/* c.wait(seconds): in steps, so that a signal ends it. */
+/* c.wait(seconds): waits in steps, so that a signal ends it. */
 static int wait_for(lua_State *L) {
     enum { STEP_NS = 50000000 };
     cnri_script *s = cnri_script_of(L);
@@ -262,8 +262,7 @@ static int wait_for(lua_State *L) {
     return 0;
 }
 
-/* c.date(): the wall clock's whole seconds, which time no kernel, so that any script may have them.
- */
+/* c.date(): seconds since 1970, whole, so that no script can time kernels with it. */
 static int date(lua_State *L) {
     char text[40] = "";
     struct tm when;

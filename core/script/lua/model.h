@@ -1,4 +1,4 @@
-/* Inside the room: what only experiments use: nets loaded and run, samples, the clock. */
+/* Inside the room: parts that only experiments use: loaded nets, samples, the clock. */
 #ifndef CNRI_LUA_MODEL_H
 #define CNRI_LUA_MODEL_H
 
@@ -10,45 +10,47 @@
 #define CNRI_MODEL_TYPE "cnnrun model"
 #define CNRI_SAMPLES_TYPE "cnnrun samples"
 
-/* Raises unless the script is an experiment in its main, with a runtime. */
+/* Raises an error unless the script is an experiment inside its main, with a runtime. */
 cnri_script *cnri_lua_experiment(lua_State *L);
 void cnri_lua_open_models(lua_State *L);
-extern const cnri_lua_row cnri_model_rows[], cnri_model_methods[]; /* of the module; of nets */
+/* Functions of the module; methods of nets. */
+extern const cnri_lua_row cnri_model_rows[], cnri_model_methods[];
 extern const cnri_lua_row cnri_learn_methods[], cnri_judge_methods[], cnri_change_methods[],
     cnri_place_methods[];
 extern const cnri_lua_key cnri_train_keys[];
 
 /* ---- handle.c ---- */
-/* A net of a script: its own, so that nobody sees what it does with it. */
+/* A net of a script, which belongs to this script alone. */
 typedef struct cnri_lua_model {
-    cnr_model *model;                   /* NULL: closed */
-    bool lent;                          /* an application's, which releases it */
-    const char *busy;                   /* "trained": it may be looked at only; NULL */
-    struct cnri_feed **feed;            /* that runs it, where its owner has it; NULL: none */
-    struct cnri_plan_options *unplaced; /* as it was before net:place; NULL: it never was */
+    cnr_model *model;        /* NULL: closed */
+    bool lent;               /* an application's model, which the application releases */
+    const char *busy;        /* why it may only be inspected: "trained"; NULL: it is free */
+    struct cnri_feed **feed; /* where the feed that runs it is stored by its owner; NULL: none */
+    struct cnri_plan_options *unplaced; /* options from before net:place; NULL: it was not placed */
 } cnri_lua_model;
-/* The net at `i`, to be run and changed; raises when it is closed or busy. */
+/* The net at `i`, for running and changing; raises an error if it is closed or busy. */
 cnri_lua_model *cnri_lua_net_at(lua_State *L, int i);
-/* ... to be looked at. */
+/* The model of the net at `i`, for inspection. */
 cnr_model *cnri_lua_model_at(lua_State *L, int i);
-/* A closed one, to be filled. What nobody has any more goes before: nets are larger than they
- * look. */
+/* Pushes a closed net, to be filled. Collects garbage first, because nets are larger than Lua
+ * knows. */
 cnri_lua_model *cnri_lua_push_net(lua_State *L);
 void cnri_lua_close_net(lua_State *L, cnri_lua_model *net);
 void cnri_lua_forget_place(cnri_lua_model *net);
 int cnri_lua_load_net(lua_State *L); /* c.load */
 extern const cnri_lua_key cnri_load_keys[];
-void cnri_lua_push_load(lua_State *L, const cnr_load_options *o); /* a table for c.load */
-int cnri_lua_release_net(lua_State *L);                           /* __gc, __close */
+/* Pushes the options as a table for c.load. */
+void cnri_lua_push_load(lua_State *L, const cnr_load_options *o);
+int cnri_lua_release_net(lua_State *L); /* implements __gc and __close */
 
 /* ---- loss.c ---- */
 typedef struct cnri_lua_loss {
     lua_State *L;
-    int function; /* where it stands; 0: there is none */
+    int function; /* stack index of the function; 0: none */
     cnri_own_loss own;
 } cnri_lua_loss;
-/* Reads `loss` of the options: an operator into *name, or a function, which is left on the stack.
- */
+/* Reads `loss` of the options: the name of an operator into *name, or a function, which stays on
+ * the stack. */
 void cnri_lua_take_loss(lua_State *L, int options, const char **name, cnri_lua_loss *loss);
 #define CNRI_LOSS_KEY \
     CNRI_OTHER("loss: an operator (the net's own, or the first), or a function(scores, labels, " \
@@ -60,11 +62,10 @@ void cnri_lua_take_loss(lua_State *L, int options, const char **name, cnri_lua_l
 
 typedef struct cnri_lua_optimizer {
     lua_State *L;
-    int function; /* where it stands; 0: there is none */
+    int function; /* stack index of the function; 0: none */
     cnri_own_optimizer own;
 } cnri_lua_optimizer;
-/* Reads `optimizer` of the options: a name into *name, or a function, which is left on the stack.
- */
+/* Reads `optimizer` of the options: a name into *name, or a function, which stays on the stack. */
 void cnri_lua_take_optimizer(lua_State *L, int options, const char **name,
                              cnri_lua_optimizer *optimizer);
 
@@ -116,25 +117,26 @@ typedef struct cnri_lua_work {
     cnr_observer observer;
     cnri_script *script;
     uint64_t left;
-    int64_t failures;                                          /* of allocations, before */
+    int64_t failures; /* number of failed allocations before the work */
     int32_t (*event)(void *arg, int32_t kind, const void *of); /* NULL: nobody listens */
     void *arg;
 } cnri_lua_work;
-/* Between the two nothing may raise. The observer reports to whoever watches the script, and ends
- * the work with it. */
+/* Begins long work. Nothing may raise an error until cnri_lua_end. The returned observer reports
+ * to whoever watches the script, and stops the work when the script is to stop. */
 const cnr_observer *cnri_lua_begin(lua_State *L, cnri_lua_work *w);
-/* Raises the error, or that memory was missing somewhere; or ends the script, if that is wanted. */
+/* Ends the work: raises its error, or that memory was out; or ends the script if that was
+ * requested. */
 void cnri_lua_end(lua_State *L, const cnri_lua_work *w, cnr_status status, cnr_error *err);
-/* What is shown of the work goes for now: somebody else wants to say something. */
+/* Clears the progress line, because something else is about to be printed. */
 void cnri_lua_clear_progress(const cnri_script *s);
-/* Pushes space for a result, zeros, that `free` frees when nobody has it any more. */
+/* Pushes zeroed memory for a result, which `free` releases once it is collected. */
 void *cnri_lua_push_result(lua_State *L, size_t bytes, void (*free)(void *));
 void cnri_lua_open_work(lua_State *L);
 /* Fields of the table on top; what is no number, or NULL, is left out. */
 void cnri_lua_set_number(lua_State *L, const char *key, double value);
 void cnri_lua_set_whole(lua_State *L, const char *key, int64_t value);
 void cnri_lua_set_text(lua_State *L, const char *key, const char *value);
-/* `simulated` = true while a plugin's clock is in force; else nothing. */
+/* Sets `simulated` = true while a plugin's clock is in force. */
 void cnri_lua_set_simulated(lua_State *L);
 int cnri_lua_devices(lua_State *L); /* change.c */
 int cnri_lua_plugins(lua_State *L); /* plugins.c */
@@ -143,8 +145,8 @@ int cnri_lua_plugins(lua_State *L); /* plugins.c */
 int cnri_lua_prepare(lua_State *L);
 extern const cnri_lua_key cnri_prepare_keys[];
 void cnri_lua_push_framing(lua_State *L, const cnri_framing *framing);
-/* ... or what is done with the steps (which it may take over), the input's type and the first
- * picture, instead of making a batch. */
+/* Called with the steps (which it may take over), the input's type and the first picture, in
+ * place of making a batch. */
 typedef cnr_status (*cnri_lua_instead)(void *arg, const cnr_model *model, cnri_preprocess *p,
                                        const cnr_tensor *type, const cnr_tensor *picture,
                                        cnr_error *err);
@@ -162,24 +164,24 @@ typedef struct cnri_lua_instance {
     const cnr_object *about;
     void *state;
     bool open;
-    pthread_mutex_t lock;      /* who calls it has it: workers do so on threads of their own */
-    const cnri_limits *limits; /* of the script that made it; NULL: a trusted one */
+    pthread_mutex_t lock;      /* held during calls, which workers make on threads of their own */
+    const cnri_limits *limits; /* limits of the script that made it; NULL: it is trusted */
 } cnri_lua_instance;
-/* From any thread: a method, with the object's limits. */
+/* Calls a method, with the object's limits; any thread may. */
 cnr_status cnri_lua_object_call(cnri_lua_instance *o, int32_t method, const cnr_tensor *const *in,
                                 int32_t n_in, cnr_tensor *const *out, int32_t n_out,
                                 cnr_error *err);
 cnri_lua_instance *cnri_lua_object_at(lua_State *L, int i);
-/* The number of method `word`; raises if there is none. Then how many results that method has. */
+/* Number of the method `word`, or an error; and the number of results of a method. */
 int32_t cnri_lua_object_method(lua_State *L, const cnri_lua_instance *o, const char *word);
 int32_t cnri_lua_object_results(const cnri_lua_instance *o, int32_t method);
 int cnri_lua_writer(lua_State *L);
 extern const cnri_lua_key cnri_samples_keys[], cnri_writer_keys[]; /* samples.c */
-/* Which samples the table at i wants, { every =, from =, to = }. */
+/* Reads which samples the table at i chooses: { every =, from =, to = }. */
 void cnri_lua_take_choice(lua_State *L, int i, cnr_selection *out);
 typedef struct cnri_lua_writer_box {
     cnr_writer *at;       /* NULL: closed */
-    pthread_mutex_t lock; /* who writes has it */
+    pthread_mutex_t lock; /* held by the thread that writes */
 } cnri_lua_writer_box;
 cnri_lua_writer_box *cnri_lua_writer_at(lua_State *L, int i);
 /* gauges.c */
@@ -193,9 +195,9 @@ int cnri_lua_dtw(lua_State *L);
 extern const cnri_lua_key cnri_govern_keys[], cnri_dtw_keys[];
 extern const cnri_lua_key cnri_gauge_keys[];
 /* energy.c */
-int cnri_lua_energy(lua_State *L); /* c.energy(work, options) */
+int cnri_lua_energy(lua_State *L); /* implements c.energy(work, options) */
 extern const cnri_lua_key cnri_energy_keys[];
-/* t.energy of the table on top; NULL: none. */
+/* Sets t.energy of the table on top; NULL: nothing. */
 void cnri_lua_set_energy(lua_State *L, const cnr_energy *energy);
 void cnri_lua_open_objects(lua_State *L);
 
@@ -210,11 +212,11 @@ void cnri_lua_take_data(lua_State *L, int options, const char *split, cnri_lua_d
 /* Raises unless the script may read what the spec names; unless it is a split, or NULL. */
 void cnri_lua_check_spec(lua_State *L, const char *spec);
 void cnri_lua_check_split(lua_State *L, const char *split);
-cnri_samples *cnri_lua_samples_at(lua_State *L, int i); /* raises when they are closed */
-/* They may not be closed while somebody has them: `by` 1, then -1. */
+cnri_samples *cnri_lua_samples_at(lua_State *L, int i); /* raises an error if they are closed */
+/* Marks the samples as in use (`by` 1), so that they can't be closed, or as free again (-1). */
 void cnri_lua_hold_samples(const cnri_lua_data *data, int by);
-int cnri_lua_samples(lua_State *L); /* c.samples(spec, split) */
-int cnri_lua_picture(lua_State *L); /* c.picture(path) */
+int cnri_lua_samples(lua_State *L); /* implements c.samples(spec, split) */
+int cnri_lua_picture(lua_State *L); /* implements c.picture(path) */
 void cnri_lua_open_samples(lua_State *L);
 extern const cnri_lua_row cnri_samples_methods[], cnri_writer_methods[];
 

@@ -60,7 +60,7 @@ static void add_operators(lua_State *L) {
     }
 }
 
-/* Pushes the entry of the module (upvalue 1) that is nearest to `word`, or "". */
+/* Pushes the name in the module (upvalue 1) that is nearest to `word`, or "". */
 static void push_nearest(lua_State *L, const char *word) {
     CNRI_VEC(const char *) words = {0};
     lua_pushnil(L);
@@ -75,8 +75,8 @@ static void push_nearest(lua_State *L, const char *word) {
     lua_pushstring(L, best ? best : "");
 }
 
-/* c.conv2dd: a mistake; a net's script goes on, so that all its mistakes are found. An experiment,
- * whose mistakes nobody asks for, ends there. */
+/* Handles an unknown word such as c.conv2dd. In a net's script it records a mistake and goes on,
+ * so that all are found. In an experiment it raises an error. */
 static int unknown_word(lua_State *L) {
     const char *word = luaL_checkstring(L, 2);
     cnri_script_where(L, 1);
@@ -94,7 +94,7 @@ static int unknown_word(lua_State *L) {
     return 1;
 }
 
-/* pairs(c): the words in order. Upvalues: what they name, the list of them, how far it went. */
+/* Iterates for pairs(c), in order. Upvalues: the values, the sorted list of names, the position. */
 static int next_word(lua_State *L) {
     const lua_Integer i = lua_tointeger(L, lua_upvalueindex(3)) + 1;
     lua_pushinteger(L, i);

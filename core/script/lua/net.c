@@ -1,4 +1,4 @@
-/* c.net{...}: checks the table, applies its layers to its inputs, keeps what comes out. */
+/* c.net{...}: checks the table, applies its layers to its inputs, and keeps the outputs. */
 #include "lua/layer.h"
 #include <string.h>
 
@@ -45,7 +45,7 @@ static void add(lua_State *L, int list) {
     lua_rawseti(L, list, (lua_Integer)lua_rawlen(L, list) + 1);
 }
 
-/* The value on top of the stack describes an input: a value, or the table that c.input takes. */
+/* Adds an input from the value on top: a value, or the table of c.input. */
 static void add_input(lua_State *L) {
     if (luaL_testudata(L, -1, CNRI_VALUE_TYPE)) add(L, INPUTS);
     else if (lua_istable(L, -1)) {
@@ -93,7 +93,7 @@ static void take_outputs(lua_State *L) {
     lua_settop(L, OUTPUTS);
 }
 
-/* The layers behind the other keys, or those of `body`, on the inputs. */
+/* Applies the layers in the other keys, or in `body`, to the inputs. */
 static void take_body(lua_State *L) {
     const bool listed = cnri_lua_get(L, ARGS, "body") != LUA_TNIL;
     const bool positional = (int)lua_rawlen(L, ARGS) >= cnri_lua_first_item(L, ARGS);

@@ -20,7 +20,7 @@ static const char magic[6] = "\x93NUMPY";
 
 /* ---- writing ---- */
 
-/* Types that NumPy has not are written as f32. */
+/* Type name for the header; types that NumPy lacks are written as f32. */
 static const char *descr_of(int32_t dtype) {
     for (size_t i = 0; i < CNRI_COUNT(kinds); i++)
         if (kinds[i].dtype == dtype) return kinds[i].descr;
@@ -80,7 +80,7 @@ cnr_status cnri_npy_write(const char *path, const cnr_tensor *t, cnr_error *err)
 
 /* ---- reading ---- */
 
-/* The text behind the quoted key in the header, or NULL. */
+/* The text behind a quoted key of the header; NULL: there is none. */
 static const char *find_key(const char *header, const char *end, const char *key) {
     const size_t n = strlen(key);
     for (const char *p = header; p + n < end; p++) {
@@ -91,7 +91,7 @@ static const char *find_key(const char *header, const char *end, const char *key
     return NULL;
 }
 
-/* "(1, 28, 28)" */
+/* Parses a shape such as "(1, 28, 28)". */
 static bool read_shape(const char *p, const char *end, cnr_tensor *out) {
     if (*p++ != '(') return false;
     for (;;) {

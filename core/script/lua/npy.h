@@ -5,8 +5,8 @@
 #include "base/base.h"
 
 cnr_status cnri_npy_write(const char *path, const cnr_tensor *t, cnr_error *err);
-/* The header of the file in `text`: fills dtype, rank, dim of *out and the offset of its data.
- * Checks that the data is whole. */
+/* Reads the header of the file in `text`: fills type, rank and dimensions of *out, and the
+ * offset of its data. Fails unless the data is complete. */
 cnr_status cnri_npy_read(const char *path, const char *text, size_t bytes, cnr_tensor *out,
                          size_t *offset, cnr_error *err);
 

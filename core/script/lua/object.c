@@ -27,7 +27,7 @@ static int close_object(lua_State *L) {
 
 /* ---- making ---- */
 
-/* The numbers of the list on top as a block of the collector's, pushed. */
+/* Pushes the numbers of the list on top as a block that the collector frees. */
 static void list_option(lua_State *L, cnr_attr *a) {
     const int list = lua_gettop(L);
     a->n = (int64_t)lua_rawlen(L, list);
@@ -42,7 +42,7 @@ static void list_option(lua_State *L, cnr_attr *a) {
     a->floats = numbers;
 }
 
-/* One option, its value on top. Leaves on the stack what it refers to. */
+/* Reads an option whose value is on top. Data that it refers to stays on the stack. */
 static void read_option(lua_State *L, cnr_attr *a) {
     a->set = 1;
     switch (lua_type(L, -1)) {
@@ -64,7 +64,7 @@ static void read_option(lua_State *L, cnr_attr *a) {
     }
 }
 
-/* The options in the table at 2: names and values stay alive on the stack. */
+/* Reads the options in the table at 2; names and values stay on the stack. */
 static int32_t read_options(lua_State *L, cnr_attr *attrs) {
     int32_t n = 0;
     if (lua_isnoneornil(L, 2)) return 0;
@@ -120,7 +120,7 @@ int cnri_lua_object(lua_State *L) {
 
 /* ---- calling ---- */
 
-/* How many words stand behind the arrow of "track(picture) -> box, score". */
+/* Number of words behind the arrow in "track(picture) -> box, score". */
 static int32_t results_of(const char *signature) {
     const char *p = strstr(signature, "->");
     int32_t n = p != NULL;
@@ -128,7 +128,7 @@ static int32_t results_of(const char *signature) {
     return n;
 }
 
-/* The argument at `i` as a tensor; what is made for it replaces it. */
+/* The argument at `i` as a tensor; a tensor made for it replaces it on the stack. */
 static const cnr_tensor *argument(lua_State *L, int i) {
     const int type = lua_type(L, i);
     cnr_tensor *t = luaL_testudata(L, i, CNRI_TENSOR_TYPE);
@@ -158,7 +158,7 @@ static const cnr_tensor *argument(lua_State *L, int i) {
     return t;
 }
 
-/* What a method gave: a number or a text when it is one, else a tensor. */
+/* Pushes a result of a method: a number or text if it is one, else a tensor. */
 static void push_result(lua_State *L, const cnr_tensor *t, const char *method) {
     if (t->rank < 0 || t->rank > CNR_MAX_RANK || t->encoding || cnr_dense_bytes(t) == UINT64_MAX ||
         (!t->data && cnr_dense_bytes(t) > 0))
@@ -187,7 +187,7 @@ cnr_status cnri_lua_object_call(cnri_lua_instance *o, int32_t method, const cnr_
     return status;
 }
 
-/* Upvalue 1: which method. */
+/* Calls a method. Upvalue 1: its number. */
 static int call_method(lua_State *L) {
     const cnr_tensor *in[MAX_INPUTS];
     cnr_tensor made[MAX_RESULTS], *out[MAX_RESULTS];

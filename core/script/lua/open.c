@@ -1,5 +1,5 @@
-/* cnr_open of the whole library: registers what scripts bring, opens the runtime, and restores
- * knobs that a killed process left set. */
+/* cnr_open of the whole library: registers the scripting services, opens the runtime, and
+ * restores knobs that a killed process left set. */
 #include "gauges/gauges.h"
 #include "host/host.h"
 #include "lua/state.h"
@@ -18,7 +18,7 @@ void cnri_lua_install(void) {
     cnri_train_files_register(&files);
 }
 
-/* A knob that cannot be restored is a warning: it must not keep a runtime from opening. */
+/* Restores knobs. A failure is only a warning, so that a runtime can be opened. */
 static void restore_knobs(cnr_runtime *rt) {
     const cnr_gauge_options gauges = {.size = sizeof gauges,
                                       .root = rt->sysfs_root,

@@ -1,5 +1,5 @@
-/* Matching of Lua's patterns: backtracking whose every step is charged to the script's budget,
- * since one find with a few stars may otherwise run for hours inside a single instruction. */
+/* Matches Lua's patterns by backtracking. Every step is charged to the script's budget, because
+ * one find with a few stars could run for hours within a single instruction. */
 #include "lua/pattern.h"
 #include <ctype.h>
 #include <string.h>
@@ -8,7 +8,7 @@ static const char *match(cnri_match *m, const char *s, const char *p);
 
 /* ---- one character ---- */
 
-/* A single item "x", ".", "%a", "[...]" begins at p: where it ends. */
+/* The end of the single item "x", ".", "%a" or "[...]" that begins at p. */
 static const char *item_end(const cnri_match *m, const char *p) {
     const char c = *p++;
     if (c == '%') {
@@ -43,7 +43,7 @@ static bool in_class(int c, int class) {
     return isupper(class) ? !in : in;
 }
 
-/* p is behind the '[', end at the ']'. */
+/* True if c is in a set; p is behind the '[', end at the ']'. */
 static bool in_set(int c, const char *p, const char *end) {
     const bool wanted = *p != '^';
     if (!wanted) p++;
@@ -113,7 +113,7 @@ static const char *close_capture(cnri_match *m, const char *s, const char *p) {
     return e;
 }
 
-/* %1: the text of an earlier capture again. */
+/* %1: matches the text of an earlier capture again. */
 static const char *skip_same(cnri_match *m, const char *s, int digit) {
     const int i = digit - '1';
     if (i < 0 || i >= m->n || m->captures[i].n == CNRI_CAPTURE_OPEN)
@@ -124,7 +124,7 @@ static const char *skip_same(cnri_match *m, const char *s, int digit) {
     return s + n;
 }
 
-/* %bxy: from an x to the y that balances it. */
+/* %bxy: matches from an x to the y that balances it. */
 static const char *skip_balanced(cnri_match *m, const char *s, const char *p) {
     if (m->pattern_end - p < 2) luaL_error(m->L, "malformed pattern (%%b wants two characters)");
     if (s >= m->text_end || *s != p[0]) return NULL;
@@ -137,7 +137,8 @@ static const char *skip_balanced(cnri_match *m, const char *s, const char *p) {
     return NULL;
 }
 
-/* %f[set]: before s nothing of the set, at s something of it. p is at the '['. */
+/* %f[set]: true if the character before s is not in the set, and the one at s is. p is at the
+ * '['. */
 static bool at_frontier(const cnri_match *m, const char *s, const char *p, const char *end) {
     const int before = s == m->text ? 0 : (unsigned char)s[-1];
     const int at = s >= m->text_end ? 0 : (unsigned char)*s;
@@ -146,7 +147,7 @@ static bool at_frontier(const cnri_match *m, const char *s, const char *p, const
 
 /* ---- the whole ---- */
 
-/* Follows the pattern from p in a loop; recursion only where it may have to come back. */
+/* Follows the pattern from p in a loop; recursion only where it may have to backtrack. */
 static const char *follow(cnri_match *m, const char *s, const char *p) {
     while (p < m->pattern_end) {
         cnri_script_charge(m->L, 1);

@@ -8,7 +8,7 @@ enum { CNRI_CAPTURES = 32, CNRI_PATTERN_DEPTH = 180 };
 
 typedef struct cnri_capture {
     const char *at;
-    ptrdiff_t n; /* CAPTURE_OPEN while not closed, CAPTURE_PLACE for () */
+    ptrdiff_t n; /* length; CAPTURE_OPEN: not closed yet; CAPTURE_PLACE: a position, () */
 } cnri_capture;
 enum { CNRI_CAPTURE_OPEN = -1, CNRI_CAPTURE_POSITION = -2 };
 
@@ -19,12 +19,12 @@ typedef struct cnri_match {
     int n, depth;
 } cnri_match;
 
-/* Where the match of `pattern` at `s` ends, or NULL. Raises on a malformed pattern and when the
- * script's budget is used up. */
+/* The end of the match of `pattern` at `s`; NULL: no match. Raises an error for a malformed
+ * pattern, or if the script's budget is used up. */
 const char *cnri_pattern_match(cnri_match *m, const char *s, const char *pattern);
-/* Pushes capture i, or the whole match [s, e) when the pattern has none and i is 0. */
+/* Pushes capture i; if the pattern has none and i is 0, the whole match [s, e). */
 void cnri_pattern_push(cnri_match *m, int i, const char *s, const char *e);
-/* Pushes all captures, or the whole match; returns how many. */
+/* Pushes all captures, or the whole match; returns their number. */
 int cnri_pattern_push_all(cnri_match *m, const char *s, const char *e);
 
 #endif

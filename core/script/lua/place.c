@@ -1,6 +1,6 @@
-/* Where a script wants its layers to run: place = "opencl:0", or a layer's share by device,
- * place = { axis = 1, cpu = 0.25, ["opencl:0"] = 0.75 }. Kept as metadata "place.LAYER" of the
- * graph, which the planner reads: "opencl:0", "axis=1 cpu=0.25 opencl:0=0.75". */
+/* Where a script wants layers to run: place = "opencl:0", or shares of a layer, place = { axis =
+ * 1, cpu = 0.25, ["opencl:0"] = 0.75 }. Stored as metadata "place.LAYER" of the graph, which the
+ * planner reads: "opencl:0", "axis=1 cpu=0.25 opencl:0=0.75". */
 #include "lua/layer.h"
 #include <string.h>
 
@@ -12,7 +12,8 @@ static bool is_device(const char *name) {
     return name && *name && strlen(name) < 32 && !strpbrk(name, " =");
 }
 
-/* Names of the table on top, in order: the share of the first comes first. -1: not such a table. */
+/* Reads the names of the table on top, sorted; the first one's share comes first. -1: the table
+ * is malformed. */
 static int32_t read_names(lua_State *L, const char **names) {
     int32_t n = 0;
     lua_pushnil(L);

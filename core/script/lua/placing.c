@@ -1,5 +1,5 @@
-/* net:place{...}: the net measured on each device, and what a policy makes of that; net:unplace().
- */
+/* net:place{...} measures the net on each device and places it by a policy; net:unplace() undoes
+ * that. */
 #include "lua/files.h"
 #include "lua/model.h"
 #include "work/work.h"
@@ -22,7 +22,7 @@ static const cnri_lua_key place_keys[] =
                cnri_place_options, guard),
      {0}};
 
-/* The texts are the tables', which the caller's has. */
+/* Lists the devices; the texts belong to the caller's table. */
 static int read_devices(lua_State *L, const char **to) {
     int n = 0;
     const int top = lua_gettop(L), type = cnri_lua_get(L, 2, "devices");
@@ -41,7 +41,8 @@ static int by_text(const void *a, const void *b) {
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* In order, since a table's changes from run to run. Leaves a table that keeps the texts. */
+/* Lists the settings, sorted because a table's order changes. Leaves a table that keeps the
+ * texts. */
 static int read_settings(lua_State *L, const char **to) {
     int n = 0;
     lua_newtable(L);

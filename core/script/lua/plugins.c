@@ -2,7 +2,7 @@
 #include "lua/files.h"
 #include "lua/model.h"
 
-/* Lists of names by kind, into the table on top: provides.object = { "canvas" }. */
+/* Sets lists of names by kind in the table on top: provides.object = { "canvas" }. */
 static void set_provides(lua_State *L, int32_t index) {
     int32_t kind;
     const char *name;

@@ -1,6 +1,6 @@
-/* Policies as Lua: { place = function(rows, seen) ... end, devices = { ... }, objective = "edp" }.
- * Each plan is asked for in a state of its own, of which nothing is left, so that the same rows
- * give the same answer; one at a time, so that the limits hold for all of them together. */
+/* Placement policies in Lua: { place = function(rows, seen) ... end, devices = { ... },
+ * objective = "edp" }. Each plan is asked for in a new state, so that the same rows give the
+ * same answer. Only one runs at a time, so that the limits hold for all of them together. */
 #include "lua/candidates.h"
 #include "lua/script.h"
 #include <math.h>
@@ -16,14 +16,15 @@ typedef struct lua_policy {
     cnri_policy base;
     char *name, *where, *text;
     size_t bytes;
-    CNRI_VEC(const char *) options, devices; /* NULL-terminated; owned */
+    CNRI_VEC(const char *) options, devices; /* NULL-terminated; the policy owns them */
     CNRI_VEC(struct {
         char *name;
         double value;
     })
-    adapt; /* of its table */
-    cnr_error
-        fault; /* code not 0: of its top level, or a limit that it hit: it is not asked again */
+    adapt; /* numbers of its table `adapt` */
+    /* Code not 0: a fault of the top level, or a limit that was exceeded; the policy is not
+     * asked again. */
+    cnr_error fault;
     pthread_mutex_t lock; /* held while it is asked */
 } lua_policy;
 
@@ -33,7 +34,7 @@ static int no_files(lua_State *L) {
     return luaL_error(L, "a policy reads no files: it has rows and what is seen");
 }
 
-/* Leaves the table that the policy returns on top, with its function `place` above. */
+/* Leaves the table that the script returns on top, with its function `place` above. */
 static void run_top(lua_State *L, lua_policy *p) {
     lua_rawgeti(L, LUA_REGISTRYINDEX, LUA_RIDX_GLOBALS);
     lua_pushcfunction(L, no_files);
@@ -82,7 +83,7 @@ static void read_objective(lua_State *L, int table, lua_policy *p) {
     if (!p->base.objective) luaL_error(L, "%s:1: objective: want edp, energy or time", p->name);
 }
 
-/* adapt = { stop = 1.5, ... }: numbers of how a net adapts. */
+/* Reads adapt = { stop = 1.5, ... }, the numbers for adapting nets. */
 static void read_adapt(lua_State *L, int table, lua_policy *p) {
     if (lua_getfield(L, table, "adapt") == LUA_TNIL) return;
     if (!lua_istable(L, -1)) luaL_error(L, "%s:1: adapt: want a table of numbers", p->name);
@@ -152,7 +153,7 @@ static cnr_status copy_options(lua_policy *p, const char *const *options, cnr_er
     return cnri_push(&p->options) ? CNR_OK : cnri_out_of_memory(err, p->name);
 }
 
-/* What a plan depends on by it. */
+/* Computes the fingerprint that plans depend on. */
 static void take_print(lua_policy *p) {
     cnri_text all = {0};
     uint8_t digest[32];
@@ -184,8 +185,8 @@ static cnr_status read_policy(lua_policy *p, const char *name, cnr_error *err) {
     cnr_status status = cnri_read_file(path, POLICY_FILE_BYTES, &p->text, &p->bytes, err);
     if (status == CNR_E_NOT_FOUND && is_plain(name) && !shipped)
         status = cnri_fail(err, CNR_E_NOT_FOUND, name,
-                           "no such file, nor a policy among the installed "
-                           "scripts");
+                           "no such file, nor a policy among the installed scripts: cnnrun help "
+                           "place names them");
     cnri_free(path);
     return status;
 }
@@ -200,7 +201,8 @@ static cnr_status read_text(lua_policy *p, const char *name, const char *text, c
     return (p->text = cnri_strdup(text)) ? CNR_OK : cnri_out_of_memory(err, name);
 }
 
-/* A fault of the text is kept for when it is asked: nets run without their policies. */
+/* Runs the script once. A fault is stored and reported when the policy is asked, because nets
+ * run without their policies too. */
 static cnr_status look(lua_policy *p, cnr_error *err) {
     cnri_script s;
     cnr_status status = open_state(p, &s, err);
@@ -259,7 +261,8 @@ static int unknown_node(lua_State *L, const asking *a, const char *name) {
                       near ? "'?)" : "");
 }
 
-/* { cpu = 0.3, ["opencl:0"] = 0.7, axis = 1 } on top; by name, as layers are placed. */
+/* Reads shares such as { cpu = 0.3, ["opencl:0"] = 0.7, axis = 1 } on top; sorted by name, like
+ * layers' placements. */
 static bool read_shares(lua_State *L, cnri_policy_answer *to) {
     const int table = lua_gettop(L);
     const int32_t capacity = CNRI_COUNT(to->parts);
@@ -286,7 +289,7 @@ static bool read_shares(lua_State *L, cnri_policy_answer *to) {
     return to->n_parts > 0;
 }
 
-/* The answer for a node, on top. `rows`: the index of each row's table. */
+/* Reads the answer for a node, on top. `rows`: stack index of the map from rows to indices. */
 static bool read_answer(lua_State *L, int rows, cnri_policy_answer *to) {
     if (lua_type(L, -1) == LUA_TSTRING) {
         if (strlen(lua_tostring(L, -1)) >= sizeof to->parts[0].device) return false;

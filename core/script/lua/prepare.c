@@ -1,4 +1,4 @@
-/* net:prepare(picture, ..., { ... }): pictures as a batch for a net's first input. */
+/* net:prepare(picture, ..., { ... }): pictures as a batch for the net's first input. */
 #include "lua/layer.h"
 #include "lua/model.h"
 #include "lua/tensor.h"
@@ -22,7 +22,7 @@ static bool read_size(lua_State *L, int table, int64_t size[2]) {
     return given;
 }
 
-/* The input's shape for n pictures like the one at index 2. */
+/* Sets the shape of the input for n pictures like the one at index 2. */
 static void shape_for(lua_State *L, const cnr_model *model, const cnri_preprocess *p, int32_t n,
                       int table, cnr_tensor *type) {
     int64_t size[2] = {1, 1};
@@ -43,7 +43,7 @@ static void shape_for(lua_State *L, const cnr_model *model, const cnri_preproces
                    (LUAI_UACINT)size[0], (LUAI_UACINT)size[1]);
 }
 
-/* The steps that the table names, for this time alone. */
+/* Changes *p by the steps in the table, for this call only. */
 static cnr_status change(lua_State *L, int table, cnri_preprocess *p, cnr_error *err) {
     cnr_status status = CNR_OK;
     lua_getfield(L, table, "preset"); /* first: the others change it */
@@ -64,7 +64,7 @@ static cnr_status change(lua_State *L, int table, cnri_preprocess *p, cnr_error 
     return status ? status : cnri_preprocess_units(p, "prepare", err);
 }
 
-/* { factor = { y, x }, shift = { y, x } } */
+/* Pushes { factor = { y, x }, shift = { y, x } }. */
 void cnri_lua_push_framing(lua_State *L, const cnri_framing *framing) {
     static const char *const names[] = {"factor", "shift"};
     const double *numbers[] = {framing->scale, framing->shift};
@@ -88,7 +88,8 @@ typedef struct job {
     void *arg;
 } job;
 
-/* Protected, since `p` may hold a block. Stack: net, pictures, table or nothing, job. */
+/* Fills the batch, in protected mode because `p` may hold a block. Stack: net, pictures, table
+ * or nothing, job. */
 static int fill_batch(lua_State *L) {
     cnr_error err = CNR_ERROR_INIT;
     const job *j = lua_touserdata(L, -1);

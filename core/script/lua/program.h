@@ -1,4 +1,4 @@
-/* Inside the room: a script whose top level has run; main.c and application.c. */
+/* Inside the room: a script whose top level has run; for main.c and application.c. */
 #ifndef CNRI_LUA_PROGRAM_H
 #define CNRI_LUA_PROGRAM_H
 
@@ -12,8 +12,8 @@ struct cnri_lua_program {
     int exit_code;
 };
 
-extern const char cnri_lua_result; /* its address: where the registry has the top level's result */
-/* From now on the script may do what experiments may. */
+extern const char cnri_lua_result; /* its address is the registry key of the top level's result */
+/* Lets the script do from now on what experiments may. */
 void cnri_lua_begin_main(cnri_script *s);
 
 #endif

@@ -1,4 +1,4 @@
-/* Files of a script: loading them as text, each with its own globals, and require. */
+/* Loads script files as text, each with globals of its own, and implements require. */
 #include "lua/files.h"
 #include "lua/library.h"
 #include "lua/script.h"
@@ -7,7 +7,7 @@
 
 /* ---- a file's own _ENV ---- */
 
-/* Upvalue 1: the globals. */
+/* Raises an error for an unknown global. Upvalue 1: the globals. */
 static int unknown_global(lua_State *L) {
     const char *name = lua_tostring(L, 2);
     lua_pushvalue(L, 2);
@@ -50,8 +50,8 @@ typedef struct piece {
     size_t n;
 } piece;
 
-/* Parsing has no hook, and may take time that grows with the square of the text. So the text is
- * given in pieces, and none to a script that has had its time. */
+/* Reads the next piece of a file for the parser. Parsing has no hook, and may take time
+ * quadratic in the text's length, so a script that exceeded its time gets no more. */
 static const char *read_piece(lua_State *L, void *arg, size_t *n) {
     enum { AT_A_TIME = 4096 };
     piece *p = arg;
@@ -92,7 +92,7 @@ void cnri_lua_load_file(lua_State *L, const char *path, const char *name) {
 
 /* ---- require ---- */
 
-/* "blocks", "lib.blocks": words with dots between. */
+/* True for "blocks" or "lib.blocks": words separated by dots. */
 static bool is_plain(const char *name) {
     bool word = false;
     for (; *name; name++) {
@@ -105,7 +105,8 @@ static bool is_plain(const char *name) {
     return word;
 }
 
-/* Pushes the path of the file `name` in `directory` and how messages call it; false: not there. */
+/* Pushes the path of file `name` in `directory`, and its name for messages; false: it is not
+ * there. */
 static bool find_in(lua_State *L, const char *directory, const char *name, bool own) {
     struct stat info;
     const cnri_script *s = cnri_script_of(L);
@@ -124,7 +125,7 @@ static bool find_in(lua_State *L, const char *directory, const char *name, bool 
     return true;
 }
 
-/* Pushes its path and how messages call it, if it ships. */
+/* Pushes the path and the name for messages of a shipped file; false: there is none. */
 static bool find_installed(lua_State *L, const char *name) {
     void **holder = cnri_lua_push_holder(L); /* the path is freed whatever happens */
     *holder = cnri_lua_shipped(name);
@@ -135,7 +136,7 @@ static bool find_installed(lua_State *L, const char *name) {
     return found;
 }
 
-/* "lib.blocks" -> lib/blocks.lua */
+/* Pushes the file of a module: lib/blocks.lua for "lib.blocks". */
 static const char *push_file(lua_State *L, const char *name) {
     luaL_gsub(L, name, ".", "/");
     lua_pushliteral(L, ".lua");
@@ -153,7 +154,7 @@ bool cnri_lua_find_module(lua_State *L, const char *name) {
     return true;
 }
 
-/* Upvalue 1: what was loaded, by name; false while it is being loaded. */
+/* require(name). Upvalue 1: loaded modules by name; false while one is being loaded. */
 static int script_require(lua_State *L) {
     const char *name = luaL_checkstring(L, 1);
     lua_settop(L, 1);

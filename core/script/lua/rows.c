@@ -1,4 +1,4 @@
-/* Tables of functions and keys: types, options, and the mistakes in them. */
+/* Tables of functions and keys: makes types, reads options, reports mistakes in them. */
 #include "lua/state.h"
 #include <math.h>
 #include <string.h>
@@ -21,7 +21,7 @@ void cnri_lua_set_rows(lua_State *L, const cnri_lua_row *rows) {
 
 enum { MAX_WORDS = 64 };
 
-/* The names that texts begin with, to choose from. They lie on the stack. */
+/* Names to suggest from, which are the beginnings of texts on the stack. */
 typedef struct words {
     const char *at[MAX_WORDS];
     int32_t n;
@@ -33,7 +33,7 @@ static void add_word(lua_State *L, words *w, const char *text) {
     w->at[w->n++] = lua_pushlstring(L, text, cnri_word_length(text));
 }
 
-/* Pushes the end of a message. */
+/* Pushes the suggestion at the end of a message. */
 static void push_near(lua_State *L, const char *word, const words *w) {
     const char *best = cnri_nearest_word(word, w->at, w->n);
     if (best) lua_pushfstring(L, " (did you mean '%s'?)", best);
@@ -136,7 +136,7 @@ static int refuse(lua_State *L, const cnri_lua_key *key, const char *want) {
     return luaL_error(L, "want %s (%s), got %s", key->text, want, got);
 }
 
-/* Both bounds or the one that means something, spelt for people. */
+/* Pushes both bounds as text, or the only one that matters. */
 static const char *push_range(lua_State *L, const cnri_lua_key *key, const char *what) {
     char minimum[40], maximum[40];
     cnri_print_double(minimum, sizeof minimum, key->minimum);
@@ -159,7 +159,7 @@ static void take_number(lua_State *L, const cnri_lua_key *key, char *at) {
     else *(double *)(void *)at = x;
 }
 
-/* The key's value is on top. */
+/* Reads the value on top for the key. */
 static void take_one(lua_State *L, const cnri_lua_key *key, char *at) {
     const int type = lua_type(L, -1);
     if (key->kind == CNRI_KEY_WHOLE || key->kind == CNRI_KEY_REAL) take_number(L, key, at);

@@ -1,4 +1,5 @@
-/* The harmless globals, and guarded versions of those that could run away or hide an error. */
+/* The harmless globals, and guarded versions of those that could run without end or hide an
+ * error. */
 #include "lua/state.h"
 #include <limits.h>
 #include <string.h>
@@ -22,8 +23,8 @@ static int safe_pcall(lua_State *L) {
     return finish_pcall(L, lua_pcallk(L, lua_gettop(L) - 2, LUA_MULTRET, 0, 0, finish_pcall), 0);
 }
 
-/* Lua runs message handlers without hooks when a hook raised the error, so a script's own handler
- * never sees that one. */
+/* A message handler. Lua runs handlers without hooks if a hook raised the error, so a script's
+ * own handler never gets that one. */
 static int handle(lua_State *L) {
     if (cnri_script_of(L)->stopped) return 1;
     lua_pushvalue(L, lua_upvalueindex(1));
@@ -220,7 +221,7 @@ static int64_t span(lua_State *L, int first, int last, int64_t length) {
     return __builtin_sub_overflow(j, i, &n) ? INT64_MAX : n;
 }
 
-/* What table.concat joins: its pieces' bytes, and a look at each. */
+/* Bytes that table.concat will join, plus one for each piece. */
 static int64_t joined(lua_State *L, int64_t length) {
     const int64_t first = luaL_optinteger(L, 3, 1), last = luaL_optinteger(L, 4, length);
     const int64_t n = span(L, 3, 4, length);
@@ -264,7 +265,7 @@ static int guarded(lua_State *L) {
 
 /* ---- opening ---- */
 
-/* library[name] from the standard library on top into the table below it. */
+/* Copies library[name] from the standard library on top to the table below it. */
 static void take(lua_State *L, const char *const *names, size_t n) {
     for (size_t i = 0; i < n; i++) {
         lua_getfield(L, -1, names[i]);

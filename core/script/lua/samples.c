@@ -7,7 +7,7 @@
 typedef struct cnri_lua_source {
     cnri_samples samples;
     bool open;
-    int held; /* by work that reads them */
+    int held; /* number of tasks that read them */
 } cnri_lua_source;
 
 static cnri_lua_source *source_at(lua_State *L, int i) {
@@ -16,9 +16,9 @@ static cnri_lua_source *source_at(lua_State *L, int i) {
     return s;
 }
 
-/* A spec is a word of the command line, a file, or names files in the way "mnist:DIR:test" does.
- * What it reaches beyond files, and files that those name, are judged where it is opened
- * (cnri_limits_source). */
+/* Raises an error unless the script may read a spec: a word of the command line, a file, or
+ * files as in "mnist:DIR:test". Addresses, and files that those files name, are checked when
+ * they are opened (cnri_limits_source). */
 void cnri_lua_check_spec(lua_State *L, const char *spec) {
     const cnri_script *s = cnri_script_of(L);
     cnr_error ignored = CNR_ERROR_INIT;
@@ -106,7 +106,7 @@ static int close_source(lua_State *L) {
     return 0;
 }
 
-/* Reads sample `index` and pushes its picture. False: the stream has ended before it. */
+/* Reads sample `index` and pushes its picture. False: the stream ended before it. */
 static bool push_picture(lua_State *L, cnri_lua_source *s, int64_t index, cnr_sample *sample) {
     cnr_error err = CNR_ERROR_INIT;
     void **held = cnri_lua_push_holder(L);
@@ -129,8 +129,8 @@ static bool push_picture(lua_State *L, cnri_lua_source *s, int64_t index, cnr_sa
     return true;
 }
 
-/* samples:at(i): picture, label (nil without one), name, seconds (nil where no time is told);
- * nothing behind a stream's end */
+/* samples:at(i) returns picture, label (nil: none), name and seconds (nil: no time known);
+ * nothing behind the end of a stream. */
 static int sample_at(lua_State *L) {
     cnr_sample sample;
     cnri_lua_source *s = source_at(L, 1);
@@ -161,7 +161,8 @@ static int is_live(lua_State *L) {
     return 1;
 }
 
-/* Upvalues: the samples, how many at most. The control variable counts. */
+/* Iterates over samples. Upvalues: the samples, and the most to read. The control variable
+ * counts. */
 static int next_sample(lua_State *L) {
     cnri_lua_source *s = source_at(L, lua_upvalueindex(1));
     const lua_Integer i = luaL_optinteger(L, 2, 0) + 1;

@@ -1,4 +1,5 @@
-/* lua: nets and experiments as sandboxed Lua scripts. What cli and applications see of the room. */
+/* lua: nets and experiments as sandboxed Lua scripts. The part of the room that cli and
+ * applications use. */
 #ifndef CNRI_SCRIPT_H
 #define CNRI_SCRIPT_H
 
@@ -14,10 +15,10 @@
  * importer of the file. */
 void cnri_lua_install(void);
 extern const cnri_loader cnri_lua_loader;
-/* What that loader does; rt may be NULL. */
+/* Loads a net from a ".lua" file, as that loader does; rt may be NULL. */
 cnr_status cnri_lua_load(cnr_runtime *rt, const char *path, const cnr_load_options *options,
                          cnr_graph **out, cnr_error *err);
-/* The functions of cnri_services, cnri_governor_scripts and cnri_train_files. */
+/* The functions registered as cnri_services, cnri_governor_scripts and cnri_train_files. */
 cnr_status cnri_lua_board_read(const char *spec, bool scene, cnri_board **out, cnr_error *err);
 cnr_status cnri_lua_policy_open(const char *name, const char *text, const char *const *options,
                                 cnri_policy **out, cnr_error *err);
@@ -31,149 +32,157 @@ void cnri_lua_optimizer_close(cnri_own_optimizer *optimizer);
 cnr_status cnri_lua_metrics_open(const char *name, cnri_metrics *to, void **file, cnr_error *err);
 void cnri_lua_metrics_close(void *file);
 
-/* What main's args has besides words: args.first_page of "first-page". NULL and 0 are left out. */
+/* A named argument of main beside the words: args.first_page for "first-page". NULL and 0 are
+ * left out. */
 typedef struct cnri_lua_named {
     const char *name, *text;
-    double number; /* without a text */
-    bool is_item;  /* `text` is one more of a list */
-    bool is_flag;  /* true, without text or number */
-    bool is_zero;  /* the number 0 was given */
+    double number; /* used if there is no text */
+    bool is_item;  /* `text` is an item of a list */
+    bool is_flag;  /* the value is true, without text or number */
+    bool is_zero;  /* the number is 0, and not left out */
 } cnri_lua_named;
 
-/* What a script may do beyond computing: read and write the paths that its words name, and ... */
+/* What a script may do beside computing. It may read and write the paths that its words name,
+ * and more: */
 typedef struct cnri_lua_rights {
-    bool trust;                   /* any file, the clock, and no limit of instructions holds */
-    const char *output;           /* what lies below this folder, which is made; NULL: no such */
-    bool (*cancelled)(void);      /* NULL, or asked now and then: true ends it, between two calls of
-                                     ours, with E_CANCELLED */
-    const cnr_observer *watch;    /* of long work, its progress and its clearing; NULL */
-    const cnri_lua_named *named;  /* texts are as words; ends in zeros; NULL: there is none */
-    const cnr_load_options *load; /* args.load, for c.load, which may read what it names; NULL */
+    bool trust;         /* open any file, read the clock, and run without a limit of instructions */
+    const char *output; /* write below this folder, which is made; NULL: none */
+    /* Asked now and then; true ends the script between two calls of the core, with
+     * CNR_E_CANCELLED; NULL: never. */
+    bool (*cancelled)(void);
+    const cnr_observer *watch; /* observer of long work: progress, and clearing it; NULL: none */
+    /* Named arguments, ending in zeros; texts count as words; NULL: none. */
+    const cnri_lua_named *named;
+    /* Args.load, for c.load, which may read the files it names; NULL: none. */
+    const cnr_load_options *load;
 } cnri_lua_rights;
-/* A script whose top level has run, once: an experiment, which returns a function main(args), or
- * nets. args[0] is the path, args[1] .. the words of argv, args.output the folder; all must outlive
- * it. */
+/* A script whose top level has run once: an experiment, which returns a function main(args), or
+ * nets. args[0] is the path, args[1] .. the words of argv, args.output the folder; all must
+ * outlive it. */
 typedef struct cnri_lua_program cnri_lua_program;
 cnr_status cnri_lua_open(cnr_runtime *rt, const char *path, int argc, char **argv,
                          const cnri_lua_rights *rights, cnri_lua_program **out, cnr_error *err);
 void cnri_lua_close(cnri_lua_program *p);
 bool cnri_lua_is_main(const cnri_lua_program *p);
-/* Replaces the words and what main's args has besides them; `rights` as above, of which the names,
- * the load options and the folder count. Before cnri_lua_main. */
+/* Replaces the words and named arguments of main, the load options and the folder. Call it
+ * before cnri_lua_main. */
 cnr_status cnri_lua_give(cnri_lua_program *p, int argc, char **argv, const cnri_lua_rights *rights,
                          cnr_error *err);
 
-/* ---- application.c: an application is a script whose top level returns a table: `main`, and the
- * options that it takes, which the program parses (lib.args makes the table) ---- */
+/* ---- application.c: an application is a script whose top level returns a table with `main` and
+ * the options that it takes, which the program parses (lib.args makes the table) ---- */
 typedef struct cnri_lua_flag {
-    char *name, *argument, *help; /* "--output", "PATH" or NULL */
-    char *refused;                /* why this option of the program can't be taken; NULL: it can */
-    char letter;                  /* 'o'; 0: none */
+    char *name, *argument, *help; /* name "--output"; argument "PATH", or NULL: it takes none */
+    char *refused; /* why this option of the program is refused; NULL: it is accepted */
+    char letter;   /* 'o'; 0: none */
     bool repeats;
 } cnri_lua_flag;
 typedef struct cnri_lua_application {
     char *operands, *about, *example, *details;
-    char *without; /* why it takes no options of nets; NULL: it takes them */
+    char *without; /* why it takes no options of nets; NULL: it does */
     bool nets, pictures;
-    int32_t min_operands, max_operands; /* max -1: any number */
+    int32_t min_operands, max_operands; /* max_operands -1: any number */
     CNRI_VEC(cnri_lua_flag) flags;
 } cnri_lua_application;
 bool cnri_lua_is_application(const cnri_lua_program *p);
-/* To be freed after an error, too. `details`: the help's last part is wanted, which may ask
- * plugins. */
+/* Reads the description; free it after an error too. `details`: reads the last part of the help
+ * as well, which may use plugins. */
 cnr_status cnri_lua_application_read(cnri_lua_program *p, bool details, cnri_lua_application *out,
                                      cnr_error *err);
 void cnri_lua_application_free(cnri_lua_application *a);
-/* *exit_code (may be NULL): the whole number that main returned, else 0. */
+/* Runs main. *exit_code (may be NULL): the whole number that main returned, else 0. */
 cnr_status cnri_lua_main(cnri_lua_program *p, int *exit_code, cnr_error *err);
-/* Runs main, which must return a table of results, and calls `each` with each of them in the order
- * of their names: a number, a text, a flag (`number` is 1 or 0), or the numbers of a list one by
- * one (is_item). The values are valid during the call. */
+/* Runs main, which must return a table of results, and calls `each` for every result, sorted by
+ * name: a number, a text, a flag (`number` is 1 or 0), or each number of a list (is_item).
+ * Values are valid during the call only. */
 typedef void (*cnri_lua_result_fn)(void *arg, const cnri_lua_named *value);
 cnr_status cnri_lua_results(cnri_lua_program *p, cnri_lua_result_fn each, void *arg,
                             cnr_error *err);
-/* The next load of `path` takes the program over instead of running the script again. */
+/* Lets the next load of `path` use the program instead of running the script again. */
 void cnri_lua_hold(cnr_runtime *rt, const char *path, cnri_lua_program *p);
-void cnri_lua_drop(cnr_runtime *rt); /* closes one that nothing loaded */
-/* The net, as cnri_lua_load gives it. Closes the program. */
+void cnri_lua_drop(cnr_runtime *rt); /* closes a held program that nothing loaded */
+/* Makes the graph of the net, as cnri_lua_load does. Closes the program. */
 cnr_status cnri_lua_graph(cnri_lua_program *p, const cnr_load_options *options, cnr_graph **out,
                           cnr_error *err);
 
-/* ---- manual.c: what scripts can say, for people and editors, from where it is registered: the
- * module's functions, the methods of types and of plugins' objects, a constructor for each
- * operator, and what the documented files of scripts/lib say of themselves ---- */
+/* ---- manual.c: the manual of the scripting API, for people and editors, gathered from the
+ * tables that register it: the module's functions, methods of types and of plugins' objects, a
+ * constructor for each operator, and the documented files of scripts/lib ---- */
 typedef struct cnri_lua_option {
     char *name, *type, *help;
-} cnri_lua_option; /* a key of a table */
+} cnri_lua_option; /* one key of a table */
 typedef struct cnri_lua_help {
-    int32_t part;                      /* of what: index into parts */
-    char *owner, *name;                /* "c." "load", "tensor:" "topk", "csv." "write" */
-    char *args, *gives;                /* "path: string, options?: table"; "cnnrun.Net" */
-    char *help;                        /* a line */
-    CNRI_VEC(cnri_lua_option) options; /* of the table that it takes */
-    const cnr_op *op;                  /* of a constructor */
-    bool loose; /* args and gives are no types: of an object, as its plugin puts it */
+    int32_t part; /* index into parts */
+    /* Owner "c." with name "load"; "tensor:" with "topk"; "csv." with "write". */
+    char *owner, *name;
+    char *args, *gives; /* args "path: string, options?: table"; gives "cnnrun.Net" */
+    char *help;         /* one line */
+    CNRI_VEC(cnri_lua_option) options; /* keys of the table that it takes */
+    const cnr_op *op;                  /* the operator that it constructs; NULL: none */
+    bool loose;                        /* args and gives are the plugin's own text, not types */
 } cnri_lua_help;
-/* Of the module "cnnrun", of a type "cnnrun.Tensor", of a file "lib.csv". */
+/* A part of the manual: the module "cnnrun", a type "cnnrun.Tensor", a file "lib.csv". */
 typedef struct cnri_lua_part {
     char *name, *help;
 } cnri_lua_part;
 typedef struct cnri_lua_manual {
     CNRI_VEC(cnri_lua_part) parts;
-    CNRI_VEC(cnri_lua_help) rows; /* by part */
-    char *scripts;                /* the folder that require finds "lib.csv" in; NULL: none */
-    bool failed;                  /* for want of memory */
+    CNRI_VEC(cnri_lua_help) rows; /* sorted by part */
+    char *scripts;                /* the folder in which require finds "lib.csv"; NULL: none */
+    bool failed;                  /* memory was out */
 } cnri_lua_manual;
-/* To be freed after an error, too. Plugins have been loaded. */
+/* Gathers the manual; free it after an error too. Plugins must be loaded. */
 cnr_status cnri_lua_manual_make(cnri_lua_manual *r, cnr_error *err);
 void cnri_lua_manual_free(cnri_lua_manual *r);
-/* The next item of "a: string, b?: fun(x: integer, y: integer)" without spaces around it, and what
- * follows; false at the end. */
+/* Finds the next item of "a: string, b?: fun(x: integer, y: integer)", without spaces around it,
+ * and moves *at past it; false at the end. */
 bool cnri_lua_next_item(const char **at, const char **item, size_t *n);
-/* annotate.c: all of it as a type file of lua-language-server. */
+/* annotate.c: prints the whole API as a type file for lua-language-server. */
 cnr_status cnri_lua_annotate(const cnri_lua_manual *r, cnri_text *out, cnr_error *err);
 
 /* ---- shipped.c ---- */
-/* The folder of the scripts that came with the program; NULL: there is none. cnri_free. */
+/* The folder of the shipped scripts; NULL: there is none. Free with cnri_free. */
 char *cnri_lua_scripts(void);
-/* The file of a policy: "best" is place/best.lua of the installed scripts, unless a file is called
- * so. cnri_free; NULL: no memory. */
+/* The file of a policy: "best" is place/best.lua of the shipped scripts, unless a file has that
+ * name. Free with cnri_free; NULL: out of memory. */
 char *cnri_lua_policy_file(const char *name);
-const char *cnri_lua_release(void); /* of the interpreter: "Lua 5.4.4" */
-/* The path of a script that ships, "lib/blocks.lua"; of apps/NAME.lua. NULL: none; cnri_free. */
+const char *cnri_lua_release(void); /* release of the interpreter: "Lua 5.4.4" */
+/* The path of a shipped script such as "lib/blocks.lua"; and of apps/NAME.lua. NULL: there is
+ * none; free with cnri_free. */
 char *cnri_lua_shipped(const char *name);
 char *cnri_lua_app(const char *name);
-void cnri_lua_apps(void (*fn)(void *arg, const char *name), void *arg); /* each there is */
+/* Calls fn for each shipped application. */
+void cnri_lua_apps(void (*fn)(void *arg, const char *name), void *arg);
 
-/* ---- board_schema.c: what a board file may hold: one table, from which its check, the program's
- * list and the README's come ---- */
+/* ---- board_schema.c: the keys of board files, in one table for their check, the program's list
+ * and the README ---- */
 typedef enum cnri_board_type {
     CNRI_BK_NUMBER,
     CNRI_BK_FLAG,
     CNRI_BK_AUTO, /* a flag, or "auto" */
     CNRI_BK_TEXT,
-    CNRI_BK_NAME,   /* a name is short, and in its list no other has it */
-    CNRI_BK_ONE_OF, /* a name of the list `of` */
+    CNRI_BK_NAME,   /* a short name that is unique in its list */
+    CNRI_BK_ONE_OF, /* a name from the list `of` */
     CNRI_BK_LIST,
     CNRI_BK_TABLE,
-    CNRI_BK_ANY /* any: nothing below it is looked at */
+    CNRI_BK_ANY /* anything; its contents are not checked */
 } cnri_board_type;
 
-/* `path` as in "units[].classes[].op". Numbers lie within [low, high]. */
+/* A key. `path` is as "units[].classes[].op"; numbers lie within [low, high]. */
 typedef struct cnri_board_key {
     const char *path, *unit, *help;
     cnri_board_type type;
     double low, high;
-    const char *otherwise; /* what it is where it is left out; NULL: it is required */
+    const char *otherwise; /* the value if it is left out; NULL: it is required */
     const char *of;
 } cnri_board_key;
 
 const cnri_board_key *cnri_board_keys(int32_t *n);
 const char *cnri_board_type_name(cnri_board_type type);
-/* Every key is known, of its type and within its range; names that are referred to are there.
- * `file` is where errors are. */
+/* Checks that every key is known, has the right type and range, and that names refer to
+ * something. `file` is the place of errors. */
 cnr_status cnri_board_check(const cnri_board *board, const char *file, cnr_error *err);
-/* May `true` stand there? Numbers and flags are one in a board that was read. */
+/* True if the key accepts `true`; in a board that was read, numbers and flags look alike. */
 bool cnri_board_takes_flag(const char *path);
 
 #endif

@@ -1,5 +1,5 @@
-/* Scripts that ship: beside the program or the shared library in a build tree or an install prefix,
- * or where they were installed. */
+/* Finds the shipped scripts: beside the program or the shared library in a build tree or an
+ * install prefix, or where they were installed. */
 #include "lua/script.h"
 #include <dirent.h>
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 
 enum { PLACES = 6 };
 
-/* Folder `place`; cnri_free. */
+/* Path of folder number `place`; free with cnri_free. */
 static char *folder_at(int32_t place) {
     static const struct {
         bool library; /* beside the shared library, not the program */
@@ -55,7 +55,7 @@ char *cnri_lua_app(const char *name) {
     return n < (int)sizeof file && *name && !strchr(name, '/') ? cnri_lua_shipped(file) : NULL;
 }
 
-/* Of the first folder that has some. */
+/* Calls fn for the applications of the first folder that has any. */
 void cnri_lua_apps(void (*fn)(void *arg, const char *name), void *arg) {
     bool found = false;
     for (int32_t i = 0; i < PLACES && !found; i++) {

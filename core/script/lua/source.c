@@ -35,7 +35,7 @@ const cnri_lua_key cnri_weight_keys[] =
      CNRI_OTHER("init: what a new one is filled with; He's at random when left out", "number"),
      {0}};
 
-/* dtype = "f32"; f32 when there is none. False after a complaint. */
+/* Reads dtype = "f32", which is also the default. False: a problem was added. */
 static bool read_dtype(lua_State *L, cnr_graph *g, int args, const char *name, const char *where,
                        int32_t *dtype) {
     const int type = cnri_lua_get(L, args, "dtype");
@@ -48,7 +48,7 @@ static bool read_dtype(lua_State *L, cnr_graph *g, int args, const char *name, c
     return good;
 }
 
-/* One dimension, on top: a whole number, or a word that stands for any. */
+/* Reads a dimension, on top: a whole number, or a word that stands for any size. */
 static bool read_dim(lua_State *L, cnr_graph *g, bool symbols, int64_t *dim) {
     if (lua_isinteger(L, -1) && lua_tointeger(L, -1) >= 0) {
         *dim = lua_tointeger(L, -1);
@@ -60,7 +60,7 @@ static bool read_dim(lua_State *L, cnr_graph *g, bool symbols, int64_t *dim) {
     return true;
 }
 
-/* shape = {"batch", 1, 28, 28}. False after a complaint. */
+/* Reads shape = {"batch", 1, 28, 28}. False: a problem was added. */
 static bool read_shape(lua_State *L, cnr_graph *g, int args, const char *name, const char *where,
                        bool symbols, cnr_tensor *type) {
     const char *want = symbols ? "want a list of sizes, numbers or names such as \"batch\""
@@ -121,7 +121,7 @@ bool cnri_lua_push_step(lua_State *L) {
     return good;
 }
 
-/* Every key that isn't the value's own says how a picture becomes this input. */
+/* Reads how pictures become this input, from all keys that are not the value's own. */
 static void read_preprocessing(lua_State *L, cnr_graph *g, int args, const char *name,
                                const char *where) {
     cnr_error why = CNR_ERROR_INIT;
@@ -159,7 +159,7 @@ cnr_value cnri_lua_add_input(lua_State *L, cnr_graph *g, int args, const char *n
 
 /* ---- constants ---- */
 
-/* A name that the graph has not: the script's, or const_N. */
+/* Pushes a name that the graph does not have yet: the script's, or const_N. */
 static const char *push_free_name(lua_State *L, const cnr_graph *g, const char *name) {
     if (name) return lua_pushstring(L, name);
     for (int i = g->values.n;; i++) {

@@ -1,11 +1,11 @@
-/* A sandboxed state: its memory, its budget, and the protected boundary into it. */
+/* A sandboxed Lua state: its memory, its budget, and protected calls into it. */
 #include "lua/state.h"
 #include <string.h>
 #include <time.h>
 
 enum {
-    HOOK_EVERY = 200, /* instructions */
-    BLOCK_COST = 64   /* what our allocator puts before each block */
+    HOOK_EVERY = 200, /* instructions between two calls of the hook */
+    BLOCK_COST = 64   /* bytes that the allocator puts before each block */
 };
 #define CHECK_TIME_NS UINT64_C(10000000)
 #define CPU_LIMIT_NS UINT64_C(2000000000)
@@ -61,7 +61,7 @@ bool cnri_script_cancelled(const cnri_script *s) {
     return s->stop_wanted || (flag && *flag) || (s->cancelled && s->cancelled());
 }
 
-/* Why a script is at its end. */
+/* The reason why a script was stopped. */
 static const char *reason(const cnri_script *s) {
     return cnri_script_cancelled(s)
                ? "stopped"
@@ -123,7 +123,7 @@ void cnri_script_where(lua_State *L, int level) {
     else lua_pushliteral(L, "");
 }
 
-/* "net.lua:14: text" -> the length of "net.lua:14"; 0 when no line is named in front. */
+/* Length of "net.lua:14" in "net.lua:14: text"; 0: the text begins with no line. */
 static size_t where_length(const char *text) {
     for (const char *p = strchr(text, ':'); p; p = strchr(p + 1, ':')) {
         const size_t digits = strspn(p + 1, "0123456789");
@@ -133,9 +133,9 @@ static size_t where_length(const char *text) {
     return 0;
 }
 
-/* The message with the calls that led to it, one a line; without a place (level 0) it is meant for
- * people and stands alone. No Lua code runs here: it would run without hooks when the error was
- * raised by one. */
+/* Message handler: appends the calls that led to the error, one a line. An error without a place
+ * (level 0) is meant for people and stays as it is. It runs no Lua code, which would run without
+ * hooks if a hook raised the error. */
 static int describe(lua_State *L) {
     const char *text = lua_tostring(L, 1);
     lua_Debug ar;
@@ -208,7 +208,7 @@ cnr_status cnri_script_guard(cnri_script *s, lua_CFunction f, void *arg, int res
     return code;
 }
 
-/* The code and the place of the engine's error that `text` ends in; false: it does not. */
+/* Finds the code and place of the engine's error at the end of `text`; false: there is none. */
 bool cnri_script_raised(const cnri_script *s, const char *text, cnr_error *out) {
     const cnr_error *e = &s->raised;
     char whole[sizeof e->where + sizeof e->text + 4];

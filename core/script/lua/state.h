@@ -20,29 +20,30 @@
 
 typedef struct cnri_script {
     lua_State *L;
-    cnr_runtime *rt; /* NULL: only descriptions */
+    cnr_runtime *rt; /* NULL: the script may only describe nets */
     const char *path;
-    char *dir;               /* of the script */
-    const char *const *args; /* of an experiment: the words it was given */
+    char *dir;               /* folder of the script */
+    const char *const *args; /* words of an experiment */
     int32_t n_args;
-    CNRI_VEC(const char *) may_name; /* these, and what else paths may be named by */
-    const char *output;              /* a folder below which it may write, or NULL */
+    CNRI_VEC(const char *) may_name; /* words by which paths may be named */
+    const char *output;              /* folder below which it may write; NULL: none */
     bool trust, experiment;
-    cnri_limits limits; /* what plugins may touch for it; not for a trusted one */
+    cnri_limits limits; /* limits of plugins that act for it; not for a trusted script */
     size_t used, limit;
-    bool out_of_memory; /* the system's, not the limit's */
+    bool out_of_memory; /* the system's memory was out, not the script's limit */
     bool limit_hit;
     int64_t budget;
     uint64_t cpu_limit_ns, cpu_excepted_ns, checked_ns;
     bool stopped;
-    const cnr_observer *watch; /* hears of long work; NULL: nobody does */
-    bool (*cancelled)(void);   /* somebody wants an end: as a used-up budget. NULL: nobody can */
-    bool stop_wanted;          /* the same, by the observer */
-    int32_t n_nodes;           /* values made so far: layer.c */
-    cnr_error raised;          /* the last error of ours that became one of Lua's */
+    const cnr_observer *watch; /* observer of long work; NULL: none */
+    bool (*cancelled)(void);   /* true: ends the script like a used-up budget; NULL: never */
+    bool stop_wanted;          /* the observer asked to stop */
+    int32_t n_nodes;           /* number of values made so far (layer.c) */
+    cnr_error raised;          /* the core's last error that was raised in Lua */
 } cnri_script;
 
-/* Limits of a script that describes nets; an experiment's main gets more, a trusted one all. */
+/* Limits of a script that describes nets; an experiment's main gets more, and a trusted script
+ * has none. */
 enum { CNRI_SCRIPT_BYTES = 256 << 20, CNRI_SCRIPT_FILE_BYTES = 4 << 20 };
 #define CNRI_SCRIPT_INSTRUCTIONS INT64_C(50000000)
 #define CNRI_MAIN_INSTRUCTIONS INT64_C(20000000000)
@@ -53,36 +54,38 @@ enum { CNRI_SCRIPT_BYTES = 256 << 20, CNRI_SCRIPT_FILE_BYTES = 4 << 20 };
 cnr_status cnri_script_new(cnri_script *s, cnr_runtime *rt, const char *path, bool trust,
                            cnr_error *err);
 void cnri_script_close(cnri_script *s);
-/* A new budget, after one that was used up too: for scripts that are called again and again, each
- * time on any thread. */
+/* Gives the script a new budget, even after one was used up: for scripts that are called
+ * repeatedly, on any thread. */
 void cnri_script_again(cnri_script *s, int64_t instructions, uint64_t cpu_limit_ns);
-/* hosted.c: a stock interpreter's state is among those of the process; the script of any state. */
+/* hosted.c: true if a state of a stock interpreter exists in the process; the script of any
+ * state */
 extern _Atomic bool cnri_lua_has_hosts;
 cnri_script *cnri_script_hosted(lua_State *L);
-void cnri_script_set_host(lua_State *L); /* takes the script from the top, a userdata */
-int cnr_lua_open(lua_State *L); /* stock.c: exported; for core/bind/lua, which alone wants it */
+void cnri_script_set_host(lua_State *L); /* takes the script, a userdata, from the top */
+int cnr_lua_open(lua_State *L);          /* stock.c: exported for core/bind/lua only */
 static inline cnri_script *cnri_script_of(lua_State *L) {
     return cnri_lua_has_hosts ? cnri_script_hosted(L) : *(cnri_script **)lua_getextraspace(L);
 }
-/* The one protected boundary: calls f with `arg` as light userdata and keeps `results` values on
- * the stack. Errors become *err with the line of the script as `where`. */
+/* Calls f in protected mode with `arg` as light userdata and keeps `results` values on the
+ * stack. Errors become *err, with the script's line as the place. */
 cnr_status cnri_script_guard(cnri_script *s, lua_CFunction f, void *arg, int results,
                              cnr_error *err);
-/* A C function below the boundary failed with `err`: raises it as a Lua error with its text. */
+/* Raises `err`, with which a C function failed, as a Lua error. */
 int cnri_script_raise(lua_State *L, const cnr_error *err);
 bool cnri_script_raised(const cnri_script *s, const char *text, cnr_error *out);
-/* `n` instructions' worth of work is about to be done in C. Raises when the budget is used up. */
+/* Takes `n` instructions from the budget, for work that C is about to do. Raises an error if the
+ * budget is used up. */
 void cnri_script_charge(lua_State *L, int64_t n);
-/* A new budget for an experiment that works on what comes from outside, for as long as it does. */
+/* Gives an experiment a new budget, while it works on data that keeps coming from outside. */
 void cnri_script_refill(lua_State *L);
-/* Around calls that may take long: their processor time is not the script's. */
+/* Bracket calls that may take long, so that their processor time does not count as the script's. */
 uint64_t cnri_script_leave(void);
 void cnri_script_return(lua_State *L, uint64_t left);
-/* Raises the stop error when the script has used up its budget (after a protected call). */
+/* Raises the stop error if the budget is used up; call it after a protected call. */
 void cnri_script_check(lua_State *L);
-/* Somebody wants it to end. */
+/* True if the script is to stop. */
 bool cnri_script_cancelled(const cnri_script *s);
-/* Pushes "net.lua:14" for the function at `level`; "" when it is not Lua. */
+/* Pushes "net.lua:14" for the function at `level`; "" if it is no Lua function. */
 void cnri_script_where(lua_State *L, int level);
 
 /* ---- globals.c ---- */
@@ -99,15 +102,15 @@ bool cnri_lua_is_vouched(const void *script, const char *spec);
 
 /* ---- safe.c, text.c, require.c: the globals ---- */
 void cnri_lua_open_safe(
-    lua_State *L); /* base, math, table, coroutine, utf8 into the table on top */
-void cnri_lua_open_text(lua_State *L); /* string */
+    lua_State *L); /* adds base, math, table, coroutine and utf8 to the table on top */
+void cnri_lua_open_text(lua_State *L); /* adds string to the globals */
 void cnri_lua_open_require(lua_State *L);
-/* Loads the text file `path` as a function with its own _ENV and pushes it; `name` is shown in
- * messages. Raises. */
+/* Loads the text file `path` as a function with an _ENV of its own and pushes it; `name` is for
+ * messages. Raises errors. */
 void cnri_lua_load_file(lua_State *L, const char *path, const char *name);
-/* The same of a text that is there. */
+/* The same for a text in memory. */
 void cnri_lua_load_text(lua_State *L, const char *text, size_t bytes, const char *name);
-/* The file that require "lib.blocks" would load: pushes its path, or returns false. */
+/* Pushes the path of the file that require "lib.blocks" would load; false: there is none. */
 bool cnri_lua_find_module(lua_State *L, const char *name);
 
 #endif

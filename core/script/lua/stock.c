@@ -1,10 +1,9 @@
-/* The API in somebody else's interpreter: require "cnnrun" in a stock Lua 5.4. Its program is
- * trusted with everything, so nothing is counted and nothing refused. core/bind/lua finds this
- * function. */
+/* The API inside a stock Lua 5.4: require "cnnrun". Its program is trusted, so nothing is
+ * limited. core/bind/lua calls this. */
 #include "lua/files.h"
 #include "lua/model.h"
 
-/* Finalizers run in the reverse order of creation: nets and their like are gone before. */
+/* Closes the runtime. Finalizers run in reverse order of creation, so nets are released before. */
 static int close_host(lua_State *L) {
     cnri_script *s = lua_touserdata(L, 1);
     if (s->rt) cnri_lua_drop(s->rt);
@@ -26,7 +25,7 @@ static const cnri_lua_key keys[] =
      CNRI_OTHER("plugin_dirs: folders that are searched first", "string[]"),
      {0}};
 
-/* The texts stay on the stack. */
+/* Reads folders from the table at t; the texts stay on the stack. */
 static const char **take_folders(lua_State *L, int t) {
     const lua_Integer n = cnri_lua_get(L, t, "plugin_dirs") == LUA_TTABLE ? luaL_len(L, -1) : 0;
     luaL_argcheck(L, n < 64, t, "plugin_dirs: want at most 63");
@@ -58,7 +57,7 @@ static void open_runtime(lua_State *L, cnri_script *s, int t) {
         luaL_error(L, "%s%s%s", err.where, *err.where ? ": " : "", err.text);
 }
 
-/* Gives the module's table. Takes a table of options, or anything else: none. */
+/* Returns the module's table. Takes a table of options; any other value counts as no options. */
 __attribute__((visibility("default"))) int cnr_lua_open(lua_State *L) {
     static char here[] = ".";
     luaL_checkversion(L);

@@ -66,7 +66,7 @@ static void take_numbers(lua_State *L, cnr_tensor *t, int list) {
     }
 }
 
-/* c.tensor "x.npy" */
+/* Implements c.tensor "x.npy". */
 static int tensor_from_file(lua_State *L) {
     cnr_error err = CNR_ERROR_INIT;
     const char *path = lua_tostring(L, 1);
@@ -116,7 +116,7 @@ static int64_t index_of(lua_State *L, const cnr_tensor *t) {
     return i - 1;
 }
 
-/* Upvalues as of cnri_lua_find_method. */
+/* Implements t[i]. Upvalues as in cnri_lua_find_method. */
 static int tensor_index(lua_State *L) {
     const cnr_tensor *t = cnri_lua_tensor_at(L, 1);
     if (lua_type(L, 2) == LUA_TSTRING) return cnri_lua_find_method(L);
@@ -152,7 +152,7 @@ static int tensor_dtype(lua_State *L) {
     return 1;
 }
 
-/* The same elements in another shape, or as another type. */
+/* Returns the same elements in another shape, or as another type. */
 static int tensor_reshaped(lua_State *L) {
     int64_t dim[CNR_MAX_RANK];
     const cnr_tensor *t = cnri_lua_tensor_at(L, 1);
@@ -177,7 +177,7 @@ static int tensor_as(lua_State *L) {
     return 1;
 }
 
-/* t:topk(k): { {index = , score = }, ... }, indices from 0 as labels count. */
+/* t:topk(k) returns { {index = , score = }, ... }; indices start at 0, like labels. */
 static int tensor_topk(lua_State *L) {
     cnr_top best[100];
     const cnr_tensor *t = cnri_lua_tensor_at(L, 1);

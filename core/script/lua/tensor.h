@@ -1,5 +1,5 @@
-/* Inside the room: tensors as scripts hold them. The data lies in the userdata itself, so Lua's
- * collector and the script's memory limit know its size. */
+/* Inside the room: tensors of scripts. The data lies in the userdata itself, so Lua's collector
+ * and the script's memory limit know its size. */
 #ifndef CNRI_LUA_TENSOR_H
 #define CNRI_LUA_TENSOR_H
 
@@ -8,16 +8,17 @@
 
 #define CNRI_TENSOR_TYPE "cnnrun tensor"
 
-/* Pushes a dense tensor of zeros; returns it. Raises when it is too large. */
+/* Pushes a dense tensor of zeros and returns it. Raises an error if it is too large. */
 cnr_tensor *cnri_lua_push_tensor(lua_State *L, int32_t dtype, int32_t rank, const int64_t *dim);
-/* ... and with the data of another, which is dense. */
+/* The same with the data of another dense tensor. */
 cnr_tensor *cnri_lua_push_copy(lua_State *L, const cnr_tensor *from);
-/* The tensor at `i`; raises when it is none. */
+/* The tensor at `i`; raises an error if it is none. */
 cnr_tensor *cnri_lua_tensor_at(lua_State *L, int i);
-/* Reads the dimensions in the list at `i` ({1, 3, 224, 224}) into dim; returns the rank. Raises. */
+/* Reads the dimensions in the list at `i` ({1, 3, 224, 224}) into dim; returns the rank. Raises
+ * errors. */
 int32_t cnri_lua_dims(lua_State *L, int i, int64_t *dim);
 void cnri_lua_open_tensors(lua_State *L);
-int cnri_lua_tensor_save(lua_State *L); /* tensor, path */
+int cnri_lua_tensor_save(lua_State *L); /* arguments: tensor, path */
 /* arithmetic.c, view.c: methods */
 int cnri_lua_tensor_plus(lua_State *L);
 int cnri_lua_tensor_times(lua_State *L);
@@ -29,6 +30,7 @@ int cnri_lua_tensor_above(lua_State *L);
 int cnri_lua_tensor_transposed(lua_State *L);
 int cnri_lua_tensor_region(lua_State *L);
 int cnri_lua_tensor_taken(lua_State *L);
-extern const cnri_lua_row cnri_tensor_rows[], cnri_tensor_methods[]; /* of the module; of tensors */
+/* Functions of the module; methods of tensors. */
+extern const cnri_lua_row cnri_tensor_rows[], cnri_tensor_methods[];
 
 #endif

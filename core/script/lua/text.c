@@ -1,4 +1,5 @@
-/* The string library: Lua's own where it is harmless, ours where a call could run away. */
+/* The string library: Lua's own functions where they are harmless, cnnrun's where a call could
+ * run without end. */
 #define _GNU_SOURCE /* memmem */
 #include "lua/pattern.h"
 #include <string.h>
@@ -13,7 +14,7 @@ static cnri_match begin(lua_State *L, const char *text, size_t n, const char *pa
     return (cnri_match){.L = L, .text = text, .text_end = text + n, .pattern_end = pattern + m};
 }
 
-/* Position `at` (1 the first, -1 the last) as an offset; past the end: n + 1. */
+/* Converts a position (1: the first, -1: the last) to an offset; past the end: n + 1. */
 static size_t offset(lua_Integer at, size_t n) {
     if (at > 0) return (size_t)at - 1 <= n ? (size_t)at - 1 : n + 1;
     if (at == 0 || at < -(lua_Integer)n) return 0;
@@ -59,7 +60,8 @@ static int text_find(lua_State *L) { return search(L, true); }
 
 static int text_match(lua_State *L) { return search(L, false); }
 
-/* Upvalues: text, pattern, next offset, where the last match ended (-1: none yet). */
+/* Iterates for gmatch. Upvalues: text, pattern, next offset, end of the last match (-1: none
+ * yet). */
 static int next_match(lua_State *L) {
     size_t n, m;
     const char *text = lua_tolstring(L, lua_upvalueindex(1), &n);
@@ -91,7 +93,7 @@ static int text_gmatch(lua_State *L) {
     return 1;
 }
 
-/* The replacement text "%1 and %%" for one match. */
+/* Expands the replacement text "%1 and %%" for one match. */
 static void expand(cnri_match *m, luaL_Buffer *b, const char *s, const char *e) {
     size_t n;
     const char *p = lua_tolstring(m->L, 3, &n);
@@ -165,7 +167,7 @@ static int text_gsub(lua_State *L) {
     return 2;
 }
 
-/* Lua's own loops n times over nothing when the string is empty. */
+/* string.rep. Lua's own would loop n times even for an empty string. */
 static int text_rep(lua_State *L) {
     size_t n, m;
     const char *text = luaL_checklstring(L, 1, &n);
@@ -193,8 +195,8 @@ static int text_rep(lua_State *L) {
     return 1;
 }
 
-/* A standard function (upvalue 1) behind a charge for the bytes that it is given: it goes through
- * all of them, and writes as many. */
+/* Calls a standard function (upvalue 1) after charging for the bytes it is given, all of which
+ * it reads and may write. */
 static int by_length(lua_State *L) {
     const int n = lua_gettop(L);
     int64_t bytes = 0;

@@ -1,9 +1,9 @@
-/* Parts of tensors in scripts: where numbers are large, regions, parts, axes in another order. */
+/* Parts of tensors for scripts: indices of large numbers, regions, parts, transposed axes. */
 #include "lua/tensor.h"
 #include <string.h>
 
-/* t:above(least, from, to, step): the indices, from 1, of the elements from, from + step ... to
- * that are larger. */
+/* t:above(least, from, to, step): indices (from 1) of the elements above `least`, among from,
+ * from + step ... to. */
 int cnri_lua_tensor_above(lua_State *L) {
     const cnr_tensor *t = cnri_lua_tensor_at(L, 1);
     const double minimum = luaL_checknumber(L, 2);
@@ -27,7 +27,7 @@ int cnri_lua_tensor_above(lua_State *L) {
     return 1;
 }
 
-/* A list of n whole numbers. */
+/* Reads a list of n whole numbers. */
 static void whole_numbers(lua_State *L, int table, int32_t n, int64_t *out) {
     luaL_checktype(L, table, LUA_TTABLE);
     if ((int64_t)lua_rawlen(L, table) != n)
@@ -42,8 +42,8 @@ static void whole_numbers(lua_State *L, int table, int32_t n, int64_t *out) {
     }
 }
 
-/* Copies elements whose size is a whole number of bytes, axis by axis: element [i, j ...] of `to`
- * is that at `at` + i * step[0] + j * step[1] ... */
+/* Copies elements axis by axis: element [i, j ...] of `to` is at `at` + i * step[0] + j *
+ * step[1] ... Elements have whole bytes. */
 typedef struct walk {
     const cnr_tensor *from;
     cnr_tensor *to;
@@ -93,8 +93,8 @@ int cnri_lua_tensor_transposed(lua_State *L) {
     return 1;
 }
 
-/* t:region({ y, x, c }, { h, w, c }): the elements from there on, counted from 1; zeros where the
- * region reaches over the tensor's edge. */
+/* t:region({ y, x, c }, { h, w, c }): the elements from that position (counted from 1) on, with
+ * zeros beyond the tensor's edge. */
 int cnri_lua_tensor_region(lua_State *L) {
     const cnr_tensor *t = cnri_lua_tensor_at(L, 1);
     int64_t start[CNR_MAX_RANK], dim[CNR_MAX_RANK], step[CNR_MAX_RANK];
@@ -137,7 +137,7 @@ int cnri_lua_tensor_region(lua_State *L) {
     return 1;
 }
 
-/* t:taken(axis, { 1, 4 }): the parts 1 and 4 along that axis. */
+/* t:taken(axis, { 1, 4 }): parts 1 and 4 along that axis. */
 int cnri_lua_tensor_taken(lua_State *L) {
     const cnr_tensor *t = cnri_lua_tensor_at(L, 1);
     const lua_Integer axis = luaL_checkinteger(L, 2);

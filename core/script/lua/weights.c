@@ -1,8 +1,6 @@
-/* The weights of a net: the files that its script names, or what the caller wants instead.
- *
- *   weights = "net.cnr"                          weights = { "a.npy", "b.npy", flip = true }
- *
- * What has a word goes to the importer of the files, as `--option word=value` would. */
+/* The weights of a net: files that its script names, or those that the caller gives. *   weights
+ * = "net.cnr"                          weights = { "a.npy", "b.npy", flip = true } * Entries
+ * with a name are options of the importer, like `--option name=value`. */
 #include "lua/files.h"
 #include "lua/load.h"
 #include <string.h>
@@ -33,7 +31,7 @@ static void add_file(lua_State *L, cnri_lua_built *out, int at) {
                            luaL_typename(L, at));
 }
 
-/* The key and the value on top. */
+/* Adds the key and the value on top as a setting. */
 static void add_setting(lua_State *L, cnri_lua_built *out) {
     const char *word = lua_type(L, -2) == LUA_TSTRING ? lua_tostring(L, -2) : NULL;
     const int type = lua_type(L, -1);
@@ -81,7 +79,8 @@ static int32_t unfilled(const cnr_graph *g) {
     return n;
 }
 
-/* The caller's settings come before the script's: the first of a name counts. */
+/* Fills weights from the named files. The caller's settings come first, so they win over the
+ * script's. */
 static cnr_status fill_as_named(cnri_lua_built *built, const char *const *options, cnr_error *err) {
     cnri_lua_words settings = {0};
     const cnri_lua_words *own = &built->settings;

@@ -23,13 +23,14 @@ typedef struct promise {
 } promise;
 
 typedef struct input {
-    cnr_tensor own;          /* a number's, a list's or a text's; data by cnri_alloc */
-    const cnr_tensor *given; /* a tensor of the script's, which the batch holds */
-    int32_t call, result;    /* of the batch; call -1: none */
+    cnr_tensor own;          /* data of a number, list or text, from cnri_alloc */
+    const cnr_tensor *given; /* a tensor of the script, which the batch keeps */
+    int32_t call, result;    /* the result of an earlier call in the batch; call -1: none */
 } input;
 
 typedef struct call {
-    cnri_lua_instance *object; /* NULL: a picture for `writer`; without an input: its end */
+    /* NULL: a picture for `writer`; without an input: the end of the writer's file. */
+    cnri_lua_instance *object;
     cnri_lua_writer_box *writer;
     uint64_t time_ns;
     int32_t method, n_in, n_out;
@@ -40,7 +41,7 @@ typedef struct call {
 typedef struct batch {
     CNRI_VEC(call) calls;
     int64_t number;
-    int held; /* in the registry: what it works on */
+    int held; /* registry reference of the values that it works on */
     bool done;
     struct batch *next;
 } batch;
@@ -49,11 +50,11 @@ typedef struct worker {
     pthread_t thread;
     pthread_mutex_t lock;
     pthread_cond_t changed;
-    batch *first; /* sent, the oldest first */
-    batch *open;  /* being filled */
+    batch *first; /* sent batches, oldest first */
+    batch *open;  /* the batch that is being filled */
     int64_t numbers;
     bool running, stopping;
-    cnr_error why; /* of the first that failed */
+    cnr_error why; /* error of the first that failed */
 } worker;
 
 static void free_call(call *c) {
@@ -145,7 +146,7 @@ static worker *worker_at(lua_State *L) {
     return w;
 }
 
-/* The call being made, its values held by the table that the batch has in the registry. */
+/* Adds a call to the batch; the batch's table in the registry keeps its values. */
 static call *new_call(lua_State *L, worker *w) {
     if (!w->open) {
         w->open = cnri_alloc_zero(sizeof *w->open);
@@ -211,7 +212,7 @@ static void take_input(lua_State *L, const worker *w, call *c, int i) {
     }
 }
 
-/* worker:call(object, method, ...): promises of its results */
+/* worker:call(object, method, ...) returns promises of the results. */
 static int add_call(lua_State *L) {
     worker *w = worker_at(L);
     cnri_lua_instance *o = cnri_lua_object_at(L, 2);
@@ -234,7 +235,7 @@ static int add_call(lua_State *L) {
     return n_out;
 }
 
-/* worker:write(writer, picture, { time = seconds }) */
+/* worker:write(writer, picture, { time = seconds }) writes a picture. */
 static int add_picture(lua_State *L) {
     worker *w = worker_at(L);
     cnri_lua_writer_box *writer = cnri_lua_writer_at(L, 2);
@@ -255,7 +256,7 @@ static int add_picture(lua_State *L) {
     return 0;
 }
 
-/* worker:finish(writer) */
+/* worker:finish(writer) ends the writer's file. */
 static int add_end(lua_State *L) {
     worker *w = worker_at(L);
     cnri_lua_writer_box *writer = cnri_lua_writer_at(L, 2);
@@ -267,7 +268,7 @@ static int add_end(lua_State *L) {
 
 /* ---- sending ---- */
 
-/* Lets go of what is done. How many are not. */
+/* Releases finished batches. Returns the number of unfinished ones. */
 static int32_t collect(lua_State *L, worker *w, bool all) {
     int32_t left = 0;
     pthread_mutex_lock(&w->lock);
@@ -305,7 +306,7 @@ static void raise_failure(lua_State *L, worker *w) {
     if (why.code) cnri_script_raise(L, &why);
 }
 
-/* worker:send(or_never): whether it was sent */
+/* worker:send(or_never) returns whether the batch was sent. */
 static int send_batch(lua_State *L) {
     worker *w = worker_at(L);
     batch *b = w->open;
@@ -345,7 +346,7 @@ static void stop(lua_State *L, worker *w) {
     w->open = NULL;
 }
 
-/* Waits until all that was sent is done. */
+/* Waits until all sent batches are done. */
 static int close_worker(lua_State *L) {
     worker *w = luaL_checkudata(L, 1, WORKER_TYPE);
     if (!w->running) return 0;

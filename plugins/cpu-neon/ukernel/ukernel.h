@@ -246,8 +246,8 @@ typedef struct neon_ukernels {
      * memory. */
     void (*moments)(const float *x, int64_t n, double *mean, double *variance);
     void (*normalise)(const neon_normal *by, const float *x, float *out, int64_t n);
-    /* In double, since much cancels: the sum of (x - mean_x) (y - mean_y); out = a x + b (y - mean)
-     * + c, where out is neither x nor y. */
+    /* In double, because much cancels: the sum of (x - mean_x) (y - mean_y); and out = a x + b
+     * (y - mean) + c, where out must be neither x nor y. */
     double (*centred)(const float *x, double mean_x, const float *y, double mean_y, int64_t n);
     void (*blend)(const float *x, double a, const float *y, double mean, double b, double c,
                   float *out, int64_t n);

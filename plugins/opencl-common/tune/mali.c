@@ -1,7 +1,7 @@
 /* Numbers for Mali GPUs, for PoCL and, in the last row, for whatever else is driven from here. */
 #include "tune.h"
 
-/* 64 registers a work-item: 4 x 8 sums, what they are made of, and addresses. */
+/* Panels for 64 registers of a work-item: 4 x 8 sums, their operands, and addresses. */
 static const ocl_panel mali_panels[] = {{4, 2, 4, 32}, {8, 1, 4, 32}, {4, 1, 4, 32}};
 /* 32 registers of 16 floats, or of 8; a work-group is a function that one core runs, so that one
  * work-item is all it needs. */

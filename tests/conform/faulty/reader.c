@@ -111,7 +111,7 @@ static int32_t accepts_relu(const char *path, const uint8_t *head, size_t n) {
     return ends_with(path, ".relu") ? 50 : 0;
 }
 
-/* What a file says of its length is no place in memory, unless it is checked. */
+/* The fault: uses a length from the file as an offset without checking it. */
 static cnr_status import(const cnr_import_args *args, struct cnr_graph *graph, int checks,
                          cnr_error *err) {
     void *data;

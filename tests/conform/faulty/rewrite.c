@@ -3,8 +3,8 @@
 
 static int is(const cnr_node *node, const char *op) { return strcmp(node->desc->name, op) == 0; }
 
-/* Node `i` is `op` and reads what a relu gives: the value that the relu reads with `past`, or
- * gives. -1: it is none. */
+/* If node `i` is `op` and reads the output of a relu: that output or, with `past`, the relu's
+ * input. -1: it is not. */
 static cnr_value read_by(const struct cnr_graph *g, int32_t i, const char *op, int past) {
     const cnr_value *in, *first_in, *first_out;
     if (!is(faulty_host->graph_node_at(g, i, &in, NULL), op)) return -1;

@@ -207,7 +207,8 @@ static void test_leftovers(void) {
     empty_folder();
 }
 
-/* Who finds a temporary has to lock it, and its name may be another's by then. */
+/* Several writers at once: a writer that finds a left-over temporary must lock it, and its name
+ * may be another writer's by then. */
 static void test_many_writers(void) {
     enum { WRITERS = 6, TIMES = 60 };
     const char *path = in_folder("many");

@@ -4,7 +4,7 @@
 
 static char told[8192];
 
-/* What a FILE got, as text. */
+/* Returns, as text, what cnri_say writes to a FILE. */
 static const char *CNRI_PRINTF(1, 2) said(const char *format, ...) {
     FILE *file = tmpfile();
     va_list args;

@@ -19,7 +19,7 @@ static void by_plain(const uint8_t *at, size_t n, uint8_t out[32]) {
     for (size_t i = 0; i < 32; i++) out[i] = (uint8_t)(h[i / 4] >> (24 - 8 * (i % 4)));
 }
 
-/* Of 2.5 MiB and of little, on any number of threads; each byte counts. */
+/* Fingerprints of 2.5 MiB and of a few bytes, on any number of threads; each byte must count. */
 static void test_prints(void) {
     enum { MUCH = 5 << 19 };
     uint8_t *much = malloc(MUCH), pieces[3][16], whole[16];

@@ -22,7 +22,8 @@ my $here = '--sysfs-root ' . $tree->root;
 my $net = "$root/scripts/nets/lenet5.lua --weights random:1 --device cpu";
 sub lines { return map { decode_json $_ } split /\n/, join '', @_ }
 sub near { my ($got, $want, $part, $what) = @_; ok(defined $got && abs($got - $want) <= $part * abs $want, $what) or diag(defined $got ? "got $got, want $want" : 'got nothing') }
-# A machine that stands still for longer than a sensor may go unread leaves nothing to judge: then it is asked again.
+# Repeats a measurement that a stalled machine spoiled: with no reading for too long there is
+# nothing to judge.
 sub tried {
     my ($good, $command) = @_;
     my @got;

@@ -11,7 +11,7 @@ my $build = $ENV{CNNRUN_BUILD} // './build';
 my $dir = tempdir(CLEANUP => 1);
 plan skip_all => "no $build/cnnrun" unless -x "$build/cnnrun";
 
-# Both streams of a command, and its exit code.
+# Runs a command and returns both of its outputs together, and its exit code.
 sub told {
     my @words = @_;
     my $pid = fork // die;

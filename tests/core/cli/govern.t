@@ -73,7 +73,7 @@ like(OtherUser::says($build, "CNNRUN_CACHE=/tmp $build/cnnrun govern fixed $knob
     qr/advice: knobs can't be set here/, 'without permission it is advice, and says so');
 chmod 0644, map { $tree->root . "/$gpu/$_" } qw(min_freq max_freq);
 like(said("fixed --plugin-dir $build/plugins/knob-devfreq.so --sysfs-root $dir --seconds 1"),
-    qr/this machine has no knob that a plugin finds/, 'where there is nothing to set');
+    qr/no plugin finds a knob on this machine/, 'where there is nothing to set');
 
 # played, recorded, replayed
 my %row = map { $_ => object("fixed,at=$_ --scene monitor --seconds 200") } 177, 543;
@@ -96,7 +96,7 @@ cmp_ok($free, '<', $narrow, '--band: a path that may stray is shorter');
 isnt(object('dtw,band=0,threshold=600 --scene monitor --seconds 30')->{hz}, object('dtw,band=1,threshold=600 --scene monitor --seconds 30')->{hz}, 'and so in the policy');
 like(said("record --seconds 1"), qr/where to\? want record -o/, 'a recording goes to a file');
 like(said("no_such --scene monitor"), qr/there is no policy "no_such"/, 'a policy that is not there');
-like(said("fixed --scene no_such"), qr/no_such\.lua/, 'a scene that is not there');
+like(said("fixed --scene no_such"), qr/no_such: no such scene/, 'a scene that is not there');
 like(said("fixed --replay $dir/t.csv --scene monitor"), qr/not both/, 'one or the other');
 # beside what runs: on a tree, where bounds are put back; on a simulated board, in its time
 my $net = "$source/scripts/nets/lenet5.lua --weights random:1";

@@ -1,6 +1,6 @@
 #!/usr/bin/perl
 # Every option that takes a number refuses anything else, and names the option; the options are read from
-# --help. A negative number is refused too, unless the option's help allows it.
+# its help. A negative number is refused too, unless the option's help allows it.
 use strict;
 use warnings;
 use FindBin;
@@ -39,7 +39,7 @@ my @seeds = (map({ ['run', $net, "$root/scripts/nets/digits/one.png", "--weights
 
 my ($asked, @passed, @silent) = (0);
 for my $command (sort keys %given) {
-    my $help = `$build/cnnrun $command --help`;
+    my $help = `$build/cnnrun help $command`;
     my %options;
     while ($help =~ /^ +(?:-\w, )?(--[a-z0-9-]+) (\S+)/mg) {
         my ($name, $argument) = ($1, $2);

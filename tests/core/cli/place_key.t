@@ -117,7 +117,7 @@ for my $option (sort keys %enters) {
 
 # The command's own and what commands have in common.
 my %known;
-for my $help (`$build/cnnrun place --help`, `$build/cnnrun help options`) {
+for my $help (`$build/cnnrun help place`, `$build/cnnrun help options`) {
     $known{$1} = 1 if $help =~ /^\s+(?:-\w, )?(--[a-z-]+)/;
 }
 cmp_ok(scalar keys %known, '>', 35, 'the options that there are');

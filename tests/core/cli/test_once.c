@@ -11,7 +11,7 @@ static char folder[] = "/tmp/cnnrun-once-XXXXXX", path[128], out[128];
 static char
     searched[128]; /* a folder of plugins of its own, which tests beside this one don't open */
 
-/* Opens that the watch saw: of the folder itself, and of what is called `name` in it. */
+/* Counts the opens that inotify reported: of the folder itself, and of the file `name` in it. */
 static void opens(int fd, const char *name, int *folders, int *files) {
     union {
         struct inotify_event event;

@@ -9,7 +9,7 @@
 
 static char out[1 << 16];
 
-/* What a command prints, into `out`; its exit code. */
+/* Runs a command and stores its output in `out`; returns its exit code. */
 static int run(const char *format, const char *a, const char *b) {
     char words[512], line[1024];
     snprintf(words, sizeof words, format, a, b);
@@ -59,7 +59,7 @@ static bool has_key(const cnri_lua_manual *r, const char *key) {
     return false;
 }
 
-/* Something in the member that nobody checks. */
+/* Sets a member to some value that no check refuses. */
 static void fill(const cnri_load_option *row, void *member, bool plan) {
     static const char *const list[] = {"name=1", NULL};
     if (row->kind <= CNRI_LOAD_FILE) *(const char **)member = row->choices ? row->choices[1] : "x";

@@ -60,14 +60,14 @@ refused('and means those layers', qr/nosuch/, 'show', '--weights', 'none',
 # ---- options of importers ----
 my %file = (caffe => ['net.prototxt', "name: 'n'\ninput: 'data'\ninput_shape { dim: 1 dim: 1 dim: 2 dim: 2 }\n"],
     darknet => ['net.cfg', "[net]\nwidth=8\nheight=8\nchannels=3\n[avgpool]\n"]);
-my $help = (run('import', '--help'))[1];
+my $help = (run('help', 'import'))[1];
 ($code, $out) = run('plugins', '--json');
 my %rows = map { my $o = eval { decode_json($_)->{options} }; %{$o || {}} } split /\n/, $out;
 my @importers = map { my $l = eval { decode_json($_)->{provides}{importer} }; @{$l || []} } split /\n/, $out;
 cmp_ok scalar @importers, '>=', 1, scalar(@importers) . ' importers';
 for my $importer (@importers) {
     ok ref $rows{$importer}, "$importer says what it takes";
-    like $help, qr/^  \Q$importer\E/m, "import --help tells of $importer";
+    like $help, qr/^  \Q$importer\E/m, "help import lists $importer";
     my $model = put(@{$file{$importer} // ['some.file', 'x']});
     refused("$importer: an option that it has not", qr/$importer: no option "sahpe"/, 'import', $model,
         '-o', "$dir/out.cnr", '--format', $importer, '--option', 'sahpe=1,2,3');

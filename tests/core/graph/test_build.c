@@ -68,7 +68,7 @@ static void test_parameters(void) {
     cnri_graph_free(g);
 }
 
-/* All mistakes are found in one go, and none twice. */
+/* All mistakes are reported in one pass, and none twice. */
 static void test_problems(void) {
     cnr_graph *g = cnri_graph_new("net");
     const cnr_value x = toy_input(g, "data", TOY_TYPE(CNR_f32, 1, 2, 8, 8));

@@ -116,7 +116,7 @@ static void test_needs(void) {
     is_text(getenv("CNRT_MET"), "1", "and there the constructor ran");
 }
 
-/* Only reads the file, so a broken one may do no harm whatever it holds. */
+/* Broken files: checking only reads a file, so its contents must do no harm. */
 static void test_hostile_files(void) {
     char *data = NULL;
     size_t bytes = 0;

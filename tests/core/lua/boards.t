@@ -96,8 +96,8 @@ sub misspelt {
     return $bad eq $k ? $k . 'z' : $bad;
 }
 
-# Lua that changes the board `b`, what may be named in the error, and a change that means the same; the last undef: it is an
-# error.
+# Each row: Lua code that changes the board `b`, what the error may name, and a change with the same
+# effect. The last is undef if the change must be an error.
 sub mutate {
     my $b = shift;
     my ($path, $type, $value) = @{pick(@{$paths{$b}})};

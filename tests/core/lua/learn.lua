@@ -72,7 +72,8 @@ local function epochs(net, data)
   ok(sum(net, "ip1.weight") == before, "nil goes on; a rate of 0 changes nothing")
 end
 
--- What is called back may change the table of options, and others' rubbish takes the place of its texts.
+-- Callbacks may change the table of options, and other texts may then reuse the memory of its
+-- texts.
 local function forgetful(net, data, spec)
   local options = { data = data, epochs = 1, batch = 10, test = spec .. "", optimizer = ("x%s"):format("sgd"):sub(2) }
   options.on_epoch = function()

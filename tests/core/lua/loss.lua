@@ -78,7 +78,7 @@ local function softened(scores, row, temperature)
   return soft
 end
 
--- What the loss must be by the probabilities that both nets give.
+-- Computes the expected loss from the probabilities of both nets.
 local function by_hand(teacher, student, batch, labels, temperature, share)
   local t, s, loss = teacher:run { batch }, student:run { batch }, 0
   for row, label in ipairs(labels) do
@@ -123,7 +123,7 @@ local function distilling(teacher, data, batch, labels)
   end))
 end
 
--- What was built for one function is no answer to another.
+-- A graph that was built for one loss function must not be used for another.
 local function several(net, batch, labels)
   local function scaled(by)
     return function(...) return c.mul { logarithmic(...), c.data { by } } end

@@ -202,7 +202,8 @@ local function refused(spec)
   fails(spec, "neither a name nor a function", "want a name or a function", { optimizer = 7 })
 end
 
--- Stopped behind an epoch and gone on with, to the same bits: what it remembers is in the checkpoint.
+-- Training that stopped after an epoch and continued gives the same bits: the optimiser's memory is
+-- in the checkpoint.
 local function checkpoints(spec, folder)
   local function run(options, stop_at)
     local net, seen = fresh(), 0

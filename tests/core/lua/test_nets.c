@@ -224,7 +224,7 @@ static void modules(void) {
     mistaken("require 'loop'\n", "loop.lua:1", "requires itself");
 }
 
-/* The matcher is ours; what it answers is Lua's. */
+/* cnnrun has a pattern matcher of its own, which must answer like Lua's. */
 static void patterns(void) {
     static const char text[] =
         "local function is(want, ...)\n"

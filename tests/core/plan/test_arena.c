@@ -133,8 +133,8 @@ static void net_cases(void) {
     note("mean %.4f, worst %.4f of the bound", sum / cases, worst);
 }
 
-/* What costs the square of its blocks ends at the bound of this process's work: two hundred times
- * what it is to cost. */
+/* Places 400,000 blocks within 60 s of processor time, which an algorithm that is quadratic in
+ * the blocks would exceed. */
 static void long_net(void) {
     enum { N = 400000 };
     const struct rlimit work = {60, 60};

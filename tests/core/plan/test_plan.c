@@ -95,7 +95,8 @@ static void aliases(void) {
     cnri_graph_free(g);
 }
 
-/* What far's host_alloc gave begins 64 bytes behind these words. */
+/* Checks that a session's inputs and outputs are in memory from far's host_alloc, which lies 64
+ * bytes behind a mark. */
 static void ends_in_host_memory_of(cnr_plan *plan) {
     cnr_error err = CNR_ERROR_INIT;
     cnr_session *s = NULL;
@@ -147,8 +148,8 @@ static int32_t steps_by(const cnr_plan *plan, const char *kernel) {
     return n;
 }
 
-/* One kernel packs a weight, another reads the same weight while it runs: it needs it on the
- * device, whoever came first. */
+/* One kernel packs a weight and another reads the same weight while it runs: the device must
+ * have it, whichever comes first. */
 static void shared_weight(void) {
     for (int32_t first = 0; first < 2; first++) {
         cnr_graph *g = cnri_graph_new("shared");
@@ -169,8 +170,8 @@ static void shared_weight(void) {
     }
 }
 
-/* What the host's part of a layer waits for was queued before the other part began, in whose queue
- * it would else stand behind that. */
+/* Copies that the host's part of a layer waits for must be queued before the other part, behind
+ * which they would wait. */
 static void side_by_side(const cnr_graph *g) {
     cnri_part parts[] = {{"near", 0.5}, {"far:0", 0.5}};
     cnri_placement w[] = {{.node = (char *)"*", .n_parts = 2, .axis = 2, .parts = parts}};

@@ -49,7 +49,7 @@ static void whole_runs(cnr_model *m) {
        "axis 0 again %s", err.text);
 }
 
-/* By shapes alone: an error, whatever was run before. */
+/* Planning by shapes alone is an error for such inputs, whatever was run before. */
 static void by_shapes(cnr_model *m, const char *when) {
     cnr_error err = CNR_ERROR_INIT;
     cnr_plan *plan = NULL;

@@ -22,7 +22,7 @@ static cnr_graph *net(void) {
     return g;
 }
 
-/* At most this many allocations; far above what any of the nets here takes. */
+/* Most allocations of a test; far more than any of these nets needs. */
 enum { MOST = 20000 };
 
 static void starve(const cnr_graph *g, const cnri_plan_options *o, const char *what) {

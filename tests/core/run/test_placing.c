@@ -31,7 +31,7 @@ static void devices(void) {
     ok(cnr_device_at(lab_rt, 0, &e, &err) == CNR_E_INVALID, "no room for it");
 }
 
-/* Who runs node `name`: "near far:0" for a split one. */
+/* Names of the devices that run node `name`: "near far:0" for a split one. */
 static const char *who(cnr_model *m, const char *name, cnr_error *err) {
     static char text[200];
     cnr_plan *plan = NULL;

@@ -13,7 +13,8 @@ static pthread_cond_t came = PTHREAD_COND_INITIALIZER;
 static int32_t planning, wanted;
 static bool met;
 
-/* Whoever plans logs what its cache had: there it stays until `wanted` threads are planning. */
+/* A log sink that blocks: each planning thread logs a message about its cache, and waits here
+ * until `wanted` threads plan. */
 static void hear(void *arg, int32_t level, const char *who, const char *text) {
     (void)arg;
     (void)level;

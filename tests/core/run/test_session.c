@@ -251,7 +251,7 @@ static cnr_session *failing(cnr_model **m, cnr_error *err) {
     return s;
 }
 
-/* Whoever cancels between two moves is heard, at any moment. */
+/* A cancel while the session moves to another device is noticed at any moment. */
 static void cancel_while_moving(void) {
     void *plugin = dlopen(CNRT_BUILD_DIR "/tests/core/plan/fake/fake.so", RTLD_NOW | RTLD_NOLOAD);
     canceller c = {.closed = plugin ? dlsym(plugin, "fake_closed") : NULL};

@@ -389,7 +389,7 @@ static void test_damage(void) {
     cnri_graph_free(g);
 }
 
-/* What a file says of a tensor: a fingerprint, which is fast, and a digest, which is exact. */
+/* The digests that a file has for each tensor: a fast fingerprint and an exact SHA-256. */
 static void test_seals(void) {
     size_t bytes;
     cnr_error err = CNR_ERROR_INIT;

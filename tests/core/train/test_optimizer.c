@@ -10,7 +10,8 @@ static cnr_attr real(const char *name, double value) {
     return (cnr_attr){.name = name, .type = CNR_ATTR_FLOAT, .set = 1, .f = value, .i = value != 0};
 }
 
-/* One step of `op` planned and run: variables[0] is the weight, the rest memories, all changed. */
+/* Plans and runs one step of optimiser `op`: variables[0] is the weight, the others its
+ * memories; all must change. */
 static bool step_by_plan(cnr_runtime *rt, const char *op, const cnr_attr *attrs, int32_t n_attrs,
                          float rate, float step, float **variables, int32_t n,
                          const float *gradient) {

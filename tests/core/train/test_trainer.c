@@ -175,7 +175,8 @@ static void test_stop(cnr_runtime *rt) {
     cnri_graph_free(g);
 }
 
-/* By a flag, as Ctrl-C does, before an epoch was judged: the checkpoint has what was done. */
+/* Training stopped by a flag, as Ctrl-C does, before an epoch was judged: the checkpoint has the
+ * steps so far. */
 static void test_stop_with_checkpoint(cnr_runtime *rt) {
     char path[64];
     cnr_error err = CNR_ERROR_INIT;

@@ -14,7 +14,7 @@ static cnr_meter_domain power = {.quantity = CNR_QUANTITY_POWER, .period_ms = 50
 static cnri_sampled_domain domain_of(const cnr_meter_domain *desc) {
     return (cnri_sampled_domain){.desc = desc, .interval_ns = 50000000};
 }
-/* At `ms` the sensor tells `micro` joules or watts. */
+/* Adds a reading of `micro` micro-units at `ms` milliseconds. */
 static void at(cnri_sampled_domain *d, double ms, int64_t micro) {
     const cnr_reading r = {.size = sizeof r, .value = micro, .time_ns = (uint64_t)(ms * 1e6)};
     cnri_sampled(d, &r);

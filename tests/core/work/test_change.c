@@ -146,7 +146,7 @@ static void place_scripts(void) {
     cnri_free(folder);
 }
 
-/* An optimiser in a file, by its name, with what goes on around it. */
+/* Trains with an optimiser in a file, by its name, and with the options around it. */
 static void test_optimizer(cnr_model *m) {
     cnr_error err = CNR_ERROR_INIT;
     cnr_train_options o = usual();

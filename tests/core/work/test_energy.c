@@ -46,8 +46,8 @@ static cnr_model *load(cnr_runtime *rt) {
     return model;
 }
 
-/* A loaded machine may leave the sensor unread for seconds; that is told, and then it is asked
- * again. */
+/* True if the region must be measured again, because a loaded machine left the sensor unread for
+ * seconds; counts the tries. */
 static bool again(const cnr_energy *e, int *tries) {
     return e && !e->source && e->n && strstr(e->at[0].why, "it was not read for long") &&
            --*tries > 0;
@@ -337,7 +337,7 @@ static void test_follow(void) {
     cnr_close(rt);
 }
 
-/* A net on a device of which no domain tells: there is no sum, and it is said why. */
+/* A net on a device without an energy domain: there is no sum, and the reason is given. */
 static void test_unfed(void) {
     cnr_error err = CNR_ERROR_INIT;
     fed = false;
@@ -357,7 +357,7 @@ static void test_unfed(void) {
     cnr_close(rt);
 }
 
-/* sys/class/hwmon/hwmon0 with what is in `files`: names and texts in turns; or it all goes. */
+/* Makes the tree sys/class/hwmon/hwmon0 from `files` (names and texts alternate), or removes it. */
 static void tree(bool make) {
     static const char *const folders[] = {"sys", "sys/class", "sys/class/hwmon",
                                           "sys/class/hwmon/hwmon0"};

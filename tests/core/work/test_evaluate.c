@@ -24,7 +24,7 @@ static bool write_list(int32_t shift) {
     return f && fclose(f) == 0;
 }
 
-/* What a loop of one's own finds. */
+/* Computes right answers and loss in a loop of the test's own. */
 static int64_t by_hand(cnr_model *m, double *loss) {
     int64_t right = 0;
     char path[1024];

@@ -34,7 +34,7 @@ static void share_on(cnr_model *model, const char *folder) {
     cnr_sharing_free(&s);
 }
 
-/* Another model of the net goes by what was kept; one of another net does not. */
+/* Another model of the same net follows the kept placement; a model of another net does not. */
 static void follow_in(cnr_runtime *rt, const char *folder) {
     cnr_error err = CNR_ERROR_INIT;
     const cnr_load_options load = {.size = sizeof load, .weights = "random:1"};

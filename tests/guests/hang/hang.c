@@ -10,7 +10,8 @@
 static const cnr_host *host;
 static int calls;
 
-/* Each hook of the device begins with this. */
+/* Called first by each hook of the device: the call with number CNNRUN_HANG_AT hangs; a negative
+ * number crashes it. */
 static void call(void) {
     const char *at = getenv("CNNRUN_HANG_AT");
     const int n = at ? atoi(at) : 0, now = __atomic_add_fetch(&calls, 1, __ATOMIC_RELAXED);

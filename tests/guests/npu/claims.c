@@ -98,7 +98,7 @@ static uint64_t draw(uint64_t *state, uint64_t n) {
     return (*state >> 33) % n;
 }
 
-/* Some nodes from a first one on, most of them one behind the other. */
+/* Draws some nodes from a first one on, most of which follow each other. */
 static int32_t draw_nodes(uint64_t *state, int32_t *nodes, int32_t most) {
     int32_t n = 0;
     for (int32_t i = (int32_t)draw(state, (uint64_t)most); i < most && n < 12; i++) {

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <time.h>
 
+/* True if the test asks for this fault, by the environment variable CNNRUN_FAKE_NVML. */
 static int wrong(const char *what) {
     const char *is = getenv("CNNRUN_FAKE_NVML");
     return is && strcmp(is, what) == 0;

@@ -30,7 +30,7 @@ typedef struct machine {
     int32_t cores, bad;
     char address[64];
 } machine;
-static _Atomic uint64_t set_hz = 600000000; /* of all who have the machine open */
+static _Atomic uint64_t set_hz = 600000000; /* shared by all that opened the machine */
 static _Atomic int32_t cores = 4;
 
 static cnr_status open_machine(const cnr_gauge_options *options, void **state, cnr_error *err) {

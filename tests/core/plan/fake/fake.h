@@ -6,8 +6,8 @@
 
 extern const cnr_host *fake_host;
 
-/* near.c: a device in host memory; far.c: two devices whose memory only they can touch, and whose
- * work runs only when somebody waits for it: a missing wait gives wrong data. */
+/* near.c: a device in host memory; far.c: two devices with memory of their own, which work only
+ * while somebody waits for them, so that a missing wait gives wrong data. */
 extern const cnr_device_class fake_near, fake_far;
 
 /* Queues fn(arg copy) on a far stream. */

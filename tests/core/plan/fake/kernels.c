@@ -76,7 +76,7 @@ static cnr_status near_accepts(const cnr_device *device, const cnr_node *node, c
     return node->n_inputs > 4 ? CNR_E_LIMIT : CNR_OK;
 }
 
-/* As if it stored halves: it wins where that is asked for, and by its score nowhere. */
+/* A kernel that claims to store f16: it must win if that is requested, and never by its score. */
 static cnr_status half_accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     const cnr_status status = near_accepts(device, node, out);
     out->score = 1;
@@ -140,7 +140,7 @@ static cnr_status near_blur(const cnr_run *run, cnr_error *err) {
     return CNR_OK;
 }
 
-/* In blocks of four channels, if there are as many. */
+/* Accepts a node in blocks of four channels, if it has at least four. */
 static cnr_status block_accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     near_accepts(device, node, out);
     out->score = node->inputs[0]->dim[1] % 4 == 0 ? 50 : 0;

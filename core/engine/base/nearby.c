@@ -1,5 +1,5 @@
 /* The file that a misspelt path may have meant. */
-#include "front/front.h"
+#include "base/base.h"
 #include <dirent.h>
 #include <sys/stat.h>
 
@@ -9,7 +9,7 @@ static const char *nearest_in(DIR *folder, const char *name, char *best, size_t 
     *best = 0;
     while ((entry = readdir(folder)) != NULL) {
         if (entry->d_name[0] == '.' || strlen(entry->d_name) >= capacity) continue;
-        both[0] = entry->d_name; /* the better one of this and the best so far */
+        both[0] = entry->d_name; /* the better of this name and the best so far */
         const char *near = cnri_nearest_word(name, both, *best ? 2 : 1);
         if (near && near != best) snprintf(best, capacity, "%s", near);
     }
@@ -22,7 +22,7 @@ bool cnri_nearest_path(const char *path, char *out, size_t capacity) {
     const size_t n = strlen(path);
     if (n == 0 || n >= sizeof parent || stat(path, &info) == 0) return false;
     memcpy(parent, path, n + 1);
-    for (;;) { /* up to a folder that is there; `name` is what it lacks */
+    for (;;) { /* goes up to a folder that exists; `name` is the part that is missing in it */
         char *slash = strrchr(parent, '/');
         const char *last = slash ? slash + 1 : parent;
         if (strlen(last) >= sizeof name) return false;

@@ -1,0 +1,96 @@
+#!/usr/bin/env python3
+"""Draws declarations and functions of the whole tree by a seed, for a reader to restate.
+
+usage: draw.py SEED [COUNT]            prints name, comment and place, without code
+       draw.py SEED [COUNT] --code     prints the code of each, to compare with what the reader said
+
+Functions, types, fields, macros and tables of C, C++, Java and OpenCL, functions of Lua, Perl and Python.
+Each has the same chance, headers of old ABIs in tests/outside/frozen apart. The comment is the one directly
+before it, or behind it on its line; for a C function without one, that of its prototype in a header.
+"""
+import random
+import re
+import subprocess
+import sys
+
+C = re.compile(r'\.(c|h|cl|cpp|hpp|java)$')
+SCRIPT = {'lua': ('--', re.compile(r'^\s*(?:local )?function ([\w.:]+)\(')),
+          'py': ('#', re.compile(r'^\s*def (\w+)\(')),
+          'pl': ('#', re.compile(r'^sub (\w+)')), 'pm': ('#', re.compile(r'^sub (\w+)')), 't': ('#', re.compile(r'^sub (\w+)'))}
+
+
+def c_items(lines):
+    """Yields (line, name): functions with a body, prototypes, types, macros and commented members."""
+    for i, line in enumerate(lines):
+        function = re.match(r'(?:static |extern |inline |const |unsigned |struct |enum )*[\w_*]+[ *]+(\w+)\([^;]*$', line)
+        prototype = re.match(r'(?:extern |const |struct )*[\w_*]+[ *]+(\w+)\(.*', line)
+        member = re.match(r'    (?:const )?[\w_]+[ *]+\*?(\w+)[^()=]*;\s+/\*', line)
+        kind = re.match(r'(?:typedef )?(?:struct|enum) (\w+) \{', line) or re.match(r'#define (\w+)\(', line)
+        found = function or prototype or kind or member
+        if found and not line.startswith(('return', 'else', 'if', 'for', 'while', 'switch')):
+            yield i, found.group(1)
+
+
+def comment_of(lines, i, is_c, mark):
+    """The comment directly before line i, or behind it."""
+    behind = re.search(r'/\*(.*?)\*/', lines[i]) if is_c else None
+    if behind:
+        return behind.group(1).strip()
+    k = i - 1
+    out = []
+    if is_c and k >= 0 and lines[k].rstrip().endswith('*/'):
+        while k >= 0:
+            out.insert(0, lines[k])
+            if '/*' in lines[k]:
+                break
+            k -= 1
+        text = ' '.join(out)
+        return '' if lines[k].lstrip()[:2] != '/*' else re.sub(r'\s+\*?\s*', ' ', text.replace('/*', '').replace('*/', '')).strip()
+    if mark == '#' and re.match(r'\s*def ', lines[i]):
+        text = re.search(r'"""(.*?)"""', ' '.join(lines[i:i + 8]).split('def ', 2)[1])
+        return re.sub(r'\s+', ' ', text.group(1)) if text else ''
+    while not is_c and k >= 0 and lines[k].strip().startswith(mark):
+        out.insert(0, lines[k].strip().lstrip(mark).strip())
+        k -= 1
+    return ' '.join(out)
+
+
+def all_items():
+    """Every item of the tree: (path, line index, name, lines)."""
+    items = []
+    for path in subprocess.run(['git', 'ls-files'], capture_output=True, text=True, check=True).stdout.split():
+        ending = path.rsplit('.', 1)[-1]
+        if path.startswith('tests/outside/frozen/') or (not C.search(path) and ending not in SCRIPT):
+            continue
+        lines = open(path, errors='replace').read().split('\n')
+        if C.search(path):
+            items += [(path, i, name, lines) for i, name in c_items(lines)]
+        else:
+            items += [(path, i, m.group(1), lines) for i, line in enumerate(lines) if (m := SCRIPT[ending][1].match(line))]
+    return items
+
+
+def main():
+    words = [w for w in sys.argv[1:] if w != '--code']
+    if not words or not all(w.isdigit() for w in words):
+        sys.exit(__doc__)
+    items = all_items()
+    headers = {}  # comments of prototypes by name
+    for path, i, name, lines in items:
+        if path.endswith('.h') and '(' in lines[i]:
+            headers.setdefault(name, comment_of(lines, i, True, ''))
+    count = int(words[1]) if len(words) > 1 else 100
+    for n, (path, i, name, lines) in enumerate(sorted(random.Random(int(words[0])).sample(items, count), key=lambda x: x[:2]), 1):
+        ending = path.rsplit('.', 1)[-1]
+        print(f'{n}. {path}:{i + 1} {name}')
+        if '--code' in sys.argv:
+            end = next((k for k in range(i, min(i + 40, len(lines))) if lines[k].startswith(('}', 'end'))), i + 12)
+            print('\n'.join(lines[i:end + 1]) + '\n')
+        else:
+            print('   ' + re.sub(r'\s+', ' ', ' '.join(lines[i:i + 2]).split('{')[0].split('/*')[0])[:160])
+            comment = comment_of(lines, i, bool(C.search(path)), SCRIPT.get(ending, ('',))[0])
+            print('   # ' + (comment or headers.get(name, '')))
+    print(f'# drawn from {len(items)} declarations and functions', file=sys.stderr)
+
+
+main()
