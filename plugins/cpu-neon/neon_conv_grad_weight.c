@@ -16,6 +16,22 @@ typedef struct grad_weight_state {
 /* Positions summed at a time: rows of both operands stay in the L1 cache. */
 #define SUM_BLOCK 1024
 
+/* Whether some window has no element of the input along axis i: beside it, or between two taps. */
+static int misses(const cnr_window *w, int32_t i) {
+    for (int64_t o = 0; o < w->out[i]; o++) {
+        const int64_t start = o * w->stride[i] - w->pad_begin[i];
+        const int64_t tap = start < 0 ? cnr_div_up(-start, w->dilation[i]) : 0;
+        if (tap >= w->kernel[i] || start + tap * w->dilation[i] >= w->in[i]) return 1;
+    }
+    return 0;
+}
+
+/* Elements by which the last window reaches beyond the input along axis i. */
+static int64_t reach_beyond(const cnr_window *w, int32_t i) {
+    return (w->out[i] - 1) * w->stride[i] - w->pad_begin[i] + (w->kernel[i] - 1) * w->dilation[i] -
+           (w->in[i] - 1);
+}
+
 static const char *window_of(const cnr_node *node, cnr_window *w) {
     const cnr_tensor *dy = cnr_own_input(node, 0), *x = cnr_own_input(node, 1);
     const cnr_tensor *weight = cnr_own_input(node, 2);
@@ -23,10 +39,12 @@ static const char *window_of(const cnr_node *node, cnr_window *w) {
     const char *why = neon_conv_window(node, x, weight, w);
     /* with padding, 0 times an infinite gradient would be NaN for one tap and not for its
      * neighbours */
-    for (int32_t i = 0; i < w->spatial && !why; i++)
-        if (w->out[i] > 0 && (w->pad_begin[i] > (w->kernel[i] - 1) * w->dilation[i] ||
-                              (w->out[i] - 1) * w->stride[i] - w->pad_begin[i] >= w->in[i]))
-            why = "a window lies in the padding alone";
+    for (int32_t i = 0; i < w->spatial && !why; i++) {
+        if (misses(w, i)) why = "a window lies in the padding alone";
+        else if (cnr_max(w->pad_begin[i], reach_beyond(w, i)) >
+                 CNR_SPREAD_POSITIONS * w->dilation[i])
+            why = "the padding is too wide";
+    }
     return why;
 }
 
