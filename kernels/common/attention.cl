@@ -23,6 +23,13 @@
              from[m * view.s4 + min(n + 2, last) * view.s5], \
              from[m * view.s4 + min(n + 3, last) * view.s5])
 
+/* The weight of a score beside the largest: 0 for -INFINITY alone, since 0 times an infinite value
+ * would be NaN. */
+float weight(float score, float most) {
+    const float below = score - most;
+    return score == -INFINITY ? 0.0f : exp(below < -80.0f ? -80.0f : below);
+}
+
 /* Copies `rows` by `columns` of a view to tile[column * pitch + row], and zeros where the view ends
  * before that. Consecutive items read along the axis whose stride is 1. */
 void load_turned(__local float *tile, int pitch, int rows, int columns, __global const float *from,
@@ -109,8 +116,9 @@ __attribute__((reqd_work_group_size(ITEMS, 1, 1))) __kernel void attention(
         for (int i = 0; i < ROWS; i++) {
             float most = largest[i];
             for (int j = 0; j < 8; j++) most = fmax(most, part[(row + i) * 8 + j]);
-            const float down = exp(largest[i] - most);
-            const float4 w = exp(score[i] - most);
+            const float down = weight(largest[i], most);
+            const float4 w = (float4)(weight(score[i].s0, most), weight(score[i].s1, most),
+                                      weight(score[i].s2, most), weight(score[i].s3, most));
             largest[i] = most;
             total[i] = total[i] * down + (w.s0 + w.s1 + w.s2 + w.s3);
             for (int j = 0; j < WIDE; j++) sum[i][j] *= down;
@@ -163,7 +171,7 @@ __kernel void attention_join(__global const float *parts, int parts_at, __global
     float largest = -FLT_MAX, sum = 0.0f, total = 0.0f;
     for (int i = 0; i < cut.s0; i++) largest = fmax(largest, TOTALS(i, b, m)[0]);
     for (int i = 0; i < cut.s0; i++) {
-        const float down = exp(TOTALS(i, b, m)[0] - largest);
+        const float down = weight(TOTALS(i, b, m)[0], largest);
         sum += SUMS(i, b, m)[d] * down;
         total += TOTALS(i, b, m)[1] * down;
     }

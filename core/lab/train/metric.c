@@ -32,6 +32,7 @@ cnr_status cnri_metrics_add(cnri_metrics *m, const cnr_metric *metric, cnr_error
 
 static cnr_status open_files(const char *names, cnri_metrics *out, cnr_error *err) {
     char name[1024];
+    if (names && !*names) return cnri_fail(err, CNR_E_ARG, "metric", "the list is empty");
     for (const char *at = names; at && *at; at += strspn(at, ",")) {
         const size_t n = strcspn(at, ",");
         snprintf(name, sizeof name, "%.*s", (int)n, at);

@@ -72,14 +72,13 @@ static const cnri_option options[] =
          "loss, accuracy and rate of each epoch, and their plot as FILE.png", .writes = true,
          .beside = ".png"),
      ROW(loss, "--loss", "LOSS",
-         "what training makes small: an operator, a .lua file that returns a loss, or a shipped "
-         "one: mse, binary, focal, smooth, contrastive (default: the net's own, else the first "
-         "loss operator)"),
+         "an operator, a .lua file that returns a loss, or mse, binary, focal, smooth, "
+         "contrastive (the net's own, else the first loss operator)"),
      ROW(metric_files, "--metric", "LIST",
-         "measures of the validation part and the test: .lua files that return a function(scores, "
-         "labels), or shipped ones: f1, balanced, cross_entropy"),
+         "other measures than accuracy: .lua files that return a function(scores, labels), or "
+         "shipped ones: f1, balanced, cross_entropy"),
      ROW(best_by, "--best-by", "NAME",
-         "the metric that the best epoch is chosen by: NAME the most, -NAME the least (accuracy)"),
+         "metric that chooses the best epoch; -NAME: the least (accuracy)"),
      ROW(overwrite, "--overwrite", NULL,
          "replace FILE even if what is in it is better, or is no such net"),
      CNRI_OPTION(train, no_energy, "--no-energy", NULL, "ask no meter", .rare = true)};

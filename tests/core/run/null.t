@@ -25,7 +25,8 @@ $text =~ s{\{[^{}]*\}}{}g; # bodies of structs
 
 # What may be NULL, as the header says it: any parameter of a type, or "function.name".
 my %may = map { $_ => 1 } ('cnr_error *', 'const cnr_open_options *', 'const cnr_load_options *',
-    'void *', 'cnr_tap_fn', 'cnr_plan_for.shapes', 'cnr_observer_fn');
+    'void *', 'cnr_tap_fn', 'cnr_plan_for.shapes',
+    'cnr_session_bind_input.value', 'cnr_session_bind_output.value', 'cnr_observer_fn');
 # What stands for the others; of types that are not here NULL does.
 my %object = ('cnr_runtime *' => 'rt', 'const cnr_runtime *' => 'rt', 'cnr_model *' => 'model',
     'const cnr_model *' => 'model', 'cnr_plan *' => 'plan', 'const cnr_plan *' => 'plan',

@@ -243,6 +243,8 @@ int main(void) {
         const cnr_op *op = cnri_descriptor_at(CNR_KIND_OPERATOR, i);
         const cnri_plugin *owner = cnri_owner(op);
         if (!CNRI_HAS(op, gradient) || !owner || strcmp(owner->name, "ops-std") != 0) continue;
+        /* the gradient of one that rounds passes its steps: differences don't agree with it */
+        if (op->flags & CNR_OP_ROUNDS) continue;
         if (!has_case(op->name)) ok(0, "%s has a gradient and a case here", op->name);
     }
     cnr_close(rt);

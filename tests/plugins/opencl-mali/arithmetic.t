@@ -37,7 +37,7 @@ my $has = $device->{fp16} && $device->{driver};
 is $device->{fp16_arithmetic}, $has ? "its kernels never ran on real fp16 hardware" : 'no (cl_khr_fp16)',
     'the device says whether';
 ($code, $text) = told('show', @net, '--arithmetic', 'fp8');
-ok $code != 0 && $text =~ /wanted one of f32 fp16, got "fp8"/, 'another type is none, and what would be is told' or diag $text;
+ok $code != 0 && $text =~ /wanted one of f32 fp16 bf16, got "fp8"/, 'another type is none, and what would be is told' or diag $text;
 SKIP: {
     skip 'the device has halves', 1 if $has;
     ($code, $text) = told('show', @net, '--arithmetic', 'fp16');
