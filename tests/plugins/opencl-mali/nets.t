@@ -34,7 +34,7 @@ for my $net (@nets) {
     next if $net =~ /yolo/; # boxes, which have tests of their own
     my %tensor;
     for my $device ('cpu', 'opencl:0') {
-        ($code, $text, $err) = cnnrun('run', '--json', '--device', $device, '--top', 20, @words,
+        ($code, $text, $err) = cnnrun('run', '--json', '--device', $device, '--top', 20, '--hang-ms', 200_000, @words, # it compiles in its first run
                                       "$nets/digits/three.png");
         my $line = $code ? {} : decode_json((split /\n/, $text)[0]);
         $tensor{$device} = { map { $_->{index} => $_->{score} } @{$line->{top} // []} };

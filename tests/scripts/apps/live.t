@@ -75,7 +75,7 @@ cmp_ok(scalar(() = `ffprobe -v error -show_entries packet=pts_time -of csv=p=0 $
 
 # ---- where nothing can be set ----
 my $said = `$build/cnnrun --sysfs-root $dir monitor $net $camera --app classify --governor edp 2>&1`;
-ok($? && $said =~ /no knob/, 'a machine without a knob says so at once');
+ok($? && $said =~ /no plugin finds a knob/, 'a machine without a knob says so at once');
 $said = `$build/cnnrun monitor $net $camera --app classify --governor nobody 2>&1`;
 ok($? && $said =~ /nobody: there is no policy/, 'no such governor');
 $said = `$build/cnnrun monitor $net $camera --app classify --place nowhere 2>&1`;
