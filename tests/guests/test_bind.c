@@ -192,7 +192,7 @@ static void in_buffers(void) {
     opencl cl;
     int32_t code;
     if (cnr_device_native(guests_rt, "opencl:0", "context", &context, &err) || !load(&cl)) {
-        skip("buffers of OpenCL", err.text[0] ? err.text : "no libOpenCL.so.1");
+        skip("OpenCL", err.text[0] ? err.text : "no libOpenCL.so.1");
         return;
     }
     ok(!cnr_device_native(guests_rt, "opencl:0", "device", &device, &err) && device,

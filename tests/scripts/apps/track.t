@@ -28,6 +28,7 @@ sub boxes { map { /"box":\[([^]]*)\]/ ? [split /,/, $1] : undef } split /\n/, $_
 
 my ($out, $err, $code) = track('--help');
 is $code, 0, '--help';
+$out = `$build/cnnrun help track`;
 like $out, qr/nn_threshold=0\.65 .*authors: 0\.65; document:/s, 'tells options with both values where they differ';
 ($out, $err, $code) = track('/no/such --box 1,2,30,40');
 ok $code != 0 && $err =~ m{/no/such}, 'a source that is not there is named';
