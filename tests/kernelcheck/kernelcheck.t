@@ -156,7 +156,8 @@ for (['all kernels of the CPU agree with the references', '--device', 'cpu'],
     my ($what, @which) = @$_;
     ($code, $text) = check(@which, @long);
     is $code, 0, $what or diag join "\n", grep { /^(not ok|#)/ } split /\n/, $text;
-    like $text, qr/^# \d+ kernels and operators, \d+ cases, 0 failed, 0 not judged$/m,
+    # in part: the gradient of fake_quantize passes its steps, so that differences don't agree with it
+    like $text, qr/^# \d+ kernels and operators, \d+ cases, 0 failed, 0 not judged(?:, 1 in part)?$/m,
         '... each of them in some case, and every promise';
 }
 done_testing;
