@@ -11,6 +11,7 @@ typedef struct narrow_state {
     int64_t m, n, k;
 } narrow_state;
 
+/* Fills m, n and k of a m x k by k x n product; 0: the kernel can't run this node. */
 static int shape_of(const cnr_node *node, narrow_state *s) {
     const cnr_tensor *a = cnr_own_input(node, 0), *b = cnr_own_input(node, 1);
     if (!neon_all_f32(node) || !a || !b || a->rank < 2 || b->rank != 2) return 0;
@@ -45,13 +46,15 @@ static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space
     return CNR_OK;
 }
 
+/* Shared data of one run for all threads: the right matrix, of at most 8 columns, with its rows
+ * padded to 4 or 8 floats. */
 typedef struct narrow_job {
     const cnr_run *run;
     const narrow_state *s;
     float b[MOST_K * MOST_N]; /* rows of 4 or 8, with zeros behind */
 } narrow_job;
 
-/* n columns in `vectors` of four. */
+/* Multiplies `rows` rows of a by the matrix; its n columns are in `vectors` vectors of 4 floats. */
 static inline void multiply(const narrow_job *job, const float *a, float *y, int64_t rows,
                             int vectors, int64_t n) {
     const int64_t k = job->s->k;
@@ -64,6 +67,7 @@ static inline void multiply(const narrow_job *job, const float *a, float *y, int
     }
 }
 
+/* Computes task i: ROWS_A_TASK rows of the result, and their epilogue. */
 static void some_rows(void *arg, int64_t i, int32_t thread) {
     const narrow_job *job = arg;
     const narrow_state *s = job->s;

@@ -17,7 +17,7 @@ typedef struct neon_padded {
     cnr_window w;                       /* always 3 axes; missing leading ones have size 1 */
     int64_t taps;                       /* number of taps */
     int64_t n;                          /* output positions of a channel */
-    int64_t in;                         /* input floats of a channel */
+    int64_t in;                         /* input floats of a channel, without padding */
     int64_t phase, pitch, slice, plane; /* in floats */
     int64_t high, deep;                 /* rows of a slice, slices of a plane */
     int64_t tap[];                      /* offset of each tap */

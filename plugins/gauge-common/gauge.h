@@ -73,8 +73,8 @@ cnr_status gauge_cpus_load(const char *root, gauge_cpus *cpus, double *out, cnr_
 /* Loads a system library; for a root other than "/", ROOT/usr/lib/NAME. NULL: CNR_E_NOT_FOUND. It
  * is never unloaded, since such libraries have threads and handlers. */
 void *gauge_library(const char *root, const char *name, cnr_error *err);
-int gauge_symbol(void *library, const char *name,
-                 void *to); /* pointer to a function pointer; 0: not found */
+/* Looks a function up; `to` points to a function pointer. 0: not found. */
+int gauge_symbol(void *library, const char *name, void *to);
 
 /* ---- sensors.c: domains with one attribute, or the product of two ---- */
 
@@ -92,7 +92,11 @@ typedef struct gauge_sensors {
 gauge_sensor *gauge_add(gauge_sensors *list, const char *name, const char *address);
 /* A meter's hooks; `state` is a gauge_sensors from gauge_sensors_new, never NULL. */
 gauge_sensors *gauge_sensors_new(cnr_error *err);
+/* Copies a sensor's description, at most out->size bytes. Never fails; `domain` must be below the
+ * count that opening gave. */
 cnr_status gauge_describe(void *state, int32_t domain, cnr_meter_domain *out, cnr_error *err);
+/* Reads a sensor in millionths of its unit; `domain` as above. CNR_E_FORMAT: the number is out of
+ * range. */
 cnr_status gauge_read(void *state, int32_t domain, cnr_reading *out, cnr_error *err);
 void gauge_free(void *state);
 /* The end of a meter's `open`: passes the list to the host, or frees it; CNR_E_NOT_FOUND if it is

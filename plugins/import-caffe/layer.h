@@ -20,7 +20,10 @@ typedef struct caffe_job {
 
 /* ---- build.c ---- */
 
+/* Reports a problem of the layer, and marks the layer as failed. */
 void caffe_problem(caffe_job *j, const char *text);
+/* Adds a node, named after the layer and `suffix`, and returns its output; -1 on failure, which the
+ * graph reports. */
 cnr_value caffe_node(caffe_job *j, const char *op, const char *suffix, const cnr_value *in,
                      int32_t n_in, const imp_attrs *attrs);
 cnr_value caffe_scalar(caffe_job *j, double value);
@@ -32,7 +35,9 @@ cnr_value caffe_blob(caffe_job *j, size_t index, const char *suffix, const int64
 const cnr_tensor *caffe_type(caffe_job *j, cnr_value v);
 /* Size of axis 1 of input 0; 0: unknown, and the layer has failed. */
 int64_t caffe_channels(caffe_job *j);
+/* Makes v the layer's output `top`; a layer without outputs gives it the layer's name. */
 void caffe_give(caffe_job *j, size_t top, cnr_value v);
+/* Counts a negative axis from the end of input 0's axes, if their number is known. */
 int64_t caffe_axis(caffe_job *j, int64_t axis);
 /* y = x * factor + shift, without the steps that would change nothing */
 cnr_value caffe_affine(caffe_job *j, cnr_value x, double factor, double shift);

@@ -130,7 +130,8 @@ void tf_op_with_default(tf_job *j);
 
 /* Applies `op` to the only operand, in the layout that it has (elementwise.c). */
 void tf_apply(tf_job *j, const char *op, const imp_attrs *l);
-/* Broadcasts inputs first .. first + n: turned if one is and the others can be. */
+/* Applies `op` to the first n inputs with broadcasting; channels-first if one input is and the
+ * others can be, else in the file's layout. */
 void tf_broadcast(tf_job *j, const char *op, int32_t n, const imp_attrs *l);
 
 #endif

@@ -37,6 +37,8 @@ static int gather(t7_job *j, const t7_done *done, int64_t n_done, const t7_value
     return in->n > 0 || (t7_problem(j, "a node reads nothing"), 0);
 }
 
+/* Converts the next node, done[n_done], whose inputs are among the n_done before it; `number` names
+ * its layer. Returns 1, or 0 with a problem. */
 static int run_node(t7_job *j, t7_done *done, int64_t n_done, int64_t number) {
     t7_done *own = &done[n_done];
     const t7_value *module = t7_field(own->data, "module");

@@ -28,8 +28,10 @@ ocl_key ocl_cache_key(const ocl_device *d, const char *head, const char *text,
     return key;
 }
 
+/* Name of the cache file for a key. */
 static void name_of(const ocl_key *key, char name[80]) { snprintf(name, 80, "%s.clbin", key->hex); }
 
+/* Cache folder for host->cache_load and cache_save, owned by the core; NULL: the user's folder. */
 static const char *folder_of(const ocl_device *d) {
     return d->device ? d->device->cache_dir : NULL;
 }

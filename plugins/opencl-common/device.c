@@ -192,7 +192,8 @@ void ocl_free(const cnr_device *device, cnr_mem *mem) {
  * before what the caller gets. */
 enum { OWNER_BYTES = 64 };
 
-/* A unified GPU reads ordinary memory as fast. */
+/* True if page-locked host memory makes transfers faster; a unified GPU reads ordinary memory as
+ * fast. */
 static int helps(const ocl_device *d) {
     return !(d->unified && d->found->type & CL_DEVICE_TYPE_GPU);
 }

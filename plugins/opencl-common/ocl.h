@@ -198,13 +198,16 @@ int64_t ocl_elapsed(const cnr_device *device, void *from, void *to);
 void ocl_flush(cnr_stream *stream);
 
 /* ---- half.c ---- */
-int ocl_half_emulated(void); /* $CNNRUN_OPENCL_HALF says so */
+/* True if $CNNRUN_OPENCL_HALF is "emulated": arithmetic in halves is to be emulated. */
+int ocl_half_emulated(void);
 
-/* "context" or "device"; NULL. */
+/* The device's cl_context or cl_device_id, named "context" or "device"; NULL: another name. */
 void *ocl_native(const cnr_device *device, const char *name);
 
 /* ---- facts.c ---- */
 int ocl_has_extension(const ocl_found *f, const char *name);
+/* Implements cnr_device_class.properties: tells known properties; with a stream it also times the
+ * device (arithmetic, bandwidth, launch), which allocates buffers. */
 cnr_status ocl_facts(int32_t index, cnr_stream *stream, cnr_property_fn tell, void *arg,
                      cnr_error *err);
 

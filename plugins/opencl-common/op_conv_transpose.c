@@ -3,6 +3,8 @@
 
 #include "conv_transpose.cl.h"
 
+/* State of a planned node: program, geometry, epilogue and launch parameters; the packed weights
+ * are in the blob. */
 typedef struct transpose_state {
     const ocl_code *code;
     ocl_chain chain;
@@ -11,6 +13,7 @@ typedef struct transpose_state {
     int32_t line, has_bias;
 } transpose_state;
 
+/* Fills s; returns NULL, or why the kernel can't run this node. */
 static const char *shape_of(const cnr_node *node, ocl_shape *s) {
     const cnr_tensor *x = cnr_own_input(node, 0), *weight = cnr_own_input(node, 1);
     const cnr_tensor *y = node->outputs[0];

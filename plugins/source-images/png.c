@@ -23,6 +23,7 @@ typedef struct coder {
     char text[200];
 } coder;
 
+/* Keeps libpng's error text and leaves libpng by longjmp. */
 static void fail(png_structp png, png_const_charp text) {
     coder *c = png_get_error_ptr(png);
     snprintf(c->text, sizeof c->text, "%s", text);
@@ -43,11 +44,13 @@ static void free_memory(png_structp png, png_voidp block) {
     img_host->free(block);
 }
 
+/* Logs a warning of libpng with the file's path, at level INFO. */
 static void warn(png_structp png, png_const_charp text) {
     const coder *c = png_get_error_ptr(png);
     img_host->log(CNR_LOG_INFO, "source-images", "%s: %s", c->from.path, text);
 }
 
+/* Gives libpng the next n bytes of the file; fewer are an error. */
 static void take(png_structp png, png_bytep to, size_t n) {
     coder *c = png_get_io_ptr(png);
     if (n > c->from.n - c->at) png_error(png, "the file ends too early");

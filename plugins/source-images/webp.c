@@ -32,6 +32,8 @@ cnr_status img_read_webp(const img_bytes *file, img_picture *out, cnr_error *err
     return img_host->fail(err, CNR_E_FORMAT, file->path, "damaged WebP: it can't be decoded");
 }
 
+/* Encodes a u8 picture (H W C, C 1 or 3) as lossy WebP; free *data with host->free. `path` is for
+ * messages. Shape and type are not checked; too large: CNR_E_LIMIT. */
 CNR_EXPORT cnr_status img_encode_webp(const cnr_host *host, const cnr_tensor *t, const char *path,
                                       uint8_t **data, size_t *n, cnr_error *err);
 cnr_status img_encode_webp(const cnr_host *host, const cnr_tensor *t, const char *path,

@@ -77,6 +77,8 @@ static int open_piece(AVIOContext **io, const char *path) {
 
 /* ---- URLs ---- */
 
+/* Origin of a URL: scheme, host and port, with the scheme's default port filled in; redirects must
+ * stay within it. */
 typedef struct origin {
     char scheme[16], host[256];
     int port;
@@ -92,6 +94,7 @@ static origin origin_of(const char *url) {
     return o;
 }
 
+/* True if both URLs have the same origin, with a host. */
 static int same_origin(const char *a, const char *b) {
     const origin x = origin_of(a), y = origin_of(b);
     return *x.host && !av_strcasecmp(x.scheme, y.scheme) && !av_strcasecmp(x.host, y.host) &&

@@ -66,9 +66,17 @@ void vid_painter_close(vid_painter *p);
 int vid_turns(const AVStream *stream);
 
 /* ---- write.c, sound.c ---- */
+/* Starts a writer of a video whose format follows from the ending of `spec`; end it with
+ * vid_write_close. CNR_E_UNSUPPORTED: no known ending. */
 cnr_status vid_write_open(const char *spec, void **state, cnr_error *err);
+/* Names the source of the pictures to come, before the first vid_write_next. Takes over its frame
+ * rate and aspect ratio and, unless it is live, its sound within `span`; writes nothing. A source
+ * that can be read only once is ignored. */
 cnr_status vid_write_from(void *state, const char *spec, const cnr_selection *span, cnr_error *err);
+/* Appends a picture (u8 H W C), scaled to the size of the first one. */
 cnr_status vid_write_next(void *state, const cnr_sample *sample, cnr_error *err);
+/* Completes the video and frees the writer. status not CNR_OK: the video is dropped, and the same
+ * status is returned. */
 cnr_status vid_write_close(void *state, int32_t status, cnr_error *err);
 
 /* The sound of a video, copied without conversion. */

@@ -26,7 +26,7 @@ typedef struct ready {
     cnr_run run;
     cnr_tensor out, *outs[1];
     cnr_mem blob;
-    double cold[MOST], warm[MOST];
+    double cold[MOST], warm[MOST]; /* milliseconds of each round */
 } ready;
 
 static cnr_device device;
@@ -74,6 +74,7 @@ static void make_ready(ready *r, const char *name, const cnr_kernel *kernel, con
     if (space.bytes) r->run.workspace_data = kernel_memory(space.bytes);
 }
 
+/* Runs the kernel once and returns the milliseconds that it took; exits on an error. */
 static double timed(ready *r) {
     cnr_error err = CNR_ERROR_INIT;
     const double t = now();

@@ -6,13 +6,20 @@ usage: draw.py SEED [COUNT]            prints name, comment and place, without c
 
 Functions, types, fields, macros and tables of C, C++, Java and OpenCL, functions of Lua, Perl and Python.
 Each has the same chance, headers of old ABIs in tests/outside/frozen apart. The comment is the one directly
-before it, or behind it on its line; for a C function without one, that of its prototype in a header.
+before it, or behind it: on its line, on a later line of a prototype, behind the { of a Perl function. For a C
+function without one that is not static, it is that of its prototype in a header.
 """
 import random
 import re
 import subprocess
 import sys
 
+COMMENT = re.compile(r'/\*(.*?)\*/', re.S)
+# A line that declares one member or more, up to a comment; the name is that of the first.
+MEMBER = re.compile(r'    (?:(?:const|volatile|_Atomic|unsigned|signed|long|struct|enum|union|private|public|static|final) )*'
+                    r'\w+[ *]+(?:const[ *]+)*(\w+)(?: ?[,:\[][^()=]*)?;\s+/\*')
+NO_NAMES = {'char', 'short', 'int', 'long', 'float', 'double', 'void', 'signed', 'unsigned', 'struct', 'enum', 'union',
+            'const', 'volatile'}
 C = re.compile(r'\.(c|h|cl|cpp|hpp|java)$')
 SCRIPT = {'lua': ('--', re.compile(r'^\s*(?:local )?function ([\w.:]+)\(')),
           'py': ('#', re.compile(r'^\s*def (\w+)\(')),
@@ -24,19 +31,60 @@ def c_items(lines):
     for i, line in enumerate(lines):
         function = re.match(r'(?:static |extern |inline |const |unsigned |struct |enum )*[\w_*]+[ *]+(\w+)\([^;]*$', line)
         prototype = re.match(r'(?:extern |const |struct )*[\w_*]+[ *]+(\w+)\(.*', line)
-        member = re.match(r'    (?:const )?[\w_]+[ *]+\*?(\w+)[^()=]*;\s+/\*', line)
+        member = MEMBER.match(line)
         kind = re.match(r'(?:typedef )?(?:struct|enum) (\w+) \{', line) or re.match(r'#define (\w+)\(', line)
         found = function or prototype or kind or member
-        if found and not line.startswith(('return', 'else', 'if', 'for', 'while', 'switch')):
+        macro = found and found.group(1).isupper() and not kind  # a macro's use, as in `table NAME(isa) = {`
+        if found and not macro and found.group(1) not in NO_NAMES and \
+                not line.startswith(('return', 'else', 'if', 'for', 'while', 'switch')):
             yield i, found.group(1)
 
 
+def words_of(text):
+    """The words of a C comment, on one line."""
+    return re.sub(r'\s+', ' ', re.sub(r'\n\s*\*(?=\s|$)', '\n', text)).strip()
+
+
+def code_of(line):
+    """A line of C without its comments."""
+    return re.sub(r'/\*.*', '', COMMENT.sub('', line))
+
+
+def prototype_end(lines, i):
+    """The last line of the prototype that begins in line i; None: it is no prototype."""
+    if '(' not in code_of(lines[i]) or not re.match(r'\w', lines[i]):
+        return None
+    for k in range(i, min(i + 12, len(lines))):
+        code = code_of(lines[k]).rstrip()
+        if '{' in code or code.endswith(';'):
+            return k if '{' not in code else None
+    return None
+
+
+def comment_behind(lines, i):
+    """The comment that begins in line i, which may end in a later one; "": there is none."""
+    found = COMMENT.search('\n'.join(lines[i:i + 12]))
+    return words_of(found.group(1)) if found and found.start() < len(lines[i]) else ''
+
+
 def comment_of(lines, i, is_c, mark):
-    """The comment directly before line i, or behind it."""
-    behind = re.search(r'/\*(.*?)\*/', lines[i]) if is_c else None
+    """The comment behind line i, or directly before it, or behind a later line of a prototype."""
+    behind = comment_behind(lines, i) if is_c else ''
     if behind:
-        return behind.group(1).strip()
+        return behind
+    before = comment_before(lines, i, is_c, mark)
+    end = prototype_end(lines, i) if is_c and not before else None
+    if end is not None and end > i:
+        return next(filter(None, (comment_behind(lines, k) for k in range(i + 1, end + 1))), '')
+    behind = re.match(r'sub \w+\s*\{\s*#\s*(.*)', lines[i]) if mark == '#' else None
+    return f'{before} {behind.group(1)}'.strip() if behind else before
+
+
+def comment_before(lines, i, is_c, mark):
+    """The comment directly before line i; of Python, the docstring instead."""
     k = i - 1
+    while is_c and k >= 0 and re.match(r'\s*/[*/] clang-format (on|off)\b', lines[k]):
+        k -= 1
     out = []
     if is_c and k >= 0 and lines[k].rstrip().endswith('*/'):
         while k >= 0:
@@ -44,8 +92,8 @@ def comment_of(lines, i, is_c, mark):
             if '/*' in lines[k]:
                 break
             k -= 1
-        text = ' '.join(out)
-        return '' if lines[k].lstrip()[:2] != '/*' else re.sub(r'\s+\*?\s*', ' ', text.replace('/*', '').replace('*/', '')).strip()
+        text = '\n'.join(out)
+        return '' if lines[k].lstrip()[:2] != '/*' else words_of(text.replace('/*', '').replace('*/', ''))
     if mark == '#' and re.match(r'\s*def ', lines[i]):
         text = re.search(r'"""(.*?)"""', ' '.join(lines[i:i + 8]).split('def ', 2)[1])
         return re.sub(r'\s+', ' ', text.group(1)) if text else ''
@@ -77,8 +125,8 @@ def main():
     items = all_items()
     headers = {}  # comments of prototypes by name
     for path, i, name, lines in items:
-        if path.endswith('.h') and '(' in lines[i]:
-            headers.setdefault(name, comment_of(lines, i, True, ''))
+        if path.endswith('.h') and prototype_end(lines, i) is not None and not headers.get(name):
+            headers[name] = comment_of(lines, i, True, '')
     count = int(words[1]) if len(words) > 1 else 100
     for n, (path, i, name, lines) in enumerate(sorted(random.Random(int(words[0])).sample(items, count), key=lambda x: x[:2]), 1):
         ending = path.rsplit('.', 1)[-1]
@@ -89,7 +137,8 @@ def main():
         else:
             print('   ' + re.sub(r'\s+', ' ', ' '.join(lines[i:i + 2]).split('{')[0].split('/*')[0])[:160])
             comment = comment_of(lines, i, bool(C.search(path)), SCRIPT.get(ending, ('',))[0])
-            print('   # ' + (comment or headers.get(name, '')))
+            is_static = not C.search(path) or lines[i].startswith('static ')
+            print('   # ' + (comment or ('' if is_static else headers.get(name, ''))))
     print(f'# drawn from {len(items)} declarations and functions', file=sys.stderr)
 
 

@@ -24,7 +24,7 @@ my @same = ('--data', $spec, qw(--threads 2 --deterministic --json --eval), '');
 is(system("$build/cnnrun train $dir/small.lua @same[0 .. 4] --eval '' --epochs 8 --batch 16 -q -o $dir/small.cnr >$dir/out 2>&1"), 0,
     'a net with batch normalisation') or diag slurp("$dir/out");
 
-# The code, and what was said, of pruning by this schedule.
+# Prunes by this schedule into $name.cnr and returns the exit code; told() gives the output.
 sub prune {
     my ($name, $schedule, @more) = @_;
     spew("$dir/one.lua", "return require 'lib.prune'.schedule { scan = false, $schedule }");
@@ -38,7 +38,9 @@ sub prune {
     waitpid $pid, 0;
     return $? >> 8;
 }
+# Returns the number named $word in the JSON line of pruning step $n of the last run; -1: there is none.
 sub step { my ($n, $word) = @_; return (slurp("$dir/out") =~ /"$word":([0-9.]+)[^\n]*"step":$n\b/)[0] // -1 }
+# Returns stdout and stderr of the last run.
 sub told { return join '', map { slurp("$dir/$_") } 'out', 'err' }
 
 my $train = 'train = { rate = 0.01, batch = 16 }';
@@ -54,6 +56,7 @@ my $moved = 'saliency = { batches = 2, batch = 8 }, criterion = function(w, g, s
 is(prune('moved', "$two, $train, $moved"), 0, 'by movement, of any sign') or diag told();
 ok(slurp("$dir/size.cnr") ne slurp("$dir/moved.cnr"), 'another net');
 cmp_ok(abs((slurp("$dir/out") =~ /"kept":([0-9.]+)[^\n]*"step":2/)[0] - slurp_kept('size', 2)), '<', 1e-9, 'of as many weights');
+# Returns the share of weights that step $n kept, as the steps.csv of folder $name has it.
 sub slurp_kept { my ($name, $n) = @_; return (slurp("$dir/$name/steps.csv") =~ /^$n,([0-9.]+)/m)[0] }
 
 # A corrected schedule goes on with what still follows: step 1, with what its criterion remembered.

@@ -18,6 +18,8 @@ static cnr_gauge_options options_of(const cnri_judging *j) {
 static cnr_reading blank_reading(void) {
     return (cnr_reading){.size = sizeof(cnr_reading), .time_ns = cnri_now_ns()};
 }
+/* Knob state as the engine presets it before a plugin's read: load, cores and temperature unknown,
+ * frequency 0, time now. */
 static cnr_knob_state blank_state(void) {
     return (cnr_knob_state){.size = sizeof(cnr_knob_state),
                             .load_percent = -1,

@@ -76,6 +76,8 @@ static bool follows(const survey *s, int32_t node, cnr_value value) {
     return !(v->desc->flags & CNR_OP_ELEMENTWISE) || cnr_same_shape(v->inputs[port], v->outputs[0]);
 }
 
+/* Fills p->chain with the nodes that could be computed together with p's node, one behind the
+ * other; at most CNRI_CHECK_CHAIN. */
 static void find_chain(const survey *s, spot *p) {
     const cnri_node *n = s->g->nodes.at[p->node];
     if (n->view.n_outputs != 1 || n->view.outputs[0]->flags & CNR_TENSOR_DYNAMIC) return;
@@ -89,6 +91,7 @@ static void find_chain(const survey *s, spot *p) {
 
 /* ---- a node as a case; first its types ---- */
 
+/* Copies a tensor's type, without its data, block and memory. */
 static void take_type(cnr_tensor *to, const cnr_tensor *from) {
     *to = *from;
     to->data = NULL;
@@ -96,6 +99,8 @@ static void take_type(cnr_tensor *to, const cnr_tensor *from) {
     to->mem = (cnr_mem){0};
 }
 
+/* Fills link i of the case's chain with the types of `node`, which reads *value; then sets *value
+ * to the output of the node. */
 static void add_chain_link(survey *s, int32_t i, int32_t node, cnr_value *value) {
     const cnri_node *n = s->g->nodes.at[node];
     cnri_link *link = &s->c.chain[i];

@@ -263,10 +263,14 @@ cnr_status cnri_kept_save(const char *folder, const char *name, const void *data
                           cnr_error *err);
 
 /* ---- path.c ---- */
+/* Joins two paths; an absolute `name` is copied. Free it with cnri_free; NULL: out of memory. */
 char *cnri_path_join(const char *directory, const char *name);
-char *cnri_path_dir(const char *path); /* "." if path names no folder */
+/* Folder part of a path, "." if it has none. Free it with cnri_free; NULL: out of memory. */
+char *cnri_path_dir(const char *path);
+/* Folder of the running executable, to be freed with cnri_free; NULL: unknown or out of memory. */
 char *cnri_executable_dir(void);
-/* Folder of the shared library that contains this code; NULL: the program contains it. */
+/* Folder of the shared library that contains this code, to be freed with cnri_free; NULL: the
+ * program contains it, or out of memory. */
 char *cnri_library_dir(void);
 /* True if `name` is a relative path that stays below its start. Links are not followed. */
 bool cnri_path_is_inside(const char *name);

@@ -3,9 +3,10 @@
 #include <math.h>
 #include <string.h>
 
-/* The types that C has: name and C type. REAL has floats, WHOLE has integers. */
+/* Floats that C has: name and C type. */
 #define REAL(X) X(f32, float) X(f64, double)
 /* clang-format off */
+/* Integers that C has, and bool, in the same way. */
 #define WHOLE(X) \
     X(i8, int8_t) X(u8, uint8_t) X(i16, int16_t) X(u16, uint16_t) X(i32, int32_t) \
     X(u32, uint32_t) X(i64, int64_t) X(u64, uint64_t) X(bool, uint8_t)

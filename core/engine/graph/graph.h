@@ -125,8 +125,9 @@ const char *cnri_graph_symbol_name(const cnr_graph *g, int32_t symbol);
 cnr_graph *cnri_graph_new(const char *name);
 void cnri_graph_free(cnr_graph *g);
 void cnri_graph_install(cnr_host *host); /* fills the graph slots of the table */
-cnr_graph *
-cnri_graph_copy(const cnr_graph *g); /* weights are borrowed from g, which must outlive it */
+/* Copies a graph for cnri_graph_free; weights and attributes are borrowed from g, which must
+ * outlive the copy. NULL: out of memory. */
+cnr_graph *cnri_graph_copy(const cnr_graph *g);
 /* Makes a deep copy with weights and attributes of its own. CNR_E_FORMAT: a weight is damaged. */
 cnr_status cnri_graph_clone(const cnr_graph *g, cnr_graph **out, cnr_error *err);
 /* "x [2,3,batch] f32" into a text. */

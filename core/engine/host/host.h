@@ -233,14 +233,16 @@ void cnri_board_free(cnri_board *b);
 /* Sets an entry. For a list, `number` is its length. False: out of memory. */
 bool cnri_board_set(cnri_board *b, const char *path, int32_t kind, double number, const char *text);
 int32_t cnri_board_kind(const cnri_board *b, const char *path); /* 0: there is no such entry */
-const char *cnri_board_at(const cnri_board *b, int32_t i,
-                          int32_t *kind); /* The path of entry i; NULL past the end. */
+/* The path of entry i; NULL past the end. */
+const char *cnri_board_at(const cnri_board *b, int32_t i, int32_t *kind);
 /* Call when all entries are set: computes the digest. */
 cnr_status cnri_board_seal(cnri_board *b, cnr_error *err);
 /* Entries of this board. A NULL board has none. */
 int32_t cnri_board_get_count(const cnri_board *b, const char *path);
 bool cnri_board_get_number(const cnri_board *b, const char *path, double *out);
 const char *cnri_board_get_text(const cnri_board *b, const char *path);
+/* Puts b in force for the whole process in place of any other; b is not copied and must live until
+ * cnri_board_leave. */
 void cnri_board_use(const cnri_board *b);
 void cnri_board_leave(const cnri_board *b); /* if it is in force, none is afterwards */
 /* Entries of the board in force, as in the host table; the text at path "" is its digest. */

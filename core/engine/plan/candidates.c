@@ -285,7 +285,7 @@ static cnr_status ask_ways(const query_context *a, const cnr_kernel *k, cnr_erro
     return CNR_OK;
 }
 
-/* Adds the operator's reference, on devices with host memory. */
+/* Adds the operator's reference, if the queried device has host memory and there is one. */
 static void add_reference(const query_context *a) {
     const cnri_view v = cnri_view_of(a->p, a->chain, 0, false);
     if (!cnri_is_host(a->device) || !CNRI_HAS(v.node.desc, reference)) return;

@@ -247,7 +247,7 @@ static cnr_status rows_of(tabling *g, int32_t node, cnr_error *err) {
 
 /* ---- making and marking ---- */
 
-/* Sets the watts that each device draws while it works, from all its measured rows. */
+/* Sets each device's mean watts while it works, and its highest clock, from all measured rows. */
 static void find_busy(cnri_table *t) {
     for (int32_t d = 0; d < t->devices.n; d++) {
         double joules = 0, ns = 0;

@@ -74,6 +74,7 @@
 extern const char *const cnri_weights_types[], *const cnri_arithmetics[],
                                                    *const cnri_cache_policies[];
 
+/* Type of a load option's value: text, flag, bytes or list; column `kind` above explains each. */
 typedef enum cnri_load_kind {
     CNRI_LOAD_TEXT,
     CNRI_LOAD_FILE,

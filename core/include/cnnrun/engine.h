@@ -198,6 +198,8 @@ cnr_status cnr_plan_for(cnr_model *model, const cnr_tensor *const *shapes, int32
                         cnr_plan **out, cnr_error *err);
 void cnr_plan_release(cnr_plan *plan);
 uint64_t cnr_plan_arena_bytes(const cnr_plan *plan);
+/* Bytes of all weights as devices hold them: prepared blobs and plain constants, if all are
+ * resident; plan NULL: 0. */
 uint64_t cnr_plan_weight_bytes(const cnr_plan *plan);
 /* Replaces the data of weight `name` and prepares it again. No session of the plan may be
  * running. */

@@ -53,6 +53,8 @@ typedef struct cnr_gauge_list {
 /* root: a tree to look in, or NULL: the runtime's; address: NULL, or of what is no file there. */
 cnr_status cnr_gauges(cnr_runtime *rt, const char *root, const char *address, cnr_gauge_list *out,
                       cnr_error *err);
+/* Frees what cnr_gauges put into the list, and empties it; the struct stays the caller's. NULL:
+ * nothing. */
 void cnr_gauges_free(cnr_gauge_list *list);
 
 /* ---- energy: what the domains of meters took while something ran. Of the whole machine, so

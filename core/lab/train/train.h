@@ -76,19 +76,22 @@ void cnri_loss_file_close(cnri_own_loss *loss);
 cnr_status cnri_optimizer_file_open(const char *name, cnri_own_optimizer *out, cnr_error *err);
 void cnri_optimizer_file_close(cnri_own_optimizer *optimizer);
 cnr_status cnri_metric_file_open(const char *name, cnri_metrics *to, cnr_error *err);
-/* Names differ, and there are no more than CNR_MAX_METRICS, or it is an error. Close it in any
- * case. */
+/* Opens the caller's metrics and those of `files`, separated by commas. Fails as cnri_metrics_add
+ * does. Close it in any case. */
 cnr_status cnri_metrics_open(const char *files, const cnr_metric *const *own, int64_t n_own,
                              cnri_metrics *out, cnr_error *err);
 void cnri_metrics_close(cnri_metrics *m);
+/* Adds a metric, which must outlive m. CNR_E_ARG: no function, no name of 1 to 63 characters, a
+ * name that is taken, or more than CNR_MAX_METRICS. */
 cnr_status cnri_metrics_add(cnri_metrics *m, const cnr_metric *metric, cnr_error *err);
-/* Which one "f1" or "-f1" names, and whether the least is best; NULL: -1, accuracy. */
+/* Finds the metric that best_by names: "f1", or "-f1" if its lowest value is best (*least). NULL:
+ * *index is -1, for accuracy. */
 cnr_status cnri_metrics_best(const cnri_metrics *m, const char *best_by, int32_t *index,
                              bool *least, cnr_error *err);
-/* Of so many rows of scores; values: m->n. */
+/* Computes all metrics of n rows of scores into values[m->n]; NaN: not finite. */
 cnr_status cnri_metrics_compute(const cnri_metrics *m, float *scores, int64_t n, int64_t classes,
                                 const int32_t *labels, double *values, cnr_error *err);
-/* Named values, as results have them; values NULL: NaN. */
+/* Writes names and values into out[m->n], as results have them; values NULL: all are NaN. */
 void cnri_metrics_tell(const cnri_metrics *m, const double *values, cnr_metric_value *out);
 /* Identity of the nodes and values of g from those numbers on. */
 cnr_status cnri_train_digest(const cnr_graph *g, int32_t nodes, int32_t values, uint8_t digest[32],

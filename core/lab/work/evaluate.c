@@ -13,13 +13,13 @@ typedef struct job {
     cnr_evaluation *out;
     double loss;
     int32_t *labels;  /* labels of the current batch */
-    int64_t *indices; /* indices of its pictures */
+    int64_t *indices; /* sample indices of the pictures in the current batch */
     int64_t filled;
     int64_t first, n; /* this rank's part of the pictures that are looked at */
     int64_t all;      /* all ranks' pictures */
     cnri_metrics metrics;
-    float *scores;  /* of all pictures, for metrics; NULL without such */
-    int32_t *meant; /* the class of each */
+    float *scores;  /* scores of all pictures, for metrics; NULL: there are no metrics */
+    int32_t *meant; /* label class of each picture, for metrics */
     int64_t classes;
     bool repeats; /* the same pictures again, which nothing is kept of */
 } job;

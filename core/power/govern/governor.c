@@ -94,6 +94,8 @@ static void fault(cnri_governor *g, const cnr_error *why) {
 
 /* ---- wishes ---- */
 
+/* Fails if a policy's wish is no frequency at all: negative, NaN or above MAX_HZ. The knob's own
+ * bounds are applied later. */
 static cnr_status sound(const cnri_seen_knob *k, const cnri_wish *w, cnr_error *err) {
     if (w->hz == 0 || (w->hz > 0 && w->hz <= MAX_HZ)) return CNR_OK;
     return cnri_fail(err, CNR_E_INVALID, "govern",
@@ -101,6 +103,8 @@ static cnr_status sound(const cnri_seen_knob *k, const cnri_wish *w, cnr_error *
                      (double)k->min_hz, (double)k->max_hz);
 }
 
+/* Runs one step of the policy: fills and checks its wishes, and sets the period until the next
+ * step, kept in bounds. */
 static cnr_status ask(cnri_governor *g, cnri_wish *wishes, cnr_error *err) {
     double period = g->period;
     cnr_status status = g->policy.step(g->policy.arg, &g->seen, wishes, &period, err);
@@ -112,6 +116,7 @@ static cnr_status ask(cnri_governor *g, cnri_wish *wishes, cnr_error *err) {
 
 /* ---- heat ---- */
 
+/* Index of the highest step that is not above hz; 0 if all are. */
 static int32_t index_of(const cnri_seen_knob *k, uint64_t hz) {
     int32_t i = 0;
     while (i + 1 < k->n_steps && k->steps[i + 1] <= hz) i++;

@@ -146,6 +146,8 @@ static bool is_begun(const cnri_lua_manual *r, int32_t part) {
     return CNRI_INDEX_OF(r->parts.at, part, r->parts.at[part].name) >= 0;
 }
 
+/* Appends the annotations of one part of the manual (a module or type): its class, then its
+ * functions. */
 static void add_part(cnri_text *out, const cnri_lua_manual *r, int32_t part) {
     const char *name = r->parts.at[part].name;
     char local[128] = "c";

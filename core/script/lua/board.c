@@ -12,7 +12,8 @@ typedef struct reading {
     size_t bytes;     /* length of values */
     cnri_board *board;
     int32_t n;
-    bool scene; /* the keys of what a simulated machine runs belong to it */
+    bool scene; /* the file describes a scene, not a board: its keys are not checked against the
+                   board's schema */
 } reading;
 
 /* The next of the values, which lie one behind the other; NULL at the end. */

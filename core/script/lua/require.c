@@ -24,12 +24,14 @@ static int unknown_global(lua_State *L) {
                       best ? " (did you mean '" : "", best ? best : "", best ? "'?)" : "");
 }
 
+/* Raises an error for an assignment to a global. */
 static int assigned_global(lua_State *L) {
     const char *name = lua_tostring(L, 2);
     return luaL_error(L, "'%s' is assigned as a global: say 'local %s'", name ? name : "?",
                       name ? name : "x");
 }
 
+/* Pushes an _ENV for a file: globals can be read, but not assigned. */
 static void push_environment(lua_State *L) {
     lua_newtable(L);
     lua_createtable(L, 0, 3);
@@ -45,6 +47,8 @@ static void push_environment(lua_State *L) {
 
 /* ---- loading ---- */
 
+/* Rest of a script's text that the parser has not read yet; read_piece hands it out 4 KiB at a
+ * time. */
 typedef struct piece {
     const char *at;
     size_t n;

@@ -15,7 +15,8 @@ my $digits = "$here/../../../scripts/nets/digits";
 my $dir = tempdir(CLEANUP => 1);
 $ENV{XDG_CACHE_HOME} = "$dir/cache";
 
-sub cnnrun { # exit code, stdout, stderr
+# Runs cnnrun with these arguments; returns exit code, stdout and stderr.
+sub cnnrun {
     my $words = join ' ', map { "'$_'" } @_;
     my $out = qx('$build/cnnrun' $words 2>'$dir/err');
     my $code = $? >> 8;

@@ -227,7 +227,8 @@ sub product {
     return $o->quantize($o->node('Gemm', \@in, transB => $turned ? 1 : 0), [$n, $m], $sd, 0);
 }
 
-# A layer of an input that is quantised by its own range, as quantize_dynamic writes it; like draw.
+# Saves a net of one layer whose input is quantised by its own range, as quantize_dynamic writes it; returns its
+# input's dims and 1e-3 in place of a scale.
 sub draw_dynamic {
     my ($seed, $path) = @_;
     srand $seed;
@@ -253,7 +254,8 @@ sub draw_dynamic {
     return (\@dims, 1e-3);
 }
 
-# A net of `steps` such nodes, saved as path; the dims of its input and the last scale.
+# Saves a random net of up to `steps` quantised nodes (conv, activation, pool, pair, concat ...) under `path`; returns
+# its input's dims and the last scale.
 sub draw {
     my ($seed, $steps, $path) = @_;
     srand $seed;

@@ -71,7 +71,8 @@ static void local_response(void) {
     op_refused("lrn", "", "size", 1, IN(big));
 }
 
-/* Each block of `n` elements less its mean, by its deviation. */
+/* Normalises each block of n elements to mean 0, deviation 1, epsilon added to the variance;
+ * op_done frees the result. */
 static double *standardised(const cnr_tensor *x, int64_t n, double epsilon) {
     double *want = op_keep(malloc((size_t)cnr_count(x) * sizeof *want));
     for (int64_t b = 0; b < cnr_count(x); b += n) {

@@ -19,7 +19,7 @@ $ENV{CNNRUN_OPENCL} = 'none';
 system(qw(ffmpeg -v error -y -f lavfi -i testsrc2=size=160x120:rate=25:duration=4 -c:v libx264 -preset ultrafast -g 10 -bf 0
           -f mpegts), "$dir/film.ts") == 0 or plan skip_all => 'ffmpeg has no H.264';
 
-# Plays `part` of the file to each of so many who come.
+# Starts a server that plays `part` (0 to 1) of the file to each of $times clients; returns its process and port.
 sub serve {
     my ($times, $part) = @_;
     my $server = IO::Socket::INET->new(LocalAddr => '127.0.0.1', Listen => 5, ReuseAddr => 1) or die;
@@ -45,7 +45,8 @@ sub serve {
     exit 0;
 }
 
-sub answer { # true once it is to play
+# Answers the requests of a client; returns 1 after PLAY, 0 if the client has gone before.
+sub answer {
     my ($client, $port) = @_;
     while (defined(my $line = <$client>)) {
         my ($what) = $line =~ /^(\w+) rtsp:/ or next;
@@ -65,9 +66,12 @@ sub answer { # true once it is to play
     return 0;
 }
 
+# Returns what the monitor has written to stderr so far; "" if there is no such file.
 sub said { open my $in, '<', "$dir/err" or return ''; local $/; return scalar(<$in>) // '' }
 
-sub watch { # exit code, what it said, its frames; it is stopped once it has said so many times that the stream dropped
+# Runs the monitor until it has said $drops times that the stream dropped, at most two minutes, and interrupts it;
+# returns exit code, stderr and frames.
+sub watch {
     my ($port, $drops) = @_;
     my $pid = fork // die;
     if (!$pid) {
