@@ -6,9 +6,9 @@
 
 CNR_BEGIN_EXPORTS
 
-/* ---- long work: each function takes options, an observer (may be NULL) and a result. Options
- * that are 0 or NULL take their defaults. The cnr_..._free function of a result frees the memory
- * that it owns. ---- */
+/* ---- long work: each function takes options, an observer (may be NULL) and a result. Options that
+ * are 0 or NULL take their defaults. The cnr_..._free function of a result frees the memory that it
+ * owns. ---- */
 
 typedef struct cnr_progress {
     uint32_t size;
