@@ -30,7 +30,7 @@ typedef struct cnr_importer {
     /* Builds the model in an empty graph. Report each unsupported layer with host->graph_problem
      * and continue, so that a user sees all of them together. */
     cnr_status (*import)(const cnr_import_args *args, struct cnr_graph *graph, cnr_error *err);
-    /* (optional) Accepted args->options, one text per option, NULL-terminated: "key=NAME  which of
+    /* (optional) Accepted args->options, one text per option, NULL-terminated: "key=NAME which of
      * the file's nets". The name is before the '='. A name that ends in ".*", "shape.*=C,H,W", is a
      * prefix. Other options are refused before `import` is called, with a list of the names. NULL:
      * `import` receives all options. */

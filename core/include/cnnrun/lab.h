@@ -49,12 +49,13 @@ cnr_status cnr_candidates(cnr_model *model, const cnr_tensor *const *shapes, int
 void cnr_candidates_free(cnr_candidate_list *list);
 
 /* Evaluation: accuracy and loss of a net on labelled pictures. */
+/* Maximal number of metrics at a time. */
+enum { CNR_MAX_METRICS = 8 };
 /* A metric of the caller: one number for all evaluated pictures, which need not be a mean over
  * pictures. `compute` is called once per evaluation, on the evaluating thread. scores: f32
  * [pictures, classes], the net's outputs. labels: the class of each picture, -1 if no class
  * corresponds to its label. Both are valid during the call only. NaN or an infinity is reported as
- * no value; an error ends the work. At most CNR_MAX_METRICS at a time. */
-enum { CNR_MAX_METRICS = 8 };
+ * no value; an error ends the work. */
 typedef struct cnr_metric {
     uint32_t size;
     int32_t reserved;
@@ -343,6 +344,8 @@ typedef struct cnr_epoch {
     const cnr_metric_value *metrics; /* metrics of the validation part */
     int64_t n_metrics;
 } cnr_epoch;
+/* Why training ended early: the observer stopped it; the loss was not finite, or above 100 times
+ * its first value. */
 enum { CNR_TRAIN_STOPPED = 1, CNR_TRAIN_DIVERGED = 2 };
 typedef struct cnr_train_result {
     uint32_t size;

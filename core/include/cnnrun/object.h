@@ -8,11 +8,12 @@ CNR_BEGIN_EXPORTS
 
 /* ---- writers: store a series of pictures where a source plugin can write: "out-%04d.png" ---- */
 
-typedef struct cnr_writer cnr_writer;
+typedef struct cnr_writer cnr_writer; /* one thread at a time */
 cnr_status cnr_writer_open(cnr_runtime *rt, const char *spec, cnr_writer **out, cnr_error *err);
+/* Presentation time of a picture that has none. */
+#define CNR_NO_TIME UINT64_MAX
 /* Writes a picture: u8, H W C with C 1 or 3. name may be NULL. time_ns is its presentation time, or
  * CNR_NO_TIME. */
-#define CNR_NO_TIME UINT64_MAX
 cnr_status cnr_writer_put(cnr_writer *writer, const cnr_tensor *picture, const char *name,
                           uint64_t time_ns, cnr_error *err);
 /* Names the video from which the pictures were made; call it before the first put. The writer

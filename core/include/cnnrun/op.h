@@ -74,7 +74,7 @@ typedef struct cnr_attr_spec {
 typedef struct cnr_epilogue {
     const struct cnr_node *node; /* the operator with its attributes and tensors */
     int32_t chain_port;          /* the input of `node` that takes the intermediate value */
-    /* index of the other operand in the inputs[] of the fused node, or -1 */
+    /* index of the other operand in the inputs[] of the node that the kernel computes, or -1 */
     int32_t operand;
 } cnr_epilogue;
 
