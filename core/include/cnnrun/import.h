@@ -71,8 +71,8 @@ typedef struct cnr_rewrite {
     cnr_status (*example)(struct cnr_graph *graph, cnr_error *err);
 } cnr_rewrite;
 
-enum { /* Of weights with two axes or more, the rewrite reads only types, unless it quantises. Their
-        * data need not be computed for it. */
+enum { /* The rewrite reads only the types of weights with two or more axes, unless it
+        * quantises. Their data need not be computed for it. */
        CNR_REWRITE_STRUCTURE = 1 << 0,
        /* The rewrite is used only for plans, not for nets that are trained, or quantised and
         * saved. */
