@@ -1,4 +1,5 @@
-/* The whole C API for applications: what libcnnrun exports. Plugins include plugin.h instead. */
+/* The complete C API for applications, as libcnnrun exports it. Plugins include plugin.h
+ * instead. */
 #ifndef CNNRUN_CNNRUN_H
 #define CNNRUN_CNNRUN_H
 

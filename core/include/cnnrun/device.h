@@ -1,4 +1,4 @@
-/* Devices: memory, streams and events of whatever runs kernels. */
+/* Devices: memory, streams and events of hardware that runs kernels. */
 #ifndef CNNRUN_DEVICE_H
 #define CNNRUN_DEVICE_H
 
@@ -7,90 +7,91 @@
 CNR_BEGIN_C
 
 enum {
-    CNR_MEMORY_HOST = 1 << 0,  /* handle is a host address; data can be used in place */
-    CNR_MEMORY_PARTS = 1 << 1, /* may be sub-allocated at offsets; an image may not */
-    CNR_MEMORY_IMAGE = 1 << 2  /* has width and height */
+    CNR_MEMORY_HOST = 1 << 0,  /* handle is a host address, and data can be used in place */
+    CNR_MEMORY_PARTS = 1 << 1, /* memory can be divided into parts at offsets; an image can't */
+    CNR_MEMORY_IMAGE = 1 << 2  /* memory has width and height */
 };
 
 typedef struct cnr_memory_class {
-    const char *name; /* "buffer", "image2d" */
+    const char *name; /* such as "buffer" or "image2d" */
     uint32_t flags;
-    uint32_t alignment; /* of parts, bytes, a power of two */
-    uint64_t max_bytes; /* of one allocation */
+    uint32_t alignment; /* alignment of parts in bytes, a power of two */
+    uint64_t max_bytes; /* maximum for one allocation */
     int64_t max_width, max_height;
 } cnr_memory_class;
 
-/* What a device is, before it is opened. Plugins that can drive the same piece of hardware give
- * the same family and key; the highest score gets it. Scores are compared among plugins that come
- * with cnnrun, and among those that do not; the former go before the latter. */
+/* Description of a device that need not be open. Plugins that can drive the same hardware give the
+ * same family and key; the highest score gets the device. Plugins that come with cnnrun precede all
+ * others; scores are compared only within each of the two sets. */
 typedef struct cnr_device_info {
     uint32_t size;
-    int32_t score;    /* 0: can't be driven; `why` then says so */
+    int32_t score;    /* 0: the device can't be driven, and `why` has the reason */
     char key[128];    /* identifies the hardware within the family */
-    char name[128];   /* for people: "Mali-G78" */
+    char name[128];   /* name for users: "Mali-G78" */
     char driver[128]; /* vendor and driver version; part of every cache key */
     char why[128];
-    int32_t concurrency;   /* threads or compute units */
+    int32_t concurrency;   /* number of threads or compute units */
     uint64_t memory_bytes; /* 0: unknown */
-    /* "big": a part of the family's hardware that users may select, as "cpu:big"; "": all of it. */
+    /* Part of the family's hardware that users may select: "big" is "cpu:big". "": all of it. */
     char part[24];
 } cnr_device_info;
 
 struct cnr_device_class;
 struct cnr_subgraph;
 
-/* Nodes that a device computes in one step, by a kernel for CNR_REGION (kernel.h). */
+/* A region: nodes that a device computes in one step, by a kernel for CNR_REGION (kernel.h). */
 typedef struct cnr_claim {
     uint32_t size;
     int32_t n_nodes;
-    const int32_t *nodes;   /* of the subgraph that was shown, ascending; connected */
-    const char *kernel;     /* name of the kernel that runs it */
-    double cost_ns, joules; /* estimates of one run; 0: not known */
+    const int32_t *nodes;   /* indices in the subgraph, ascending; the nodes are connected */
+    const char *kernel;     /* name of the kernel that runs the region */
+    double cost_ns, joules; /* estimates for one run; 0: unknown */
 } cnr_claim;
-typedef void (*cnr_claim_fn)(void *arg, const cnr_claim *claim); /* copies what it is given */
+/* Receives a claim, and copies it. */
+typedef void (*cnr_claim_fn)(void *arg, const cnr_claim *claim);
 
 /* An open device. */
 typedef struct cnr_device {
     uint32_t size;
-    int32_t index; /* within its class */
+    int32_t index; /* index within its class */
     const struct cnr_device_class *cls;
-    const char *name;               /* "cpu", "opencl:0" */
-    void *state;                    /* the plugin's */
-    const cnr_memory_class *memory; /* class 0 is the default one; filled by open */
+    const char *name;               /* such as "cpu" or "opencl:0" */
+    void *state;                    /* belongs to the plugin */
+    const cnr_memory_class *memory; /* n_memory classes, set by open; class 0 is the default */
     int32_t n_memory;
-    int32_t concurrency; /* threads that streams of this device use; filled by open */
-    /* for host->cache_load and cache_save; NULL: the user's own folder. Set before open; NULL may
-     * change to a folder while no call is under way. */
+    int32_t concurrency; /* number of threads that the device's streams use; set by open */
+    /* Folder for host->cache_load and cache_save; NULL: the user's default folder. Set before open.
+     * NULL may be replaced by a folder while no call is in progress. */
     const char *cache_dir;
-    /* An open CPU device, for work on the host such as packing weights: a stream of it has
-     * `parallel`. NULL: none. Set before open. */
+    /* An open CPU device for work on the host, such as weight packing; its streams have `parallel`.
+     * NULL: there is none. Set before open. */
     const struct cnr_device *host;
-    void *of_host; /* the host's own; NULL in devices that others make, for tests */
+    void *of_host; /* belongs to the host; NULL in devices that tests make */
 } cnr_device;
 
-/* A queue of work; used by one thread at a time. In-order. */
+/* An in-order queue of work. One thread at a time uses it. */
 typedef struct cnr_stream {
     uint32_t size;
     const cnr_device *device;
-    void *state; /* the plugin's */
-    /* Devices with host memory: calls fn(arg, i, thread) for all i < n on up to `concurrency`
-     * threads, thread < concurrency; returns when all are done. NULL elsewhere. */
+    void *state; /* belongs to the plugin */
+    /* Only on devices with host memory, else NULL: calls fn(arg, i, thread) for 0 <= i < n on up to
+     * `concurrency` threads, where thread < concurrency. Returns when all calls are done. */
     void (*parallel)(struct cnr_stream *stream, int64_t n,
                      void (*fn)(void *arg, int64_t i, int32_t thread), void *arg);
-    /* non-zero: long kernels are asked to return early; set by other threads: see cnr_cancelled */
+    /* While *cancel is not 0, long kernels should return early. Other threads set it: see
+     * cnr_cancelled. */
     const volatile int32_t *cancel;
-    uint32_t flags; /* CNR_STREAM_...; set before stream_open, and constant */
+    uint32_t flags; /* CNR_STREAM_...; set before stream_open, then constant */
 } cnr_stream;
 
 enum {
-    /* event_elapsed and counters are called for its marks: other streams need not prepare for them.
-     * A sync that was cancelled
-     * for a second or two may give the device up, with CNR_E_CANCELLED, though something still runs
-     * there. */
+    /* The stream's marks are used with event_elapsed and counters, which other streams need not
+     * support. If the stream is cancelled for a second or two, its sync may give up the device with
+     * CNR_E_CANCELLED although work is still running there. */
     CNR_STREAM_TIMED = 1 << 0
 };
 
-/* Whether whoever runs on the stream (may be NULL) is asked to return early. */
+/* Returns 1 if work on the stream is asked to return early. stream may be NULL. */
 static inline int cnr_cancelled(const cnr_stream *stream) {
 #if defined(__GNUC__)
     return stream && stream->cancel && __atomic_load_n(stream->cancel, __ATOMIC_RELAXED) != 0;
@@ -101,104 +102,111 @@ static inline int cnr_cancelled(const cnr_stream *stream) {
 
 typedef struct cnr_device_options {
     uint32_t size;
-    int32_t threads; /* 0: as many as the machine has cores to give */
+    int32_t threads; /* 0: one thread per available core */
 } cnr_device_options;
 
 enum {
-    /* the host's own processor: its streams have `parallel`, and no time limit holds for its
-     * calls */
+    /* The device is the host's processor: its streams have `parallel`, and its calls have no time
+     * limit. */
     CNR_DEVICE_HOST = 1 << 1,
-    CNR_DEVICE_SINGLE = 1 << 0 /* there is never a second one: named family, not family:0 */
+    CNR_DEVICE_SINGLE = 1 << 0 /* there is only one device, named family, not family:0 */
 };
 
-/* One property of a device: a text, or (text NULL) a number. `name` is of a-z, 0-9 and _;
- * "caches.l2" is l2 within caches. Both are copied. */
+/* Receives one property of a device: a text, or a number if text is NULL. `name` consists of a-z,
+ * 0-9 and _; in "caches.l2" l2 is within caches. The receiver copies both. */
 typedef void (*cnr_property_fn)(void *arg, const char *name, const char *text, double value);
 
-/* A device class. Constant, owned by the plugin. */
+/* A device class. The plugin owns this constant struct. */
 typedef struct cnr_device_class {
     uint32_t size, flags; /* CNR_DEVICE_... */
-    const char *name;     /* "cpu-neon", "opencl-mali" */
-    const char *family;   /* "cpu", "opencl": devices are named family:N, or family with SINGLE */
+    const char *name;     /* such as "cpu-neon" or "opencl-mali" */
+    /* such as "cpu" or "opencl"; devices are named family:N, or family with SINGLE */
+    const char *family;
     const char *summary;
-    /* How many devices there are; 0 is fine. Negative: a cnr_status, err filled. */
+    /* Returns the number of devices, which may be 0, or a negative cnr_status with err set. */
     int32_t (*count)(cnr_error *err);
     cnr_status (*describe)(int32_t index, cnr_device_info *out, cnr_error *err);
-    /* (optional: unknown) The highest score that a device of this class could have on this machine.
-     * Must not initialise a driver: `count` is not called while better devices are known, or the
-     * user names another. */
+    /* (optional: unknown) Returns the highest score that a device of this class can have on this
+     * machine. It must not initialise a driver. `count` is not called if a better device is known
+     * or the user names another. */
     int32_t (*max_score)(void);
-    /* Fills state, memory, n_memory, concurrency. */
+    /* Opens a device: sets state, memory, n_memory and concurrency. */
     cnr_status (*open)(cnr_device *device, const cnr_device_options *options, cnr_error *err);
     void (*close)(cnr_device *device);
 
-    /* Memory; alloc sets handle and offset of `out`, whose bytes, class, width, height are set. */
+    /* Allocates memory: sets handle and offset of `out`, whose bytes, class, width and height are
+     * given. */
     cnr_status (*alloc)(const cnr_device *device, cnr_mem *out, cnr_error *err);
     void (*free)(const cnr_device *device, cnr_mem *mem);
-    /* (optional: handle + offset) A part of `whole`, which stays the owner; classes with PARTS. */
+    /* (optional: handle + offset) Makes a part of `whole`, which keeps the ownership; for classes
+     * with CNR_MEMORY_PARTS. unview releases the part. */
     cnr_status (*view)(const cnr_device *device, const cnr_mem *whole, uint64_t offset,
                        uint64_t bytes, cnr_mem *out, cnr_error *err);
     void (*unview)(const cnr_device *device, cnr_mem *part);
-    /* Host address of memory; may wait for the stream. (optional: NULL means copy) */
+    /* (optional: NULL means copy) Returns a host address for the memory; it may wait for the
+     * stream. unmap ends the access. */
     void *(*map)(cnr_stream *stream, const cnr_mem *mem, int32_t write, cnr_error *err);
     void (*unmap)(cnr_stream *stream, const cnr_mem *mem, void *address);
-    /* Queued in order; the host side may be reused after sync. Bytes outside: an error. */
+    /* Queue copies between host and device, in order. The host memory must stay unchanged until
+     * sync. Bytes outside the device memory are an error. */
     cnr_status (*write)(cnr_stream *stream, const cnr_mem *to, uint64_t offset, const void *from,
                         uint64_t bytes, cnr_error *err);
     cnr_status (*read)(cnr_stream *stream, const cnr_mem *from, uint64_t offset, void *to,
                        uint64_t bytes, cnr_error *err);
-    /* (optional: through the host) between two memories of this device */
+    /* (optional: copy by way of the host) Copies between two memories of this device. */
     cnr_status (*copy)(cnr_stream *stream, const cnr_mem *from, const cnr_mem *to, uint64_t bytes,
                        cnr_error *err);
 
     cnr_status (*stream_open)(const cnr_device *device, cnr_stream *stream, cnr_error *err);
     void (*stream_close)(cnr_stream *stream);
-    cnr_status (*sync)(cnr_stream *stream, cnr_error *err); /* all that was queued has run */
-    /* (optional: streams finish at once) A mark in the queue; another stream may wait for it. */
+    cnr_status (*sync)(cnr_stream *stream, cnr_error *err); /* waits for all queued work */
+    /* (optional: streams finish at once) event_record puts a mark in the queue; event_wait makes
+     * another stream wait for it. */
     cnr_status (*event_record)(cnr_stream *stream, void **event, cnr_error *err);
     cnr_status (*event_wait)(cnr_stream *stream, void *event, cnr_error *err);
     void (*event_free)(const cnr_device *device, void *event);
-    /* (optional: sync) Returns when what was queued before the mark has run; what was queued
-     * behind it may go on. */
+    /* (optional: sync) Waits for work queued before the mark; later work may continue. */
     cnr_status (*event_sync)(const cnr_device *device, void *event, cnr_error *err);
-    /* (optional) nanoseconds between two recorded marks that have passed */
+    /* (optional) Returns the nanoseconds between two recorded marks that have passed. */
     int64_t (*event_elapsed)(const cnr_device *device, void *from, void *to);
-    /* (optional: none) Counters of the device between two recorded marks that have passed, such as
-     * "cycles" or "bytes_read", each by a call of `tell`. Only streams with CNR_STREAM_TIMED. */
+    /* (optional: none) Reports the device's counters between two recorded marks that have passed,
+     * such as "cycles" or "bytes_read", each by a call of `tell`. Only for CNR_STREAM_TIMED
+     * streams. */
     cnr_status (*counters)(const cnr_device *device, void *from, void *to, cnr_property_fn tell,
                            void *arg, cnr_error *err);
-    /* (optional) starts what was queued */
+    /* (optional) Starts the queued work. */
     void (*flush)(cnr_stream *stream);
 
-    /* (optional: none) Properties of device `index`. stream NULL: those that are known without
-     * opening it, such as "caches.NAME", bytes of a cache. Else its stream, open and idle, and the
-     * device also times itself, within a second or so: "fma_gflops", its peak arithmetic in f32 (a
-     * multiply-add is two), and "read_gbs", 1e9 bytes a second read from its own memory. A device
-     * may have names of its own. */
+    /* (optional: none) Reports properties of device `index`. stream NULL: those that are known
+     * without opening it, such as "caches.NAME", the bytes of a cache. Otherwise stream is open and
+     * idle, and the device also benchmarks itself, in about a second. "fma_gflops": peak arithmetic
+     * in f32 (a multiply-add is two). "read_gbs": read bandwidth of its memory in 1e9 bytes per
+     * second. Other names are allowed. */
     cnr_status (*properties)(int32_t index, cnr_stream *stream, cnr_property_fn tell, void *arg,
                              cnr_error *err);
 
-    /* (optional: nothing to finish) The calling thread has made all its calls of kernels' `plan`.
-     * Returns when work that they started on other threads, such as compilation, has ended, with
-     * its error if it failed. Also called after planning failed. */
+    /* (optional: nothing to wait for) Called when the calling thread has made all calls of kernels'
+     * `plan`, also if planning failed. Waits for work that they started on other threads, such as
+     * compilation, and returns its error if it failed. */
     cnr_status (*plan_finish)(const cnr_device *device, cnr_error *err);
 
-    /* (optional: none) Tells the regions that the device would compute, each by a call of `claim`.
-     * `graph`: nodes that may run on it, with shapes, types and constants; of their inputs and
-     * outputs none has an encoding or a size that is not known. Regions may overlap: at most one of
-     * them gets a node. The host takes a region where that costs less than its nodes one by one, or
-     * where one of those would run elsewhere; or as a policy says. What reads a value of a region
-     * stands behind all of its nodes: other claims are refused, with a message. */
+    /* (optional: none) Reports the regions that the device can compute, each by a call of `claim`.
+     *
+     * `graph` has the nodes that may run on the device, with shapes, types and constants. Their
+     * inputs and outputs have no encoding and no unknown size. Regions may overlap; a node becomes
+     * part of at most one. The host uses a region if it costs less than its nodes one by one, if a
+     * node would otherwise run on another device, or if a policy says so. Nodes that read a value
+     * of a region must follow all of its nodes: other claims are refused with a message. */
     cnr_status (*claim)(const cnr_device *device, const struct cnr_subgraph *graph,
                         cnr_claim_fn claim, void *arg, cnr_error *err);
-    /* (optional, both or none: ordinary memory) Host memory, aligned to 64 bytes, between which and
-     * the device `write` and `read` are fastest, as page-locked memory is. NULL: none is left, or
-     * it would not help. A session keeps its inputs and outputs there. */
+    /* (optional, both or none: ordinary memory) Host memory, aligned to 64 bytes, for the fastest
+     * `write` and `read`, such as page-locked memory. Sessions keep their inputs and outputs there.
+     * NULL: none is left, or it would not help. */
     void *(*host_alloc)(const cnr_device *device, uint64_t bytes);
     void (*host_free)(const cnr_device *device, void *memory);
-    /* (optional: none) An object of the device's driver, for applications that make memory for it
-     * (cnr_device_native): of OpenCL "context" and "device". The device owns it. NULL: none has
-     * that name. */
+    /* (optional: none) Returns an object of the device's driver, with which applications make
+     * memory for it (cnr_device_native): "context" or "device" for OpenCL. The device owns it.
+     * NULL: unknown name. */
     void *(*native)(const cnr_device *device, const char *name);
 } cnr_device_class;
 

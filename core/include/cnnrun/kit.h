@@ -1,4 +1,4 @@
-/* What every author of operators and kernels would write again; inline: nothing is linked. */
+/* Inline helpers for authors of operators and kernels; there is nothing to link. */
 #ifndef CNNRUN_KIT_H
 #define CNNRUN_KIT_H
 
@@ -8,14 +8,15 @@ CNR_BEGIN_C
 
 /* ---- descriptors ---- */
 
-/* `field` lies within the size that `object` was built with, and is not 0: asked before an optional
- * field, or one of a later minor version, of somebody else's struct is used. */
+/* True if `field` lies within the size that `object` was built with, and is not 0. Check this
+ * before using an optional field, or a field of a later minor version, of a struct from another
+ * module. */
 #define CNR_HAS(object, field) \
     ((object)->size >= offsetof(__typeof__(*(object)), field) + sizeof((object)->field) && \
      (object)->field)
-/* Rows of a table. */
+/* Number of rows of an array. */
 #define CNR_ROWS(rows) ((int32_t)(sizeof(rows) / sizeof((rows)[0])))
-/* In a cnr_op's initialiser: its sizes and first version; its schema; its ports. */
+/* For a cnr_op's initialiser: sizes and first version; schema; ports. */
 #define CNR_OP_SIZES \
     .size = sizeof(cnr_op), .version = 1, .attr_spec_size = sizeof(cnr_attr_spec), \
     .port_size = sizeof(cnr_port)
@@ -23,7 +24,7 @@ CNR_BEGIN_C
 #define CNR_OP_PORTS(in, out) \
     .n_inputs = CNR_ROWS(in), .inputs = (in), .n_outputs = CNR_ROWS(out), .outputs = (out)
 
-/* The plugin's entry. INIT ends with cnr_add_all. TOUCHES: CNR_TOUCHES_... */
+/* Defines the plugin's entry. INIT should end with cnr_add_all. TOUCHES is CNR_TOUCHES_... */
 #define CNR_PLUGIN(NAME, VERSION, SUMMARY, LICENCE, INIT) \
     CNR_PLUGIN_TOUCHES(NAME, VERSION, SUMMARY, LICENCE, INIT, 0)
 #define CNR_PLUGIN_TOUCHES(NAME, VERSION, SUMMARY, LICENCE, INIT, TOUCHES) \
@@ -43,13 +44,13 @@ CNR_BEGIN_C
         return &plugin; \
     }
 
-/* What a plugin brings: CNR_KIND_..., and the struct of that kind. */
+/* A descriptor to register: its kind, CNR_KIND_..., and the struct of that kind. */
 typedef struct cnr_item {
     int32_t kind;
     const void *descriptor;
 } cnr_item;
 
-/* Registers all, in order; stops at the first that is refused. */
+/* Registers all items in order, and stops at the first one that is refused. */
 static inline cnr_status cnr_add_all(const cnr_host *host, struct cnr_registrar *registrar,
                                      const cnr_item *items, int32_t n) {
     cnr_status status = CNR_OK;
@@ -58,14 +59,14 @@ static inline cnr_status cnr_add_all(const cnr_host *host, struct cnr_registrar 
     return status;
 }
 
-/* Leaves the function with the status of a call that failed. */
+/* Returns from the function with the status of `call` if it failed. */
 #define CNR_TRY(call) \
     do { \
         const cnr_status status_ = (call); \
         if (status_ != CNR_OK) return status_; \
     } while (0)
 
-/* ---- numbers; divisors are positive, and nothing overflows that fits a tensor ---- */
+/* ---- numbers: divisors are positive, and no result overflows if it fits a tensor ---- */
 
 static inline int64_t cnr_min(int64_t a, int64_t b) { return a < b ? a : b; }
 static inline int64_t cnr_max(int64_t a, int64_t b) { return a > b ? a : b; }
@@ -74,7 +75,8 @@ static inline int64_t cnr_round_up(int64_t a, int64_t b) { return cnr_div_up(a, 
 
 /* ---- tensors of a node ---- */
 
-/* Inputs that are the operator's own: in a kernel's node operands of the epilogue come behind. */
+/* Number of the operator's own inputs. In a kernel's node the operands of the epilogue follow
+ * them. */
 static inline int32_t cnr_own_inputs(const cnr_node *node) {
     int32_t n = node->n_inputs;
     for (int32_t i = 0; i < node->n_epilogue; i++) {
@@ -84,17 +86,17 @@ static inline int32_t cnr_own_inputs(const cnr_node *node) {
     return n;
 }
 
-/* Own input `i` (>= 0); NULL when it is omitted. */
+/* Returns the operator's own input `i` (>= 0), or NULL if it is omitted. */
 static inline const cnr_tensor *cnr_own_input(const cnr_node *node, int32_t i) {
     return i < cnr_own_inputs(node) ? node->inputs[i] : NULL;
 }
 
-/* Dense, of a size known when the kernel runs, and of one of the types (1u << CNR_f32 | ...). */
+/* True if t is dense, has a known size, and has one of the types (1u << CNR_f32 | ...). */
 static inline int cnr_is_plain(const cnr_tensor *t, uint32_t dtypes) {
     return dtypes >> t->dtype & 1u && !t->encoding && !(t->flags & CNR_TENSOR_DYNAMIC);
 }
 
-/* All own inputs and outputs that are there are. */
+/* True if all own inputs and outputs that are present are plain. */
 static inline int cnr_all_plain(const cnr_node *node, uint32_t dtypes) {
     const int32_t n = cnr_own_inputs(node);
     for (int32_t i = 0; i < n; i++)
@@ -104,18 +106,18 @@ static inline int cnr_all_plain(const cnr_node *node, uint32_t dtypes) {
     return 1;
 }
 
-/* Data that `prepare` may see and that nobody changes later. t may be NULL. */
+/* True if t has data that `prepare` may read and that does not change later. t may be NULL. */
 static inline int cnr_is_constant(const cnr_tensor *t) {
     return t && t->flags & CNR_TENSOR_CONST && !(t->flags & CNR_TENSOR_VARIABLE) && t->data;
 }
 
-/* `axis`, which may count from the end, as one below `rank`; -1: it is none. */
+/* Converts `axis`, which may count from the end, to one below `rank`; -1: out of range. */
 static inline int32_t cnr_axis(int64_t axis, int32_t rank) {
     return axis < -rank || axis >= rank ? -1 : (int32_t)(axis < 0 ? axis + rank : axis);
 }
 
-/* How far apart, in elements, neighbours along each axis of `shape` are in t; 0 where t is
- * broadcast. Fills shape->rank entries; 0: t does not broadcast to that shape. */
+/* Computes the distance in elements between neighbours of t along each axis of `shape`, 0 along
+ * broadcast axes. Writes shape->rank entries. Returns 0 if t does not broadcast to that shape. */
 static inline int cnr_strides(const cnr_tensor *t, const cnr_tensor *shape, int64_t *stride) {
     int64_t step = 1;
     if (t->rank > shape->rank) return 0;
@@ -128,8 +130,8 @@ static inline int cnr_strides(const cnr_tensor *t, const cnr_tensor *shape, int6
     return 1;
 }
 
-/* True if t broadcasts to `dim` along one stretch of axes: element i of a tensor of these dims
- * takes number i / *each % *n of t. */
+/* True if t broadcasts to `dim` along one run of adjacent axes. Element i of a tensor of these dims
+ * then uses element i / *each % *n of t. */
 static inline int cnr_stretch(const cnr_tensor *t, int32_t rank, const int64_t *dim, int64_t *each,
                               int64_t *n) {
     int32_t first = 0, last = t->rank;
@@ -146,7 +148,7 @@ static inline int cnr_stretch(const cnr_tensor *t, int32_t rank, const int64_t *
     return *n > 0;
 }
 
-/* The axes of x that a reduce_* node reduces, as bits; -1: not known before it runs. */
+/* Returns the axes of x that a reduce_* node reduces, as bits; -1: unknown before the run. */
 static inline int64_t cnr_reduced_axes(const cnr_node *node) {
     const cnr_tensor *x = node->inputs[0], *list = cnr_own_input(node, 1);
     int64_t n = 0, set = 0;
@@ -165,8 +167,8 @@ static inline int64_t cnr_reduced_axes(const cnr_node *node) {
     return set;
 }
 
-/* The axes from the first to the last that is reduced, where no other lies between them: x is then
- * outer x n x inner, and n is reduced. 0: others do. `set`: see above. */
+/* Views x as outer x n x inner, where n is reduced. Returns 0 if the reduced axes are not adjacent.
+ * `set` is the result of cnr_reduced_axes. */
 static inline int cnr_reduced_stretch(const cnr_tensor *x, int64_t set, int64_t *outer, int64_t *n,
                                       int64_t *inner) {
     int32_t first = -1, last = -1;
@@ -183,16 +185,17 @@ static inline int cnr_reduced_stretch(const cnr_tensor *x, int64_t set, int64_t 
     return 1;
 }
 
-/* ---- a kernel's answers: return cnr_refuse(out, "why"), or cnr_take and then what it can ---- */
+/* ---- a kernel's answers: accepts returns cnr_refuse(out, "why"), or calls cnr_take and then sets
+ * the fields that differ ---- */
 
-/* No. `why` is static text, which people are shown. */
+/* Refuses the node. `why` is static text that users see. */
 static inline cnr_status cnr_refuse(cnr_accept *out, const char *why) {
     out->score = 0;
     out->why = why;
     return CNR_OK;
 }
 
-/* Yes, plainly: no channel blocks, memory class 0, whole outputs, without what comes behind. */
+/* Accepts the node in plain form: no channel blocks, memory class 0, whole outputs, no epilogue. */
 static inline cnr_status cnr_take(const cnr_node *node, cnr_accept *out, int32_t score) {
     out->score = score;
     for (int32_t i = 0; i < node->n_inputs; i++) out->in_block[i] = out->in_class[i] = 0;
@@ -200,9 +203,10 @@ static inline cnr_status cnr_take(const cnr_node *node, cnr_accept *out, int32_t
     return CNR_OK;
 }
 
-/* ---- chains: what stands behind a node, computed before it stores ---- */
+/* ---- epilogues: operators fused with a node, computed before it stores ---- */
 
-/* Whether a link is element-wise on f32 of that shape, as is its other operand, if it has one. */
+/* True if a link (one fused operator) is element-wise on f32 of this shape, and so is its other
+ * operand, if any. */
 static inline int cnr_link_fits(const cnr_epilogue *link, int32_t rank, const int64_t *dim) {
     const cnr_node *node = link->node;
     if (!(node->desc->flags & CNR_OP_ELEMENTWISE) || node->n_outputs != 1) return 0;
@@ -218,8 +222,9 @@ static inline int cnr_link_fits(const cnr_epilogue *link, int32_t rank, const in
     return 1;
 }
 
-/* How many of node->epilogue, from the first and at most `max`, fit a result of this shape and are
- * accepted (NULL: those that have apply_f32, so that cnr_chain_run can). */
+/* Returns how many links of node->epilogue, from the first and at most `max`, fit a result of this
+ * shape and are accepted. accepts NULL: links with apply_f32 are accepted, as cnr_chain_run
+ * needs. */
 static inline int32_t cnr_chain_length(const cnr_node *node, int32_t rank, const int64_t *dim,
                                        int32_t max, int (*accepts)(const cnr_epilogue *link)) {
     int32_t n = 0;
@@ -231,7 +236,7 @@ static inline int32_t cnr_chain_length(const cnr_node *node, int32_t rank, const
     return n;
 }
 
-/* One link on x[0 .. n), which are the elements of output 0 from `first` on as they are stored. */
+/* Applies one link to x[0 .. n): elements of output 0 in storage order, from element `first` on. */
 static inline void cnr_link_run(const cnr_node *node, const cnr_epilogue *link, float *x,
                                 int64_t first, int64_t n) {
     const float *y =
@@ -240,16 +245,16 @@ static inline void cnr_link_run(const cnr_node *node, const cnr_epilogue *link, 
                                 link->chain_port == 0 ? y : x, x, n);
 }
 
-/* All links of the node. */
+/* Applies all links of the node in order. */
 static inline void cnr_chain_run(const cnr_node *node, float *x, int64_t first, int64_t n) {
     for (int32_t i = 0; i < node->n_epilogue; i++)
         cnr_link_run(node, node->epilogue[i], x, first, n);
 }
 
-/* ---- running ---- */
+/* ---- execution ---- */
 
-/* A state for `plan` to return: one block of zeros, which plan_free gives to host->free. NULL, err
- * filled, when out of memory. */
+/* Allocates a zeroed state for `plan` to return; plan_free must pass it to host->free. Returns NULL
+ * with err set when out of memory. */
 static inline void *cnr_state(const cnr_host *host, const cnr_node *node, size_t bytes,
                               cnr_error *err) {
     void *state = host->alloc(bytes);
@@ -258,7 +263,7 @@ static inline void *cnr_state(const cnr_host *host, const cnr_node *node, size_t
     return state;
 }
 
-/* fn(arg, i, thread) for all 0 <= i < n, on the stream's threads where it has some. */
+/* Calls fn(arg, i, thread) for 0 <= i < n, on the stream's threads if it has some. */
 static inline void cnr_parallel(cnr_stream *stream, int64_t n,
                                 void (*fn)(void *arg, int64_t i, int32_t thread), void *arg) {
     if (stream->parallel) stream->parallel(stream, n, fn, arg);
@@ -266,7 +271,7 @@ static inline void cnr_parallel(cnr_stream *stream, int64_t n,
         for (int64_t i = 0; i < n; i++) fn(arg, i, 0);
 }
 
-/* The part of output 0 that a run asks for: lo[a] <= index < hi[a] on each of its axes. */
+/* Computes the part of output 0 that a run must compute: lo[a] <= index < hi[a] on each axis a. */
 static inline void cnr_range_of(const cnr_run *run, int64_t *lo, int64_t *hi) {
     const cnr_tensor *y = run->outputs[0];
     for (int32_t a = 0; a < y->rank; a++) {
@@ -275,7 +280,8 @@ static inline void cnr_range_of(const cnr_run *run, int64_t *lo, int64_t *hi) {
     }
 }
 
-/* The same as elements side by side: n pieces of `length`, piece i from first + i * pitch on. */
+/* The same part as contiguous pieces: n pieces of `length` elements, piece i at first + i *
+ * pitch. */
 typedef struct cnr_pieces {
     int64_t n, first, length, pitch;
 } cnr_pieces;

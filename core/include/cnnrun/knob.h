@@ -1,4 +1,5 @@
-/* Knobs: clock domains that can be read, bounded and set, and whose cores can be switched. */
+/* Knobs: clock domains whose frequency can be read, limited and set, and whose cores can be
+ * switched on and off. */
 #ifndef CNNRUN_KNOB_H
 #define CNNRUN_KNOB_H
 
@@ -10,24 +11,25 @@ CNR_BEGIN_C
 typedef struct cnr_knob_domain {
     uint32_t size;
     int32_t n_steps;  /* 0: any frequency from min to max */
-    char name[64];    /* "gpu", "cpu0-3" */
-    char devices[64]; /* the device it clocks, as a meter's; several with commas between */
+    char name[64];    /* such as "gpu" or "cpu0-3" */
+    char devices[64]; /* the devices it clocks, named as in a meter; separated by commas */
     int32_t is_writable;
-    int32_t period_ms;            /* least time between two settings */
-    uint64_t min_hz, max_hz;      /* the bounds found; the host never exceeds them */
-    int32_t min_cores, max_cores; /* that may be on; max_cores 0: they are not switched */
+    int32_t period_ms;            /* minimal time between two settings */
+    uint64_t min_hz, max_hz;      /* limits found at open; the host never exceeds them */
+    int32_t min_cores, max_cores; /* limits of active cores; max_cores 0: can't be switched */
 } cnr_knob_domain;
 
 typedef struct cnr_knob_state {
     uint32_t size;
-    int32_t load_percent;   /* -1: not told */
-    int32_t cores;          /* that are on; -1: not told */
-    int32_t temperature_mc; /* thousandths of a degree Celsius; INT32_MIN: not told */
+    int32_t load_percent;   /* -1: unknown */
+    int32_t cores;          /* number of active cores; -1: unknown */
+    int32_t temperature_mc; /* thousandths of a degree Celsius; INT32_MIN: unknown */
     uint64_t hz;
-    uint64_t time_ns; /* as a reading's */
+    uint64_t time_ns; /* time of the reading, as in cnr_reading */
 } cnr_knob_state;
 
-/* Constant, owned by the plugin, valid until exit. One thread at a time. */
+/* A knob plugin. The plugin owns this constant struct, which stays valid until exit. One thread at
+ * a time. */
 typedef struct cnr_knob {
     uint32_t size;
     const char *name;
@@ -35,22 +37,23 @@ typedef struct cnr_knob {
     cnr_status (*open)(const cnr_gauge_options *options, void **state, int32_t *n_domains,
                        cnr_error *err);
     cnr_status (*describe)(void *state, int32_t domain, cnr_knob_domain *out, cnr_error *err);
-    /* Frequency `index` of n_steps, rising. (optional where there are none) */
+    /* (optional if n_steps is 0) Gives frequency `index` of n_steps, in ascending order. */
     cnr_status (*step)(void *state, int32_t domain, int32_t index, uint64_t *hz, cnr_error *err);
     cnr_status (*read)(void *state, int32_t domain, cnr_knob_state *out, cnr_error *err);
-    /* hz 0, cores -1: left as it is */
+    /* Sets frequency and active cores. hz 0 or cores -1: unchanged. */
     cnr_status (*set)(void *state, int32_t domain, uint64_t hz, int32_t cores, cnr_error *err);
-    cnr_status (*restore)(void *state, cnr_error *err); /* all as found at open */
+    cnr_status (*restore)(void *state, cnr_error *err); /* restores the state found at open */
     void (*close)(void *state);
     /* ---- for processes that are killed before they can restore ---- */
-    /* (optional) What restore puts back, as a text for load_state: the host keeps it in a file from
-     * before the first setting until restore. Returns its length, as snprintf does. */
+    /* (optional) Writes the state that restore restores, as text for load_state. The host keeps it
+     * in a file from before the first setting until restore. Returns the length, as snprintf
+     * does. */
     int32_t (*save_state)(void *state, char *text, size_t room);
-    /* (with save_state) Between open and describe: puts that back, which counts as what open found.
-     */
+    /* (with save_state) Called between open and describe: sets that state, and uses it as the state
+     * found at open. */
     cnr_status (*load_state)(void *state, const char *text, cnr_error *err);
-    /* (optional) restore in a signal handler, of a process that ends: only calls that handlers may
-     * do */
+    /* (optional) Does restore's work in a signal handler of a process that ends. It may only make
+     * async-signal-safe calls. */
     void (*restore_in_signal)(void *state);
 } cnr_knob;
 

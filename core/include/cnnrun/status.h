@@ -1,10 +1,10 @@
-/* Status codes and the error record that every fallible call fills. */
+/* Status codes, and the error record that every function that can fail fills. */
 #ifndef CNNRUN_STATUS_H
 #define CNNRUN_STATUS_H
 
 #include <stdint.h>
 
-/* Around the declarations of each header. EXPORTS: shared libraries export them. */
+/* Enclose the declarations of each header. With EXPORTS, shared libraries export them. */
 #ifdef __cplusplus
 #define CNR_BEGIN_C extern "C" {
 #define CNR_END_C }
@@ -24,7 +24,7 @@
 
 CNR_BEGIN_C
 
-/* Values are pinned: they cross the plugin boundary and become exit codes. */
+/* The values never change: they cross the plugin boundary and become exit codes. */
 /* clang-format off */
 #define CNR_STATUS_LIST(X) \
     X(OK,            0, "ok") \
@@ -47,14 +47,15 @@ typedef enum cnr_status {
 #define X(name, value, text) CNR_##name = value,
     CNR_STATUS_LIST(X)
 #undef X
-        CNR_E_INVALID = CNR_E_ARG, /* its name where an object is NULL or broken */
+        CNR_E_INVALID = CNR_E_ARG, /* name of E_ARG for an object that is NULL or invalid */
     CNR_STATUS_FORCE_32_ = 0x7fffffff
 } cnr_status;
 
-/* Owned by the caller; filled by the callee when it returns non-zero. `where` is a file, a layer
- * ("net.lua:14"), a node or a plugin; `text` says what was wrong and what was wanted. */
+/* Error details. The caller owns the struct; the callee fills it when it returns non-zero. `where`
+ * is a file, a layer ("net.lua:14"), a node or a plugin. `text` says what was wrong and what was
+ * expected. */
 typedef struct cnr_error {
-    uint32_t size; /* sizeof(cnr_error), set by the caller (CNR_ERROR_INIT does) */
+    uint32_t size; /* sizeof(cnr_error), set by the caller (see CNR_ERROR_INIT) */
     int32_t code;  /* a cnr_status */
     char where[256];
     char text[1024];

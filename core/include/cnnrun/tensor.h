@@ -12,7 +12,7 @@ CNR_BEGIN_C
 /* An interned name: equal names have equal ids within one process. 0 is no name. */
 typedef uint32_t cnr_id;
 
-/* name, pinned value, bits an element takes */
+/* List of data types: name, fixed value, bits per element. */
 /* clang-format off */
 #define CNR_DTYPE_LIST(X) \
     X(f32, 1, 32) X(f64, 2, 64) X(f16, 3, 16) X(bf16, 4, 16) X(i8, 5, 8) X(u8, 6, 8) \
@@ -29,23 +29,24 @@ enum {
 
 #define CNR_MAX_RANK 8
 
-/* A dimension is >= 0 when known. Below that: CNR_DIM_UNKNOWN, or CNR_DIM_SYMBOL(k), the k-th
- * symbol of the graph ("batch"). Planning binds symbols, so kernels only ever see >= 0. */
+/* A dimension is >= 0 when known. Otherwise it is CNR_DIM_UNKNOWN, or CNR_DIM_SYMBOL(k) for the
+ * k-th symbol of the graph ("batch"). Planning binds symbols, so kernels only see values >= 0. */
 #define CNR_DIM_UNKNOWN (-1)
 #define CNR_DIM_SYMBOL(k) (-2 - (int64_t)(k))
 #define CNR_SYMBOL_OF_DIM(d) ((int32_t)(-2 - (d)))
 
-/* A piece of a device's memory. `handle` belongs to the device (a host pointer on the CPU, a
- * cl_mem in OpenCL); `offset` and `bytes` are in bytes. `memory_class` indexes the device's
- * list. */
+/* A piece of a device's memory. `handle` belongs to the device (a host pointer on the CPU, a cl_mem
+ * in OpenCL). `offset` and `bytes` are in bytes. `memory_class` is an index into the device's list
+ * of classes. */
 typedef struct cnr_mem {
     void *handle;
     uint64_t offset, bytes;
-    int64_t width, height; /* pixels, for image classes; else 0 */
+    int64_t width, height; /* in pixels, for image classes; else 0 */
     int32_t memory_class;
 } cnr_mem;
 
-/* Quantisation: real = scale[i] * (stored - zero_point[i]), i along `axis` (-1: one for all). */
+/* Quantisation: real = scale[i] * (stored - zero_point[i]), where i is the index along `axis` (axis
+ * -1: one scale for all elements). */
 typedef struct cnr_quant {
     uint32_t size;
     int32_t axis;
@@ -55,18 +56,21 @@ typedef struct cnr_quant {
 } cnr_quant;
 
 enum {
-    CNR_TENSOR_CONST = 1 << 0,    /* data is known before anything runs, and `data` is set */
-    CNR_TENSOR_VARIABLE = 1 << 1, /* constant to one run, changed between runs (training) */
-    CNR_TENSOR_DYNAMIC = 1 << 2 /* dim[] are upper bounds; the kernel lowers them at run. Data that
-                                 * is there while planning is what would come of those bounds */
+    CNR_TENSOR_CONST = 1 << 0, /* `data` is set, and known before anything runs */
+    /* constant during a run, but may change between runs (training) */
+    CNR_TENSOR_VARIABLE = 1 << 1,
+    /* dim[] are upper bounds, which the kernel lowers in a run. Data that is set while planning is
+     * the result for these bounds. */
+    CNR_TENSOR_DYNAMIC = 1 << 2
 };
 
 /* A tensor: contiguous, row-major (NCHW order for pictures), rank 0 to CNR_MAX_RANK.
  *
- * block > 1: axis 1 is stored in blocks of that many, innermost, as in N C/b H W b. b divides
- * dim[1]; dim[] stay logical. Only kernels that ask for a block ever see one.
- * encoding != 0: `data` holds `bytes` bytes that only that encoding can read; dim and dtype are
- * those of the dense tensor it stands for. */
+ * block > 1: axis 1 is stored in blocks of that many elements, innermost, as in N C/b H W b. The
+ * block size divides dim[1], and dim[] stay logical. Only kernels that request a block get one.
+ *
+ * encoding != 0: `data` holds `bytes` bytes in that encoding; dim and dtype are those of the dense
+ * tensor. */
 typedef struct cnr_tensor {
     uint32_t size; /* sizeof(cnr_tensor) */
     int32_t dtype;
@@ -75,22 +79,23 @@ typedef struct cnr_tensor {
     int64_t dim[CNR_MAX_RANK];
     int32_t block; /* 0 or 1: plain */
     uint32_t flags;
-    void *data;             /* host address, or NULL while the data is elsewhere or nowhere */
-    uint64_t bytes;         /* of the stored data */
-    cnr_mem mem;            /* device memory; handle NULL when none */
+    void *data;             /* host address; NULL if the data is elsewhere or does not exist */
+    uint64_t bytes;         /* size of the stored data */
+    cnr_mem mem;            /* device memory; handle NULL: none */
     const cnr_quant *quant; /* NULL: none */
-    /* While planning: the least and the largest that dim[0] can be in plans of this net, then those
-     * of dim[1] and so on; equal: it is fixed. All sizes of the net grow together. NULL: no range
-     * was given (cnr_load_options.symbol_ranges), or this tensor's could not be worked out. */
+    /* While planning: the minimum and the maximum that dim[0] can have in plans of this net, then
+     * those of dim[1], and so on. Equal values: the dimension is fixed. All sizes of the net grow
+     * together. NULL: no range was given (cnr_load_options.symbol_ranges), or the tensor's range
+     * can't be derived. */
     const int64_t *dim_range;
 } cnr_tensor;
 
-/* Whether axis `i` is of another size in other plans. */
+/* True if axis `i` has another size in other plans. */
 static inline int cnr_varies(const cnr_tensor *t, int32_t i) {
     return t->dim_range && t->dim_range[2 * i] < t->dim_range[2 * i + 1];
 }
 
-/* The largest that axis `i` can be. */
+/* Returns the maximal size of axis `i`. */
 static inline int64_t cnr_max_dim(const cnr_tensor *t, int32_t i) {
     return cnr_varies(t, i) ? t->dim_range[2 * i + 1] : t->dim[i];
 }
@@ -123,7 +128,8 @@ static inline int32_t cnr_dtype_of(const char *name) {
     return CNR_DTYPE_NONE;
 }
 
-/* Number of elements; -1 when a dimension is unknown or the product overflows. Rank 0: 1. */
+/* Returns the number of elements, 1 for rank 0; -1: a dimension is unknown, or the product
+ * overflows. */
 static inline int64_t cnr_count(const cnr_tensor *t) {
     int64_t n = 1;
     int zero = 0;
@@ -136,7 +142,7 @@ static inline int64_t cnr_count(const cnr_tensor *t) {
     return zero ? 0 : n;
 }
 
-/* Bytes of the dense tensor; UINT64_MAX when unknown or too large. */
+/* Returns the bytes of the dense tensor; UINT64_MAX: unknown or too large. */
 static inline uint64_t cnr_dense_bytes(const cnr_tensor *t) {
     const int64_t n = cnr_count(t);
     const unsigned bits = cnr_dtype_bits(t->dtype);
@@ -144,7 +150,7 @@ static inline uint64_t cnr_dense_bytes(const cnr_tensor *t) {
     return ((uint64_t)n * bits + 7) / 8;
 }
 
-/* Product of dim[from..to). */
+/* Returns the product of dim[from..to). */
 static inline int64_t cnr_span(const cnr_tensor *t, int32_t from, int32_t to) {
     int64_t n = 1;
     for (int32_t i = from; i < to; i++) n *= t->dim[i];
@@ -169,7 +175,7 @@ static inline float cnr_f16_to_f32(uint16_t h) {
     return f;
 }
 
-/* Round to nearest even; overflow to infinity; NaN stays NaN. */
+/* Rounds to nearest even. Overflow gives infinity; NaN stays NaN. */
 static inline uint16_t cnr_f32_to_f16(float f) {
     uint32_t x;
     memcpy(&x, &f, sizeof x);

@@ -1,5 +1,5 @@
-/* The arithmetic of sliding windows (convolution, pooling), shared by operators and kernels:
- * resolves ONNX's kernel_shape, strides, pads, dilations, auto_pad and ceil_mode for a node. */
+/* Arithmetic of sliding windows (convolution, pooling), shared by operators and kernels: evaluates
+ * ONNX's kernel_shape, strides, pads, dilations, auto_pad and ceil_mode for a node. */
 #ifndef CNNRUN_WINDOW_H
 #define CNNRUN_WINDOW_H
 
@@ -10,19 +10,19 @@ CNR_BEGIN_C
 #define CNR_MAX_SPATIAL 3
 
 typedef struct cnr_window {
-    int32_t spatial; /* 1 to 3 */
+    int32_t spatial; /* number of spatial axes, 1 to 3 */
     int64_t in[CNR_MAX_SPATIAL], out[CNR_MAX_SPATIAL];
     int64_t kernel[CNR_MAX_SPATIAL], stride[CNR_MAX_SPATIAL], dilation[CNR_MAX_SPATIAL];
     int64_t pad_begin[CNR_MAX_SPATIAL], pad_end[CNR_MAX_SPATIAL];
 } cnr_window;
 
-/* Positions of a window of extent `reach` over `in + pads`; ceil as Caffe and ONNX have it: the
- * last window must start inside the input or its begin padding. */
+/* Returns the number of positions of a window of extent `reach` over the padded input. ceil_mode as
+ * in Caffe and ONNX: the last window must start inside the input or its begin padding. */
 static inline int64_t cnr_window_count(int64_t in, int64_t reach, int64_t stride, int64_t begin,
                                        int64_t end, int ceil_mode) {
     const int64_t room = in + begin + end - reach;
     if (room < 0)
-        return ceil_mode && -room < stride && in + begin > 0; /* rounded up from a part of one */
+        return ceil_mode && -room < stride && in + begin > 0; /* a part of one window, rounded up */
     int64_t n = room / stride + 1;
     if (ceil_mode && room % stride != 0) {
         n++;
@@ -31,8 +31,8 @@ static inline int64_t cnr_window_count(int64_t in, int64_t reach, int64_t stride
     return n;
 }
 
-/* Fills `w` for input x and window extents `kernel` (kernel[i] >= 1). Unknown spatial dims stay
- * CNR_DIM_UNKNOWN in out. Returns NULL, or a static text saying what does not fit. */
+/* Fills `w` for input x and window extents `kernel` (kernel[i] >= 1). For unknown spatial dims, out
+ * is CNR_DIM_UNKNOWN. Returns NULL, or a static text that says what does not fit. */
 static inline const char *cnr_window_resolve(const cnr_node *node, const cnr_tensor *x,
                                              const int64_t *kernel, cnr_window *w) {
     int64_t ns, nd, np;
@@ -86,7 +86,7 @@ static inline const char *cnr_window_resolve(const cnr_node *node, const cnr_ten
     return NULL;
 }
 
-/* The same for the attribute "kernel_shape", as poolings have it. */
+/* Does the same for the attribute "kernel_shape", which pooling operators have. */
 static inline const char *cnr_window_pool(const cnr_node *node, const cnr_tensor *x,
                                           cnr_window *w) {
     int64_t n;
@@ -95,8 +95,8 @@ static inline const char *cnr_window_pool(const cnr_node *node, const cnr_tensor
     return cnr_window_resolve(node, x, kernel, w);
 }
 
-/* The window of a node conv_transpose, as a convolution from y to x: w->in is y's, w->out is x's.
- */
+/* Fills `w` for a node conv_transpose, as a convolution from y to x: w->in is y's, w->out is
+ * x's. */
 static inline void cnr_window_transposed(const cnr_node *node, const cnr_tensor *x,
                                          const cnr_tensor *y, const cnr_tensor *weight,
                                          cnr_window *w) {
@@ -126,7 +126,8 @@ static inline void cnr_window_transposed(const cnr_node *node, const cnr_tensor 
     }
 }
 
-/* The same window with axes of extent 1 in front, so that code which sees three sees all. */
+/* Returns the same window with leading axes of extent 1, so that code for three axes handles
+ * all. */
 static inline cnr_window cnr_window_three(const cnr_window *own) {
     cnr_window w;
     w.spatial = 3;
