@@ -103,8 +103,8 @@ static cnr_status begin_where_it_ended(cnri_adapt *a, bool *found, cnr_error *er
     return CNR_OK;
 }
 
-/* Stores the measurements so far for the next process. Failures, such as a full disk, are logged.
- */
+/* Stores the measurements so far for the next process. Failures, such as a full disk, are
+ * logged. */
 static void keep_progress(cnri_adapt *a) {
     cnr_error why = CNR_ERROR_INIT;
     const bool learns = a->path && a->phase != CNRI_ADAPT_SETTLED && a->judges && !a->rests;
