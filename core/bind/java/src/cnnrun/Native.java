@@ -26,7 +26,7 @@ final class Native {
         else System.load(file);
     }
 
-    /** Path of the library installed with the jar; null: no such file. The jar has its relative path. */
+    /** Path of the library installed with the jar, which has its relative path; null: none. */
     private static String besideJar() {
         try (InputStream in = Native.class.getResourceAsStream("library.txt")) {
             if (in == null) return null;

@@ -53,7 +53,7 @@ public final class CpuLoad {
         return new double[] {sum - idle, sum};
     }
 
-    /** Reads fields 14 and 15, ticks of user and system. The name before them may contain spaces. */
+    /** Reads fields 14 and 15, user and system ticks. The name before them may contain spaces. */
     private double[] process(double seconds) throws IOException {
         String line = text(self);
         String[] words = line.substring(line.lastIndexOf(')') + 1).trim().split("\\s+");

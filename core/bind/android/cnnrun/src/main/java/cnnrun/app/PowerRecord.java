@@ -40,8 +40,8 @@ public final class PowerRecord {
     }
 
     /**
-     * Watts from the readings of Android's BatteryManager. The sign of a discharging current differs
-     * between phones, so its absolute value is used, and no charger may be connected.
+     * Watts from the readings of Android's BatteryManager. The sign of a discharging current
+     * differs between phones, so its absolute value is used, and no charger may be connected.
      */
     public static double batteryWatts(long microamperes, int millivolts) {
         return Math.abs(microamperes) * 1e-6 * millivolts * 1e-3;

@@ -22,8 +22,8 @@ public final class Yolo {
     }
 
     /**
-     * Boxes with a score above a threshold, best first. Of boxes of a class that overlap by more than
-     * `overlap`, only the best is returned.
+     * Boxes with a score above a threshold, best first. Of boxes of a class that overlap by more
+     * than `overlap`, only the best is returned.
      *
      * @param width width of the net's input in pixels; height likewise
      */
