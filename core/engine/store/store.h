@@ -82,7 +82,7 @@ typedef struct cnri_cached {
 cnr_status cnri_cached_open(const char *path, cnri_cached *out, cnr_error *err);
 /* Does the same for a mapped file. After an error, the caller still owns the mapping. */
 cnr_status cnri_cached_read(const char *path, cnri_mapping file, cnri_cached *out, cnr_error *err);
-bool cnri_cached_begins(const void *head, size_t bytes); /* whether a file begins as these do */
+bool cnri_cached_begins(const void *head, size_t bytes); /* whether the magic matches */
 const cnri_cached_blob *cnri_cached_part(const cnri_cached *c, const char *name); /* NULL: none */
 /* Returns the number of blobs and parts whose fingerprint does not match, and logs each. */
 int32_t cnri_cached_damaged(const cnri_cached *c, const char *path);
@@ -109,12 +109,12 @@ typedef CNRI_VEC(cnri_cache_file) cnri_cache_files;
 bool cnri_cache_list(const char *folder, cnri_cache_files *out);
 void cnri_cache_list_free(cnri_cache_files *files);
 bool cnri_cache_remove(const char *folder, const char *name); /* false: it was not removed */
-enum { CNRI_CACHE_VARIANTS = 4 }; /* most plans that differ in weights alone */
+enum { CNRI_CACHE_VARIANTS = 4 }; /* maximum number of plans that differ in weights alone */
 /* Removes the least recently used files until the others take at most `limit` bytes. Of files that
  * share the first `shared` bytes of their names with `keep`, CNRI_CACHE_VARIANTS remain. The file
  * named `keep` (NULL: none) is never removed. */
 void cnri_cache_trim(const char *folder, uint64_t limit, const char *keep, size_t shared);
-void cnri_cache_touch(const char *path); /* sets the time of last use to now */
+void cnri_cache_touch(const char *path); /* sets the time of last use */
 /* Returns the path of the most recently used plan whose file name begins with `prefix`, to be freed
  * by cnri_free; NULL: there is none. */
 char *cnri_cache_latest(const char *folder, const char *prefix);
