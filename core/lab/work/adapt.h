@@ -29,9 +29,9 @@ typedef struct cnri_adapt_runs {
     bool rehearsed, judged;    /* judged: the rehearsal was so slow that no run follows */
     bool stopped, failed;      /* cancelled as too slow; failed, or answers were wrong */
     int32_t stopped_at;        /* if `stopped`: index of the step at which it was cancelled */
-    CNRI_VEC(double) ns, cost; /* of runs with timed steps; cost: EDP in J s, or ns */
-    CNRI_VEC(double) raced_ns, raced_cost; /* of runs without timed steps (contest) */
-    CNRI_VEC(cnri_step_time) steps;        /* of the closed profile: the run, then its steps */
+    CNRI_VEC(double) ns, cost; /* by run, with timed steps; cost: EDP in J s, or ns */
+    CNRI_VEC(double) raced_ns, raced_cost; /* by run, without timed steps (contest) */
+    CNRI_VEC(cnri_step_time) steps;        /* from the closed profile: the run, then its steps */
 } cnri_adapt_runs;
 
 /* Stored measurements of the way with this index in `ways`, from an earlier process. */
@@ -49,14 +49,14 @@ typedef struct cnri_adapt_way {
     char *placement;                 /* source text of a placement policy; NULL: none */
     CNRI_VEC(cnri_placement) wishes; /* divided layers; the way owns names and parts */
     bool keeps_times;                /* step times of the rehearsal are kept, and no run follows */
-    const char **tries; /* of a round: the kernel each node tries, or NULL; NULL: no round */
+    const char **tries; /* in a round: by node, the kernel to try or NULL; NULL: no round */
     cnr_plan *plan;
     cnr_session *session; /* NULL: not opened */
     cnri_profile *profile;
     int32_t heard;  /* the session's listener that times steps; 0: none */
-    bool warm;      /* of the default: its first run is over */
-    bool looked_up; /* the records of an earlier process were searched */
-    int32_t part;   /* of a round: how often it was split */
+    bool warm;      /* the first run is over; only for the default */
+    bool looked_up; /* the earlier process's records were searched for it */
+    int32_t part;   /* number of splits that led to this round; 0: none */
     cnri_adapt_runs runs;
 } cnri_adapt_way;
 
@@ -101,7 +101,7 @@ typedef struct cnri_adapt {
     const cnr_tensor **list;
     int32_t n_inputs;
     cnri_plan_options original; /* the model's options before adaptation changed them */
-    uint64_t version;           /* of the model's options after adaptation last changed them */
+    uint64_t version;           /* version of the options that adaptation last set */
     cnri_adapt_rules rules;
     char *path;                      /* file of the decision; NULL: it is not stored */
     char environment[33];            /* digest in hexadecimal */
@@ -125,7 +125,7 @@ typedef struct cnri_adapt {
     bool rests;                   /* plans and sessions are closed while weights change */
     bool relearns;                /* the next run starts measuring again */
     bool goes_on;                 /* continues the measurements of an earlier process */
-    CNRI_VEC(cnri_adapt_record) records; /* of that process */
+    CNRI_VEC(cnri_adapt_record) records; /* measurements of that process */
     cnri_adapt_kept kept;
     cnr_adapt_report report;
     char trying[96], decided[96], reason[96];
