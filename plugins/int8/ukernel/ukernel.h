@@ -57,8 +57,8 @@ typedef struct int8_tile {
 } int8_tile;
 
 /* A depthwise window over a block of 16 or 8 channels. The weights are stored in three forms:
- *     quads, shifted: [row][quad][channel][4], the taps of a row in groups of four; in `shifted`,
- * one column later
+ *     quad:           [row][quad][channel][4], the taps of a row in groups of four
+ *     shifted:        the same, one column later
  *     words:          [row][column][channel], of 16 bits
  * 64 bytes of x are read from the position where each quad begins. */
 typedef struct int8_window {
