@@ -691,10 +691,10 @@ local function place(rows, seen)
   return answer, steps
 end
 
--- How a net adapts (--adapt): a trial is cut short past `stop` times the default's time; candidates are not tried whose
--- estimate is `unlikely` times the default's, and only rehearsed if that takes `worth` times as long; another choice has to save the part `margin`; each trial has so many
--- `repeats`, and in the end so many whole passes in a `contest`; it is learnt anew when the median of a `window` of runs
--- has changed by the part `change`, and by more than its halves differ.
+-- Parameters of --adapt, as multiples of the default's time: stop (a trial is cancelled), worth (a rehearsed choice is not run),
+-- unlikely (a kernel with this estimate is not tried). margin: fraction of the cost that a choice must save. repeats: runs of a trial.
+-- contest: runs of each choice in the final comparison. window: number of later runs whose median is watched; measuring starts again
+-- if it changes by the fraction `change` and by more than the window's halves differ.
 local adapt = { stop = 1.5, worth = 1.2, unlikely = 4, margin = .02, repeats = 2, contest = 7, window = 50, change = .1 }
 
 return { place = place, adapt = adapt }
