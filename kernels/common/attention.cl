@@ -1,9 +1,9 @@
 /* Attention with an online softmax (Milakov and Gimelshein; Dao and others): a work-group of 128
- * items holds ROWS * 16 rows of q and reads k and v by blocks of 32 rows. The scores of a block are
- * all that is kept of them; what was summed is scaled when a row's maximum grows.
+ * items holds ROWS * 16 rows of q and reads k and v by blocks of 32 rows. Only the scores of one
+ * block are kept. When the maximum of a row grows, its sums so far are scaled down.
  *
- * An item has ROWS rows by 4 columns of the scores, and ROWS rows by 4 * WIDE columns of y. E and D:
- * columns of q and of v; PART: of E, at a time. */
+ * A work-item computes ROWS rows by 4 columns of the scores, and ROWS rows by 4 * WIDE columns of
+ * y. E: columns of q and k. D: columns of v. PART: columns of q and k in local memory at a time. */
 
 #define BM (16 * ROWS)
 #define BN 32
@@ -12,26 +12,29 @@
 #define BN_PITCH (BN + 4)
 #define BD (32 * WIDE) /* columns of y in a work-group */
 
-/* A view: s0 its first element, s1 to s3 strides of the batch axes, s4 of rows, s5 of columns. */
+/* Address of the first element of batch `batch` of operand x. In its view, s0 is the offset of the
+ * first element; s1 to s3 are the strides of the batch axes, s4 of rows, s5 of columns. */
 #define FIRST(x) \
     (x + x##_at + x##_view.s0 + batch.s0 * x##_view.s1 + batch.s1 * x##_view.s2 + \
      batch.s2 * x##_view.s3)
-/* Four consecutive columns from n on of row m of such a view, which is read within its columns. */
+/* Four consecutive elements of row m, from column n on. Columns beyond `last` repeat column
+ * `last`. */
 #define FOUR(from, view)                                \
     (float4)(from[m * view.s4 + min(n, last) * view.s5], \
              from[m * view.s4 + min(n + 1, last) * view.s5], \
              from[m * view.s4 + min(n + 2, last) * view.s5], \
              from[m * view.s4 + min(n + 3, last) * view.s5])
 
-/* The weight of a score beside the largest: 0 for -INFINITY alone, since 0 times an infinite value
- * would be NaN. */
+/* exp(score - most), at least exp(-80). 0 only for a score of -INFINITY, since 0 times an infinite
+ * value would be NaN. */
 float weight(float score, float most) {
     const float below = score - most;
     return score == -INFINITY ? 0.0f : exp(below < -80.0f ? -80.0f : below);
 }
 
-/* Copies `rows` by `columns` of a view to tile[column * pitch + row], and zeros where the view ends
- * before that. Consecutive items read along the axis whose stride is 1. */
+/* Copies `rows` by `columns` elements to tile[column * pitch + row], with zeros from row
+ * `rows_left` and column `columns_left` on. Consecutive work-items read along the axis whose stride
+ * is 1. */
 void load_turned(__local float *tile, int pitch, int rows, int columns, __global const float *from,
                  int step, int along, int rows_left, int columns_left) {
     for (int i = get_local_id(0); i < rows * columns; i += ITEMS) {
@@ -42,15 +45,15 @@ void load_turned(__local float *tile, int pitch, int rows, int columns, __global
     }
 }
 
-/* Work-groups are few: each takes `cut.s1` rows of k, and what cut.s0 of them found is joined by
- * attention_join. Of each row of q and each cut: D sums, then behind all of them the maximum and the
- * total of the weights. */
+/* If there are few work-groups, the rows of k are divided into cut.s0 cuts of cut.s1 rows, whose
+ * results attention_join combines. `parts` has D sums for each cut and row of q, then, after all
+ * sums, the maximum and the total of the weights for each cut and row. */
 #define SUMS(cut_, b, m) (parts + parts_at + (((cut_) * batches + (b)) * sizes.s2 + (m)) * D)
 #define TOTALS(cut_, b, m) \
     (parts + parts_at + (cut.s0 * D + 2 * (cut_)) * batches * sizes.s2 + 2 * ((b) * sizes.s2 + (m)))
 #define BATCH (int3)(b / (sizes.s0 * sizes.s1), b / sizes.s1 % sizes.s0, b % sizes.s1)
 
-/* sizes: batch axes 1 and 2, rows of q, rows of k. */
+/* Computes attention. sizes: batch axes 1 and 2, rows of q, rows of k. */
 __attribute__((reqd_work_group_size(ITEMS, 1, 1))) __kernel void attention(
     __global const float *q, int q_at, __global const float *k, int k_at, __global const float *v,
     int v_at, __global const float *bias, int bias_at, __global const float *mask, int mask_at,
@@ -60,7 +63,7 @@ __attribute__((reqd_work_group_size(ITEMS, 1, 1))) __kernel void attention(
     __local float columns[PART * BN_PITCH] __attribute__((aligned(16))); /* [e][n] of k */
     __local float values[BN * BD] __attribute__((aligned(16)));          /* [n][d] of v */
     __local float weights[BN * BM_PITCH] __attribute__((aligned(16)));   /* [n][m] */
-    __local float part[BM * 8];                                          /* of each item, by rows */
+    __local float part[BM * 8];                                          /* [row][8] */
     const int id = get_local_id(0), column = id % 8, row = id / 8 * ROWS;
     const int m0 = get_group_id(0) * BM, b = get_global_id(1);
     const int own = get_global_id(2) % cut.s0, d0 = get_global_id(2) / cut.s0 * BD;
@@ -81,7 +84,7 @@ __attribute__((reqd_work_group_size(ITEMS, 1, 1))) __kernel void attention(
         float4 score[ROWS];
         for (int i = 0; i < ROWS; i++) score[i] = 0.0f;
         for (int e0 = 0; e0 < E; e0 += PART) {
-            barrier(CLK_LOCAL_MEM_FENCE); /* the tiles were read */
+            barrier(CLK_LOCAL_MEM_FENCE); /* all have read the tiles */
             if (PART < E)
                 load_turned(rows, BM_PITCH, BM, PART, q_from + e0 * q_view.s5, q_view.s4, q_view.s5,
                             m_left, E - e0);
@@ -163,6 +166,7 @@ __attribute__((reqd_work_group_size(ITEMS, 1, 1))) __kernel void attention(
 }
 
 #ifdef CUT
+/* Combines the results of all cuts into y. */
 __kernel void attention_join(__global const float *parts, int parts_at, __global float *y, int y_at,
                              int4 sizes, int8 y_view, int2 cut, int batches) {
     const int b = get_global_id(1), m = get_global_id(0) / D, d = get_global_id(0) % D;

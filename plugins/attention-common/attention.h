@@ -1,28 +1,30 @@
-/* Scaled dot-product attention: its sizes, and where its operands' elements are.
+/* Scaled dot-product attention: sizes, and offsets and strides of the operands.
  *
  *     y[m][d] = sum over n of softmax over n (scale * sum over e of q[m][e] k[n][e]
  *                                             + bias[m][n] + mask[m][n]) * v[n][d]
  *
- * for each of up to three batch axes. An operand may be a strided view of its tensor, so that
+ * for each element of three batch axes. An operand may be a strided view of its tensor, so that
  * transposes and slices before it need no step of their own. */
 #ifndef ATTENTION_H
 #define ATTENTION_H
 
 #include <cnnrun/kit.h>
 
+/* Ports: ATTENTION_INPUTS is their number. */
 enum { ATTENTION_Q, ATTENTION_K, ATTENTION_V, ATTENTION_BIAS, ATTENTION_MASK, ATTENTION_INPUTS };
 enum { ATTENTION_BATCH = 3, ATTENTION_RANK = ATTENTION_BATCH + 2 };
 
 typedef struct attention {
     int64_t batch[ATTENTION_BATCH];
-    int64_t m, n, e, d; /* rows of q; of k and v; columns of q and k; of v */
-    /* Element strides over the batch axes, rows and columns of each input, and of y. `at`: the
-     * first element. A bias that is missing has none of them. */
+    int64_t m, n, e, d; /* m: rows of q; n: of k and v; e: columns of q and k; d: of v */
+    /* at: offset of each input's first element. step: its strides over batch axes, rows and
+     * columns. to: those of y. All in elements; zeros for an omitted input. */
     int64_t at[ATTENTION_INPUTS], step[ATTENTION_INPUTS][ATTENTION_RANK], to[ATTENTION_RANK];
-    int32_t given[ATTENTION_INPUTS]; /* whether the input is there */
+    int32_t given[ATTENTION_INPUTS]; /* 1: the input is present */
     float scale;
 } attention;
 
+/* Number of batches: the product of the batch axes. */
 static inline int64_t attention_batches(const attention *a) {
     return a->batch[0] * a->batch[1] * a->batch[2];
 }
@@ -36,14 +38,15 @@ static inline void attention_sizes(const attention *a, int32_t port, int64_t *si
     size[ATTENTION_BATCH + 1] = columns[port];
 }
 
-/* First element of input `port` for batch `b`, of attention_batches; and of y. */
+/* Offset, in elements, of batch b (below attention_batches) for the strides `step` of an input or
+ * y. */
 static inline int64_t attention_first(const attention *a, const int64_t *step, int64_t b) {
     const int64_t last = a->batch[2], middle = a->batch[1];
     return b / (last * middle) * step[0] + b / last % middle * step[1] + b % last * step[2];
 }
 
-/* Strides of a dense tensor that broadcasts to the sizes of input `port`; NULL, or what is
- * wrong. */
+/* Sets the strides of input `port`, a dense tensor that broadcasts to its sizes. Returns NULL, or
+ * why it does not fit. */
 static inline const char *attention_dense(attention *a, int32_t port, const cnr_tensor *t) {
     int64_t size[ATTENTION_RANK], stride = 1;
     attention_sizes(a, port, size);
@@ -58,7 +61,8 @@ static inline const char *attention_dense(attention *a, int32_t port, const cnr_
     return NULL;
 }
 
-/* The strides of input `port` as attribute `views` says; NULL, or what is wrong. */
+/* Sets offset and strides of input `port` from `view`, its 6 numbers of attribute `views`. Returns
+ * NULL, or why they do not fit. */
 static inline const char *attention_view(attention *a, int32_t port, const cnr_tensor *t,
                                          const int64_t *view) {
     int64_t size[ATTENTION_RANK], left = cnr_count(t) - 1;
@@ -76,7 +80,7 @@ static inline const char *attention_view(attention *a, int32_t port, const cnr_t
     return NULL;
 }
 
-/* The batch axes of dense inputs, which broadcast. */
+/* Sets the batch axes from dense inputs, which broadcast. Returns NULL, or why they do not fit. */
 static inline const char *attention_broadcast(attention *a, const cnr_node *node) {
     for (int32_t port = 0; port < ATTENTION_INPUTS; port++) {
         const cnr_tensor *t = cnr_own_input(node, port);
@@ -89,7 +93,8 @@ static inline const char *attention_broadcast(attention *a, const cnr_node *node
     return NULL;
 }
 
-/* The sizes, of attribute `sizes` or of dense inputs; NULL, or what is wrong. */
+/* Sets the sizes from attribute `sizes` or from dense inputs. Returns NULL, or why they do
+ * not fit. */
 static inline const char *attention_shape(const cnr_node *node, attention *a) {
     const cnr_tensor *q = cnr_own_input(node, ATTENTION_Q), *k = cnr_own_input(node, ATTENTION_K),
                      *v = cnr_own_input(node, ATTENTION_V);
@@ -110,7 +115,8 @@ static inline const char *attention_shape(const cnr_node *node, attention *a) {
     return attention_broadcast(a, node);
 }
 
-/* Where y's elements are: dense, with its axes in the order of attribute `perm`. */
+/* Sets the strides of y, which is dense with its axes in the order of attribute `perm`. Returns
+ * NULL, or why they do not fit. */
 static inline const char *attention_output(const cnr_node *node, attention *a) {
     const cnr_attr *perm = cnr_attr_find(node, "perm");
     int64_t size[ATTENTION_RANK], stride = 1;
@@ -129,7 +135,7 @@ static inline const char *attention_output(const cnr_node *node, attention *a) {
     return NULL;
 }
 
-/* Reads a node whose inputs' dims are known; NULL, or what is wrong with it. */
+/* Reads a node whose inputs' dims are known. Returns NULL, or why the node is invalid. */
 static inline const char *attention_of(const cnr_node *node, attention *a) {
     const cnr_attr *views = cnr_attr_find(node, "views");
     memset(a, 0, sizeof *a);

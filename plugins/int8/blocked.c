@@ -1,4 +1,5 @@
-/* Bytes in channel blocks: the block size of a value, and copies of x with padding for windows. */
+/* The channel-blocked layout of bytes: block sizes of values, and padded copies of x for
+ * windows. */
 #include "blocked.h"
 
 int32_t int8_channel_block(int64_t channels) {
@@ -59,7 +60,7 @@ void int8_planes_of(const cnr_node *node, const cnr_window *w, int64_t pixel, in
     const int64_t reach =
         cnr_max(0, w->out[2] - 1) * w->stride[2] + (w->kernel[2] - 1) * w->dilation[2] + 1;
     out->columns = cnr_div_up(reach, w->stride[2]);
-    /* phases that no tap reads, if the window is narrower than its stride */
+    /* leave out phases that no tap reads, if the window is narrower than its stride */
     if (w->dilation[2] == 1) out->phases = cnr_min(out->phases, w->kernel[2]);
     out->row = out->phases * out->columns * pixel;
     out->plane = out->rows[0] * out->rows[1] * out->row;
@@ -79,7 +80,7 @@ int64_t int8_planes_row(const int8_planes *p, int64_t row) {
 
 /* ---- copying ---- */
 
-/* n is a multiple of 8. */
+/* Copies n bytes, a multiple of 8, and XORs each with `flip`. */
 static void copy_flipped(uint8_t *to, const uint8_t *from, int64_t n, uint8_t flip) {
     typedef uint64_t pair __attribute__((vector_size(16)));
     const uint64_t flips = flip * 0x0101010101010101u;

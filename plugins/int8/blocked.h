@@ -1,4 +1,4 @@
-/* Bytes in channel blocks: the block size of a value, and copies of x with padding for windows.
+/* The channel-blocked layout of bytes: block sizes of values, and padded copies of x for windows.
  *
  * Element (n, c, p), where p is its position in the plane, of block size b is at ((n C/b + c/b)
  * plane + p) b + c%b. The block size depends on the shape alone, so that successive layers
@@ -8,17 +8,19 @@
 
 #include "int8.h"
 
-/* 16, 8, or 0 if neither divides the number of channels. */
+/* The block size for so many channels: 16, 8, or 0 if neither divides their number. */
 int32_t int8_channel_block(int64_t channels);
-/* The block size of a value of this shape; 0: plain. Planes of one pixel count as both. */
+/* The block size of a value of this shape; 0: plain (always if planes have one pixel, where both
+ * layouts are the same). */
 int32_t int8_block_of(int32_t rank, const int64_t *dim);
 /* Accepts the node, which the caller has checked, with `in_block` for input 0 and `out_block` for
  * output 0. Returns CNR_OK. */
 cnr_status int8_blocked_take(const cnr_node *node, cnr_accept *out, int32_t score, int32_t in_block,
                              int32_t out_block);
 
-/* Planes of x, `pixel` bytes a position, copied with padding. Columns a stride apart are adjacent
- * (each set is a phase), so that adjacent outputs read adjacent bytes. */
+/* Padded copies of x's planes, with `pixel` bytes per position. Columns whose distance is the
+ * stride are stored next to each other and form a phase, so that adjacent outputs read adjacent
+ * bytes. */
 typedef struct int8_planes {
     cnr_window w; /* always 3 axes */
     /* pixel: 16, 8 or, for a plain x, 4 (groups of four channels); n: planes of a sample */
@@ -30,15 +32,17 @@ typedef struct int8_planes {
 
 /* Reads the node's window; returns NULL, or why it is refused. dim: of y. */
 const char *int8_conv_window(const cnr_node *node, cnr_window *out, int64_t *dim);
+/* Computes sizes and strides of the padded planes. */
 void int8_planes_of(const cnr_node *node, const cnr_window *w, int64_t pixel, int8_planes *out);
-/* Whether windows are single positions, all of them in order. Then whether they can read x in
- * place. */
+/* int8_planes_flat: whether each window is one position and y has all positions in order.
+ * int8_planes_lie: whether the kernel can, in addition, read x in place. */
 int int8_planes_flat(const cnr_window *w, int64_t pixel);
 int int8_planes_lie(const cnr_node *node, const cnr_window *w, int64_t pixel);
-/* Byte offset of a tap from an output's position; of row `row` of y from the first tap. */
+/* int8_planes_tap: byte offset of a tap from the position of an output's first tap.
+ * int8_planes_row: byte offset of the first tap for row `row` of y. */
 int64_t int8_planes_tap(const int8_planes *p, int64_t z, int64_t y, int64_t x);
 int64_t int8_planes_row(const int8_planes *p, int64_t row);
-/* Copies plane `index` of the sample with padding `fill`; flips the top bits if asked. */
+/* Copies plane `index` of the sample with padding `fill`; XORs each byte with `flip`. */
 void int8_planes_copy(const int8_planes *p, const cnr_tensor *x, int64_t sample, int64_t index,
                       uint8_t flip, uint8_t fill, uint8_t *to);
 

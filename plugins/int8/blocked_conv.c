@@ -1,5 +1,6 @@
-/* qlinear_conv of one group on the CPU, on channel blocks: each weight of a panel of 16 outputs is
- * multiplied by one position's bytes, so that nothing is packed; sums are requantised in registers.
+/* qlinear_conv of one group on the CPU, on channel blocks: the weights of a panel of 16 outputs are
+ * multiplied by the bytes of one position, so activations need no packing. Sums are requantised in
+ * registers.
  *
  * A tile is up to 14 adjacent positions of a row of y by one or two panels. A task is some tiles of
  * a sample by some pairs of panels, which stay in the cache for all its tiles. */
@@ -9,12 +10,12 @@ enum { SLACK = 64, CHUNK_BYTES = 8 << 20, TASK_BYTES = 128 << 10 };
 
 typedef struct conv_state {
     int8_planes p;
-    int64_t k4, rows;          /* rows: outputs */
+    int64_t k4, rows;          /* steps of four channels; outputs */
     int64_t wide, row_tiles;   /* wide: positions of a row of y; row_tiles: its tiles */
-    int64_t tiles, per_task;   /* of a sample */
-    int64_t pairs, pairs_task; /* of panels */
+    int64_t tiles, per_task;   /* tiles of a sample; tiles of a task */
+    int64_t pairs, pairs_task; /* pairs of panels; pairs of a task */
     int64_t chunk;             /* samples padded at a time; 0: read in place */
-    int32_t tap[];             /* for each step of four channels */
+    int32_t tap[];             /* byte offset for each step of four channels */
 } conv_state;
 
 static int64_t pixel_of(const cnr_node *node) {
@@ -102,7 +103,7 @@ static void fill_taps(conv_state *s) {
                         *to++ = (int32_t)(i * p->plane + int8_planes_tap(p, z, y, x) + b);
 }
 
-/* Chooses tasks: enough for all threads, each with as much reuse as possible. */
+/* Divides the work into enough tasks for all threads, each with as much reuse as possible. */
 static void share_out(conv_state *s, int64_t samples, int64_t threads) {
     const int64_t tile_bytes = INT8_MOST_PIXELS * s->p.n * s->p.pixel;
     const int64_t fit = cnr_max(1, TASK_BYTES / tile_bytes);
@@ -149,7 +150,7 @@ typedef struct conv_job {
     const cnr_run *run;
     const conv_state *s;
     const int8_blob *blob;
-    const uint8_t *x; /* of this chunk: padded planes, or x itself */
+    const uint8_t *x; /* padded planes of this chunk, or x itself */
     int64_t first;    /* the chunk's first sample */
 } conv_job;
 
@@ -163,8 +164,8 @@ static void pad_plane(void *arg, int64_t index, int32_t thread) {
                      (uint8_t *)j->run->workspace_data + index * p->plane);
 }
 
-/* Copies bytes [position][INT8_PANEL] of outputs from `row` on into y, which has blocks of 8 or is
- * plain. */
+/* Copies n positions of INT8_PANEL bytes, of outputs from `row` on, into y, which is plain or in
+ * blocks of 8. */
 static void spread(const conv_state *s, const cnr_tensor *y, int64_t sample, int64_t row,
                    int64_t at, int64_t n, const uint8_t *from) {
     const int64_t end = cnr_min(INT8_PANEL, s->rows - row);

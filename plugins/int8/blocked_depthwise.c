@@ -9,7 +9,7 @@ enum { SLACK = 64 };
 
 typedef struct depthwise_state {
     int8_planes p;
-    /* rows of the window; groups of four columns; bytes of scratch for a thread */
+    /* rows of the window, groups of four columns, bytes of scratch for a thread */
     int64_t lines, quads, room;
     int32_t row[]; /* offsets of the window's rows from its first */
 } depthwise_state;
@@ -30,6 +30,7 @@ static void split(const cnr_node *node, int64_t c, int64_t i, int32_t *part) {
     part[1] = v - part[0];
 }
 
+/* Whether two bytes can hold each weight minus its zero point. */
 static int can_split(const cnr_node *node) {
     const cnr_tensor *w = node->inputs[INT8_W];
     const int64_t each = cnr_span(w, 1, w->rank);
@@ -66,7 +67,7 @@ static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_ac
 
 /* ---- weights of a block in three forms: quads, shifted, words (ukernel.h) ---- */
 
-/* lines: rows of the window, in all parts. */
+/* Bytes of the quads of a block. lines: rows of the window, times the number of parts. */
 static int64_t quad_bytes(const cnr_node *node, int64_t lines, int64_t block) {
     return lines * cnr_div_up(columns_of(node), 4) * block * 4;
 }

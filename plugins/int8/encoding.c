@@ -1,5 +1,6 @@
-/* Encoding int8: weights as integers of 2 to 8 bits with one scale (packed.h), for small files and
- * for products with few samples, whose time is that of reading the weights. */
+/* Encoding int8: weights as integers of 2 to 8 bits with one scale (packed.h). It makes files
+ * small, and products with few samples fast, since their time is mostly that of reading the
+ * weights. */
 #include "int8.h"
 #include "packed.h"
 
@@ -19,7 +20,7 @@ static uint64_t packed_bytes(uint64_t count, uint32_t bits) {
 
 static int fits(int64_t bits) { return bits >= PACKED_LEAST_BITS && bits <= PACKED_MOST_BITS; }
 
-/* Computes position and scale for the data; refuses infinity and NaN. */
+/* Computes the header: position and scale for the data. Refuses infinity and NaN. */
 static cnr_status measure(const cnr_tensor *t, const cnr_attr *const *a, packed_header *head,
                           cnr_error *err) {
     const int64_t n = cnr_count(t), bits = a && a[0] ? a[0]->i : 8;

@@ -1,12 +1,13 @@
-/* Internals of fold-quantized: a node between dequantising nodes and a quantising one. */
+/* Internals of the rewrite fold-quantized: a node between dequantising nodes and a
+ * quantising one. */
 #ifndef INT8_FOLD_H
 #define INT8_FOLD_H
 
 #include "graphs.h"
 
-enum { FOLD_NOT = -2 }; /* FOLD_NOT: not folded; -1: failed */
+enum { FOLD_NOT = -2 }; /* result: the node can't be folded; -1 means failure */
 
-typedef struct fold_operand { /* quantised bytes: (q - offset) step is the value */
+typedef struct fold_operand { /* quantised bytes; the real value is (q - offset) * step */
     cnr_value q, scale, zero; /* zero -1: none, which means 0 */
     int32_t dtype, offset;
     float step;
@@ -22,13 +23,14 @@ typedef struct fold_work {
     char name[256];  /* of new nodes */
 } fold_work;
 
-/* The quantised operand, of one scale, from which `value` is dequantised; 0: there is none. */
+/* Finds the quantised operand, with one scale, from which `value` is dequantised; 0: none. */
 int fold_operand_of(const graph *g, cnr_value value, fold_operand *out);
-/* The constant zero point of the operand; -1: failed. */
+/* Returns the constant zero point of the operand, which is added if missing; -1: failed. */
 cnr_value fold_zero(graph *g, const fold_operand *o);
 
-/* Fold a node; return the quantised result, or FOLD_NOT. fold_layer.c: conv, dense, gemm, and
- * matmul by a constant; average_pool as a depthwise convolution with ones. */
+/* fold_layer.c: fold a node; return the quantised result, or FOLD_NOT. fold_layer: conv, dense,
+ * gemm, and matmul by a constant. fold_mean_window: average_pool, as a depthwise convolution by
+ * ones. */
 cnr_value fold_layer(fold_work *f);
 cnr_value fold_mean_window(fold_work *f);
 /* Replaces node `index` by qlinear_dense if it is qlinear_matmul by a constant matrix; 1: done. */

@@ -13,7 +13,7 @@ typedef struct layer_weights {
     int64_t rows;
     const float *step; /* for each row, or one for all */
     int64_t n_steps;
-    int turned; /* q is inputs by outputs, i.e. transposed */
+    int turned; /* q is transposed: inputs by outputs */
 } layer_weights;
 
 static int is_known(const cnr_tensor *t, uint32_t dtypes) {
@@ -44,8 +44,8 @@ static int weights_of(const fold_work *f, cnr_value value, int32_t axis, layer_w
     return 1;
 }
 
-/* Whether the bias's scale is the product of the other two: by a node, or nearly the same
- * number. */
+/* Whether the scale of the bias is the product of the scales of x and weights: computed by a node,
+ * or nearly equal. */
 static int is_bias_scale(const fold_work *f, cnr_value scale, const cnr_tensor *t,
                          const fold_operand *x, const layer_weights *w) {
     const cnr_value *in;
@@ -92,7 +92,7 @@ static int reals_of(const fold_work *f, cnr_value value, int64_t n, float *out) 
     return 1;
 }
 
-/* The bias in units of the sum: as stored, or rounded. 0: not possible. */
+/* Converts the bias to integers in units of the sum: as stored, or rounded. 0: impossible. */
 static int bias_of(fold_work *f, cnr_value value, const fold_operand *x, const layer_weights *w,
                    cnr_value *out) {
     const cnr_value *in;
@@ -143,7 +143,7 @@ static cnr_value reshaped(graph *g, const char *name, cnr_value x, int32_t rank,
     return graph_add_with(g, "reshape", name, NULL, &shape, 1, &x, 1);
 }
 
-/* Adds the layer, unless its kernels refuse it. */
+/* Adds the quantised layer, unless kernels would refuse it. */
 static cnr_value layer(fold_work *f, const char *op, const fold_operand *x, const layer_weights *w,
                        cnr_value bias, const cnr_node *like) {
     const uint8_t none = 0;
@@ -166,7 +166,7 @@ static cnr_value layer(fold_work *f, const char *op, const fold_operand *x, cons
     return int8_host->graph_remove(f->g, at) == CNR_OK ? FOLD_NOT : -1;
 }
 
-/* dense of all rows of an x with more than two axes. */
+/* Adds a dense layer for all rows of an x with more than two axes, by reshaping. */
 static cnr_value dense_of_rows(fold_work *f, fold_operand *x, const layer_weights *w) {
     const cnr_tensor *t = int8_host->graph_type(f->g, x->q);
     const int32_t rank = t->rank;
@@ -185,7 +185,7 @@ static cnr_value dense_of_rows(fold_work *f, fold_operand *x, const layer_weight
     return made < 0 ? made : reshaped(f->g, f->name, made, rank, back);
 }
 
-/* The axis of the weights that outputs run along; -1: not a supported layer. */
+/* The axis of the weights with an element per output; -1: not a supported layer. */
 static int32_t output_axis(const cnr_node *node) {
     const cnr_tensor *x = node->inputs[0], *w = cnr_own_input(node, 1);
     if (!x || !w) return -1;

@@ -10,8 +10,8 @@ typedef struct cnr_graph graph;
 static inline int graph_is(const cnr_node *node, const char *op) {
     return node && strcmp(node->desc->name, op) == 0;
 }
-/* Whether output 0 has the elements of input 0, moved, or maxima of them, so that it can work on
- * quantised values; concat joins all its inputs. */
+/* graph_passes: whether each element of output 0 is one of input 0 or a maximum of several, so that
+ * the node can work on quantised values. graph_joins: whether the node is a concat. */
 int graph_passes(const cnr_node *node);
 int graph_joins(const cnr_node *node);
 /* Adds a constant named stem + suffix, or (stem NULL) with a generated name; -1: failed. */

@@ -12,11 +12,11 @@ const int8_ukernels *int8_uk;
 
 enum { MOST_ISAS = 4 };
 
-/* The widest comes first. */
+/* Lists the microkernels that this processor supports, the widest first; returns their number. */
 static int32_t usable(const int8_ukernels *list[MOST_ISAS]) {
     int32_t n = 0;
 #if defined(__x86_64__)
-    __builtin_cpu_init(); /* also checks by XGETBV that the system saves the wide registers */
+    __builtin_cpu_init(); /* also checks that the system saves the wide registers (XGETBV) */
     const int avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
     if (avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
         __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
@@ -39,7 +39,7 @@ const int8_ukernels *int8_choose_isa(void) {
     const char *wish = getenv("CNNRUN_CPU_ISA");
     const int8_ukernels *list[MOST_ISAS];
     const int32_t n = usable(list);
-    /* "avx512" means the same processors as in other plugins. */
+    /* A prefix is enough: "avx512", as for other plugins, selects avx512vnni. */
     for (int32_t i = 0; wish && i < n; i++)
         if (strncmp(list[i]->name, wish, strlen(wish)) == 0) return list[i];
     return list[0];

@@ -28,7 +28,7 @@ static inline int int8_is_byte(const cnr_tensor *t) {
 }
 /* Whether t is a dense scalar known at planning. */
 int int8_is_scalar(const cnr_tensor *t, uint32_t dtypes);
-int32_t int8_byte_at(const cnr_tensor *t, int64_t i); /* of i8 or u8 */
+int32_t int8_byte_at(const cnr_tensor *t, int64_t i); /* element i of an i8 or u8 tensor */
 /* The range of stored values minus `zero`, to which results are clamped. */
 void int8_bounds(int32_t dtype, int32_t zero, float *low, float *high);
 /* A plan_free hook that frees a single block. */
@@ -73,7 +73,7 @@ enum {
     INT8_PAIR_Y_SCALE,
     INT8_PAIR_Y_ZERO,
     INT8_MEAN_Y_ZERO = 4,
-    /* of conv_integer and matmul_integer, after x */
+    /* ports of conv_integer and matmul_integer after x */
     INT8_INTEGER_W = 1,
     INT8_INTEGER_X_ZERO,
     INT8_INTEGER_W_ZERO
@@ -81,8 +81,8 @@ enum {
 
 /* How b broadcasts to a, whose shape the result has; INT8_PAIR_NONE: not supported by kernels. */
 enum { INT8_PAIR_NONE, INT8_PAIR_SAME, INT8_PAIR_CHANNEL, INT8_PAIR_ROW };
-/* multiplies: b may have one value for each channel. ROW: b repeats along the axes before its
- * own. */
+/* Returns one of these. multiplies: for a product, in which b may have one value per channel. ROW:
+ * b repeats along the axes before its own. */
 int int8_pair_form(const cnr_tensor *a, const cnr_tensor *b, int multiplies);
 
 /* Kernels use unsigned activations and signed weights. Signed activations and unsigned weights have
@@ -90,32 +90,32 @@ int int8_pair_form(const cnr_tensor *a, const cnr_tensor *b, int multiplies);
  * zero point is then 0; others (`shifts`) subtract the sum of x times the zero point. */
 typedef struct int8_layer {
     int32_t x_zero, y_zero;                 /* x_zero: after the flip */
-    uint8_t x_flip, w_flip, shifts, narrow; /* narrow: no weight, flipped, is -128 */
+    uint8_t x_flip, w_flip, shifts, narrow; /* narrow: no weight is -128 after the flip */
     float low, high;                        /* bounds of y minus y_zero */
 } int8_layer;
 
-/* The blob: this, `rows` offsets (int32), scales (float), zero points of weights (int32), then the
- * kernel's packed weights. */
+/* Header of the blob. It is followed by `rows` offsets (int32), scales (float) and zero points of
+ * weights (int32), then by the kernel's packed weights. */
 typedef struct int8_blob {
     int8_layer layer;  /* a copy, since the inputs that define it may be absent at run time */
     int64_t rows;      /* a multiple of INT8_MR; surplus rows are zeros */
     int64_t weight_at; /* byte offset in the blob */
 } int8_blob;
 
-/* NULL if a kernel can compute the layer exactly, else why not. any_w_zero: weights may have zero
- * points other than the middle of their type. */
+/* Returns NULL if a kernel can compute the layer exactly, else why it can't. any_w_zero: the kernel
+ * allows zero points of weights other than the middle of their type. */
 const char *int8_layer_fits(const cnr_node *node, int any_w_zero);
 /* Whether all weight zero points are the middle of their type: 0, or 128 for u8. */
 int int8_is_middle(const cnr_node *node);
-/* Bytes before the packed weights; then fills them. */
+/* int8_blob_head: number of bytes before the packed weights. int8_blob_fill: fills these. */
 int64_t int8_blob_head(int64_t rows);
 void int8_blob_fill(const cnr_node *node, int64_t rows, int8_blob *blob);
-/* The same for conv_integer and matmul_integer, whose x zero point may only be known at run time.
- * Weights are `row_count` rows of `depth`; elements of a row are `step` apart: 1, or more if rows
- * are interleaved. Offsets are later multiplied by the zero point of x. */
+/* The same for conv_integer and matmul_integer, whose x zero point may only be known at run time:
+ * kernels multiply the offsets by it. The weights are `row_count` rows of `depth`; the elements of
+ * a row are `step` apart: 1, or more if rows are interleaved. */
 const char *int8_integer_fits(const cnr_node *node);
 const char *int8_integer_sums_fit(const cnr_node *node, int64_t rows);
-int32_t int8_integer_x_zero(const cnr_node *node); /* after the flip of signed bytes */
+int32_t int8_integer_x_zero(const cnr_node *node); /* zero point of x after the flip */
 void int8_integer_fill(const cnr_node *node, int64_t rows, int64_t row_count, int64_t depth,
                        int64_t step, int8_blob *blob);
 static inline const int32_t *int8_offsets(const int8_blob *b) { return (const int32_t *)(b + 1); }

@@ -9,12 +9,12 @@ enum { SLACK = 64, PANEL_BYTES = 256 << 10, CHUNK_BYTES = 8 << 20, MOST_PANELS =
 
 typedef struct conv_state {
     cnr_window w;                                  /* always 3 axes */
-    int64_t groups, channels, rows, depth, k4;     /* channels, rows, depth: of a group */
+    int64_t groups, channels, rows, depth, k4;     /* channels, rows, depth: for each group */
     int64_t in, points;                            /* elements of a plane of x and of y */
-    int64_t extent[3], plane;                      /* of a padded plane */
+    int64_t extent[3], plane;                      /* sizes and elements of a padded plane */
     int64_t chunk;                                 /* pictures padded at a time; 0: read in place */
-    int64_t panels, per_task, row_parts, row_step; /* panels of a picture */
-    int64_t room;                                  /* packed bytes for a thread */
+    int64_t panels, per_task, row_parts, row_step; /* panels: of a picture; per_task: of a task */
+    int64_t room;                                  /* bytes of packed columns for a thread */
     int64_t tap[]; /* for each k: offset from an output position to the element that it reads */
 } conv_state;
 
@@ -70,7 +70,7 @@ static cnr_status integer_accepts(const cnr_device *device, const cnr_node *node
 /* ---- weights: each group's rows in panels of INT8_MR, [k / 4][INT8_MR][4]; then a panel whose row
  * 0 is ones, since its product is the sum of x ---- */
 
-static int64_t panel_rows(const cnr_node *node) { /* of a group, rounded up */
+static int64_t panel_rows(const cnr_node *node) { /* rows of a group, rounded up to INT8_MR */
     return cnr_round_up(weights_of(node)->dim[0] / group_of(node), INT8_MR);
 }
 static int64_t k4_of(const cnr_node *node) {
@@ -133,7 +133,8 @@ static void fill_taps(conv_state *s) {
                             (z * w->dilation[0] * s->extent[1] + y * w->dilation[1]) * s->extent[2];
 }
 
-/* Chooses tasks: enough for all threads, each with as much reuse of its weights as possible. */
+/* Divides the work into enough tasks for all threads, each with as much reuse of weights as
+ * possible. */
 static void share_out(conv_state *s, int64_t pictures, int64_t threads) {
     const int64_t all = cnr_max(1, s->panels * cnr_max(1, pictures) * s->groups);
     const int64_t fit = PANEL_BYTES / (s->k4 * 4 * INT8_NR);
@@ -187,9 +188,9 @@ typedef struct conv_job {
     const cnr_run *run;
     const conv_state *s;
     const int8_blob *blob;
-    int32_t x_zero; /* after the flip */
+    int32_t x_zero; /* zero point of x after the flip */
     const int8_t *ones;
-    const uint8_t *x; /* of this chunk: padded planes, or x itself */
+    const uint8_t *x; /* padded planes of this chunk, or x itself */
     uint8_t *packed;  /* room for each thread */
     int64_t picture;  /* first picture of the chunk */
 } conv_job;
@@ -285,8 +286,8 @@ static void pack(const conv_state *s, const uint8_t *base, int64_t first, uint8_
     }
 }
 
-/* Stores a row of INT8_NR sums from element `at` of y on; total: sum of x in each column, if the
- * weights need it. */
+/* Stores a row of INT8_NR sums from element `at` of y on. total: sum of x in each column, used if
+ * the zero points of weights are not 0. */
 static void store(const conv_job *j, const int32_t *sums, const int32_t *total, int64_t row,
                   int64_t n, int64_t at) {
     const int8_layer *l = &j->blob->layer;

@@ -1,9 +1,9 @@
 /* qlinear_dense on the CPU: rows of weights times samples, four rows at a time. */
 #include "int8.h"
 
-enum { ROWS = 16 }; /* of a task */
+enum { ROWS = 16 }; /* rows of weights in a task */
 
-/* Columns and rows of the packed weight: padded to whole steps and tiles. */
+/* Columns and rows of the packed weights, padded to whole steps and tiles. */
 static int64_t packed_depth(const cnr_node *node) {
     return cnr_round_up(node->inputs[INT8_W]->dim[1], INT8_DOT_STEP);
 }

@@ -16,7 +16,7 @@ static int is_plain_scale(const cnr_tensor *scale) {
     return fabsf(*(const float *)scale->data) >= 2 * FLT_MIN;
 }
 
-/* Checks the types; which tensor is the real one depends on the operator. */
+/* Checks the types: bytes on one side, f32 on the other, depending on the operator. */
 static int fits(const cnr_node *node, const cnr_tensor *real, const cnr_tensor *small) {
     const cnr_tensor *zero = cnr_own_input(node, 2);
     return real->dtype == CNR_f32 && int8_is_byte(small) && !node->inputs[0]->encoding &&
@@ -29,7 +29,7 @@ static cnr_status answer(const cnr_node *node, const cnr_tensor *real, const cnr
                          cnr_accept *out) {
     if (!fits(node, real, small))
         return cnr_refuse(out, "f32, bytes and one scale that is no denormal are wanted");
-    const int32_t block = out->in_block[0]; /* one scale: the order of elements does not matter */
+    const int32_t block = out->in_block[0]; /* with one scale, any layout of the elements will do */
     cnr_take(node, out, 300);
     out->in_block[0] = out->out_block[0] = block > 1 ? block : 0;
     out->prepared = 1u << 1 | (cnr_own_input(node, 2) ? 1u << 2 : 0);

@@ -4,7 +4,7 @@
 
 typedef struct pool_state {
     cnr_window w; /* always 3 axes */
-    /* in, out: positions; room: bytes of a row with its padding; pad: of the left padding */
+    /* in, out: positions of a plane; room: bytes of a padded row; pad: bytes of the left padding */
     int64_t in, out, room, pad;
 } pool_state;
 

@@ -6,6 +6,7 @@
 
 enum { CHUNK = 16384, REAL = 1u << CNR_f32, BYTES = 1u << CNR_u8 | 1u << CNR_i8 };
 
+/* The block size if it is one that kernels support, else 0 (plain). */
 static int32_t offered(int32_t block) { return block == 8 || block == 16 ? block : 0; }
 
 /* Whether the inputs [from, n), except those in `values`, are known constants. */
@@ -38,7 +39,7 @@ static int is_by_channel(const cnr_tensor *a, const cnr_tensor *b) {
 int int8_pair_form(const cnr_tensor *a, const cnr_tensor *b, int multiplies) {
     if (cnr_same_shape(a, b)) return INT8_PAIR_SAME;
     if (multiplies && is_by_channel(a, b)) return INT8_PAIR_CHANNEL;
-    int32_t from = 0; /* of b */
+    int32_t from = 0; /* axis of b */
     while (from < b->rank && b->dim[from] == 1) from++;
     if (b->rank > a->rank) return INT8_PAIR_NONE;
     for (int32_t i = from; i < b->rank; i++)
@@ -93,7 +94,7 @@ static cnr_status pair_plan(const cnr_device *device, const cnr_node *node, cnr_
     return CNR_OK;
 }
 
-/* Elements of a task: whole rows. */
+/* Number of elements of a task: whole rows. */
 static int64_t pair_step(const pair_state *s, int64_t row) {
     return s->form == INT8_PAIR_ROW ? cnr_div_up(CHUNK, row) * row : CHUNK;
 }
@@ -105,7 +106,7 @@ static void pair_chunk(void *arg, int64_t i, int32_t thread) {
     const uint8_t *x = a->data, *by = run->node->inputs[INT8_B]->data;
     uint8_t *y = run->outputs[0]->data;
     (void)thread;
-    if (s->form == INT8_PAIR_CHANNEL) { /* i: a plane of a block */
+    if (s->form == INT8_PAIR_CHANNEL) { /* i: index of a plane of channel blocks */
         const int64_t block = cnr_max(1, a->block), plane = cnr_span(a, 2, a->rank);
         int8_uk->scale(x + i * plane * block, plane, block, by + i * block, &s->how,
                        y + i * plane * block);
@@ -158,7 +159,7 @@ static cnr_status table_run(const cnr_run *run, cnr_error *err) {
 /* ---- mean of planes ---- */
 
 typedef struct mean_state {
-    int8_pair how; /* for a alone */
+    int8_pair how; /* only the fields of a are used */
 } mean_state;
 
 static float mean_factor(const cnr_node *node) {

@@ -1,4 +1,4 @@
-/* Shared by qlinear_conv and qlinear_dense: which nodes kernels accept, scales, offsets. */
+/* Shared by kernels of quantised layers: checks of nodes, scales and offsets. */
 #include "int8.h"
 
 #include <math.h>
@@ -34,7 +34,7 @@ static float scale_at(const cnr_tensor *t, int64_t i) {
     return ((const float *)t->data)[cnr_count(t) == 1 ? 0 : i];
 }
 
-/* Rounded once, as in the reference. */
+/* The factor from sums of row `row` to y, rounded once as in the reference. */
 static float factor(const cnr_node *node, int64_t row) {
     return (float)((double)scale_at(node->inputs[INT8_X_SCALE], 0) *
                    (double)scale_at(node->inputs[INT8_W_SCALE], row) /
@@ -53,7 +53,7 @@ int int8_is_middle(const cnr_node *node) {
     return has_middle_zeros(node->inputs[INT8_W], node->inputs[INT8_W_ZERO]);
 }
 
-/* The largest sum of a row for any x. */
+/* The largest absolute value of a row's sum for any x. */
 static int64_t most_of_row(const cnr_tensor *w, const cnr_tensor *zero, int64_t row) {
     const int64_t depth = cnr_span(w, 1, w->rank);
     const int32_t middle = int8_byte_at(zero, row);
@@ -62,7 +62,7 @@ static int64_t most_of_row(const cnr_tensor *w, const cnr_tensor *zero, int64_t 
     return 255 * sum;
 }
 
-/* Whether sums and bias fit 32 bits for any x. Rows of small weights may have a large bias. */
+/* Whether sums with bias fit 32 bits for any x. Rows of small weights may have a large bias. */
 static int sums_fit(const cnr_tensor *w, const cnr_tensor *zero, const cnr_tensor *bias,
                     int64_t product) {
     const int64_t most = cnr_span(w, 1, w->rank) * product;

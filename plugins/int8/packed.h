@@ -1,10 +1,10 @@
-/* Weights of 2 to 8 bits with one scale, as they are stored.
+/* The stored form of weights of 2 to 8 bits with one scale.
  *
  *     r = q * 2^position * scale,   position = ceil(log2(max |r| / top)),   top = 2^(bits - 1) - 1
  *
- * so that scale lies in (1/2, 1]. Stored: the header, then the numbers one behind the other, `bits`
- * bits of two's complement each, the lowest bits of a byte first; little-endian, as the native file
- * is. */
+ * so that scale lies in (1/2, 1]. The header is followed by the numbers q, each `bits` bits of
+ * two's complement, without gaps. The lowest bits of a byte come first; the header is
+ * little-endian. */
 #ifndef INT8_PACKED_H
 #define INT8_PACKED_H
 
@@ -32,7 +32,7 @@ static inline packed_header packed_header_of(const cnr_tensor *t) {
 static inline const uint8_t *packed_numbers(const cnr_tensor *t) {
     return (const uint8_t *)t->data + sizeof(packed_header);
 }
-/* Number i of the packed data. */
+/* The stored number q with index i. */
 static inline int32_t packed_number_at(const cnr_tensor *t, const packed_header *head, uint64_t i) {
     const uint8_t *from = packed_numbers(t);
     const uint64_t at = i * head->bits;
@@ -40,7 +40,7 @@ static inline int32_t packed_number_at(const cnr_tensor *t, const packed_header 
     if (at % 8 + head->bits > 8) code |= (uint32_t)from[at / 8 + 1] << (8 - at % 8);
     return (int32_t)(code << (32 - head->bits)) >> (32 - head->bits);
 }
-/* The value of a stored 1. */
+/* The real value of a stored 1: 2^position * scale. */
 static inline double packed_unit(const packed_header *head) {
     return ldexp((double)head->scale, head->position);
 }

@@ -1,5 +1,5 @@
-/* dense, and gemm in the form of a fully connected layer, for few samples: multiplies weights of 2
- * to 8 bits in their stored form. */
+/* dense, and gemm with the form of a dense layer, for few samples: multiplies weights of 2 to 8
+ * bits without decoding them to memory. */
 #include "int8.h"
 #include "packed.h"
 
@@ -10,7 +10,7 @@ enum {
 
 static int64_t depth_of(const cnr_node *node) { return node->inputs[1]->dim[1]; }
 
-/* A gemm must be y = x * weight^T + bias. */
+/* NULL, or why the node is refused. A gemm must be y = x * weight^T + bias. */
 static const char *unfit(const cnr_node *node) {
     const cnr_tensor *x = node->inputs[0], *w = node->inputs[1], *y = node->outputs[0];
     const cnr_tensor *b = cnr_own_input(node, 2);
@@ -40,10 +40,10 @@ static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_ac
     return cnr_take(node, out, 900);
 }
 
-/* The blob: this, then the rows' blocks. Other bit widths are stored with the next of 2, 4 and
- * 8. */
+/* Header of the blob, before the blocks of rows. Other bit widths are widened to the next of 2, 4
+ * and 8. */
 typedef struct packed_blob {
-    int32_t bits, blocks; /* blocks: of a row */
+    int32_t bits, blocks; /* blocks: number in a row */
     float before, after;  /* the unit, as a factor of x and a factor of the sums */
     uint8_t reserved[INT8_PACKED_BYTES - 16];
 } packed_blob;

@@ -21,7 +21,7 @@ static cnr_status wrong(cnr_error *err, const cnr_node *node, const char *text) 
     return int8_host->fail(err, CNR_E_SHAPE, node->name, "qlinear_dense: %s", text);
 }
 
-/* Checks for a scalar, or one number for each of the m outputs. */
+/* Checks that the input is a scalar or has one number for each of the m outputs. */
 static cnr_status want_each(const cnr_node *node, int32_t port, int32_t dtype, int64_t m,
                             cnr_error *err) {
     const cnr_tensor *t = node->inputs[port];

@@ -1,5 +1,5 @@
-/* Operators between quantised layers: sums and products of two quantised values, a function by its
- * table, means of planes. They compute in f32 and round each step, ties to even; factors are
+/* Operators between quantised layers: sum and product of two quantised values, a function given as
+ * a table, and the mean of planes. Steps are computed in f32 and rounded, ties to even; factors are
  * computed from the scales in f64 and rounded once. */
 #include "int8.h"
 

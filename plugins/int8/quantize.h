@@ -1,4 +1,4 @@
-/* Internals of quantize-layers: its state for a graph; operators between layers. */
+/* Internals of the rewrite quantize-layers: its state, and operators between layers. */
 #ifndef INT8_QUANTIZE_H
 #define INT8_QUANTIZE_H
 
@@ -35,12 +35,12 @@ void quantize_constants(work *w, cnr_value v, cnr_value *scale, cnr_value *zero)
 
 /* Whether the node can work on quantised values. */
 int follow_can(const cnr_node *node, const cnr_value *in, const graph *g);
-/* How many of its inputs are values, and the i-th of them. */
+/* Number of the node's inputs that are values; the others are constants. */
 int32_t follow_values(const cnr_node *node);
-/* Withdraws followers that read a value not from quantised layers, or whose result none reads. 1:
- * there were some. */
+/* Withdraws followers that read a value which no quantised layer produces, or whose result no
+ * quantised layer reads. 1: there were some. */
 int follow_withdraw(work *w);
-/* Replaces node `index` by quantised nodes before it. */
+/* Replaces node `index` by quantised nodes that are inserted before it. */
 cnr_status follow_quantise(work *w, int32_t index);
 
 #endif

@@ -1,21 +1,22 @@
-/* equalize-channels: cross-layer equalisation. Channels between two layers that were seen to hold
- * small numbers are made larger before the byte, and smaller again in the weights behind it:
+/* equalize-channels: cross-layer equalisation. Channels between two layers whose calibrated values
+ * are small are scaled up before quantisation, and the following weights are scaled down:
  *
  *     w2 f(w1 x)  =  (w2 / k) f(k w1 x)       k > 0 by channel, f(k x) = k f(x)
  *
- * One scale for all channels of an activation then rounds each of them alike. Weights have a scale
- * an output channel: those of the first layer, and of a depthwise second one, are rounded as
- * before. Others' columns become small beside their neighbours, so k is where both noises are the
- * same. A relu6 limits no channel that was not at its limit before, as k makes none the largest.
+ * The single scale of an activation then rounds all channels with the same relative error. Weights
+ * have a scale per output channel, so those of the first layer and of a depthwise second layer are
+ * rounded as before. In other second layers, columns become small relative to their neighbours, so
+ * k balances both rounding errors. A relu6 still limits no other channel than before, since k makes
+ * none larger than the largest.
  *
- * Off unless metadata tells what channels hold: "channels.VALUE" = "largest,largest,..". */
+ * Runs only if metadata has the calibrated maxima: "channels.VALUE" = "largest,largest,..". */
 #include "graphs.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#define LARGEST 64.0F /* of k: on other pictures, channels with small values may be larger */
+#define LARGEST 64.0F /* limit of k: values outside the calibration set may be larger */
 
 static int own_f32(const cnr_tensor *t, int32_t rank) {
     return t && t->dtype == CNR_f32 && !t->encoding && t->data && (t->flags & CNR_TENSOR_CONST) &&
@@ -38,7 +39,7 @@ static int is_homogeneous(const cnr_node *node) {
     return 0;
 }
 
-/* The convolution whose output channels `value` has; -1: none. */
+/* Index of the convolution whose output channels reach `value` unmixed; -1: none. */
 static int32_t layer_before(const graph *g, cnr_value value) {
     for (int averaged = 0;;) {
         const int32_t producer = int8_host->graph_producer(g, value);
@@ -56,7 +57,7 @@ static int32_t layer_before(const graph *g, cnr_value value) {
 
 /* ---- computing k ---- */
 
-/* Reads `n` numbers; 0: they are missing. */
+/* Parses n numbers; 0: the text does not have them. */
 static int read_largest(const char *text, float *out, int64_t n) {
     for (int64_t i = 0; i < n; i++) {
         char *end;
@@ -67,7 +68,7 @@ static int read_largest(const char *text, float *out, int64_t n) {
     return 1;
 }
 
-typedef struct second { /* the layer that reads the channels */
+typedef struct second { /* the second layer, which reads the channels */
     const float *w;
     int64_t rows, depth, inner, per_group, channels;
 } second;
@@ -88,7 +89,8 @@ static int64_t channel_of(const second *s, int64_t row, int64_t at) {
     return row / s->per_group * (s->depth / s->inner) + at / s->inner;
 }
 
-/* Sums of squares for each channel: of its weights, and of the largest weights of its rows. */
+/* Computes two sums of squares for each channel: own, of its weights; rows, of the largest weight
+ * of each row that it occurs in. */
 static void weigh(const second *s, double *own, double *rows) {
     for (int64_t r = 0; r < s->rows; r++) {
         double most = 0;
@@ -189,7 +191,7 @@ static int32_t equalize(graph *g, int32_t index, cnr_error *err) {
     cnr_status status = !k || (done && !choose(&s, k)) ? CNR_E_MEMORY : CNR_OK;
     if (!status && done) status = scale_first(g, first, k);
     if (!status && done) status = scale_second(g, index, k);
-    if (!status) status = int8_host->graph_set_meta(g, key, NULL); /* apply it only once */
+    if (!status) status = int8_host->graph_set_meta(g, key, NULL); /* not to be applied twice */
     int8_host->free(k);
     return status ? int8_host->fail(err, status, "equalize-channels", "could not be applied")
                   : done;

@@ -1,4 +1,4 @@
-/* Small graphs that rewrites change, for conform to judge them by. */
+/* Small graphs that the rewrites change, for `cnnrun conform`. */
 #include "graphs.h"
 
 #include <stdio.h>
@@ -8,7 +8,7 @@ static cnr_value input(graph *g) {
     return int8_host->graph_input(g, "x", &t);
 }
 
-/* A node of `x` with a scale. */
+/* Adds a (de)quantising node of x with a scale. */
 static cnr_value scaled(graph *g, const char *op, cnr_value x, float scale) {
     const cnr_value in[2] = {x, graph_f32(g, NULL, NULL, &scale, 1)};
     return graph_add(g, op, NULL, NULL, in, 2);
@@ -19,7 +19,7 @@ static cnr_status output(graph *g, cnr_value y, cnr_error *err) {
     return int8_host->graph_output(g, y, "y");
 }
 
-/* From one scale to another. */
+/* Example for fold-quantized: requantisation from one scale to another. */
 cnr_status int8_example_fold(graph *g, cnr_error *err) {
     const cnr_value q = scaled(g, "quantize_linear", input(g), 0.02F);
     const cnr_value other =
@@ -27,7 +27,7 @@ cnr_status int8_example_fold(graph *g, cnr_error *err) {
     return output(g, scaled(g, "dequantize_linear", other, 0.07F), err);
 }
 
-/* A layer that moves elements. */
+/* Example for quantized-pass-through: a layer that moves elements. */
 cnr_status int8_example_pass(graph *g, cnr_error *err) {
     const cnr_value q = scaled(g, "quantize_linear", input(g), 0.02F);
     const cnr_value x = scaled(g, "dequantize_linear", q, 0.02F);
@@ -43,7 +43,7 @@ static cnr_value convolve(graph *g, const char *name, cnr_value x) {
     return graph_add_with(g, "conv", name, NULL, more, 2, in, 3);
 }
 
-/* Two convolutions, and what the channels between them were seen to hold. */
+/* Example for equalize-channels: two convolutions and the maxima of the channels between them. */
 cnr_status int8_example_equalize(graph *g, cnr_error *err) {
     const cnr_value a = convolve(g, "a", input(g));
     const cnr_value x = a < 0 ? -1 : graph_add(g, "relu", NULL, NULL, &a, 1);

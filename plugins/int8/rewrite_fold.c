@@ -1,11 +1,11 @@
-/* fold-quantized: a node between DequantizeLinear and QuantizeLinear, as other quantisers write it,
- * works on the stored bytes themselves.
+/* fold-quantized: replaces a node between DequantizeLinear and QuantizeLinear, as other quantisers
+ * write it, by a node that computes with the stored bytes.
  *     quantize(f(dequantize(a), ..))          -> qlinear_f(a, ..)
  *     quantize(dequantize(a)), other scale    -> a by a table
  *     quantize(g(f(..)))                      -> g(quantize(f(..)))    g moves, picks or limits
  *     qlinear_matmul(a, constant matrix, ..)  -> qlinear_dense(a, ..)
- * It comes before constants are folded, which would make the weights floats. Sums are exact; a
- * result is rounded once, where the pair of nodes had it rounded after float arithmetic. */
+ * It runs before constants are folded, which would turn the weights into floats. Sums are exact,
+ * and a result is rounded once; the original nodes round after float arithmetic. */
 #include "fold.h"
 
 #include <math.h>
@@ -14,7 +14,7 @@
 
 enum { REAL = 1u << CNR_f32, BYTES = 1u << CNR_u8 | 1u << CNR_i8 };
 
-/* ---- what stands for numbers ---- */
+/* ---- quantised operands ---- */
 
 /* Whether the scale and zero point of this (de)quantising node are scalars. */
 static int has_one_scale(const cnr_node *node) {
@@ -102,7 +102,7 @@ static int number_of(const graph *g, cnr_value value, const cnr_tensor *t, float
     return 1;
 }
 
-/* A function of the input at `port`; its other inputs are constants. */
+/* A function of the input at `port`. All other inputs are constants. */
 typedef struct fold_link {
     const cnr_node *node;
     int32_t port;
@@ -138,8 +138,8 @@ static void apply_link(const fold_link *link, float *v) {
 
 enum { MOST_LINKS = 12 };
 
-/* Collects a composition of functions of a dequantised value, the first at the end; 0: there is
- * none. */
+/* Collects the functions whose composition is applied to a dequantised value, in reverse order.
+ * Returns their number; 0: there are none. */
 static int32_t functions(const fold_work *f, fold_link *links, fold_operand *x) {
     const cnr_node *node = f->node;
     const cnr_value *in = f->in;
@@ -279,7 +279,7 @@ static int is_limit(const cnr_node *node, float *low, float *high) {
     return 1;
 }
 
-/* Clips bytes to the bytes of the limits. */
+/* Clips bytes to the quantised limits. */
 static cnr_value limited(fold_work *f, cnr_value q) {
     uint8_t table[256];
     int differs = 0;
@@ -394,6 +394,7 @@ const cnr_rewrite int8_fold = {
     .name = "fold-quantized",
     .summary = "nodes between dequantising and quantising ones work on whole numbers",
     .apply = apply,
-    .flags = CNR_REWRITE_STRUCTURE, /* its weights are bytes, into which nothing is folded */
+    .flags = CNR_REWRITE_STRUCTURE, /* the resulting weights are bytes, into which no later rewrite
+                                       can fold */
     .example = int8_example_fold,
 };

@@ -1,6 +1,6 @@
-/* quantize-layers, between layers: sums and products of two values, functions of one (as tables)
- * and means of planes are quantised too, if quantised layers produce all their inputs and one reads
- * their result. */
+/* Part of quantize-layers: also quantises sums and products of two values, functions of one
+ * value (as tables) and means of planes, if quantised layers produce all inputs and one
+ * reads the result. */
 #include "quantize.h"
 
 #include <math.h>
@@ -25,7 +25,7 @@ static int is_pair(const cnr_node *node) {
     return a && b && a->rank >= 2 && (goes_with(a, b, mul) || goes_with(b, a, mul));
 }
 
-/* The second operand if it is a constant; NULL: none. */
+/* The data of the second operand if it is constant; NULL: it is not. */
 static const float *second_of(const cnr_node *node) {
     return node->n_inputs == 2 && node->inputs[1] ? node->inputs[1]->data : NULL;
 }
@@ -53,13 +53,15 @@ int32_t follow_values(const cnr_node *node) { return is_pair(node) ? 2 : 1; }
 
 /* ---- selection ---- */
 
-/* The values whose bytes the node would read: its operands, or the value that it moves. */
+/* Number of the node's first inputs that it reads as bytes: its operands, or the values it
+ * moves. */
 static int32_t reads(const work *w, int32_t index, const cnr_node *node) {
     if (w->layer[index] == FOLLOWER) return follow_values(node);
     if (w->layer[index] || w->relu_of[index] != NONE) return 1;
     return !graph_passes(node) ? 0 : graph_joins(node) ? node->n_inputs : 1;
 }
 
+/* Sets is_byte: values that quantised layers and nodes that move bytes produce. */
 static void mark_bytes(work *w) {
     memset(w->is_byte, 0, (size_t)w->n_values);
     for (int32_t i = 0; i < w->n_nodes; i++) {
@@ -73,6 +75,7 @@ static void mark_bytes(work *w) {
     }
 }
 
+/* Sets is_wanted: values that a quantised layer reads, directly or moved. */
 static void mark_wanted(work *w) {
     memset(w->is_wanted, 0, (size_t)w->n_values);
     for (int32_t i = w->n_nodes - 1; i >= 0; i--) {

@@ -1,4 +1,4 @@
-/* quantized-pass-through: whole numbers take the way of the real ones that they stand for. Exact:
+/* quantized-pass-through: nodes that only move elements are applied to bytes. Exact:
  *     f(dequantize(q))                    -> dequantize(f(q))    f moves or picks elements
  *     quantize(dequantize(q)), same scale -> q */
 #include "graphs.h"
@@ -32,11 +32,11 @@ static int32_t cancel(graph *g, int32_t index) {
     const cnr_node *from = source(g, in[0], &before);
     if (!from || from->inputs[0]->dtype != node->outputs[0]->dtype || !same_scale(from, node))
         return 0;
-    if (int8_host->graph_producer(g, before[0]) < 0) return 0; /* it may become a net's output */
+    if (int8_host->graph_producer(g, before[0]) < 0) return 0; /* inputs can't become outputs */
     return int8_host->graph_replace(g, out[0], before[0]) == CNR_OK;
 }
 
-/* Whether all that the node reads is dequantised with the same scale; the first of these nodes. */
+/* The first of the nodes that dequantise all inputs with the same scale; NULL: not all are. */
 static const cnr_node *quantised(const graph *g, const cnr_node *node, const cnr_value *in,
                                  const cnr_value **q) {
     const cnr_node *first = source(g, in[0], q);
@@ -49,6 +49,7 @@ static const cnr_node *quantised(const graph *g, const cnr_node *node, const cnr
     return first;
 }
 
+/* Moves dequantisation behind a node that only moves elements. 1: done. */
 static int32_t move_behind(graph *g, int32_t index, cnr_error *err) {
     const cnr_value *in, *out, *q, *other;
     const cnr_node *node = int8_host->graph_node_at(g, index, &in, &out);

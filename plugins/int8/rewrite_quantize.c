@@ -1,15 +1,15 @@
-/* quantize-layers: float layers with calibrated inputs and outputs become layers of whole numbers.
+/* quantize-layers: replaces float layers with calibrated inputs and outputs by integer layers.
  *
- * Off unless the graph is asked to (see cnr_rewrite in import.h). Weights are i8, symmetric,
- * one scale an output channel; activations u8, one scale a value; a bias is i32.
+ * Runs only if the graph requests it (see cnr_rewrite in import.h). Weights are symmetric i8 with
+ * one scale per output channel, activations u8 with one scale per value, biases i32.
  *
  *     y = conv(x, w, b)  ->  y = dequantize(qlinear_conv(quantize(x), ..))
  *
- * Values that only move numbers about (pools, concat) share the scale of what they move, so that
- * the pairs between layers cancel; what computes between them follows them (rewrite_follow.c). A
- * relu behind a layer becomes the saturation of its output: with nothing below 0 to hold, 0 is the
- * least byte. So does a relu6, or a clip from 0 on, where the largest byte stands for no more than
- * its upper limit. */
+ * Nodes that only move or select elements (pools, concat) have the same scale for inputs and
+ * output, so that dequantize and quantize between layers cancel. Other operators between layers are
+ * quantised by rewrite_follow.c. A relu behind a layer becomes the saturation of its output, whose
+ * least byte then means 0. The same holds for relu6, and for a clip from 0 on, if the largest byte
+ * means at most its upper limit. */
 #include "quantize.h"
 
 #include <math.h>
@@ -22,7 +22,7 @@ static int constant_f32(const cnr_tensor *t, int32_t rank) {
            !(t->flags & CNR_TENSOR_VARIABLE) && (rank < 0 || t->rank == rank);
 }
 
-/* alpha A B + beta C with A not transposed and C one number for each column. */
+/* Whether a gemm is x * w + c, with x not transposed and c a number for each column. */
 static int gemm_is_dense(const cnr_node *node) {
     const cnr_tensor *x = node->inputs[0], *w = node->inputs[1], *c = cnr_own_input(node, 2);
     return x && x->rank == 2 && constant_f32(w, 2) && !cnr_attr_int(node, "transA") &&
@@ -55,7 +55,7 @@ static void unite(work *w, cnr_value a, cnr_value b) {
     w->of[cnr_max(a, b)] = (int32_t)cnr_min(a, b);
 }
 
-/* Whether the node is max(x, 0), up to *most at most. */
+/* Whether the node is max(x, 0), limited to *most (infinity: unlimited). */
 static int is_relu(const cnr_node *node, double *most) {
     *most = INFINITY;
     if (graph_is(node, "relu")) return 1;
@@ -75,8 +75,7 @@ static int is_relu(const cnr_node *node, double *most) {
     return *most > 0;
 }
 
-/* The layer whose output, possibly moved, is all that this relu reads, and that nothing else
- * reads. */
+/* The quantised layer whose output, possibly moved, only this relu reads; NONE: there is none. */
 static int32_t layer_before(const work *w, int32_t relu) {
     const cnr_value *in, *out;
     int8_host->graph_node_at(w->g, relu, &in, NULL);
@@ -91,7 +90,7 @@ static int32_t layer_before(const work *w, int32_t relu) {
     }
 }
 
-/* Marks the values between the layer and the relu. */
+/* Marks the values between the layer and the relu as clipped at 0. */
 static void mark_cut(work *w, int32_t relu) {
     const cnr_value *in;
     int8_host->graph_node_at(w->g, relu, &in, NULL);
@@ -104,6 +103,7 @@ static void mark_cut(work *w, int32_t relu) {
     }
 }
 
+/* Unites values that must share a scale, and merges relus into their layers. */
 static void make_groups(work *w) {
     double most;
     for (int32_t v = 0; v < w->n_values; v++) {
@@ -133,7 +133,8 @@ static void make_groups(work *w) {
     }
 }
 
-/* The range of all values seen in the group, and 0. */
+/* Computes scale and zero point of each group from the calibrated range of its values, extended to
+ * include 0. */
 static void measure_groups(work *w) {
     for (int32_t v = 0; v < w->n_values; v++)
         w->groups[v] = (value_group){.scale_at = -1, .zero_at = -1};
@@ -172,7 +173,7 @@ static int withdraw(work *w) {
         const value_group *group = &w->groups[quantize_find(w, out[0])];
         double most;
         is_relu(node, &most);
-        /* half a step more gives the same byte */
+        /* values up to half a step above the largest byte's saturate to the same byte */
         if (group->zero != 0 || 254.5 * (double)group->scale > most) {
             w->banned[i] = 1;
             changed = 1;
@@ -183,7 +184,7 @@ static int withdraw(work *w) {
 
 /* ---- creating quantised layers ---- */
 
-/* The two constants of a value's group. */
+/* Returns the constants of the group's scale and zero point, adding them the first time. */
 void quantize_constants(work *w, cnr_value v, cnr_value *scale, cnr_value *zero) {
     const int32_t stands = quantize_find(w, v);
     value_group *group = &w->groups[stands];
@@ -197,7 +198,7 @@ void quantize_constants(work *w, cnr_value v, cnr_value *scale, cnr_value *zero)
     *zero = group->zero_at;
 }
 
-/* Weights as `rows` rows of `depth`; the elements of a row are `step` apart. */
+/* Weights of a layer as `rows` rows of `depth`; the elements of a row are `step` apart. */
 typedef struct weights {
     const float *w, *bias;
     int64_t rows, depth, row_step, step;
@@ -293,7 +294,7 @@ static cnr_status quantise(work *w, int32_t index) {
     return int8_host->graph_remove(w->g, index + 3);
 }
 
-/* Starts at the last node, so that earlier indices stay valid. */
+/* Replaces all chosen nodes, the last first, so that earlier indices stay valid. */
 static int32_t quantise_all(work *w, cnr_error *err) {
     int32_t changes = 0;
     for (int32_t i = w->n_nodes - 1; i >= 0; i--) {

@@ -1,31 +1,38 @@
-/* attention with an online softmax: the scores are never stored. */
+/* attention_f32: attention with an online softmax, which keeps no scores (common/attention.cl). */
 #include "attention.h"
 
 #include "support.h"
 
 #include "attention.cl.h"
 
+/* ITEMS: work-items of a work-group. BLOCK: rows of k in a block, and unit of columns of y.
+ * MOST_WIDE, MOST_CUTS: maxima of `wide` and `cuts`. WHOLE: largest e for which q is loaded
+ * once. */
 enum { ITEMS = 128, BLOCK = 32, MOST_WIDE = 4, WHOLE = 64, MOST_CUTS = 16 };
-/* Work-groups that a unit works on at a time; what a launch costs, in blocks. */
+/* RESIDENT: work-groups that a compute unit runs at once. JOIN: cost of another launch, in
+ * blocks. */
 enum { RESIDENT = 2, JOIN = 3 };
 
 typedef struct attention_state {
-    const ocl_code *code, *join; /* join: NULL where one work-group reads all rows of k */
+    const ocl_code *code, *join; /* join: NULL if each work-group reads all rows of k */
     attention a;
-    /* as attention.cl has them: rows of an item, columns of y in a work-group by 32, of q at a
-     * time; work-groups that share the rows of k, and rows of each */
+    /* rows, wide, part: ROWS, WIDE, PART of attention.cl. line: work-items of a group in the
+     * joining launch. cuts: number of work-groups that share the rows of k; span: rows of k for
+     * each. */
     int32_t rows, wide, part, line;
     int64_t cuts, span;
 } attention_state;
 
+/* Bytes of local memory that a work-group takes. */
 static uint64_t local_bytes(const attention_state *s) {
     const int64_t bm = 16 * (int64_t)s->rows + 4;
     return (uint64_t)(s->part * (bm + BLOCK + 4) + BLOCK * (BLOCK * s->wide + bm) + (bm - 4) * 8) *
            sizeof(float);
 }
 
-/* Time of all work-groups in that of a block of 16 rows by 32: more rows of an item read less of
- * local memory; what was cut is joined by another launch. */
+/* Estimates the time of all work-groups, in units of the time for a block of 16 rows of q by
+ * 32 rows of k. With more rows per work-item, each reads less local memory. Cuts take
+ * another launch. */
 static double blocks_of(const ocl_device *d, const attention_state *s, int32_t rows, int64_t cuts) {
     const attention *a = &s->a;
     const int64_t groups = attention_batches(a) * cnr_div_up(a->m, 16 * rows) *
@@ -36,7 +43,8 @@ static double blocks_of(const ocl_device *d, const attention_state *s, int32_t r
            (cuts > 1 ? JOIN + 0.1 * (double)cuts : 0);
 }
 
-/* Chooses rows and cuts that take least time and fit local memory. */
+/* Chooses wide and part that fit local memory, then the rows and cuts of the least estimated
+ * time. */
 static void divide(const ocl_device *d, attention_state *s) {
     const attention *a = &s->a;
     double least = 0;
@@ -60,6 +68,7 @@ static void divide(const ocl_device *d, attention_state *s) {
     *s = best;
 }
 
+/* Reads the node and divides its work. Returns NULL, or why the kernel refuses it. */
 static const char *shape_of(const cnr_device *device, const cnr_node *node, attention_state *s) {
     const ocl_device *d = ocl_of(device);
     if (!ocl_plain(node)) return OCL_WANTS_F32;
@@ -99,6 +108,7 @@ static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space
     return ocl_plan_end(&p, state);
 }
 
+/* Passes offset and strides of an operand as an int8. */
 static void view(ocl_call *call, int64_t at, const int64_t step[ATTENTION_RANK]) {
     const int64_t list[8] = {at, step[0], step[1], step[2], step[3], step[4]};
     ocl_arg_longs(call, list, 8);

@@ -1,12 +1,12 @@
--- What --adapt keeps on a simulated board, beside the least EDP of all sets of its units. The board may disturb: units that
--- slow each other down, heat, times that are never the same twice. No estimate knows that; runs tell.
+-- Compares the EDP of what --adapt decides on a simulated board with the least EDP of all sets of its units. The board may
+-- simulate contention between units, heat and varying times, which estimates do not know but runs measure.
 --
 --   cnnrun --board disturbed,seed=7,dry scripts/bench/adapt.lua [--layers 3] [--runs 12] [--json]
 --
--- The optimum is found by running: every assignment of whole layers to units, and for each set of units every choice of the layers
--- that are divided among it by the units' speeds while one of it runs the others. Every plan runs for --warm seconds of the board's
--- time, until its heat is what it stays, then --runs times for its mean EDP. The best tenth of them run four times as often.
--- tests/bench/adapt.py --boards draws the boards.
+-- The optimum is found by running plans: each assignment of whole layers to units; and for each set of units, each choice of
+-- layers that are divided among the set by the units' speeds, while one unit of the set runs the other layers. Each plan runs
+-- for --warm seconds of simulated time, until the temperature is stable, then --runs times for its mean EDP. The best tenth
+-- is measured again with four times as many runs. tests/bench/adapt.py --boards draws the boards.
 local c = require "cnnrun"
 local args = require "lib.args"
 local json = require "lib.json"
@@ -20,7 +20,7 @@ local function net_of(layers, seed)
   return c.net { name = "drawn", input = { "x", shape = { 1, 16, 112, 112 } }, body = body }
 end
 
--- Joules times seconds of a run, on average of so many.
+-- Returns the mean EDP of a run in J s over `runs` runs, and its mean time in seconds.
 local function edp_of(net, input, warm, runs)
   local hot = 0
   while hot < warm do hot = hot + energy(function() for _ = 1, 5 do net:run(input) end end, { no_idle = true }).seconds end
@@ -28,6 +28,7 @@ local function edp_of(net, input, warm, runs)
   return e.joules / runs * (e.seconds / runs), e.seconds / runs
 end
 
+-- Calls take(set) for each non-empty set of the names.
 local function each_set(names, take)
   for mask = 1, (1 << #names) - 1 do
     local set = {}
@@ -38,7 +39,7 @@ local function each_set(names, take)
   end
 end
 
--- All plans, as tables of `place`. speeds: of a unit, for shares.
+-- Lists all plans, as tables for the option `place`. speeds: by unit, from which shares follow.
 local function plans_of(names, layers, speeds)
   local list = {}
   local function assign(place, i)
@@ -106,7 +107,7 @@ local function work(o)
     end
   end
   row.kept = edp_of(net, input, warm, runs * 4)
-  row.optimum = math.min(row.optimum, row.kept, row.alone) -- Policies divide each layer by itself, which the plans above do not.
+  row.optimum = math.min(row.optimum, row.kept, row.alone) -- A policy may divide each layer differently, so it may beat the plans above.
   row.above = row.kept / row.optimum - 1
   if o.json then print(json.encode(row)) return end
   print(("%d units, %d plans: default %.4g, alone %.4g, optimum %.4g, kept %.4g J s (%+.1f%%) after %s runs: %s"):format(row.units,

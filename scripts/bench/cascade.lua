@@ -1,6 +1,6 @@
--- The times of the tracker on one core, and with its detector on a device: whole frames, variance,
--- ferns, the third stage during tracking (on the device with transfers), and 2,000 patches against
--- 500 (S16, figures 4.9 to 4.13).
+-- Measures the tracker on one core, and with its detector on a device: whole frames; the detector's
+-- stages variance, ferns and nearest neighbour (on the device with transfers); and 2,000 patches
+-- compared with 500 (S16, figures 4.9 to 4.13).
 --
 --   cnnrun --trust --threads 1 scripts/bench/cascade.lua DIR --box X,Y,W,H [--device opencl:0]
 local c = require "cnnrun"
@@ -37,7 +37,7 @@ local function tracker_options(options)
   return list
 end
 
--- Milliseconds for a frame by the clock, and the tracker's own times by module.
+-- Milliseconds per frame: by the clock, and the tracker's own times by module.
 local function frames(options, box, device)
   local tracker = c.object("tld", tracker_options(options))
   local by = device and cascade.new(tracker, { device = device }, true)
@@ -48,11 +48,11 @@ local function frames(options, box, device)
     if not picture or frame > (options.frames or 60) then return end
     local begun = c.now()
     local r = led:frame(picture)
-    if frame <= 3 then return end -- Leaves out compilation and first allocations.
+    if frame <= 3 then return end -- The first frames include compilation and allocations.
     wall[#wall + 1] = (c.now() - begun) * 1000
     local t, shape = tracker:times(), picture:shape()
     for k = 1, 5 do parts[k][#wall] = t[k] end
-    if by then parts[5][#wall] = t[5] + by.took * 1000 end -- With the transfers of patches there and back.
+    if by then parts[5][#wall] = t[5] + by.took * 1000 end -- Includes the transfers of patches and results.
     right = right + (r.box and 1 or 0)
     size, windows, past = ("%dx%d"):format(shape[2], shape[1]), t[8], t[9]
   end)

@@ -1,7 +1,7 @@
--- The results of W18, chapter 5, on frequencies, beside those of the simulated board, and the
--- results of the policies in governors/. "fitted" rows gave the board its numbers, "predicted" rows
--- follow from it. "simulated" rows are of our own policies on simulated machines, and have no row
--- in the document.
+-- Compares the results of W18, chapter 5, on frequencies with those of the simulated board, and shows
+-- the results of the policies in governors/. The board's parameters were fitted to the rows marked
+-- "fitted", and the "predicted" rows follow from it. The "simulated" rows, of our own policies on
+-- simulated machines, have no counterpart in the document.
 --
 --   cnnrun scripts/bench/governors.lua [--quick] [--json] [--output FILE.svg]
 local c = require "cnnrun"
@@ -63,7 +63,7 @@ local function scene_of(i, loop)
   return loop and "loop,seed=" .. i or ("other,kind=%s,seed=%d"):format(kinds[(i - 1) % #kinds + 1], i)
 end
 
--- Fig 5.7: distances of 40 loads from the template. Fig 5.8: the decision after each 40 loads.
+-- Fig 5.7: distances of windows of 40 loads from the template. Fig 5.8: the decision after each window.
 local function recognition(n)
   local template = {}
   local g = play("default", "loop,seed=1004", 10, { ticks = true })
@@ -92,8 +92,8 @@ local function recognition(n)
   end
 end
 
--- Table 5.2: the cost of a policy: its thread's share of a processor, of which one busy core draws
--- the document's 0.71 W. That row is an input, so it is no prediction.
+-- Table 5.2: the power that a policy costs: its thread's share of a core, times the document's 0.71 W
+-- for a busy core. As 0.71 W is an input, its row is no prediction.
 local function table_52()
   for _, policy in ipairs { "default", "dtw", "dtw_learned", "edp" } do
     local g = play(policy, "monitor", 1000)
@@ -112,7 +112,8 @@ local function mean(list)
   return sum / #list
 end
 
--- The best of all fixed steps, each simulated; `measure` returns the number to minimise, or nil.
+-- The least result of all fixed steps, each of which is simulated. measure(result) returns the number to
+-- minimise, or nil.
 local function oracle(scene, measure)
   local best = math.huge
   for mhz in pairs(scene.steps) do
@@ -126,7 +127,7 @@ local function steps_of(spec)
   local seen, steps = play("fixed,at=lowest", spec, .2).hz, {}
   for mhz = math.floor(seen * 1e-6), 1000 do steps[mhz] = nil end
   local last
-  for mhz = 100, 1000, 4 do -- `fixed` takes the step below, so the different results are the steps.
+  for mhz = 100, 1000, 4 do -- `fixed` rounds down to a step, so the distinct results are the steps.
     local hz = play("fixed,at=" .. mhz, spec, .3, { ticks = true }).ticks[3].hz
     if hz ~= last then steps[math.ceil(hz * 1e-6)], last = true, hz end
   end
@@ -183,8 +184,8 @@ local function cool_policy(boards)
   add(row, "frames over the default governor's, mean", nil, mean(gain), "simulated")
 end
 
--- Core and bus together against the core alone, whose bus stays at the highest step: there edp
--- controls one knob less.
+-- Compares policy edp on core and bus with edp on the core alone, while the bus stays at the highest
+-- step.
 local function bus_policy(boards)
   local ratio = {}
   for board = 1, boards do
@@ -224,7 +225,7 @@ local spec = {
             { "--tables", "only what the document has, none of our boards" },
             { "-o, --output FILE", "fig 5.3 as .svg or .png" } } }
 
--- take: a function that gets each row, which is then not printed.
+-- take (or nil): a function that is called with each row instead of printing it.
 return function(words, take)
   return args.main(words, spec, function(o)
     options = o

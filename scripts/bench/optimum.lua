@@ -1,13 +1,13 @@
--- Compares place/best.lua with the least EDP there is, and with the thesis' algorithms, on drawn
--- boards.
+-- Compares place/best.lua on drawn boards with the least possible EDP and with the thesis' algorithms.
 --
 --   cnnrun scripts/bench/optimum.lua [--boards 100] [--from 1] [--layers 6] [--states 300000] [--json]
 --   cnnrun scripts/bench/optimum.lua --net scripts/nets/vgg16.lua ... [--boards 1]
 --
--- Without nets: a drawn net of two to so many layers on each board. With nets, whose layers must
--- form a chain: those. lib/placement.lua runs every plan, lib/optimum.lua finds the least EDP. The
--- table has best.lua's EDP relative to it, the number of plans for which the search did not look at
--- all states, and the EDP relative to algorithms 4.1 and 4.2 (geometric mean; how often worse).
+-- Without --net, each board gets a drawn net of 2 to --layers layers. The layers of a net given with
+-- --net must form a chain. lib/placement.lua simulates all plans; lib/optimum.lua finds the least EDP.
+-- The table has best.lua's EDP relative to the least one, the number of plans for which the search was
+-- stopped before it had looked at all states, and the EDP relative to algorithms 4.1 and 4.2 (geometric
+-- mean, and the number of plans with a higher EDP).
 local c = require "cnnrun"
 local args = require "lib.args"
 local json = require "lib.json"
@@ -18,7 +18,7 @@ local policy = { best = require("place.best").place, thesis = require("place.edp
 local POINTWISE = { relu = true, sigmoid = true, tanh = true, clip = true, leaky_relu = true, dropout = true,
                     batch_normalization = true, hard_swish = true, flatten = true, reshape = true, identity = true }
 
--- A net of the zoo as a chain of layers; operators on single values belong to the layer before.
+-- Loads a net as a chain of layers; element-wise operators belong to the preceding layer.
 local function chain_of(path)
   local list, of, count = {}, {}, 0
   for _, l in ipairs(c.load(path, { weights = "random:1" }):layers()) do
@@ -36,8 +36,8 @@ local function chain_of(path)
   return list
 end
 
--- The least EDP known: of the search, or of its plan and best.lua's with pieces moved. nil: not all
--- states were looked at.
+-- The least known EDP: that of the search, of its plan after polishing, or of best.lua's plan after
+-- polishing (moving pieces between parts). nil: the search was stopped before it saw all states.
 local function least_of(b, net, units, answer, row, most)
   local function polished(plan) return plan and optimum.polish(b, net, plan) or math.huge end
   local known = math.min(row.best, polished(P.plan(net, answer, units[1])))
@@ -56,14 +56,14 @@ local function judge(b, net, most)
   row.alone = math.huge
   for _, u in ipairs(units) do row.alone = math.min(row.alone, (P.judge(b, net, {}, u))) end
   row.thesis, row.planned = take "thesis", take "best"
-  row.best = math.min(row.planned, row.alone) -- A plan that measures worse is not kept.
+  row.best = math.min(row.planned, row.alone) -- A plan that is worse than one device alone is not used.
   row.over_thesis = row.best / row.thesis
   row.optimum = least_of(b, net, units, answer, row, most)
   row.above = row.optimum and row.best / row.optimum - 1
   return row
 end
 
--- The rows as one line.
+-- Sums of rows, and one line of text with them.
 local function sums()
   local s = { n = 0, late = 0, most = 0, sum = 0, ratio = 0, worse = 0 }
   function s.add(row)

@@ -1,7 +1,7 @@
--- Chapter 4 of Hu Wang's thesis beside the simulated ODROID-XU3: table 4.1, the device set, and
+-- Compares chapter 4 of Hu Wang's thesis with the simulated ODROID-XU3: table 4.1, the device set, and
 -- figures 4.4 to 4.7, some of whose numbers are in the text. "fitted": the board's parameters were
--- fitted to the row; "predicted": no parameter changes without it; "measured": by the simulator
--- itself, with --board.
+-- fitted to the row. "predicted": no parameter depends on the row. "measured": the net was run on the
+-- simulator, with --board.
 --
 --   cnnrun scripts/bench/placement.lua [--json] [-o FOLDER]
 --   cnnrun --board odroid_xu3,dry scripts/bench/placement.lua --net scripts/nets/yolo_v1_tiny.lua
@@ -19,7 +19,7 @@ local documents = require "boards.rows"
 local xu3 = board.load "odroid_xu3"
 local devices = { "gpu4", "gpu2", "cpu" }
 
--- A policy's answer for the net, as shares of units; and its steps.
+-- Returns a policy's answer for the net, as shares of units, and the policy's notes.
 local function ask(name, net)
   local rows, seen = placement.view(xu3, net, devices)
   local answer, steps = require("place." .. name).place(rows, seen)
@@ -79,7 +79,7 @@ local function work(options, take)
   documented("W18 fig 4.7, EDP of greedy over that of our work", "ratio", greedy.t * greedy.e / (ours.t * ours.e))
   row("W18 4.4, time of our work over greedy's, less 1 (its numbers make 0.103)", "ratio", .097, ours.t / greedy.t - 1, "predicted")
 
-  -- figures 4.4 to 4.6: by layer; the text has no numbers of them
+  -- figures 4.4 to 4.6, by layer; the text has no numbers for them
   local figures = { { "4.4", "seconds", {} }, { "4.5", "watts", {} }, { "4.6", "joules", {} } }
   for i, layer in ipairs(net) do
     if layer.op ~= "max_pool" then
@@ -95,7 +95,7 @@ local function work(options, take)
     end
   end
 
-  -- By the simulator, if one is in force.
+  -- Runs the net on the simulator, if --net is given.
   if options.net then
     for _, way in ipairs(ways) do
       local policy_options, names = {}, {}
@@ -141,7 +141,7 @@ local function work(options, take)
   end
 end
 
--- take: a function that gets each row, which is then not printed.
+-- take (or nil): a function that is called with each row instead of printing it.
 return function(words, take)
   return args.main(words, { usage = "placement.lua [options]",
     about = "Chapter 4 of W18 beside the simulated ODROID-XU3.",

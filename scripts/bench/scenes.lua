@@ -1,5 +1,5 @@
--- Writes generated sequences with known truth (lib/scenes.lua) to folders for track.lua: pictures,
--- gt.txt, and in effects.txt the events. The same seed draws the same scene.
+-- Writes generated sequences with ground truth (lib/scenes.lua) to folders for track.lua: pictures,
+-- gt.txt with the boxes, and effects.txt with the events. The same seed gives the same scene.
 --
 --   cnnrun scripts/bench/scenes.lua -o FOLDER [PICTURE_OR_VIDEO...] [--count N] [--seed N]
 local c = require "cnnrun"
@@ -21,7 +21,7 @@ local spec = {
   },
 }
 
--- With two decimals and a point in any locale; v is 0 or more.
+-- Formats v, which is 0 or more, with two decimals and a point in any locale.
 local function decimal(v) return ("%d.%02d"):format(math.floor(v), math.floor(v % 1 * 100)) end
 
 local function work(options)

@@ -1,7 +1,7 @@
--- Measures whether the parts of a divided layer run at once: one convolution on each of two devices
--- alone, and divided between them by their speeds, in turns. tests/bench/split.sh runs it under
--- equal conditions: a core for each device, and scalar products of matrices (`--kernel`) on both.
--- --kernel DEVICE=NAME is for that device, alone and in parts.
+-- Measures whether the parts of a divided layer run at the same time. In turns, it runs one convolution
+-- on each of two devices alone, and divided between them by their speeds. tests/bench/split.sh runs it
+-- under equal conditions: a core for each device, and the same scalar matrix kernel (`--kernel`) on
+-- both. --kernel DEVICE=NAME applies to that device, alone and in parts.
 local c = require "cnnrun"
 local args = require "lib.args"
 local json = require "lib.json"
@@ -12,7 +12,7 @@ local function net_of(o, place)
                 { weights = "random:1", device = o.names[1], kernels = o.forced })
 end
 
--- The least ms of each, in turns.
+-- Measures the nets in turns; returns the least time of each in ms.
 local function by_turns(nets, rounds)
   local least = {}
   for _ = 1, rounds do

@@ -1,5 +1,5 @@
--- How well and how fast the tracker works: success and precision plots, precision, recall and F at
--- an overlap of .25 over sequences with ground truth, by seed, and times by module as in the thesis
+-- Measures accuracy and speed of the tracker on sequences with ground truth, by seed: success and
+-- precision plots; precision, recall and F at an overlap of .25; and times by module as in the thesis
 -- (S16, tables 4.1 and 4.2). Writes track.csv, summary.csv, times.csv, success.png, precision.png.
 --
 --   cnnrun scripts/bench/track.lua -o FOLDER DIR... [--seeds N] [--set NAME=VALUE] [--try NAME=VALUE,...]
@@ -58,7 +58,7 @@ local function options_of(words, try, seed)
   return list
 end
 
--- Boxes, and the milliseconds of each module for a frame.
+-- Returns the boxes, the milliseconds of each module for each frame, and the size of the pictures.
 local function run(folder, truth, options)
   local boxes, ms, size = {}, {}, nil
   for k = 1, #modules do ms[k] = {} end
@@ -80,8 +80,8 @@ end
 
 -- ---- results ----
 
--- Each sequence is a group; all made sequences are one: groups[name] = { made =, tries = { { f =,
--- hidden = } } }.
+-- Returns the group of a sequence, which is added if missing, and the text of effects.txt. Each sequence is
+-- a group of its own; all generated sequences form one.
 local function group_of(groups, dir, name)
   local made = c.exists(dir .. "/effects.txt") == "file"
   local key = made and "made" or name
@@ -92,15 +92,15 @@ local function group_of(groups, dir, name)
   return groups[key], made and c.text(dir .. "/effects.txt") or nil
 end
 
--- For a group and a configuration: the median and the worst of its seeds' means over sequences, and
--- false presents.
+-- For a configuration in a group: the median and the least of the seeds' mean F, and the mean rate of false
+-- presents.
 local function figures(try)
   local fs = {}
   for k, list in ipairs(try.by_seed) do fs[k] = mean(list) end
   return median(fs), math.min(table.unpack(fs)), mean(try.present)
 end
 
--- The configuration with the best mean over the groups except `left`.
+-- Index of the configuration with the best mean F over all groups except `left`.
 local function best_of(groups, n, left)
   local best, value
   for k = 1, n do

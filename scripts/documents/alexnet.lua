@@ -1,4 +1,4 @@
--- AlexNet as W18 table 3.7 has it: no groups. boards/nets.lua has the same net as a list of layers.
+-- AlexNet as in W18, table 3.7: convolutions have one group. boards/nets.lua has the same net as a list of layers.
 local c = require "cnnrun"
 local blocks = require "lib.blocks"
 local imagenet = require "lib.imagenet"

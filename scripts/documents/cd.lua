@@ -1,4 +1,4 @@
--- CNNdroid (2016): accuracy against Caffe's arithmetic, time, watts and joules of its three nets in batches of 16.
+-- CNNdroid (2016): numerical accuracy, time, power and energy of its three nets in batches of 16.
 --
 --   cnnrun scripts/documents/cd.lua [--quick] [-o FOLDER] [--device cpu]
 local c = require "cnnrun"
@@ -12,6 +12,7 @@ local batch = 16
 
 -- ---- simulated ----
 
+-- Adds the rows of CNNdroid's two phones, as simulated boards.
 local function phones(d)
   d:board("htc_one_m9", function() return true end)
   local rows = {}
@@ -38,8 +39,8 @@ end
 
 local loops = { conv = "conv_f32_naive", dense = "dense_f32_w18", max_pool = "max_pool_f32_w18", relu = "relu_f32_w18" }
 
--- Options that have every operator of the net run by its reference, in one thread of the processor; `plainly`: by
--- loops in single precision where there are some, which are what CNNdroid's sequential mode has.
+-- Load options that run each operator of the net by its reference, in one thread of the processor. `plainly`: uses
+-- plain loops in single precision, as CNNdroid's sequential mode does, for operators that have one.
 local function references(name, plainly)
   local list, seen = {}, {}
   do
@@ -53,7 +54,7 @@ local function references(name, plainly)
   return { device = "cpu", weights = "random:1", kernels = list, no_rewrite = { "fuse" } }
 end
 
--- Milliseconds of an image, and of its slowest convolution.
+-- Measures a net: { ms and joules per image, convolution = ms per image of its slowest convolution }; nil and why not.
 local function timed(d, net, device, sequential, size)
   local m, why = d:measure(net, sequential and references(net, true) or { device = device, weights = "random:1" }, size)
   if not m then return nil, why end
@@ -64,6 +65,7 @@ local function timed(d, net, device, sequential, size)
   return { ms = m.ms / size, convolution = slowest / size, joules = m.joules and m.joules / size }
 end
 
+-- Measures the nets sequentially and on each device, and adds the rows of figure 8.
 local function speed(d)
   local rows, best, device = {}, nil, d.devices[1]
   for _, n in ipairs(three) do
@@ -94,7 +96,7 @@ local function speed(d)
   d:bars("fig-8-measured", "Figure 8: ms of an image in a batch of 16", rows, { "sequential", "parallel" }, { log = "y", simulated = false })
 end
 
--- Mean squared error of the net's scores between its kernels and the references, which add in double precision.
+-- Adds the mean squared error of each net's scores against the reference operators, which add in double precision.
 local function accuracy(d)
   for _, n in ipairs(three) do
     for _, device in ipairs(d.devices) do

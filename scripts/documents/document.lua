@@ -1,5 +1,5 @@
--- One document's experiments: rows beside its own numbers, orders that it claims, figures; told on the
--- screen, as CSV and as pictures.
+-- The experiments of one document: rows that compare our numbers with its own, claims about orders, and figures. They are
+-- printed, and written as CSV and as pictures.
 --
 --   return document.main({ name = "cd", title = "CNNdroid", about = "..." }, function(d) d:row(...) end)
 --
@@ -23,7 +23,7 @@ Document.__index = Document
 
 -- ---- rows ----
 
--- A row without a number of the document's is M.silent, one without ours M.cannot and says why.
+-- Adds a row. Its kind becomes M.silent if the document has no number, M.cannot if we have none (r.why: the reason).
 function Document:row(r)
   if r.ours == nil then r.kind = M.cannot end
   if r.document == nil and r.kind ~= M.cannot then r.kind = M.silent end
@@ -37,7 +37,8 @@ function Document:cannot(experiment, row, quantity, number, why, wants_imagenet)
              apart = wants_imagenet }
 end
 
--- "W18 fig 3.4, im2col on the GPU, watts": experiment, row and quantity; the document's own name is left out.
+-- Splits a name such as "W18 fig 3.4, im2col on the GPU, watts" into experiment (without the document's own name), row and
+-- quantity.
 local function parts_of(name, own)
   local experiment, rest = name:match "^([^,]+), (.*)$"
   if experiment:sub(1, #own + 1) == own .. " " then experiment = experiment:sub(#own + 2) end
@@ -45,7 +46,7 @@ local function parts_of(name, own)
   return experiment, row or rest, quantity or "ratio"
 end
 
--- Rows that boards/recipes.lua tells of a board whose name begins so, each once. `keep`: which of them.
+-- Adds the rows that boards/recipes.lua computes for the board `spec`, each once. keep(name) selects rows.
 function Document:board(spec, keep)
   local rows = {}
   for _, r in ipairs(require "boards.rows") do rows[r.name] = r end
@@ -63,14 +64,14 @@ function Document:board(spec, keep)
   end
 end
 
--- Seconds, joules, watts and EDP of what a unit does, which the text has no numbers of.
+-- Adds seconds, joules, watts and EDP of work on a unit, for which the text has no numbers.
 function Document:columns(experiment, row, on, seconds, joules)
   for _, q in ipairs { { "seconds", seconds }, { "joules", joules }, { "watts", joules / seconds }, { "EDP", joules * seconds } } do
     self:row { experiment = experiment, row = row, quantity = q[1], ours = q[2], kind = M.silent, on = on }
   end
 end
 
--- Ours by the row's name.
+-- Returns our number in the row of this name.
 function Document:value(name)
   for _, r in ipairs(self.rows) do
     if r.name == name then return r.ours end
@@ -78,12 +79,13 @@ function Document:value(name)
   error("no row " .. name, 2)
 end
 
--- An order that the document claims: which device, policy, step or net wins. why: told where it does not hold.
+-- Adds a claim of the document about an order: which device, policy, step or net is better. why: printed if it does not
+-- hold.
 function Document:claim(experiment, text, holds, why)
   self.claims[#self.claims + 1] = { experiment = experiment, text = text, holds = holds and true or false, why = not holds and why or nil }
 end
 
--- list rises: { { "GPU", 1.9 }, ... } is in the order that the document has.
+-- Adds the claim that the numbers of list, { { "GPU", 1.9 }, ... } in the document's order, rise.
 function Document:rises(experiment, text, list, why)
   local names, holds = {}, true
   for i, entry in ipairs(list) do
@@ -95,7 +97,7 @@ end
 
 -- ---- measured ----
 
--- Milliseconds, and joules where a meter is, of a net on a device of this machine; nil and why not.
+-- Measures a net on a device of this machine: { ms, joules (nil without a meter), steps, flops }; nil and why not.
 function Document:measure(net, options, batch)
   local good, result = pcall(function()
     local loaded <close> = c.load(net, options)
@@ -106,6 +108,7 @@ function Document:measure(net, options, batch)
   return nil, args.plain(result)
 end
 
+-- Measures a net on each device and adds rows for ms and, with a meter, J.
 function Document:measured(experiment, row, number, net, options, batch)
   for _, device in ipairs(self.devices) do
     local o = { device = device, weights = "random:1" }
@@ -123,14 +126,14 @@ end
 
 function Document:figure(name, title, chart) self.figures[#self.figures + 1] = { name = name, title = title, plot = chart } end
 
--- Bars of rows { name, value... }.
+-- Adds a bar chart of rows { name, value... }.
 function Document:bars(name, title, rows, labels, options)
   local o = { title = title, labels = labels, simulated = true }
   for key, value in pairs(options or {}) do o[key] = value end
   if #rows > 0 then self:figure(name, title, plot.bars(rows, o)) end
 end
 
--- ---- telling ----
+-- ---- output ----
 
 function M.shown(v)
   if type(v) ~= "number" then return v and tostring(v) or "-" end
@@ -142,7 +145,7 @@ local function median(list)
   return list[(#list + 1) // 2]
 end
 
--- Errors of the predicted rows of documents: how many, the median, the worst and its row; nil without any.
+-- Relative errors of the documents' predicted rows: { n, median, worst, worst_row }; nil if there are none.
 function M.predicted_errors(documents)
   local errors, p = {}, { worst = -1 }
   for _, d in ipairs(documents) do
@@ -158,12 +161,12 @@ function M.predicted_errors(documents)
   return p
 end
 
--- ": median error 4.5%, worst 445% (which row)".
+-- Text of such errors: ": median error 4.5%, worst 445% (ROW)".
 local function errors_text(p)
   return (": median error %.1f%%, worst %.0f%% (%s)"):format(p.median * 100, p.worst * 100, p.worst_row)
 end
 
--- Rows with a number of the document's by kind, errors of the predicted, claims that hold.
+-- Counts rows with a number of the document by kind, and claims that hold; adds the errors of predicted rows.
 function Document:summary()
   local s = { name = self.spec.name, counts = {}, numbers = 0, apart = 0, silent = 0, claims = #self.claims, hold = 0 }
   for _, kind in ipairs(kinds) do s.counts[kind] = 0 end
@@ -178,7 +181,7 @@ function Document:summary()
   return s
 end
 
--- One line of all documents: rows by kind, as shares, and errors of the predicted.
+-- One line about all documents: rows by kind with percentages, and errors of predicted rows.
 function M.total_text(documents)
   local counts, numbers = {}, 0
   for _, d in ipairs(documents) do
@@ -207,6 +210,7 @@ function M.summary_text(s)
   return text .. ("; orders that hold: %d of %d"):format(s.hold, s.claims)
 end
 
+-- Prints all rows, claims and the summary.
 function Document:tell()
   for _, r in ipairs(self.rows) do
     if self.options.json then
@@ -229,6 +233,7 @@ function Document:tell()
   if self.options.json then print(json.encode(s)) else print(M.summary_text(s)) end
 end
 
+-- Writes the rows as CSV and the figures as SVG to the folder.
 function Document:write(folder)
   c.folder(folder)
   csv.write(("%s/%s.csv"):format(folder, self.spec.name), columns, self.rows)
@@ -254,7 +259,7 @@ function M.devices(text)
   return names
 end
 
--- Runs the experiments: a Document with its rows, claims and figures.
+-- Runs the experiments and returns the Document with its rows, claims and figures.
 function M.run(spec, options, work)
   if c.simulated() then error("--board stands behind the script's name: what is measured here is of this machine", 0) end
   local d = setmetatable({ spec = spec, options = options, rows = {}, claims = {}, figures = {}, seen = {},
@@ -264,8 +269,8 @@ function M.run(spec, options, work)
   return d
 end
 
--- What the file of a document returns: called with words it is the command, with options and no words
--- it gives the Document.
+-- Returns the function that a document's file returns. Called with words, it runs as a command; called with nil and
+-- options, it returns the Document.
 function M.main(spec, work)
   return function(words, options)
     if options then return M.run(spec, options, work) end

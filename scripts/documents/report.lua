@@ -1,4 +1,4 @@
--- All documents' experiments in one HTML page that loads nothing: rows, orders, pictures, what this machine is.
+-- Writes one self-contained HTML page with all documents' experiments: rows, claims, figures and this machine.
 --
 --   cnnrun --trust scripts/documents/report.lua -o FOLDER [--quick]
 local c = require "cnnrun"
@@ -12,8 +12,10 @@ local escaped, shown = page.escaped, document.shown
 local style = [[body{max-width:80em}td:nth-child(-n+3),th:nth-child(-n+3),td:nth-child(n+7){text-align:left}
 figure{width:30em;vertical-align:top}td{font-size:.85em}.no{color:#b00}]]
 
+-- The kind of a row, with the reason if it has no result.
 local function kind_of(r) return r.kind == document.cannot and "can't: " .. r.why or r.kind end
 
+-- Adds the table of a document's rows.
 local function rows_of(d, out)
   out[#out + 1] = "<details><summary>" .. #d.rows .. " rows</summary><table><tr><th>" ..
     table.concat({ "experiment", "row", "quantity", "document", "ours", "error", "kind", "on", "remark" }, "</th><th>") .. "</th></tr>"
@@ -24,6 +26,7 @@ local function rows_of(d, out)
   out[#out + 1] = "</table></details>"
 end
 
+-- Adds a document: summary, claims, figures and rows.
 local function section(d, out)
   out[#out + 1] = ("<h2>%s</h2><p>%s.</p><ul>"):format(escaped(titles[d.spec.name]), escaped(document.summary_text(d:summary())))
   for _, claim in ipairs(d.claims) do
@@ -42,7 +45,7 @@ local function section(d, out)
   rows_of(d, out)
 end
 
--- Rows of all documents by kind.
+-- Adds a table with the number of rows of each kind for each document.
 local function totals(all, out)
   local kinds = { document.measured, document.fitted, document.predicted, document.cannot }
   out[#out + 1] = "<table><tr><th>document</th><th>" .. table.concat(kinds, "</th><th>") ..
@@ -59,6 +62,7 @@ local function totals(all, out)
   out[#out + 1] = ("</table><p>%s.</p>"):format(escaped(document.total_text(all)))
 end
 
+-- Adds the devices of this machine, the date and the commit.
 local function machine(options, out)
   out[#out + 1] = "<h2>This machine</h2><table><tr><th>device</th><th>hardware</th><th>driver</th><th>plugin</th></tr>"
   for _, device in ipairs(c.devices()) do

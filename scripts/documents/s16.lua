@@ -1,5 +1,5 @@
--- The thesis of 2016 on Adreno 330 and Tegra K1, and the paper (WX18) of its first half: tables 3.1 to 3.3,
--- 4.1 and 4.2, figures 2.10, 3.4, 3.7, 3.8 and 4.9 to 4.13.
+-- The thesis of 2016 on Adreno 330 and Tegra K1, and the paper (WX18) about its first half: tables 3.1 to 3.3, 4.1 and
+-- 4.2, figures 2.10, 3.4, 3.7, 3.8 and 4.9 to 4.13.
 --
 --   cnnrun scripts/documents/s16.lua [--quick] [-o FOLDER] [--device cpu,opencl:0]
 local c = require "cnnrun"
@@ -16,7 +16,8 @@ local spec = "adreno_330"
 
 -- ---- classification ----
 
--- Seconds on the CPU, of its convolutions, and with those on the GPU.
+-- Returns three times in seconds: all layers on the CPU, the convolutions on the CPU, all layers with convolutions on the
+-- GPU.
 local function forward(b, list)
   local cpu, gpu, convolutions = {}, {}, 0
   for _, layer in ipairs(list) do
@@ -27,6 +28,7 @@ local function forward(b, list)
   return placement.run(b, list, placement.plan(list, cpu)), convolutions, (placement.run(b, list, placement.plan(list, gpu)))
 end
 
+-- Adds tables 3.1 and 3.3 for the Inception nets.
 local function nets(d, b)
   local rows = {}
   for _, n in ipairs { { "Inception-sub", "nets.inception_bn", 12.05, 11.61, .9635, 5.66, 2.129 },
@@ -52,6 +54,7 @@ local function nets(d, b)
   d:bars("table-3-3", "Table 3.3: a forward pass, seconds", rows, { "CPU", "convolutions on the GPU" })
 end
 
+-- Adds the simulated rows of chapter 3.
 local function classification(d)
   local b = board.load(spec)
   d:board(spec, function() return true end)
@@ -73,7 +76,7 @@ end
 local shapes = { { 2916, 64, 363 }, { 625, 192, 576 }, { 144, 96, 1728 }, { 144, 160, 864 }, { 144, 144, 1440 },
                  { 144, 160, 1296 }, { 144, 256, 1440 } }
 
--- A product of M x K by K x N; `turned`: as K x M rows, which is S16's column-major order.
+-- A net with one product. shape: { M, N, K } for M x K by K x N; `turned`: swaps M and N, for S16's column-major order.
 local function product(shape, turned)
   local m, wide, inner = table.unpack(shape)
   if turned then m, wide = wide, m end
@@ -81,14 +84,14 @@ local function product(shape, turned)
   return c.net { name = "product", inputs = { a, b }, outputs = { c.gemm { "product" } (a, b) } }
 end
 
--- Arithmetic of FastPoorNet's products on each device.
+-- Measures FastPoorNet's products on each device.
 local function products(d)
   for i, s in ipairs(shapes) do
     d:measured("fig 3.8", ("product %d, %d x %d x %d"):format(i - 1, s[1], s[3], s[2]), nil, product(s))
   end
 end
 
--- S16's steps one after another: GFLOP/s in all of FastPoorNet's products, and what each step gains.
+-- Measures S16's optimisation steps: GFLOP/s over all of FastPoorNet's products, and the gain of each step.
 local function own_steps(d)
   local own, rate, rates, why = steps(d), {}, {}, nil
   local names = { "naive", "padded", "rows", "tiles", "local", "float4", "unrolled" }
@@ -116,7 +119,7 @@ local function own_steps(d)
   d:bars("fig-3-8-steps", "Figure 3.8: GFLOP/s of each step here", rates, { own.on.gpu or "" }, { simulated = false })
 end
 
--- Activations in one arena against each in memory of its own: the part that sharing saves.
+-- Measures the share of memory saved by activations in one arena, compared with separate memory for each.
 local function memory(d)
   local device, rows = d.devices[1], {}
   for _, name in ipairs(d.options.quick and { "alexnet" } or { "alexnet", "inception_bn", "vgg16" }) do
@@ -141,8 +144,8 @@ local videos = { { "Car", 320, 240, 33.21, 24.36, 1.20, 2.44, 1.14, 3.65, 17.58 
                  { "Data2", 640, 480, 96.45, 60.57, 3.21, 2.88, 2.17, 45.95, 11.15 } }
 local modules = { flow = 2, variance = 3, ferns = 4, nearest = 5, learning = 6, all = 7 }
 
--- Mean milliseconds of a frame by module, on a made scene of that size; device nil: the processor alone. `wall` by the
--- clock, if there is one: modules have no time that a device takes.
+-- Returns mean milliseconds per frame of each module, on a generated scene of that size. device nil: the processor alone.
+-- Field `wall` is the time by the clock, if scripts may read it: the modules' times do not include a device's.
 local function track(width, height, frames, device)
   local tracker, led, times, n, clock = c.object("tld", { seed = 1 }), nil, {}, 0, pcall(c.now)
   scenes.draw(3, { width = width, height = height, frames = frames, effects = {} }):each(function(frame, picture, box)
@@ -159,6 +162,7 @@ local function track(width, height, frames, device)
   return times
 end
 
+-- Adds tables 4.1 and 4.2: times of the tracker by module.
 local function tracker(d)
   local rows, first, last = {}, nil, nil
   for _, v in ipairs(videos) do
@@ -187,7 +191,7 @@ local function tracker(d)
          { simulated = false })
 end
 
--- Milliseconds of the detector's stages alone, on the first frame of a made scene of 640x480.
+-- Milliseconds of each detector stage alone, on the first frame of a generated scene of 640x480.
 local function stages(device)
   local t = {}
   scenes.draw(3, { width = 640, height = 480, frames = 1, effects = {} }):each(function(_, picture, box)
@@ -197,7 +201,7 @@ local function stages(device)
   return t
 end
 
--- The processor's and the device's milliseconds by module; nil and why not.
+-- Returns { processor's, device's } milliseconds by module; nil and why not.
 local function beside(d, device)
   if not device then return nil, "no OpenCL device here" end
   if d.options.quick then return nil, "--quick" end
@@ -212,6 +216,7 @@ local function beside(d, device)
   return t
 end
 
+-- Adds figures 4.9 to 4.13: the speed-up of the tracker's modules on an OpenCL device.
 local function on_devices(d)
   local device, bars = nil, {}
   for _, name in ipairs(d.devices) do device = device or name:find "^opencl" and name or nil end

@@ -1,5 +1,5 @@
--- The documents' own kernels, timed on this machine one against another: what a document gained by a step, and
--- what the same step gains here.
+-- Times the documents' own kernels on this machine against each other: compares the gain of each optimisation step with
+-- the document's.
 local c = require "cnnrun"
 local args = require "lib.args"
 local document = require "documents.document"
@@ -7,7 +7,7 @@ local document = require "documents.document"
 local Steps = {}
 Steps.__index = Steps
 
--- Steps of a document. `on`: where kernels run: { cpu = "cpu", gpu = "opencl:0" }, what is missing is nil.
+-- Makes the object that times the kernels of document d. `on` maps "cpu" and "gpu" to device names, or to nil if missing.
 local function new(d)
   local on = {}
   for _, name in ipairs(d.devices) do
@@ -16,13 +16,14 @@ local function new(d)
   return setmetatable({ document = d, on = on, times = {} }, Steps)
 end
 
+-- Why there is no device for "cpu" or "gpu".
 local function missing(self, where)
   if #self.document.devices == 0 then return "--device none measures nothing" end
   return where == "gpu" and "no OpenCL device here" or "the processor is not among the devices"
 end
 
--- { ms, joules (nil without a meter) } of a net by one kernel; nil and why not. what: { name, net, options = ...,
--- change = function(net) what to do before it runs }. by: { "gpu", "gemm=NAME" ... }.
+-- Measures a net with the given kernels: { ms, joules (nil without a meter) }, or nil and why not. what: { name, net,
+-- change = a function that is called with the loaded net before it runs }. by: { "gpu", "gemm=NAME", ... }.
 function Steps:time(what, by)
   local device, key = self.on[by[1]], what[1] .. " " .. table.concat(by, " ")
   if not device then return nil, missing(self, by[1]) end
@@ -42,7 +43,7 @@ function Steps:time(what, by)
   return not t.why and t or nil, t.why
 end
 
--- A kernel's own time has no number in the texts, its EDP often has: `edp`, by kernel.
+-- Adds the rows of a measured kernel. The texts have no times of kernels, but EDP for some: what.edp, by kernel.
 function Steps:tell(what, by, t)
   local d, on = self.document, self.on[by[1]]
   local name = ("%s by %s"):format(what[1], by[2]:match "=(.*)$")
@@ -53,7 +54,7 @@ function Steps:tell(what, by, t)
   end
 end
 
--- How many times as fast `to` is as `from`, beside the document's number.
+-- Adds a row with the speed-up of kernels `to` over `from` and the document's number.
 function Steps:gain(what, row, number, from, to)
   local a, why = self:time(what, from)
   local b, problem = self:time(what, to)

@@ -1,5 +1,5 @@
--- Hu Wang's thesis of 2018: tables 3.1 to 3.9, 4.1, 5.1 and 5.2, the figures whose numbers its text tells,
--- and the ratios that it claims.
+-- Hu Wang's thesis of 2018: tables 3.1 to 3.9, 4.1, 5.1 and 5.2, figures whose numbers are in its text, and the ratios
+-- that it claims.
 --
 --   cnnrun scripts/documents/w18.lua [--quick] [-o FOLDER] [--device cpu] [--board drawn,seed=3]
 local c = require "cnnrun"
@@ -40,7 +40,7 @@ local function operators()
   }
 end
 
--- What the thesis' own kernels gain over one another here.
+-- Measures the speed-ups of the thesis' own kernels over each other on this machine.
 local function own_kernels(d)
   local own = steps(d)
   local loop = { "cpu", "gemm=gemm_f32_w18" }
@@ -81,7 +81,7 @@ local function own_kernels(d)
   if not d.options.quick then net("AlexNet", "fig 3.11", "documents.alexnet", 15) end
 end
 
--- Seconds, joules, watts and EDP of each operator on the processor and the GPU of a board; a figure each.
+-- Adds seconds, joules, watts and EDP of each operator on the processor and the GPU of a board, and a figure for each.
 local function simulate(d, spec)
   local b = board.load(spec)
   local gpu, cpu
@@ -129,7 +129,7 @@ local function chapter_3_claims(d)
           d:value "W18 3.2, AlexNet on Snapdragon 820's GPU, seconds" < d:value "W18 fig 3.12, AlexNet on the GPU, seconds")
 end
 
--- Figure 3.20: AlexNet with its dense layers as SpMV, on the board.
+-- Figure 3.20: AlexNet on the board, with its dense layers computed by sparse matrix-vector products (SpMV).
 local function sparse_alexnet(d)
   local b, dense, rows = board.load(ch3), nets.table_3_7(), {}
   local sparse_net = {}
@@ -173,7 +173,8 @@ end
 
 -- ---- compression ----
 
--- Bytes of a net in the native format, its layers pruned by magnitude to a share and stored as CSR; its path.
+-- Writes a net in the native format, with the layers of `keep` pruned by magnitude to a share and stored as CSR. Returns
+-- its size in bytes and its path.
 local function stored(d, module, weights, keep)
   local net <close> = c.load(module, { weights = weights })
   for layer, share in pairs(keep) do
@@ -186,7 +187,7 @@ local function stored(d, module, weights, keep)
   return (select(2, c.exists(path))), path
 end
 
--- Seconds from the file, which the system still has in memory, to the first result: the least of three.
+-- Seconds to load the file, which is in the page cache, and to compute the first result: the least of three runs.
 local function load_seconds(d, path)
   local least = math.huge
   for _ = 1, 3 do
@@ -198,7 +199,7 @@ local function load_seconds(d, path)
   return least
 end
 
--- Bytes that the pruned net keeps in memory: weights as they are stored there, and the activations.
+-- Adds the memory of the pruned net, in MB: its weights as stored in memory, and its activations.
 local function memory(d, pruned, why)
   local bytes
   if not why then
@@ -224,6 +225,7 @@ local function loading(d, dense, pruned)
   memory(d, pruned, why)
 end
 
+-- Adds sizes of a net stored dense and pruned; returns both paths.
 local function size(d, experiment, module, weights, keep, dense_row, sparse_row, ratio)
   local why = not d.options.output and "-o FOLDER is missing, where nets are written"
   local dense, sparse, dense_path, sparse_path
@@ -244,7 +246,7 @@ local function size(d, experiment, module, weights, keep, dense_row, sparse_row,
   return dense_path, sparse_path
 end
 
--- Bytes of AlexNet in CNNdroid's files, as our exporter writes them.
+-- Adds the size of AlexNet in CNNdroid's format, as our exporter writes it.
 local function stored_by_cnndroid(d)
   local why = not d.options.output and "-o FOLDER is missing, where nets are written" or d.options.quick and "--quick"
   local bytes = 0
@@ -262,8 +264,8 @@ local function stored_by_cnndroid(d)
           kind = document.measured, on = "this machine", why = why or nil }
 end
 
--- Figures 3.14 and 3.15: LeNet-5 with one dense layer pruned to falling shares, then both pruned and trained on
--- with their zeros held.
+-- Figures 3.14 and 3.15: accuracy of LeNet-5 with one dense layer pruned to falling shares, then with both layers pruned
+-- and trained while pruned weights stay 0.
 local function pruned_lenet(d)
   local data, rows = d.options.mnist and "mnist:" .. d.options.mnist, {}
   local limit = d.options.quick and 1000 or nil
@@ -310,8 +312,8 @@ local function pruned_lenet(d)
   end
 end
 
--- Figure 3.21 from the phone that CNNdroid measured. Qualcomm says of the board's Adreno 530 that it computes up to 40%
--- faster than that phone's.
+-- Figure 3.21, from the phone on which CNNdroid was measured. According to Qualcomm, the board's Adreno 530 computes up to
+-- 40% faster than that phone's GPU.
 local function against_cnndroid(d)
   if not d.boards then return d:cannot("fig 3.21", "running, CNNdroid over W18", "ratio", 1.4, "--board none simulates nothing") end
   local on_gpu = { { unit = "gpu", share = 1 } }
@@ -343,7 +345,7 @@ local function compression(d)
   d:cannot("table 3.9", "memory, CNNdroid", "MB", 300, "CNNdroid's program needs Android")
 end
 
--- ---- chapters 4 and 5, whose scripts are there ----
+-- ---- chapters 4 and 5, from bench/placement.lua and bench/governors.lua ----
 
 local function chapter_4(d)
   d:board(ch4, function(name) return name:find "W18 [tf]%a+ 4%." ~= nil end)
@@ -431,7 +433,8 @@ local function chapter_5(d)
   d:bars("fig-5-4", "Figure 5.4: the monitor at each frequency", rows, { "seconds", "watts", "joules" })
 end
 
--- Figures 5.3, 5.7 and 5.8 from played scenes. The loads' distances have no band, as the thesis' have none.
+-- Figures 5.3, 5.7 and 5.8, from simulated scenes. Distances of loads (dynamic time warping) are computed without a band,
+-- as in the thesis. Returns the readings of the scene under the policy.
 local function loads_of(policy, scene, seconds) return c.govern { policy = policy, scene = scene, seconds = seconds, ticks = true }.ticks end
 
 local function curves_5_3(d)

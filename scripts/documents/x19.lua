@@ -1,13 +1,12 @@
--- The thesis of 2019 on compiled plans that are kept and on quantisation: tables 6.2 to 6.4, twelve nets, here
--- with made-up weights.
+-- The thesis of 2019 on stored plans and on quantisation: tables 6.2 to 6.4 for twelve nets, here with random weights.
 --
 --   cnnrun --trust scripts/documents/x19.lua [--quick] [-o FOLDER] [--device cpu] [--data SPEC]
 local c = require "cnnrun"
 local args = require "lib.args"
 local document = require "documents.document"
 
--- Table 6.2: seconds to compile, to compile and save, by a hit; top-1 and top-5. Table 6.3: MB before and after.
--- Table 6.4: pictures a second before and after, top-1 after, top-5 after.
+-- Name, file, then numbers of the thesis. Table 6.2: seconds to compile, to compile and save, and with a stored plan; top-1
+-- and top-5 in %. Table 6.3: MB before and after. Table 6.4: pictures per second before and after, top-1 and top-5 after.
 local nets = {
   { "ResNet-18", "resnet18", 640.076, 756.91, 95.928, 66.51, 87.46, 17, 9.6, 1741, 2103, 66.23, 87.60 },
   { "ResNet-34", "resnet34", 1090.24, 1284.82, 157.66, 71.10, 90.03, 35, 19, 1022.33, 1302.67, 70.93, 89.95 },
@@ -24,8 +23,8 @@ local nets = {
 }
 local quick = { squeezenet_v1_0 = true, mobilenet_v1 = true }
 
--- Seconds of a loaded net to its first answer, which is a run as well; and the answer. phases: gets the seconds of a
--- later run, and those in which its kernels ran.
+-- Loads a net and returns the seconds of its first run, and the result. phases (or nil): gets `again`, the seconds of a
+-- later run, and `kernels`, the seconds that kernels take of it.
 local function start(name, options, phases)
   local net <close> = c.load("nets." .. name, options)
   local shape = net:inputs()[1].sizes
@@ -47,6 +46,7 @@ local function start(name, options, phases)
   return seconds, y
 end
 
+-- Whether two tensors are equal.
 local function same(a, b)
   for _, norm in ipairs(a:plus(b, -1):norms()) do
     if norm ~= 0 then return false end
@@ -54,7 +54,7 @@ local function same(a, b)
   return true
 end
 
--- Section 3.1: the phases of a start.
+-- Section 3.1: adds the phases of a net's first run.
 local function phases_of(d, n, device, why, t)
   local function row(phase, quantity, number, ours)
     d:row { experiment = "3.1", row = ("%s, %s"):format(n[1], phase), quantity = quantity, document = number, ours = ours,
@@ -71,7 +71,7 @@ local function phases_of(d, n, device, why, t)
   row("compute", "seconds", nil, t.kernels)
 end
 
--- Table 6.2 on one device; why: it can't be measured.
+-- Table 6.2 on one device. why: the reason if it can't be measured, else nil.
 local function stored_plans(d, n, device, why)
   local compile, save, hit, equal
   local phases = {}
@@ -106,7 +106,7 @@ local function stored_plans(d, n, device, why)
   return { n[1], compile, save, hit }
 end
 
--- Table 6.3: bytes of weights as halves, and as int8 with their scales.
+-- Table 6.3: MB of the weights as 16-bit floats, and as int8 with their scales.
 local function sizes(d, n, why)
   local before, after
   if not why then
@@ -122,7 +122,7 @@ local function sizes(d, n, why)
         bytes = bytes + 4 * elements
       end
       local _, was, is = net:encode "int8"
-      total = bytes - was -- what stays as it is, as halves
+      total = bytes - was -- bytes of weights that are not quantised
       before, after = bytes / 2e6, (total / 2 + is) * 1e-6
     end)
     why = not good and args.plain(problem) or nil
@@ -139,7 +139,7 @@ local function sizes(d, n, why)
   return { n[1], before, after }
 end
 
--- Pictures to calibrate on: --data, or some that are drawn here, since made-up weights know no better.
+-- Pictures for calibration: those of --data, or generated ones, which are good enough for random weights.
 local function data_of(d)
   if d.options.data or not d.options.output then return d.options.data end
   local folder = d.options.output .. "/x19-pictures"
@@ -155,7 +155,7 @@ local function data_of(d)
   return folder
 end
 
--- Table 6.4: pictures a second; weights as halves against a net of whole numbers.
+-- Table 6.4: pictures per second with weights as 16-bit floats, and of the quantised net.
 local function throughput(d, n, device, data, why)
   local before, after
   if not why then
@@ -182,7 +182,7 @@ local function throughput(d, n, device, data, why)
   return { n[1], before, after }
 end
 
--- Phases on a device whose kernels are compiled, as the thesis' are: LeNet-5, since a larger net takes minutes there.
+-- Phases on a device that compiles its kernels, as in the thesis. Uses LeNet-5, since a larger net takes minutes there.
 local function compiled(d, clock)
   for _, device in ipairs(d.devices) do
     if device:find "^opencl" and clock and not d.options.quick then

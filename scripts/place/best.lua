@@ -1,24 +1,24 @@
 -- Finds one device or one division for each layer, for the least EDP, energy or time of the whole net.
--- It counts the moves of values and the power of waiting devices. The search goes through the net
--- layer by layer and simulates each way on queues, one for each device: a part begins when its device
--- is free and its inputs have arrived. A state is the set of places of the values that are still
--- needed. For each state it keeps the ways that no other beats in both time and energy, and drops ways
--- that cannot become better than the best plan known. The times on one device alone are known, so the
--- result is never expected to be worse.
+-- It counts the copies of values and the power of waiting devices. The search goes through the net
+-- layer by layer and simulates each choice on queues, one for each device: a part begins when its
+-- device is free and its inputs have arrived. A state is the set of places of the values that are still
+-- needed. For each state it keeps the choices that no other beats in both time and energy, and drops
+-- those that can't become better than the best known plan. The times on one device alone are known, so
+-- the expected result is never worse than the best of these.
 --
 -- Options: objective ("edp", "energy", "time"; default edp), limit_ms (maximum time, if any plan keeps
 -- it), launch_ns (the part of a layer's time that no share makes smaller), split_ns and split_joules
 -- (what a part of a divided layer costs beside its share; each also as "NAME@DEVICE"), watts@DEVICE
--- (of the machine while it works, for rows without joules), ns@DEVICE@NODE and joules@DEVICE@NODE
--- (instead of the row's), copy_ns@A@B and byte_ns@A@B (instead of the link's), byte_joules@A@B,
--- wait_ns (added to each copy), seconds@DEVICE (the whole net was measured there), idle_watts,
--- least_share (0.02).
+-- (power of the machine while DEVICE works, for rows without joules), ns@DEVICE@NODE and
+-- joules@DEVICE@NODE (override the row), copy_ns@A@B and byte_ns@A@B (override the link),
+-- byte_joules@A@B, wait_ns (added to each copy), seconds@DEVICE (time of the whole net there),
+-- idle_watts, least_share (least part of a divided layer; default 0.02).
 
 local WORK = 6e4 -- Layers simulated in a search: nets with more ways keep fewer states.
 local TRIES = 1.5e4 -- Layers simulated while changing a plan.
 local SLOPES = { 1 / 16, 1 / 8, 1 / 4, 1 / 2, .7, 1, 1.4, 2, 4, 8, 16 } -- Slopes of time against energy, in bounds.
 
--- Layers that need only their own range of an input, if both are divided along channels.
+-- Operators whose parts need only their own range of the input, if both are divided along channels.
 local pointwise = { "relu", "sigmoid", "tanh", "clip", "elu", "swish", "add", "mul", "pool", "depthwise",
                     "batch_norm", "scale", "dropout", "softplus", "identity" }
 local function keeps_to_range(operator)
@@ -49,8 +49,8 @@ local function least_rows(rows, options)
   return best
 end
 
--- Consecutive nodes from `i` on, `n` at most: each is the only reader of the one before, and
--- belongs to no other layer yet.
+-- At most `n` consecutive nodes from `i` on. Each is the only reader of the previous one and does not
+-- belong to another layer yet.
 local function chain_from(i, n, users, taken)
   local chain = { i }
   while #chain < n do
@@ -61,7 +61,7 @@ local function chain_from(i, n, users, taken)
   return chain
 end
 
--- The cost of the layer on the device: its row, and the rows of the operators that it leaves out.
+-- The cost of the layer on the device: its row, and rows of the operators that its kernel does not fuse.
 local function cost_on(best, chain, device, watts)
   local least = best[chain[1]] and best[chain[1]][device]
   if not least then return nil end
@@ -76,7 +76,7 @@ local function cost_on(best, chain, device, watts)
   return { row = not least.told and least.row or nil, left = left, ns = ns, joules = joules, split = least.split and #left == 0 }
 end
 
--- The machine's watts while the device works, for rows without joules.
+-- The machine's power in W while the device works, for rows without joules; nil: unknown.
 local function watts_of(seen, device) return seen.options["watts@" .. device.name] or device.busy_watts end
 
 -- Orders layers after those that they read: a layer may include a later operator of the net, such
@@ -123,7 +123,7 @@ local function layers_of(rows, seen)
       taken[i] = 0 -- No step runs it: it costs nothing.
     end
   end
-  -- The inputs of a layer.
+  -- Finds the inputs of each layer.
   for k, layer in ipairs(layers) do
     local known = { [k] = true }
     for _, at in ipairs(layer.chain) do
@@ -144,7 +144,7 @@ local function layers_of(rows, seen)
   return in_order(layers)
 end
 
--- From here on joules are above idle.
+-- Subtracts the idle energy from the joules of all layers.
 local function leave_idle(layers, idle)
   for _, layer in ipairs(layers) do
     for _, cost in pairs(layer.on) do
@@ -171,8 +171,8 @@ local function subsets(devices)
   return list
 end
 
--- Sets of devices that can run it, with the cost of their parts: a fixed part and a rate for each
--- piece, in ns and joules above idle.
+-- The sets of devices that can run the layer, with the cost of each part: fixed, and per piece, in ns
+-- and joules above idle.
 local function ways_of(net, layer, seen, sets)
   local ways, options, last = {}, seen.options, layer == net.layers[#net.layers]
   local function option(name, device) return options[name .. "@" .. device] or options[name] or 0 end
@@ -204,8 +204,8 @@ local function ways_of(net, layer, seen, sets)
   return ways
 end
 
--- The pieces of each part so that all end together, if parts begin at `starts`; nil: one part would
--- be too small.
+-- Divides the pieces so that all parts end together if they begin at `starts` (ns). Returns the number
+-- of pieces of each; nil: a part would be too small.
 local function cut(way, starts, pieces, least)
   local n, fixed, rates, all, sum = #way.set, {}, {}, 0, pieces
   for i = 1, n do
@@ -293,7 +293,7 @@ local function move(net, state, from, to, bytes, since)
   return stop
 end
 
--- A part of the value that went through the program's memory is there for others.
+-- Records that part k of value v is in the program's memory since that time, for later readers.
 local function passing(state, v, k, since)
   local home, passed = {}, {}
   for key, x in pairs(state.homes[v]) do home[key] = x end
@@ -303,7 +303,7 @@ local function passing(state, v, k, since)
   return home
 end
 
--- The time at which the device has the pieces from low to high of the value; nil: all of it.
+-- Copies pieces low to high of the value (nil: all of it) to device d; returns the time of arrival, ns.
 local bring
 function bring(net, state, v, d, low, high)
   local home, layer = state.homes[v], net.layers[v]
@@ -339,7 +339,7 @@ function bring(net, state, v, d, low, high)
     end
     local since_there, bytes = home.whole[best], layer.bytes * (high and (high - low) / layer.pieces or 1)
     if not high and net.host and not net.devices[best].host and not net.devices[d].host then
-      since_there = bring(net, state, v, net.host) -- Others find it there, too.
+      since_there = bring(net, state, v, net.host) -- Later readers use that copy, too.
       best, home = net.host, state.homes[v]
     end
     since = move(net, state, best, d, bytes, since_there)
@@ -352,7 +352,7 @@ function bring(net, state, v, d, low, high)
   return since
 end
 
-local NOTHING = { 0, 0, 0, 0, 0, 0 } -- Start times, for as many parts as are tried together.
+local NOTHING = { 0, 0, 0, 0, 0, 0 } -- Start times of up to 6 parts.
 local function alike(set, other)
   for i, d in ipairs(set) do
     if d ~= other[i] then return false end
@@ -360,8 +360,8 @@ local function alike(set, other)
   return #set == #other
 end
 
--- The divisions of a layer whose parts need only their own range of the input: as the input is
--- divided, or evenly.
+-- The sizes of the parts of a layer whose parts need only their own range of the input: those of the
+-- input if it is divided on the same devices, else sizes with which all parts end together.
 local function cuts_of_range(net, state, layer, way)
   local input = layer.inputs[1] and state.homes[layer.inputs[1]]
   if input and input.set and alike(input.set, way.set) and net.layers[layer.inputs[1]].pieces == layer.pieces then
@@ -370,8 +370,8 @@ local function cuts_of_range(net, state, layer, way)
   return cut(way, NOTHING, layer.pieces, net.least * layer.pieces)
 end
 
--- Runs the layer in that way, in parts of these sizes (nil: so that all end together). Returns a
--- new state; nil: it can't be divided so.
+-- Simulates layer k with this set of devices, in parts of these sizes (nil: all end together). Returns
+-- the new state; nil: the layer can't be divided so.
 local function run(net, before, k, way, sizes)
   local layer, state, starts = net.layers[k], copy_of(before), {}
   local n = #way.set
@@ -420,7 +420,7 @@ local function run(net, before, k, way, sizes)
   return state
 end
 
--- All layers on that device; nil: it can't run all of them.
+-- Simulates all layers on one device; nil: it can't run all of them.
 local function run_alone(net, d)
   local state = net.begin
   for k in ipairs(net.layers) do
@@ -446,8 +446,8 @@ local function key_of(state, live)
   return table.concat(words, " ")
 end
 
--- A lower bound for the rest from each layer on: corners (t, e) of a polygon below which no plan
--- lies. Divided layers are bounded by devices that work together without loss.
+-- A lower bound of time and energy from each layer to the end: corners (t, e) of a polygon that no plan
+-- lies below. Divided layers are taken to run on their devices without any loss.
 local function corners_of(net, scale)
   local n, lines = #net.layers, {}
   local function fluid(k, add)
@@ -490,7 +490,7 @@ local function corners_of(net, scale)
   return corners
 end
 
--- The states that no other beats in both; thinned to `most`.
+-- The states that no other beats in both time and energy; if more than `most`, an even selection.
 local function front(list, most)
   table.sort(list, function(a, b) if a.t ~= b.t then return a.t < b.t end return a.e < b.e end)
   local kept, least = {}, math.huge
@@ -559,8 +559,8 @@ local function search(net, bound, most)
   return best
 end
 
--- The plan with one layer run in another way, or divided slightly differently, as long as that
--- improves it.
+-- Improves the plan by changing one layer at a time: its set of devices, or the sizes of its parts.
+-- Ends when no change helps, or after TRIES simulated layers.
 local function refine(net, best)
   local n, trace, tries, better = #net.layers, {}, TRIES, true
   local value = net.value
@@ -691,10 +691,10 @@ local function place(rows, seen)
   return answer, steps
 end
 
--- How a net adapts (--adapt): a trial is cut short past `stop` times the default's time; candidates are not tried whose
--- estimate is `unlikely` times the default's, and only rehearsed if that takes `worth` times as long; another choice has to save the part `margin`; each trial has so many
--- `repeats`, and in the end so many whole passes in a `contest`; it is learnt anew when the median of a `window` of runs
--- has changed by the part `change`, and by more than its halves differ.
+-- Parameters of --adapt, as multiples of the default's time: stop (a trial is cancelled), worth (a rehearsed choice is not run),
+-- unlikely (a kernel with this estimate is not tried). margin: fraction of the cost that a choice must save. repeats: runs of a trial.
+-- contest: runs of each choice in the final comparison. window: number of later runs whose median is watched; measuring starts again
+-- if it changes by the fraction `change` and by more than the window's halves differ.
 local adapt = { stop = 1.5, worth = 1.2, unlikely = 4, margin = .02, repeats = 2, contest = 7, window = 50, change = .1 }
 
 return { place = place, adapt = adapt }

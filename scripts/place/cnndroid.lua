@@ -1,4 +1,4 @@
--- CNNdroid's placement: convolution and dense layers on the GPU, the rest on the processor's
+-- CNNdroid's placement: convolution and dense layers run on the GPU, others on the processor's
 -- threads. The processor is the first device that shares the program's memory, the GPU the first
 -- that does not.
 

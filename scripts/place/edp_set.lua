@@ -1,7 +1,7 @@
--- Algorithm 4.1 of Hu Wang's thesis: drops devices whose joules are not worth their speed, the one
--- with the largest EDP first, until the rest is better than the fastest alone. Every layer is then
--- divided by the relative speeds (algorithm 4.2).
--- Options: threshold (1), above which the set's relative EDP is not good enough.
+-- Algorithm 4.1 of Hu Wang's thesis: chooses a set of devices. It drops the device with the largest EDP
+-- until the EDP of the others together, relative to the fastest device alone, is below a threshold. Each
+-- layer is then divided by the devices' relative speeds (algorithm 4.2).
+-- Options: threshold (default 1) of the relative EDP.
 
 local function place(_, seen)
   local threshold = seen.options.threshold or 1
@@ -12,7 +12,7 @@ local function place(_, seen)
   end
   local fastest = set[1]
   for _, d in ipairs(set) do
-    d.e = measured and d.e or d.t -- Without a meter all draw the same power.
+    d.e = measured and d.e or d.t -- Without a meter, each device is taken to draw 1 W.
     d.p, d.edp = d.e / d.t, d.e * d.t
     if d.t < fastest.t then fastest = d end
   end

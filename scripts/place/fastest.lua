@@ -1,8 +1,8 @@
--- For each layer the row with the least time, including moves of its inputs. Nothing is divided,
--- and no layer looks ahead (best.lua does).
+-- Chooses for each layer the row with the least time, including the copies of its inputs. Layers are not
+-- divided, and effects on later layers are not considered (best.lua does both).
 
--- The time to move the result of `a` to `b`: as measured, if the options have it, else from the
--- rows.
+-- The time in ns to copy or convert the result of row `a` for row `b`: the measured one if the options
+-- have it, else an estimate from the rows.
 local function moving_ns(seen, a, b)
   local way = "@" .. a.device .. "@" .. b.device
   local fixed, byte = seen.options["copy_ns" .. way], seen.options["byte_ns" .. way]
@@ -22,7 +22,7 @@ local function place(rows, seen)
     end
     if not seen.nodes[r.index].with and (not best[r.index] or cost < best[r.index].cost) then
       best[r.index] = { cost = cost, row = r }
-      from[r.index] = r -- Rows come in the order of the nodes.
+      from[r.index] = r -- Rows are in the order of the nodes.
       answer[seen.nodes[r.index].name] = r
     end
   end

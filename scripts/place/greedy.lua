@@ -1,5 +1,5 @@
--- The baseline of Hu Wang's thesis: every layer on all devices. They share it by their speeds on
--- the whole net, whatever that costs.
+-- The baseline of Hu Wang's thesis: each layer that can be divided runs on all devices. Shares follow
+-- the devices' speeds on the whole net; the costs of division are ignored.
 
 local function place(_, seen)
   local sum, parts, answer, steps = 0, {}, {}, {}

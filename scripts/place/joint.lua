@@ -1,7 +1,7 @@
--- Chooses devices, shares and frequencies of a net together, for the least EDP on a board. A new
--- placement is found for each frequency that is tried: a unit that is slower now may lose its
--- layers to another. The search starts from the separate choice (a placement at the highest
--- frequencies, then frequencies for it), so the result is never worse.
+-- Chooses devices, shares and frequencies for a net together, for the least EDP on a board. Each tried
+-- set of frequencies gets a placement of its own, since layers may be better on another unit then. The
+-- search starts from separate choices (a placement at the highest frequencies, then frequencies for this
+-- placement), so its result is never worse than theirs.
 --
 --   cnnrun scripts/place/joint.lua nets.lenet5 --on drawn,seed=3 -o FOLDER
 --
@@ -21,7 +21,7 @@ local function set_clocks(b, at)
   board.machine(b, true)
 end
 
--- The units that devices are made of: those that are not part of another.
+-- Names of the units that are not part of another.
 local function units_of(b)
   local part, names = {}, {}
   for _, unit in ipairs(b.units) do
@@ -33,13 +33,14 @@ local function units_of(b)
   return names
 end
 
+-- Simulates the placement `answer` at these steps of the clocks; returns a choice.
 local function judged(p, answer, at)
   set_clocks(p.board, at)
   local edp, seconds, joules = placement.judge(p.board, p.net, answer, p.units[1])
   return { answer = answer, at = table.move(at, 1, #at, 1, {}), edp = edp, seconds = seconds, joules = joules }
 end
 
--- The placement at those frequencies; each is computed once.
+-- The best placement found at these steps of the clocks, as a choice. Results are cached.
 local function placed(p, at)
   local key = table.concat(at, " ")
   if not p.known[key] then
@@ -76,7 +77,7 @@ local function descend(p, from, try)
   return choice
 end
 
--- All steps of all clocks: the optimum for this search of placements.
+-- Tries all combinations of steps: the best result that this search of placements can have.
 local function exhaustive(p)
   local at, least = {}, nil
   local function each(i)
@@ -94,6 +95,7 @@ local function exhaustive(p)
   return least
 end
 
+-- Returns the problem and the choices to compare: place, place_then_govern, joint and (if with_all) exhaustive.
 local function choose(spec, net, with_all)
   local b = board.load(spec)
   local p = { board = b, net = net, units = units_of(b), known = {} }
@@ -119,7 +121,7 @@ local function literal(value)
   return "{ " .. table.concat(parts, ", ") .. " }"
 end
 
--- Replaces names of units by those of devices; a row becomes one on its device.
+-- The answer with names of devices instead of names of units.
 local function devices(answer)
   if type(answer) == "string" or answer.device then return "sim:" .. (answer.device or answer) end
   local out = {}

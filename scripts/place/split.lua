@@ -1,7 +1,8 @@
 -- Algorithm 4.2 of Hu Wang's thesis: every layer is divided among the devices (--devices) by their
 -- relative speeds on the whole net.
--- Options: per_layer (1: by their speeds on each layer, which the thesis left for later).
+-- Options: per_layer (1: by the speeds on each layer instead, which the thesis names as future work).
 
+-- Shares in inverse proportion to the times.
 local function shares_of(times)
   local sum, parts = 0, {}
   for _, t in pairs(times) do sum = sum + 1 / t end

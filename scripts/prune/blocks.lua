@@ -1,4 +1,4 @@
--- Like gradual, in blocks of four rows, which sparse kernels multiply faster.
+-- Like gradual.lua, but prunes blocks of four rows, which sparse kernels multiply faster.
 return require "lib.prune".schedule {
   about = "All convolution and dense layers in blocks of 4 outputs by one threshold, to 10%.",
   layers = { ["*"] = 0.10 },

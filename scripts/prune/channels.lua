@@ -1,4 +1,4 @@
--- Whole channels: layers become smaller, so that any kernel is faster. The scan finds the shares.
+-- Prunes whole channels: layers become smaller, so all kernels are faster. The scan finds how many.
 return require "lib.prune".schedule {
   about = "Whole channels of convolution and dense layers, as many of each layer as the scan finds that it can lose alone " ..
           "within two points; the net shrinks.",

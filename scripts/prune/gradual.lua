@@ -1,5 +1,5 @@
--- All layers by one threshold, fast at first and slowly in the end, until more than half a point
--- would be lost.
+-- Prunes all layers by one threshold, in large steps at first and small ones in the end. Stops when
+-- accuracy falls by more than half a percentage point.
 return require "lib.prune".schedule {
   about = "All convolution and dense layers by one threshold on weights, each by its own scale: 3% of all are " ..
           "kept in the end, by cubic steps; stops when more than half a point is lost.",

@@ -1,5 +1,5 @@
--- LeNet-5, pruned as in Hu Wang's thesis (3.3.2): ip1 to 5%, ip2 to 10% of its weights, 5% at a
--- time.
+-- LeNet-5, pruned as in Hu Wang's thesis (3.3.2): ip1 to 5% and ip2 to 10% of their weights, in
+-- steps of 5%.
 return require "lib.prune".schedule {
   about = "LeNet-5 as in Wang's thesis: ip1 to 5%, ip2 to 10%, by falling shares, trained on in between.",
   layers = { ip1 = 0.05, ip2 = 0.10 },

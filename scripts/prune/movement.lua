@@ -1,5 +1,5 @@
 -- Movement (Sanh et al. 2020): removes weights that training moves towards 0, whatever their size.
--- The sum continues over all steps.
+-- The scores are summed over all steps.
 return require "lib.prune".schedule {
   about = "All layers by one threshold on movement, the running sum of -weight * gradient, by cubic steps.",
   keep = 0.1,

@@ -1,5 +1,5 @@
--- All layers by one threshold on the estimated growth of the loss without a weight; stored in few
--- bits each.
+-- Prunes all layers by one threshold on the estimated growth of the loss without a weight. The
+-- remaining weights are stored in few bits.
 return require "lib.prune".schedule {
   about = "All convolution and dense layers by one threshold on saliency (squares of weight and gradient): " ..
           "2% of all are kept in the end, by cubic steps, trained on at length, and share 32 values a layer.",

@@ -1,4 +1,5 @@
--- Taylor (Molchanov et al. 2019): the change of the loss without a weight, to first order, squared.
+-- Taylor criterion (Molchanov et al. 2019): the square of the first-order change of the loss without
+-- a weight.
 return require "lib.prune".schedule {
   about = "All layers by one threshold on (weight * gradient)^2, a running mean over batches, by cubic steps.",
   keep = 0.1,

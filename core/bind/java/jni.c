@@ -56,7 +56,7 @@ __attribute__((format(printf, 4, 5))) static void fail(JNIEnv *env, cnr_status s
 
 /* ---- texts ---- */
 
-/* A copy that ends in 0, to be freed; NULL: an exception is pending. */
+/* Returns a NUL-terminated copy, to be freed; NULL: an exception is pending. */
 static char *copy_text(JNIEnv *env, jbyteArray bytes) {
     const jsize n = (*env)->GetArrayLength(env, bytes);
     char *text = malloc((size_t)n + 1);
@@ -111,14 +111,15 @@ static const member load_members[] =
      {NULL, 0, MEMBER_TEXT}};
 #undef LOAD
 
-/* "name=value" texts as members of an option struct; what they point at is held until freed. */
+/* An option struct that "name=value" texts fill. Owns the texts and lists that its members point
+ * at. */
 typedef struct options {
-    const char *call; /* "open", for messages */
+    const char *call; /* name of the call for messages, such as "open" */
     const member *members;
     void *base;
-    int n;
+    int n; /* number of texts */
     char **texts;
-    const char ***lists; /* n of them at most, one a member that is a list */
+    const char ***lists; /* at most n, one for each member that is a list */
 } options;
 
 static void free_options(options *o) {
@@ -157,7 +158,8 @@ static bool set_number(JNIEnv *env, const options *o, const member *m, const cha
     return true;
 }
 
-/* Adds to the member's list, which has room for all options and the NULL. */
+/* Appends to the member's list, which has room for all options and a NULL. False: an exception is
+ * pending. */
 static bool set_listed(JNIEnv *env, options *o, const member *m, const char *value) {
     const char ***list = (const char ***)((char *)o->base + m->at);
     if (!*list) {
@@ -184,7 +186,7 @@ static bool set_option(JNIEnv *env, options *o, char *text) {
     }
 }
 
-/* false: an exception is pending. free_options is due either way. */
+/* Reads all options. False: an exception is pending. Call free_options in either case. */
 static bool read_options(JNIEnv *env, options *o, jobjectArray from) {
     o->n = (*env)->GetArrayLength(env, from);
     o->texts = calloc((size_t)o->n + 1, sizeof *o->texts);
@@ -201,7 +203,7 @@ static bool read_options(JNIEnv *env, options *o, jobjectArray from) {
 
 /* ---- tensors ---- */
 
-/* Views a Tensor of Java, whose buffer must outlive the view. false: an exception is pending. */
+/* Makes a view of a Java Tensor, whose buffer must outlive it. False: an exception is pending. */
 static bool view_tensor(JNIEnv *env, jobject from, cnr_tensor *to) {
     *to = (cnr_tensor){.size = sizeof *to};
     if (!from) return throw_java(env, "java/lang/NullPointerException", "a tensor is null"), false;
@@ -217,7 +219,7 @@ static bool view_tensor(JNIEnv *env, jobject from, cnr_tensor *to) {
     return true;
 }
 
-/* A new Tensor with a copy of `from`. NULL: an exception is pending. */
+/* Makes a Java Tensor with a copy of `from`. NULL: an exception is pending. */
 static jobject make_tensor(JNIEnv *env, const cnr_tensor *from) {
     jlongArray shape = (*env)->NewLongArray(env, from->rank);
     if (!shape) return NULL;
@@ -231,7 +233,8 @@ static jobject make_tensor(JNIEnv *env, const cnr_tensor *from) {
     return made;
 }
 
-/* Inputs or outputs of a call: `n` views, and pointers to them. Freed by free(). */
+/* Makes `n` views of a call's inputs or outputs, and pointers to them, to be freed by free(). NULL:
+ * an exception is pending. */
 static cnr_tensor *view_tensors(JNIEnv *env, jobjectArray from, int32_t *n,
                                 const cnr_tensor ***at) {
     *n = (*env)->GetArrayLength(env, from);
@@ -248,7 +251,7 @@ static cnr_tensor *view_tensors(JNIEnv *env, jobjectArray from, int32_t *n,
     return views;
 }
 
-/* Copies output i into the caller's tensor. false: an exception is pending. */
+/* Copies output i into the caller's tensor. False: an exception is pending. */
 static bool fill_tensor(JNIEnv *env, const cnr_tensor *from, jobjectArray into, int32_t i) {
     cnr_tensor to;
     jobject one = (*env)->GetObjectArrayElement(env, into, i);
@@ -267,8 +270,8 @@ static bool fill_tensor(JNIEnv *env, const cnr_tensor *from, jobjectArray into, 
     return true;
 }
 
-/* The outputs of a run, in tensors of the caller's or (into NULL) in new ones. NULL: an exception
- * is pending. */
+/* Copies the outputs of a run into the caller's tensors, or (into NULL) into new ones. NULL: an
+ * exception is pending. */
 static jobjectArray give_outputs(JNIEnv *env, const cnr_tensor *const *from, int32_t n,
                                  jobjectArray into) {
     jobjectArray out = into ? into : (*env)->NewObjectArray(env, n, java.tensor, NULL);
@@ -366,7 +369,7 @@ static jlongArray JNICALL port_shape(JNIEnv *env, jclass class, jlong model, jbo
     const cnr_tensor *t = port_tensor(model, output, i);
     jlongArray shape = (*env)->NewLongArray(env, t->rank);
     for (int32_t k = 0; shape && k < t->rank; k++) {
-        const jlong d = t->dim[k] < 0 ? -1 : t->dim[k]; /* symbols are open, too */
+        const jlong d = t->dim[k] < 0 ? -1 : t->dim[k]; /* symbolic dimensions are open, too */
         (*env)->SetLongArrayRegion(env, shape, k, 1, &d);
     }
     return shape;
@@ -419,7 +422,7 @@ typedef struct session {
     const cnr_model *model;
     cnr_plan *plan;
     cnr_session *session;
-    const cnr_tensor **outputs; /* of cnr_output_count(model) elements */
+    const cnr_tensor **outputs; /* cnr_output_count(model) elements */
 } session;
 
 static void free_session(session *s) {
@@ -429,7 +432,8 @@ static void free_session(session *s) {
     free(s);
 }
 
-/* Inputs of the given shapes and of the net's types. NULL: an exception is pending. */
+/* Makes input types from the given shapes and the net's element types. NULL: an exception is
+ * pending. */
 static cnr_tensor *shaped_inputs(JNIEnv *env, const cnr_model *model, jobjectArray shapes,
                                  int32_t n) {
     cnr_tensor *types = calloc((size_t)n + 1, sizeof *types);
@@ -520,7 +524,7 @@ static void JNICALL session_cancel(JNIEnv *env, jclass class, jlong at) {
     cnr_session_cancel(((session *)(intptr_t)at)->session);
 }
 
-/* ---- the k best ---- */
+/* ---- the k largest scores ---- */
 
 static jlongArray JNICALL topk(JNIEnv *env, jclass class, jobject scores, jfloatArray values) {
     (void)class;
@@ -544,8 +548,8 @@ static jlongArray JNICALL topk(JNIEnv *env, jclass class, jobject scores, jfloat
 
 /* ---- objects of plugins ---- */
 
-/* Texts as they are, and a NULL behind them. Freed by free_words(); NULL: an exception is pending.
- */
+/* Copies texts to a NULL-terminated list, to be freed by free_words(). NULL: an exception is
+ * pending. */
 static char **copy_words(JNIEnv *env, jobjectArray from) {
     const int32_t n = (*env)->GetArrayLength(env, from);
     char **words = calloc((size_t)n + 1, sizeof *words);

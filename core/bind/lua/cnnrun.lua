@@ -1,5 +1,5 @@
 -- require "cnnrun" in a stock Lua 5.4: opens libcnnrun's API in this interpreter.
--- package.loaded["cnnrun.options"], a table put there before, says how: threads, cache, plugin_dirs ...
+-- Options (threads, cache, plugin_dirs ...) are read from package.loaded["cnnrun.options"], a table that is set before.
 local file = select(2, ...) or ""
 local prefix = file:match("^(.*)/share/lua/5%.4/cnnrun%.lua$")
 local places = { os.getenv("CNNRUN_LIBRARY") or false, prefix and prefix .. "/lib/libcnnrun.so.1",

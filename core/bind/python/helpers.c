@@ -1,9 +1,9 @@
-/* What Python calls beside the C API: one call for a whole run, and Ctrl-C while C code runs. */
+/* C functions for the Python module: a whole run in one call, and Ctrl-C while C code runs. */
 #include <cnnrun/cnnrun.h>
 #include <signal.h>
 #include <string.h>
 
-/* What the signal handler stops. Only the main thread writes these. */
+/* State of the signal handler. Only the main thread and the handler write it. */
 static cnr_session *volatile running;
 static volatile int32_t interrupted;
 static int watching;
@@ -18,8 +18,8 @@ static void on_interrupt(int number, siginfo_t *info, void *context) {
         previous.sa_handler(number);
 }
 
-/* The interpreter's handler sees SIGINT too; it raises KeyboardInterrupt when C code has returned.
- */
+/* Installs the handler. It also calls the interpreter's handler, which raises KeyboardInterrupt
+ * when C code has returned. */
 static void watch(void) {
     struct sigaction own = {.sa_sigaction = on_interrupt, .sa_flags = SA_SIGINFO};
     sigemptyset(&own.sa_mask);
@@ -38,8 +38,8 @@ static void cnrpy_unwatch_interrupt(void) {
     watching = 0;
 }
 
-/* Copies an output to where `to` says, if it has that type and shape; else `to` gets the output's.
- */
+/* Copies an output to the memory of `to` and returns 1 if type and shape are equal. Otherwise sets
+ * `to` to the output. */
 static int take(const cnr_tensor *from, cnr_tensor *to) {
     const int fits = to->data && from->data && !from->encoding && from->dtype == to->dtype &&
                      cnr_same_shape(from, to);
@@ -62,8 +62,8 @@ static int run_all(cnr_session *session, const cnr_tensor *inputs, int32_t n_inp
     return status;
 }
 
-/* Sets all inputs, runs, takes all outputs (taken[i] 1: copied). watched 1: this is the main
- * thread, and SIGINT cancels the run. */
+/* Sets all inputs, runs, and takes all outputs (taken[i] 1: copied). watched 1: the caller is the
+ * main thread, and SIGINT cancels the run. */
 static int cnrpy_run(cnr_session *session, const cnr_tensor *inputs, int32_t n_inputs,
                      cnr_tensor *outputs, int32_t n_outputs, int32_t *taken, int32_t watched,
                      cnr_error *err) {

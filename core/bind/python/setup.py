@@ -23,7 +23,7 @@ sys.path.insert(0, str(HERE))
 SYSTEM_LIBRARY = bool(os.environ.get("CNNRUN_SYSTEM"))
 # Plugins for video, drawing and pages, which load large libraries of the system.
 LEFT_OUT = {"draw-cairo", "draw-graphviz", "source-video", "object-page"}
-# Second modules of plugins that stay, for the same reason: their plugin says that they are not installed.
+# Additional modules that are left out for the same reason. Their plugins are installed and report what is missing.
 LEFT_OUT_MODULES = {"object-post/post.so", "source-images/codecs.so"}
 # Libraries that every Linux with glibc has.
 SYSTEM = re.compile(r"lib(c|m|dl|pthread|rt|gcc_s)\.so|ld-linux|linux-vdso")

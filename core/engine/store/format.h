@@ -1,9 +1,10 @@
-/* The directory of a .cnr file as parsed (its layout: store.h). */
+/* The parsed directory of a .cnr file. store.h describes the layout. */
 #ifndef CNRI_STORE_FORMAT_H
 #define CNRI_STORE_FORMAT_H
 
 #include "store/store.h"
 
+/* An operator or encoding that the file uses, and the version that it was written with. */
 typedef struct cnri_stored_use {
     const char *name;
     uint32_t version;
@@ -17,10 +18,10 @@ typedef struct cnri_stored_value {
     uint8_t kind;
     cnr_tensor type; /* data points into the mapping */
     cnr_quant quant;
-    uint32_t encoding;     /* 0, or index + 1 into the list */
-    uint64_t offset;       /* from the data's begin */
-    const uint8_t *digest; /* 32 bytes */
-    const uint8_t *print;  /* 16 bytes; NULL: the file has none */
+    uint32_t encoding;     /* index + 1 into `encodings`; 0: none */
+    uint64_t offset;       /* bytes from the beginning of the data section */
+    const uint8_t *digest; /* SHA-256, 32 bytes */
+    const uint8_t *print;  /* fingerprint, 16 bytes; NULL: the file has none */
     cnr_init init;
 } cnri_stored_value;
 
@@ -38,11 +39,11 @@ typedef struct cnri_stored_output {
     const char *name;
 } cnri_stored_output;
 
-/* Strings point into the mapping, lists into `blocks`. */
+/* The parsed file. Strings point into the mapping; lists are allocated in `blocks`. */
 typedef struct cnri_stored {
     const char *path;
     cnri_mapping file;
-    const uint8_t *at; /* where it begins in the mapping, and its size: a compiled model holds it */
+    const uint8_t *at; /* begin of the .cnr data in the mapping, which may be a compiled model */
     uint64_t bytes;
     uint64_t data_offset, data_bytes;
     const char *name;
@@ -57,7 +58,7 @@ typedef struct cnri_stored {
     CNRI_VEC(void *) blocks;
 } cnri_stored;
 
-/* parse.c: maps the file, checks header and directory, and fills `out`; needs no operators. */
+/* parse.c: maps the file, checks header and directory, and fills `out`. Needs no operators. */
 cnr_status cnri_store_parse(const char *path, cnri_stored *out, cnr_error *err);
 void cnri_store_release(cnri_stored *s);
 

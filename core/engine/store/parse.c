@@ -1,20 +1,22 @@
-/* Reads the header and directory of a .cnr file. Files are hostile: every count is checked against
- * the bytes that are left before anything is allocated, every offset against the file. */
+/* Reads the header and directory of a .cnr file. Files are not trusted: each count is checked
+ * against the bytes that are left before memory is allocated, and each offset against the file. */
 #include "store/format.h"
 
 typedef struct cursor {
     const uint8_t *at, *end;
-    const uint8_t *print, *prints_end; /* fingerprints; NULL: none */
-    const char *fault;                 /* the first; everything reads as zero after it */
+    const uint8_t *print, *prints_end; /* next fingerprint (NULL: none), and their end */
+    const char *fault;                 /* the first error; all reads return zero after it */
     cnri_stored *s;
     bool no_memory;
 } cursor;
 
+/* Records the first error and ends reading. */
 static void fault(cursor *c, const char *text) {
     if (!c->fault) c->fault = text;
     c->at = c->end;
 }
 
+/* Returns the next `bytes` bytes and moves past them; NULL: fewer are left. */
 static const uint8_t *take(cursor *c, uint64_t bytes) {
     if ((uint64_t)(c->end - c->at) < bytes || c->fault) {
         fault(c, "it ends early");
@@ -62,8 +64,8 @@ static const char *get_string(cursor *c) {
     return (const char *)p;
 }
 
-/* A list of n things for which each at least `minimum` bytes must follow (0: n is known to be
- * sound); NULL when n is 0 or after a fault. */
+/* Allocates a zeroed list of n elements of `bytes` each. In the file, each element takes at least
+ * `minimum` bytes (0: n was checked before). NULL: n is 0, or after an error. */
 static void *list(cursor *c, uint32_t n, size_t minimum, size_t bytes) {
     if (c->fault || n == 0) return NULL;
     if (n > INT32_MAX / 2 || (minimum && n > (uint64_t)(c->end - c->at) / minimum)) {
@@ -197,7 +199,7 @@ static void parse_attr(cursor *c, cnr_attr *a) {
     else fault(c, "an attribute is of no known type");
 }
 
-/* *known: values numbered so far; grows by the node's outputs. */
+/* *known: number of values so far; the outputs of the node are added to it. */
 static void parse_node(cursor *c, cnri_stored_node *n, int64_t *known) {
     n->op = get_u32(c);
     n->name = get_string(c);
@@ -207,7 +209,7 @@ static void parse_node(cursor *c, cnri_stored_node *n, int64_t *known) {
         n->in[i] = get_i32(c);
         if (n->in[i] < -1 || n->in[i] >= *known) fault(c, "a node reads a value that is not there");
     }
-    /* A byte an output bounds how many a small file can ask us to make. */
+    /* Each output takes a byte in the file, so a small file can't declare many. */
     const uint32_t outputs = get_u32(c);
     take(c, outputs);
     LIST(c, n->attrs, n->n_attrs, 10);
@@ -221,7 +223,7 @@ static void parse_node(cursor *c, cnri_stored_node *n, int64_t *known) {
     if (outputs > INT32_MAX / 2 || *known > INT32_MAX / 2) fault(c, "it has too many values");
 }
 
-/* ---- the whole ---- */
+/* ---- directory and header ---- */
 
 static void parse_uses(cursor *c, cnri_stored_use **uses, int32_t *n) {
     LIST(c, *uses, *n, 9);
@@ -279,7 +281,7 @@ bool cnri_store_begins(const void *head, size_t bytes) {
            cnri_cached_begins(head, bytes);
 }
 
-/* Header, and where directory and fingerprints lie. */
+/* Checks the header and both digests; sets the cursor to the directory and the fingerprints. */
 static cnr_status parse_header(cnri_stored *s, cursor *c, cnr_error *err) {
     const uint8_t *h = s->at;
     const uint64_t size = s->bytes;

@@ -1,6 +1,5 @@
-/* Stored plans: files read with suspicion, written whole, in a folder of bounded size.
- * All numbers are
- * little-endian; the blobs are whatever the kernels of this machine made.
+/* Stored plans and compiled models: checked when read, replaced atomically when written, in a
+ * folder of limited size. Numbers are little-endian; blobs are weights that kernels packed.
  *
  *   0    magic[8]  u32 version  u32 header bytes  u64 file bytes
  *   24   u64 directory offset, bytes
@@ -9,10 +8,10 @@
  *   128  zeros up to a multiple of 4096, then the blobs, each at such a multiple
  *        directory: identity NUL choices NUL
  *                   n {u64 offset, u64 bytes, fingerprint[16], u32 length,
- *                      fingerprint of what it is made of [16], name NUL}
+ *                      fingerprint of the blob's source [16], name NUL}
  *                   more rows of that form: the parts of a compiled model (CNRI_PART_MODEL ...),
  *                      whose data follows the blobs; a stored plan has none
- * Bytes between blobs and parts are zeros, and compared. */
+ * Bytes between blobs and parts must be zeros. */
 #define _GNU_SOURCE
 #include "store/store.h"
 #include <cnnrun/plugin.h>
@@ -65,7 +64,7 @@ static cnr_status check_header(const uint8_t *h, uint64_t bytes, const char *pat
     return CNR_OK;
 }
 
-/* Text of `bytes` and its NUL; moves *at past it. */
+/* Returns the text of `bytes` bytes at *at and moves *at past its NUL; NULL: it is malformed. */
 static const char *take_text(const uint8_t **at, const uint8_t *end, uint64_t bytes) {
     const uint8_t *p = *at;
     if ((uint64_t)(end - p) <= bytes || p[bytes] != 0 || memchr(p, 0, (size_t)bytes)) return NULL;
@@ -78,7 +77,7 @@ static bool all_zero(const uint8_t *from, const uint8_t *to) {
     return from >= to;
 }
 
-/* *last: end of the data before this row's, in the file; moves behind it. */
+/* *last: file offset where the data of the previous row ends; set to the end of this row's data. */
 static cnr_status read_row(const cnri_cached *c, const uint8_t **at, const uint8_t *end,
                            uint64_t *last, cnri_cached_blob *b, const char *path, cnr_error *err) {
     const uint8_t *file = c->file.at, *row = *at;
@@ -257,7 +256,7 @@ cnr_status cnri_cached_write(const char *path, const cnri_cached *what, uint32_t
 /* ---- the folder ---- */
 
 void cnri_cache_touch(const char *path) {
-    (void)!utimensat(AT_FDCWD, path, NULL, 0); /* a folder that is read-only just keeps its order */
+    (void)!utimensat(AT_FDCWD, path, NULL, 0); /* fails in a read-only folder: no harm */
 }
 
 static bool ends_with(const char *text, const char *tail) {
@@ -265,7 +264,7 @@ static bool ends_with(const char *text, const char *tail) {
     return n > k && strcmp(text + n - k, tail) == 0;
 }
 
-/* What can be made again: stored plans, and what plugins keep under names that end in "bin". */
+/* Whether the file can be created again: a stored plan, or a plugin's file that ends in "bin". */
 static bool counts(const char *name) {
     return ends_with(name, CNRI_PLAN_SUFFIX) || ends_with(name, "bin");
 }
@@ -315,7 +314,8 @@ bool cnri_cache_remove(const char *folder, const char *name) {
     return gone;
 }
 
-/* Whether so many files that were used later share the begin of this one's name. */
+/* Whether CNRI_CACHE_VARIANTS files that were used later share the first `shared` bytes of `name`
+ * with this file. */
 static bool is_one_too_many(const cnri_cache_files *files, int32_t index, const char *name,
                             size_t shared) {
     int32_t later = 0;

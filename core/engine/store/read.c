@@ -1,8 +1,9 @@
-/* From a parsed .cnr file to a graph, to the weights of another, or to a verdict on its data. */
+/* Builds a graph from a .cnr file, fills another graph's weights from it, or checks its data. */
 #include "store/format.h"
 
-/* ---- what the file needs ---- */
+/* ---- operators and encodings that the file requires ---- */
 
+/* Appends the requirement to `missing` unless it is known in that version or a later one. */
 static void need(cnri_text *missing, const char *what, const cnri_stored_use *use, bool known,
                  uint32_t version) {
     if (known && use->version <= version) return;
@@ -10,7 +11,8 @@ static void need(cnri_text *missing, const char *what, const cnri_stored_use *us
     if (known) cnri_text_add(missing, " (version %u, here is %u)", use->version, version);
 }
 
-/* All operators and encodings that no plugin here brings, in one error. */
+/* Lists all operators and encodings that no loaded plugin provides, or only in an older version, in
+ * one error. */
 static cnr_status check_needs(const cnri_stored *s, cnr_error *err) {
     cnri_text missing = {0};
     for (int32_t i = 0; i < s->n_ops; i++) {
@@ -68,7 +70,7 @@ static bool make_seals(cnr_graph *g, const cnri_stored *s) {
     return g->seals.at && g->seals.file;
 }
 
-/* The graph numbers inputs as they are added, which may not be the order in the file. */
+/* Orders the graph's inputs as in the file: the graph numbers them in the order of addition. */
 static void order_inputs(cnr_graph *g, const cnri_stored *s, const cnr_value *at) {
     if (g->inputs.n != s->n_inputs) {
         cnri_graph_problem(g, s->path, "damaged: an input is missing or named twice");
@@ -92,7 +94,7 @@ static cnr_status add_node(cnr_graph *g, const cnri_stored *s, const cnri_stored
                        n->attr_list, n->n_attrs, at + *known, n->n_out);
     cnri_free(in);
     *known += n->n_out;
-    return status == CNR_E_MEMORY ? status : CNR_OK; /* other failures are problems */
+    return status == CNR_E_MEMORY ? status : CNR_OK; /* the graph has listed other failures */
 }
 
 static int64_t count_values(const cnri_stored *s) {
@@ -157,7 +159,7 @@ static bool is_right(const cnri_stored_value *v, const cnri_digest *digest,
            (!v->print || memcmp(print->sum, v->print, 16) == 0);
 }
 
-/* All weights', each bad one logged. */
+/* Checks the digests of all weights; counts the damaged ones in *bad and logs each. */
 static cnr_status check_digests(const cnri_stored *s, int32_t *bad, cnr_error *err) {
     const size_t n = (size_t)s->n_values + 1;
     cnri_digest *list = cnri_alloc(n * sizeof *list), *prints = cnri_alloc(n * sizeof *prints);
@@ -232,7 +234,7 @@ static bool all_zero(const uint8_t *at, uint64_t bytes) {
     return true;
 }
 
-/* Of a compiled model: its blobs and parts. */
+/* Checks blobs and parts if the file is a compiled model; adds the damaged ones to *bad. */
 static cnr_status check_parts(const cnri_stored *s, int32_t *bad, cnr_error *err) {
     cnri_cached c;
     if (s->at == s->file.at) return CNR_OK;

@@ -1,4 +1,4 @@
-/* store: the native model file .cnr (graph and weights, mapped, digested), and stored plans. */
+/* store: the native model file .cnr, which is memory-mapped and has digests, and stored plans. */
 #ifndef CNRI_STORE_H
 #define CNRI_STORE_H
 
@@ -8,10 +8,10 @@
  *
  *   0    magic[8]   u32 version   u32 header bytes   u64 file bytes
  *   24   u64 directory offset, bytes   u64 data offset, bytes
- *   56   directory SHA-256 [32]   u64 fingerprints' offset   SHA-256 of the 96 bytes above [32]
+ *   56   directory SHA-256 [32]   u64 fingerprint offset   SHA-256 of the 96 bytes above [32]
  *   128  directory
- *        fingerprints [16] of all constants with data, in their order, as cnri_fingerprints makes
- * them; older files have none (offset 0), and older readers pass them over
+ *        fingerprints [16] of all constants with data, in their order (cnri_fingerprints); older
+ *                   files have none (offset 0), and older readers ignore them
  *        ...                       zeros up to a multiple of 64
  *   data tensors, each at a multiple of 64, zeros between
  *
@@ -22,8 +22,8 @@
  *                   u64 offset, bytes  SHA-256 [32]
  *     n inputs      {u32 value}
  *     n nodes       {u32 operator, name, where, n {i32 value}, n outputs {u8 zero}, n attributes}
- *                   whose outputs are numbered on from the values: an earlier number is an
- *                   earlier value, so a file can't hold a cycle
+ *                   outputs are numbered after the values, in the order of the nodes; a node
+ *                   reads lower numbers only, so a file can't hold a cycle
  *     n outputs     {u32 value, name}
  *   a count is a u32; a string is a u32 length, its bytes and a NUL */
 enum {
@@ -41,79 +41,82 @@ static inline uint64_t cnri_store_align(uint64_t n) {
     return (n + CNRI_STORE_ALIGN - 1) / CNRI_STORE_ALIGN * CNRI_STORE_ALIGN;
 }
 
-/* Whether a file that begins so is one, or a compiled model, which holds one. All that read a .cnr
- * read that one then. */
+/* Whether `head`, the beginning of a file, is that of a .cnr file or of a compiled model, which
+ * contains one. All readers of .cnr files accept both. */
 bool cnri_store_begins(const void *head, size_t bytes);
-/* Maps and reads. Digests of header and directory are checked; those of tensors when these are
- * first read (core/engine/graph/seal.c), if at all. */
+/* Maps the file and builds its graph. Checks the digests of header and directory. With `verify`, a
+ * tensor's digest is checked when it is first read (core/engine/graph/seal.c). */
 cnr_status cnri_store_read(const char *path, bool verify, cnr_graph **out, cnr_error *err);
-/* Reads whole and checks every tensor; *bad counts the damaged ones, each logged. */
+/* Reads the whole file and checks each tensor; *bad: number of damaged ones, which are logged. */
 cnr_status cnri_store_check(const char *path, int32_t *bad, cnr_error *err);
-/* Fills the weights of `graph` by name from a .cnr, after their digests were checked unless it says
- * no_verify. Extra and missing ones are errors, listed. */
+/* Fills the weights of `graph` by name from a .cnr file. Checks their digests first unless
+ * graph->no_verify. Missing and superfluous weights are listed in the error. */
 cnr_status cnri_store_fill(cnr_graph *graph, const char *path, cnr_error *err);
 
-/* ---- plan_cache.c: what was worked out for a net, kept in a folder for the next process, or in a
- * file of the user's own (a compiled model), which holds the net, too ---- */
-#define CNRI_CACHE_LIMIT ((uint64_t)4 << 30) /* bytes, where nobody said */
+/* ---- plan_cache.c: the plan and packed weights of a net, stored in a cache folder for the next
+ * process, or with the net in a file that the user names (a compiled model) ---- */
+#define CNRI_CACHE_LIMIT ((uint64_t)4 << 30) /* default limit of the folder, in bytes */
 #define CNRI_PLAN_SUFFIX ".plan"
 #define CNRI_COMPILED_SUFFIX ".cnrp"
-/* Parts of a compiled model: the net as a whole .cnr file; what plugins keep, such as programs of a
- * device, by "kept NAME". */
+/* Names of a compiled model's parts: the net, as a complete .cnr file; and "kept NAME" for data of
+ * plugins, such as compiled device programs. */
 #define CNRI_PART_MODEL "model"
 #define CNRI_PART_KEPT "kept "
 
 typedef struct cnri_cached_blob {
     const char *name;
-    const void *data; /* in the mapping; not looked at until it is wanted */
+    const void *data; /* in the mapping; not read when the file is opened */
     uint64_t bytes;
-    uint8_t print[16], from[16]; /* of the blob; of what it is made of */
+    uint8_t print[16], from[16]; /* fingerprints of the blob and of its source */
 } cnri_cached_blob;
 
 typedef struct cnri_cached {
     cnri_mapping file;
     const char *identity, *choices; /* in the mapping */
-    cnri_cached_blob *blobs;        /* behind them stand the parts */
+    cnri_cached_blob *blobs;        /* n_blobs blobs, then n_parts parts */
     int32_t n_blobs, n_parts;
 } cnri_cached;
 
-/* Maps a file and checks all but the blobs. CNR_E_NOT_FOUND: there is none; CNR_E_FORMAT: damaged;
- * CNR_E_STATE: someone else may have written it. */
+/* Maps a file and checks everything but the blobs. CNR_E_NOT_FOUND: no such file. CNR_E_FORMAT: it
+ * is damaged. CNR_E_STATE: another user may have written it. */
 cnr_status cnri_cached_open(const char *path, cnri_cached *out, cnr_error *err);
-/* The same of a mapping, which stays the caller's after an error. */
+/* Does the same for a mapped file. After an error, the caller still owns the mapping. */
 cnr_status cnri_cached_read(const char *path, cnri_mapping file, cnri_cached *out, cnr_error *err);
-bool cnri_cached_begins(const void *head, size_t bytes); /* a file that does so is of this form */
+bool cnri_cached_begins(const void *head, size_t bytes); /* whether the magic matches */
 const cnri_cached_blob *cnri_cached_part(const cnri_cached *c, const char *name); /* NULL: none */
-/* How many blobs and parts do not have their fingerprints; each is logged. */
+/* Returns the number of blobs and parts whose fingerprint does not match, and logs each. */
 int32_t cnri_cached_damaged(const cnri_cached *c, const char *path);
 void cnri_cached_close(cnri_cached *c);
 
-/* Called for one blob after the other, so that they need not all be there at once. */
+/* Returns the data of a blob or part. Called one by one, so one is in memory at a time. */
 typedef cnr_status (*cnri_cached_fn)(void *arg, int32_t index, const void **data, cnr_error *err);
-/* Writes identity, choices, blobs and parts; whole or not at all. Blobs and parts have names, bytes
- * and what they are made of; their fingerprints are filled in. flags: of cnri_write_begin. */
+/* Writes identity, choices, blobs and parts; after an error, the file at `path` is unchanged. The
+ * caller sets name, bytes and `from` of each blob and part; their fingerprints are computed here.
+ * flags: those of cnri_write_begin. */
 cnr_status cnri_cached_write(const char *path, const cnri_cached *what, uint32_t flags,
                              cnri_cached_fn data, void *arg, cnr_error *err);
 
-/* The files of a folder that count in its limit, the one used longest ago first: plans, and what
- * plugins keep under names that end in "bin". False: no memory; to be freed all the same. */
+/* A file of a cache folder that counts towards its limit: a plan, or a plugin's file whose name
+ * ends in "bin". */
 typedef struct cnri_cache_file {
     char *name;
     uint64_t bytes;
-    int64_t used_ns; /* since 1970 */
+    int64_t used_ns; /* time of last use, since 1970 */
     bool is_plan;
 } cnri_cache_file;
 typedef CNRI_VEC(cnri_cache_file) cnri_cache_files;
+/* Lists these files, least recently used first. False: out of memory; `out` must still be freed. */
 bool cnri_cache_list(const char *folder, cnri_cache_files *out);
 void cnri_cache_list_free(cnri_cache_files *files);
-bool cnri_cache_remove(const char *folder, const char *name); /* one of them; false: it stays */
-enum { CNRI_CACHE_VARIANTS = 4 }; /* plans of one net, environment and options, by weights */
-/* Removes those that were used longest ago until the rest take at most `limit` bytes, and those
- * beyond CNRI_CACHE_VARIANTS whose names begin as `shared` bytes of `keep`. `keep`, the name of a
- * file in there, stays. */
+bool cnri_cache_remove(const char *folder, const char *name); /* false: it was not removed */
+enum { CNRI_CACHE_VARIANTS = 4 }; /* maximum number of plans that differ in weights alone */
+/* Removes the least recently used files until the others take at most `limit` bytes. Of files that
+ * share the first `shared` bytes of their names with `keep`, CNRI_CACHE_VARIANTS remain. The file
+ * named `keep` (NULL: none) is never removed. */
 void cnri_cache_trim(const char *folder, uint64_t limit, const char *keep, size_t shared);
-void cnri_cache_touch(const char *path); /* used now */
-/* The plan used last whose file's name begins with `prefix`; NULL: none. cnri_free. */
+void cnri_cache_touch(const char *path); /* sets the time of last use */
+/* Returns the path of the most recently used plan whose file name begins with `prefix`, to be freed
+ * by cnri_free; NULL: there is none. */
 char *cnri_cache_latest(const char *folder, const char *prefix);
 
 #endif

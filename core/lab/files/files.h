@@ -1,4 +1,4 @@
-/* files: nets and records of times, written. */
+/* files: writes nets and the record of measured times. */
 #ifndef CNRI_FILES_H
 #define CNRI_FILES_H
 
@@ -7,11 +7,12 @@
 
 /* ---- write.c: .cnr files ---- */
 cnr_status cnri_store_write(const cnr_graph *graph, const char *path, cnr_error *err);
-/* The same to a file that is begun and stays so. */
+/* Writes to a file that the caller has begun and will commit or abandon. */
 cnr_status cnri_store_write_to(const cnr_graph *graph, cnri_writer *out, cnr_error *err);
 
 /* ---- record.c: the record of times in a cache folder ---- */
-/* The rows of t over what is on record by now, others' rows too; t becomes all of them. */
+/* Merges the rows of t into the record, which other processes may have changed meanwhile; t then
+ * has all rows. */
 cnr_status cnri_tuning_save(const char *folder, cnri_tuning *t, cnr_error *err);
 
 #endif

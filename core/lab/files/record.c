@@ -1,4 +1,4 @@
-/* The record of measured times, written. */
+/* Writes the record of measured times. */
 #include "files/files.h"
 
 static cnr_status write_record(const char *folder, const cnri_tuning *t, cnr_error *err) {

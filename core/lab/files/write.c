@@ -1,6 +1,7 @@
-/* Writes a graph as a .cnr file: directory first, then the tensors. */
+/* Writes a graph as a .cnr file: first the directory, then the tensors (format: store/store.h). */
 #include "files/files.h"
 
+/* Bytes that grow as they are appended; `failed`: out of memory, or a text is too long. */
 typedef struct buffer {
     uint8_t *at;
     size_t n, capacity;
@@ -52,18 +53,19 @@ static void put_string(buffer *b, const char *text) {
     put_u8(b, 0);
 }
 
-/* What is written, numbered. */
+/* State of writing a graph: numbers of values, operators and encodings in the file. */
 typedef struct writing {
     const cnr_graph *g;
     buffer directory, fingerprints;
-    int32_t *number;    /* of each value of the graph; -1: not written */
-    const cnr_op **ops; /* used, each once */
+    int32_t *number;    /* number of each graph value in the file; -1: not written */
+    const cnr_op **ops; /* operators that the graph uses, each once */
     cnr_id *encodings;
-    cnri_digest *digests, *prints; /* of the data of each value of the graph that has some */
+    cnri_digest *digests, *prints; /* one for each value of the graph; no bytes: no data */
     int32_t n_ops, n_encodings, n_values;
     uint64_t data_bytes;
 } writing;
 
+/* Whether the value is a weight that is written: some node reads it, and its type is known. */
 static bool is_constant(const cnri_value *v) {
     return v->producer < 0 && !v->is_input && v->uses > 0 && !cnri_is_type_unknown(v->type);
 }
@@ -80,6 +82,7 @@ static int32_t encoding_index(const writing *w, cnr_id id) {
     return i;
 }
 
+/* Numbers values, operators and encodings; false: out of memory. */
 static bool prepare(writing *w) {
     const cnr_graph *g = w->g;
     w->number = cnri_alloc(((size_t)g->values.n + 1) * sizeof *w->number);
@@ -104,7 +107,8 @@ static bool prepare(writing *w) {
     return true;
 }
 
-/* Of all data, which settles as well whether what was read of a file is what was written to it. */
+/* Computes digests and fingerprints of all data. Fails if data that came from a file does not have
+ * the digest stored there. */
 static cnr_status digest(writing *w, cnr_error *err) {
     const int32_t n = w->g->values.n;
     for (int32_t i = 0; i < n; i++) {
@@ -118,7 +122,7 @@ static cnr_status digest(writing *w, cnr_error *err) {
     for (int32_t i = 0; i < n; i++) {
         const cnri_seal *seal = w->digests[i].bytes > 0 ? w->g->values.at[i].seal : NULL;
         if (seal && memcmp(seal->digest, w->digests[i].sum, sizeof w->digests->sum) != 0)
-            return cnri_value_verify(&w->g->values.at[i], true, 0, err); /* has the words for it */
+            return cnri_value_verify(&w->g->values.at[i], true, 0, err); /* reports the error */
     }
     return CNR_OK;
 }
@@ -139,6 +143,7 @@ static void put_type(writing *w, const cnr_tensor *t) {
         put_i32(b, t->quant->zero_point[i]);
 }
 
+/* Appends an input, a weight or an unfilled weight, and the weight's fingerprint. */
 static void put_value(writing *w, const cnri_value *v) {
     buffer *b = &w->directory;
     put_string(b, v->name);
@@ -174,7 +179,7 @@ static void put_attr(buffer *b, const cnr_attr *a) {
     } else put_i64(b, a->i);
 }
 
-/* Defaults are not stored: they belong to the operator's version. */
+/* Appends a node. Defaults of attributes are not stored: the operator's version defines them. */
 static void put_node(writing *w, const cnri_node *node) {
     buffer *b = &w->directory;
     put_u32(b, (uint32_t)op_index(w, node->view.desc));
@@ -192,7 +197,7 @@ static void put_node(writing *w, const cnri_node *node) {
         if (node->view.attrs[i]->set) put_attr(b, node->view.attrs[i]);
 }
 
-/* By key: scripts set them in an order of their own, and equal nets shall give equal files. */
+/* Appends the metadata sorted by key, so that equal nets give equal files. */
 static void put_meta(writing *w) {
     const cnr_graph *g = w->g;
     const char *last = NULL;

@@ -1,4 +1,4 @@
-/* Samples chosen, and read as training wants them. */
+/* Selects samples of a source, and reads them with augmentation. */
 #include "samples/samples.h"
 
 cnr_status cnri_samples_choose(cnri_samples *s, const cnr_selection *span, cnr_error *err) {

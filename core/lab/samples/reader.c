@@ -1,9 +1,9 @@
-/* Pictures one behind the other, for applications: whatever a source reads. */
+/* Reads the pictures of a source one after another, for applications. */
 #include "samples/samples.h"
 
 struct cnr_reader {
     cnri_samples samples;
-    cnr_sample now; /* the sample that the caller has now */
+    cnr_sample now; /* the last sample read; valid until the next read */
     int64_t next;
 };
 
@@ -29,7 +29,7 @@ cnr_status cnr_reader_next(cnr_reader *r, const cnr_tensor **picture, uint64_t *
     if (r->samples.info.count >= 0 && r->next >= r->samples.info.count) return CNR_OK;
     status = cnri_samples_read(&r->samples, r->next, &r->now, err);
     if (cnri_samples_ended(&r->samples, status)) return CNR_OK;
-    r->next++; /* after a picture that can't be read, the next call goes on behind it */
+    r->next++; /* a picture that can't be read is skipped by the next call */
     if (status) return status;
     const bool timed = r->now.is_timed || r->now.time_ns;
     if (time_ns) *time_ns = timed ? r->now.time_ns : CNR_NO_TIME;

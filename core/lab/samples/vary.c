@@ -1,8 +1,8 @@
-/* How pictures are varied for training: where each pixel comes from, and colours.
+/* Augments pictures for training: a geometric transform, then a change of colours.
  *
- * How one is varied follows from seed, round and index alone, so it is the same whoever reads it,
- * when and on how many threads. Each draw is made whether it is asked for or not: a word more
- * changes no other. */
+ * The random numbers follow from seed, round and index alone, so the result does not depend on time
+ * or on the number of threads. All of them are drawn even if an option is off, so that an option
+ * does not change the effect of the others. */
 #include "samples/samples.h"
 #include <math.h>
 
@@ -15,7 +15,7 @@ static uint64_t mixed(uint64_t z) { /* splitmix64 */
 
 enum { DOWN, ACROSS, MIRROR, PART, TOP, LEFT, TURN, BRIGHT, CONTRAST, SATURATION, N_DRAWS };
 
-/* 0 to 1 each, without 1. */
+/* Draws N_DRAWS numbers in [0, 1). */
 static void draw(uint64_t seed, int64_t round, int64_t index, double *out) {
     uint64_t state = mixed(mixed(mixed(seed) ^ (uint64_t)round) ^ (uint64_t)index);
     for (int i = 0; i < N_DRAWS; i++) {
@@ -24,11 +24,13 @@ static void draw(uint64_t seed, int64_t round, int64_t index, double *out) {
     }
 }
 
+/* Maps a drawn number to [-max, max). */
 static double within(double drawn, double max) { return (2 * drawn - 1) * max; }
 
-/* ---- where each pixel comes from: y = a[0] y' + a[1] x' + a[2], x = a[3] y' + a[4] x' + a[5] ----
- */
+/* ---- geometry: output pixel (y', x') is read from y = a[0] y' + a[1] x' + a[2] and
+ * x = a[3] y' + a[4] x' + a[5] ---- */
 
+/* Computes the transform `a` of a picture of h by w pixels; false: it changes nothing. */
 static bool place(const cnri_augment *o, const double *drawn, double h, double w, double *a) {
     const double shift = floor(drawn[DOWN] * (2 * o->shift + 1)) - o->shift;
     const double aside = floor(drawn[ACROSS] * (2 * o->shift + 1)) - o->shift;
@@ -48,7 +50,8 @@ static bool place(const cnri_augment *o, const double *drawn, double h, double w
 
 static double clamped(double x, double max) { return x < 0 ? 0 : x > max ? max : x; }
 
-/* Beyond the edge the edge's own pixels go on. */
+/* Applies the transform with bilinear interpolation. Positions outside the picture take the nearest
+ * pixel of its edge. */
 static void move(const cnr_tensor *from, uint8_t *to, const double *a) {
     const int64_t h = from->dim[0], w = from->dim[1], n = from->dim[2];
     const uint8_t *in = from->data;
@@ -69,7 +72,7 @@ static void move(const cnr_tensor *from, uint8_t *to, const double *a) {
     }
 }
 
-/* ---- colours: how bright, how far from the mean, how far from grey ---- */
+/* ---- colours: brightness, contrast (from the mean), saturation (from grey) ---- */
 
 static double grey_of(const uint8_t *p, int64_t n) {
     return n == 1 ? p[0] : 0.299 * p[0] + 0.587 * p[1] + 0.114 * p[2];

@@ -1,6 +1,8 @@
-/* Pictures and sequences that source plugins write. */
+/* Writes pictures and sequences of pictures through source plugins. */
 #include "samples/samples.h"
 
+/* The source plugin that fits the path best among those that write pictures, or sequences; NULL:
+ * none. */
 static const cnr_source *writer_of(const char *path, bool sequence) {
     const cnr_source *best = NULL;
     int32_t maximum = 0;
@@ -29,13 +31,13 @@ cnr_status cnri_picture_write(const char *path, const cnr_tensor *picture, cnr_e
     return status;
 }
 
-/* ---- writing one behind the other ---- */
+/* ---- sequences ---- */
 
 struct cnr_writer {
     const cnr_source *source;
     void *state;
-    const cnri_limits *limits; /* of whoever opened it */
-    cnr_status status;         /* of the first put that failed */
+    const cnri_limits *limits; /* limits of the thread that opened the writer */
+    cnr_status status;         /* of the first cnr_writer_put that failed */
     cnr_error why;
 };
 

@@ -1,5 +1,5 @@
-/* What a net takes on one device alone, as far as a table says: the least rows, and moving between
- * them. */
+/* Cost of a net on one device alone, by a table of candidates: the cheapest row of each node, and
+ * the layout conversions and copies between these rows. */
 #include "show/show.h"
 
 /* Index of the cheapest row of the node on that device; negative: there is none. */
@@ -21,8 +21,8 @@ static int32_t least_of(const cnri_table *t, int32_t node, int32_t device) {
     return row;
 }
 
-/* The last of the nodes that the row computes; each is the first reader of the one before. Marks
- * them in `taken`. */
+/* Returns the last of the nodes that the row computes; each is the first reader of the previous
+ * one. Sets `taken` for all but the row's own node. */
 static int32_t last_of(const cnri_table_row *row, const int32_t *user, bool *taken) {
     int32_t at = row->node;
     for (int32_t k = 1; k < row->takes && user[at] >= 0; k++) taken[at = user[at]] = true;

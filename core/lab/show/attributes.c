@@ -1,4 +1,4 @@
-/* Rows of schemas as text: what help says of an attribute or a port. */
+/* Prints rows of operator schemas for help: defaults and bounds of attributes, and ports. */
 #include "show/show.h"
 #include <string.h>
 

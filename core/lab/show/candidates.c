@@ -1,4 +1,4 @@
-/* What a plan is chosen from, for applications and for whoever prints it. */
+/* The candidates from which a plan is chosen, for applications and for printing. */
 #include "show/show.h"
 
 cnr_status cnri_plan_for_inspection(const cnr_model *m, const cnr_tensor *const *types, int32_t n,
@@ -23,6 +23,7 @@ cnr_status cnri_plan_for_inspection(const cnr_model *m, const cnr_tensor *const 
     return status;
 }
 
+/* Row `row` of the table as the public struct. */
 static cnr_candidate candidate_of(const cnri_table *t, int32_t row) {
     const cnri_table_row *r = &t->rows.at[row];
     const bool joules = r->cost.joules > 0;
@@ -50,6 +51,7 @@ static cnr_candidate candidate_of(const cnri_table *t, int32_t row) {
                            .extrapolated = r->extrapolated};
 }
 
+/* Makes the public list from the plan's table. The list owns the plan. */
 static cnr_status fill(cnr_plan *plan, cnr_candidate_list *got, cnr_error *err) {
     const cnri_table *t = plan->table;
     got->plan = plan;

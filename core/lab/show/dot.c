@@ -1,4 +1,4 @@
-/* A graph as text for Graphviz. */
+/* Prints a graph in the DOT language of Graphviz. */
 #include "show/show.h"
 
 /* Writes a quoted name; characters with a meaning in DOT are escaped. */
@@ -11,6 +11,7 @@ static void quoted(cnri_text *out, const char *text) {
     cnri_text_add(out, "\"");
 }
 
+/* Writes a label of two parts. */
 static void labelled(cnri_text *out, const char *first, const char *second) {
     cnri_text t = {0};
     cnri_text_add(&t, "%s | %s", first, second);
@@ -18,6 +19,7 @@ static void labelled(cnri_text *out, const char *first, const char *second) {
     cnri_text_free(&t);
 }
 
+/* Writes the edge from the producer of value `v`, or from the input itself, to node `to`. */
 static void edge(const cnr_graph *g, cnr_value v, const char *to, cnri_text *out) {
     cnri_text type = {0};
     cnri_type_print(g, g->values.at[v].type, &type);

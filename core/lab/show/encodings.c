@@ -1,14 +1,15 @@
-/* Encodings by their words: "sparse-csr:density=0.1", with options by the encoding's own schema. */
+/* Parses an encoding as users write it, "sparse-csr:density=0.1", by the encoding's own schema. */
 #include "show/show.h"
 
 enum { MOST = 32 };
 
+/* The callback of cnri_attrs_resolve: keeps the first problem in the error `arg`. */
 static void setting_problem(void *arg, const char *path, const char *text) {
     cnr_error *err = arg;
     if (!err->code) cnri_fail(err, CNR_E_ARG, NULL, "%s: %s", path, text);
 }
 
-/* Parses one setting, "density=0.1", as its type in the schema. The text is cut at its '='. */
+/* Parses one setting, "density=0.1", by its type in the schema. Cuts `text` at its '='. */
 static cnr_status parse_setting(const cnr_encoding *e, char *text, cnr_attr *out, cnr_error *err) {
     cnr_attr_spec row_buffer;
     const char *end;
@@ -28,6 +29,7 @@ static cnr_status parse_setting(const cnr_encoding *e, char *text, cnr_attr *out
     return CNR_OK;
 }
 
+/* Fails with a list of the known encodings. */
 static cnr_status none_such(const char *name, cnr_error *err) {
     cnri_text all = {0};
     for (int32_t i = 0; i < cnri_descriptor_count(CNR_KIND_ENCODING); i++)
@@ -41,6 +43,7 @@ static cnr_status none_such(const char *name, cnr_error *err) {
     return status;
 }
 
+/* Parses a list of settings with commas between them, which it cuts up; `text` may be NULL. */
 static cnr_status parse_settings(const cnr_encoding *e, char *text, cnr_attr ***out,
                                  cnr_error *err) {
     cnr_attr given[MOST];

@@ -1,12 +1,14 @@
-/* A plan for people (a table) and for programs (JSON, an object a line). */
+/* Prints a plan as a table, or as JSON with one object per line. */
 #include "show/show.h"
 #include <stdlib.h>
 
+/* A node's row: first step (NULL: none), parameters, multiply-accumulates, memory in bytes. */
 typedef struct print_row {
     const cnri_step *step;
     uint64_t params, macs, memory;
 } print_row;
 
+/* Formats dims such as "1x3x224x224". */
 static void shape_text(const cnr_tensor *t, char *text, size_t capacity) {
     size_t at = 0;
     text[0] = 0;
@@ -29,10 +31,10 @@ double cnri_step_macs(const cnr_plan *plan, const cnri_step *s, bool as_stored) 
            (double)s->view.outputs[0]->dim[s->range_axis];
 }
 
-/* Steps by node, and the nodes that steps have taken in. */
+/* Index of a plan: the steps of each node, and the nodes that are fused into other nodes' steps. */
 typedef struct finder {
     int32_t *first, *next; /* the step of each node, and the next step of the same node; -1: none */
-    const cnr_node **chained;
+    const cnr_node **chained; /* fused nodes, sorted by address */
     int32_t n_chained;
 } finder;
 
@@ -69,10 +71,13 @@ static void finder_free(finder *f) {
     cnri_free(f->chained);
 }
 
+/* Whether the node is fused into another node's step. */
 static bool is_chained(const finder *f, const cnr_node *view) {
     return bsearch(&view, f->chained, (size_t)f->n_chained, sizeof *f->chained, by_address) != NULL;
 }
 
+/* Formats the kernel and the operators fused into it, "conv_f32+relu"; "(fused)" or "(view)" where
+ * the node has no step of its own. */
 static void kernel_text(const cnr_plan *plan, const finder *f, int32_t node, const cnri_step *s,
                         char *text, size_t capacity) {
     const cnr_node *view = &plan->graph->nodes.at[node]->view;
@@ -86,6 +91,7 @@ static void kernel_text(const cnr_plan *plan, const finder *f, int32_t node, con
             (size_t)snprintf(text + at, capacity - at, "+%s", cnri_taken(&s->view, e)->desc->name);
 }
 
+/* Formats the devices of the node's steps, "cpu+opencl:0". */
 static void device_text(const cnr_plan *plan, const finder *f, int32_t node, char *text,
                         size_t capacity) {
     size_t at = 0;
@@ -102,11 +108,12 @@ static uint64_t memory_of(const cnr_plan *plan, const cnri_step *s) {
     return sum;
 }
 
+/* Whether the step's kernel was never tested on the hardware that it is for. */
 static bool untried(const cnri_step *s) {
     return s && s->kernel && CNRI_HAS(s->kernel, flags) && s->kernel->flags & CNR_KERNEL_UNTESTED;
 }
 
-/* Lists each kernel that was never run on the hardware it is for, once. */
+/* Lists each untested kernel of the plan once. */
 static void print_untried(const cnr_plan *plan, cnri_text *out) {
     for (int32_t i = 0; i < plan->steps.n; i++) {
         const cnr_kernel *k = plan->steps.at[i].kernel;
@@ -175,6 +182,7 @@ static void print_transfer(const cnri_transfer_row *row, bool json, cnri_text *o
     cnri_text_add(out, "}\n");
 }
 
+/* Prints the copies between devices and the number of layout conversions. */
 static void print_moves(const cnr_plan *plan, bool json, cnri_text *out) {
     cnri_transfer_row row;
     int32_t copies = 0, layouts = 0;
@@ -247,7 +255,7 @@ void cnri_plan_print(const cnr_plan *plan, bool json, cnri_text *out) {
     print_untried(plan, out);
 }
 
-/* ---- the names of a step ---- */
+/* ---- copies between devices ---- */
 
 bool cnri_step_transfer(const cnr_plan *plan, int32_t step, cnri_transfer_row *out) {
     const cnri_step *s = &plan->steps.at[step];

@@ -1,4 +1,4 @@
-/* The rows of a table for people, and as JSON, an object a line. */
+/* Prints the rows of a table of candidates as text, or as JSON with one object per line. */
 #include "show/show.h"
 
 const char *cnri_source_name(cnri_source source) {
@@ -82,6 +82,7 @@ static void add_word(cnri_text *out, const char *key, const char *value) {
     cnri_text_json(out, value);
 }
 
+/* Prints one candidate as a JSON object. */
 static void json_row(const cnri_table *t, int32_t row, cnri_text *out) {
     const cnri_table_row *r = &t->rows.at[row];
     cnri_text_add(out, "{\"node\":");
@@ -116,6 +117,7 @@ static void json_row(const cnri_table *t, int32_t row, cnri_text *out) {
     cnri_text_add(out, "}\n");
 }
 
+/* Prints the costs of copies between devices as a JSON member. */
 static void json_links(const cnri_table *t, cnri_text *out) {
     cnri_text_add(out, ",\"links\":[");
     for (int32_t i = 0; i < t->links.n; i++) {
@@ -148,6 +150,7 @@ static void json_end(const cnri_table *t, cnri_text *out) {
     cnri_text_add(out, "}\n");
 }
 
+/* Prints the links between devices, the policy and its notes as text. */
 static void print_end(const cnri_table *t, cnri_text *out) {
     for (int32_t i = 0; i < t->links.n; i++) {
         const cnri_table_link *l = &t->links.at[i];
@@ -163,6 +166,7 @@ static void print_end(const cnri_table *t, cnri_text *out) {
     if (t->notes) cnri_text_say(out, "%s\n", t->notes);
 }
 
+/* Fails for an unknown node, with the nearest name. */
 static cnr_status no_node(const cnri_table *t, const char *name, cnr_error *err) {
     CNRI_VEC(const char *) names = {0};
     for (int32_t i = 0; i < t->nodes.n; i++) {

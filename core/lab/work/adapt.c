@@ -1,6 +1,7 @@
-/* Choices that make themselves (Hu Wang's thesis, 4.3.1): the first ordinary runs try kernels, then
- * devices; what is best is kept and followed. Each answer is right: a trial that is cut short is
- * run again by default, and no way gives an answer before it has given the default's once. */
+/* Online tuning (Hu Wang's thesis, 4.3.1): the first runs that an application makes try kernels,
+ * then devices; the cheapest configuration is stored and used. Results stay correct: a cancelled
+ * trial is repeated by default, and a way is used only after its outputs agreed with the
+ * default's. */
 #include "work/adapt.h"
 #include <math.h>
 #include <pthread.h>
@@ -14,6 +15,7 @@ static const char *const phase_names[] =
 
 /* ---- options of the model ---- */
 
+/* Version of the model's options, to notice changes by others. */
 static uint64_t version_of(const cnr_model *m) {
     pthread_mutex_lock(m->rt->lock);
     const uint64_t version = cnri_plans_version(m);
@@ -21,6 +23,7 @@ static uint64_t version_of(const cnr_model *m) {
     return version;
 }
 
+/* Gives the model its original options with those of the way. */
 static cnr_status set_options(cnri_adapt *a, const way *w, cnr_error *err) {
     const char **words;
     cnri_plan_options options;
@@ -32,7 +35,7 @@ static cnr_status set_options(cnri_adapt *a, const way *w, cnr_error *err) {
     return status;
 }
 
-/* A way of what is kept; it borrows its texts. */
+/* Gives the model the options of the stored decision. */
 static cnr_status follow_kept(cnri_adapt *a, cnr_error *err) {
     way w = {.placement = a->kept.placement};
     memcpy(&w.kernels, &a->kept.kernels, sizeof w.kernels);
@@ -40,8 +43,9 @@ static cnr_status follow_kept(cnri_adapt *a, cnr_error *err) {
     return set_options(a, &w, err);
 }
 
-/* ---- beginning ---- */
+/* ---- start ---- */
 
+/* Removes all ways and adds one named `name`. */
 static cnr_status start_ways(cnri_adapt *a, const char *name, cnr_error *err) {
     cnri_adapt_free_ways(a);
     a->current = 0;
@@ -54,7 +58,7 @@ static cnr_status open_meters(cnri_adapt *a, cnr_error *err) {
     return status;
 }
 
-/* Meters are read only while it learns. */
+/* Starts or stops reading the energy meters, which are read only before the decision. */
 static cnr_status sample(cnri_adapt *a, bool on, cnr_error *err) {
     if (!a->sampler || on == a->sampling) return CNR_OK;
     a->sampling = on;
@@ -62,7 +66,7 @@ static cnr_status sample(cnri_adapt *a, bool on, cnr_error *err) {
     return on ? cnri_sampler_start(a->sampler, err) : CNR_OK;
 }
 
-/* Everything is open again. The reason is told with what is tried. */
+/* Starts measuring from the beginning; the report has the reason. */
 static cnr_status begin_learning(cnri_adapt *a, const char *reason, cnr_error *err) {
     const way none = {0};
     cnri_adapt_forget(&a->kept);
@@ -84,7 +88,7 @@ static cnr_status begin_learning(cnri_adapt *a, const char *reason, cnr_error *e
     return status ? status : start_ways(a, "default", err);
 }
 
-/* From where an earlier start was when it ended. *found: there was one. */
+/* Continues the measurements of an earlier process. *found: there are some. */
 static cnr_status begin_where_it_ended(cnri_adapt *a, bool *found, cnr_error *err) {
     a->report.by = a->sampler ? "edp" : "time";
     CNR_TRY(cnri_adapt_load_records(a, found, err));
@@ -99,7 +103,8 @@ static cnr_status begin_where_it_ended(cnri_adapt *a, bool *found, cnr_error *er
     return CNR_OK;
 }
 
-/* What was measured so far is kept for the next start; a full disk is no reason to fail. */
+/* Stores the measurements so far for the next process. Failures, such as a full disk, are
+ * logged. */
 static void keep_progress(cnri_adapt *a) {
     cnr_error why = CNR_ERROR_INIT;
     const bool learns = a->path && a->phase != CNRI_ADAPT_SETTLED && a->judges && !a->rests;
@@ -108,6 +113,7 @@ static void keep_progress(cnri_adapt *a) {
                  why.text);
 }
 
+/* Fills the report from the decision. */
 static void tell_kept(cnri_adapt *a) {
     cnr_adapt_report *r = &a->report;
     const cnri_adapt_kept *k = &a->kept;
@@ -122,7 +128,7 @@ static void tell_kept(cnri_adapt *a) {
     r->trials = k->trials;
 }
 
-/* By what is kept for these shapes, or else from the beginning. */
+/* Uses the stored decision for these shapes if there is one; otherwise starts measuring. */
 static cnr_status begin(cnri_adapt *a, cnr_error *err) {
     bool found = false, stale = false;
     cnri_free(a->path);
@@ -153,7 +159,7 @@ static bool same_types(const cnri_adapt *a, const cnr_tensor *types) {
     return true;
 }
 
-/* Takes `types` over. */
+/* Sets the input types; takes ownership of `types`. */
 static cnr_status take_types(cnri_adapt *a, cnr_tensor *types, cnr_error *err) {
     cnri_free(a->types);
     cnri_free((void *)a->list);
@@ -164,7 +170,7 @@ static cnr_status take_types(cnri_adapt *a, cnr_tensor *types, cnr_error *err) {
     return CNR_OK;
 }
 
-/* The options that somebody else has set since are what is adapted from now on. */
+/* Takes the model's current options as those to adapt. */
 static cnr_status take_options(cnri_adapt *a, cnr_error *err) {
     cnri_plan_options_free(&a->original);
     a->original = (cnri_plan_options){0};
@@ -174,7 +180,7 @@ static cnr_status take_options(cnri_adapt *a, cnr_error *err) {
     return CNR_OK;
 }
 
-/* After close_plans. */
+/* Continues after close_plans. */
 static cnr_status resume(cnri_adapt *a, cnr_error *err) {
     a->rests = false;
     if (a->phase != CNRI_ADAPT_SETTLED) return begin_learning(a, a->reason, err);
@@ -182,7 +188,8 @@ static cnr_status resume(cnri_adapt *a, cnr_error *err) {
     return start_ways(a, a->kept.way, err);
 }
 
-/* What `inputs` are is what is adapted from now on. *plain: these can't be adapted to. */
+/* Adapts to the types of `inputs` if they or the model's options have changed. *plain: the net
+ * can't adapt to them, so they are run without adaptation. */
 static cnr_status take_inputs(cnri_adapt *a, const cnr_tensor *const *inputs, int32_t n,
                               bool *plain, cnr_error *err) {
     const bool rests = a->rests, changed = !rests && a->version != version_of(a->model);
@@ -209,6 +216,8 @@ static cnr_status take_inputs(cnri_adapt *a, const cnr_tensor *const *inputs, in
 
 /* ---- deciding ---- */
 
+/* The way that costs less than the default by at least the margin in the median and won at least 4
+ * of 5 turns against it; of several the cheapest. NULL: none. */
 static way *winner(cnri_adapt *a, const way *usual) {
     way *best = NULL;
     double least = cnri_adapt_median(usual->runs.raced_cost.at, usual->runs.raced_cost.n);
@@ -237,7 +246,7 @@ static cnr_status copy_words(const void *from_list, void *to_list, cnr_error *er
     return CNR_OK;
 }
 
-/* Without a contest the times of the first phase are those of both. */
+/* Records the decision. Without a contest, both times are the default's of the first phase. */
 static cnr_status write_down(cnri_adapt *a, const way *usual, const way *chosen, cnr_error *err) {
     cnri_adapt_kept *k = &a->kept;
     const bool raced = usual->runs.raced_ns.n > 0;
@@ -261,6 +270,7 @@ static cnr_status write_down(cnri_adapt *a, const way *usual, const way *chosen,
     return status ? status : copy_words(&chosen->devices, &k->devices, err);
 }
 
+/* Decides, stores the decision and gives the model its options. */
 static cnr_status settle(cnri_adapt *a, cnr_error *err) {
     const way *usual = a->ways.at[0], *best = winner(a, usual);
     cnr_status status = write_down(a, usual, best ? best : usual, err);
@@ -276,13 +286,13 @@ static cnr_status settle(cnri_adapt *a, cnr_error *err) {
     status = follow_kept(a, err);
     if (!status) status = start_ways(a, a->kept.way, err);
     if (!status) status = cnri_adapt_prepare(a, a->ways.at[0], err);
-    cnr_error why = CNR_ERROR_INIT; /* a full disk is no reason to fail a run */
+    cnr_error why = CNR_ERROR_INIT; /* a failure to store, such as a full disk, is only logged */
     if (!status && cnri_adapt_save(a, &why))
         cnri_log(CNR_LOG_WARN, "adapt", "what was learnt is not kept: %s: %s", why.where, why.text);
     return status;
 }
 
-/* ---- one phase after the other ---- */
+/* ---- phases ---- */
 
 static cnr_status add_racer(cnri_adapt *a, int32_t index, cnr_error *err) {
     int32_t *slot = cnri_push(&a->racing);
@@ -291,7 +301,8 @@ static cnr_status add_racer(cnri_adapt *a, int32_t index, cnr_error *err) {
     return CNR_OK;
 }
 
-/* The best measured way of devices that is no racer yet and costs less than the default; -1. */
+/* Index of the cheapest way of devices that is not in the contest yet and costs less than the
+ * default; -1: none. */
 static int32_t best_left(const cnri_adapt *a) {
     double least = cnri_adapt_median(a->ways.at[0]->runs.cost.at, a->ways.at[0]->runs.cost.n);
     int32_t found = -1;
@@ -307,7 +318,8 @@ static int32_t best_left(const cnri_adapt *a) {
     return found;
 }
 
-/* In turns; who was cut short or failed is out. */
+/* Chooses the contest's way with the fewest runs. Removes ways that were cancelled or failed;
+ * decides when all have run. */
 static cnr_status next_turn(cnri_adapt *a, cnr_error *err) {
     for (int32_t i = a->racing.n - 1; i > 0; i--) {
         const way *w = a->ways.at[a->racing.at[i]];
@@ -325,7 +337,7 @@ static cnr_status next_turn(cnri_adapt *a, cnr_error *err) {
     return a->racing.n == 1 || over ? settle(a, err) : CNR_OK;
 }
 
-/* The default, the fastest kernels, and at most two ways of devices. */
+/* Starts the contest of the default, the fastest kernels and at most two ways of devices. */
 static cnr_status begin_contest(cnri_adapt *a, cnr_error *err) {
     cnr_status status = add_racer(a, 0, err);
     for (int32_t i = 1; i < a->ways.n && !status; i++)
@@ -345,7 +357,7 @@ static cnr_status begin_contest(cnri_adapt *a, cnr_error *err) {
     return status ? status : next_turn(a, err);
 }
 
-/* The next way of a set that was not tried, or the contest. */
+/* Chooses the next untried way of a set of devices, or starts the contest. */
 static cnr_status next_set(cnri_adapt *a, cnr_error *err) {
     for (int32_t i = 1; i < a->ways.n; i++) {
         const way *w = a->ways.at[i];
@@ -356,6 +368,7 @@ static cnr_status next_set(cnri_adapt *a, cnr_error *err) {
     return begin_contest(a, err);
 }
 
+/* Adds the way of the next device alone, or goes on to sets of devices. */
 static cnr_status next_device(cnri_adapt *a, cnr_error *err) {
     if (a->turn >= a->others.n) {
         a->phase = CNRI_ADAPT_SETS;
@@ -379,7 +392,7 @@ static cnr_status begin_devices(cnri_adapt *a, cnr_error *err) {
     return status ? status : next_device(a, err);
 }
 
-/* A part of an earlier round, or the next round. */
+/* Chooses an untried part of a split round, the next round, or goes on to devices. */
 static cnr_status next_kernels(cnri_adapt *a, cnr_error *err) {
     way *w;
     for (int32_t i = 1; i < a->ways.n; i++)
@@ -407,6 +420,7 @@ static cnr_status end_default(cnri_adapt *a, cnr_error *err) {
     return status ? status : next_kernels(a, err);
 }
 
+/* Chooses the way of the next run, after a run of the current one. */
 static cnr_status advance(cnri_adapt *a, cnr_error *err) {
     way *w = a->ways.at[a->current];
     const bool enough = cnri_adapt_is_tried(a, w);
@@ -423,7 +437,8 @@ static cnr_status advance(cnri_adapt *a, cnr_error *err) {
 
 /* ---- runs ---- */
 
-/* What a window of runs says of what was learnt. True: it is out of date. */
+/* Compares the median of a full window of runs with that of the first window. True: it changed by
+ * more than the rule allows and by more than the window's halves differ. */
 static bool is_changed(cnri_adapt *a) {
     cnri_adapt_kept *k = &a->kept;
     const int32_t n = k->window.n, half = n / 2;
@@ -442,6 +457,7 @@ static bool is_changed(cnri_adapt *a) {
     return true;
 }
 
+/* Runs the decided configuration and watches its time. */
 static cnr_status run_settled(cnri_adapt *a, const cnr_tensor *const *inputs, cnr_error *err) {
     way *w = a->ways.at[0];
     const bool cold = !w->runs.rehearsed;
@@ -455,11 +471,11 @@ static cnr_status run_settled(cnri_adapt *a, const cnr_tensor *const *inputs, cn
     if (slot) *slot = ns;
     if ((double)a->kept.window.n < a->rules.window || !is_changed(a)) return CNR_OK;
     cnri_log(CNR_LOG_INFO, "adapt", "learns anew: %s", a->reason);
-    a->relearns = true;             /* with the next run: this one's answer is still to be read */
-    return cnri_adapt_save(a, err); /* marked so */
+    a->relearns = true;             /* in the next run: the caller still reads this one's outputs */
+    return cnri_adapt_save(a, err); /* marked as changed */
 }
 
-/* The first run of the default is cold, and does not count. */
+/* Drops the time of the default's first run, which is cold. */
 static void warm_up(way *w) {
     if (w->runs.ns.n != 1 || w->warm) return;
     w->warm = true;
@@ -467,7 +483,7 @@ static void warm_up(way *w) {
     cnri_profile_reset(w->profile);
 }
 
-/* A trial that gave no answer: the default gives it. */
+/* Runs the default after a trial without a result. */
 static cnr_status answer_by_default(cnri_adapt *a, const cnr_tensor *const *inputs,
                                     cnr_error *err) {
     way *w = a->ways.at[0];
@@ -477,7 +493,7 @@ static cnr_status answer_by_default(cnri_adapt *a, const cnr_tensor *const *inpu
     return status;
 }
 
-/* The next way that can run; what can't is passed over. NULL with CNR_OK: it is settled. */
+/* Finds the next way that can run. *out NULL with CNR_OK: the decision was made. */
 static cnr_status find_way(cnri_adapt *a, way **out, cnr_error *err) {
     cnr_status status = CNR_OK;
     *out = NULL;
@@ -495,8 +511,8 @@ static cnr_status find_way(cnri_adapt *a, way **out, cnr_error *err) {
     return status;
 }
 
-/* Before the first run that goes on where another start ended: a run by default warms it up and
- * tells the answers that trials are judged by. Then its times of that start are back. */
+/* Prepares to continue the measurements of an earlier process: runs the default to warm it up and
+ * to copy its outputs, then restores its stored times. */
 static cnr_status recall(cnri_adapt *a, const cnr_tensor *const *inputs, cnr_error *err) {
     way *w = a->ways.at[0];
     a->goes_on = false;
@@ -514,6 +530,7 @@ static cnr_status recall(cnri_adapt *a, const cnr_tensor *const *inputs, cnr_err
     return CNR_OK;
 }
 
+/* Runs one way for the application and measures it. */
 static cnr_status learn(cnri_adapt *a, const cnr_tensor *const *inputs, cnr_error *err) {
     way *w;
     cnr_status status = a->goes_on ? recall(a, inputs, err) : CNR_OK;
@@ -532,7 +549,7 @@ static cnr_status learn(cnri_adapt *a, const cnr_tensor *const *inputs, cnr_erro
     return status;
 }
 
-/* What comes of the last run, which is worked out before the next one: its answer is read until
+/* Evaluates the last run. This is done before the next run, as the caller reads the outputs until
  * then. */
 static cnr_status go_on(cnri_adapt *a, cnr_error *err) {
     cnr_status status = CNR_OK;
@@ -572,7 +589,7 @@ cnr_status cnri_adapt_run(cnr_model *m, const cnr_tensor *const *inputs, int32_t
     return status;
 }
 
-/* The engine's hook: as cnr_run_tensors. */
+/* The engine's hook in place of cnr_run_tensors. */
 static cnr_status run_tensors(cnr_model *m, const cnr_tensor *const *inputs, int32_t n_inputs,
                               const cnr_tensor **outputs, int32_t n_outputs, cnr_error *err) {
     cnr_session *answered;
@@ -583,7 +600,7 @@ static cnr_status run_tensors(cnr_model *m, const cnr_tensor *const *inputs, int
     return status;
 }
 
-/* ---- of a model ---- */
+/* ---- hooks of the model, and the public functions ---- */
 
 static void free_state(void *state) {
     cnri_adapt *a = state;
@@ -606,7 +623,7 @@ static void free_state(void *state) {
     cnri_free(a);
 }
 
-/* Weights are about to change: what is settled stays so, what was being learnt begins again. */
+/* Closes plans before weights change. A decision stays; unfinished measurements start again. */
 static void close_plans(void *state) {
     cnri_adapt *a = state;
     cnri_adapt_free_ways(a);
@@ -615,7 +632,7 @@ static void close_plans(void *state) {
     a->rests = true;
 }
 
-/* Plans for the usual sizes follow what was learnt of them from now on. */
+/* Applies the stored decision for the net's default input sizes, if there is one. */
 static cnr_status follow_usual_sizes(cnri_adapt *a, cnr_error *err) {
     cnri_shapes shapes;
     bool plain;

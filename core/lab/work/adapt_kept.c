@@ -1,9 +1,9 @@
-/* What a net has learnt, kept between starts: per net, shapes, options and power state, for one
- * environment. A file of lines in the folder where placements and times are kept:
+/* Stores the decision of online tuning between processes, by net, shapes, options and power state,
+ * and valid in one environment. A text file in the cache folder, with a line for each of:
  *
  *   cnnrun adapt 1 | environment HEX | way NAME | by time | ns DEFAULT CHOSEN | cost DEFAULT CHOSEN
- *   runs N TRIALS | window NS | kernel NODE@DEVICE=KERNEL | device NAME | run NS | placement, then
- *   the text of a policy up to the end */
+ *   runs N TRIALS | window NS | kernel NODE@DEVICE=KERNEL | device NAME | run NS | placement, and
+ *   then the text of a policy up to the end of the file */
 #include "work/adapt.h"
 #include <glob.h>
 #include <math.h>
@@ -12,7 +12,7 @@
 
 enum { MAX_BYTES = 1 << 24 };
 
-/* ---- rules ---- */
+/* ---- parameters ---- */
 
 static const struct {
     const char *name;
@@ -27,6 +27,7 @@ static const struct {
              {"contest", offsetof(cnri_adapt_rules, contest), 7, 1, 1000},
              {"window", offsetof(cnri_adapt_rules, window), 50, 4, 100000}};
 
+/* Sets parameters from the policy's table; warns of a number out of range. */
 static void take_numbers(cnri_adapt *a, const cnri_policy *policy) {
     for (size_t i = 0; policy && policy->number && i < CNRI_COUNT(rules); i++) {
         double *to = (double *)(void *)((char *)&a->rules + rules[i].at);
@@ -39,7 +40,7 @@ static void take_numbers(cnri_adapt *a, const cnri_policy *policy) {
     }
 }
 
-/* The installed policy's numbers, then those of the net's own policy. */
+/* Numbers of the net's own policy override those of the installed policy. */
 void cnri_adapt_rules_of(cnri_adapt *a) {
     cnri_policy *best = NULL;
     for (size_t i = 0; i < CNRI_COUNT(rules); i++)
@@ -49,8 +50,9 @@ void cnri_adapt_rules_of(cnri_adapt *a) {
     take_numbers(a, a->original.policy);
 }
 
-/* ---- the power state: limits of the clocks, and whether mains is on ---- */
+/* ---- the power state: governors, clock limits, and whether mains power is on ---- */
 
+/* Appends path and first line of each file in /sys that matches the pattern. */
 static void add_files(const cnri_adapt *a, const char *pattern, cnri_text *out) {
     const char *root = a->model->rt->sysfs_root;
     char *full = cnri_format("%s/sys/%s", root ? root : "", pattern), line[64];
@@ -80,7 +82,7 @@ static void add_power(const cnri_adapt *a, cnri_text *out) {
     cnr_gauges_free(&list);
 }
 
-/* ---- where, and for which environment ---- */
+/* ---- file name and environment ---- */
 
 static void print_digest(const char *text, size_t n, char hex[33]) {
     uint8_t digest[32];
@@ -88,7 +90,7 @@ static void print_digest(const char *text, size_t n, char hex[33]) {
     cnri_hex(digest, 16, hex);
 }
 
-/* Lines of the identity that tell which decision it is: shapes, options, the policy. */
+/* Appends the lines of the identity that distinguish decisions: shapes, options and policy. */
 static void add_wanted(const char *identity, const char *end, cnri_text *out) {
     static const char *const keys[] = {"shapes ", "options", "policy "};
     for (const char *at = identity; at < end; at += strcspn(at, "\n"), at += *at == '\n')
@@ -97,7 +99,8 @@ static void add_wanted(const char *identity, const char *end, cnri_text *out) {
                 cnri_text_add(out, "%.*s\n", (int)strcspn(at, "\n"), at);
 }
 
-/* Weights do not matter: kernels take as long by others. */
+/* Names the file and computes the environment's digest. Weights are left out, since times do not
+ * depend on them. */
 static cnr_status name_file(cnri_adapt *a, const cnri_plan_request *r, const char *folder,
                             cnr_error *err) {
     cnri_text identity = {0}, slot = {0};
@@ -144,6 +147,7 @@ void cnri_adapt_forget(cnri_adapt_kept *k) {
     *k = (cnri_adapt_kept){0};
 }
 
+/* Whether the line begins with key and a space; *rest: the text after them. */
 static bool take_word(const char *line, const char *key, const char **rest) {
     const size_t n = strlen(key);
     if (strncmp(line, key, n) != 0 || line[n] != ' ') return false;
@@ -157,7 +161,7 @@ bool cnri_adapt_take_two(const char *text, double *first, double *second) {
     return cnri_parse_double(end + 1, &end, second) && *end == 0;
 }
 
-/* A line of the file; false: it is none, or there is no memory. */
+/* Reads a line of the file; false: it is malformed, or memory is out. */
 static bool take_line(cnri_adapt_kept *k, const char *line) {
     const char *rest, *end;
     double runs, trials, *ns;
@@ -181,7 +185,7 @@ static bool take_line(cnri_adapt_kept *k, const char *line) {
     return true;
 }
 
-/* `text` is cut up. False: it is damaged. */
+/* Reads the file's text, which it cuts into lines; false: it is damaged. */
 static bool parse(cnri_adapt_kept *k, char *text, char environment[33]) {
     bool first = true, good = true;
     while (good && *text) {
@@ -242,7 +246,7 @@ static void print(const cnri_adapt *a, cnri_text *out) {
     if (k->placement) cnri_text_add(out, "placement\n%s", k->placement);
 }
 
-/* A name with a line's end in it would be read as something else. */
+/* Whether no name contains a newline, which would be read as the start of another line. */
 static bool is_writable(const cnri_adapt_kept *k) {
     for (int32_t i = 0; i < k->kernels.n; i++)
         if (strchr(k->kernels.at[i], '\n')) return false;

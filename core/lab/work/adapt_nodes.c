@@ -1,13 +1,15 @@
-/* Kernels while a net adapts: which are worth a trial, how long each node took by them, and the
- * fastest of each. */
+/* Kernels in online tuning: chooses the kernels to try, takes the time of each node with them, and
+ * finds the fastest of each node. */
 #include "work/adapt.h"
 #include <math.h>
 
 typedef cnri_adapt_way way;
 typedef cnri_adapt_node node;
 
+/* Returns an interned copy. */
 static const char *keep(const char *text) { return cnri_name(cnri_intern(text)); }
 
+/* Index into a->nodes of the step that computes this node; -1: none. */
 static int32_t find_node(const cnri_adapt *a, const char *name) {
     return (int32_t)(intptr_t)cnri_map_get(&a->node_of, name) - 1;
 }
@@ -20,7 +22,7 @@ void cnri_adapt_free_nodes(cnri_adapt *a) {
 
 /* ---- times of a plan's steps, by node of the default plan ---- */
 
-/* The node whose kernel reads what a conversion or copy makes; -1: none does. */
+/* The node whose kernel reads the output of a layout conversion or copy; -1: none. */
 static int32_t reader_of(const cnri_adapt *a, const cnr_plan *plan, int32_t step) {
     const int32_t home = plan->steps.at[step].to;
     for (int32_t i = step + 1; i < plan->steps.n; i++) {
@@ -35,8 +37,8 @@ static int32_t reader_of(const cnri_adapt *a, const cnr_plan *plan, int32_t step
     return -1;
 }
 
-/* What a step computes of nodes that the default plan computes by themselves, as long as they take
- * there. */
+/* Sums the default times, in ns, of the nodes that this step fuses and the default plan computes in
+ * steps of their own. */
 static double also_computed(const cnri_adapt *a, const cnri_step *s, int32_t own) {
     double ns = 0;
     for (int32_t i = 0; i < cnri_n_taken(&s->view); i++) {
@@ -48,7 +50,8 @@ static double also_computed(const cnri_adapt *a, const cnri_step *s, int32_t own
     return ns;
 }
 
-/* Adds the least time of each step to its node's; a node with a step that never ran gets NaN. */
+/* Adds the least time of each step, in ns, to that of its node. A node with a step that never ran
+ * gets NaN. */
 static void sum_steps(const cnri_adapt *a, const way *w, double *ns) {
     for (int32_t i = 0; i < w->plan->steps.n; i++) {
         const cnri_step *s = &w->plan->steps.at[i];
@@ -93,7 +96,8 @@ static bool is_known(const node *n, const char *kernel) {
     return strcmp(n->kernel, kernel) == 0;
 }
 
-/* Kernels of the same device whose estimate is not far above that of the one that was taken. */
+/* Adds kernels on the node's device whose estimated time is at most `unlikely` times that of the
+ * chosen kernel. */
 static cnr_status add_choices(cnri_adapt *a, const cnri_table *t, int32_t index, cnr_error *err) {
     const cnri_table_node *of = &t->nodes.at[index];
     const int32_t at = find_node(a, of->name);
@@ -132,6 +136,7 @@ cnr_status cnri_adapt_find_nodes(cnri_adapt *a, cnr_error *err) {
 
 /* ---- rounds ---- */
 
+/* Forces the node's kernel in this way. */
 static cnr_status add_word(way *w, const node *n, const char *kernel, cnr_error *err) {
     char *word = cnri_format("%s@%s=%s", n->name, n->device, kernel);
     char **slot = word ? cnri_push(&w->kernels) : NULL;
@@ -140,8 +145,8 @@ static cnr_status add_word(way *w, const node *n, const char *kernel, cnr_error 
     return slot ? CNR_OK : cnri_out_of_memory(err, "adapt");
 }
 
-/* The k-th kernel that nodes of that operator on that device have to try; NULL: there are fewer.
- * All of them try the same one at once, so that layouts fit. */
+/* The kernel number `round` of those that nodes of this operator on this device try; NULL: there
+ * are fewer. All these nodes try the same kernel at once, so that their layouts agree. */
 static const char *kernel_of_round(const cnri_adapt *a, const node *n, int32_t round) {
     const char *seen[64];
     int32_t n_seen = 0;
@@ -158,6 +163,7 @@ static const char *kernel_of_round(const cnri_adapt *a, const node *n, int32_t r
     return round < n_seen ? seen[round] : NULL;
 }
 
+/* Forces the kernels of the round in its way. */
 static cnr_status force_tries(cnri_adapt *a, way *w, cnr_error *err) {
     cnr_status status = CNR_OK;
     for (int32_t i = 0; i < a->nodes.n && !status; i++)
@@ -165,6 +171,7 @@ static cnr_status force_tries(cnri_adapt *a, way *w, cnr_error *err) {
     return status;
 }
 
+/* Adds a way for the current round, or for a part of it; NULL: out of memory. */
 static way *add_round(cnri_adapt *a, int32_t part) {
     char name[64];
     snprintf(name, sizeof name, part ? "kernels %d, part %d" : "kernels %d", (int)a->round,
@@ -193,7 +200,7 @@ cnr_status cnri_adapt_next_round(cnri_adapt *a, way **out, cnr_error *err) {
     return tried ? force_tries(a, w, err) : CNR_OK;
 }
 
-/* The kernel that the way's plan has for the node; NULL: another step computes it. */
+/* The kernel of the node in the way's plan; NULL: the node is fused into another step. */
 static const char *kernel_in(const way *w, const char *name) {
     for (int32_t i = 0; w->plan && i < w->plan->steps.n; i++) {
         const cnri_step_names names = cnri_step_names_of(w->plan, i);
@@ -210,8 +217,9 @@ static void set_time(node *n, const char *kernel, double ns) {
     }
 }
 
-/* Nodes that made a round too slow: the one in which it was stopped, and those that took `stop`
- * times as long as by default. Returns how many other ones there are that were not timed. */
+/* Marks the nodes that made a round too slow in `guilty`: the one in which it was cancelled, and
+ * those that took more than `stop` times their default time. Returns the number of other nodes that
+ * were not timed; 0 if none is guilty. */
 static int32_t blame(const cnri_adapt *a, const way *w, const double *ns, bool *guilty) {
     const char *last = cnri_step_names_of(w->plan, w->runs.stopped_at).node;
     const int32_t at = last ? find_node(a, last) : -1;
@@ -228,7 +236,7 @@ static int32_t blame(const cnri_adapt *a, const way *w, const double *ns, bool *
     return found ? left : 0;
 }
 
-/* A round was cut short: its innocent nodes try again without the others. */
+/* Adds a round for the untimed nodes of a cancelled round, without those that made it slow. */
 static cnr_status split_round(cnri_adapt *a, const way *w, const double *ns, cnr_error *err) {
     bool *guilty = cnri_alloc_zero((size_t)a->nodes.n + 1);
     if (!guilty) return cnri_out_of_memory(err, "adapt");
@@ -244,7 +252,7 @@ static cnr_status split_round(cnri_adapt *a, const way *w, const double *ns, cnr
     return status;
 }
 
-/* One node's kernel made all of them fail: each half is tried without the other. */
+/* Adds a round for each half of a failed round, to find the nodes whose kernels fail. */
 static cnr_status halve_round(cnri_adapt *a, const way *w, cnr_error *err) {
     enum { MOST_PARTS = 6 };
     cnr_status status = CNR_OK;

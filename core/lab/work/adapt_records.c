@@ -1,6 +1,6 @@
-/* What a net measured before it was settled, kept for the next start: the times of each way's runs
- * and steps. That start makes the same ways in the same order and takes their times over, instead
- * of running them again. The file is the one where the decision will be:
+/* Stores the measurements of online tuning until the decision: the times of each way's runs and
+ * steps. The next process makes the same ways in the same order and takes over their times instead
+ * of running them again. The file is that of the later decision (adapt_kept.c), with the lines:
  *
  *   cnnrun adapt 1 | environment HEX | learning RUNS TRIALS STOPPED | by time
  *   and of each way: record INDEX NAME | state REHEARSED JUDGED STOPPED FAILED STEP
@@ -36,7 +36,7 @@ void cnri_adapt_note_steps(cnri_adapt_way *w) {
     for (int32_t i = -1; i < n; i++) {
         cnri_step_time *to = cnri_push(&w->runs.steps);
         if (!to) {
-            w->runs.steps.n = 0; /* without memory it is measured again */
+            w->runs.steps.n = 0; /* without memory, the times are measured again */
             return;
         }
         *to = cnri_profile_of(w->profile, i);
@@ -73,12 +73,13 @@ bool cnri_adapt_take_record(cnri_adapt *a, cnri_adapt_way *w) {
 
 /* ---- reading ---- */
 
+/* The text after `key` and a space at the beginning of the line; NULL: it begins otherwise. */
 static const char *behind(const char *line, const char *key) {
     const size_t n = strlen(key);
     return strncmp(line, key, n) == 0 && line[n] == ' ' ? line + n + 1 : NULL;
 }
 
-/* Both or none: the two lists stay as long as each other. */
+/* Parses two numbers and appends them to the two lists; false: malformed, or out of memory. */
 static bool push_two(const char *text, void *first_list, void *second_list) {
     CNRI_VEC(double) *first = first_list, *second = second_list;
     double ns, cost, *a, *b;
@@ -131,7 +132,7 @@ static bool take_line(cnri_adapt *a, const char *line) {
     return false;
 }
 
-/* The lines before the records. Joules of an earlier start are no good without a meter. */
+/* Reads a line before the records. Records with EDP are refused if there is no meter now. */
 static bool take_head(cnri_adapt *a, const char *line, bool *same) {
     const char *rest;
     int64_t *to[] = {&a->report.runs, &a->report.trials, &a->report.stopped};
@@ -149,7 +150,7 @@ static bool take_head(cnri_adapt *a, const char *line, bool *same) {
     return sscanf(rest, "%" SCNd64 " %" SCNd64 " %" SCNd64, to[0], to[1], to[2]) == 3;
 }
 
-/* `text` is cut up. */
+/* Reads the file's text, which it cuts into lines; false: damaged, or another environment. */
 static bool parse(cnri_adapt *a, char *text) {
     bool same = false, good = strstr(text, "\nlearning ") != NULL;
     for (char *at = text, *next; good && *at; at = next) {

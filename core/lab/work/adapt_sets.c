@@ -1,6 +1,6 @@
-/* Devices while a net adapts: which are tried alone, and the sets of them that the placement policy
- * makes plans for, by the times of each device alone. Contention, heat and all else that the policy
- * does not know are in the times of the sets, which are then run. */
+/* Devices in online tuning: chooses those to try alone, then has placement policies plan for sets
+ * of them, by the times of each device alone. The sets are run as well, since policies do not know
+ * contention and heat. */
 #include "work/adapt.h"
 #include "work/place.h"
 #include <math.h>
@@ -15,7 +15,7 @@ static cnr_status add_device(cnri_adapt *a, const char *name, cnr_error *err) {
     return CNR_OK;
 }
 
-/* The device that runs all of it; NULL: there are several. */
+/* The device that runs all kernels of the plan; NULL: there are several. */
 static const char *only_device(const cnr_plan *plan) {
     const char *name = NULL;
     for (int32_t i = 0; i < plan->steps.n; i++) {
@@ -27,14 +27,14 @@ static const char *only_device(const cnr_plan *plan) {
     return name;
 }
 
-/* A device that says itself that it is no rival of the best one is not tried unasked. */
+/* A device that is not listed is tried only if its score is at least half of the best one's. */
 cnr_status cnri_adapt_find_devices(cnri_adapt *a, cnr_error *err) {
     const cnr_plan *plan = a->ways.at[0]->plan;
     cnri_devices *all = &a->model->rt->devices;
     const char *const *listed = a->original.devices;
     cnr_status status = CNR_OK;
     const char *own = only_device(plan);
-    if (!own) return CNR_OK; /* it is placed already */
+    if (!own) return CNR_OK; /* the net is already placed on several devices */
     if (!listed && a->original.policy) listed = a->original.policy->devices;
     for (; listed && *listed && !status; listed++)
         if (strcmp(own, *listed) != 0) status = add_device(a, *listed, err);
@@ -51,9 +51,10 @@ cnr_status cnri_adapt_find_devices(cnri_adapt *a, cnr_error *err) {
     return status;
 }
 
-/* ---- a device alone, as cnri_place has measured it ---- */
+/* ---- times of a device alone, in the form that cnri_place uses ---- */
 
-/* Steps behind the one in which a trial was cut short are taken to go on at the rate so far. */
+/* Estimates the times of the steps that a cancelled trial did not reach: by the rate so far, per
+ * operation or per byte. */
 static void fill_up(cnr_timing *t) {
     double ms = 0, flops = 0, bytes = 0;
     for (int32_t i = 0; i < t->n_steps; i++) {
@@ -89,13 +90,14 @@ static cnr_status take_steps(const way *w, cnr_timing *t, cnr_error *err) {
     return CNR_OK;
 }
 
-/* False: nothing of it was timed, or it is no device alone. */
+/* Whether the way ran on `device` alone (NULL: on any one device) and has times. */
 static bool is_known(const way *w, const char *device) {
     const char *own = w->plan ? only_device(w->plan) : NULL;
     if (!own || !w->profile || w->runs.failed || (device && strcmp(own, device) != 0)) return false;
     return w->runs.ns.n > 0 || cnri_profile_of(w->profile, 0).runs > 0;
 }
 
+/* Adds the times of a device alone to the job. */
 static cnr_status take_alone(const cnri_adapt *a, cnri_place_job *j, way *w, cnr_error *err) {
     cnr_timing *t = &j->alone[j->n];
     const char *name = only_device(w->plan);
@@ -131,7 +133,7 @@ static cnr_status take_alone(const cnri_adapt *a, cnri_place_job *j, way *w, cnr
     return CNR_OK;
 }
 
-/* The device alone that is best by cost goes first. */
+/* Sorts ways by their median cost, the cheapest first. */
 static void sort_ways(const way **at, int32_t n) {
     for (int32_t i = 1; i < n; i++)
         for (int32_t k = i; k > 0; k--) {
@@ -148,6 +150,7 @@ static void sort_ways(const way **at, int32_t n) {
         }
 }
 
+/* Adds the times of all devices that ran alone to the job. */
 static cnr_status collect(cnri_adapt *a, cnri_place_job *j, cnr_error *err) {
     const way *alone[CNRI_PLACE_DEVICES];
     int32_t n = 0;
@@ -163,9 +166,10 @@ static cnr_status collect(cnri_adapt *a, cnri_place_job *j, cnr_error *err) {
     return status;
 }
 
-/* ---- what a division costs: a net whose layers are divided, by turns more of it here and there.
- * It runs once, on the copy of earlier inputs: no answer is its. ---- */
+/* ---- cost of dividing layers: a way in which all layers are divided, the larger parts on
+ * alternating devices. It is only rehearsed, so its outputs are not used. ---- */
 
+/* Divides this node among all devices of the job. */
 static cnr_status add_wish(way *w, const cnri_place_job *j, const cnri_table_node *of,
                            cnr_error *err) {
     const int32_t turn = w->wishes.n & 1;
@@ -184,7 +188,7 @@ static cnr_status add_wish(way *w, const cnri_place_job *j, const cnri_table_nod
     return CNR_OK;
 }
 
-/* Nodes that each of the devices can compute a part of. */
+/* Divides all nodes of which each device can compute a part. */
 static cnr_status add_wishes(way *w, const cnri_place_job *j, const cnri_table *t, cnr_error *err) {
     cnr_status status = CNR_OK;
     for (int32_t i = 0; i < t->nodes.n && !status; i++) {
@@ -200,7 +204,8 @@ static cnr_status add_wishes(way *w, const cnri_place_job *j, const cnri_table *
     return status;
 }
 
-/* *out: the way that has run so, with its times; NULL: the net can't be divided. */
+/* Rehearses the net with divided layers. *out: the way with its times; NULL: no layer can be
+ * divided. */
 static cnr_status run_divided(cnri_adapt *a, const cnri_place_job *j, way **out, cnr_error *err) {
     cnri_plan_options options = a->original;
     cnr_plan *plan = NULL;
@@ -225,7 +230,7 @@ static cnr_status run_divided(cnri_adapt *a, const cnri_place_job *j, way **out,
     return status;
 }
 
-/* Only steps that have run are told. */
+/* Adds the times of the divided net's steps to the job, without those that did not run. */
 static cnr_status take_divided(const way *w, cnri_place_job *j, cnr_error *err) {
     cnr_timing *t = &j->divided;
     *t = (cnr_timing){.size = sizeof *t, .runs = 1, .batch = 1};
@@ -236,13 +241,14 @@ static cnr_status take_divided(const way *w, cnri_place_job *j, cnr_error *err) 
         else cnri_free((void *)t->steps[i].node);
     }
     t->n_steps = n;
-    t->ms_median = 0; /* of steps one behind the other: no wait is told by it */
+    t->ms_median = 0; /* steps ran one after another, so it would not show waits */
     for (int32_t i = 0; i < n; i++) t->steps[i].joules = NAN;
     return status;
 }
 
 /* ---- plans of the policy ---- */
 
+/* Reads the placement that the policy chose: devices and shares of each node. */
 static cnr_status read_nodes(const cnri_table *t, cnri_placing *out, cnr_error *err) {
     for (int32_t i = 0; i < t->nodes.n; i++) {
         const cnri_table_node *from = &t->nodes.at[i];
@@ -265,6 +271,7 @@ static cnr_status read_nodes(const cnri_table *t, cnri_placing *out, cnr_error *
     return CNR_OK;
 }
 
+/* Whether the placement uses one device. */
 static bool is_alone(const cnri_placing *p) {
     for (int32_t i = 0; i < p->nodes.n; i++)
         if (p->nodes.at[i].n != 1 ||
@@ -273,6 +280,7 @@ static bool is_alone(const cnri_placing *p) {
     return true;
 }
 
+/* Whether a way has this placement. */
 static bool is_there(const cnri_adapt *a, const char *placement) {
     for (int32_t i = 0; i < a->ways.n; i++)
         if (a->ways.at[i]->placement && strcmp(a->ways.at[i]->placement, placement) == 0)
@@ -280,7 +288,7 @@ static bool is_there(const cnri_adapt *a, const char *placement) {
     return false;
 }
 
-/* One that is a device alone was tried, and so was one that came of another set. */
+/* Adds a way for the policy's placement, unless it uses one device or some way has it already. */
 static cnr_status add_way(cnri_adapt *a, const cnri_place_job *j, const char *policy,
                           const cnri_table *t, cnr_error *err) {
     cnri_text name = {0}, text = {0};
@@ -307,6 +315,7 @@ static cnr_status add_way(cnri_adapt *a, const cnri_place_job *j, const char *po
     return status;
 }
 
+/* Plans with this policy and the times in the job; adds its placement as a way. */
 static cnr_status ask_policy(cnri_adapt *a, const cnri_place_job *j, const char *name,
                              cnr_error *err) {
     cnri_plan_options options = a->original;
@@ -337,11 +346,11 @@ static void free_job(cnri_place_job *j) {
     cnri_placing_free(j->out);
 }
 
-/* The best `most` devices together: by the policy that weighs layers and copies, and by the one
- * that divides every layer by the devices' speeds. What both do not know, trials tell. */
+/* Adds ways for the best `most` devices together: one by the policy that weighs layers and copies,
+ * and one by the policy that divides each layer by the devices' speeds. */
 static cnr_status add_set(cnri_adapt *a, int32_t most, cnr_error *err) {
     static const char *const policies[] = {"best", "edp_set"};
-    static const char *const settings[] = {"threshold=1e30", NULL}; /* drops no device */
+    static const char *const settings[] = {"threshold=1e30", NULL}; /* excludes no device */
     const cnri_place_options o = {.runs = 1, .batch = 1, .settings = settings};
     cnri_placing out = {0};
     cnr_error why = CNR_ERROR_INIT;
@@ -353,7 +362,7 @@ static cnr_status add_set(cnri_adapt *a, int32_t most, cnr_error *err) {
     cnr_status status = collect(a, j, &why);
     if (!status && !a->divided) status = run_divided(a, j, &a->divided, &why);
     if (!status && a->divided) status = take_divided(a->divided, j, &why);
-    for (; j->n > most; j->n--) { /* those behind are left out */
+    for (; j->n > most; j->n--) { /* the last ones are left out */
         j->names[j->n - 1] = NULL;
         cnr_timing_free(&j->alone[j->n - 1]);
         out.alone.n--;

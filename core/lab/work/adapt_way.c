@@ -1,4 +1,4 @@
-/* One manner of running the net while it adapts: planned, warmed up and judged, run, cut short. */
+/* A way of online tuning: plans it, rehearses it, runs it and cancels it if it is too slow. */
 #include "work/adapt.h"
 #include "work/watchdog.h"
 #include <math.h>
@@ -91,7 +91,7 @@ cnr_status cnri_adapt_options(const cnri_adapt *a, const way *w, const char ***w
     return CNR_OK;
 }
 
-/* A trial's plan is not the model's: nobody else runs by it, and no cache stores it. */
+/* Makes the plan of a trial, which the model does not use otherwise and no cache stores. */
 static cnr_status plan_trial(cnri_adapt *a, const way *w, cnr_plan **out, cnr_error *err) {
     cnr_model *m = a->model;
     const char **words;
@@ -128,8 +128,8 @@ static cnr_status open_way(cnri_adapt *a, way *w, cnr_error *err) {
 
 /* ---- runs ---- */
 
-/* Whether what is left of the run takes less than a run by default, as its rehearsal went. Then
- * the answer is there sooner if it goes on. */
+/* Whether the remaining steps took less in the rehearsal than a whole run by default. Then
+ * finishing the run gives its result sooner than cancelling it. */
 static bool ends_soon(const cnri_adapt *a, const way *w, int32_t step) {
     double ns = 0;
     for (int32_t i = step + 1; i < w->plan->steps.n; i++) {
@@ -140,7 +140,7 @@ static bool ends_soon(const cnri_adapt *a, const way *w, int32_t step) {
     return ns < a->limit_ns / a->rules.stop;
 }
 
-/* Cancels a run between two steps, once it is past the limit. */
+/* Event listener: times steps and cancels a run that exceeds the limit, between two steps. */
 static void hear(void *arg, const cnri_event *e) {
     cnri_adapt *a = arg;
     way *w = a->running;
@@ -148,7 +148,7 @@ static void hear(void *arg, const cnri_event *e) {
     if (!w->placement) cnri_profile_hear(w->profile, e);
     if (e->kind != CNRI_EVENT_STEP_END || a->limit_ns <= 0) return;
     if ((double)(now - a->begun_ns) <= a->limit_ns || a->cut) return;
-    a->cut = e->step + 1 < w->plan->steps.n; /* the last one's end is the run's */
+    a->cut = e->step + 1 < w->plan->steps.n; /* not after the last step */
     if (a->cut && w->runs.rehearsed && ends_soon(a, w, e->step)) a->cut = false;
     w->runs.stopped_at = e->step;
     if (a->cut) cnr_session_cancel(w->session);
@@ -156,22 +156,22 @@ static void hear(void *arg, const cnri_event *e) {
 
 cnr_status cnri_adapt_listen(cnri_adapt *a, way *w, bool on, cnr_error *err) {
     if (on == (w->heard != 0)) return CNR_OK;
-    /* several devices work at once only if no step is waited for to be timed */
+    /* steps of a placed way are not timed: waiting for each would keep devices from overlapping */
     if (on) return cnri_session_listen(w->session, hear, a, !w->placement, &w->heard, err);
     cnr_session_unlisten(w->session, w->heard);
     w->heard = 0;
     return CNR_OK;
 }
 
-/* The step that a kernel was in when somebody else cancelled it: the first that was not timed. */
+/* The step that ran when the watchdog cancelled the run: the first without a time. */
 static int32_t step_under_way(const way *w) {
     int32_t i = 0;
     while (i + 1 < w->plan->steps.n && cnri_profile_of(w->profile, i).runs > 0) i++;
     return i;
 }
 
-/* Runs what the session's inputs say. `cold`: the way's first run, whose time nothing bounds yet:
- * it may take twice as long, and a thread watches it, since a step may go on for ever. */
+/* Runs the session within the time limit. `cold`: the way's first run, which may take twice as long
+ * and 1 ms more. A watchdog thread cancels it then, since one step may never end. */
 static cnr_status run_limited(cnri_adapt *a, way *w, bool cold, cnr_error *err) {
     enum { COLD_NS = 1000000 };
     cnri_watchdog dog;
@@ -201,7 +201,7 @@ static cnr_status put_inputs(const cnri_adapt *a, way *w, const cnr_tensor *cons
     return status;
 }
 
-/* Joules of a run times its seconds, where a meter tells them; else its ns. */
+/* Cost of a run: its EDP in J s if a meter measures joules, else its ns. */
 static double cost_of(cnri_adapt *a, const cnri_reading_point *before, double ns) {
     cnri_reading_point after = {0};
     cnr_energy e = {.size = sizeof e};
@@ -210,13 +210,14 @@ static double cost_of(cnri_adapt *a, const cnri_reading_point *before, double ns
     if (!cnri_sampler_point(a->sampler, true, &after, NULL) &&
         !cnri_account(a->sampler, before, &after, 1, 0, &e, NULL) && e.source && e.joules > 0)
         cost = e.joules * ns * 1e-9;
-    if (cost == ns) a->report.by = "time"; /* one run without joules: all go by time */
+    if (cost == ns) a->report.by = "time"; /* one run lacks joules: all are judged by time */
     cnri_free(after.at);
     cnr_energy_free(&e);
     return cost;
 }
 
-/* A trial's own failure ends the trial; want of memory, and a person's wish to stop, end all. */
+/* Marks a failed or cancelled trial and returns CNR_OK. Returns failures of the default, lack of
+ * memory, and cancellation by the application. */
 static cnr_status judge_failure(cnri_adapt *a, way *w, cnr_status status, cnr_error *err) {
     if (is_default(a, w) || status == CNR_E_MEMORY || (status == CNR_E_CANCELLED && !a->cut))
         return status;
@@ -261,7 +262,7 @@ cnr_status cnri_adapt_run_way(cnri_adapt *a, way *w, const cnr_tensor *const *in
     return status;
 }
 
-/* ---- rehearsal: a way is warm, and its answers are known, before it gives one ---- */
+/* ---- rehearsal: warms a way and compares its outputs before the application gets them ---- */
 
 static void free_tensors(cnr_tensor *at, int32_t n) {
     for (int32_t i = 0; at && i < n; i++) cnri_free(at[i].data);
@@ -314,8 +315,8 @@ static cnr_status compare_answers(const cnri_adapt *a, const way *w, bool *alike
     return status;
 }
 
-/* How it went says whether runs that somebody waits for are to try it. Joules may say otherwise
- * than time does. */
+/* Decides whether a slow way is still tried in runs of the application. By EDP, each way is tried,
+ * since a slower one may take less energy. */
 static void judge_rehearsal(const cnri_adapt *a, way *w, double ns) {
     const bool slow = a->limit_ns > 0 && ns > a->limit_ns / a->rules.stop * a->rules.worth;
     const bool races = a->phase == CNRI_ADAPT_CONTEST;
@@ -329,7 +330,8 @@ static cnr_status rehearse(cnri_adapt *a, way *w, cnr_error *err) {
     for (int32_t i = 0; i < a->n_inputs; i++) list[i] = &a->inputs[i];
     cnr_status status = put_inputs(a, w, list, err);
     if (!status) status = run_limited(a, w, true, err);
-    /* what was slow may be so still when it is warm: no picture is to wait for that */
+    /* a slow way is rehearsed again while it is warm, so that no run of the application has to try
+     * it */
     const bool slow = (double)(cnri_now_ns() - a->begun_ns) > 0.7 * a->limit_ns;
     if (!status && slow && a->limit_ns > 0) {
         cnri_profile_reset(w->profile);
@@ -369,7 +371,7 @@ cnr_status cnri_adapt_prepare(cnri_adapt *a, way *w, cnr_error *err) {
     cnr_status status = CNR_OK;
     const bool known = !is_default(a, w) && cnri_adapt_take_record(a, w);
     if (known && a->phase != CNRI_ADAPT_CONTEST && cnri_adapt_is_tried(a, w)) {
-        if (!w->runs.failed) status = plan_way(a, w, &why); /* that is all: its times are known */
+        if (!w->runs.failed) status = plan_way(a, w, &why); /* no rehearsal: its times are known */
         cnri_adapt_put_steps(w);
     } else {
         status = open_and_rehearse(a, w, &why);

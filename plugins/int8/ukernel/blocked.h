@@ -140,7 +140,7 @@ static void tile(const int8_tile *t) {
 
 #elif defined(__AVX2__)
 
-/* One panel of up to three positions: bytes widened to 16 bits and multiplied in pairs. */
+/* Computes one panel at up to three positions: widens bytes to 16 bits and multiplies pairs. */
 static inline __attribute__((always_inline)) void
 tile_of(const int8_tile *t, const uint8_t *x, const int8_t *w, const int pixels, int32_t *sums) {
     __m256i s[3][4];
@@ -240,7 +240,8 @@ static inline void store_block(uint8_t *y, __m128i v, const int block) {
 
 enum { MOST_QUADS = 8 }; /* positions of a tile */
 
-/* Adjacent outputs one byte apart share each quad: the second uses shifted weights. */
+/* Two adjacent outputs, one column apart, share each quad of x; the second uses the shifted
+ * weights. */
 static inline __attribute__((always_inline)) void window_of(const int8_window *t, const uint8_t *x,
                                                             const int pixels, const int pairs,
                                                             const int block, const finishing *f,
@@ -283,7 +284,7 @@ static inline __attribute__((always_inline)) void window_row(const int8_window *
     if (p < t->pixels) window_of(t, t->x + p * t->step, 1, pairs, block, &f, t->y + p * block);
 }
 
-/* Columns far apart are widened and multiplied one by one. */
+/* For other strides and dilations: widens and multiplies each column by itself. */
 static void window_apart(const int8_window *t) {
     for (int64_t p = 0; p < t->pixels; p++) {
         const int16_t *w = t->word;

@@ -1,7 +1,7 @@
 /* Part of template.h: products of bytes by NEON, with SDOT where the file's options have it.
  *
  * These instructions multiply signed bytes, so the top bit of an activation is flipped, which
- * subtracts 128; 128 times the sum of the weights is added again. */
+ * subtracts 128; 128 times the sum of the weights is then added. */
 #include <arm_neon.h>
 
 static inline int8x16_t signed_of(const uint8_t *x) {
@@ -15,7 +15,7 @@ static inline int32x4_t add_products(int32x4_t sum, int8x16_t x, int8x16_t w) {
     return vdotq_s32(sum, x, w);
 }
 
-/* The same by the four bytes of a lane of `by`. */
+/* The same with the four bytes of one lane of `by`. */
 #define ADD_LANE(sum, x, by, lane) vdotq_laneq_s32(sum, x, by, lane)
 
 #else

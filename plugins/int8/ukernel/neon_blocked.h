@@ -1,7 +1,8 @@
 /* Part of blocked.h: convolutions on channel blocks by NEON. */
 
-/* How 16 or 8 outputs end. Sums begin at `offset`. Saturation clamps: the bounds are those of the
- * stored type. Signed bytes are made as unsigned ones whose top bit is flipped at last. */
+/* Parameters to requantise 16 or 8 outputs. Sums begin at `offset`. Saturating instructions clamp
+ * to the bounds of the stored type. Signed results are computed as unsigned bytes; their top bit is
+ * flipped in the end. */
 typedef struct finishing {
     int32x4_t offset[4];
     float32x4_t scale[4];
@@ -50,13 +51,13 @@ static inline __attribute__((always_inline)) int8x16_t position(const int8_t *x,
 
 enum { TILE_PIXELS = 6 };
 
-/* Two positions by eight steps of k: a row of SMMLA's operand each. */
+/* Two positions by eight steps of k, each position a row of SMMLA's operand. */
 static inline int8x16_t rows_of(int8x16_t a, int8x16_t b, const int high) {
     const int64x2_t x = vreinterpretq_s64_s8(a), y = vreinterpretq_s64_s8(b);
     return vreinterpretq_s8_s64(high ? vzip2q_s64(x, y) : vzip1q_s64(x, y));
 }
 
-/* Eight steps: s[pair of positions][pair of outputs]. */
+/* Adds eight steps of k to s[pair of positions][pair of outputs]. */
 static inline __attribute__((always_inline)) void
 eight_steps(const int8x16_t *rows, const int8_t *w, const int pairs, int32x4_t s[][8]) {
 #pragma GCC unroll 4
@@ -127,7 +128,7 @@ static inline __attribute__((always_inline)) void tile_of(const int8_tile *t, co
                                                           const int8_t *w, const int pixels,
                                                           const int pixel, int32x4_t s[][4]) {
     int64_t k = 0;
-    do { /* at least once: else the compiler keeps the sums of no step apart */
+    do { /* at least once: a while loop makes the compiler keep the initial sums separately */
         const int8_t *from = x + t->tap[k];
         int8x16_t a[TILE_PIXELS];
         for (int p = 0; p < pixels; p++) a[p] = position(from + p * pixel, pixel);
@@ -145,8 +146,8 @@ static inline __attribute__((always_inline)) void tile_of(const int8_tile *t, co
 
 enum { TILE_PIXELS = 2 };
 
-/* Two steps of k. Products of two bytes fit 16 bits; the sum of two such products does too unless a
- * weight is -128. */
+/* Adds two steps of k. A product of two bytes fits 16 bits; so does the sum of two products, unless
+ * a weight is -128. */
 #define STEPS(lane) \
     for (int p = 0; p < pixels; p++) { \
         const int8x16_t x0 = LANE(a[p], lane), x1 = LANE(a[p], (lane) + 1); \
@@ -215,8 +216,8 @@ tile_of_fours(const int8_tile *t, const int8_t *x, const int8_t *w, int32x4_t s[
     }
 }
 
-/* Adds products to sums that begin at the offsets. pixel 4: four positions. Sums go through memory:
- * the compiler would move each from register to register before it finishes them. */
+/* Computes sums from the offsets and products, and requantises them. pixel 4: four positions. The
+ * sums pass through memory, since the compiler would otherwise copy each between registers. */
 static inline __attribute__((always_inline)) void tile_part(const int8_tile *t, const finishing *f,
                                                             int64_t panel, int64_t at,
                                                             const int pixels, const int pixel) {
@@ -264,7 +265,7 @@ static void tile(const int8_tile *t) {
 
 /* ---- depthwise convolution ---- */
 
-/* Products of 16 bits, for any distance between columns. */
+/* Multiplies numbers of 16 bits; any distance between columns is allowed. */
 static inline __attribute__((always_inline)) void window_words(const int8_window *t,
                                                                const finishing *f, int64_t at,
                                                                const int pixels, const int block) {
@@ -307,7 +308,7 @@ static inline __attribute__((always_inline)) void quad_of(const int8_t *x, const
     }
 }
 
-/* Adjacent outputs share each quad: the second uses shifted weights. */
+/* Two adjacent outputs share each quad of x; the second uses the shifted weights. */
 static inline __attribute__((always_inline)) void window_quads(const int8_window *t,
                                                                const finishing *f, int64_t at,
                                                                const int pixels, const int shared,

@@ -1,8 +1,8 @@
-/* Floats by whole numbers of 2, 4 or 8 bits, part of template.h.
+/* Part of template.h: multiplies floats by integers of 2, 4 or 8 bits.
  *
- * A word of 32 bits a lane holds 32 / bits numbers: lane l multiplies number l * each + j in step
- * j, and x is laid out in that order, once for all rows. With VNNI, x becomes digits of a byte
- * instead. */
+ * Each lane of a vector is a word of 32 bits and holds `each` = 32 / bits integers. In step j, lane
+ * l multiplies integer l * each + j; x is reordered accordingly, once for all rows. With VNNI, x is
+ * instead split into one-byte digits. */
 #if defined(__aarch64__)
 #include <arm_neon.h>
 #endif
@@ -43,12 +43,12 @@ static void packed_reorder(const float *x, int64_t n, int32_t bits, float scale,
             }
 }
 
-/* Number j of each word. */
+/* Integer j of each word, as a float. */
 PACKED_INLINE packed_reals packed_number(packed_words w, int j, const int bits) {
     return __builtin_convertvector((w << (32 - bits * (j + 1))) >> (32 - bits), packed_reals);
 }
 
-/* Unfused products where the processor has fused ones; in these files no contraction is allowed. */
+/* sum + a * b, fused only by an explicit instruction: these files are built without contraction. */
 PACKED_INLINE packed_reals packed_add(packed_reals sum, packed_reals a, packed_reals b) {
 #if defined(__AVX512F__)
     return (packed_reals)_mm512_fmadd_ps((__m512)a, (__m512)b, (__m512)sum);
@@ -88,9 +88,10 @@ PACKED_INLINE void packed_by_floats(const uint8_t *w, int64_t blocks, const floa
 
 #if defined(__AVX512VNNI__)
 
-/* x to 2^-31 of its maximum as four one-byte digits, whose products with bytes are summed exactly.
- * One instruction multiplies 64 numbers by a digit; floats take three to four for 16. The digits of
- * one place are adjacent, 64 bytes; so are those multiplied by the same bits of a byte. */
+/* x as four one-byte digits, precise to 2^-31 of its maximum; products with bytes are summed
+ * exactly. One instruction multiplies 64 numbers by a digit; with floats, 16 numbers take three or
+ * four. 64 digits of the same place are adjacent, as are those multiplied by the same bits of a
+ * byte. */
 enum {
     DIGITS = 3,
     OUTLIER = 64, /* bound on the ratio of the maximum to the mean */
@@ -98,8 +99,8 @@ enum {
     MOST_TERMS = 65536 /* 255 * 128 each, within 32 bits */
 };
 
-/* 2^22 divided by the smallest power of two above the maximum of x * scale; 0: x has infinity or
- * NaN, or an outlier that would cost the others too many digits. */
+/* Returns 2^22 divided by the smallest power of two above the maximum of x * scale. 0: x has
+ * infinity, NaN, or an outlier that would leave too few digits for the other numbers. */
 static float packed_places(const float *x, int64_t n, float scale) {
     float part[16] = {0}, top[16] = {0}, sum = 0, most = 0;
     for (int64_t i = 0; i < n; i += 16)
@@ -147,7 +148,7 @@ static void packed_digits(const float *x, int64_t n, int32_t bits, float scale, 
     out->unit = 1 / (double)places;
 }
 
-/* Number g of each byte, plus 2^(bits - 1). */
+/* Integer g of each byte, plus 2^(bits - 1). */
 PACKED_INLINE __m512i packed_part(__m512i w, int g, const int bits) {
     if (bits == 8) return w;
     return _mm512_and_si512(_mm512_srli_epi16(w, (unsigned)(g * bits)),

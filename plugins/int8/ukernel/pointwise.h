@@ -1,6 +1,6 @@
 /* Part of template.h: sums, products, tables and means of bytes. */
 
-/* Converts a real number in steps of y to its byte. */
+/* Rounds and clamps a number in units of y's scale to y's byte. */
 static inline __attribute__((always_inline)) uint8_t byte_of(float v, const int8_pair *how) {
     v = v < how->low ? how->low : v;
     v = v > how->high ? how->high : v;
@@ -45,7 +45,7 @@ static void scale(const uint8_t *a, int64_t n, int64_t block, const uint8_t *b,
 }
 
 #if defined(__AVX512BW__)
-/* Two registers hold one half of the table, two more the other. */
+/* Looks up bytes in a table of 256, each half of which two registers hold. */
 static __attribute__((target("avx512vbmi"))) int64_t table_wide(const uint8_t *x, int64_t n,
                                                                 const uint8_t *t, uint8_t *y) {
     const __m512i t0 = _mm512_loadu_si512(t), t1 = _mm512_loadu_si512(t + 64);

@@ -1,5 +1,6 @@
 /* The source of all microkernels. A file for each instruction set includes it with INT8_ISA set. No
- * code here may run before the processor's features are checked: all but the table is static. */
+ * code here may run before the processor's features are checked, so everything but the table is
+ * static. */
 #include "ukernel.h"
 
 #include <float.h>

@@ -1,7 +1,7 @@
-/* The microkernels: what is built once for each instruction set, and chosen as a whole.
+/* The microkernels: a table of functions for each instruction set, selected as a whole.
  *
- * Bytes of activations are unsigned, of weights signed; sums are 32 bits and never saturate. A tile
- * is INT8_MR rows of weights by INT8_NR columns; both operands hold four steps of k side by side:
+ * Activations are unsigned bytes, weights signed bytes; sums have 32 bits and never saturate. A
+ * tile is INT8_MR rows of weights by INT8_NR columns; both operands interleave four steps of k:
  *     w: [k / 4][INT8_MR][4]      x: [k / 4][INT8_NR][4] */
 #ifndef INT8_UKERNEL_H
 #define INT8_UKERNEL_H
@@ -11,8 +11,9 @@
 
 enum { INT8_MR = 8, INT8_NR = 32, INT8_DOT_ROWS = 4, INT8_DOT_STEP = 64 };
 
-/* Requantises a sum: round((f32)(sum + offset) * scale), clamped to [low, high], plus zero. All in
- * f32, each step rounded to nearest, ties to even: the same on any processor. */
+/* Requantises a sum: round((f32)(sum + offset) * scale), clamped to [low, high], plus zero. Each
+ * step is computed in f32 and rounded to nearest, ties to even, so results are the same on any
+ * processor. */
 typedef struct int8_requant {
     int32_t offset, zero;
     float scale, low, high;
@@ -22,8 +23,8 @@ typedef struct int8_requant {
 
 enum { INT8_PANEL = 16, INT8_MOST_PIXELS = 14, INT8_MOST_PANELS = 2 };
 
-/* Bytes of x in tiles and windows. On AArch64 instructions multiply signed bytes, so x is stored
- * minus INT8_BLOCKED_MIDDLE; offsets make up for it. */
+/* A byte of x in tiles and windows. AArch64 instructions multiply signed bytes, so x is stored
+ * minus INT8_BLOCKED_MIDDLE there, and the offsets of sums compensate for it. */
 #if defined(__aarch64__)
 typedef int8_t int8_blocked_byte;
 enum { INT8_BLOCKED_MIDDLE = 128 };
@@ -55,10 +56,11 @@ typedef struct int8_tile {
     int64_t y_panel;             /* bytes from one panel of y to the next */
 } int8_tile;
 
-/* A window over each channel of a block (16 or 8) by itself. Weights are there three times:
- *     quads, shifted: [row][quad][channel][4], the taps of a row in fours, shifted by one
+/* A depthwise window over a block of 16 or 8 channels. The weights are stored in three forms:
+ *     quad:           [row][quad][channel][4], the taps of a row in groups of four
+ *     shifted:        the same, one column later
  *     words:          [row][column][channel], of 16 bits
- * 64 bytes are read from each place of x that a quad begins at. */
+ * 64 bytes of x are read from the position where each quad begins. */
 typedef struct int8_window {
     const int8_blocked_byte *x;
     const int32_t *row; /* offsets of the window's rows from its first */
@@ -71,8 +73,8 @@ typedef struct int8_window {
     uint8_t *y; /* `block` bytes for each position */
 } int8_window;
 
-/* Combination of two values: zero points are those after the flip; the bounds are of y minus zero.
- * Products use a_factor alone. */
+/* Combines two quantised values. Zero points are those after the flip; the bounds are those of y
+ * minus its zero point. Products use a_factor alone. */
 typedef struct int8_pair {
     float a_factor, b_factor, low, high;
     int32_t a_zero, b_zero, zero;
@@ -82,8 +84,8 @@ typedef struct int8_pair {
 /* ---- floats times integers of 2, 4 or 8 bits ---- */
 
 enum { INT8_PACKED_ROWS = 8, INT8_PACKED_BYTES = 64 };
-/* Numbers of a row in a block, which has INT8_PACKED_BYTES of each of INT8_PACKED_ROWS rows; the
- * first number is in a byte's lowest bits. */
+/* Number of weights per row in a block. A block has INT8_PACKED_BYTES of each of INT8_PACKED_ROWS
+ * rows; the lowest bits of a byte hold its first weight. */
 static inline int64_t int8_packed_block(int64_t bits) { return INT8_PACKED_BYTES * 8 / bits; }
 static inline int64_t int8_packed_blocks(int64_t n, int64_t bits) {
     return (n + int8_packed_block(bits) - 1) / int8_packed_block(bits);

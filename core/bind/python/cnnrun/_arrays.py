@@ -56,7 +56,7 @@ def _import() -> None:
     try:
         import numpy  # noqa: F401
     except ImportError:
-        pass  # whoever uses it is told
+        pass  # an error is raised when it is used
 
 
 def prefetch() -> None:

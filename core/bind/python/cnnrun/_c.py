@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-from _collections_abc import Mapping  # where collections.abc has it from
+from _collections_abc import Mapping  # the origin of collections.abc.Mapping, faster to import
 from _thread import get_native_id
 
 from . import _cnnrun
 
-TYPE_CHECKING = False  # of whoever runs: the modules typing and threading take longer to import than all the rest
+TYPE_CHECKING = False  # importing typing and threading takes longer than all other imports
 if TYPE_CHECKING:
     from threading import Lock as Lock, RLock, local as local
     from typing import Any, Callable, Dict, List, Optional, Sequence

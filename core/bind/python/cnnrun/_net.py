@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple, TypeVar, Union
 
     Read = TypeVar("Read")
-    Array = Any  # numpy.ndarray, or whatever numpy.asarray takes without a copy: buffers, DLPack
+    Array = Any  # numpy.ndarray, or any object that numpy.asarray takes without a copy: buffers, DLPack
     Picture = Any  # a path, a PIL image, or a uint8 array of H W, H W 1 or H W 3
     Result = Union["np.ndarray[Any, Any]", Dict[str, "np.ndarray[Any, Any]"]]
 else:
@@ -116,7 +116,7 @@ class _Session:
         for c, array in zip(self.output_list, results):
             c.data = _address(array)
         began = perf_counter() if self.main else 0.0
-        # A run of under 2 ms ends before anyone notices; the signal handler costs as much as a small net.
+        # Runs under 2 ms need no cancellation; installing the signal handler takes as long as a small net.
         status = lib.cnrpy_run(self.handle.c, self.inputs, len(arrays), self.outputs, len(results), self.taken,
                                self.main and self.slow, self.err)
         if self.main:
@@ -243,7 +243,7 @@ class Net:
         """The name of class `index`, or None."""
         return string(lib.cnr_label(self._model.c, index)) or None
 
-    # ---- things in pictures ----
+    # ---- objects in pictures ----
 
     def detector(self, **options: Any) -> Detector:
         """What finds things in pictures by this net, with the options of `cnnrun detect` as keywords.

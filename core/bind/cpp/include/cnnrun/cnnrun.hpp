@@ -1,12 +1,12 @@
-/* cnnrun for C++17: owners over the C API of <cnnrun/cnnrun.h>, which stays usable beside it.
+/* cnnrun for C++17: owning classes over the C API of <cnnrun/cnnrun.h>, which may be used as well.
  *
  *     cnnrun::runtime rt;
  *     cnnrun::net net = rt.load("squeezenet.onnx");
  *     for (auto [index, score] : net.topk(net.run("dog.jpg"), 5)) ...
  *
- * Errors: by default a function that fails throws cnnrun::error. With CNNRUN_RESULTS defined before
- * the include it returns cnnrun::result<T> instead, and nothing here throws but std::bad_alloc.
- * Exceptions of callbacks never pass through C: they stop the work and are thrown behind it.
+ * Errors: by default, a function that fails throws cnnrun::error. With CNNRUN_RESULTS defined
+ * before the include, it returns cnnrun::result<T> instead, and only std::bad_alloc is thrown here.
+ * Exceptions of callbacks do not pass through C: they stop the work and are thrown again after it.
  *
  * A net keeps its runtime open, a session its plan, a plan its net. A runtime and its nets may be
  * used from several threads; a session, and a net's own run(), from one at a time. */
@@ -31,7 +31,7 @@
 
 namespace cnnrun {
 
-/* What went wrong, where (a file, a layer, a plugin), and what was wanted. */
+/* An error: its status, its text, and where it occurred (a file, a layer, a plugin). */
 class error : public std::runtime_error {
   public:
     error(cnr_status status, const cnr_error &e)
@@ -45,7 +45,7 @@ class error : public std::runtime_error {
     std::string where_;
 };
 
-/* A value, or the error that there is instead. */
+/* A value, or the error that prevented it. */
 template <class T> class result {
   public:
     result(T value) : value_(std::make_unique<T>(std::move(value))) {}
@@ -84,7 +84,7 @@ template <class T> using outcome = result<T>;
 template <class T> using outcome = T;
 #endif
 
-/* Elements that lie side by side; owns nothing. */
+/* A view of contiguous elements. */
 template <class T> class span {
   public:
     span() = default;
@@ -117,13 +117,13 @@ template <> struct dtype_of<bool> { static constexpr int32_t value = CNR_bool; }
 
 using shape = std::vector<int64_t>;
 
-/* A tensor whose data belongs to somebody else: a session's output, a weight, a vector. The data
- * lives as long as the owner says (for outputs: until the session or net runs again). */
+/* A view of a tensor whose data another object owns: a session's output, a weight, a vector. It is
+ * valid as long as that data (outputs: until the session or net runs again). */
 class tensor {
   public:
     tensor() : t_{} { t_.size = sizeof t_; }
     explicit tensor(const cnr_tensor &t) : t_(t) {}
-    /* `data` has an element for each of `dims` (at most CNR_MAX_RANK of them), row-major. */
+    /* `data` has the elements of a tensor with these dims, row-major; at most CNR_MAX_RANK dims. */
     template <class T> tensor(span<T> data, const shape &dims) : tensor() {
         if (dims.size() > CNR_MAX_RANK)
             throw std::length_error("a tensor of more than 8 dimensions");
@@ -139,8 +139,9 @@ class tensor {
     tensor(const std::vector<T> &data, const shape &dims) : tensor(span<const T>(data), dims) {}
     cnnrun::shape dims() const { return {t_.dim, t_.dim + t_.rank}; }
     int32_t dtype() const { return t_.dtype; }
-    int64_t count() const { return cnr_count(&t_); } /* -1: a dimension is open */
-    /* The elements; std::invalid_argument where T is not their type or they are not on the host. */
+    int64_t count() const { return cnr_count(&t_); } /* elements; -1: a dimension is open */
+    /* The elements. Throws std::invalid_argument if T is not their type, or they are not on the
+     * host. */
     template <class T> span<const T> as() const {
         if (dtype_of<T>::value != t_.dtype || !t_.data || t_.encoding || count() < 0)
             throw std::invalid_argument(std::string("a tensor of ") + cnr_dtype_name(t_.dtype) +
@@ -154,7 +155,7 @@ class tensor {
 };
 
 struct ranked {
-    int64_t index; /* of the class */
+    int64_t index; /* index of the class */
     float score;
 };
 
@@ -167,32 +168,32 @@ inline std::vector<ranked> topk(const tensor &scores, int32_t k) {
     return out;
 }
 
-/* Members stand for those of cnr_open_options; empty or 0: the default. */
+/* Members correspond to those of cnr_open_options; empty or 0: the default. */
 struct open_options {
     int32_t threads = 0;
     std::vector<std::filesystem::path> plugin_dirs;
     bool no_default_dirs = false, trust_scripts = false;
     std::string clock, board, cpu_isa, meter_address;
     std::filesystem::path cache, sysfs_root;
-    int32_t log_level = 0; /* 0 errors, 1 warnings too, 2 information, 3 details */
-    /* Called on any thread. What it throws is dropped. */
+    int32_t log_level = 0; /* 0: errors; 1: also warnings; 2: also information; 3: also details */
+    /* Called on any thread. Exceptions that it throws are ignored. */
     std::function<void(int32_t level, const char *plugin, const char *text)> log;
 };
 
-/* Members stand for those of cnr_load_options; empty or 0: the default. */
+/* Members correspond to those of cnr_load_options; empty or 0: the default. */
 struct load_options {
     std::string weights, net, device, preset, weights_type, arithmetic, cache_policy;
     std::filesystem::path cache, policy, labels;
     uint64_t cache_bytes = 0, memory_bound = 0, memory_limit = 0, hang_ms = 0;
     bool deterministic = false, no_verify = false, adapt = false;
-    std::map<std::string, int64_t> symbols; /* open dimensions and their sizes */
+    std::map<std::string, int64_t> symbols; /* sizes of open dimensions, by name */
     std::vector<std::string> no_rewrite, import_options, kernels, policy_options, devices, fallback;
     std::vector<std::string> symbol_ranges; // "batch=1..16"
 };
 
 namespace detail {
 
-struct strings { /* a list for C, ending in NULL */
+struct strings { /* a NULL-terminated list for C, which borrows its texts */
     std::vector<const char *> at;
     const char *const *operator()() const { return at.size() > 1 ? at.data() : nullptr; }
     template <class L> explicit strings(const L &list) {
@@ -202,7 +203,7 @@ struct strings { /* a list for C, ending in NULL */
 };
 template <class S> const char *text(const S &s) { return s.empty() ? nullptr : s.c_str(); }
 
-/* The value that `make` gives where `status` is 0; else the error, thrown or returned. */
+/* Returns make() if status is 0; otherwise throws or returns the error. */
 template <class F>
 auto settle(cnr_status status, const cnr_error &e, F &&make) -> outcome<decltype(make())> {
 #ifdef CNNRUN_RESULTS
@@ -218,7 +219,7 @@ inline outcome<void> settle(cnr_status status, const cnr_error &e) {
     return settle(status, e, [] {});
 }
 
-struct cnr_options { /* of C, over a load_options that outlives it */
+struct cnr_options { /* the options of C, which borrow from a load_options */
     explicit cnr_options(const load_options &o)
         : no_rewrite(o.no_rewrite), import_options(o.import_options), kernels(o.kernels),
           policy_options(o.policy_options), devices(o.devices), fallback(o.fallback),
@@ -255,7 +256,7 @@ inline std::vector<const cnr_tensor *> pointers(span<const tensor> of) {
 
 } // namespace detail
 
-/* A result struct of C with the function that frees what it points at: `*r`, `r->top1`. */
+/* Owns a result struct of C, whose contents `release` frees. Access: `*r`, `r->top1`. */
 template <class T, void (*release)(T *)> class owned {
   public:
     owned() { value_.size = sizeof value_; }
@@ -282,14 +283,14 @@ using quantizing = owned<cnr_quantizing, cnr_quantizing_free>;
 using sharing = owned<cnr_sharing, cnr_sharing_free>;
 using candidates = owned<cnr_candidate_list, cnr_candidates_free>;
 
-/* Watches long work: both functions return true to stop it. What they throw is thrown again by
- * whoever began the work. Must outlive the work. */
+/* Watches long work. Both functions return true to stop it. Their exceptions are thrown again by
+ * the function that started the work. The observer must outlive the work. */
 class observer {
   public:
     std::function<bool(const cnr_progress &)> progress;
     std::function<bool(int32_t kind, const void *of)> event;
 
-    /* Runs `work` with the observer of C; `work` returns a cnr_status. */
+    /* Calls work(observer of C), which returns a cnr_status. */
     template <class F> cnr_status watch(F &&work) {
         cnr_observer c{};
         c.size = sizeof c;
@@ -345,15 +346,16 @@ struct plan_state {
 };
 } // namespace detail
 
-/* Memory to run a plan in. Several sessions of one plan may run at the same time. */
+/* The memory for runs of a plan. Several sessions of one plan may run at the same time. */
 class session {
   public:
     outcome<void> set_input(int32_t index, const tensor &value) {
         cnr_error e = CNR_ERROR_INIT;
         return detail::settle(cnr_session_set_input(at_.get(), index, value.c(), &e), e);
     }
-    /* Each run reads the input from, writes the output to, this memory itself, which must outlive
-     * that; a tensor without data ends it. What would need a copy is CNR_E_UNSUPPORTED. */
+    /* Binds memory that each run reads the input from, or writes the output to, without a copy. It
+     * must outlive the binding, which a tensor without data ends. CNR_E_UNSUPPORTED: a copy would
+     * be needed. */
     outcome<void> bind_input(int32_t index, const tensor &value) {
         return bind(cnr_session_bind_input, index, value);
     }
@@ -397,7 +399,7 @@ class session {
     std::unique_ptr<cnr_session, closer> at_;
 };
 
-/* A net for given shapes. */
+/* A net planned for given input shapes. */
 class plan {
   public:
     outcome<session> open() const {
@@ -416,12 +418,12 @@ class plan {
     std::shared_ptr<detail::plan_state> at_;
 };
 
-/* A Lua script that returns a function, called with texts and tensors (cnnrun/script.h): one's own,
- * or an installed one, such as "calls/detect.lua". One thread at a time. */
+/* A Lua script that returns a function of texts and tensors (cnnrun/script.h): a file, or an
+ * installed script such as "calls/detect.lua". Use it from one thread at a time. */
 class script {
   public:
-    /* function(text, tell, net, tensors...): the text that it returns. What it tells is an event
-     * of the observer, of the kind CNR_EVENT_SCRIPT. */
+    /* Calls function(text, tell, net, tensors...) and returns its text. Each call of `tell` becomes
+     * an event of kind CNR_EVENT_SCRIPT for the observer. */
     outcome<std::string> call(const std::string &text, span<const tensor> tensors = {},
                               observer *by = nullptr) {
         cnr_error e = CNR_ERROR_INIT;
@@ -457,18 +459,18 @@ class script {
 
 class net {
   public:
-    /* A script, to which this net is lent: not to be run elsewhere while a call lasts. */
+    /* Opens a script that uses this net. Do not run the net elsewhere during a call. */
     outcome<cnnrun::script> script(const std::filesystem::path &file) {
         return cnnrun::script::open({at_->runtime, at_}, file);
     }
-    /* A picture through the net's preprocessing; output 0, valid until the net runs again. */
+    /* Preprocesses and runs a picture. Returns output 0, valid until the net runs again. */
     outcome<tensor> run(const std::filesystem::path &picture) {
         cnr_error e = CNR_ERROR_INIT;
         const cnr_tensor *out = nullptr;
         const cnr_status status = cnr_run_picture(c(), picture.c_str(), &out, &e);
         return detail::settle(status, e, [&] { return tensor(*out); });
     }
-    /* A tensor for each input; all outputs, valid until the net runs again. */
+    /* Runs one tensor for each input. Returns all outputs, valid until the net runs again. */
     outcome<std::vector<tensor>> run(span<const tensor> inputs) {
         cnr_error e = CNR_ERROR_INIT;
         const auto in = detail::pointers(inputs);
@@ -484,7 +486,7 @@ class net {
     outcome<std::vector<tensor>> run(std::initializer_list<tensor> inputs) {
         return run(span<const tensor>(inputs.begin(), inputs.size()));
     }
-    /* shapes: one for each input; none: open dimensions are 1. */
+    /* Plans for these shapes, one for each input; if none are given, open dimensions are 1. */
     outcome<cnnrun::plan> plan_for(const std::vector<shape> &shapes = {}) const {
         cnr_error e = CNR_ERROR_INIT;
         std::vector<tensor> types;
@@ -501,7 +503,7 @@ class net {
                                                static_cast<int32_t>(at.size()), &made->plan, &e);
         return detail::settle(status, e, [&] { return cnnrun::plan(made); });
     }
-    /* The name of a class; empty: the net has none. */
+    /* The name of a class; empty if the net has no names. */
     std::string label(int64_t index) const {
         const char *name = cnr_label(c(), index);
         return name ? name : "";
@@ -546,7 +548,8 @@ class net {
         o.node = node.c_str(), o.devices = devices, o.n_devices = 1;
         return detail::settle(cnr_place(c(), &o, &e), e);
     }
-    /* Long work takes the options of C (sizes are set here) and, at the end, maybe an observer. */
+    /* The following take the options struct of C, whose size is set here, and an optional
+     * observer. */
     outcome<evaluation> evaluate(cnr_evaluate_options o, observer *by = nullptr) {
         return work<evaluation>(cnr_evaluate, o, by);
     }
@@ -606,8 +609,8 @@ class net {
     std::shared_ptr<detail::net_state> at_;
 };
 
-/* Loaded plugins and open devices. Copies are the same runtime; it closes with the last of them
- * and of its nets. */
+/* Loaded plugins and open devices. Copies refer to the same runtime, which is closed with the last
+ * copy and the last of its nets. */
 class runtime {
   public:
 #ifndef CNNRUN_RESULTS
@@ -644,11 +647,11 @@ class runtime {
         const cnr_status status = cnr_load(c(), file.c_str(), &o.c, &model, &e);
         return detail::settle(status, e, [&] { return net(at_, model); });
     }
-    /* An installed script, or a file. */
+    /* Opens an installed script, or a file. */
     outcome<cnnrun::script> script(const std::filesystem::path &file) {
         return cnnrun::script::open({at_, nullptr}, file);
     }
-    /* Names as options and placements take them, best first. Wakes the drivers. */
+    /* Names of all devices for options and placements, best first. Starts the drivers. */
     std::vector<std::string> devices() {
         std::vector<std::string> names;
         cnr_device_entry d{};
@@ -657,7 +660,7 @@ class runtime {
             names.emplace_back(d.name);
         return names;
     }
-    /* What the machine's meters count while `work` runs, as often as it takes to be told. */
+    /* Measures the energy of `work`, which is repeated until the meters can resolve it. */
     outcome<energy> energy_of(const std::function<void()> &work, cnr_energy_options o = {}) {
         cnr_error e = CNR_ERROR_INIT;
         o.size = sizeof o;

@@ -1,12 +1,12 @@
-/* C++17 for plugins: header only, over <cnnrun/kit.h>. A descriptor is a type whose members are its
- * hooks; `op<T>()`, `kernel<T>()`, `device<T>()` ... make the C descriptor of it. Objects own what
- * C hooks open and close. Hooks throw: `fail(status, text)`, std::bad_alloc or any exception
- * becomes the status and the text of the C call, and none crosses the ABI.
+/* C++17 for plugins: a header over <cnnrun/kit.h>. A descriptor is a type whose members are its
+ * hooks; `op<T>()`, `kernel<T>()`, `device<T>()` ... make its C descriptor. What C hooks open and
+ * close is an object. Hooks may throw: `fail(status, text)`, std::bad_alloc and other exceptions
+ * become the status and text of the C call, and none crosses the ABI.
  *
  *     struct Halve { static constexpr const char *name = "acme.halve"; ... };
  *     CNR_KIT_PLUGIN("acme", "1.0", "halves", "MIT", CNR_TOUCHES_NOTHING, cnnrun::kit::op<Halve>())
  *
- * Types belong into an unnamed namespace. plugins/template-kinds has one file of each kind. */
+ * Put types into an unnamed namespace. plugins/template-kinds has an example of each kind. */
 #ifndef CNNRUN_KIT_HPP
 #define CNNRUN_KIT_HPP
 
@@ -40,14 +40,14 @@ inline void want(bool holds, cnr_status status, const std::string &text) {
     if (!holds) fail(status, text);
 }
 
-/* Calls a function of the host that takes a cnr_error last; throws what it says. */
+/* Calls a function of the host whose last parameter is a cnr_error; throws that error. */
 template <class F, class... A> void call(F function, A... args) {
     cnr_error err = CNR_ERROR_INIT;
     const cnr_status status = static_cast<cnr_status>(function(args..., &err));
     if (status) fail(status, err.text);
 }
 
-/* Calls `f`; what it throws becomes a status, with its text in err. */
+/* Calls f. Converts an exception to a status, with its text in err. */
 template <class F> cnr_status guarded(cnr_error *err, const char *where, F f) noexcept {
     try {
         f();
@@ -60,7 +60,7 @@ template <class F> cnr_status guarded(cnr_error *err, const char *where, F f) no
         return host->fail(err, CNR_E_STATE, where, "%s", e.what());
     } catch (...) { return host->fail(err, CNR_E_STATE, where, "an unknown exception"); }
 }
-/* The same for hooks that return a number; `none` after an exception. */
+/* The same for hooks that return a number; returns `none` after an exception. */
 template <class R, class F> R guarded_or(R none, F f) noexcept {
     try {
         return f();
@@ -69,13 +69,13 @@ template <class R, class F> R guarded_or(R none, F f) noexcept {
 
 /* ---- memory, files, texts ---- */
 
-/* A block of host->alloc, aligned to 64 bytes. */
+/* Owns a block of host->alloc, aligned to 64 bytes. */
 class block {
   public:
     explicit block(size_t bytes) : data_(host->alloc(bytes ? bytes : 1)), bytes_(bytes) {
         if (!data_) throw std::bad_alloc();
     }
-    block(void *data, size_t bytes) : data_(data), bytes_(bytes) {} /* takes it over */
+    block(void *data, size_t bytes) : data_(data), bytes_(bytes) {} /* takes ownership */
     block(block &&other) noexcept
         : data_(std::exchange(other.data_, nullptr)), bytes_(other.bytes_) {}
     block &operator=(block &&other) noexcept {
@@ -87,14 +87,14 @@ class block {
     template <class T> T *as() const { return static_cast<T *>(data_); }
     size_t size() const { return bytes_; }
     std::string_view text() const { return {as<const char>(), bytes_}; }
-    void *release() { return std::exchange(data_, nullptr); } /* to whom the ABI says owns it */
+    void *release() { return std::exchange(data_, nullptr); } /* passes ownership to the caller */
 
   private:
     void *data_;
     size_t bytes_;
 };
 
-/* The whole file, at most `limit` bytes, with a NUL behind them. */
+/* Reads a whole file of at most `limit` bytes; a NUL follows them. */
 inline block read_file(const char *path, uint64_t limit) {
     void *data = nullptr;
     uint64_t bytes = 0;
@@ -102,7 +102,7 @@ inline block read_file(const char *path, uint64_t limit) {
     return {data, static_cast<size_t>(bytes)};
 }
 
-/* Fills an array of chars of a struct, cut to its room. */
+/* Copies a text to an array of chars, cut to its size. */
 template <size_t N> void put(char (&to)[N], std::string_view text) {
     const size_t n = std::min(text.size(), N - 1);
     std::copy_n(text.data(), n, to);
@@ -125,7 +125,7 @@ template <class T> constexpr int32_t dtype_of() {
     else static_assert(!sizeof(T), "no tensors of this type");
 }
 
-template <class T> struct list { /* elements that somebody else owns */
+template <class T> struct list { /* a view of elements */
     const T *data = nullptr;
     int64_t n = 0;
     const T *begin() const { return data; }
@@ -143,7 +143,7 @@ struct tensor { /* a view */
     list<int64_t> dims() const { return {c->dim, c->rank}; }
     int64_t count() const { return cnr_count(c); }
     template <class T> bool is() const { return c->dtype == dtype_of<T>(); }
-    template <class T> T *data() const { /* on the host */
+    template <class T> T *data() const { /* elements on the host */
         want(is<T>(), CNR_E_UNSUPPORTED,
              std::string("unexpected type ") + cnr_dtype_name(c->dtype));
         return static_cast<T *>(c->data);
@@ -164,7 +164,8 @@ struct node { /* a view */
     const cnr_node *c;
     tensor in(int32_t i) const { return {cnr_own_input(c, i)}; } /* false: omitted */
     tensor out(int32_t i = 0) const { return {c->outputs[i]}; }
-    /* T: double, float, an integer, bool, std::string_view, list<int64_t>, list<double>. */
+    /* The value of an attribute. T: double, float, an integer, bool, std::string_view,
+     * list<int64_t> or list<double>. */
     template <class T> T attr(const char *name) const {
         const cnr_attr *a = cnr_attr_find(c, name);
         want(a, CNR_E_ARG, std::string("no attribute ") + name);
@@ -176,7 +177,7 @@ struct node { /* a view */
     }
 };
 
-struct outputs { /* of `infer` */
+struct outputs { /* output types that `infer` sets */
     cnr_tensor *const *c;
     void set(int32_t i, int32_t dtype, const shape &dims) {
         const cnr_tensor t = type_of(dtype, dims);
@@ -191,7 +192,7 @@ struct run : node { /* one call of a kernel or a reference */
     const cnr_run *call;
     explicit run(const cnr_run *r) : node{r->node}, call(r) {}
     tensor out(int32_t i = 0) const { return {call->outputs[i]}; }
-    /* f(first, n) for the pieces of output 0 that are asked for: n elements from `first` on. */
+    /* Calls f(first, n) for each requested piece of output 0: n elements from `first` on. */
     template <class F> void each_piece(F f) const {
         const cnr_pieces p = cnr_pieces_of(call);
         for (int64_t i = 0; i < p.n; i++) f(p.first + i * p.pitch, p.length);
@@ -218,7 +219,7 @@ struct attr : cnr_attr { /* one for `graph::add`; texts and lists must outlive t
     attr(const char *word, cnr_attr_type kind) : cnr_attr{} { name = word, type = kind; }
 };
 
-/* Rows of a schema. */
+/* These make rows of an attribute schema. */
 inline cnr_attr_spec real(const char *name, double value, double min, double max,
                           const char *help) {
     cnr_attr_spec s{};
@@ -244,7 +245,7 @@ struct graph { /* a view; calls throw */
         return host->graph_input(c, name, &t);
     }
     template <class T>
-    cnr_value constant(const char *name, const shape &dims, const T *data) { /* copied */
+    cnr_value constant(const char *name, const shape &dims, const T *data) { /* copies data */
         cnr_tensor t = type_of(dtype_of<T>(), dims);
         t.data = const_cast<T *>(data);
         t.bytes = cnr_dense_bytes(&t);
@@ -315,8 +316,7 @@ template <class D> D versioned(const char *name) {
     return d;
 }
 
-/* What a gradient is made of: the values of the node's inputs and outputs, and of the outputs'
- * gradients. */
+/* Values for computing a gradient: inputs and outputs of the node, and gradients of the outputs. */
 struct flows {
     const cnr_value *in, *out, *grad;
 };
@@ -366,15 +366,15 @@ template <class T> cnr_item op() {
     return {CNR_KIND_OPERATOR, &made};
 }
 
-struct answer { /* of a kernel's `accepts` */
+struct answer { /* the result of a kernel's `accepts` */
     node n;
     cnr_accept *c;
     void take(int32_t score) { cnr_take(n.c, c, score); }
-    void refuse(const char *why) { cnr_refuse(c, why); } /* static text */
+    void refuse(const char *why) { cnr_refuse(c, why); } /* why: a static text */
 };
 
-/* T: name, op, device, accepts(node, answer), and run(run), static; or an object that is made of
- * (node, cnr_space &workspace) while planning, whose const member run(run) all sessions share.
+/* T, static: name, op, device, accepts(node, answer), run(run). If T can be constructed from (node,
+ * cnr_space &workspace), planning makes an object whose const member run(run) all sessions share.
  * Optional: blob_bytes(node) and prepare(node, void *blob). */
 template <class T> cnr_item kernel() {
     static const cnr_kernel made = [] {
@@ -414,12 +414,12 @@ template <class T> cnr_item kernel() {
     return {CNR_KIND_KERNEL, &made};
 }
 
-/* T: name, family, summary, flags; count() and describe(index, cnr_device_info &), static; made of
- * (cnr_device &), of which it fills memory, n_memory and concurrency; alloc(cnr_mem &),
- * free(cnr_mem
- * &). T::stream: made of (const T &), write(mem, offset, from, n), read(mem, offset, to, n),
- * sync(), record(), which returns a T::event, and wait(const T::event &). T::event: await().
- * Optional: claim(const cnr_subgraph &, tell), where tell(cnr_claim) tells one. */
+/* T: name, family, summary, flags; static count() and describe(index, cnr_device_info &);
+ * constructed from (cnr_device &), of which it sets memory, n_memory and concurrency; alloc(cnr_mem
+ * &) and free(cnr_mem &). T::stream: constructed from (const T &); write(mem, offset, from, n),
+ * read(mem, offset, to, n), sync(), record(), which returns a T::event, and wait(const T::event &).
+ * T::event: await(). Optional: claim(const cnr_subgraph &, tell), which calls tell(cnr_claim) for
+ * each claim. */
 template <class T> cnr_item device() {
     using S = typename T::stream;
     using E = typename T::event;
@@ -506,7 +506,8 @@ template <class T> cnr_item encoding() {
     return {CNR_KIND_ENCODING, &made};
 }
 
-inline std::string_view head_of(const uint8_t *head, size_t n) { /* of `accepts`; data null: none */
+/* The beginning of a file, for `accepts`; data null: there is none. */
+inline std::string_view head_of(const uint8_t *head, size_t n) {
     return {reinterpret_cast<const char *>(head), head ? n : 0};
 }
 
@@ -561,7 +562,7 @@ template <class T> cnr_item rewrite() {
     return {CNR_KIND_REWRITE, &made};
 }
 
-/* u8, H W C, in `pixels`, whose memory passes on. */
+/* Sets the sample's picture: u8, H W C, in `pixels`, whose memory the sample then owns. */
 inline void give_picture(cnr_sample &to, block &&pixels, int64_t h, int64_t w, int64_t c) {
     cnr_tensor t = type_of(CNR_u8, {h, w, c});
     t.bytes = pixels.size();
@@ -569,7 +570,7 @@ inline void give_picture(cnr_sample &to, block &&pixels, int64_t h, int64_t w, i
     to.picture = t;
 }
 
-/* T: name, syntax, summary, accepts(spec, head), static; made of (spec, split or null,
+/* T: static name, syntax, summary, accepts(spec, head); constructed from (spec, split or null,
  * cnr_source_info &); read(index, cnr_sample &). */
 template <class T> cnr_item source() {
     static const cnr_source made = [] {
@@ -591,9 +592,9 @@ template <class T> cnr_item source() {
     return {CNR_KIND_SOURCE, &made};
 }
 
-/* What meters and knobs share. T: name, summary; made of (const cnr_gauge_options &), which throws
- * CNR_E_NOT_FOUND where the machine has none; domains(), describe(domain, D &), read(domain, R &).
- */
+/* The common part of meters and knobs. T: name, summary; constructed from (const cnr_gauge_options
+ * &), which throws CNR_E_NOT_FOUND if the machine has none; domains(), describe(domain, D &),
+ * read(domain, R &). */
 template <class T, class D, class G, class R> D gauge() {
     D d = described<D>(T::name, T::summary);
     d.open = [](const cnr_gauge_options *o, void **state, int32_t *n, cnr_error *err) {
@@ -618,8 +619,9 @@ template <class T> cnr_item meter() {
     return {CNR_KIND_METER, &made};
 }
 
-/* T, besides: step(domain, index), in Hz; set(domain, hz, cores), where 0 and -1 leave as it is;
- * restore(); optional: save(), a text from which load(text) restores in another process. */
+/* T, in addition: step(domain, index), in Hz; set(domain, hz, cores), where hz 0 and cores -1
+ * change nothing; restore(). Optional: save(), a text from which load(text) in another process
+ * restores. */
 template <class T> cnr_item knob() {
     static const cnr_knob made = [] {
         cnr_knob d = gauge<T, cnr_knob, cnr_knob_domain, cnr_knob_state>();
@@ -649,7 +651,8 @@ template <class T> cnr_item knob() {
 
 } // namespace cnnrun::kit
 
-/* The plugin's entry. Behind TOUCHES (CNR_TOUCHES_...): what it brings, cnnrun::kit::op<T>() ... */
+/* Defines the plugin's entry point. After TOUCHES (CNR_TOUCHES_...): its items, such as
+ * cnnrun::kit::op<T>(). */
 #define CNR_KIT_PLUGIN(NAME, VERSION, SUMMARY, LICENCE, TOUCHES, ...) \
     static cnr_status cnr_kit_init_(const cnr_host *host, struct cnr_registrar *registrar, \
                                     cnr_error *) { \

@@ -1,6 +1,6 @@
 package cnnrun;
 
-/** What the engine reports when a call fails. */
+/** An error of the engine, thrown when a call fails. */
 public final class CnnrunException extends RuntimeException {
     private static final long serialVersionUID = 1;
     private final int status;

@@ -13,18 +13,18 @@ public final class Engine extends Handle {
     private Engine(long address) { super(null, address); }
 
     /**
-     * Finds and loads plugins.
+     * Opens an engine: finds and loads plugins.
      *
      * @param options "name=value" for members of {@code cnr_open_options}: threads, plugin_dirs,
      *     no_default_dirs, trust_scripts, cache, board, cpu_isa, sysfs_root, meter_address, clock,
-     *     plugin_order, skip_plugins. Lists take one value each time they are named.
+     *     plugin_order, skip_plugins. A list gets one value each time it is named.
      */
     public static Engine open(String... options) {
         return new Engine(Native.open(Native.texts(options)));
     }
 
     /**
-     * Loads a .cnr, a .lua, or a model that a plugin imports.
+     * Loads a .cnr file, a .lua file, or a model that a plugin imports.
      *
      * @param options "name=value" for members of {@code cnr_load_options}, such as weights,
      *     device, preset, labels, cache, memory_bound, memory_limit, weights_type
@@ -41,7 +41,7 @@ public final class Engine extends Handle {
     }
 
     /**
-     * Makes an object that a plugin brings, such as "tld".
+     * Makes an object of a type that a plugin provides, such as "tld".
      *
      * @param options "name=value"; a value is a number, numbers with commas between, true, false or
      *     a text

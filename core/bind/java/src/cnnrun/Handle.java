@@ -1,8 +1,8 @@
 package cnnrun;
 
 /**
- * An object of C, freed when it is closed and no call and no object made from it uses it any more.
- * So the order of closing does not matter, and no thread runs in freed memory.
+ * Owns a C object. It is freed when it is closed and neither a call nor an object made from it
+ * uses it. So the order of closing does not matter, and no thread uses freed memory.
  */
 abstract class Handle implements AutoCloseable {
     private final Handle owner;
@@ -10,13 +10,13 @@ abstract class Handle implements AutoCloseable {
     private int users = 1;
     private boolean closed;
 
-    /** The caller has acquired the owner for this object. */
+    /** The caller must have acquired the owner for this object. */
     Handle(Handle owner, long address) {
         this.owner = owner;
         this.address = address;
     }
 
-    /** The address of C's object, which lives until release(). */
+    /** Returns the address of the C object, which is not freed before release(). */
     final synchronized long acquire() {
         if (closed) throw new IllegalStateException(getClass().getSimpleName() + " is closed");
         users++;
@@ -33,7 +33,7 @@ abstract class Handle implements AutoCloseable {
 
     abstract void free(long address);
 
-    /** A second close() does nothing. */
+    /** Closes the object. A second call does nothing. */
     @Override
     public final void close() {
         synchronized (this) {

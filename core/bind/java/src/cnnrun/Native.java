@@ -9,15 +9,15 @@ import java.net.URISyntaxException;
 import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
 
-/** The functions of libcnnrun-jni. Addresses are those of C's objects; texts are UTF-8. */
+/** The functions of libcnnrun-jni. A long is the address of a C object; texts are UTF-8. */
 final class Native {
     private Native() {}
 
     static { load(); }
 
     /**
-     * The file that the property cnnrun.library names, the one installed with the jar, or the
-     * system's.
+     * Loads the library: the file that the property cnnrun.library names, else the one installed
+     * with the jar, else the system's.
      */
     private static void load() {
         String file = System.getProperty("cnnrun.library");
@@ -26,7 +26,7 @@ final class Native {
         else System.load(file);
     }
 
-    /** The jar holds the path from its own folder to the library; null if there is no such file. */
+    /** Path of the library installed with the jar, which has its relative path; null: none. */
     private static String besideJar() {
         try (InputStream in = Native.class.getResourceAsStream("library.txt")) {
             if (in == null) return null;
@@ -57,7 +57,7 @@ final class Native {
 
     static native byte[] label(long model, long index);
 
-    /** outputs null: returns new tensors; else they are filled and returned. */
+    /** Fills and returns `outputs`; if they are null, returns new tensors. */
     static native Tensor[] run(long model, Tensor[] inputs, Tensor[] outputs);
 
     static native Tensor runPicture(long model, byte[] path);
@@ -70,7 +70,7 @@ final class Native {
 
     static native void cancel(long session);
 
-    /** Fills values with the largest elements, and returns their indices. */
+    /** Fills values with the largest elements, best first, and returns their indices. */
     static native long[] topk(Tensor scores, float[] values);
 
     static native long makeObject(long engine, byte[] name, byte[][] options);
@@ -81,7 +81,7 @@ final class Native {
 
     static String text(byte[] utf8) { return new String(utf8, StandardCharsets.UTF_8); }
 
-    /** Ends in 0, as C has it. */
+    /** The text in UTF-8 with a NUL at the end. */
     static byte[] text(String s) {
         if (s.indexOf(0) >= 0)
             throw new IllegalArgumentException("a text with a character of 0: " + s);

@@ -4,8 +4,8 @@ import java.util.ArrayList;
 import java.util.List;
 
 /**
- * A net with its weights. Threads may share one: its own run() takes one call at a time, sessions
- * run at the same time.
+ * A net with its weights. Threads may share one. Its own run() takes one call at a time; sessions
+ * of the net run at the same time.
  */
 public final class Net extends Handle {
     private final Object running = new Object();
@@ -28,7 +28,7 @@ public final class Net extends Handle {
     public Tensor[] run(Tensor... inputs) { return runInto(inputs, null); }
 
     /**
-     * Runs tensors, and writes each output into a tensor of the caller's that has its type and
+     * Runs tensors, and writes each output into the given tensor, which must have its type and
      * size.
      */
     public void run(Tensor[] inputs, Tensor[] outputs) { runInto(inputs, outputs.clone()); }
@@ -49,9 +49,9 @@ public final class Net extends Handle {
     }
 
     /**
-     * Memory to run the net in, beside other sessions.
+     * Opens a session, which may run at the same time as other sessions of the net.
      *
-     * @param shapes one for each input; none: open dimensions are 1
+     * @param shapes one for each input; if none are given, open dimensions are 1
      */
     public Session session(long[]... shapes) {
         long model = acquire();

@@ -1,6 +1,6 @@
 package cnnrun;
 
-/** An object that a plugin brings, with a state and methods on tensors, such as a tracker. */
+/** An object of a plugin, with state and methods on tensors, such as a tracker. */
 public final class PluginObject extends Handle {
     private final Object running = new Object();
 
@@ -9,7 +9,7 @@ public final class PluginObject extends Handle {
     /**
      * Calls a method. One call at a time; others wait.
      *
-     * @param outputs how many results are wanted
+     * @param outputs number of results to return
      * @return copies of the results
      */
     public Tensor[] call(String method, int outputs, Tensor... inputs) {

@@ -16,7 +16,7 @@ public final class Port {
         this.shape = shape;
     }
 
-    /** Its dimensions; -1 for an open one, such as the batch. */
+    /** The dimensions; -1 for an open one, such as the batch. */
     public long[] shape() { return shape.clone(); }
 
     static List<Port> list(long model, boolean outputs) {

@@ -1,7 +1,7 @@
 package cnnrun;
 
 /**
- * Memory to run a net in. run() takes one call at a time; sessions of a net run beside each other.
+ * The memory for runs of a net. run() takes one call at a time; sessions run at the same time.
  */
 public final class Session extends Handle {
     private final Object running = new Object();
@@ -12,7 +12,7 @@ public final class Session extends Handle {
     public Tensor[] run(Tensor... inputs) { return runInto(inputs, null); }
 
     /**
-     * Runs tensors, and writes each output into a tensor of the caller's that has its type and
+     * Runs tensors, and writes each output into the given tensor, which must have its type and
      * size.
      */
     public void run(Tensor[] inputs, Tensor[] outputs) { runInto(inputs, outputs.clone()); }
@@ -24,7 +24,7 @@ public final class Session extends Handle {
         } finally { release(); }
     }
 
-    /** From any thread: a run under way throws CnnrunException (cancelled) soon. */
+    /** Cancels the current run, which soon throws CnnrunException. Call it from any thread. */
     public void cancel() {
         long session = acquire();
         try {

@@ -13,9 +13,9 @@ public final class Tensor {
     private final ByteBuffer data;
 
     /**
-     * A tensor over a buffer of the caller's, which is not copied.
+     * Makes a tensor over the caller's buffer, without a copy.
      *
-     * @param data direct, in the machine's byte order ({@link ByteOrder#nativeOrder()}); its bytes
+     * @param data a direct buffer in native byte order ({@link ByteOrder#nativeOrder()}); its bytes
      *     from position to limit are the elements
      */
     public Tensor(DType type, ByteBuffer data, long... shape) {
@@ -60,7 +60,7 @@ public final class Tensor {
         return tensor;
     }
 
-    /** For C: a tensor that takes an output. */
+    /** Makes a tensor for an output. Called by C. */
     private static Tensor allocate(int code, long[] shape) {
         return allocate(DType.of(code), shape);
     }
@@ -69,10 +69,10 @@ public final class Tensor {
 
     public long[] shape() { return dims.clone(); }
 
-    /** The elements' bytes: a view, with a position of its own. */
+    /** The bytes of the elements: a view with its own position. */
     public ByteBuffer data() { return data.duplicate().order(ByteOrder.nativeOrder()); }
 
-    /** A view of elements of type F32. */
+    /** A view of the elements, which must be of type F32. */
     public FloatBuffer floats() {
         if (code != DType.F32.code) {
             throw new IllegalStateException("a tensor of " + type() + " read as F32");

@@ -4,7 +4,7 @@ package cnnrun;
 public final class Top {
     public final long index;
     public final float score;
-    /** Null if the net has no names of classes. */
+    /** The name of the class; null if the net has no names. */
     public final String label;
 
     Top(long index, float score, String label) {

@@ -7,7 +7,7 @@ import cnnrun.Tensor;
 import java.nio.FloatBuffer;
 
 /**
- * CNNdroid's class over cnnrun: applications written for it (its figure 5) compile unchanged.
+ * CNNdroid's class on top of cnnrun. Applications for CNNdroid (its figure 5) compile unchanged.
  *
  * <pre>
  * import network.CNNdroid;
@@ -24,7 +24,7 @@ public class CNNdroid implements AutoCloseable {
     private final Net net;
 
     /**
-     * @param rs is not used: cnnrun picks the device
+     * @param rs is not used: cnnrun chooses the device
      * @param netStructureFile a NetFile, or any other model that cnnrun reads
      */
     public CNNdroid(RenderScript rs, String netStructureFile) throws Exception {
@@ -40,8 +40,8 @@ public class CNNdroid implements AutoCloseable {
      * Computes one picture, a float[channels][height][width], or a batch, a float[][][][].
      *
      * @return arrays of floats with as many dimensions as the net's output has, the first one the
-     *     batch: float[][] behind a dense layer, float[][][][] behind a convolution. Null for
-     *     another kind of input, as in CNNdroid.
+     *     batch: float[][] after a dense layer, float[][][][] after a convolution. Null for
+     *     another type of input, as in CNNdroid.
      */
     public Object compute(Object input) {
         float[][][][] batch;
@@ -81,7 +81,7 @@ public class CNNdroid implements AutoCloseable {
                                             ", as the first ones have");
     }
 
-    /** Arrays of the dimensions from axis on. */
+    /** Nested arrays for the dimensions from axis on, filled from the buffer. */
     private static Object unpacked(FloatBuffer from, long[] shape, int axis) {
         int n = axis < shape.length ? (int)shape[axis] : 1;
         if (axis >= shape.length - 1) {

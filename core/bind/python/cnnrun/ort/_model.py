@@ -33,9 +33,9 @@ class ModelMetadata:
 
     def __init__(self) -> None:
         self.producer_name = self.graph_name = self.domain = self.description = self.graph_description = ""
-        self.version = 2**63 - 1  # as ONNX Runtime has it where the file has none
+        self.version = 2**63 - 1  # ONNX Runtime's value if the file has none
         self.custom_metadata_map: Dict[str, str] = {}
-        self.told: Dict[str, Told] = {}  # outputs that are no tensors of numbers
+        self.told: Dict[str, Told] = {}  # outputs that are not tensors of numbers
 
 
 def _varint(data: Any, at: int) -> Tuple[int, int]:
@@ -144,4 +144,4 @@ def metadata_of(model: Union[str, bytes, "os.PathLike[str]"]) -> ModelMetadata:
         with open(model, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
             return _read(data)
     except (OSError, ValueError, IndexError, TypeError, AttributeError):
-        return ModelMetadata()  # loading tells what is wrong
+        return ModelMetadata()  # loading reports the error

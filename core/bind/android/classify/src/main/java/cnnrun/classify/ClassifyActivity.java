@@ -24,8 +24,8 @@ import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 
 /**
- * Names what a picture of the gallery, or what the camera sees, shows. Assets: net.cnr, and
- * net.properties, which says how a picture becomes its input.
+ * Classifies a picture of the gallery or the frames of the camera. Assets: net.cnr, and
+ * net.properties, which describes the preprocessing of pictures.
  */
 public final class ClassifyActivity extends Activity implements Camera.Listener {
     private static final int PICK = 1;
@@ -37,7 +37,7 @@ public final class ClassifyActivity extends Activity implements Camera.Listener 
     private Engine engine;
     private Net net;
     private Preprocess preprocess;
-    private Classifier classifier; /* the worker's */
+    private Classifier classifier; /* used by the worker thread only */
     private volatile Camera camera;
 
     @Override
@@ -100,7 +100,7 @@ public final class ClassifyActivity extends Activity implements Camera.Listener 
     }
 
     private void classify(Bitmap picture) {
-        if (classifier == null) return; /* load() has told why */
+        if (classifier == null) return; /* load() has shown the reason */
         try {
             long began = System.nanoTime();
             String text =
@@ -113,7 +113,7 @@ public final class ClassifyActivity extends Activity implements Camera.Listener 
         } catch (CnnrunException e) { failed(e); }
     }
 
-    /** On the camera's thread, which waits, so that the next frame is the latest. */
+    /** Runs on the camera's thread, which waits for it, so that the next frame is the latest. */
     @Override
     public void frame(Bitmap picture) {
         try {

@@ -17,11 +17,11 @@ import cnnrun.app.Frames;
 import java.util.Collections;
 
 /**
- * The back camera's latest frames, one at a time, on a thread of its own. The app has the
- * permission CAMERA before it opens one.
+ * Delivers the latest frames of the back camera, one at a time, on its own thread. The app must
+ * have the permission CAMERA before it opens a camera.
  */
 public final class Camera implements AutoCloseable {
-    /** Called on the camera's thread. The next frame is the latest one when this returns. */
+    /** Called on the camera's thread. The next frame is the latest one when the call returns. */
     public interface Listener {
         void frame(Bitmap picture);
 
@@ -128,7 +128,7 @@ public final class Camera implements AutoCloseable {
         }
     }
 
-    /** After the frame under way. */
+    /** Closes the camera after the current frame. */
     @Override
     public void close() {
         handler.post(() -> {

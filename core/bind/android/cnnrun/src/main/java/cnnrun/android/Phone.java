@@ -14,13 +14,13 @@ import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
 import java.util.List;
 
-/** An engine in an app, and the app's files. */
+/** Opens an engine in an app, and the app's files and assets. */
 public final class Phone {
     private Phone() {}
 
     /**
-     * Opens an engine. Plugins come from the folder of native libraries, which no app may write;
-     * what is kept between runs lies in the app's own cache.
+     * Opens an engine. Plugins come from the folder of native libraries, which no app can write;
+     * files that are kept between runs are in the app's cache folder.
      */
     public static Engine open(Context context, String... options) {
         File libraries = new File(context.getApplicationInfo().nativeLibraryDir);
@@ -31,8 +31,8 @@ public final class Phone {
     }
 
     /**
-     * Copies an asset to the app's files, where C can open it, and returns the path. A file of
-     * that name stays, unless the app was updated since.
+     * Copies an asset to the app's files, where C can open it, and returns the path. An existing
+     * file is kept unless the app was updated since.
      */
     public static String file(Context context, String asset) throws IOException {
         File to = new File(context.getFilesDir(), asset);

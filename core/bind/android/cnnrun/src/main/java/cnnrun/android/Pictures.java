@@ -9,11 +9,11 @@ import java.io.FileNotFoundException;
 import java.io.IOException;
 import java.io.InputStream;
 
-/** Bitmaps as pixels of the size that a net wants. */
+/** Loads bitmaps and converts them to pixels of the size that a net needs. */
 public final class Pictures {
     private Pictures() {}
 
-    /** A picture of the gallery, at most about LONGEST pixels wide and high. */
+    /** Loads a picture of the gallery; width and height are about `longest` pixels at most. */
     public static Bitmap open(ContentResolver resolver, Uri uri, int longest) throws IOException {
         BitmapFactory.Options options = new BitmapFactory.Options();
         options.inJustDecodeBounds = true;

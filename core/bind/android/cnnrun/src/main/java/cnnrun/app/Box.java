@@ -1,6 +1,6 @@
 package cnnrun.app;
 
-/** A thing that was found: its class, its score, and its edges in pixels of the net's input. */
+/** A detected object: its class, its score, and its edges in pixels of the net's input. */
 public final class Box {
     public final int kind;
     public final float score;
@@ -20,7 +20,7 @@ public final class Box {
 
     private float area() { return Math.max(0, right - left) * Math.max(0, bottom - top); }
 
-    /** The area that both cover over the area that either covers. */
+    /** Intersection over union of the two boxes. */
     float overlap(Box other) {
         float width = Math.min(right, other.right) - Math.max(left, other.left);
         float height = Math.min(bottom, other.bottom) - Math.max(top, other.top);

@@ -7,7 +7,7 @@ import cnnrun.Top;
 import java.util.List;
 import java.util.Locale;
 
-/** Names what pixels show. One thread at a time. The net stays the caller's. */
+/** Classifies pictures, on one thread at a time. The caller still owns the net. */
 public final class Classifier {
     private final Net net;
     private final Preprocess preprocess;
@@ -20,7 +20,7 @@ public final class Classifier {
             Tensor.allocate(DType.F32, 1, preprocess.planes(), preprocess.height, preprocess.width);
     }
 
-    /** The net's outputs for pixels of the size that the net wants. */
+    /** Runs pixels of the size that the net needs; returns the net's outputs. */
     public Tensor[] run(int[] argb) {
         preprocess.fill(argb, input.floats());
         return net.run(input);
@@ -29,7 +29,7 @@ public final class Classifier {
     /** The k best classes, best first. */
     public List<Top> best(int[] argb, int k) { return net.topk(run(argb)[0], k); }
 
-    /** Lines such as "tabby cat 81.3%". Classes without a name have their number. */
+    /** Lines such as "tabby cat 81.3%". A class without a name is shown by its number. */
     public static String lines(List<Top> best) {
         StringBuilder text = new StringBuilder();
         for (Top top : best) {

@@ -6,8 +6,8 @@ import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 
 /**
- * How busy the processors are, from 0 to 1. Apps may not read /proc/stat since Android 8; then the
- * load that this process makes is told instead.
+ * The load of the processors, from 0 to 1. Since Android 8, apps can't read /proc/stat; the load of
+ * this process is given instead.
  */
 public final class CpuLoad {
     private static final double TICKS_PER_SECOND = 100; // of the kernel's clock, USER_HZ
@@ -25,13 +25,13 @@ public final class CpuLoad {
         this.cores = cores;
     }
 
-    /** Whether the whole machine's load is told, or this process's alone. */
+    /** True: next() gives the load of the whole machine; false: that of this process. */
     public boolean wholeMachine() { return stat.canRead(); }
 
     /**
-     * The load since the call before; NaN for the first, and where no time went by.
+     * The load since the previous call; NaN in the first call, or if no time has passed.
      *
-     * @param seconds of any clock
+     * @param seconds time now, by any clock
      */
     public double next(double seconds) throws IOException {
         double[] now = wholeMachine() ? machine() : process(seconds);
@@ -53,7 +53,7 @@ public final class CpuLoad {
         return new double[] {sum - idle, sum};
     }
 
-    /** Fields 14 and 15 are ticks of user and system; the name before may hold spaces. */
+    /** Reads fields 14 and 15, user and system ticks. The name before them may contain spaces. */
     private double[] process(double seconds) throws IOException {
         String line = text(self);
         String[] words = line.substring(line.lastIndexOf(')') + 1).trim().split("\\s+");

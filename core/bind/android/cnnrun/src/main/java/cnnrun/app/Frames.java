@@ -2,7 +2,7 @@ package cnnrun.app;
 
 import java.nio.ByteBuffer;
 
-/** Frames of a camera as pixels. */
+/** Converts camera frames to pixels. */
 public final class Frames {
     private Frames() {}
 
@@ -21,7 +21,7 @@ public final class Frames {
         int at(int x, int y) { return data.get(y * rowStride + x * pixelStride) & 255; }
     }
 
-    /** ARGB pixels of a frame: BT.601 in the full range, as JPEG has it. */
+    /** ARGB pixels of a frame, by BT.601 with the full range, as in JPEG. */
     public static int[] argb(Plane y, Plane u, Plane v, int width, int height) {
         int[] out = new int[width * height];
         for (int row = 0; row < height; row++) {
@@ -41,7 +41,7 @@ public final class Frames {
     private static int clamp(int scaled) { return Math.max(0, Math.min(255, scaled + 512 >> 10)); }
 
     /**
-     * Turns a picture clockwise by a multiple of 90 degrees; at 90 and 270 width and height swap.
+     * Rotates a picture clockwise by a multiple of 90 degrees. 90 and 270 swap width and height.
      */
     public static int[] turned(int[] argb, int width, int height, int degrees) {
         int turns = Math.floorMod(degrees / 90, 4);

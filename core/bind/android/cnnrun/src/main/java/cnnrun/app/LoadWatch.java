@@ -3,9 +3,8 @@ package cnnrun.app;
 import java.util.Arrays;
 
 /**
- * Tells a loop of inference by its load (algorithm 5.1 of the thesis of 2018): M loads are
- * collected, and their distance from a template by dynamic time warping is compared with a
- * threshold.
+ * Recognises an inference loop by its load (algorithm 5.1 of the thesis of 2018): collects M loads,
+ * and compares their distance from a template, by dynamic time warping, with a threshold.
  */
 public final class LoadWatch {
     private final double[] template;
@@ -15,8 +14,8 @@ public final class LoadWatch {
     private double distance = Double.POSITIVE_INFINITY;
 
     /**
-     * @param template loads in percent, 0.1 s apart
-     * @param m how many loads are compared at once
+     * @param template loads in percent, one every 0.1 s
+     * @param m number of loads that are compared at once
      */
     public LoadWatch(double[] template, int m, double threshold) {
         if (template.length == 0 || m < 1)
@@ -42,7 +41,7 @@ public final class LoadWatch {
         throw new IllegalArgumentException("no column whose name ends in .load");
     }
 
-    /** Adds a load in percent; true: M loads were compared just now. */
+    /** Adds a load in percent. True: M loads are complete and were compared. */
     public boolean add(double percent) {
         loads[n++] = percent;
         if (n < loads.length) return false;
@@ -51,7 +50,7 @@ public final class LoadWatch {
         return true;
     }
 
-    /** Of the loads that were compared last; infinite before. */
+    /** The distance of the loads compared last; infinite before the first comparison. */
     public double distance() { return distance; }
 
     public boolean isInference() { return distance < threshold; }

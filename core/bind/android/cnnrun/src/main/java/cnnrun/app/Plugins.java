@@ -5,17 +5,17 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 
-/** Plugins among an app's native libraries. */
+/** Finds plugins among an app's native libraries. */
 public final class Plugins {
     private static final String PREFIX = "libcnnrun-plugin-";
 
     private Plugins() {}
 
     /**
-     * Options of {@link cnnrun.Engine#open} that name each plugin of a folder, and no other place.
+     * Options of {@link cnnrun.Engine#open} that load the plugins of a folder and no others.
      *
-     * @param folder {@code nativeLibraryDir}, which an app can't write: nothing is loaded from
-     *     where an app's data lie
+     * @param folder {@code nativeLibraryDir}, which an app can't write, so that nothing is
+     *     loaded from the app's data
      */
     public static List<String> options(File folder) {
         List<String> out = new ArrayList<>();

@@ -21,7 +21,7 @@ public final class PowerRecord {
         last = new double[domains.length];
     }
 
-    /** The domains NAME of a table that has NAME_W columns. */
+    /** Makes a record from a table: a domain NAME for each column NAME_W. */
     public static PowerRecord of(Table table) {
         List<String> found = new ArrayList<>();
         for (String name : table.names())
@@ -40,8 +40,8 @@ public final class PowerRecord {
     }
 
     /**
-     * Watts from what Android's BatteryManager tells. Phones disagree on the sign of a current
-     * that flows out; so its size counts, and no charger may be connected.
+     * Watts from the readings of Android's BatteryManager. The sign of a discharging current
+     * differs between phones, so its absolute value is used, and no charger may be connected.
      */
     public static double batteryWatts(long microamperes, int millivolts) {
         return Math.abs(microamperes) * 1e-6 * millivolts * 1e-3;
@@ -71,10 +71,10 @@ public final class PowerRecord {
 
     public List<String> domains() { return Arrays.asList(domains); }
 
-    /** Energy of a domain since the first reading, by the trapezoidal rule. */
+    /** Energy of a domain in J since the first reading, by the trapezoidal rule. */
     public double joules(int domain) { return joules[domain]; }
 
-    /** Seconds and watts of a domain, in turns, of the last n readings: what a curve needs. */
+    /** Alternating seconds and watts of a domain's last n readings, for a curve. */
     public double[] curve(int domain, int n) {
         int first = Math.max(0, rows.size() - n);
         double[] out = new double[2 * (rows.size() - first)];
@@ -86,8 +86,8 @@ public final class PowerRecord {
     }
 
     /**
-     * Lines x0, y0, x1, y1, ... of a curve in a rectangle of that size: 0 W at its lower edge, the
-     * most at its upper one. Readings that are NaN leave a gap.
+     * Line segments x0, y0, x1, y1, ... of a curve in a rectangle of this size. 0 W is at its lower
+     * edge, the maximum at its upper edge. Readings that are NaN leave a gap.
      */
     public static float[] polyline(double[] curve, int width, int height) {
         int n = curve.length / 2;

@@ -15,8 +15,8 @@ public final class Preprocess {
 
     /**
      * @param channels "rgb", "bgr" or "gray"
-     * @param scale each value (0 to 255) less its mean is multiplied by it
-     * @param mean one for each channel, in the order of channels; none: 0
+     * @param scale factor for each value (0 to 255) minus its mean
+     * @param mean one for each channel, in the order of `channels`; if none are given, 0
      */
     public Preprocess(int width, int height, String channels, float scale, float... mean) {
         this.width = width;

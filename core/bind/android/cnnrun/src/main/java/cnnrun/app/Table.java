@@ -7,7 +7,7 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 
-/** Numbers in columns with names, from a CSV: lines with # are comments, an empty cell is NaN. */
+/** Named columns of numbers from a CSV. Lines with # are comments; an empty cell is NaN. */
 public final class Table {
     private final List<String> names;
     private final List<double[]> rows = new ArrayList<>();
@@ -50,7 +50,7 @@ public final class Table {
 
     public List<String> names() { return names; }
 
-    /** A copy of a column; null: there is none of that name. */
+    /** A copy of a column; null: no column has this name. */
     public double[] column(String name) {
         int at = names.indexOf(name);
         if (at < 0) return null;

@@ -7,8 +7,8 @@ import cnnrun.Tensor;
 import java.nio.ByteBuffer;
 
 /**
- * Follows what is marked in a picture, and finds it again: TLD, of the plugin object-tld. One
- * thread at a time; all pictures have one size.
+ * Follows a marked object in pictures and finds it again (TLD, of the plugin object-tld). Use it on
+ * one thread at a time; all pictures must have the same size.
  */
 public final class Tracker implements AutoCloseable {
     private final PluginObject tld;
@@ -25,7 +25,7 @@ public final class Tracker implements AutoCloseable {
         tld = engine.make("tld", options);
     }
 
-    /** Learns what a box holds. */
+    /** Learns the object in a box. */
     public void start(int[] argb, Box box) {
         Tensor where = Tensor.allocate(DType.F64, 4);
         ByteBuffer to = where.data();
@@ -35,7 +35,7 @@ public final class Tracker implements AutoCloseable {
         tld.call("init", 0, filled(argb), where);
     }
 
-    /** Where it is in the next picture, and how sure that is; null: it is not seen. */
+    /** The object's box in the next picture, with its confidence; null: it is not seen. */
     public Box next(int[] argb) {
         Tensor[] found = tld.call("track", 2, filled(argb));
         ByteBuffer box = found[0].data();

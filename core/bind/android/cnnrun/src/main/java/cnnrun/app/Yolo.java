@@ -13,7 +13,7 @@ public final class Yolo {
     private final float[] anchors;
     private final int classes;
 
-    /** @param anchors width and height of each, in cells, as the .cfg has them */
+    /** @param anchors width and height of each anchor, in cells, as in the .cfg file */
     public Yolo(int classes, float... anchors) {
         if (classes < 1 || anchors.length < 2 || anchors.length % 2 != 0)
             throw new IllegalArgumentException("expected classes, and two numbers for each anchor");
@@ -22,10 +22,10 @@ public final class Yolo {
     }
 
     /**
-     * Boxes that score more than a threshold, best first; of those of a class that share more than
-     * a part of their area the best.
+     * Boxes with a score above a threshold, best first. Of boxes of a class that overlap by more
+     * than `overlap`, only the best is returned.
      *
-     * @param width of the net's input, in pixels; height likewise
+     * @param width width of the net's input in pixels; height likewise
      */
     public List<Box> boxes(Tensor output, int width, int height, float score, float overlap) {
         long[] shape = output.shape();
@@ -46,7 +46,7 @@ public final class Yolo {
         return suppressed(found, overlap);
     }
 
-    /** Null: it scores too little. */
+    /** The box of an anchor in a cell; null: its score is too low. */
     private Box box(FloatBuffer values, int anchor, int cell, int rows, int columns, int width,
                     int height, float score) {
         int area = rows * columns;

@@ -31,17 +31,17 @@ import java.util.List;
 import java.util.Locale;
 
 /**
- * Finds things in what the camera sees, draws them, and shows frames a second and the load. The
- * load is compared with that of a loop of inference (dynamic time warping). Assets: net.cnr (Tiny
- * YOLO for the classes of VOC, with labels), net.properties, and loop.csv, a recording of which
- * column load is the template.
+ * Detects objects in camera frames, draws them, and shows frames per second and the load. The load
+ * is compared with that of an inference loop (dynamic time warping). Assets: net.cnr (Tiny YOLO for
+ * the classes of VOC, with labels), net.properties, and loop.csv, a recording whose column load is
+ * the template.
  */
 public final class MonitorActivity extends Activity implements Camera.Listener {
     private static final int ALLOW = 1;
     private static final float SCORE = 0.3f;
     private static final float OVERLAP = 0.45f;
     private static final int LOADS = 40;
-    private static final double THRESHOLD = 739; /* as governors/dtw.lua */
+    private static final double THRESHOLD = 739; /* the same as in governors/dtw.lua */
     private static final double LOAD_SECONDS = 0.1;
     private static final float[] ANCHORS = {1.08f,  1.19f, 3.42f, 4.41f,  6.63f,
                                             11.38f, 9.42f, 5.11f, 16.62f, 10.52f};
@@ -50,12 +50,12 @@ public final class MonitorActivity extends Activity implements Camera.Listener {
     private Camera camera;
     private volatile Engine engine;
     private volatile Net net;
-    private volatile boolean follow; /* from the next frame on, what scores best there */
-    /* What follows belongs to the camera's thread. */
+    private volatile boolean follow; /* follow the best box of the next frame */
+    /* The following fields are used by the camera's thread. */
     private Preprocess preprocess;
     private Classifier runner;
     private LoadWatch watch;
-    private volatile Tracker tracker; /* null: follows nothing */
+    private volatile Tracker tracker; /* null: no object is followed */
     private final Yolo yolo = new Yolo(20, ANCHORS);
     private final CpuLoad load = new CpuLoad();
     private double lastFrame = Double.NaN;
@@ -109,7 +109,7 @@ public final class MonitorActivity extends Activity implements Camera.Listener {
         } catch (IOException | RuntimeException e) { failed(e); }
     }
 
-    /** Null: nothing is followed, or it is not seen. */
+    /** The followed object's box; null: none is followed, or it is not seen. */
     private Box followed(int[] pixels, List<Box> found) {
         if (follow && !found.isEmpty()) {
             follow = false;
@@ -179,7 +179,7 @@ public final class MonitorActivity extends Activity implements Camera.Listener {
     @Override
     protected void onDestroy() {
         if (tracker != null) tracker.close();
-        if (net != null) net.close(); /* a call under way keeps it until it ends */
+        if (net != null) net.close(); /* a current call keeps it open until the call ends */
         if (engine != null) engine.close();
         super.onDestroy();
     }

@@ -24,7 +24,7 @@ import java.nio.file.Files;
 import java.util.Locale;
 
 /**
- * Live curve of the battery's power, its energy since the start, and the load. Save writes
+ * Shows the battery's power as a curve, its energy since the start, and the load. Save writes
  * power.csv to the app's own folder on the shared storage, which `cnnrun power power.csv
  * curves.svg` draws.
  */
@@ -83,7 +83,7 @@ public final class PowerActivity extends Activity {
         clock.postDelayed(tick, PERIOD_MS);
     }
 
-    /** NaN: the phone tells no current. */
+    /** The battery's power in W; NaN: the phone does not report a current. */
     private double watts() {
         int current = battery.getIntProperty(BatteryManager.BATTERY_PROPERTY_CURRENT_NOW);
         Intent state = registerReceiver(null, new IntentFilter(Intent.ACTION_BATTERY_CHANGED));
