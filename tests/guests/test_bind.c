@@ -167,6 +167,8 @@ typedef struct opencl {
                      uint32_t events, const void *list, void *event);
     int32_t (*read)(void *queue, void *mem, uint32_t blocks, size_t at, size_t n, void *to,
                     uint32_t events, const void *list, void *event);
+    int32_t (*release_buffer)(void *mem);
+    int32_t (*release_queue)(void *queue);
 } opencl;
 
 static int find(void *library, const char *name, void *to) {
@@ -180,7 +182,9 @@ static int load(opencl *cl) {
     return library && find(library, "clCreateBuffer", &cl->create_buffer) &&
            find(library, "clCreateCommandQueue", &cl->create_queue) &&
            find(library, "clEnqueueWriteBuffer", &cl->write) &&
-           find(library, "clEnqueueReadBuffer", &cl->read);
+           find(library, "clEnqueueReadBuffer", &cl->read) &&
+           find(library, "clReleaseMemObject", &cl->release_buffer) &&
+           find(library, "clReleaseCommandQueue", &cl->release_queue);
 }
 
 static void in_buffers(void) {
@@ -226,6 +230,9 @@ static void in_buffers(void) {
     }
     cnr_session_close(s);
     cnr_session_close(cpu);
+    cl.release_buffer(from);
+    cl.release_buffer(to);
+    cl.release_queue(queue);
 }
 
 int main(void) {
