@@ -225,3 +225,20 @@ cnr_value kit_constant(kit_build *b, int32_t dtype, double value) {
     if (v < 0) b->status = CNR_E_MEMORY;
     return v;
 }
+
+int kit_is(const cnr_node *node, const char *op) {
+    return node && strcmp(node->desc->name, op) == 0;
+}
+
+const cnr_node *kit_maker(const struct cnr_graph *graph, cnr_value value, const cnr_value **in) {
+    const int32_t producer = value < 0 ? -1 : ops_host->graph_producer(graph, value);
+    return producer < 0 ? NULL : ops_host->graph_node_at(graph, producer, in, NULL);
+}
+
+int kit_number(const struct cnr_graph *graph, cnr_value value, double *out) {
+    const cnr_tensor *t = value < 0 ? NULL : ops_host->graph_type(graph, value);
+    if (!cnr_is_constant(t) || cnr_count(t) != 1 || !cnr_is_plain(t, OPS_FLOATS) || !t->data)
+        return 0;
+    *out = elem_f64(t, 0);
+    return 1;
+}

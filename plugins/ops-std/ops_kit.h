@@ -85,6 +85,13 @@ cnr_value kit_unbroadcast(kit_build *b, cnr_value g, const cnr_tensor *shape,
 /* A one-element f32 constant (of dtype). */
 cnr_value kit_constant(kit_build *b, int32_t dtype, double value);
 
+/* ---- patterns of nodes, for rewrites ---- */
+int kit_is(const cnr_node *node, const char *op); /* NULL is none */
+/* The node that produces a value, and its inputs; NULL: no node does. */
+const cnr_node *kit_maker(const struct cnr_graph *graph, cnr_value value, const cnr_value **in);
+/* Whether the value is one constant number, of any type of floats. */
+int kit_number(const struct cnr_graph *graph, cnr_value value, double *out);
+
 /* Small graphs that rewrites change (rewrite_examples.c). */
 cnr_status ops_example_activations(struct cnr_graph *g, cnr_error *err);
 cnr_status ops_example_normalization(struct cnr_graph *g, cnr_error *err);

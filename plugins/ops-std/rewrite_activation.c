@@ -17,16 +17,6 @@ typedef struct match {
     cnr_value x, s; /* s is -1: none */
 } match;
 
-static int is(const cnr_node *node, const char *name) {
-    return strcmp(node->desc->name, name) == 0;
-}
-
-/* The node that produces a value, with its inputs; NULL: none. */
-static const cnr_node *maker(const struct cnr_graph *g, cnr_value value, const cnr_value **in) {
-    const int32_t producer = value < 0 ? -1 : ops_host->graph_producer(g, value);
-    return producer < 0 ? NULL : ops_host->graph_node_at(g, producer, in, NULL);
-}
-
 static int scalar_of(const struct cnr_graph *g, cnr_value value, double *out) {
     const cnr_tensor *t = ops_host->graph_type(g, value);
     if (!cnr_is_constant(t) || cnr_count(t) != 1 || !cnr_is_plain(t, OPS_FLOATS)) return 0;
@@ -38,7 +28,8 @@ static int scalar_of(const struct cnr_graph *g, cnr_value value, double *out) {
 static int is_arithmetic(const cnr_node *node) {
     static const char *const names[] = {"add", "sub", "mul", "div", "pow"};
     for (size_t i = 0; i < CNR_ROWS(names); i++)
-        if (is(node, names[i])) return node->n_inputs == 2 && node->inputs[0] && node->inputs[1];
+        if (kit_is(node, names[i]))
+            return node->n_inputs == 2 && node->inputs[0] && node->inputs[1];
     return 0;
 }
 
@@ -67,13 +58,13 @@ static int is_number(const poly *p, double *out) {
 static int combine(const cnr_node *node, const poly *a, const poly *b, poly *out) {
     poly by = {{{0}}};
     double number;
-    if (is(node, "mul")) return multiply(a, b, out);
-    if (is(node, "div")) {
+    if (kit_is(node, "mul")) return multiply(a, b, out);
+    if (kit_is(node, "div")) {
         if (!is_number(b, &number) || number == 0) return 0;
         by.at[0][0] = 1 / number;
         return multiply(a, &by, out);
     }
-    if (is(node, "pow")) {
+    if (kit_is(node, "pow")) {
         by.at[0][0] = 1;
         if (!is_number(b, &number) || number != rint(number) || number < 1 || number >= DEGREE)
             return 0;
@@ -85,7 +76,7 @@ static int combine(const cnr_node *node, const poly *a, const poly *b, poly *out
     for (int i = 0; i < 2 * DEGREE; i++) {
         const double v = b->at[i / DEGREE][i % DEGREE];
         out->at[i / DEGREE][i % DEGREE] =
-            a->at[i / DEGREE][i % DEGREE] + (is(node, "sub") ? -v : v);
+            a->at[i / DEGREE][i % DEGREE] + (kit_is(node, "sub") ? -v : v);
     }
     return 1;
 }
@@ -101,7 +92,7 @@ static int poly_of(const match *m, cnr_value value, int depth, poly *out) {
     }
     if (value < 0) return 0;
     if (scalar_of(m->g, value, &out->at[0][0])) return 1;
-    const cnr_node *node = maker(m->g, value, &in);
+    const cnr_node *node = kit_maker(m->g, value, &in);
     if (!node || depth >= DEPTH || !is_arithmetic(node)) return 0;
     const cnr_value left = in[0], right = in[1];
     return poly_of(m, left, depth + 1, &a) && poly_of(m, right, depth + 1, &b) &&
@@ -118,7 +109,7 @@ static int near(const double *p, const double *want, double tolerance) {
 
 static int is_clip(const cnr_node *node, double low, double high) {
     int known[2] = {0};
-    if (!is(node, "clip")) return 0;
+    if (!kit_is(node, "clip")) return 0;
     const double least = kit_scalar(node, 1, "min", &known[0]);
     const double most = kit_scalar(node, 2, "max", &known[1]);
     return known[0] && known[1] && least == low && most == high;
@@ -127,12 +118,12 @@ static int is_clip(const cnr_node *node, double low, double high) {
 typedef enum bounded { NONE, ERF, TANH, SIGMOID, SIX, ONE, HARD_SIGMOID } bounded;
 
 static bounded bounded_of(const cnr_node *node) {
-    if (is(node, "erf")) return ERF;
-    if (is(node, "tanh")) return TANH;
-    if (is(node, "sigmoid")) return SIGMOID;
-    if (is(node, "relu6") || is_clip(node, 0, 6)) return SIX;
+    if (kit_is(node, "erf")) return ERF;
+    if (kit_is(node, "tanh")) return TANH;
+    if (kit_is(node, "sigmoid")) return SIGMOID;
+    if (kit_is(node, "relu6") || is_clip(node, 0, 6)) return SIX;
     if (is_clip(node, 0, 1)) return ONE;
-    if (is(node, "hard_sigmoid") && fabs(cnr_attr_float(node, "alpha") - 1.0 / 6) < 1e-6 &&
+    if (kit_is(node, "hard_sigmoid") && fabs(cnr_attr_float(node, "alpha") - 1.0 / 6) < 1e-6 &&
         cnr_attr_float(node, "beta") == 0.5)
         return HARD_SIGMOID;
     return NONE;
@@ -188,7 +179,7 @@ typedef struct values {
 static void gather(const struct cnr_graph *g, cnr_value value, int only_bounded, int depth,
                    values *out) {
     const cnr_value *in;
-    const cnr_node *node = maker(g, value, &in);
+    const cnr_node *node = kit_maker(g, value, &in);
     if (!only_bounded || (node && bounded_of(node) != NONE)) {
         for (int i = 0; i < out->n; i++)
             if (out->at[i] == value) return;
@@ -208,7 +199,7 @@ static const activation *recognise(const struct cnr_graph *g, cnr_value root, cn
     gather(g, root, 1, 0, &bounds);
     for (int k = 0; k < bounds.n; k++) {
         const cnr_value *in;
-        const cnr_node *node = maker(g, bounds.at[k], &in);
+        const cnr_node *node = kit_maker(g, bounds.at[k], &in);
         const bounded kind = bounded_of(node);
         const cnr_value argument = in[0];
         values from = {.n = 0};
@@ -249,7 +240,7 @@ static int32_t apply(struct cnr_graph *g, cnr_error *err) {
     for (int32_t i = 0; i < ops_host->graph_node_count(g); i++) {
         const cnr_value *out;
         const cnr_node *node = ops_host->graph_node_at(g, i, NULL, &out);
-        if ((!is(node, "mul") && !is(node, "div")) || !is_arithmetic(node) ||
+        if ((!kit_is(node, "mul") && !kit_is(node, "div")) || !is_arithmetic(node) ||
             ops_host->graph_use_count(g, out[0]) == 0)
             continue;
         const cnr_value old = out[0];

@@ -16,16 +16,6 @@ typedef struct view {
     int64_t at, dim[CNR_MAX_RANK], step[CNR_MAX_RANK];
 } view;
 
-static int is(const cnr_node *node, const char *name) {
-    return node && strcmp(node->desc->name, name) == 0;
-}
-
-/* The node that produces a value, with its inputs; NULL: none. */
-static const cnr_node *maker(const struct cnr_graph *g, cnr_value value, const cnr_value **in) {
-    const int32_t producer = value < 0 ? -1 : ops_host->graph_producer(g, value);
-    return producer < 0 ? NULL : ops_host->graph_node_at(g, producer, in, NULL);
-}
-
 /* ---- views ---- */
 
 static int whole(const struct cnr_graph *g, cnr_value value, view *v) {
@@ -87,16 +77,17 @@ static int cut(const cnr_node *node, view *v) {
 /* What `value` is a view of, through nodes that only move elements. */
 static int view_of(const struct cnr_graph *g, cnr_value value, int depth, view *v) {
     const cnr_value *in;
-    const cnr_node *node = maker(g, value, &in);
-    const int moves = is(node, "transpose") || is(node, "reshape") || is(node, "squeeze") ||
-                      is(node, "unsqueeze") || is(node, "flatten") || is(node, "slice");
+    const cnr_node *node = kit_maker(g, value, &in);
+    const int moves = kit_is(node, "transpose") || kit_is(node, "reshape") ||
+                      kit_is(node, "squeeze") || kit_is(node, "unsqueeze") ||
+                      kit_is(node, "flatten") || kit_is(node, "slice");
     if (!moves || depth == 0) return whole(g, value, v);
     int ok = view_of(g, in[0], depth - 1, v);
-    if (ok && is(node, "transpose")) {
+    if (ok && kit_is(node, "transpose")) {
         int32_t perm[CNR_MAX_RANK];
         move_perm(node, v->rank, perm);
         permuted(v, perm);
-    } else if (ok && is(node, "slice")) {
+    } else if (ok && kit_is(node, "slice")) {
         ok = cut(node, v);
     } else if (ok) {
         ok = kit_known(node->outputs[0]) &&
@@ -123,18 +114,7 @@ static int is_inner(const struct cnr_graph *g, cnr_value value) {
     return ops_host->graph_use_count(g, value) == 1 && !kit_is_output(g, value);
 }
 
-static int number_of(const struct cnr_graph *g, cnr_value value, double *out) {
-    const cnr_tensor *t = ops_host->graph_type(g, value);
-    if (!cnr_is_constant(t) || cnr_count(t) != 1 || t->dtype != CNR_f32 || !t->data) return 0;
-    *out = elem_f64(t, 0);
-    return 1;
-}
-
 static int scores(const struct cnr_graph *g, cnr_value value, int depth, pattern *p);
-
-static int same_shape(const cnr_tensor *a, const cnr_tensor *b) {
-    return a->rank == b->rank && memcmp(a->dim, b->dim, (size_t)a->rank * sizeof *a->dim) == 0;
-}
 
 /* A product of one number for each head and of scores to which nothing was added yet. */
 static int scaled_by_head(const struct cnr_graph *g, const cnr_node *node, const cnr_value *in,
@@ -142,12 +122,12 @@ static int scaled_by_head(const struct cnr_graph *g, const cnr_node *node, const
     const cnr_value pair[2] = {in[0], in[1]};
     const cnr_tensor product = *node->outputs[0];
     const pattern before = *p;
-    for (int k = 0; k < 2 && is(node, "mul") && before.factor < 0; k++) {
+    for (int k = 0; k < 2 && kit_is(node, "mul") && before.factor < 0; k++) {
         const cnr_tensor *t = ops_host->graph_type(g, pair[1 - k]);
         if (t->rank < 2 || t->dim[t->rank - 1] != 1 || t->dim[t->rank - 2] != 1) continue;
         p->factor = pair[1 - k];
         if (scores(g, pair[k], depth - 1, p) && p->n_biases == before.n_biases &&
-            same_shape(&p->inner, &product))
+            cnr_same_shape(&p->inner, &product))
             return 1;
         *p = before;
     }
@@ -158,8 +138,8 @@ static int scaled(const struct cnr_graph *g, const cnr_node *node, const cnr_val
                   pattern *p) {
     double number;
     const cnr_value a = in[0], b = in[1];
-    const int divides = is(node, "div"), first = !divides && number_of(g, a, &number);
-    if (!first && !number_of(g, b, &number)) return scaled_by_head(g, node, in, depth, p);
+    const int divides = kit_is(node, "div"), first = !divides && kit_number(g, a, &number);
+    if (!first && !kit_number(g, b, &number)) return scaled_by_head(g, node, in, depth, p);
     p->scale *= divides ? 1 / number : number;
     return scores(g, first ? b : a, depth - 1, p);
 }
@@ -167,9 +147,9 @@ static int scaled(const struct cnr_graph *g, const cnr_node *node, const cnr_val
 /* One more bias; a second one of the shape of the last is added to that. */
 static int add_bias(const struct cnr_graph *g, cnr_value bias, const cnr_tensor *sum, pattern *p) {
     const int32_t last = p->n_biases - 1;
-    if (last >= 0 && p->more < 0 && same_shape(&p->at[last], sum) &&
-        same_shape(ops_host->graph_type(g, p->input[ATTENTION_BIAS + last]),
-                   ops_host->graph_type(g, bias))) {
+    if (last >= 0 && p->more < 0 && cnr_same_shape(&p->at[last], sum) &&
+        cnr_same_shape(ops_host->graph_type(g, p->input[ATTENTION_BIAS + last]),
+                       ops_host->graph_type(g, bias))) {
         p->more = bias;
         p->more_of = last;
         return 1;
@@ -190,7 +170,7 @@ static int biased(const struct cnr_graph *g, const cnr_node *node, const cnr_val
     for (int k = 0; k < 2 && p->scale == 1; k++) {
         const cnr_tensor *t = ops_host->graph_type(g, pair[k]);
         const cnr_tensor *other = ops_host->graph_type(g, pair[1 - k]);
-        if (!same_shape(t, &sum) || !kit_known(other)) continue;
+        if (!cnr_same_shape(t, &sum) || !kit_known(other)) continue;
         if (!add_bias(g, pair[1 - k], &sum, p)) return 0;
         if (scores(g, pair[k], depth - 1, p)) return 1;
         *p = before;
@@ -201,13 +181,13 @@ static int biased(const struct cnr_graph *g, const cnr_node *node, const cnr_val
 /* Whether `value` is a scaled product with biases, which nothing else reads. */
 static int scores(const struct cnr_graph *g, cnr_value value, int depth, pattern *p) {
     const cnr_value *in;
-    const cnr_node *node = maker(g, value, &in);
+    const cnr_node *node = kit_maker(g, value, &in);
     if (!node || depth == 0 || !is_inner(g, value)) return 0;
-    if (is(node, "mul") || is(node, "div")) return scaled(g, node, in, depth, p);
-    if (is(node, "add")) return biased(g, node, in, depth, p);
-    if (is(node, "reshape") || is(node, "squeeze") || is(node, "unsqueeze"))
+    if (kit_is(node, "mul") || kit_is(node, "div")) return scaled(g, node, in, depth, p);
+    if (kit_is(node, "add")) return biased(g, node, in, depth, p);
+    if (kit_is(node, "reshape") || kit_is(node, "squeeze") || kit_is(node, "unsqueeze"))
         return scores(g, in[0], depth - 1, p);
-    if (!is(node, "matmul") || node->inputs[0]->rank < 2 || node->inputs[1]->rank < 2) return 0;
+    if (!kit_is(node, "matmul") || node->inputs[0]->rank < 2 || node->inputs[1]->rank < 2) return 0;
     p->input[ATTENTION_Q] = in[0];
     p->input[ATTENTION_K] = in[1];
     p->inner = *node->outputs[0];
@@ -223,7 +203,7 @@ static int is_read(const struct cnr_graph *g, int32_t index) {
     if (ops_host->graph_use_count(g, value) != 1) return ops_host->graph_use_count(g, value) > 0;
     for (int32_t i = index + 1; i < ops_host->graph_node_count(g); i++) {
         const cnr_node *node = ops_host->graph_node_at(g, i, &in, &out);
-        if (is(node, "transpose") && in[0] == value)
+        if (kit_is(node, "transpose") && in[0] == value)
             return ops_host->graph_use_count(g, out[0]) > 0;
     }
     return 1;
@@ -234,17 +214,16 @@ static int matches(const struct cnr_graph *g, int32_t index, pattern *p) {
     const cnr_value *in, *inner;
     const cnr_node *node = ops_host->graph_node_at(g, index, &in, NULL);
     *p = (pattern){.scale = 1, .factor = -1, .more = -1};
-    if (!is_read(g, index)) return 0;
-    if (!is(node, "matmul") || node->inputs[0]->dtype != CNR_f32) return 0;
+    if (!kit_is(node, "matmul") || node->inputs[0]->dtype != CNR_f32) return 0;
     const cnr_tensor p_type = *node->inputs[0];
     p->input[ATTENTION_V] = in[1];
     p->outer = p_type;
     if (node->inputs[1]->rank < 2 || !kit_known(node->outputs[0]) || !is_inner(g, in[0])) return 0;
-    const cnr_node *softmax = maker(g, in[0], &inner);
-    if (!is(softmax, "softmax") || p_type.rank < 2 ||
+    const cnr_node *softmax = kit_maker(g, in[0], &inner);
+    if (!kit_is(softmax, "softmax") || p_type.rank < 2 ||
         cnr_axis(cnr_attr_int(softmax, "axis"), p_type.rank) != p_type.rank - 1)
         return 0;
-    return scores(g, inner[0], DEPTH, p) && kit_known(&p->inner);
+    return is_read(g, index) && scores(g, inner[0], DEPTH, p) && kit_known(&p->inner);
 }
 
 /* ---- the node ---- */
@@ -352,7 +331,7 @@ static const cnr_node *turned_by(const struct cnr_graph *g, cnr_value y, fused *
     for (int32_t i = 0; i < ops_host->graph_node_count(g) && !node; i++) {
         const cnr_value *in, *outputs;
         const cnr_node *reader = ops_host->graph_node_at(g, i, &in, &outputs);
-        if (is(reader, "transpose") && in[0] == y) node = reader, *out = outputs[0];
+        if (kit_is(reader, "transpose") && in[0] == y) node = reader, *out = outputs[0];
     }
     if (!node) return NULL;
     move_perm(node, t->rank, perm);

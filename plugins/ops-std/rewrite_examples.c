@@ -69,10 +69,10 @@ cnr_status ops_example_scale(struct cnr_graph *g, cnr_error *err) {
     return output(&b, kit_node2(&b, "matmul", scaled, w));
 }
 
-/* softmax(q k^T) v, two heads. */
+/* softmax(q k^T) v of two heads, with the rows before the heads. */
 cnr_status ops_example_attention(struct cnr_graph *g, cnr_error *err) {
     static const char *const names[] = {"q", "k", "v"};
-    static const int64_t turned[] = {0, 1, 3, 2};
+    static const int64_t turned[] = {0, 1, 3, 2}, order[] = {0, 2, 1, 3};
     const cnr_tensor t = {.size = sizeof t, .dtype = CNR_f32, .rank = 4, .dim = {1, 2, 5, 4}};
     const cnr_attr perm = kit_attr_ints("perm", turned, 4);
     kit_build b = {ops_host, g, CNR_OK};
@@ -81,5 +81,7 @@ cnr_status ops_example_attention(struct cnr_graph *g, cnr_error *err) {
     for (int i = 0; i < 3; i++) in[i] = ops_host->graph_input(g, names[i], &t);
     const cnr_value k = kit_node(&b, "transpose", &in[1], 1, &perm, 1);
     const cnr_value scores = kit_node1(&b, "softmax", kit_node2(&b, "matmul", in[0], k));
-    return output(&b, kit_node2(&b, "matmul", scores, in[2]));
+    const cnr_value y = kit_node2(&b, "matmul", scores, in[2]);
+    const cnr_attr rows_first = kit_attr_ints("perm", order, 4);
+    return output(&b, kit_node(&b, "transpose", &y, 1, &rows_first, 1));
 }

@@ -10,30 +10,13 @@ typedef struct normal { /* (x - mean) / sqrt(variance + epsilon) over the axes f
     double epsilon;
 } normal;
 
-static int is(const cnr_node *node, const char *name) {
-    return node && strcmp(node->desc->name, name) == 0;
-}
-
-/* The node that produces a value, with its inputs; NULL: none. */
-static const cnr_node *maker(const struct cnr_graph *g, cnr_value value, const cnr_value **in) {
-    const int32_t producer = value < 0 ? -1 : ops_host->graph_producer(g, value);
-    return producer < 0 ? NULL : ops_host->graph_node_at(g, producer, in, NULL);
-}
-
-static int number_of(const struct cnr_graph *g, cnr_value value, double *out) {
-    const cnr_tensor *t = value < 0 ? NULL : ops_host->graph_type(g, value);
-    if (!cnr_is_constant(t) || cnr_count(t) != 1 || !cnr_is_plain(t, OPS_FLOATS) || !t->data)
-        return 0;
-    *out = elem_f64(t, 0);
-    return 1;
-}
-
 /* Whether `value` is the mean of `of` over the axes from *axis on, with those axes kept at size
  * 1. */
 static int is_mean(const struct cnr_graph *g, cnr_value value, cnr_value *of, int32_t *axis) {
     const cnr_value *in;
-    const cnr_node *node = maker(g, value, &in);
-    if (!is(node, "reduce_mean") || !node->inputs[0] || !cnr_attr_int(node, "keepdims")) return 0;
+    const cnr_node *node = kit_maker(g, value, &in);
+    if (!kit_is(node, "reduce_mean") || !node->inputs[0] || !cnr_attr_int(node, "keepdims"))
+        return 0;
     const int32_t rank = node->inputs[0]->rank;
     const int64_t set = cnr_reduced_axes(node);
     *of = in[0];
@@ -46,8 +29,8 @@ static int is_mean(const struct cnr_graph *g, cnr_value value, cnr_value *of, in
 static int is_centred(const struct cnr_graph *g, cnr_value value, cnr_value *x, int32_t *axis) {
     const cnr_value *in;
     cnr_value of;
-    const cnr_node *node = maker(g, value, &in);
-    if (!is(node, "sub")) return 0;
+    const cnr_node *node = kit_maker(g, value, &in);
+    if (!kit_is(node, "sub")) return 0;
     *x = in[0];
     const cnr_value mean = in[1];
     return is_mean(g, mean, &of, axis) && of == *x;
@@ -57,10 +40,10 @@ static int is_centred(const struct cnr_graph *g, cnr_value value, cnr_value *x, 
 static int is_square(const struct cnr_graph *g, cnr_value value, cnr_value *of) {
     const cnr_value *in;
     double power;
-    const cnr_node *node = maker(g, value, &in);
-    if (!is(node, "mul") && !is(node, "pow")) return 0;
+    const cnr_node *node = kit_maker(g, value, &in);
+    if (!kit_is(node, "mul") && !kit_is(node, "pow")) return 0;
     *of = in[0];
-    return is(node, "mul") ? in[0] == in[1] : number_of(g, in[1], &power) && power == 2;
+    return kit_is(node, "mul") ? in[0] == in[1] : kit_number(g, in[1], &power) && power == 2;
 }
 
 /* Whether `value` is sqrt(variance of n->x + n->epsilon). */
@@ -68,10 +51,11 @@ static int is_deviation(const struct cnr_graph *g, cnr_value value, normal *n) {
     const cnr_value *in;
     cnr_value square, centred, x;
     int32_t axis, inner;
-    if (!is(maker(g, value, &in), "sqrt") || !is(maker(g, in[0], &in), "add")) return 0;
+    if (!kit_is(kit_maker(g, value, &in), "sqrt") || !kit_is(kit_maker(g, in[0], &in), "add"))
+        return 0;
     const cnr_value a = in[0], b = in[1];
-    const int first = number_of(g, a, &n->epsilon);
-    if (!first && !number_of(g, b, &n->epsilon)) return 0;
+    const int first = kit_number(g, a, &n->epsilon);
+    if (!first && !kit_number(g, b, &n->epsilon)) return 0;
     return is_mean(g, first ? b : a, &square, &axis) && axis == n->axis &&
            is_square(g, square, &centred) && is_centred(g, centred, &x, &inner) && x == n->x &&
            inner == axis;
@@ -81,9 +65,9 @@ static int is_deviation(const struct cnr_graph *g, cnr_value value, normal *n) {
 static int is_inverse(const struct cnr_graph *g, cnr_value value, cnr_value *of) {
     const cnr_value *in;
     double one;
-    const cnr_node *node = maker(g, value, &in);
-    if (is(node, "reciprocal")) return *of = in[0], 1;
-    if (!is(node, "div") || !number_of(g, in[0], &one) || one != 1) return 0;
+    const cnr_node *node = kit_maker(g, value, &in);
+    if (kit_is(node, "reciprocal")) return *of = in[0], 1;
+    if (!kit_is(node, "div") || !kit_number(g, in[0], &one) || one != 1) return 0;
     *of = in[1];
     return 1;
 }
@@ -91,9 +75,9 @@ static int is_inverse(const struct cnr_graph *g, cnr_value value, cnr_value *of)
 static int is_normal(const struct cnr_graph *g, cnr_value value, normal *n) {
     const cnr_value *in;
     cnr_value deviation;
-    const cnr_node *node = maker(g, value, &in);
-    if (!is(node, "div") && !is(node, "mul")) return 0;
-    const int divides = is(node, "div");
+    const cnr_node *node = kit_maker(g, value, &in);
+    if (!kit_is(node, "div") && !kit_is(node, "mul")) return 0;
+    const int divides = kit_is(node, "div");
     const cnr_value a = in[0], b = in[1];
     for (int32_t k = 0; k < 1 + !divides; k++) {
         const cnr_value other = k ? a : b;
@@ -118,7 +102,7 @@ static int with_constant(const struct cnr_graph *g, cnr_value value, const char 
                          int (*operand)(const struct cnr_graph *, cnr_value, normal *, cnr_value *),
                          normal *n, cnr_value *scale, cnr_value *constant) {
     const cnr_value *in;
-    if (!is(maker(g, value, &in), op)) return 0;
+    if (!kit_is(kit_maker(g, value, &in), op)) return 0;
     const cnr_value pair[2] = {in[0], in[1]};
     for (int32_t k = 0; k < 2; k++) {
         *constant = pair[1 - k];
@@ -181,7 +165,8 @@ static int32_t pass(struct cnr_graph *g, int round, cnr_error *err) {
         cnr_status status = CNR_OK;
         if (node->n_outputs != 1 || ops_host->graph_use_count(g, out[0]) == 0) continue;
         const cnr_value old = out[0];
-        if (round == 3 && is(node, "pow") && is_square(g, old, &of)) status = square(g, i, of, old);
+        if (round == 3 && kit_is(node, "pow") && is_square(g, old, &of))
+            status = square(g, i, of, old);
         else if ((round == 0 && with_constant(g, old, "add", scaled, &n, &scale, &shift)) ||
                  (round == 1 && scaled(g, old, &n, &scale)) ||
                  (round == 2 && is_normal(g, old, &n)))

@@ -202,6 +202,11 @@ static void compare(cnr_runtime *rt, sizes s, int spelling, const char *device, 
     ok(one && !none && worst < 2e-5,
        "%s: spelling %d, %d batches, %d heads, %d by %d rows of %d (%g)", what, spelling, (int)s.b,
        (int)s.h, (int)s.m, (int)(spelling == 4 ? s.n : s.m), (int)s.e, worst);
+    cnr_error err = CNR_ERROR_INIT;
+    cnr_graph *saved = cnri_graph_copy(g);
+    ok(!cnri_graph_rewrite(saved, NULL, NULL, 0, &err) && count_of(saved, "softmax") == 1,
+       "... and in a net that is to be saved the nodes stay");
+    cnri_graph_free(saved);
     free(got);
     free(want);
     free(input);
