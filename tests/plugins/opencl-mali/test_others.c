@@ -109,6 +109,10 @@ static void attentions(void) {
               draw("2x1x33"), draw("17x33"));
     /* many rows of k for one of q: they are shared among work-groups */
     ocl_check("attention", "scale=0.2", "", 3, draw("1x20"), draw("700x20"), draw("700x33"));
+    /* an infinite value whose weight is too small for a float: still infinite */
+    cnr_tensor *values = draw("16x8");
+    t_set(values, 11, -INFINITY);
+    ocl_check("attention", "scale=30", "", 3, draw("16x64"), draw("16x64"), values);
     /* parts of one tensor [2 batches][7 rows][3][4 heads][5], and an output in the same order */
     ocl_check("attention",
               "scale=0.5; sizes=1,2,4,7,7,5,5; "
