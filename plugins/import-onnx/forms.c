@@ -2,7 +2,6 @@
 #include "onnx.h"
 
 #include <stdio.h>
-#include <strings.h>
 
 cnr_value onnx_constant(onnx_job *j, int32_t dtype, const void *data, const int64_t *dim,
                         int32_t rank) {
@@ -102,6 +101,21 @@ static void rms_norm(onnx_job *j) {
     snprintf(j->op, sizeof j->op, "mul");
 }
 
+/* Statistics of earlier batches, moved towards those of this one. */
+static cnr_value moved(onnx_job *j, cnr_value old, cnr_value now) {
+    const Onnx__AttributeProto *given = onnx_proto(j, "momentum");
+    const double kept = given && given->has_f ? (double)given->f : 0.9;
+    cnr_value part[2] = {old, now};
+    for (int i = 0; i < 2; i++) {
+        const float by = (float)(i ? 1 - kept : kept);
+        const cnr_value in[] = {part[i], onnx_constant(j, CNR_f32, &by, NULL, 0)};
+        part[i] = onnx_step(j, "mul", in, 2, NULL);
+    }
+    return onnx_step(j, "add", part, 2, NULL);
+}
+
+static void give_statistics(onnx_job *j) { j->n_out = (int32_t)j->node->n_output; }
+
 /* In training mode, the statistics are those of x. Some nets normalise their weights with it; these
  * are constants, so all of it is folded. */
 static void batch_norm(onnx_job *j) {
@@ -115,11 +129,25 @@ static void batch_norm(onnx_job *j) {
     if (!training) return;
     if (!x || x->rank < 2 || j->n_in != 5)
         return onnx_problem(j, "training mode needs an input of known rank%s", "");
+    const cnr_value old[] = {j->in[3], j->in[4]};
     const cnr_value parts[] = {j->in[0], mean_of(j, j->in[0], x->rank, 1)};
     const cnr_value rest = onnx_step(j, "sub", parts, 2, NULL);
     const cnr_value square = onnx_step(j, "mul", (cnr_value[]){rest, rest}, 2, NULL);
     j->in[3] = mean_of(j, j->in[0], x->rank, 0);
     j->in[4] = mean_of(j, square, x->rank, 0);
+    if (j->net->opset >= 14 && j->node->n_output > 1) {
+        for (int i = 1; i < 3; i++) j->out[i] = moved(j, old[i - 1], j->in[2 + i]);
+        j->after = give_statistics;
+    }
+}
+
+/* Early operator sets allowed batch and channels in output_shape, too. */
+static void conv_transpose(onnx_job *j) {
+    const Onnx__AttributeProto *shape = onnx_proto(j, "output_shape");
+    const cnr_tensor *x = type_of(j, j->in[0]);
+    if (!shape) return;
+    const int64_t n = (int64_t)shape->n_ints, more = x && n == x->rank ? 2 : 0;
+    imp_ints(&j->attrs, "output_shape", shape->ints + more, n - more);
 }
 
 static void pad(onnx_job *j) { /* "paddings" in operator set 1 */
@@ -183,18 +211,6 @@ static void group_norm(onnx_job *j) {
         cnr_value v = onnx_step(j, "reshape", &j->in[i], 1, &column);
         v = onnx_step(j, "tile", &v, 1, &repeat);
         j->in[i] = onnx_step(j, "reshape", &v, 1, &flat);
-    }
-}
-
-/* Accepts the default activations only, also if they are written out. */
-static void recurrent(onnx_job *j) {
-    static const char *const usual[] = {"Sigmoid", "Tanh", "Tanh"};
-    const Onnx__AttributeProto *list = onnx_proto(j, "activations");
-    const size_t from = strcmp(j->op, "rnn") == 0, n = strcmp(j->op, "lstm") == 0 ? 3 : 2 - from;
-    for (size_t i = 0; list && i < list->n_strings; i++) {
-        const char *name = onnx_text(j, list->strings[i]);
-        if (name && strcasecmp(name, usual[from + i % n]) != 0)
-            onnx_problem(j, "activation %s is not supported", name);
     }
 }
 
@@ -267,6 +283,7 @@ const onnx_form *onnx_form_of(const char *op) {
         IMP_LAYER("hardmax", softmax, .takes = " axis "),
         IMP_LAYER("batch_normalization", batch_norm, .takes = " training_mode "),
         IMP_LAYER("rms_normalization", rms_norm, .takes = " axis epsilon stash_type "),
+        IMP_LAYER("conv_transpose", conv_transpose, .takes = " output_shape "),
         IMP_LAYER("resize", resize),
         IMP_LAYER("constant", constant,
                   .takes = " value value_float value_int value_floats value_ints sparse_value "
@@ -277,9 +294,16 @@ const onnx_form *onnx_form_of(const char *op) {
         IMP_LAYER("upsample", upsample, .takes = " scales mode width_scale height_scale "),
         IMP_LAYER("top_k", top_k, .takes = " k "),
         IMP_LAYER("group_normalization", group_norm),
-        IMP_LAYER("rnn", recurrent, .takes = " activations "),
-        IMP_LAYER("gru", recurrent, .takes = " activations "),
-        IMP_LAYER("lstm", recurrent, .takes = " activations "),
+        IMP_LAYER("rnn", onnx_recurrent, .takes = " activations layout "),
+        IMP_LAYER("gru", onnx_recurrent, .takes = " activations layout "),
+        IMP_LAYER("lstm", onnx_recurrent, .takes = " activations layout "),
+        IMP_LAYER("attention", onnx_attention,
+                  .takes = " is_causal kv_num_heads q_num_heads qk_matmul_output_mode scale "
+                           "softcap softmax_precision "),
+        IMP_LAYER("rotary_embedding", onnx_rotary,
+                  .takes = " interleaved num_heads rotary_embedding_dim "),
+        IMP_LAYER("max_unpool", onnx_max_unpool, .takes = " kernel_shape pads strides "),
+        IMP_LAYER("center_crop_pad", onnx_center, .takes = " axes "),
         IMP_LAYER("if", onnx_if, .takes = " then_branch else_branch "),
         IMP_LAYER("loop", onnx_loop, .takes = " body "),
         IMP_LAYER("scan", onnx_loop, .takes = " body num_scan_inputs "),

@@ -217,6 +217,7 @@ static void convert(onnx_job *j) {
     if (imp_host->graph_node(j->net->imp.graph, j->op, j->name, j->net->imp.path, j->in, j->n_in,
                              j->attrs.ptr, j->attrs.n, j->out, j->n_out) == CNR_E_MEMORY)
         j->net->imp.status = CNR_E_MEMORY;
+    else if (j->after) j->after(j);
 }
 
 void onnx_node(onnx_net *net, const Onnx__NodeProto *node) {

@@ -52,6 +52,8 @@ typedef struct onnx_job {
     int32_t n_in, n_out, n_made;
     imp_attrs attrs;
     int failed, done; /* done: the outputs are bound already */
+    void (*after)(
+        struct onnx_job *); /* changes the outputs of the node once it is added; or NULL */
 } onnx_job;
 void onnx_node(onnx_net *net, const Onnx__NodeProto *node);
 /* Adds a problem of the node, which is then skipped. */
@@ -72,6 +74,15 @@ const onnx_form *onnx_form_of(const char *op); /* NULL: nothing to adapt */
 /* Adds a constant for the node; dim may be NULL for rank 0. */
 cnr_value onnx_constant(onnx_job *j, int32_t dtype, const void *data, const int64_t *dim,
                         int32_t rank);
+
+/* sequence.c: attention, rotary positions, recurrent layers */
+void onnx_attention(onnx_job *j);
+void onnx_rotary(onnx_job *j);
+void onnx_recurrent(onnx_job *j);
+
+/* unpool.c: MaxUnpool, CenterCropPad */
+void onnx_max_unpool(onnx_job *j);
+void onnx_center(onnx_job *j);
 
 /* contrib.c: forms of operators of the domain com.microsoft; NULL: not supported */
 const onnx_form *onnx_contrib_form(const char *name);

@@ -47,6 +47,12 @@ static void attr_int(msg *n, const char *name, int64_t v) {
     number(&a, 3, v);
     part(n, 5, &a);
 }
+static void attr_ints(msg *n, const char *name, const int64_t *v, int count) {
+    msg a = {.n = 0};
+    text(&a, 1, name);
+    for (int i = 0; i < count; i++) number(&a, 8, v[i]);
+    part(n, 5, &a);
+}
 static void attr_part(msg *n, const char *name, int field, const msg *value) {
     msg a = {.n = 0};
     text(&a, 1, name);
@@ -225,13 +231,21 @@ static void training(void) {
         constant(&g, tensor("m", FLOAT, 2, -1, ones));
         constant(&g, tensor("v", FLOAT, 2, -1, ones));
         if (opset >= 14) attr_int(&n, "training_mode", 1);
+        const size_t kept_size = g.n;
         add(&g, n);
-        msg wants = g;
+        msg wants = g, kept = g;
         output(&g, "y");
         gives(&g, opset, x, 2, 2, (float[]){-0.999995f, 0, 0.999995f, 0}, 4,
               opset < 14 ? "more outputs: in training mode" : "training_mode: x's own statistics");
         output(&wants, opset < 14 ? "a" : "y");
         if (opset < 14) refuses(&wants, opset, "no node gives it", "statistics as outputs");
+        if (opset < 14) continue;
+        n = node("BatchNormalization", "x s b m v", "other a c");
+        attr_int(&n, "training_mode", 1);
+        kept.n = kept_size;
+        add(&kept, n);
+        output(&kept, "a");
+        gives(&kept, opset, x, 2, 2, (float[]){1.1f, 1.4f}, 2, "set 14: statistics as outputs");
     }
 }
 
@@ -277,6 +291,156 @@ static void roi_align(void) {
     output(&g, "y");
     gives(&g, 11, x, 3, 3, (float[]){4}, 1, "RoiAlign before set 16: the middle is at 1, 1");
     gives(&g, 16, x, 3, 3, (float[]){2}, 1, "from then on at a half");
+}
+
+/* ---- attention, positions, recurrent layers with the batch first ---- */
+
+/* A constant of a graph, reshaped to `rank` sizes; its name is NAME + "2" before that. */
+static void shaped(msg *g, const char *name, const msg *flat, const int64_t *shape, int rank) {
+    char list[32], both[80];
+    constant(g, *flat);
+    snprintf(list, sizeof list, "%s_shape", name);
+    constant(g, tensor(list, INT64, rank, -1, shape));
+    snprintf(both, sizeof both, "%s2 %s", name, list);
+    add(g, node("Reshape", both, name));
+}
+
+/* The definition: 4 heads of 2 columns in q, 2 in k, whose values are v's, too. Row i sees the
+ * columns up to i + past, or those that the mask leaves; none: zeros. */
+static void attend(const float *q, const float *k, const uint8_t *mask, int rows, int cols,
+                   float *y) {
+    for (int h = 0; h < 4; h++)
+        for (int i = 0; i < rows; i++) {
+            float sum = 0, *to = y + i * 8 + h * 2;
+            to[0] = to[1] = 0;
+            for (int c = 0; c < cols; c++) {
+                const float *a = q + i * 8 + h * 2, *b = k + c * 4 + h / 2 * 2;
+                if (mask ? !mask[i * cols + c] : c > i) continue;
+                const float w = expf((a[0] * b[0] + a[1] * b[1]) / sqrtf(2));
+                sum += w, to[0] += w * b[0], to[1] += w * b[1];
+            }
+            if (sum > 0) to[0] /= sum, to[1] /= sum;
+        }
+}
+
+static void attention(void) {
+    const uint8_t open[] = {1, 0, 1, 0, 0, 0, 0, 1, 1};
+    const int64_t small[] = {1, 3, 4}, large[] = {1, 3, 8};
+    float q[24], k[12], y[24];
+    msg g = {.n = 0}, n = node("Attention", "q k k", "y"), masked, lost;
+    cnrt_noise(q, 24, 1);
+    cnrt_noise(k, 12, 2);
+    const msg keys = tensor("k2", FLOAT, 3, 4, k);
+    value(&g, 11, "q2", 3, 8);
+    constant(&g, tensor("q_shape", INT64, 3, -1, large));
+    add(&g, node("Reshape", "q2 q_shape", "q"));
+    shaped(&g, "k", &keys, small, 3);
+    output(&g, "y");
+    masked = lost = g;
+    attr_int(&n, "q_num_heads", 4);
+    attr_int(&n, "kv_num_heads", 2);
+    attr_int(&n, "is_causal", 1);
+    add(&g, n);
+    attend(q, k, NULL, 3, 3, y);
+    gives(&g, 23, q, 3, 8, y, 24, "Attention: causal, two heads of q for one of k");
+
+    msg whole = node("Cast", "m2", "m");
+    constant(&masked, tensor("m2", UINT8, 3, 3, open));
+    attr_int(&whole, "to", 9); /* BOOL */
+    add(&masked, whole);
+    n = node("Attention", "q k k m", "y");
+    attr_int(&n, "q_num_heads", 4);
+    attr_int(&n, "kv_num_heads", 2);
+    add(&masked, n);
+    attend(q, k, open, 3, 3, y);
+    gives(&masked, 23, q, 3, 8, y, 24, "Attention: a mask, a row of which is closed");
+
+    n = node("Attention", "q k k", "y");
+    attr_int(&n, "q_num_heads", 3);
+    attr_int(&n, "kv_num_heads", 2);
+    add(&lost, n);
+    refuses(&lost, 23, "numbers of heads", "three heads for two");
+}
+
+static void rotary(void) {
+    const float x[] = {1, 2, 3, 4, 5, 6, 7, 8}, cosine[] = {1, 1, 0, 0}, sine[] = {0, 0, 1, 1};
+    const int64_t shape[] = {1, 2, 4}, half[] = {1, 2, 2};
+    for (int beside = 0; beside < 2; beside++) {
+        msg g = {.n = 0}, n = node("RotaryEmbedding", "a c s", "y");
+        const msg c = tensor("c2", FLOAT, 2, 2, cosine), s = tensor("s2", FLOAT, 2, 2, sine);
+        value(&g, 11, "x", 2, 4);
+        constant(&g, tensor("shape", INT64, 3, -1, shape));
+        add(&g, node("Reshape", "x shape", "a"));
+        shaped(&g, "c", &c, half, 3);
+        shaped(&g, "s", &s, half, 3);
+        attr_int(&n, "num_heads", 1);
+        attr_int(&n, "interleaved", beside);
+        add(&g, n);
+        output(&g, "y");
+        /* the second row is turned by a right angle: (a, b) becomes (-b, a) */
+        gives(&g, 23, x, 2, 4,
+              beside ? (float[]){1, 2, 3, 4, -6, 5, -8, 7} : (float[]){1, 2, 3, 4, -7, -8, 5, 6}, 8,
+              beside ? "RotaryEmbedding of neighbours" : "RotaryEmbedding of halves");
+    }
+}
+
+static void batch_first(void) {
+    const float x[] = {1, 2, 3, -1, 0, 1}, w = .5f, r = 2;
+    const int64_t shape[] = {2, 3, 1}, one[] = {1, 1, 1};
+    float y[6];
+    msg g = {.n = 0}, n = node("RNN", "a w r", "y");
+    const msg weight = tensor("w2", FLOAT, 1, 1, &w), state = tensor("r2", FLOAT, 1, 1, &r);
+    value(&g, 11, "x", 2, 3);
+    constant(&g, tensor("shape", INT64, 3, -1, shape));
+    add(&g, node("Reshape", "x shape", "a"));
+    shaped(&g, "w", &weight, one, 3);
+    shaped(&g, "r", &state, one, 3);
+    attr_int(&n, "hidden_size", 1);
+    attr_int(&n, "layout", 1);
+    add(&g, n);
+    output(&g, "y");
+    for (int i = 0; i < 6; i++) y[i] = tanhf(w * x[i] + r * (i % 3 ? y[i - 1] : 0));
+    gives(&g, 14, x, 2, 3, y, 6, "RNN with the batch first");
+}
+
+/* ---- unpooling, centred crops ---- */
+
+static void unpool(void) {
+    const float x[] = {1, 2, 3, 4};
+    const int64_t at[] = {5, 7, 13, 15}, two[] = {2, 2}, four[] = {1, 1, 2, 2},
+                  five[] = {1, 1, 5, 5};
+    for (int larger = 0; larger < 2; larger++) {
+        msg g = {.n = 0}, n = node("MaxUnpool", larger ? "a i size" : "a i", "y");
+        const msg index = tensor("i2", INT64, 2, 2, at);
+        float y[25] = {0};
+        value(&g, 11, "x", 2, 2);
+        constant(&g, tensor("shape", INT64, 4, -1, four));
+        constant(&g, tensor("size", INT64, 4, -1, five));
+        add(&g, node("Reshape", "x shape", "a"));
+        shaped(&g, "i", &index, four, 4);
+        attr_ints(&n, "kernel_shape", two, 2);
+        attr_ints(&n, "strides", two, 2);
+        add(&g, n);
+        output(&g, "y");
+        for (int i = 0; i < 4; i++) y[at[i] / 4 * (4 + larger) + at[i] % 4] = x[i];
+        gives(&g, 11, x, 2, 2, y, larger ? 25 : 16,
+              larger ? "MaxUnpool to a larger shape" : "MaxUnpool");
+    }
+}
+
+static void centre(void) {
+    const float x[] = {1, 2, 3, 4, 5, 6};
+    const int64_t size[] = {2, 4};
+    msg g = {.n = 0}, wrong, n = node("CenterCropPad", "x size", "y");
+    value(&g, 11, "x", 3, 2);
+    constant(&g, tensor("size", INT64, 2, -1, size));
+    output(&g, "y");
+    wrong = g;
+    add(&g, n);
+    gives(&g, 18, x, 3, 2, (float[]){0, 1, 2, 0, 0, 3, 4, 0}, 8, "CenterCropPad");
+    attr_ints(&n, "axes", (int64_t[]){0, 5}, 2);
+    add(&wrong, n);
+    refuses(&wrong, 18, "axes whose sizes are known", "an axis that is not there");
 }
 
 /* ---- the domain com.microsoft ---- */
@@ -483,6 +647,11 @@ int main(void) {
     softmax();
     rms_norm();
     roi_align();
+    attention();
+    rotary();
+    batch_first();
+    unpool();
+    centre();
     no_shift();
     contribs();
     linear_models();
