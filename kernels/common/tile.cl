@@ -22,12 +22,13 @@
 #define COLUMN_OF(j, q) ((j) * (4 * (BN / TN)) + tn * 4 + (q))
 #define COMPONENT(v, q) ((q) == 0 ? (v).s0 : (q) == 1 ? (v).s1 : (q) == 2 ? (v).s2 : (v).s3)
 
-/* Adds the products of BK staged terms to the sums in registers. */
+#define LATE (BK / 4) /* terms that are multiplied while the next are staged */
+/* Adds the products of the staged terms from `begin` to `end` to the sums in registers. */
 __attribute__((always_inline))
 void multiply(__local const float4 *a_tile, __local const float4 *b_tile, int tm, int tn,
-              float4 sum[TM][TN / 4]) {
+              float4 sum[TM][TN / 4], int begin, int end) {
 #pragma unroll
-    for (int k = 0; k < BK; k++) {
+    for (int k = begin; k < end; k++) {
         float4 b[TN / 4];
         float a[TM];
 #pragma unroll
@@ -124,10 +125,11 @@ __kernel void matrix_tile(__global const float *a, int a_at, __global const floa
         if (k0 + BK < K) {
             FETCH(k0 + BK)
         }
-        multiply(a_tile[now], b_tile[now], tm, tn, sum);
+        multiply(a_tile[now], b_tile[now], tm, tn, sum, 0, BK - LATE);
         if (k0 + BK < K) {
             STAGE(1 - now)
         }
+        multiply(a_tile[now], b_tile[now], tm, tn, sum, BK - LATE, BK);
         barrier(CLK_LOCAL_MEM_FENCE);
     }
 
@@ -189,14 +191,18 @@ __kernel void matrix_sum(__global const float *a, int a_at, __global const float
 #define ROWS (WG / BN)                   /* terms of pixels staged at once */
 #define B1 (BK / ROWS)
 
+/* Weights stay as they are stored until they are staged: a conversion behind the load would wait for
+ * memory before the products that hide it. */
 #ifdef HALF /* of the weights; sums are floats */
 #define STORED half
+#define STORED4 uint2
 #define STORED_AT(at) (2 * (at))
-#define WEIGHT4(p, i) vload_half4(i, p)
+#define FLOAT4(stored) vload_half4(0, (const __private half *)&(stored))
 #else
 #define STORED float
+#define STORED4 float4
 #define STORED_AT(at) (at)
-#define WEIGHT4(p, i) (((__global const float4 *)(p))[i])
+#define FLOAT4(stored) (stored)
 #endif
 
 #define SAMPLE_OF(pixel_) ((pixel_) / (plane * DEPTHS))
@@ -239,7 +245,7 @@ __kernel void conv_tile(__global const float *x, int x_at, __global const STORED
     const int along = (CG + BK - 1) / BK; /* slices of a tap */
 #endif
 
-    float4 a_next[A4];
+    STORED4 a_next[A4];
     float b_next[B1];
     TILES
 
@@ -265,12 +271,13 @@ __kernel void conv_tile(__global const float *x, int x_at, __global const STORED
     _Pragma("unroll") for (int i = 0; i < A4; i++) {                                                \
         const int at = id + i * WG;                                                                 \
         if (at < BM * BK / 4)                                                                       \
-            a_next[i] = WEIGHT4(rows, ((s) * BK + at / (BM / 4)) * pitch + at % (BM / 4));          \
+            a_next[i] = ((__global const STORED4 *)rows)[((s) * BK + at / (BM / 4)) * pitch +       \
+                                                         at % (BM / 4)];                            \
     }                                                                                               \
     FETCH_B(s)
 #define STAGE(buffer)                                                                               \
     _Pragma("unroll") for (int i = 0; i < A4; i++)                                                  \
-        if (id + i * WG < BM * BK / 4) a_tile[buffer][id + i * WG] = a_next[i];                     \
+        if (id + i * WG < BM * BK / 4) a_tile[buffer][id + i * WG] = FLOAT4(a_next[i]);             \
     _Pragma("unroll") for (int j = 0; j < B1; j++)                                                  \
         ((__local float *)b_tile[buffer])[(row + j * ROWS) * BN + id % BN] = b_next[j];
 
@@ -284,10 +291,11 @@ __kernel void conv_tile(__global const float *x, int x_at, __global const STORED
         if (s + 1 < last) {
             FETCH(s + 1)
         }
-        multiply(a_tile[now], b_tile[now], tm, tn, sum);
+        multiply(a_tile[now], b_tile[now], tm, tn, sum, 0, BK - LATE);
         if (s + 1 < last) {
             STAGE(1 - now)
         }
+        multiply(a_tile[now], b_tile[now], tm, tn, sum, BK - LATE, BK);
         barrier(CLK_LOCAL_MEM_FENCE);
     }
 
