@@ -11,6 +11,7 @@ extern const cnr_rewrite ops_drop_copies;        /* rewrite_copies.c */
 extern const cnr_rewrite ops_scale_products;     /* rewrite_scale.c */
 extern const cnr_rewrite ops_gather_to_slice;    /* rewrite_gather.c */
 extern const cnr_rewrite ops_fuse_attention;     /* rewrite_attention.c */
+extern const cnr_rewrite ops_trim_taps;          /* rewrite_taps.c */
 
 static const cnr_item items[] = {
 #define OP(name) {CNR_KIND_OPERATOR, &ops_##name},
@@ -20,7 +21,7 @@ static const cnr_item items[] = {
     {CNR_KIND_REWRITE, &ops_clip_limits},      {CNR_KIND_REWRITE, &ops_einsum_to_matmul},
     {CNR_KIND_REWRITE, &ops_merge_transposes}, {CNR_KIND_REWRITE, &ops_gather_to_slice},
     {CNR_KIND_REWRITE, &ops_scale_products},   {CNR_KIND_REWRITE, &ops_drop_copies},
-    {CNR_KIND_REWRITE, &ops_fuse_attention},
+    {CNR_KIND_REWRITE, &ops_fuse_attention},   {CNR_KIND_REWRITE, &ops_trim_taps},
 };
 
 static cnr_status start(const cnr_host *host, struct cnr_registrar *registrar, cnr_error *err) {

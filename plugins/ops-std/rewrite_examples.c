@@ -85,3 +85,26 @@ cnr_status ops_example_attention(struct cnr_graph *g, cnr_error *err) {
     const cnr_attr rows_first = kit_attr_ints("perm", order, 4);
     return output(&b, kit_node(&b, "transpose", &y, 1, &rows_first, 1));
 }
+
+/* A 3x3 window with a dilation of 4 on 3x3 pixels, of which the middle tap alone is seen. */
+cnr_status ops_example_taps(struct cnr_graph *g, cnr_error *err) {
+    static const int64_t four[] = {4, 4, 4, 4};
+    float weight[2 * 2 * 9];
+    const cnr_tensor x = {.size = sizeof x, .dtype = CNR_f32, .rank = 4, .dim = {1, 2, 3, 3}};
+    cnr_tensor w = {.size = sizeof w,
+                    .dtype = CNR_f32,
+                    .rank = 4,
+                    .dim = {2, 2, 3, 3},
+                    .flags = CNR_TENSOR_CONST,
+                    .bytes = sizeof weight,
+                    .data = weight};
+    const cnr_attr attrs[] = {kit_attr_ints("dilations", four, 2),
+                              kit_attr_ints("pads", four, 4),
+                              {.name = "bias", .type = CNR_ATTR_BOOL, .set = 1}};
+    kit_build b = {ops_host, g, CNR_OK};
+    (void)err;
+    for (int i = 0; i < 36; i++) weight[i] = (float)(i % 7) - 3;
+    const cnr_value in[] = {ops_host->graph_input(g, "x", &x),
+                            ops_host->graph_constant(g, NULL, &w)};
+    return output(&b, kit_node(&b, "conv", in, 2, attrs, CNR_ROWS(attrs)));
+}

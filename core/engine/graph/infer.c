@@ -120,6 +120,13 @@ static bool reads_dynamic(const cnri_node *node) {
     return false;
 }
 
+/* The data of late weights is computed when they are read; fold-constants does that. */
+static bool reads_late(const cnr_graph *g, const cnri_node *node) {
+    for (int32_t i = 0; i < node->view.n_inputs; i++)
+        if (node->in[i] >= 0 && g->values.at[node->in[i]].late) return true;
+    return false;
+}
+
 /* Computes data from shapes that are upper bounds until the net runs, such as the number of
  * boxes found. The result is an upper bound as well: planning uses it, but it is no constant and
  * is computed again in each run. */
@@ -195,7 +202,8 @@ cnr_status cnri_node_infer(cnr_graph *g, cnri_node *node) {
     for (int32_t i = 0; !fault && i < node->view.n_outputs; i++)
         fault = inferred_fault(g, outputs[i]);
     if (!fault) {
-        const int32_t done = reads_dynamic(node)
+        const int32_t done = reads_late(g, node) ? 0
+                             : reads_dynamic(node)
                                  ? (int32_t)bound_outputs(node, &err)
                                  : cnri_node_evaluate(node, CNRI_EAGER_ELEMENTS, &err);
         if (done < 0) fault = err.text;

@@ -56,11 +56,12 @@ static cnr_graph *begin(cnr_value *x) {
     return g;
 }
 
-/* Of the graph that was compared last, with all rewrites: inputs of its clips, normalisations. */
-static int32_t clip_inputs, norms, gathers, scaled, named;
+/* Of the graph that was compared last, with all rewrites: inputs of its clips, normalisations;
+ * taps of its convolutions. */
+static int32_t clip_inputs, norms, gathers, scaled, named, taps;
 
 static void look(const cnr_graph *g) {
-    clip_inputs = norms = gathers = scaled = named = 0;
+    clip_inputs = norms = gathers = scaled = named = taps = 0;
     for (int32_t i = 0; i < g->nodes.n; i++) {
         const cnr_node *node = &g->nodes.at[i]->view;
         for (int32_t k = 0; k < node->n_inputs && strcmp(node->desc->name, "clip") == 0; k++)
@@ -71,24 +72,20 @@ static void look(const cnr_graph *g) {
         named += strcmp(node->name, "matmul_1") == 0;
         gathers += strcmp(node->desc->name, "gather") == 0;
         norms += strcmp(node->desc->name, "layer_normalization") == 0;
+        if (strcmp(node->desc->name, "conv") == 0)
+            taps += (int32_t)(node->inputs[1]->dim[2] * node->inputs[1]->dim[3]);
     }
 }
 
 /* Runs the graph with all rewrites and with none; they agree, and `nodes` are left. */
 static void compare(cnr_graph *g, cnr_value y, int32_t nodes, const char *what) {
-    static const char *const off[] = {"remove-dead",
-                                      "remove-identity",
-                                      "fold-constants",
-                                      "fold-affine",
-                                      "merge-transposes",
-                                      "einsum-to-matmul",
-                                      "fuse-activations",
-                                      "clip-limits",
-                                      "fuse-normalization",
-                                      "gather-to-slice",
-                                      "drop-copies",
-                                      "scale-products",
-                                      NULL};
+    static const char *const off[] = {"remove-dead",        "remove-identity",
+                                      "fold-constants",     "fold-affine",
+                                      "merge-transposes",   "einsum-to-matmul",
+                                      "fuse-activations",   "clip-limits",
+                                      "fuse-normalization", "gather-to-slice",
+                                      "drop-copies",        "scale-products",
+                                      "trim-taps",          NULL};
     cnr_error err = CNR_ERROR_INIT;
     float input[200], *kept = NULL;
     int64_t n = 0;
@@ -371,6 +368,58 @@ static void slices(void) {
     }
 }
 
+/* ---- taps that meet nothing but padding ---- */
+
+static void dilated(void) {
+    enum { BATCH_NORM = 1, AUTO = 2 };
+    static const struct {
+        int64_t dilation, stride, pads[4]; /* top, left, bottom, right */
+        int flags;
+        int32_t taps, nodes;
+        const char *what;
+    } rows[] =
+        {{5, 1, {5, 5, 5, 5}, 0, 1, 3, "further than the picture: the middle tap is left"},
+         {4, 1, {4, 4, 4, 4}, 0, 9, 3, "taps that meet the edge stay"},
+         {5, 2, {5, 5, 5, 5}, 0, 1, 3, "with a stride"},
+         {5, 1, {0, 5, 10, 5}, 0, 1, 3, "rows padded below alone"},
+         {3,
+          1,
+          {6, 3, 0, 3},
+          0,
+          6,
+          3,
+          "a row above the picture goes, one that meets the last row stays"},
+         {5, 1, {0}, AUTO, 1, 3, "padding that follows from the sizes"},
+         {5, 1, {5, 5, 5, 5}, BATCH_NORM, 1, 3, "of weights that a normalisation is folded into"}};
+    for (size_t i = 0; i < CNR_ROWS(rows); i++) {
+        const int64_t both[] = {rows[i].dilation, rows[i].dilation},
+                      steps[] = {rows[i].stride, rows[i].stride}, window[] = {3, 3};
+        const cnr_attr
+            dilations = {.name = "dilations",
+                         .type = CNR_ATTR_INTS,
+                         .set = 1,
+                         .n = 2,
+                         .ints = both},
+            strides = {.name = "strides", .type = CNR_ATTR_INTS, .set = 1, .n = 2, .ints = steps},
+            kernel = {.name = "kernel_shape",
+                      .type = CNR_ATTR_INTS,
+                      .set = 1,
+                      .n = 2,
+                      .ints = window},
+            pads = {.name = "pads", .type = CNR_ATTR_INTS, .set = 1, .n = 4, .ints = rows[i].pads},
+            same = {.name = "auto_pad", .type = CNR_ATTR_ENUM, .set = 1, .s = "SAME_UPPER"};
+        const cnr_attr *attrs[] = {&dilations, &strides, &kernel, &no_bias,
+                                   rows[i].flags & AUTO ? &same : &pads};
+        cnr_value x, y;
+        cnr_graph *g = begin(&x);
+        const cnr_value in[] = {OF("tanh", x), weight(g, "w", DIMS(3, 4, 3, 3), -1, 1)};
+        cnri_graph_node(g, "conv", NULL, NULL, in, 2, attrs, CNR_ROWS(attrs), &y, 1);
+        if (rows[i].flags & BATCH_NORM) y = affine(g, "norm", y, 3);
+        compare(g, OF("sin", y), rows[i].nodes, rows[i].what);
+        is_int(taps, rows[i].taps, "and the taps that are left");
+    }
+}
+
 /* ---- products of scaled operands ---- */
 
 static void scales(void) {
@@ -506,6 +555,7 @@ int main(void) {
     copies();
     scales();
     slices();
+    dilated();
     normals();
     cnr_close(rt);
     return done();
