@@ -122,7 +122,7 @@ static void count_work(cnr_plan *plan) {
         plan->flops += 2 * (double)cnri_node_macs(&plan->graph->nodes.at[i]->view);
 }
 
-const char *const cnri_plan_steps[] = {"fuse", "alias", "layout", NULL};
+const char *const cnri_plan_steps[] = {"fuse", "alias", "layout", "inplace", "share", NULL};
 
 static cnr_status make(cnri_planner *p, const cnr_graph *net, const cnr_tensor *const *types,
                        int32_t n_types, cnr_error *err) {
@@ -139,6 +139,8 @@ static cnr_status make(cnri_planner *p, const cnr_graph *net, const cnr_tensor *
     p->fuse = !cnri_is_listed(off, cnri_plan_steps[0]);
     p->alias = !cnri_is_listed(off, cnri_plan_steps[1]);
     p->layout = !cnri_is_listed(off, cnri_plan_steps[2]);
+    p->in_place = !cnri_is_listed(off, cnri_plan_steps[3]);
+    p->share = !cnri_is_listed(off, cnri_plan_steps[4]);
     if (!status) count_work(plan);
     if (!status) status = cnri_plan_place(p, err);
     if (!status) status = choose(p, err);

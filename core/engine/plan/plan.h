@@ -217,7 +217,7 @@ typedef struct cnri_plan_options {
     const cnri_placement *placements;
     int32_t n_placements;
     uint64_t memory_bound;         /* of weights as they are, prepared ones and arena; 0: none */
-    const char *const *no_rewrite; /* rewrites; "fuse", "alias", "layout" switch planning off */
+    const char *const *no_rewrite; /* rewrites, "all" of plugins, steps of planning */
     const char *const *kernels;    /* "node=kernel", "op=kernel" forced; NULL-terminated */
     uint64_t memory_limit;         /* of what a session takes, bytes; 0: a share of what there is */
     uint64_t hang_ms; /* after which a device's call counts as one that hangs; 0: usual */
@@ -368,7 +368,8 @@ typedef struct cnr_plan {
     char *origin; /* "hit", "miss: ..." or "stale: ..."; NULL: there is no cache */
 } cnr_plan;
 
-/* The steps of planning that no_rewrite may switch off, beside names of rewrites. */
+/* The steps of planning that no_rewrite may switch off, beside names of rewrites. "inplace":
+ * results take the place of operands; "share": values that are not needed together share memory. */
 extern const char *const cnri_plan_steps[];
 /* Fills options that are open from the net's metadata: "plan.device", "plan.memory_bound"
  * (bytes), "plan.deterministic" ("1"). The graph owns the device's name. */

@@ -147,8 +147,8 @@ typedef struct cnri_planner {
     cnr_graph *graph;
     const cnri_device_set *set; /* in the order of plan->devices */
     const cnri_plan_options *options;
-    bool fuse, alias, layout;
-    const cnri_placement **wish; /* placement by node; NULL: none */
+    bool fuse, alias, layout, in_place, share; /* false: that step of planning is left out */
+    const cnri_placement **wish;               /* placement by node; NULL: none */
     int32_t n_picks, n_offers;
     int32_t *only_user; /* by value: the only node that reads it; -1: several or none do */
     cnri_pick *picks;   /* by node */
