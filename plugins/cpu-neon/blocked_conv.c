@@ -104,17 +104,39 @@ static cnr_status prepare_size(neon_stored as, const cnr_device *device, const c
 
 /* Packs the weights of output channels [first, first + n) as n columns, `width` wide, at element
  * `at` of out. */
-static void pack_unit(neon_stored as, const float *w, int64_t icg, int64_t taps, int64_t n,
-                      int64_t width, void *out, int64_t at) {
+static void pack_halves(neon_stored as, const float *w, int64_t icg, int64_t taps, int64_t n,
+                        int64_t width, uint16_t *out, int64_t at) {
     float row[64];
     for (int64_t c0 = 0; c0 < icg; c0 += WEIGHT_RUN)
         for (int64_t t = 0; t < taps; t++)
             for (int64_t c = c0; c < cnr_min(icg, c0 + WEIGHT_RUN); c++, at += width) {
-                float *to = as == NEON_F32 ? (float *)out + at : row;
                 for (int64_t o = 0; o < width; o++)
-                    to[o] = o < n ? w[(o * icg + c) * taps + t] : 0.0f;
-                if (as != NEON_F32) neon_uk->narrow[as](row, (uint16_t *)out + at, width);
+                    row[o] = o < n ? w[(o * icg + c) * taps + t] : 0.0f;
+                neon_uk->narrow[as](row, out + at, width);
             }
+}
+
+/* The row of the packed unit that holds element j of an output channel's weights. */
+static int64_t packed_row(int64_t j, int64_t icg, int64_t taps) {
+    const int64_t c = j / taps, c0 = c / WEIGHT_RUN * WEIGHT_RUN;
+    return c0 * taps + j % taps * cnr_min(WEIGHT_RUN, icg - c0) + c - c0;
+}
+
+/* The same in floats: a cache line of each output channel at a time, since lines of channels that
+ * are a power of two apart displace each other. */
+static void pack_floats(const float *w, int64_t icg, int64_t taps, int64_t n, int64_t width,
+                        float *out) {
+    enum { LINE = 16 };
+    const int64_t k = icg * taps;
+    float *to[LINE];
+    for (int64_t j = 0; j < k; j += LINE) {
+        const int64_t m = cnr_min(LINE, k - j);
+        for (int64_t i = 0; i < m; i++) to[i] = out + packed_row(j + i, icg, taps) * width;
+        for (int64_t o = 0; o < n; o++)
+            for (int64_t i = 0; i < m; i++) to[i][o] = w[o * k + j + i];
+        for (int64_t i = 0; i < m && n < width; i++)
+            memset(to[i] + n, 0, (size_t)(width - n) * sizeof *out);
+    }
 }
 
 /* The same for pairs of channels in bf16. */
@@ -149,7 +171,8 @@ static void one_unit(void *arg, int64_t i, int32_t thread) {
     const int64_t at = g * packed_group(p->weight, p->ocg) + o * k, taps = k / cnr_max(1, icg);
     const float *w = neon_floats(p->weight) + (g * p->ocg + o) * k;
     if (p->as == NEON_PAIRS) pack_pairs(w, icg, taps, n, width, (uint16_t *)p->to + at);
-    else pack_unit(p->as, w, icg, taps, n, width, p->to, at);
+    else if (p->as == NEON_F32) pack_floats(w, icg, taps, n, width, (float *)p->to + at);
+    else pack_halves(p->as, w, icg, taps, n, width, p->to, at);
 }
 
 static cnr_status prepare(neon_stored as, const cnr_device *device, const cnr_node *node,

@@ -332,6 +332,10 @@ bool cnri_kernel_only_forced(const cnr_kernel *k);
 /* True if the kernel stores weights and computes in f32, or in a type that the options allow. */
 bool cnri_kernel_storage_allowed(const cnri_kernel_query *q, const cnr_kernel *k);
 bool cnri_kernel_drives(const cnr_kernel *k, const cnr_device *device);
+/* slice.c: divides the step so that no slice needs more than `most` bytes for its blob. */
+void cnri_slice_choose(const cnr_plan *plan, cnri_step *s, uint64_t most);
+/* candidates.c: the most that a node's inputs and outputs take: about what the arena will be. */
+uint64_t cnri_arena_guess(const cnr_graph *g);
 /* residency.c */
 cnr_status cnri_residency_make(cnr_plan *plan, const cnri_memo *memo, cnr_error *err);
 void cnri_residency_free(cnr_plan *plan);

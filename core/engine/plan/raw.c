@@ -5,7 +5,11 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#define PIECE ((uint64_t)4 << 20)
+/* Bytes read at a time: with more, the threads wait for each other less often. */
+static uint64_t piece_bytes(const cnr_plan *plan) {
+    const uint64_t part = plan->memory_bound / 4;
+    return cnr_max((uint64_t)1 << 20, cnr_min((uint64_t)8 << 20, part));
+}
 
 static const cnri_raw *raw_of(const cnr_plan *plan, const cnri_step *s, int32_t input) {
     const cnr_value v = s->in[input] < 0 ? -1 : plan->homes.at[s->in[input]].value;
@@ -17,16 +21,16 @@ static const cnri_raw *raw_of(const cnr_plan *plan, const cnri_step *s, int32_t 
 
 /* Rows of a weight are rows of the output, if there are as many: pieces of one are pieces of the
  * other. A wrong guess only reads pages twice. */
-static void cut(cnri_step *s, const cnr_tensor *weight) {
+static void cut(cnri_step *s, const cnr_tensor *weight, uint64_t most) {
     const cnr_tensor *y = s->view.outputs[0];
     const int64_t rows = weight->rank > 1 ? weight->dim[0] : 0;
     const uint64_t bytes = cnr_dense_bytes(weight);
-    if (!s->kernel || s->range_axis >= 0 || rows <= 0 || bytes <= PIECE || s->view.n_outputs != 1)
+    if (!s->kernel || s->range_axis >= 0 || rows <= 0 || bytes <= most || s->view.n_outputs != 1)
         return;
     for (int32_t axis = y->rank - 1; axis >= 0 && !s->piece; axis--)
         if (s->ranges >> axis & 1 && y->dim[axis] == rows) {
             s->piece_axis = axis;
-            s->piece = cnr_max(64, (int64_t)(PIECE / (bytes / (uint64_t)rows + 1)) / 64 * 64);
+            s->piece = cnr_max(64, (int64_t)(most / (bytes / (uint64_t)rows + 1)) / 64 * 64);
         }
     if (s->piece >= rows) s->piece = 0;
 }
@@ -40,7 +44,7 @@ static cnr_status add(cnr_plan *plan, cnr_value v, cnri_step *s, cnr_error *err)
         *raw = (cnri_raw){.value = v, .step = (int32_t)(s - plan->steps.at)};
         raw->bytes = plan->graph->values.at[v].type->bytes;
     }
-    cut(s, plan->graph->values.at[v].type);
+    cut(s, plan->graph->values.at[v].type, piece_bytes(plan));
     const int64_t rows = plan->graph->values.at[v].type->dim[0];
     const uint64_t one = s->piece ? raw->bytes / (uint64_t)rows * (uint64_t)s->piece : raw->bytes;
     if (one > raw->passing) raw->passing = one;
@@ -65,23 +69,51 @@ cnr_status cnri_raw_find(cnr_plan *plan, cnr_error *err) {
     return status;
 }
 
+/* Bytes of a mapped file whose pages are given back, by all threads, or read ahead. */
+typedef struct span {
+    uintptr_t first, last, part;
+} span;
+
 /* Whole pages: the one at the end holds the begin of what is read next. */
-static void advise(const cnr_tensor *t, uint64_t from, uint64_t to, int advice) {
-    const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
-    const uintptr_t first = ((uintptr_t)t->data + from) / page * page;
-    const uintptr_t last = ((uintptr_t)t->data + to) / page * page;
-    if (last > first) (void)madvise((void *)first, last - first, advice);
+static span pages_of(const cnr_tensor *t, uint64_t from, uint64_t to) {
+    const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), at = (uintptr_t)t->data;
+    const span s = {(at + from) / page * page, (at + to) / page * page, 0};
+    return s.last > s.first ? s : (span){0};
 }
 
-void cnri_raw_release(const cnr_plan *plan, const cnri_step *s, int64_t begin, int64_t end) {
+static void release_part(void *arg, int64_t i, int32_t thread) {
+    const span *s = arg;
+    const uintptr_t begin = s->first + (uintptr_t)i * s->part;
+    (void)thread;
+    if (begin < s->last)
+        (void)madvise((void *)begin, cnr_min(s->part, s->last - begin), MADV_DONTNEED);
+}
+
+/* What is in the page cache need not be read: asking for it again would take time, too. */
+static void read_ahead(const span *s) {
+    const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+    unsigned char first = 1, last = 1;
+    if (s->last == s->first) return;
+    (void)mincore((void *)s->first, page, &first);
+    (void)mincore((void *)(s->last - page), page, &last);
+    if (!(first & 1) || !(last & 1))
+        (void)madvise((void *)s->first, s->last - s->first, MADV_WILLNEED);
+}
+
+void cnri_raw_release(const cnr_plan *plan, const cnri_step *s, int64_t begin, int64_t end,
+                      cnr_stream *stream) {
+    const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
     for (int32_t k = 0; k < s->n_in && plan->raw.n; k++) {
         const cnri_raw *raw = raw_of(plan, s, k);
         if (!raw || raw->stays) continue;
         const cnr_tensor *t = plan->graph->values.at[raw->value].type;
         const uint64_t row = s->piece ? raw->bytes / (uint64_t)t->dim[0] : 0;
         const uint64_t last = end > 0 && row ? (uint64_t)end * row : raw->bytes;
-        advise(t, (uint64_t)begin * row, last, MADV_DONTNEED);
-        if (last < raw->bytes) /* read ahead */
-            advise(t, last, cnr_min(raw->bytes, last + PIECE), MADV_WILLNEED);
+        span old = pages_of(t, (uint64_t)begin * row, last);
+        const span next = pages_of(t, last, cnr_min(raw->bytes, last + piece_bytes(plan)));
+        const uintptr_t tasks = (uintptr_t)cnr_max(1, stream->device->concurrency);
+        old.part = ((old.last - old.first) / tasks / page + 1) * page;
+        cnr_parallel(stream, (int64_t)tasks, release_part, &old);
+        if (last < raw->bytes) read_ahead(&next);
     }
 }

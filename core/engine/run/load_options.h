@@ -48,7 +48,7 @@
       "make candidates for these devices; the first runs what nobody places") \
     X(ALL, COMMAS, fallback, "fallback", "--fallback", "A,B", NULL, PASSES, " (an error)", \
       "where a device fails, go on on the next of these, and say so") \
-    X(ALL, BYTES, memory_bound, "memory_bound", "--memory", "BYTES", NULL, PLACE, " (no bound)", \
+    X(ALL, BYTES, memory_bound, "memory_bound", "--memory", "BYTES", NULL, PLAN, " (no bound)", \
       "most bytes of weights, as they are and prepared, and of values between steps") \
     X(ALL, BYTES, memory_limit, "memory_limit", "--memory-limit", "BYTES", NULL, PASSES, \
       " (3/4 of what there is)", "most bytes of activations, inputs and outputs; more is refused") \
