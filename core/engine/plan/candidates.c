@@ -151,7 +151,7 @@ static double conversion_ns(const query_context *a, const cnri_view *v, const cn
  * that. Each call has a fixed cost. */
 #define GUESS_NS_A_MAC 0.1
 #define GUESS_NS_A_BYTE 0.1
-#define GUESS_NS_A_PACKED_BYTE 0.2
+#define GUESS_NS_A_PACKED_BYTE 0.35
 #define GUESS_NS_A_CALL 1e3
 #define GUESS_NS_A_CALL_AWAY 2e4 /* for a device that is not the host */
 

@@ -74,7 +74,7 @@ cnr_status cnri_plan_views(cnri_planner *p, cnr_error *err) {
         for (int32_t k = 0; k < s->n_in; k++)
             if (s->in[k] >= 0 && !cnri_step_prepares(s, k))
                 cnri_late_keep(plan->graph, plan->homes.at[s->in[k]].value);
-        if (!status && plan->memory_bound) cnri_slice_choose(plan, s, room / 4);
+        if (!status && plan->memory_bound) cnri_slice_choose(plan, s, room / 3 * 2);
         if (!status) status = plan_kernel(p, s, err);
         if (status) return status;
     }

@@ -30,6 +30,10 @@ struct cnri_residency {
     /* Late_home: the data pointer that the graph's value has otherwise. */
     void *scratch, *late_home;
     uint64_t scratch_bytes;
+    /* Under a bound: memory of the last blob that was dropped. */
+    uint64_t slot; /* bytes for each blob that does not stay, so that the next takes its memory */
+    cnr_mem spare;
+    const cnr_device *spare_of; /* NULL: there is none */
 };
 
 /* ---- which steps share a blob ---- */
@@ -248,20 +252,52 @@ static void unmap_kept(blob *b) {
     b->mapped = false;
 }
 
+static void drop_spare(struct cnri_residency *r) {
+    if (r->spare_of) r->spare_of->cls->free(r->spare_of, &r->spare);
+    r->spare_of = NULL;
+}
+
+/* Memory for a blob: what was kept of the last one if it fits. */
+static cnr_status take_memory(struct cnri_residency *r, const cnr_device *device, cnr_mem *mem,
+                              cnr_error *err) {
+    const bool fits = r->spare_of == device && r->spare.bytes == mem->bytes &&
+                      r->spare.memory_class == mem->memory_class;
+    if (!fits) drop_spare(r);
+    if (!fits) return cnri_device_alloc(device, mem, err);
+    *mem = r->spare;
+    r->spare_of = NULL;
+    return CNR_OK;
+}
+
+/* Bytes that the blob takes while it is there. */
+static uint64_t held_by(const cnr_plan *plan, const blob *b) {
+    const struct cnri_residency *r = plan->residency;
+    const cnri_step *s = &plan->steps.at[b->step];
+    const bool slot = r->slot && !b->stays && !b->kept && b->bytes <= r->slot &&
+                      cnri_in_host(plan->devices[s->device], s->blob_space.memory_class);
+    return slot ? r->slot : b->bytes;
+}
+
 static void drop(cnr_plan *plan, blob *b) {
+    struct cnri_residency *r = plan->residency;
     if (!atomic_load(&b->resident)) return;
     atomic_store(&b->resident, false);
+    r->stats.now -= b->mapped ? b->bytes : b->mem.bytes;
     const cnr_device *device = plan->devices[plan->steps.at[b->step].device];
     if (b->mapped) unmap_kept(b);
-    else device->cls->free(device, &b->mem);
-    plan->residency->stats.now -= b->bytes;
+    else {
+        drop_spare(r);
+        r->spare = b->mem;
+        r->spare_of = device;
+        if (!plan->memory_bound || !cnri_in_host(device, b->mem.memory_class)) drop_spare(r);
+    }
 }
 
 static cnr_status bring(cnr_plan *plan, blob *b, cnr_error *err) {
     struct cnri_residency *r = plan->residency;
     const cnri_step *s = &plan->steps.at[b->step];
     const cnr_device *device = plan->devices[s->device];
-    b->mem = (cnr_mem){.bytes = b->bytes,
+    b->mem = (cnr_mem){.bytes = held_by(plan, b),
                        .width = s->blob_space.width,
                        .height = s->blob_space.height,
                        .memory_class = s->blob_space.memory_class};
@@ -275,7 +311,7 @@ static cnr_status bring(cnr_plan *plan, blob *b, cnr_error *err) {
         b->kept = NULL;
     }
     if (!b->kept || !map_kept(device, b)) {
-        cnr_status status = cnri_device_alloc(device, &b->mem, err);
+        cnr_status status = take_memory(r, device, &b->mem, err);
         if (status) return status;
         status = b->kept ? cnri_device_upload(device, &b->mem, b->kept->data, b->mem.bytes, err)
                          : prepare_into(plan, b, &b->mem, err);
@@ -286,7 +322,7 @@ static cnr_status bring(cnr_plan *plan, blob *b, cnr_error *err) {
             return status;
         }
     }
-    r->stats.now += b->bytes;
+    r->stats.now += b->mapped ? b->bytes : b->mem.bytes;
     if (b->kept) r->stats.kept++;
     else r->stats.prepared++;
     if (!b->kept && (b->stays || plan->memory_bound)) release_inputs(plan, s);
@@ -343,9 +379,8 @@ static uint64_t making_of(const cnr_plan *plan, const blob *b) {
         const uint64_t parts = s->slices ? (uint64_t)s->slices : 1;
         const uint64_t own = plan->graph->values.at[v].type->bytes / parts;
         const uint64_t read = plan->graph->values.at[from].type->bytes / parts;
-        if (late)
-            bytes += own + (read > b->bytes ? read - b->bytes : 0); /* before there is a blob */
-        else if (cnri_value_in_file(plan->graph, from)) bytes += read;
+        if (late) bytes += own;
+        if (late || cnri_value_in_file(plan->graph, from)) bytes += read;
     }
     return bytes;
 }
@@ -378,12 +413,14 @@ static const item *most_passing(const item *list, int32_t n, const item *but, ui
     return most;
 }
 
-/* From the largest down, each stays if the most of what comes and goes still fits beside. */
-static void take_largest(item *list, int32_t n, uint64_t room) {
+/* Each stays if the most of what comes and goes still fits beside: blobs first, since packing takes
+ * longer than reading; of these and of the others from the largest down. */
+static void take_costly(item *list, int32_t n, int32_t n_blobs, uint64_t room) {
     uint64_t sum = 0, rest;
     for (int32_t turn = 0; turn < n; turn++) {
+        const int32_t first = turn < n_blobs ? 0 : n_blobs, end = turn < n_blobs ? n_blobs : n;
         item *b = NULL;
-        for (int32_t i = 0; i < n; i++)
+        for (int32_t i = first; i < end; i++)
             if (!list[i].seen && (!b || list[i].bytes > b->bytes)) b = &list[i];
         b->seen = true;
         (void)most_passing(list, n, b, &rest);
@@ -405,19 +442,30 @@ static cnr_status fit(cnr_plan *plan, item *list, int32_t n, cnr_error *err) {
                          (unsigned long long)plan->arena_bytes, (unsigned long long)needed,
                          (unsigned long long)(plan->arena_bytes + needed));
     room -= plan->arena_bytes;
-    take_largest(list, n, room);
-    uint64_t raw = 0, most_raw = 0, blobs = 0, most_blob = 0;
+    /* Where weights come and go, the system maps more of a file than is read. */
     const int32_t n_blobs = plan->residency->blobs.n;
+    uint64_t all = 0, around = 0;
+    for (int32_t i = 0; i < n; i++) {
+        all += list[i].bytes;
+        if (i >= n_blobs || list[i].making)
+            around = cnr_min(plan->memory_bound / 16, (uint64_t)2 << 20);
+    }
+    if (all > room && around) room = room - needed > around ? room - around : needed;
+    uint64_t raw = 0, most_raw = 0, blobs = 0, most_blob = 0, making = 0, passing = 0;
+    take_costly(list, n, n_blobs, room);
     for (int32_t i = 0; i < n; i++) {
         uint64_t *sum = i < n_blobs ? &blobs : &raw,
                  *largest = i < n_blobs ? &most_blob : &most_raw;
         const uint64_t own = list[i].making + (*list[i].stays ? 0 : list[i].passing);
         if (*list[i].stays) *sum += list[i].bytes;
         if (own > *largest) *largest = own;
+        if (i < n_blobs && list[i].making > making) making = list[i].making;
+        if (i < n_blobs && !*list[i].stays && list[i].passing > passing) passing = list[i].passing;
     }
     /* beside pieces of weights that come and go, but for the blob that needs all */
     const uint64_t beside = room - raw > most_raw ? room - raw - most_raw : 0;
     plan->residency->room = beside > blobs + most_blob ? beside : blobs + most_blob;
+    plan->residency->slot = blobs + making + passing <= plan->residency->room ? passing : 0;
     return CNR_OK;
 }
 
@@ -606,7 +654,7 @@ cnr_status cnri_residency_read(cnr_plan *plan, int32_t index, void **buffer, con
     pthread_mutex_lock(&r->lock);
     cnr_status status = CNR_OK;
     if (!atomic_load(&b->resident)) {
-        status = make_room(plan, b->bytes + making_of(plan, b), err);
+        status = make_room(plan, held_by(plan, b) + making_of(plan, b), err);
         if (!status) status = bring(plan, b, err);
         b->used = ++r->clock;
     }
@@ -627,6 +675,7 @@ void cnri_residency_free(cnr_plan *plan) {
     if (!r) return;
     for (int32_t i = 0; i < r->blobs.n; i++) drop(plan, &r->blobs.at[i]);
     cnri_vec_free(&r->blobs);
+    drop_spare(r);
     drop_scratch(r);
     cnri_free(r->kept);
     pthread_cond_destroy(&r->freed);
@@ -648,9 +697,9 @@ cnr_status cnri_residency_acquire(cnr_plan *plan, int32_t step, int32_t slice, c
     pthread_mutex_lock(&r->lock);
     while (!status && !atomic_load(&b->resident)) {
         /* may wait: another may bring it meanwhile */
-        status = make_room(plan, b->bytes + making_of(plan, b), err);
+        status = make_room(plan, held_by(plan, b) + making_of(plan, b), err);
         if (!status && !atomic_load(&b->resident)) status = bring(plan, b, err);
-        if (plan->memory_bound) drop_scratch(r);
+        if (plan->memory_bound && !r->slot) drop_scratch(r);
     }
     if (!status) {
         b->holders++;
@@ -682,7 +731,7 @@ cnr_status cnri_residency_warm(cnr_plan *plan, cnr_error *err) {
     for (int32_t i = 0; i < r->blobs.n && !status; i++) {
         blob *b = &r->blobs.at[i];
         if (!b->stays || atomic_load(&b->resident)) continue;
-        status = make_room(plan, b->bytes + making_of(plan, b), err);
+        status = make_room(plan, held_by(plan, b) + making_of(plan, b), err);
         if (!status && !atomic_load(&b->resident)) status = bring(plan, b, err);
     }
     drop_scratch(r);

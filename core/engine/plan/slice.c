@@ -4,7 +4,7 @@
  * input a range reads (input_range), and kernels are asked whether they take the slice. */
 #include "plan/planner.h"
 
-enum { LEAST_ROWS = 32 };
+enum { LEAST_ROWS = 16 };
 
 /* Cuts the tensor down to [begin, end) on `axis`; false: they do not lie side by side. */
 static bool narrow(cnr_tensor *t, int32_t axis, int64_t begin, int64_t end) {
@@ -124,13 +124,18 @@ void cnri_slice_choose(const cnr_plan *plan, cnri_step *s, uint64_t most) {
     if (s->kernel->prepare_size(device, &s->view, &space, NULL) || !cnri_is_host(device)) return;
     uint64_t bytes = space.bytes; /* at the same time as what it is made of */
     for (int32_t i = 0; i < s->n_in && bytes; i++)
-        if (s->in[i] >= 0 && cnri_step_prepares(s, i)) bytes += cnr_dense_bytes(s->view.inputs[i]);
-    int32_t n = 1;
-    while (bytes / (uint64_t)n > most && y->dim[1] % (2 * n * LEAST_ROWS) == 0) n *= 2;
-    for (; n > 1; n /= 2) {
+        if (s->in[i] >= 0 && cnri_step_prepares(s, i)) {
+            const bool late = plan->graph->values.at[plan->homes.at[s->in[i]].value].late;
+            bytes += (late ? 2 : 1) * cnr_dense_bytes(s->view.inputs[i]);
+        }
+    int32_t best = 0; /* the fewest slices that are small enough, else the most */
+    for (int32_t n = 2; n <= y->dim[1] / LEAST_ROWS && bytes > most; n++) {
+        if (y->dim[1] % n) continue;
         s->slices = n;
         s->slice = y->dim[1] / n;
-        if (is_taken(plan, s)) return;
+        if (is_taken(plan, s)) best = n;
+        if (best == n && bytes / (uint64_t)n <= most) break;
     }
-    s->slices = 0;
+    s->slices = best;
+    s->slice = best ? y->dim[1] / best : 0;
 }

@@ -1,6 +1,7 @@
 /* From parsed options to a runtime. */
 #define _GNU_SOURCE
 #include "front/front.h"
+#include <malloc.h>
 #include <stdlib.h>
 
 static void print_log(void *arg, int32_t level, const char *who, const char *text) {
@@ -43,6 +44,11 @@ static void check_cache(cnri_call *call) {
 cnr_status cnri_call_runtime(cnri_call *call, cnr_error *err) {
     const cnri_common *c = &call->common;
     check_cache(call);
+#ifdef M_MMAP_THRESHOLD
+    /* Under a bound large blocks go back to the system when they are freed, whatever their order.
+     */
+    if (c->load.memory_bound) mallopt(M_MMAP_THRESHOLD, 1 << 20);
+#endif
     const cnr_open_options options = {.size = sizeof options,
                                       .threads = (int32_t)c->threads,
                                       .log = print_log,

@@ -357,7 +357,6 @@ static bool apply_modes(cnri_common *c) {
     if (good && reference) good = cnri_list_add(&c->load.no_rewrite, "all");
     if (good && c->no_inplace) good = cnri_list_add(&c->load.no_rewrite, "inplace");
     if (good && c->no_share) good = cnri_list_add(&c->load.no_rewrite, "share");
-    if (reference && !c->load.device) c->load.device = "cpu";
     if (reference && !c->threads) c->threads = 1;
     return good;
 }
