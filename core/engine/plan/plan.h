@@ -325,8 +325,7 @@ bool cnri_slice_make(const struct cnr_plan *plan, const cnri_step *s, const cnr_
 /* ---- raw.c ---- */
 /* Behind the step, or its piece [begin, end): pages of weights that do not stay are released, those
  * of the next piece read ahead. end 0: all of the step. */
-void cnri_raw_release(const struct cnr_plan *plan, const cnri_step *s, int64_t begin, int64_t end,
-                      cnr_stream *stream);
+void cnri_raw_release(const struct cnr_plan *plan, const cnri_step *s, int64_t begin, int64_t end);
 
 /* Whether input i is consumed by prepare: the kernel said so, or of a region's step it is one of
  * the constants, from `from` on (0: of no region). */

@@ -69,51 +69,30 @@ cnr_status cnri_raw_find(cnr_plan *plan, cnr_error *err) {
     return status;
 }
 
-/* Bytes of a mapped file whose pages are given back, by all threads, or read ahead. */
-typedef struct span {
-    uintptr_t first, last, part;
-} span;
-
-/* Whole pages: the one at the end holds the begin of what is read next. */
-static span pages_of(const cnr_tensor *t, uint64_t from, uint64_t to) {
-    const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), at = (uintptr_t)t->data;
-    const span s = {(at + from) / page * page, (at + to) / page * page, 0};
-    return s.last > s.first ? s : (span){0};
-}
-
-static void release_part(void *arg, int64_t i, int32_t thread) {
-    const span *s = arg;
-    const uintptr_t begin = s->first + (uintptr_t)i * s->part;
-    (void)thread;
-    if (begin < s->last)
-        (void)madvise((void *)begin, cnr_min(s->part, s->last - begin), MADV_DONTNEED);
-}
-
-/* What is in the page cache need not be read: asking for it again would take time, too. */
-static void read_ahead(const span *s) {
+/* Advises the system on whole pages: the one at the end holds the begin of what is read next. What
+ * is in the page cache need not be read ahead: asking for it again would take time, too. */
+static void advise(const cnr_tensor *t, uint64_t from, uint64_t to, int advice) {
     const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
-    unsigned char first = 1, last = 1;
-    if (s->last == s->first) return;
-    (void)mincore((void *)s->first, page, &first);
-    (void)mincore((void *)(s->last - page), page, &last);
-    if (!(first & 1) || !(last & 1))
-        (void)madvise((void *)s->first, s->last - s->first, MADV_WILLNEED);
+    const uintptr_t first = ((uintptr_t)t->data + from) / page * page;
+    const uintptr_t last = ((uintptr_t)t->data + to) / page * page;
+    unsigned char here[2] = {0};
+    if (last <= first) return;
+    if (advice == MADV_WILLNEED) {
+        (void)mincore((void *)first, page, &here[0]);
+        (void)mincore((void *)(last - page), page, &here[1]);
+    }
+    if (!(here[0] & here[1] & 1)) (void)madvise((void *)first, last - first, advice);
 }
 
-void cnri_raw_release(const cnr_plan *plan, const cnri_step *s, int64_t begin, int64_t end,
-                      cnr_stream *stream) {
-    const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+void cnri_raw_release(const cnr_plan *plan, const cnri_step *s, int64_t begin, int64_t end) {
     for (int32_t k = 0; k < s->n_in && plan->raw.n; k++) {
         const cnri_raw *raw = raw_of(plan, s, k);
         if (!raw || raw->stays) continue;
         const cnr_tensor *t = plan->graph->values.at[raw->value].type;
         const uint64_t row = s->piece ? raw->bytes / (uint64_t)t->dim[0] : 0;
         const uint64_t last = end > 0 && row ? (uint64_t)end * row : raw->bytes;
-        span old = pages_of(t, (uint64_t)begin * row, last);
-        const span next = pages_of(t, last, cnr_min(raw->bytes, last + piece_bytes(plan)));
-        const uintptr_t tasks = (uintptr_t)cnr_max(1, stream->device->concurrency);
-        old.part = ((old.last - old.first) / tasks / page + 1) * page;
-        cnr_parallel(stream, (int64_t)tasks, release_part, &old);
-        if (last < raw->bytes) read_ahead(&next);
+        advise(t, (uint64_t)begin * row, last, MADV_DONTNEED);
+        if (last < raw->bytes)
+            advise(t, last, cnr_min(raw->bytes, last + piece_bytes(plan)), MADV_WILLNEED);
     }
 }

@@ -109,7 +109,7 @@ static cnr_status call_kernel(cnr_session *s, const cnri_step *step, cnr_run *ru
         run->range_begin = at;
         run->range_end = cnr_min(rows, at + step->piece);
         status = step->kernel->run(run, err);
-        cnri_raw_release(s->plan, step, at, run->range_end, run->stream);
+        cnri_raw_release(s->plan, step, at, run->range_end);
     }
     return status;
 }
@@ -132,7 +132,7 @@ static cnr_status run_slice(cnr_session *s, int32_t index, int32_t slice, cnr_ru
         run->outputs = part.outputs;
     }
     status = call_kernel(s, step, run, err);
-    if (s->plan->raw.n && !step->piece) cnri_raw_release(s->plan, step, 0, 0, stream);
+    if (s->plan->raw.n && !step->piece) cnri_raw_release(s->plan, step, 0, 0);
     if (!blob) return status;
     /* one that does not stay may go at once: its user must be done */
     if (is_async(stream->device) && !cnri_residency_stays(s->plan, index)) {
