@@ -335,8 +335,7 @@ static uint64_t weight_bytes(const query_context *a, const cnri_candidate *c) {
     return space.bytes;
 }
 
-/* The part of the net's weights that can't stay in `room` bytes. */
-static double passing_share(const cnr_graph *g, uint64_t room) {
+double cnri_passing_share(const cnr_graph *g, uint64_t room) {
     uint64_t all = 1;
     for (cnr_value v = 0; v < g->values.n; v++)
         if (cnri_is_weight(g, v) && g->values.at[v].uses > 0)
@@ -349,7 +348,7 @@ static double passing_share(const cnr_graph *g, uint64_t room) {
 static void leave_out_large(const query_context *a) {
     cnri_rows *rows = &a->p->rows;
     const uint64_t bound = a->p->plan->memory_bound, others = cnri_arena_guess(a->p->graph);
-    const double share = passing_share(a->p->graph, bound > others ? bound - others : 0);
+    const double share = cnri_passing_share(a->p->graph, bound > others ? bound - others : 0);
     uint64_t least = UINT64_MAX;
     int32_t n = 0;
     for (int32_t i = 0; i < rows->n; i++) {

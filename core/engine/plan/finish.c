@@ -66,6 +66,7 @@ cnr_status cnri_plan_views(cnri_planner *p, cnr_error *err) {
     cnr_plan *plan = p->plan;
     const uint64_t values = cnri_arena_guess(p->graph);
     const uint64_t room = plan->memory_bound > values ? plan->memory_bound - values : 0;
+    const bool slices = plan->memory_bound && cnri_passing_share(p->graph, room / 16 * 15) > 0;
     for (int32_t i = 0; i < plan->steps.n; i++) {
         cnri_step *s = &plan->steps.at[i];
         if (s->kind != CNRI_STEP_KERNEL) continue;
@@ -74,7 +75,7 @@ cnr_status cnri_plan_views(cnri_planner *p, cnr_error *err) {
         for (int32_t k = 0; k < s->n_in; k++)
             if (s->in[k] >= 0 && !cnri_step_prepares(s, k))
                 cnri_late_keep(plan->graph, plan->homes.at[s->in[k]].value);
-        if (!status && plan->memory_bound) cnri_slice_choose(plan, s, room / 3 * 2);
+        if (!status && slices) cnri_slice_choose(plan, s, room / 3 * 2);
         if (!status) status = plan_kernel(p, s, err);
         if (status) return status;
     }

@@ -184,6 +184,7 @@ cnr_status cnri_plan_make_on(const cnr_graph *graph, const cnri_device_set *set,
     plan->gives_up = plan->hang_ms || (p.options->fallback && *p.options->fallback);
     p.graph = plan->graph = cnri_graph_copy(graph);
     if (plan->graph) plan->graph->late_folds = true;
+    if (plan->graph) plan->graph->releases = plan->memory_bound > 0;
     cnr_status status =
         plan->graph ? make(&p, graph, input_types, n_inputs, err) : cnri_no_memory(err);
     status = await_kernels(plan, status, err);

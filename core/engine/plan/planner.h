@@ -336,6 +336,8 @@ bool cnri_kernel_drives(const cnr_kernel *k, const cnr_device *device);
 void cnri_slice_choose(const cnr_plan *plan, cnri_step *s, uint64_t most);
 /* candidates.c: the most that a node's inputs and outputs take: about what the arena will be. */
 uint64_t cnri_arena_guess(const cnr_graph *g);
+/* The part of the net's weights that can't stay in `room` bytes. */
+double cnri_passing_share(const cnr_graph *g, uint64_t room);
 /* residency.c */
 cnr_status cnri_residency_make(cnr_plan *plan, const cnri_memo *memo, cnr_error *err);
 void cnri_residency_free(cnr_plan *plan);

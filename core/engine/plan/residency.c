@@ -448,7 +448,7 @@ static cnr_status fit(cnr_plan *plan, item *list, int32_t n, cnr_error *err) {
     for (int32_t i = 0; i < n; i++) {
         all += list[i].bytes;
         if (i >= n_blobs || list[i].making)
-            around = cnr_min(plan->memory_bound / 16, (uint64_t)2 << 20);
+            around = cnr_min(plan->memory_bound / 8, (uint64_t)2 << 20);
     }
     if (all > room && around) room = room - needed > around ? room - around : needed;
     uint64_t raw = 0, most_raw = 0, blobs = 0, most_blob = 0, making = 0, passing = 0;
