@@ -104,17 +104,62 @@ static cnr_status prepare_size(neon_stored as, const cnr_device *device, const c
 
 /* Packs the weights of output channels [first, first + n) as n columns, `width` wide, at element
  * `at` of out. */
-static void pack_unit(neon_stored as, const float *w, int64_t icg, int64_t taps, int64_t n,
-                      int64_t width, void *out, int64_t at) {
+static void pack_halves(neon_stored as, const float *w, int64_t icg, int64_t taps, int64_t n,
+                        int64_t width, uint16_t *out, int64_t at) {
     float row[64];
     for (int64_t c0 = 0; c0 < icg; c0 += WEIGHT_RUN)
         for (int64_t t = 0; t < taps; t++)
             for (int64_t c = c0; c < cnr_min(icg, c0 + WEIGHT_RUN); c++, at += width) {
-                float *to = as == NEON_F32 ? (float *)out + at : row;
                 for (int64_t o = 0; o < width; o++)
-                    to[o] = o < n ? w[(o * icg + c) * taps + t] : 0.0f;
-                if (as != NEON_F32) neon_uk->narrow[as](row, (uint16_t *)out + at, width);
+                    row[o] = o < n ? w[(o * icg + c) * taps + t] : 0.0f;
+                neon_uk->narrow[as](row, out + at, width);
             }
+}
+
+/* The row of the packed unit that holds element j of an output channel's weights. */
+static int64_t packed_row(int64_t j, int64_t icg, int64_t taps) {
+    const int64_t c = j / taps, c0 = c / WEIGHT_RUN * WEIGHT_RUN;
+    return c0 * taps + j % taps * cnr_min(WEIGHT_RUN, icg - c0) + c - c0;
+}
+
+typedef float four __attribute__((vector_size(16)));
+
+/* Four elements each of four output channels, `k` floats apart, as four rows. */
+static void turn(const float *w, int64_t k, float *const *to, int64_t o) {
+    four a, b, c, d;
+    memcpy(&a, w, sizeof a);
+    memcpy(&b, w + k, sizeof b);
+    memcpy(&c, w + 2 * k, sizeof c);
+    memcpy(&d, w + 3 * k, sizeof d);
+    const four ab = __builtin_shufflevector(a, b, 0, 4, 1, 5);
+    const four cd = __builtin_shufflevector(c, d, 0, 4, 1, 5);
+    const four ab2 = __builtin_shufflevector(a, b, 2, 6, 3, 7);
+    const four cd2 = __builtin_shufflevector(c, d, 2, 6, 3, 7);
+    const four row[4] = {__builtin_shufflevector(ab, cd, 0, 1, 4, 5),
+                         __builtin_shufflevector(ab, cd, 2, 3, 6, 7),
+                         __builtin_shufflevector(ab2, cd2, 0, 1, 4, 5),
+                         __builtin_shufflevector(ab2, cd2, 2, 3, 6, 7)};
+    for (int i = 0; i < 4; i++) memcpy(to[i] + o, &row[i], sizeof row[i]);
+}
+
+enum { LINE = 16 };
+
+/* The same in floats, of elements [begin, end): a cache line of each output channel at a time,
+ * since lines of channels that are a power of two apart displace each other. */
+static void pack_floats(const float *w, int64_t icg, int64_t taps, int64_t n, int64_t width,
+                        int64_t begin, int64_t end, float *out) {
+    const int64_t k = icg * taps;
+    float *to[LINE];
+    for (int64_t j = begin; j < end; j += LINE) {
+        const int64_t m = cnr_min(LINE, end - j), fours = m == LINE ? n / 4 * 4 : 0;
+        for (int64_t i = 0; i < m; i++) to[i] = out + packed_row(j + i, icg, taps) * width;
+        for (int64_t o = 0; o < fours; o += 4)
+            for (int64_t i = 0; i < LINE; i += 4) turn(w + o * k + j + i, k, to + i, o);
+        for (int64_t o = fours; o < n; o++)
+            for (int64_t i = 0; i < m; i++) to[i][o] = w[o * k + j + i];
+        for (int64_t i = 0; i < m && n < width; i++)
+            memset(to[i] + n, 0, (size_t)(width - n) * sizeof *out);
+    }
 }
 
 /* The same for pairs of channels in bf16. */
@@ -135,13 +180,15 @@ typedef struct unit_packing {
     neon_stored as;
     const cnr_tensor *weight;
     int64_t ocg, units; /* of a group */
+    int64_t parts;      /* of a unit's elements, so that all threads have work */
     void *to;
 } unit_packing;
 
 static void one_unit(void *arg, int64_t i, int32_t thread) {
     const unit_packing *p = arg;
-    const int64_t g = i / p->units, unit = neon_uk->tile_vectors * neon_uk->vl;
-    const int64_t o = i % p->units * unit, icg = p->weight->dim[1];
+    const int64_t part = i % p->parts, at_unit = i / p->parts;
+    const int64_t g = at_unit / p->units, unit = neon_uk->tile_vectors * neon_uk->vl;
+    const int64_t o = at_unit % p->units * unit, icg = p->weight->dim[1];
     const int64_t k = cnr_span(p->weight, 1, p->weight->rank);
     (void)thread;
     const int64_t n = cnr_min(unit, p->ocg - o);
@@ -149,16 +196,21 @@ static void one_unit(void *arg, int64_t i, int32_t thread) {
     const int64_t at = g * packed_group(p->weight, p->ocg) + o * k, taps = k / cnr_max(1, icg);
     const float *w = neon_floats(p->weight) + (g * p->ocg + o) * k;
     if (p->as == NEON_PAIRS) pack_pairs(w, icg, taps, n, width, (uint16_t *)p->to + at);
-    else pack_unit(p->as, w, icg, taps, n, width, p->to, at);
+    else if (p->as == NEON_F32)
+        pack_floats(w, icg, taps, n, width, k * part / p->parts / LINE * LINE,
+                    part + 1 < p->parts ? k * (part + 1) / p->parts / LINE * LINE : k,
+                    (float *)p->to + at);
+    else pack_halves(p->as, w, icg, taps, n, width, p->to, at);
 }
 
 static cnr_status prepare(neon_stored as, const cnr_device *device, const cnr_node *node,
                           void *blob, cnr_error *err) {
     const cnr_tensor *weight = node->inputs[1];
     const int64_t group = groups_of(node), ocg = weight->dim[0] / group;
-    unit_packing p = {as, weight, ocg, cnr_div_up(vectors_of(ocg), neon_uk->tile_vectors), blob};
+    unit_packing p = {as, weight, ocg, cnr_div_up(vectors_of(ocg), neon_uk->tile_vectors), 1, blob};
     (void)err;
-    neon_parallel(device, group * p.units, one_unit, &p);
+    if (as == NEON_F32 && p.units * group < 8) p.parts = 4;
+    neon_parallel(device, group * p.units * p.parts, one_unit, &p);
     return CNR_OK;
 }
 

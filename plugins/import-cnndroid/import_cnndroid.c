@@ -7,7 +7,8 @@
 #include <stdio.h>
 
 /* The NetFile's execution settings become the plan's defaults: memory for weights in megabytes;
- * "sequential": CPU only; auto_tuning off: no measuring, on: the net adapts in its first runs. */
+ * "sequential": the plain C of each operator on one thread of the processor; auto_tuning off: no
+ * measuring, on: the net adapts in its first runs. */
 static void plan_defaults(cd_net *net) {
     const cd_netfile *f = net->file;
     const double ram = cd_number(f, 0, "allocated_ram", 0);
@@ -18,8 +19,10 @@ static void plan_defaults(cd_net *net) {
         snprintf(text, sizeof text, "%lld", (long long)(ram * 1048576));
         imp_meta(&net->b, "plan.memory_bound", text);
     }
-    if (mode && cd_is(mode, "sequential")) imp_meta(&net->b, "plan.device", "cpu");
-    else if (mode && !cd_is(mode, "parallel"))
+    if (mode && cd_is(mode, "sequential")) {
+        imp_meta(&net->b, "plan.device", "cpu");
+        imp_meta(&net->b, "plan.kernels", "*=reference");
+    } else if (mode && !cd_is(mode, "parallel"))
         imp_host->graph_problem(net->b.graph, net->b.path,
                                 "execution_mode is \"%.60s\": parallel or sequential is wanted",
                                 mode);

@@ -357,6 +357,10 @@ static void bounded(const char *device) {
     (void)ask(m, 1, &now);
     o.memory_bound = bound + now.arena;
     cnri_model_set_options(m, &o, &err);
+    ok(ask(m, 1, &now) && begins(&now, "miss"), "%s: a bound has a plan of its own", device);
+    cnr_release(m);
+    m = model(device, 2, 0);
+    cnri_model_set_options(m, &o, &err);
     const bool ran = ask(m, 1, &now) && ask(m, 1, &now);
     ok(ran && begins(&now, "hit") && now.stats.peak <= bound && now.stats.evicted > 0 &&
            now.stats.prepared == 0 && memcmp(now.answer, was.answer, sizeof was.answer) == 0,

@@ -80,6 +80,7 @@ typedef struct cnr_graph {
     const cnri_mapping *backing; /* in a copy: the file of the graph that was copied */
     /* In a plan's copy: scaled weights are computed when they are read, not at once. */
     bool late_folds;
+    bool releases; /* under a memory bound: what folding reads of a file is given back at once */
     struct {
         cnri_seal *at;
         char *file;

@@ -152,6 +152,7 @@ static int32_t sorted(const char *const *off, const cnr_device *const *devices, 
     const cnr_rewrite *r;
     for (int32_t i = 0; (r = rewrite_at(i)) != NULL; i++) {
         if (cnri_is_listed(off, r->name) || !has_device(r, devices, n_devices)) continue;
+        if (cnri_owner(r) && cnri_is_listed(off, "all")) continue;
         if (r->flags & CNR_REWRITE_PLAN && n_devices == 0) continue;
         int32_t at = n++;
         for (; at > 0 && list[at - 1]->order > r->order; at--) list[at] = list[at - 1];

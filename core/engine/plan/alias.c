@@ -208,7 +208,7 @@ static void alias_step(alias_work *w, int32_t s) {
         p->elided[s] = true;
         return;
     }
-    try_in_place(w, s, found, n);
+    if (p->in_place) try_in_place(w, s, found, n);
 }
 
 cnr_status cnri_plan_alias(cnri_planner *p, cnr_error *err) {

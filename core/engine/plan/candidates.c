@@ -151,6 +151,7 @@ static double conversion_ns(const query_context *a, const cnri_view *v, const cn
  * that. Each call has a fixed cost. */
 #define GUESS_NS_A_MAC 0.1
 #define GUESS_NS_A_BYTE 0.1
+#define GUESS_NS_A_PACKED_BYTE 0.35
 #define GUESS_NS_A_CALL 1e3
 #define GUESS_NS_A_CALL_AWAY 2e4 /* for a device that is not the host */
 
@@ -303,8 +304,7 @@ static void add_reference(const query_context *a) {
 
 /* ---- under a memory bound ---- */
 
-/* The most that a node's inputs and outputs take: about what the arena will be. */
-static uint64_t arena_guess(const cnr_graph *g) {
+uint64_t cnri_arena_guess(const cnr_graph *g) {
     uint64_t most = 0;
     for (int32_t i = 0; i < g->nodes.n; i++) {
         const cnr_node *n = &g->nodes.at[i]->view;
@@ -335,15 +335,26 @@ static uint64_t weight_bytes(const query_context *a, const cnri_candidate *c) {
     return space.bytes;
 }
 
-/* Rows whose weights do not fit are left out where others fit; if none does, the smallest stays. */
+double cnri_passing_share(const cnr_graph *g, uint64_t room) {
+    uint64_t all = 1;
+    for (cnr_value v = 0; v < g->values.n; v++)
+        if (cnri_is_weight(g, v) && g->values.at[v].uses > 0)
+            all += cnri_stored_bytes(g->values.at[v].type);
+    return all > room ? 1 - (double)room / (double)all : 0;
+}
+
+/* Rows whose weights do not fit are left out where others fit; if none does, the smallest stays.
+ * The others cost what packing takes again and again. */
 static void leave_out_large(const query_context *a) {
     cnri_rows *rows = &a->p->rows;
-    const uint64_t bound = a->p->plan->memory_bound, others = arena_guess(a->p->graph);
+    const uint64_t bound = a->p->plan->memory_bound, others = cnri_arena_guess(a->p->graph);
+    const double share = cnri_passing_share(a->p->graph, bound > others ? bound - others : 0);
     uint64_t least = UINT64_MAX;
     int32_t n = 0;
     for (int32_t i = 0; i < rows->n; i++) {
         const uint64_t bytes = weight_bytes(a, &rows->at[i]);
         if (rows->at[i].kernel && bytes < least) least = bytes;
+        rows->at[i].around_ns += share * GUESS_NS_A_PACKED_BYTE * (double)bytes;
     }
     for (int32_t i = 0; i < rows->n; i++) {
         const uint64_t bytes = weight_bytes(a, &rows->at[i]);

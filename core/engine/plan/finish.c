@@ -36,6 +36,9 @@ static cnr_status view_step(cnri_planner *p, cnri_step *s, cnr_error *err) {
 
 static cnr_status plan_kernel(cnri_planner *p, cnri_step *s, cnr_error *err) {
     const cnr_device *device = p->plan->devices[s->device];
+    const cnr_node *view = &s->view;
+    cnri_slice part;
+    if (s->slices && cnri_slice_make(p->plan, s, view, 0, &part)) view = &part.node;
     s->workspace_space = (cnr_space){.size = sizeof(cnr_space)};
     s->blob_space = (cnr_space){.size = sizeof(cnr_space)};
     if (!s->kernel) {
@@ -46,7 +49,7 @@ static cnr_status plan_kernel(cnri_planner *p, cnri_step *s, cnr_error *err) {
     }
     if (CNRI_HAS(s->kernel, plan)) {
         cnr_status status;
-        CNRI_DURING(status, s->kernel->plan(device, &s->view, &s->workspace_space, &s->state, err),
+        CNRI_DURING(status, s->kernel->plan(device, view, &s->workspace_space, &s->state, err),
                     .verb = "planning kernel", .descriptor = s->kernel, .name = s->kernel->name,
                     .node = s->view.name, .device = device->name);
         status = cnri_plugin_status(err, status, s->view.name, s->kernel->name);
@@ -61,6 +64,9 @@ static cnr_status plan_kernel(cnri_planner *p, cnri_step *s, cnr_error *err) {
 
 cnr_status cnri_plan_views(cnri_planner *p, cnr_error *err) {
     cnr_plan *plan = p->plan;
+    const uint64_t values = cnri_arena_guess(p->graph);
+    const uint64_t room = plan->memory_bound > values ? plan->memory_bound - values : 0;
+    const bool slices = plan->memory_bound && cnri_passing_share(p->graph, room / 16 * 15) > 0;
     for (int32_t i = 0; i < plan->steps.n; i++) {
         cnri_step *s = &plan->steps.at[i];
         if (s->kind != CNRI_STEP_KERNEL) continue;
@@ -69,6 +75,7 @@ cnr_status cnri_plan_views(cnri_planner *p, cnr_error *err) {
         for (int32_t k = 0; k < s->n_in; k++)
             if (s->in[k] >= 0 && !cnri_step_prepares(s, k))
                 cnri_late_keep(plan->graph, plan->homes.at[s->in[k]].value);
+        if (!status && slices) cnri_slice_choose(plan, s, room / 3 * 2);
         if (!status) status = plan_kernel(p, s, err);
         if (status) return status;
     }

@@ -187,6 +187,10 @@ cnr_status cnri_plan_lay(cnri_planner *p, cnr_error *err) {
     if (!status) {
         lifetimes(plan);
         const int32_t n = gather_items(plan, items);
+        for (int32_t i = 0; i < n && !p->share; i++) { /* all are alive all the time */
+            items[i].first = -1;
+            items[i].last = plan->steps.n;
+        }
         for (int32_t i = 0; i < n && !status; i++)
             if (!items[i].done) status = lay_class(plan, items, n, items[i], blocks, err);
         for (int32_t h = 0; h < plan->homes.n; h++) { /* homes that share the bytes of a root */

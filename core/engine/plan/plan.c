@@ -122,7 +122,7 @@ static void count_work(cnr_plan *plan) {
         plan->flops += 2 * (double)cnri_node_macs(&plan->graph->nodes.at[i]->view);
 }
 
-const char *const cnri_plan_steps[] = {"fuse", "alias", "layout", NULL};
+const char *const cnri_plan_steps[] = {"fuse", "alias", "layout", "inplace", "share", NULL};
 
 static cnr_status make(cnri_planner *p, const cnr_graph *net, const cnr_tensor *const *types,
                        int32_t n_types, cnr_error *err) {
@@ -139,6 +139,8 @@ static cnr_status make(cnri_planner *p, const cnr_graph *net, const cnr_tensor *
     p->fuse = !cnri_is_listed(off, cnri_plan_steps[0]);
     p->alias = !cnri_is_listed(off, cnri_plan_steps[1]);
     p->layout = !cnri_is_listed(off, cnri_plan_steps[2]);
+    p->in_place = !cnri_is_listed(off, cnri_plan_steps[3]);
+    p->share = !cnri_is_listed(off, cnri_plan_steps[4]);
     if (!status) count_work(plan);
     if (!status) status = cnri_plan_place(p, err);
     if (!status) status = choose(p, err);
@@ -182,6 +184,7 @@ cnr_status cnri_plan_make_on(const cnr_graph *graph, const cnri_device_set *set,
     plan->gives_up = plan->hang_ms || (p.options->fallback && *p.options->fallback);
     p.graph = plan->graph = cnri_graph_copy(graph);
     if (plan->graph) plan->graph->late_folds = true;
+    if (plan->graph) plan->graph->releases = plan->memory_bound > 0;
     cnr_status status =
         plan->graph ? make(&p, graph, input_types, n_inputs, err) : cnri_no_memory(err);
     status = await_kernels(plan, status, err);

@@ -217,7 +217,7 @@ typedef struct cnri_plan_options {
     const cnri_placement *placements;
     int32_t n_placements;
     uint64_t memory_bound;         /* of weights as they are, prepared ones and arena; 0: none */
-    const char *const *no_rewrite; /* rewrites; "fuse", "alias", "layout" switch planning off */
+    const char *const *no_rewrite; /* rewrites, "all" of plugins, steps of planning */
     const char *const *kernels;    /* "node=kernel", "op=kernel" forced; NULL-terminated */
     uint64_t memory_limit;         /* of what a session takes, bytes; 0: a share of what there is */
     uint64_t hang_ms; /* after which a device's call counts as one that hangs; 0: usual */
@@ -289,7 +289,9 @@ typedef struct cnri_step {
     bool marks;        /* another step waits for this one: an event is recorded behind it */
     uint32_t ranges;   /* axes of output 0 of which the kernel accepts a range: bits */
     int32_t piece_axis;
-    int64_t piece; /* under a memory bound: so many rows are computed at a time; 0: all */
+    int64_t piece;  /* under a memory bound: so many rows are computed at a time; 0: all */
+    int32_t slices; /* the same with a blob for each slice, from `blob` on; 0: one for all */
+    int64_t slice;  /* channels in each */
 } cnri_step;
 
 struct cnr_plan;
@@ -300,6 +302,25 @@ typedef struct cnri_raw {
     uint64_t bytes, passing; /* passing: in memory at once, if it does not stay */
     bool stays;
 } cnri_raw;
+
+/* ---- slice.c ---- */
+enum { CNRI_SLICE_INPUTS = 8, CNRI_SLICE_LINKS = 4, CNRI_SLICE_PORTS = 3 };
+typedef struct cnri_slice_link { /* an operator of the epilogue */
+    cnr_epilogue epilogue;
+    cnr_node node;
+    const cnr_tensor *at[CNRI_SLICE_PORTS + 1];
+    cnr_tensor tensors[CNRI_SLICE_PORTS + 1];
+} cnri_slice_link;
+typedef struct cnri_slice { /* a part of a step as a node of its own */
+    cnr_node node;
+    const cnr_epilogue *epilogue[CNRI_SLICE_LINKS];
+    cnri_slice_link links[CNRI_SLICE_LINKS];
+    const cnr_tensor *inputs[CNRI_SLICE_INPUTS];
+    cnr_tensor tensors[CNRI_SLICE_INPUTS + 1], *outputs[1];
+} cnri_slice;
+/* Slice `index` of a step; `whole` is its view, or a session's. False: it can't be cut out. */
+bool cnri_slice_make(const struct cnr_plan *plan, const cnri_step *s, const cnr_node *whole,
+                     int32_t index, cnri_slice *out);
 
 /* ---- raw.c ---- */
 /* Behind the step, or its piece [begin, end): pages of weights that do not stay are released, those
@@ -368,7 +389,8 @@ typedef struct cnr_plan {
     char *origin; /* "hit", "miss: ..." or "stale: ..."; NULL: there is no cache */
 } cnr_plan;
 
-/* The steps of planning that no_rewrite may switch off, beside names of rewrites. */
+/* The steps of planning that no_rewrite may switch off, beside names of rewrites. "inplace":
+ * results take the place of operands; "share": values that are not needed together share memory. */
 extern const char *const cnri_plan_steps[];
 /* Fills options that are open from the net's metadata: "plan.device", "plan.memory_bound"
  * (bytes), "plan.deterministic" ("1"). The graph owns the device's name. */
@@ -434,11 +456,11 @@ bool cnri_plan_reads(const cnr_plan *plan, char print[33]);
 
 /* ---- residency.c: prepared blobs within a memory bound; the largest stay, the others are made
  * and dropped as needed ---- */
-/* Returns the blob of a step, prepared and on its device. Hold it until cnri_residency_release.
- * Thread-safe. */
-cnr_status cnri_residency_acquire(cnr_plan *plan, int32_t step, cnr_stream *stream, cnr_mem **out,
+/* Returns the blob of a step or its slice, prepared and on its device. Hold it until
+ * cnri_residency_release. Thread-safe. */
+cnr_status cnri_residency_acquire(cnr_plan *plan, int32_t step, int32_t slice, cnr_mem **out,
                                   cnr_error *err);
-void cnri_residency_release(cnr_plan *plan, int32_t step);
+void cnri_residency_release(cnr_plan *plan, int32_t step, int32_t slice);
 /* False: the blob may be dropped after release, so work that reads it must be done by then. */
 bool cnri_residency_stays(const cnr_plan *plan, int32_t step);
 /* Under a memory bound: which weights stay, and how the others come. */

@@ -147,8 +147,8 @@ typedef struct cnri_planner {
     cnr_graph *graph;
     const cnri_device_set *set; /* in the order of plan->devices */
     const cnri_plan_options *options;
-    bool fuse, alias, layout;
-    const cnri_placement **wish; /* placement by node; NULL: none */
+    bool fuse, alias, layout, in_place, share; /* false: that step of planning is left out */
+    const cnri_placement **wish;               /* placement by node; NULL: none */
     int32_t n_picks, n_offers;
     int32_t *only_user; /* by value: the only node that reads it; -1: several or none do */
     cnri_pick *picks;   /* by node */
@@ -332,6 +332,12 @@ bool cnri_kernel_only_forced(const cnr_kernel *k);
 /* True if the kernel stores weights and computes in f32, or in a type that the options allow. */
 bool cnri_kernel_storage_allowed(const cnri_kernel_query *q, const cnr_kernel *k);
 bool cnri_kernel_drives(const cnr_kernel *k, const cnr_device *device);
+/* slice.c: divides the step so that no slice needs more than `most` bytes for its blob. */
+void cnri_slice_choose(const cnr_plan *plan, cnri_step *s, uint64_t most);
+/* candidates.c: the most that a node's inputs and outputs take: about what the arena will be. */
+uint64_t cnri_arena_guess(const cnr_graph *g);
+/* The part of the net's weights that can't stay in `room` bytes. */
+double cnri_passing_share(const cnr_graph *g, uint64_t room);
 /* residency.c */
 cnr_status cnri_residency_make(cnr_plan *plan, const cnri_memo *memo, cnr_error *err);
 void cnri_residency_free(cnr_plan *plan);

@@ -5,7 +5,11 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#define PIECE ((uint64_t)4 << 20)
+/* Bytes read at a time: with more, the threads wait for each other less often. */
+static uint64_t piece_bytes(const cnr_plan *plan) {
+    const uint64_t part = plan->memory_bound / 4;
+    return cnr_max((uint64_t)1 << 20, cnr_min((uint64_t)8 << 20, part));
+}
 
 static const cnri_raw *raw_of(const cnr_plan *plan, const cnri_step *s, int32_t input) {
     const cnr_value v = s->in[input] < 0 ? -1 : plan->homes.at[s->in[input]].value;
@@ -17,16 +21,16 @@ static const cnri_raw *raw_of(const cnr_plan *plan, const cnri_step *s, int32_t 
 
 /* Rows of a weight are rows of the output, if there are as many: pieces of one are pieces of the
  * other. A wrong guess only reads pages twice. */
-static void cut(cnri_step *s, const cnr_tensor *weight) {
+static void cut(cnri_step *s, const cnr_tensor *weight, uint64_t most) {
     const cnr_tensor *y = s->view.outputs[0];
     const int64_t rows = weight->rank > 1 ? weight->dim[0] : 0;
     const uint64_t bytes = cnr_dense_bytes(weight);
-    if (!s->kernel || s->range_axis >= 0 || rows <= 0 || bytes <= PIECE || s->view.n_outputs != 1)
+    if (!s->kernel || s->range_axis >= 0 || rows <= 0 || bytes <= most || s->view.n_outputs != 1)
         return;
     for (int32_t axis = y->rank - 1; axis >= 0 && !s->piece; axis--)
         if (s->ranges >> axis & 1 && y->dim[axis] == rows) {
             s->piece_axis = axis;
-            s->piece = cnr_max(64, (int64_t)(PIECE / (bytes / (uint64_t)rows + 1)) / 64 * 64);
+            s->piece = cnr_max(64, (int64_t)(most / (bytes / (uint64_t)rows + 1)) / 64 * 64);
         }
     if (s->piece >= rows) s->piece = 0;
 }
@@ -40,7 +44,7 @@ static cnr_status add(cnr_plan *plan, cnr_value v, cnri_step *s, cnr_error *err)
         *raw = (cnri_raw){.value = v, .step = (int32_t)(s - plan->steps.at)};
         raw->bytes = plan->graph->values.at[v].type->bytes;
     }
-    cut(s, plan->graph->values.at[v].type);
+    cut(s, plan->graph->values.at[v].type, piece_bytes(plan));
     const int64_t rows = plan->graph->values.at[v].type->dim[0];
     const uint64_t one = s->piece ? raw->bytes / (uint64_t)rows * (uint64_t)s->piece : raw->bytes;
     if (one > raw->passing) raw->passing = one;
@@ -65,12 +69,19 @@ cnr_status cnri_raw_find(cnr_plan *plan, cnr_error *err) {
     return status;
 }
 
-/* Whole pages: the one at the end holds the begin of what is read next. */
+/* Advises the system on whole pages: the one at the end holds the begin of what is read next. What
+ * is in the page cache need not be read ahead: asking for it again would take time, too. */
 static void advise(const cnr_tensor *t, uint64_t from, uint64_t to, int advice) {
     const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
     const uintptr_t first = ((uintptr_t)t->data + from) / page * page;
     const uintptr_t last = ((uintptr_t)t->data + to) / page * page;
-    if (last > first) (void)madvise((void *)first, last - first, advice);
+    unsigned char here[2] = {0};
+    if (last <= first) return;
+    if (advice == MADV_WILLNEED) {
+        (void)mincore((void *)first, page, &here[0]);
+        (void)mincore((void *)(last - page), page, &here[1]);
+    }
+    if (!(here[0] & here[1] & 1)) (void)madvise((void *)first, last - first, advice);
 }
 
 void cnri_raw_release(const cnr_plan *plan, const cnri_step *s, int64_t begin, int64_t end) {
@@ -81,7 +92,7 @@ void cnri_raw_release(const cnr_plan *plan, const cnri_step *s, int64_t begin, i
         const uint64_t row = s->piece ? raw->bytes / (uint64_t)t->dim[0] : 0;
         const uint64_t last = end > 0 && row ? (uint64_t)end * row : raw->bytes;
         advise(t, (uint64_t)begin * row, last, MADV_DONTNEED);
-        if (last < raw->bytes) /* read ahead */
-            advise(t, last, cnr_min(raw->bytes, last + PIECE), MADV_WILLNEED);
+        if (last < raw->bytes)
+            advise(t, last, cnr_min(raw->bytes, last + piece_bytes(plan)), MADV_WILLNEED);
     }
 }

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 typedef struct blob {
-    int32_t step; /* the step whose kernel prepares it */
+    int32_t step, slice; /* the step whose kernel prepares it, and which slice of that */
     int32_t holders;
     atomic_bool resident;
     bool stays, mapped; /* mapped: mem points into the kept blob */
@@ -26,10 +26,14 @@ struct cnri_residency {
     cnri_kept_blob *kept; /* by blob; NULL without a memo */
     uint64_t clock, room; /* room: of blobs, under a bound */
     cnri_residency_stats stats;
-    cnr_value late; /* the late weight whose data is in `scratch` now; -1: none */
+    cnr_value late; /* the late weight of which rows are in `scratch` now; -1: none */
     /* Late_home: the data pointer that the graph's value has otherwise. */
     void *scratch, *late_home;
     uint64_t scratch_bytes;
+    /* Under a bound: memory of the last blob that was dropped. */
+    uint64_t slot; /* bytes for each blob that does not stay, so that the next takes its memory */
+    cnr_mem spare;
+    const cnr_device *spare_of; /* NULL: there is none */
 };
 
 /* ---- which steps share a blob ---- */
@@ -53,7 +57,8 @@ static bool same_blob(const cnr_plan *plan, const cnri_step *a, const cnri_step 
     const cnr_node *x = &a->view, *y = &b->view;
     if (a->kernel != b->kernel || a->device != b->device || a->prepared != b->prepared)
         return false;
-    if (x->op != y->op || x->n_attrs != y->n_attrs || a->n_in != b->n_in || a->n_out != b->n_out)
+    if (x->op != y->op || a->slices != b->slices || x->n_attrs != y->n_attrs ||
+        a->n_in != b->n_in || a->n_out != b->n_out)
         return false;
     if (cnri_n_taken(x) || cnri_n_taken(y) || x->subgraph) return a->node == b->node;
     for (int32_t i = 0; i < x->n_attrs; i++)
@@ -75,7 +80,7 @@ static bool same_blob(const cnr_plan *plan, const cnri_step *a, const cnri_step 
 typedef struct late_job {
     const cnr_graph *g;
     cnr_value v;
-    int64_t rows, tasks;
+    int64_t first, rows, tasks;
     float *to;
 } late_job;
 
@@ -83,7 +88,7 @@ static void late_rows(void *arg, int64_t i, int32_t thread) {
     const late_job *j = arg;
     (void)thread;
     for (int64_t row = i * j->rows / j->tasks; row < (i + 1) * j->rows / j->tasks; row++)
-        cnri_late_write(j->g, j->v, row, j->to);
+        cnri_late_write(j->g, j->v, j->first + row, j->to);
 }
 
 /* Verifies a weight just before it is packed, when its data is in the caches anyway, so that no
@@ -94,10 +99,12 @@ static cnr_status weight_sound(const cnr_plan *plan, const cnr_device *device, c
     return cnri_value_verify(&plan->graph->values.at[v], false, threads, err);
 }
 
-/* Computes a late weight into the scratch memory, which late weights use one after the other, on
- * all threads. */
-static cnr_status make_late(cnr_plan *plan, const cnr_device *device, cnr_value v, cnr_error *err) {
+/* Computes a late weight, or its rows of a slice, into the scratch memory, which late weights use
+ * one after the other, on all threads. */
+static cnr_status make_late(cnr_plan *plan, const blob *b, cnr_value v, cnr_error *err) {
     struct cnri_residency *r = plan->residency;
+    const cnri_step *s = &plan->steps.at[b->step];
+    const cnr_device *device = plan->devices[s->device];
     cnri_value *value = &plan->graph->values.at[v];
     cnr_stream stream = {.size = sizeof stream, .device = device};
     cnr_status status = weight_sound(plan, device, value->late->from, err);
@@ -107,22 +114,26 @@ static cnr_status make_late(cnr_plan *plan, const cnr_device *device, cnr_value 
         cnri_late_keep(plan->graph, v);
         return CNR_OK;
     }
-    if (r->scratch_bytes < value->type->bytes) {
+    const int64_t rows = cnri_late_rows(plan->graph, v);
+    const uint64_t row = value->type->bytes / (uint64_t)cnr_max(1, rows);
+    const int64_t first = b->slice * s->slice, n = s->slices ? s->slice : rows;
+    if (r->scratch_bytes < (uint64_t)n * row) {
         cnri_free(r->scratch);
         r->scratch_bytes = 0;
-        r->scratch = cnri_alloc((size_t)value->type->bytes + 1);
+        r->scratch = cnri_alloc((size_t)((uint64_t)n * row) + 1);
         if (!r->scratch) return cnri_no_memory(err);
-        r->scratch_bytes = value->type->bytes;
+        r->scratch_bytes = (uint64_t)n * row;
     }
     if ((status = device->cls->stream_open(device, &stream, err))) return status;
-    late_job job = {plan->graph, v, cnri_late_rows(plan->graph, v), 1, r->scratch};
+    float *whole = (float *)((uintptr_t)r->scratch - (uintptr_t)first * row); /* row 0's place */
+    late_job job = {plan->graph, v, first, n, 1, whole};
     job.tasks = cnr_min(job.rows, 4 * (int64_t)cnr_max(1, device->concurrency));
     cnr_parallel(&stream, job.tasks, late_rows, &job);
     device->cls->stream_close(&stream);
     if (plan->memory_bound) cnri_value_release_pages(plan->graph, v);
     r->late = v;
     r->late_home = value->type->data;
-    value->type->data = r->scratch;
+    value->type->data = whole;
     return CNR_OK;
 }
 
@@ -139,7 +150,8 @@ static void drop_scratch(struct cnri_residency *r) {
 }
 
 /* Decodes weights that only prepare reads, for one call (`begin`), and frees them after it. */
-static cnr_status decode_inputs(cnr_plan *plan, const cnri_step *s, bool begin, cnr_error *err) {
+static cnr_status decode_inputs(cnr_plan *plan, const blob *b, bool begin, cnr_error *err) {
+    const cnri_step *s = &plan->steps.at[b->step];
     const cnr_device *device = plan->devices[s->device];
     cnr_status status = CNR_OK;
     for (int32_t i = 0; i < s->n_in && !status; i++) {
@@ -147,8 +159,7 @@ static cnr_status decode_inputs(cnr_plan *plan, const cnri_step *s, bool begin, 
         const cnr_value v = plan->homes.at[s->in[i]].value;
         cnr_tensor *type = plan->graph->values.at[v].type;
         if (begin) status = weight_sound(plan, device, v, err);
-        if (begin && !status && plan->graph->values.at[v].late)
-            status = make_late(plan, device, v, err);
+        if (begin && !status && plan->graph->values.at[v].late) status = make_late(plan, b, v, err);
         for (int32_t t = 0; t < plan->twins.n && !status; t++) {
             const cnri_twin *twin = &plan->twins.at[t];
             if (twin->dense != v || twin->kept) continue;
@@ -195,22 +206,26 @@ static void release_inputs(const cnr_plan *plan, const cnri_step *s) {
     }
 }
 
-static cnr_status prepare_into(cnr_plan *plan, const cnri_step *s, const cnr_mem *mem,
-                               cnr_error *err) {
+/* Prepares the blob: `mem` is its memory. */
+static cnr_status prepare_into(cnr_plan *plan, const blob *b, const cnr_mem *mem, cnr_error *err) {
+    const cnri_step *s = &plan->steps.at[b->step];
+    const cnr_node *view = &s->view;
+    cnri_slice part;
     const cnr_device *device = plan->devices[s->device];
     const bool host = cnri_in_host(device, mem->memory_class);
     void *data = host ? (char *)mem->handle + mem->offset : cnri_alloc((size_t)mem->bytes + 1);
     if (!data) return cnri_no_memory(err);
     const int64_t before = cnri_alloc_failures();
-    cnr_status status = decode_inputs(plan, s, true, err);
+    cnr_status status = decode_inputs(plan, b, true, err);
+    if (s->slices && cnri_slice_make(plan, s, view, b->slice, &part)) view = &part.node;
     if (!status) {
-        CNRI_DURING(status, s->kernel->prepare(device, &s->view, data, err),
+        CNRI_DURING(status, s->kernel->prepare(device, view, data, err),
                     .verb = "preparing weights of kernel", .descriptor = s->kernel,
                     .name = s->kernel->name, .node = s->view.name, .device = device->name);
         status = cnri_plugin_status(err, status, s->view.name, s->kernel->name);
     }
     status = cnri_alloc_verdict(before, status, s->view.name, err);
-    decode_inputs(plan, s, false, NULL);
+    decode_inputs(plan, b, false, NULL);
     if (!host) {
         if (!status) status = cnri_device_upload(device, mem, data, mem->bytes, err);
         cnri_free(data);
@@ -237,20 +252,52 @@ static void unmap_kept(blob *b) {
     b->mapped = false;
 }
 
+static void drop_spare(struct cnri_residency *r) {
+    if (r->spare_of) r->spare_of->cls->free(r->spare_of, &r->spare);
+    r->spare_of = NULL;
+}
+
+/* Memory for a blob: what was kept of the last one if it fits. */
+static cnr_status take_memory(struct cnri_residency *r, const cnr_device *device, cnr_mem *mem,
+                              cnr_error *err) {
+    const bool fits = r->spare_of == device && r->spare.bytes == mem->bytes &&
+                      r->spare.memory_class == mem->memory_class;
+    if (!fits) drop_spare(r);
+    if (!fits) return cnri_device_alloc(device, mem, err);
+    *mem = r->spare;
+    r->spare_of = NULL;
+    return CNR_OK;
+}
+
+/* Bytes that the blob takes while it is there. */
+static uint64_t held_by(const cnr_plan *plan, const blob *b) {
+    const struct cnri_residency *r = plan->residency;
+    const cnri_step *s = &plan->steps.at[b->step];
+    const bool slot = r->slot && !b->stays && !b->kept && b->bytes <= r->slot &&
+                      cnri_in_host(plan->devices[s->device], s->blob_space.memory_class);
+    return slot ? r->slot : b->bytes;
+}
+
 static void drop(cnr_plan *plan, blob *b) {
+    struct cnri_residency *r = plan->residency;
     if (!atomic_load(&b->resident)) return;
     atomic_store(&b->resident, false);
+    r->stats.now -= b->mapped ? b->bytes : b->mem.bytes;
     const cnr_device *device = plan->devices[plan->steps.at[b->step].device];
     if (b->mapped) unmap_kept(b);
-    else device->cls->free(device, &b->mem);
-    plan->residency->stats.now -= b->bytes;
+    else {
+        drop_spare(r);
+        r->spare = b->mem;
+        r->spare_of = device;
+        if (!plan->memory_bound || !cnri_in_host(device, b->mem.memory_class)) drop_spare(r);
+    }
 }
 
 static cnr_status bring(cnr_plan *plan, blob *b, cnr_error *err) {
     struct cnri_residency *r = plan->residency;
     const cnri_step *s = &plan->steps.at[b->step];
     const cnr_device *device = plan->devices[s->device];
-    b->mem = (cnr_mem){.bytes = b->bytes,
+    b->mem = (cnr_mem){.bytes = held_by(plan, b),
                        .width = s->blob_space.width,
                        .height = s->blob_space.height,
                        .memory_class = s->blob_space.memory_class};
@@ -264,10 +311,10 @@ static cnr_status bring(cnr_plan *plan, blob *b, cnr_error *err) {
         b->kept = NULL;
     }
     if (!b->kept || !map_kept(device, b)) {
-        cnr_status status = cnri_device_alloc(device, &b->mem, err);
+        cnr_status status = take_memory(r, device, &b->mem, err);
         if (status) return status;
         status = b->kept ? cnri_device_upload(device, &b->mem, b->kept->data, b->mem.bytes, err)
-                         : prepare_into(plan, s, &b->mem, err);
+                         : prepare_into(plan, b, &b->mem, err);
         if (status) {
             device->cls->free(device, &b->mem);
             if (err && !err->where[0])
@@ -275,7 +322,7 @@ static cnr_status bring(cnr_plan *plan, blob *b, cnr_error *err) {
             return status;
         }
     }
-    r->stats.now += b->bytes;
+    r->stats.now += b->mapped ? b->bytes : b->mem.bytes;
     if (b->kept) r->stats.kept++;
     else r->stats.prepared++;
     if (!b->kept && (b->stays || plan->memory_bound)) release_inputs(plan, s);
@@ -329,11 +376,11 @@ static uint64_t making_of(const cnr_plan *plan, const blob *b) {
         if (v < 0 || !cnri_step_prepares(s, k) || !cnri_is_weight(plan->graph, v)) continue;
         const cnri_late *late = plan->graph->values.at[v].late;
         const cnr_value from = late ? late->from : v;
-        const uint64_t own = plan->graph->values.at[v].type->bytes;
-        const uint64_t read = plan->graph->values.at[from].type->bytes;
-        if (late)
-            bytes += own + (read > b->bytes ? read - b->bytes : 0); /* before there is a blob */
-        else if (cnri_value_in_file(plan->graph, from)) bytes += read;
+        const uint64_t parts = s->slices ? (uint64_t)s->slices : 1;
+        const uint64_t own = plan->graph->values.at[v].type->bytes / parts;
+        const uint64_t read = plan->graph->values.at[from].type->bytes / parts;
+        if (late) bytes += own;
+        if (late || cnri_value_in_file(plan->graph, from)) bytes += read;
     }
     return bytes;
 }
@@ -366,12 +413,14 @@ static const item *most_passing(const item *list, int32_t n, const item *but, ui
     return most;
 }
 
-/* From the largest down, each stays if the most of what comes and goes still fits beside. */
-static void take_largest(item *list, int32_t n, uint64_t room) {
+/* Each stays if the most of what comes and goes still fits beside: blobs first, since packing takes
+ * longer than reading; of these and of the others from the largest down. */
+static void take_costly(item *list, int32_t n, int32_t n_blobs, uint64_t room) {
     uint64_t sum = 0, rest;
     for (int32_t turn = 0; turn < n; turn++) {
+        const int32_t first = turn < n_blobs ? 0 : n_blobs, end = turn < n_blobs ? n_blobs : n;
         item *b = NULL;
-        for (int32_t i = 0; i < n; i++)
+        for (int32_t i = first; i < end; i++)
             if (!list[i].seen && (!b || list[i].bytes > b->bytes)) b = &list[i];
         b->seen = true;
         (void)most_passing(list, n, b, &rest);
@@ -393,19 +442,30 @@ static cnr_status fit(cnr_plan *plan, item *list, int32_t n, cnr_error *err) {
                          (unsigned long long)plan->arena_bytes, (unsigned long long)needed,
                          (unsigned long long)(plan->arena_bytes + needed));
     room -= plan->arena_bytes;
-    take_largest(list, n, room);
-    uint64_t raw = 0, most_raw = 0, blobs = 0, most_blob = 0;
+    /* Where weights come and go, the system maps more of a file than is read. */
     const int32_t n_blobs = plan->residency->blobs.n;
+    uint64_t all = 0, around = 0;
+    for (int32_t i = 0; i < n; i++) {
+        all += list[i].bytes;
+        if (i >= n_blobs || list[i].making)
+            around = cnr_min(plan->memory_bound / 8, (uint64_t)2 << 20);
+    }
+    if (all > room && around) room = room - needed > around ? room - around : needed;
+    uint64_t raw = 0, most_raw = 0, blobs = 0, most_blob = 0, making = 0, passing = 0;
+    take_costly(list, n, n_blobs, room);
     for (int32_t i = 0; i < n; i++) {
         uint64_t *sum = i < n_blobs ? &blobs : &raw,
                  *largest = i < n_blobs ? &most_blob : &most_raw;
         const uint64_t own = list[i].making + (*list[i].stays ? 0 : list[i].passing);
         if (*list[i].stays) *sum += list[i].bytes;
         if (own > *largest) *largest = own;
+        if (i < n_blobs && list[i].making > making) making = list[i].making;
+        if (i < n_blobs && !*list[i].stays && list[i].passing > passing) passing = list[i].passing;
     }
     /* beside pieces of weights that come and go, but for the blob that needs all */
     const uint64_t beside = room - raw > most_raw ? room - raw - most_raw : 0;
     plan->residency->room = beside > blobs + most_blob ? beside : blobs + most_blob;
+    plan->residency->slot = blobs + making + passing <= plan->residency->room ? passing : 0;
     return CNR_OK;
 }
 
@@ -449,9 +509,12 @@ void cnri_residency_print(const cnr_plan *plan, bool json, cnri_text *out) {
 
 static cnr_status size_blob(cnr_plan *plan, cnri_step *s, cnr_error *err) {
     const cnr_device *device = plan->devices[s->device];
+    const cnr_node *view = &s->view;
+    cnri_slice part;
+    if (s->slices && cnri_slice_make(plan, s, view, 0, &part)) view = &part.node;
     s->blob_space = (cnr_space){.size = sizeof(cnr_space)};
     cnr_status status =
-        cnri_plugin_status(err, s->kernel->prepare_size(device, &s->view, &s->blob_space, err),
+        cnri_plugin_status(err, s->kernel->prepare_size(device, view, &s->blob_space, err),
                            s->view.name, s->kernel->name);
     if (!status && (s->blob_space.bytes > INT64_MAX / 4 || s->blob_space.memory_class < 0 ||
                     s->blob_space.memory_class >= device->n_memory))
@@ -566,12 +629,15 @@ cnr_status cnri_residency_make(cnr_plan *plan, const cnri_memo *memo, cnr_error 
         for (int32_t k = 0; k < r->blobs.n && s->blob < 0; k++)
             if (same_blob(plan, s, &plan->steps.at[r->blobs.at[k].step])) s->blob = k;
         if (s->blob >= 0) continue;
-        blob *b = cnri_push(&r->blobs);
-        if (!b) return cnri_no_memory(err);
-        b->step = i;
-        b->bytes = s->blob_space.bytes;
-        s->blob = r->blobs.n - 1;
-        plan->weight_bytes += b->bytes;
+        s->blob = r->blobs.n;
+        for (int32_t k = 0; k < cnr_max(1, s->slices); k++) {
+            blob *b = cnri_push(&r->blobs);
+            if (!b) return cnri_no_memory(err);
+            b->step = i;
+            b->slice = k;
+            b->bytes = s->blob_space.bytes;
+            plan->weight_bytes += b->bytes;
+        }
     }
     for (cnr_value v = 0; v < plan->graph->values.n; v++)
         if (plan->graph->values.at[v].late && is_read(plan, v)) cnri_late_keep(plan->graph, v);
@@ -588,7 +654,7 @@ cnr_status cnri_residency_read(cnr_plan *plan, int32_t index, void **buffer, con
     pthread_mutex_lock(&r->lock);
     cnr_status status = CNR_OK;
     if (!atomic_load(&b->resident)) {
-        status = make_room(plan, b->bytes + making_of(plan, b), err);
+        status = make_room(plan, held_by(plan, b) + making_of(plan, b), err);
         if (!status) status = bring(plan, b, err);
         b->used = ++r->clock;
     }
@@ -609,6 +675,7 @@ void cnri_residency_free(cnr_plan *plan) {
     if (!r) return;
     for (int32_t i = 0; i < r->blobs.n; i++) drop(plan, &r->blobs.at[i]);
     cnri_vec_free(&r->blobs);
+    drop_spare(r);
     drop_scratch(r);
     cnri_free(r->kept);
     pthread_cond_destroy(&r->freed);
@@ -617,23 +684,22 @@ void cnri_residency_free(cnr_plan *plan) {
     plan->residency = NULL;
 }
 
-cnr_status cnri_residency_acquire(cnr_plan *plan, int32_t step, cnr_stream *stream, cnr_mem **out,
+cnr_status cnri_residency_acquire(cnr_plan *plan, int32_t step, int32_t slice, cnr_mem **out,
                                   cnr_error *err) {
     struct cnri_residency *r = plan->residency;
     const int32_t index = plan->steps.at[step].blob;
-    (void)stream;
     *out = NULL;
     if (index < 0) return CNR_OK;
-    blob *b = &r->blobs.at[index];
+    blob *b = &r->blobs.at[index + slice];
     *out = &b->mem;
     if (b->stays && atomic_load_explicit(&b->resident, memory_order_acquire)) return CNR_OK;
     cnr_status status = CNR_OK;
     pthread_mutex_lock(&r->lock);
     while (!status && !atomic_load(&b->resident)) {
         /* may wait: another may bring it meanwhile */
-        status = make_room(plan, b->bytes + making_of(plan, b), err);
+        status = make_room(plan, held_by(plan, b) + making_of(plan, b), err);
         if (!status && !atomic_load(&b->resident)) status = bring(plan, b, err);
-        if (plan->memory_bound) drop_scratch(r);
+        if (plan->memory_bound && !r->slot) drop_scratch(r);
     }
     if (!status) {
         b->holders++;
@@ -643,9 +709,9 @@ cnr_status cnri_residency_acquire(cnr_plan *plan, int32_t step, cnr_stream *stre
     return status;
 }
 
-void cnri_residency_release(cnr_plan *plan, int32_t step) {
+void cnri_residency_release(cnr_plan *plan, int32_t step, int32_t slice) {
     struct cnri_residency *r = plan->residency;
-    const int32_t index = plan->steps.at[step].blob;
+    const int32_t index = plan->steps.at[step].blob + slice;
     if (index < 0 || r->blobs.at[index].stays) return;
     pthread_mutex_lock(&r->lock);
     r->blobs.at[index].holders--;
@@ -665,7 +731,7 @@ cnr_status cnri_residency_warm(cnr_plan *plan, cnr_error *err) {
     for (int32_t i = 0; i < r->blobs.n && !status; i++) {
         blob *b = &r->blobs.at[i];
         if (!b->stays || atomic_load(&b->resident)) continue;
-        status = make_room(plan, b->bytes + making_of(plan, b), err);
+        status = make_room(plan, held_by(plan, b) + making_of(plan, b), err);
         if (!status && !atomic_load(&b->resident)) status = bring(plan, b, err);
     }
     drop_scratch(r);
@@ -706,7 +772,7 @@ static cnr_status renew_blobs(cnr_plan *plan, cnr_value value, cnr_error *err) {
             resized = true;
         }
         if (!status && atomic_load(&b->resident)) {
-            status = prepare_into(plan, s, &b->mem, err);
+            status = prepare_into(plan, b, &b->mem, err);
             if (status) drop(plan, b);
             else r->stats.prepared++;
         }

@@ -175,6 +175,8 @@ static void force(const cnri_planner *p, cnri_kernel_query *q, const char *devic
     q->forced_here = q->forced_name != NULL;
     if (!q->forced_name)
         q->forced_name = forced_as(p, p->graph->nodes.at[q->node]->view.desc->name, device);
+    if (!q->forced_name) q->forced_name = forced_as(p, "*", device);
+    if (q->forced_name && !*q->forced_name) q->forced_name = NULL; /* "*=": none is forced */
 }
 
 cnri_kernel_query cnri_query_of(const cnri_planner *p, int32_t node, int32_t axis) {

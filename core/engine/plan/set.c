@@ -69,10 +69,11 @@ static cnr_status add_host(cnri_device_set *set, cnri_devices *devices, cnr_erro
 cnr_status cnri_device_set_make(cnri_device_set *set, cnri_devices *devices, const cnr_graph *graph,
                                 const cnri_plan_options *options, cnr_error *err) {
     const char *first = options->device;
+    const bool on_host = cnri_is_listed(options->kernels, "*=" cnri_reference_name);
     *set = (cnri_device_set){.devices = devices, .host = -1};
     if (!first && options->devices) first = options->devices[0];
     cnr_status status = first ? add_named(set, devices, first, &set->fallback, err)
-                              : add_best(set, devices, false, &set->fallback, err);
+                              : add_best(set, devices, on_host, &set->fallback, err);
     if (!status && !options->on_fallback) status = cnri_wishes_read(graph, &set->own, err);
     if (!status) status = add_wished(set, devices, set->own.at, set->own.n, err);
     if (!status) status = add_wished(set, devices, options->placements, options->n_placements, err);

@@ -33,23 +33,25 @@ static void mark(const cnr_plan *plan, bool stored, bool *reads, bool *used) {
 bool cnri_plan_reads(const cnr_plan *plan, char print[33]) {
     const size_t n = (size_t)plan->graph->values.n + 1;
     bool *reads = cnri_alloc_zero(2 * n);
-    uint8_t(*prints)[16] = cnri_alloc(n * sizeof *prints);
-    uint8_t all[16];
-    uint64_t count = 0;
-    if (reads && prints) {
-        mark(plan, true, reads, reads + n);
-        for (size_t i = 0; i + 1 < n; i++) {
-            const cnri_seal *seal = plan->graph->values.at[i].seal;
-            if (!seal || !reads[i]) continue;
-            cnri_fingerprint(seal->data, seal->bytes, prints[count++]);
-            if (atomic_load(&seal->releases)) cnri_release_pages(seal->data, seal->bytes);
-        }
-        cnri_fingerprint(prints, count * sizeof *prints, all);
-        cnri_hex(all, count > 0 ? sizeof all : 0, print);
+    cnri_digest *list = cnri_alloc(n * sizeof *list);
+    cnri_sha256 all;
+    uint8_t sum[32];
+    int32_t count = 0;
+    cnri_sha256_begin(&all);
+    if (reads && list) mark(plan, true, reads, reads + n);
+    for (size_t i = 0; reads && list && i + 1 < n; i++) {
+        const cnri_seal *seal = plan->graph->values.at[i].seal;
+        if (!seal || !reads[i]) continue;
+        list[count++] = (cnri_digest){.data = seal->data,
+                                      .bytes = seal->bytes,
+                                      .releases = atomic_load(&seal->releases)};
     }
-    const bool good = reads && prints;
+    const bool good = reads && list && (count == 0 || cnri_fingerprints(list, count, 0));
+    for (int32_t i = 0; good && i < count; i++) cnri_sha256_add(&all, list[i].sum, 16);
+    cnri_sha256_end(&all, sum);
+    cnri_hex(sum, count > 0 ? 16 : 0, print);
     cnri_free(reads);
-    cnri_free(prints);
+    cnri_free(list);
     return good;
 }
 

@@ -114,13 +114,40 @@ static cnr_status call_kernel(cnr_session *s, const cnri_step *step, cnr_run *ru
     return status;
 }
 
+/* Runs a step, or a slice of it, with its prepared weights. */
+static cnr_status run_slice(cnr_session *s, int32_t index, int32_t slice, cnr_run *run,
+                            cnr_error *err) {
+    const cnri_step *step = &s->plan->steps.at[index];
+    const cnri_call *call = &s->calls[index];
+    cnr_stream *stream = &s->streams[step->device];
+    cnri_slice part;
+    cnr_mem *blob = NULL;
+    cnr_status status = cnri_residency_acquire(s->plan, index, slice, &blob, err);
+    if (status) return status;
+    run->blob = blob;
+    if (blob && (stream->device->memory[blob->memory_class].flags & CNR_MEMORY_HOST))
+        run->blob_data = (char *)blob->handle + blob->offset;
+    if (step->slices && cnri_slice_make(s->plan, step, &call->view, slice, &part)) {
+        run->node = &part.node;
+        run->outputs = part.outputs;
+    }
+    status = call_kernel(s, step, run, err);
+    if (s->plan->raw.n && !step->piece) cnri_raw_release(s->plan, step, 0, 0);
+    if (!blob) return status;
+    /* one that does not stay may go at once: its user must be done */
+    if (is_async(stream->device) && !cnri_residency_stays(s->plan, index)) {
+        const cnr_status synced = sync_device(s, step->device, index, status ? NULL : err);
+        if (!status) status = synced;
+    }
+    cnri_residency_release(s->plan, index, slice);
+    return status;
+}
+
 static cnr_status run_kernel(cnr_session *s, int32_t index, cnr_error *err) {
     const cnri_step *step = &s->plan->steps.at[index];
     cnri_call *call = &s->calls[index];
     cnr_stream *stream = &s->streams[step->device];
-    cnr_mem *blob = NULL;
     cnr_status status = call->dynamic ? lower_shapes(call, err) : CNR_OK;
-    if (!status) status = cnri_residency_acquire(s->plan, index, stream, &blob, err);
     if (status) return status;
     cnr_run run = {.size = sizeof run,
                    .range_axis = step->range_axis,
@@ -128,12 +155,9 @@ static cnr_status run_kernel(cnr_session *s, int32_t index, cnr_error *err) {
                    .range_begin = step->range_begin,
                    .range_end = step->range_end,
                    .outputs = call->outputs,
-                   .blob = blob,
                    .state = step->state,
                    .stream = stream};
     const cnr_memory_class *memory = stream->device->memory;
-    if (blob && (memory[blob->memory_class].flags & CNR_MEMORY_HOST))
-        run.blob_data = (char *)blob->handle + blob->offset;
     if (call->has_workspace) {
         run.workspace = &call->workspace;
         if (memory[call->workspace.memory_class].flags & CNR_MEMORY_HOST)
@@ -146,16 +170,9 @@ static cnr_status run_kernel(cnr_session *s, int32_t index, cnr_error *err) {
                               .node = call->view.name,
                               .device = stream->device->name};
     cnri_activity_begin(&activity);
-    status = call_kernel(s, step, &run, err);
+    for (int32_t i = 0; i < cnr_max(1, step->slices) && !status; i++)
+        status = run_slice(s, index, i, &run, err);
     cnri_activity_end(&activity);
-    if (s->plan->raw.n && !step->piece) cnri_raw_release(s->plan, step, 0, 0);
-    if (blob) { /* one that does not stay may go at once: its user must be done */
-        if (is_async(stream->device) && !cnri_residency_stays(s->plan, index)) {
-            const cnr_status synced = sync_device(s, step->device, index, status ? NULL : err);
-            if (!status) status = synced;
-        }
-        cnri_residency_release(s->plan, index);
-    }
     return status;
 }
 

@@ -1,5 +1,6 @@
 /* The identity of a stored plan: all that it depends on, as text. The plan is good as long as
  * this text is the same. */
+#define _GNU_SOURCE /* memmem */
 #include "run/run.h"
 #include "store/store.h"
 
@@ -118,6 +119,14 @@ static void add_shapes(cnri_text *out, const cnr_tensor *const *types, int32_t n
     cnri_text_add(out, "\n");
 }
 
+/* Bytes at the begin of a plugin's file that tell it from others: its first page if that holds the
+ * linker's build ID (a note of type 3 and name "GNU"), else all. */
+static uint64_t telling_bytes(const cnri_mapping *file) {
+    enum { FIRST = 4096 };
+    static const uint8_t note[] = {3, 0, 0, 0, 'G', 'N', 'U', 0};
+    return file->bytes > FIRST && memmem(file->at, FIRST, note, sizeof note) ? FIRST : file->bytes;
+}
+
 /* Adds a line for each plugin that brings one of these kinds. Plugins are identified by their
  * files, because a version is not always raised during development. */
 void cnri_identity_plugins(cnri_text *out, uint32_t kinds) {
@@ -133,7 +142,7 @@ void cnri_identity_plugins(cnri_text *out, uint32_t kinds) {
         if (!matters) continue;
         uint8_t print[16] = {0};
         if (cnri_map_file(p->path, &file, NULL) == CNR_OK)
-            cnri_fingerprint(file.at, file.bytes, print);
+            cnri_fingerprint(file.at, telling_bytes(&file), print);
         cnri_unmap_file(&file);
         char hex[33];
         cnri_hex(print, sizeof print, hex);

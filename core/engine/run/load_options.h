@@ -9,9 +9,9 @@
  *          COMMAS, a list that the program has in one word; SETTINGS, a list of "name=value", for
  *          scripts a table; SIZES, the symbols
  * choices  all that a TEXT may be
- * enters   PLAN: the identity of plans; PLACE: that of kept placements alone; PASSES: neither, but
- *          planning has it. Of these, cnri_plan_options has the member, too. STORES: as PLAN, by
- *          its `stores`. NET and POLICY: what comes of it has a digest. NOTHING: no key
+ * enters   PLAN: the identity of plans; PASSES: not that, but planning has it. Of these,
+ *          cnri_plan_options has the member, too. STORES: as PLAN, by its `stores`. NET and POLICY:
+ *          what comes of it has a digest. NOTHING: no key
  * usual    what holds without it, or "(repeatable)", behind the help */
 #ifndef CNRI_LOAD_OPTIONS_H
 #define CNRI_LOAD_OPTIONS_H
@@ -48,7 +48,7 @@
       "make candidates for these devices; the first runs what nobody places") \
     X(ALL, COMMAS, fallback, "fallback", "--fallback", "A,B", NULL, PASSES, " (an error)", \
       "where a device fails, go on on the next of these, and say so") \
-    X(ALL, BYTES, memory_bound, "memory_bound", "--memory", "BYTES", NULL, PLACE, " (no bound)", \
+    X(ALL, BYTES, memory_bound, "memory_bound", "--memory", "BYTES", NULL, PLAN, " (no bound)", \
       "most bytes of weights, as they are and prepared, and of values between steps") \
     X(ALL, BYTES, memory_limit, "memory_limit", "--memory-limit", "BYTES", NULL, PASSES, \
       " (3/4 of what there is)", "most bytes of activations, inputs and outputs; more is refused") \
@@ -93,8 +93,7 @@ typedef enum cnri_load_enters {
     CNRI_ENTERS_POLICY,
     CNRI_ENTERS_STORES,
     CNRI_ENTERS_PASSES, /* options of this kind and the following are in cnri_plan_options */
-    CNRI_ENTERS_PLAN,
-    CNRI_ENTERS_PLACE
+    CNRI_ENTERS_PLAN
 } cnri_load_enters;
 
 typedef struct cnri_load_option {

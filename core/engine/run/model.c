@@ -188,9 +188,11 @@ static cnr_status look_for(const cnr_graph *g, const char *word, size_t length, 
     return status;
 }
 
-/* Checks NODE=KERNEL or NODE@DEVICE=KERNEL; a node's name may contain an @ too. */
+/* Checks NODE=KERNEL or NODE@DEVICE=KERNEL; a node's name may contain an @ too. "*=KERNEL" is for
+ * all nodes that have the kernel, "*=" forces none. */
 static cnr_status check_kernel(const cnr_model *m, const char *word, cnr_error *err) {
     const char *equals = strchr(word, '='), *at = equals;
+    if (strncmp(word, "*=", 2) == 0) return CNR_OK;
     if (!equals || equals == word || !equals[1])
         return cnri_fail(err, CNR_E_ARG, word,
                          "want NODE=KERNEL, OPERATOR=KERNEL or NODE@DEVICE=KERNEL");

@@ -11,7 +11,6 @@ const char *const cnri_cache_policies[] = {"lru", "fifo", NULL};
 #define PLAN_STORES PLAN_NOTHING
 #define PLAN_PASSES(member) offsetof(cnri_plan_options, member)
 #define PLAN_PLAN PLAN_PASSES
-#define PLAN_PLACE PLAN_PASSES
 #define ROW(who, kind_of, member, in_lua, in_program, argument, all, where, usual, help) \
     {.name = #member, \
      .key = in_lua, \

@@ -268,6 +268,7 @@ static cnr_status check_rewrites(const char *const *words, cnr_error *err) {
         if ((slot = cnri_push(&names)) != NULL) *slot = name;
     for (const char *const *step = cnri_plan_steps; *step; step++)
         if ((slot = cnri_push(&names)) != NULL) *slot = *step;
+    if ((slot = cnri_push(&names)) != NULL) *slot = "all";
     cnr_status status = CNR_OK;
     for (; *words && !status; words++) {
         int32_t k = 0;

@@ -25,6 +25,13 @@ static int32_t root_of(const cnr_plan *plan, int32_t home) {
     return home;
 }
 
+/* At least the number of blobs: slices have one each. */
+static int32_t most_blobs(const cnr_plan *plan) {
+    int32_t n = 0;
+    for (int32_t i = 0; i < plan->steps.n; i++) n += cnr_max(1, plan->steps.at[i].slices);
+    return n;
+}
+
 /* Lists the memory of a step. Numbers of blobs follow those of homes, and workspaces follow
  * blobs. */
 static bool uses_of(const cnr_plan *plan, int32_t step, uses *list) {
@@ -44,9 +51,10 @@ static bool uses_of(const cnr_plan *plan, int32_t step, uses *list) {
             good =
                 add(list, root_of(plan, s->out[i]), false, (double)plan->homes.at[s->out[i]].bytes);
     if (good && s->blob >= 0)
-        good = add(list, plan->homes.n + s->blob, true, (double)s->blob_space.bytes);
+        good = add(list, plan->homes.n + s->blob, true,
+                   (double)s->blob_space.bytes * cnr_max(1, s->slices));
     if (good && s->workspace_space.bytes)
-        good = add(list, plan->homes.n + plan->steps.n, false, (double)s->workspace_space.bytes);
+        good = add(list, plan->homes.n + most_blobs(plan), false, (double)s->workspace_space.bytes);
     return good;
 }
 
@@ -80,7 +88,8 @@ bool cnri_profile_reads(const cnr_plan *plan, const double *caches, double *out)
     const int32_t n = plan->steps.n;
     uses *lists = cnri_alloc_zero(((size_t)n + 1) * sizeof *lists);
     int64_t walk = 0;
-    int64_t *seen = cnri_alloc_zero(((size_t)plan->homes.n + (size_t)n + 1) * sizeof *seen);
+    int64_t *seen =
+        cnri_alloc_zero(((size_t)plan->homes.n + (size_t)most_blobs(plan) + 1) * sizeof *seen);
     bool good = lists && seen;
     for (int32_t i = 0; i < n && good; i++) good = uses_of(plan, i, &lists[i]);
     for (int32_t i = 0; i < n && good; i++) {

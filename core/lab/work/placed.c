@@ -75,8 +75,7 @@ static void add_measuring(const cnr_model *m, const cnri_place_options *o, cnri_
     const void *clock = cnri_clock_descriptor();
     cnri_text_add(out, "place runs=%lld batch=%lld guard=%d\n", (long long)o->runs,
                   (long long)o->batch, (int)o->guard);
-    cnri_load_enter(&m->plan_options, CNRI_ENTERS_PLACE, out);
-    cnri_text_add(out, "\nboard %s\n", board ? board : "");
+    cnri_text_add(out, "board %s\n", board ? board : "");
     cnri_text_add(out, "clock %s\n", clock ? cnri_item_name(CNR_KIND_CLOCK, clock) : "");
     cnri_text_add(out, "meters %s %s\n", rt->sysfs_root ? rt->sysfs_root : "/",
                   rt->meter_address ? rt->meter_address : "");

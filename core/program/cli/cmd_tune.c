@@ -38,7 +38,8 @@ static const char *wrong(const cnri_call *call, const void *values) {
 static cnr_status run(cnri_call *call, void *values, cnr_error *err) {
     cnri_tune_options *o = values;
     tuned t = {.net = call->operands.at[0]};
-    o->folder = cnri_call_cache(call);
+    if (!(o->folder = cnri_call_cache(call)))
+        return cnri_fail(err, CNR_E_IO, "--cache", "can't be written");
     o->hang_ms = (int64_t)call->common.load.hang_ms;
     const cnr_status status = cnri_tune_model(call->model, o, cnri_watch(call), &t.t, err);
     cnri_watch_end(&call->watching);

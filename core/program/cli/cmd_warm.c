@@ -45,6 +45,7 @@ static const char *wrong(const cnri_call *call, const void *values) {
 
 static cnr_status run(cnri_call *call, void *values, cnr_error *err) {
     const warm *w = values;
+    if (!cnri_call_cache(call)) return cnri_fail(err, CNR_E_IO, "--cache", "can't be written");
     cnr_status status = w->batches.n ? CNR_OK : warm_batch(call, "1", err);
     for (int32_t i = 0; i < w->batches.n && !status; i++)
         status = warm_batch(call, w->batches.at[i], err);

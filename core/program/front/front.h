@@ -122,7 +122,9 @@ typedef struct cnri_common {
     bool json;
     cnr_load_options load; /* it owns the lists; symbols: "NAME=VALUE" until they are split */
     int64_t threads;
-    bool trust;
+    const char *mode; /* "parallel", "reference"; NULL: as the net says */
+    bool trust, no_inplace, no_share;
+    bool no_cache; /* the folder can't be used */
     const char *governor;
     /* Name of the group plugin; NULL: the one whose launcher started this process. */
     const char *group;

@@ -1,6 +1,7 @@
 /* From parsed options to a runtime. */
 #define _GNU_SOURCE
 #include "front/front.h"
+#include <malloc.h>
 #include <stdlib.h>
 
 static void print_log(void *arg, int32_t level, const char *who, const char *text) {
@@ -18,7 +19,7 @@ const char *cnri_call_cache(const cnri_call *call) {
     const char *cache = call->common.load.cache,
                *folder = cache ? cache : secure_getenv("CNNRUN_CACHE"),
                *off = secure_getenv("MODEL_CACHE_DISABLE");
-    if (off && *off && strcmp(off, "0") != 0) return NULL;
+    if (call->common.no_cache || (off && *off && strcmp(off, "0") != 0)) return NULL;
     return folder && *folder ? folder : NULL;
 }
 
@@ -30,8 +31,24 @@ cnr_status cnri_call_cache_limit(const cnri_call *call, uint64_t *out, cnr_error
                      text);
 }
 
+/* Goes on without the cache folder if it can't be made or is not ours, and says so. */
+static void check_cache(cnri_call *call) {
+    cnr_error why = CNR_ERROR_INIT;
+    const char *cache = call->rt ? NULL : cnri_call_cache(call);
+    if (!cache || cnri_kept_create(cache, &why) == CNR_OK) return;
+    call->common.no_cache = true;
+    if (call->common.quiet) return;
+    cnri_say_message(stderr, why.text, "cnnrun: warning: cache: nothing is kept: %s: ", why.where);
+}
+
 cnr_status cnri_call_runtime(cnri_call *call, cnr_error *err) {
     const cnri_common *c = &call->common;
+    check_cache(call);
+#ifdef M_MMAP_THRESHOLD
+    /* Under a bound large blocks go back to the system when they are freed, whatever their order.
+     */
+    if (c->load.memory_bound) mallopt(M_MMAP_THRESHOLD, 1 << 20);
+#endif
     const cnr_open_options options = {.size = sizeof options,
                                       .threads = (int32_t)c->threads,
                                       .log = print_log,

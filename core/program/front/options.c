@@ -3,6 +3,7 @@
 #include <math.h>
 
 static const char *const channel_choices[] = {"net", "rgb", "bgr", "gray", NULL};
+static const char *const modes[] = {"parallel", "reference", NULL};
 
 #define ROW(member, name, ...) CNRI_OPTION(cnri_common, member, name, __VA_ARGS__)
 static const cnri_option general_options[] =
@@ -45,6 +46,12 @@ static const cnri_option general_options[] =
 static const cnri_option net_options[] =
     {CNRI_LOAD_OPTIONS(OPTION)
          ROW(threads, "--threads", "N", "threads of the processor (0: all it has)", .max = 4096),
+     ROW(mode, "--mode", "MODE",
+         "reference: the plain C of each operator, on one thread, without rewrites; parallel: the "
+         "best kernels (as the net says)",
+         .choices = modes),
+     ROW(no_inplace, "--no-inplace", NULL, "results never take the place of operands"),
+     ROW(no_share, "--no-share", NULL, "each value between layers has memory of its own"),
      ROW(governor, "--governor", "POLICY",
          "set frequencies by it while this runs: edp, fixed,at=lowest, mine.lua (cnnrun govern)"),
      ROW(trust, "--trust", NULL,
@@ -342,10 +349,23 @@ static bool take_all(parser *p, int *next) {
     return true;
 }
 
+/* Options that stand for load options. False: memory is out. */
+static bool apply_modes(cnri_common *c) {
+    const bool reference = c->mode && strcmp(c->mode, modes[1]) == 0;
+    bool good = true;
+    if (c->mode) good = cnri_list_add(&c->load.kernels, reference ? "*=reference" : "*=");
+    if (good && reference) good = cnri_list_add(&c->load.no_rewrite, "all");
+    if (good && c->no_inplace) good = cnri_list_add(&c->load.no_rewrite, "inplace");
+    if (good && c->no_share) good = cnri_list_add(&c->load.no_rewrite, "share");
+    if (reference && !c->threads) c->threads = 1;
+    return good;
+}
+
 bool cnri_call_parse(cnri_call *call, void *values, int *next) {
     const cnri_command *c = call->command;
     parser p = begin(call, values);
     if (!take_all(&p, next)) return false;
+    if (!apply_modes(&call->common)) call->code = cnri_mistake(c->name, NULL, "out of memory");
     const int32_t n = call->operands.n;
     if (!next && n < c->min_operands)
         call->code =

@@ -2,6 +2,8 @@
  * a table for given values. It is flattened into numbers and texts by their path. */
 #include "lua/script.h"
 #include "lua/state.h"
+#include <dirent.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { MAX_DEPTH = 8, MAX_ENTRIES = 20000, MAX_PATH = 240 };
@@ -104,12 +106,49 @@ static void flatten(lua_State *L, reading *r, const char *path, int depth) {
     }
 }
 
+/* True if a script returns a board, or a function that makes one of the option's values. */
+static bool is_board(const char *path) {
+    char *text = NULL;
+    size_t bytes;
+    const bool is =
+        path && !cnri_read_file(path, CNRI_SCRIPT_FILE_BYTES, &text, &bytes, NULL) &&
+        (strstr(text, "\nreturn board.new") || strstr(text, "\nreturn function(values)"));
+    cnri_free(text);
+    return is;
+}
+
+/* Fails with the names of the installed boards. */
+static void no_such_board(lua_State *L, const char *name) {
+    struct dirent **list = NULL;
+    char *scripts = cnri_lua_scripts(),
+         *folder = scripts ? cnri_path_join(scripts, "boards") : NULL;
+    const int n = folder ? scandir(folder, &list, NULL, alphasort) : -1;
+    cnri_text all = {0};
+    for (int i = 0; i < n; i++) {
+        char *path = cnri_path_join(folder, list[i]->d_name);
+        const int length = (int)strcspn(list[i]->d_name, ".");
+        if (is_board(path))
+            cnri_text_add(&all, "%s%.*s", all.n ? ", " : "", length, list[i]->d_name);
+        cnri_free(path);
+        free(list[i]);
+    }
+    free(list);
+    cnri_free(folder);
+    cnri_free(scripts);
+    lua_pushstring(L, all.at && all.n ? all.at : "no board is installed");
+    cnri_text_free(&all);
+    luaL_error(L, "no board of that name: want a file (./%s.lua) or one of: %s", name,
+               lua_tostring(L, -1));
+}
+
 static int run(lua_State *L) {
     reading *r = lua_touserdata(L, 1);
     if (strchr(r->name, '/') || strstr(r->name, ".lua")) {
         cnri_lua_load_file(L, r->name, r->name);
         lua_call(L, 0, 1);
     } else {
+        lua_pushfstring(L, "boards.%s", r->name);
+        if (!cnri_lua_find_module(L, lua_tostring(L, -1))) no_such_board(L, r->name);
         lua_getglobal(L, "require");
         lua_pushfstring(L, "boards.%s", r->name);
         lua_call(L, 1, 1);

@@ -46,6 +46,26 @@ is($how{wide}, 'come in pieces', 'show: the large layer comes in pieces');
 is($how{last}, 'stay', 'a small one stays');
 like(`$build/cnnrun show $tmp/wide.cnr --memory 10M 2>&1`, qr/^  wide +\d+ bytes come in pieces$/m, 'and in words');
 
+# Convolutions whose packed weights alone are more than the bound run in slices of their channels, with what follows them.
+open $f, '>', "$tmp/deep.lua" or die;
+print $f <<'END';
+local c = require "cnnrun"
+local body = { c.conv { out = 192, kernel = 3, stride = 4 } }
+for _ = 1, 2 do
+  for _, layer in ipairs { c.conv { out = 192, kernel = 3, pad = 1 }, c.batch_norm {}, c.relu {} } do body[#body + 1] = layer end
+end
+body[#body + 1] = c.global_average_pool {}
+body[#body + 1] = c.dense { out = 10 }
+return c.net { input = { "x", shape = { 1, 1, 28, 28 } }, body = body }
+END
+close $f;
+is(system("$build/cnnrun convert $tmp/deep.lua --weights random:1 -o $tmp/deep.cnr -q"), 0, 'a net of convolutions');
+my ($unsliced) = run_net("run $tmp/deep.cnr $seven");
+my ($sliced) = run_net("run $tmp/deep.cnr $seven --memory 1200K");
+is($sliced->{top}[0]{index}, $unsliced->{top}[0]{index}, 'the same class in slices') or diag err();
+cmp_ok(abs($sliced->{top}[0]{score} - $unsliced->{top}[0]{score}), '<', 1e-4 * abs($unsliced->{top}[0]{score}) + 1e-6, 'and nearly the same score');
+cmp_ok(scalar(grep { ($_->{bytes} // 0) > 1e4 && $_->{how} =~ /come/ } run_net("show $tmp/deep.cnr --memory 1200K")), '>', 4, 'show has a line for each slice');
+
 run_net("run $tmp/wide.cnr $seven --memory 1M");
 like(err(), qr/a memory bound of 1048576 bytes is too small: .* so want at least (\d+)$/m, 'too small a bound is refused');
 my ($needed) = err() =~ /at least (\d+)$/m;

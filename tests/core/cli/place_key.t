@@ -93,6 +93,7 @@ my %decided = (
     '--sysfs-root' => { other => [$tmp] }, '--meter-address' => { other => ['/dev/null'] },
     '--resize' => { same => 'the sizes that a net is placed at are its own' },
     '--governor' => { same => 'nothing is kept or found (below)' },
+    map({ $_ => { same => 'it stands for other options' } } qw(--mode --no-inplace --no-share)),
     '--again' => { same => 'it looks for none' },
     '--output' => { same => 'it says where else to write' },
     '--device' => { same => 'each of --devices is measured' },

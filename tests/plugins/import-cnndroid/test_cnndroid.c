@@ -86,6 +86,8 @@ static void test_small(void) {
     if (m) {
         is_int((long long)m->plan_options.memory_bound, 2 << 20, "allocated_ram bounds weights");
         is_text(m->plan_options.device, "cpu", "sequential: the processor");
+        is_text(m->plan_options.kernels ? m->plan_options.kernels[0] : NULL, "*=reference",
+                "and the plain C of each operator");
         ok(m->plan_options.deterministic, "auto_tuning off: no clock chooses");
     }
     m = cnrt_model("cnndroid", netfile("net.txt", "auto_tuning: \"on\"", "c.msg"), NULL, NULL);

@@ -37,10 +37,10 @@ cmp_ok(scalar @options, '>', 30, 'the options are listed: ' . scalar @options);
 cmp_ok(scalar @applications, '>', 8, "and the applications: @applications");
 
 # A value that parses; what it does is not asked here.
-my %flags = map { $_ => 1 } qw(--json --verbose --quiet --deterministic --adapt --no-verify --trust --letterbox);
+my %flags = map { $_ => 1 } qw(--json --verbose --quiet --deterministic --adapt --no-inplace --no-share --no-verify --trust --letterbox);
 my %values = ('--threads' => 1, '--memory' => '1G', '--memory-limit' => '1G', '--cache-limit' => '1G', '--symbol' => 'a=1',
               '--weights-type' => 'fp16', '--arithmetic' => 'f32', '--channels' => 'rgb', '--cache' => "$dir/cache", '--cache-policy' => 'fifo',
-              '--cpu-isa' => 'generic', '--sysfs-root' => '/', '--hang-ms' => 90000);
+              '--cpu-isa' => 'generic', '--sysfs-root' => '/', '--hang-ms' => 90000, '--mode' => 'reference');
 sub words { my ($option) = @_; return $flags{$option} ? $option : ($option, $values{$option} // 'x') }
 
 for my $application (@applications) {
@@ -67,7 +67,22 @@ is((program('classify', $net, $one, qw(--threads 1 --memory-limit 1G --device cp
 is((program(qw(--threads 1 --device cpu classify), $net, $one))[0], $classified, 'options in front of the application');
 is((program('classify', $net, '--weights', $net =~ s/lua$/cnr/r, $one))[0], $classified, 'weights by an option');
 is((program('classify', $net, $net =~ s/lua$/cnr/r, $one))[0], $classified, 'and behind the net');
+my %plan; # by the options of planning
+for my $words ('', '--no-inplace', '--no-share', '--mode reference') {
+    $plan{$words} = (program('show', $net, '--no-rewrite', 'fuse', split(' ', $words), '--json'))[0];
+    ($plan{"$words arena"}) = $plan{$words} =~ /"arena_bytes":(\d+)/;
+}
+cmp_ok($plan{'--no-share arena'}, '>', $plan{' arena'}, 'without sharing values take more memory');
+cmp_ok($plan{'--no-inplace arena'}, '>=', $plan{' arena'}, 'without results in place of operands not less');
+is(() = $plan{'--mode reference'} =~ /"kernel":"(?!reference")/g, 0, 'the reference mode has no other kernel');
+my ($told) = (program('classify', $net, $one, qw(--mode reference)))[0];
+is($told, $classified, 'and the same answer');
+my $nowhere = "$one/cache"; # a file is no folder
+is(() = (program('run', $net, $one, '--cache', $nowhere))[1] =~ /warning: cache: nothing is kept: \Q$nowhere\E/g, 1, 'one warning');
+is(() = (program('run', $net, $one, '--cache', $nowhere))[1] =~ /warning/g, 1, 'and no other');
 my @cases = (
+    [11, qr/^cnnrun run: nope: no board .*\.lua\) or one of: adreno_330, .*odroid_xu3/, 'run', $net, $one, qw(--board nope)],
+    [3, qr/--cache: can't be written/, 'warm', $net, '--cache', $nowhere],
     [9, qr/limit is 100/, 'classify', $net, $one, qw(--memory-limit 100)],
     [6, qr/cpu:nope: no such device/, 'classify', $net, $one, qw(--device cpu:nope)],
     [1, qr/unknown option --threds; did you mean --threads\?/, 'classify', $net, $one, qw(--threds 1)],
