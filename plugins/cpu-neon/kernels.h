@@ -7,6 +7,8 @@
 /* clang-format off */
 #define NEON_KERNEL_LIST(X) \
     X(neon_conv_grad_input) \
+    X(neon_conv_grad_input_turned) \
+    X(neon_conv_grad_input_depthwise) \
     X(neon_conv_grad_weight) \
     X(neon_conv_transpose) \
     X(neon_dense) \

@@ -35,15 +35,6 @@ static float *channel_out(const batch_job *job, int32_t output, int64_t c) {
     return (float *)job->run->outputs[output]->data + c;
 }
 
-/* Sums short stretches in float and these in double; float alone loses digits on large planes. */
-static double plane_sum(const float *x, int64_t n) {
-    enum { STRETCH = 1024 };
-    double sum = 0;
-    for (int64_t i = 0; i < n; i += STRETCH)
-        sum += (double)neon_uk->sum(x + i, cnr_min(STRETCH, n - i));
-    return sum;
-}
-
 static void normalise(void *arg, int64_t c, int32_t thread) {
     const batch_job *job = arg;
     const cnr_node *node = job->run->node;
@@ -51,7 +42,8 @@ static void normalise(void *arg, int64_t c, int32_t thread) {
     const double n = (double)job->images * (double)job->plane;
     double sum = 0, squares = 0;
     (void)thread;
-    for (int64_t i = 0; i < job->images; i++) sum += plane_sum(x + plane_at(job, i, c), job->plane);
+    for (int64_t i = 0; i < job->images; i++)
+        sum += neon_long_sum(x + plane_at(job, i, c), job->plane);
     const double mean = n > 0 ? sum / n : 0;
     for (int64_t i = 0; i < job->images; i++) {
         const float *p = x + plane_at(job, i, c);
@@ -86,7 +78,7 @@ static void differentiate(void *arg, int64_t c, int32_t thread) {
     (void)thread;
     for (int64_t i = 0; i < job->images; i++) {
         const int64_t at = plane_at(job, i, c);
-        sum += plane_sum(dy + at, job->plane);
+        sum += neon_long_sum(dy + at, job->plane);
         product += neon_uk->centred(x + at, mean, dy + at, 0, job->plane) * part;
     }
     const double a = (double)neon_floats(node->inputs[2])[c] * part;

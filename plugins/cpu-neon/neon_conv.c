@@ -1,4 +1,7 @@
-/* conv as a matrix product: weights are packed once, the image's columns block by block. */
+/* conv as a matrix product: weights are packed once, the image's columns block by block.
+ *
+ * At stride 1 the gradient of conv's input is the same product: a convolution of the output's
+ * gradient by the weights with their taps reversed and their channels exchanged. */
 #include "gemm.h"
 #include "support.h"
 
@@ -23,8 +26,7 @@ static cnr_status accepts(neon_stored as, const cnr_device *device, const cnr_no
     (void)device;
     cnr_window w;
     const cnr_tensor *x = cnr_own_input(node, 0), *weight = cnr_own_input(node, 1);
-    if (!x || !weight || !neon_all_f32(node)) return cnr_refuse(out, NEON_WANTS_F32);
-    if ((out->why = neon_conv_window(node, x, weight, &w))) return CNR_OK;
+    if ((out->why = neon_turned_window(node, &w))) return CNR_OK;
     const int64_t group = cnr_max(1, cnr_attr_int(node, "group"));
     if (as != NEON_F32 &&
         (!cnr_is_constant(weight) || (group > 1 && weight->dim[0] / group < neon_uk->mr)))
@@ -42,11 +44,27 @@ static cnr_status accepts(neon_stored as, const cnr_device *device, const cnr_no
     return CNR_OK;
 }
 
+static cnr_status accept_gradient(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
+    const cnr_tensor *weight = cnr_own_input(node, 1);
+    cnr_window w;
+    (void)device;
+    if ((out->why = neon_turned_window(node, &w))) return CNR_OK;
+    /* with fewer rows, most of a panel would be empty */
+    if (weight->dim[1] < neon_uk->mr / 2)
+        return cnr_refuse(out, "groups of more input channels are wanted");
+    cnr_take(node, out, 510);
+    out->epilogue = 0;
+    out->ranges = 1 << 0 | 1 << 1;
+    if (cnr_is_constant(weight)) out->prepared = 1 << 1;
+    return CNR_OK;
+}
+
 static void product_shape(const cnr_node *node, int64_t *group, int64_t *m, int64_t *k) {
     const cnr_tensor *weight = node->inputs[1];
     *group = cnr_max(1, cnr_attr_int(node, "group"));
-    *m = weight->dim[0] / *group;
-    *k = cnr_span(weight, 1, weight->rank);
+    *m = neon_is_gradient(node) ? weight->dim[1] : weight->dim[0] / *group;
+    *k = neon_is_gradient(node) ? weight->dim[0] / *group * cnr_span(weight, 2, weight->rank)
+                                : cnr_span(weight, 1, weight->rank);
 }
 
 static cnr_status prepare_size(neon_stored as, const cnr_device *device, const cnr_node *node,
@@ -64,26 +82,45 @@ typedef struct packing {
     neon_stored as;
     const float *weight;
     int64_t m, k, panels; /* of a group */
+    int64_t turned;       /* 0, or the number of taps: the gradient's weights */
     void *to;
 } packing;
+
+static packing packing_of(neon_stored as, const cnr_node *node, void *to) {
+    packing p = {.as = as, .weight = neon_floats(node->inputs[1]), .to = to};
+    int64_t group;
+    product_shape(node, &group, &p.m, &p.k);
+    p.panels = cnr_div_up(p.m, neon_uk->mr);
+    p.turned = neon_is_gradient(node) ? cnr_span(node->inputs[1], 2, node->inputs[1]->rank) : 0;
+    return p;
+}
+
+/* Packs weights w[k / taps][m][taps] of a group, their taps in reverse. */
+static void pack_turned(const packing *p, const float *w, int64_t panel, float *to) {
+    const int64_t mr = neon_uk->mr, first = panel * mr, rows = cnr_min(mr, p->m - first);
+    to += panel * p->k * mr;
+    if (rows < mr) memset(to, 0, (size_t)(p->k * mr) * sizeof *to);
+    for (int64_t k = 0; k < p->k; k++, to += mr) {
+        const int64_t from = k / p->turned, tap = p->turned - 1 - k % p->turned;
+        for (int64_t i = 0; i < rows; i++) to[i] = w[(from * p->m + first + i) * p->turned + tap];
+    }
+}
 
 static void pack_panel(void *arg, int64_t i, int32_t thread) {
     const packing *p = arg;
     const int64_t g = i / p->panels, panel = i % p->panels;
     (void)thread;
-    const uint64_t before = neon_stored_bytes(p->as, g * neon_packed_a(p->m, p->k));
-    neon_store_a(p->as, p->weight + g * p->m * p->k, p->k, 1, p->m, p->k, panel,
-                 (char *)p->to + before);
+    void *to = (char *)p->to + neon_stored_bytes(p->as, g * neon_packed_a(p->m, p->k));
+    const float *weight = p->weight + g * p->m * p->k;
+    if (p->turned) pack_turned(p, weight, panel, to);
+    else neon_store_a(p->as, weight, p->k, 1, p->m, p->k, panel, to);
 }
 
 static cnr_status prepare(neon_stored as, const cnr_device *device, const cnr_node *node,
                           void *blob, cnr_error *err) {
-    int64_t group;
-    packing p = {.as = as, .weight = neon_floats(node->inputs[1]), .to = blob};
+    packing p = packing_of(as, node, blob);
     (void)err;
-    product_shape(node, &group, &p.m, &p.k);
-    p.panels = cnr_div_up(p.m, neon_uk->mr);
-    neon_parallel(device, group * p.panels, pack_panel, &p);
+    neon_parallel(device, cnr_max(1, cnr_attr_int(node, "group")) * p.panels, pack_panel, &p);
     return CNR_OK;
 }
 
@@ -91,7 +128,7 @@ static cnr_status plan(neon_stored as, const cnr_device *device, const cnr_node 
                        cnr_space *workspace, void **state, cnr_error *err) {
     cnr_window w;
     const cnr_tensor *x = node->inputs[0], *weight = node->inputs[1];
-    const char *why = neon_conv_window(node, x, weight, &w);
+    const char *why = neon_turned_window(node, &w);
     if (why) return neon_host->fail(err, CNR_E_SHAPE, node->name, "%s", why);
     conv_state *s = neon_padded_state(node, &w, sizeof *s, err);
     if (!s) return CNR_E_MEMORY;
@@ -99,7 +136,7 @@ static cnr_status plan(neon_stored as, const cnr_device *device, const cnr_node 
     product_shape(node, &s->group, &m, &s->k);
     neon_chain_plan(node, &s->chain);
     s->cin = x->dim[1];
-    s->cout = weight->dim[0];
+    s->cout = m * s->group;
     s->n = s->pad->n;
     s->pointwise = neon_pointwise(&w);
     s->bare = s->pointwise || neon_unpadded(s->pad);
@@ -225,7 +262,7 @@ static cnr_status run(const cnr_run *run, cnr_error *err) {
         .run = run,
         .x = neon_floats(run->node->inputs[0]),
         .weight = neon_floats(run->node->inputs[1]),
-        .bias = neon_floats(cnr_own_input(run->node, 2)),
+        .bias = neon_is_gradient(run->node) ? NULL : neon_floats(cnr_own_input(run->node, 2)),
         .y = run->outputs[0]->data,
         .rooms = scratch + s->rooms_at,
         .images = scratch + s->images_at,
@@ -234,8 +271,7 @@ static cnr_status run(const cnr_run *run, cnr_error *err) {
     (void)err;
     job.a = run->blob_data;
     if (!s->packed) {
-        packing p = {NEON_F32, job.weight, s->cout / s->group, s->k, 0, scratch + s->a_at};
-        p.panels = cnr_div_up(p.m, neon_uk->mr);
+        packing p = packing_of(NEON_F32, run->node, scratch + s->a_at);
         job.a = p.to;
         cnr_parallel(run->stream, s->group * p.panels, pack_panel, &p);
     }
@@ -252,3 +288,34 @@ static cnr_status run(const cnr_run *run, cnr_error *err) {
 }
 
 NEON_WEIGHT_KERNELS(neon_conv_gemm, "conv", "_gemm", "conv", neon_free_padded_state)
+
+static cnr_status prepare_size_gradient(const cnr_device *device, const cnr_node *node,
+                                        cnr_space *out, cnr_error *err) {
+    return prepare_size(NEON_F32, device, node, out, err);
+}
+
+static cnr_status prepare_gradient(const cnr_device *device, const cnr_node *node, void *blob,
+                                   cnr_error *err) {
+    return prepare(NEON_F32, device, node, blob, err);
+}
+
+static cnr_status plan_gradient(const cnr_device *device, const cnr_node *node,
+                                cnr_space *workspace, void **state, cnr_error *err) {
+    return plan(NEON_F32, device, node, workspace, state, err);
+}
+
+/* Weights are multiplied by padding too: one that is not finite spreads. */
+const cnr_kernel neon_conv_grad_input_turned = {
+    .size = sizeof(cnr_kernel),
+    .version = 1,
+    .name = "conv_grad_input_f32_turned",
+    .op = "conv_grad_input",
+    .device = "cpu-neon",
+    .accepts = accept_gradient,
+    .prepare_size = prepare_size_gradient,
+    .prepare = prepare_gradient,
+    .plan = plan_gradient,
+    .plan_free = neon_free_padded_state,
+    .run = run,
+    .flags = CNR_KERNEL_SPREADS_NAN,
+};

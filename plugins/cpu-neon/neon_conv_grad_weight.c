@@ -1,20 +1,30 @@
 /* The gradient of conv's weight: products of the output's gradient with the input's columns, summed
- * over the positions of several images at a time. */
+ * over the positions of several images at a time.
+ *
+ * A task has a few columns of dw, gathers theirs of a block of positions, and multiplies them by
+ * all output channels. Where a group has few of these, gathering would cost more than the product:
+ * then dy is spread to the rows of the padded input, with zeros between them, and a tap's column is
+ * the padded input itself from the tap's offset on. */
 #include "gemm.h"
 #include "support.h"
 
 typedef struct grad_weight_state {
     neon_padded *pad;
     int64_t batch, cin, cout, group;
-    int64_t images, channels; /* of a round: images, and channels of each group */
-    int64_t length;           /* positions of a round */
-    int64_t pads_at, cols_at, dy_at, room, floats;
+    int64_t images;         /* of a block: 1, or several small ones */
+    int64_t columns, tasks; /* of a task, at most; tasks of a group */
+    int64_t planes;         /* channels that a task's columns come from, at most */
+    int64_t width;          /* floats of a gathered column */
+    int64_t room;           /* floats of a padded channel, or of those of all images of a block */
+    /* bare: x is read in place; whole: and is the columns; spread: dy is */
+    int32_t bare, whole, spread;
+    int64_t planes_at, cols_at, dy_at, floats;
 } grad_weight_state;
 
-/* Floats of columns in a round: a part of the L2 cache of a few cores. */
-#define ROUND_LIMIT ((int64_t)512 << 10)
 /* Positions summed at a time: rows of both operands stay in the L1 cache. */
 #define SUM_BLOCK 1024
+/* Columns of a task, in tiles. */
+#define TILES 3
 
 /* Whether some window has no element of the input along axis i: beside it, or between two taps. */
 static int misses(const cnr_window *w, int32_t i) {
@@ -57,6 +67,32 @@ static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_ac
     return CNR_OK;
 }
 
+static int64_t of_group(int64_t all, int64_t group) { return cnr_max(1, all / group); }
+
+/* Columns of a task: fewer if threads would lack tasks. */
+static int64_t task_columns(const grad_weight_state *s, int64_t columns, int32_t threads) {
+    const int64_t tile = neon_uk->dot_n, wide = TILES
+    *tile;
+    const int64_t tasks = s->group * cnr_div_up(columns, wide);
+    return tasks < 2 * threads ? tile : wide;
+}
+
+static void reserve(grad_weight_state *s, int64_t threads) {
+    const neon_padded *g = s->pad;
+    const int64_t each = of_group(s->cout, s->group), length = s->images * g->n;
+    if (s->spread) {
+        s->room = cnr_round_up(s->images * g->plane + NEON_SLACK, 16);
+        s->planes_at = neon_reserve(&s->floats, s->room * threads);
+        s->dy_at = neon_reserve(&s->floats, s->room * each * threads);
+        return;
+    }
+    s->room = cnr_round_up(s->planes * g->plane + NEON_SLACK, 16);
+    s->width = cnr_round_up(s->images > 1 ? length : cnr_min(g->n, SUM_BLOCK), 16) + 16;
+    s->planes_at = neon_reserve(&s->floats, s->bare ? 0 : s->room * threads);
+    s->cols_at = neon_reserve(&s->floats, s->whole ? 0 : s->columns * s->width * threads);
+    s->dy_at = neon_reserve(&s->floats, s->images > 1 ? s->cout * s->batch * g->n : 0);
+}
+
 static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space *workspace,
                        void **state, cnr_error *err) {
     cnr_window w;
@@ -69,16 +105,17 @@ static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space
     s->cin = x->dim[1];
     s->cout = weight->dim[0];
     s->group = cnr_max(1, cnr_attr_int(node, "group"));
-    const int64_t cg = cnr_max(1, s->cin / s->group);
-    const int64_t a_channel = cnr_max(1, s->group * s->pad->taps * s->pad->n);
-    s->channels = cnr_max(1, cnr_min(cg, ROUND_LIMIT / a_channel));
-    s->images = cnr_max(1, ROUND_LIMIT / (s->channels * a_channel));
-    s->images = cnr_max(1, cnr_min(s->images, s->batch));
-    s->length = s->images * s->pad->n;
-    s->room = cnr_round_up(s->pad->plane + NEON_SLACK, 16);
-    s->pads_at = neon_reserve(&s->floats, s->room * device->concurrency);
-    s->cols_at = neon_reserve(&s->floats, s->group * s->channels * s->pad->taps * s->length);
-    s->dy_at = neon_reserve(&s->floats, s->images > 1 ? s->cout * s->length : 0);
+    const int64_t cg = of_group(s->cin, s->group), taps = cnr_max(1, s->pad->taps);
+    const int32_t threads = device->concurrency;
+    s->images = cnr_max(1, cnr_min(SUM_BLOCK / cnr_max(1, s->pad->n), s->batch));
+    s->bare = neon_unpadded(s->pad);
+    s->whole = neon_pointwise(&w) && s->images == 1;
+    s->spread = w.stride[0] == 1 && w.stride[w.spatial - 1] == 1 && w.stride[w.spatial / 2] == 1 &&
+                s->cout / s->group < neon_uk->dot_m;
+    s->columns = task_columns(s, cg * taps, threads);
+    s->tasks = s->spread ? cg : cnr_div_up(cg * taps, s->columns);
+    s->planes = cnr_min(cg, cnr_div_up(s->columns, taps) + 1);
+    reserve(s, threads);
     workspace->bytes = (uint64_t)s->floats * sizeof(float);
     *state = s;
     return CNR_OK;
@@ -87,100 +124,181 @@ static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space
 typedef struct grad_weight_job {
     const grad_weight_state *s;
     const cnr_run *run;
-    float *scratch;
-    int64_t image, images;     /* of this round */
-    int64_t channel, channels; /* of each group */
-    int64_t m0, m1;            /* output channels to compute */
-    int64_t tiles;             /* tiles of columns in each group */
+    const float *dy, *x;
+    float *dw, *scratch;
+    int64_t m0, m1; /* output channels to compute */
 } grad_weight_job;
 
-/* Copies the columns of channel i of the round (ordered group, channel) for all its images. */
-static void gather_channel(void *arg, int64_t i, int32_t thread) {
-    const grad_weight_job *job = arg;
-    const grad_weight_state *s = job->s;
-    const neon_padded *g = s->pad;
-    const int64_t wide = g->w.out[2], rows = g->w.out[0] * g->w.out[1];
-    const int64_t group = i / job->channels;
-    const int64_t channel = group * (s->cin / s->group) + job->channel + i % job->channels;
-    const int64_t length = job->images * g->n;
-    float *padded = job->scratch + s->pads_at + thread * s->room;
-    float *cols = job->scratch + s->cols_at + i * g->taps * length;
-    for (int64_t b = 0; b < job->images; b++) {
-        neon_pad(g,
-                 neon_floats(job->run->node->inputs[1]) +
-                     ((job->image + b) * s->cin + channel) * g->in,
-                 0.0f, padded);
-        for (int64_t t = 0; t < g->taps; t++) {
-            float *to = cols + t * length + b * g->n;
-            for (int64_t row = 0; row < rows; row++, to += wide)
-                memcpy(to, padded + neon_padded_row(g, row) + g->tap[t], (size_t)wide * sizeof *to);
-        }
-    }
-}
-
-/* Copies row i of the output's gradient of all the round's images side by side. */
+/* Copies row i of the output's gradient of all images side by side. */
 static void gather_row(void *arg, int64_t i, int32_t thread) {
     const grad_weight_job *job = arg;
     const grad_weight_state *s = job->s;
     const int64_t n = s->pad->n, m = job->m0 + i;
-    float *to = job->scratch + s->dy_at + m * job->images * n;
+    float *to = job->scratch + s->dy_at + m * s->batch * n;
     (void)thread;
-    for (int64_t b = 0; b < job->images; b++)
-        memcpy(to + b * n,
-               neon_floats(job->run->node->inputs[0]) + ((job->image + b) * s->cout + m) * n,
-               (size_t)n * sizeof *to);
+    for (int64_t b = 0; b < s->batch; b++)
+        memcpy(to + b * n, job->dy + (b * s->cout + m) * n, (size_t)n * sizeof *to);
 }
 
-/* Multiplies one tile of a group's columns by all its output channels. */
-static void sum_tile(void *arg, int64_t i, int32_t thread) {
-    const grad_weight_job *job = arg;
+/* ---- gathered columns ---- */
+
+typedef struct columns {
+    int64_t group, first, n;   /* columns [first, first + n) of the group's */
+    int64_t channel, channels; /* of the group, that they come from */
+    float *planes, *cols;      /* the thread's */
+    const float *base;         /* channel `channel` of the image that is read */
+} columns;
+
+static void pad_channels(const grad_weight_job *job, columns *c, int64_t image) {
+    const grad_weight_state *s = job->s;
+    const int64_t first = (image * s->group + c->group) * (s->cin / s->group) + c->channel;
+    c->base = job->x + first * s->pad->in;
+    if (s->bare) return;
+    for (int64_t i = 0; i < c->channels; i++)
+        neon_pad(s->pad, c->base + i * s->pad->in, 0.0f, c->planes + i * s->pad->plane);
+    c->base = c->planes;
+}
+
+/* Gathers positions [at, at + n) of the columns; `to` is the first one's place. */
+static void gather(const grad_weight_job *job, const columns *c, int64_t at, int64_t n, float *to) {
+    const grad_weight_state *s = job->s;
+    neon_segment segment[SUM_BLOCK];
+    const int64_t segments = neon_segments(s->pad, at, n, segment);
+    const int64_t skip = c->first - c->channel * s->pad->taps;
+    const float *end = c->base + c->channels * s->pad->plane + (s->bare ? 0 : NEON_SLACK);
+    neon_uk->pack_taps(to, s->width, skip, skip + c->n, c->base, end, s->pad->plane, s->pad->tap,
+                       s->pad->taps, segment, segments);
+}
+
+/* Multiplies `length` positions of the columns by dy's rows, which are `pitch` floats apart. */
+static void multiply(const grad_weight_job *job, const columns *c, const float *dy, int64_t pitch,
+                     const float *cols, int64_t width, int64_t length, int add) {
     const grad_weight_state *s = job->s;
     const neon_ukernels *uk = neon_uk;
-    const int64_t taps = s->pad->taps, length = job->images * s->pad->n;
-    const int64_t group = i / job->tiles, j = i % job->tiles * uk->dot_n;
-    const int64_t n = cnr_min(uk->dot_n, job->channels * taps - j), each = s->cout / s->group;
-    const int64_t k = s->cin / s->group * taps; /* columns of dw */
-    const int64_t m0 = cnr_max(job->m0, group * each), m1 = cnr_min(job->m1, (group + 1) * each);
-    const float *cols = job->scratch + s->cols_at + (group * job->channels * taps + j) * length;
-    const float *dy =
-        s->images > 1 ? job->scratch + s->dy_at
-                      : neon_floats(job->run->node->inputs[0]) + job->image * s->cout * s->pad->n;
-    float *dw = (float *)job->run->outputs[0]->data + job->channel * taps + j;
-    (void)thread;
-    for (int64_t at = 0; at < length; at += SUM_BLOCK)
+    const int64_t each = s->cout / s->group, k = s->cin / s->group * s->pad->taps;
+    const int64_t m0 = cnr_max(job->m0, c->group * each);
+    const int64_t m1 = cnr_min(job->m1, (c->group + 1) * each);
+    for (int64_t j = 0; j < c->n; j += uk->dot_n)
         for (int64_t m = m0; m < m1; m += uk->dot_m)
-            uk->sdot[NEON_F32](cnr_min(SUM_BLOCK, length - at), dy + m * length + at, length,
-                               cols + at, length, dw + m * k, k, cnr_min(uk->dot_m, m1 - m), n,
-                               NULL, job->image > 0 || at > 0);
+            uk->sdot[NEON_F32](length, dy + m * pitch, pitch, cols + j * width, width,
+                               job->dw + m * k + c->first + j, k, cnr_min(uk->dot_m, m1 - m),
+                               cnr_min(uk->dot_n, c->n - j), NULL, add);
+}
+
+/* One image, block by block. */
+static void large_image(const grad_weight_job *job, columns *c, int64_t image) {
+    const grad_weight_state *s = job->s;
+    const int64_t n = s->pad->n;
+    pad_channels(job, c, image);
+    for (int64_t at = 0; at < n; at += SUM_BLOCK) {
+        const int64_t length = cnr_min(SUM_BLOCK, n - at);
+        const float *dy = job->dy + image * s->cout * n + at;
+        if (!s->whole) gather(job, c, at, length, c->cols);
+        multiply(job, c, dy, n, s->whole ? c->base + at : c->cols, s->whole ? n : s->width, length,
+                 image > 0 || at > 0);
+    }
+}
+
+/* Images [image, image + count) as one block. */
+static void small_images(const grad_weight_job *job, columns *c, int64_t image, int64_t count) {
+    const grad_weight_state *s = job->s;
+    const int64_t n = s->pad->n;
+    for (int64_t b = 0; b < count; b++) {
+        pad_channels(job, c, image + b);
+        gather(job, c, 0, n, c->cols + b * n);
+    }
+    multiply(job, c, job->scratch + s->dy_at + image * n, s->batch * n, c->cols, s->width,
+             count * n, image > 0);
+}
+
+static void some_columns(void *arg, int64_t i, int32_t thread) {
+    const grad_weight_job *job = arg;
+    const grad_weight_state *s = job->s;
+    const int64_t taps = s->pad->taps, k = s->cin / s->group * taps;
+    columns c = {.group = i / s->tasks, .first = i % s->tasks * s->columns};
+    c.n = cnr_min(s->columns, k - c.first);
+    c.channel = c.first / taps;
+    c.channels = (c.first + c.n - 1) / taps + 1 - c.channel;
+    c.planes = job->scratch + s->planes_at + thread * s->room;
+    c.cols = job->scratch + s->cols_at + thread * s->columns * s->width;
+    for (int64_t image = 0; image < s->batch; image += s->images) {
+        if (cnr_cancelled(job->run->stream)) return;
+        if (s->images == 1) large_image(job, &c, image);
+        else small_images(job, &c, image, cnr_min(s->images, s->batch - image));
+    }
+}
+
+/* ---- dy spread to the rows of the input ---- */
+
+/* Copies n channels of dy, and channel `channel` of x, of image `image` to their places. */
+static void spread_image(const grad_weight_job *job, int64_t image, int64_t place, int64_t m,
+                         int64_t n, int64_t channel, float *dy, float *x) {
+    const grad_weight_state *s = job->s;
+    const neon_padded *g = s->pad;
+    const int64_t wide = g->w.out[2], rows = g->w.out[0] * g->w.out[1];
+    neon_pad(g, job->x + (image * s->cin + channel) * g->in, 0.0f, x + place * g->plane);
+    for (int64_t i = 0; i < n; i++) {
+        const float *from = job->dy + (image * s->cout + m + i) * g->n;
+        float *to = dy + i * s->room + place * g->plane;
+        for (int64_t row = 0; row < rows; row++, from += wide)
+            memcpy(to + neon_padded_row(g, row), from, (size_t)wide * sizeof *to);
+    }
+}
+
+/* Sums the products of `length` floats for each row of taps. */
+static void sum_taps(const grad_weight_job *job, const float *dy, const float *x, int64_t length,
+                     int64_t m, int64_t n, float *dw, int add) {
+    const grad_weight_state *s = job->s;
+    const neon_padded *g = s->pad;
+    const neon_ukernels *uk = neon_uk;
+    const int64_t k = s->cin / s->group * g->taps, wide = g->w.kernel[2];
+    for (int64_t at = 0; at < length; at += SUM_BLOCK)
+        for (int64_t t = 0; t < g->taps; t += wide)
+            for (int64_t j = 0; j < wide; j += uk->dot_n)
+                uk->sdot[NEON_F32](cnr_min(SUM_BLOCK, length - at), dy + at, s->room,
+                                   x + g->tap[t + j] + at, g->w.dilation[2], dw + m * k + t + j, k,
+                                   n, cnr_min(uk->dot_n, wide - j), NULL, add || at > 0);
+}
+
+/* All taps of one channel of the input. */
+static void one_channel(void *arg, int64_t i, int32_t thread) {
+    const grad_weight_job *job = arg;
+    const grad_weight_state *s = job->s;
+    const neon_padded *g = s->pad;
+    const int64_t each = s->cout / s->group, group = i / s->tasks, c = i % s->tasks;
+    const int64_t m0 = cnr_max(job->m0, group * each), m1 = cnr_min(job->m1, (group + 1) * each);
+    const int64_t reach = neon_padded_row(g, g->w.out[0] * g->w.out[1] - 1) + g->w.out[2];
+    float *x = job->scratch + s->planes_at + thread * s->room;
+    float *dy = job->scratch + s->dy_at + thread * s->room * each;
+    memset(dy, 0, (size_t)(s->room * each) * sizeof *dy);
+    for (int64_t image = 0; image < s->batch && m0 < m1; image += s->images) {
+        const int64_t count = cnr_min(s->images, s->batch - image);
+        if (cnr_cancelled(job->run->stream)) return;
+        for (int64_t b = 0; b < count; b++) spread_image(job, image + b, b, m0, m1 - m0, i, dy, x);
+        sum_taps(job, dy, x, (count - 1) * g->plane + reach, m0, m1 - m0, job->dw + c * g->taps,
+                 image > 0);
+    }
 }
 
 static cnr_status run(const cnr_run *run, cnr_error *err) {
     const grad_weight_state *s = run->state;
     const neon_part part = neon_part_of(run);
-    const int64_t cg = s->cin / s->group;
     grad_weight_job job = {.s = s,
                            .run = run,
+                           .dy = neon_floats(run->node->inputs[0]),
+                           .x = neon_floats(run->node->inputs[1]),
+                           .dw = run->outputs[0]->data,
                            .scratch = run->workspace_data,
                            .m0 = part.image0,
                            .m1 = part.image1};
     (void)err;
     if (s->batch == 0 || s->pad->n == 0) { /* an empty sum */
         const int64_t each = cnr_span(run->outputs[0], 1, run->outputs[0]->rank);
-        memset((float *)run->outputs[0]->data + job.m0 * each, 0,
-               (size_t)((job.m1 - job.m0) * each) * sizeof(float));
+        memset(job.dw + job.m0 * each, 0, (size_t)((job.m1 - job.m0) * each) * sizeof(float));
         return CNR_OK;
     }
-    for (job.image = 0; job.image < s->batch; job.image += s->images) {
-        job.images = cnr_min(s->images, s->batch - job.image);
-        if (s->images > 1) cnr_parallel(run->stream, job.m1 - job.m0, gather_row, &job);
-        for (job.channel = 0; job.channel < cg; job.channel += s->channels) {
-            if (cnr_cancelled(run->stream)) return CNR_OK;
-            job.channels = cnr_min(s->channels, cg - job.channel);
-            job.tiles = cnr_div_up(job.channels * s->pad->taps, neon_uk->dot_n);
-            cnr_parallel(run->stream, s->group * job.channels, gather_channel, &job);
-            cnr_parallel(run->stream, s->group * job.tiles, sum_tile, &job);
-        }
-    }
+    if (s->images > 1 && !s->spread) cnr_parallel(run->stream, job.m1 - job.m0, gather_row, &job);
+    cnr_parallel(run->stream, s->group * s->tasks, s->spread ? one_channel : some_columns, &job);
     return CNR_OK;
 }
 

@@ -1,4 +1,4 @@
-/* Depthwise conv without a matrix product: taps over a padded plane. */
+/* Depthwise conv, and its input's gradient, without a matrix product: taps over a padded plane. */
 #include "support.h"
 
 typedef struct depthwise_state {
@@ -28,15 +28,38 @@ static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_ac
     return CNR_OK;
 }
 
+static cnr_status accept_gradient(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
+    cnr_window w;
+    (void)device;
+    if ((out->why = neon_turned_window(node, &w))) return CNR_OK;
+    const cnr_tensor *x = node->inputs[2], *weight = node->inputs[1];
+    if (weight->dim[1] != 1 || weight->dim[0] != x->dim[1] ||
+        cnr_attr_int(node, "group") != x->dim[1])
+        return cnr_refuse(out, "a group and an output for each channel are wanted");
+    cnr_take(node, out, 600);
+    out->epilogue = 0;
+    out->ranges = 1 << 0 | 1 << 1;
+    return CNR_OK;
+}
+
+static void reverse(int64_t *list, int64_t n) {
+    for (int64_t i = 0; i < n / 2; i++) {
+        const int64_t kept = list[i];
+        list[i] = list[n - 1 - i];
+        list[n - 1 - i] = kept;
+    }
+}
+
 static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space *workspace,
                        void **state, cnr_error *err) {
     cnr_window w;
     const cnr_tensor *x = node->inputs[0], *weight = node->inputs[1];
-    const char *why = neon_conv_window(node, x, weight, &w);
+    const char *why = neon_turned_window(node, &w);
     if (why) return neon_host->fail(err, CNR_E_SHAPE, node->name, "%s", why);
     depthwise_state *s = neon_padded_state(node, &w, sizeof *s, err);
     if (!s) return CNR_E_MEMORY;
     neon_chain_plan(node, &s->chain);
+    if (neon_is_gradient(node)) reverse(s->pad->tap, s->pad->taps);
     s->cin = x->dim[1];
     s->multiple = weight->dim[0] / s->cin;
     s->room = cnr_round_up(s->pad->plane + NEON_SLACK, 16);
@@ -56,7 +79,7 @@ static void output_plane(const depthwise_job *job, int64_t image, int64_t channe
     const depthwise_state *s = job->s;
     const neon_padded *g = s->pad;
     const cnr_node *node = job->run->node;
-    const float *bias = neon_floats(cnr_own_input(node, 2));
+    const float *bias = neon_is_gradient(node) ? NULL : neon_floats(cnr_own_input(node, 2));
     const int64_t first = (image * s->cin * s->multiple + channel) * g->n;
     /* axis 2 is the depth if there are three spatial axes, the height if there are two */
     const int64_t a_row = node->inputs[0]->rank == 5 ? g->w.out[1] : 1;
@@ -107,3 +130,17 @@ static cnr_status run(const cnr_run *run, cnr_error *err) {
 }
 
 NEON_KERNEL(neon_conv_depthwise, "conv_f32_depthwise", "conv", plan, neon_free_padded_state);
+
+/* Weights are multiplied by padding too: one that is not finite spreads. */
+const cnr_kernel neon_conv_grad_input_depthwise = {
+    .size = sizeof(cnr_kernel),
+    .version = 1,
+    .name = "conv_grad_input_f32_depthwise",
+    .op = "conv_grad_input",
+    .device = "cpu-neon",
+    .accepts = accept_gradient,
+    .plan = plan,
+    .plan_free = neon_free_padded_state,
+    .run = run,
+    .flags = CNR_KERNEL_SPREADS_NAN,
+};

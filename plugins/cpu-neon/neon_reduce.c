@@ -1,4 +1,5 @@
-/* Sums, means and extremes over adjacent axes. */
+/* Sums, means and extremes over adjacent axes; sums and means over all axes but the channels, as
+ * the gradients of biases want them. */
 #include "support.h"
 
 /* Columns that are reduced at a time if the axes are not the last; elements of a task. */
@@ -15,6 +16,7 @@ typedef struct reduce_state {
     reduction kind;
     int64_t outer, n, inner; /* x is outer by n by inner; n is reduced */
     int64_t rows;            /* if inner is 1: results of a task */
+    int64_t images;          /* 0; or x is images by outer by n, and images are reduced too */
 } reduce_state;
 
 static int shape_of(const cnr_node *node, reduce_state *s) {
@@ -24,7 +26,14 @@ static int shape_of(const cnr_node *node, reduce_state *s) {
     while (s->kind < REDUCTIONS && strcmp(node->desc->name, names[s->kind]) != 0) s->kind++;
     if (s->kind == REDUCTIONS) return 0;
     const int64_t set = cnr_reduced_axes(node);
-    if (set < 0 || !cnr_reduced_stretch(x, set, &s->outer, &s->n, &s->inner)) return 0;
+    if (set < 0) return 0;
+    if (x->rank > 2 && x->dim[0] > 0 && (s->kind == SUM || s->kind == MEAN) &&
+        set == (1 << x->rank) - 3) {
+        s->images = x->dim[0];
+        s->outer = x->dim[1];
+        s->n = cnr_span(x, 2, x->rank);
+        s->inner = 1;
+    } else if (!cnr_reduced_stretch(x, set, &s->outer, &s->n, &s->inner)) return 0;
     s->rows = cnr_max(1, TASK / cnr_max(1, s->n));
     return s->n > 0;
 }
@@ -79,9 +88,21 @@ static void some_rows(void *arg, int64_t i, int32_t thread) {
         const float *x = job->x + row * s->n;
         job->y[row] = s->kind == MAX   ? neon_uk->max(x, s->n)
                       : s->kind == MIN ? least(x, s->n)
-                      : s->kind == SUM ? neon_uk->sum(x, s->n)
-                                       : neon_uk->sum(x, s->n) / (float)s->n;
+                      : s->kind == SUM ? (float)neon_long_sum(x, s->n)
+                                       : (float)(neon_long_sum(x, s->n) / (double)s->n);
     }
+}
+
+/* The sum of a channel's planes, in double over planes. */
+static void one_channel(void *arg, int64_t c, int32_t thread) {
+    const reduce_job *job = arg;
+    const reduce_state *s = job->s;
+    double sum = 0;
+    (void)thread;
+    if (cnr_cancelled(job->stream)) return;
+    for (int64_t image = 0; image < s->images; image++)
+        sum += neon_long_sum(job->x + (image * s->outer + c) * s->n, s->n);
+    job->y[c] = (float)(s->kind == SUM ? sum : sum / ((double)s->images * (double)s->n));
 }
 
 /* Sums columns in blocks of rows, for smaller rounding errors. */
@@ -119,7 +140,9 @@ static cnr_status run(const cnr_run *run, cnr_error *err) {
     const reduce_state *s = run->state;
     reduce_job job = {s, neon_floats(run->node->inputs[0]), run->outputs[0]->data, run->stream};
     (void)err;
-    if (s->inner == 1) cnr_parallel(run->stream, cnr_div_up(s->outer, s->rows), some_rows, &job);
+    if (s->images) cnr_parallel(run->stream, s->outer, one_channel, &job);
+    else if (s->inner == 1)
+        cnr_parallel(run->stream, cnr_div_up(s->outer, s->rows), some_rows, &job);
     else cnr_parallel(run->stream, s->outer * cnr_div_up(s->inner, COLUMNS), some_columns, &job);
     return CNR_OK;
 }

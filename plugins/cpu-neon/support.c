@@ -19,6 +19,41 @@ const char *neon_conv_window(const cnr_node *node, const cnr_tensor *x, const cn
     return neon_padded_fits(w, x->dim[1]) ? NULL : "too large once padded";
 }
 
+int neon_is_gradient(const cnr_node *node) {
+    return strcmp(node->desc->name, "conv_grad_input") == 0;
+}
+
+/* Turns the window of a convolution at stride 1 into that of its input's gradient. */
+static const char *turn_window(cnr_window *w) {
+    int64_t in = 1;
+    for (int32_t i = 0; i < w->spatial; i++) {
+        const int64_t size = w->in[i];
+        if (w->stride[i] != 1) return "stride 1 is wanted";
+        w->in[i] = w->out[i];
+        w->out[i] = size;
+        const int64_t reach = (w->kernel[i] - 1) * w->dilation[i];
+        w->pad_begin[i] = reach - w->pad_begin[i];
+        const int64_t pad_end = w->out[i] + reach - w->in[i] - w->pad_begin[i];
+        if (cnr_max(w->pad_begin[i], pad_end) > CNR_SPREAD_POSITIONS)
+            return "the padding is too wide";
+        if (w->pad_begin[i] >= w->out[i] || pad_end >= w->out[i])
+            return "a tap lies in the padding alone";
+        in *= w->in[i];
+    }
+    /* a window without padding is turned into one with much of it, which is multiplied too */
+    return 2 * neon_outputs(w) > 3 * in ? "too much padding" : NULL;
+}
+
+const char *neon_turned_window(const cnr_node *node, cnr_window *w) {
+    const int gradient = neon_is_gradient(node);
+    const cnr_tensor *x = cnr_own_input(node, gradient ? 2 : 0), *weight = cnr_own_input(node, 1);
+    if (!x || !weight || !neon_all_f32(node)) return NEON_WANTS_F32;
+    const char *why = neon_conv_window(node, x, weight, w);
+    if (why || !gradient) return why;
+    why = turn_window(w);
+    return why || neon_padded_fits(w, weight->dim[0]) ? why : "too large once padded";
+}
+
 double neon_cost_ns(double flops, double share) {
     /* two vectors of multiply-adds in each cycle, at about 3.2 GHz */
     return flops / (share * 12.8 * neon_uk->vl);
@@ -53,6 +88,14 @@ cnr_status neon_f16_holds(const cnr_node *node, cnr_error *err) {
                                (double)neon_floats(weight)[at]);
     }
     return CNR_OK;
+}
+
+double neon_long_sum(const float *x, int64_t n) {
+    enum { STRETCH = 1024 };
+    double sum = 0;
+    for (int64_t i = 0; i < n; i += STRETCH)
+        sum += (double)neon_uk->sum(x + i, cnr_min(STRETCH, n - i));
+    return sum;
 }
 
 neon_part neon_part_of(const cnr_run *run) {

@@ -16,12 +16,20 @@ static inline int neon_all_f32(const cnr_node *node) { return cnr_all_plain(node
  * sizes that would overflow. */
 const char *neon_conv_window(const cnr_node *node, const cnr_tensor *x, const cnr_tensor *weight,
                              cnr_window *w);
+/* Whether the node is the gradient of a convolution's input, not a convolution. At stride 1 it is a
+ * convolution too: of the output's gradient, with the taps in reverse and channels exchanged. */
+int neon_is_gradient(const cnr_node *node);
+/* The window over input 0 of a convolution or of such a gradient; NULL, or why it is refused. */
+const char *neon_turned_window(const cnr_node *node, cnr_window *w);
 /* Nanoseconds of one thread at a share of the peak speed; the estimate does not depend on the
  * number of threads. For a convolution: a share for large planes and one for small ones. */
 double neon_cost_ns(double flops, double share);
 double neon_conv_cost(const cnr_node *node, const cnr_window *w, double large, double small);
 /* Whether padded planes of `w` for `channels` have a reasonable size. */
 int neon_padded_fits(const cnr_window *w, int64_t channels);
+
+/* Sums short stretches in float and these in double; float alone loses digits on long rows. */
+double neon_long_sum(const float *x, int64_t n);
 
 /* Workspace as a stack of float arrays: offsets in floats, each 64-byte aligned. */
 static inline int64_t neon_reserve(int64_t *total, int64_t floats) {

@@ -28,14 +28,26 @@ static cnr_status begin_infer(const cnr_node *node, cnr_tensor *const *outputs, 
     return CNR_OK;
 }
 
+/* A single input is summed where it is. (CNR_ALIAS_JOIN would leave this node out of the plan.) */
+static int32_t begin_aliases(const cnr_node *node, cnr_alias *to, int32_t max) {
+    if (max < 1 || node->n_inputs != 1) return 0;
+    to[0] = (cnr_alias){.kind = CNR_ALIAS_INPLACE};
+    return 1;
+}
+
+static void scale_by(float *restrict y, float by, int64_t n) {
+    for (int64_t k = 0; k < n; k++) y[k] *= by;
+}
+
 static cnr_status begin_reference(const cnr_run *run, cnr_error *err) {
     const float scale = (float)cnr_attr_float(run->node, "multiplier");
     const group_calls *calls = group_opened();
     float *y = run->outputs[0]->data;
     for (int32_t i = 0; i < run->node->n_inputs; i++) {
-        const int64_t n = cnr_count(run->node->inputs[i]);
+        const int64_t n = cnr_max(0, cnr_count(run->node->inputs[i])); /* known by now */
         const float *x = run->node->inputs[i]->data;
-        for (int64_t k = 0; k < n; k++) y[k] = x[k] * scale;
+        if (x != y) memcpy(y, x, (size_t)n * sizeof *y);
+        scale_by(y, scale, n);
         y += n;
     }
     y = run->outputs[0]->data;
@@ -49,6 +61,7 @@ const cnr_op group_sum_begin = {
     CNR_OP_ATTRS(begin_attrs),
     CNR_OP_PORTS(begin_in, begin_out),
     .infer = begin_infer,
+    .buffer_aliases = begin_aliases,
     .reference = begin_reference,
 };
 
@@ -88,12 +101,21 @@ static cnr_status wait_infer(const cnr_node *node, cnr_tensor *const *outputs, c
     return CNR_OK;
 }
 
+/* The sum of a single gradient is that gradient. */
+static int32_t wait_aliases(const cnr_node *node, cnr_alias *to, int32_t max) {
+    if (max < 1 || cnr_count(node->inputs[0]) != cnr_count(node->outputs[0])) return 0;
+    to[0] = (cnr_alias){.kind = CNR_ALIAS_INPLACE};
+    return 1;
+}
+
 static cnr_status wait_reference(const cnr_run *run, cnr_error *err) {
     const group_calls *calls = group_opened();
     float *x = (float *)run->node->inputs[0]->data;
     if (calls) CNR_TRY(calls->sum_wait(x, err));
-    memcpy(run->outputs[0]->data, x + cnr_attr_int(run->node, "offset"),
-           (size_t)cnr_count(run->outputs[0]) * sizeof *x);
+    x += cnr_attr_int(run->node, "offset");
+    if (run->outputs[0]->data != x)
+        memcpy(run->outputs[0]->data, x,
+               (size_t)cnr_max(0, cnr_count(run->outputs[0])) * sizeof *x);
     return CNR_OK;
 }
 
@@ -104,5 +126,6 @@ const cnr_op group_sum_wait = {
     CNR_OP_ATTRS(wait_attrs),
     CNR_OP_PORTS(wait_in, wait_out),
     .infer = wait_infer,
+    .buffer_aliases = wait_aliases,
     .reference = wait_reference,
 };

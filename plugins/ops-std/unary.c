@@ -105,3 +105,8 @@ cnr_status unary_grad_reference(const cnr_run *run, const unary_grad_row *row) {
     } while (broadcast_next(&w));
     return CNR_OK;
 }
+
+void unary_grad_apply(const cnr_node *node, const unary_grad_row *row, const float *v,
+                      const float *dy, float *out, int64_t n) {
+    row->f32(v, dy, out, n, coefficients(node, row->coef));
+}

@@ -27,6 +27,7 @@ typedef struct unary_row {
 typedef struct unary_grad_row {
     const char *coef[3];
     void (*f64)(const double *v, const double *dy, double *out, int64_t n, unary_coef k);
+    void (*f32)(const float *v, const float *dy, float *out, int64_t n, unary_coef k);
 } unary_grad_row;
 
 cnr_status unary_infer(const cnr_node *node, const unary_row *row, cnr_tensor *const *out,
@@ -39,6 +40,8 @@ cnr_status unary_gradient(const cnr_host *host, struct cnr_graph *graph, const c
                           const cnr_value *grad_out, const int32_t *want, cnr_value *grad_in);
 cnr_status unary_grad_infer(const cnr_node *node, cnr_tensor *const *out, cnr_error *err);
 cnr_status unary_grad_reference(const cnr_run *run, const unary_grad_row *row);
+void unary_grad_apply(const cnr_node *node, const unary_grad_row *row, const float *v,
+                      const float *dy, float *out, int64_t n);
 
 extern const cnr_port unary_inputs[1], unary_outputs[1], unary_grad_inputs[2];
 
@@ -113,19 +116,25 @@ extern const cnr_port unary_inputs[1], unary_outputs[1], unary_grad_inputs[2];
 #define UNARY_GRAD_HOOK(NAME) NAME##_gradient
 
 /* Defines the derivative as operator NAME_grad(v, dy); D is a function of v. */
-#define UNARY_GRAD_OP(NAME, ATTRS, COEF, D) \
-    static void NAME##_d(const double *vs, const double *dys, double *out, int64_t n, \
-                         unary_coef k) { \
-        typedef double T; \
-        const T a = k.a, b = k.b, c = k.c; \
+#define UNARY_GRAD_LOOP(type, FUNCTION, D) \
+    static void FUNCTION(const type *vs, const type *dys, type *out, int64_t n, unary_coef k) { \
+        typedef type T; \
+        const T a = (T)k.a, b = (T)k.b, c = (T)k.c; \
         (void)a, (void)b, (void)c; \
         for (int64_t at = 0; at < n; at++) { \
             const T v = vs[at]; \
             (void)v; \
-            out[at] = (D)*dys[at]; \
+            out[at] = (T)((D)*dys[at]); \
         } \
+    }
+#define UNARY_GRAD_OP(NAME, ATTRS, COEF, D) \
+    UNARY_GRAD_LOOP(double, NAME##_d, D) \
+    UNARY_GRAD_LOOP(float, NAME##_d_f32, D) \
+    static const unary_grad_row NAME##_grad_row = {UNARY_LIST COEF, NAME##_d, NAME##_d_f32}; \
+    static void NAME##_grad_apply(const cnr_node *node, const float *v, const float *dy, \
+                                  float *out, int64_t n) { \
+        unary_grad_apply(node, &NAME##_grad_row, v, dy, out, n); \
     } \
-    static const unary_grad_row NAME##_grad_row = {UNARY_LIST COEF, NAME##_d}; \
     static cnr_status NAME##_grad_reference(const cnr_run *run, cnr_error *err) { \
         (void)err; \
         return unary_grad_reference(run, &NAME##_grad_row); \
@@ -142,6 +151,7 @@ extern const cnr_port unary_inputs[1], unary_outputs[1], unary_grad_inputs[2];
         .outputs = unary_outputs, \
         .infer = unary_grad_infer, \
         .cost = kit_cost_flops, \
+        .apply_f32 = NAME##_grad_apply, \
         .reference = NAME##_grad_reference, \
     };
 

@@ -541,9 +541,11 @@ function Work:tell_results(r)
               stopped = r.stopped or json.null, report = self:path("report.html") }
   self:say("%s: %.2f%% of the weights kept, %d bytes of %d (%.2f%%)", r.output, 100 * r.kept, r.bytes[2],
            r.bytes[1], 100 * r.bytes[2] / r.bytes[1])
-  self:say("right on %.2f%% of %d for validation (%.2f%% dense)%s", 100 * (r.encoded or r.validation[2]),
-           r.validated, 100 * r.validation[1], r.test and (", %.2f%% of %d for the test (%.2f%% dense)"):format(
-           100 * r.test[2], r.tested, 100 * r.test[1]) or "")
+  local kept = r.encoded or r.validation[2]
+  self:say("right on %.2f%% of %d for validation (%s; %.2f%% dense)%s", 100 * kept, r.validated,
+           pruning.interval(kept, r.validated), 100 * r.validation[1],
+           r.test and (", %.2f%% of %d for the test (%s; %.2f%% dense)"):format(100 * r.test[2], r.tested,
+           pruning.interval(r.test[2], r.tested), 100 * r.test[1]) or "")
   self:say("ms a run %s (%s dense), arena %s bytes (%s dense), report %s", number(r.pruned.ms),
            number(r.dense.ms), number(r.pruned.arena_bytes), number(r.dense.arena_bytes),
            self:path("report.html"))

@@ -324,4 +324,12 @@ function M.cut(net, layer, keep, schedule, score)
   return copy
 end
 
+-- Wilson's 95% interval of a share of n pictures, as text.
+function M.interval(share, n)
+  local z = 1.959963984540054
+  local middle, spread = share + z * z / (2 * n), z * math.sqrt((share * (1 - share) + z * z / (4 * n)) / n)
+  return ("95%% interval %.1f%% to %.1f%%"):format(100 * math.max(0, middle - spread) / (1 + z * z / n),
+                                                   100 * math.min(1 + z * z / n, middle + spread) / (1 + z * z / n))
+end
+
 return M

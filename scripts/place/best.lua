@@ -31,6 +31,13 @@ end
 
 -- ---- layers: a node with its fused operators, and their cost on each device ----
 
+-- Whether row a is better than row b of the same node and device: a measured time beats any guess.
+local function before(a, b)
+  local known = a.ns_from == "measured"
+  if known ~= (b.ns_from == "measured") then return known end
+  return a.ns < b.ns
+end
+
 -- The best row of each node on each device: { row, takes, split, ns, joules }. The options'
 -- measurements of the net on that device alone have precedence: a node without a step there took no
 -- time. Without them the row's own numbers count.
@@ -39,7 +46,7 @@ local function least_rows(rows, options)
   for _, r in ipairs(rows) do
     local of = best[r.index] or {}
     best[r.index] = of
-    if not of[r.device] or r.ns < of[r.device].row.ns then
+    if not of[r.device] or before(r, of[r.device].row) then
       local at = "@" .. r.device .. "@" .. r.node
       local ns, joules = options["ns" .. at], options["joules" .. at]
       if not ns and options["seconds@" .. r.device] then ns, joules = 0, 0 end -- A view, or done by another step.

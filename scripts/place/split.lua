@@ -11,12 +11,17 @@ local function shares_of(times)
 end
 
 local function place(rows, seen)
-  local whole, layers, answer, steps = {}, {}, {}, {}
+  local whole, layers, measured, answer, steps = {}, {}, {}, {}, {}
   for _, d in ipairs(seen.devices) do whole[d.name] = d.seconds end
   for _, r in ipairs(rows) do
     local of = layers[r.index] or {}
     layers[r.index] = of
-    of[r.device] = math.min(of[r.device] or math.huge, r.ns)
+    -- A time that was measured just now beats guesses of other kernels.
+    local key, known = r.index .. "@" .. r.device, r.ns_from == "measured"
+    if known or not measured[key] then
+      of[r.device] = known and r.ns or math.min(of[r.device] or math.huge, r.ns)
+    end
+    measured[key] = measured[key] or known
   end
   local parts = shares_of(whole)
   for _, d in ipairs(seen.devices) do

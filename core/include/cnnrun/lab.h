@@ -22,7 +22,7 @@ typedef struct cnr_candidate {
     const char *layout_in, *layout_out, *encodings;
     /* Time and energy of these nodes per run; mhz: clock of the device when they were measured. */
     double ns, joules, mhz;
-    const char *ns_from, *joules_from; /* source of each: "measured", "estimate", "guess" */
+    const char *ns_from, *joules_from; /* source of each: "recorded", "estimate", "guess" */
     /* bytes of inputs, weights and outputs; a multiply-accumulate is two flops */
     uint64_t bytes, flops;
     int32_t score, splits; /* splits 1: the kernel can compute a part of its node */

@@ -3,7 +3,7 @@
 
 const char *cnri_source_name(cnri_source source) {
     switch (source) {
-    case CNRI_MEASURED: return "measured";
+    case CNRI_MEASURED: return "recorded";
     case CNRI_ESTIMATED: return "estimate";
     case CNRI_GUESSED: break;
     }

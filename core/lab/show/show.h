@@ -12,7 +12,7 @@ cnr_status cnri_table_alone(const cnri_table *t, int32_t device, cnri_cost *out,
  * an object for each row and one for the net at the end. */
 cnr_status cnri_table_print(const cnri_table *t, const char *node, bool json, cnri_text *out,
                             cnr_error *err);
-const char *cnri_source_name(cnri_source source);           /* "measured", "estimate" or "guess" */
+const char *cnri_source_name(cnri_source source);           /* "recorded", "estimate" or "guess" */
 const char *cnri_row_why(const cnri_table *t, int32_t row); /* why it was chosen; "": it was not */
 /* Number of multiply-accumulates of a kernel's step; 0 for other steps. Counts the nodes of a
  * subgraph, but not those that are fused behind a node. Of a split node, counts the step's part.

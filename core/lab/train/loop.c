@@ -71,6 +71,8 @@ typedef struct loop {
     /* Order of the samples and number held back, as cnri_train_parts returns them. */
     int64_t *order, held;
     random_state random;
+    /* asked: this rank wants to stop. agreed: some rank did when the last step was summed up. */
+    bool asked, agreed;
     uint64_t begun, saved; /* ns: when training began, and when the last checkpoint was saved */
 } loop;
 
@@ -104,13 +106,17 @@ static cnr_status excuse(loop *l, cnr_status status) {
     return CNR_OK;
 }
 
-/* Sums loss and right answers over all ranks' parts of the batch. */
-static cnr_status sum_up(const cnri_trainer *t, double *loss, int64_t *correct, cnr_error *err) {
-    double sums[] = {*loss * (double)t->options.batch / (double)t->batch, (double)*correct};
+/* Sums loss and right answers over all ranks' parts of the batch, and wishes to stop: each message
+ * is a wait for the slowest rank. */
+static cnr_status sum_up(loop *l, double *loss, int64_t *correct, cnr_error *err) {
+    const cnri_trainer *t = l->t;
     if (cnri_group_ranks() == 1) return CNR_OK;
-    const cnr_status status = cnri_group_sum(sums, 2, err);
+    double sums[] = {*loss * (double)t->options.batch / (double)t->batch, (double)*correct,
+                     l->asked || is_cancelled(t)};
+    const cnr_status status = cnri_group_sum(sums, 3, err);
     *loss = sums[0];
     *correct = (int64_t)sums[1];
+    l->agreed = sums[2] > 0;
     return status;
 }
 
@@ -123,7 +129,7 @@ static cnr_status train_step(loop *l, double *loss, int64_t *correct, cnr_error 
         if (status != CNR_OK) return status;
     }
     const cnr_status status = cnri_trainer_step(l->t, loss, correct, err);
-    return status ? status : sum_up(l->t, loss, correct, err);
+    return status ? status : sum_up(l, loss, correct, err);
 }
 
 /* ---- checkpoints ---- */
@@ -203,8 +209,9 @@ static cnr_status train_epoch(loop *l, cnr_error *err) {
         l->state.correct += correct;
         l->p.step++;
         take_means(l);
-        status = should_stop(l, !tell(l) || (l->t->options.checkpoint && is_cancelled(l->t)), err);
-        if (status == CNR_OK) status = save_when_due(l, err);
+        l->asked = !tell(l) || (l->t->options.checkpoint && is_cancelled(l->t));
+        l->p.stopped = cnri_group_ranks() > 1 ? l->agreed : l->asked;
+        status = save_when_due(l, err);
         if (status != CNR_OK || l->p.stopped) return status;
     }
     return CNR_OK;

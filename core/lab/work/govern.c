@@ -174,7 +174,9 @@ static cnr_status open_all(cnr_runtime *rt, const cnr_govern_options *options, c
     g->governor.policy = (cnri_frequency_policy){.step = leave};
     if (g->options.replay && (g->options.board || g->options.scene))
         return cnri_fail(err, CNR_E_ARG, "govern",
-                         "a recording is replayed, or a scene played, not both");
+                         "a recording is replayed, or a scene played, not both: a recording has no "
+                         "model "
+                         "of power, and joules want --scene NAME with --board NAME");
     cnr_status status = g->options.policy ? open_policy(g, err) : CNR_OK;
     if (status) return status;
     if (g->options.replay) return open_replay(g, err);

@@ -264,6 +264,18 @@ static cnr_status contest(job *j, cnri_place_row *alone, cnr_error *err) {
     return status;
 }
 
+/* Tells of a prediction that the measured plan is far from. */
+static void judge_prediction(const cnri_placing *p) {
+    const double FAR = 1.5;
+    const double times = p->measured.seconds / p->predicted.seconds;
+    if (!(times > FAR || times < 1 / FAR)) return;
+    cnri_log(CNR_LOG_WARN, "place",
+             "the plan was predicted to take %.4g ms and took %.4g, %.1f times as long: the "
+             "machine was not as it was while single devices were measured, or parts of a layer "
+             "don't run at once here",
+             p->predicted.seconds * 1e3, p->measured.seconds * 1e3, times);
+}
+
 /* Measures the policy's plan and chooses between it and the best single device. */
 static cnr_status measure_plan(job *j, cnr_error *err) {
     cnr_timing t = {.size = sizeof t};
@@ -276,6 +288,7 @@ static cnr_status measure_plan(job *j, cnr_error *err) {
                                                        : measure(j, j->model, false, &t, err);
     if (!status && t.runs) take(&j->out->measured, "measured", &t);
     cnr_timing_free(&t);
+    if (!status) judge_prediction(j->out);
     j->out->chosen = j->out->measured;
     snprintf(j->out->chosen.name, sizeof j->out->chosen.name, "chosen");
     /* The plan is that device, which is measured already. */

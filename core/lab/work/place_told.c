@@ -17,6 +17,14 @@ static cnr_status tell(job *j, const char *what, const char *device, const char 
     return slot && *slot ? CNR_OK : cnri_out_of_memory(err, "place");
 }
 
+/* Tells whose time "ns@DEVICE@NODE" is, so that the candidate's row can have it. */
+static cnr_status tell_kernel(job *j, const char *device, const cnr_step_timing *s,
+                              cnr_error *err) {
+    char **slot = cnri_push(&j->words);
+    if (slot) *slot = cnri_format("kernel@%s@%s=%s", device, s->node, s->kernel);
+    return slot && *slot ? CNR_OK : cnri_out_of_memory(err, "place");
+}
+
 static cnr_status tell_device(job *j, int32_t d, cnr_error *err) {
     const cnri_place_row *row = &j->out->alone.at[d];
     const char *name = j->names[d];
@@ -28,6 +36,7 @@ static cnr_status tell_device(job *j, int32_t d, cnr_error *err) {
         if (s->from || strcmp(s->device, name) != 0) continue;
         status = tell(j, "ns", name, s->node, s->ms * 1e6, err);
         if (!status) status = tell(j, "joules", name, s->node, s->joules, err);
+        if (!status) status = tell_kernel(j, name, s, err);
     }
     return status;
 }

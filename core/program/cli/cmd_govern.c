@@ -43,6 +43,7 @@ static const cnri_option options[] =
 
 typedef struct result {
     const char *policy, *on, *mode, *fault, *why, *knob, *error, *feeds, *devices, *hz_why, *source;
+    const char *joules_why;
     cnr_governed g;
     double mhz, run_ms, tick_ms;
     int32_t code;
@@ -80,6 +81,7 @@ static const cnri_field fields[] = {CNRI_FIELD(result, "policy", policy),
                                     CNRI_FIELD(result, "knob_feeds", feeds),
                                     CNRI_FIELD(result, "devices", devices),
                                     CNRI_FIELD(result, "hz_why", hz_why),
+                                    CNRI_FIELD(result, "joules_why", joules_why),
                                     CNRI_ASIDE(result, "mhz", mhz),
                                     CNRI_ASIDE(result, "run_ms", run_ms),
                                     CNRI_ASIDE(result, "tick_ms", tick_ms)};
@@ -91,6 +93,7 @@ static const cnri_record record =
                 "{runs?passes    {runs}, {run_ms:.2f} ms each, {fps:.3f} FPS\n}"
                 "{watts?power     {watts:.3f} W, {joules:.3f} J{run_joules?, {run_joules:.4g} J a "
                 "pass, EDP {edp:.4g} J s}\n}"
+                "{joules_why?power     unknown: {joules_why}\n}"
                 "{load?{knob:-10}{mhz:.1f} MHz, load {load:.2%}\n}"
                 "{late?late      {late}, the longest {longest_run:.4f} s\n}"
                 "{hot_share?throttled {hot_share:.1%} of the time\n}"
@@ -133,6 +136,13 @@ static void draw(const char *name, const cnr_governed *g, size_t at, double unit
     cnri_say(stdout, "  %.4g to %.4g %s\n", minimum, maximum, what);
 }
 
+static const char *no_joules(const govern *v, const cnr_governed *g) {
+    if (!isnan(g->joules)) return NULL;
+    return v->replay ? "a recording tells what other frequencies do to the load, not what they "
+                       "draw; a scene played on a board (--scene NAME --board NAME) has joules"
+                     : "no meter measures this machine";
+}
+
 static cnr_status tell(const cnri_call *call, const govern *v, const char *on, cnr_governed *g,
                        cnr_error *err) {
     result r = {.policy = v->o.policy ? v->o.policy : "no policy",
@@ -144,6 +154,7 @@ static cnr_status tell(const cnri_call *call, const govern *v, const char *on, c
                 .feeds = *g->feeds ? g->feeds : NULL,
                 .devices = *g->devices ? g->devices : NULL,
                 .hz_why = *g->hz_why ? g->hz_why : NULL,
+                .joules_why = no_joules(v, g),
                 .source = g->simulated ? "simulated"
                           : v->replay  ? "recorded"
                                        : "measured",

@@ -146,7 +146,7 @@ const cnri_command cnri_cmd_show = {
                "--candidates --json has a line a row: node, op, kernel (reference: the operator's "
                "own), device,\n"
                "takes (nodes that it computes), layout_in, layout_out, encodings, ns and ns_from "
-               "(measured,\n"
+               "(recorded,\n"
                "estimate, guess), joules and joules_from (null: not known), mhz, bytes, flops, "
                "score, splits,\n"
                "chosen, by (record, score, forced, policy, deterministic, dynamic, stored), why, "

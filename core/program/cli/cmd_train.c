@@ -99,19 +99,30 @@ static const cnri_record epoch_record =
 typedef struct ending {
     cnr_train_result r;
     const char *output, *ended;
+    double best_range[2], test_range[2]; /* Wilson's 95% intervals; NaN: not judged */
     cnri_energy_shown e;
 } ending;
-static const cnri_field fields[] =
-    {CNRI_KEY(ending, output),          CNRI_KEY_IN(ending, r, epochs),
-     CNRI_KEY_IN(ending, r, best),      CNRI_KEY_IN(ending, r, best_epoch),
-     CNRI_KEY_IN(ending, r, validated), CNRI_KEY_IN(ending, r, test),
-     CNRI_KEY_IN(ending, r, tested),    CNRI_KEY_IN(ending, r, seconds),
-     CNRI_KEY(ending, ended),           CNRI_KEY_IN(ending, r, replaced),
-     CNRI_ENERGY_FIELDS(ending, e)};
-static const cnri_record record = CNRI_RECORD(
-    fields,
-    "{output}: epoch {best_epoch}{best?, right on {best:.2%} of {validated} for validation}"
-    "{test?, {test:.2%} of {tested} for the test}{ended?; training {ended}}\n" CNRI_ENERGY_LINE);
+static const cnri_field fields[] = {CNRI_KEY(ending, output),
+                                    CNRI_KEY_IN(ending, r, epochs),
+                                    CNRI_KEY_IN(ending, r, best),
+                                    CNRI_KEY_IN(ending, r, best_epoch),
+                                    CNRI_KEY_IN(ending, r, validated),
+                                    CNRI_KEY_IN(ending, r, test),
+                                    CNRI_KEY_IN(ending, r, tested),
+                                    CNRI_KEY_IN(ending, r, seconds),
+                                    CNRI_FIELD(ending, "best_low", best_range[0]),
+                                    CNRI_FIELD(ending, "best_high", best_range[1]),
+                                    CNRI_FIELD(ending, "test_low", test_range[0]),
+                                    CNRI_FIELD(ending, "test_high", test_range[1]),
+                                    CNRI_KEY(ending, ended),
+                                    CNRI_KEY_IN(ending, r, replaced),
+                                    CNRI_ENERGY_FIELDS(ending, e)};
+static const cnri_record record =
+    CNRI_RECORD(fields, "{output}: epoch {best_epoch}{best?, right on {best:.2%} of {validated} "
+                        "for validation "
+                        "({best_low:.1%} to {best_high:.1%})}"
+                        "{test?, {test:.2%} of {tested} for the test ({test_low:.1%} to "
+                        "{test_high:.1%})}{ended?; training {ended}}\n" CNRI_ENERGY_LINE);
 
 typedef struct hearing {
     cnri_call *call;
@@ -231,6 +242,8 @@ static cnr_status run(cnri_call *call, void *values, cnr_error *err) {
     cnri_watch_end(&call->watching);
     end.ended = words[end.r.ended];
     end.e = cnri_energy_show(end.r.energy, "in all", (double)(end.r.trained * end.r.epochs));
+    cnri_wilson_interval(end.r.best, end.r.validated, end.best_range);
+    cnri_wilson_interval(end.r.test, end.r.tested, end.test_range);
     if (!status) status = tell_ending(call, &end, err);
     if (!status) status = cnri_tell_domains(call, end.r.energy, end.e.fps, err);
     cnr_train_result_free(&end.r);
@@ -254,7 +267,8 @@ const cnri_command cnri_cmd_train = {
         "are "
         "of the\nvalidation part of `validated` pictures, test is of `tested` others; ended is "
         "null, "
-        "\"stopped\"\nor \"diverged\"; replaced is what the file that was there got right.",
+        "\"stopped\"\nor \"diverged\"; replaced is what the file that was there got right.\n"
+        "best_low to best_high and test_low to test_high are Wilson's 95% intervals.",
     .results = CNRI_RESULTS(&epoch_record, &record, &cnri_energy_domain),
     CNRI_OPTIONS(options),
     CNRI_VALUES(train, .o = {.size = sizeof(cnr_train_options)}),

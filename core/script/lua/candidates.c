@@ -30,6 +30,44 @@ static void set_flag(lua_State *L, const char *key, bool value) {
 
 /* ---- rows ---- */
 
+/* The text of the last option "WHAT@A@B=..."; NULL: it is not given. */
+static const char *given_text(const char *const *words, const char *what, const char *a,
+                              const char *b) {
+    const size_t n = strlen(what), na = strlen(a), nb = strlen(b);
+    const char *last = NULL;
+    for (; words && *words; words++) {
+        const char *at = *words;
+        if (strncmp(at, what, n) == 0 && at[n] == '@' && strncmp(at + n + 1, a, na) == 0 &&
+            at[n + 1 + na] == '@' && strncmp(at + n + na + 2, b, nb) == 0 &&
+            at[n + na + 2 + nb] == '=')
+            last = at + n + na + 3 + nb;
+    }
+    return last;
+}
+
+/* The number of such an option; 0: it is not given. */
+static double given_number(const char *const *words, const char *what, const char *a,
+                           const char *b) {
+    const char *text = given_text(words, what, a, b), *end;
+    double value = 0;
+    return text && cnri_parse_double(text, &end, &value) && !*end ? value : 0;
+}
+
+/* Gives the row on top what place has just measured of its kernel. */
+static void set_measured(lua_State *L, const cnri_table *t, const cnri_table_row *r,
+                         const char *const *words) {
+    const char *device = t->devices.at[r->device].name, *node = t->nodes.at[r->node].name;
+    const char *kernel = given_text(words, "kernel", device, node);
+    const double ns = given_number(words, "ns", device, node),
+                 joules = given_number(words, "joules", device, node);
+    if (!kernel || strcmp(kernel, r->kernel) != 0 || !(ns > 0)) return;
+    set_number(L, "ns", ns);
+    set_text(L, "ns_from", "measured");
+    if (!(joules > 0)) return;
+    set_number(L, "joules", joules);
+    set_text(L, "joules_from", "measured");
+}
+
 static void push_row(lua_State *L, const cnri_table *t, int32_t row) {
     const cnri_table_row *r = &t->rows.at[row];
     lua_createtable(L, 0, 24);
@@ -60,13 +98,14 @@ static void push_row(lua_State *L, const cnri_table *t, int32_t row) {
     set_number(L, "share", r->share);
 }
 
-int cnri_lua_push_rows(lua_State *L, const cnri_table *t, bool wanted) {
+int cnri_lua_push_rows(lua_State *L, const cnri_table *t, const char *const *words, bool wanted) {
     lua_createtable(L, 0, t->rows.n);
     lua_createtable(L, t->rows.n, 0);
     const int list = lua_gettop(L);
     for (int32_t i = 0, n = 0; i < t->rows.n; i++) {
         if (wanted && !t->devices.at[t->rows.at[i].device].wanted) continue;
         push_row(L, t, i);
+        set_measured(L, t, &t->rows.at[i], words);
         lua_pushvalue(L, -1);
         lua_pushinteger(L, i);
         lua_rawset(L, list - 1);
@@ -141,13 +180,18 @@ static void push_device(lua_State *L, const cnri_table_device *d) {
     set_known(L, "mhz", d->mhz);
 }
 
-static void push_link(lua_State *L, const cnri_table *t, const cnri_table_link *l) {
+static void push_link(lua_State *L, const cnri_table *t, const cnri_table_link *l,
+                      const char *const *words) {
+    const char *from = t->devices.at[l->from].name, *to = t->devices.at[l->to].name;
+    const bool measured =
+        given_text(words, "byte_ns", from, to) && given_text(words, "copy_ns", from, to);
     lua_createtable(L, 0, 5);
-    set_text(L, "from", t->devices.at[l->from].name);
-    set_text(L, "to", t->devices.at[l->to].name);
-    set_number(L, "ns_per_byte", l->ns_per_byte);
-    set_number(L, "ns_fixed", l->ns_fixed);
-    set_text(L, "from_where", cnri_source_name(l->source));
+    set_text(L, "from", from);
+    set_text(L, "to", to);
+    set_number(L, "ns_per_byte",
+               measured ? given_number(words, "byte_ns", from, to) : l->ns_per_byte);
+    set_number(L, "ns_fixed", measured ? given_number(words, "copy_ns", from, to) : l->ns_fixed);
+    set_text(L, "from_where", measured ? "measured" : cnri_source_name(l->source));
 }
 
 static void push_options(lua_State *L, const char *const *words) {
@@ -201,7 +245,7 @@ void cnri_lua_push_seen(lua_State *L, const cnri_table *t, const char *const *op
     for (int32_t i = 0, n = 0; i < t->links.n; i++) {
         const cnri_table_link *l = &t->links.at[i];
         if (!t->devices.at[l->from].wanted || !t->devices.at[l->to].wanted) continue;
-        push_link(L, t, l);
+        push_link(L, t, l, options);
         lua_rawseti(L, -2, ++n);
     }
     lua_setfield(L, -2, "links");

@@ -5,9 +5,10 @@
 #include "lua/state.h"
 #include "show/show.h"
 
-/* Pushes a table that maps each row's table to its index, and above it the list of rows. wanted:
- * only rows of devices that a policy sees. Returns the stack index of the list. */
-int cnri_lua_push_rows(lua_State *L, const cnri_table *t, bool wanted);
+/* Pushes a table that maps each row's table to its index, and above it the list of rows. words:
+ * options of a policy, which have what place measured; NULL: none. wanted: only rows of devices
+ * that a policy sees. Returns the stack index of the list. */
+int cnri_lua_push_rows(lua_State *L, const cnri_table *t, const char *const *words, bool wanted);
 /* Pushes nodes, devices, links, options ("name=value", NULL-terminated) and between(row, row).
  * `index`: stack index of the map of rows. The functions are valid as long as `t`. */
 void cnri_lua_push_seen(lua_State *L, const cnri_table *t, const char *const *options, int index);

@@ -130,7 +130,7 @@ static int list_outputs(lua_State *L) {
 static int push_candidates(lua_State *L) {
     const cnri_table *t = ((const cnr_plan *)lua_touserdata(L, 1))->table;
     const char *node = lua_tostring(L, 2);
-    const int all = cnri_lua_push_rows(L, t, false);
+    const int all = cnri_lua_push_rows(L, t, NULL, false);
     lua_newtable(L);
     for (int32_t i = 0, n = 0; i < t->rows.n; i++) {
         if (node && !cnri_matches_pattern(node, t->nodes.at[t->rows.at[i].node].name)) continue;

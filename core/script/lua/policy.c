@@ -330,7 +330,8 @@ static int ask(lua_State *L) {
     run_top(L, a->p);
     lua_remove(L, -2);
     const uint64_t left = cnri_script_leave();
-    const int rows = cnri_lua_push_rows(L, a->t, true), index = rows - 1, function = rows - 2;
+    const int rows = cnri_lua_push_rows(L, a->t, a->p->options.at, true), index = rows - 1,
+              function = rows - 2;
     lua_pushvalue(L, function);
     lua_pushvalue(L, rows);
     cnri_lua_push_seen(L, a->t, a->p->options.at, index);

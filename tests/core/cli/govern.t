@@ -97,6 +97,7 @@ isnt(object('dtw,band=0,threshold=600 --scene monitor --seconds 30')->{hz}, obje
 like(said("record --seconds 1"), qr/where to\? want record -o/, 'a recording goes to a file');
 like(said("no_such --scene monitor"), qr/there is no policy "no_such"/, 'a policy that is not there');
 like(said("fixed --scene no_such"), qr/no_such: no such scene/, 'a scene that is not there');
+like(said("fixed --replay $dir/t.csv"), qr/^power\s+unknown: .*--scene NAME --board NAME/m, 'and says that it has no joules');
 like(said("fixed --replay $dir/t.csv --scene monitor"), qr/not both/, 'one or the other');
 # beside what runs: on a tree, where bounds are put back; on a simulated board, in its time
 my $net = "$source/scripts/nets/lenet5.lua --weights random:1";

@@ -19,6 +19,27 @@ sub place {
 }
 sub near { my ($is, $want, $part, $what) = @_; ok(defined $is && abs($is / $want - 1) <= $part, $what) or diag($is // 'none', ", want $want") }
 
+# a policy's rows have what was measured on each device just now, and so have the links
+open my $look, '>', "$tmp/look.lua" or die $!;
+print $look <<'END';
+return { place = function(rows, seen)
+  local from, links, sum = {}, {}, 0
+  for _, r in ipairs(rows) do
+    if r.kernel ~= "reference" and not seen.nodes[r.index].with then from[r.ns_from .. " " .. tostring(r.joules_from)] = true end
+    if r.device == "sim:gpu4" and r.ns_from == "measured" then sum = sum + r.ns * 1e-9 end
+  end
+  for _, l in ipairs(seen.links) do links[l.from_where] = true end
+  local list = {}
+  for k in pairs(from) do list[#list + 1] = k end
+  return {}, { rows = table.concat(list, ", "), measured_links = links.measured and not links.guess, ratio = sum / seen.devices[1].seconds }
+end }
+END
+close $look;
+my $seen = place("$root/scripts/nets/lenet5.lua --weights random:1 --board odroid_xu3,dry --devices sim:gpu4,sim:gpu2 --policy $tmp/look.lua")->{steps}{steps};
+is($seen->{rows}, 'measured measured', 'times and joules of rows are those measured just now');
+ok($seen->{measured_links}, 'copies, too');
+near($seen->{ratio}, 1, 0.05, 'together they are the time of the net');
+
 my $tiny = "$root/scripts/nets/yolo_v1_tiny.lua --weights random:1 --board odroid_xu3,dry --devices sim:gpu4,sim:gpu2,sim:cpu";
 my $set = place("$tiny --policy edp_set");
 near($set->{rows}{'device sim:gpu4'}{edp}, 2.81, 0.005, "the GPU's EDP is table 4.1's");

@@ -28,15 +28,15 @@ cmp_ok $tuned->{rows}, '>=', 14, 'seven layers on two devices are on record';
 cmp_ok $tuned->{joules}, '>=', 14, 'with joules: the board has meters';
 
 my ($end, @rows) = rows($devices, '--cache', "$dir/cache");
-my @measured = grep { $_->{ns_from} eq 'measured' } @rows;
+my @measured = grep { $_->{ns_from} eq 'recorded' } @rows;
 is_deeply [sort keys %{{map { $_->{device} => 1 } @measured}}], ['sim:a15', 'sim:gpu4'], 'rows of both are measured';
-is scalar(grep { !($_->{joules} > 0 && $_->{joules_from} eq 'measured') } @measured), 0, 'each with joules';
+is scalar(grep { !($_->{joules} > 0 && $_->{joules_from} eq 'recorded') } @measured), 0, 'each with joules';
 is_deeply [sort keys %{{map { ($_->{mhz} // 'none') => 1 } grep { $_->{device} eq 'sim:a15' } @measured}}], [1800],
     'and with the clock of its device, where a knob says which that is';
 my ($big) = grep { $_->{node} eq 'conv2' && $_->{device} eq 'sim:a15' && $_->{chosen} } @rows;
 is $big->{by}, 'record', 'the record decides';
-is scalar(grep { $_->{source} ne 'measured' } @{$end->{links}}), 0, 'copies are measured, too';
-is scalar(grep { $_->{ns_from} eq 'measured' } (rows($devices, '--cache', "$dir/cache", '--deterministic'))[1 .. 20]), 0,
+is scalar(grep { $_->{source} ne 'recorded' } @{$end->{links}}), 0, 'copies are measured, too';
+is scalar(grep { $_->{ns_from} eq 'recorded' } (rows($devices, '--cache', "$dir/cache", '--deterministic'))[1 .. 20]), 0,
     'a deterministic plan sees none of it';
 
 open my $f, '>', "$dir/least.lua" or die;
@@ -68,7 +68,7 @@ close $f;
 chmod 0600, "$dir/old/tuning.jsonl";
 chmod 0700, "$dir/old";
 ($end, @rows) = rows($devices, '--cache', "$dir/old");
-@measured = grep { $_->{ns_from} eq 'measured' } @rows;
+@measured = grep { $_->{ns_from} eq 'recorded' } @rows;
 ok @measured >= 14 && !grep({ defined $_->{joules} } @measured), 'a record of times alone is read';
 
 my ($times) = json('tune', $net, $board, $devices, '--no-energy', '--cache', "$dir/times");

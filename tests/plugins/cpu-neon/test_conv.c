@@ -38,6 +38,11 @@ static const shape shapes[] = {
     {"1x3x3x400", "49x3x3x3", "", 0},
     {"1x2x5x5", "3x2x1x1", "pads=2", 1},
     {"1x1x28x28", "20x1x5x5", "", 0},
+    /* gradients: several images of a block, several blocks of an image, x read in place */
+    {"9x4x6x7", "8x1x3x3", "group=4; pads=1", 0},
+    {"2x2x40x40", "2x1x3x3", "group=2; pads=2,1; dilations=2,1", 0},
+    {"1x5x40x40", "6x5x1x1", "", 0},
+    {"2x7x40x40", "9x7x3x3", "pads=1", 0},
     {"2x3x6x6", "4x3x3x3", "strides=5", 0},
     /* small windows of many channels: whole tiles, pieces of them, pads, several blocks and images
      */

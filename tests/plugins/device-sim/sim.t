@@ -104,7 +104,7 @@ like(run("show $split --board $board"), qr/sim:fast\s+-> sim:near\s+2000 bytes\s
     my $cache = tempdir(CLEANUP => 1);
     run("tune $split --weights random:1 --board $board --devices sim:fast,sim:near --cache $cache");
     like(run("show $split --board $board --cache $cache --json"),
-         qr/"to":"sim:near","bytes":2000,"ms":[\d.e-]+,"ms_from":"measured","simulated":true\}/, 'or measured, where tune has it on record');
+         qr/"to":"sim:near","bytes":2000,"ms":[\d.e-]+,"ms_from":"recorded","simulated":true\}/, 'or measured, where tune has it on record');
 }
 like(run("show $split --board $board --json"), qr/\{"transfer":"fc","from":"sim:fast","to":"sim:near","bytes":2000,"ms":[\d.e-]+,"ms_from":"guess","simulated":true\}/, 'each copy');
 like(run("bench $split --weights random:1 --board $board --profile --json"),
