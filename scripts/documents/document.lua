@@ -181,12 +181,12 @@ function Document:summary()
   return s
 end
 
--- One line about all documents: rows by kind with percentages, and errors of predicted rows.
+-- One line about all documents: rows by kind with percentages, errors of predicted rows, and how many claimed orders hold.
 function M.total_text(documents)
-  local counts, numbers = {}, 0
+  local counts, numbers, claims, hold = {}, 0, 0, 0
   for _, d in ipairs(documents) do
     local s = d:summary()
-    numbers = numbers + s.numbers
+    numbers, claims, hold = numbers + s.numbers, claims + s.claims, hold + s.hold
     for kind, n in pairs(s.counts) do counts[kind] = (counts[kind] or 0) + n end
   end
   local parts = {}
@@ -196,7 +196,8 @@ function M.total_text(documents)
   end
   local text = ("all: %d rows with a number: %s"):format(numbers, table.concat(parts, ", "))
   local p = M.predicted_errors(documents)
-  return p and text .. ("; of %d predicted numbers"):format(p.n) .. errors_text(p) or text
+  if p then text = text .. ("; of %d predicted numbers"):format(p.n) .. errors_text(p) end
+  return text .. ("; orders that hold: %d of %d (%.0f%%)"):format(hold, claims, 100 * hold / math.max(claims, 1))
 end
 
 function M.summary_text(s)
