@@ -80,8 +80,7 @@ typedef struct tld_dice {
       "frames in which what was found again is more like the object than like anything else, " \
       "until it is reported (authors: 1)") \
     X(report_likeness, 0.55, -1, 1, \
-      "correlation with a learned patch below which a path that is not trusted is not " \
-      "reported (authors: any)") \
+      "correlation with a learned patch below which a path's box is not reported (authors: any)") \
     X(report_surprise, 2, 0, 1e6, \
       "deviations, added up as for `surprise`, above which a path's box is not reported unless " \
       "its similarity is above valid_threshold (authors: any)") \

@@ -286,7 +286,8 @@ static void count_seen(tld_tracker *t, bool there) {
 /* True if the box is reported. A path that is not may go on: it often recovers. */
 static bool is_reported(const tld_tracker *t) {
     if (t->usual.sum > t->o.report_surprise && t->confidence <= t->valid_threshold) return false;
-    return t->valid || (t->seen >= (int32_t)t->o.probation && t->likeness >= t->o.report_likeness);
+    if (t->likeness < t->o.report_likeness) return false;
+    return t->valid || t->seen >= (int32_t)t->o.probation;
 }
 
 /* Finishes the frame after detection. */
