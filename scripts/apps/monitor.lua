@@ -324,6 +324,9 @@ local function watch(options)
   end
   if self.poster then self.poster:close() end
   self.switches:stop()
+  if self.ends and not options.quiet and not options.json then
+    c.note(("%d frames%s"):format(self.ends.number, self.ends.lost > 0 and (", %d more lost"):format(self.ends.lost) or ""))
+  end
   return self.code or 0
 end
 
