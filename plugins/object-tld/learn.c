@@ -146,7 +146,7 @@ cnr_status tld_init(tld_tracker *t, const cnr_tensor *picture, tld_box box, cnr_
     learn_views(t, box, (int32_t)t->o.warps_first, 20);
     learn_first_rest(t);
     t->begun = t->tracked = t->valid = true;
-    t->confidence = 1;
+    t->confidence = t->likeness = t->relative = 1;
     /* similar windows elsewhere in this frame are negatives */
     CNR_TRY(tld_detect(t, NULL, err));
     if (t->o.learning != 0) {
@@ -176,6 +176,6 @@ cnr_status tld_place(tld_tracker *t, const cnr_tensor *picture, tld_box box, cnr
     t->doubts = t->unlike = t->agreed = t->rivalled = 0;
     t->usual = (tld_usual){.frames = 0};
     t->seen = 2 * (int32_t)t->o.probation;
-    t->confidence = 1;
+    t->confidence = t->likeness = t->relative = 1;
     return CNR_OK;
 }

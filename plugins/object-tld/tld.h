@@ -77,7 +77,13 @@ typedef struct tld_dice {
       "by how many deviations, added up, a path may be followed worse than usual until it is " \
       "given up (authors: never)") \
     X(probation, 4, 1, 1000, \
-      "frames in a row that show what was found, until that is said (authors: 1)") \
+      "frames in which what was found again is more like the object than like anything else, " \
+      "until it is reported (authors: 1)") \
+    X(report_likeness, 0.55, -1, 1, \
+      "correlation with a learned patch below which a path's box is not reported (authors: any)") \
+    X(report_surprise, 2, 0, 1e6, \
+      "deviations, added up as for `surprise`, above which a path's box is not reported unless " \
+      "its similarity is above valid_threshold (authors: any)") \
     X(agreement, 10, 1, 1e6, \
       "frames in which the detector sees it there and nowhere else, until a path is trusted " \
       "(authors: never)") \
@@ -258,6 +264,8 @@ typedef struct tld_tracker {
     bool fresh;                 /* started by the detector and never trusted yet */
     double doubts;              /* of a path with little texture; above `patience` it ends */
     double unlike; /* excess of similarity to negatives, over the frames since it was not */
+    double likeness, relative; /* of the path: highest correlation with a positive patch, and
+                                  relative similarity; 1 where it begins */
     tld_usual usual;
     int32_t seen;     /* frames with a box recently, minus those without */
     int32_t agreed;   /* successive frames in which the detector found it there, and nowhere else */

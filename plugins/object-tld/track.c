@@ -153,6 +153,7 @@ static void begin_at(tld_tracker *t, const tld_found *f) {
     t->rivalled = 0;
     t->box = f->box;
     t->confidence = f->similarity;
+    t->likeness = t->relative = 1;
     t->tracked = true;
     t->valid = false;
     t->doubts = t->unlike = t->agreed = 0;
@@ -229,6 +230,8 @@ static void judge_path(tld_tracker *t, const tld_quality *q) {
     const double variance = tld_patch(&t->views[t->now], t->box, patch);
     tld_compare(&t->nearest, patch, 1, &s);
     t->confidence = s.conservative;
+    t->likeness = (double)s.to_positive;
+    t->relative = (double)s.relative;
     doubt(t, q, (double)s.relative);
     /* Windows as flat as that would not be scanned. Motion blur is flat for some frames; a wall or
      * tree in front is so for longer, or flatter, and resembles negatives. */
@@ -272,6 +275,21 @@ cnr_status tld_prepare(tld_tracker *t, const cnr_tensor *picture, cnr_error *err
     return CNR_OK;
 }
 
+/* Counts frames that show the object. A path that began at a detection counts only while it is more
+ * similar to the object than to negatives: it may be something similar. */
+static void count_seen(tld_tracker *t, bool there) {
+    const int32_t most = 2 * (int32_t)t->o.probation;
+    if (!there) t->seen = (int32_t)cnr_max(t->seen - 1, 0);
+    else if (!t->fresh || t->relative >= 0.5) t->seen = (int32_t)cnr_min(t->seen + 1, most);
+}
+
+/* True if the box is reported. A path that is not may go on: it often recovers. */
+static bool is_reported(const tld_tracker *t) {
+    if (t->usual.sum > t->o.report_surprise && t->confidence <= t->valid_threshold) return false;
+    if (t->likeness < t->o.report_likeness) return false;
+    return t->valid || t->seen >= (int32_t)t->o.probation;
+}
+
 /* Finishes the frame after detection. */
 static cnr_status conclude(tld_tracker *t, uint64_t begun, cnr_error *err) {
     const cnr_status status = integrate(t, err);
@@ -282,10 +300,9 @@ static cnr_status conclude(tld_tracker *t, uint64_t begun, cnr_error *err) {
     uint64_t clock = tld_host->now_ns();
     if (t->tracked && t->valid && t->o.learning != 0) tld_learn(t);
     t->times.learning = ms_since(&clock);
-    const int32_t enough = (int32_t)t->o.probation;
     const bool there = t->tracked && !t->doubted;
-    t->seen = (int32_t)(there ? cnr_min(t->seen + 1, 2 * enough) : cnr_max(t->seen - 1, 0));
-    if (!there || (t->seen < enough && !t->valid)) t->confidence = -1;
+    count_seen(t, there);
+    if (!there || !is_reported(t)) t->confidence = -1;
     t->frames++;
     t->times.all += ms_since(&begun);
     return CNR_OK;

@@ -125,6 +125,22 @@ double tld_variance(const tld_view *v, int32_t x, int32_t y, int32_t w, int32_t 
     return q / n - s / n * (s / n);
 }
 
+/* A sample's place on an axis: the pixel before it, and its distance from that. */
+typedef struct place {
+    int64_t at;
+    float part;
+} place;
+
+/* The middles of a patch's cells, from `from` on `length` pixels of the picture, in a level. */
+static void places_of(double from, double length, float unit, int32_t side, place *out) {
+    for (int32_t k = 0; k < TLD_SIDE; k++) {
+        float at = (float)(from + (k + 0.5) * length / TLD_SIDE) * unit - 0.5f;
+        at = fmaxf(-1, fminf(at, (float)side));
+        out[k].at = (int64_t)floorf(at);
+        out[k].part = at - (float)out[k].at;
+    }
+}
+
 /* Samples the level at which a cell of the patch is one to two pixels, so that every pixel
  * contributes. */
 double tld_patch(const tld_view *v, tld_box box, float *out) {
@@ -134,19 +150,17 @@ double tld_patch(const tld_view *v, tld_box box, float *out) {
     const tld_level *l = &v->levels[i];
     const float unit = 1.0f / (float)(1 << i);
     float value[TLD_PATCH], sum = 0, squares = 0;
+    place across[TLD_SIDE], down[TLD_SIDE];
+    places_of(box.x, box.w, unit, l->w, across);
+    places_of(box.y, box.h, unit, l->h, down);
     for (int32_t r = 0; r < TLD_SIDE; r++) {
-        float y = (float)(box.y + (r + 0.5) * box.h / TLD_SIDE) * unit - 0.5f;
-        y = fmaxf(-1, fminf(y, (float)l->h));
-        const int32_t iy = (int32_t)floorf(y);
+        const uint8_t *row = l->at + down[r].at * l->pitch;
         for (int32_t c = 0; c < TLD_SIDE; c++) {
-            float x = (float)(box.x + (c + 0.5) * box.w / TLD_SIDE) * unit - 0.5f;
-            x = fmaxf(-1, fminf(x, (float)l->w));
-            const int32_t ix = (int32_t)floorf(x);
-            const uint8_t *p = l->at + iy * l->pitch + ix;
-            const float fx = x - (float)ix, fy = y - (float)iy;
-            const float a = (float)p[0] + fx * ((float)p[1] - (float)p[0]);
-            const float b = (float)p[l->pitch] + fx * ((float)p[l->pitch + 1] - (float)p[l->pitch]);
-            value[r * TLD_SIDE + c] = a + fy * (b - a);
+            const uint8_t *p = row + across[c].at, *q = p + l->pitch;
+            const float fx = across[c].part;
+            const float above = (float)p[0] + fx * ((float)p[1] - (float)p[0]);
+            const float below = (float)q[0] + fx * ((float)q[1] - (float)q[0]);
+            value[r * TLD_SIDE + c] = above + down[r].part * (below - above);
         }
     }
     for (int32_t k = 0; k < TLD_PATCH; k++) sum += value[k];

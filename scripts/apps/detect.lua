@@ -8,7 +8,7 @@ local pictures = require "lib.pictures"
 
 local spec = {
   operands = "NET [WEIGHTS] PICTURE...",
-  example = "cnnrun detect yolox_nano.onnx dog.jpg -o found.png",
+  example = "cnnrun detect yolox_nano.onnx dog.jpg -o found.png", refused = detector.other_names,
   about = "Detects objects in pictures: prints a box for each, and draws them. NET is a model file, " ..
           "a description with its weights after it or after a comma (yolo.cfg,yolo.weights), or a folder " ..
           "with MTCNN's three nets. PICTURE is a file, a folder, a pattern, a video, a camera " ..

@@ -3,6 +3,7 @@ local c = require "cnnrun"
 local app = require "lib.app"
 local args = require "lib.args"
 local comeback = require "lib.comeback"
+local detector = require "lib.detector"
 local draw = require "lib.draw"
 local families = require "lib.families"
 local gauges = require "lib.gauges"
@@ -50,8 +51,9 @@ local spec = {
           "numbers are drawn on each frame, recorded with -o and shown on a live page with --page. For a " ..
           "camera it uses the latest frame, for a file every frame. A camera or a stream that fails is opened " ..
           "again. A page stays when the source ends. Ctrl-C ends the program, and files are complete.",
-  more = families.help(),
+  more = families.help(), refused = { ["--port"] = "the page's port is --page" },
 }
+for name, text in pairs(detector.other_names) do spec.refused[name] = text end
 
 -- Frames per second over the last two seconds, and the net's load.
 local function pace()
@@ -322,6 +324,9 @@ local function watch(options)
   end
   if self.poster then self.poster:close() end
   self.switches:stop()
+  if self.ends and not options.quiet and not options.json then
+    c.note(("%d frames%s"):format(self.ends.number, self.ends.lost > 0 and (", %d more lost"):format(self.ends.lost) or ""))
+  end
   return self.code or 0
 end
 

@@ -62,7 +62,7 @@ local function timed(d, net, device, sequential, size)
   for _, step in ipairs(m.steps) do
     if step.operator == "conv" then slowest = math.max(slowest, step.ms) end
   end
-  return { ms = m.ms / size, convolution = slowest / size, joules = m.joules and m.joules / size }
+  return { ms = m.ms / size, convolution = slowest / size, joules = m.joules and m.joules / size, remark = m.remark }
 end
 
 -- Measures the nets sequentially and on each device, and adds the rows of figure 8.
@@ -76,7 +76,7 @@ local function speed(d)
         local fast, problem = timed(d, n[2], name, false, batch)
         local function row(what, quantity, ours)
           d:row { experiment = "fig 8", row = ("%s, batch of %d, %s"):format(n[1], batch, what), quantity = quantity, ours = ours,
-                  kind = document.measured, on = name, why = problem or why }
+                  kind = document.measured, on = name, why = problem or why or fast and fast.remark or base and base.remark }
         end
         row("parallel", "ms of an image", fast and fast.ms)
         row("parallel, slowest convolution", "ms of an image", fast and fast.convolution)

@@ -97,12 +97,24 @@ end
 
 -- ---- measured ----
 
--- Measures a net on a device of this machine: { ms, joules (nil without a meter), steps, flops }; nil and why not.
+-- Profiles a loaded net: ten runs, or as many as take about ten seconds, but three at least; two if `quick`. The second
+-- result is a remark if there are fewer than ten, else nil.
+function M.profile(net, quick, batch)
+  local runs = 2
+  if not quick then
+    local once = net:profile { runs = 1, warm = 0, batch = batch }.ms_median
+    runs = math.max(3, math.min(10, math.floor(1e4 / once)))
+  end
+  local t = net:profile { runs = runs, warm = quick and 1 or 0, batch = batch, energy = true }
+  return t, not quick and runs < 10 and ("median of %d runs"):format(runs) or nil
+end
+
+-- Measures a net on a device of this machine: { ms, joules (nil without a meter), steps, flops, remark }; nil and why not.
 function Document:measure(net, options, batch)
   local good, result = pcall(function()
     local loaded <close> = c.load(net, options)
-    local t = loaded:profile { runs = self.options.quick and 2 or 10, warm = 1, batch = batch, energy = true }
-    return { ms = t.ms_median, joules = t.energy and t.energy.joules or nil, steps = t, flops = t.flops }
+    local t, remark = M.profile(loaded, self.options.quick, batch)
+    return { ms = t.ms_median, joules = t.energy and t.energy.joules or nil, steps = t, flops = t.flops, remark = remark }
   end)
   if good then return result end
   return nil, args.plain(result)
@@ -115,7 +127,7 @@ function Document:measured(experiment, row, number, net, options, batch)
     for key, value in pairs(options or {}) do o[key] = value end
     local m, why = self:measure(net, o, batch)
     self:row { experiment = experiment, row = row, quantity = "ms", document = number, ours = m and m.ms, on = device,
-               kind = M.measured, why = why }
+               kind = M.measured, why = m and m.remark or why }
     if m and m.joules then
       self:row { experiment = experiment, row = row, quantity = "J", ours = m.joules, on = device, kind = M.measured }
     end
@@ -181,12 +193,12 @@ function Document:summary()
   return s
 end
 
--- One line about all documents: rows by kind with percentages, and errors of predicted rows.
+-- One line about all documents: rows by kind with percentages, errors of predicted rows, and how many claimed orders hold.
 function M.total_text(documents)
-  local counts, numbers = {}, 0
+  local counts, numbers, claims, hold = {}, 0, 0, 0
   for _, d in ipairs(documents) do
     local s = d:summary()
-    numbers = numbers + s.numbers
+    numbers, claims, hold = numbers + s.numbers, claims + s.claims, hold + s.hold
     for kind, n in pairs(s.counts) do counts[kind] = (counts[kind] or 0) + n end
   end
   local parts = {}
@@ -196,7 +208,8 @@ function M.total_text(documents)
   end
   local text = ("all: %d rows with a number: %s"):format(numbers, table.concat(parts, ", "))
   local p = M.predicted_errors(documents)
-  return p and text .. ("; of %d predicted numbers"):format(p.n) .. errors_text(p) or text
+  if p then text = text .. ("; of %d predicted numbers"):format(p.n) .. errors_text(p) end
+  return text .. ("; orders that hold: %d of %d (%.0f%%)"):format(hold, claims, 100 * hold / math.max(claims, 1))
 end
 
 function M.summary_text(s)

@@ -76,6 +76,7 @@ local function work(options)
   local folder, all, out = options.output or error("where does the page go? -o FOLDER", 0), {}, {}
   c.folder(folder)
   c.output(folder .. "/report.html")
+  if not pcall(c.now) then c.note("times of starts and of loading are left out: they want --trust before the script") end
   for _, name in ipairs { "w18", "cd", "s16", "x19" } do
     c.note(name)
     all[#all + 1] = require("documents." .. name)(nil, options)

@@ -28,13 +28,12 @@ function Steps:time(what, by)
   local device, key = self.on[by[1]], what[1] .. " " .. table.concat(by, " ")
   if not device then return nil, missing(self, by[1]) end
   if not self.times[key] then
-    local quick = self.document.options.quick
     local good, result = pcall(function()
       local net <close> = c.load(what[2], { device = device, weights = "random:1", kernels = table.move(by, 2, #by, 1, {}),
                                             no_rewrite = { "fuse" } })
       if what.change then what.change(net) end
-      local t = net:profile { runs = quick and 2 or 10, warm = 1, energy = true }
-      return { ms = t.ms_median, joules = t.energy and t.energy.joules or nil, flops = t.flops }
+      local t, remark = document.profile(net, self.document.options.quick)
+      return { ms = t.ms_median, joules = t.energy and t.energy.joules or nil, flops = t.flops, remark = remark }
     end)
     self.times[key] = good and result or { why = args.plain(result) }
     if good then self:tell(what, by, result) end
@@ -47,7 +46,7 @@ end
 function Steps:tell(what, by, t)
   local d, on = self.document, self.on[by[1]]
   local name = ("%s by %s"):format(what[1], by[2]:match "=(.*)$")
-  d:row { experiment = what.experiment, row = name, quantity = "ms", ours = t.ms, kind = document.measured, on = on }
+  d:row { experiment = what.experiment, row = name, quantity = "ms", ours = t.ms, kind = document.measured, on = on, why = t.remark }
   if t.joules then
     d:row { experiment = what.experiment, row = name, quantity = "EDP", document = (what.edp or {})[by[2]],
             ours = t.joules * t.ms * 1e-3, kind = document.measured, on = on }
@@ -59,8 +58,8 @@ function Steps:gain(what, row, number, from, to)
   local a, why = self:time(what, from)
   local b, problem = self:time(what, to)
   self.document:row { experiment = what.experiment, row = row, quantity = "ratio", document = number,
-    ours = a and b and a.ms / b.ms or nil, kind = document.measured, why = why or problem,
-    on = a and b and (from[1] == to[1] and self.on[to[1]] or self.on[from[1]] .. ", " .. self.on[to[1]]) or nil }
+    ours = a and b and a.ms / b.ms or nil, kind = document.measured,
+    why = why or problem or a.remark or b.remark, on = a and b and (from[1] == to[1] and self.on[to[1]] or self.on[from[1]] .. ", " .. self.on[to[1]]) or nil }
 end
 
 return new

@@ -212,8 +212,8 @@ local function memory(d, pruned, why)
 end
 
 local function loading(d, dense, pruned)
-  local why = not (dense and pruned) and "table 3.9's files are missing" or #d.devices == 0 and "--device none measures nothing"
-              or not c.now and "a clock wants --trust before the script"
+  local missing = not (dense and pruned) and "table 3.9's files are missing" or #d.devices == 0 and "--device none measures nothing"
+  local why = missing or not pcall(c.now) and "a clock wants --trust before the script"
   local whole, small = not why and load_seconds(d, dense), not why and load_seconds(d, pruned)
   d:row { experiment = "fig 3.18", row = "AlexNet, pruned, time of loading less", quantity = "%", document = 60,
           ours = small and 100 * (1 - small / whole) or nil,
@@ -222,7 +222,7 @@ local function loading(d, dense, pruned)
     d:bars("fig-3-18", "Figure 3.18: AlexNet from a file in memory to its first result, seconds", { { "dense", whole }, { "pruned", small } }, nil,
            { simulated = false })
   end
-  memory(d, pruned, why)
+  memory(d, pruned, missing)
 end
 
 -- Adds sizes of a net stored dense and pruned; returns both paths.

@@ -63,9 +63,12 @@ local function check(self, classes)
   local names, o = self.names, self.options
   local wanted = classes - (o.background or 0)
   if not names or #names == wanted then return end
-  error(("%s has %d names, the net %d classes%s"):format(o.labels, #names, classes,
-    #names == classes - 1 and ": if its first class has no name, use --background 1"
-    or ": want a line for each, in the net's order"), 0)
+  local hint = ": want a line for each, in the net's order"
+  if #names == classes - 1 then hint = ": if its first class has no name, use --background 1"
+  elseif #names > 2 * classes then -- Darknet ships such a list for ImageNet and takes the first lines.
+    hint = hint .. "; if the first ones are meant, as with Darknet: head -n " .. wanted .. " " .. o.labels .. " > names.txt"
+  end
+  error(("%s has %d names, the net %d classes%s"):format(o.labels, #names, classes, hint), 0)
 end
 
 function Classifier:label(class)

@@ -67,8 +67,26 @@ local function fixed_size(net, text, longest)
   return size
 end
 
+-- Names that other programs give to options of applications that detect, with the names here: `refused` of their spec.
+M.other_names = {}
+for name, text in pairs { ["--threshold --thresh --confidence --conf-thres"] = "the minimum score is --conf",
+                          ["--iou --iou-thres --nms"] = "the maximum overlap is --overlap",
+                          ["--source --input --image"] = "pictures and videos are named without an option",
+                          ["--model"] = "the net is named first, without an option" } do
+  for word in name:gmatch "%S+" do M.other_names[word] = text end
+end
+
+-- Scores and overlaps are parts of 1; elsewhere they are often percentages.
+local function check_parts(options)
+  for _, name in ipairs { "score", "conf", "overlap", "across" } do
+    local value = options[name]
+    if value and not (value >= 0 and value <= 1) then error(("--%s %g: want a number from 0 to 1"):format(name, value), 0) end
+  end
+end
+
 -- path: a file or a folder, or an open net.
 function M.open(path, options)
+  check_parts(options)
   if type(path) == "string" and c.exists(path) == "folder" then return mtcnn.open(path, options) end
   local net = nets.open(path, options)
   local family = families.of(net, options.family)

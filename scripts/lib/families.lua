@@ -475,18 +475,18 @@ function M.find(net)
   end
 end
 
--- The number of classes of the net's first output if it holds only scores; else nil.
+-- The number of classes of the net's first output if it holds only scores: [classes], or [batch, classes] with sides of 1
+-- anywhere; else nil. A first side that is not the input's batch counts steps of a sequence.
 function M.scores(net)
-  local port, n = net.outputs[1], 1
-  for i, d in ipairs(port and port.sizes or {}) do
-    if math.type(d) == "integer" then n = n * d
-    elseif i > 1 then return nil end -- Only the batch may be unknown.
+  local sizes, batch, classes = net.outputs[1] and net.outputs[1].sizes or {}, net.input.sizes[1], nil
+  local whole = math.type(batch) == "integer" and math.type(sizes[1]) == "integer"
+  if #sizes > 1 and whole and sizes[1] ~= batch and sizes[1] ~= 1 then return nil end
+  for i = #sizes > 1 and 2 or 1, #sizes do
+    local side = sizes[i]
+    if math.type(side) ~= "integer" or side ~= 1 and classes then return nil end
+    if side > 1 then classes = side end
   end
-  local long = 0
-  for i, d in ipairs(port and port.sizes or {}) do
-    if i > 1 and d ~= 1 then long = long + 1 end
-  end
-  return port and long == 1 and n > 1 and n or nil
+  return classes
 end
 
 -- The family called `name`, or the first that fits.

@@ -26,8 +26,8 @@ local function stage(folder, i, options)
     return nets.open(at "-symbol.json" .. "," .. at "-0001.params",
                      { device = options.device, option = shape or nil })
   end
-  error("no " .. name .. " in " .. folder ..
-        ": want .cnr, .onnx, .prototxt with .caffemodel, or -symbol.json with -0001.params", 0)
+  error(("no %s in %s: a folder is taken for MTCNN's three nets, det1 to det3 (.cnr, .onnx, .prototxt with .caffemodel, or " ..
+         "-symbol.json with -0001.params); of another net name the file"):format(name, folder), 0)
 end
 
 -- Identifies the outputs by their number of values.

@@ -94,6 +94,22 @@ cmp_ok($step{'pooling by max_pool_f32_w18'}{ours} // 0, '>', 0, 'its own time is
 is($step{'no GPU'}{why}, 'no OpenCL device here', 'a device that is not there is reported');
 like($step{'no kernel'}{why}, qr/max_pool_f32_none/, 'and a kernel that is not');
 
+my $total = write_file('total.lua', <<'END');
+local document = require "documents.document"
+return function()
+  local function with(name, ours, ...)
+    local claims = { ... }
+    return document.run({ name = name }, { device = "none", board = "none" }, function(d)
+      d:row { experiment = "1", row = name, quantity = "s", document = 2, ours = ours, kind = document.predicted }
+      for _, holds in ipairs(claims) do d:claim("1", name, holds) end
+    end)
+  end
+  print(document.total_text { with("a", 3, true, false), with("b", 2, true) })
+end
+END
+like(`$build/cnnrun $total 2>&1`, qr/^all: 2 rows with a number: .* worst 50% \(a, s\); orders that hold: 2 of 3 \(67%\)$/,
+     'the sum of all documents counts rows, errors and orders');
+
 # ---- one number, every door ----
 
 my @fit = map { decode_json $_ } `$build/cnnrun $root/scripts/boards/fit.lua --json adreno_330`;

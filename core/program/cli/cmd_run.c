@@ -197,6 +197,15 @@ typedef struct answer_context {
     int64_t left; /* repetitions that follow the present one */
 } answer_context;
 
+/* Names the application for nets whose outputs are no scores: this command shows them as numbers.
+ */
+static void name_application(const answer_context *h, const cnri_recognised *a) {
+    const bool first = h->n_told == 1 && !a->err && !a->classes;
+    if (first && !h->call->common.json && !h->call->common.quiet)
+        cnri_say(stderr, "outputs as numbers; for boxes, masks or places: cnnrun detect NET "
+                         "PICTURE\n");
+}
+
 /* Prints the answer for a picture, or why it can't be read, which sets the exit code. Returns
  * not 0 to stop. */
 static int32_t show_answer(void *arg, int32_t kind, const void *of) {
@@ -208,6 +217,7 @@ static int32_t show_answer(void *arg, int32_t kind, const void *of) {
     if (kind != CNRI_EVENT_PICTURE) return 0;
     const bool failed = !a->err && tell(call, a, &err) != CNR_OK;
     h->n_told += !a->err;
+    name_application(h, a);
     if (a->err || failed) call->code = cnri_complain(call, a->err ? a->err : &err);
     if (!isnan(a->seconds)) fflush(stdout); /* of a camera the next may be long in coming */
     return failed;

@@ -203,6 +203,40 @@ static void doubted(void) {
     cnr_object_free(o);
 }
 
+/* Where the square is, something else appears, so slowly that the path does not notice. The reports
+ * in the last frames, in which nothing of the square is left. */
+static int changed(const char *options) {
+    enum { FROM = 20, TO = 80, ALL = 100 };
+    cnr_error err = CNR_ERROR_INIT;
+    double truth[4], box[4];
+    int reports = 0;
+    cnr_instance *o = make(options);
+    for (int frame = 0; frame < ALL; frame++) {
+        const int part = frame < FROM ? 0 : frame < TO ? frame - FROM : TO - FROM;
+        draw(0, truth);
+        for (int i = 0; i < SIDE * SIDE; i++) {
+            const int ox = i % SIDE, oy = i / SIDE, x = (int)truth[0] + ox, y = (int)truth[1] + oy;
+            const int v = (blotch(ox, oy, 99, 0, 255) * (TO - FROM - part) +
+                           blotch(ox, oy, 7, 0, 255) * part) /
+                          (TO - FROM);
+            for (int c = 0; c < 3; c++) pixels[(y * W + x) * 3 + c] = (uint8_t)v;
+        }
+        if (frame == 0) begin(o, &picture, truth, &err);
+        else if (step(o, &picture, box, &err) >= 0) reports += frame >= TO;
+    }
+    cnr_object_free(o);
+    return reports;
+}
+
+static void reported(void) {
+    const char *const never =
+        "learning=0 patience=1000000 surprise=1000000 report_surprise=1000000 "
+        "report_likeness=-1";
+    ok(changed(never) == 20, "a path goes on over something else");
+    ok(changed("learning=0 patience=1000000 surprise=1000000 report_surprise=1000000") == 0,
+       "but is not reported, since it looks like nothing that was learned");
+}
+
 /* The square grows about its middle; its width as it was told last. */
 static double grown(const char *options, double *truth) {
     enum { ALL = 20 };
@@ -460,6 +494,7 @@ int main(void) {
         occluded(options);
     }
     doubted();
+    reported();
     grows();
     searched();
     rivalled();

@@ -297,7 +297,7 @@ local function recognised()
   local function net(width, height, ports, meta)
     local list = {}
     for i = 1, #ports, 2 do list[#list + 1] = { name = ports[i], sizes = ports[i + 1] } end
-    return { outputs = list, size = { width = width, height = height }, channels = 3,
+    return { outputs = list, size = { width = width, height = height }, channels = 3, input = { sizes = { 1, 3, height, width } },
              meta = function(key) return meta and meta[key] end }
   end
   local function of(...) return families.of(net(...)).name end
@@ -326,6 +326,11 @@ local function recognised()
   is(of(320, 320, { "a", { 1600, 80 }, "b", { 400, 80 }, "c", { 100, 80 }, "d", { 1600, 32 },
                     "e", { 400, 32 }, "f", { 100, 32 } }), "nanodet", "without the batch")
   is(of(320, 240, { "boxes", { 1, "?", 4 }, "scores", { 1, "?", 2 } }), "ultraface", "by names")
+  local function scores(batch, ...) return families.scores { input = { sizes = { batch, 3, 8, 8 } }, outputs = { { sizes = { ... } } } } end
+  is(scores(4, 4, 10, 1, 1), 10, "scores of a batch")
+  is(scores("N", "N", 10), 10, "and of an open one")
+  is(scores(1, 1000), 1000, "scores without a batch")
+  is(scores(1, 40, 1, 37), nil, "steps of a sequence are no scores")
   local meta = { ["onnx.names"] = "{0: 'person', 1: \"driver's seat\", 2: '2'}" }
   local names = { outputs = { { name = "o", sizes = { 1, 7, 8400 } } },
                   meta = function(key) return meta[key] end, model = { label = function() end } }

@@ -55,6 +55,7 @@ make("$dir/net.onnx", { task => 'detect', stride => '32', names => $names }, pla
 my $picture = 'scripts/nets/digits/nine.png';
 my $text = `$build/cnnrun scripts/apps/detect.lua $dir/net.onnx $picture --json`;
 is $?, 0, 'it runs';
+like `$build/cnnrun $dir/net.onnx $picture 2>&1`, qr/^outputs as numbers; .*cnnrun detect NET PICTURE/m, 'the command for numbers names the application';
 my $found = eval { decode_json($text) } // {};
 is scalar @{$found->{boxes} // []}, 1, 'one cell scores';
 my $box = $found->{boxes}[0];
