@@ -14,6 +14,10 @@
 #define WEIGHTS_LIMIT ((int64_t)192 << 10)
 #define STRIP_LIMIT ((int64_t)96 << 10)
 #define STRIP_MOST ((int64_t)384 << 10)
+/* Below this share of a window's taps within the input, each tap is multiplied alone, where it
+ * lies within; with fewer input channels the sums are stored too often. */
+#define TAPS_SHARE 0.75
+#define TAPS_LEAST 64
 /* Less work than this does not justify a task. */
 #define TASK_FLOPS 1e6
 
@@ -27,6 +31,7 @@ typedef struct blocked_conv {
     int64_t group, icg, ocg, cin, cout, in_plane, out_plane; /* planes: in pixels */
     int64_t in_block, out_block;
     int32_t copied, flat; /* flat: rows follow each other without gaps */
+    int32_t by_taps;      /* not copied: `run` holds the runs of one tap */
     int32_t gathered; /* copied: the elements of a window lie side by side; `run` is their source */
     int64_t rows, columns, tile;   /* of the output, computed at once; the tile's columns at most */
     int64_t row_step, column_step; /* input floats from one to the next */
@@ -48,6 +53,35 @@ typedef struct blocked_conv {
 static int two_axes(const cnr_window *w) { return w->spatial < 3; }
 
 static int64_t groups_of(const cnr_node *node) { return cnr_max(1, cnr_attr_int(node, "group")); }
+
+/* Sets the positions [first, end) of the output along an axis whose tap lies within the input. */
+static void reached(const cnr_window *w, int32_t axis, int64_t tap, int64_t *first, int64_t *end) {
+    const int64_t before = w->pad_begin[axis] - tap * w->dilation[axis], stride = w->stride[axis];
+    *first = cnr_min(w->out[axis], before > 0 ? cnr_div_up(before, stride) : 0);
+    *end = w->in[axis] + before > 0 ? cnr_div_up(w->in[axis] + before, stride) : 0;
+    *end = cnr_max(*first, cnr_min(*end, w->out[axis]));
+}
+
+/* The share of a window's taps that lie within the input, over all positions. */
+static double reached_share(const cnr_window *w) {
+    double share = 1;
+    for (int32_t axis = 1; axis < 3; axis++) {
+        int64_t sum = 0;
+        for (int64_t tap = 0, first, end; tap < w->kernel[axis]; tap++) {
+            reached(w, axis, tap, &first, &end);
+            sum += end - first;
+        }
+        share *= (double)sum / (double)cnr_max(1, w->kernel[axis] * w->out[axis]);
+    }
+    return share;
+}
+
+/* The share of the multiplications that are computed. */
+static double computed_share(neon_stored as, const cnr_window *w, int64_t icg, int64_t in_block) {
+    if (as != NEON_F32 || in_block < WEIGHT_RUN || icg % WEIGHT_RUN || icg < TAPS_LEAST) return 1;
+    const double share = reached_share(w);
+    return share < TAPS_SHARE ? share : 1;
+}
 
 static cnr_status accepts(neon_stored as, const cnr_device *device, const cnr_node *node,
                           cnr_accept *out) {
@@ -81,6 +115,8 @@ static cnr_status accepts(neon_stored as, const cnr_device *device, const cnr_no
     out->cost_ns = from || icg < WEIGHT_RUN ? neon_conv_cost(node, &w, 0.85, 0.7)
                                             : neon_conv_cost(node, &w, 0.7, 0.5);
     if (as == NEON_PAIRS) out->cost_ns = neon_conv_cost(node, &w, 1.6, 1.2);
+    const cnr_window planes = cnr_window_three(&w);
+    out->cost_ns *= computed_share(as, &planes, icg, from);
     return CNR_OK;
 }
 
@@ -233,6 +269,9 @@ static void plan_runs(blocked_conv *s) {
     const int64_t right = s->copied ? s->apart[1] : s->w.dilation[2];
     const int64_t width = WEIGHT_RUN / s->pair;
     s->runs = 0;
+    for (int64_t c = 0; s->by_taps && c < s->icg; c += s->count)
+        s->run[s->runs++] = c / b * plane * b + c % b;
+    if (s->by_taps) return;
     for (int64_t c0 = 0; c0 < s->icg; c0 += width)
         for (int64_t y = 0; y < s->w.kernel[1]; y++)
             for (int64_t x = 0; x < s->w.kernel[2]; x++)
@@ -291,7 +330,7 @@ static void plan_geometry(blocked_conv *s) {
     const cnr_window *w = &s->w;
     s->gathered = neon_uk->vl == 4 && s->in_block == 1 && s->icg < WEIGHT_RUN && s->k > s->icg &&
                   s->k <= MOST_K && s->k * w->out[2] <= STRIP_MOST; /* at least a row */
-    s->copied = s->gathered || s->pair == 2 || !inside(w);
+    s->copied = s->gathered || s->pair == 2 || (!inside(w) && !s->by_taps);
     s->rows = w->out[1];
     s->columns = w->out[2];
     s->row_step = w->stride[1] * w->in[2] * s->in_block;
@@ -315,7 +354,8 @@ static void plan_geometry(blocked_conv *s) {
 /* Widens stored halves to floats in the part of the L1 cache that the weights would use
  * otherwise. */
 static void plan_weights(blocked_conv *s) {
-    s->step = cnr_max(1, cnr_div_up(s->runs, cnr_max(1, cnr_div_up(s->k, MOST_K))));
+    const int64_t k = s->by_taps ? s->icg : s->k;
+    s->step = cnr_max(1, cnr_div_up(s->runs, cnr_max(1, cnr_div_up(k, MOST_K))));
     s->wide_at = s->room;
     if (s->as == NEON_F32) return;
     const int64_t at_once =
@@ -353,6 +393,7 @@ static cnr_status plan(neon_stored as, const cnr_device *device, const cnr_node 
     s->vectors = vectors_of(s->ocg);
     s->units = cnr_div_up(s->vectors, neon_uk->tile_vectors);
     s->unit_k = s->k * neon_uk->tile_vectors * neon_uk->vl;
+    s->by_taps = computed_share(as, &s->w, s->icg, s->in_block) < 1;
     plan_geometry(s);
     plan_tasks(s, x->dim[0], device->concurrency);
     if (s->gathered) {
@@ -566,6 +607,74 @@ static void rows_of_chunk(const blocked_job *job, const float *x, int64_t group,
         }
 }
 
+/* Adds runs [r, r + step) of a tap to rows [row0, row1) of a unit, where the tap lies within the
+ * input. */
+static void tap_rows(const blocked_job *job, neon_conv_tile *t, const float *x, int64_t y_at,
+                     const int64_t *tap, int64_t row0, int64_t row1) {
+    const blocked_conv *s = job->s;
+    const cnr_window *w = &s->w;
+    int64_t first[2], end[2], at[2];
+    for (int32_t i = 0; i < 2; i++) {
+        reached(w, 1 + i, tap[i], &first[i], &end[i]);
+        at[i] = tap[i] * w->dilation[1 + i] - w->pad_begin[1 + i];
+    }
+    const int64_t columns = end[1] - first[1];
+    const int64_t wide = cnr_div_up(columns, cnr_max(1, cnr_div_up(columns, s->tile)));
+    for (int64_t row = cnr_max(row0, first[0]); row < cnr_min(row1, end[0]); row++)
+        for (int64_t j = first[1]; j < end[1]; j += t->tiles * t->n) {
+            t->n = cnr_min(wide, end[1] - j);
+            t->tiles = (end[1] - j) / t->n;
+            t->x = x + ((row * w->stride[1] + at[0]) * w->in[2] + j * w->stride[2] + at[1]) *
+                           s->in_block;
+            t->y = job->y + y_at + (row * s->columns + j) * s->out_block;
+            neon_uk->conv_tile(t);
+        }
+}
+
+/* Starts or ends the sums of rows [row0, row1) of a chunk: with the bias, or the epilogue. */
+static void frame_rows(const blocked_job *job, int64_t group, int64_t y_at, int64_t chunk,
+                       int64_t row0, int64_t row1, int ends) {
+    const blocked_conv *s = job->s;
+    const int64_t u1 = (chunk + 1) * s->units / s->chunks;
+    const int links = s->end.operand >= 0 || s->end.bound.kind != NEON_BOUND_NONE;
+    for (int64_t i = chunk * s->units / s->chunks; i < u1; i++) {
+        unit u;
+        begin_unit(job, group, i, &u);
+        u.tile.more = ends;
+        u.tile.weight = u.tile.ahead = job->weight;
+        if (ends) u.tile.bound = s->end.bound, u.tile.operand = job->operand;
+        if (u.tile.bound.kind == NEON_BOUND_LEAKY) u.tile.straight = 0;
+        if (!ends || links) unit_rows(job, &u.tile, job->x, y_at, row0, row1, 0);
+        if (ends) end_unit(job, &u, y_at, row0, row1);
+    }
+}
+
+/* Computes rows [row0, row1) of a chunk tap by tap. */
+static void taps_of_chunk(const blocked_job *job, const float *x, int64_t group, int64_t y_at,
+                          int64_t chunk, int64_t row0, int64_t row1) {
+    const blocked_conv *s = job->s;
+    const int64_t u1 = (chunk + 1) * s->units / s->chunks, step = s->step, vl = neon_uk->vl;
+    const int64_t taps = s->w.kernel[1] * s->w.kernel[2], before = group * s->vectors * vl * s->k;
+    frame_rows(job, group, y_at, chunk, row0, row1, 0);
+    for (int64_t k = 0; k < taps; k++)
+        for (int64_t r = 0; r < s->runs; r += step)
+            for (int64_t i = chunk * s->units / s->chunks; i < u1; i++) {
+                const int64_t tap[2] = {k / s->w.kernel[2], k % s->w.kernel[2]};
+                unit u;
+                begin_unit(job, group, i, &u);
+                const int64_t run = s->count * u.tile.vectors * vl;
+                u.tile.run = s->run + r;
+                u.tile.runs = cnr_min(step, s->runs - r);
+                u.tile.more = 1;
+                u.tile.weight =
+                    (const float *)job->weight + before + i * s->unit_k + (r * taps + k) * run;
+                u.tile.weight_gap = (taps - 1) * run;
+                u.tile.ahead = u.tile.weight;
+                tap_rows(job, &u.tile, x, y_at, tap, row0, row1);
+            }
+    frame_rows(job, group, y_at, chunk, row0, row1, 1);
+}
+
 static void one_task(void *arg, int64_t i, int32_t thread) {
     const blocked_job *job = arg;
     const blocked_conv *s = job->s;
@@ -588,8 +697,9 @@ static void one_task(void *arg, int64_t i, int32_t thread) {
         memcpy(room, &which, sizeof which);
         x = room + 16;
     }
-    rows_of_chunk(job, x, group, (image * s->cout + group * s->ocg) * s->out_plane, chunk, row0,
-                  row1, room ? room + s->wide_at : NULL);
+    const int64_t y_at = (image * s->cout + group * s->ocg) * s->out_plane;
+    if (s->by_taps) taps_of_chunk(job, x, group, y_at, chunk, row0, row1);
+    else rows_of_chunk(job, x, group, y_at, chunk, row0, row1, room ? room + s->wide_at : NULL);
 }
 
 static cnr_status run(const cnr_run *run, cnr_error *err) {

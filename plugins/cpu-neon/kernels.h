@@ -69,6 +69,10 @@
     X(neon_reduce_mean) \
     X(neon_reduce_max) \
     X(neon_reduce_min) \
+    X(neon_split) \
+    X(neon_reduce_l1) \
+    X(neon_reduce_l2) \
+    X(neon_reduce_squares) \
     X(neon_lstm) \
     X(neon_gru) \
     X(neon_rnn) \

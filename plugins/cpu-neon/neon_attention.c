@@ -12,9 +12,9 @@ typedef struct attention_state {
     int64_t room;                                             /* floats of it */
 } attention_state;
 
-/* Scores of a block. With them packed for the second product they fill half of an L2 cache of
+/* Scores of a block. With them packed for the second product they fill a quarter of an L2 cache of
  * 512 KiB. */
-#define MANY_SCORES ((int64_t)1 << 15)
+#define MANY_SCORES ((int64_t)1 << 14)
 
 static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     attention a;

@@ -1,6 +1,8 @@
-/* Sums, means and extremes over adjacent axes; sums and means over all axes but the channels, as
- * the gradients of biases want them. */
-#include "support.h"
+/* Sums, means, extremes and norms over adjacent axes, also within the planes of channel blocks;
+ * sums and means over all axes but the channels, as the gradients of biases want them. */
+#include "blocked.h"
+
+#include <math.h>
 
 /* Columns that are reduced at a time if the axes are not the last; elements of a task. */
 #define COLUMNS 256
@@ -8,18 +10,27 @@
 /* Rows that are summed before they are added to the total. */
 #define BLOCK 64
 
-typedef enum reduction { SUM, MEAN, MAX, MIN, REDUCTIONS } reduction;
-static const char *const names[REDUCTIONS] = {"reduce_sum", "reduce_mean", "reduce_max",
-                                              "reduce_min"};
+typedef enum reduction { SUM, MEAN, MAX, MIN, L1, L2, SQUARES, REDUCTIONS } reduction;
+static const char *const names[REDUCTIONS] = {"reduce_sum",       "reduce_mean", "reduce_max",
+                                              "reduce_min",       "reduce_l1",   "reduce_l2",
+                                              "reduce_sum_square"};
 
 typedef struct reduce_state {
     reduction kind;
     int64_t outer, n, inner; /* x is outer by n by inner; n is reduced */
     int64_t rows;            /* if inner is 1: results of a task */
-    int64_t images;          /* 0; or x is images by outer by n, and images are reduced too */
+    int64_t fold;   /* rows of x that lie side by side in a row of accumulators; 1: columns are many
+                     */
+    int64_t images; /* 0; or x is images by outer by n, and images are reduced too */
 } reduce_state;
 
-static int shape_of(const cnr_node *node, reduce_state *s) {
+/* Whether the reduction keeps channels apart, so that they may lie in blocks. */
+static int within_planes(const cnr_node *node) {
+    const int64_t set = cnr_reduced_axes(node);
+    return set > 0 && !(set & 3) && node->inputs[0]->rank > 2;
+}
+
+static int shape_of(const cnr_node *node, int64_t block, reduce_state *s) {
     const cnr_tensor *x = cnr_own_input(node, 0), *y = node->outputs[0];
     memset(s, 0, sizeof *s);
     if (!x || !y || !cnr_is_plain(x, 1u << CNR_f32) || !cnr_is_plain(y, 1u << CNR_f32)) return 0;
@@ -34,16 +45,25 @@ static int shape_of(const cnr_node *node, reduce_state *s) {
         s->n = cnr_span(x, 2, x->rank);
         s->inner = 1;
     } else if (!cnr_reduced_stretch(x, set, &s->outer, &s->n, &s->inner)) return 0;
+    s->outer /= block;
+    s->inner *= block;
     s->rows = cnr_max(1, TASK / cnr_max(1, s->n));
+    s->fold =
+        s->inner < COLUMNS / 2 ? cnr_max(1, cnr_min(s->n, COLUMNS / cnr_max(1, s->inner))) : 1;
     return s->n > 0;
 }
 
 static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     reduce_state s;
     (void)device;
-    if (!shape_of(node, &s))
+    if (!shape_of(node, 1, &s))
         return cnr_refuse(out, "dense f32 and axes that lie side by side are wanted");
-    return cnr_take(node, out, 500);
+    const cnr_tensor *y = node->outputs[0];
+    const int32_t block = out->in_block[0], whole = s.inner == 1; /* planes become numbers */
+    const int blocked =
+        block > 1 && within_planes(node) && (whole || block == neon_block_of(y->rank, y->dim));
+    neon_blocked_take(node, out, 500, blocked ? block : 0, blocked && !whole ? block : 0);
+    return CNR_OK;
 }
 
 static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space *workspace,
@@ -52,7 +72,7 @@ static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space
     (void)workspace;
     reduce_state *s = cnr_state(neon_host, node, sizeof *s, err);
     if (!s) return CNR_E_MEMORY;
-    shape_of(node, s);
+    shape_of(node, cnr_max(1, node->inputs[0]->block), s);
     *state = s;
     return CNR_OK;
 }
@@ -78,19 +98,76 @@ static void keep_extreme(reduction kind, float *y, const float *x, int64_t n) {
         for (int64_t i = 0; i < n; i++) y[i] = ((y[i] <= x[i]) | (y[i] != y[i])) ? y[i] : x[i];
 }
 
+/* Combines partial results. */
+static void merge(reduction kind, float *y, const float *x, int64_t n) {
+    if (kind == MAX || kind == MIN) keep_extreme(kind, y, x, n);
+    else neon_uk->add(y, x, n);
+}
+
+/* Takes n elements of x into the partial results y. */
+static void take(reduction kind, float *y, const float *x, int64_t n) {
+    if (kind == L2 || kind == SQUARES) neon_uk->add_squares(x, y, n);
+    else if (kind == L1)
+        for (int64_t i = 0; i < n; i++) y[i] += fabsf(x[i]);
+    else merge(kind, y, x, n);
+}
+
+static void begin(reduction kind, float *y, const float *x, int64_t n) {
+    if (kind >= L1) {
+        memset(y, 0, (size_t)n * sizeof *y);
+        take(kind, y, x, n);
+    } else memcpy(y, x, (size_t)n * sizeof *y);
+}
+
+static void finish(const reduce_state *s, float *y, int64_t n) {
+    if (s->kind == MEAN)
+        for (int64_t i = 0; i < n; i++) y[i] /= (float)s->n;
+    else if (s->kind == L2)
+        for (int64_t i = 0; i < n; i++) y[i] = sqrtf(y[i]);
+}
+
+/* Reduces n rows, `step` floats apart, in blocks of rows, for smaller rounding errors. */
+static void reduce_columns(reduction kind, const float *x, int64_t n, int64_t step, float *y,
+                           int64_t wide) {
+    float block[COLUMNS];
+    for (int64_t first = 0; first < n; first += BLOCK) {
+        const int64_t end = cnr_min(n, first + BLOCK);
+        float *to = first ? block : y;
+        begin(kind, to, x + first * step, wide);
+        for (int64_t k = first + 1; k < end; k++) take(kind, to, x + k * step, wide);
+        if (first) merge(kind, y, block, wide);
+    }
+}
+
+/* Reduces n rows of few columns: several rows side by side, then these. */
+static void reduce_folded(const reduce_state *s, const float *x, float *y) {
+    float part[COLUMNS];
+    const int64_t wide = s->fold * s->inner, rest = s->n % s->fold;
+    reduce_columns(s->kind, x, s->n / s->fold, wide, part, wide);
+    take(s->kind, part, x + (s->n - rest) * s->inner, rest * s->inner);
+    if (s->inner == 1 && s->kind != MAX && s->kind != MIN) {
+        *y = neon_uk->sum(part, s->fold);
+        return;
+    }
+    memcpy(y, part, (size_t)s->inner * sizeof *y);
+    for (int64_t k = 1; k < s->fold; k++) merge(s->kind, y, part + k * s->inner, s->inner);
+}
+
 static void some_rows(void *arg, int64_t i, int32_t thread) {
     const reduce_job *job = arg;
     const reduce_state *s = job->s;
-    const int64_t end = cnr_min(s->outer, (i + 1) * s->rows);
+    const int64_t first = i * s->rows, end = cnr_min(s->outer, first + s->rows);
     (void)thread;
     if (cnr_cancelled(job->stream)) return;
-    for (int64_t row = i * s->rows; row < end; row++) {
+    for (int64_t row = first; row < end; row++) {
         const float *x = job->x + row * s->n;
-        job->y[row] = s->kind == MAX   ? neon_uk->max(x, s->n)
-                      : s->kind == MIN ? least(x, s->n)
-                      : s->kind == SUM ? (float)neon_long_sum(x, s->n)
-                                       : (float)(neon_long_sum(x, s->n) / (double)s->n);
+        if (s->kind >= L1) reduce_folded(s, x, job->y + row);
+        else
+            job->y[row] = s->kind == MAX   ? neon_uk->max(x, s->n)
+                          : s->kind == MIN ? least(x, s->n)
+                                           : (float)neon_long_sum(x, s->n);
     }
+    finish(s, job->y + first, end - first);
 }
 
 /* The sum of a channel's planes, in double over planes. */
@@ -105,19 +182,6 @@ static void one_channel(void *arg, int64_t c, int32_t thread) {
     job->y[c] = (float)(s->kind == SUM ? sum : sum / ((double)s->images * (double)s->n));
 }
 
-/* Sums columns in blocks of rows, for smaller rounding errors. */
-static void add_columns(const reduce_state *s, const float *x, float *y, int64_t wide) {
-    float block[COLUMNS];
-    const size_t bytes = (size_t)wide * sizeof *y;
-    for (int64_t first = 0; first < s->n; first += BLOCK) {
-        const int64_t end = cnr_min(s->n, first + BLOCK);
-        float *to = first ? block : y;
-        memcpy(to, x + first * s->inner, bytes);
-        for (int64_t k = first + 1; k < end; k++) neon_uk->add(to, x + k * s->inner, wide);
-        if (first) neon_uk->add(y, block, wide);
-    }
-}
-
 static void some_columns(void *arg, int64_t i, int32_t thread) {
     const reduce_job *job = arg;
     const reduce_state *s = job->s;
@@ -127,13 +191,9 @@ static void some_columns(void *arg, int64_t i, int32_t thread) {
     float *y = job->y + i / blocks * s->inner + from;
     (void)thread;
     if (cnr_cancelled(job->stream)) return;
-    if (s->kind == SUM || s->kind == MEAN) add_columns(s, x, y, wide);
-    else {
-        memcpy(y, x, (size_t)wide * sizeof *y);
-        for (int64_t k = 1; k < s->n; k++) keep_extreme(s->kind, y, x + k * s->inner, wide);
-    }
-    if (s->kind == MEAN)
-        for (int64_t j = 0; j < wide; j++) y[j] /= (float)s->n;
+    if (s->fold > 1) reduce_folded(s, x, y);
+    else reduce_columns(s->kind, x, s->n, s->inner, y, wide);
+    finish(s, y, wide);
 }
 
 static cnr_status run(const cnr_run *run, cnr_error *err) {
@@ -151,3 +211,7 @@ NEON_KERNEL(neon_reduce_sum, "reduce_sum_f32", "reduce_sum", plan, neon_free_sta
 NEON_KERNEL(neon_reduce_mean, "reduce_mean_f32", "reduce_mean", plan, neon_free_state);
 NEON_KERNEL(neon_reduce_max, "reduce_max_f32", "reduce_max", plan, neon_free_state);
 NEON_KERNEL(neon_reduce_min, "reduce_min_f32", "reduce_min", plan, neon_free_state);
+NEON_KERNEL(neon_reduce_l1, "reduce_l1_f32", "reduce_l1", plan, neon_free_state);
+NEON_KERNEL(neon_reduce_l2, "reduce_l2_f32", "reduce_l2", plan, neon_free_state);
+NEON_KERNEL(neon_reduce_squares, "reduce_sum_square_f32", "reduce_sum_square", plan,
+            neon_free_state);

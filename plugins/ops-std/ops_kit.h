@@ -98,6 +98,7 @@ cnr_status ops_example_normalization(struct cnr_graph *g, cnr_error *err);
 cnr_status ops_example_einsum(struct cnr_graph *g, cnr_error *err);
 cnr_status ops_example_gather(struct cnr_graph *g, cnr_error *err);
 cnr_status ops_example_scale(struct cnr_graph *g, cnr_error *err);
+cnr_status ops_example_neutral(struct cnr_graph *g, cnr_error *err);
 cnr_status ops_example_attention(struct cnr_graph *g, cnr_error *err);
 cnr_status ops_example_taps(struct cnr_graph *g, cnr_error *err);
 

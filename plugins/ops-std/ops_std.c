@@ -8,6 +8,7 @@ extern const cnr_rewrite ops_clip_limits;        /* rewrite_clip.c */
 extern const cnr_rewrite ops_merge_transposes;   /* rewrite_transpose.c */
 extern const cnr_rewrite ops_einsum_to_matmul;   /* rewrite_einsum.c */
 extern const cnr_rewrite ops_drop_copies;        /* rewrite_copies.c */
+extern const cnr_rewrite ops_drop_neutral;       /* rewrite_neutral.c */
 extern const cnr_rewrite ops_scale_products;     /* rewrite_scale.c */
 extern const cnr_rewrite ops_gather_to_slice;    /* rewrite_gather.c */
 extern const cnr_rewrite ops_fuse_attention;     /* rewrite_attention.c */
@@ -22,6 +23,7 @@ static const cnr_item items[] = {
     {CNR_KIND_REWRITE, &ops_merge_transposes}, {CNR_KIND_REWRITE, &ops_gather_to_slice},
     {CNR_KIND_REWRITE, &ops_scale_products},   {CNR_KIND_REWRITE, &ops_drop_copies},
     {CNR_KIND_REWRITE, &ops_fuse_attention},   {CNR_KIND_REWRITE, &ops_trim_taps},
+    {CNR_KIND_REWRITE, &ops_drop_neutral},
 };
 
 static cnr_status start(const cnr_host *host, struct cnr_registrar *registrar, cnr_error *err) {

@@ -69,6 +69,15 @@ cnr_status ops_example_scale(struct cnr_graph *g, cnr_error *err) {
     return output(&b, kit_node2(&b, "matmul", scaled, w));
 }
 
+/* 1 tanh(x) + 0.5, by an operation with a default factor. */
+cnr_status ops_example_neutral(struct cnr_graph *g, cnr_error *err) {
+    kit_build b = {ops_host, g, CNR_OK};
+    const cnr_value x = kit_node1(&b, "tanh", input(&b, "x", 3, 5));
+    const cnr_value same = kit_node2(&b, "mul", kit_constant(&b, CNR_f32, 1), x);
+    (void)err;
+    return output(&b, kit_node2(&b, "add", same, kit_constant(&b, CNR_f32, 0.5)));
+}
+
 /* softmax(q k^T) v of two heads, with the rows before the heads. */
 cnr_status ops_example_attention(struct cnr_graph *g, cnr_error *err) {
     static const char *const names[] = {"q", "k", "v"};

@@ -1,5 +1,5 @@
-/* Times kernels of cpu-neon: matrix products and a dense layer's (beside OpenBLAS where it is
- * installed), and layers.
+/* Times kernels of cpu-neon: matrix products and a dense layer's (beside OpenBLAS and oneDNN where
+ * they are installed), and layers.
  *
  *     bench_cpu [threads [part of a row's name [fp16 or bf16]]]
  *
@@ -106,9 +106,14 @@ typedef void (*sgemm_fn)(int, int, int, int, int, int, float, const float *, int
 typedef void (*sgemv_fn)(int, int, int, int, float, const float *, int, const float *, int, float,
                          float *, int);
 
+/* oneDNN's, of row-major matrices; sizes and strides in 64 bits. */
+typedef int (*dnnl_fn)(char, char, int64_t, int64_t, int64_t, float, const float *, int64_t,
+                       const float *, int64_t, float, float *, int64_t);
+
 typedef struct blas_call {
     sgemm_fn sgemm;
     sgemv_fn sgemv;
+    dnnl_fn dnnl;
     int m, n, k;
     const float *a, *b;
     float *c;
@@ -119,28 +124,43 @@ static void run_blas(void *arg) {
     p->sgemm(101, 111, 111, p->m, p->n, p->k, 1.0f, p->a, p->k, p->b, p->n, 0.0f, p->c, p->n);
 }
 
+static void run_dnnl(void *arg) {
+    const blas_call *p = arg;
+    p->dnnl('N', 'N', p->m, p->n, p->k, 1.0f, p->a, p->k, p->b, p->n, 0.0f, p->c, p->n);
+}
+
 /* Rows of b, as a dense layer has them. */
 static void run_gemv(void *arg) {
     const blas_call *p = arg;
     p->sgemv(101, 111, p->n, p->k, 1.0f, p->b, p->k, p->a, 1, 0.0f, p->c, 1);
 }
 
-/* $OPENBLAS, or the system's. */
-static blas_call open_blas(int threads) {
-    const char *path = getenv("OPENBLAS");
-    void *library = dlopen(path ? path : "libopenblas.so.0", RTLD_NOW | RTLD_LOCAL);
-    blas_call call = {0};
+/* The library that `variable` or else `name` names. Calls its `set_threads`; NULL: none. */
+static void *open_library(const char *variable, const char *name, const char *set_threads,
+                          int threads) {
+    const char *path = getenv(variable);
+    void *library = dlopen(path ? path : name, RTLD_NOW | RTLD_LOCAL);
     void (*set)(int) = NULL;
+    if (library) *(void **)&set = dlsym(library, set_threads);
+    if (set) set(threads);
+    return library;
+}
+
+/* $OPENBLAS and $ONEDNN, or the system's. */
+static blas_call open_blas(int threads) {
+    void *dnnl = open_library("ONEDNN", "libdnnl.so.2", "omp_set_num_threads", threads);
+    void *library =
+        open_library("OPENBLAS", "libopenblas.so.0", "openblas_set_num_threads", threads);
+    blas_call call = {0};
+    if (dnnl) *(void **)&call.dnnl = dlsym(dnnl, "dnnl_sgemm");
     if (!library) return call;
     *(void **)&call.sgemm = dlsym(library, "cblas_sgemm");
     *(void **)&call.sgemv = dlsym(library, "cblas_sgemv");
-    *(void **)&set = dlsym(library, "openblas_set_num_threads");
-    if (set) set(threads);
     return call;
 }
 
-static void print_blas(double ours, double theirs, double flops) {
-    printf("   OpenBLAS %7.1f, of which %3.0f%%", flops / theirs * 1e-9, 100 * theirs / ours);
+static void print_peer(const char *name, double ours, double theirs, double flops) {
+    printf("   %s %.1f, of which %.0f%%", name, flops / theirs * 1e-9, 100 * theirs / ours);
 }
 
 static void products(const blas_call *blas, const char *only) {
@@ -158,10 +178,14 @@ static void products(const blas_call *blas, const char *only) {
         const cnr_tensor *in[2] = {t_random(CNR_f32, a_dims, 1), t_random(CNR_f32, b_dims, 2)};
         cnr_node *node = node_of("gemm", "", 2, in);
         if (!node || !make_ready(&r, node)) continue;
-        const double flops = 2.0 * m * n * k, ours = least(run_ready, &r);
+        blas_call call = {blas->sgemm, NULL,        blas->dnnl,  m,         n,
+                          k,           in[0]->data, in[1]->data, r.out.data};
+        const double flops = 2.0 * m * n * k, before = least(run_ready, &r);
+        const double dnnl = call.dnnl ? least(run_dnnl, &call) : 0, again = least(run_ready, &r);
+        const double ours = before < again ? before : again;
         printf("%-28s %9.3f ms %7.1f GFLOP/s", name, ours * 1e3, flops / ours * 1e-9);
-        blas_call call = {blas->sgemm, NULL, m, n, k, in[0]->data, in[1]->data, r.out.data};
-        if (blas->sgemm) print_blas(ours, least(run_blas, &call), flops);
+        if (call.dnnl) print_peer("oneDNN", ours, dnnl, flops);
+        if (call.sgemm) print_peer("OpenBLAS", ours, least(run_blas, &call), flops);
         printf("\n");
     }
 }
@@ -252,10 +276,10 @@ static void all_layers(const blas_call *blas, const char *only) {
         printf("%-28s %9.3f ms %7.1f GFLOP/s   %s", layers[i].name, t * 1e3, flops / t * 1e-9,
                r.kernel->name);
         const cnr_tensor *x = node->inputs[0], *w = node->inputs[node->n_inputs - 1];
-        blas_call call = {NULL,           blas->sgemv, 1,       (int)w->dim[0],
+        blas_call call = {NULL,           blas->sgemv, NULL,    1,         (int)w->dim[0],
                           (int)x->dim[1], x->data,     w->data, r.out.data};
         if (blas->sgemv && strcmp(layers[i].op, "dense") == 0 && x->dim[0] == 1)
-            print_blas(t, least(run_gemv, &call), flops);
+            print_peer("OpenBLAS", t, least(run_gemv, &call), flops);
         printf("\n");
     }
 }

@@ -12,6 +12,7 @@ NETS = ["alexnet", "vgg16", "resnet18", "resnet50", "squeezenet_v1_1", "mobilene
         "mobilenet_v3", "googlenet", "inception_v3", "efficientnet_b0", "shufflenet_v2", "yolov4_tiny",
         "tiny_yolo_voc"]
 PEERS = ["ort", "openvino", "mnn", "ncnn"]
+BATCHED = ["ort", "openvino", "throughput", "singles"]
 LIMIT = 1e-3  # most that answers differ, of the largest distance from their mean
 
 
@@ -20,7 +21,9 @@ def words():
     parser.add_argument("--net", action="append", help="a zoo net's name, a file to give made-up weights, "
                         "or an ONNX file, run with its own (all of the zoo's table)")
     parser.add_argument("--threads", action="append", type=int, help="repeatable (1, 2)")
-    parser.add_argument("--peers", default=",".join(PEERS), help="which of them")
+    parser.add_argument("--peers", help="which of them (%s; with --batch %s)" % (",".join(PEERS), ",".join(BATCHED)))
+    parser.add_argument("--batch", type=int, default=1, help="pictures at a time, of the zoo's nets; OpenVINO also "
+                        "in throughput mode, with requests of as many (throughput) and of one picture (singles)")
     parser.add_argument("--seconds", type=float, default=0.3, help="of each in a round")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--json", action="store_true", help="a line a net and number of threads")
@@ -32,7 +35,9 @@ def words():
     parser.add_argument("--venv", default=os.path.join(ROOT, "tests", "peers", "venv"), help="'': this Python as it is")
     args = parser.parse_args()
     args.net, args.threads = args.net or NETS, args.threads or [1, 2]
-    args.peers = [p for p in args.peers.split(",") if p]
+    args.peers = PEERS if args.peers is None else [p for p in args.peers.split(",") if p]
+    if args.batch > 1 and args.peers is PEERS:
+        args.peers = BATCHED
     return args
 
 
@@ -67,7 +72,7 @@ class Net:
     def __init__(self, args, given):
         self.name = os.path.splitext(os.path.basename(given))[0]
         source = given if os.path.exists(given) else os.path.join(ROOT, "scripts", "nets", given + ".lua")
-        base = os.path.join(args.work, self.name)
+        base = os.path.join(args.work, self.name if args.batch == 1 else "%s.%d" % (self.name, args.batch))
         self.onnx, self.cnr, self.given = base + ".onnx", base + ".cnr", base + ".npy"
         os.makedirs(args.work, exist_ok=True)
         if not os.path.exists(self.given) or os.path.getmtime(self.given) < os.path.getmtime(source):
@@ -78,16 +83,16 @@ class Net:
                 shutil.copyfile(source, self.onnx)
             else:
                 what = [source, "--weights", "random:1"]
-                ours(args, "export", *what, "-o", self.onnx, "--symbol", "batch=1")
+                ours(args, "export", *what, "-o", self.onnx, "--symbol", "batch=%d" % args.batch)
                 ours(args, "convert", *what, "-o", self.cnr)
-            self.make_input()
+            self.make_input(args.batch)
         if source.endswith(".onnx"):
             self.cnr = self.onnx
 
-    def make_input(self):
+    def make_input(self, batch):
         import numpy as np, onnx
         graph = onnx.load(self.onnx, load_external_data=False).graph
-        shape = [d.dim_value or 1 for d in graph.input[0].type.tensor_type.shape.dim]
+        shape = [d.dim_value or batch for d in graph.input[0].type.tensor_type.shape.dim]
         np.save(self.given, np.random.RandomState(7).rand(*shape).astype("f4"))
 
 
@@ -110,8 +115,9 @@ class Ours:
 
     def time(self, seconds):
         runs = max(1, int(seconds * 1e3 / self.each)) if self.each else 3
+        batch = ["--batch", str(self.args.batch)] if self.args.batch > 1 else []
         got = json.loads(ours(self.args, "bench", self.net.cnr, "--threads", self.threads, "--runs", str(runs),
-                              "--warm", "2", "--no-energy", "--json").splitlines()[0])
+                              "--warm", "2", "--no-energy", "--json", *batch).splitlines()[0])
         self.each, self.kib = got["ms_median"], max(self.kib, got["peak_rss_bytes"] / 1024)
         return [got["ms_min"]]
 
@@ -164,8 +170,9 @@ class Peer:
 
 
 def differ(mine, theirs):
-    """Why these are not the same answers; None: they are."""
+    """Why these are not the same answers; None: they are. Theirs may be of the first picture alone."""
     import numpy as np
+    mine = [a[:1] if b.shape[0] == 1 else a for a, b in zip(mine, theirs)] if len(mine) == len(theirs) else mine
     if len(mine) != len(theirs):
         return "%d outputs, not %d" % (len(theirs), len(mine))
     for a, b in zip(mine, theirs):

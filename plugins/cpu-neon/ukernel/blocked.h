@@ -205,8 +205,8 @@ INLINE int64_t conv_quads(const neon_conv_tile *t, const float *x, const float *
     const int64_t *run = t->run, whole = t->runs / 2 * 2;
     for (const int64_t *end = run + whole; run != end; run += 2) {
         const float *x0 = x + run[0], *x1 = x + run[1];
-        *w = conv_quad(acc, x0, *w, n, nv, column);
-        *w = conv_quad(acc, x1, *w, n, nv, column);
+        *w = conv_quad(acc, x0, *w, n, nv, column) + t->weight_gap;
+        *w = conv_quad(acc, x1, *w, n, nv, column) + t->weight_gap;
     }
     return whole;
 }
@@ -244,6 +244,7 @@ INLINE void conv_sum(const neon_conv_tile *t, float *sum, const int n, const int
                 __builtin_prefetch(ahead, 0, 2);
             for (; LANE_PRODUCTS && i >= 4; i -= 4, x += 4) w = conv_quad(acc, x, w, n, nv, column);
             for (; i > 0; i--, x++) w = conv_channel(acc, x, w, n, nv, column, pairs);
+            w += t->weight_gap;
         }
         if (t->straight) {
             switch (t->bound.kind) {

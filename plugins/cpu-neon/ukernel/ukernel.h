@@ -88,6 +88,7 @@ typedef struct neon_conv_tile {
     const int64_t *run;  /* floats from x to each run of */
     int64_t runs, count; /* `count` adjacent input channels */
     const float *weight; /* [runs][count][vectors][vl] */
+    int64_t weight_gap;  /* floats between the weights of one run and those of the next */
     const float *bias;   /* [vectors][vl] */
     int more;            /* start from y instead of the bias */
     float *y;

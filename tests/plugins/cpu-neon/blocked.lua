@@ -1,4 +1,5 @@
 -- A net of all that works on channels in blocks, against the plain kernels: cnnrun blocked.lua BATCH.
+-- With "layouts" behind it: one whose values change between two block sizes and the plain layout.
 -- Prints the largest difference of each output and its largest value, with tabs between.
 local c = require "cnnrun"
 
@@ -25,14 +26,25 @@ local function net()
     c.seq { c.conv2d { out = 40, kernel = 3, groups = 2 }, c.global_average_pool {} } (gated) } }
 end
 
-local function loaded(batch, kernels)
-  return c.load(net(), { weights = "random:3", sizes = { batch = batch }, device = "cpu",
+local function layouts()
+  local x = c.input { "x", shape = { "batch", 3, 21, 19 } }
+  local joined = c.concat { c.conv2d { out = 8, kernel = 3 } (x), c.conv2d { out = 8, kernel = 3 } (x) }
+  local deep = c.conv2d { out = 16, kernel = 3, groups = 16 } (joined)
+  local turned = c.transpose { deep, perm = { 0, 2, 3, 1 } }
+  local back = c.conv2d { out = 24, kernel = 3, pad = 1 } (c.resize { c.softmax { deep, axis = 2 },
+    scales = { 1, 2, 1, 1 }, mode = "nearest" })
+  return c.net { name = "layouts", outputs = { turned, back } }
+end
+
+local function loaded(batch, kernels, made)
+  return c.load(made(), { weights = "random:3", sizes = { batch = batch }, device = "cpu",
                          kernels = kernels })
 end
 
-local plain = { "conv=conv_f32_gemm", "max_pool=max_pool_f32_planes", "concat=reference",
+local plain = { [net] = { "conv=conv_f32_gemm", "max_pool=max_pool_f32_planes", "concat=reference",
   "average_pool=average_pool_f32_planes", "global_average_pool=global_average_pool_f32",
-  "mul=elementwise_f32", "resize=reference", "split=reference" }
+  "mul=elementwise_f32", "resize=reference", "split=reference" },
+  [layouts] = { "conv=conv_f32_gemm", "concat=reference", "resize=reference" } }
 
 return function(args)
   local batch = math.tointeger(tonumber(args[1]))
@@ -42,7 +54,8 @@ return function(args)
     data[i] = r / 1073741824 - 1
   end
   local x = c.tensor { shape = { batch, 3, 21, 19 }, data = data }
-  local a, b = { loaded(batch):run(x) }, { loaded(batch, plain):run(x) }
+  local made = args[2] == "layouts" and layouts or net
+  local a, b = { loaded(batch, nil, made):run(x) }, { loaded(batch, plain[made], made):run(x) }
   for k = 1, #a do
     local off, most = 0, 0
     for i = 1, #a[k] do
@@ -51,5 +64,5 @@ return function(args)
     end
     print(#a[k], off, most)
   end
-  for _, row in ipairs(loaded(batch):profile { runs = 1, warm = 0 }) do print(row.kernel) end
+  for _, row in ipairs(loaded(batch, nil, made):profile { runs = 1, warm = 0 }) do print(row.kernel) end
 end

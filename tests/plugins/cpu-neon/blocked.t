@@ -36,4 +36,12 @@ for my $kernel (qw(conv_f32_blocked conv_f32_blocked_depthwise max_pool_f32_bloc
 is((grep { $_ eq '' || /layout/ } @{$steps{" 1"}}), 1, 'the layout changes once');
 is((grep { /^(?:concat|slice)/ } @{$steps{" 1"}}), 0, 'halves and joins of one picture lie in each other');
 ok((grep { /concat_f32/ } @{$steps{" 3"}}), 'of several they are copied in blocks');
+my @lines = split /\n/, `$build/cnnrun --trust --threads 2 tests/plugins/cpu-neon/blocked.lua 2 layouts 2>&1`;
+is($?, 0, 'a net of several layouts runs') or diag(@lines);
+for (grep { /\t/ } @lines) {
+    my ($n, $off, $most) = split /\t/;
+    cmp_ok($most, '>', 0.01, "there is something in $n values");
+    cmp_ok($off, '<', 2e-5 * $most, 'they are what plain kernels give');
+}
+cmp_ok((grep { $_ eq '' || /layout/ } @lines), '>', 1, 'and layouts change');
 done_testing;

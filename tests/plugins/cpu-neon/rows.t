@@ -15,7 +15,8 @@ for my $isa (qw(avx512 avx2 generic)) {
         my $text = `$build/cnnrun kernelcheck --cpu-isa $isa --kernel $kernel --device cpu --seed 2 --cases $cases 2>&1`;
         ok $? == 0 && $text =~ /, $cases cases, 0 failed/, "$isa: $kernel" or diag $text;
     }
-    for my $kernel (qw(lstm_f32_packed gru_f32_packed rnn_f32_packed reduce_sum_f32 grid_sample_f32)) {
+    for my $kernel (qw(lstm_f32_packed gru_f32_packed rnn_f32_packed reduce_sum_f32 reduce_l2_f32 grid_sample_f32
+                       split_bytes)) {
         my $text = `$build/cnnrun kernelcheck --cpu-isa $isa --kernel $kernel --device cpu --seed 3 --cases 30 2>&1`;
         ok $? == 0 && $text =~ /, 30 cases, 0 failed/, "$isa: $kernel" or diag $text;
     }

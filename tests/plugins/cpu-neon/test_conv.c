@@ -61,6 +61,11 @@ static const shape shapes[] = {
     {"1x16x14x14", "16x16x3x3", "dilations=9; pads=9", 0}, /* variable weights */
     {"2x32x29x20", "16x32x3x3", "dilations=6; strides=2; pads=6", 0},
     {"1x16x9x33", "48x16x3x3", "dilations=3,14; strides=2,3; pads=2,14,4,11", 0},
+    /* most taps lie in the padding, and each is multiplied alone */
+    {"1x64x14x15", "40x64x3x3", "dilations=12; pads=12", 0},
+    {"1x64x4x4", "32x64x1x5", "pads=0,2", 0}, /* variable weights */
+    {"2x272x5x7", "8x272x3x3", "dilations=6,5; strides=1,2; pads=6,2,6,5", 0},
+    {"1x128x5x4", "32x64x5x1", "group=2; dilations=2,1; pads=4,0", 0},
 };
 
 static void convolutions(void) {

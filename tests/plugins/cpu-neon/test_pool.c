@@ -116,16 +116,21 @@ static void row_normalisations(void) {
 
 /* Axes at the end, the begin and between; one task and several; a NaN in each place. */
 static void reductions(void) {
-    static const char *const ops[] = {"reduce_sum", "reduce_mean", "reduce_max", "reduce_min"};
+    static const char *const ops[] = {"reduce_sum", "reduce_mean", "reduce_max",       "reduce_min",
+                                      "reduce_l1",  "reduce_l2",   "reduce_sum_square"};
     cnr_tensor *x = t_random(CNR_f32, "3x70x5x290", 31), *odd = t_random(CNR_f32, "5x7x19", 32);
     t_set(odd, 0, NAN);
     t_set(odd, 200, NAN);
+    cnr_tensor *planes = t_random(CNR_f32, "2x32x9x11", 35);
     for (size_t i = 0; i < sizeof ops / sizeof ops[0]; i++) {
         neon_check(ops[i], "axes=-1", "", 1, x);
         neon_check(ops[i], "axes=1,2; keepdims=0", "", 1, x);
         neon_check(ops[i], "axes=0", "", 1, odd);
         neon_check(ops[i], "axes=1,2", "", 1, odd);
         neon_check(ops[i], "", "", 1, x);
+        neon_check(ops[i], "axes=2,3", "", 1, planes); /* also of channel blocks */
+        neon_check(ops[i], "axes=-2", "", 1, planes);
+        neon_check(ops[i], "axes=-1; keepdims=0", "", 1, planes);
     }
 }
 

@@ -79,13 +79,11 @@ static void look(const cnr_graph *g) {
 
 /* Runs the graph with all rewrites and with none; they agree, and `nodes` are left. */
 static void compare(cnr_graph *g, cnr_value y, int32_t nodes, const char *what) {
-    static const char *const off[] = {"remove-dead",        "remove-identity",
-                                      "fold-constants",     "fold-affine",
-                                      "merge-transposes",   "einsum-to-matmul",
-                                      "fuse-activations",   "clip-limits",
-                                      "fuse-normalization", "gather-to-slice",
-                                      "drop-copies",        "scale-products",
-                                      "trim-taps",          NULL};
+    static const char *const off[] = {"remove-dead",      "remove-identity",  "fold-constants",
+                                      "fold-affine",      "merge-transposes", "einsum-to-matmul",
+                                      "fuse-activations", "clip-limits",      "fuse-normalization",
+                                      "gather-to-slice",  "drop-copies",      "drop-neutral",
+                                      "scale-products",   "trim-taps",        NULL};
     cnr_error err = CNR_ERROR_INIT;
     float input[200], *kept = NULL;
     int64_t n = 0;
@@ -480,6 +478,25 @@ static void copies(void) {
     compare(g, OF("abs", scattered(g, x, 1, 1)), 4, "one that leaves a slice stays");
 }
 
+/* ---- arithmetic that changes nothing ---- */
+
+static void neutral(void) {
+    cnr_value x;
+    cnr_graph *g = begin(&x);
+    compare(g, OF("sin", MUL(N(1), OF("tanh", x))), 2, "a product by 1");
+    g = begin(&x);
+    x = OF("tanh", x);
+    x = NODE(g, "pow", NULL, NODE(g, "sub", NULL, NODE(g, "div", NULL, x, N(1)), N(0)), N(1));
+    compare(g, OF("sin", x), 2, "a quotient and a power by 1, less 0");
+    g = begin(&x);
+    compare(g, OF("sin", NODE(g, "div", NULL, N(1), OF("exp", x))), 3, "1 divided by x stays");
+    g = begin(&x);
+    compare(g, MUL(N(1), x), 1, "a product between an input and an output stays");
+    g = begin(&x);
+    compare(g, OF("sin", MUL(OF("tanh", x), weight(g, "w", DIMS(1, 1, 1, 1, 1), 1, 1))), 3,
+            "a number with more axes than x stays");
+}
+
 int main(void) {
     const char *const dirs[] = {CNRT_BUILD_DIR "/plugins", NULL};
     const cnr_open_options o = {.size = sizeof o, .plugin_dirs = dirs, .no_default_dirs = 1};
@@ -553,6 +570,7 @@ int main(void) {
     activations();
     limits();
     copies();
+    neutral();
     scales();
     slices();
     dilated();
