@@ -221,7 +221,19 @@ static cnr_status train_and_quantise(job *q, cnr_error *err) {
     out->net = own;
     q->c.net = own;
     cnri_shifts_free(&q->c); /* were of other weights */
+    cnri_rounded_free(&q->c);
     return quantise_and_compare(q, err);
+}
+
+/* Rounds the weights of all layers that could be quantised. */
+static cnr_status round_weights(job *q, cnr_error *err) {
+    bool *all = cnri_alloc_zero((size_t)q->out->net->nodes.n + 1);
+    if (!all) return cnri_out_of_memory(err, "quantize");
+    memset(all, true, (size_t)q->out->net->nodes.n);
+    cnr_status status = cnri_quantized(&q->c, all, &q->out->quantized, &q->answers, err);
+    cnri_free(all);
+    if (!status) status = cnri_round_weights(&q->c, &q->answers, err);
+    return forget(q, status);
 }
 
 /* ---- by which ranges ---- */
@@ -489,6 +501,8 @@ static cnr_status quantise_all(job *q, const cnr_graph *net, cnr_error *err) {
     cnri_method method;
     status = cnri_range_method(q->o->method, &method, err);
     if (!status) status = cnri_calibrate(&q->c, method != CNRI_METHOD_MINMAX, err);
+    if (!status) cnri_calibrate_by(&q->c, CNRI_METHOD_MINMAX, false);
+    if (!status) status = round_weights(q, err);
     if (!status) status = choose_ranges(q, method, err);
     if (!status) status = quantise_the_good(q, err);
     if (!status && q->o->epochs > 0 && q->answers.n > 0) status = train_and_quantise(q, err);
