@@ -150,8 +150,9 @@ cnr_status cnri_drop_slower(cnri_calibration *c, bool *wanted, cnri_layer_ns *re
 cnr_status cnri_equalise(cnri_calibration *c, cnr_graph *net, cnr_error *err);
 
 /* ---- bias.c: outputs that are off on average ---- */
-/* Computes the shifts of the layers in `wanted`. */
-cnr_status cnri_correct_biases(cnri_calibration *c, const bool *wanted, cnr_error *err);
+/* Computes the shifts of the layers in `wanted` from at most so many pictures. */
+cnr_status cnri_correct_biases(cnri_calibration *c, const bool *wanted, int64_t pictures,
+                               cnr_error *err);
 
 /* ---- rounding.c: weights whose errors cancel on the pictures ---- */
 /* Fills `rounded` for the layers of `answers`. */
