@@ -166,7 +166,8 @@ static cnr_status noise_now(job *q, double *noise, int32_t *layers, cnr_error *e
 
 /* MOST: pictures of a pass that corrects; LEAST: of large nets, where it was not asked for. */
 enum { MOST_PICTURES = 16, LEAST_PICTURES = 4 };
-static const double WORK = 2.5e11; /* multiplications, beyond which a correction has fewer pictures */
+static const double WORK =
+    2.5e11; /* multiplications, beyond which a correction has fewer pictures */
 
 /* Each layer takes a pass over the pictures. */
 static int64_t pictures_to_correct(const job *q, int32_t layers) {
