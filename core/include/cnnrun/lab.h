@@ -416,9 +416,9 @@ typedef struct cnr_quantize_options {
      * the `limit` pictures, which calibration does not use. 0: no bound; negative: no loss
      * allowed. */
     double max_drop;
-    /* equalize 1: first scale the channels between pairs of layers to similar ranges. correct_bias
-     * 1: afterwards subtract the mean error of the outputs from the biases, where that reduces
-     * noise. */
+    /* equalize 1: first scale the channels between pairs of layers to similar ranges. The mean
+     * error of the outputs is subtracted from the biases where that reduces noise; correct_bias 1:
+     * as judged on pictures that are held back as for max_drop. */
     int32_t equalize, correct_bias;
     /* Quantisation-aware training: number of epochs, 0 for none. It uses data's "train" split, of
      * which a tenth is for validation. The best net is quantised, or the original if none is

@@ -4,12 +4,12 @@
 #include "work/calibrate.h"
 #include <math.h>
 
-enum { PICTURES = 16, PASSES = 64 };
+enum { PASSES = 64 };
 
-/* One of *n passes (set by the first): corrects the bias of the layers whose turn it is. With
- * more than PASSES layers, several share a pass. */
-static cnr_status correct_some(cnri_calibration *c, const bool *wanted, int32_t pass, int32_t *n,
-                               cnr_error *err) {
+/* One of *n passes (set by the first): corrects the bias of the layers whose turn it
+ * is. With more than PASSES layers, several share a pass. */
+static cnr_status correct_some(cnri_calibration *c, const bool *wanted, int64_t pictures,
+                               int32_t pass, int32_t *n, cnr_error *err) {
     cnri_answers answers = {0};
     cnr_graph *quantized = NULL;
     cnr_status status = cnri_quantized(c, wanted, &quantized, &answers, err);
@@ -25,7 +25,7 @@ static cnr_status correct_some(cnri_calibration *c, const bool *wanted, int32_t 
         if (!a->off) status = cnri_out_of_memory(err, "quantize");
         any = true;
     }
-    if (!status && any) status = cnri_compare(c, quantized, &answers, PICTURES, err);
+    if (!status && any) status = cnri_compare(c, quantized, &answers, pictures, err);
     for (int32_t i = 0; i < answers.n && !status; i++) {
         const cnri_answer *a = &answers.at[i];
         double **shift = &c->shifts[c->net->values.at[a->as.real].producer];
@@ -40,13 +40,14 @@ static cnr_status correct_some(cnri_calibration *c, const bool *wanted, int32_t 
     return status;
 }
 
-cnr_status cnri_correct_biases(cnri_calibration *c, const bool *wanted, cnr_error *err) {
+cnr_status cnri_correct_biases(cnri_calibration *c, const bool *wanted, int64_t pictures,
+                               cnr_error *err) {
     cnri_shifts_free(c);
     c->shifts = cnri_alloc_zero(((size_t)c->net->nodes.n + 1) * sizeof *c->shifts);
     cnr_status status = c->shifts ? CNR_OK : cnri_out_of_memory(err, "quantize");
     int32_t n = 1;
     for (int32_t pass = 0; pass < n && !status; pass++) {
-        status = correct_some(c, wanted, pass, &n, err);
+        status = correct_some(c, wanted, pictures, pass, &n, err);
         if (!status)
             status = cnri_report_progress(c->observer, "correcting biases", pass + 1,
                                           cnr_max(pass + 1, n), err);

@@ -43,6 +43,7 @@ static cnr_status run_one(cnri_runner *r, cnr_tap_fn tap, void *arg, const cnri_
 }
 
 cnr_value cnri_tapped_value(const cnr_graph *g, const char *node, int32_t output) {
+    if (!node) return g->inputs.at[0];
     for (int32_t i = 0; i < g->nodes.n; i++)
         if (strcmp(g->nodes.at[i]->name, node) == 0)
             return output < g->nodes.at[i]->view.n_outputs ? g->nodes.at[i]->out[output] : -1;
@@ -115,6 +116,7 @@ void cnri_calibrate_by(cnri_calibration *c, cnri_method method, bool careful) {
 
 void cnri_calibration_close(cnri_calibration *c) {
     cnri_shifts_free(c);
+    cnri_rounded_free(c);
     for (int32_t v = 0; c->counts && v < c->net->values.n; v++) cnri_free(c->counts[v].bin);
     cnri_free(c->counts);
     cnri_free(c->all);
@@ -131,8 +133,13 @@ cnr_status cnri_calibration_watch(cnri_calibration *c, int64_t pictures, cnr_tap
         cnr_sample sample;
         if (!cnri_calibrates(c, i)) continue;
         if ((status = cnri_samples_read(c->samples, i, &sample, err)) != CNR_OK) break;
-        status = run_one(&runner, tap, arg, c, &sample.picture, err);
+        status = cnri_runner_shape(&runner, 1, &sample.picture, err);
+        if (!status) status = cnri_runner_put(&runner, 0, &sample.picture, err);
+        if (!status) tap(arg, NULL, 0, &runner.input);
+        if (!status) status = run_one(&runner, tap, arg, c, &sample.picture, err);
         cnri_free(sample.picture.data);
+        if (!status && cnri_stopped(c->observer))
+            status = cnri_fail(err, CNR_E_CANCELLED, "quantize", "stopped");
     }
     cnri_runner_close(&runner);
     cnr_release(model);

@@ -44,6 +44,13 @@ void cnri_histogram_add(cnri_histogram *h, const cnri_range *all, const cnr_tens
 cnri_range cnri_range_by(cnri_method method, bool careful, const cnri_histogram *h,
                          const cnri_range *all);
 
+/* Weights of a layer, rounded to what 8 bits hold, and what is added to its bias. */
+typedef struct cnri_rounded {
+    cnr_value w, bias; /* of the net; bias -1: none */
+    float *weights;    /* owned; NULL: the layer's weights are rounded to the nearest */
+    double *shift;     /* owned, by row */
+} cnri_rounded;
+
 typedef struct cnri_calibration {
     cnr_load_options how; /* load options of all nets that are made */
     const cnr_observer *observer;
@@ -57,6 +64,7 @@ typedef struct cnri_calibration {
     cnri_range *all;         /* by value of net: least and largest number that was seen */
     cnri_histogram *counts;  /* by value of net; NULL: not counted */
     double **shifts;         /* by node of net, then channel: added to its bias; NULL: none */
+    cnri_rounded *rounded;   /* by node of net; NULL: none */
     cnr_status failed;       /* set by a tap */
 } cnri_calibration;
 
@@ -92,10 +100,10 @@ void cnri_add_noise(cnri_answer *a, double real, double got);
 double cnri_decibels(const cnri_answer *a); /* infinite without noise */
 static inline bool cnri_is_quantised(const cnri_answer *a) { return a->as.scale > 0; }
 void cnri_answers_free(cnri_answers *answers);
-/* Runs the net on the first pictures and calls `tap` for its values. */
+/* Runs the net on the first pictures and calls `tap` for its input (node NULL) and its values. */
 cnr_status cnri_calibration_watch(cnri_calibration *c, int64_t pictures, cnr_tap_fn tap, void *arg,
                                   cnr_error *err);
-/* The value that a call of a tap is about; -1: not found. */
+/* The value that a call of a tap is about; node NULL: the input; -1: not found. */
 cnr_value cnri_tapped_value(const cnr_graph *g, const char *node, int32_t output);
 /* Makes a model of a copy of `g`, with or without fusing of operators. */
 cnr_status cnri_calibration_model(const cnri_calibration *c, const cnr_graph *g, bool fuse,
@@ -142,13 +150,20 @@ cnr_status cnri_drop_slower(cnri_calibration *c, bool *wanted, cnri_layer_ns *re
 cnr_status cnri_equalise(cnri_calibration *c, cnr_graph *net, cnr_error *err);
 
 /* ---- bias.c: outputs that are off on average ---- */
-/* Computes the shifts of the layers in `wanted`. */
-cnr_status cnri_correct_biases(cnri_calibration *c, const bool *wanted, cnr_error *err);
+/* Computes the shifts of the layers in `wanted` from at most so many pictures. */
+cnr_status cnri_correct_biases(cnri_calibration *c, const bool *wanted, int64_t pictures,
+                               cnr_error *err);
+
+/* ---- rounding.c: weights whose errors cancel on the pictures ---- */
+/* Fills `rounded` for the layers of `answers`. */
+cnr_status cnri_round_weights(cnri_calibration *c, const cnri_answers *answers, cnr_error *err);
 
 /* ---- shifts.c ---- */
+void cnri_rounded_free(cnri_calibration *c);
 /* The bias of a node if no other node uses it; else -1. */
 cnr_value cnri_bias_of(const cnr_graph *g, const cnri_node *node);
-/* Adds the shifts to the biases of a copy of the net, before it is quantised. */
+/* Gives a copy of the net the rounded weights, and adds the shifts to its biases, before it is
+ * quantised. */
 cnr_status cnri_apply_shifts(const cnri_calibration *c, cnr_graph *g, const bool *wanted,
                              cnr_error *err);
 /* Adds the error of element k of the value to its channel. */

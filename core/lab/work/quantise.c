@@ -155,30 +155,54 @@ static cnr_status quantise_and_compare(job *q, cnr_error *err) {
     return status ? status : cnri_compare(&q->c, q->out->quantized, &q->answers, COMPARED, err);
 }
 
-/* Corrects biases before any layer is given up for noise. Keeps the correction if it reduces
- * noise in the outputs of the held-back pictures. */
-static cnr_status correct_biases(job *q, cnr_error *err) {
-    q->c.compares_held_back = true;
-    cnr_status status = quantise_and_compare(q, err);
-    q->c.compares_held_back = false;
-    const double before = noise_in(&q->answers);
-    const bool any = q->answers.n > 0;
-    status = forget(q, status);
-    if (status || !any) return status;
-    status = cnri_correct_biases(&q->c, q->wanted, err);
-    q->c.compares_held_back = true;
-    if (!status) status = quantise_and_compare(q, err);
-    q->c.compares_held_back = false;
-    q->out->bias_gain = status ? NAN : 10 * log10(before / noise_in(&q->answers));
-    if (!(q->out->bias_gain > 0)) cnri_shifts_free(&q->c);
+/* Noise in the outputs if the wanted layers are quantised as they are now, and how many there are.
+ */
+static cnr_status noise_now(job *q, double *noise, int32_t *layers, cnr_error *err) {
+    const cnr_status status = quantise_and_compare(q, err);
+    *layers = q->answers.n;
+    *noise = noise_in(&q->answers);
     return forget(q, status);
+}
+
+/* MOST: pictures of a pass that corrects; LEAST: of large nets, where it was not asked for. */
+enum { MOST_PICTURES = 16, LEAST_PICTURES = 4 };
+static const double WORK =
+    2.5e11; /* multiplications, beyond which a correction has fewer pictures */
+
+/* Each layer takes a pass over the pictures. */
+static int64_t pictures_to_correct(const job *q, int32_t layers) {
+    const cnr_graph *net = q->out->net;
+    double work = 0;
+    for (int32_t i = 0; i < net->nodes.n; i++)
+        work += (double)cnri_node_macs(&net->nodes.at[i]->view) * layers;
+    if (q->o->correct_bias || !(work * MOST_PICTURES > WORK)) return MOST_PICTURES;
+    return (int64_t)fmax(LEAST_PICTURES, WORK / work);
+}
+
+/* Corrects biases before any layer is given up for noise. Keeps the correction if it reduces
+ * noise in the outputs, of the held-back pictures if that was asked for. */
+static cnr_status correct_biases(job *q, cnr_error *err) {
+    const bool slow = q->o->correct_bias;
+    double before, after = NAN;
+    int32_t layers;
+    q->c.compares_held_back = slow;
+    cnr_status status = noise_now(q, &before, &layers, err);
+    q->c.compares_held_back = false;
+    if (status || !(before > 0)) return status;
+    status = cnri_correct_biases(&q->c, q->wanted, pictures_to_correct(q, layers), err);
+    q->c.compares_held_back = slow;
+    if (!status) status = noise_now(q, &after, &layers, err);
+    q->c.compares_held_back = false;
+    if (slow) q->out->bias_gain = status ? NAN : 10 * log10(before / after);
+    if (!(after < before)) cnri_shifts_free(&q->c);
+    return status;
 }
 
 static cnr_status quantise_the_good(job *q, cnr_error *err) {
     const char *spoiled = NULL;
     double decibels = 0;
     cnr_status status = watch(q, err);
-    if (!status && q->o->correct_bias) status = correct_biases(q, err);
+    if (!status) status = correct_biases(q, err);
     for (bool again = true; again && !status;) {
         status = cnri_quantized(&q->c, q->wanted, &q->out->quantized, &q->answers, err);
         if (status) break;
@@ -221,7 +245,19 @@ static cnr_status train_and_quantise(job *q, cnr_error *err) {
     out->net = own;
     q->c.net = own;
     cnri_shifts_free(&q->c); /* were of other weights */
+    cnri_rounded_free(&q->c);
     return quantise_and_compare(q, err);
+}
+
+/* Rounds the weights of all layers that could be quantised. */
+static cnr_status round_weights(job *q, cnr_error *err) {
+    bool *all = cnri_alloc_zero((size_t)q->out->net->nodes.n + 1);
+    if (!all) return cnri_out_of_memory(err, "quantize");
+    memset(all, true, (size_t)q->out->net->nodes.n);
+    cnr_status status = cnri_quantized(&q->c, all, &q->out->quantized, &q->answers, err);
+    cnri_free(all);
+    if (!status) status = cnri_round_weights(&q->c, &q->answers, err);
+    return forget(q, status);
 }
 
 /* ---- by which ranges ---- */
@@ -489,6 +525,8 @@ static cnr_status quantise_all(job *q, const cnr_graph *net, cnr_error *err) {
     cnri_method method;
     status = cnri_range_method(q->o->method, &method, err);
     if (!status) status = cnri_calibrate(&q->c, method != CNRI_METHOD_MINMAX, err);
+    if (!status) cnri_calibrate_by(&q->c, CNRI_METHOD_MINMAX, false);
+    if (!status) status = round_weights(q, err);
     if (!status) status = choose_ranges(q, method, err);
     if (!status) status = quantise_the_good(q, err);
     if (!status && q->o->epochs > 0 && q->answers.n > 0) status = train_and_quantise(q, err);

@@ -360,8 +360,7 @@ typedef struct cnri_quantise_options {
                            without labels, of agreement; NaN: no bound */
     bool all;           /* layers that are slower here, too */
     bool equalise;      /* channels between layers, by what they were seen to hold */
-    bool correct_bias;  /* what outputs are off by on average is taken off the layers' biases,
-                           where that makes less noise on the pictures that are held back */
+    bool correct_bias;  /* the correction of biases is judged on the pictures that are held back */
     const char *method; /* how ranges are made of what was seen; NULL: minmax */
     /* Not 0: the layers that become whole numbers are trained for so many epochs as if they were,
      * and the best of these nets, by a tenth of the pictures that is not trained on, is quantised.

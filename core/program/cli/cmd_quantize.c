@@ -32,8 +32,7 @@ static const cnri_option options[] = {
     CNRI_OPTION(quantize, o.equalise, "--equalize", NULL,
                 "make the channels between two layers alike first, in the weights of both"),
     CNRI_OPTION(quantize, o.correct_bias, "--correct-bias", NULL,
-                "take off the layers' biases what their outputs are off by on average, where that "
-                "makes less noise"),
+                "judge the correction of biases on pictures that are held back, and tell its gain"),
     CNRI_OPTION(quantize, o.all, "--all", NULL, "quantise layers that are slower here, too"),
     CNRI_OPTION(quantize, o.epochs, "--epochs", "N",
                 "train the layers that are quantised for N epochs as if they were, and quantise "
@@ -206,9 +205,13 @@ const cnri_command cnri_cmd_quantize = {
         "pictures, keeps the one with the least noise in what the net's outputs are made "
         "of, and cuts\n"
         "nothing off that would cost a value more than a hundredth of its signal.\n"
-        "--equalize helps where some channels hold far less than others; --correct-bias takes "
-        "some seconds,\n"
-        "and is kept where it makes less noise on pictures that are held back as for --max-drop.\n"
+        "Weights are rounded so that the errors of a row cancel on the pictures. What outputs are "
+        "off by on\n"
+        "average is taken off the biases where that makes less noise; with --correct-bias as "
+        "judged on\n"
+        "pictures that are held back as for --max-drop. --equalize helps where some channels hold "
+        "far less\n"
+        "than others.\n"
         "Both nets are timed here, step by step, as tune does: a layer stays float where 8 "
         "bits do not\n"
         "make the net faster, conversions counted; --all and --deterministic time nothing. "

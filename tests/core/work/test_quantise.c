@@ -78,6 +78,62 @@ static void quantised(const cnr_graph *net) {
     cnri_quantising_free(&q);
 }
 
+/* Noise over signal in the last layer of a net in 8 bits. */
+static double noise_in_last(cnri_calibration *c, const bool *all) {
+    cnri_answers answers = {0};
+    cnr_graph *quantized = NULL;
+    cnr_error err = CNR_ERROR_INIT;
+    double noise = NAN;
+    if (!cnri_quantized(c, all, &quantized, &answers, &err) && answers.n > 0 &&
+        !cnri_compare(c, quantized, &answers, 10, &err))
+        noise = answers.at[answers.n - 1].noise / answers.at[answers.n - 1].signal;
+    if (!c->rounded) cnri_round_weights(c, &answers, &err);
+    cnri_answers_free(&answers);
+    cnri_graph_free(quantized);
+    return noise;
+}
+
+/* Weights whose errors cancel on the pictures, beside weights that are rounded to the nearest. */
+static void rounded(const cnr_graph *net) {
+    cnri_samples samples;
+    cnr_error err = CNR_ERROR_INIT;
+    cnri_calibration c = {.rt = guests_rt,
+                          .how = {.size = sizeof c.how, .device = "cpu"},
+                          .net = net,
+                          .samples = &samples,
+                          .pictures = 10};
+    bool *all = cnri_alloc_zero((size_t)net->nodes.n);
+    memset(all, true, (size_t)net->nodes.n);
+    if (cnri_samples_open(spec, "train", &samples, &err) || cnri_calibrate(&c, false, &err)) {
+        ok(0, "calibrates: %s", err.text);
+        return;
+    }
+    cnri_calibrate_by(&c, CNRI_METHOD_MINMAX, false);
+    const double nearest = noise_in_last(&c, all), data = noise_in_last(&c, all);
+    ok(data < nearest * 0.9, "rounding by data makes less noise: %g, not %g", data, nearest);
+    int32_t layers = 0;
+    bool kept = true;
+    for (int32_t i = 0; c.rounded && i < net->nodes.n; i++) {
+        const cnri_rounded *r = &c.rounded[i];
+        if (!r->weights) continue;
+        const cnr_tensor *w = net->values.at[r->w].type;
+        const int64_t rows = w->dim[0], depth = cnr_count(w) / rows;
+        layers++;
+        for (int64_t row = 0; row < rows; row++) {
+            double most[2] = {0, 0};
+            for (int64_t k = row * depth; k < (row + 1) * depth; k++) {
+                most[0] = fmax(most[0], fabs((double)((const float *)w->data)[k]));
+                most[1] = fmax(most[1], fabs((double)r->weights[k]));
+            }
+            kept = kept && most[0] == most[1];
+        }
+    }
+    ok(layers == 4 && kept, "%d layers, and the largest weight of each row stays", (int)layers);
+    cnri_calibration_close(&c);
+    cnri_samples_close(&samples);
+    cnri_free(all);
+}
+
 /* Ten pictures; the float net is right on the first eight, and sure of all to nine tenths. */
 static void points(void) {
     cnri_verdict float_net[10], same[10], others[10];
@@ -182,6 +238,7 @@ int main(void) {
     }
     methods();
     quantised(net);
+    rounded(net);
     points();
     budget(net);
     stopped(net);
