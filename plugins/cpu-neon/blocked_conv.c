@@ -283,7 +283,7 @@ static cnr_status plan(neon_stored as, const cnr_device *device, const cnr_node 
     neon_ending_plan(node, &s->end);
     s->as = as == NEON_PAIRS ? NEON_F32 : as;
     s->pair = as == NEON_PAIRS ? 2 : 1;
-    s->w = cnr_window_three(&w);
+    s->w = shape_window_three(&w);
     s->group = groups_of(node);
     s->cin = x->dim[1];
     s->cout = weight->dim[0];

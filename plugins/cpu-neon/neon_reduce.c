@@ -23,8 +23,8 @@ static int shape_of(const cnr_node *node, reduce_state *s) {
     if (!x || !y || !cnr_is_plain(x, 1u << CNR_f32) || !cnr_is_plain(y, 1u << CNR_f32)) return 0;
     while (s->kind < REDUCTIONS && strcmp(node->desc->name, names[s->kind]) != 0) s->kind++;
     if (s->kind == REDUCTIONS) return 0;
-    const int64_t set = cnr_reduced_axes(node);
-    if (set < 0 || !cnr_reduced_stretch(x, set, &s->outer, &s->n, &s->inner)) return 0;
+    const int64_t set = shape_reduced_axes(node);
+    if (set < 0 || !shape_reduced_stretch(x, set, &s->outer, &s->n, &s->inner)) return 0;
     s->rows = cnr_max(1, TASK / cnr_max(1, s->n));
     return s->n > 0;
 }

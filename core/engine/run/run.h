@@ -6,7 +6,7 @@
 #include "data/data.h"
 #include "plan/plan.h"
 #include "run/load_options.h"
-#include <cnnrun/engine.h>
+#include <cnnrun/placement.h>
 
 typedef enum cnri_event_kind {
     CNRI_EVENT_RUN_BEGIN,
