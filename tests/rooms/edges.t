@@ -14,7 +14,7 @@ while (<$in>) {
     my ($name, $may) = /^\| (\w+) \|[^|]*\|([a-z ]*)\|$/ or next;
     $allowed{$name} = { map { $_ => 1 } split ' ', $may } if -d "$build/core/CMakeFiles/cnnrun-$name-objects.dir";
 }
-is(join(' ', sort keys %allowed), 'check engine lab power script', 'the table names the libraries that the build makes');
+is(join(' ', sort keys %allowed), 'check common engine lab power script', 'the table names the libraries that the build makes');
 
 # Symbols of all objects below a folder: defined => [file...], or used.
 sub symbols_of {

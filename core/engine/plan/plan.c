@@ -9,6 +9,8 @@ void cnri_chooser_register(const cnri_chooser *own) {
     __atomic_store_n(&chooser, own, __ATOMIC_RELEASE);
 }
 
+static const cnri_chooser *above(void) { return __atomic_load_n(&chooser, __ATOMIC_ACQUIRE); }
+
 cnri_policy *cnri_policy_retain(cnri_policy *policy) {
     if (policy) atomic_fetch_add(&policy->refs, 1);
     return policy;
@@ -85,23 +87,22 @@ static cnr_status count_params(cnr_plan *plan, cnr_error *err) {
 static cnr_status choose(cnri_planner *p, cnr_error *err) {
     const bool asks = p->options->policy && !p->options->memo;
     const bool looks = asks || p->options->candidates;
-    const cnri_chooser *above = __atomic_load_n(&chooser, __ATOMIC_ACQUIRE);
     cnr_status status = cnri_regions_find(p, err);
     cnri_memo_place(p);
     if (!status && p->options->memo) status = cnri_regions_follow_memo(p, err);
     if (!status) status = cnri_plan_choose(p, err);
-    if (!status && looks && !above)
+    if (!status && looks && !above())
         status = cnri_fail(err, CNR_E_UNSUPPORTED, "plan",
                            "the engine alone has no candidates and no policies");
-    if (!status && looks) status = above->make(p, err);
+    if (!status && looks) status = above()->make(p, err);
     if (!status && !p->options->memo && cnri_regions_take(p)) {
         cnri_choices_drop(p);
         status = cnri_plan_choose(p, err);
     }
     if (status || !looks) return status;
-    status = above->choose(p, asks, err);
+    status = above()->choose(p, asks, err);
     if (!p->options->candidates) {
-        above->free(p->plan->table);
+        above()->free(p->plan->table);
         p->plan->table = NULL;
     }
     return status;
@@ -145,7 +146,7 @@ static cnr_status make(cnri_planner *p, const cnr_graph *net, const cnr_tensor *
     if (!status) status = cnri_plan_place(p, err);
     if (!status) status = choose(p, err);
     if (!status) status = cnri_plan_emit(p, err);
-    if (!status && chooser) status = chooser->links(p, err);
+    if (!status && above()) status = above()->links(p, err);
     if (!status) status = cnri_plan_alias(p, err);
     if (!status) status = cnri_plan_views(p, err);
     if (!status) status = cnri_plan_lay(p, err);
@@ -242,7 +243,7 @@ void cnri_plan_free(cnr_plan *plan) {
     cnri_vec_free(&plan->decisions);
     cnri_regions_free(plan->regions);
     cnri_unmap_file(&plan->kept);
-    if (plan->table) chooser->free(plan->table);
+    if (plan->table) above()->free(plan->table);
     cnri_plan_unplace(plan);
     cnri_free(plan->origin);
     cnri_free(plan->constants);

@@ -362,11 +362,6 @@ bool cnri_tuning_knows(const cnri_tuning *t, const char *key);
 /* Sets the cost of a key and kernel, replacing an earlier one. */
 cnr_status cnri_tuning_set(cnri_tuning *t, const char *key, const char *kernel, cnri_cost cost,
                            cnr_error *err);
-/* Prints and parses one JSON object on each line. Parsing adds rows and skips malformed lines,
- * because the record only advises. */
-void cnri_tuning_print(const cnri_tuning *t, cnri_text *out);
-cnr_status cnri_tuning_parse(cnri_tuning *t, const char *text, cnr_error *err);
-
 /* sound.c: compares the weights that the plan will read from a file with their fingerprints, or
  * with their digests if `exact`. Call it before anything runs. */
 cnr_status cnri_plan_verify_weights(cnr_plan *plan, bool exact, int32_t threads, cnr_error *err);
@@ -383,8 +378,13 @@ cnr_status cnri_residency_acquire(cnr_plan *plan, int32_t step, cnr_stream *stre
 void cnri_residency_release(cnr_plan *plan, int32_t step);
 /* False: the blob may be dropped after release, so work that reads it must be done by then. */
 bool cnri_residency_stays(const cnr_plan *plan, int32_t step);
-/* Under a memory bound: which weights stay, and how the others come. */
-void cnri_residency_print(const cnr_plan *plan, bool json, cnri_text *out);
+/* Lists, under a memory bound, whether the weights of each step stay. Returns the number of rows,
+ * in *out for cnri_free; 0: there is no bound, or memory is out. */
+typedef struct cnri_resident {
+    const char *node, *how; /* how: such as "come and go" */
+    uint64_t bytes, at_once;
+} cnri_resident;
+int32_t cnri_residency_list(const cnr_plan *plan, cnri_resident **out);
 /* Makes everything that may stay resident now, so the first run is like the others. */
 cnr_status cnri_residency_warm(cnr_plan *plan, cnr_error *err);
 /* Weight `value` has changed: prepares its blobs again in place, or drops them. */

@@ -1,6 +1,7 @@
 /* From parsed options to a runtime. */
 #define _GNU_SOURCE
 #include "front/front.h"
+#include "people/people.h"
 #include <stdlib.h>
 
 static void print_log(void *arg, int32_t level, const char *who, const char *text) {

@@ -2,6 +2,7 @@
  * a table for given values. It is flattened into numbers and texts by their path. */
 #include "lua/script.h"
 #include "lua/state.h"
+#include "board/board.h"
 #include <string.h>
 
 enum { MAX_DEPTH = 8, MAX_ENTRIES = 20000, MAX_PATH = 240 };
