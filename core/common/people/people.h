@@ -49,7 +49,9 @@ void cnri_exit_hook_remove(void *arg);
 /* For those signal handlers: calls cnri_write_drop_all, then every added function. */
 void cnri_exit_hooks_run(void);
 
-/* ---- median.c ---- */
+/* ---- numbers.c ---- */
+/* Fills a tensor with plausible numbers, the same every time; 0 in types other than f32. */
+void cnri_fill_made_up(cnr_tensor *t);
 /* Median of n values, which it sorts; 0 if n is 0. */
 double cnri_median(double *values, int64_t n);
 

@@ -266,7 +266,5 @@ cnr_status cnri_input_shapes(const cnr_model *model, int64_t batch, cnri_shapes 
                              cnr_error *err);
 /* Frees the members and zeroes *s; the struct stays the caller's. s must not be NULL. */
 void cnri_shapes_free(cnri_shapes *s);
-/* Fills a tensor with plausible numbers, the same every time; 0 in types other than f32. */
-void cnri_fill_made_up(cnr_tensor *t);
 
 #endif

@@ -3,6 +3,7 @@
 #include "store/store.h"
 #include "work/work.h"
 #include "keep/keep.h"
+#include "people/people.h"
 #include <unistd.h>
 
 enum { MAX_POLICY_BYTES = 1 << 20, COMPILING_MS = 600000 };
