@@ -58,7 +58,7 @@ void neon_bound_plan(const cnr_node *node, neon_ending *out) {
 }
 
 void neon_plane_of(const cnr_window *window, int64_t block, neon_plane *out) {
-    const cnr_window w = cnr_window_three(window);
+    const cnr_window w = shape_window_three(window);
     *out = (neon_plane){.block = block, .out_wide = w.out[2], .row1 = w.out[1]};
     for (int i = 0; i < 2; i++) {
         out->in[i] = w.in[i + 1];

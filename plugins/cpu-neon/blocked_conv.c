@@ -115,7 +115,7 @@ static cnr_status accepts(neon_stored as, const cnr_device *device, const cnr_no
     out->cost_ns = from || icg < WEIGHT_RUN ? neon_conv_cost(node, &w, 0.85, 0.7)
                                             : neon_conv_cost(node, &w, 0.7, 0.5);
     if (as == NEON_PAIRS) out->cost_ns = neon_conv_cost(node, &w, 1.6, 1.2);
-    const cnr_window planes = cnr_window_three(&w);
+    const cnr_window planes = shape_window_three(&w);
     out->cost_ns *= computed_share(as, &planes, icg, from);
     return CNR_OK;
 }
@@ -375,7 +375,7 @@ static cnr_status plan(neon_stored as, const cnr_device *device, const cnr_node 
     neon_ending_plan(node, &s->end);
     s->as = as == NEON_PAIRS ? NEON_F32 : as;
     s->pair = as == NEON_PAIRS ? 2 : 1;
-    s->w = cnr_window_three(&w);
+    s->w = shape_window_three(&w);
     s->group = groups_of(node);
     s->cin = x->dim[1];
     s->cout = weight->dim[0];

@@ -58,7 +58,7 @@ static int is_broadcast_link(const cnr_node *node, const cnr_epilogue *link, int
     if (!cnr_is_plain(y, 1u << CNR_f32) || y->block > 1 || y->rank != rank ||
         memcmp(y->dim, dim, (size_t)rank * sizeof *dim) != 0)
         return 0;
-    return cnr_stretch(t, rank, dim, &known.each, &known.n);
+    return shape_stretch(t, rank, dim, &known.each, &known.n);
 }
 
 int32_t neon_chain_accepts_broadcast(const cnr_node *node, int32_t rank, const int64_t *dim) {
@@ -80,8 +80,8 @@ void neon_chain_plan(const cnr_node *node, neon_chain *chain) {
         const cnr_tensor *y = node->outputs[0];
         chain->link[i].operand = operand;
         if (operand >= 0 && cnr_count(node->inputs[operand]) != cnr_count(y))
-            cnr_stretch(node->inputs[operand], y->rank, y->dim, &chain->link[i].each,
-                        &chain->link[i].n);
+            shape_stretch(node->inputs[operand], y->rank, y->dim, &chain->link[i].each,
+                          &chain->link[i].n);
     }
 }
 

@@ -2,6 +2,7 @@
 #ifndef NEON_H
 #define NEON_H
 
+#include "shapes.h"
 #include "ukernel/ukernel.h"
 
 #include <cnnrun/kit.h>

@@ -26,7 +26,7 @@ typedef struct reduce_state {
 
 /* Whether the reduction keeps channels apart, so that they may lie in blocks. */
 static int within_planes(const cnr_node *node) {
-    const int64_t set = cnr_reduced_axes(node);
+    const int64_t set = shape_reduced_axes(node);
     return set > 0 && !(set & 3) && node->inputs[0]->rank > 2;
 }
 
@@ -36,7 +36,7 @@ static int shape_of(const cnr_node *node, int64_t block, reduce_state *s) {
     if (!x || !y || !cnr_is_plain(x, 1u << CNR_f32) || !cnr_is_plain(y, 1u << CNR_f32)) return 0;
     while (s->kind < REDUCTIONS && strcmp(node->desc->name, names[s->kind]) != 0) s->kind++;
     if (s->kind == REDUCTIONS) return 0;
-    const int64_t set = cnr_reduced_axes(node);
+    const int64_t set = shape_reduced_axes(node);
     if (set < 0) return 0;
     if (x->rank > 2 && x->dim[0] > 0 && (s->kind == SUM || s->kind == MEAN) &&
         set == (1 << x->rank) - 3) {
@@ -44,7 +44,7 @@ static int shape_of(const cnr_node *node, int64_t block, reduce_state *s) {
         s->outer = x->dim[1];
         s->n = cnr_span(x, 2, x->rank);
         s->inner = 1;
-    } else if (!cnr_reduced_stretch(x, set, &s->outer, &s->n, &s->inner)) return 0;
+    } else if (!shape_reduced_stretch(x, set, &s->outer, &s->n, &s->inner)) return 0;
     s->outer /= block;
     s->inner *= block;
     s->rows = cnr_max(1, TASK / cnr_max(1, s->n));

@@ -26,7 +26,7 @@ static int layer_shape(const cnr_node *node, const cnr_tensor *x, row_norm_state
         const cnr_tensor *t = cnr_own_input(node, 1 + i);
         s->operand[i] = (row_operand){s->length, 1};
         if (t &&
-            !cnr_stretch(t, x->rank - axis, x->dim + axis, &s->operand[i].each, &s->operand[i].n))
+            !shape_stretch(t, x->rank - axis, x->dim + axis, &s->operand[i].each, &s->operand[i].n))
             return 0;
     }
     return 1;

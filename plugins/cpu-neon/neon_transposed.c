@@ -29,7 +29,7 @@ static int window_of(const cnr_node *node, const cnr_tensor *y, cnr_window *w, c
         return *why = NEON_WANTS_F32, 0;
     if (!is_transpose(node)) *why = neon_conv_window(node, y, weight, w);
     else {
-        cnr_window_transposed(node, x, y, weight, w);
+        shape_transposed_window(node, x, y, weight, w);
         *why = neon_padded_fits(w, y->dim[1]) ? NULL : "too large";
     }
     return !*why;

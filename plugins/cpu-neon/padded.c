@@ -15,7 +15,7 @@ int neon_unpadded(const neon_padded *g) {
 }
 
 neon_padded *neon_padded_new(const cnr_window *window) {
-    const cnr_window w = cnr_window_three(window);
+    const cnr_window w = shape_window_three(window);
     int64_t extent[3];
     const int64_t taps = w.kernel[0] * w.kernel[1] * w.kernel[2];
     neon_padded *g = neon_host->alloc(sizeof *g + (size_t)taps * sizeof g->tap[0]);

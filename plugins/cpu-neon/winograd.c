@@ -206,7 +206,7 @@ static cnr_status plan(neon_stored as, const cnr_device *device, const cnr_node 
     if (!s) return CNR_E_MEMORY;
     neon_ending_plan(node, &s->end);
     s->as = as;
-    s->w = cnr_window_three(&w);
+    s->w = shape_window_three(&w);
     s->side = side;
     s->components = components_of(side);
     s->group = group_of(node);

@@ -26,7 +26,7 @@ const char *int8_conv_window(const cnr_node *node, cnr_window *out, int64_t *dim
     if (x->rank < 3 || w->rank != x->rank) return "ranks differ";
     const char *why = cnr_window_resolve(node, x, w->dim + 2, &own);
     if (why) return why;
-    *out = cnr_window_three(&own);
+    *out = shape_window_three(&own);
     double bytes = (double)(x->dim[1] + 16);
     for (int32_t i = 0; i < 3; i++) {
         if (out->out[i] < 0) return "unknown size";

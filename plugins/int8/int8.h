@@ -2,10 +2,10 @@
 #ifndef INT8_H
 #define INT8_H
 
+#include "shapes.h"
 #include "ukernel/ukernel.h"
 
 #include <cnnrun/kit.h>
-#include <cnnrun/window.h>
 
 extern const cnr_host *int8_host;    /* set by init */
 extern const int8_ukernels *int8_uk; /* set by init, from the processor's features */

@@ -15,7 +15,7 @@ static const char *window_of(const cnr_node *node, cnr_window *out) {
     if (why) return why;
     for (int32_t i = 0; i < own.spatial; i++)
         if (own.out[i] != node->outputs[0]->dim[2 + i]) return "shapes differ";
-    *out = cnr_window_three(&own);
+    *out = shape_window_three(&own);
     return NULL;
 }
 

@@ -39,7 +39,7 @@ static int is_broadcast_link(const cnr_node *node, const cnr_epilogue *e, int32_
     if (!cnr_is_plain(y, 1u << CNR_f32) || y->block > 1 || y->rank != rank ||
         memcmp(y->dim, dim, (size_t)rank * sizeof *dim) != 0)
         return 0;
-    return cnr_stretch(t, rank, dim, &each, &n) && each < INT32_MAX && n < INT32_MAX;
+    return shape_stretch(t, rank, dim, &each, &n) && each < INT32_MAX && n < INT32_MAX;
 }
 
 int32_t ocl_chain_accepts(const cnr_node *node, int32_t rank, const int64_t *dim) {
@@ -58,7 +58,7 @@ static void plan_operand(ocl_plan *p, const cnr_tensor *t, char name, int32_t k)
     int64_t each = 1, n = 0;
     ocl_plan_head(p, ", %c = e%d[e%d_at + ", name, k, k);
     if (cnr_count(t) == cnr_count(y)) ocl_plan_head(p, "at]");
-    else if (!cnr_stretch(t, y->rank, y->dim, &each, &n) || n == 1) ocl_plan_head(p, "0]");
+    else if (!shape_stretch(t, y->rank, y->dim, &each, &n) || n == 1) ocl_plan_head(p, "0]");
     else if (each == 1) ocl_plan_head(p, "at %% %d]", (int)n);
     else ocl_plan_head(p, "at / %d %% %d]", (int)each, (int)n);
 }

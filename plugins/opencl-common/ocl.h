@@ -16,6 +16,7 @@
 #define OCL_H
 
 #include "api.h"
+#include "shapes.h"
 
 #include <cnnrun/kit.h>
 #include <cnnrun/window.h>

@@ -22,7 +22,7 @@ static const char *shape_of(const cnr_node *node, ocl_shape *s) {
     if (x->rank < 3 || x->rank > 2 + CNR_MAX_SPATIAL || weight->rank != x->rank)
         return "ranks differ";
     if (!ocl_weight(weight)) return "the weight changes";
-    cnr_window_transposed(node, x, y, weight, &w);
+    shape_transposed_window(node, x, y, weight, &w);
     ocl_shape_of(&w, x, y, ocl_conv_group(node), 0, s);
     for (int32_t i = 0; i < 3; i++) {
         const int64_t in = s->in[i];

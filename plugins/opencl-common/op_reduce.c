@@ -34,9 +34,9 @@ static const reduction *shape_of(const cnr_node *node, reduce_state *s) {
         if (strcmp(node->desc->name, reductions[i].op) == 0) r = &reductions[i];
     if (!r || !x || !y || !cnr_is_plain(x, 1u << CNR_f32) || !cnr_is_plain(y, 1u << CNR_f32))
         return NULL;
-    const int64_t set = cnr_reduced_axes(node), many = cnr_count(x);
+    const int64_t set = shape_reduced_axes(node), many = cnr_count(x);
     if (set < 0 || many < 1 || many >= INT32_MAX) return NULL;
-    return cnr_reduced_stretch(x, set, &s->outer, &s->n, &s->inner) ? r : NULL;
+    return shape_reduced_stretch(x, set, &s->outer, &s->n, &s->inner) ? r : NULL;
 }
 
 static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {

@@ -40,7 +40,7 @@ void ocl_shape_of(const cnr_window *w, const cnr_tensor *x, const cnr_tensor *y,
                      .m = y->dim[1],
                      .group = group,
                      .spatial = w->spatial};
-    const cnr_window all = cnr_window_three(w);
+    const cnr_window all = shape_window_three(w);
     for (int32_t i = 0; i < 3; i++) {
         s->in[i] = all.in[i];
         s->out[i] = all.out[i];

@@ -1,6 +1,7 @@
 /* fuse-normalization: replaces layer normalisation written as several nodes by one node, and a
  * square written as a power by a product. */
 #include "ops_kit.h"
+#include "shapes.h"
 
 extern const cnr_rewrite ops_fuse_normalization;
 
@@ -18,7 +19,7 @@ static int is_mean(const struct cnr_graph *g, cnr_value value, cnr_value *of, in
     if (!kit_is(node, "reduce_mean") || !node->inputs[0] || !cnr_attr_int(node, "keepdims"))
         return 0;
     const int32_t rank = node->inputs[0]->rank;
-    const int64_t set = cnr_reduced_axes(node);
+    const int64_t set = shape_reduced_axes(node);
     *of = in[0];
     for (*axis = 0; *axis < rank; ++*axis)
         if (set == ((1 << rank) - 1) - ((1 << *axis) - 1)) return 1;

@@ -44,6 +44,7 @@ my %devices = (
     shared      => ['two threads',          qr/bytes of one stream do not come back while another runs/],
     unchecked   => ['out of memory',        qr/allocation 1 of \d+ fails: $crash/],
     silent      => ['out of bounds',        qr/sync failed \(device failed\) without a text/],
+    unitless    => ['describes itself',     qr/concurrency is 0: want the number of its units/],
     lifo        => ['queue order',          qr/a copy that was queued before the next write/],
 );
 for my $name (sort keys %devices) {

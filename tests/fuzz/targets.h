@@ -15,6 +15,7 @@
 #include "lua/script.h"
 #include "run/run.h"
 #include "store/store.h"
+#include "keep/keep.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>

@@ -2,6 +2,7 @@
  * depends on is another, never trusted, on a device in host memory and on one with its own. */
 #include "core/plan/lab.h"
 #include "store/store.h"
+#include "keep/keep.h"
 #include <dirent.h>
 #include <sys/stat.h>
 #include <unistd.h>

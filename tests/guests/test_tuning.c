@@ -3,6 +3,7 @@
 #include "core/plan/lab.h"
 #include "store/store.h"
 #include "work/work.h"
+#include "keep/keep.h"
 #include <unistd.h>
 
 static cnr_graph *net(void) {

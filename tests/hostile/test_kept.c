@@ -2,6 +2,7 @@
  * The answer stays right, nothing crashes, waits or grows. CNNRUN_KEPT: how many of each. */
 #include "../guests/guests.h"
 #include "store/store.h"
+#include "keep/keep.h"
 #include <dirent.h>
 #include <math.h>
 #include <sys/resource.h>

@@ -14,7 +14,7 @@ for my $map (qw(README.md core/README.md plugins/README.md kernels/README.md gov
              map { "core/docs/$_.md" } qw(source inference rules plans plugins operators kernels devices parts opencl governors)) {
     open my $in, '<', "$root/$map" or die "$map: $!";
     my $text = do { local $/; <$in> };
-    my @below = ('', dirname($map) . '/', 'core/', 'core/include/cnnrun/', map({ "core/$_/" } qw(engine power lab script check program)), 'core/engine/plan/', 'kernels/common/',
+    my @below = ('', dirname($map) . '/', 'core/', 'core/include/cnnrun/', map({ "core/$_/" } qw(engine common power lab script check program)), 'core/engine/plan/', 'kernels/common/',
                  'plugins/opencl-common/', 'plugins/ops-std/', 'tests/plugins/ops-std/', 'core/script/lua/');
     my ($n, @lost) = 0;
     while ($text =~ m{`([\w./*-]+(?:\.(?:c|h|t|cl|lua|sh|md|inc)|/))`}g) {

@@ -1,5 +1,5 @@
 #!/usr/bin/perl
-# Text for people is written by one file (core/engine/base/say.c): no other object of core/ uses the C
+# Text for people is written by one file (core/common/people/say.c, by core/engine/base/say.c): no other object of core/ uses the C
 # library's functions for that.
 use strict;
 use warnings;

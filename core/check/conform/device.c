@@ -116,8 +116,9 @@ static bool describe_one(cnri_judging *j, int32_t index, cnr_device_info *info) 
     if (info->score <= 0)
         return cnri_judging_name(j, "why of a device that can't be driven", info->why,
                                  sizeof info->why);
-    if (info->concurrency < 0)
-        return cnri_judging_fail(j, "concurrency is %d", (int)info->concurrency);
+    if (info->concurrency < 1)
+        return cnri_judging_fail(j, "concurrency is %d: want the number of its units, at least 1",
+                                 (int)info->concurrency);
     if (CNRI_HAS(cls, max_score) && cls->max_score() < info->score)
         return cnri_judging_fail(j, "most says %d, and device %d scores %d", (int)cls->max_score(),
                                  (int)index, (int)info->score);

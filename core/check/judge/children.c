@@ -5,6 +5,7 @@
  * there for a second process while the first holds them, and some crash when asked what there is.
  */
 #include "judge/net.h"
+#include "people/people.h"
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -2,6 +2,7 @@
  * then as applications run it. Models and plans are not freed, because the process ends. */
 #include "judge/judge.h"
 #include "kernelcheck/kernelcheck.h"
+#include "people/people.h"
 #include <math.h>
 
 typedef struct kept { /* the output of a node */

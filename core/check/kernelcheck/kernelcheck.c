@@ -2,6 +2,7 @@
  * against its descriptor, as TAP. */
 #include "judge/judge.h"
 #include "kernelcheck/kernelcheck.h"
+#include "people/people.h"
 #include <math.h>
 
 typedef struct settings {

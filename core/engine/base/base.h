@@ -126,10 +126,6 @@ bool cnri_is_listed(const char *const *list, const char *text);
 /* The candidate nearest to `word` by edit distance, if near enough to suggest; else NULL. */
 const char *cnri_nearest_word(const char *word, const char *const *candidates, int32_t n);
 
-/* ---- nearby.c ---- */
-/* For a path that is not there: something of nearly that name in its folder, or in the first folder
- * above that exists. False: there is none. */
-bool cnri_nearest_path(const char *path, char *out, size_t capacity);
 /* True if `text` matches `pattern`, in which * stands for any characters. */
 bool cnri_matches_pattern(const char *pattern, const char *text);
 /* Reads and writes numbers with '.' in every locale. Files are never read with strtod or written
@@ -148,28 +144,29 @@ typedef struct cnri_text {
     bool failed;
 } cnri_text;
 void cnri_text_add(cnri_text *t, const char *format, ...) CNRI_PRINTF(2, 3);
-/* Adds `text` as a JSON string, quoted and escaped; invalid UTF-8 is replaced. */
-void cnri_text_json(cnri_text *t, const char *text);
-/* Adds ,"simulated":true to the JSON object being written if a plugin's clock is in force,
- * because times and joules are then those of a simulated machine. */
-void cnri_text_simulated(cnri_text *t);
 void cnri_text_bytes(cnri_text *t, const char *bytes, size_t n);
 void cnri_text_free(cnri_text *t);
 /* Returns the length of the well-formed UTF-8 sequence (RFC 3629) at s, which has n bytes, and
  * its code point in *code. 0: it is malformed. */
 int cnri_utf8(const char *s, size_t n, uint32_t *code);
 
-/* ---- say.c: text for people. Formats are printf's without %n. Text from %s or %c is escaped
- * and stays on one line; widths count characters. Functions return the bytes written, or -1 if
- * writing failed. Everything that a person reads is written by these (tests/rooms/text.t). ---- */
-int cnri_say(FILE *to, const char *format, ...) CNRI_PRINTF(2, 3);
-int cnri_sayv(FILE *to, const char *format, va_list args) CNRI_PRINTF(2, 0);
-/* A text of several lines, such as a table made with cnri_text_say: newlines and tabs stay. */
-int cnri_say_lines(FILE *to, const char *text, size_t bytes);
-/* Writes `head`, `text` and a newline. Further lines of the text are indented, so that none
- * looks like a message of its own. */
-int cnri_say_message(FILE *to, const char *text, const char *head, ...) CNRI_PRINTF(3, 4);
-void cnri_text_say(cnri_text *t, const char *format, ...) CNRI_PRINTF(2, 3);
+/* ---- say.c: text of others is shown, never obeyed: control characters, what turns the direction
+ * of writing, separators of lines and bytes that are no UTF-8 are spelled out. ---- */
+typedef struct cnri_sink { /* writes to `file` through a buffer, or to `text` */
+    FILE *file;
+    cnri_text *text;
+    char at[1024];
+    size_t n;
+    int64_t written; /* bytes */
+    bool failed;
+} cnri_sink;
+void cnri_sink_put(cnri_sink *s, const char *bytes, size_t n); /* as they are */
+void cnri_sink_text(cnri_sink *s, const char *text, size_t n); /* escaped, on one line */
+/* Keeps newlines and tabs. Lines after the first get `indent`, unless they are indented. */
+void cnri_sink_lines(cnri_sink *s, const char *text, size_t n, const char *indent);
+int cnri_sink_end(cnri_sink *s); /* the bytes written; -1: writing failed */
+/* Writes one character at `from` as it is shown; returns its bytes. *used: its bytes in `from`. */
+size_t cnri_shown(const char *from, size_t n, char shown[12], size_t *used);
 /* True for a character that a terminal would act on instead of showing it. */
 bool cnri_is_unprintable(uint32_t code);
 
@@ -274,8 +271,8 @@ char *cnri_executable_dir(void);
 char *cnri_library_dir(void);
 /* True if `name` is a relative path that stays below its start. Links are not followed. */
 bool cnri_path_is_inside(const char *name);
-/* True if `path`, with links followed, is `given` or lies below it. Either need not exist yet. */
-bool cnri_path_leads_below(const char *path, const char *given);
+/* True if `path` is `folder` or lies below it; both have no links left. */
+bool cnri_path_real_below(const char *path, const char *folder);
 /* Finds the file `name` that another file, `from`, refers to. With links followed, it must lie
  * in the folder of `from`, or in the folder that `from` is a link into, and then have the same
  * owner (download caches are made of such links). Free *out with cnri_free. CNR_E_FORMAT: it
@@ -310,30 +307,13 @@ cnr_status cnri_write(cnri_writer *w, const void *data, uint64_t bytes, cnr_erro
 cnr_status cnri_write_seek(cnri_writer *w, uint64_t offset, cnr_error *err);
 cnr_status cnri_write_commit(cnri_writer *w, cnr_error *err);
 void cnri_write_abandon(cnri_writer *w);
-/* Checks before work begins that `path` can be written and that none of the words names the same
- * file. A word is also looked at in parts between ',', '=' and ':' ("images:LIST",
- * "net.cfg,net.weights"). */
-cnr_status cnri_write_check(const char *path, const char *const *words, int32_t n, cnr_error *err);
 /* Removes a temporary file that no process is writing. True: it is gone. */
 bool cnri_write_remove_temporary(const char *temporary);
-/* Locks a folder among processes that call this, for files that are read, changed and written
- * again. Waits at most five seconds. Release with cnri_folder_unlock. */
-cnr_status cnri_folder_lock(const char *folder, int *lock, cnr_error *err);
-/* Locks at once or not at all; false: another process has the lock, or the file system has none. */
-bool cnri_folder_try(const char *folder, int *lock);
-void cnri_folder_unlock(int lock);
 /* For signal handlers of a process about to end: removes the temporary files it was writing. */
 void cnri_write_drop_all(void);
 /* Discards everything that this process writes from now on; all calls still succeed. Used when
  * another process of the same job writes the same files. */
 void cnri_write_to_nowhere(void);
-
-/* ---- ending.c: functions that signal handlers call before the process ends ---- */
-/* Adds a function, which must be async-signal-safe. At most eight fit; false: all are taken. */
-bool cnri_exit_hook_add(void (*fn)(void *arg), void *arg);
-void cnri_exit_hook_remove(void *arg);
-/* For those signal handlers: calls cnri_write_drop_all, then every added function. */
-void cnri_exit_hooks_run(void);
 
 /* ---- activity.c: records which plugin call runs, so that a signal handler can name it ---- */
 typedef struct cnri_activity {
@@ -399,7 +379,5 @@ const void *cnri_clock_descriptor(void); /* of the clock in force; NULL: it is t
 void cnri_clock_use(const cnri_clock *clock);
 /* If it is in force, the machine's clock is used again. */
 void cnri_clock_leave(const cnri_clock *clock);
-/* Median of n values, which it sorts; 0 if n is 0. */
-double cnri_median(double *values, int64_t n);
 
 #endif

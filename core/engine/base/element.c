@@ -61,6 +61,17 @@ static void set_nibble(void *data, int64_t i, unsigned v) {
 
 #define EACH for (int64_t k = 0; k < n; k++)
 
+/* The cases of two elements a byte. */
+#define NIBBLES \
+    case CNR_u4: \
+        EACH \
+            out[k] = nibble(data, at + k * step); \
+        break; \
+    case CNR_i4: \
+        EACH \
+            out[k] = (nibble(data, at + k * step) ^ 8) - 8; \
+        break;
+
 static void read_real(int32_t dtype, const void *data, int64_t at, int64_t step, int64_t n,
                       double *out) {
     switch (dtype) {
@@ -80,14 +91,7 @@ static void read_real(int32_t dtype, const void *data, int64_t at, int64_t step,
         EACH
             out[k] = cnr_bf16_to_f32(((const uint16_t *)data)[at + k * step]);
         break;
-    case CNR_u4:
-        EACH
-            out[k] = nibble(data, at + k * step);
-        break;
-    case CNR_i4:
-        EACH
-            out[k] = (nibble(data, at + k * step) ^ 8) - 8;
-        break;
+        NIBBLES
     default: break;
     }
 }
@@ -102,14 +106,7 @@ static void read_whole(int32_t dtype, const void *data, int64_t at, int64_t step
         break;
         WHOLE(X)
 #undef X
-    case CNR_u4:
-        EACH
-            out[k] = nibble(data, at + k * step);
-        break;
-    case CNR_i4:
-        EACH
-            out[k] = (nibble(data, at + k * step) ^ 8) - 8;
-        break;
+        NIBBLES
     default: break;
     }
 }
@@ -154,18 +151,15 @@ static void write_whole(int32_t dtype, void *data, int64_t at, int64_t n, const 
         EACH
             set_nibble(data, at + k, (unsigned)in[k] & 15u);
         break;
-    case 8:
-        EACH ((uint8_t *)data) [at + k] = (uint8_t)in[k];
+#define X(bits) \
+    case bits: \
+        EACH ((uint##bits##_t *)data) [at + k] = (uint##bits##_t)in[k]; \
         break;
-    case 16:
-        EACH ((uint16_t *)data) [at + k] = (uint16_t)in[k];
-        break;
-    case 32:
-        EACH ((uint32_t *)data) [at + k] = (uint32_t)in[k];
-        break;
-    default:
-        EACH ((uint64_t *)data) [at + k] = (uint64_t)in[k];
-        break;
+        X(8)
+        X(16)
+        X(32)
+        X(64)
+#undef X
     }
 }
 

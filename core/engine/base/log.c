@@ -1,6 +1,7 @@
 /* One process-wide sink for messages; standard error until someone asks for them. */
 #include "base/base.h"
 #include <pthread.h>
+#include <string.h>
 
 enum { DEFAULT_LEVEL = 1 /* level 1: warnings */ };
 
@@ -12,9 +13,18 @@ static struct {
 } sink = {PTHREAD_MUTEX_INITIALIZER, NULL, NULL, DEFAULT_LEVEL};
 
 static void to_stderr(int32_t level, const char *who, const char *text) {
-    static const char *const words[] = {"error: ", "warning: ", "", ""};
-    const char *word = words[level < 0 ? 0 : level > 3 ? 3 : level];
-    cnri_say_message(stderr, text, "cnnrun: %s%s%s", word, who ? who : "", who && *who ? ": " : "");
+    const char *word = level <= 0   ? "cnnrun: error: "
+                       : level == 1 ? "cnnrun: warning: "
+                                    : "cnnrun: ";
+    cnri_sink s = {.file = stderr};
+    cnri_sink_put(&s, word, strlen(word));
+    if (who && *who) {
+        cnri_sink_text(&s, who, strlen(who));
+        cnri_sink_put(&s, ": ", 2);
+    }
+    cnri_sink_lines(&s, text, strlen(text), "  ");
+    cnri_sink_put(&s, "\n", 1);
+    cnri_sink_end(&s);
 }
 
 void cnri_log_to(cnri_log_fn fn, void *arg, int32_t level) {

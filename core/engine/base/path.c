@@ -66,34 +66,9 @@ bool cnri_path_is_inside(const char *name) {
     return true;
 }
 
-/* True if `path` is `folder` or lies below it; both have no links left. */
-static bool real_below(const char *path, const char *folder) {
+bool cnri_path_real_below(const char *path, const char *folder) {
     const size_t n = strcmp(folder, "/") == 0 ? 0 : strlen(folder);
     return strncmp(path, folder, n) == 0 && (path[n] == '/' || path[n] == 0);
-}
-
-/* Writes the path with links followed to `out`, which has PATH_MAX bytes. A path that does not
- * exist yet is the place where it would be created. False: it leads nowhere. */
-static bool real_place(const char *path, char *out) {
-    char parent[PATH_MAX];
-    struct stat info;
-    if (realpath(path, out)) return true;
-    /* A link whose target does not exist. */
-    if (errno != ENOENT || lstat(path, &info) == 0) return false;
-    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
-    const int n = slash ? (int)(slash - path) : 1;
-    if (strcmp(name, "..") == 0 || strcmp(name, ".") == 0) return false;
-    if (snprintf(parent, sizeof parent, "%.*s", n ? n : 1, slash ? path : ".") >= PATH_MAX)
-        return false;
-    if (!realpath(parent, out)) return false;
-    const size_t k = strlen(out);
-    const int more = snprintf(out + k, PATH_MAX - k, "%s%s", strcmp(out, "/") ? "/" : "", name);
-    return more >= 0 && (size_t)more < PATH_MAX - k;
-}
-
-bool cnri_path_leads_below(const char *path, const char *given) {
-    char real[PATH_MAX], root[PATH_MAX];
-    return real_place(path, real) && real_place(given, root) && real_below(real, root);
 }
 
 /* Cuts a path without links down to its folder. */
@@ -109,7 +84,7 @@ static bool beside_target(const char *real, const char *from) {
     struct stat a, b;
     if (!realpath(from, root) || stat(root, &a) != 0 || stat(real, &b) != 0) return false;
     cut_name(root);
-    return a.st_uid == b.st_uid && real_below(real, root);
+    return a.st_uid == b.st_uid && cnri_path_real_below(real, root);
 }
 
 cnr_status cnri_path_beside(const char *from, const char *name, char **out, cnr_error *err) {
@@ -122,7 +97,7 @@ cnr_status cnri_path_beside(const char *from, const char *name, char **out, cnr_
     if (!path) status = cnri_out_of_memory(err, name);
     else if (!realpath(folder, root)) status = cnri_fail_errno(err, folder, "can't be found");
     else if (!realpath(path, real)) status = cnri_fail_errno(err, path, "can't be found");
-    else if (!real_below(real, root) && !beside_target(real, from))
+    else if (!cnri_path_real_below(real, root) && !beside_target(real, from))
         status =
             cnri_fail(err, CNR_E_FORMAT, path, "leads out of the folder of %s, to %s", from, real);
     else if (!(*out = cnri_strdup(real))) status = cnri_out_of_memory(err, path);

@@ -83,7 +83,7 @@ cnr_status cnri_symbols_check(const cnr_graph *g, const cnri_sizes *from, cnr_er
 cnr_status cnri_resize_u8(const uint8_t *in, int64_t h, int64_t w, int64_t channels, uint8_t *out,
                           int64_t out_h, int64_t out_w);
 
-/* ---- augment.c: words behind any spec that vary pictures for training: "DIR,shift=2,flip" ---- */
+/* How pictures are varied for training; the words for it are read in samples/ of lab. */
 typedef struct cnri_augment {
     double shift; /* at most this many pixels up, down and sideways; whole pixels are drawn */
     double flip;  /* probability of exchanging left and right */
@@ -93,10 +93,6 @@ typedef struct cnri_augment {
     double colour; /* at most this relative change of brightness, contrast and saturation */
     bool any;
 } cnri_augment;
-/* Returns the length of the part of a spec before those words, which names files. */
-size_t cnri_augment_cut(const char *spec);
-/* Reads those words into *out and cuts them off the spec. */
-cnr_status cnri_augment_read(char *spec, cnri_augment *out, cnr_error *err);
 
 /* ---- samples.c: sources by spec ---- */
 typedef struct cnri_samples {

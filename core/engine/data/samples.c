@@ -40,7 +40,7 @@ static cnr_status find_source(const char *spec, cnri_samples *out, cnr_error *er
     return cnri_limits_source(out->limits, out->source, spec, 0, err);
 }
 
-static cnr_status open_plain(const char *spec, const char *split, cnri_samples *out,
+cnr_status cnri_samples_open(const char *spec, const char *split, cnri_samples *out,
                              cnr_error *err) {
     const int64_t before = cnri_alloc_failures();
     memset(out, 0, sizeof *out);
@@ -56,19 +56,6 @@ static cnr_status open_plain(const char *spec, const char *split, cnri_samples *
     status = cnri_alloc_verdict(before, status, spec, err);
     if (status && opened) cnri_samples_close(out);
     if (status) memset(out, 0, sizeof *out);
-    return status;
-}
-
-cnr_status cnri_samples_open(const char *spec, const char *split, cnri_samples *out,
-                             cnr_error *err) {
-    cnri_augment augment = {0};
-    char *plain = cnri_strdup(spec);
-    memset(out, 0, sizeof *out);
-    if (!plain) return cnri_out_of_memory(err, spec);
-    cnr_status status = cnri_augment_read(plain, &augment, err);
-    if (!status) status = open_plain(plain, split, out, err);
-    out->augment = augment;
-    cnri_free(plain);
     return status;
 }
 

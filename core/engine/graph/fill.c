@@ -128,19 +128,3 @@ cnr_status cnri_graph_fill_random(cnr_graph *g, uint64_t seed, cnr_error *err) {
     cnri_free(deviation);
     return status;
 }
-
-enum { BLANK_ZEROED = 1 << 20 };
-
-void cnri_graph_fill_blank(cnr_graph *g) {
-    for (int32_t k = 0; k < g->values.n; k++) {
-        cnri_value *v = &g->values.at[k];
-        const uint64_t bytes = v->unfilled ? cnr_dense_bytes(v->type) : UINT64_MAX;
-        void *own = bytes <= SIZE_MAX / 2 ? cnri_alloc_optional((size_t)bytes + 1) : NULL;
-        if (!own) continue;
-        if (bytes <= BLANK_ZEROED) memset(own, 0, (size_t)bytes);
-        v->type->data = own;
-        v->type->bytes = bytes;
-        v->type->flags |= CNR_TENSOR_CONST;
-        v->unfilled = v->borrowed = false;
-    }
-}

@@ -184,9 +184,6 @@ cnr_status cnri_filling_end(cnri_filling *f, cnr_status status, const char *path
  * fan-in and from the values that reach it (spread.c), so that activations neither vanish nor
  * overflow. */
 cnr_status cnri_graph_fill_random(cnr_graph *g, uint64_t seed, cnr_error *err);
-/* Gives unfilled weights memory of any content, for a net that is shown but never run. Large
- * memory is not touched, so it costs nothing. Weights that find no memory stay unfilled. */
-void cnri_graph_fill_blank(cnr_graph *g);
 /* Logs a warning and keeps it for results (`--json`). */
 void cnri_graph_warn(cnr_graph *g, const char *where, const char *format, ...) CNRI_PRINTF(3, 4);
 /* Returns CNR_OK, or an error that summarises the problems, each of which is logged at ERROR

@@ -384,14 +384,6 @@ cnr_status cnri_devices_check_clock(const cnri_device *const *devices, int32_t n
                      timed->name);
 }
 
-cnr_status cnri_device_check_timed(const cnr_device *device, cnr_error *err) {
-    if (cnri_device_is_timed(device)) return CNR_OK;
-    return cnri_fail(err, CNR_E_ARG, device->name,
-                     "a real device can't be timed by a simulated board's clock; leave --board "
-                     "out, "
-                     "or name one of the board's devices (\"cnnrun devices --board NAME\")");
-}
-
 /* ---- for the other rooms ---- */
 
 void cnri_devices_init(cnri_devices *set, int32_t threads) {

@@ -178,8 +178,6 @@ bool cnri_device_is_timed(const cnr_device *device);
 /* Fails if the devices belong to different clocks, and names them: work of one would take no
  * time on the other's clock. */
 cnr_status cnri_devices_check_clock(const cnri_device *const *devices, int32_t n, cnr_error *err);
-/* Fails if the clock in force does not measure the device. */
-cnr_status cnri_device_check_timed(const cnr_device *device, cnr_error *err);
 /* Marks a device whose call never returned: neither it nor its plugin's fini is called again. */
 void cnri_device_lose(const cnr_device *device);
 bool cnri_device_is_lost(const cnr_device *device);
@@ -226,21 +224,18 @@ cnr_status cnri_device_download(const cnr_device *device, const cnr_mem *mem, vo
 
 /* ---- board.c: values of a board file: numbers, texts and lists by their path, "units.2.name";
  * lists count from 1. One board is in force for the process, like the clock. ---- */
-typedef struct cnri_board cnri_board;
 enum cnri_board_kind { CNRI_BOARD_NUMBER = 1, CNRI_BOARD_TEXT, CNRI_BOARD_LIST };
-cnri_board *cnri_board_new(void);
-void cnri_board_free(cnri_board *b);
-/* Sets an entry. For a list, `number` is its length. False: out of memory. */
-bool cnri_board_set(cnri_board *b, const char *path, int32_t kind, double number, const char *text);
-int32_t cnri_board_kind(const cnri_board *b, const char *path); /* 0: there is no such entry */
-/* The path of entry i; NULL past the end. */
-const char *cnri_board_at(const cnri_board *b, int32_t i, int32_t *kind);
-/* Call when all entries are set: computes the digest. */
-cnr_status cnri_board_seal(cnri_board *b, cnr_error *err);
-/* Entries of this board. A NULL board has none. */
-int32_t cnri_board_get_count(const cnri_board *b, const char *path);
-bool cnri_board_get_number(const cnri_board *b, const char *path, double *out);
-const char *cnri_board_get_text(const cnri_board *b, const char *path);
+typedef struct cnri_board_entry {
+    int32_t kind; /* an enum cnri_board_kind; 0: there is no entry */
+    double number;
+    cnr_id text;
+} cnri_board_entry;
+typedef struct cnri_board { /* who makes it fills it (board/ of common) */
+    /* The entry at a path; at path "" a digest of all entries. */
+    cnri_board_entry (*look)(const struct cnri_board *b, const char *path);
+    void (*free)(struct cnri_board *b);
+} cnri_board;
+void cnri_board_free(cnri_board *b); /* NULL: nothing */
 /* Puts b in force for the whole process in place of any other; b is not copied and must live until
  * cnri_board_leave. */
 void cnri_board_use(const cnri_board *b);

@@ -1,6 +1,33 @@
 /* Makes a plan from a graph, phase by phase, and frees it. */
 #include "plan/planner.h"
 
+/* ---- what a library above adds ---- */
+
+static const cnri_chooser *chooser;
+
+void cnri_chooser_register(const cnri_chooser *own) {
+    __atomic_store_n(&chooser, own, __ATOMIC_RELEASE);
+}
+
+static const cnri_chooser *above(void) { return __atomic_load_n(&chooser, __ATOMIC_ACQUIRE); }
+
+cnri_policy *cnri_policy_retain(cnri_policy *policy) {
+    if (policy) atomic_fetch_add(&policy->refs, 1);
+    return policy;
+}
+
+void cnri_policy_release(cnri_policy *policy) {
+    if (policy && atomic_fetch_sub(&policy->refs, 1) == 0) policy->free(policy);
+}
+
+void cnri_plan_unplace(cnr_plan *plan) {
+    for (int32_t i = 0; i < plan->placed.n; i++) cnri_free(plan->placed.at[i].parts);
+    cnri_vec_free(&plan->links);
+    cnri_vec_free(&plan->placed);
+    cnri_free(plan->placed_as);
+    plan->placed_as = NULL;
+}
+
 static void free_planner(cnri_planner *p) {
     cnri_choices_drop(p);
     for (int32_t i = 0; i < p->reach.n; i++) cnri_free(p->reach.at[i].spans);
@@ -55,31 +82,6 @@ static cnr_status count_params(cnr_plan *plan, cnr_error *err) {
     return CNR_OK;
 }
 
-/* Plans without the policy after it failed, and logs the failure once for each policy. */
-static cnr_status fall_back(cnri_planner *p, const cnr_error *why, cnr_error *err) {
-    cnri_policy *policy = p->options->policy;
-    cnri_answer_drop(p);
-    p->plan->policy_failed = true;
-    p->plan->table->failure = cnri_format("%s: %s", why->where, why->text);
-    if (!p->plan->table->failure) return cnri_no_memory(err);
-    if (!atomic_exchange(&policy->reported, true))
-        cnri_log(CNR_LOG_WARN, "policy", "%s; the default plan stands", p->plan->table->failure);
-    if (p->picks) return CNR_OK; /* the choices made before the answer still stand */
-    return cnri_plan_choose(p, err);
-}
-
-static cnr_status ask_policy(cnri_planner *p, cnr_error *err) {
-    cnr_error why = CNR_ERROR_INIT;
-    cnr_status status = cnri_answer_take(p, &why);
-    if (!status && p->plan->placed.n > 0) {
-        cnri_choices_drop(p);
-        status = cnri_plan_choose(p, &why);
-        if (status && status != CNR_E_MEMORY) cnri_choices_drop(p);
-    }
-    if (status == CNR_E_MEMORY) return cnri_no_memory(err);
-    return status ? fall_back(p, &why, err) : CNR_OK;
-}
-
 /* Chooses rows by the rules, then again by the policy's answer if there is a policy for the
  * whole net. A stored plan contains the answer of its time. */
 static cnr_status choose(cnri_planner *p, cnr_error *err) {
@@ -89,17 +91,18 @@ static cnr_status choose(cnri_planner *p, cnr_error *err) {
     cnri_memo_place(p);
     if (!status && p->options->memo) status = cnri_regions_follow_memo(p, err);
     if (!status) status = cnri_plan_choose(p, err);
-    if (!status && looks) status = cnri_table_make(p, err);
+    if (!status && looks && !above())
+        status = cnri_fail(err, CNR_E_UNSUPPORTED, "plan",
+                           "the engine alone has no candidates and no policies");
+    if (!status && looks) status = above()->make(p, err);
     if (!status && !p->options->memo && cnri_regions_take(p)) {
         cnri_choices_drop(p);
         status = cnri_plan_choose(p, err);
     }
     if (status || !looks) return status;
-    cnri_table_mark(p);
-    if (!status && asks) status = ask_policy(p, err);
-    if (!status) cnri_table_mark(p);
+    status = above()->choose(p, asks, err);
     if (!p->options->candidates) {
-        cnri_table_free(p->plan->table);
+        above()->free(p->plan->table);
         p->plan->table = NULL;
     }
     return status;
@@ -145,7 +148,7 @@ static cnr_status make(cnri_planner *p, const cnr_graph *net, const cnr_tensor *
     if (!status) status = cnri_plan_place(p, err);
     if (!status) status = choose(p, err);
     if (!status) status = cnri_plan_emit(p, err);
-    if (!status) status = cnri_plan_links(p, err);
+    if (!status && above()) status = above()->links(p, err);
     if (!status) status = cnri_plan_alias(p, err);
     if (!status) status = cnri_plan_views(p, err);
     if (!status) status = cnri_plan_lay(p, err);
@@ -243,7 +246,7 @@ void cnri_plan_free(cnr_plan *plan) {
     cnri_vec_free(&plan->decisions);
     cnri_regions_free(plan->regions);
     cnri_unmap_file(&plan->kept);
-    cnri_table_free(plan->table);
+    if (plan->table) above()->free(plan->table);
     cnri_plan_unplace(plan);
     cnri_free(plan->origin);
     cnri_free(plan->constants);

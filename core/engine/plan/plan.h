@@ -127,72 +127,14 @@ typedef struct cnri_tuning {
     void *arg;
 } cnri_tuning;
 
-/* ---- table.c: all rows of a net, for people and for policies of the whole net. *   nodes
- * conv1: rows 0..2          relu1: rows 3..4         (of the net as it is planned) rows     cpu
- * gemm, takes 2 | cpu direct, takes 2 | opencl:0 ... | cpu relu | ... links    cpu -> opencl:0:
- * nanoseconds a byte * A policy sees nothing else, so a plan's identity covers all that the
- * policy decides by: record, estimates, guesses, and constants of the net and the devices. ---- */
-typedef struct cnri_table_row {
-    /* Takes: number of nodes that it computes; score 0: the reference. */
-    int32_t node, device, takes, score;
-    const char *kernel, *layout_in, *layout_out, *encodings;
-    cnri_cost cost; /* of these nodes together; ns is always set, if only by a guess */
-    double guess;   /* ns, guessed from arithmetic and bytes alone */
-    /* Bytes of inputs, weights and outputs; a multiply-accumulate counts as two flops. */
-    uint64_t bytes, flops;
-    bool splits;       /* the kernel can compute a range of the output */
-    bool extrapolated; /* its time is simulated from figures for another class of operators */
-    const char *by;    /* name of the rule that picked it; NULL: not picked */
-    double share;      /* part of the node that it computes, if it was picked */
-} cnri_table_row;
-typedef struct cnri_table_node {
-    const char *name, *op;
-    int32_t first, n_rows;
-    const int32_t *inputs;
-    int32_t n_inputs; /* nodes that compute the inputs; -1: no node does */
-    uint64_t out_bytes, flops;
-    uint32_t axes; /* bits of the axes along which it can be split */
-    /* Most parts along the default axis (cnri_default_axis); 1: it can't be split. */
-    int64_t pieces;
-    const char *wished; /* the device where it was placed by hand; NULL: none */
-    const char *forced; /* the kernel that the options force; NULL: none */
-    const char *with;   /* the node that it is computed together with; NULL: none */
-} cnri_table_node;
 /* The axis along which a node is split by default: channels, else the first possible; -1: none. */
 int32_t cnri_default_axis(uint32_t axes);
-typedef struct cnri_table_device {
-    const char *name, *cls;
-    bool host, wanted; /* wanted: a policy sees its rows */
-    int32_t units;
-    double idle_watts, busy_watts, mhz; /* as measured; 0: not known */
-} cnri_table_device;
-typedef struct cnri_table_link {
-    int32_t from, to; /* indices of devices */
-    double ns_per_byte, ns_fixed;
-    cnri_source source;
-} cnri_table_link;
-typedef struct cnri_table {
-    const char *net;
-    CNRI_VEC(cnri_table_row) rows;
-    CNRI_VEC(cnri_table_node) nodes;
-    CNRI_VEC(cnri_table_device) devices;
-    CNRI_VEC(cnri_table_link) links;
-    const char *policy;          /* name of the policy that was asked; NULL: none */
-    char *notes;                 /* JSON that the policy added to its answer; NULL: none */
-    char *failure;               /* why the answer was not followed; NULL: it was */
-    struct cnri_kept_rows *kept; /* the planner's candidates that the rows were made of */
-} cnri_table;
-/* Estimated ns to bring the output of row a to row b, its reader: conversion and transfer. */
-double cnri_table_between(const cnri_table *t, int32_t a, int32_t b);
-void cnri_table_free(cnri_table *t);
 
+/* Policies, and the table of all candidates of a net that they pick from, are in lab (policy/). */
+struct cnri_table;
+struct cnri_policy_answer;
 /* A policy picks rows for a whole net. Scripts implement it (lua/policy.c). It must be a pure
  * function of the table, and several threads may call it. */
-typedef struct cnri_policy_answer { /* for one node; blank (row -1, no parts): the default */
-    int32_t row;                    /* index in the table; -1: none */
-    int32_t n_parts, axis;          /* axis -1: any along which the node can be split */
-    cnri_part parts[8]; /* a single part names a device; the rules pick one of its rows */
-} cnri_policy_answer;
 typedef struct cnri_policy {
     const char *name, *where;   /* for people: "fastest.lua", "fastest.lua:3" */
     const char *const *devices; /* devices whose rows it wants; NULL-terminated */
@@ -200,8 +142,8 @@ typedef struct cnri_policy {
     const char *objective;
     uint8_t print[16]; /* fingerprint of its script and options */
     /* Fills `answers`, which are blank and indexed by node. *notes: JSON, for cnri_free. */
-    cnr_status (*place)(struct cnri_policy *self, const cnri_table *t, cnri_policy_answer *answers,
-                        char **notes, cnr_error *err);
+    cnr_status (*place)(struct cnri_policy *self, const struct cnri_table *t,
+                        struct cnri_policy_answer *answers, char **notes, cnr_error *err);
     /* Returns a number from a table that the script has beside `place`; NaN: it has none. The
      * member is NULL if the script has no tables. */
     double (*number)(const struct cnri_policy *self, const char *table, const char *name);
@@ -378,9 +320,9 @@ typedef struct cnr_plan {
     atomic_bool sound;            /* the weights that it reads were compared with their digests */
     struct cnri_regions *regions; /* regions that devices claimed; NULL: none */
     cnri_mapping kept;            /* the file that holds blobs prepared before */
-    cnri_table *table;            /* NULL: it was not requested */
-    CNRI_VEC(cnri_table_link) links; /* links that its copies use */
-    CNRI_VEC(cnri_placement) placed; /* placements by the policy; their `node` is not set */
+    struct cnri_table *table;     /* NULL: it was not requested */
+    CNRI_VEC(struct cnri_table_link) links; /* links that its copies use */
+    CNRI_VEC(cnri_placement) placed;        /* placements by the policy; their `node` is not set */
     /* By node: index into `placed`, -1: none; NULL: the policy placed nothing. */
     int32_t *placed_as;
     bool policy_failed; /* the policy failed, so this is the default plan; the table says why */
@@ -442,11 +384,6 @@ bool cnri_tuning_knows(const cnri_tuning *t, const char *key);
 /* Sets the cost of a key and kernel, replacing an earlier one. */
 cnr_status cnri_tuning_set(cnri_tuning *t, const char *key, const char *kernel, cnri_cost cost,
                            cnr_error *err);
-/* Prints and parses one JSON object on each line. Parsing adds rows and skips malformed lines,
- * because the record only advises. */
-void cnri_tuning_print(const cnri_tuning *t, cnri_text *out);
-cnr_status cnri_tuning_parse(cnri_tuning *t, const char *text, cnr_error *err);
-
 /* sound.c: compares the weights that the plan will read from a file with their fingerprints, or
  * with their digests if `exact`. Call it before anything runs. */
 cnr_status cnri_plan_verify_weights(cnr_plan *plan, bool exact, int32_t threads, cnr_error *err);
@@ -463,8 +400,13 @@ cnr_status cnri_residency_acquire(cnr_plan *plan, int32_t step, int32_t slice, c
 void cnri_residency_release(cnr_plan *plan, int32_t step, int32_t slice);
 /* False: the blob may be dropped after release, so work that reads it must be done by then. */
 bool cnri_residency_stays(const cnr_plan *plan, int32_t step);
-/* Under a memory bound: which weights stay, and how the others come. */
-void cnri_residency_print(const cnr_plan *plan, bool json, cnri_text *out);
+/* Lists, under a memory bound, whether the weights of each step stay. Returns the number of rows,
+ * in *out for cnri_free; 0: there is no bound, or memory is out. */
+typedef struct cnri_resident {
+    const char *node, *how; /* how: such as "come and go" */
+    uint64_t bytes, at_once;
+} cnri_resident;
+int32_t cnri_residency_list(const cnr_plan *plan, cnri_resident **out);
 /* Makes everything that may stay resident now, so the first run is like the others. */
 cnr_status cnri_residency_warm(cnr_plan *plan, cnr_error *err);
 /* Weight `value` has changed: prepares its blobs again in place, or drops them. */

@@ -1,5 +1,5 @@
-/* What the planner knows while it works; inside plan/ only. What is chosen, by whom, and how that
- * is carried out are three things:
+/* What the planner knows while it works; inside plan/, and of policy/ of lab. What is chosen, by
+ * whom, and how that is carried out are three things:
  *
  *   set.c     devices, found and opened               wish.c    wishes that the graph has
  *   place.c   wish per node -> device(s)              view.c    a node with what may follow it
@@ -7,7 +7,6 @@
  *   candidates.c  rows: kernels that take a node      tuning.c  times and joules on record
  *   rules.c       which row is taken, by which rule   memo.c    what another process took
  *   choose.c      node by node: makes rows, applies rules, keeps what was taken
- *   table.c, links.c  all rows of the net       answer.c  what a policy picks of them
  *
  *   region.c  nodes that a device computes in one step
  *
@@ -258,28 +257,17 @@ const cnri_rule *cnri_rule_for(const cnri_kernel_query *q);
  * choice to it. */
 int32_t cnri_rule_pick(const cnri_rule **rule, const cnri_kernel_query *q, const cnri_rows *rows);
 
-/* table.c: makes the rows of a net, and later marks those that were picked. */
-struct cnri_kept_rows {
-    /* Parallel to the table's rows; behind `layout` follow the values. */
-    CNRI_VEC(cnri_candidate) at;
-    CNRI_VEC(int32_t *) lists;
-    CNRI_VEC(char *) texts;
-    uint64_t *value_bytes;
-};
-static inline const cnr_value *cnri_kept_values(const cnri_candidate *c) {
-    return c->layout + 2 * (c->n_in + c->n_out);
-}
-cnr_status cnri_table_make(cnri_planner *p, cnr_error *err); /* stores the table in the plan */
-void cnri_table_mark(cnri_planner *p);
-/* links.c */
-cnr_status cnri_table_add_devices_links(cnri_planner *p, cnri_table *t, cnr_error *err);
-/* Stores the links of the plan's copies in the plan. */
-cnr_status cnri_plan_links(cnri_planner *p, cnr_error *err);
-/* answer.c: asks the policy and turns its answer into placements and rows of the planner. Fails
- * with CNR_E_MEMORY, or with another status if the answer can't be followed. */
-cnr_status cnri_answer_take(cnri_planner *p, cnr_error *err);
-void cnri_answer_drop(cnri_planner *p); /* returns to the placements from before the answer */
-void cnri_plan_unplace(cnr_plan *plan);
+/* What a library above the engine adds (policy/ of lab): the table of all candidates, and the
+ * policies that pick from it. Registered once; later calls have no effect. */
+typedef struct cnri_chooser {
+    cnr_status (*make)(cnri_planner *p, cnr_error *err); /* stores the table in the plan */
+    /* Asks the policy if `asks`, plans by its answer, and marks the rows that the plan uses. */
+    cnr_status (*choose)(cnri_planner *p, bool asks, cnr_error *err);
+    cnr_status (*links)(cnri_planner *p, cnr_error *err); /* fills the plan's links */
+    void (*free)(struct cnri_table *table);
+} cnri_chooser;
+void cnri_chooser_register(const cnri_chooser *chooser);
+void cnri_plan_unplace(cnr_plan *plan); /* forgets the placements of the policy */
 
 /* choose.c: cnri_plan_choose may be called again after cnri_choices_drop */
 void cnri_choices_drop(cnri_planner *p);

@@ -481,30 +481,20 @@ static cnr_status choose_stays(cnr_plan *plan, cnr_error *err) {
     return status;
 }
 
-void cnri_residency_print(const cnr_plan *plan, bool json, cnri_text *out) {
+int32_t cnri_residency_list(const cnr_plan *plan, cnri_resident **out) {
     item *list = plan->memory_bound ? list_items((cnr_plan *)(uintptr_t)plan) : NULL;
-    const int32_t n = list ? plan->residency->blobs.n + plan->raw.n : 0;
-    if (n && !json)
-        cnri_text_say(out, "within %llu bytes of memory, behind %llu of arena:\n",
-                      (unsigned long long)plan->memory_bound,
-                      (unsigned long long)plan->arena_bytes);
-    for (int32_t i = 0; i < n; i++) {
-        const char *name = plan->steps.at[list[i].step].view.name;
-        const char *how = *list[i].stays                    ? "stay"
-                          : list[i].passing < list[i].bytes ? "come in pieces"
-                          : i < plan->residency->blobs.n    ? "come and go"
-                                                            : "are read and released";
-        if (json) cnri_text_add(out, "{\"memory_of\":");
-        if (json) cnri_text_json(out, name ? name : "");
-        if (json)
-            cnri_text_add(out, ",\"bytes\":%llu,\"at_once\":%llu,\"how\":\"%s\"}\n",
-                          (unsigned long long)list[i].bytes, (unsigned long long)list[i].passing,
-                          how);
-        else
-            cnri_text_say(out, "  %-18s %12llu bytes %s\n", name ? name : "",
-                          (unsigned long long)list[i].bytes, how);
+    const int32_t blobs = list ? plan->residency->blobs.n : 0, n = list ? blobs + plan->raw.n : 0;
+    *out = list ? cnri_alloc_zero(((size_t)n + 1) * sizeof **out) : NULL;
+    for (int32_t i = 0; *out && i < n; i++) {
+        const item *x = &list[i];
+        const char *how = *x->stays               ? "stay"
+                          : x->passing < x->bytes ? "come in pieces"
+                          : i < blobs             ? "come and go"
+                                                  : "are read and released";
+        (*out)[i] = (cnri_resident){plan->steps.at[x->step].view.name, how, x->bytes, x->passing};
     }
     cnri_free(list);
+    return *out ? n : 0;
 }
 
 static cnr_status size_blob(cnr_plan *plan, cnri_step *s, cnr_error *err) {

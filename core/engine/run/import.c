@@ -141,14 +141,6 @@ void cnri_paths_free(cnri_paths *paths) {
     cnri_vec_free(paths);
 }
 
-bool cnri_weights_claimed(const char *path) {
-    cnri_head head;
-    int32_t score = 0;
-    if (cnri_file_head(path, &head, NULL)) return false;
-    return cnri_is_native(path) || cnri_store_begins(head.at, head.n) ||
-           cnri_importer_for(path, &head, &score);
-}
-
 static cnr_status refuse_options(const char *path, const char *const *options, int32_t n,
                                  cnr_error *err) {
     if (n == 0) return CNR_OK;

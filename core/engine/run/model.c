@@ -98,16 +98,6 @@ void cnri_shapes_free(cnri_shapes *s) {
     *s = (cnri_shapes){0};
 }
 
-void cnri_fill_made_up(cnr_tensor *t) {
-    uint64_t state = 1;
-    const int64_t n = t->dtype == CNR_f32 ? cnr_count(t) : 0;
-    memset(t->data, 0, (size_t)t->bytes);
-    for (int64_t i = 0; i < n; i++) {
-        state = state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-        ((float *)t->data)[i] = (float)(state >> 40) * 0x1p-24f;
-    }
-}
-
 static cnr_status bind_inputs(cnr_model *m, cnr_error *err) {
     const cnr_graph *g = m->graph;
     const cnri_sizes given = {.symbols = (const char *const *)m->symbols,

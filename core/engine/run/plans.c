@@ -106,6 +106,17 @@ static kept_plan *begin(cnr_model *m, const cnr_tensor *types) {
     return *slot = k;
 }
 
+/* Makes a plan anew: nobody is registered who stores plans. */
+static cnr_status plan_anew(const cnri_plan_request *r, cnr_plan **out, cnr_error *err) {
+    return cnri_plan_make_on(r->model->graph, r->set, r->options, r->types, r->n, out, err);
+}
+
+static cnri_plan_keeper keeper = plan_anew;
+
+void cnri_plan_keeper_register(cnri_plan_keeper own) {
+    __atomic_store_n(&keeper, own, __ATOMIC_RELEASE);
+}
+
 static cnr_status make(cnr_model *m, const cnri_plan_options *options, const cnr_tensor *types,
                        int32_t n, cnr_plan **out, cnr_error *err) {
     cnri_device_set set;
@@ -118,7 +129,7 @@ static cnr_status make(cnr_model *m, const cnri_plan_options *options, const cnr
         cnri_device_set_free(&set); /* a device may be left out */
     if (!status) {
         const cnri_plan_request request = {m, options, &set, list, n, false};
-        status = cnri_stored_plan(&request, out, err);
+        status = __atomic_load_n(&keeper, __ATOMIC_ACQUIRE)(&request, out, err);
         /* Prepares weights now, so that a failure shows here. */
         if (!status && options->fallback) status = cnri_residency_warm(*out, err);
         cnri_device_set_free(&set);

@@ -6,7 +6,7 @@
 #include "data/data.h"
 #include "plan/plan.h"
 #include "run/load_options.h"
-#include <cnnrun/engine.h>
+#include <cnnrun/placement.h>
 
 typedef enum cnri_event_kind {
     CNRI_EVENT_RUN_BEGIN,
@@ -179,28 +179,9 @@ int32_t cnri_plans_count(const cnr_model *m);
 cnr_status cnri_plan_types(const cnr_model *m, const cnr_tensor *const *shapes, int32_t n_shapes,
                            cnr_tensor *types, cnr_error *err);
 
-/* stored.c: loads a plan from the model's cache, or makes and stores it; without a cache it only
- * makes it. Hit, miss or stale, with the reason, is logged and kept in (*out)->origin. */
-cnr_status cnri_stored_plan(const cnri_plan_request *r, cnr_plan **out, cnr_error *err);
-/* Makes a plan without looking it up or storing it. */
-cnr_status cnri_fresh_plan(const cnri_plan_request *r, cnr_plan **out, cnr_error *err);
-struct cnri_cached_blob;
-/* Writes the plan and these parts, whose data each row has. `limit`: most bytes, like
- * cache_bytes. */
-cnr_status cnri_plan_write(cnr_plan *plan, const char *path, const char *identity,
-                           const struct cnri_cached_blob *parts, int32_t n_parts, uint64_t limit,
-                           uint32_t flags, cnr_error *err);
-/* identity.c: appends all that a stored plan depends on, one item a line: "weights 12ab...". */
-void cnri_plan_identity(const cnri_plan_request *r, cnri_text *out);
-/* Appends a line with the file's digest for each plugin that brings one of `kinds` (bits 1 <<
- * CNR_KIND_...). */
-void cnri_identity_plugins(cnri_text *out, uint32_t kinds);
-
-#define CNRI_TUNING_FILE "tuning.jsonl"
-/* tune.c: the record in a cache folder; none there is none. print: fingerprint of the file, or
- * zeros. */
-cnr_status cnri_tuning_load(const char *folder, cnri_tuning *out, uint8_t print[16],
-                            cnr_error *err);
+typedef cnr_status (*cnri_plan_keeper)(const cnri_plan_request *r, cnr_plan **out, cnr_error *err);
+/* Registers who finds and stores plans in place of making each anew (keep/ of common). */
+void cnri_plan_keeper_register(cnri_plan_keeper keeper);
 
 /* asked: by the caller; else the net's metadata may. */
 cnr_status cnri_adapt_if_wanted(cnr_model *m, bool asked, cnr_error *err);
@@ -251,8 +232,6 @@ typedef CNRI_VEC(char *) cnri_paths;
 cnr_status cnri_paths_add(cnri_paths *paths, const char *word,
                           cnr_error *err); /* Appends to the list. */
 void cnri_paths_free(cnri_paths *paths);
-/* True if a file holds weights, or a net with them: it is native, or an importer knows it. */
-bool cnri_weights_claimed(const char *path);
 /* Weights as users name them: NULL, "none", "random", "random:SEED", or files separated by
  * commas. `options` are the importer's; they are refused if none reads the weights. */
 bool cnri_weights_are_file(const char *weights);
@@ -287,7 +266,5 @@ cnr_status cnri_input_shapes(const cnr_model *model, int64_t batch, cnri_shapes 
                              cnr_error *err);
 /* Frees the members and zeroes *s; the struct stays the caller's. s must not be NULL. */
 void cnri_shapes_free(cnri_shapes *s);
-/* Fills a tensor with plausible numbers, the same every time; 0 in types other than f32. */
-void cnri_fill_made_up(cnr_tensor *t);
 
 #endif

@@ -55,13 +55,22 @@ cnr_status cnri_store_fill(cnr_graph *graph, const char *path, cnr_error *err);
 
 /* ---- plan_cache.c: the plan and packed weights of a net, stored in a cache folder for the next
  * process, or with the net in a file that the user names (a compiled model) ---- */
-#define CNRI_CACHE_LIMIT ((uint64_t)4 << 30) /* default limit of the folder, in bytes */
-#define CNRI_PLAN_SUFFIX ".plan"
 #define CNRI_COMPILED_SUFFIX ".cnrp"
 /* Names of a compiled model's parts: the net, as a complete .cnr file; and "kept NAME" for data of
  * plugins, such as compiled device programs. */
 #define CNRI_PART_MODEL "model"
 #define CNRI_PART_KEPT "kept "
+
+enum {
+    CNRI_CACHED_VERSION = 2,
+    CNRI_CACHED_HEADER = 128,
+    CNRI_CACHED_SIGNED = 96, /* bytes of the header that its digest covers */
+    CNRI_CACHED_ALIGN = 4096,
+    CNRI_CACHED_ROW = 52
+};
+#define CNRI_CACHED_MAGIC \
+    "\x89" \
+    "CNP\r\n\x1a\n"
 
 typedef struct cnri_cached_blob {
     const char *name;
@@ -87,36 +96,5 @@ const cnri_cached_blob *cnri_cached_part(const cnri_cached *c, const char *name)
 /* Returns the number of blobs and parts whose fingerprint does not match, and logs each. */
 int32_t cnri_cached_damaged(const cnri_cached *c, const char *path);
 void cnri_cached_close(cnri_cached *c);
-
-/* Returns the data of a blob or part. Called one by one, so one is in memory at a time. */
-typedef cnr_status (*cnri_cached_fn)(void *arg, int32_t index, const void **data, cnr_error *err);
-/* Writes identity, choices, blobs and parts; after an error, the file at `path` is unchanged. The
- * caller sets name, bytes and `from` of each blob and part; their fingerprints are computed here.
- * flags: those of cnri_write_begin. */
-cnr_status cnri_cached_write(const char *path, const cnri_cached *what, uint32_t flags,
-                             cnri_cached_fn data, void *arg, cnr_error *err);
-
-/* A file of a cache folder that counts towards its limit: a plan, or a plugin's file whose name
- * ends in "bin". */
-typedef struct cnri_cache_file {
-    char *name;
-    uint64_t bytes;
-    int64_t used_ns; /* time of last use, since 1970 */
-    bool is_plan;
-} cnri_cache_file;
-typedef CNRI_VEC(cnri_cache_file) cnri_cache_files;
-/* Lists these files, least recently used first. False: out of memory; `out` must still be freed. */
-bool cnri_cache_list(const char *folder, cnri_cache_files *out);
-void cnri_cache_list_free(cnri_cache_files *files);
-bool cnri_cache_remove(const char *folder, const char *name); /* false: it was not removed */
-enum { CNRI_CACHE_VARIANTS = 4 }; /* maximum number of plans that differ in weights alone */
-/* Removes the least recently used files until the others take at most `limit` bytes. Of files that
- * share the first `shared` bytes of their names with `keep`, CNRI_CACHE_VARIANTS remain. The file
- * named `keep` (NULL: none) is never removed. */
-void cnri_cache_trim(const char *folder, uint64_t limit, const char *keep, size_t shared);
-void cnri_cache_touch(const char *path); /* sets the time of last use */
-/* Returns the path of the most recently used plan whose file name begins with `prefix`, to be freed
- * by cnri_free; NULL: there is none. */
-char *cnri_cache_latest(const char *folder, const char *prefix);
 
 #endif

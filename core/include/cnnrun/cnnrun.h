@@ -6,6 +6,7 @@
 #include <cnnrun/engine.h>
 #include <cnnrun/lab.h>
 #include <cnnrun/object.h>
+#include <cnnrun/placement.h>
 #include <cnnrun/power.h>
 #include <cnnrun/script.h>
 

@@ -1,5 +1,5 @@
-/* For applications that embed the engine: open, load, run, top-k, close; then shapes, plans,
- * sessions, weights and devices. libcnnrun-engine has all of this header.
+/* For applications that embed the engine: open, load, run, top-k, close; then shapes, weights,
+ * plans and sessions. Devices and placements are in placement.h. libcnnrun-engine has all of both.
  *
  *     cnr_runtime *rt; cnr_model *net; const cnr_tensor *scores; cnr_top best[5];
  *     cnr_error err = CNR_ERROR_INIT;
@@ -48,27 +48,24 @@ typedef struct cnr_open_options {
      * whole process; set it before the first runtime opens. NULL: CNNRUN_CPU_ISA, else the CPU's
      * widest. */
     const char *cpu_isa;
-    /* Names of plugins that load first, in this order, before those that come with cnnrun and all
-     * others. If two plugins register a name, the first wins; scores count only between equal
-     * precedence. Ends in NULL; NULL: none. */
+    /* Names of plugins that load first, in this order. If two plugins register a name, the first
+     * wins; scores count only between equal precedence. Ends in NULL; NULL: none. */
     const char *const *plugin_order;
     const char *const *skip_plugins; /* names of plugins not to load; ends in NULL */
-    /* Plugins that are linked into the program, each by the function that replaces its
-     * cnr_plugin_query (core/docs/abi.md). They load before any folder is searched. Ends in
-     * NULL. */
+    /* Plugins linked into the program, each by the function that replaces its cnr_plugin_query
+     * (core/docs/abi.md). They load before any folder is searched. Ends in NULL. */
     const struct cnr_plugin *(*const *linked_plugins)(uint32_t host_abi);
 } cnr_open_options;
 
 typedef struct cnr_load_options {
     uint32_t size;
-    int32_t n_symbols;
+    int32_t n_symbols; /* number of entries of `symbols` and `symbol_values` */
     /* Files with weights for the net, separated by commas, or "random:SEED". NULL: the files that
      * follow a comma in the path, else the net's own weights. */
     const char *weights;
     const char *net; /* selects a net in a script that holds several; NULL: the only one */
-    /* Names of n_symbols open dimensions. */
-    const char *const *symbols;
-    const int64_t *symbol_values;      /* sizes of `symbols` in implicit plans; others are 1 */
+    const char *const *symbols;        /* names of open dimensions */
+    const int64_t *symbol_values;      /* their sizes in implicit plans; others are 1 */
     const char *const *no_rewrite;     /* names of rewrites to skip; ends in NULL */
     const char *device;                /* such as "cpu" or "opencl:0"; NULL: the best device */
     uint64_t memory_bound;             /* max. bytes of weights and arena; 0: no limit */
@@ -99,13 +96,10 @@ typedef struct cnr_load_options {
     const char *const *fallback;
     /* Type of stored packed weights: "fp16" or "bf16"; kernels multiply in f32. NULL: "f32". */
     const char *weights_type;
-    /* Type in which kernels multiply where the device can, "fp16" or "bf16" (CNR_KERNEL_F16_MATH,
-     * _BF16_MATH); devices that can't log a warning. With "bf16" other kernels may store packed
-     * weights in bf16. NULL: "f32". */
+    /* Type in which kernels multiply where the device can, "fp16" or "bf16"; devices that can't log
+     * a warning. With "bf16" other kernels may store packed weights in bf16. NULL: "f32". */
     const char *arithmetic;
-    /* Stored plans that are evicted first when `cache_bytes` are used: "lru" (least recently used)
-     * or "fifo" (oldest). NULL: "lru". */
-    const char *cache_policy;
+    const char *cache_policy; /* plans to evict first: least recently used "lru" (NULL), "fifo" */
     /* Milliseconds after which a call of a device other than the CPU has timed out: the run fails
      * with CNR_E_DEVICE, or moves to `fallback`, and the process no longer uses the device. Runs
      * are then made on another thread (about 30 us each). 0: 100 times the estimated time of a run,
@@ -252,71 +246,6 @@ typedef void (*cnr_run_fn)(void *arg, const cnr_run_event *event);
 cnr_status cnr_session_listen(cnr_session *session, uint32_t flags, cnr_run_fn fn, void *arg,
                               int32_t *id, cnr_error *err);
 void cnr_session_unlisten(cnr_session *session, int32_t id); /* an unknown id is ignored */
-
-/* ---- devices and placement ---- */
-
-typedef struct cnr_device_entry {
-    uint32_t size;
-    int32_t concurrency;                    /* number of threads or compute units */
-    const char *name;                       /* "cpu", "opencl:0", as in options and placements */
-    const char *family, *hardware, *driver; /* "opencl"; "Mali-G78"; vendor and version */
-    const char *plugin;                     /* name of the device class that drives the device */
-    uint64_t memory_bytes;                  /* 0: unknown */
-} cnr_device_entry;
-/* Describes device `index`, best first; initialises drivers. The runtime owns the texts.
- * CNR_E_NOT_FOUND: there is no such device. */
-cnr_status cnr_device_at(cnr_runtime *rt, int32_t index, cnr_device_entry *out, cnr_error *err);
-
-/* Returns an object of the device's driver, which the device owns: "context" or "device" of OpenCL,
- * to make memory that sessions bind. Opens the device. CNR_E_NOT_FOUND: no such object. */
-cnr_status cnr_device_native(cnr_runtime *rt, const char *device, const char *name, void **out,
-                             cnr_error *err);
-
-/* Tells whether `device` is the default, which runs all nodes that neither an option nor the net
- * places. It is the device with the highest score that opens, of the plugins with the highest
- * precedence (cnr_open_options.plugin_order). `reason` (may be NULL) receives up to `room` bytes of
- * text that explains the answer. */
-cnr_status cnr_device_default(cnr_runtime *rt, const char *device, int32_t *is_default,
-                              char *reason, size_t room, cnr_error *err);
-
-/* A plugin that was found, by its own name and version. refused: why it did not load, or NULL. */
-typedef struct cnr_plugin_entry {
-    uint32_t size;
-    const char *name, *version, *file, *summary, *refused;
-} cnr_plugin_entry;
-/* Describes plugin `index` of all that the process found. The texts live as long as the process.
- * CNR_E_NOT_FOUND: there is no such plugin. */
-cnr_status cnr_plugin_at(cnr_runtime *rt, int32_t index, cnr_plugin_entry *out, cnr_error *err);
-
-/* A property of a device: a text, or a number if text is NULL. device.h lists the names. With
- * measure = 1 the device is also opened and benchmarks itself. cnr_facts_free frees the list. */
-typedef struct cnr_fact {
-    const char *name, *text;
-    double value;
-} cnr_fact;
-typedef struct cnr_fact_list {
-    uint32_t size;
-    int32_t n;
-    cnr_fact *at;
-} cnr_fact_list;
-cnr_status cnr_device_facts(cnr_runtime *rt, const char *device, int32_t measure,
-                            cnr_fact_list *out, cnr_error *err);
-void cnr_facts_free(cnr_fact_list *list);
-
-typedef struct cnr_place_options {
-    uint32_t size;
-    int32_t axis, n_devices;
-    const char *node; /* "*": every node without a placement of its own */
-    const char *const *devices;
-    const double *shares; /* parts of the output along `axis`; sum 1; NULL: equal */
-    /* Not NULL: a policy places the whole net, as in cnr_load_options, and `node` may be NULL. ""
-     * removes the policy. */
-    const char *policy;
-    const char *const *policy_options;
-} cnr_place_options;
-/* Places a node on one device, or splits its output over several. n_devices 0 removes the
- * placement. Plans made afterwards use it. */
-cnr_status cnr_place(cnr_model *model, const cnr_place_options *options, cnr_error *err);
 
 CNR_END_EXPORTS
 #endif

@@ -130,61 +130,6 @@ static inline int cnr_strides(const cnr_tensor *t, const cnr_tensor *shape, int6
     return 1;
 }
 
-/* True if t broadcasts to `dim` along one run of adjacent axes. Element i of a tensor of these dims
- * then uses element i / *each % *n of t. */
-static inline int cnr_stretch(const cnr_tensor *t, int32_t rank, const int64_t *dim, int64_t *each,
-                              int64_t *n) {
-    int32_t first = 0, last = t->rank;
-    if (t->rank > rank) return 0;
-    while (first < last && t->dim[first] == 1) first++;
-    while (last > first && t->dim[last - 1] == 1) last--;
-    const int32_t offset = rank - t->rank;
-    *each = *n = 1;
-    for (int32_t a = first; a < last; a++) {
-        if (t->dim[a] != dim[offset + a]) return 0;
-        *n *= t->dim[a];
-    }
-    for (int32_t a = first == last ? 0 : offset + last; a < rank; a++) *each *= dim[a];
-    return *n > 0;
-}
-
-/* Returns the axes of x that a reduce_* node reduces, as bits; -1: unknown before the run. */
-static inline int64_t cnr_reduced_axes(const cnr_node *node) {
-    const cnr_tensor *x = node->inputs[0], *list = cnr_own_input(node, 1);
-    int64_t n = 0, set = 0;
-    const int64_t *axes = cnr_attr_ints(node, "axes", &n);
-    if (list) {
-        if (!cnr_is_constant(list) || list->dtype != CNR_i64) return -1;
-        axes = (const int64_t *)list->data;
-        n = cnr_count(list);
-    }
-    if (n == 0) return cnr_attr_int(node, "noop_with_empty_axes") ? 0 : (1 << x->rank) - 1;
-    for (int64_t i = 0; i < n; i++) {
-        const int32_t axis = cnr_axis(axes[i], x->rank);
-        if (axis < 0) return -1;
-        set |= (int64_t)1 << axis;
-    }
-    return set;
-}
-
-/* Views x as outer x n x inner, where n is reduced. Returns 0 if the reduced axes are not adjacent.
- * `set` is the result of cnr_reduced_axes. */
-static inline int cnr_reduced_stretch(const cnr_tensor *x, int64_t set, int64_t *outer, int64_t *n,
-                                      int64_t *inner) {
-    int32_t first = -1, last = -1;
-    for (int32_t a = 0; a < x->rank; a++) {
-        if (!(set >> a & 1) || x->dim[a] == 1) continue;
-        if (first < 0) first = a;
-        last = a;
-    }
-    for (int32_t a = first; a <= last && a >= 0; a++)
-        if (!(set >> a & 1) && x->dim[a] != 1) return 0;
-    *outer = cnr_span(x, 0, first < 0 ? x->rank : first);
-    *n = first < 0 ? 1 : cnr_span(x, first, last + 1);
-    *inner = first < 0 ? 1 : cnr_span(x, last + 1, x->rank);
-    return 1;
-}
-
 /* ---- a kernel's answers: accepts returns cnr_refuse(out, "why"), or calls cnr_take and then sets
  * the fields that differ ---- */
 

@@ -2,7 +2,7 @@
 #ifndef CNNRUN_POWER_H
 #define CNNRUN_POWER_H
 
-#include <cnnrun/engine.h>
+#include <cnnrun/placement.h>
 
 CNR_BEGIN_EXPORTS
 

@@ -95,54 +95,5 @@ static inline const char *cnr_window_pool(const cnr_node *node, const cnr_tensor
     return cnr_window_resolve(node, x, kernel, w);
 }
 
-/* Fills `w` for a node conv_transpose, as a convolution from y to x: w->in is y's, w->out is
- * x's. */
-static inline void cnr_window_transposed(const cnr_node *node, const cnr_tensor *x,
-                                         const cnr_tensor *y, const cnr_tensor *weight,
-                                         cnr_window *w) {
-    int64_t ns, nd, np, no, n_shape;
-    const int64_t *strides = cnr_attr_ints(node, "strides", &ns);
-    const int64_t *dilations = cnr_attr_ints(node, "dilations", &nd);
-    const int64_t *pads = cnr_attr_ints(node, "pads", &np);
-    const int64_t *more = cnr_attr_ints(node, "output_padding", &no);
-    const char *auto_pad = cnr_attr_string(node, "auto_pad");
-    const int upper = strcmp(auto_pad, "SAME_UPPER") == 0;
-    const int same = upper || strcmp(auto_pad, "SAME_LOWER") == 0;
-    cnr_attr_ints(node, "output_shape", &n_shape);
-    memset(w, 0, sizeof *w);
-    w->spatial = x->rank - 2;
-    for (int32_t i = 0; i < w->spatial; i++) {
-        w->in[i] = y->dim[2 + i];
-        w->out[i] = x->dim[2 + i];
-        w->kernel[i] = weight->dim[2 + i];
-        w->stride[i] = i < ns ? strides[i] : 1;
-        w->dilation[i] = i < nd ? dilations[i] : 1;
-        const int64_t whole = w->stride[i] * (w->out[i] - 1) + (i < no ? more[i] : 0) +
-                              (w->kernel[i] - 1) * w->dilation[i] + 1;
-        const int64_t extra = whole > w->in[i] ? whole - w->in[i] : 0;
-        if (n_shape || same) w->pad_begin[i] = upper ? extra / 2 : extra - extra / 2;
-        else if (i < np && strcmp(auto_pad, "VALID") != 0) w->pad_begin[i] = pads[i];
-        w->pad_end[i] = extra - w->pad_begin[i];
-    }
-}
-
-/* Returns the same window with leading axes of extent 1, so that code for three axes handles
- * all. */
-static inline cnr_window cnr_window_three(const cnr_window *own) {
-    cnr_window w;
-    w.spatial = 3;
-    for (int32_t i = 0; i < 3; i++) {
-        const int32_t j = i - (3 - own->spatial);
-        w.in[i] = j < 0 ? 1 : own->in[j];
-        w.out[i] = j < 0 ? 1 : own->out[j];
-        w.kernel[i] = j < 0 ? 1 : own->kernel[j];
-        w.stride[i] = j < 0 ? 1 : own->stride[j];
-        w.dilation[i] = j < 0 ? 1 : own->dilation[j];
-        w.pad_begin[i] = j < 0 ? 0 : own->pad_begin[j];
-        w.pad_end[i] = j < 0 ? 0 : own->pad_end[j];
-    }
-    return w;
-}
-
 CNR_END_C
 #endif

@@ -1,5 +1,7 @@
 /* Writes the record of measured times. */
 #include "files/files.h"
+#include "people/people.h"
+#include "keep/keep.h"
 
 static cnr_status write_record(const char *folder, const cnri_tuning *t, cnr_error *err) {
     char *path = cnri_path_join(folder, CNRI_TUNING_FILE);

@@ -13,7 +13,7 @@ cnr_status cnr_reader_open(cnr_runtime *rt, const char *spec, cnr_reader **out, 
     if (status) return status;
     cnr_reader *r = cnri_alloc_zero(sizeof *r);
     if (!r) return cnri_out_of_memory(err, spec);
-    status = cnri_samples_open(spec, NULL, &r->samples, err);
+    status = cnri_augment_open(spec, NULL, &r->samples, err);
     if (status) cnri_free(r);
     else *out = r;
     return status;

@@ -3,6 +3,17 @@
 #define CNRI_SAMPLES_H
 
 #include "data/data.h"
+
+/* words.c: words behind any spec that vary pictures for training, "DIR,shift=2,flip". */
+/* Returns the length of the part of a spec before those words, which names files. */
+size_t cnri_augment_cut(const char *spec);
+/* Reads those words into *out and cuts them off the spec. */
+cnr_status cnri_augment_read(char *spec, cnri_augment *out, cnr_error *err);
+/* cnri_samples_open with such words. */
+cnr_status cnri_augment_open(const char *spec, const char *split, cnri_samples *out,
+                             cnr_error *err);
+
+/* vary.c, choose.c, write.c */
 /* Augments a picture (u8, H W C) in place. The result depends only on the picture, the options,
  * seed, round (in training: the epoch) and index. */
 cnr_status cnri_augment_apply(const cnri_augment *o, uint64_t seed, int64_t round, int64_t index,

@@ -1,5 +1,6 @@
 /* The candidates from which a plan is chosen, for applications and for printing. */
 #include "show/show.h"
+#include "keep/keep.h"
 
 cnr_status cnri_plan_for_inspection(const cnr_model *m, const cnr_tensor *const *types, int32_t n,
                                     bool table, cnr_plan **out, cnr_error *err) {

@@ -1,5 +1,6 @@
 /* Prints a plan as a table, or as JSON with one object per line. */
 #include "show/show.h"
+#include "people/people.h"
 #include <stdlib.h>
 
 /* A node's row: first step (NULL: none), parameters, multiply-accumulates, memory in bytes. */
@@ -204,6 +205,29 @@ static void print_moves(const cnr_plan *plan, bool json, cnri_text *out) {
         if (cnri_step_transfer(plan, s, &row)) print_transfer(&row, json, out);
 }
 
+/* Under a memory bound: which weights stay, and how the others come. */
+static void print_resident(const cnr_plan *plan, bool json, cnri_text *out) {
+    cnri_resident *list = NULL;
+    const int32_t n = cnri_residency_list(plan, &list);
+    if (n && !json)
+        cnri_text_say(out, "within %llu bytes of memory, behind %llu of arena:\n",
+                      (unsigned long long)plan->memory_bound,
+                      (unsigned long long)plan->arena_bytes);
+    for (int32_t i = 0; i < n; i++) {
+        const char *name = list[i].node ? list[i].node : "";
+        const unsigned long long bytes = list[i].bytes, at_once = list[i].at_once;
+        if (!json) {
+            cnri_text_say(out, "  %-18s %12llu bytes %s\n", name, bytes, list[i].how);
+            continue;
+        }
+        cnri_text_add(out, "{\"memory_of\":");
+        cnri_text_json(out, name);
+        cnri_text_add(out, ",\"bytes\":%llu,\"at_once\":%llu,\"how\":\"%s\"}\n", bytes, at_once,
+                      list[i].how);
+    }
+    cnri_free(list);
+}
+
 void cnri_plan_print(const cnr_plan *plan, bool json, cnri_text *out) {
     uint64_t macs = 0;
     finder f;
@@ -231,7 +255,7 @@ void cnri_plan_print(const cnr_plan *plan, bool json, cnri_text *out) {
     const char *name = plan->graph->name ? plan->graph->name : "";
     if (json) {
         print_moves(plan, true, out);
-        cnri_residency_print(plan, true, out);
+        print_resident(plan, true, out);
         cnri_text_add(out, "{\"net\":");
         cnri_text_json(out, name);
         cnri_text_add(out,
@@ -251,7 +275,7 @@ void cnri_plan_print(const cnr_plan *plan, bool json, cnri_text *out) {
                   (unsigned long long)plan->arena_bytes, (unsigned long long)plan->bound_bytes,
                   (unsigned long long)plan->weight_bytes);
     print_moves(plan, false, out);
-    cnri_residency_print(plan, false, out);
+    print_resident(plan, false, out);
     print_untried(plan, out);
 }
 

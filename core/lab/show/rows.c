@@ -1,5 +1,6 @@
 /* Prints the rows of a table of candidates as text, or as JSON with one object per line. */
 #include "show/show.h"
+#include "people/people.h"
 
 const char *cnri_source_name(cnri_source source) {
     switch (source) {

@@ -2,6 +2,7 @@
 #ifndef CNRI_SHOW_H
 #define CNRI_SHOW_H
 
+#include "policy/policy.h"
 #include "run/run.h"
 
 /* ---- plan.c, rows.c, candidates.c: plans, and the candidates that they were chosen from ---- */

@@ -5,6 +5,7 @@
  *   runs N TRIALS | window NS | kernel NODE@DEVICE=KERNEL | device NAME | run NS | placement, and
  *   then the text of a policy up to the end of the file */
 #include "work/adapt.h"
+#include "keep/keep.h"
 #include <glob.h>
 #include <math.h>
 #include <stdio.h>

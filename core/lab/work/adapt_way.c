@@ -1,6 +1,8 @@
 /* A way of online tuning: plans it, rehearses it, runs it and cancels it if it is too slow. */
 #include "work/adapt.h"
 #include "work/watchdog.h"
+#include "people/people.h"
+#include "keep/keep.h"
 #include <math.h>
 
 typedef cnri_adapt_way way;

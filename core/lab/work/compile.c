@@ -2,6 +2,8 @@
  * that, in one file of the form of stored plans (engine/store/plan_cache.c). */
 #include "store/store.h"
 #include "work/work.h"
+#include "keep/keep.h"
+#include "people/people.h"
 #include <unistd.h>
 
 enum { MAX_POLICY_BYTES = 1 << 20, COMPILING_MS = 600000 };

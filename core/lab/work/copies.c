@@ -1,5 +1,6 @@
 /* Measures how long it takes to copy bytes from one device to another. */
 #include "work/work.h"
+#include "people/people.h"
 
 enum { ROUNDS = 9 };
 

@@ -1,6 +1,7 @@
 /* Measures how often a net is right on labelled pictures. */
 #include "train/train.h"
 #include "work/work.h"
+#include "samples/samples.h"
 #include <math.h>
 
 enum { TOP = 5, MAX_LABELS = 1024 }; /* MAX_LABELS: most labels of a confusion matrix */
@@ -362,7 +363,7 @@ cnr_status cnr_evaluate(cnr_model *model, const cnr_evaluate_options *options,
         status = CNRI_CHECK_RESULT_SIZE(out, got, err);
     /* The caller's struct is older and has no room for rows. */
     if (!status && out->size < sizeof got) o.rows = 0;
-    if (!status) status = cnri_samples_open(o.data, o.split ? o.split : "eval", &samples, err);
+    if (!status) status = cnri_augment_open(o.data, o.split ? o.split : "eval", &samples, err);
     if (status) return status;
     status = cnri_evaluate(model, &samples, &o, observer, &got, err);
     cnri_samples_close(&samples);

@@ -1,6 +1,7 @@
 /* Which layers are faster quantised, on this machine: both nets run in turns, each step is timed as
  * tuning times it, and a minimum cut weighs the layers against the conversions between them. */
 #include "work/calibrate.h"
+#include "people/people.h"
 #include <math.h>
 
 enum { ROUNDS = 9, TRIES = 3, NOBODY = -1 };

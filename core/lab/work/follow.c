@@ -2,6 +2,7 @@
  * observer. */
 #include "watch/watch.h"
 #include "work/work.h"
+#include "people/people.h"
 #include <math.h>
 #include <string.h>
 #include <unistd.h>

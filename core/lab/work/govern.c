@@ -1,6 +1,7 @@
 /* Runs a frequency policy: on a simulated machine, on a recording, on this machine, or while
  * other work runs. */
 #include "work/scene.h"
+#include "people/people.h"
 #include <dirent.h>
 #include <math.h>
 #include <pthread.h>

@@ -1,6 +1,7 @@
 /* Imports models of other programs: chooses the importer, and reads weights and mean images of
  * its format. */
 #include "work/work.h"
+#include "samples/samples.h"
 
 /* ---- which importer ---- */
 
@@ -36,7 +37,7 @@ static cnr_status find(const char *name, const char *path, const cnr_importer **
 static cnr_status is_picture(const char *path, bool *is, cnr_error *err) {
     cnri_samples samples;
     cnr_error why = CNR_ERROR_INIT;
-    *is = cnri_samples_open(path, NULL, &samples, &why) == CNR_OK;
+    *is = cnri_augment_open(path, NULL, &samples, &why) == CNR_OK;
     if (*is) cnri_samples_close(&samples);
     if (*is || why.code == CNR_E_UNSUPPORTED) return CNR_OK;
     return cnri_fail(err, why.code, why.where, "%s", why.text);

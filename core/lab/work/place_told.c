@@ -1,6 +1,7 @@
 /* Data for a policy beside the candidates: the net as measured on each device, costs of
  * dividing, and copies. */
 #include "work/place.h"
+#include "people/people.h"
 #include <math.h>
 
 typedef cnri_place_job job;

@@ -1,5 +1,7 @@
 /* Finished placements, written as policies with fixed answers, and found again. */
 #include "work/work.h"
+#include "people/people.h"
+#include "keep/keep.h"
 
 /* Begins the second line of a kept placement, which says what devices it is for: a digest of
  * them, and their names. */

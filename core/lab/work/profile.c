@@ -2,6 +2,7 @@
 #include "watch/watch.h"
 #include "profile/profile.h"
 #include "work/work.h"
+#include "people/people.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,6 +33,13 @@ static cnr_status put_input(job *j, int32_t index, cnr_tensor *t, cnr_error *err
     const cnr_status status = cnr_session_set_input(j->session, index, t, err);
     cnri_free(t->data);
     return status;
+}
+
+cnr_status cnri_device_check_timed(const cnr_device *device, cnr_error *err) {
+    if (cnri_device_is_timed(device)) return CNR_OK;
+    return cnri_fail(err, CNR_E_ARG, device->name,
+                     "a real device can't be timed by a simulated board's clock; leave --board "
+                     "out, or name one of the board's devices (\"cnnrun devices --board NAME\")");
 }
 
 /* Fails if the clock in force does not measure the plan's devices, whose work would seem to take

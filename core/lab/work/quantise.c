@@ -1,6 +1,8 @@
 /* Quantising: calibrates on pictures, lets rewrites quantise layers until all of them are good
  * enough, and compares both nets. */
 #include "work/calibrate.h"
+#include "people/people.h"
+#include "samples/samples.h"
 #include <fnmatch.h>
 #include <math.h>
 
@@ -370,7 +372,7 @@ static cnr_status check(job *q, int64_t maximum, cnr_error *err) {
     cnr_model *models[2] = {NULL, NULL};
     cnri_runner runners[2] = {{0}, {0}};
     cnri_samples own = {0}, *samples = q->o->samples ? q->o->samples : &own;
-    cnr_status status = q->o->samples ? CNR_OK : cnri_samples_open(q->o->data, "eval", &own, err);
+    cnr_status status = q->o->samples ? CNR_OK : cnri_augment_open(q->o->data, "eval", &own, err);
     const int64_t n = status || maximum < samples->info.count ? maximum : samples->info.count;
     for (int i = 0; i < 2 && !status; i++) {
         status = cnri_calibration_model(&q->c, nets[i], true, &models[i], err);
@@ -513,7 +515,7 @@ enum { LEAST_TO_HOLD_BACK = 2 * CNRI_HELD_BACK };
 static cnr_status quantise_all(job *q, const cnr_graph *net, cnr_error *err) {
     const int64_t limit = q->o->limit > 0 ? q->o->limit : 100;
     cnr_status status =
-        q->o->samples ? CNR_OK : cnri_samples_open(q->o->data, "train", &q->own, err);
+        q->o->samples ? CNR_OK : cnri_augment_open(q->o->data, "train", &q->own, err);
     if (status) return status;
     q->c.samples = q->o->samples ? q->o->samples : &q->own;
     q->c.pictures = limit < q->c.samples->info.count ? limit : q->c.samples->info.count;

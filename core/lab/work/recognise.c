@@ -1,5 +1,6 @@
 /* Runs a net on pictures one after the other and reports its answers. */
 #include "work/work.h"
+#include "samples/samples.h"
 #include <math.h>
 
 enum { MAX_CLASSES = 1 << 20 }; /* most scores; more are a picture or a map */
@@ -59,7 +60,7 @@ static cnr_status passed_over(job *j, const char *name, const cnr_error *why, cn
 static cnr_status run_spec(job *j, const char *spec, cnr_error *err) {
     cnri_samples samples;
     cnr_error why = CNR_ERROR_INIT;
-    if (cnri_samples_open(spec, "eval", &samples, &why)) return passed_over(j, spec, &why, err);
+    if (cnri_augment_open(spec, "eval", &samples, &why)) return passed_over(j, spec, &why, err);
     if (cnri_samples_choose(&samples, j->choice, &why)) {
         cnri_samples_close(&samples);
         return cnri_fail(err, why.code, why.where, "%s", why.text);

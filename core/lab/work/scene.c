@@ -1,6 +1,7 @@
 /* A simulated scene as a machine that a policy sees. A plugin's object, made from the values of
  * board and scene, computes times, power and heat. */
 #include "work/scene.h"
+#include "board/board.h"
 #include <math.h>
 
 static cnr_tensor number(double *value) {

@@ -1,6 +1,7 @@
 /* Writes a run as a file for Chrome's tracing and Perfetto: when each step ran, one row for each
  * device. */
 #include "work/work.h"
+#include "people/people.h"
 
 typedef struct tracing {
     cnri_text text;

@@ -3,6 +3,8 @@
 #include "store/store.h"
 #include "train/train.h"
 #include "work/work.h"
+#include "people/people.h"
+#include "samples/samples.h"
 #include <math.h>
 #include <sys/stat.h>
 
@@ -170,7 +172,7 @@ static cnr_status test(job *j, cnr_error *err) {
     cnri_samples samples;
     const char *spec = j->o.test ? j->o.test : j->o.data;
     if (!*spec) return CNR_OK;
-    cnr_status status = cnri_samples_open(spec, "eval", &samples, err);
+    cnr_status status = cnri_augment_open(spec, "eval", &samples, err);
     if (status) return status;
     cnri_judged all = {.share = -1};
     if (j->o.test || samples.info.is_split)
@@ -293,7 +295,7 @@ cnr_status cnri_train_net(const cnri_train_task *task, const cnr_train_options *
     status = check_written(&j.o, err);
     if (!status) status = open_metrics(&j, err);
     if (!status && !j.samples) {
-        status = cnri_samples_open(j.o.data, j.o.split ? j.o.split : "train", &own, err);
+        status = cnri_augment_open(j.o.data, j.o.split ? j.o.split : "train", &own, err);
         if (!status) j.samples = &own;
     }
     if (!status) status = cnri_energy_begin_if(task->rt, j.o.energy, observer, &region, err);

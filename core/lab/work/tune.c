@@ -1,6 +1,8 @@
 /* Times the kernels that accept each layer, in turns, and reports how reliable the choices are. */
 #include "work/work.h"
 #include "work/watchdog.h"
+#include "people/people.h"
+#include "keep/keep.h"
 #include <math.h>
 
 enum { ROUNDS = 9, USUAL_HANG_MS = 60000 };

@@ -554,4 +554,8 @@ cnr_status cnri_gradients_of(cnr_model *model, const cnr_gradient_options *optio
                              const int32_t *labels, int64_t n_labels, cnr_gradients *out,
                              cnr_error *err);
 
+/* profile.c */
+/* Fails if the clock in force does not measure the device. */
+cnr_status cnri_device_check_timed(const cnr_device *device, cnr_error *err);
+
 #endif

@@ -8,6 +8,7 @@
  * held by who sets them, so one process at a time does, and a file that nobody holds was left
  * behind. */
 #include "gauges/gauges.h"
+#include "people/people.h"
 #include <string.h>
 
 enum { MAX_BYTES = 1 << 16 };

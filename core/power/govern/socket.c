@@ -4,6 +4,7 @@
  * knows its name. */
 #define _GNU_SOURCE
 #include "govern/govern.h"
+#include "people/people.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>

@@ -1,6 +1,7 @@
 /* cnnrun bench: how fast a net runs, how much memory it takes, and which steps take the time. */
 #include "cli/cli.h"
 #include "lua/script.h"
+#include "people/people.h"
 #include <math.h>
 
 typedef struct bench {

@@ -3,6 +3,7 @@
 #include "cli/cli.h"
 #include "lua/script.h"
 #include "run/run.h"
+#include "board/board.h"
 #include <math.h>
 
 typedef struct key {

@@ -1,6 +1,8 @@
 /* cnnrun cache: files kept between runs: stored plans, and programs that plugins compiled. */
 #include "cli/cli.h"
 #include "store/store.h"
+#include "people/people.h"
+#include "keep/keep.h"
 #include <time.h>
 
 typedef struct cache {

@@ -2,6 +2,7 @@
  * encoding. */
 #include "cli/cli.h"
 #include "store/store.h"
+#include "people/people.h"
 
 typedef struct convert {
     const char *out, *encode, *layers;

@@ -1,5 +1,6 @@
 /* cnnrun devices: lists the devices that can run nets here, and measures their speed on request. */
 #include "cli/cli.h"
+#include "people/people.h"
 
 typedef struct devices {
     bool measure;

@@ -2,6 +2,7 @@
  * command. */
 #include "cli/cli.h"
 #include "watch/watch.h"
+#include "people/people.h"
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>

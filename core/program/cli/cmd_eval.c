@@ -1,5 +1,6 @@
 /* cnnrun eval: measures how often a net is right on labelled pictures. */
 #include "cli/cli.h"
+#include "people/people.h"
 
 enum { SMALL = 20 }; /* most classes whose confusion matrix is printed */
 

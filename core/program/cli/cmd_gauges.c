@@ -1,5 +1,6 @@
 /* cnnrun gauges: the meters and knobs of this machine, and their present readings. */
 #include "cli/cli.h"
+#include "people/people.h"
 #include <math.h>
 
 typedef struct gauge {

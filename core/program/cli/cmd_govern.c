@@ -2,6 +2,7 @@
  * board. */
 #include "cli/cli.h"
 #include "govern/govern.h"
+#include "people/people.h"
 #include <math.h>
 #include <stdlib.h>
 

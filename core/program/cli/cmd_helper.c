@@ -2,6 +2,7 @@
  * group. */
 #include "cli/cli.h"
 #include "govern/govern.h"
+#include "people/people.h"
 #include <grp.h>
 #include <stdlib.h>
 

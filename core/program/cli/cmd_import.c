@@ -1,6 +1,7 @@
 /* cnnrun import: converts a model of another program to a native file. */
 #include "cli/cli.h"
 #include "store/store.h"
+#include "people/people.h"
 
 typedef struct import {
     const char *out, *format;

@@ -1,6 +1,7 @@
 /* cnnrun lua: the manual of the scripting API, and type files for editors. */
 #include "cli/cli.h"
 #include "lua/script.h"
+#include "people/people.h"
 #include <errno.h>
 #include <limits.h>
 #include <stdlib.h>

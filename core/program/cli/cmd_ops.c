@@ -1,5 +1,6 @@
 /* cnnrun ops: lists operators with their ports, attributes and help, from their descriptors. */
 #include "cli/cli.h"
+#include "people/people.h"
 #include <math.h>
 
 static const char *const type_names[] =

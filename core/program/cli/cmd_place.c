@@ -1,6 +1,7 @@
 /* cnnrun place: measures a net on each device alone, places it by a policy, and measures that
  * plan. */
 #include "cli/cli.h"
+#include "people/people.h"
 #include <math.h>
 
 typedef struct place {

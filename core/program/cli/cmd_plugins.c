@@ -1,5 +1,6 @@
 /* cnnrun plugins: lists what each plugin brings, or why it was refused; judges a single file. */
 #include "cli/cli.h"
+#include "people/people.h"
 
 typedef struct settings {
     const char *check;

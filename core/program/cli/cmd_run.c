@@ -2,6 +2,7 @@
  * main. */
 #include "cli/cli.h"
 #include "lua/script.h"
+#include "people/people.h"
 #include <glob.h>
 #include <math.h>
 #include <unistd.h>

@@ -1,6 +1,23 @@
 /* cnnrun show: prints a net node by node, before anything runs. */
 #include "cli/draw_net.h"
 
+/* Gives unfilled weights memory of any content, for a net that is shown but never run. Large
+ * memory is not touched, so it costs nothing. Weights that find no memory stay unfilled. */
+static void fill_blank(cnr_graph *g) {
+    enum { ZEROED = 1 << 20 };
+    for (int32_t k = 0; k < g->values.n; k++) {
+        cnri_value *v = &g->values.at[k];
+        const uint64_t bytes = v->unfilled ? cnr_dense_bytes(v->type) : UINT64_MAX;
+        void *own = bytes <= SIZE_MAX / 2 ? cnri_alloc_optional((size_t)bytes + 1) : NULL;
+        if (!own) continue;
+        if (bytes <= ZEROED) memset(own, 0, (size_t)bytes);
+        v->type->data = own;
+        v->type->bytes = bytes;
+        v->type->flags |= CNR_TENSOR_CONST;
+        v->unfilled = v->borrowed = false;
+    }
+}
+
 typedef struct show {
     bool dot, graph_json, candidates, profile;
     int64_t batch;
@@ -30,7 +47,7 @@ static cnr_status load(cnri_call *call, bool runs, cnr_error *err) {
     if (made_up)
         call->common.load.weights = "none"; /* what they hold is not shown, so it is not drawn */
     cnr_status status = cnri_call_graph(call, err);
-    if (!status && made_up) cnri_graph_fill_blank(call->graph);
+    if (!status && made_up) fill_blank(call->graph);
     if (!status || call->common.load.weights || (status != CNR_E_IO && status != CNR_E_NOT_FOUND))
         return status;
     call->common.load.weights = runs ? "random:1" : "none";

@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "cli/sweep.h"
 #include "group/group.h"
+#include "people/people.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>

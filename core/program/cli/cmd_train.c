@@ -1,5 +1,6 @@
 /* cnnrun train: trains a net on labelled pictures and writes it with its best weights. */
 #include "cli/cli.h"
+#include "people/people.h"
 
 static const char *const policies[] = {"fixed", "inverse",   "step", "cosine",
                                        "poly",  "multistep", "inv",  NULL};

@@ -1,5 +1,6 @@
 /* cnnrun verify PATH...: runs models on given inputs and compares their outputs with given ones. */
 #include "cli/cli.h"
+#include "people/people.h"
 
 static const cnri_option options[] = {CNRI_OPTION(cnri_compare_options, rtol, "--tolerance", "R",
                                                   "relative tolerance of an element (1e-3)",

@@ -2,6 +2,7 @@
 #include "cli/conform.h"
 #include "kernelcheck/kernelcheck.h"
 #include "lua/script.h"
+#include "people/people.h"
 #include <cnnrun/version.h>
 
 typedef struct row {

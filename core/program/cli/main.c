@@ -1,6 +1,7 @@
 /* cnnrun: the program; finds the subcommand and runs it. */
 #include "cli/cli.h"
 #include "lua/script.h"
+#include "people/people.h"
 #include <unistd.h>
 
 static void print_app(void *to, const char *name) { cnri_say(to, " %s", name); }

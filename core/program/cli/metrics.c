@@ -1,5 +1,6 @@
 /* Values of metrics as results show them. */
 #include "cli/cli.h"
+#include "people/people.h"
 #include <math.h>
 
 void cnri_json_metrics(cnri_json *j, const char *key, const cnr_metric_value *values, int64_t n) {

@@ -1,6 +1,7 @@
 /* From parsed options to runtimes, models and graphs. */
 #include "cli/cli.h"
 #include "lua/script.h"
+#include "people/people.h"
 
 static void close_all(cnri_call *call) {
     cnri_call_end_govern(call);
@@ -66,6 +67,15 @@ bool cnri_call_prepares(const cnri_common *c) {
            c->letterbox;
 }
 
+/* True if a file holds weights, or a net with them: it is native, or an importer knows it. */
+static bool holds_weights(const char *path) {
+    cnri_head head;
+    int32_t score = 0;
+    if (cnri_file_head(path, &head, NULL)) return false;
+    return cnri_is_native(path) || cnri_store_begins(head.at, head.n) ||
+           cnri_importer_for(path, &head, &score);
+}
+
 /* Takes the operands behind the net that importers accept as files of weights. */
 cnr_status cnri_call_weights(cnri_call *call, cnr_error *err) {
     const cnri_words *words = &call->operands;
@@ -74,7 +84,7 @@ cnr_status cnri_call_weights(cnri_call *call, cnr_error *err) {
     cnri_text text = {0};
     if (call->next_operand > 0) return CNR_OK;
     for (call->next_operand = 1;
-         call->next_operand < last && cnri_weights_claimed(words->at[call->next_operand]);
+         call->next_operand < last && holds_weights(words->at[call->next_operand]);
          call->next_operand++)
         cnri_text_add(&text, text.n ? ",%s" : "%s", words->at[call->next_operand]);
     cnr_status status = CNR_OK;

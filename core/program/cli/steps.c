@@ -1,5 +1,6 @@
 /* How pictures become inputs, in words: for every input of a net that takes pictures. */
 #include "cli/cli.h"
+#include "samples/samples.h"
 
 bool cnri_is_numbers(const char *text) {
     const char *end;
@@ -20,7 +21,7 @@ static void add_planes(const cnr_tensor *picture, cnri_text *out) {
 static cnr_status mean_of_picture(const char *path, cnri_text *out, cnr_error *err) {
     cnri_samples samples;
     cnr_sample sample = {.size = sizeof sample};
-    cnr_status status = cnri_samples_open(path, NULL, &samples, err);
+    cnr_status status = cnri_augment_open(path, NULL, &samples, err);
     if (status) return status;
     status = cnri_samples_read(&samples, 0, &sample, err);
     cnri_samples_close(&samples);

@@ -1,5 +1,6 @@
 /* The points of a sweep. */
 #include "cli/sweep.h"
+#include "people/people.h"
 #include <ctype.h>
 #include <math.h>
 #include <string.h>

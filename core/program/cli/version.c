@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "cli/cli.h"
 #include "lua/script.h"
+#include "people/people.h"
 #include <cnnrun/built.h>
 #include <sys/utsname.h>
 #include <unistd.h>

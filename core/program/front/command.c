@@ -1,5 +1,6 @@
 /* One use of a command, from its words to its exit code. */
 #include "front/front.h"
+#include "people/people.h"
 #include <errno.h>
 #include <time.h>
 #include <unistd.h>

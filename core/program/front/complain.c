@@ -1,5 +1,6 @@
 /* Reports errors: a line for people on stderr and, with --json, an object on stdout. */
 #include "front/front.h"
+#include "people/people.h"
 #include <unistd.h>
 
 /* Static, because errors may come before options are parsed, and from a signal handler. */

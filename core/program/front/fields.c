@@ -1,6 +1,7 @@
 /* Prints results from tables of fields: one description gives the JSON object and the line for
  * people. */
 #include "front/front.h"
+#include "people/people.h"
 #include <math.h>
 
 typedef struct telling {

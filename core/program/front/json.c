@@ -1,5 +1,6 @@
 /* Builds JSON objects piece by piece and prints them, one a line, on stdout. */
 #include "front/front.h"
+#include "people/people.h"
 #include <errno.h>
 #include <math.h>
 

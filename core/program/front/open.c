@@ -1,6 +1,7 @@
 /* From parsed options to a runtime. */
 #define _GNU_SOURCE
 #include "front/front.h"
+#include "people/people.h"
 #include <malloc.h>
 #include <stdlib.h>
 

@@ -1,5 +1,6 @@
 /* The frame around the commands of a program: signals, crashes, output errors, exit code. */
 #include "front/front.h"
+#include "people/people.h"
 #include <errno.h>
 #include <malloc.h>
 #include <unistd.h>

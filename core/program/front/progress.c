@@ -1,5 +1,6 @@
 /* Progress on stderr: a bar on a terminal, an occasional line elsewhere. */
 #include "front/front.h"
+#include "people/people.h"
 #include <math.h>
 #include <unistd.h>
 

@@ -4,6 +4,7 @@
  * unless the command has said that somebody looks. However a signal ends the process, files that
  * were being written are removed. */
 #include "front/front.h"
+#include "people/people.h"
 #include <signal.h>
 #include <unistd.h>
 

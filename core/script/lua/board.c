@@ -2,6 +2,7 @@
  * a table for given values. It is flattened into numbers and texts by their path. */
 #include "lua/script.h"
 #include "lua/state.h"
+#include "board/board.h"
 #include <dirent.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,6 @@
 /* The keys of board files, and the check of a board against them. */
 #include "lua/script.h"
+#include "board/board.h"
 #include <math.h>
 #include <stdarg.h>
 #include <stdlib.h>

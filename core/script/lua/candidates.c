@@ -1,5 +1,6 @@
 /* Candidates of a plan for scripts: rows, nodes, devices, links. */
 #include "lua/candidates.h"
+#include "people/people.h"
 #include <math.h>
 #include <string.h>
 

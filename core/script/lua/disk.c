@@ -3,6 +3,7 @@
 #include "lua/files.h"
 #include "lua/model.h"
 #include "lua/tensor.h"
+#include "people/people.h"
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>

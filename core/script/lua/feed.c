@@ -3,6 +3,7 @@
 #include "lua/files.h"
 #include "lua/model.h"
 #include "lua/tensor.h"
+#include "samples/samples.h"
 #include <string.h>
 
 #define FEED_TYPE "cnnrun.feed"
@@ -44,7 +45,7 @@ int cnri_lua_feed(lua_State *L) {
     *f = (feed){.begun_ns = cnri_real_ns()};
     luaL_setmetatable(L, FEED_TYPE);
     const uint64_t left = cnri_script_leave();
-    cnr_status status = cnri_samples_open(spec, NULL, &samples, &err);
+    cnr_status status = cnri_augment_open(spec, NULL, &samples, &err);
     if (!status) {
         status = cnri_samples_choose(&samples, &choice, &err);
         if (status) cnri_samples_close(&samples);

@@ -1,5 +1,6 @@
 /* Which files a script may touch; blocks in the collector's care. */
 #include "lua/files.h"
+#include "people/people.h"
 #include <fnmatch.h>
 #include <limits.h>
 #include <string.h>

@@ -7,6 +7,7 @@
 #include "lua/library.h"
 #include "lua/model.h"
 #include "lua/script.h"
+#include "people/people.h"
 #include <math.h>
 #include <string.h>
 #include <sys/stat.h>

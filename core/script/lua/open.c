@@ -2,7 +2,9 @@
  * restores knobs that a killed process left set. */
 #include "gauges/gauges.h"
 #include "host/host.h"
+#include "keep/keep.h"
 #include "lua/state.h"
+#include "policy/policy.h"
 
 void cnri_lua_install(void) {
     static const cnri_services services = {&cnri_lua_loader, cnri_lua_board_read,
@@ -13,6 +15,8 @@ void cnri_lua_install(void) {
                                            cnri_lua_optimizer_open, cnri_lua_optimizer_close,
                                            cnri_lua_metrics_open,   cnri_lua_metrics_close};
     cnri_lua_module_register(&cnri_lua_cnnrun);
+    cnri_keep_register();
+    cnri_policies_register();
     cnri_services_register(&services);
     cnri_governor_scripts_register(&governors);
     cnri_train_files_register(&files);

@@ -1,6 +1,7 @@
 /* The harmless globals, and guarded versions of those that could run without end or hide an
  * error. */
 #include "lua/state.h"
+#include "people/people.h"
 #include <limits.h>
 #include <string.h>
 

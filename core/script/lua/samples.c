@@ -2,6 +2,7 @@
 #include "lua/files.h"
 #include "lua/model.h"
 #include "lua/tensor.h"
+#include "samples/samples.h"
 #include <string.h>
 
 typedef struct cnri_lua_source {
@@ -40,7 +41,7 @@ static cnri_lua_source *open_source(lua_State *L, const char *spec, const char *
     s->held = 0;
     luaL_setmetatable(L, CNRI_SAMPLES_TYPE);
     const uint64_t left = cnri_script_leave();
-    const cnr_status status = cnri_samples_open(spec, split, &s->samples, &err);
+    const cnr_status status = cnri_augment_open(spec, split, &s->samples, &err);
     cnri_script_return(L, left);
     if (status) cnri_script_raise(L, &err);
     s->open = true;

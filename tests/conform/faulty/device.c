@@ -20,7 +20,8 @@ enum fault {
     SHARED,      /* all streams stage their writes in one buffer */
     UNCHECKED,   /* an allocation that fails is used */
     SILENT,      /* errors have no text */
-    LIFO         /* the newest job first */
+    LIFO,        /* the newest job first */
+    UNITLESS     /* tells no number of units */
 };
 
 typedef struct mark {
@@ -139,13 +140,18 @@ static int32_t count(cnr_error *err) {
     return 1;
 }
 
-static cnr_status describe(int32_t index, cnr_device_info *out, cnr_error *err) {
+static cnr_status describe_unitless(int32_t index, cnr_device_info *out, cnr_error *err) {
     (void)index, (void)err;
     out->score = 1;
     snprintf(out->key, sizeof out->key, "queue");
     snprintf(out->name, sizeof out->name, "a thread and its queue");
     snprintf(out->driver, sizeof out->driver, "1.0");
     return CNR_OK;
+}
+
+static cnr_status describe(int32_t index, cnr_device_info *out, cnr_error *err) {
+    out->concurrency = 1;
+    return describe_unitless(index, out, err);
 }
 
 static cnr_status open_device(cnr_device *device, const cnr_device_options *o, cnr_error *err) {
@@ -273,23 +279,23 @@ static cnr_status await(const cnr_device *device, void *event, cnr_error *err) {
     return CNR_OK;
 }
 
-#define CLASS(word) \
+#define CLASS(word) CLASS_OF(word, describe)
+#define CLASS_OF(word, describes) \
     { \
         .size = sizeof(cnr_device_class), .flags = CNR_DEVICE_SINGLE, .name = word, \
-        .family = word, .summary = "for tests", .count = count, .describe = describe, \
+        .family = word, .summary = "for tests", .count = count, .describe = describes, \
         .open = open_device, .close = close_device, .alloc = alloc, .free = release_memory, \
         .write = write_memory, .read = read_memory, .copy = copy_memory, \
         .stream_open = stream_open, .stream_close = stream_close, .sync = sync, \
         .event_record = record, .event_wait = wait_event, .event_free = event_free, \
         .event_sync = await \
     }
-static const cnr_device_class classes[] = {CLASS("queue_sound"), CLASS("empty_copy"),
-                                           CLASS("empty_wait"),  CLASS("empty_sync"),
-                                           CLASS("hidden_loss"), CLASS("late_run"),
-                                           CLASS("short_write"), CLASS("crash"),
-                                           CLASS("hang"),        CLASS("abandons"),
-                                           CLASS("shared"),      CLASS("unchecked"),
-                                           CLASS("silent"),      CLASS("lifo")};
+static const cnr_device_class classes[] =
+    {CLASS("queue_sound"), CLASS("empty_copy"),  CLASS("empty_wait"),
+     CLASS("empty_sync"),  CLASS("hidden_loss"), CLASS("late_run"),
+     CLASS("short_write"), CLASS("crash"),       CLASS("hang"),
+     CLASS("abandons"),    CLASS("shared"),      CLASS("unchecked"),
+     CLASS("silent"),      CLASS("lifo"),        CLASS_OF("unitless", describe_unitless)};
 
 static enum fault fault_of(const cnr_device *device) { return (enum fault)(device->cls - classes); }
 

@@ -2,6 +2,7 @@
  */
 #include "base/base.h"
 #include "tests/tap.h"
+#include "people/people.h"
 #include <dirent.h>
 #include <fcntl.h>
 #include <signal.h>

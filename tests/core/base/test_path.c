@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "base/base.h"
 #include "tests/tap.h"
+#include "people/people.h"
 #include <fcntl.h>
 #include <limits.h>
 #include <sys/stat.h>

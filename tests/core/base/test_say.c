@@ -1,6 +1,7 @@
 /* Text for people: formats as printf has them, and nothing that a terminal would obey. */
 #include "base/base.h"
 #include "tests/tap.h"
+#include "people/people.h"
 
 static char told[8192];
 

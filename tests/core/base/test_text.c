@@ -1,6 +1,7 @@
 /* Numbers that no locale touches, suggestions, growing strings, JSON quoting, errors, log. */
 #include "base/base.h"
 #include "tests/tap.h"
+#include "people/people.h"
 #include <float.h>
 #include <locale.h>
 #include <math.h>

@@ -5,6 +5,7 @@
 #include "../plan/lab.h"
 #include "lua/script.h"
 #include "work/work.h"
+#include "keep/keep.h"
 #include <unistd.h>
 
 static char out[1 << 16];

@@ -3,6 +3,7 @@
 #include "show/show.h"
 #include "lab.h"
 #include "store/store.h"
+#include "keep/keep.h"
 #include <unistd.h>
 
 static cnr_graph *chain_net(void) {

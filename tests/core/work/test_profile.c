@@ -1,6 +1,7 @@
 /* Profiling through the public header: counts of runs, steps, their sums, and stopping. */
 #include "../../guests/guests.h"
 #include "work/work.h"
+#include "people/people.h"
 
 typedef struct heard {
     int64_t calls, total, stop_at;

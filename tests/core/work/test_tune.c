@@ -1,6 +1,7 @@
 /* Tuning: the record that it leaves, what it tells of the choices, and stopping. */
 #include "../../guests/guests.h"
 #include "work/work.h"
+#include "keep/keep.h"
 #include <sys/stat.h>
 #include <unistd.h>
 

@@ -4,6 +4,7 @@
 #include "host/host.h"
 #include "graph/graph.h"
 #include "tests/tap.h"
+#include "people/people.h"
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/stat.h>

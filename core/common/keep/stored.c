@@ -1,6 +1,5 @@
 /* Plans kept between processes: where they are stored, and when a stored one is still valid. */
-#include "run/run.h"
-#include "store/store.h"
+#include "keep/keep.h"
 #include <ctype.h>
 #include <unistd.h>
 
@@ -431,7 +430,7 @@ static cnr_status plan_without_kernels(const cnri_plan_request *r, cnr_plan **ou
     return plan_anew(&bare, out, err);
 }
 
-cnr_status cnri_stored_plan(const cnri_plan_request *r, cnr_plan **out, cnr_error *err) {
+static cnr_status stored_plan(const cnri_plan_request *r, cnr_plan **out, cnr_error *err) {
     const cnr_graph *g = r->model->graph;
     const bool brings = g->is_compiled && cnri_graph_meta(g, "plan.kernels") && r->model->path;
     char *origin = NULL;
@@ -443,3 +442,5 @@ cnr_status cnri_stored_plan(const cnri_plan_request *r, cnr_plan **out, cnr_erro
     else cnri_free(origin);
     return status;
 }
+
+void cnri_keep_register(void) { cnri_plan_keeper_register(stored_plan); }

@@ -1,5 +1,5 @@
 /* Functions to call when a signal ends the process, in a list that handlers read without locks. */
-#include "base/base.h"
+#include "people/people.h"
 
 enum { MOST = 8 };
 typedef void (*ending_fn)(void *arg);

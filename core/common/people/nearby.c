@@ -1,6 +1,7 @@
 /* The file that a misspelt path may have meant. */
-#include "base/base.h"
+#include "people/people.h"
 #include <dirent.h>
+#include <string.h>
 #include <sys/stat.h>
 
 static const char *nearest_in(DIR *folder, const char *name, char *best, size_t capacity) {

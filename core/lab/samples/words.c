@@ -1,5 +1,5 @@
 /* The words behind a spec that vary pictures for training: "mnist:DIR,shift=2,turn=10". */
-#include "data/data.h"
+#include "samples/samples.h"
 #include <sys/stat.h>
 
 typedef struct word {
@@ -68,5 +68,18 @@ cnr_status cnri_augment_read(char *spec, cnri_augment *out, cnr_error *err) {
         status = read_word(spec, comma + 1, out, err);
         *comma = 0;
     }
+    return status;
+}
+
+cnr_status cnri_augment_open(const char *spec, const char *split, cnri_samples *out,
+                             cnr_error *err) {
+    cnri_augment augment = {0};
+    char *plain = cnri_strdup(spec);
+    memset(out, 0, sizeof *out);
+    if (!plain) return cnri_out_of_memory(err, spec);
+    cnr_status status = cnri_augment_read(plain, &augment, err);
+    if (!status) status = cnri_samples_open(plain, split, out, err);
+    out->augment = augment;
+    cnri_free(plain);
     return status;
 }

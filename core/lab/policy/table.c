@@ -1,5 +1,5 @@
 /* Makes a table of all rows of a net on every device of the plan, with those picked marked. */
-#include "plan/planner.h"
+#include "policy/rows.h"
 
 #define GUESS_NS_A_VIEW 1.0 /* for a step whose output shares the bytes of its input */
 
@@ -284,7 +284,7 @@ static cnr_status fill(tabling *g, cnr_error *err) {
     return CNR_OK;
 }
 
-cnr_status cnri_table_make(cnri_planner *p, cnr_error *err) {
+static cnr_status make(cnri_planner *p, cnr_error *err) {
     tabling g = {.p = p, .t = cnri_alloc_zero(sizeof *g.t)};
     if (!g.t) return cnri_no_memory(err);
     p->plan->table = g.t;
@@ -309,7 +309,7 @@ static cnri_table_row *row_of(cnri_table *t, int32_t node, const cnri_candidate 
     return near;
 }
 
-void cnri_table_mark(cnri_planner *p) {
+static void mark(cnri_planner *p) {
     cnri_table *t = p->plan->table;
     for (int32_t i = 0; i < t->rows.n; i++) t->rows.at[i].by = NULL;
     for (int32_t i = 0; i < p->n_picks; i++) {
@@ -328,7 +328,7 @@ void cnri_table_mark(cnri_planner *p) {
     }
 }
 
-void cnri_table_free(cnri_table *t) {
+static void free_table(cnri_table *t) {
     if (!t) return;
     struct cnri_kept_rows *kept = t->kept;
     for (int32_t i = 0; kept && i < kept->lists.n; i++) cnri_free(kept->lists.at[i]);
@@ -347,4 +347,18 @@ void cnri_table_free(cnri_table *t) {
     cnri_free(t->notes);
     cnri_free(t->failure);
     cnri_free(t);
+}
+
+/* ---- what the planner calls ---- */
+
+static cnr_status choose(cnri_planner *p, bool asks, cnr_error *err) {
+    mark(p);
+    const cnr_status status = asks ? cnri_policy_ask(p, err) : CNR_OK;
+    if (!status) mark(p);
+    return status;
+}
+
+void cnri_policies_register(void) {
+    static const cnri_chooser chooser = {make, choose, cnri_plan_links, free_table};
+    cnri_chooser_register(&chooser);
 }

@@ -1,8 +1,7 @@
 /* The identity of a stored plan: all that it depends on, as text. The plan is good as long as
  * this text is the same. */
 #define _GNU_SOURCE /* memmem */
-#include "run/run.h"
-#include "store/store.h"
+#include "keep/keep.h"
 
 static void add_digest(cnri_text *out, const char *key, const uint8_t *digest) {
     char hex[33];

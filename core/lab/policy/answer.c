@@ -1,17 +1,6 @@
 /* A policy's answer for a whole net: asks the policy, checks the answer, and turns it into
  * placements and rows of the planner. */
-#include "plan/planner.h"
-
-/* ---- who answers ---- */
-
-cnri_policy *cnri_policy_retain(cnri_policy *policy) {
-    if (policy) atomic_fetch_add(&policy->refs, 1);
-    return policy;
-}
-
-void cnri_policy_release(cnri_policy *policy) {
-    if (policy && atomic_fetch_sub(&policy->refs, 1) == 0) policy->free(policy);
-}
+#include "policy/rows.h"
 
 /* ---- checking ---- */
 
@@ -144,7 +133,7 @@ static cnr_status take(cnri_planner *p, cnri_policy_answer *answers, cnr_error *
     return CNR_OK;
 }
 
-cnr_status cnri_answer_take(cnri_planner *p, cnr_error *err) {
+static cnr_status take_answer(cnri_planner *p, cnr_error *err) {
     cnri_policy *policy = p->options->policy;
     cnri_table *t = p->plan->table;
     cnri_policy_answer *answers = cnri_alloc_zero(((size_t)t->nodes.n + 1) * sizeof *answers);
@@ -157,15 +146,8 @@ cnr_status cnri_answer_take(cnri_planner *p, cnr_error *err) {
     return status;
 }
 
-void cnri_plan_unplace(cnr_plan *plan) {
-    for (int32_t i = 0; i < plan->placed.n; i++) cnri_free(plan->placed.at[i].parts);
-    cnri_vec_free(&plan->links);
-    cnri_vec_free(&plan->placed);
-    cnri_free(plan->placed_as);
-    plan->placed_as = NULL;
-}
-
-void cnri_answer_drop(cnri_planner *p) {
+/* Returns to the placements from before the answer. */
+static void drop(cnri_planner *p) {
     cnr_plan *plan = p->plan;
     for (int32_t i = 0; plan->placed_as && p->wish && i < p->graph->nodes.n; i++)
         for (int32_t k = 0; k < plan->placed.n; k++)
@@ -174,4 +156,29 @@ void cnri_answer_drop(cnri_planner *p) {
     cnri_free((void *)p->answers);
     p->answers = NULL;
     cnri_regions_reset(p);
+}
+
+/* Plans without the policy after it failed, and logs the failure once for each policy. */
+static cnr_status fall_back(cnri_planner *p, const cnr_error *why, cnr_error *err) {
+    cnri_policy *policy = p->options->policy;
+    drop(p);
+    p->plan->policy_failed = true;
+    p->plan->table->failure = cnri_format("%s: %s", why->where, why->text);
+    if (!p->plan->table->failure) return cnri_no_memory(err);
+    if (!atomic_exchange(&policy->reported, true))
+        cnri_log(CNR_LOG_WARN, "policy", "%s; the default plan stands", p->plan->table->failure);
+    if (p->picks) return CNR_OK; /* the choices made before the answer still stand */
+    return cnri_plan_choose(p, err);
+}
+
+cnr_status cnri_policy_ask(cnri_planner *p, cnr_error *err) {
+    cnr_error why = CNR_ERROR_INIT;
+    cnr_status status = take_answer(p, &why);
+    if (!status && p->plan->placed.n > 0) {
+        cnri_choices_drop(p);
+        status = cnri_plan_choose(p, &why);
+        if (status && status != CNR_E_MEMORY) cnri_choices_drop(p);
+    }
+    if (status == CNR_E_MEMORY) return cnri_no_memory(err);
+    return status ? fall_back(p, &why, err) : CNR_OK;
 }

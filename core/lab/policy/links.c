@@ -1,6 +1,6 @@
 /* The devices and links of a table, and the cost of moving a value from one row to another; the
  * links that a plan's copies use. */
-#include "plan/planner.h"
+#include "policy/rows.h"
 
 /* Guesses for links without a recorded time: fixed cost of a transfer, and cost of a byte. */
 #define GUESS_NS_A_COPY 1e3

@@ -1,0 +1,71 @@
+/* keep: plans and measured times between processes: what a stored plan depends on, the folder that
+ * holds both, and the record of times. */
+#ifndef CNRI_KEEP_H
+#define CNRI_KEEP_H
+
+#include "run/run.h"
+#include "store/store.h"
+
+/* Lets models find and store plans. Any thread may call it, more than once. */
+void cnri_keep_register(void);
+
+/* stored.c */
+/* Makes a plan without looking it up or storing it. */
+cnr_status cnri_fresh_plan(const cnri_plan_request *r, cnr_plan **out, cnr_error *err);
+/* Writes the plan and these parts, whose data each row has. `limit`: most bytes, like
+ * cache_bytes. */
+cnr_status cnri_plan_write(cnr_plan *plan, const char *path, const char *identity,
+                           const cnri_cached_blob *parts, int32_t n_parts, uint64_t limit,
+                           uint32_t flags, cnr_error *err);
+/* identity.c: appends all that a stored plan depends on, one item a line: "weights 12ab...". */
+void cnri_plan_identity(const cnri_plan_request *r, cnri_text *out);
+/* Appends a line with the file's digest for each plugin that brings one of `kinds` (bits 1 <<
+ * CNR_KIND_...). */
+void cnri_identity_plugins(cnri_text *out, uint32_t kinds);
+
+#define CNRI_TUNING_FILE "tuning.jsonl"
+/* record.c: the record in a cache folder; none there is none. print: fingerprint of the file, or
+ * zeros. */
+cnr_status cnri_tuning_load(const char *folder, cnri_tuning *out, uint8_t print[16],
+                            cnr_error *err);
+
+/* Prints and parses the record as one JSON object on each line. Parsing adds rows and skips
+ * malformed lines, because the record only advises. */
+void cnri_tuning_print(const cnri_tuning *t, cnri_text *out);
+cnr_status cnri_tuning_parse(cnri_tuning *t, const char *text, cnr_error *err);
+
+#define CNRI_CACHE_LIMIT ((uint64_t)4 << 30) /* default limit of a cache folder, in bytes */
+#define CNRI_PLAN_SUFFIX ".plan"
+
+/* Returns the data of a blob or part. Called one by one, so one is in memory at a time. */
+typedef cnr_status (*cnri_cached_fn)(void *arg, int32_t index, const void **data, cnr_error *err);
+/* Writes identity, choices, blobs and parts; after an error, the file at `path` is unchanged. The
+ * caller sets name, bytes and `from` of each blob and part; their fingerprints are computed here.
+ * flags: those of cnri_write_begin. */
+cnr_status cnri_cached_write(const char *path, const cnri_cached *what, uint32_t flags,
+                             cnri_cached_fn data, void *arg, cnr_error *err);
+
+/* A file of a cache folder that counts towards its limit: a plan, or a plugin's file whose name
+ * ends in "bin". */
+typedef struct cnri_cache_file {
+    char *name;
+    uint64_t bytes;
+    int64_t used_ns; /* time of last use, since 1970 */
+    bool is_plan;
+} cnri_cache_file;
+typedef CNRI_VEC(cnri_cache_file) cnri_cache_files;
+/* Lists these files, least recently used first. False: out of memory; `out` must still be freed. */
+bool cnri_cache_list(const char *folder, cnri_cache_files *out);
+void cnri_cache_list_free(cnri_cache_files *files);
+bool cnri_cache_remove(const char *folder, const char *name); /* false: it was not removed */
+enum { CNRI_CACHE_VARIANTS = 4 }; /* maximum number of plans that differ in weights alone */
+/* Removes the least recently used files until the others take at most `limit` bytes. Of files that
+ * share the first `shared` bytes of their names with `keep`, CNRI_CACHE_VARIANTS remain. The file
+ * named `keep` (NULL: none) is never removed. */
+void cnri_cache_trim(const char *folder, uint64_t limit, const char *keep, size_t shared);
+void cnri_cache_touch(const char *path); /* sets the time of last use */
+/* Returns the path of the most recently used plan whose file name begins with `prefix`, to be freed
+ * by cnri_free; NULL: there is none. */
+char *cnri_cache_latest(const char *folder, const char *prefix);
+
+#endif

@@ -1,0 +1,25 @@
+/* Numbers for measurements: made-up inputs, and the median of what is measured. */
+#include "people/people.h"
+#include <stdlib.h>
+#include <string.h>
+
+static int by_value(const void *a, const void *b) {
+    const double x = *(const double *)a, y = *(const double *)b;
+    return x < y ? -1 : x > y;
+}
+
+double cnri_median(double *values, int64_t n) {
+    if (n < 1) return 0;
+    qsort(values, (size_t)n, sizeof *values, by_value);
+    return n % 2 ? values[n / 2] : (values[n / 2] + values[n / 2 - 1]) / 2;
+}
+
+void cnri_fill_made_up(cnr_tensor *t) {
+    uint64_t state = 1;
+    const int64_t n = t->dtype == CNR_f32 ? cnr_count(t) : 0;
+    memset(t->data, 0, (size_t)t->bytes);
+    for (int64_t i = 0; i < n; i++) {
+        state = state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+        ((float *)t->data)[i] = (float)(state >> 40) * 0x1p-24f;
+    }
+}
