@@ -180,36 +180,36 @@ static int profile(lua_State *L) {
 
 /* ---- net:quantize{...} ---- */
 
-static const cnri_lua_key quantize_keys[] = {
-    CNRI_OTHER("data: pictures to calibrate on, and to compare with: a spec, or samples",
-               "string|cnnrun.Samples"),
-    CNRI_TEXT("layers: a pattern of names: only those (all)", cnr_quantize_options, layers),
-    CNRI_WHOLE("limit: pictures to calibrate on (100)", cnr_quantize_options, limit, 1, 1e15),
-    CNRI_WHOLE("check: pictures that both nets are compared on; 0: none (as limit)",
-               cnr_quantize_options, check, 0, 1e15),
-    CNRI_REAL("min_snr: decibels; a layer with less signal to noise stays float (10; with "
-              "max_drop none)",
-              cnr_quantize_options, least, -1000, 1000),
-    CNRI_REAL("max_drop: the noisiest layers stay float until no more points of top-1 (without "
-              "labels: of agreement) are lost on the pictures to calibrate on",
-              cnr_quantize_options, max_drop, 0, 100),
-    CNRI_FLAG("equalize: make the channels between two layers alike first, in the weights of both",
-              cnr_quantize_options, equalize),
-    CNRI_FLAG("correct_bias: judge the correction of biases on pictures that are held back",
-              cnr_quantize_options, correct_bias),
-    CNRI_FLAG("all: layers that are slower here than in floats, too", cnr_quantize_options, all),
-    CNRI_WHOLE("epochs: train the layers that are quantised for so many as if they were, and "
-               "quantise the best net (0)",
-               cnr_quantize_options, epochs, 0, 1e6),
-    CNRI_REAL("rate: of that training (0.001)", cnr_quantize_options, rate, 0, 1000),
-    CNRI_WHOLE("batch: of that training (32)", cnr_quantize_options, batch, 1, 65536),
-    CNRI_WHOLE("seed: of its order and dropout (1)", cnr_quantize_options, seed, 0, 1e15),
-    CNRI_TEXT("keep_zeros: a pattern of weights whose zeros stay in training", cnr_quantize_options,
-              keep_zeros),
-    CNRI_TEXT("method: how ranges are made: minmax (by itself), percentile, mse, kl, auto (the "
-              "least noise)",
-              cnr_quantize_options, method),
-    {0}};
+static const cnri_lua_key quantize_keys[] =
+    {CNRI_OTHER("data: pictures to calibrate on, and to compare with: a spec, or samples",
+                "string|cnnrun.Samples"),
+     CNRI_TEXT("layers: a pattern of names: only those (all)", cnr_quantize_options, layers),
+     CNRI_WHOLE("limit: pictures to calibrate on (100)", cnr_quantize_options, limit, 1, 1e15),
+     CNRI_WHOLE("check: pictures that both nets are compared on; 0: none (as limit)",
+                cnr_quantize_options, check, 0, 1e15),
+     CNRI_REAL("min_snr: decibels; a layer with less signal to noise stays float (10; with "
+               "max_drop none)",
+               cnr_quantize_options, least, -1000, 1000),
+     CNRI_REAL("max_drop: the noisiest layers stay float until no more points of top-1 (without "
+               "labels: of agreement) are lost on the pictures to calibrate on",
+               cnr_quantize_options, max_drop, 0, 100),
+     CNRI_FLAG("equalize: make the channels between two layers alike first, in the weights of both",
+               cnr_quantize_options, equalize),
+     CNRI_FLAG("correct_bias: judge the correction of biases on pictures that are held back",
+               cnr_quantize_options, correct_bias),
+     CNRI_FLAG("all: layers that are slower here than in floats, too", cnr_quantize_options, all),
+     CNRI_WHOLE("epochs: train the layers that are quantised for so many as if they were, and "
+                "quantise the best net (0)",
+                cnr_quantize_options, epochs, 0, 1e6),
+     CNRI_REAL("rate: of that training (0.001)", cnr_quantize_options, rate, 0, 1000),
+     CNRI_WHOLE("batch: of that training (32)", cnr_quantize_options, batch, 1, 65536),
+     CNRI_WHOLE("seed: of its order and dropout (1)", cnr_quantize_options, seed, 0, 1e15),
+     CNRI_TEXT("keep_zeros: a pattern of weights whose zeros stay in training",
+               cnr_quantize_options, keep_zeros),
+     CNRI_TEXT("method: how ranges are made: minmax (by itself), percentile, mse, kl, auto (the "
+               "least noise)",
+               cnr_quantize_options, method),
+     {0}};
 
 static void free_quantizing(void *q) { cnr_quantizing_free(q); }
 
