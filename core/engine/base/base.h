@@ -11,14 +11,18 @@
 #include <stdint.h>
 #include <stdio.h>
 
+/* Lets the compiler check a format (argument f) against its arguments (from argument a on) */
 #define CNRI_PRINTF(f, a) __attribute__((format(printf, f, a)))
+/* Number of elements of an array. */
 #define CNRI_COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 /* ---- error.c: fills err (may be NULL), returns code ---- */
 cnr_status cnri_fail(cnr_error *err, int32_t code, const char *where, const char *format, ...)
     CNRI_PRINTF(4, 5);
+/* Fills err (may be NULL) with code, place and formatted text; returns the code. */
 cnr_status cnri_failv(cnr_error *err, int32_t code, const char *where, const char *format,
                       va_list args) CNRI_PRINTF(4, 0);
+/* Fills err (may be NULL) with "out of memory"; returns CNR_E_MEMORY. */
 cnr_status cnri_out_of_memory(cnr_error *err, const char *where);
 /* Checks the status that a plugin's hook returned. A number that is no cnr_status becomes
  * CNR_E_STATE. An error without a text gets "WHAT failed without saying why". */
@@ -30,7 +34,10 @@ cnr_status cnri_require_arguments(cnr_error *err, const char *name, ...) __attri
 
 /* ---- log.c: one process-wide sink; default is stderr at level WARN ---- */
 typedef void (*cnri_log_fn)(void *arg, int32_t level, const char *who, const char *text);
+/* Messages of this level or more urgent ones go to fn from now on; fn NULL: to standard error. */
 void cnri_log_to(cnri_log_fn fn, void *arg, int32_t level);
+/* Passes on a formatted message (at most 4095 bytes) if its level is wanted. who: a plugin or
+ * part, or NULL. */
 void cnri_log(int32_t level, const char *who, const char *format, ...) CNRI_PRINTF(3, 4);
 void cnri_logv(int32_t level, const char *who, const char *format, va_list args) CNRI_PRINTF(3, 0);
 
@@ -40,6 +47,7 @@ void cnri_logv(int32_t level, const char *who, const char *format, va_list args)
  * and all after it. 0 turns it off. With CNNRUN_FAIL_ALLOC_ONCE=n or cnri_alloc_fail_once(n)
  * only that one fails. ---- */
 void *cnri_alloc(size_t bytes);
+/* cnri_alloc of memory that is all zero. NULL: out of memory. */
 void *cnri_alloc_zero(size_t bytes);
 /* Allocates memory that the caller can do without: NULL does not count as a failed allocation.
  * Its pages are small and not touched yet. */
@@ -49,9 +57,12 @@ void *cnri_alloc_sparse(size_t bytes);
 /* Changes a block's size and keeps its contents; block NULL allocates one. */
 void *cnri_resize(void *block, size_t bytes);
 void cnri_free(void *block);
+/* A copy of the text, for cnri_free. NULL: text is NULL, or out of memory. */
 char *cnri_strdup(const char *text);
 char *cnri_format(const char *format, ...) CNRI_PRINTF(1, 2); /* NULL when out of memory */
+/* For tests: the n-th allocation from now on and all later ones fail; 0: none fails any more. */
 void cnri_alloc_fail_at(int64_t n);
+/* For tests: only the n-th allocation from now on fails. */
 void cnri_alloc_fail_once(int64_t n);
 /* The number of allocations that failed in this thread so far, those of plugins and scripts
  * included. A result made while the number grew may be incomplete even if its status is CNR_OK,
@@ -93,10 +104,14 @@ cnr_status cnri_memory_fits(uint64_t bytes, uint64_t limit, const char *where, c
         T *at; \
         int32_t n, capacity; \
     }
+/* Appends a zeroed element and returns its address, valid until the next push. NULL: out of
+ * memory. */
 #define cnri_push(v) \
     ((__typeof__((v)->at))cnri_vec_push((void **)&(v)->at, &(v)->n, &(v)->capacity, \
                                         sizeof *(v)->at))
+/* Frees the elements and leaves an empty vector. */
 #define cnri_vec_free(v) (cnri_free((v)->at), (v)->at = NULL, (v)->n = (v)->capacity = 0)
+/* What cnri_push calls with the size of an element in bytes. */
 void *cnri_vec_push(void **at, int32_t *n, int32_t *capacity, size_t bytes);
 
 /* ---- intern.c: names as numbers; thread-safe, process-wide, never freed until exit ---- */
@@ -108,11 +123,13 @@ typedef struct cnri_map {
     struct cnri_map_slot *slots;
     int32_t n, capacity;
 } cnri_map;
+/* The value of a key. NULL: it is not in the map. */
 void *cnri_map_get(const cnri_map *map, const char *key);
 /* Replaces an earlier value. */
 cnr_status cnri_map_set(cnri_map *map, const char *key, void *value);
 /* The same, for a key of `length` bytes without a NUL at its end. */
 void *cnri_map_get_n(const cnri_map *map, const char *key, size_t length);
+/* Sets a key of `length` bytes that need no end mark; the map keeps a copy of the key. */
 cnr_status cnri_map_set_n(cnri_map *map, const char *key, size_t length, void *value);
 void cnri_map_free(cnri_map *map);
 
@@ -120,6 +137,8 @@ void cnri_map_free(cnri_map *map);
 /* Index of the first of `n` rows that equals `text`; a row is a pointer to text, or a struct
  * that begins with one. -1: there is none. */
 #define CNRI_INDEX_OF(rows, n, text) cnri_index_of(rows, n, sizeof *(rows), text)
+/* Index of the row (`bytes` long) whose first member, a `const char *`, equals text; -1: none
+ * does. */
 int32_t cnri_index_of(const void *rows, int32_t n, size_t bytes, const char *text);
 /* True if `text` is in the list, which ends with NULL. A NULL list is empty. */
 bool cnri_is_listed(const char *const *list, const char *text);
@@ -147,12 +166,14 @@ typedef struct cnri_text {
     size_t n, capacity;
     bool failed;
 } cnri_text;
+/* Appends formatted text, with numbers as in the C locale. Sets t->failed when out of memory. */
 void cnri_text_add(cnri_text *t, const char *format, ...) CNRI_PRINTF(2, 3);
 /* Adds `text` as a JSON string, quoted and escaped; invalid UTF-8 is replaced. */
 void cnri_text_json(cnri_text *t, const char *text);
 /* Adds ,"simulated":true to the JSON object being written if a plugin's clock is in force,
  * because times and joules are then those of a simulated machine. */
 void cnri_text_simulated(cnri_text *t);
+/* Appends n bytes as they are. */
 void cnri_text_bytes(cnri_text *t, const char *bytes, size_t n);
 void cnri_text_free(cnri_text *t);
 /* Returns the length of the well-formed UTF-8 sequence (RFC 3629) at s, which has n bytes, and
@@ -163,12 +184,14 @@ int cnri_utf8(const char *s, size_t n, uint32_t *code);
  * and stays on one line; widths count characters. Functions return the bytes written, or -1 if
  * writing failed. Everything that a person reads is written by these (tests/rooms/text.t). ---- */
 int cnri_say(FILE *to, const char *format, ...) CNRI_PRINTF(2, 3);
+/* Prints like vfprintf but escapes control characters in %s. Returns the bytes written, or -1. */
 int cnri_sayv(FILE *to, const char *format, va_list args) CNRI_PRINTF(2, 0);
 /* A text of several lines, such as a table made with cnri_text_say: newlines and tabs stay. */
 int cnri_say_lines(FILE *to, const char *text, size_t bytes);
 /* Writes `head`, `text` and a newline. Further lines of the text are indented, so that none
  * looks like a message of its own. */
 int cnri_say_message(FILE *to, const char *text, const char *head, ...) CNRI_PRINTF(3, 4);
+/* Appends formatted text, with control characters in %s escaped. */
 void cnri_text_say(cnri_text *t, const char *format, ...) CNRI_PRINTF(2, 3);
 /* True for a character that a terminal would act on instead of showing it. */
 bool cnri_is_unprintable(uint32_t code);
@@ -199,9 +222,13 @@ typedef struct cnri_sha256 {
     uint64_t n;
     uint8_t block[64];
 } cnri_sha256;
+/* Starts a SHA-256 digest. */
 void cnri_sha256_begin(cnri_sha256 *s);
+/* Adds bytes to a digest. */
 void cnri_sha256_add(cnri_sha256 *s, const void *data, uint64_t bytes);
+/* Ends a digest: 32 bytes. */
 void cnri_sha256_end(cnri_sha256 *s, uint8_t digest[32]);
+/* Computes the SHA-256 digest of one block of memory. */
 void cnri_sha256_of(const void *data, uint64_t bytes, uint8_t digest[32]);
 /* digests.c: SHA-256 of many blocks, on at most `threads` threads (0: one for each processor). */
 typedef struct cnri_digest {
@@ -213,6 +240,8 @@ typedef struct cnri_digest {
 /* Gives pages of a mapped file back; they are read again when they are wanted again. The last one
  * stays, in which something else begins. */
 void cnri_release_pages(const void *data, uint64_t bytes);
+/* Computes the SHA-256 digest of each block of the list on up to `threads` threads (0: one for
+ * each processor) */
 void cnri_digests(cnri_digest *list, int32_t n, int32_t threads);
 /* Fingerprints of many blocks, 16 bytes each in `sum`: of the fingerprints of each block's
  * pieces. False: out of memory. */
@@ -220,12 +249,14 @@ bool cnri_fingerprints(cnri_digest *list, int32_t n, int32_t threads);
 void cnri_hex(const uint8_t *data, size_t bytes, char *out /* 2 * bytes + 1 */);
 /* fingerprint.c: a fast, not cryptographic hash; tells weights, blobs and files apart */
 void cnri_fingerprint(const void *data, uint64_t bytes, uint8_t out[16]);
+/* True if the data has this fingerprint. */
 bool cnri_same_fingerprint(const void *data, uint64_t bytes, const uint8_t print[16]);
 
 /* ---- read.c: reads regular files only; pipes and devices are refused at once ---- */
 struct stat;
 /* The descriptor; -1: not opened. */
 int cnri_open_file(const char *path, struct stat *info, cnr_error *err);
+/* A file in memory: mapped, or copied where it can't be mapped. */
 typedef struct cnri_mapping {
     void *at;
     uint64_t bytes;
@@ -234,6 +265,7 @@ typedef struct cnri_mapping {
 /* Opens a file read-only. It is mapped if only this user and root may write it. Else it is
  * copied, because a mapped file that someone cuts short kills the process that reads it. */
 cnr_status cnri_map_file(const char *path, cnri_mapping *out, cnr_error *err);
+/* Releases the mapping or copy and clears *m. */
 void cnri_unmap_file(cnri_mapping *m);
 /* Reads a whole file of at most `limit` bytes and adds a NUL. Release *out with cnri_free. */
 cnr_status cnri_read_file(const char *path, uint64_t limit, char **out, size_t *bytes,
@@ -244,6 +276,8 @@ cnr_status cnri_read_head(const char *path, void *out, size_t capacity, size_t *
 /* Opens a file that cnnrun keeps between runs. Its data goes to kernels unchecked, so one rule
  * holds for all such files: file and folder belong to this user or root, nobody else may write
  * them, and neither is a symbolic link. CNR_E_STATE says which rule is broken. */
+/* Reads a file only if it belongs to this user or root and no other user can write it. The caller
+ * frees *out. */
 cnr_status cnri_map_kept(const char *path, cnri_mapping *out, cnr_error *err);
 cnr_status cnri_read_kept(const char *path, uint64_t limit, char **out, size_t *bytes,
                           cnr_error *err);
@@ -259,6 +293,7 @@ cnr_status cnri_kept_create(const char *folder, cnr_error *err);
  * is no such file. */
 cnr_status cnri_kept_load(const char *folder, const char *name, uint64_t limit, void **data,
                           uint64_t *bytes, cnr_error *err);
+/* Writes a file that cnri_kept_read reads, with its length and digest; replaces an older one. */
 cnr_status cnri_kept_save(const char *folder, const char *name, const void *data, uint64_t bytes,
                           cnr_error *err);
 
@@ -299,16 +334,23 @@ cnr_status cnri_fail_errno(cnr_error *err, const char *path, const char *what);
 /* For files that cnnrun keeps for itself between runs: mode 0600; replaces whatever has the
  * name, even a symbolic link. */
 enum { CNRI_WRITE_PRIVATE = 1 };
+/* A file that is written beside its place and renamed when it is complete. */
 typedef struct cnri_writer {
     FILE *file;
     char *path;   /* as the caller gave it; used in messages */
     char *target; /* the path with links followed */
     char *temporary;
 } cnri_writer;
+/* Opens a temporary file beside `path`; an older file stays until cnri_write_commit. Nothing has
+ * to be freed on failure. */
 cnr_status cnri_write_begin(cnri_writer *w, const char *path, uint32_t flags, cnr_error *err);
+/* Writes bytes at the current position. */
 cnr_status cnri_write(cnri_writer *w, const void *data, uint64_t bytes, cnr_error *err);
+/* Moves to a byte offset from the start. */
 cnr_status cnri_write_seek(cnri_writer *w, uint64_t offset, cnr_error *err);
+/* Flushes, renames the file into place and frees the writer, also on failure. */
 cnr_status cnri_write_commit(cnri_writer *w, cnr_error *err);
+/* Removes the temporary file and frees the writer. */
 void cnri_write_abandon(cnri_writer *w);
 /* Checks before work begins that `path` can be written and that none of the words names the same
  * file. A word is also looked at in parts between ',', '=' and ':' ("images:LIST",
@@ -321,6 +363,7 @@ bool cnri_write_remove_temporary(const char *temporary);
 cnr_status cnri_folder_lock(const char *folder, int *lock, cnr_error *err);
 /* Locks at once or not at all; false: another process has the lock, or the file system has none. */
 bool cnri_folder_try(const char *folder, int *lock);
+/* Releases what cnri_folder_lock returned. */
 void cnri_folder_unlock(int lock);
 /* For signal handlers of a process about to end: removes the temporary files it was writing. */
 void cnri_write_drop_all(void);
@@ -331,6 +374,7 @@ void cnri_write_to_nowhere(void);
 /* ---- ending.c: functions that signal handlers call before the process ends ---- */
 /* Adds a function, which must be async-signal-safe. At most eight fit; false: all are taken. */
 bool cnri_exit_hook_add(void (*fn)(void *arg), void *arg);
+/* Removes the hook that was registered with this arg. */
 void cnri_exit_hook_remove(void *arg);
 /* For those signal handlers: calls cnri_write_drop_all, then every added function. */
 void cnri_exit_hooks_run(void);
@@ -345,10 +389,12 @@ typedef struct cnri_activity {
 } cnri_activity;
 /* Begins an activity. It must end on the same thread and in the same function. */
 void cnri_activity_begin(cnri_activity *a);
+/* Ends the activity of this thread; the one that it interrupted becomes current again. */
 void cnri_activity_end(const cnri_activity *a);
 /* For signal handlers: the activity of this thread, NULL without one; or the latest of any
  * thread, which may be over. */
 const cnri_activity *cnri_activity_of_thread(void);
+/* The activity that any thread began last, for messages of crashes. NULL: there is none. */
 const cnri_activity *cnri_activity_latest(void);
 /* The activity of one thread, for another thread that waits for it. */
 typedef struct cnri_watched {
@@ -368,6 +414,7 @@ bool cnri_activity_moved(cnri_watched *watched, uint64_t *count);
 typedef struct cnri_hung {
     char verb[64], name[128], node[128], device[128];
 } cnri_hung;
+/* Like cnri_activity_now, and marks the call as given up. */
 bool cnri_activity_give_up(cnri_watched *watched, uint64_t count, cnri_hung *call);
 /* Fills *call alone. */
 bool cnri_activity_now(cnri_watched *watched, uint64_t count, cnri_hung *call);
@@ -386,6 +433,7 @@ uint64_t cnri_now_ns(void);
 /* Monotonic time in ns by the machine's clock: for time budgets and for progress on a terminal. */
 uint64_t cnri_real_ns(void);
 void cnri_wait_until(uint64_t ns); /* waits until that time of the clock in force */
+/* A plugin's clock in virtual time, which replaces the real one. */
 typedef struct cnri_clock {
     uint64_t (*now_ns)(void);
     void (*wait_until)(uint64_t ns);

@@ -42,6 +42,7 @@ void cnri_clock_leave(const cnri_clock *clock) {
     __atomic_compare_exchange_n(&in_force, &is, NULL, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
 }
 
+/* Compares two doubles, for qsort. */
 static int by_value(const void *a, const void *b) {
     const double x = *(const double *)a, y = *(const double *)b;
     return x < y ? -1 : x > y;

@@ -11,6 +11,7 @@ static struct {
     int32_t level;
 } sink = {PTHREAD_MUTEX_INITIALIZER, NULL, NULL, DEFAULT_LEVEL};
 
+/* Writes one message to standard error, with "error: " or "warning: " before it by level. */
 static void to_stderr(int32_t level, const char *who, const char *text) {
     static const char *const words[] = {"error: ", "warning: ", "", ""};
     const char *word = words[level < 0 ? 0 : level > 3 ? 3 : level];

@@ -17,11 +17,13 @@ typedef struct sink {
     bool failed;
 } sink;
 
+/* Writes what is buffered to the file. */
 static void flush(sink *s) {
     if (s->n && fwrite(s->at, 1, s->n, s->file) != s->n) s->failed = true;
     s->n = 0;
 }
 
+/* Adds bytes to the output, or to the text if the sink has one. */
 static void put(sink *s, const char *bytes, size_t n) {
     s->written += (int64_t)n;
     if (s->text) {
@@ -38,6 +40,7 @@ static void put(sink *s, const char *bytes, size_t n) {
     }
 }
 
+/* Adds n spaces. */
 static void pad(sink *s, int64_t n) {
     for (; n > 0; n--) put(s, " ", 1);
 }
@@ -71,6 +74,7 @@ static int64_t columns_of(const char *text, size_t n) {
     return columns;
 }
 
+/* Adds text with control characters and invalid UTF-8 escaped. */
 static void put_text(sink *s, const char *text, size_t n) {
     for (size_t i = 0, used; i < n; i += used) {
         char shown[12];
@@ -94,15 +98,18 @@ static void put_lines(sink *s, const char *text, size_t n, const char *indent) {
 
 /* ---- formats ---- */
 
+/* One parsed conversion of a format, as "%-8.3lld". */
 typedef struct spec {
     char flags[8], length[3], letter;
     int width, precision; /* -1: not given */
 } spec;
 
+/* A va_list that functions can pass on by address. */
 typedef struct arguments {
     va_list list;
 } arguments;
 
+/* Reads a width or precision: digits, or the next argument for *. */
 static int number(const char **at, arguments *args) {
     int n = 0;
     if (**at == '*') return ++*at, va_arg(args->list, int);
@@ -132,6 +139,7 @@ static spec parse(const char **at, arguments *args) {
     return s;
 }
 
+/* Prints %s: escaped, padded to columns as shown rather than to bytes. */
 static void put_string(sink *s, const spec *f, const char *text) {
     if (!text) text = "(null)";
     const size_t n = f->precision >= 0 ? strnlen(text, (size_t)f->precision) : strlen(text);
@@ -158,6 +166,7 @@ static unsigned long long unsigned_of(const char *length, arguments *args) {
     return va_arg(args->list, unsigned);
 }
 
+/* Takes a floating-point argument of the given length. */
 static double real_of(const char *length, arguments *args) {
     return *length == 'L' ? (double)va_arg(args->list, long double) : va_arg(args->list, double);
 }
@@ -182,6 +191,7 @@ static void put_number(sink *s, const spec *f, arguments *args) {
     if (n > 0) put(s, shown, (size_t)n < sizeof shown ? (size_t)n : sizeof shown - 1);
 }
 
+/* Prints a whole format with its arguments. */
 static void put_format(sink *s, const char *format, va_list list) {
     arguments args;
     va_copy(args.list, list);
@@ -204,6 +214,7 @@ static void put_format(sink *s, const char *format, va_list list) {
 
 /* ---- to files and strings ---- */
 
+/* Flushes; returns the bytes written, or -1 if a write failed. */
 static int done(sink *s) {
     flush(s);
     return s->failed ? -1 : s->written > INT32_MAX ? INT32_MAX : (int)s->written;

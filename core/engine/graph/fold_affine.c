@@ -1,6 +1,7 @@
 /* Folds a scale and shift of each channel into the weights and bias of the node before it. */
 #include "graph/parts.h"
 
+/* A linear operator (convolution or dense) and the scale and shift per channel behind it. */
 typedef struct fold {
     cnr_graph *g;
     cnri_node *linear, *affine;
@@ -80,6 +81,7 @@ static bool scale_weight(fold *f) {
     return true;
 }
 
+/* Scales the bias and adds the shift; makes a bias if there is none. False: out of memory. */
 static bool shift_bias(fold *f) {
     const int32_t port = f->ports.bias_port;
     const cnr_tensor *old = f->linear->view.inputs[port];
@@ -98,6 +100,7 @@ static bool shift_bias(fold *f) {
     return false;
 }
 
+/* Folds scale and shift into weight and bias, and removes the node that applied them. */
 static cnr_status fold_pair(fold *f, cnr_error *err) {
     const cnr_value from = f->affine->out[0], to = f->linear->out[0];
     const int32_t index = f->g->values.at[from].producer;

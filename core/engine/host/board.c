@@ -4,12 +4,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* One number or text of a board. */
 typedef struct entry {
     int32_t kind; /* an enum cnri_board_kind */
     double number;
     cnr_id text;
 } entry;
 
+/* Paths and their numbers or texts, as a board file gives them. */
 struct cnri_board {
     cnri_map index; /* path -> 1 + its index in `at` */
     CNRI_VEC(entry) at;
@@ -33,11 +35,13 @@ void cnri_board_free(cnri_board *b) {
     cnri_free(b);
 }
 
+/* The entry of a path; NULL: there is none. */
 static entry *find(const cnri_board *b, const char *path) {
     const uintptr_t i = b && path ? (uintptr_t)cnri_map_get(&b->index, path) : 0;
     return i ? &b->at.at[i - 1] : NULL;
 }
 
+/* The entry of a path, added if there is none; NULL: out of memory. */
 static entry *make(cnri_board *b, const char *path) {
     entry *e = find(b, path);
     if (e) return e;
@@ -68,6 +72,7 @@ const char *cnri_board_at(const cnri_board *b, int32_t i, int32_t *kind) {
     return cnri_name(b->paths.at[i]);
 }
 
+/* Compares two paths, for qsort. */
 static int by_path(const void *a, const void *b) {
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }

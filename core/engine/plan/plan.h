@@ -34,6 +34,7 @@ typedef struct cnri_placement { /* where to run one node, by the script or a pol
 
 /* wish.c: placements in the graph's metadata. Free with cnri_wishes_free, even after an error. */
 typedef CNRI_VEC(cnri_placement) cnri_wishes;
+/* Reads the placements that a net's own metadata holds. */
 cnr_status cnri_wishes_read(const cnr_graph *graph, cnri_wishes *out, cnr_error *err);
 void cnri_wishes_free(cnri_wishes *wishes);
 
@@ -41,6 +42,7 @@ void cnri_wishes_free(cnri_wishes *wishes);
  * in their order, and one with host memory for what no other takes (unless one of them has it).
  * Plans, and the identity of stored plans, depend on this list. */
 struct cnri_plan_options;
+/* The devices that a plan may use, all open. */
 typedef struct cnri_device_set {
     const cnri_device **at;
     int32_t n, capacity; /* all are open; the default device comes first */
@@ -96,6 +98,7 @@ typedef struct cnri_memo {
 /* tuning.c: recorded times of kernels. A key stands for a node with its chain, its types and its
  * device, so that it applies to any net. */
 enum { CNRI_TUNING_KEY = 33 };
+/* Where a time comes from: guessed from work, estimated by a kernel, or measured. */
 typedef enum cnri_source { CNRI_GUESSED, CNRI_ESTIMATED, CNRI_MEASURED } cnri_source;
 typedef struct cnri_cost { /* of one call of a kernel; 0: not known */
     /* remainder_ns: the part of ns spent by other kernels on the operators of the chain that
@@ -111,6 +114,7 @@ typedef struct cnri_cost { /* of one call of a kernel; 0: not known */
 /* Recorded ns of a kernel that did not return: never timed again, runs only if forced by name. */
 #define CNRI_TUNING_HANGS 9e14
 enum { CNRI_TUNING_BYTES_LESS = 4 << 10, CNRI_TUNING_BYTES_MORE = 4 << 20 };
+/* One measured time of a kernel, under the key of its node. */
 typedef struct cnri_timed {
     char key[CNRI_TUNING_KEY], kernel[96];
     cnri_cost cost;
@@ -120,6 +124,7 @@ typedef struct cnri_timed {
 typedef cnr_status (*cnri_measure_fn)(void *arg, const cnr_graph *segment, const char *device,
                                       const char *const *kernels, int32_t n, cnri_cost *costs,
                                       cnr_error *err);
+/* Measured times, and a function that measures those that lack. */
 typedef struct cnri_tuning {
     CNRI_VEC(cnri_timed) rows;
     /* Called for kernels without a recorded time; NULL: nothing is timed. */
@@ -145,6 +150,7 @@ typedef struct cnri_table_row {
     const char *by;    /* name of the rule that picked it; NULL: not picked */
     double share;      /* part of the node that it computes, if it was picked */
 } cnri_table_row;
+/* A node as a policy sees it. */
 typedef struct cnri_table_node {
     const char *name, *op;
     int32_t first, n_rows;
@@ -160,17 +166,20 @@ typedef struct cnri_table_node {
 } cnri_table_node;
 /* The axis along which a node is split by default: channels, else the first possible; -1: none. */
 int32_t cnri_default_axis(uint32_t axes);
+/* A device as a policy sees it. */
 typedef struct cnri_table_device {
     const char *name, *cls;
     bool host, wanted; /* wanted: a policy sees its rows */
     int32_t units;
     double idle_watts, busy_watts, mhz; /* as measured; 0: not known */
 } cnri_table_device;
+/* Cost of transfers from one device to another. */
 typedef struct cnri_table_link {
     int32_t from, to; /* indices of devices */
     double ns_per_byte, ns_fixed;
     cnri_source source;
 } cnri_table_link;
+/* All that a policy sees of a net, and what became of its answer. */
 typedef struct cnri_table {
     const char *net;
     CNRI_VEC(cnri_table_row) rows;
@@ -193,6 +202,7 @@ typedef struct cnri_policy_answer { /* for one node; blank (row -1, no parts): t
     int32_t n_parts, axis;          /* axis -1: any along which the node can be split */
     cnri_part parts[8]; /* a single part names a device; the rules pick one of its rows */
 } cnri_policy_answer;
+/* A policy: which devices it wants, and the function that answers for each node. */
 typedef struct cnri_policy {
     const char *name, *where;   /* for people: "fastest.lua", "fastest.lua:3" */
     const char *const *devices; /* devices whose rows it wants; NULL-terminated */
@@ -209,9 +219,11 @@ typedef struct cnri_policy {
     atomic_int refs;      /* references beside the first */
     atomic_bool reported; /* an error of it was logged */
 } cnri_policy;
+/* Takes a reference and returns the policy; NULL: does nothing. */
 cnri_policy *cnri_policy_retain(cnri_policy *policy);
 void cnri_policy_release(cnri_policy *policy); /* NULL: does nothing */
 
+/* How a plan is made; from load options and the net. */
 typedef struct cnri_plan_options {
     const char *device; /* default device; NULL: the best */
     const cnri_placement *placements;
@@ -235,6 +247,7 @@ typedef struct cnri_plan_options {
     uint32_t stores;  /* of CNRI_KERNEL_PRECISIONS: kernels that do are chosen from */
 } cnri_plan_options;
 
+/* Kinds of steps: a kernel, a copy between devices, a conversion of layout. */
 typedef enum cnri_step_kind { CNRI_STEP_KERNEL, CNRI_STEP_COPY, CNRI_STEP_LAYOUT } cnri_step_kind;
 
 /* A home: where a value lies on one device, in one layout. A value used on several devices or in
@@ -263,6 +276,7 @@ typedef struct cnri_storage {
     bool constant;
 } cnri_storage;
 
+/* One step of a plan. */
 typedef struct cnri_step {
     cnri_step_kind kind;
     int32_t device, node;     /* index in plan->graph; -1: a copy or conversion */
@@ -311,6 +325,7 @@ void cnri_raw_release(const struct cnr_plan *plan, const cnri_step *s, int64_t b
 static inline bool cnri_prepares(uint32_t bits, int32_t from, int32_t i) {
     return (i < 32 && bits >> i & 1) || (from > 0 && i >= from);
 }
+/* True if the step reads input i in prepared form. */
 static inline bool cnri_step_prepares(const cnri_step *s, int32_t i) {
     return cnri_prepares(s->prepared, s->prepared_from, i);
 }
@@ -319,6 +334,7 @@ static inline bool cnri_step_prepares(const cnri_step *s, int32_t i) {
 static inline int32_t cnri_n_taken(const cnr_node *n) {
     return n->subgraph ? n->subgraph->n_nodes - 1 : n->n_epilogue;
 }
+/* Node i that a kernel computes with n: of its subgraph, or of its epilogues. */
 static inline const cnr_node *cnri_taken(const cnr_node *n, int32_t i) {
     return n->subgraph ? n->subgraph->nodes[i + 1].node : n->epilogue[i]->node;
 }
@@ -331,6 +347,7 @@ typedef struct cnri_twin {
     bool kept;
 } cnri_twin;
 
+/* A plan: steps in order, the homes of values, and the memory that holds them. */
 typedef struct cnr_plan {
     /* Entry in the cache of the model that made it (run/plans.c); NULL: none. */
     struct cnri_kept_plan *keeper;
@@ -373,6 +390,7 @@ extern const char *const cnri_plan_steps[];
 /* Fills options that are open from the net's metadata: "plan.device", "plan.memory_bound"
  * (bytes), "plan.deterministic" ("1"). The graph owns the device's name. */
 void cnri_plan_defaults(const cnr_graph *graph, cnri_plan_options *options);
+/* Makes a plan for these input types. The caller frees *out with cnri_plan_free. */
 cnr_status cnri_plan_make(const cnr_graph *graph, cnri_devices *devices,
                           const cnri_plan_options *options, const cnr_tensor *const *input_types,
                           int32_t n_inputs, cnr_plan **out, cnr_error *err);
@@ -399,6 +417,7 @@ typedef struct cnri_block {
 } cnri_block;
 /* Sets the offsets, multiples of alignment. Returns the bytes of the arena. */
 uint64_t cnri_arena_place(cnri_block *blocks, int32_t n, uint64_t alignment);
+/* Lower bound of the arena's bytes: the most that is in use at one step. */
 uint64_t cnri_arena_bound(const cnri_block *blocks, int32_t n, uint64_t alignment);
 
 /* ---- memo.c ---- */
@@ -409,6 +428,7 @@ void cnri_memo_free(cnri_memo *memo);
 
 /* ---- tuning.c: record keys of a device, and of the link from one to another ---- */
 cnr_status cnri_tuning_device_key(const cnri_device *d, char key[CNRI_TUNING_KEY], cnr_error *err);
+/* Key under which transfers between two devices are recorded. */
 cnr_status cnri_tuning_link_key(const cnri_device *from, const cnri_device *to,
                                 char key[CNRI_TUNING_KEY], cnr_error *err);
 
@@ -423,6 +443,7 @@ cnr_status cnri_tuning_set(cnri_tuning *t, const char *key, const char *kernel, 
 /* Prints and parses one JSON object on each line. Parsing adds rows and skips malformed lines,
  * because the record only advises. */
 void cnri_tuning_print(const cnri_tuning *t, cnri_text *out);
+/* Reads a record of measured times from text with its digest. */
 cnr_status cnri_tuning_parse(cnri_tuning *t, const char *text, cnr_error *err);
 
 /* sound.c: compares the weights that the plan will read from a file with their fingerprints, or
@@ -438,6 +459,7 @@ bool cnri_plan_reads(const cnr_plan *plan, char print[33]);
  * Thread-safe. */
 cnr_status cnri_residency_acquire(cnr_plan *plan, int32_t step, cnr_stream *stream, cnr_mem **out,
                                   cnr_error *err);
+/* Ends one use of a step's prepared weights. */
 void cnri_residency_release(cnr_plan *plan, int32_t step);
 /* False: the blob may be dropped after release, so work that reads it must be done by then. */
 bool cnri_residency_stays(const cnr_plan *plan, int32_t step);
@@ -454,6 +476,7 @@ bool cnri_residency_uses(const cnr_plan *plan, cnr_value value);
 typedef struct cnri_residency_stats {
     uint64_t now, peak, prepared, evicted, kept;
 } cnri_residency_stats;
+/* Copies counters of prepared weights. */
 void cnri_residency_stats_of(const cnr_plan *plan, cnri_residency_stats *out);
 /* Name and bytes of blob `index`; false past the end. The name lives as long as the plan. */
 bool cnri_residency_blob(const cnr_plan *plan, int32_t index, const char **name, uint64_t *bytes);
@@ -471,6 +494,7 @@ cnr_status cnri_residency_read(cnr_plan *plan, int32_t index, void **buffer, con
 typedef struct cnri_step_names {
     const char *node, *op, *kernel, *device;
 } cnri_step_names;
+/* Node, group, kernel and device of a step, as profiles print them; texts of the plan. */
 cnri_step_names cnri_step_names_of(const cnr_plan *plan, int32_t step);
 
 #endif

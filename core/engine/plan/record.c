@@ -55,6 +55,7 @@ cnr_status cnri_tuning_set(cnri_tuning *t, const char *key, const char *kernel, 
 /* Names of a row's numbers; all but the first may be missing. */
 static const char *const numbers[] = {"ns", "rest", "joules", "mhz"};
 
+/* Address of one of the four numbers of a cost. */
 static double *number_of(cnri_cost *cost, size_t which) {
     double *const all[] = {&cost->ns, &cost->remainder_ns, &cost->joules, &cost->mhz};
     return all[which];
@@ -118,11 +119,13 @@ static bool parse_row(const char *at, cnri_timed *row) {
     return *at == '}' && row->cost.ns > 0;
 }
 
+/* Compares key and kernel, for sorting. */
 static int by_name(const void *a, const void *b) {
     const cnri_timed *x = a, *y = b;
     return compare(x, y->key, y->kernel);
 }
 
+/* True if the text ends in the digest of what is before. */
 static bool sealed(const char *text, size_t n) {
     uint8_t digest[32];
     char hex[65];

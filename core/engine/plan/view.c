@@ -17,6 +17,7 @@ static bool chain_ports(const cnri_node *node, cnr_value value, int32_t *port, i
     return *port >= 0;
 }
 
+/* True if node `next` can be computed together with the chain that begins at `head`. */
 static bool may_follow(const cnri_planner *p, int32_t head, int32_t next, cnr_value value) {
     const cnri_node *e = p->graph->nodes.at[next];
     const cnr_node *v = &e->view;

@@ -72,6 +72,7 @@ static cnr_status no_such_option(const cnr_importer *importer, const char *optio
     return status;
 }
 
+/* Checks that the importer takes all options. */
 static cnr_status check_options(const cnr_importer *importer, const cnr_import_args *args,
                                 cnr_error *err) {
     for (int32_t i = 0; i < args->n_options; i++) {
@@ -149,6 +150,7 @@ bool cnri_weights_claimed(const char *path) {
            cnri_importer_for(path, &head, &score);
 }
 
+/* Refuses import options of a file that no importer reads. */
 static cnr_status refuse_options(const char *path, const char *const *options, int32_t n,
                                  cnr_error *err) {
     if (n == 0) return CNR_OK;
@@ -156,6 +158,7 @@ static cnr_status refuse_options(const char *path, const char *const *options, i
                      options[0]);
 }
 
+/* Fills weights from the files in a list with commas. */
 static cnr_status fill_from(cnr_graph *net, const char *word, const char *const *options,
                             cnr_error *err) {
     cnri_paths files = {0};

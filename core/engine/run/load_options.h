@@ -87,6 +87,7 @@ typedef enum cnri_load_kind {
     CNRI_LOAD_SIZES
 } cnri_load_kind;
 
+/* What a load option changes, and so which identity it is part of. */
 typedef enum cnri_load_enters {
     CNRI_ENTERS_NOTHING,
     CNRI_ENTERS_NET,
@@ -97,6 +98,7 @@ typedef enum cnri_load_enters {
     CNRI_ENTERS_PLACE
 } cnri_load_enters;
 
+/* A load option: its names, kind, choices, and where it is stored. */
 typedef struct cnri_load_option {
     /* In C, in scripts and in the program; "": not available there. */
     const char *name, *key, *option;
@@ -106,6 +108,7 @@ typedef struct cnri_load_option {
     size_t at, plan_at; /* offsets in cnr_load_options, and in cnri_plan_options if it is there */
 } cnri_load_option;
 
+/* The number of one option. */
 #define CNRI_LOAD_ROW(who, kind, member, ...) CNRI_LOAD_##member,
 enum { CNRI_LOAD_OPTIONS(CNRI_LOAD_ROW) CNRI_N_LOAD_OPTIONS };
 #undef CNRI_LOAD_ROW

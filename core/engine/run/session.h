@@ -19,6 +19,7 @@ typedef struct cnri_call { /* one step as this session calls it */
     void *event;
 } cnri_call;
 
+/* A function that is told of events. */
 typedef struct cnri_listener {
     cnri_event_fn fn;  /* NULL: an application's listener, called through run_fn */
     cnr_run_fn run_fn; /* gets a cnr_run_event */
@@ -37,6 +38,7 @@ typedef struct cnri_end {
 
 enum { CNRI_GIVEN = 1, CNRI_BOUND = 2 };
 
+/* A session: memory, streams and state of runs of one plan. */
 struct cnr_session {
     cnr_plan *plan;
     cnr_model *model;
@@ -105,7 +107,10 @@ uint64_t cnri_staging_bytes(const cnr_plan *plan);
 typedef struct cnri_floats {
     uint64_t control;
 } cnri_floats;
+/* Sets flushing of denormals and rounding to nearest for this thread; *saved: what was set before.
+ */
 void cnri_floats_enter(cnri_floats *saved);
+/* Restores what cnri_floats_enter saved. */
 void cnri_floats_leave(const cnri_floats *saved);
 
 #endif

@@ -25,12 +25,14 @@
 enum { VERSION = 2, HEADER = 128, SIGNED = 96, ALIGN = 4096, ROW = 52 };
 static const uint8_t magic[8] = {0x89, 'C', 'N', 'P', '\r', '\n', 0x1a, '\n'};
 
+/* A little-endian number of that many bytes. */
 static uint64_t get(const uint8_t *p, int bytes) {
     uint64_t x = 0;
     for (int i = 0; i < bytes; i++) x |= (uint64_t)p[i] << 8 * i;
     return x;
 }
 
+/* Writes a little-endian number of that many bytes. */
 static void put(uint8_t *p, uint64_t x, int bytes) {
     for (int i = 0; i < bytes; i++) p[i] = (uint8_t)(x >> 8 * i);
 }
@@ -39,10 +41,12 @@ static uint64_t aligned(uint64_t n) { return (n + ALIGN - 1) / ALIGN * ALIGN; }
 
 /* ---- reading ---- */
 
+/* Fills err: the file is damaged. */
 static cnr_status damaged(cnr_error *err, const char *path, const char *what) {
     return cnri_fail(err, CNR_E_FORMAT, path, "damaged: %s", what);
 }
 
+/* Checks magic, version, digest and lengths of a header. */
 static cnr_status check_header(const uint8_t *h, uint64_t bytes, const char *path, cnr_error *err) {
     uint8_t digest[32];
     if (bytes < HEADER) return damaged(err, path, "it ends within the header");
@@ -72,6 +76,7 @@ static const char *take_text(const uint8_t **at, const uint8_t *end, uint64_t by
     return (const char *)p;
 }
 
+/* True if all bytes from `from` up to `to` are 0. */
 static bool all_zero(const uint8_t *from, const uint8_t *to) {
     while (from < to && !*from) from++;
     return from >= to;
@@ -99,6 +104,7 @@ static cnr_status read_row(const cnri_cached *c, const uint8_t **at, const uint8
     return CNR_OK;
 }
 
+/* Reads identity, choices and the rows of blobs. */
 static cnr_status read_directory(cnri_cached *c, const char *path, cnr_error *err) {
     const uint8_t *file = c->file.at, *at = file + get(file + 24, 8), *end = file + c->file.bytes;
     const uint64_t n = get(file + 56, 8);
@@ -167,6 +173,7 @@ void cnri_cached_close(cnri_cached *c) {
 
 /* ---- writing ---- */
 
+/* Writes zeros up to the next alignment; *at: the position. */
 static cnr_status pad(cnri_writer *w, uint64_t *at, cnr_error *err) {
     static const uint8_t zeros[ALIGN];
     const uint64_t n = aligned(*at) - *at;
@@ -174,6 +181,7 @@ static cnr_status pad(cnri_writer *w, uint64_t *at, cnr_error *err) {
     return cnri_write(w, zeros, n, err);
 }
 
+/* Writes bytes of the directory and adds them to its digest. */
 static cnr_status write_row(cnri_writer *w, cnri_sha256 *digest, const void *data, uint64_t bytes,
                             uint64_t *at, cnr_error *err) {
     cnri_sha256_add(digest, data, bytes);
@@ -181,6 +189,7 @@ static cnr_status write_row(cnri_writer *w, cnri_sha256 *digest, const void *dat
     return cnri_write(w, data, bytes, err);
 }
 
+/* Writes all blobs, each aligned, and notes their offsets and fingerprints. */
 static cnr_status write_blobs(cnri_writer *w, cnri_cached_blob *blobs, int32_t n,
                               cnri_cached_fn data, void *arg, uint64_t *at, cnr_error *err) {
     static const uint8_t zeros[HEADER];
@@ -198,6 +207,7 @@ static cnr_status write_blobs(cnri_writer *w, cnri_cached_blob *blobs, int32_t n
     return status;
 }
 
+/* Writes the directory behind the blobs, and fills the header. */
 static cnr_status write_directory(cnri_writer *w, const char *identity, const char *choices,
                                   const cnri_cached_blob *blobs, int32_t n, int32_t n_parts,
                                   uint8_t *header, uint64_t *at, cnr_error *err) {
@@ -259,6 +269,7 @@ void cnri_cache_touch(const char *path) {
     (void)!utimensat(AT_FDCWD, path, NULL, 0); /* fails in a read-only folder: no harm */
 }
 
+/* True if the text ends in `tail` and is longer. */
 static bool ends_with(const char *text, const char *tail) {
     const size_t n = strlen(text), k = strlen(tail);
     return n > k && strcmp(text + n - k, tail) == 0;
@@ -269,12 +280,14 @@ static bool counts(const char *name) {
     return ends_with(name, CNRI_PLAN_SUFFIX) || ends_with(name, "bin");
 }
 
+/* Removes a temporary file that a writer left, if that process is gone. */
 static void remove_temporary(const char *folder, const char *name) {
     char *path = cnri_path_join(folder, name);
     if (path) cnri_write_remove_temporary(path);
     cnri_free(path);
 }
 
+/* Compares the time of last use, then the name. */
 static int by_use(const void *a, const void *b) {
     const cnri_cache_file *x = a, *y = b;
     if (x->used_ns != y->used_ns) return x->used_ns < y->used_ns ? -1 : 1;

@@ -37,6 +37,7 @@ enum {
     "CNR\r\n\x1a\n"
 
 enum { CNRI_STORED_INPUT = 1, CNRI_STORED_WEIGHT = 2, CNRI_STORED_UNFILLED = 3 };
+/* Offset n rounded up to the file's alignment. */
 static inline uint64_t cnri_store_align(uint64_t n) {
     return (n + CNRI_STORE_ALIGN - 1) / CNRI_STORE_ALIGN * CNRI_STORE_ALIGN;
 }
@@ -63,6 +64,7 @@ cnr_status cnri_store_fill(cnr_graph *graph, const char *path, cnr_error *err);
 #define CNRI_PART_MODEL "model"
 #define CNRI_PART_KEPT "kept "
 
+/* Prepared weights in a stored plan. */
 typedef struct cnri_cached_blob {
     const char *name;
     const void *data; /* in the mapping; not read when the file is opened */
@@ -70,6 +72,7 @@ typedef struct cnri_cached_blob {
     uint8_t print[16], from[16]; /* fingerprints of the blob and of its source */
 } cnri_cached_blob;
 
+/* A stored plan that is open. */
 typedef struct cnri_cached {
     cnri_mapping file;
     const char *identity, *choices; /* in the mapping */
