@@ -69,6 +69,7 @@ static void add_files(const cnri_adapt *a, const char *pattern, cnri_text *out) 
     cnri_free(full);
 }
 
+/* Appends what the power supply and governors say, as part of the environment. */
 static void add_power(const cnri_adapt *a, cnri_text *out) {
     cnr_gauge_list list = {.size = sizeof list};
     add_files(a, "class/power_supply/*/online", out);
@@ -84,6 +85,7 @@ static void add_power(const cnri_adapt *a, cnri_text *out) {
 
 /* ---- file name and environment ---- */
 
+/* Digest of a text, 32 hex digits. */
 static void print_digest(const char *text, size_t n, char hex[33]) {
     uint8_t digest[32];
     cnri_sha256_of(text, n, digest);
@@ -227,6 +229,7 @@ void cnri_adapt_add_numbers(cnri_text *out, const char *key, double first, doubl
     cnri_text_add(out, "%s %s %s\n", key, both[0], both[1]);
 }
 
+/* Prints what was learned, as the file has it. */
 static void print(const cnri_adapt *a, cnri_text *out) {
     const cnri_adapt_kept *k = &a->kept;
     char number[40];

@@ -16,6 +16,7 @@ typedef struct cnri_answer {
     double *off; /* by channel: sum of the errors, and their number; NULL: not wanted */
     int64_t channels;
 } cnri_answer;
+/* The values of a net that are compared. */
 typedef struct cnri_answers {
     cnri_answer *at;
     int32_t n, capacity;
@@ -30,12 +31,14 @@ typedef enum cnri_method {
     CNRI_METHOD_KL,
     CNRI_METHODS
 } cnri_method;
+/* How often numbers fall into each part of a range. */
 typedef struct cnri_histogram {
     double *bin; /* counts over the full range; NULL: nothing was counted */
     double n;
 } cnri_histogram;
 /* Finds a method by its name; NULL: minmax. */
 cnr_status cnri_range_method(const char *name, cnri_method *out, cnr_error *err);
+/* Name of a method of choosing ranges, "mse". */
 const char *cnri_range_method_name(cnri_method method);
 /* Counts the numbers of a tensor. `all`: the full range over all its tensors. */
 void cnri_histogram_add(cnri_histogram *h, const cnri_range *all, const cnr_tensor *t);
@@ -44,6 +47,7 @@ void cnri_histogram_add(cnri_histogram *h, const cnri_range *all, const cnr_tens
 cnri_range cnri_range_by(cnri_method method, bool careful, const cnri_histogram *h,
                          const cnri_range *all);
 
+/* Ranges of all values of a net on example pictures. */
 typedef struct cnri_calibration {
     cnr_load_options how; /* load options of all nets that are made */
     const cnr_observer *observer;
@@ -66,6 +70,7 @@ enum { CNRI_HELD_BACK = 4 };
 static inline bool cnri_judges(const cnri_calibration *c, int64_t picture) {
     return !c->holds_back || picture % CNRI_HELD_BACK == CNRI_HELD_BACK - 1;
 }
+/* True if a picture is used to calibrate. */
 static inline bool cnri_calibrates(const cnri_calibration *c, int64_t picture) {
     return !c->holds_back || !cnri_judges(c, picture);
 }

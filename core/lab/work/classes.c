@@ -2,6 +2,7 @@
 #include "work/work.h"
 #include <stdlib.h>
 
+/* Compares two texts, for qsort. */
 static int by_text(const void *a, const void *b) {
     return strcmp(*(char *const *)a, *(char *const *)b);
 }

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <pthread.h>
 
+/* A region whose energy is measured. */
 struct cnr_energy_region {
     cnri_sampler *sampler;
     cnri_reading_point begin;
@@ -100,6 +101,7 @@ static bool feeds(const cnr_energy_domain *d, const char *device) {
            (n == 0 || (n == strcspn(device, ":") && strncmp(d->feeds, device, n) == 0));
 }
 
+/* True if a meter feeds that device. */
 static bool is_fed(const cnr_energy *e, const char *device) {
     for (int32_t i = 0; i < e->n; i++)
         if (feeds(&e->at[i], device)) return true;
