@@ -11,6 +11,7 @@ static const uint32_t sizes[] = {1,   2,    3,    4,    5,    7,    8,    9,    
                                  257, 1023, 1024, 1025, 4095, 4096, 4097, 65539};
 enum { BYTES = 70 * 1024 };
 
+/* Memory of a device and a copy of what it should hold. */
 typedef struct copying {
     cnri_bay b;
     cnr_mem mem;
@@ -29,6 +30,7 @@ static bool is_mirrored(copying *c, const cnr_mem *mem, const uint8_t *mirror, c
                                         after, at, n, c->got[at], mirror[at]);
 }
 
+/* Opens a device and fills its memory. False: it failed, see the judging. */
 static bool begin(copying *c, cnri_judging *j) {
     memset(c, 0, sizeof *c);
     if (!cnri_bay_begin(&c->b, j) || !cnri_bay_alloc(&c->b, &c->mem, BYTES)) return false;
@@ -37,6 +39,7 @@ static bool begin(copying *c, cnri_judging *j) {
            is_mirrored(c, &c->mem, c->mirror, "after a write of all");
 }
 
+/* Frees the memory and closes the device. */
 static void end(copying *c) {
     cnri_bay_free(&c->b, &c->mem);
     cnri_bay_close(&c->b);
@@ -149,6 +152,7 @@ bool cnri_judge_host_memory(cnri_judging *j) {
 
 /* ---- on the device ---- */
 
+/* Copies n bytes from one memory to another on the device. */
 static bool copy(copying *c, const cnr_mem *from, const cnr_mem *to, uint64_t n) {
     cnr_error err = CNR_ERROR_INIT;
     return cnri_judging_ok(c->b.j, "copy", c->b.cls->copy(&c->b.stream, from, to, n, &err), &err);
@@ -180,6 +184,7 @@ bool cnri_judge_between(cnri_judging *j) {
 
 /* ---- views ---- */
 
+/* Judges a view of n bytes from byte `at` on. */
 static bool view_one(copying *c, uint64_t at, uint64_t n) {
     cnri_bay *b = &c->b;
     const cnr_device_class *cls = b->cls;

@@ -25,14 +25,18 @@ enum {
 typedef struct cnri_dice {
     uint64_t state;
 } cnri_dice;
+/* Next random 64 bits. */
 uint64_t cnri_dice_next(cnri_dice *d);
 int64_t cnri_dice_below(cnri_dice *d, int64_t n); /* a number from 0 to n - 1; 0 for n < 1 */
+/* True with that probability in percent. */
 bool cnri_dice_chance(cnri_dice *d, int32_t percent);
+/* Random numbers for case `number` of something named, from a seed. */
 cnri_dice cnri_dice_of(uint64_t seed, const char *name, int64_t number);
 
 /* ---- draft.c, mutate.c ---- */
 /* The port of input i, which may be one of many of the last port; copied to `room` if necessary. */
 const cnr_port *cnri_check_port(const cnr_op *op, int32_t i, cnr_port *room);
+/* An attribute's value in a draft. */
 typedef struct cnri_draft_attr {
     bool given;
     int32_t n;
@@ -43,6 +47,7 @@ typedef struct cnri_draft_attr {
 /* The text that a drawn attribute stands for: one of the schema's examples. */
 const char *cnri_draft_string(const cnr_attr_spec *row, const cnri_draft_attr *a);
 
+/* Kinds of values of an input. */
 typedef enum cnri_values {
     CNRI_VALUES_SIGNED, /* around 0 */
     CNRI_VALUES_POSITIVE,
@@ -52,6 +57,7 @@ typedef enum cnri_values {
     CNRI_VALUES_LIST    /* the list `list`: a shape or axes */
 } cnri_values;
 
+/* An input of a draft. */
 typedef struct cnri_draft_input {
     bool present;
     bool made; /* a weight whose shape the operator's `parameters` gives */
@@ -62,6 +68,7 @@ typedef struct cnri_draft_input {
     int64_t list[CNRI_CHECK_LIST];
 } cnri_draft_input;
 
+/* A node that is tried: attributes and inputs, before anything is inferred. */
 typedef struct cnri_draft {
     const cnr_op *op;
     int32_t n_in, n_out;
@@ -86,10 +93,12 @@ typedef struct cnri_hints {
     int32_t n_types, types[6];
     uint64_t text; /* digest of the words alone */
 } cnri_hints;
+/* Finds names and numbers in the text of a refusal. */
 void cnri_hints_read(cnri_hints *h, const cnr_op *op, const char *text);
 
 /* Draws only the attributes, by d->op and d->in[0]. */
 void cnri_draft_attrs(cnri_draft *d, cnri_dice *dice);
+/* Draws a new node; small: few elements, as gradients want. */
 void cnri_draft_fresh(cnri_draft *d, const cnr_op *op, bool small, cnri_dice *dice);
 /* Changes the draft. True: only what the hints name was changed. */
 bool cnri_draft_mutate(cnri_draft *d, cnri_dice *dice, const cnri_hints *hints);
@@ -104,6 +113,7 @@ typedef struct cnri_link { /* an operator of the chain behind the node */
     int32_t port, other;
 } cnri_link;
 
+/* A node with data, and the results of its reference. */
 typedef struct cnri_case {
     cnr_node node;
     cnr_attr **attrs;
@@ -171,11 +181,13 @@ static inline cnr_tensor *cnri_case_out(cnri_case *c, int32_t links, int32_t out
 /* ---- values.c ---- */
 bool cnri_dtype_floats(int32_t dtype);
 double cnri_dtype_epsilon(int32_t dtype); /* 0 for integers */
+/* Fills a tensor with values of that kind. */
 void cnri_values_fill(cnr_tensor *t, cnri_values values, const int64_t *list, cnri_dice *dice);
 /* Replaces a few elements of a float tensor by NaN, infinities, denormals and -0. */
 void cnri_values_specials(cnr_tensor *t, cnri_dice *dice);
 /* Replaces special values: denormals by 0; NaN and infinities by drawn numbers. */
 void cnri_values_flush(cnr_tensor *t);
+/* Replaces NaN and infinities by ordinary numbers. */
 void cnri_values_ordinary(cnr_tensor *t, cnri_dice *dice);
 /* Converts between plain layout and channel blocks; `to` must differ from `from`. */
 void cnri_values_block(const cnr_tensor *type, const void *from, int32_t from_block, void *to,
@@ -251,6 +263,7 @@ double cnri_trial_bench(cnri_trial *t, cnri_text *why);
 /* Gives kernels of the plan's steps guarded workspaces in place of the plan's: a write outside
  * one fails the step. One plan for each process. False: out of memory. */
 bool cnri_guard_workspaces(struct cnr_plan *plan);
+/* Gives all steps their own kernels back. */
 void cnri_unguard_workspaces(void);
 
 /* ---- promise.c, stand.c: what an operator's descriptor says of it, held against its reference
@@ -269,7 +282,9 @@ void cnri_unguard_workspaces(void);
     X(GRADIENT, "gradient")    /* the gradient hook agrees with differences */
 /* clang-format on */
 
+/* What an operator may promise. */
 typedef enum cnri_promise {
+/* One promise. */
 #define X(name, text) CNRI_PROMISE_##name,
     CNRI_PROMISE_LIST(X)
 #undef X
@@ -280,6 +295,7 @@ typedef enum cnri_promise {
 typedef struct cnri_promises {
     uint32_t made, judged;
 } cnri_promises;
+/* Text of a promise; "": there is no such. */
 const char *cnri_promise_name(int32_t promise);
 /* Returns false, and appends the promise's name to `why`. */
 bool cnri_promise_fails(cnri_promise which, cnri_text *why);
@@ -311,6 +327,7 @@ typedef struct cnri_work {
     const cnr_op *op; /* (optional) only this operator, for a kernel for any operator */
     bool bench;
 } cnri_work;
+/* Does the work of a child process. */
 cnr_status cnri_work_run(const cnri_work *w, cnr_error *err);
 /* Prints such a line; newlines in the text become blanks. */
 void cnri_work_tell(const char *what, int64_t number, const char *text);
@@ -358,6 +375,7 @@ typedef struct cnri_check_test {
     char why[300];
 } cnri_check_test;
 
+/* Number of tests and cases by result. */
 typedef struct cnri_check_totals {
     int32_t tests, failed, skipped, unjudged, absent; /* skipped does not include absent */
     /* With a net: nodes that differ, on all devices; odd: nodes that could not be judged. */

@@ -4,10 +4,12 @@
 
 /* ---- what a refusal named ---- */
 
+/* True for letters, digits and _. */
 static bool is_word(char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
 }
 
+/* True if the text contains the whole word. */
 static bool has_word(const char *text, const char *word) {
     const size_t n = strlen(word);
     for (const char *at = text; n > 0 && (at = strstr(at, word)); at++)
@@ -144,6 +146,7 @@ static bool repair(cnri_draft *d, cnri_dice *dice, const cnri_hints *hints) {
 
 /* ---- changes of any kind ---- */
 
+/* Changes one size of an input. */
 static void change_dim(cnri_draft *d, cnri_dice *dice, const cnri_hints *hints) {
     cnri_draft_input *in = &d->in[cnri_dice_below(dice, d->n_in)];
     const cnri_draft_input *from = &d->in[cnri_dice_below(dice, d->n_in)];
@@ -156,6 +159,7 @@ static void change_dim(cnri_draft *d, cnri_dice *dice, const cnri_hints *hints) 
     if (cnri_draft_elements(in) > 4 * d->elements) *dim = 1 + *dim % 3;
 }
 
+/* Changes one number of a list input. */
 static void change_list(cnri_draft *d, cnri_dice *dice, const cnri_hints *hints) {
     cnri_draft_input *in = &d->in[cnri_dice_below(dice, d->n_in)];
     if (in->values != CNRI_VALUES_LIST) return;
@@ -163,6 +167,7 @@ static void change_list(cnri_draft *d, cnri_dice *dice, const cnri_hints *hints)
     in->list[k] = cnri_draw_likely(d, dice, hints);
 }
 
+/* Leaves an attribute out, unless it is required. */
 static void leave_out(cnri_draft *d, int32_t attr) {
     cnr_attr_spec room;
     if (!(cnri_spec_at(d->op->attrs, d->op->attr_spec_size, attr, &room)->flags &
@@ -190,6 +195,7 @@ static bool keep_one(cnri_draft *d, cnri_dice *dice, const cnri_hints *hints) {
     return true;
 }
 
+/* Replaces a size wherever it occurs. */
 static void replace_size(cnri_draft *d, int64_t was, int64_t to) {
     cnr_attr_spec room;
     for (int32_t i = 0; i < d->op->n_attrs && i < CNRI_CHECK_ATTRS; i++)
@@ -238,6 +244,7 @@ static void make_constant(cnri_draft *d) {
     for (int32_t i = 1; i < d->n_in; i++) d->in[i].constant = true;
 }
 
+/* Changes the shape of an input. */
 static void change_shape(cnri_draft *d, cnri_dice *dice) {
     cnri_draft_input *in = &d->in[cnri_dice_below(dice, d->n_in)];
     const cnri_draft_input *from = &d->in[cnri_dice_below(dice, d->n_in)];
@@ -258,6 +265,7 @@ static void change_shape(cnri_draft *d, cnri_dice *dice) {
     }
 }
 
+/* Changes a draft in some way, led by the hints of a refusal. */
 static bool mutate(cnri_draft *d, cnri_dice *dice, const cnri_hints *hints) {
     const int32_t n_attrs = d->op->n_attrs < CNRI_CHECK_ATTRS ? d->op->n_attrs : CNRI_CHECK_ATTRS;
     const int64_t way = cnri_dice_below(dice, 100);

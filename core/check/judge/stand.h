@@ -29,6 +29,7 @@ bool cnri_stand_open(cnri_stand *s, cnri_case *c, cnri_text *why);
 void cnri_stand_close(cnri_stand *s);
 /* Fills inputs as in the case and poisons outputs; cnri_stand_call runs the reference. */
 void cnri_stand_fill(cnri_stand *s, const cnri_ask *a);
+/* Calls the reference as asked. False: it failed, see why. */
 bool cnri_stand_call(cnri_stand *s, const cnri_ask *a, cnri_text *why);
 /* True if nothing but outputs and workspace was written. */
 bool cnri_stand_untouched(const cnri_stand *s, const cnri_ask *a, cnri_text *why);

@@ -37,6 +37,7 @@ typedef struct cnri_way {
     int64_t begin, end;
 } cnri_way;
 
+/* A kernel with all that its calls need. */
 typedef struct cnri_stage {
     cnri_trial *t;
     cnr_stream stream;
@@ -53,6 +54,7 @@ typedef struct cnri_stage {
  * without data that is computed later. */
 void cnri_trial_view(cnri_trial *t, int32_t links);
 
+/* True if the kernel reads input i in prepared form. */
 static inline bool cnri_trial_prepared(const cnri_trial *t, int32_t i) {
     return i < 32 && (t->answer.prepared >> i & 1);
 }

@@ -4,11 +4,13 @@
 #include "kernelcheck/kernelcheck.h"
 #include <math.h>
 
+/* Options of kernelcheck. */
 typedef struct settings {
     cnri_check_options o;
     const char *worker, *weights;
 } settings;
 
+/* A row of the table of options. */
 #define ROW(member, name, ...) CNRI_OPTION(settings, member, name, __VA_ARGS__)
 static const cnri_option options[] =
     {ROW(o.plugin, "--plugin", "NAME", "only what this plugin brings"),
@@ -36,6 +38,7 @@ static const cnri_option options[] =
 
 /* ---- telling ---- */
 
+/* A test as it is printed. */
 typedef struct judged {
     const char *net, *kernel, *op, *device, *plugin, *why, *unjudged;
     int64_t cases, failures;
@@ -61,6 +64,7 @@ static const cnri_record record =
                         "{failures?: {failures} of {cases} cases failed; {why}|"
                         ": {cases} cases{not_judged?; not judged: {not_judged}}}}\n");
 
+/* Where tests are printed. */
 typedef struct telling {
     cnri_call *call;
     const settings *s;
@@ -76,6 +80,7 @@ static void tell_note(void *arg, const char *text) {
     fflush(stdout);
 }
 
+/* Appends the names of promises. */
 static void list_promises(uint32_t which, cnri_text *out) {
     for (int32_t i = 0; i < CNRI_PROMISES; i++)
         if (which >> i & 1) cnri_text_add(out, "%s%s", out->n ? ", " : "", cnri_promise_name(i));
