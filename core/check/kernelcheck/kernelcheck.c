@@ -86,6 +86,7 @@ static void list_promises(uint32_t which, cnri_text *out) {
         if (which >> i & 1) cnri_text_add(out, "%s%s", out->n ? ", " : "", cnri_promise_name(i));
 }
 
+/* Prints the result of a test. */
 static void tell_test(void *arg, const cnri_check_test *t) {
     telling *to = arg;
     cnri_text unjudged = {0};
@@ -121,6 +122,7 @@ static void tell_progress(void *arg, const char *device, int64_t done, int64_t t
     if (t->observer) t->observer->progress(t->observer->arg, &p);
 }
 
+/* Prints the totals. */
 static void tell_totals(const cnri_check_options *o, const cnri_check_totals *sum) {
     cnri_say(stdout, "1..%d\n", sum->tests);
     if (o->net) {
@@ -139,6 +141,7 @@ static void tell_totals(const cnri_check_options *o, const cnri_check_totals *su
 
 /* ---- the command ---- */
 
+/* The command: checks what the options select. */
 static cnr_status run(cnri_call *call, void *values, cnr_error *err) {
     settings *s = values;
     cnri_check_options *o = &s->o;

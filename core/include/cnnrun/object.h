@@ -9,6 +9,7 @@ CNR_BEGIN_EXPORTS
 /* ---- writers: store a series of pictures where a source plugin can write: "out-%04d.png" ---- */
 
 typedef struct cnr_writer cnr_writer; /* one thread at a time */
+/* Opens a file or sequence for writing pictures. Close *out with cnr_writer_close. */
 cnr_status cnr_writer_open(cnr_runtime *rt, const char *spec, cnr_writer **out, cnr_error *err);
 /* Presentation time of a picture that has none. */
 #define CNR_NO_TIME UINT64_MAX
@@ -29,6 +30,7 @@ cnr_status cnr_writer_close(cnr_writer *writer, cnr_error *err);
  * "/dev/video0", a folder, "frames-%04d.png" ---- */
 
 typedef struct cnr_reader cnr_reader; /* one thread at a time */
+/* Opens a source of pictures. Close *out with cnr_reader_close. */
 cnr_status cnr_reader_open(cnr_runtime *rt, const char *spec, cnr_reader **out, cnr_error *err);
 /* Reads the next picture, u8 H W C with C 1 or 3, valid until the next call; NULL after the last
  * one. time_ns: presentation time, or CNR_NO_TIME. name: the file, or a number. Both may be

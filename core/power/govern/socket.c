@@ -13,6 +13,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+/* True if both are the same socket file. */
 static bool is_same(const struct stat *a, const struct stat *b) {
     return S_ISSOCK(a->st_mode) && a->st_dev == b->st_dev && a->st_ino == b->st_ino;
 }
@@ -52,6 +53,7 @@ static cnr_status check_left(const struct sockaddr_un *at, struct stat *is, cnr_
                      "another process listens there: end it, or give another path");
 }
 
+/* Binds the socket, and replaces one that a dead process left. */
 static cnr_status bind_at(int fd, const struct sockaddr_un *at, cnr_error *err) {
     struct stat left;
     const mode_t before = umask(0177); /* nobody can connect before the group is set */

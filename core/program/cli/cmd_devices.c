@@ -1,6 +1,7 @@
 /* cnnrun devices: lists the devices that can run nets here, and measures their speed on request. */
 #include "cli/cli.h"
 
+/* Options of devices. */
 typedef struct devices {
     bool measure;
     const char *device;
@@ -51,6 +52,7 @@ void cnri_json_facts(cnri_json *j, const cnr_fact_list *list) {
     if (*open) cnri_json_end(j);
 }
 
+/* Prints a device and its facts. */
 static cnr_status tell(const cnri_call *call, const row *r, const cnr_fact_list *list,
                        cnr_error *err) {
     if (call->common.json) {
@@ -91,6 +93,7 @@ static cnr_status tell_device(const cnri_call *call, bool measure, int32_t index
     return status || !failed ? status : cnri_fail(err, failed, why.where, "%s", why.text);
 }
 
+/* The command devices. */
 static cnr_status run(cnri_call *call, void *values, cnr_error *err) {
     const devices *o = values;
     const cnri_device *only = NULL;

@@ -5,6 +5,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+/* Options of govern. */
 typedef struct govern {
     cnr_govern_options o;
     const char *out, *note;
@@ -41,6 +42,7 @@ static const cnri_option options[] =
 
 /* ---- what came of it ---- */
 
+/* Result of govern. */
 typedef struct result {
     const char *policy, *on, *mode, *fault, *why, *knob, *error, *feeds, *devices, *hz_why, *source;
     cnr_governed g;
@@ -133,6 +135,7 @@ static void draw(const char *name, const cnr_governed *g, size_t at, double unit
     cnri_say(stdout, "  %.4g to %.4g %s\n", minimum, maximum, what);
 }
 
+/* Prints the result. */
 static cnr_status tell(const cnri_call *call, const govern *v, const char *on, cnr_governed *g,
                        cnr_error *err) {
     result r = {.policy = v->o.policy ? v->o.policy : "no policy",
@@ -170,6 +173,7 @@ cnr_status cnri_call_govern(cnri_call *call, cnr_error *err) {
     return o.policy ? cnr_govern_begin(call->rt, &o, &call->governing, err) : CNR_OK;
 }
 
+/* Prints one line about the governor that ran beside a command. */
 static void say_governed(const char *policy, const cnr_governed *g) {
     char hz[128], load[48] = "";
     if (isnan(g->hz))
@@ -200,6 +204,7 @@ void cnri_call_end_govern(cnri_call *call) {
 
 /* ---- ways to use it ---- */
 
+/* Turns the options into those of the library. */
 static cnr_status run_options(cnri_call *call, govern *v, cnr_error *err) {
     v->o.size = sizeof v->o;
     v->o.keep_ticks = 1;
@@ -218,6 +223,7 @@ static cnr_status run_options(cnri_call *call, govern *v, cnr_error *err) {
     return CNR_OK;
 }
 
+/* Name of what is governed: recording, scene, board, or this machine. */
 static const char *on_what(const govern *v) {
     return v->replay ? v->replay : v->scene ? v->scene : v->o.board ? v->o.board : "this machine";
 }
@@ -243,6 +249,7 @@ static cnr_status beside_command(cnri_call *call, govern *v, cnr_governed *g, cn
     return status ? status : ended;
 }
 
+/* Governs now, alone or beside a command. */
 static cnr_status govern_now(cnri_call *call, govern *v, cnr_error *err) {
     cnr_governed g = {.size = sizeof g};
     cnr_status status = run_options(call, v, err);
@@ -254,6 +261,7 @@ static cnr_status govern_now(cnri_call *call, govern *v, cnr_error *err) {
     return status;
 }
 
+/* govern record. */
 static cnr_status keep_record(cnri_call *call, govern *v, cnr_error *err) {
     if (!v->out) {
         call->code = cnri_mistake("govern", NULL, "where to? want record -o TRACE.csv");
@@ -263,6 +271,7 @@ static cnr_status keep_record(cnri_call *call, govern *v, cnr_error *err) {
     return govern_now(call, v, err);
 }
 
+/* govern restore. */
 static cnr_status restore(cnri_call *call, govern *v, cnr_error *err) {
     static const cnri_field own[] = {CNRI_FIELD(result, "restored", restored)};
     static const cnri_record line =
@@ -278,6 +287,7 @@ static cnr_status restore(cnri_call *call, govern *v, cnr_error *err) {
 /* ---- calibrate: distances of recordings from a template, by scene ---- */
 
 enum { TEMPLATE = 40, FIRST = 5, MAX_PATH_SHOWN = 64 };
+/* Result: how far recordings are from the template. */
 typedef struct distance {
     const char *trace, *scene;
     double minimum, mean, maximum, threshold;
@@ -303,6 +313,7 @@ static const cnri_record threshold_record =
                                   "windows on the wrong side"
                                   "|there is no other scene, from which to tell it}\n");
 
+/* Scene that a recording names in its note; "unknown". */
 static const char *scene_of(const cnri_trace *t) {
     static char text[MAX_PATH_SHOWN];
     const char *at = strstr(t->note, "scene: ");
@@ -311,10 +322,12 @@ static const char *scene_of(const cnri_trace *t) {
     return text;
 }
 
+/* Distance of a part of a recording, and whether it is the template's scene. */
 typedef struct window {
     double distance;
     bool inside;
 } window;
+/* A calibration of recordings. */
 typedef struct calibration {
     double template[TEMPLATE];
     char scene[MAX_PATH_SHOWN]; /* the template's */
@@ -354,6 +367,7 @@ static cnr_status measure(calibration *c, const cnri_trace *t, const char *path,
     return CNR_OK;
 }
 
+/* Compares distances, for qsort. */
 static int by_distance(const void *a, const void *b) {
     const double x = ((const window *)a)->distance, y = ((const window *)b)->distance;
     return (x > y) - (x < y);
@@ -381,6 +395,7 @@ static distance threshold_of(calibration *c) {
     return out;
 }
 
+/* govern calibrate. */
 static cnr_status calibrate(cnri_call *call, govern *v, cnr_error *err) {
     calibration c = {.band = v->band};
     if (call->operands.n < 3) {
@@ -414,6 +429,7 @@ static const struct {
              {"calibrate a threshold", calibrate},
              {"restore what was left", restore}};
 
+/* The command govern. */
 static cnr_status run(cnri_call *call, void *values, cnr_error *err) {
     govern *v = values;
     const char *word = call->operands.at[0];

@@ -2,6 +2,7 @@
 #include "cli/cli.h"
 #include "store/store.h"
 
+/* Options of import. */
 typedef struct import {
     const char *out, *format;
 } import;

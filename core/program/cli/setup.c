@@ -2,6 +2,7 @@
 #include "cli/cli.h"
 #include "lua/script.h"
 
+/* Ends governor, group and held script of a call. */
 static void close_all(cnri_call *call) {
     cnri_call_end_govern(call);
     cnri_call_leave_group(call);
