@@ -56,6 +56,7 @@ const neon_ukernels *neon_widest_isa(void) {
     return list[0];
 }
 
+/* Fills err: the wished instruction set is not there; lists those that are. */
 static cnr_status refuse(const neon_ukernels *const *list, int32_t n, const char *wish,
                          cnr_error *err) {
     char names[64] = "";
@@ -66,6 +67,7 @@ static cnr_status refuse(const neon_ukernels *const *list, int32_t n, const char
                            wish, names);
 }
 
+/* The kernels for the instruction set that the user wishes, or the widest that this CPU has. */
 static cnr_status wanted(const neon_ukernels **out, cnr_error *err) {
     const neon_ukernels *list[MOST];
     const int32_t n = usable(list);

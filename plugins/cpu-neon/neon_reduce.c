@@ -7,16 +7,19 @@
 /* Rows that are summed before they are added to the total. */
 #define BLOCK 64
 
+/* Kinds of reduction. */
 typedef enum reduction { SUM, MEAN, MAX, MIN, REDUCTIONS } reduction;
 static const char *const names[REDUCTIONS] = {"reduce_sum", "reduce_mean", "reduce_max",
                                               "reduce_min"};
 
+/* Plan of a reduction. */
 typedef struct reduce_state {
     reduction kind;
     int64_t outer, n, inner; /* x is outer by n by inner; n is reduced */
     int64_t rows;            /* if inner is 1: results of a task */
 } reduce_state;
 
+/* Reads kind and sizes. 0: not taken. */
 static int shape_of(const cnr_node *node, reduce_state *s) {
     const cnr_tensor *x = cnr_own_input(node, 0), *y = node->outputs[0];
     memset(s, 0, sizeof *s);
@@ -29,6 +32,7 @@ static int shape_of(const cnr_node *node, reduce_state *s) {
     return s->n > 0;
 }
 
+/* Takes f32 reductions of neighbouring axes. */
 static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     reduce_state s;
     (void)device;
@@ -37,6 +41,7 @@ static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_ac
     return cnr_take(node, out, 500);
 }
 
+/* Notes kind and sizes. */
 static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space *workspace,
                        void **state, cnr_error *err) {
     (void)device;
@@ -48,6 +53,7 @@ static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space
     return CNR_OK;
 }
 
+/* Arguments of the tasks of a run. */
 typedef struct reduce_job {
     const reduce_state *s;
     const float *x;
@@ -55,6 +61,7 @@ typedef struct reduce_job {
     cnr_stream *stream;
 } reduce_job;
 
+/* Least of n elements; NaN if there is one. */
 static float least(const float *x, int64_t n) {
     float low = x[0];
     for (int64_t i = 1; i < n; i++) low = x[i] < low || x[i] != x[i] ? x[i] : low;
@@ -69,6 +76,7 @@ static void keep_extreme(reduction kind, float *y, const float *x, int64_t n) {
         for (int64_t i = 0; i < n; i++) y[i] = ((y[i] <= x[i]) | (y[i] != y[i])) ? y[i] : x[i];
 }
 
+/* Task: reduces some rows. */
 static void some_rows(void *arg, int64_t i, int32_t thread) {
     const reduce_job *job = arg;
     const reduce_state *s = job->s;
@@ -97,6 +105,7 @@ static void add_columns(const reduce_state *s, const float *x, float *y, int64_t
     }
 }
 
+/* Task: reduces some columns. */
 static void some_columns(void *arg, int64_t i, int32_t thread) {
     const reduce_job *job = arg;
     const reduce_state *s = job->s;
@@ -115,6 +124,7 @@ static void some_columns(void *arg, int64_t i, int32_t thread) {
         for (int64_t j = 0; j < wide; j++) y[j] /= (float)s->n;
 }
 
+/* Reduces everything. */
 static cnr_status run(const cnr_run *run, cnr_error *err) {
     const reduce_state *s = run->state;
     reduce_job job = {s, neon_floats(run->node->inputs[0]), run->outputs[0]->data, run->stream};
