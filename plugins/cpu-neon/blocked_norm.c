@@ -11,7 +11,7 @@ enum {
     PIECE = 256
 }; /* ports; positions that stay in the cache */
 
-/* Plan of batch normalisation or lrn on blocked channels. */
+/* Plan of batch normalisation on blocked channels. */
 typedef struct norm_state {
     neon_chain chain;
     int64_t block, plane, channels;

@@ -54,12 +54,12 @@ void neon_block(const neon_product *p, int64_t m0, int64_t m1, int64_t n0, int64
 void neon_multiply(const neon_product *p, int64_t m0, int64_t m1, cnr_stream *stream,
                    float *scratch);
 
-/* Floats of A packed as a whole; packs its panels [first, last) from a[i * rs + j * cs]. */
+/* Floats of A packed as a whole. */
 int64_t neon_packed_a(int64_t m, int64_t k);
 /* Packs panels first to last - 1 of A, a[i * rs + j * cs] times scale, with mr rows each. */
 void neon_pack_a(const float *a, int64_t rs, int64_t cs, int64_t m, int64_t k, float scale,
                  int64_t first, int64_t last, float *out);
-/* The same for B, from b[i * rs + j * cs]. */
+/* Floats of B packed as a whole. */
 int64_t neon_packed_b(int64_t n, int64_t k);
 /* Packs panels first to last - 1 of B, with nr columns each. */
 void neon_pack_b(const float *b, int64_t rs, int64_t cs, int64_t n, int64_t k, int64_t first,

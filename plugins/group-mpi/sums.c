@@ -11,6 +11,7 @@ static const cnr_port begin_in[] = {
 static const cnr_port begin_out[] = {
     {.name = "y", .help = "the elements of all inputs, one after another, while they are summed"}};
 
+/* Shape: all inputs behind each other. */
 static cnr_status begin_infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
     int64_t n = 0;
     for (int32_t i = 0; i < node->n_inputs; i++) {
@@ -28,6 +29,7 @@ static cnr_status begin_infer(const cnr_node *node, cnr_tensor *const *outputs, 
     return CNR_OK;
 }
 
+/* Copies the scaled inputs and begins their sum. */
 static cnr_status begin_reference(const cnr_run *run, cnr_error *err) {
     const float scale = (float)cnr_attr_float(run->node, "multiplier");
     const group_calls *calls = group_opened();
@@ -67,6 +69,7 @@ static const cnr_attr_spec wait_attrs[] = {{.name = "offset",
 static const cnr_port wait_in[] = {{.name = "x", .help = "the output of a group_sum_begin"}};
 static const cnr_port wait_out[] = {{.name = "y", .help = "a part of the sum"}};
 
+/* Shape: the part of the sum that `dims` and `offset` name. */
 static cnr_status wait_infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
     int64_t n, count = 1;
     const int64_t *shape = cnr_attr_ints(node, "dims", &n);
@@ -88,6 +91,7 @@ static cnr_status wait_infer(const cnr_node *node, cnr_tensor *const *outputs, c
     return CNR_OK;
 }
 
+/* Waits for the sum and copies its part. */
 static cnr_status wait_reference(const cnr_run *run, cnr_error *err) {
     const group_calls *calls = group_opened();
     float *x = (float *)run->node->inputs[0]->data;

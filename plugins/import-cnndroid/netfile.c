@@ -4,6 +4,7 @@
 #include <ctype.h>
 #include <stdio.h>
 
+/* Position in the text. */
 typedef struct cursor {
     char *at;
     int32_t line;

@@ -1,6 +1,7 @@
 /* The table of TensorFlow's operators, and the conversion of a node. */
 #include "job.h"
 
+/* A row of the table of operators. */
 #define ROW(TYPE, CONVERT, OP, MIN_IN) IMP_LAYER(TYPE, CONVERT, .op = OP, .min_in = MIN_IN)
 static const tf_row rows[] = {
     ROW("Abs", tf_op_unary, "abs", 1),
