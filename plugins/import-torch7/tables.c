@@ -12,6 +12,7 @@ static void path_of(const t7_job *j, int64_t index, char *out, size_t room) {
     snprintf(out, room, "%.*s%lld", own > 140 ? 140 : (int)own, j->name, (long long)index);
 }
 
+/* The one value of a branch; -1: it gives a table, a problem is noted. */
 static cnr_value single(t7_job *j, const t7_flow *flow) {
     if (!flow->is_table) return flow->at[0];
     t7_problem(j, "a branch gives a table");
@@ -76,6 +77,7 @@ static int64_t joined_axis(t7_job *j, cnr_value x, int64_t dimension, int64_t in
     return -1;
 }
 
+/* Concatenates the values of a table. */
 static void join(t7_job *j, const t7_flow *flow, int64_t dimension, int64_t inner) {
     const int64_t axis = joined_axis(j, flow->at[0], dimension, inner);
     if (axis > 0) t7_give(j, imp_concat(&j->net->b, j->name, flow->at, flow->n, axis));

@@ -16,6 +16,7 @@ typedef struct layer_weights {
     int turned; /* q is transposed: inputs by outputs */
 } layer_weights;
 
+/* 1 if a tensor is a plain constant of one of the types. */
 static int is_known(const cnr_tensor *t, uint32_t dtypes) {
     return cnr_is_constant(t) && cnr_is_plain(t, dtypes);
 }
@@ -133,6 +134,7 @@ static cnr_value turned(fold_work *f, cnr_value value) {
     return made;
 }
 
+/* Adds a reshape; returns its output, or -1. */
 static cnr_value reshaped(graph *g, const char *name, cnr_value x, int32_t rank,
                           const int64_t *dim) {
     const cnr_attr shape = {.name = "shape",
@@ -216,6 +218,7 @@ cnr_value fold_layer(fold_work *f) {
 
 /* ---- average_pool: a depthwise window of ones with scale 1 / number ---- */
 
+/* Sums windows by a convolution with ones; -1: failed. */
 static cnr_value by_ones(fold_work *f, const fold_operand *x, const cnr_window *win) {
     const int64_t channels = f->node->inputs[0]->dim[1];
     const cnr_attr group = {.name = "group", .type = CNR_ATTR_INT, .set = 1, .i = channels};
