@@ -8,6 +8,7 @@
 
 enum { MOST_BUILDERS = 16 };
 
+/* A thread that builds programs. */
 typedef struct ocl_builder {
     pthread_t thread;
     ocl_device *device;
@@ -38,6 +39,7 @@ static void build(ocl_device *d, ocl_program *p) {
     pthread_cond_broadcast(&d->built);
 }
 
+/* The thread: builds programs until none waits. */
 static void *work(void *arg) {
     ocl_builder *b = arg;
     ocl_device *d = b->device;
@@ -48,11 +50,13 @@ static void *work(void *arg) {
     return NULL;
 }
 
+/* Waits for the thread's end. */
 static void leave(ocl_builder *b) {
     if (b->begun) pthread_join(b->thread, NULL);
     b->begun = b->ended = 0;
 }
 
+/* Number of threads: one for each processor, at most MOST_BUILDERS. */
 static int32_t builders_wanted(void) {
     const long n = sysconf(_SC_NPROCESSORS_ONLN);
     return n < 1 ? 1 : n > MOST_BUILDERS ? MOST_BUILDERS : (int32_t)n;
@@ -90,6 +94,7 @@ void ocl_builds_end(ocl_device *d) {
 
 /* ---- whoever waits ---- */
 
+/* Creates a kernel once, to see that it works. */
 static cnr_status look_at(const ocl_device *d, ocl_request *r, cnr_error *err) {
     cl_int code;
     cl_kernel kernel = ocl_cl.clCreateKernel(r->program->program, r->name, &code);

@@ -3,6 +3,7 @@
 
 #define MOST_FORMULA 768
 
+/* 1 for letters, digits and _. */
 static int letter(char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
 }
@@ -14,6 +15,7 @@ int ocl_mentions(const char *text, char word) {
     return 0;
 }
 
+/* The operator's expression in C. 0: it has none. */
 static int formula_of(const cnr_node *node, char formula[MOST_FORMULA]) {
     if (!(node->desc->flags & CNR_OP_ELEMENTWISE) || !CNR_HAS(node->desc, expression)) return 0;
     const int32_t n = node->desc->expression(node, formula, MOST_FORMULA);
