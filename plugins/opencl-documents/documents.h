@@ -20,6 +20,7 @@ const char *documents_device_unfit(const cnr_device *device);
 cnr_status documents_answer(const cnr_device *device, const cnr_node *node, const char *why,
                             cnr_accept *out);
 
+/* Registers a kernel of these documents: chosen only by name. */
 #define DOCUMENTS_KERNEL(symbol, text, op_name, ...) \
     const cnr_kernel symbol = {.size = sizeof(cnr_kernel), \
                                .version = 1, \
@@ -53,6 +54,7 @@ typedef struct documents_product {
     int64_t right_row, right_column, result_row, result_column, bias_row, bias_column;
 } documents_product;
 
+/* Queues the product p by `code`. */
 cnr_status documents_product_run(cnr_stream *stream, const ocl_code *code,
                                  const documents_product *p, cnr_error *err);
 

@@ -17,6 +17,7 @@ cnr_status kit_axis(const cnr_node *node, int64_t axis, int32_t rank, int32_t *o
 
 /* ---- dimensions: < 0 is unknown and makes the result unknown ---- */
 cnr_status kit_mul(const cnr_node *node, int64_t a, int64_t b, int64_t *out, cnr_error *err);
+/* *out receives a + b; unknown where one is unknown, and a failure where the sum is too large. */
 cnr_status kit_add(const cnr_node *node, int64_t a, int64_t b, int64_t *out, cnr_error *err);
 /* The dimension that both must have; an unknown one agrees with any. */
 cnr_status kit_same(const cnr_node *node, int64_t a, int64_t b, int64_t *out, cnr_error *err);
@@ -56,9 +57,11 @@ void kit_cost_flops(const cnr_node *node, cnr_cost *out);
 static inline cnr_attr kit_attr_int(const char *name, int64_t value) {
     return (cnr_attr){.name = name, .type = CNR_ATTR_INT, .set = 1, .i = value};
 }
+/* A float attribute that is set. */
 static inline cnr_attr kit_attr_float(const char *name, double value) {
     return (cnr_attr){.name = name, .type = CNR_ATTR_FLOAT, .set = 1, .f = value};
 }
+/* A list attribute that is set; values must last as long as it. */
 static inline cnr_attr kit_attr_ints(const char *name, const int64_t *values, int64_t n) {
     return (cnr_attr){.name = name, .type = CNR_ATTR_INTS, .set = 1, .n = n, .ints = values};
 }
@@ -68,16 +71,22 @@ typedef struct kit_build {
     struct cnr_graph *graph;
     cnr_status status;
 } kit_build;
+/* Adds a node `op` with one output and returns its value; -1 where this or an earlier step
+ * failed. */
 cnr_value kit_node(kit_build *b, const char *op, const cnr_value *inputs, int32_t n_inputs,
                    const cnr_attr *attrs, int32_t n_attrs);
+/* Adds a node of one input. */
 cnr_value kit_node1(kit_build *b, const char *op, cnr_value x);
+/* Adds a node of two inputs. */
 cnr_value kit_node2(kit_build *b, const char *op, cnr_value x, cnr_value y);
 int kit_is_output(const struct cnr_graph *graph, cnr_value value); /* of the graph */
+/* Adds a node of three inputs. */
 cnr_value kit_node3(kit_build *b, const char *op, cnr_value x, cnr_value y, cnr_value z);
 /* A tensor shaped like `like` with `value` in every element. */
 cnr_value kit_filled(kit_build *b, const cnr_tensor *like, double value);
 /* The result of a gradient hook: the build's status, with a message. */
 cnr_status kit_built(const kit_build *b, const cnr_node *node, cnr_error *err);
+/* Adds a reshape of x to the shape of `shape`. */
 cnr_value kit_reshape(kit_build *b, cnr_value x, const cnr_tensor *shape);
 /* Sums gradient `g`, of the broadcast shape, to the shape of `operand`. */
 cnr_value kit_unbroadcast(kit_build *b, cnr_value g, const cnr_tensor *shape,
@@ -94,10 +103,15 @@ int kit_number(const struct cnr_graph *graph, cnr_value value, double *out);
 
 /* Small graphs that rewrites change (rewrite_examples.c). */
 cnr_status ops_example_activations(struct cnr_graph *g, cnr_error *err);
+/* Example net for the rewrite of normalisations. */
 cnr_status ops_example_normalization(struct cnr_graph *g, cnr_error *err);
+/* Example net for the rewrite of einsum. */
 cnr_status ops_example_einsum(struct cnr_graph *g, cnr_error *err);
+/* Example net for the rewrite of gather. */
 cnr_status ops_example_gather(struct cnr_graph *g, cnr_error *err);
+/* Example net for the rewrite of scales. */
 cnr_status ops_example_scale(struct cnr_graph *g, cnr_error *err);
+/* Example net for the rewrite of attention. */
 cnr_status ops_example_attention(struct cnr_graph *g, cnr_error *err);
 
 #endif

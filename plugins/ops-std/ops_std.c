@@ -13,6 +13,7 @@ extern const cnr_rewrite ops_gather_to_slice;    /* rewrite_gather.c */
 extern const cnr_rewrite ops_fuse_attention;     /* rewrite_attention.c */
 
 static const cnr_item items[] = {
+/* The registered item of operator NAME. */
 #define OP(name) {CNR_KIND_OPERATOR, &ops_##name},
 #include "ops.inc"
 #undef OP
@@ -23,6 +24,7 @@ static const cnr_item items[] = {
     {CNR_KIND_REWRITE, &ops_fuse_attention},
 };
 
+/* Registers all operators and rewrites. */
 static cnr_status start(const cnr_host *host, struct cnr_registrar *registrar, cnr_error *err) {
     (void)err;
     ops_host = host;

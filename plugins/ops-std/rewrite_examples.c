@@ -1,11 +1,13 @@
 /* Small graphs that rewrites change, for conform to judge them by. */
 #include "ops_kit.h"
 
+/* Adds a net input of f32 [rows, columns]. */
 static cnr_value input(kit_build *b, const char *name, int64_t rows, int64_t columns) {
     const cnr_tensor t = {.size = sizeof t, .dtype = CNR_f32, .rank = 2, .dim = {rows, columns}};
     return ops_host->graph_input(b->graph, name, &t);
 }
 
+/* Makes y the net's output. */
 static cnr_status output(kit_build *b, cnr_value y) {
     return b->status ? b->status : ops_host->graph_output(b->graph, y, "y");
 }

@@ -21,15 +21,18 @@ static const struct {
                {"srt://", "srt", 1}};
 enum { N_SCHEMES = sizeof schemes / sizeof schemes[0] };
 
+/* 1: text begins with `with`. */
 static int begins(const char *text, const char *with) {
     return strncmp(text, with, strlen(with)) == 0;
 }
 
+/* 1: the path is a regular file. */
 static int is_file(const char *path) {
     struct stat about;
     return stat(path, &about) == 0 && S_ISREG(about.st_mode);
 }
 
+/* Index of the spec's scheme; -1: none that is known. */
 static int scheme_of(const char *spec) {
     for (int i = 0; i < N_SCHEMES; i++)
         if (strncasecmp(spec, schemes[i].scheme, strlen(schemes[i].scheme)) == 0) return i;

@@ -3,8 +3,10 @@
 #ifndef VID_PLACE_H
 #define VID_PLACE_H
 
+/* Where a video comes from. */
 typedef enum vid_kind { VID_FILE, VID_PATTERN, VID_STDIN, VID_DEVICE, VID_URL } vid_kind;
 
+/* What a spec names. */
 typedef struct vid_place {
     vid_kind kind;
     const char *url;       /* what is opened; points into the spec */
