@@ -32,6 +32,7 @@ function Document:row(r)
   self.rows[#self.rows + 1] = r
 end
 
+-- Adds a row that cannot be computed, and why.
 function Document:cannot(experiment, row, quantity, number, why, wants_imagenet)
   self:row { experiment = experiment, row = row, quantity = quantity, document = number, why = why,
              apart = wants_imagenet }
@@ -124,6 +125,7 @@ end
 
 -- ---- figures ----
 
+-- Adds a figure.
 function Document:figure(name, title, chart) self.figures[#self.figures + 1] = { name = name, title = title, plot = chart } end
 
 -- Adds a bar chart of rows { name, value... }.
@@ -135,6 +137,7 @@ end
 
 -- ---- output ----
 
+-- A number as text; nil: "-".
 function M.shown(v)
   if type(v) ~= "number" then return v and tostring(v) or "-" end
   return (("%.4g"):format(v):gsub(",", "."))
@@ -199,6 +202,7 @@ function M.total_text(documents)
   return p and text .. ("; of %d predicted numbers"):format(p.n) .. errors_text(p) or text
 end
 
+-- The summary as a line of text.
 function M.summary_text(s)
   local parts = {}
   for _, kind in ipairs { M.measured, M.fitted, M.predicted, M.cannot } do
@@ -250,6 +254,7 @@ M.flags = {
   { "--quick", "leave out what takes long" },
 }
 
+-- Names of the devices that --device gives; "none": an empty list.
 function M.devices(text)
   local names = {}
   if text == "none" then return names end
