@@ -106,7 +106,7 @@ function Recorder:finish(worker)
   self.out, self.path = nil, nil
 end
 
--- True: the disk is too full; looks at most every LOOK seconds.
+-- Every LOOK seconds: tells of finished files and, with a limit, removes old ones; returns what prune does, else false.
 function Recorder:look()
   local at = now()
   if at - self.looked < LOOK and at >= self.looked then return false end

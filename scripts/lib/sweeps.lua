@@ -146,7 +146,7 @@ end
 
 -- ---- pictures ----
 
--- The values of an axis in order.
+-- How many different values an axis has, and whether all are numbers.
 local function values_of(groups, name)
   local seen, n, all = {}, 0, true
   for _, group in ipairs(groups) do
