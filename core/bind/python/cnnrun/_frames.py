@@ -101,7 +101,7 @@ class Tracker:
         return [_to_numpy(out[i]).tolist() for i in range(results)]
 
     def init(self, picture: "np.ndarray[Any, Any]", box: Sequence[float]) -> None:
-        """Learns what is in the box."""
+        """Learns what is in the box (left, top, width, height in pixels); Error for one outside the picture."""
         numbers = ffi.new("double[]", [float(v) for v in box])
         self._call(b"init", 0, picture, tensor(numbers, (len(box),), lib.CNR_f64, 8 * len(box)))
 

@@ -112,6 +112,7 @@ class _Session:
         self.slow = True
 
     def run(self, arrays: Sequence["np.ndarray[Any, Any]"]) -> List["np.ndarray[Any, Any]"]:
+        """Runs C-contiguous arrays of the planned shapes; returns new arrays, one for each output."""
         for c, array in zip(self.input_list, arrays):
             c.data = _address(array)
         results = [np.empty(shape, dtype) for shape, dtype in self.shapes]
@@ -183,7 +184,12 @@ class Net:
         return [named[n] for n in names]
 
     def run(self, inputs: Sequence[Array]) -> List["np.ndarray[Any, Any]"]:
-        """Runs arrays in the order of `inputs`; returns the outputs in order, as new arrays."""
+        """Runs arrays in the order of `inputs`; returns the outputs in order, as new arrays.
+
+        Shapes and types are those of `inputs`; an open dimension has any size, and a plan is made for each
+        new one. Raises ValueError for another number of arrays, TypeError for a type that no net has, Error
+        for shapes that do not fit.
+        """
         arrays = [_from_numpy(x) for x in inputs]
         key = tuple([(a.shape, a.dtype) for a in arrays])
         try:
@@ -293,7 +299,10 @@ class Net:
         return _to_numpy(out[0])
 
     def set_weight(self, name: str, value: Array) -> None:
-        """Replaces a weight by one of the same shape and type. No thread may be running the net."""
+        """Replaces a weight by one of the same shape and type. No thread may be running the net.
+
+        Raises NotFound for a name that is not there, Error for another shape or type.
+        """
         self._local = local()  # closes all sessions
         call(lib.cnr_set_weight, self._model.c, name.encode(), tensor_of(_from_numpy(value)))
 
@@ -440,7 +449,7 @@ class Net:
         seconds, joules, watts and edp of a run (NaN: unmeasured). No thread may be running the net.
         """
         def read(out: Any) -> Dict[str, Any]:
-            """The result as a dict; "alone": each layer by itself, "parts": runs of layers."""
+            """The result as a dict; "alone": a row for each device, "parts": the share of each node and device."""
             return {"alone": [record(out.alone[i]) for i in range(out.n_alone)],
                     "parts": [record(out.parts[i]) for i in range(out.n_parts)]}
 
@@ -453,8 +462,9 @@ class Net:
         """A net of its own in 8-bit integers, calibrated on pictures, and a report.
 
         Keywords of `cnr_quantize_options`: limit and check (pictures), layers (a pattern), least (decibels),
-        method, max_drop (points), equalize, correct_bias, all (1: layers that are slower here, too). The report has `layers` (rows), `warnings`, n_quantized, agree, decibels,
-        lost (points, with max_drop) and held_back (the pictures that it was judged on).
+        method, max_drop (points), equalize, correct_bias, all (1: layers that are slower here, too). The report
+        has `layers` (rows), `warnings`, n_quantized, agree, decibels, lost (points, with max_drop) and held_back
+        (the pictures that it was judged on).
         """
         def read(out: Any) -> Dict[str, Any]:
             """The result as a dict: layers, warnings and the accuracy before and after."""
