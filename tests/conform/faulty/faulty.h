@@ -19,9 +19,11 @@ cnr_status faulty_add_kernels(struct cnr_registrar *r);   /* kernel.c */
  * devices, faulty all others that are none, and one device that crashes. */
 #ifdef FAULTY_SOUND
 #define FAULTY_FIRST 0
+/* How many of the rows are registered. */
 #define FAULTY_PAST(rows) 1
 #else
 #define FAULTY_FIRST 1
+/* How many of the rows are registered. */
 #define FAULTY_PAST(rows) ((int32_t)CNR_ROWS(rows))
 #endif
 
