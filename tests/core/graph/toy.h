@@ -130,6 +130,7 @@ static int32_t toy_affine_channels(const cnr_node *node, int64_t channels, float
 
 /* Method reference of an affine node. */
 static cnr_status toy_affine_run(const cnr_run *run, cnr_error *err) {
+    /* Method infer: the output is the input's shape. */
     (void)err;
     const cnr_tensor *x = run->node->inputs[0];
     const float *s = run->node->inputs[1]->data, *b = run->node->inputs[2]->data;
@@ -142,6 +143,7 @@ static cnr_status toy_affine_run(const cnr_run *run, cnr_error *err) {
 
 /* ---- toy_shape and toy_reshape ---- */
 
+/* Method infer of a reshape by a constant input. */
 static cnr_status toy_shape_infer(const cnr_node *node, cnr_tensor *const *out, cnr_error *err) {
     const cnr_tensor *x = node->inputs[0];
     *out[0] =
@@ -155,6 +157,7 @@ static cnr_status toy_shape_infer(const cnr_node *node, cnr_tensor *const *out, 
 }
 
 static cnr_status toy_reshape_infer(const cnr_node *node, cnr_tensor *const *out, cnr_error *err) {
+    /* Method infer: two outputs, each half of the input. */
     const cnr_tensor *x = node->inputs[0], *shape = node->inputs[1];
     if (!shape->data) return CNR_OK; /* the type stays unknown */
     cnr_tensor t = {.size = sizeof t, .dtype = x->dtype, .rank = (int32_t)cnr_count(shape)};
@@ -167,6 +170,7 @@ static cnr_status toy_reshape_infer(const cnr_node *node, cnr_tensor *const *out
 
 /* ---- toy_window: has spatial attributes and an enumeration; toy_halves: two outputs ---- */
 
+/* Method reference: cuts the input in two. */
 static cnr_status toy_halves_infer(const cnr_node *node, cnr_tensor *const *out, cnr_error *err) {
     if (node->inputs[0]->rank < 1) return cnri_fail(err, CNR_E_SHAPE, node->name, "a scalar");
     for (int32_t i = 0; i < 2; i++) {
@@ -199,6 +203,7 @@ static const cnr_attr_spec toy_window_attrs[] = {
     {.name = "label", .type = CNR_ATTR_STRING},
     {.name = "weights", .type = CNR_ATTR_FLOATS},
     {.name = "alpha", .type = CNR_ATTR_FLOAT, .default_f = 0.5},
+    /* A toy operator. */
     {.name = "to", .type = CNR_ATTR_DTYPE},
 };
 static const cnr_attr_spec toy_linear_attrs[] = {
@@ -269,6 +274,7 @@ __attribute__((unused)) static void toy_register(int32_t kind, const void *descr
     cnri_registrar_free(&r);
 }
 
+/* A type of this dtype and these sizes. */
 __attribute__((unused)) static void toy_begin(void) {
     cnri_graph_install(cnri_host_mutable());
     for (size_t i = 0; i < CNRI_COUNT(toy_ops); i++) toy_register(CNR_KIND_OPERATOR, &toy_ops[i]);

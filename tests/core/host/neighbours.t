@@ -20,7 +20,9 @@ sub run {
     local $/;
     return ($out, <$in> // '', $code);
 }
+# Writes a file; returns its path.
 sub write_file { my ($name, $text) = @_; open my $f, '>', "$tmp/$name" or die; print $f $text; close $f; return "$tmp/$name" }
+# The row of a plugin in `plugins --json`.
 sub plugin { my ($name, @words) = @_; my ($out) = run("plugins --json @words"); my ($p) = grep { $_->{name} eq $name } map { decode_json $_ } split /\n/, $out; return $p }
 
 my $acme = "--plugin-dir $plugins/acme";

@@ -7,6 +7,7 @@ enum { SIDE = 8, COUNT = 480, HELD = 240, STEPS = (COUNT - HELD) / 16 };
 
 /* ---- a source of its own: bars, upright (0), lying (1) or both (2), with noise ---- */
 
+/* Method read of a source of bars. */
 static cnr_status bars_read(void *state, int64_t index, cnr_sample *out, cnr_error *err) {
     const uint64_t split = 1;
     uint8_t *seen = state; /* how often each was read */
@@ -38,6 +39,7 @@ static const cnr_source bars = {.size = sizeof(cnr_source),
                                 .close = bars_close};
 
 static uint8_t seen[COUNT];
+/* The source of bars as samples. */
 static cnri_samples samples_of(void) {
     return (cnri_samples){.source = &bars,
                           .state = seen,
