@@ -175,6 +175,7 @@ def binarizer(d):
 
 
 def imputer(d):
+    """An imputer."""
     n = d.pick([1, d.columns])
     if d.kind[1] == "i8":
         return d.model([node("Imputer", ["x"], ["y"], imputed_value_int64s=[7] * n, replaced_value_int64=1)], ["y"])
@@ -184,18 +185,21 @@ def imputer(d):
 
 
 def vectorizer(d):
+    """A joiner of vectors."""
     d.kind = (T.FLOAT, "f4")
     return d.model([node("Scaler", ["x"], ["s"], offset=[1.0], scale=[2.0]),
                     node("FeatureVectorizer", ["x", "s"], ["y"], inputdimensions=[d.columns] * 2)], ["y"])
 
 
 def extractor(d):
+    """An extractor of columns."""
     index = [int(d.r.randint(d.columns)) for _ in range(3)]
     made = h.make_node("Constant", [], ["i"], value=h.make_tensor("v", T.INT64, [3], index))
     return d.model([made, node("ArrayFeatureExtractor", ["x", "i"], ["y"])], ["y"])
 
 
 def one_hot(d):
+    """A one-hot encoder."""
     d.kind = (T.INT64, "i8")
     return d.model([node("OneHotEncoder", ["x"], ["y"], cats_int64s=[-2, 0, 1, 3], zeros=1)], ["y"])
 
@@ -231,6 +235,7 @@ def fitted(seed):
 
 
 def alike(a, b):
+    """True: both answers are equal but for rounding."""
     if isinstance(b, list):
         return isinstance(a, list) and len(a) == len(b) and all(alike(p, q) for p, q in zip(a, b))
     if isinstance(b, dict):
@@ -241,6 +246,7 @@ def alike(a, b):
 
 
 def sparse_nan(x, seed):
+    """x with some not-a-numbers."""
     r = np.random.RandomState(seed)
     return np.where(r.rand(*x.shape) < .1, np.float32("nan"), x).astype(x.dtype) if x.dtype.kind == "f" else x
 
@@ -255,6 +261,7 @@ def main():
     good, refused, bad = collections.Counter(), collections.Counter(), 0
 
     def drawn():
+        """All drawn models."""
         for seed in range(args.seed, args.seed + args.models):
             d = Draw(seed)
             make = KINDS[seed % len(KINDS)]

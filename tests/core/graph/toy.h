@@ -130,7 +130,6 @@ static int32_t toy_affine_channels(const cnr_node *node, int64_t channels, float
 
 /* Method reference of an affine node. */
 static cnr_status toy_affine_run(const cnr_run *run, cnr_error *err) {
-    /* Method infer: the output is the input's shape. */
     (void)err;
     const cnr_tensor *x = run->node->inputs[0];
     const float *s = run->node->inputs[1]->data, *b = run->node->inputs[2]->data;
@@ -143,7 +142,7 @@ static cnr_status toy_affine_run(const cnr_run *run, cnr_error *err) {
 
 /* ---- toy_shape and toy_reshape ---- */
 
-/* Method infer of a reshape by a constant input. */
+/* Method infer: the output is the input's shape. */
 static cnr_status toy_shape_infer(const cnr_node *node, cnr_tensor *const *out, cnr_error *err) {
     const cnr_tensor *x = node->inputs[0];
     *out[0] =
@@ -156,8 +155,8 @@ static cnr_status toy_shape_infer(const cnr_node *node, cnr_tensor *const *out, 
     return CNR_OK;
 }
 
+/* Method infer of a reshape by a constant input. */
 static cnr_status toy_reshape_infer(const cnr_node *node, cnr_tensor *const *out, cnr_error *err) {
-    /* Method infer: two outputs, each half of the input. */
     const cnr_tensor *x = node->inputs[0], *shape = node->inputs[1];
     if (!shape->data) return CNR_OK; /* the type stays unknown */
     cnr_tensor t = {.size = sizeof t, .dtype = x->dtype, .rank = (int32_t)cnr_count(shape)};
@@ -170,7 +169,7 @@ static cnr_status toy_reshape_infer(const cnr_node *node, cnr_tensor *const *out
 
 /* ---- toy_window: has spatial attributes and an enumeration; toy_halves: two outputs ---- */
 
-/* Method reference: cuts the input in two. */
+/* Method infer: two outputs, each half of the input. */
 static cnr_status toy_halves_infer(const cnr_node *node, cnr_tensor *const *out, cnr_error *err) {
     if (node->inputs[0]->rank < 1) return cnri_fail(err, CNR_E_SHAPE, node->name, "a scalar");
     for (int32_t i = 0; i < 2; i++) {
@@ -183,6 +182,7 @@ static cnr_status toy_halves_infer(const cnr_node *node, cnr_tensor *const *out,
     return CNR_OK;
 }
 
+/* Method reference: cuts the input in two. */
 static cnr_status toy_halves_run(const cnr_run *run, cnr_error *err) {
     (void)err;
     const uint64_t bytes = cnr_dense_bytes(run->outputs[0]);
@@ -203,7 +203,6 @@ static const cnr_attr_spec toy_window_attrs[] = {
     {.name = "label", .type = CNR_ATTR_STRING},
     {.name = "weights", .type = CNR_ATTR_FLOATS},
     {.name = "alpha", .type = CNR_ATTR_FLOAT, .default_f = 0.5},
-    /* A toy operator. */
     {.name = "to", .type = CNR_ATTR_DTYPE},
 };
 static const cnr_attr_spec toy_linear_attrs[] = {
@@ -216,6 +215,7 @@ static const cnr_attr_spec toy_linear_attrs[] = {
     {.name = "bias", .type = CNR_ATTR_BOOL, .default_i = 1},
 };
 
+/* A toy operator. */
 #define TOY(n, version_, flags_, n_in, infer_, run_, ...) \
     { \
         .size = sizeof(cnr_op), .version = version_, .name = n, .summary = "made up", \
@@ -274,7 +274,6 @@ __attribute__((unused)) static void toy_register(int32_t kind, const void *descr
     cnri_registrar_free(&r);
 }
 
-/* A type of this dtype and these sizes. */
 __attribute__((unused)) static void toy_begin(void) {
     cnri_graph_install(cnri_host_mutable());
     for (size_t i = 0; i < CNRI_COUNT(toy_ops); i++) toy_register(CNR_KIND_OPERATOR, &toy_ops[i]);
@@ -288,6 +287,7 @@ __attribute__((unused)) static cnr_tensor toy_type(int32_t dtype, int32_t rank,
     for (int32_t i = 0; i < rank; i++) t.dim[i] = dim[i];
     return t;
 }
+/* A type of this dtype and these sizes. */
 #define TOY_TYPE(dtype, ...) \
     toy_type(dtype, (int32_t)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), \
              (const int64_t[]){__VA_ARGS__})

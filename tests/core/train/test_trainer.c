@@ -44,9 +44,9 @@ static cnri_samples samples_of(void) {
     return (cnri_samples){.source = &bars,
                           .state = seen,
                           .info = {.size = sizeof(cnr_source_info), .count = COUNT, .classes = 3}};
-    /* Adds a node of one input. */
 }
 
+/* Adds a node of one input. */
 static cnr_value add(cnr_graph *g, const char *op, const char *name, cnr_value x, const char *attr,
                      int64_t i, const char *attr2, int64_t i2) {
     const cnr_attr a = {.name = attr, .type = CNR_ATTR_INT, .set = 1, .i = i},
@@ -74,14 +74,15 @@ static cnr_graph *net(void) {
     x = add(g, "softmax", "prob", x, NULL, 0, NULL, 0);
     cnri_graph_output(g, x, "prob");
     return g;
-    /* What a training told, and where it is stopped. */
 }
 
+/* What a training told, and where it is stopped. */
 typedef struct watcher {
     int64_t calls, epochs, stop_at, cancel_at;
     int32_t cancelled;
-    double first, last, left; /* Keeps what is told; true: stop */
+    double first, last, left;
 } watcher;
+/* Keeps what is told; true: stop. */
 static bool watch(void *arg, const cnri_train_progress *p) {
     watcher *w = arg;
     if (w->calls++ == 0) w->first = p->loss;
@@ -90,9 +91,9 @@ static bool watch(void *arg, const cnri_train_progress *p) {
     w->epochs += p->epoch_done;
     if (w->calls == w->cancel_at) __atomic_store_n(&w->cancelled, 1, __ATOMIC_RELAXED);
     return w->calls != w->stop_at;
-    /* Trains the net, watched by w. */
 }
 
+/* Trains the net, watched by w. */
 static cnr_status train(cnr_runtime *rt, cnr_graph *g, const cnri_train_options *o, watcher *w,
                         cnri_train_progress *last, cnr_error *err) {
     cnri_trainer *t = NULL;
@@ -102,9 +103,9 @@ static cnr_status train(cnr_runtime *rt, cnr_graph *g, const cnri_train_options 
     status = cnri_train_run(t, &samples, watch, w, last, err);
     cnri_trainer_free(t);
     return status;
-    /* Numbers of a weight. */
 }
 
+/* Numbers of a weight. */
 static const float *weight(const cnr_graph *g, const char *name) {
     return cnri_graph_type(g, cnri_graph_find(g, name))->data;
 }

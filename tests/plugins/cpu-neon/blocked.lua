@@ -2,6 +2,7 @@
 -- Prints the largest difference of each output and its largest value, with tabs between.
 local c = require "cnnrun"
 
+-- A net with many neighbours in blocks.
 local function net()
   local x = c.input { "x", shape = { "batch", 3, 21, 19 } }
   local stem = c.seq { c.conv2d { out = 24, kernel = 3, stride = 2, pad = 1 }, c.relu {},
@@ -25,6 +26,7 @@ local function net()
     c.seq { c.conv2d { out = 40, kernel = 3, groups = 2 }, c.global_average_pool {} } (gated) } }
 end
 
+-- The net, loaded with these kernels.
 local function loaded(batch, kernels)
   return c.load(net(), { weights = "random:3", sizes = { batch = batch }, device = "cpu",
                          kernels = kernels })
