@@ -108,6 +108,7 @@ for my $command (\@configure, ['cmake', '--build', "$dir/build", '--parallel', $
 rename "$dir/build/$name", "$dir/$name" or fail("$dir/$name: $!");
 
 # ---- the bill of materials ----
+# The SHA-256 of a file
 sub digest { return Digest::SHA->new(256)->addfile($_[0])->hexdigest }
 my ($compiler, $libc, $licence) = split /\n/, slurp("$dir/build/made-by");
 my ($version) = slurp("$root/CMakeLists.txt") =~ /^project\(cnnrun VERSION ([\d.]+)/m;

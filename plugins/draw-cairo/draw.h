@@ -40,6 +40,7 @@ typedef struct draw_call {
     } while (0)
 
 /* ---- canvas.c ---- */
+/* Fails with code and text, for the object `where`. */
 cnr_status draw_fail(cnr_error *err, int32_t code, const char *where, const char *text);
 /* Fails if cairo had an error (out of memory). */
 cnr_status draw_check(const draw_state *s, cnr_error *err);
@@ -53,6 +54,7 @@ cnr_status draw_give(const draw_call *c, int32_t dtype, int32_t rank, const int6
                      void *data);
 
 /* ---- shapes.c ---- */
+/* fill: a filled rectangle. */
 cnr_status draw_fill(const draw_call *c);
 /* outline: the frame of a rectangle. */
 cnr_status draw_outline(const draw_call *c);
@@ -66,11 +68,13 @@ cnr_status draw_area(const draw_call *c);
 cnr_status draw_clip(const draw_call *c);
 
 /* ---- text.c: one line of text in bytes; invalid UTF-8 becomes '?' ---- */
+/* text: one line of text. */
 cnr_status draw_text(const draw_call *c);
 /* extent: width and height of a text. */
 cnr_status draw_extent(const draw_call *c);
 
 /* ---- pictures.c: pixels in, pixels or SVG out ---- */
+/* picture: draws a picture. */
 cnr_status draw_picture(const draw_call *c);
 /* pixels: the picture as a tensor. */
 cnr_status draw_pixels(const draw_call *c);

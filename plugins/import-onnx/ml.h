@@ -12,6 +12,7 @@ const int64_t *ml_ints(const onnx_job *j, const char *name, int64_t *n);
 const char *ml_text(onnx_job *j, const char *name, const char *fallback);
 
 /* ---- ml.c: nodes ---- */
+/* Adds a cast of x to dtype. */
 cnr_value ml_cast(onnx_job *j, cnr_value x, int32_t dtype);
 /* Adds a node of two inputs. */
 cnr_value ml_two(onnx_job *j, const char *op, cnr_value a, cnr_value b);
@@ -33,6 +34,7 @@ cnr_value ml_both(onnx_job *j, cnr_value no, cnr_value yes); /* joins two column
 cnr_value ml_named(onnx_job *j, cnr_value index);
 
 /* ---- trees.c ---- */
+/* Converts TreeEnsembleRegressor. */
 void ml_tree_regressor(onnx_job *j);
 /* Converts TreeEnsembleClassifier. */
 void ml_tree_classifier(onnx_job *j);

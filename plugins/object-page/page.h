@@ -69,6 +69,7 @@ typedef struct page {
 } page;
 
 /* ---- feeds.c: blocks sent to clients ---- */
+/* A copy of n bytes with one holder; NULL: out of memory. */
 page_block *page_block_new(const void *data, size_t n);
 /* Gives a block up; the last holder frees it. */
 void page_block_drop(page_block *b);
@@ -108,6 +109,7 @@ enum MHD_Result page_full(struct MHD_Connection *c); /* answers that there are t
 cnr_status page_listen(page *p, const char *address, int port, cnr_error *err);
 
 /* ---- jpeg.c: NULL: out of memory ---- */
+/* The picture as a JPEG; NULL: out of memory. */
 page_block *page_jpeg(const cnr_tensor *picture);
 
 #endif

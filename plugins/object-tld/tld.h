@@ -33,6 +33,7 @@ typedef struct tld_dice {
 } tld_dice;
 
 /* ---- options.c ---- */
+/* Calls X for each option: name, default, least, most, help. */
 #define TLD_OPTIONS(X) \
     X(seed, 1, 0, 4294967295., "of all that is drawn: the same seed gives the same boxes") \
     X(ferns, 10, 1, TLD_MOST_FERNS, "ferns of the ensemble (document and authors: 10)") \
@@ -140,6 +141,7 @@ double tld_variance(const tld_view *v, int32_t x, int32_t y, int32_t w, int32_t 
 double tld_patch(const tld_view *v, tld_box box, float *out);
 
 /* ---- grid.c: the windows of the detector ---- */
+/* Windows of one size. */
 typedef struct tld_scale {
     int32_t w, h, step, nx, ny;
     int64_t first; /* index of its first window */
@@ -163,6 +165,7 @@ double tld_overlap(tld_box a, tld_box b); /* intersection over union */
 int32_t tld_closest(const tld_grid *g, tld_box box, double least, int32_t most, int64_t *out);
 
 /* ---- ferns.c ---- */
+/* The ferns of the detector and what they have learned. */
 typedef struct tld_ferns {
     int32_t n, bits;
     float place[TLD_MOST_FERNS][TLD_MOST_BITS][4]; /* x1 y1 x2 y2, as fractions of the window */
@@ -258,6 +261,7 @@ typedef struct tld_usual {
 double tld_unusual(tld_usual *u, const tld_quality *q, double confidence, bool hidden, double most);
 
 /* ---- track.c ---- */
+/* A place where the object may be. */
 typedef struct tld_found {
     tld_box box;
     float similarity, conservative;
@@ -324,6 +328,7 @@ cnr_status tld_make_room(tld_tracker *t, cnr_error *err);
 tld_box tld_align(const tld_tracker *t, tld_box box, tld_box before);
 
 /* ---- save.c ---- */
+/* *data receives the tracker's state, which the caller frees. */
 cnr_status tld_save(const tld_tracker *t, uint8_t **data, size_t *bytes, cnr_error *err);
 /* Replaces what was learned: the next frame is searched as after a loss. */
 cnr_status tld_load(tld_tracker *t, const uint8_t *data, size_t bytes, cnr_error *err);

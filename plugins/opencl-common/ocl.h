@@ -150,6 +150,7 @@ enum { OCL_BUFFER = 0, OCL_IMAGE = 1 };
 extern const cnr_host *ocl_host;
 
 /* ---- found.c ---- */
+/* Number of devices; negative: an error. */
 int32_t ocl_count(cnr_error *err);
 /* Fills everything but the score, which is 0 with `why` for what can't be driven. */
 const ocl_found *ocl_describe(int32_t index, cnr_device_info *out);
@@ -172,6 +173,7 @@ void ocl_forget(void);                                /* called at exit */
 int ocl_contains(const char *text, const char *part); /* case counts for nothing */
 
 /* ---- device.c ---- */
+/* Opens the device with the sizes of the tune that suits it. */
 cnr_status ocl_device_open(cnr_device *device, const ocl_tune *tunes, int32_t n_tunes,
                            cnr_error *err);
 void ocl_device_close(cnr_device *device);
@@ -187,6 +189,7 @@ void ocl_free(const cnr_device *device, cnr_mem *mem);
 cnr_status ocl_fail(cnr_error *err, const char *where, const char *call, cl_int code);
 
 /* ---- stream.c: the device class's functions ---- */
+/* Opens a stream: a command queue. */
 cnr_status ocl_stream_open(const cnr_device *device, cnr_stream *stream, cnr_error *err);
 void ocl_stream_close(cnr_stream *stream);
 /* Queues a copy from the host. */
@@ -225,6 +228,7 @@ int ocl_half_emulated(void);
 void *ocl_native(const cnr_device *device, const char *name);
 
 /* ---- facts.c ---- */
+/* 1: the device has the extension. */
 int ocl_has_extension(const ocl_found *f, const char *name);
 /* Implements cnr_device_class.properties: tells known properties; with a stream it also times the
  * device (arithmetic, bandwidth, launch), which allocates buffers. */

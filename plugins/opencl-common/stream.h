@@ -45,6 +45,7 @@ typedef struct ocl_stream {
 ocl_slot *ocl_stream_slot(cnr_stream *stream, const ocl_code *code, cl_int *error);
 
 /* ---- batch.c ---- */
+/* Finds out whether and how the driver records batches of launches. */
 void ocl_batch_open(ocl_device *d);
 /* 1: it waits; 0: to be queued now. */
 int ocl_batch_launch(cnr_stream *stream, ocl_slot *slot, const size_t from[3],

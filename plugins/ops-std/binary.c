@@ -132,6 +132,7 @@ AFFINE(mul_op, v, 0)
 
 /* ---- rows ---- symbol, name, summary, types, y as double and float F, as signed I, as unsigned U,
  * gradient, OpenCL, flags. OP_PAIR: two operands; OP_MANY: one or more. */
+/* Whole arithmetic that wraps around. */
 #define SIGNED_WRAP(op) (int64_t)((uint64_t)x op(uint64_t) y)
 /* Calls PAIR for each operator of two inputs, MANY for each of any number. */
 #define FOLDS(PAIR, MANY) \

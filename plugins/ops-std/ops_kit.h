@@ -16,6 +16,8 @@ cnr_status kit_dtype(const cnr_node *node, int32_t port, uint32_t dtypes, cnr_er
 cnr_status kit_axis(const cnr_node *node, int64_t axis, int32_t rank, int32_t *out, cnr_error *err);
 
 /* ---- dimensions: < 0 is unknown and makes the result unknown ---- */
+/* *out receives a * b; unknown where one is unknown, and a failure where the product is too
+ * large. */
 cnr_status kit_mul(const cnr_node *node, int64_t a, int64_t b, int64_t *out, cnr_error *err);
 /* *out receives a + b; unknown where one is unknown, and a failure where the sum is too large. */
 cnr_status kit_add(const cnr_node *node, int64_t a, int64_t b, int64_t *out, cnr_error *err);
@@ -30,6 +32,7 @@ cnr_status kit_broadcast(const cnr_node *node, int32_t first, int32_t n, cnr_ten
 void kit_dense_strides(const cnr_tensor *t, int64_t *strides);
 
 /* ---- lists given by an input, or else by an attribute ---- */
+/* A list given by an input or an attribute. */
 typedef struct kit_list {
     int known; /* 0: an input whose data is not known yet */
     int given; /* as an input, or as an attribute that was set */
@@ -54,6 +57,7 @@ cnr_status kit_set_data(const cnr_node *node, cnr_tensor *out, const int64_t *va
 void kit_cost_flops(const cnr_node *node, cnr_cost *out);
 
 /* ---- adding nodes ---- */
+/* A whole attribute that is set. */
 static inline cnr_attr kit_attr_int(const char *name, int64_t value) {
     return (cnr_attr){.name = name, .type = CNR_ATTR_INT, .set = 1, .i = value};
 }

@@ -83,6 +83,7 @@ int img_exif_orientation(const uint8_t *tiff, size_t n);
 cnr_status img_orient(img_picture *p, int orientation, const char *path, cnr_error *err);
 
 /* ---- files.c: expansion of a spec ---- */
+/* A picture's file and its label. */
 typedef struct img_entry {
     char *path;
     int32_t label;

@@ -18,6 +18,7 @@ enum { VID_PATIENCE_S = 10 };
 #define VID_MAX_PIXELS (INT64_C(200) << 20)
 
 /* ---- input.c: opening a spec ---- */
+/* An opened video, camera or stream. */
 typedef struct vid_input {
     char *spec;
     AVFormatContext *format;
@@ -57,6 +58,7 @@ void vid_guard(vid_input *in, AVFormatContext *f);
 void vid_hear(void *of, const char *format, va_list list);
 
 /* ---- frame.c: a frame to u8 H W 3, upright ---- */
+/* Converts frames to upright u8 pictures. */
 typedef struct vid_painter {
     struct SwsContext *scaler;
     int w, h, format, space, range; /* parameters of the current scaler */

@@ -85,6 +85,7 @@ is $code, 1, 'a judgement that is not there is a mistake';
 like slurp("$dir/err"), qr/no judgement "copie"; did you mean "copies"\?/, '... told with the nearest';
 
 # ---- a plugin, all of it ----
+# Writes a sample file; returns the words that give it to conform
 sub sample {
     my ($name, $text) = @_;
     open my $to, '>', "$dir/$name" or die $!;

@@ -68,6 +68,7 @@ like $out, qr/"op":"soft_threshold"/, 'a Caffe layer of the plugin' or diag said
 ok $code && said() =~ /"Shrinkage" is not supported/, '... refused without it' or diag said();
 
 # ---- TensorFlow: two nodes, written by hand ----
+# A field of protobuf
 sub field { my ($n, $wire, $what) = @_; return chr($n << 3 | $wire) . $what }
 # A field of bytes.
 sub bytes { my ($n, $what) = @_; return field($n, 2, chr(length $what) . $what) }

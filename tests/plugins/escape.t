@@ -41,6 +41,7 @@ if ($has_ffmpeg) {
 my $secret = "$dir/secret/hidden";
 
 # ---- two servers: the first is named; of both it is known who called ----
+# A socket that listens on a free port
 sub listen_on { return IO::Socket::INET->new(LocalAddr => '127.0.0.1', Listen => 50, ReuseAddr => 1) // die }
 my ($named, $other) = (listen_on(), listen_on());
 my ($here, $there) = map { '127.0.0.1:' . $_->sockport } $named, $other;
@@ -69,6 +70,7 @@ if (!$server) {
 END { chdir '/'; if ($server) { local $?; kill 'KILL', $server; waitpid $server, 0 } }
 
 # ---- attempts: Lua expressions ----
+# The names that a list of ffmpeg has
 sub ffmpeg_lists { my $what = shift; return $has_ffmpeg ? grep { /^[\w,]+$/ } map { /^\s*(?:[D.E ]{1,3}\s+)?([\w,]+)(?:\s|$)/ ? $1 : () } `ffmpeg -v error -$what` : () }
 my @protocols = ffmpeg_lists('protocols');
 my @demuxers = map { split /,/ } ffmpeg_lists('demuxers'), ffmpeg_lists('devices');

@@ -53,6 +53,7 @@ cnr_status cnri_explain_missing_plugins(cnr_status status, cnr_error *err) {
 char *cnri_plugin_check(const char *path) {
     return cnri_format("%s: a packed program opens no plugin", path);
 }
+/* Number of built-in plugins. */
 int32_t cnri_plugin_count(void) { return n_loaded; }
 const cnri_plugin *cnri_plugin_at(int32_t i) { return i >= 0 && i < n_loaded ? &plugins[i] : NULL; }
 const char *cnri_plugins_searched(int32_t index) { return (void)index, NULL; }

@@ -58,6 +58,7 @@ void cnri_pattern(uint8_t *to, size_t n, uint64_t round);
 size_t cnri_first_difference(const void *a, const void *b, size_t n);
 
 /* ---- device.c: an open device with a stream ---- */
+/* An open device with a stream, for judgements. */
 typedef struct cnri_bay {
     cnri_judging *j;
     cnr_device device;
@@ -97,6 +98,7 @@ bool cnri_bay_queues(const cnri_bay *b);
 #define CNRI_MIB ((size_t)1 << 20)
 
 /* ---- the judgements; what each asks stands in the table of work.c ---- */
+/* Judges what the class tells of its devices. */
 bool cnri_judge_describe(cnri_judging *j);
 /* Opening and closing, also of two at once. */
 bool cnri_judge_open(cnri_judging *j);
@@ -158,6 +160,7 @@ bool cnri_judge_knob_set(cnri_judging *j);
 bool cnri_judge_knob_absent(cnri_judging *j);
 
 /* ---- drawn.c: a net of a few nodes; NULL: none came of what was drawn ---- */
+/* A net of a few drawn nodes; NULL: none came of what was drawn. */
 cnr_graph *cnri_drawn_net(cnri_judging *j);
 /* Nets give the same results after the rewrite. */
 bool cnri_judge_rewrite(cnri_judging *j);

@@ -22,6 +22,7 @@ enum {
 };
 
 /* ---- dice.c: splitmix64 ---- */
+/* State of random numbers (splitmix64) */
 typedef struct cnri_dice {
     uint64_t state;
 } cnri_dice;
@@ -179,6 +180,7 @@ static inline cnr_tensor *cnri_case_out(cnri_case *c, int32_t links, int32_t out
 }
 
 /* ---- values.c ---- */
+/* True for a type of floats. */
 bool cnri_dtype_floats(int32_t dtype);
 double cnri_dtype_epsilon(int32_t dtype); /* 0 for integers */
 /* Fills a tensor with values of that kind. */
@@ -220,6 +222,7 @@ bool cnri_judge(cnri_case *c, int32_t links, int32_t output, const cnr_tensor *g
                 int64_t begin, int64_t end, cnri_text *why);
 
 /* ---- ask.c, trial.c: one kernel on one device ---- */
+/* One case as one kernel on one device sees it. */
 typedef struct cnri_trial {
     const cnr_device *device;
     const cnr_kernel *kernel;
@@ -268,6 +271,7 @@ void cnri_unguard_workspaces(void);
 
 /* ---- promise.c, stand.c: what an operator's descriptor says of it, held against its reference
  * ---- */
+/* Calls X for each promise of an operator's descriptor. */
 /* clang-format off */
 #define CNRI_PROMISE_LIST(X) \
     X(REFERENCE, "reference")  /* writes all of its outputs, nothing else, always the same */ \
@@ -304,6 +308,8 @@ bool cnri_promise_fails(cnri_promise which, cnri_text *why);
 bool cnri_promises_run(cnri_case *c, const cnri_draft *d, cnri_promises *which, cnri_text *why);
 
 /* ---- affine.c: those that hold in numbers ---- */
+/* Checks the promises that hold in numbers; *which receives those made and judged, why the first
+ * that is broken. */
 bool cnri_affine_run(cnri_case *c, cnri_promises *which, cnri_text *why);
 
 /* ---- gradient.c ---- */
@@ -318,6 +324,7 @@ bool cnri_gradient_run(const cnri_draft *d, bool *judged, cnri_text *why);
  *     pass 3 MADE JUDGED              promises of an operator, as bits; 0 0 for a kernel
  *     fail 3 WHY                      (with bench: "time 3 MS GFLOPS" first)
  *     end 20 TEXT                     how many there were; why there were none */
+/* What a child process judges: one kernel on one device, or one operator. */
 typedef struct cnri_work {
     const cnr_kernel *kernel; /* NULL: `op` itself is judged */
     const char *device;       /* name of the device, for a kernel */
@@ -333,6 +340,7 @@ cnr_status cnri_work_run(const cnri_work *w, cnr_error *err);
 void cnri_work_tell(const char *what, int64_t number, const char *text);
 
 /* ---- children.c: kernels and operators, each in a process of its own ---- */
+/* Which kernels and operators are judged, and how. */
 typedef struct cnri_check_options {
     const char *plugin, *op, *kernel, *device; /* (optional) only those */
     const char *arithmetic; /* "fp16", "bf16": only kernels that multiply in it, which are left out

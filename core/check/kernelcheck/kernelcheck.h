@@ -7,6 +7,7 @@
 extern const cnri_command cnri_cmd_kernelcheck;
 
 /* ---- check_net.c: --net, in a child ---- */
+/* The net of --net, on whose nodes kernels are judged. */
 typedef struct cnri_checked_net {
     cnr_runtime *rt;
     const char *path, *weights, *weights_type, *arithmetic; /* all but the path may be NULL */

@@ -17,6 +17,7 @@
 #define CNRI_COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 /* ---- error.c: fills err (may be NULL), returns code ---- */
+/* Fills err with the formatted message; returns code. err NULL: only returns it. */
 cnr_status cnri_fail(cnr_error *err, int32_t code, const char *where, const char *format, ...)
     CNRI_PRINTF(4, 5);
 /* Fills err (may be NULL) with code, place and formatted text; returns the code. */
@@ -46,6 +47,7 @@ void cnri_logv(int32_t level, const char *who, const char *format, va_list args)
  * CNRI_HOSTILE builds only) or calls cnri_alloc_fail_at(n): the n-th allocation from now fails,
  * and all after it. 0 turns it off. With CNNRUN_FAIL_ALLOC_ONCE=n or cnri_alloc_fail_once(n)
  * only that one fails. ---- */
+/* A block aligned to 64 bytes at least; NULL: out of memory. */
 void *cnri_alloc(size_t bytes);
 /* cnri_alloc of memory that is all zero. NULL: out of memory. */
 void *cnri_alloc_zero(size_t bytes);
@@ -99,6 +101,7 @@ cnr_status cnri_memory_fits(uint64_t bytes, uint64_t limit, const char *where, c
  *     CNRI_VEC(cnr_value) values = {0};
  *     cnr_value *slot = cnri_push(&values);   NULL when out of memory; zeroed
  *     cnri_vec_free(&values); ---- */
+/* A growable array of T. */
 #define CNRI_VEC(T) \
     struct { \
         T *at; \
@@ -119,6 +122,7 @@ cnr_id cnri_intern(const char *name); /* 0 if name is NULL or "", or memory is o
 const char *cnri_name(cnr_id id);     /* "" if id is 0 */
 
 /* ---- map.c: string -> pointer; keys copied ---- */
+/* A map from strings to pointers. */
 typedef struct cnri_map {
     struct cnri_map_slot *slots;
     int32_t n, capacity;
@@ -183,6 +187,7 @@ int cnri_utf8(const char *s, size_t n, uint32_t *code);
 /* ---- say.c: text for people. Formats are printf's without %n. Text from %s or %c is escaped
  * and stays on one line; widths count characters. Functions return the bytes written, or -1 if
  * writing failed. Everything that a person reads is written by these (tests/rooms/text.t). ---- */
+/* Prints formatted text for people, escaped; returns as printf does. */
 int cnri_say(FILE *to, const char *format, ...) CNRI_PRINTF(2, 3);
 /* Prints like vfprintf but escapes control characters in %s. Returns the bytes written, or -1. */
 int cnri_sayv(FILE *to, const char *format, va_list args) CNRI_PRINTF(2, 0);
@@ -217,6 +222,7 @@ bool cnri_dims_fit(const cnr_tensor *t);
 cnr_status cnri_tensor_check(const cnr_tensor *t, const char *where, cnr_error *err);
 
 /* ---- sha256.c ---- */
+/* State of a SHA-256 digest. */
 typedef struct cnri_sha256 {
     uint32_t h[8];
     uint64_t n;
@@ -380,6 +386,7 @@ void cnri_exit_hook_remove(void *arg);
 void cnri_exit_hooks_run(void);
 
 /* ---- activity.c: records which plugin call runs, so that a signal handler can name it ---- */
+/* The plugin call that runs on this thread, and the one around it. */
 typedef struct cnri_activity {
     const char *verb;       /* "running kernel" */
     const void *descriptor; /* a descriptor of the plugin that is called */

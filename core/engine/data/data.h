@@ -8,6 +8,7 @@
 /* ---- preprocess.c: turns a picture (u8 H W C) into a net's input. The settings are metadata of
  * the graph, keys "input.<name>.resize", ".crop", ".mean", ".std", ".scale", ".channels";
  * options of a command set them too. ---- */
+/* How a picture becomes a net's input. */
 typedef struct cnri_preprocess {
     /* Pixels; 0: the input's size; resize_w -1: the shorter side becomes resize_h. */
     int64_t resize_h, resize_w;
@@ -90,6 +91,7 @@ cnr_status cnri_resize_u8(const uint8_t *in, int64_t h, int64_t w, int64_t chann
                           int64_t out_h, int64_t out_w);
 
 /* ---- augment.c: words behind any spec that vary pictures for training: "DIR,shift=2,flip" ---- */
+/* How pictures are varied for training. */
 typedef struct cnri_augment {
     double shift; /* at most this many pixels up, down and sideways; whole pixels are drawn */
     double flip;  /* probability of exchanging left and right */
@@ -105,6 +107,7 @@ size_t cnri_augment_cut(const char *spec);
 cnr_status cnri_augment_read(char *spec, cnri_augment *out, cnr_error *err);
 
 /* ---- samples.c: sources by spec ---- */
+/* An open source of samples. */
 typedef struct cnri_samples {
     const cnr_source *source;
     void *state;

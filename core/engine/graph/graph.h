@@ -104,6 +104,7 @@ typedef struct cnr_graph {
 static inline bool cnri_is_type_unknown(const cnr_tensor *t) { return t->dtype == CNR_DTYPE_NONE; }
 
 /* ---- the host table's graph slots, described in plugin.h ---- */
+/* Adds a net input of this type; returns its value, or a negative status. */
 cnr_value cnri_graph_input(cnr_graph *g, const char *name, const cnr_tensor *type);
 /* Number of the symbol of that name, which is added if it is new; -1: out of memory. */
 int32_t cnri_graph_symbol(cnr_graph *g, const char *name);
@@ -144,6 +145,7 @@ void cnri_graph_insert_before(cnr_graph *g, int32_t node);
 const char *cnri_graph_symbol_name(const cnr_graph *g, int32_t symbol);
 
 /* ---- build.c ---- */
+/* A new empty net; NULL: out of memory. */
 cnr_graph *cnri_graph_new(const char *name);
 void cnri_graph_free(cnr_graph *g);
 void cnri_graph_install(cnr_host *host); /* fills the graph slots of the table */
@@ -237,6 +239,7 @@ cnr_value cnri_node_updates(const cnr_graph *g, const cnri_node *node, int32_t o
 /* ---- rewrite.c: applies the core's rewrites (identity, fold-constants, dead, fold-affine) and
  * those of plugins until nothing changes. A rewrite for a device runs if `devices` holds such a
  * device. ---- */
+/* Applies the rewrites of the core and of plugins, but for those named in `off`. */
 cnr_status cnri_graph_rewrite(cnr_graph *g, const char *const *off,
                               const cnr_device *const *devices, int32_t n_devices, cnr_error *err);
 /* Runs the rewrites that change weights only, once: before the weights get a form that nothing
@@ -246,6 +249,7 @@ cnr_status cnri_graph_fold(cnr_graph *g, cnr_error *err);
 bool cnri_rewrite_at(int32_t index, const char **name, const char **summary);
 
 /* ---- calibration.c ---- */
+/* The range of a value on calibration pictures. */
 typedef struct cnri_range {
     double low, high;
     bool seen;

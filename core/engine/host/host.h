@@ -7,6 +7,7 @@
 #include <cnnrun/kit.h>
 
 /* ---- loader.c ---- */
+/* A plugin that was found. */
 typedef struct cnri_plugin {
     char *path; /* absolute */
     /* As the plugin gives them; name is the file's stem if it was refused earlier. */
@@ -60,6 +61,7 @@ int32_t cnri_plugin_problems(const cnri_plugin *p, cnri_problem_text_fn tell, vo
 int32_t cnri_plugin_displaces(const cnri_plugin *p, cnri_problem_text_fn tell, void *arg);
 void cnri_plugins_warn(int32_t first); /* logs problems of the plugins from index `first` on */
 /* ---- plugins.c, once more ---- */
+/* Number of plugins that were found, refused ones included. */
 int32_t cnri_plugin_count(void);
 /* Plugin `index` of all that were found; NULL: there are no more. */
 const cnri_plugin *cnri_plugin_at(int32_t index);
@@ -84,6 +86,7 @@ cnr_host *cnri_host_mutable(void);
 void cnri_host_cpu_isa(const char *name);
 
 /* ---- registry.c: descriptors by kind; each list in order of registration ---- */
+/* Number of registered descriptors of a kind. */
 int32_t cnri_descriptor_count(int32_t kind);
 /* Descriptor `index` of a kind; NULL: there are no more. */
 const void *cnri_descriptor_at(int32_t kind, int32_t index);
@@ -104,6 +107,7 @@ const cnri_plugin *cnri_owner(const void *descriptor);
 #define CNRI_HAS CNR_HAS /* defined in kit.h */
 
 /* ---- limits.c: limits of a script, which also hold for plugins that act for it ---- */
+/* What a script may open. */
 typedef struct cnri_limits {
     /* Fails unless the script may read (or write) this file or folder. Any thread may call it. */
     cnr_status (*file)(const void *script, const char *path, int32_t writes, cnr_error *err);
@@ -151,6 +155,7 @@ cnr_attr **cnri_attrs_copy(const cnr_attr *const *from, int32_t n);
 void cnri_attr_print(const cnr_attr *attr, cnri_text *out);
 
 /* ---- devices.c ---- */
+/* A device of a plugin, and its state. */
 typedef struct cnri_device {
     cnr_device device;
     cnr_device_info info;

@@ -53,6 +53,8 @@ const char *cnri_descriptor_fault(int32_t kind, const void *descriptor);
 
 /* ---- needs.c: reads the processor features that a library says it needs, without opening it.
  * Returns NULL if it can run here, else the reason, for cnri_free. *failed: memory was out. ---- */
+/* The processor features that the library says it needs and this processor lacks, as text to be
+ * freed; NULL: none, or *failed. */
 char *cnri_needs_unmet(const char *path, bool *failed);
 
 #endif

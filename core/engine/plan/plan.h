@@ -137,6 +137,7 @@ typedef struct cnri_tuning {
  * gemm, takes 2 | cpu direct, takes 2 | opencl:0 ... | cpu relu | ... links    cpu -> opencl:0:
  * nanoseconds a byte * A policy sees nothing else, so a plan's identity covers all that the
  * policy decides by: record, estimates, guesses, and constants of the net and the devices. ---- */
+/* One row of the table: a kernel that would run a node on a device. */
 typedef struct cnri_table_row {
     /* Takes: number of nodes that it computes; score 0: the reference. */
     int32_t node, device, takes, score;
@@ -410,6 +411,7 @@ cnr_status cnri_plan_fetch(const cnr_plan *plan, cnr_value value, cnr_error *err
 
 /* ---- arena.c: offsets for blocks that are alive from step `first` to step `last`; tested
  * against brute force ---- */
+/* A block of memory that is alive from step `first` to `last`. */
 typedef struct cnri_block {
     uint64_t bytes;
     int32_t first, last;
@@ -421,12 +423,14 @@ uint64_t cnri_arena_place(cnri_block *blocks, int32_t n, uint64_t alignment);
 uint64_t cnri_arena_bound(const cnri_block *blocks, int32_t n, uint64_t alignment);
 
 /* ---- memo.c ---- */
+/* Prints the plan's decisions as text. */
 void cnri_memo_print(const cnr_plan *plan, cnri_text *out);
 /* Parses text of cnri_memo_print; CNR_E_FORMAT: it is malformed. The caller adds the blobs. */
 cnr_status cnri_memo_parse(cnri_memo *memo, const char *text, cnr_error *err);
 void cnri_memo_free(cnri_memo *memo);
 
 /* ---- tuning.c: record keys of a device, and of the link from one to another ---- */
+/* The record key of a device, in key. */
 cnr_status cnri_tuning_device_key(const cnri_device *d, char key[CNRI_TUNING_KEY], cnr_error *err);
 /* Key under which transfers between two devices are recorded. */
 cnr_status cnri_tuning_link_key(const cnri_device *from, const cnri_device *to,

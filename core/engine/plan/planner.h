@@ -368,6 +368,7 @@ cnr_status cnri_residency_make(cnr_plan *plan, const cnri_memo *memo, cnr_error 
 void cnri_residency_free(cnr_plan *plan);
 
 /* ---- ranges.c ---- */
+/* What dim_range is found from. */
 typedef struct cnri_ranges_request {
     const cnr_graph *net; /* as it was loaded */
     const char *const *off;

@@ -237,6 +237,7 @@ cnr_status cnri_load_graph(cnr_runtime *rt, const char *path, const cnr_load_opt
                            cnr_graph **out, cnr_error *err);
 
 /* ---- import.c: importers of plugins ---- */
+/* The first bytes of a file. */
 typedef struct cnri_head {
     uint8_t at[4096];
     size_t n;

@@ -15,6 +15,7 @@
 #include "samples/samples.h"
 
 /* ---- backward.c: a bound graph becomes one that computes loss and gradients ---- */
+/* A weight and the value of its gradient. */
 typedef struct cnri_gradient {
     cnr_value weight, gradient;
     int32_t index; /* index for the caller's use */
@@ -265,6 +266,7 @@ cnr_status cnri_trainer_open_judge(cnr_runtime *rt, cnr_graph *net,
                                    cnr_error *err);
 void cnri_trainer_free(cnri_trainer *t);
 /* ---- rate.c: checks the rate's options; the learning rate at step `step` of `steps` ---- */
+/* Checks the options of the learning rate. */
 cnr_status cnri_rate_check(const cnri_train_options *o, cnr_error *err);
 /* Learning rate of step `step` of `steps`, by o->policy. */
 double cnri_rate_at(const cnri_train_options *o, int64_t step, int64_t steps);
@@ -365,6 +367,7 @@ cnr_status cnri_train_score(cnr_runtime *rt, cnr_graph *net, const cnri_train_op
                             cnr_error *err);
 
 /* ---- checkpoint.c: the state of a loop between two steps, in a file ---- */
+/* The state of a training loop between two steps, as a checkpoint keeps it. */
 typedef struct cnri_train_state {
     int64_t epoch, step, taken;  /* epoch, step: as in cnri_train_progress; taken: steps in all */
     int64_t best_epoch, correct; /* correct, loss: sums of this epoch */

@@ -198,6 +198,7 @@ void cnri_adapt_add_numbers(cnri_text *out, const char *key, double first, doubl
 void cnri_adapt_forget(cnri_adapt_kept *k);
 
 /* ---- adapt_records.c: measurements before the decision, stored for the next process ---- */
+/* Frees the measured runs. */
 void cnri_adapt_free_runs(cnri_adapt_runs *r);
 /* Frees the records of an earlier process. */
 void cnri_adapt_free_records(cnri_adapt *a);

@@ -107,6 +107,7 @@ cnr_status cnri_calibration_model(const cnri_calibration *c, const cnr_graph *g,
                                   cnr_model **out, cnr_error *err);
 
 /* ---- sensitivity.c: how much noise each layer makes when it is quantised alone ---- */
+/* How much noise each layer makes when it is quantised alone. */
 typedef struct cnri_sensitivity {
     cnri_calibration *c;
     const bool *watched;
@@ -130,6 +131,7 @@ void cnri_sensitivity_free(cnri_sensitivity *s);
 bool *cnri_values_behind(const cnr_graph *net, const cnri_answers *answers);
 
 /* ---- faster.c: layers that are faster in floats ---- */
+/* Measured time of a layer, in floats and quantised. */
 typedef struct cnri_layer_ns {
     /* Float, quantised: ns of the layer and of the steps behind it up to the next layer; 0: not
      * timed. */
@@ -169,6 +171,7 @@ cnr_status cnri_train_for_bytes(const cnri_calibration *c, const cnri_quantise_o
                                 double trained[2], cnr_error *err);
 
 /* ---- accuracy.c: answers on calibration pictures, those held back if any are ---- */
+/* The net's answer for one picture. */
 typedef struct cnri_verdict {
     int64_t class, label; /* -1: the answer is no class; -1: there is no label */
     float *shares;        /* by class, summing to 1; NULL: not kept */

@@ -98,6 +98,7 @@ typedef struct cnri_extent {
 cnri_extent cnri_extent_of(const cnr_tensor *t);
 
 /* ---- recognise.c ---- */
+/* What a net says of one picture. */
 typedef struct cnri_recognised {
     const char *picture;
     double seconds;       /* position in a video; NaN: not a video */
@@ -205,6 +206,7 @@ const volatile int32_t *cnri_cancel_of(const cnr_observer *o);
 
 /* ---- follow.c: reads every domain, each 50 ms, until the time is over or the observer stops it
  * ---- */
+/* Options of following all domains over time. */
 typedef struct cnri_follow_options {
     double seconds; /* 0: until the observer stops it, which is no error */
     /* File for one line at each reading: time, watts and joules of each domain. NULL: none. */
@@ -282,6 +284,7 @@ typedef struct cnri_warmed {
 cnr_status cnri_warm(cnr_model *model, int64_t batch, cnri_warmed *out, cnr_error *err);
 
 /* ---- compile.c ---- */
+/* What was compiled for one batch. */
 typedef struct cnri_compiled {
     int64_t batch;
     /* Device of all nodes that are not placed elsewhere; the runtime owns the text. */
@@ -309,6 +312,7 @@ cnr_status cnri_adapt_run(cnr_model *m, const cnr_tensor *const *inputs, int32_t
                           cnr_session **answered, cnr_error *err);
 
 /* ---- place.c ---- */
+/* Options of placing a net by a policy. */
 typedef struct cnri_place_options {
     const char *policy;          /* a file, or the name of an installed policy */
     const char *const *settings; /* "threshold=1", NULL-terminated; NULL: none */
@@ -368,6 +372,7 @@ cnr_status cnri_placing_path(const cnr_model *m, const cnri_place_options *o,
                              const char *const *devices, char **path, cnr_error *err);
 
 /* ---- quantise.c ---- */
+/* Options of quantising a net. */
 typedef struct cnri_quantise_options {
     const char *data;      /* spec: calibrates on its split "train", checks on "eval" */
     cnri_samples *samples; /* replaces `data` for both; NULL: none */
@@ -432,6 +437,7 @@ cnr_status cnri_quantise(cnr_runtime *rt, const cnr_graph *net,
 void cnri_quantising_free(cnri_quantising *q);
 
 /* ---- conversions.c: conversions between floats and 8-bit integers ---- */
+/* How many conversions between floats and 8-bit integers a net has. */
 typedef struct cnri_conversions {
     /* N: nodes that convert; pairs: nodes that undo the conversion of the node before. */
     int32_t n, pairs;
@@ -456,6 +462,7 @@ cnr_status cnri_prune(cnr_tensor *t, const cnr_tensor *by, int64_t block, double
 
 /* ---- compare.c: runs models on given inputs and compares outputs with given ones (compare.c
  * describes the folders) ---- */
+/* How a comparison ended. */
 typedef enum cnri_outcome { CNRI_CASE_RIGHT, CNRI_CASE_WRONG, CNRI_CASE_SKIPPED } cnri_outcome;
 /* A difference between an output and the given one. */
 typedef struct cnri_difference {
@@ -489,6 +496,7 @@ cnr_status cnri_compare_models(cnr_runtime *rt, const char *path,
                                cnri_comparison *out, cnr_error *err);
 
 /* ---- convert.c ---- */
+/* How weights are encoded. */
 typedef struct cnri_encode_options {
     const cnr_encoding *encoding;
     const cnr_attr *const *settings; /* in the order of the encoding's schema */
@@ -526,6 +534,7 @@ cnr_status cnri_encode_model(cnr_model *m, const char *encoding, const char *lay
 cnr_status cnri_export(cnr_graph *g, const char *path, cnr_error *err);
 
 /* ---- import.c ---- */
+/* Options of importing a model. */
 typedef struct cnri_import_options {
     const char *const *paths; /* the model, then files of weights */
     int32_t n_paths, n_settings;
@@ -547,6 +556,7 @@ cnr_status cnri_import_model(const cnri_import_options *options, cnr_graph **out
  * `tell` is called in another process with the plugin (NULL: none) and the reason why it is
  * refused (NULL: it is not); *code is what it returns. CNR_E_STATE: the process did not survive
  * opening the file. ---- */
+/* A plugin file that is judged, and its neighbours. */
 typedef struct cnri_judged_plugin {
     const char *path;
     cnri_plugin_search neighbours;

@@ -16,6 +16,7 @@
 enum { CNRI_MAX_KNOBS = 16, CNRI_MAX_METERS = 32, CNRI_MAX_STEPS = 128 };
 
 /* ---- what a policy sees at a tick; NaN: not known ---- */
+/* A knob as a policy sees it; NaN: not known. */
 typedef struct cnri_seen_knob {
     char name[64], feeds[64];
     uint64_t steps[CNRI_MAX_STEPS]; /* Hz, rising, within the bounds */
@@ -148,6 +149,7 @@ void cnri_pacer_stop(cnri_pacer *p);
  *     # measured on ...
  *     time,gpu.hz,gpu.load,gpu.temperature,gpu.cores,NAME.watts,runs
  * A column may be left out; an empty cell was not told. */
+/* One column of a recording. */
 typedef struct cnri_trace_column {
     char name[64];
     int32_t what;
@@ -194,6 +196,7 @@ cnri_machine cnri_replay_machine(cnri_replay *r);
 void cnri_replay_pass(cnri_replay *r, double seconds);
 
 /* ---- socket.c: a Unix socket that listens, and its file ---- */
+/* A Unix socket that listens, and its file. */
 typedef struct cnri_socket {
     int fd;                 /* -1: not open */
     uint64_t device, inode; /* of the socket's file */

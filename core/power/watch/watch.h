@@ -96,6 +96,8 @@ bool cnri_idle_baseline_recheck(cnri_idle_baseline *before, const cnri_idle_base
 
 /* ---- account.c: energy of each domain, and of all, between two points. idle_watts: total idle
  * power as the caller gives it; 0: as measured ---- */
+/* *out receives the energy between two points, for one of the `rounds` rounds of work between
+ * them. */
 cnr_status cnri_account(cnri_sampler *s, const cnri_reading_point *begin,
                         const cnri_reading_point *end, int64_t rounds, double idle_watts,
                         cnr_energy *out, cnr_error *err);

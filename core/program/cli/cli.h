@@ -158,6 +158,7 @@ void cnri_json_metrics(cnri_json *j, const char *key, const cnr_metric_value *va
 void cnri_say_metrics(const char *before, const cnr_metric_value *values, int64_t n);
 
 /* ---- energy.c: what was measured, as fields and a line of the result that it belongs to ---- */
+/* Measured energy as the fields and line of a result. */
 typedef struct cnri_energy_shown {
     const char *source; /* NULL: energy was not requested */
     /* Unmeasured: why there are no joules; per: what they refer to, "a run". */

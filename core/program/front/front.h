@@ -305,6 +305,7 @@ bool cnri_call_reopen(const cnri_call *was, const cnri_call *now);
  * cnri_json j = {0}; cnri_json_begin(&j);  cnri_json_text(&j, "input", name);
  * cnri_json_list(&j, "top"); ... cnri_json_end(&j);    (of the list) status =
  * cnri_json_print(&j, err);      ends the object, writes the line, frees ---- */
+/* A JSON object that is being written; ends as one line on stdout. */
 typedef struct cnri_json {
     cnri_text text;
     char closers[32];
@@ -345,12 +346,15 @@ void cnri_json_fields(cnri_json *j, const cnri_record *record, const void *of);
 void cnri_duration(double seconds, char *out, size_t capacity);
 
 /* ---- progress.c: progress on stderr; a bar on a terminal, an occasional line elsewhere ---- */
+/* The observer that shows the progress on stderr and stops work at Ctrl-C; valid as long as the
+ * call. */
 const cnr_observer *cnri_watch(cnri_call *call);
 /* Shows progress, at most ten times a second; returns 0. */
 int32_t cnri_watch_show(void *watching, const cnr_progress *p);
 void cnri_watch_end(cnri_watching *w); /* removes the bar */
 
 /* ---- guard.c: the only signal handlers of the program beside those of signals.c ---- */
+/* Installs the handlers of signals that a crash raises. */
 void cnri_guard_install(void);
 /* For signal handlers: prints on stderr which plugin was doing what when a signal came ("running
  * kernel NAME for node NODE on DEVICE"), and the plugin's name. Prints nothing if none was. */

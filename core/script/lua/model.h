@@ -47,6 +47,7 @@ void cnri_lua_push_load(lua_State *L, const cnr_load_options *o);
 int cnri_lua_release_net(lua_State *L); /* implements __gc and __close */
 
 /* ---- loss.c ---- */
+/* A loss that a script gives. */
 typedef struct cnri_lua_loss {
     lua_State *L;
     int function; /* stack index of the function; 0: none */
@@ -120,6 +121,7 @@ int cnri_lua_sweep(lua_State *L); /* c.sweep */
 extern const cnri_lua_key cnri_sweep_keys[];
 
 /* ---- work.c: long work ---- */
+/* Long work that a script started. */
 typedef struct cnri_lua_work {
     cnr_observer observer;
     cnri_script *script;
@@ -152,6 +154,7 @@ int cnri_lua_devices(lua_State *L); /* change.c */
 int cnri_lua_plugins(lua_State *L); /* plugins.c */
 
 /* ---- prepare.c: net:prepare ---- */
+/* The method net:prepare. */
 int cnri_lua_prepare(lua_State *L);
 extern const cnri_lua_key cnri_prepare_keys[];
 /* Pushes which part of a picture an input shows. */
@@ -164,6 +167,7 @@ typedef cnr_status (*cnri_lua_instead)(void *arg, const cnr_model *model, cnri_p
 /* Does what net:prepare does, but passes the preprocessing to `instead`. */
 int cnri_lua_prepare_with(lua_State *L, cnri_lua_instead instead, void *arg);
 /* ---- feed.c, worker.c: stages on threads of their own ---- */
+/* The function c.feed: stages on threads of their own. */
 int cnri_lua_feed(lua_State *L);
 /* c.worker: a thread that calls objects and writes pictures. */
 int cnri_lua_worker(lua_State *L);
@@ -174,6 +178,7 @@ void cnri_lua_open_workers(lua_State *L);
 extern const cnri_lua_row cnri_feed_methods[], cnri_worker_methods[];
 
 /* ---- object.c: c.object(name, options) ---- */
+/* The function c.object. */
 int cnri_lua_object(lua_State *L);
 /* An object of a plugin that a script made. */
 typedef struct cnri_lua_instance {
@@ -227,6 +232,7 @@ void cnri_lua_set_energy(lua_State *L, const cnr_energy *energy);
 void cnri_lua_open_objects(lua_State *L);
 
 /* ---- samples.c ---- */
+/* A source of samples as an option of a script names it. */
 typedef struct cnri_lua_data {
     const char *spec, *split;
     cnri_samples *samples; /* NULL: of the spec */

@@ -79,6 +79,7 @@ cnr_status cnri_lua_give(cnri_lua_program *p, int argc, char **argv, const cnri_
 
 /* ---- application.c: an application is a script whose top level returns a table with `main` and
  * the options that it takes, which the program parses (lib.args makes the table) ---- */
+/* An option that an application takes. */
 typedef struct cnri_lua_flag {
     char *name, *argument, *help; /* name "--output"; argument "PATH", or NULL: it takes none */
     char *refused; /* why this option of the program is refused; NULL: it is accepted */
@@ -119,6 +120,7 @@ cnr_status cnri_lua_graph(cnri_lua_program *p, const cnr_load_options *options, 
 /* ---- manual.c: the manual of the scripting API, for people and editors, gathered from the
  * tables that register it: the module's functions, methods of types and of plugins' objects, a
  * constructor for each operator, and the documented files of scripts/lib ---- */
+/* One key of a table, in the manual. */
 typedef struct cnri_lua_option {
     char *name, *type, *help;
 } cnri_lua_option; /* one key of a table */
@@ -170,6 +172,7 @@ void cnri_lua_apps(void (*fn)(void *arg, const char *name), void *arg);
 
 /* ---- board_schema.c: the keys of board files, in one table for their check, the program's list
  * and the README ---- */
+/* What a key of a board file may hold. */
 typedef enum cnri_board_type {
     CNRI_BK_NUMBER,
     CNRI_BK_FLAG,

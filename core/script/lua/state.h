@@ -101,6 +101,7 @@ cnr_status cnri_script_open(cnri_script *s, cnr_runtime *rt, const char *path, b
                             cnr_error *err);
 
 /* ---- files.c: cnri_limits of a script ---- */
+/* Fails unless the script may read (or write) this path. */
 cnr_status cnri_lua_may_open(const void *script, const char *path, int32_t writes, cnr_error *err);
 /* True if the user named that file to the script. */
 bool cnri_lua_is_named(const void *script, const char *name);
@@ -108,6 +109,7 @@ bool cnri_lua_is_named(const void *script, const char *name);
 bool cnri_lua_is_vouched(const void *script, const char *spec);
 
 /* ---- safe.c, text.c, require.c: the globals ---- */
+/* Adds the safe parts of Lua's own libraries. */
 void cnri_lua_open_safe(
     lua_State *L); /* adds base, math, table, coroutine and utf8 to the table on top */
 void cnri_lua_open_text(lua_State *L); /* adds string to the globals */

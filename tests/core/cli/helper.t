@@ -80,6 +80,7 @@ print $socket "hello\n";
 is(scalar <$socket>, "ok 0 1\n", 'nor does anything else that is sent');
 
 # ---- many clients ----
+# A connection to the helper
 sub dialled { return IO::Socket::UNIX->new(Type => SOCK_STREAM, Peer => $path) }
 # The helper's answer to hello.
 sub hello { my $s = dialled() or return ''; print $s "hello\n"; return scalar(<$s>) // '' }

@@ -8,6 +8,7 @@ our %TYPE = (f32 => 1, u8 => 2, i8 => 3, i32 => 6, i64 => 7);
 my %PACK = (f32 => 'f<*', u8 => 'C*', i8 => 'c*', i32 => 'l<*', i64 => 'q<*');
 
 # ---- protobuf ----
+# A whole number in protobuf's form
 sub varint {
     my $v = shift;
     my $out = '';
@@ -75,6 +76,7 @@ sub save {
 }
 
 # ---- quantised values: {name, type, scale, zero, dims, sd}, sd: of the numbers that it stands for ----
+# A whole number from low to high
 sub whole { my ($low, $high) = @_; return $low + int rand($high - $low + 1) }
 # One of the words.
 sub one_of { return $_[rand @_] }

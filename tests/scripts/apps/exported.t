@@ -14,6 +14,7 @@ plan skip_all => 'no import-onnx' unless $plugins =~ /^import-onnx /m;
 plan skip_all => 'no source-images' unless $plugins =~ /^source-images /m;
 
 # ---- protobuf: numbers, and everything else with its length in front ----
+# A whole number in protobuf's form
 sub varint {
     my ($v, $s) = (shift, '');
     do { $s .= chr(($v & 127) | ($v > 127 ? 128 : 0)) } while $v >>= 7;
