@@ -32,7 +32,7 @@ int neon_multiplies_bf16(void) {
 #endif
 }
 
-/* The widest comes first. */
+/* list receives the functions that this processor can run, the widest first; returns how many. */
 static int32_t usable(const neon_ukernels *list[MOST]) {
     int32_t n = 0;
 #if defined(__x86_64__)
@@ -96,4 +96,5 @@ cnr_status neon_wanted_isa(cnr_error *err) {
     return CNR_OK;
 }
 
+/* Counts a device that was closed. */
 void neon_isa_unused(void) { atomic_fetch_sub(&users, 1); }

@@ -134,7 +134,8 @@ cnr_status sim_machine_of(const char *text, sim_machine **out, cnr_error *err);
 void sim_machine_free(sim_machine *m);
 /* A number of the board while a machine is built. i 0: the path is list.key; from 1: list.i.key. */
 double sim_number(const char *list, int32_t i, const char *key, double otherwise);
-const char *sim_text(const char *list, int32_t i, const char *key); /* "": missing */
+/* The text `key` of entry i of a list of the board; "": missing. */
+const char *sim_text(const char *list, int32_t i, const char *key);
 /* Number of entries of a list of the board; 0: no list. */
 int32_t sim_count(const char *list);
 
@@ -142,8 +143,10 @@ int32_t sim_count(const char *list);
 extern const cnr_clock sim_time;
 /* Simulated time in ns. */
 uint64_t sim_now(void);
-void sim_advance(uint64_t ns); /* the caller's work has reached this time */
-void sim_lock(void);           /* guards machines: any thread reads meters */
+/* Moves the simulated time to ns, which the caller's work has reached. */
+void sim_advance(uint64_t ns);
+/* Locks the machines, which any thread may read. */
+void sim_lock(void);
 /* Unlocks the machines. */
 void sim_unlock(void);
 
@@ -156,7 +159,9 @@ typedef struct sim_work {
 } sim_work;
 /* True if the unit has no figures for such operators and uses those of the nearest class. */
 int32_t sim_extrapolates(const sim_machine *m, int32_t unit, const sim_work *work);
-double sim_hz(const sim_machine *m, const sim_unit *u, double *v2f); /* relative to the fastest */
+/* The unit's clock as a part of its highest; *v2f receives V^2 f likewise; both 1 without a clock.
+ */
+double sim_hz(const sim_machine *m, const sim_unit *u, double *v2f);
 /* Queues the work after `ready`; returns its end. */
 uint64_t sim_work_on(sim_machine *m, int32_t unit, uint64_t ready, const sim_work *work);
 /* Lets a unit move bytes from `ready` on; returns when it is done (ns) */
@@ -168,7 +173,8 @@ void sim_takes(const sim_machine *m, int32_t unit, const sim_work *work, double 
 double sim_joules(const sim_machine *m, const sim_rail *r, uint64_t at);
 /* Joules of all rails up to a time. */
 double sim_all_joules(const sim_machine *m, uint64_t at);
-void sim_fold(sim_machine *m, uint64_t before); /* earlier times will not be asked for again */
+/* Adds what was drawn before a time to the joules; earlier times will not be asked for again. */
+void sim_fold(sim_machine *m, uint64_t before);
 
 /* ---- heat.c; locked ---- */
 #define SIM_CAP_EVERY_NS UINT64_C(100000000)

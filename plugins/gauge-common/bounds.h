@@ -48,7 +48,8 @@ bounds_domain *bounds_add(bounds *list, const char *name, double unit, cnr_error
 int bounds_files(bounds_domain *d, const char *folder, const char *least, const char *most);
 /* Adds a step, in any order; duplicates are ignored. */
 void bounds_step(bounds_domain *d, double hz);
-void bounds_steps_of(bounds_domain *d, const char *text); /* "585000000 490000000", in units */
+/* Reads the domain's steps from text such as "585000000 490000000", in its units. */
+void bounds_steps_of(bounds_domain *d, const char *text);
 
 /* cnr_knob's describe. */
 cnr_status bounds_describe(void *state, int32_t domain, cnr_knob_domain *out, cnr_error *err);

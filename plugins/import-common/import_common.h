@@ -101,7 +101,7 @@ typedef struct imp_attrs {
     const cnr_attr *ptr[IMP_MAX_ATTRS];
     int32_t n;
 } imp_attrs;
-/* add; the caller sets the value */
+/* Adds an attribute, whose value the caller sets. */
 cnr_attr *imp_attr(imp_attrs *l, const char *name, int32_t type);
 /* Adds a whole number. */
 void imp_int(imp_attrs *l, const char *name, int64_t value);

@@ -105,7 +105,8 @@ cnr_value mx_weight(mx_job *j, int32_t i, const int64_t *dim, int32_t rank);
 cnr_value mx_constant(mx_job *j, mx_array *a, const int64_t *dim, int32_t rank);
 /* The parameter that input i names, before its dims are known; NULL: none. */
 mx_array *mx_peek(mx_job *j, int32_t i);
-int64_t mx_channels(mx_job *j); /* of input 0, or 0 with the job failed */
+/* Channels of input 0; 0: the job failed. */
+int64_t mx_channels(mx_job *j);
 /* A list with one entry for each spatial axis; 0 with a problem. */
 int mx_spatial(mx_job *j, const char *key, int32_t rank, int64_t fallback, int64_t *out);
 /* 1 if the layout is N C ...; else 0, and the layer becomes a problem of the graph. */
@@ -116,11 +117,12 @@ cnr_value mx_swapped(mx_job *j, const char *suffix, cnr_value v, int64_t a, int6
 void mx_give(mx_job *j, cnr_value v);
 /* Type of a value; NULL: not known. */
 const cnr_tensor *mx_type(mx_job *j, cnr_value v);
-/* of input 0, if negative counted from the end; -1: failed */
+/* The axis of input 0, from 0 (negative ones count from the end); -1: failed. */
 int64_t mx_axis(mx_job *j, int64_t axis);
 /* Converts a node whose inputs have been converted. */
 void mx_layer(mx_net *net, mx_node *n);
-int mx_is_open(const mx_node *n); /* accepts any height and width */
+/* 1: the node takes any height and width. */
+int mx_is_open(const mx_node *n);
 /* Number of outputs of a node. */
 int mx_op_outputs(const mx_node *n);
 

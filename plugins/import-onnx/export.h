@@ -32,15 +32,17 @@ typedef struct out_job {
 
 /* ---- export_message.c ---- */
 
-void *out_make(out_writer *w, size_t bytes); /* zeroed; NULL: no memory */
+/* Zeroed memory that lives as long as the writer; NULL: no memory. */
+void *out_make(out_writer *w, size_t bytes);
 /* A copy of a text in the pool; NULL: out of memory. */
 char *out_text(out_writer *w, const char *s);
 /* Reports why the node can't be exported; the export fails at its end. */
 void out_unsupported(out_writer *w, const cnr_node *node, const char *why);
 
 int32_t out_data_type(int32_t dtype); /* TensorProto.DataType; 0: ONNX has no such type */
+/* Adds a tensor, whose data is not copied. */
 void out_tensor(out_writer *w, const char *name, int32_t dtype, const int64_t *dim, int32_t rank,
-                const void *data, uint64_t bytes); /* data is not copied */
+                const void *data, uint64_t bytes);
 /* Copies a constant into the model; returns its name. */
 const char *out_constant(out_writer *w, int32_t dtype, const int64_t *dim, int32_t rank,
                          const void *data, uint64_t bytes);

@@ -21,7 +21,8 @@ cnr_value ml_list(onnx_job *j, const float *values, int64_t n); /* a constant of
 cnr_value ml_rows(onnx_job *j, int32_t dtype);
 
 /* ---- ml.c: scores (N classes, float32) and results made of them ---- */
-cnr_value ml_post(onnx_job *j, cnr_value scores); /* post_transform */
+/* The scores after the node's post_transform. */
+cnr_value ml_post(onnx_job *j, cnr_value scores);
 /* like ml_post, but refused if n is 1 */
 cnr_value ml_post_several(onnx_job *j, cnr_value scores, int64_t n);
 int64_t ml_classes(const onnx_job *j); /* number of class names of the node */

@@ -90,7 +90,8 @@ const onnx_form *onnx_ml_form(const char *name);
 int onnx_has_row(const onnx_job *j, const char *domain, const char *type);
 /* Converts a node by another plugin's import row. */
 void onnx_row(onnx_job *j, const char *domain, const char *type);
-int32_t onnx_opset(const onnx_net *net, const char *domain); /* import_onnx.c; 0: not declared */
+/* The operator set of a domain; 0: not declared. */
+int32_t onnx_opset(const onnx_net *net, const char *domain);
 
 /* branch.c: control flow */
 void onnx_if(onnx_job *j);

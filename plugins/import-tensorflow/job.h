@@ -31,7 +31,8 @@ int tf_attr_bool(const tf_job *j, const char *key);
 double tf_attr_float(const tf_job *j, const char *key, double fallback);
 /* A list of integers; *n is 0 if there is none. */
 const int64_t *tf_attr_ints(const tf_job *j, const char *key, int64_t *n);
-int32_t tf_attr_dtype(const tf_job *j, const char *key); /* our type; 0: none */
+/* Our type of a type attribute; 0: none. */
+int32_t tf_attr_dtype(const tf_job *j, const char *key);
 
 /* Adds a node for a step of the conversion; tf_last adds the last one, which has the node's
  * name. */
@@ -40,8 +41,10 @@ cnr_value tf_step(tf_job *j, const char *op, const cnr_value *in, int32_t n, con
 cnr_value tf_last(tf_job *j, const char *op, const cnr_value *in, int32_t n, const imp_attrs *l);
 /* Casts a value, unless it has the type. */
 cnr_value tf_cast(tf_job *j, cnr_value v, int32_t dtype);
-cnr_value tf_scalar(tf_job *j, double value);                            /* float32 */
-cnr_value tf_unsqueeze(tf_job *j, cnr_value v, int64_t from, int64_t n); /* n axes, at `from` */
+/* A constant number of float32. */
+cnr_value tf_scalar(tf_job *j, double value);
+/* Adds n axes of size 1, at `from`. */
+cnr_value tf_unsqueeze(tf_job *j, cnr_value v, int64_t from, int64_t n);
 /* A vector of int64 or bool. */
 cnr_value tf_vector(tf_job *j, const int64_t *values, int64_t n, int32_t dtype);
 

@@ -69,7 +69,7 @@ typedef cnr_status (*img_webp_fn)(const cnr_host *host, const cnr_tensor *pictur
 /* Writes a u8 tensor [height, width, colours] as a PNG. */
 cnr_status img_write_png(const char *path, const cnr_tensor *picture, cnr_error *err);
 
-/* sequence.c */
+/* Begins a sequence of files named by the pattern spec. */
 cnr_status img_sequence_open(const char *spec, void **state, cnr_error *err);
 /* Writes the sample as the next file of the sequence. */
 cnr_status img_sequence_next(void *state, const cnr_sample *sample, cnr_error *err);

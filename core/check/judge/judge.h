@@ -182,7 +182,8 @@ static inline cnr_tensor *cnri_case_out(cnri_case *c, int32_t links, int32_t out
 /* ---- values.c ---- */
 /* True for a type of floats. */
 bool cnri_dtype_floats(int32_t dtype);
-double cnri_dtype_epsilon(int32_t dtype); /* 0 for integers */
+/* Distance from 1 to the next number of a type of floats; 0 for integers. */
+double cnri_dtype_epsilon(int32_t dtype);
 /* Fills a tensor with values of that kind. */
 void cnri_values_fill(cnr_tensor *t, cnri_values values, const int64_t *list, cnri_dice *dice);
 /* Replaces a few elements of a float tensor by NaN, infinities, denormals and -0. */

@@ -118,8 +118,10 @@ cnr_status cnri_memory_fits(uint64_t bytes, uint64_t limit, const char *where, c
 void *cnri_vec_push(void **at, int32_t *n, int32_t *capacity, size_t bytes);
 
 /* ---- intern.c: names as numbers; thread-safe, process-wide, never freed until exit ---- */
-cnr_id cnri_intern(const char *name); /* 0 if name is NULL or "", or memory is out */
-const char *cnri_name(cnr_id id);     /* "" if id is 0 */
+/* The id of a name, the same for equal names; 0 if name is NULL or "", or memory is out. */
+cnr_id cnri_intern(const char *name);
+/* The name of an id; "" if id is 0. */
+const char *cnri_name(cnr_id id);
 
 /* ---- map.c: string -> pointer; keys copied ---- */
 /* A map from strings to pointers. */
@@ -159,9 +161,11 @@ bool cnri_matches_pattern(const char *pattern, const char *text);
  * with printf. */
 bool cnri_parse_double(const char *text, const char **end, double *out);
 int32_t cnri_print_double(char *buffer, size_t capacity,
-                          double value);                              /* shortest that reads back */
-int32_t cnri_print_float(char *buffer, size_t capacity, float value); /* likewise, as a float */
-bool cnri_parse_int(const char *text, int64_t *out);                  /* whole string */
+                          double value); /* shortest that reads back */
+/* The same for a float. */
+int32_t cnri_print_float(char *buffer, size_t capacity, float value);
+/* Reads a whole number that must be all of the text; false: it is none. */
+bool cnri_parse_int(const char *text, int64_t *out);
 /* Seeds are whole numbers from 0 on, below 2^63. */
 bool cnri_parse_seed(const char *text, uint64_t *out);
 /* A growing string that always ends with a NUL. `failed`: memory was out, and text is missing. */

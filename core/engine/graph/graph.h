@@ -165,7 +165,8 @@ cnr_value cnri_graph_borrow(cnr_graph *g, const char *name, const cnr_tensor *ty
 cnr_status cnri_node_load(cnr_graph *g, const char *op, const char *name, const char *where,
                           const cnr_value *inputs, int32_t n_inputs, const cnr_attr *const *attrs,
                           int32_t n_attrs, cnr_value *outputs, int32_t n_outputs);
-cnr_value cnri_graph_find(const cnr_graph *g, const char *value_name); /* -1: there is none */
+/* The value of that name; -1: there is none. */
+cnr_value cnri_graph_find(const cnr_graph *g, const char *value_name);
 /* Copies data into weight `value`, checking dtype and shape. */
 cnr_status cnri_graph_fill(cnr_graph *g, cnr_value value, const cnr_tensor *data, cnr_error *err);
 /* ---- seal.c: compares weights of a file with their digests; call before weights are read.

@@ -250,13 +250,15 @@ cnr_status cnri_device_download(const cnr_device *device, const cnr_mem *mem, vo
 /* ---- board.c: values of a board file: numbers, texts and lists by their path, "units.2.name";
  * lists count from 1. One board is in force for the process, like the clock. ---- */
 typedef struct cnri_board cnri_board;
+/* What an entry of a board holds. */
 enum cnri_board_kind { CNRI_BOARD_NUMBER = 1, CNRI_BOARD_TEXT, CNRI_BOARD_LIST };
 /* An empty board; NULL: out of memory. */
 cnri_board *cnri_board_new(void);
 void cnri_board_free(cnri_board *b);
 /* Sets an entry. For a list, `number` is its length. False: out of memory. */
 bool cnri_board_set(cnri_board *b, const char *path, int32_t kind, double number, const char *text);
-int32_t cnri_board_kind(const cnri_board *b, const char *path); /* 0: there is no such entry */
+/* Kind of the entry at path; 0: there is no such entry. */
+int32_t cnri_board_kind(const cnri_board *b, const char *path);
 /* The path of entry i; NULL past the end. */
 const char *cnri_board_at(const cnri_board *b, int32_t i, int32_t *kind);
 /* Call when all entries are set: computes the digest. */

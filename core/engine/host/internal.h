@@ -43,7 +43,8 @@ void cnri_registry_settle(void);  /* Frees older snapshots; call only if no read
 int32_t cnri_registry_size(void); /* number of descriptors of all plugins */
 /* Frees the lists, not the registrar. */
 void cnri_registrar_free(struct cnr_registrar *registrar);
-bool cnri_registry_item(int32_t index, cnri_item *out); /* false past the end */
+/* *out receives item `index`; false past the end. */
+bool cnri_registry_item(int32_t index, cnri_item *out);
 
 /* ---- descriptor.c ---- */
 /* True if it has a name, and is long enough for that. */

@@ -200,7 +200,7 @@ static inline const char *cnri_node_name(const cnri_planner *p, int32_t node) {
     return name ? name : "";
 }
 
-/* place.c */
+/* Gives each node its device: the wish, the policy's answer, or the usual one. */
 cnr_status cnri_plan_place(cnri_planner *p, cnr_error *err);
 /* Index of the host device; fails if there is none. */
 cnr_status cnri_plan_host(cnri_planner *p, int32_t *device, cnr_error *err);
@@ -241,7 +241,7 @@ const cnri_region *cnri_region_at(const cnri_planner *p, int32_t node);
 /* Frees all regions. */
 void cnri_regions_free(struct cnri_regions *regions);
 
-/* view.c */
+/* *out receives the operators that follow the node and may be computed with it. */
 cnr_status cnri_chain_make(cnri_planner *p, int32_t node, cnri_chain *out, cnr_error *err);
 void cnri_chain_free(cnri_chain *chain);
 /* The node with the first n_chain nodes of its chain, as a kernel sees it; dense: with decoded
@@ -291,7 +291,7 @@ static inline const cnr_value *cnri_kept_values(const cnri_candidate *c) {
 cnr_status cnri_table_make(cnri_planner *p, cnr_error *err); /* stores the table in the plan */
 /* Marks in the table which rows the plan took. */
 void cnri_table_mark(cnri_planner *p);
-/* links.c */
+/* Adds the devices and the links between them to the table. */
 cnr_status cnri_table_add_devices_links(cnri_planner *p, cnri_table *t, cnr_error *err);
 /* Stores the links of the plan's copies in the plan. */
 cnr_status cnri_plan_links(cnri_planner *p, cnr_error *err);
@@ -307,7 +307,7 @@ void cnri_choices_drop(cnri_planner *p);
 /* Chooses kernels for all nodes. */
 cnr_status cnri_plan_choose(cnri_planner *p, cnr_error *err);
 
-/* emit.c */
+/* Makes the plan's steps: kernels, copies and changes of layout. */
 cnr_status cnri_plan_emit(cnri_planner *p, cnr_error *err);
 /* homes.c: finds or makes a home of `value` with the given layout that holds `region` (axis -1:
  * everything), and adds the copies and conversions that this needs. */
@@ -324,7 +324,7 @@ cnr_status cnri_reach_add(cnri_planner *p, int32_t home, cnr_input_range region,
 /* Size in pixels of a tensor in an image class. */
 void cnri_image_size(const cnr_tensor *type, int64_t *width, int64_t *height);
 
-/* alias.c, finish.c, lay.c, waits.c */
+/* Finds values that can lie in the memory of another. */
 cnr_status cnri_plan_alias(cnri_planner *p, cnr_error *err);
 /* Builds the nodes that kernels see, and asks the kernels to plan. */
 cnr_status cnri_plan_views(cnri_planner *p, cnr_error *err);
@@ -363,7 +363,7 @@ bool cnri_kernel_only_forced(const cnr_kernel *k);
 bool cnri_kernel_storage_allowed(const cnri_kernel_query *q, const cnr_kernel *k);
 /* True if the kernel is for that device's class or family. */
 bool cnri_kernel_drives(const cnr_kernel *k, const cnr_device *device);
-/* residency.c */
+/* Prepares the plan's weights, or takes them from the stored plan memo (NULL: none). */
 cnr_status cnri_residency_make(cnr_plan *plan, const cnri_memo *memo, cnr_error *err);
 void cnri_residency_free(cnr_plan *plan);
 

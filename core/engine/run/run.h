@@ -82,7 +82,8 @@ bool cnri_can_adapt(void); /* true if services are registered */
 
 /* Opens a runtime without what libraries above the engine add to cnr_open. */
 cnr_status cnri_runtime_open(cnr_runtime **out, const cnr_open_options *options, cnr_error *err);
-void cnri_runtime_free(cnr_runtime *rt); /* once its models are gone */
+/* Frees the runtime, whose models must be gone. */
+void cnri_runtime_free(cnr_runtime *rt);
 
 /* A runtime: devices, models, board and clock. */
 struct cnr_runtime {
@@ -254,7 +255,8 @@ bool cnri_importer_takes(const cnr_importer *importer, const char *name);
  * are refused. */
 cnr_status cnri_import(const cnr_importer *importer, const cnr_import_args *args, cnr_graph **out,
                        cnr_error *err);
-bool cnri_is_native(const char *path);                  /* by the file's name */
+/* True for a .cnr file, by its name. */
+bool cnri_is_native(const char *path);
 int32_t cnri_count_options(const char *const *options); /* number of entries before the NULL */
 /* The files that a word names: "net.prototxt,a.bin" names two, unless a file has that very name.
  * Free them after an error too. */

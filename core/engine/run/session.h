@@ -83,7 +83,7 @@ cnr_status cnri_session_place(cnr_session *s, int32_t home, const cnr_mem *whole
 cnr_status cnri_session_end(const cnr_session *s, bool is_output, int32_t index,
                             const cnr_tensor *value, const cnri_value **out, cnr_error *err);
 
-/* listen.c: tells all listeners. */
+/* Tells an event to all listeners. */
 void cnri_session_notify(const cnr_session *s, cnri_event_kind kind, int32_t step, uint64_t took_ns,
                          const char *counters);
 
@@ -96,7 +96,7 @@ bool cnri_session_move_to_fallback(cnr_session *s, cnr_status status, const cnr_
 /* hang.c: runs fn(s). If a device's call hangs, it is given up and the session is lost. */
 cnr_status cnri_session_call(cnr_session *s, cnri_session_fn fn, cnr_error *err);
 
-/* transfer.c */
+/* Does a step that copies a value to another device or layout. */
 cnr_status cnri_transfer(cnr_session *s, const cnri_step *step, cnr_error *err);
 /* Copies home `home` in plain layout into host memory, and waits for it. */
 cnr_status cnri_download(cnr_session *s, int32_t home, void *to, cnr_error *err);

@@ -85,7 +85,8 @@ typedef struct cnri_cached {
 cnr_status cnri_cached_open(const char *path, cnri_cached *out, cnr_error *err);
 /* Does the same for a mapped file. After an error, the caller still owns the mapping. */
 cnr_status cnri_cached_read(const char *path, cnri_mapping file, cnri_cached *out, cnr_error *err);
-bool cnri_cached_begins(const void *head, size_t bytes); /* whether the magic matches */
+/* True if the bytes begin a stored plan. */
+bool cnri_cached_begins(const void *head, size_t bytes);
 const cnri_cached_blob *cnri_cached_part(const cnri_cached *c, const char *name); /* NULL: none */
 /* Returns the number of blobs and parts whose fingerprint does not match, and logs each. */
 int32_t cnri_cached_damaged(const cnri_cached *c, const char *path);
@@ -111,7 +112,8 @@ typedef CNRI_VEC(cnri_cache_file) cnri_cache_files;
 /* Lists these files, least recently used first. False: out of memory; `out` must still be freed. */
 bool cnri_cache_list(const char *folder, cnri_cache_files *out);
 void cnri_cache_list_free(cnri_cache_files *files);
-bool cnri_cache_remove(const char *folder, const char *name); /* false: it was not removed */
+/* Removes a file of the cache; false: it was not removed. */
+bool cnri_cache_remove(const char *folder, const char *name);
 enum { CNRI_CACHE_VARIANTS = 4 }; /* maximum number of plans that differ in weights alone */
 /* Removes the least recently used files until the others take at most `limit` bytes. Of files that
  * share the first `shared` bytes of their names with `keep`, CNRI_CACHE_VARIANTS remain. The file

@@ -37,7 +37,8 @@ cnr_status cnr_reader_open(cnr_runtime *rt, const char *spec, cnr_reader **out, 
  * NULL. */
 cnr_status cnr_reader_next(cnr_reader *reader, const cnr_tensor **picture, uint64_t *time_ns,
                            const char **name, cnr_error *err);
-void cnr_reader_close(cnr_reader *reader); /* reader may be NULL */
+/* Closes a reader; NULL: nothing. */
+void cnr_reader_close(cnr_reader *reader);
 
 /* ---- objects: state and methods on tensors, provided by plugins, such as a tracker ---- */
 
@@ -52,7 +53,8 @@ cnr_status cnr_object_make(cnr_runtime *rt, const char *name, const char *const 
 cnr_status cnr_object_call(cnr_instance *object, const char *method,
                            const cnr_tensor *const *inputs, int32_t n_inputs,
                            const cnr_tensor **outputs, int32_t n_outputs, cnr_error *err);
-void cnr_object_free(cnr_instance *object); /* call it before cnr_close */
+/* Frees an object; call it before cnr_close. */
+void cnr_object_free(cnr_instance *object);
 
 CNR_END_EXPORTS
 #endif

@@ -94,7 +94,8 @@ cnr_status cnri_compare(cnri_calibration *c, const cnr_graph *quantized, cnri_an
 /* Adds the noise of one element. If only the quantised net's number is NaN, the noise becomes
  * infinite. */
 void cnri_add_noise(cnri_answer *a, double real, double got);
-double cnri_decibels(const cnri_answer *a); /* infinite without noise */
+/* Signal over noise in decibels; infinite without noise. */
+double cnri_decibels(const cnri_answer *a);
 static inline bool cnri_is_quantised(const cnri_answer *a) { return a->as.scale > 0; }
 void cnri_answers_free(cnri_answers *answers);
 /* Runs the net on the first pictures and calls `tap` for its values. */

@@ -79,8 +79,10 @@ extern const cnri_lua_module cnri_lua_cnnrun; /* module.c */
 /* ---- rows.c ---- */
 /* Before the first state is opened (cnri_lua_install does); any thread. */
 void cnri_lua_module_register(const cnri_lua_module *module);
-void cnri_lua_push_module(lua_State *L);                        /* the registered one's table */
-void cnri_lua_set_rows(lua_State *L, const cnri_lua_row *rows); /* into the table on top */
+/* Pushes the registered module's table. */
+void cnri_lua_push_module(lua_State *L);
+/* Puts the rows' functions into the table on top. */
+void cnri_lua_set_rows(lua_State *L, const cnri_lua_row *rows);
 /* t.name, with the upvalues methods and `what`: the method, or an error. */
 int cnri_lua_find_method(lua_State *L);
 /* Makes a type of userdata. `events` go into its metatable. `index` is called for t[k] with the

@@ -150,8 +150,10 @@ void cnri_lua_set_whole(lua_State *L, const char *key, int64_t value);
 void cnri_lua_set_text(lua_State *L, const char *key, const char *value);
 /* Sets `simulated` = true while a plugin's clock is in force. */
 void cnri_lua_set_simulated(lua_State *L);
-int cnri_lua_devices(lua_State *L); /* change.c */
-int cnri_lua_plugins(lua_State *L); /* plugins.c */
+/* The function c.devices. */
+int cnri_lua_devices(lua_State *L);
+/* The function c.plugins. */
+int cnri_lua_plugins(lua_State *L);
 
 /* ---- prepare.c: net:prepare ---- */
 /* The method net:prepare. */
@@ -210,9 +212,9 @@ typedef struct cnri_lua_writer_box {
 } cnri_lua_writer_box;
 /* The open writer at index i of the stack; raises an error otherwise. */
 cnri_lua_writer_box *cnri_lua_writer_at(lua_State *L, int i);
-/* gauges.c */
+/* The function c.gauges. */
 int cnri_lua_gauges(lua_State *L);
-/* govern.c, governor.c */
+/* The function c.govern. */
 int cnri_lua_govern(lua_State *L);
 /* c.governing: governs frequencies while the script goes on. */
 int cnri_lua_governing(lua_State *L);

@@ -19,8 +19,9 @@ cnr_tensor *cnri_lua_tensor_at(lua_State *L, int i);
 int32_t cnri_lua_dims(lua_State *L, int i, int64_t *dim);
 /* Makes the type of tensors known to Lua. */
 void cnri_lua_open_tensors(lua_State *L);
-int cnri_lua_tensor_save(lua_State *L); /* arguments: tensor, path */
-/* arithmetic.c, view.c: methods */
+/* Writes a tensor to a path; both are arguments of Lua. */
+int cnri_lua_tensor_save(lua_State *L);
+/* tensor:plus(u, factor): a copy, t + factor * u. */
 int cnri_lua_tensor_plus(lua_State *L);
 /* tensor:times: all elements times a number. */
 int cnri_lua_tensor_times(lua_State *L);
