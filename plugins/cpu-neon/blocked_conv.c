@@ -27,7 +27,8 @@ typedef struct blocked_conv {
     cnr_window w; /* of 3 axes, the first of which is 1 */
     int64_t group, icg, ocg, cin, cout, in_plane, out_plane; /* planes: in pixels */
     int64_t in_block, out_block;
-    int32_t copied, flat; /* flat: rows follow each other without gaps */
+    /* copied: input is laid out in a strip; flat: rows follow each other without gaps. */
+    int32_t copied, flat;
     int32_t gathered; /* copied: the elements of a window lie side by side; `run` is their source */
     int64_t rows, columns, tile;   /* of the output, computed at once; the tile's columns at most */
     int64_t row_step, column_step; /* input floats from one to the next */

@@ -98,7 +98,7 @@ static double seconds_of(const sim_machine *m, const sim_unit *u, const sim_work
 
 /* ---- joules ---- */
 
-/* If out of memory, the span is added at once. */
+/* Adds watts from one time to another to the rail; out of memory: to its joules at once. */
 static void add_span(sim_rail *r, uint64_t from, uint64_t to, double watts) {
     if (watts <= 0 || to <= from) return;
     if (r->n == r->room) {
@@ -188,7 +188,7 @@ static uint64_t begin_of(const sim_machine *m, const sim_unit *u, uint64_t ready
     return ready;
 }
 
-/* At most a day, since a board's numbers may be absurd. */
+/* Seconds in nanoseconds; at most a day, since a board's numbers may be absurd. */
 static uint64_t ns_of(double seconds) {
     return (uint64_t)llround(fmin(fmax(seconds, 0), 86400) * 1e9);
 }

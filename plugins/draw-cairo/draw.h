@@ -82,7 +82,7 @@ cnr_status draw_pixels(const draw_call *c);
 cnr_status draw_svg(const draw_call *c);
 /* pdf: the bytes of the file. */
 cnr_status draw_pdf(const draw_call *c);
-/* NULL: this cairo can't write SVG. */
+/* The surface of an SVG or PDF of this size; NULL: this cairo can't write it. */
 cairo_surface_t *draw_file_surface(draw_state *s, int64_t width, int64_t height);
 
 #endif

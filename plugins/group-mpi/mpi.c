@@ -57,7 +57,7 @@ static uint64_t monotonic_ns(void) {
 
 /* ---- progress ---- */
 
-/* Call with the lock held. */
+/* Asks whether the sum has arrived; call it with the lock held. */
 static void test(sum *s) {
     if (!s->data || s->done) return;
     s->code = MPI_Test(&s->request, &s->done, MPI_STATUS_IGNORE);

@@ -64,7 +64,7 @@ static const caffe_row rows[] = {
     ROW("Upsample", caffe_upsample, NULL, 1, 1, SPATIAL_FREE),
 };
 
-/* NULL: neither supported here nor imported by another plugin. */
+/* The row of a layer type; NULL: neither supported here nor imported by another plugin. */
 static const caffe_row *row_of(const char *type) {
     static const caffe_row theirs = {.type = "",
                                      .convert = caffe_theirs,

@@ -175,7 +175,7 @@ static int64_t numbers(const char *text, float *to, int64_t most) {
     return n;
 }
 
-/* Spreads the numbers from the end, so that each place is read before it is written. */
+/* Spreads `given` numbers (one, or one a plane) over n elements, in place and from the end. */
 static void spread(float *data, int64_t given, int64_t n, int64_t plane) {
     for (int64_t i = n - 1; i >= 0 && given < n; i--) data[i] = data[given == 1 ? 0 : i / plane];
 }

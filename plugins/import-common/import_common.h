@@ -146,7 +146,8 @@ cnr_value imp_concat(imp_net *net, const char *name, const cnr_value *in, int32_
 cnr_value imp_upscale(imp_net *net, const char *name, cnr_value x, int64_t scale, int bilinear);
 /* Adaptive average pooling to `size` outputs. */
 cnr_value imp_adaptive_average(imp_net *net, const char *name, cnr_value x, const int64_t size[2]);
-const cnr_tensor *imp_type(const imp_net *net, cnr_value v); /* NULL: none */
+/* The type of a value; NULL: none. */
+const cnr_tensor *imp_type(const imp_net *net, cnr_value v);
 
 /* Adds input `name`. `dim`: sizes of one sample; the batch is open. open_size: height and width are
  * open too, with those in `dim` as defaults (0: none). */

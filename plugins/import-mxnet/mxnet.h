@@ -29,7 +29,8 @@ cnr_status mx_params_read(mx_params *p, const uint8_t *data, size_t bytes, const
                           cnr_error *err);
 /* 1 if a file begins as files of parameters do. */
 int mx_params_looks_right(const uint8_t *head, size_t n);
-mx_array *mx_params_find(mx_params *p, const char *name); /* NULL: none */
+/* The array of that name; NULL: none. */
+mx_array *mx_params_find(mx_params *p, const char *name);
 /* Number of elements; 0: no data. */
 int64_t mx_array_count(const mx_array *a);
 /* Converts all elements to floats. */
@@ -47,7 +48,8 @@ typedef struct mx_node {
     int sized;            /* height and width depend on the net's input */
 } mx_node;
 
-const char *mx_text(const mx_node *n, const char *key); /* NULL: none, or "None" */
+/* The attribute's text; NULL: none, or "None". */
+const char *mx_text(const mx_node *n, const char *key);
 /* Whole number of an attribute; `fallback`: there is none. */
 int64_t mx_int(const mx_node *n, const char *key, int64_t fallback);
 /* Number of an attribute; `fallback`: there is none. */

@@ -76,7 +76,8 @@ cnr_value onnx_step(onnx_job *j, const char *op, const cnr_value *in, int32_t n_
 /* forms.c: adapts nodes whose form differs from ours, or of older operator sets */
 typedef void (*onnx_change)(onnx_job *);
 typedef IMP_ROW(onnx_change) onnx_form;
-const onnx_form *onnx_form_of(const char *op); /* NULL: nothing to adapt */
+/* How an operator's form changed with its operator set; NULL: nothing to adapt. */
+const onnx_form *onnx_form_of(const char *op);
 /* Adds a constant for the node; dim may be NULL for rank 0. */
 cnr_value onnx_constant(onnx_job *j, int32_t dtype, const void *data, const int64_t *dim,
                         int32_t rank);

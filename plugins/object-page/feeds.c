@@ -42,7 +42,7 @@ void page_feed_resume(page_client *c) {
 
 void page_feed_orphan(page_client *c) { c->peer = NULL; }
 
-/* Call with the lock held. */
+/* Resumes all feeds, or those of pictures (or of events) alone; call it with the lock held. */
 static void wake(page *p, int all, int pictures) {
     for (page_peer *peer = p->peers; peer; peer = peer->next)
         if (peer->feed && (all || peer->feed->pictures == pictures)) page_feed_resume(peer->feed);
@@ -130,7 +130,7 @@ static ssize_t read_more(void *arg, uint64_t at, char *to, size_t room) {
     return (ssize_t)n;
 }
 
-/* Called by the server at the end of a connection. */
+/* Drops a feed; the server calls it at the end of a connection. */
 static void leave(void *arg) {
     page_client *c = arg;
     page *p = c->of;

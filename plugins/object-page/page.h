@@ -100,7 +100,8 @@ page_peer *page_peer_of(struct MHD_Connection *c);
 /* The server now waits for something else on this connection. */
 void page_peer_waits(page *p, struct MHD_Connection *c, page_wait wait, const page_block *holds);
 /* Call with the lock held: */
-int page_peers_take_feed(page *p, page_peer *peer, page_client *feed); /* 0: too many feeds */
+/* Gives the peer a feed; 0: too many feeds. */
+int page_peers_take_feed(page *p, page_peer *peer, page_client *feed);
 void page_peers_free_blocks(page *p); /* evicts the slowest if blocks use too much memory */
 
 /* ---- server.c ---- */

@@ -186,7 +186,7 @@ static enum MHD_Result set(page *p, struct MHD_Connection *c, const request *r) 
                 : say(c, MHD_HTTP_SERVICE_UNAVAILABLE, "too many\n");
 }
 
-/* Called by the server for each request. */
+/* Answers a request; the server calls it for each piece of one. */
 static enum MHD_Result handle(void *arg, struct MHD_Connection *c, const char *url,
                               const char *method, const char *version, const char *data, size_t *n,
                               void **state) {
@@ -223,7 +223,7 @@ static enum MHD_Result handle(void *arg, struct MHD_Connection *c, const char *u
     return set(p, c, r);
 }
 
-/* Called by the server when a request is done. */
+/* Frees what a request kept; the server calls it when one is done. */
 static void done(void *arg, struct MHD_Connection *c, void **state,
                  enum MHD_RequestTerminationCode why) {
     (void)why;
@@ -232,7 +232,7 @@ static void done(void *arg, struct MHD_Connection *c, void **state,
     *state = NULL;
 }
 
-/* Called by the server when a request begins. */
+/* Makes what a request keeps; the server calls it when one begins. */
 static void *begin(void *arg, const char *uri, struct MHD_Connection *c) {
     (void)uri;
     page_peer_waits(arg, c, PAGE_HEADERS, NULL);

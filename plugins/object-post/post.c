@@ -57,7 +57,7 @@ static cnr_status create(const cnr_attr *const *list, int32_t n, void **state, c
     return CNR_OK;
 }
 
-/* If the address does not answer, warns and continues. */
+/* Sends the text to the address; if it does not answer, warns and goes on. */
 static cnr_status send_text(void *state, int32_t method, const cnr_tensor *const *in, int32_t n_in,
                             cnr_tensor *const *out, int32_t n_out, cnr_error *err) {
     post *p = state;

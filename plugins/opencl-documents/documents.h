@@ -40,7 +40,8 @@ typedef struct documents_window {
     int64_t in[2], out[2], kernel[2], stride[2], pad[2];
 } documents_window;
 
-int documents_window_of(const cnr_window *own, documents_window *w); /* 0: it is none */
+/* *w receives the window in two axes; 0: the kernels have none such. */
+int documents_window_of(const cnr_window *own, documents_window *w);
 /* Launches a kernel that has im2col's arguments, on `planes` planes. */
 cnr_status documents_windows_run(cnr_stream *stream, const ocl_code *code,
                                  const documents_window *w, const cnr_mem *x, const cnr_mem *y,

@@ -31,7 +31,7 @@ static int64_t divide(int64_t x, int64_t y) {
     return y == -1 ? (int64_t)(0 - (uint64_t)x) : x / y;
 }
 
-/* If either operand is NaN, so is the result. */
+/* The larger; not-a-number where either is. */
 #define LARGER(x, y) ((x) != (x) || (x) > (y) ? (x) : (y))
 /* The smaller; not-a-number where either is. */
 #define LESSER(x, y) ((x) != (x) || (x) < (y) ? (x) : (y))

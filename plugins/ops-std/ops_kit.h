@@ -99,7 +99,8 @@ cnr_value kit_unbroadcast(kit_build *b, cnr_value g, const cnr_tensor *shape,
 cnr_value kit_constant(kit_build *b, int32_t dtype, double value);
 
 /* ---- patterns of nodes, for rewrites ---- */
-int kit_is(const cnr_node *node, const char *op); /* NULL is none */
+/* 1: the node's operator is op; node NULL: 0. */
+int kit_is(const cnr_node *node, const char *op);
 /* The node that produces a value, and its inputs; NULL: no node does. */
 const cnr_node *kit_maker(const struct cnr_graph *graph, cnr_value value, const cnr_value **in);
 /* Whether the value is one constant number, of any type of floats. */

@@ -35,7 +35,7 @@ static int is_arithmetic(const cnr_node *node) {
     return 0;
 }
 
-/* 0: the product's degree is too high. */
+/* *out receives the product; 0: its degree is too high. */
 static int multiply(const poly *a, const poly *b, poly *out) {
     poly sum = {{{0}}};
     for (int i = 0; i < 2 * DEGREE; i++)

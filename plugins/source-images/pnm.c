@@ -49,7 +49,7 @@ static size_t word(pnm *p, char *to, size_t room) {
     return n;
 }
 
-/* -1: not a number of at most ten digits. */
+/* The next number of the text; -1: there is none of at most ten digits. */
 static int64_t number(pnm *p) {
     char text[MOST_DIGITS + 1];
     int64_t v = 0;

@@ -38,7 +38,8 @@ cnr_status csr_share(const float *value, uint64_t n, int32_t bits, float *table,
 
 /* 1: the data is a compressed image. */
 int csr_is_coded(const void *data, uint64_t bytes);
-/* The caller owns *out. Data that does not shrink stays plain. */
+/* *out receives the image compressed, which the caller frees; data that does not shrink stays
+ * plain. */
 cnr_status csr_code(const void *plain, uint64_t bytes, void **out, uint64_t *coded, cnr_error *err);
 /* How much csr_open reads: row pointers alone; everything; everything, checked by csr_check as
  * csr_encoding.check does. */

@@ -266,6 +266,7 @@ local function ch3_gpu_steps(product_row)
   }
 end
 
+-- Appends to steps what chapter 3 tells of the CPU.
 local function ch3_cpu_steps(steps)
   local cpu = { "cpu" }
   local alexnet_seconds = over(alexnet_18, "seconds")

@@ -222,7 +222,7 @@ static void forget(outcome *o) {
     free(o->err);
 }
 
-/* NULL: it is as it should be. */
+/* What is wrong with an outcome; NULL: it is as it should be. */
 static const char *fault(const outcome *o) {
     static char text[400];
     if (WIFSIGNALED(o->status)) return WTERMSIG(o->status) == SIGALRM ? "does not end" : "crashes";

@@ -134,7 +134,8 @@ static cnr_status check_output(cnr_tensor *t, void **known, cnr_error *err) {
     return CNR_OK;
 }
 
-/* Lets the operator infer its outputs; known: the inputs' data may be used. */
+/* Lets the operator infer its outputs; known: it may give an output's data, which the case keeps,
+ * else that is a failure. */
 static cnr_status infer(cnri_case *c, bool known, cnr_error *err) {
     const cnr_op *op = c->node.desc;
     cnr_tensor *writable[CNRI_CHECK_PORTS];

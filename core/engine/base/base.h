@@ -61,7 +61,8 @@ void *cnri_resize(void *block, size_t bytes);
 void cnri_free(void *block);
 /* A copy of the text, for cnri_free. NULL: text is NULL, or out of memory. */
 char *cnri_strdup(const char *text);
-char *cnri_format(const char *format, ...) CNRI_PRINTF(1, 2); /* NULL when out of memory */
+/* A formatted text, to be freed; NULL: out of memory. */
+char *cnri_format(const char *format, ...) CNRI_PRINTF(1, 2);
 /* For tests: the n-th allocation from now on and all later ones fail; 0: none fails any more. */
 void cnri_alloc_fail_at(int64_t n);
 /* For tests: only the n-th allocation from now on fails. */
@@ -456,7 +457,7 @@ bool cnri_clock_is_real(void);
 const void *cnri_clock_descriptor(void); /* of the clock in force; NULL: it is the machine's */
 /* Puts a clock in force for the whole process, until another is used or this one leaves. */
 void cnri_clock_use(const cnri_clock *clock);
-/* If it is in force, the machine's clock is used again. */
+/* Takes the clock out of force: the machine's is used again. */
 void cnri_clock_leave(const cnri_clock *clock);
 /* Median of n values, which it sorts; 0 if n is 0. */
 double cnri_median(double *values, int64_t n);

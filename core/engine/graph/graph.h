@@ -265,7 +265,7 @@ typedef struct cnri_quantised_value {
 cnr_status cnri_graph_request_quantise(cnr_graph *g, const bool *wanted, const cnri_range *ranges,
                                        cnr_error *err);
 void cnri_calibration_free(cnr_graph *g); /* withdraws the request; NULL: does nothing */
-const cnri_quantised_value *cnri_graph_quantised_at(const cnr_graph *g,
-                                                    int32_t index); /* NULL past the end */
+/* Entry `index` of the quantised values; NULL past the end. */
+const cnri_quantised_value *cnri_graph_quantised_at(const cnr_graph *g, int32_t index);
 
 #endif

@@ -222,7 +222,8 @@ typedef struct cnri_policy {
 } cnri_policy;
 /* Takes a reference and returns the policy; NULL: does nothing. */
 cnri_policy *cnri_policy_retain(cnri_policy *policy);
-void cnri_policy_release(cnri_policy *policy); /* NULL: does nothing */
+/* Gives a policy back; NULL: nothing. */
+void cnri_policy_release(cnri_policy *policy);
 
 /* How a plan is made; from load options and the net. */
 typedef struct cnri_plan_options {

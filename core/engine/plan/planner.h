@@ -266,7 +266,7 @@ void cnri_count_work(const cnri_view *v, const cnr_node *own, bool as_stored, ui
                      uint64_t *flops);
 /* Estimated ns from the bytes moved, the operations and the kernel's score (0: the reference) */
 double cnri_guess_ns(const cnr_device *d, int32_t score, uint64_t bytes, uint64_t flops);
-/* rules.c: the query for a node; the same for one device; and the first rule that applies. */
+/* The query for a node, for all devices; axis: that on which it is split, negative: not. */
 cnri_kernel_query cnri_query_of(const cnri_planner *p, int32_t node, int32_t axis);
 /* Sets the device of a query, and the kernel forced there. */
 void cnri_query_set_device(const cnri_planner *p, cnri_kernel_query *q, int32_t device);

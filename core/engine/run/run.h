@@ -71,7 +71,8 @@ typedef struct cnri_services {
 } cnri_services;
 /* Registers once; later calls have no effect. Any thread may call it. */
 void cnri_services_register(const cnri_services *services);
-/* Call the registered functions; CNR_E_UNSUPPORTED: none are registered. */
+/* Reads a board (scene: with its scene) by the registered functions; CNR_E_UNSUPPORTED: none are
+ * registered. */
 cnr_status cnri_board_read(const char *spec, bool scene, cnri_board **out, cnr_error *err);
 /* Opens a policy by script name or text. The caller releases *out. */
 cnr_status cnri_policy_open(const char *name, const char *text, const char *const *options,
@@ -172,7 +173,8 @@ void cnri_plans_close(cnr_model *m);
 void cnri_plans_invalidate(cnr_model *m);
 /* Warns, once for each model, if no kernel of the plan stores or computes as options ask. */
 void cnri_plans_check_stores(const cnr_model *m, const cnri_plan_options *o, const cnr_plan *plan);
-cnr_model *cnri_plan_model(const cnr_plan *plan); /* NULL: the plan was made without a model */
+/* The model that the plan was made for; NULL: none. */
+cnr_model *cnri_plan_model(const cnr_plan *plan);
 /* The version of a model's options now (its lock is held), and the one its plan was made with. */
 uint64_t cnri_plans_version(const cnr_model *m);
 /* Version of the model's options that a plan was made with; 0: of no model. */

@@ -87,7 +87,8 @@ cnr_status cnri_cached_open(const char *path, cnri_cached *out, cnr_error *err);
 cnr_status cnri_cached_read(const char *path, cnri_mapping file, cnri_cached *out, cnr_error *err);
 /* True if the bytes begin a stored plan. */
 bool cnri_cached_begins(const void *head, size_t bytes);
-const cnri_cached_blob *cnri_cached_part(const cnri_cached *c, const char *name); /* NULL: none */
+/* The part of that name; NULL: none. */
+const cnri_cached_blob *cnri_cached_part(const cnri_cached *c, const char *name);
 /* Returns the number of blobs and parts whose fingerprint does not match, and logs each. */
 int32_t cnri_cached_damaged(const cnri_cached *c, const char *path);
 void cnri_cached_close(cnri_cached *c);

@@ -13,7 +13,8 @@ cnr_status cnri_group_open(const char *name, const volatile int32_t *cancel, cnr
 /* The number of processes that the launcher started, before anything is opened, and this one's
  * rank; 1: no launcher started it. */
 int32_t cnri_group_launched(int32_t *rank);
-const cnr_group *cnri_group_descriptor(void); /* NULL: no group is open */
+/* The open group's descriptor; NULL: no group is open. */
+const cnr_group *cnri_group_descriptor(void);
 /* Number of this process in the group, from 0; 0: it is alone. */
 int32_t cnri_group_rank(void);
 /* Number of processes in the group; 1: it is alone. */

@@ -333,7 +333,8 @@ static cnr_status verdict(const loop *l, cnr_error *err) {
                      (long long)l->t->step);
 }
 
-/* Without a validation part, keeps the last epoch. */
+/* The status after a validation that failed: as `excuse` gives it for one process; of several, only
+ * a stop is excused. */
 static cnr_status excuse_judging(loop *l, cnr_status status) {
     if (cnri_group_ranks() == 1) return excuse(l, status);
     l->p.stopped = status == CNR_E_CANCELLED; /* true on all ranks */

@@ -15,7 +15,8 @@ typedef struct contender { /* one of the two nets */
     int32_t heard, n_steps;
     uint64_t run_begun, step_begun;
     double run[ROUNDS];
-    double *ns; /* [step][round] */
+    /* Nanoseconds of each step in each round: [step][round]. */
+    double *ns;
     int32_t round;
 } contender;
 

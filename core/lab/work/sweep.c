@@ -16,7 +16,7 @@ enum { LOOK_MS = 100, SAID_BYTES = 64 << 10, MOST_PATH = 4096 };
 
 typedef CNRI_VEC(char *) words;
 
-/* False: no memory. */
+/* Appends a word, which the list then owns; false: no memory. */
 static bool add(words *w, char *own) {
     char **slot = own ? cnri_push(w) : NULL;
     if (slot) *slot = own;

@@ -129,7 +129,7 @@ cnr_status cnri_live_open(const cnr_gauge_options *options, cnri_live **out, cnr
 cnri_machine cnri_live_machine(cnri_live *l);
 /* Number of knobs. */
 int32_t cnri_live_knobs(const cnri_live *l);
-/* Call when a pass begins or ends, at once; any thread may call it. */
+/* Notes that a pass begins or ends now, on a device; any thread may call it. */
 void cnri_live_run(cnri_live *l, bool begins, uint64_t now_ns, const char *device);
 /* Time at which the last pass ended, in seconds since the first tick; negative: none did. */
 double cnri_live_last_end(cnri_live *l);

@@ -148,7 +148,8 @@ cnr_status cnri_power_page_open(const cnri_call *call, const char *where, cnri_p
                                 cnr_error *err);
 /* The newest row, to whoever looks. */
 cnr_status cnri_power_page_show(const cnri_power_page *p, const cnri_energy_row *r, cnr_error *err);
-void cnri_power_page_close(cnri_power_page *p); /* NULL: nothing */
+/* Closes the page of power; NULL: nothing. */
+void cnri_power_page_close(cnri_power_page *p);
 
 /* ---- metrics.c: values of metrics, as an object of JSON and as a line ("before" stands first)
  * ---- */

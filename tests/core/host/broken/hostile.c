@@ -126,7 +126,7 @@ static cnr_status prepare_it(const cnr_device *d, const cnr_node *n, void *blob,
                          .accepts = accepts, \
                          .run = run_it}
 
-/* Never returns. */
+/* Waits forever. */
 static void endless(void) {
     for (;;) pause();
 }
