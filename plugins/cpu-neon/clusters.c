@@ -88,7 +88,8 @@ static void add_name(char *out, size_t room, const char *name) {
     snprintf(out + n, room - n, "%s%s", n ? " + " : "", name);
 }
 
-/* x86 gives "model name" for each core; Arm's kernels give implementer and part number. */
+/* The name of these cores, "Cortex-A73"; n_cpus 0: of all cores. x86 gives "model name" for each
+ * core; Arm's kernels give implementer and part number. */
 void neon_cpu_name(const char *root, const int32_t *cpus, int32_t n_cpus, char *out, size_t room) {
     char path[600], line[512], name[128];
     long cpu = -1, implementer = -1;

@@ -165,7 +165,8 @@ int gauge_look_number(const char *folder, const char *name, double *out) {
 
 /* ---- writing ---- */
 
-/* Writes in place: an attribute can't be replaced by a renamed file. */
+/* Writes text to a file from a signal handler; returns 0, or errno. Writes in place: an attribute
+ * can't be replaced by a renamed file. */
 int gauge_order(const char *path, const char *text) {
     const int fd = open(path, O_WRONLY | O_TRUNC | O_CLOEXEC | O_NOFOLLOW);
     const size_t n = strlen(text);

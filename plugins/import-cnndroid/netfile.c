@@ -34,7 +34,8 @@ static const char *token(cursor *c) {
     return begin;
 }
 
-/* CNNdroid ignores the case of names and layer types. */
+/* 1: word is text, upper and lower case alike. CNNdroid ignores the case of names and layer types.
+ */
 int cd_is(const char *word, const char *text) {
     for (; word && *word && *text; word++, text++)
         if (tolower((unsigned char)*word) != tolower((unsigned char)*text)) return 0;

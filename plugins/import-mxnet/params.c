@@ -122,7 +122,8 @@ int mx_params_looks_right(const uint8_t *head, size_t n) {
     return word[0] == MAGIC_LIST && word[1] == 0;
 }
 
-/* Searches from after the last match, since nodes mostly read parameters in the file's order. */
+/* The array of that name; NULL: none. Searches from after the last match, since nodes mostly read
+ * parameters in the file's order. */
 mx_array *mx_params_find(mx_params *p, const char *name) {
     const size_t n = strlen(name);
     for (int32_t k = 0; p && k < p->n; k++) {

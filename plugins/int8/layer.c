@@ -122,8 +122,8 @@ int64_t int8_blob_head(int64_t rows) {
                         64);
 }
 
-/* sum (x - x_zero) (w - w_zero) + bias = sum x w - w_zero sum x + offset, computed modulo 2^32: the
- * result itself fits 32 bits. */
+/* Fills the head of a layer's blob. sum (x - x_zero) (w - w_zero) + bias = sum x w - w_zero sum x +
+ * offset, computed modulo 2^32: the result itself fits 32 bits. */
 void int8_blob_fill(const cnr_node *node, int64_t rows, int8_blob *blob) {
     const cnr_tensor *w = node->inputs[INT8_W], *bias = cnr_own_input(node, INT8_BIAS);
     const int64_t depth = cnr_span(w, 1, w->rank);

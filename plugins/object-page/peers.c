@@ -20,7 +20,8 @@ enum {
 static const uint64_t deadline_s[PAGE_WAITS] = {
     [PAGE_REQUEST] = 10, [PAGE_HEADERS] = 5, [PAGE_BODY] = 5, [PAGE_ANSWER] = 10, [PAGE_FEED] = 10};
 
-/* A quarter of the file descriptors; the others are for files, devices and sources. */
+/* The number of connections that the limit of file descriptors allows. A quarter of the file
+ * descriptors; the others are for files, devices and sources. */
 int page_peers_limit(void) {
     struct rlimit limit;
     if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur / 4 >= MOST_PEERS)

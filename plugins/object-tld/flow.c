@@ -193,9 +193,9 @@ static guess search(const tld_view *to, tld_box box, const float *patch, float *
     return (guess){(float)(at_x * cell), (float)(at_y * cell), levels};
 }
 
-/* Small or fast objects vanish in the pyramid: coarse levels show only their surroundings, and
- * their points follow these. Matching the whole box gives another start for the points; the result
- * that looks more as before counts. */
+/* Motion of the box between two views. Small or fast objects vanish in the pyramid: coarse levels
+ * show only their surroundings, and their points follow these. Matching the whole box gives another
+ * start for the points; the result that looks more as before counts. */
 bool tld_flow(const tld_view *from, const tld_view *to, tld_box box, const tld_options *o,
               tld_dice *dice, tld_box *out, tld_quality *quality) {
     if (from->w != to->w || from->h != to->h) return false;

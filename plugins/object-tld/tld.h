@@ -212,7 +212,7 @@ void tld_scan_free(tld_scan *s);
 
 /* ---- nearest.c ---- */
 typedef struct tld_shelf { /* patches of one class; the first is never removed */
-    float *at;             /* n * TLD_PATCH_PITCH */
+    float *at;             /* pixels: n * TLD_PATCH_PITCH */
     double *used;          /* how often each was the nearest; decays */
     uint64_t *born;
     int32_t n, most;

@@ -127,8 +127,8 @@ double tld_variance(const tld_view *v, int32_t x, int32_t y, int32_t w, int32_t 
     return q / n - s / n * (s / n);
 }
 
-/* Samples the level at which a cell of the patch is one to two pixels, so that every pixel
- * contributes. */
+/* The TLD_PATCH values of the box's patch, mean 0 and norm 1. Samples the level at which a cell of
+ * the patch is one to two pixels, so that every pixel contributes. */
 double tld_patch(const tld_view *v, tld_box box, float *out) {
     const double cell = fmax(box.w, box.h) / TLD_SIDE;
     int32_t i = 0;

@@ -22,7 +22,8 @@ static int formula_of(const cnr_node *node, char formula[MOST_FORMULA]) {
     return n > 0 && n < MOST_FORMULA;
 }
 
-/* Without an operand, the formula is of x alone, or it may be of y where x is the only input. */
+/* 1: the link has a formula that a kernel can compute. Without an operand it is of x alone, or it
+ * may be of y where x is the only input. */
 static int has_formula(const cnr_epilogue *e) {
     char formula[MOST_FORMULA];
     if (!formula_of(e->node, formula)) return 0;

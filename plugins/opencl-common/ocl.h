@@ -192,10 +192,10 @@ cnr_status ocl_fail(cnr_error *err, const char *where, const char *call, cl_int 
 /* Opens a stream: a command queue. */
 cnr_status ocl_stream_open(const cnr_device *device, cnr_stream *stream, cnr_error *err);
 void ocl_stream_close(cnr_stream *stream);
-/* Queues a copy from the host. */
+/* Queues a copy from the host; `from` must last until the stream has done it. */
 cnr_status ocl_write(cnr_stream *stream, const cnr_mem *to, uint64_t offset, const void *from,
                      uint64_t bytes, cnr_error *err);
-/* Queues a copy to the host and waits for it. */
+/* Queues a copy to the host; `to` is written once the stream has done it. */
 cnr_status ocl_read(cnr_stream *stream, const cnr_mem *from, uint64_t offset, void *to,
                     uint64_t bytes, cnr_error *err);
 /* Queues a copy between buffers. */

@@ -267,7 +267,8 @@ static cl_int queue_wait(const ocl_device *d, cl_command_queue queue, cl_event e
     return ocl_cl.clEnqueueBarrierWithWaitList(queue, 1, &e, NULL);
 }
 
-/* An event of another platform or device is another context's: then the host waits. */
+/* Lets later work of the stream wait for an event. An event of another platform or device is
+ * another context's: then the host waits. */
 cnr_status ocl_wait(cnr_stream *stream, void *event, cnr_error *err) {
     const ocl_device *d = stream->device->state;
     cl_event e = event;

@@ -113,7 +113,8 @@ static void fold_run(const fold_row *row, elem_domain domain, int64_t n, const e
     else row->u64(x->u, y->u, out->u, n);
 }
 
-/* Comparisons compute in the operands' domain and store 0 or 1. */
+/* Method reference: folds the operands from the left by the row's formula. Comparisons compute in
+ * the operands' domain and store 0 or 1. */
 cnr_status fold_reference(const cnr_run *run, const fold_row *row, cnr_error *err) {
     const cnr_node *node = run->node;
     const cnr_tensor *y = run->outputs[0];

@@ -106,7 +106,7 @@ const cnr_node *kit_maker(const struct cnr_graph *graph, cnr_value value, const 
 /* Whether the value is one constant number, of any type of floats. */
 int kit_number(const struct cnr_graph *graph, cnr_value value, double *out);
 
-/* Small graphs that rewrites change (rewrite_examples.c). */
+/* Example net for the rewrite of activations. */
 cnr_status ops_example_activations(struct cnr_graph *g, cnr_error *err);
 /* Example net for the rewrite of normalisations. */
 cnr_status ops_example_normalization(struct cnr_graph *g, cnr_error *err);

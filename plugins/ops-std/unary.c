@@ -55,7 +55,8 @@ void unary_apply(const cnr_node *node, const unary_row *row, const float *x, flo
     row->f32(x, out, n, coefficients(node, row->coef));
 }
 
-/* Replaces "$a" by the coefficient's bits, so neither locale nor rounding matters. */
+/* Method expression: the OpenCL formula with the attributes' values; its length, or -1. Replaces
+ * "$a" by the coefficient's bits, so neither locale nor rounding matters. */
 int32_t unary_expression(const cnr_node *node, const unary_row *row, char *text, size_t bytes) {
     const unary_coef k = coefficients(node, row->coef);
     const float values[3] = {(float)k.a, (float)k.b, (float)k.c};

@@ -52,7 +52,8 @@ int vid_is_single(const char *spec) {
     return p.is_live || p.kind == VID_STDIN;
 }
 
-/* Interrupt callback, which FFmpeg calls while it waits. */
+/* 1: the input was stopped or its time is over. Interrupt callback, which FFmpeg calls while it
+ * waits. */
 int vid_gives_up(void *arg) {
     vid_input *in = arg;
     const uint64_t until = atomic_load(&in->until);

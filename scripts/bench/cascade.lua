@@ -62,7 +62,7 @@ local function frames(options, box, device)
            windows = math.tointeger(windows), past = math.tointeger(past) }
 end
 
--- The benchmark: a tracker with and without a cascade.
+-- The benchmark: the tracker's cascade on the CPU and on a device.
 local function work(options)
   local box = {}
   for word in (options.box or ""):gmatch("[^,]+") do box[#box + 1] = tonumber(word) end

@@ -24,7 +24,7 @@ end
 
 -- ---- the document's rows ----
 
--- Rows of table 5.1.
+-- Adds the rows of table 5.1.
 local function table_51()
   local document = {
     { "lowest fixed (177)", "fixed,at=177", "fitted", 3.27789, .31, 1.37, .42, 4.49 },
@@ -42,7 +42,7 @@ local function table_51()
   end
 end
 
--- Figures of chapter 5.
+-- Adds the figures of chapter 5.
 local function figures()
   local g = play("default", "monitor", 300, { ticks = true })
   local least, most = math.huge, 0
@@ -128,7 +128,7 @@ local function oracle(scene, measure)
   return best
 end
 
--- Clock steps of a board, by trying each frequency.
+-- The set of a board's clock steps in MHz, by trying each frequency.
 local function steps_of(spec)
   local seen, steps = play("fixed,at=lowest", spec, .2).hz, {}
   for mhz = math.floor(seen * 1e-6), 1000 do steps[mhz] = nil end
@@ -180,7 +180,7 @@ local function deadline_policy(boards)
   add(row, "joules a frame over the oracle's, mean", nil, mean(over), "simulated")
 end
 
--- How hot the board gets with and without the policy.
+-- How long boards are throttled under the policy, and how many more passes they make than by default.
 local function cool_policy(boards)
   local hot, gain = {}, {}
   for board = 1, boards do

@@ -155,7 +155,7 @@ end
 
 -- ---- SCRFD: outputs by the number of values for a box, finest grid first ----
 
--- Outputs by their width: scores, boxes and points.
+-- Numbers of the outputs of scores, boxes and points, by their widths 1, 4 and 10; nil: the net is another.
 local function by_width(net)
   local by = { {}, {}, {} }
   for i, port in ipairs(net.outputs) do
@@ -184,7 +184,7 @@ local function scrfd_levels(net, outputs, size)
   return levels, n // cells(size, strides)
 end
 
--- The output of offsets and that of scores; nil: the net is another.
+-- Names of the outputs of offsets and of scores; nothing: the net is another.
 local function offsets(net)
   for _, port in ipairs(net.outputs) do
     if port.name:find("loc", 1, true) then

@@ -160,7 +160,7 @@ function Figure:box()
   return crisp(self.left), crisp(self.right), crisp(self.top), crisp(self.bottom)
 end
 
--- Draws the axes' lines.
+-- Draws the grid.
 function Figure:axes()
   local k, p = self.canvas, self.plot
   local left, right, top, bottom = self:box()
@@ -174,7 +174,7 @@ function Figure:axes()
   end
 end
 
--- Draws the axes' labels and titles.
+-- Draws the axes' lines, ticks, labels and titles.
 function Figure:labels()
   local k, p, o = self.canvas, self.plot, self.plot.options
   local left, right, top, bottom = self:box()

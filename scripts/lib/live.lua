@@ -294,7 +294,7 @@ end
 
 -- ---- a script that gets each frame ----
 
--- The function `on` of a script; an error where it has none.
+-- The function that a script returns, itself or in a table as `on`; an error where it returns none.
 function M.script(path)
   local given = c.script(path)
   local on = type(given) == "table" and given.on or given

@@ -178,7 +178,7 @@ end
 
 -- ---- statistics of batches ----
 
--- The weights that are statistics of batch normalisations.
+-- Pairs of weights: mean and variance of each batch normalisation.
 local function statistics(net)
   local list = {}
   for _, l in ipairs(net:layers()) do
@@ -189,15 +189,16 @@ local function statistics(net)
   return list
 end
 
--- A tensor like the weight, all x.
+-- A tensor as long as the weight, all x.
 local function filled(net, name, x)
   local data = {}
   for i = 1, net:weight(name):shape()[1] do data[i] = x end
   return c.tensor { data = data }
 end
 
--- A running mean keeps a part of itself at each step. One step from 0 and one from 1 measure that
--- part. The mean from 0 is then corrected for what it lacks of the mean over all steps.
+-- Measures the statistics of batch normalisations anew. A running mean keeps a part of itself at each
+-- step. One step from 0 and one from 1 measure that part. The mean from 0 is then corrected for what it
+-- lacks of the mean over all steps.
 function Work:recalibrate(net)
   local list, count = statistics(net), self.schedule.recalibrate
   if count == false or #list == 0 then return end
@@ -207,7 +208,7 @@ function Work:recalibrate(net)
     self.spread = c.samples(self.options.data, "train", { every = math.max(1, all // count) })
     self.count = math.min(count, all)
   end
-  -- Trains some steps from weights that are all x.
+  -- Sets all statistics to x and lets some steps update them.
   local function run(x, batch, steps, to)
     for _, pair in ipairs(list) do
       to:set_weight(pair[1], filled(to, pair[1], x))
@@ -320,7 +321,7 @@ function Work:plan()
   return plan, longest
 end
 
--- Cuts a step of the plan; returns what was kept.
+-- A copy of the net, cut as a step of the plan says.
 function Work:cut(net, plan, step)
   local together = plan.all and plan.all[step]
   local measured = together or pruning.by_gradient(self.schedule)

@@ -33,7 +33,7 @@ local function whole(where, v, least)
   end
 end
 
--- Checks that all keys are known.
+-- Checks that all keys are known and their values of the right type.
 local function check_words(t, known, what)
   for key, value in pairs(t) do
     local want = known[key]

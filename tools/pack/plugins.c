@@ -40,6 +40,7 @@ cnr_status cnri_plugins_search(const cnri_plugin_search *search, cnr_error *err)
     return status;
 }
 
+/* Loads the built-in plugins; folders are not searched. */
 cnr_status cnri_plugins_load(const char *const *dirs, bool default_dirs, cnr_error *err) {
     (void)dirs, (void)default_dirs;
     return cnri_plugins_search(NULL, err);

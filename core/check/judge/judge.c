@@ -427,7 +427,9 @@ static bool in_parts(const cnri_case *c, int64_t at) {
     return false;
 }
 
-/* In parts that the reference did not compute, any number is accepted, but there must be one. */
+/* True if `got` (dense, plain) agrees with output `output` behind `links` operators; else `why`
+ * says where not. In parts that the reference did not compute, any number is accepted, but there
+ * must be one. */
 bool cnri_judge(cnri_case *c, int32_t links, int32_t output, const cnr_tensor *got, int32_t axis,
                 int64_t begin, int64_t end, cnri_text *why) {
     const cnr_tensor *want = cnri_case_out(c, links, output);

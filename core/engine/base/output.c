@@ -320,9 +320,10 @@ void cnri_write_abandon(cnri_writer *w) {
 
 /* ---- folders ---- */
 
-/* Locks the folder's own descriptor, so no lock file is left behind. *lock is the open descriptor;
- * on a file system without locks it is open but unlocked. Waits up to five seconds for another
- * process, then fails. */
+/* Locks a folder among processes that call this, for files that are read, changed and written
+ * again. Locks the folder's own descriptor, so no lock file is left behind. *lock is the open
+ * descriptor; on a file system without locks it is open but unlocked. Waits up to five seconds for
+ * another process, then fails. */
 cnr_status cnri_folder_lock(const char *folder, int *lock, cnr_error *err) {
     const struct timespec pause = {0, 10000000};
     *lock = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);

@@ -90,7 +90,8 @@ static int32_t print_shortest(char *buffer, size_t capacity, double value, int m
     return n;
 }
 
-/* 15 digits print every double that was written with 15; only subnormals hold fewer. */
+/* Prints the shortest text that reads back as the number. 15 digits print every double that was
+ * written with 15; only subnormals hold fewer. */
 int32_t cnri_print_double(char *buffer, size_t capacity, double value) {
     return print_shortest(buffer, capacity, value, fabs(value) < DBL_MIN ? 1 : 15, 17, false);
 }

@@ -109,7 +109,8 @@ static int32_t evaluate(cnri_node *node, int64_t limit, uint32_t flags, uint32_t
     return status == CNR_OK ? 1 : status;
 }
 
-/* If the reference lowers a dimension here, that size is final, so the constant is not dynamic. */
+/* Computes the outputs of a PURE node whose inputs are all constants of at most `limit` elements.
+ * If the reference lowers a dimension here, that size is final, so the constant is not dynamic. */
 int32_t cnri_node_evaluate(cnri_node *node, int64_t limit, cnr_error *err) {
     return evaluate(node, limit, CNR_TENSOR_CONST, CNR_TENSOR_CONST, err);
 }

@@ -75,7 +75,8 @@ bool cnri_value_in_file(const cnr_graph *g, cnr_value value) {
            v->type->bytes <= file->bytes - (begin - (uintptr_t)file->at);
 }
 
-/* A mapped file's pages are read again when they are wanted; whatever else holds data keeps it. */
+/* Gives the memory pages of a weight in a mapped file back to the system until they are read again.
+ * A mapped file's pages are read again when they are wanted; whatever else holds data keeps it. */
 void cnri_value_release_pages(const cnr_graph *g, cnr_value value) {
     const cnri_late *late = g->values.at[value].late;
     const cnr_value from = late ? late->from : value;

@@ -77,7 +77,8 @@ static int by_path(const void *a, const void *b) {
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* Sorts the paths before the digest, because scripts give tables in any order. */
+/* Call when all entries are set. Sorts the paths before the digest, because scripts give tables in
+ * any order. */
 cnr_status cnri_board_seal(cnri_board *b, cnr_error *err) {
     const char **paths = cnri_alloc((size_t)(b->at.n + 1) * sizeof *paths);
     cnri_text all = {0};

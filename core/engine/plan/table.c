@@ -111,7 +111,8 @@ static double guess_ns(const cnri_planner *p, const cnr_node *node, const cnr_de
     return cnri_guess_ns(d, row->score, row->bytes, row->flops);
 }
 
-/* Keeps a copy of the planner's candidate: its layouts, then its values. */
+/* Keeps a copy of the planner's candidate, with its layouts and the values that it reads and
+ * writes; false: no memory. */
 static bool keep_candidate(cnri_table *t, const cnri_candidate *c, const cnri_view *v) {
     const size_t n = (size_t)(c->n_in + c->n_out);
     int32_t **list = cnri_push(&t->kept->lists);

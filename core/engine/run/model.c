@@ -299,7 +299,8 @@ cnr_status cnri_model_from_graph(cnr_runtime *rt, cnr_graph *graph, const cnr_lo
     return status;
 }
 
-/* The net's own wish is void where nobody can measure, or nobody is to. */
+/* Makes the model adapt, if the caller (asked) or the net's metadata wishes it. The net's own wish
+ * is void where nobody can measure, or nobody is to. */
 cnr_status cnri_adapt_if_wanted(cnr_model *m, bool asked, cnr_error *err) {
     const char *own = cnri_graph_meta(m->graph, "plan.adapt");
     const bool can = !m->plan_options.deterministic && cnri_can_adapt();

@@ -316,7 +316,8 @@ static cnr_status load_file(cnr_runtime *rt, const char *path, const cnr_load_op
     return cnri_explain_missing_plugins(status, err);
 }
 
-/* Loads "net.prototxt,a.bin": the net, and files of weights. */
+/* Loads a graph without making a model (for show, convert, check). Loads "net.prototxt,a.bin": the
+ * net, and files of weights. */
 cnr_status cnri_load_graph(cnr_runtime *rt, const char *word, const cnr_load_options *options,
                            cnr_graph **out, cnr_error *err) {
     cnr_load_options o = {.size = sizeof o};

@@ -40,7 +40,7 @@ static void take_numbers(cnri_adapt *a, const cnri_policy *policy) {
     }
 }
 
-/* Numbers of the net's own policy override those of the installed policy. */
+/* Sets a->rules. Numbers of the net's own policy override those of the installed policy. */
 void cnri_adapt_rules_of(cnri_adapt *a) {
     cnri_policy *best = NULL;
     for (size_t i = 0; i < CNRI_COUNT(rules); i++)

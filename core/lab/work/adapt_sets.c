@@ -28,7 +28,8 @@ static const char *only_device(const cnr_plan *plan) {
     return name;
 }
 
-/* A device that is not listed is tried only if its score is at least half of the best one's. */
+/* Lists the devices to try in a->others. A device that is not listed is tried only if its score is
+ * at least half of the best one's. */
 cnr_status cnri_adapt_find_devices(cnri_adapt *a, cnr_error *err) {
     const cnr_plan *plan = a->ways.at[0]->plan;
     cnri_devices *all = &a->model->rt->devices;

@@ -55,7 +55,9 @@ cnr_status cnr_energy_begin(cnr_runtime *rt, const cnr_energy_options *options,
     return status;
 }
 
-/* Under a plugin's clock no thread reads the meters, so they are read here, between rounds. */
+/* Returns 1 if the region has lasted at least 20 periods of the slowest sensor; shorter ones are
+ * inaccurate. Under a plugin's clock no thread reads the meters, so they are read here, between
+ * rounds. */
 int32_t cnr_energy_long_enough(cnr_energy_region *r) {
     if (!r) return 0;
     if (!cnri_clock_is_real()) cnri_sampler_read(r->sampler, false);

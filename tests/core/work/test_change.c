@@ -9,7 +9,7 @@
 static char spec[64];
 static const char *const first = "ip1.weight", *const last = "ip2.weight";
 
-/* Sum of a weight. */
+/* A weighted sum by which a weight is known again; NaN: there is none. */
 static double sum(const cnr_model *m, const char *name) {
     const cnr_tensor *t = NULL;
     double s = 0;
