@@ -23,7 +23,7 @@ static int is_transpose(const cnr_node *node) {
     return strcmp(node->desc->name, "conv_transpose") == 0;
 }
 
-/* The window over y, for either operator. */
+/* *w receives the window over y, for either operator; 0: it does not resolve. */
 static int window_of(const cnr_node *node, const cnr_tensor *y, cnr_window *w, const char **why) {
     const cnr_tensor *x = cnr_own_input(node, 0), *weight = cnr_own_input(node, 1);
     if (!x || !weight || x->rank < 3 || x->rank > 2 + CNR_MAX_SPATIAL || weight->rank != x->rank ||

@@ -64,7 +64,7 @@ static void text_of(const bounds_domain *d, uint64_t hz, char out[32]) {
     snprintf(out, 32, "%d", (int)level);
 }
 
-/* Names the file if it exists. */
+/* Names the file if it exists; 0: it does not. */
 static int name_file(bounds_file *file, const char *folder, const char *name) {
     gauge_file look;
     gauge_name(&look, folder, name);

@@ -82,7 +82,7 @@ static char *quoted(parser *p) {
 
 static int message(parser *p, ProtobufCMessage *out, int depth, char close);
 
-/* Skips the value of a field that the schema does not have. */
+/* Skips the value of a field that the schema does not have; 0: it is malformed. */
 static int skip_value(parser *p, int depth) {
     char text[256];
     if (depth > MAX_DEPTH) return fail(p, CNR_E_LIMIT, "messages are nested too deeply", "");

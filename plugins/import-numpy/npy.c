@@ -28,7 +28,7 @@ static char peek(parser *p) {
     return p->at < p->end ? *p->at : 0;
 }
 
-/* Takes a character if it is next. */
+/* Takes a character if it is next; 0: it is not. */
 static int take(parser *p, char c) {
     if (p->wrong || peek(p) != c) return 0;
     p->at++;
@@ -46,7 +46,7 @@ static int read_string(parser *p, const char **out, size_t *n) {
     return take(p, quote) || fail(p, "a text does not end");
 }
 
-/* Takes a word if it is next. */
+/* Takes a word if it is next; 0: it is not. */
 static int read_word(parser *p, const char *word) {
     const size_t n = strlen(word);
     peek(p);
@@ -94,7 +94,8 @@ static const char *strange(char kind) {
     }
 }
 
-/* Reads the element type; why: text for one that is not supported. */
+/* Reads the element type; 0: it is none, and why receives the text for one that is not supported.
+ */
 static int read_type(parser *p, np_head *h, char why[200]) {
     static const struct {
         char name[3];

@@ -70,9 +70,12 @@ const char *out_between(out_writer *w);
 
 /* ---- kinds of operators; they return 0 for another kind ---- */
 
-int out_plugin_row(out_job *j); /* rows.c: another plugin exports it */
-int out_row(out_job *j);        /* export_rows.c: ONNX has the operator */
-int out_own(out_job *j);        /* export_own.c: made of several ONNX operators */
+/* Exports the node by another plugin's row; 0: there is none. */
+int out_plugin_row(out_job *j);
+/* Exports the node by the row of an ONNX operator; 0: there is none. */
+int out_row(out_job *j);
+/* Exports the node as several ONNX operators; 0: it is none of those. */
+int out_own(out_job *j);
 /* export_quantized.c: between DequantizeLinear and QuantizeLinear */
 int out_quantized(out_job *j);
 /* Adds to `n` the attributes of the job's node that ONNX operator `op` has. */

@@ -25,7 +25,7 @@ void out_unsupported(out_writer *w, const cnr_node *node, const char *why) {
     w->problems++;
 }
 
-/* Makes room for one more pointer in a list. */
+/* Makes room for one more pointer in a list; 0: no memory. */
 static int grow(out_writer *w, void ***list, size_t n, size_t *room) {
     if (n < *room) return 1;
     const size_t more = *room ? *room * 2 : 128;

@@ -173,7 +173,7 @@ const tf_row *tf_row_of(const char *op) {
 
 /* ---- conversion of a node ---- */
 
-/* Allocates the outputs; most operators do not declare how many they have. */
+/* Allocates the outputs, as most operators do not declare how many they have; 0: no memory. */
 static int room_for_outputs(tf_job *j) {
     enum { MOST = 4096, USUAL = 6 };
     int64_t n = USUAL;

@@ -174,7 +174,7 @@ static int read_tensor(t7_file *f, t7_value *v) {
     return 1;
 }
 
-/* ASCII numbers are stored as doubles; bytes stay bytes. */
+/* Reads a storage of an ASCII file: numbers become doubles, bytes stay bytes; 0: it is damaged. */
 static int read_ascii_storage(t7_file *f, t7_value *v) {
     static const t7_element as_double = {"Double", 8, CNR_f64};
     const t7_element *element = v->element;

@@ -43,7 +43,8 @@ static void first_only(t7_job *j) {
     t7_module(j->net, m, path, j->in, j->out);
 }
 
-/* Converts every branch, on the whole input or (split) on its own item of the table. */
+/* Converts every branch, on the whole input or (split) on its own item of the table; 0: the job
+ * failed. */
 static int branches(t7_job *j, int split, t7_flow *out) {
     const t7_value *modules = modules_of(j), *m;
     char path[256];
@@ -116,7 +117,7 @@ static void depth_concat(t7_job *j) {
     t7_give(j, imp_concat(b, j->name, flow.at, flow.n, 1));
 }
 
-/* The slices of x along one axis, without that axis. */
+/* *parts receives the slices of x along one axis, without that axis; 0: the job failed. */
 static int items_of(t7_job *j, int64_t axis, t7_flow *parts) {
     const cnr_tensor *x = imp_type(&j->net->b, j->x);
     imp_attrs l = {.n = 0};

@@ -92,7 +92,7 @@ static cnr_value rescaled(fold_work *f, const fold_operand *x) {
 
 /* ---- functions of one value ---- */
 
-/* The single number in this value, if it is known. */
+/* *out receives the single number in this value; 0: it has none that is known. */
 static int number_of(const graph *g, cnr_value value, const cnr_tensor *t, float *out) {
     fold_operand o;
     if (int8_is_scalar(t, REAL)) {
@@ -266,7 +266,7 @@ static cnr_value requantized(fold_work *f) {
 
 /* ---- operators after the node that only limit or move its values ---- */
 
-/* Narrows *low and *high if the node is max(x, a) or min(x, b). */
+/* Narrows *low and *high if the node is max(x, a) or min(x, b); 0: it is not. */
 static int is_limit(const cnr_node *node, float *low, float *high) {
     float limit[2] = {0, INFINITY};
     if (graph_is(node, "clip")) {

@@ -68,7 +68,7 @@ static int is_number(const char *host, size_t n) {
     return inet_pton(AF_INET, text, address) == 1 || inet_pton(AF_INET6, text, address) == 1;
 }
 
-/* Checks that the Host header names this server, against DNS rebinding. */
+/* 1: the Host header names this server, against DNS rebinding. */
 static int host_is_ours(const page *p, const char *host) {
     if (!host) return 0;
     char port[16];
@@ -100,7 +100,7 @@ static int origin_is_ours(struct MHD_Connection *c) {
     return host && strncmp(origin, "http://", 7) == 0 && strcmp(origin + 7, host) == 0;
 }
 
-/* Compares in constant time. */
+/* 1: the request has the page's token; compared in constant time. */
 static int token_is_ours(const page *p, struct MHD_Connection *c) {
     const char *given = header(c, "Authorization");
     unsigned differs = 0;

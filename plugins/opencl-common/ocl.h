@@ -169,8 +169,9 @@ void ocl_score(const ocl_found *f, const char *cls, const char *family, ocl_loca
 enum { OCL_SCORE_OWN = 300, OCL_SCORE_SUITS = 40, OCL_SCORE_DRIVES = 20 };
 /* `here` where one of the files is, which a kernel driver makes; else `elsewhere`. */
 int32_t ocl_most(const char *const *files, int32_t here, int32_t elsewhere);
-void ocl_forget(void);                                /* called at exit */
-int ocl_contains(const char *text, const char *part); /* case counts for nothing */
+void ocl_forget(void); /* called at exit */
+/* 1: text contains part, upper and lower case alike. */
+int ocl_contains(const char *text, const char *part);
 
 /* ---- device.c ---- */
 /* Opens the device with the sizes of the tune that suits it. */

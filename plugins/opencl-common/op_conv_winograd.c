@@ -158,7 +158,7 @@ static void weight_row(const double *x, int32_t step, int64_t edge, double *out)
     }
 }
 
-/* G g G^T of one window. */
+/* out receives G g G^T of the window `from`, for tiles of edge x edge outputs. */
 static void weight_of(const float *from, int64_t edge, double *out) {
     const int32_t a = (int32_t)edge + 2;
     double window[9], half_way[3 * 6], row[6];

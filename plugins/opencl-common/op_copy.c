@@ -11,7 +11,7 @@ typedef struct copy_state {
     const ocl_code *code[]; /* one for each launch, which keeps its arguments */
 } copy_state;
 
-/* 4-byte elements that a kernel can count. */
+/* 1: t has 4-byte elements, whose number fits an int. */
 static int countable(const cnr_tensor *t) {
     const int64_t n = cnr_count(t);
     return cnr_dtype_bits(t->dtype) == 32 && cnr_is_plain(t, ~0u) && n >= 0 && n < INT32_MAX;

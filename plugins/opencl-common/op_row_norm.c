@@ -36,7 +36,8 @@ static int layer_shape(const cnr_node *node, const cnr_tensor *x, row_norm_state
     return 1;
 }
 
-/* For instance_normalization each channel is a group. */
+/* Sizes of a normalisation by groups into *s; of instance_normalization each channel is a group. 0:
+ * not one that rows can do. */
 static int group_shape(const cnr_node *node, const cnr_tensor *x, row_norm_state *s) {
     const cnr_tensor *scale = cnr_own_input(node, 1), *shift = cnr_own_input(node, 2);
     const int grouped = strcmp(node->desc->name, "group_normalization") == 0;

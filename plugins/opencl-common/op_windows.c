@@ -11,7 +11,7 @@ typedef struct windows_state {
     const ocl_code *code[3];
 } windows_state;
 
-/* The inputs there are have these types, and all fits an int. */
+/* 1: the inputs there are have these types, and all fits an int. */
 static int typed(const cnr_node *node, const int32_t *dtypes) {
     if (cnr_count(node->outputs[0]) > INT32_MAX / 8) return 0;
     for (int32_t i = 0; i < cnr_own_inputs(node); i++) {

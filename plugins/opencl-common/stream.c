@@ -117,7 +117,7 @@ static cnr_status past_the_end(const cnr_stream *stream, cnr_error *err) {
     return ocl_host->fail(err, CNR_E_ARG, stream->device->name, "transfer past the end of memory");
 }
 
-/* Images go whole. */
+/* 1: the transfer is of the whole image, as it must be. */
 static int whole_image(const cnr_mem *mem, uint64_t offset, uint64_t bytes) {
     return offset == 0 && bytes == mem->bytes;
 }

@@ -152,7 +152,8 @@ OPS_INLINE void body(const cnr_run *run, const problem *p, int32_t dtype) {
     }
 }
 
-/* Integers wrap; sums are unsigned, since signed overflow is undefined. */
+/* The product in a whole type: integers wrap, and sums are unsigned, since signed overflow is
+ * undefined. */
 static void body_integer(const cnr_run *run, const problem *p, int32_t dtype) {
     const void *a = run->node->inputs[0]->data, *b = run->node->inputs[1]->data;
     const cnr_tensor *c = cnr_own_input(run->node, 2);

@@ -83,7 +83,8 @@ cnr_value kit_node(kit_build *b, const char *op, const cnr_value *inputs, int32_
 cnr_value kit_node1(kit_build *b, const char *op, cnr_value x);
 /* Adds a node of two inputs. */
 cnr_value kit_node2(kit_build *b, const char *op, cnr_value x, cnr_value y);
-int kit_is_output(const struct cnr_graph *graph, cnr_value value); /* of the graph */
+/* 1: the value is an output of the graph. */
+int kit_is_output(const struct cnr_graph *graph, cnr_value value);
 /* Adds a node of three inputs. */
 cnr_value kit_node3(kit_build *b, const char *op, cnr_value x, cnr_value y, cnr_value z);
 /* A tensor shaped like `like` with `value` in every element. */

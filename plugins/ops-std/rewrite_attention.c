@@ -120,7 +120,8 @@ static int is_inner(const struct cnr_graph *g, cnr_value value) {
 
 static int scores(const struct cnr_graph *g, cnr_value value, int depth, pattern *p);
 
-/* A product of one number for each head and of scores to which nothing was added yet. */
+/* Finds a product of one number for each head and of scores to which nothing was added yet, into p;
+ * 0: it is none. */
 static int scaled_by_head(const struct cnr_graph *g, const cnr_node *node, const cnr_value *in,
                           int depth, pattern *p) {
     const cnr_value pair[2] = {in[0], in[1]};

@@ -10,7 +10,7 @@ static int is_same_cast(const cnr_node *node) {
            node->inputs[0]->dtype == node->outputs[0]->dtype;
 }
 
-/* Row i of the indices is the place of slice i, for all slices of x in their order. */
+/* 1: the scatter replaces all of x: row i of the indices is the place of slice i, in order. */
 static int replaces_all(const cnr_node *node) {
     if (strcmp(node->desc->name, "scatter_nd") != 0) return 0;
     const cnr_tensor *x = node->inputs[0], *indices = node->inputs[1];

@@ -39,7 +39,7 @@ static int scheme_of(const char *spec) {
     return -1;
 }
 
-/* "0" is the first camera, unless a file has that name. */
+/* The device of a camera's number "0" to "9", unless a file has that name; NULL: spec is none. */
 static const char *camera_of(const char *spec) {
     static const char *const cameras[] = {"/dev/video0", "/dev/video1", "/dev/video2",
                                           "/dev/video3", "/dev/video4", "/dev/video5",

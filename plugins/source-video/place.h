@@ -18,7 +18,7 @@ typedef struct vid_place {
 
 /* An existing file is that file, whatever its name. */
 vid_place vid_place_of(const char *spec);
-/* One of our prefixes, or the scheme of a supported URL. */
+/* 1: spec begins with one of our prefixes, or the scheme of a supported URL. */
 int vid_has_prefix(const char *spec);
 
 #endif

@@ -39,7 +39,8 @@ typedef struct vid_input {
 /* Opens what spec names and finds its video stream; a stop that was asked for before stays. */
 cnr_status vid_input_open(vid_input *in, const char *spec, cnr_error *err);
 void vid_input_close(vid_input *in);
-int vid_gives_up(void *input); /* stopped, or timed out */
+/* 1: the input was stopped, or its time is over. */
+int vid_gives_up(void *input);
 /* Whether it can be read only once: a camera, a stream, standard input. */
 int vid_is_single(const char *spec);
 /* "PLACE: what: FFmpeg's words for code". */

@@ -145,7 +145,7 @@ local function tell(self, text, object, later)
   if self.page then self.switches:now(text) end
 end
 
--- Tells that a file of the recording was ended or removed.
+-- Tells an event of the recording: as JSON that a file was ended or removed, in any case that recording failed.
 local function tell_recording(self, event)
   if event.segment then
     if self.options.json then print(json.encode(event, 9)) end

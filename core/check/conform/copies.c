@@ -45,7 +45,7 @@ static void end(copying *c) {
     cnri_bay_close(&c->b);
 }
 
-/* Writes and reads once, each with host memory that ends with the data. */
+/* Writes and reads once, each with host memory that ends with the data. False: it failed. */
 static bool there_and_back(copying *c, uint32_t at, uint32_t n) {
     cnri_edge from, to;
     cnri_bay *b = &c->b;
@@ -105,7 +105,8 @@ bool cnri_judge_copies(cnri_judging *j) {
 
 enum { HOST_BLOCKS = 4 };
 
-/* Copies bytes up from one block and down into the next, whose neighbours must not change. */
+/* Copies bytes up from one block and down into the next, whose neighbours must not change. False:
+ * it failed. */
 static bool through_host_blocks(copying *c, uint8_t *const *blocks, uint32_t n, uint32_t turn) {
     cnri_bay *b = &c->b;
     uint8_t *from = blocks[turn % HOST_BLOCKS], *to = blocks[(turn + 1) % HOST_BLOCKS];
@@ -152,7 +153,7 @@ bool cnri_judge_host_memory(cnri_judging *j) {
 
 /* ---- on the device ---- */
 
-/* Copies n bytes from one memory to another on the device. */
+/* Copies n bytes from one memory to another on the device. False: it failed. */
 static bool copy(copying *c, const cnr_mem *from, const cnr_mem *to, uint64_t n) {
     cnr_error err = CNR_ERROR_INIT;
     return cnri_judging_ok(c->b.j, "copy", c->b.cls->copy(&c->b.stream, from, to, n, &err), &err);
@@ -184,7 +185,7 @@ bool cnri_judge_between(cnri_judging *j) {
 
 /* ---- views ---- */
 
-/* Judges a view of n bytes from byte `at` on. */
+/* Judges a view of n bytes from byte `at` on. False: it failed. */
 static bool view_one(copying *c, uint64_t at, uint64_t n) {
     cnri_bay *b = &c->b;
     const cnr_device_class *cls = b->cls;

@@ -106,7 +106,7 @@ bool cnri_bay_queues(const cnri_bay *b) {
 
 /* ---- what it says of itself ---- */
 
-/* Judges what the class says of one device. */
+/* Judges what the class says of one device. False: it failed. */
 static bool describe_one(cnri_judging *j, int32_t index, cnr_device_info *info) {
     const cnr_device_class *cls = j->descriptor;
     cnr_error err = CNR_ERROR_INIT;
@@ -223,7 +223,7 @@ static bool judge_too_large(cnri_bay *b, uint64_t bytes) {
     return cnri_judging_spoke(b->j, "alloc", status, &err);
 }
 
-/* Allocates blocks of many sizes and fills each with its own pattern. */
+/* Allocates blocks of many sizes and fills each with its own pattern. False: it failed. */
 static bool fill_blocks(cnri_bay *b, cnr_mem *blocks, uint8_t *data) {
     const cnr_memory_class *m = &b->device.memory[b->memory_class];
     static const uint32_t sizes[] = {1, 3, 4, 63, 64, 65, 1000, 4095, 4096, 4097, 70000, 262144};
@@ -241,7 +241,7 @@ static bool fill_blocks(cnri_bay *b, cnr_mem *blocks, uint8_t *data) {
     return true;
 }
 
-/* Checks that all blocks have kept their patterns. */
+/* Checks that all blocks have kept their patterns. False: it failed. */
 static bool check_blocks(cnri_bay *b, const cnr_mem *blocks, uint8_t *data, uint8_t *got) {
     for (int32_t i = 0; i < BLOCKS; i++) {
         const size_t n = (size_t)blocks[i].bytes;

@@ -100,7 +100,7 @@ static bool encode(stored *s, uint8_t poison, bool *refused) {
     return true;
 }
 
-/* Decodes into memory of its own, which the caller frees. */
+/* Decodes into memory of its own, which the caller frees. False: it failed. */
 static bool decode(stored *s, cnri_edge *out, uint8_t poison) {
     cnr_error err = CNR_ERROR_INIT;
     if (!cnri_edge_make(out, (size_t)s->dense.bytes, ALIGNMENT))
@@ -136,7 +136,7 @@ static double lost_share(const cnr_tensor *was, const void *is) {
 
 enum { FEW = 64 }; /* with fewer numbers a loss says nothing */
 
-/* Encodes, decodes and compares. *taken: counts tensors that were not refused. */
+/* Encodes, decodes and compares. *taken: counts tensors that were not refused. False: it failed. */
 static bool round_trip(stored *s, bool compares, int32_t *taken) {
     cnri_edge out = {0};
     bool refused;
@@ -219,7 +219,7 @@ bool cnri_judge_encoded_size(cnri_judging *j) {
 
 /* ---- options ---- */
 
-/* Judges the encoding with one option set. */
+/* Judges the encoding with one option set. False: it failed. */
 static bool with_setting(cnri_judging *j, const cnr_attr *one) {
     stored s;
     int32_t taken = 0;
@@ -234,7 +234,7 @@ static bool with_setting(cnri_judging *j, const cnr_attr *one) {
     return good;
 }
 
-/* Judges a numeric option at both ends of its range. */
+/* Judges a numeric option at both ends of its range. False: it failed. */
 static bool with_numbers(cnri_judging *j, const cnr_attr_spec *row) {
     const bool bounded = row->flags & CNR_ATTR_BOUNDED;
     const double ends[2] = {bounded ? row->min : 0, bounded ? row->max : 1};

@@ -164,7 +164,7 @@ typedef struct runner {
     char why[400];
 } runner;
 
-/* Copies large blocks, so that most of the time is the device's. */
+/* Copies large blocks, so that most of the time is the device's. False: it failed. */
 static bool lap(runner *r, uint64_t number, cnr_error *err) {
     const cnr_device_class *cls = r->b->cls;
     const uint64_t n = SHARE - (number * 7919 + r->seed) % 5000;
@@ -228,7 +228,7 @@ typedef struct busy {
     cnri_edge from;
 } busy;
 
-/* Opens the device and queues the work. */
+/* Opens the device and queues the work. False: it failed. */
 static bool busy_begin(busy *w, cnri_judging *j) {
     memset(w, 0, sizeof *w);
     if (!cnri_edge_make(&w->from, 4 * CNRI_MIB, 1)) return cnri_judging_fail(j, "out of memory");

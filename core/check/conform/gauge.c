@@ -236,7 +236,7 @@ static bool judge_knob_domain(cnri_judging *j, const cnr_knob_domain *d) {
     return true;
 }
 
-/* Frequency of step `index` of a domain. */
+/* Frequency of step `index` of a domain. False: it failed. */
 static bool step_of(const knob *k, int32_t domain, int32_t index, uint64_t *hz) {
     cnr_error err = CNR_ERROR_INIT;
     if (!CNRI_HAS(k->k, step)) return cnri_judging_fail(k->j, "it has steps, and no step");
@@ -257,7 +257,7 @@ static bool judge_steps(const knob *k, int32_t domain) {
     return true;
 }
 
-/* Reads a domain and judges the state. */
+/* Reads a domain and judges the state. False: it failed. */
 static bool read_knob(const knob *k, int32_t domain, cnr_knob_state *out) {
     cnr_error err = CNR_ERROR_INIT;
     const char *name = k->domains[domain].name;
@@ -349,7 +349,7 @@ static bool reads_back(const knob *k, int32_t domain, uint64_t hz, int32_t cores
     return true;
 }
 
-/* Sets a domain to some frequencies and reads them back. */
+/* Sets a domain to some frequencies and reads them back. False: it failed. */
 static bool set_domain(const knob *k, int32_t domain) {
     const cnr_knob_domain *d = &k->domains[domain];
     uint64_t list[4] = {d->min_hz, d->max_hz, 0, 0};

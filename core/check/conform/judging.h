@@ -74,23 +74,24 @@ typedef struct cnri_bay {
 /* Opens the judged device of the class, without a stream. threads 0: its own number. False:
  * `why` says what failed. */
 bool cnri_bay_open(cnri_bay *b, cnri_judging *j, int32_t threads);
-/* Opens a stream of the device. */
+/* Opens a stream of the device. False: it failed. */
 bool cnri_bay_stream(cnri_bay *b, cnr_stream *out, uint32_t flags);
 /* Opens the device and a stream. */
 bool cnri_bay_begin(cnri_bay *b, cnri_judging *j);
 void cnri_bay_close(cnri_bay *b);
-/* Allocates memory in the class that is judged. */
+/* Allocates memory in the class that is judged. False: it failed. */
 bool cnri_bay_alloc(cnri_bay *b, cnr_mem *out, uint64_t bytes);
 void cnri_bay_free(cnri_bay *b, cnr_mem *mem); /* accepts memory that was never allocated */
 /* Queue a transfer and wait for it; false: it failed. */
 bool cnri_bay_write(cnri_bay *b, cnr_stream *s, const cnr_mem *to, uint64_t at, const void *from,
                     uint64_t n);
-/* Reads n bytes from byte `at` on. */
+/* Reads n bytes from byte `at` on. False: it failed. */
 bool cnri_bay_read(cnri_bay *b, cnr_stream *s, const cnr_mem *from, uint64_t at, void *to,
                    uint64_t n);
-/* Waits until all queued work is done. */
+/* Waits until all queued work is done. False: it failed. */
 bool cnri_bay_sync(cnri_bay *b, cnr_stream *s);
-/* Queues some milliseconds of work: writes `from` to all of `to`, `times` times. */
+/* Queues some milliseconds of work: writes `from` to all of `to`, `times` times. False: it failed.
+ */
 bool cnri_bay_load(cnri_bay *b, cnr_stream *s, const cnr_mem *to, const void *from, int32_t times);
 /* True if streams work asynchronously; else each call has finished when it returns. */
 bool cnri_bay_queues(const cnri_bay *b);

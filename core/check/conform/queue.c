@@ -56,7 +56,8 @@ static void patterns(queueing *q, int32_t turn) {
 
 /* ---- one stream ---- */
 
-/* Writes old to a, copies a to b, writes new to a, and reads b, which must be old. */
+/* Writes old to a, copies a to b, writes new to a, and reads b, which must be old. False: it
+ * failed. */
 static bool in_order(queueing *q, int32_t turn) {
     cnri_bay *b = &q->b;
     cnr_stream *s = &b->stream;
@@ -115,7 +116,7 @@ bool cnri_judge_order(cnri_judging *j) {
 
 /* ---- marks ---- */
 
-/* Records an event on a stream. */
+/* Records an event on a stream. False: it failed. */
 static bool record(queueing *q, cnr_stream *s, void **event) {
     cnr_error err = CNR_ERROR_INIT;
     *event = NULL;
@@ -132,7 +133,8 @@ static void forget(queueing *q, void *event) {
     if (event && CNRI_HAS(q->b.cls, event_free)) q->b.cls->event_free(&q->b.device, event);
 }
 
-/* One stream writes late; another waits for its event and must read the new data. */
+/* One stream writes late; another waits for its event and must read the new data. False: it failed.
+ */
 static bool waits(queueing *q, int32_t turn) {
     cnri_bay *b = &q->b;
     cnr_stream *s = turn % 2 ? &q->other : &b->stream, *t = turn % 2 ? &b->stream : &q->other;

@@ -9,7 +9,7 @@ enum { DRAWN = 3000, ENOUGH = 40, MOST_PASSES = 64, MOST_IN = 64, MOST_OUT = 16 
 
 /* ---- what a graph gives ---- */
 
-/* Computes a node by its operator's reference; data: by value. */
+/* Computes a node by its operator's reference; data: by value. False: it failed. */
 static bool run_node(const cnr_graph *g, const cnri_node *node, void **data, cnr_error *err) {
     cnr_tensor in[MOST_IN], out[MOST_OUT], *outs[MOST_OUT];
     const cnr_tensor *seen_in[MOST_IN], *seen_out[MOST_OUT];
@@ -119,7 +119,8 @@ static int32_t should_quantise(const struct cnr_graph *g, int32_t node) {
     return 0;
 }
 
-/* Applies the rewrite until it changes nothing; *changes: number of changes that it reports. */
+/* Applies the rewrite until it changes nothing; *changes: number of changes that it reports. False:
+ * it failed. */
 static bool apply(cnri_judging *j, cnr_graph *g, int32_t *changes) {
     const cnr_rewrite *r = j->descriptor;
     cnr_error err = CNR_ERROR_INIT;

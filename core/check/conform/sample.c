@@ -18,7 +18,7 @@ static const char *const words[] = {"",     "x",        "no/such/file", "://", "
 
 typedef int32_t (*accepts_fn)(const char *spec, const uint8_t *head, size_t n);
 
-/* Calls accepts with strange words and contents. */
+/* Calls accepts with strange words and contents. False: it failed. */
 static bool ask(cnri_judging *j, accepts_fn accepts) {
     for (size_t i = 0; i < CNRI_COUNT(words); i++) {
         for (int32_t k = 0; k < 20; k++) {
@@ -52,7 +52,7 @@ static bool is_file(const char *path) {
     return stat(path, &info) == 0 && S_ISREG(info.st_mode);
 }
 
-/* Calls fn for each given sample that it accepts; *n: their number. */
+/* Calls fn for each given sample that it accepts; *n: their number. False: it failed. */
 static bool each_sample(cnri_judging *j, accepts_fn accepts, int32_t *n,
                         bool (*fn)(cnri_judging *j, const char *spec)) {
     bool good = true;
@@ -81,7 +81,7 @@ typedef struct original {
     char folder[512], path[1024];
 } original;
 
-/* Reads a file and names its damaged copies. */
+/* Reads a file and names its damaged copies. False: it failed. */
 static bool original_read(original *f, cnri_judging *j, const char *path) {
     const char *tmp = getenv("TMPDIR"), *slash = strrchr(path, '/');
     uint64_t n = 0;
@@ -107,7 +107,7 @@ static void original_free(original *f) {
 }
 
 /* Writes damaged version `k`: cut short, or with a few bytes changed, mostly near the beginning
- * where headers are. */
+ * where headers are. False: it failed. */
 static bool write_damaged(const original *f, cnri_judging *j, int32_t k) {
     static const int32_t eighths[] = {0, 1, 2, 4, 6, 7};
     uint8_t *copy = cnri_alloc(f->n + 1);
@@ -264,7 +264,8 @@ static bool judge_picture(cnri_judging *j, const cnr_sample *s) {
     return true;
 }
 
-/* Reads sample `index`; *ended: there is none. may_fail: an error with a text is allowed. */
+/* Reads sample `index`; *ended: there is none. may_fail: an error with a text is allowed. False: it
+ * failed. */
 static bool read_sample(cnri_judging *j, const cnr_source *source, void *state, int64_t index,
                         bool may_fail, bool *ended) {
     cnr_error err = CNR_ERROR_INIT;
@@ -285,7 +286,7 @@ static bool read_sample(cnri_judging *j, const cnr_source *source, void *state, 
     return good;
 }
 
-/* Reads all samples of a source; damaged: errors are allowed. */
+/* Reads all samples of a source; damaged: errors are allowed. False: it failed. */
 static bool read_source(cnri_judging *j, const char *spec, bool damaged) {
     const cnr_source *source = j->descriptor;
     cnr_source_info info = {.size = sizeof info};
@@ -319,7 +320,7 @@ static bool source_sample(cnri_judging *j, const char *spec) {
     return same_again(j, spec, read_whole);
 }
 
-/* Reads damaged copies of a source's file. */
+/* Reads damaged copies of a source's file. False: it failed. */
 static bool source_damaged(cnri_judging *j, const char *spec) {
     original f;
     if (!is_file(spec)) return true;
@@ -372,7 +373,7 @@ static bool judge_graph(cnri_judging *j, const cnr_graph *g) {
     return true;
 }
 
-/* Imports a net from files; damaged: errors are allowed. */
+/* Imports a net from files; damaged: errors are allowed. False: it failed. */
 static bool import_paths(cnri_judging *j, const char *const *paths, int32_t n, bool damaged) {
     const cnr_import_args args = {.size = sizeof args, .paths = paths, .n_paths = n};
     cnr_error err = CNR_ERROR_INIT;
@@ -388,7 +389,7 @@ static bool import_paths(cnri_judging *j, const char *const *paths, int32_t n, b
     return good;
 }
 
-/* Imports the files of a word, "net.cfg,net.weights". */
+/* Imports the files of a word, "net.cfg,net.weights". False: it failed. */
 static bool import_whole(cnri_judging *j, const char *word) {
     cnri_paths paths = {0};
     cnr_error err = CNR_ERROR_INIT;
@@ -404,7 +405,7 @@ static bool importer_sample(cnri_judging *j, const char *word) {
     return same_again(j, word, import_whole);
 }
 
-/* Imports files of which one is damaged. */
+/* Imports files of which one is damaged. False: it failed. */
 static bool importer_damaged(cnri_judging *j, const char *word) {
     cnri_paths paths = {0};
     cnr_error err = CNR_ERROR_INIT;

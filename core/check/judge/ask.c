@@ -114,7 +114,7 @@ static void preset(cnri_trial *t, int32_t offer) {
 }
 
 /* Asks for as many chained operators as the kernel accepts, with a neighbour that offers such
- * blocks. */
+ * blocks. False: it failed. */
 static bool ask_offering(cnri_trial *t, int32_t offer, const char **why) {
     for (int32_t take = t->c->n_chain; take >= 0;) {
         cnri_trial_view(t, take);

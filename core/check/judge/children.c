@@ -78,7 +78,7 @@ static void hear_pass(hearing *h, const char *rest) {
     h->t->promises.judged |= judged;
 }
 
-/* Handles lines that only nets have. */
+/* Handles lines that only nets have. False: it failed. */
 static bool hear_net(hearing *h, const char *word, long long number, const char *rest) {
     const int32_t n = cnri_descriptor_count(CNR_KIND_KERNEL);
     if (strcmp(word, "kernel") == 0 && number == -1) {

@@ -141,7 +141,7 @@ static bool weigh_numbers(gradient *g) {
     return any;
 }
 
-/* Builds the graph of the gradient by the operator's hook. */
+/* Builds the graph of the gradient by the operator's hook. False: it failed. */
 static bool compose(gradient *g, cnr_error *err) {
     const cnr_node *node = &g->c.node;
     const cnr_op *op = node->desc;
@@ -199,7 +199,7 @@ static void seed(gradient *g) {
         if (g->in[i] >= 0) g->data[g->in[i]] = g->c.in[i].data;
 }
 
-/* Computes a node of that graph by its reference. */
+/* Computes a node of that graph by its reference. False: it failed. */
 static bool run_node(gradient *g, const cnri_node *node, cnr_error *err) {
     cnr_tensor in[64], out[16], *outs[16];
     const cnr_tensor *seen_in[64], *seen_out[16];
@@ -226,7 +226,7 @@ static bool run_node(gradient *g, const cnri_node *node, cnr_error *err) {
     return cnri_judge_call(&view, outs, err) == CNR_OK;
 }
 
-/* Computes the whole graph. */
+/* Computes the whole graph. False: it failed. */
 static bool evaluate(gradient *g, cnr_error *err) {
     bool good = true;
     const size_t n = (size_t)g->graph->values.n;

@@ -315,7 +315,7 @@ bool cnri_affine_run(cnri_case *c, cnri_promises *which, cnri_text *why);
 
 /* ---- gradient.c ---- */
 /* Compares the gradient hook's graph with differences of the reference; *judged: anything could
- * be compared. */
+ * be compared. False: it failed. */
 bool cnri_gradient_run(const cnri_draft *d, bool *judged, cnri_text *why);
 
 /* ---- worker.c: one kernel on one device, or one operator, case by case, told as lines on stdout

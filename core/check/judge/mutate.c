@@ -87,7 +87,8 @@ void cnri_hints_read(cnri_hints *h, const cnr_op *op, const char *text) {
 
 /* ---- what it asks for ---- */
 
-/* Handles "dimensions 5 and 7 must be equal": a dimension of one size gets the other size. */
+/* Handles "dimensions 5 and 7 must be equal": a dimension of one size gets the other size. False:
+ * it failed. */
 static bool make_equal(cnri_draft *d, cnri_dice *dice, const cnri_hints *hints) {
     if (hints->n < 2) return false;
     const int64_t k = cnri_dice_below(dice, 2);
@@ -103,7 +104,7 @@ static bool make_equal(cnri_draft *d, cnri_dice *dice, const cnri_hints *hints) 
     return false;
 }
 
-/* Does exactly what the refusal asks for. */
+/* Does exactly what the refusal asks for. False: it failed. */
 static bool follow(cnri_draft_input *in, const cnri_hints *hints) {
     if (hints->rank >= 0 && hints->rank <= CNR_MAX_RANK) {
         for (int32_t i = in->rank; i < hints->rank; i++)
@@ -116,7 +117,8 @@ static bool follow(cnri_draft_input *in, const cnri_hints *hints) {
     return true;
 }
 
-/* Handles "input dy: want 5 along axis 2": changes the input as the text suggests. */
+/* Handles "input dy: want 5 along axis 2": changes the input as the text suggests. False: it
+ * failed. */
 static bool repair(cnri_draft *d, cnri_dice *dice, const cnri_hints *hints) {
     if (hints->input < 0) return make_equal(d, dice, hints);
     if (hints->input >= d->n_in) return false;
@@ -265,7 +267,7 @@ static void change_shape(cnri_draft *d, cnri_dice *dice) {
     }
 }
 
-/* Changes a draft in some way, led by the hints of a refusal. */
+/* Changes a draft in some way, led by the hints of a refusal. False: it failed. */
 static bool mutate(cnri_draft *d, cnri_dice *dice, const cnri_hints *hints) {
     const int32_t n_attrs = d->op->n_attrs < CNRI_CHECK_ATTRS ? d->op->n_attrs : CNRI_CHECK_ATTRS;
     const int64_t way = cnri_dice_below(dice, 100);

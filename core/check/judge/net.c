@@ -171,7 +171,7 @@ static uint64_t digest(uint64_t h, const void *data, size_t bytes) {
 }
 
 /* Makes the key of a spot: attributes, types, what follows, layouts, and numbers that decide
- * shapes. */
+ * shapes. False: it failed. */
 static bool key_of(survey *s, spot *p) {
     const cnri_node *n = s->g->nodes.at[p->node];
     cnri_text text = {0};
@@ -408,7 +408,8 @@ static bool wanted_here(const survey *s, const spot *p, int32_t kernel) {
            s->w->wants(s->w->arg, k, op);
 }
 
-/* Finds data for which the reference's results are numbers; in the end any data. */
+/* Finds data for which the reference's results are numbers; in the end any data. False: it failed.
+ */
 static bool find_data(survey *s, const spot *p, int32_t group, int64_t number) {
     static const cnr_kernel like[GROUPS] = {{.size = sizeof(cnr_kernel)},
                                             {.size = sizeof(cnr_kernel), .flags = CNR_KERNEL_F16},

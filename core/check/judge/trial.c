@@ -6,7 +6,7 @@
 
 /* ---- stages ---- */
 
-/* Lets the kernel prepare its weights. */
+/* Lets the kernel prepare its weights. False: it failed. */
 static bool prepare(cnri_stage *s, cnri_text *why) {
     const cnri_trial *t = s->t;
     cnr_space space = {.size = sizeof space};
@@ -37,7 +37,8 @@ static bool prepare(cnri_stage *s, cnri_text *why) {
     return good;
 }
 
-/* Puts constants for plan and prepare into memory that ends at an inaccessible page. */
+/* Puts constants for plan and prepare into memory that ends at an inaccessible page. False: it
+ * failed. */
 static bool fence_constants(cnri_stage *s, cnri_text *why) {
     cnri_trial *t = s->t;
     for (int32_t i = 0; i < t->n_in; i++) {
@@ -74,7 +75,7 @@ static void unfence_constants(cnri_stage *s) {
     }
 }
 
-/* Lets the kernel plan. */
+/* Lets the kernel plan. False: it failed. */
 static bool plan(cnri_stage *s, cnri_text *why) {
     const cnri_trial *t = s->t;
     cnr_space space = {.size = sizeof space};
@@ -91,7 +92,8 @@ static bool plan(cnri_stage *s, cnri_text *why) {
     return s->has_workspace = cnri_piece_make(&s->workspace, &s->stream, &space, t->work_at, why);
 }
 
-/* Allocates memory for every input that the kernel reads, and for every output. */
+/* Allocates memory for every input that the kernel reads, and for every output. False: it failed.
+ */
 static bool place(cnri_stage *s, cnri_text *why) {
     const cnri_trial *t = s->t;
     for (int32_t i = 0; i < t->n_in; i++) {
@@ -128,7 +130,7 @@ static void stage_close(cnri_stage *s) {
     if (s->open) t->device->cls->stream_close(&s->stream);
 }
 
-/* Opens the stream and lets the kernel plan and prepare. */
+/* Opens the stream and lets the kernel plan and prepare. False: it failed. */
 static bool stage_open(cnri_stage *s, cnri_trial *t, cnri_text *why) {
     static const volatile int32_t go_on = 0;
     cnr_error err = CNR_ERROR_INIT;
@@ -177,7 +179,7 @@ static cnr_input_range region_of(const cnri_trial *t, int32_t i, const cnri_way 
     return cnri_ways_region(&t->c->node, i, way->axis, way->begin, way->end);
 }
 
-/* Fills inputs and outputs for one call. */
+/* Fills inputs and outputs for one call. False: it failed. */
 static bool fill(cnri_stage *s, const cnri_way *way, cnri_text *why) {
     cnri_trial *t = s->t;
     for (int32_t i = 0; i < t->n_in; i++) {
@@ -226,7 +228,7 @@ static void call_page_close(call_page *page, bool bench) {
     (void)mprotect(page, CALL_PAGE, PROT_NONE);
 }
 
-/* Calls the kernel. */
+/* Calls the kernel. False: it failed. */
 static bool call(cnri_stage *s, const cnri_way *way, bool bench, cnri_text *why) {
     cnri_trial *t = s->t;
     cnr_error err = CNR_ERROR_INIT;
@@ -361,7 +363,7 @@ static bool keep_busy(cnri_stage *s, cnri_text *why) {
     return cnri_said(why, "write", status, &err);
 }
 
-/* Calls the kernel in one way and judges all outputs. */
+/* Calls the kernel in one way and judges all outputs. False: it failed. */
 static bool run_way(cnri_stage *s, const cnri_way *way, cnri_text *why) {
     bool good = fill(s, way, why) && keep_busy(s, why) && call(s, way, false, why);
     for (int32_t i = 0; i < s->t->n_out && good; i++) good = judge_output(s, i, way, why);
@@ -409,7 +411,7 @@ static bool takes_ranges(const cnri_trial *t) {
     return t->out_block[0] <= 1 && !(t->device->memory[t->out_class[0]].flags & CNR_MEMORY_IMAGE);
 }
 
-/* Calls the kernel for ranges of each axis. */
+/* Calls the kernel for ranges of each axis. False: it failed. */
 static bool run_ranges(cnri_stage *s, cnri_text *why) {
     const cnri_trial *t = s->t;
     for (int32_t axis = 0; axis < t->out[0].rank; axis++) {

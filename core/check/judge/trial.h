@@ -17,7 +17,7 @@ typedef struct cnri_piece {
     bool made, viewed;
 } cnri_piece;
 
-/* `at`: offset in bytes that it would have in an arena. */
+/* `at`: offset in bytes that it would have in an arena. False: it failed. */
 bool cnri_piece_make(cnri_piece *p, cnr_stream *stream, const cnr_space *space, uint64_t at,
                      cnri_text *why);
 /* Fills it with `data` (NULL: with bytes `poison`), and fills the guards. */

@@ -65,7 +65,8 @@ static bool change(search *s, const cnri_hints *hints) {
 }
 
 /* Searches from a fresh draft by small changes. A change that removes a complaint and leads to
- * another one is progress; other changes that lead to a new complaint are probably wrong. */
+ * another one is progress; other changes that lead to a new complaint are probably wrong. False: it
+ * failed. */
 static bool climb(search *s, const cnr_op *op, int32_t steps) {
     cnri_hints hints, heard = {.input = -1, .attr = -1};
     bool aimed = true;

@@ -159,7 +159,7 @@ bool cnri_nearest_path(const char *path, char *out, size_t capacity);
 /* True if `text` matches `pattern`, in which * stands for any characters. */
 bool cnri_matches_pattern(const char *pattern, const char *text);
 /* Reads and writes numbers with '.' in every locale. Files are never read with strtod or written
- * with printf. */
+ * with printf. False: it failed. */
 bool cnri_parse_double(const char *text, const char **end, double *out);
 int32_t cnri_print_double(char *buffer, size_t capacity,
                           double value); /* shortest that reads back */

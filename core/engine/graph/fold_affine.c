@@ -48,7 +48,8 @@ static bool matches(cnr_graph *g, int32_t index, fold *f) {
     return !bias || (foldable(bias) && cnr_count(bias) == f->channels);
 }
 
-/* Makes a new constant for input `port`, because the model's own weight may be shared. */
+/* Makes a new constant for input `port`, because the model's own weight may be shared. False: it
+ * failed. */
 static bool replace_constant(fold *f, int32_t port, const char *stem, const cnr_tensor *type) {
     char *name = cnri_format("%s.folded", stem);
     cnr_tensor t = *type;
@@ -64,7 +65,7 @@ static bool replace_constant(fold *f, int32_t port, const char *stem, const cnr_
     return true;
 }
 
-/* Scales the weight: when it is read (late.c), or at once. */
+/* Scales the weight: when it is read (late.c), or at once. False: it failed. */
 static bool scale_weight(fold *f) {
     const int32_t port = f->ports.weight_port;
     const cnr_value from = f->linear->in[port];

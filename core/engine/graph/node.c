@@ -262,7 +262,8 @@ static bool make_outputs(cnr_graph *g, cnri_node *node) {
     return true;
 }
 
-/* Puts the node into the list; its outputs get their producer, and its inputs count a use. */
+/* Puts the node into the list; its outputs get their producer, and its inputs count a use. False:
+ * it failed. */
 static bool insert(cnr_graph *g, cnri_node *node) {
     const int32_t at = g->insert_before >= 0 ? g->insert_before : g->nodes.n;
     if (!cnri_push(&g->nodes)) return false;

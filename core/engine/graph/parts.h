@@ -70,7 +70,7 @@ void cnri_import_rows_install(cnr_host *host);
 
 /* ---- late.c ---- */
 /* Makes `value`, whose type has room for its data, a late weight: `from` with its channels
- * scaled. */
+ * scaled. False: it failed. */
 bool cnri_late_add(cnr_graph *g, cnr_value value, cnr_value from, int32_t axis, const float *scales,
                    int64_t channels);
 void cnri_late_free(cnri_late *late);

@@ -91,7 +91,8 @@ static void fill_constant(spread *s, const cnri_value *v, float *to) {
         to[i] = known ? ((const float *)v->type->data)[i % n] : (float)same;
 }
 
-/* Constants behind the first input may be limits (as of clip), which the operator reads itself. */
+/* Constants behind the first input may be limits (as of clip), which the operator reads itself.
+ * False: it failed. */
 static bool apply(const spread *s, const cnri_node *node, float *to) {
     const cnr_op *op = node->view.desc;
     const int32_t n = node->view.n_inputs;

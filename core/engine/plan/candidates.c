@@ -357,7 +357,8 @@ static void leave_out_large(const query_context *a) {
     rows->n = n;
 }
 
-/* Room for as many rows as there can be, with layouts as wide as the longest chain makes them. */
+/* Room for as many rows as there can be, with layouts as wide as the longest chain makes them.
+ * False: it failed. */
 static bool make_room(cnri_rows *rows, int32_t maximum, size_t width) {
     if (rows->capacity >= maximum && rows->width >= width) return true;
     if (maximum < rows->capacity) maximum = rows->capacity;

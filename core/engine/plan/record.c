@@ -102,7 +102,7 @@ static bool quoted(const char **at, const char *before, char *out, size_t capaci
     return true;
 }
 
-/* Numbers follow in the order of `numbers`. */
+/* Numbers follow in the order of `numbers`. False: it failed. */
 static bool parse_row(const char *at, cnri_timed *row) {
     if (!quoted(&at, "{\"key\":\"", row->key, sizeof row->key) ||
         !quoted(&at, ",\"kernel\":\"", row->kernel, sizeof row->kernel))

@@ -247,7 +247,7 @@ static bool wants_by_name(const cnri_kernel_query *q, const cnr_kernel *k) {
     return strcmp(k->op, CNR_REGION) == 0 && strcmp(k->name, q->forced_name) == 0;
 }
 
-/* Fills the chain of a region: its first node, with the others behind it. */
+/* Fills the chain of a region: its first node, with the others behind it. False: it failed. */
 static bool fill_chain(cnri_region *r, const cnr_graph *g) {
     part *s = r->parts;
     const cnr_subgraph *c = &s->subgraph;

@@ -228,7 +228,7 @@ static cnr_status prepare_into(cnr_plan *plan, const cnri_step *s, const cnr_mem
     return status;
 }
 
-/* Uses a kept blob in place if the device can read it there. */
+/* Uses a kept blob in place if the device can read it there. False: it failed. */
 static bool map_kept(const cnr_device *device, blob *b) {
     const cnr_memory_class *m = &device->memory[b->mem.memory_class];
     if (!(m->flags & CNR_MEMORY_HOST) || (m->flags & CNR_MEMORY_IMAGE)) return false;
@@ -489,7 +489,8 @@ bool cnri_residency_kept(const cnr_plan *plan, int32_t index) {
     return plan->residency->blobs.at[index].kept != NULL;
 }
 
-/* Fingerprint of a constant; of its sources if rewriting made it and they are known. */
+/* Fingerprint of a constant; of its sources if rewriting made it and they are known. False: it
+ * failed. */
 static bool print_of(const cnr_graph *g, cnr_value value, uint8_t out[16]) {
     const cnri_value *v = &g->values.at[value];
     const cnr_tensor *t = v->type;

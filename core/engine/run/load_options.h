@@ -120,7 +120,8 @@ int32_t cnri_choice(const char *const *choices, const char *text);
 cnr_status cnri_load_check(const cnr_load_options *o, cnr_error *err);
 /* Copies the options that planning uses; the caller keeps lists and texts. */
 void cnri_load_take(const cnr_load_options *from, cnri_plan_options *to);
-/* Replaces lists and texts by copies, which cnri_load_drop frees, after a failure too. */
+/* Replaces lists and texts by copies, which cnri_load_drop frees, after a failure too. False: it
+ * failed. */
 bool cnri_load_own(cnri_plan_options *o);
 void cnri_load_drop(cnri_plan_options *o);
 /* Appends " name=value" for each option that is set and that enters that key. */

@@ -190,7 +190,7 @@ cnr_status cnri_adapt_load(cnri_adapt *a, bool *found, bool *stale, cnr_error *e
 cnr_status cnri_adapt_save(const cnri_adapt *a, cnr_error *err);
 /* Replaces the file a->path. */
 cnr_status cnri_adapt_write(const cnri_adapt *a, const cnri_text *text, cnr_error *err);
-/* Parses two numbers with a space between them. */
+/* Parses two numbers with a space between them. False: it failed. */
 bool cnri_adapt_take_two(const char *text, double *first, double *second);
 /* Appends the line "KEY FIRST SECOND". */
 void cnri_adapt_add_numbers(cnri_text *out, const char *key, double first, double second);

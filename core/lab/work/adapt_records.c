@@ -137,7 +137,8 @@ static bool take_line(cnri_adapt *a, const char *line) {
     return false;
 }
 
-/* Reads a line before the records. Records with EDP are refused if there is no meter now. */
+/* Reads a line before the records. Records with EDP are refused if there is no meter now. False: it
+ * failed. */
 static bool take_head(cnri_adapt *a, const char *line, bool *same) {
     const char *rest;
     int64_t *to[] = {&a->report.runs, &a->report.trials, &a->report.stopped};

@@ -146,7 +146,7 @@ cnr_status cnri_calibration_watch(cnri_calibration *c, int64_t pictures, cnr_tap
 
 /* ---- asking ---- */
 
-/* Inserts an answer, in the order of the nodes that compute the values. */
+/* Inserts an answer, in the order of the nodes that compute the values. False: it failed. */
 static bool insert(const cnri_calibration *c, cnri_answers *answers, const cnri_answer *a) {
     const cnri_value *values = c->net->values.at;
     if (!cnri_push(answers)) return false;

@@ -43,7 +43,8 @@ static bool add_real(words *w, const char *key, double value) {
     return add_text(w, key, number);
 }
 
-/* The caller's words stand behind "--", so that none of them is taken for an option. */
+/* The caller's words stand behind "--", so that none of them is taken for an option. False: it
+ * failed. */
 static bool add_all(words *w, const cnr_sweep_options *o) {
     bool good = add(w, cnri_strdup("cnnrun")) && add(w, cnri_strdup("sweep")) &&
                 add(w, cnri_strdup("--json")) && add_text(w, "--group", "none");

@@ -41,7 +41,7 @@ struct cnri_serving {
 
 /* ---- one line ---- */
 
-/* Parses n whole numbers behind a word, with nothing else. */
+/* Parses n whole numbers behind a word, with nothing else. False: it failed. */
 static bool numbers(const char *text, int32_t n, int64_t *out) {
     char word[32];
     for (int32_t i = 0; i < n; i++) {

@@ -222,7 +222,7 @@ static int32_t show_answer(void *arg, int32_t kind, const void *of) {
 
 /* ---- pictures ---- */
 
-/* Adds the files that an operand names; globs in quotes are expanded here. */
+/* Adds the files that an operand names; globs in quotes are expanded here. False: it failed. */
 static bool add_operand(const char *word, cnri_words *out, glob_t *found) {
     const size_t had = found->gl_pathc;
     const char **slot;

@@ -276,7 +276,7 @@ static const char *optional_value(const cnri_call *c, int at) {
     return number || strcmp(word, "true") == 0 || strcmp(word, "false") == 0 ? word : NULL;
 }
 
-/* Stores the option's value: the text attached to it, or the next word. */
+/* Stores the option's value: the text attached to it, or the next word. False: it failed. */
 static bool take(parser *p, const cnri_option *o, void *at, const char *attached) {
     cnri_call *c = p->call;
     const char *name = c->command->name;
@@ -307,7 +307,8 @@ static bool take(parser *p, const cnri_option *o, void *at, const char *attached
     return false;
 }
 
-/* Parses a word that begins with a dash: --name, --name=value, -o value, -ovalue, -vv. */
+/* Parses a word that begins with a dash: --name, --name=value, -o value, -ovalue, -vv. False: it
+ * failed. */
 static bool take_word(parser *p) {
     const char *word = p->call->argv[p->at];
     void *at;

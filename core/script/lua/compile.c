@@ -128,7 +128,8 @@ static bool read_list(lua_State *L, cnr_attr *a) {
     return true;
 }
 
-/* Reads the value on top as attribute `name`. Data that it refers to stays on the stack above. */
+/* Reads the value on top as attribute `name`. Data that it refers to stays on the stack above.
+ * False: it failed. */
 static bool read_attr(lua_State *L, const char *name, cnr_attr *a) {
     *a = (cnr_attr){.name = name, .set = 1};
     switch (lua_type(L, -1)) {

@@ -205,7 +205,7 @@ static bool add_name(cnri_script *s, const char *name) {
 }
 
 /* Collects the words that paths may be named by: words, texts beside them, files of load
- * options. */
+ * options. False: it failed. */
 static bool add_names(cnri_script *s, const cnri_lua_rights *rights) {
     const cnr_load_options *load = rights->load;
     bool good = true;

@@ -305,7 +305,8 @@ static bool read_shares(lua_State *L, cnri_policy_answer *to) {
     return to->n_parts > 0;
 }
 
-/* Reads the answer for a node, on top. `rows`: stack index of the map from rows to indices. */
+/* Reads the answer for a node, on top. `rows`: stack index of the map from rows to indices. False:
+ * it failed. */
 static bool read_answer(lua_State *L, int rows, cnri_policy_answer *to) {
     if (lua_type(L, -1) == LUA_TSTRING) {
         if (strlen(lua_tostring(L, -1)) >= sizeof to->parts[0].device) return false;
