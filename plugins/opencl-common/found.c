@@ -102,7 +102,7 @@ static void fill(ocl_found *f, cl_platform_id platform, cl_device_id device, int
     judge(f);
 }
 
-/* Appends a platform's devices, none of one that fails; 0: there is no more room. */
+/* Appends a platform's devices, none of one that fails; 0: no memory. */
 static int take_platform(cl_platform_id platform) {
     cl_uint n = 0;
     if (ocl_cl.clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 0, NULL, &n) != CL_SUCCESS || n == 0)

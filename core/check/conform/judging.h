@@ -90,8 +90,7 @@ bool cnri_bay_read(cnri_bay *b, cnr_stream *s, const cnr_mem *from, uint64_t at,
                    uint64_t n);
 /* Waits until all queued work is done. False: it failed. */
 bool cnri_bay_sync(cnri_bay *b, cnr_stream *s);
-/* Queues some milliseconds of work: writes `from` to all of `to`, `times` times. False: it failed.
- */
+/* Queues some milliseconds of work: writes `from` to all of `to`, `times` times. False: failed. */
 bool cnri_bay_load(cnri_bay *b, cnr_stream *s, const cnr_mem *to, const void *from, int32_t times);
 /* True if streams work asynchronously; else each call has finished when it returns. */
 bool cnri_bay_queues(const cnri_bay *b);

@@ -133,8 +133,7 @@ static void forget(queueing *q, void *event) {
     if (event && CNRI_HAS(q->b.cls, event_free)) q->b.cls->event_free(&q->b.device, event);
 }
 
-/* One stream writes late; another waits for its event and must read the new data. False: it failed.
- */
+/* One stream writes late; another waits for its event and must read the new data. False: failed. */
 static bool waits(queueing *q, int32_t turn) {
     cnri_bay *b = &q->b;
     cnr_stream *s = turn % 2 ? &q->other : &b->stream, *t = turn % 2 ? &b->stream : &q->other;

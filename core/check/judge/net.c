@@ -408,8 +408,7 @@ static bool wanted_here(const survey *s, const spot *p, int32_t kernel) {
            s->w->wants(s->w->arg, k, op);
 }
 
-/* Finds data for which the reference's results are numbers; in the end any data. False: it failed.
- */
+/* Finds data for which the reference's results are numbers; in the end any data. False: failed. */
 static bool find_data(survey *s, const spot *p, int32_t group, int64_t number) {
     static const cnr_kernel like[GROUPS] = {{.size = sizeof(cnr_kernel)},
                                             {.size = sizeof(cnr_kernel), .flags = CNR_KERNEL_F16},

@@ -92,8 +92,7 @@ static bool plan(cnri_stage *s, cnri_text *why) {
     return s->has_workspace = cnri_piece_make(&s->workspace, &s->stream, &space, t->work_at, why);
 }
 
-/* Allocates memory for every input that the kernel reads, and for every output. False: it failed.
- */
+/* Allocates memory for every input that the kernel reads, and for every output. False: failed. */
 static bool place(cnri_stage *s, cnri_text *why) {
     const cnri_trial *t = s->t;
     for (int32_t i = 0; i < t->n_in; i++) {
