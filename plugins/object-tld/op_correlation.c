@@ -31,7 +31,8 @@ static void region(const cnr_node *node, int32_t axis, int64_t begin, int64_t en
     *r = port == 0 ? (cnr_input_range){0, begin, end} : (cnr_input_range){-1, 0, 0};
 }
 
-/* 0 for a constant row: one whose deviation is within f32's rounding. */
+/* 1 / norm of a row less its mean, which *mean receives; 0 for a constant row: one whose deviation
+ * is within f32's rounding. */
 static double scale_of(const float *v, int64_t n, double *mean) {
     double sum = 0, squares = 0, most = 0;
     for (int64_t i = 0; i < n; i++) sum += (double)v[i];

@@ -120,7 +120,8 @@ static void *make(const ocl_device *d, ocl_stream *s) {
     return NULL;
 }
 
-/* Compares a launch with the recorded one. */
+/* Compares a launch with the one recorded at its place; the first that differs ends the comparison,
+ * and from there on launches are recorded anew. */
 static void learn(ocl_stream *s, ocl_slot *slot, const size_t from[3], const size_t global[3],
                   const size_t local[3]) {
     ocl_batch *b = &s->batch;

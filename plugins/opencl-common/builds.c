@@ -12,7 +12,8 @@ enum { MOST_BUILDERS = 16 };
 typedef struct ocl_builder {
     pthread_t thread;
     ocl_device *device;
-    int begun, ended; /* ended: the thread is done but for being joined */
+    int begun,
+        ended; /* begun: a thread was made for it; ended: the thread is done but for being joined */
 } ocl_builder;
 
 /* The longest takes longest, mostly, so it is begun first. The lock is held. */

@@ -24,7 +24,7 @@ extern const cnr_host *ops_host;
 
 /* ---- descriptors ---- */
 
-/* Attribute rows shared by several schemas. */
+/* The row of attribute axis with this default and help. */
 #define OPS_AXIS_ROW(value, text) \
     { .name = "axis", .type = CNR_ATTR_INT, .default_i = (value), .help = (text) }
 /* The row of attribute epsilon with this default. */

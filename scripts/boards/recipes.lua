@@ -368,6 +368,7 @@ local function convolutions(b)
   for i, layer in ipairs(poor) do sum = sum + (layer.op == "conv" and each[i].seconds or 0) end
   return sum
 end
+-- A function that gives the work of FastPoorNet's convolution `number` on the board's CPU.
 local function convolution(number)
   return function(b)
     for _, layer in ipairs(poor) do

@@ -279,7 +279,8 @@ void cnri_put_results(const cnri_command *c, void (*put)(const char *));
 void cnri_errors_begin(int argc, char **argv);
 /* Prints an error; returns the exit code. */
 int cnri_complain(const cnri_call *call, const cnr_error *err);
-/* Prints the line only; the command reports the error in an object of its own. */
+/* Prints the line only, as the command reports the error in an object of its own; returns the exit
+ * status. */
 int cnri_complain_line(const cnri_call *call, const cnr_error *err);
 /* Reports a mistake in the command line, and what may have been meant (NULL: nothing). */
 int cnri_mistake(const char *command, const char *nearest, const char *format, ...)
